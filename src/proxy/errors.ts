@@ -22,6 +22,7 @@ export type ErrorCode =
   | "too_many_bytes_held"
   | "upstream_unreachable"
   | "upstream_timeout"
+  | "unexpected_response"
   | "model_list_unreadable"
   | "shutting_down"
   | "ended_by_admin"
@@ -142,6 +143,8 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     // The common SDKs retry a 504 unless told not to, and a retry starts the same long work again.
     headers: { "x-should-retry": "false" },
   },
+  // Only in a stream, whose head has gone out; the message has the status.
+  unexpected_response: { status: 502, type: "api_error", message: "The backend did not respond with an event stream." },
   model_list_unreadable: {
     status: 502,
     type: "api_error",
@@ -173,13 +176,16 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
 /** What one error says besides its kind. */
 export interface ErrorDetails {
   message: string;
-  headers: readonly (readonly [name: string, value: string])[];
+  headers?: readonly (readonly [name: string, value: string])[];
   /** The member `error` has these too, for the clients of one dialect; they come last, so a `type` here replaces the kind's. */
   members?: Readonly<Record<string, string | number>> | undefined;
 }
 
-/** One shape that both families of SDKs read: OpenAI's use `error.code`, Anthropic's `type` and `error.type`. */
-function errorBody(code: ErrorCode, details: ErrorDetails | undefined): object {
+/**
+ * One shape that both families of SDKs read: OpenAI's use `error.code`, Anthropic's `type` and `error.type`.
+ * @param requestId for Anthropic's, which read it from the body too
+ */
+function errorBody(code: ErrorCode, details: ErrorDetails | undefined, requestId: string | undefined): object {
   const { type, message } = kinds[code];
   return {
     type: "error",
@@ -190,6 +196,7 @@ function errorBody(code: ErrorCode, details: ErrorDetails | undefined): object {
       code: kinds[code].code ?? code,
       ...details?.members,
     },
+    ...(requestId !== undefined && { request_id: requestId }),
   };
 }
 
@@ -205,9 +212,9 @@ export class ProxyError extends Error {
   }
 }
 
-export function errorResponse(code: ErrorCode, details?: ErrorDetails): Response {
+export function errorResponse(code: ErrorCode, details?: ErrorDetails, requestId?: string): Response {
   const { status, headers } = kinds[code];
-  return Response.json(errorBody(code, details), {
+  return Response.json(errorBody(code, details, requestId), {
     status,
     headers: { "x-content-type-options": "nosniff", ...headers, ...Object.fromEntries(details?.headers ?? []) },
   });
@@ -217,18 +224,27 @@ export function errorResponse(code: ErrorCode, details?: ErrorDetails): Response
 const clientClosedRequest = 499;
 
 /** @param code undefined if the client left */
-export function failureResponse(code: ErrorCode | undefined, details?: ErrorDetails): Response {
-  return code === undefined ? new Response(null, { status: clientClosedRequest }) : errorResponse(code, details);
+export function failureResponse(code: ErrorCode | undefined, details?: ErrorDetails, requestId?: string): Response {
+  if (code === undefined) return new Response(null, { status: clientClosedRequest });
+  return errorResponse(code, details, requestId);
 }
+
+/** Whether clients of a path speak the Messages API. */
+export const isMessagesPath = (path: string): boolean => path.startsWith("/v1/messages");
 
 /**
  * The event that ends a broken stream, in the dialect of its path: the Messages API names its events, the OpenAI APIs
  * have only an `error` member.
  */
-export function errorFrame(path: string, code: ErrorCode): Uint8Array {
+export function errorFrame(path: string, code: ErrorCode, requestId: string): Uint8Array {
   const { type, message } = kinds[code];
-  const frame = path.startsWith("/v1/messages")
-    ? `event: error\ndata: ${JSON.stringify({ type: "error", error: { type, message } })}\n\n`
-    : `data: ${JSON.stringify({ error: { message, type, param: null, code } })}\n\n`;
-  return new TextEncoder().encode(frame);
+  const body = isMessagesPath(path)
+    ? { type: "error", error: { type, message }, request_id: requestId }
+    : { error: { message, type, param: null, code } };
+  return errorEvent(path, JSON.stringify(body));
+}
+
+/** @param json an error's body */
+export function errorEvent(path: string, json: string): Uint8Array {
+  return new TextEncoder().encode(`${isMessagesPath(path) ? "event: error\n" : ""}data: ${json}\n\n`);
 }

@@ -33,6 +33,8 @@ export interface RequestTracker {
   upstreamRequestSent(backend?: string): void;
   /** The upstream's response head arrived. */
   upstreamResponded(): void;
+  /** The client got the head of an event stream before the upstream responded: 200 is its status, whatever follows. */
+  headSent(): void;
   firstByte(): void;
   /** Part of the upstream's response body arrived. */
   bodyReceived(bytes: number): void;
@@ -75,6 +77,7 @@ interface Progress {
   upstreamMs: number | undefined;
   firstByteMs: number | undefined;
   receivedBytes: number | undefined;
+  headSent: boolean;
 }
 
 export function trackRequest(
@@ -89,6 +92,7 @@ export function trackRequest(
     upstreamMs: undefined,
     firstByteMs: undefined,
     receivedBytes: undefined,
+    headSent: false,
   };
   let finished = false;
   let endRequested = false;
@@ -115,6 +119,7 @@ export function trackRequest(
       progress.upstreamMs = monotonic() - progress.sentAt;
       progress.receivedBytes = 0;
     },
+    headSent: () => void (progress.headSent = true),
     firstByte() {
       progress.firstByteMs ??= monotonic() - startedAt;
     },
@@ -177,7 +182,7 @@ interface End {
 function recordOf(
   { id, clientAddress, clientProgram, method, path }: TrackedRequest,
   tracker: RequestTracker,
-  { receivedBytes, backend, queueMs, upstreamMs, firstByteMs }: Progress,
+  { receivedBytes, backend, queueMs, upstreamMs, firstByteMs, headSent }: Progress,
   { outcome, durationMs, details }: End,
 ): RequestRecord {
   return {
@@ -186,7 +191,7 @@ function recordOf(
     clientProgram,
     method,
     path,
-    status: tracker.status,
+    status: headSent ? 200 : tracker.status,
     outcome,
     keyId: tracker.keyId,
     modelAsked: tracker.model?.asked,

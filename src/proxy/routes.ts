@@ -1,10 +1,10 @@
 import { Elysia } from "elysia";
-import { type ErrorCode, failureResponse, ProxyError } from "./errors.ts";
+import { type ErrorCode, failureResponse, isMessagesPath, ProxyError } from "./errors.ts";
 import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { readLimitsLeft } from "./request/limits-left.ts";
-import { guardPaths, loggedPath, readTarget } from "./request/path.ts";
+import { findPathAndQuery, guardPaths, loggedPath, readTarget } from "./request/path.ts";
 import { trackRequest } from "./request-tracker.ts";
-import { commentsUntil } from "./response/while-waiting.ts";
+import { commentsUntil, createStreamWait, noStreamWait } from "./response/while-waiting.ts";
 import { createRewriter } from "./rewrite/rewrite.ts";
 import { complete, type Incoming, type ProxyDeps, serve, type ServeDeps } from "./serve.ts";
 import { classifyFailure } from "./upstream/abort-reason.ts";
@@ -46,21 +46,23 @@ export function createProxy(deps: ProxyDeps): Proxy {
       clientProgram: clientProgramOf(request.headers),
     });
     const unadmitted = { admission: undefined, unreportedLimits: null, limitHeaders: undefined };
-    return { request, tracker, peerAddress, ...unadmitted, onStreamWaits: () => {} };
+    return { request, tracker, peerAddress, ...unadmitted, wait: noStreamWait };
   }
 
   function fail(incoming: Incoming, error: unknown): Response {
     const { request, tracker } = incoming;
     const { code, outcome, cause, details } = classifyFailure(error, request.signal);
     if (code === "internal") log.error("Request failed inside Tollgate", { error: stackOf(error) });
-    const response = failureResponse(code, details);
+    const isMessages = isMessagesPath(findPathAndQuery(request.url) ?? "");
+    const response = failureResponse(code, details, isMessages ? tracker.requestId : undefined);
     tracker.status = response.status;
     tracker.finish(outcome, { code, cause });
     return withOurHeaders(incoming, response);
   }
 
   function withOurHeaders({ request, tracker, limitHeaders }: Incoming, response: Response): Response {
-    response.headers.set("x-request-id", tracker.requestId);
+    // Anthropic's SDKs read the second.
+    for (const name of ["x-request-id", "request-id"]) response.headers.set(name, tracker.requestId);
     if (limitHeaders !== undefined) for (const [name, value] of limitHeaders) response.headers.set(name, value);
     applyCors(response.headers, request, config.corsOrigins);
     return response;
@@ -78,11 +80,14 @@ export function createProxy(deps: ProxyDeps): Proxy {
     }
   }
 
-  /** While a stream waits in the queue, its client gets comments. */
+  /** While a stream waits in the queue or for the backend, its client gets comments. */
   async function respondOrKeepAlive(incoming: Incoming): Promise<Response> {
     const waits = Promise.withResolvers<undefined>();
-    incoming.onStreamWaits = () => waits.resolve(undefined);
-    const response = respondTo(incoming);
+    incoming.wait = createStreamWait(deps.sseKeepaliveMs, () => {
+      incoming.tracker.headSent();
+      waits.resolve(undefined);
+    });
+    const response = respondTo(incoming).finally(incoming.wait.end);
     const inTime = await Promise.race([response, waits.promise]);
     if (inTime !== undefined) return inTime;
     const { path } = readTarget(incoming.request);
@@ -95,8 +100,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
       const incoming = track(request);
       const preflight = findPreflightResponse(request, config.corsOrigins);
       if (preflight !== undefined) return complete(incoming.tracker, preflight);
-      const mayWait = deps.queue !== undefined && deps.sseKeepaliveMs > 0;
-      return mayWait ? respondOrKeepAlive(incoming) : respondTo(incoming);
+      return deps.sseKeepaliveMs > 0 ? respondOrKeepAlive(incoming) : respondTo(incoming);
     },
     refuse: (request, code) => fail(track(request), new ProxyError(code)),
   };

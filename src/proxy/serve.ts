@@ -25,7 +25,9 @@ import { readTarget } from "./request/path.ts";
 import type { RequestTracker, TrackerDeps } from "./request-tracker.ts";
 import type { RecordUsage } from "./response/count.ts";
 import { resolveModelList, restrictModelList } from "./response/model-list.ts";
+import { receive } from "./response/receive.ts";
 import { respond } from "./response/respond.ts";
+import type { StreamWait } from "./response/while-waiting.ts";
 import { getEndpoint } from "./rewrite/endpoint.ts";
 import type { RewriteRequest } from "./rewrite/rewrite.ts";
 import { endedByAdmin } from "./upstream/abort-reason.ts";
@@ -76,8 +78,7 @@ export interface Incoming {
   unreportedLimits: KeyLimits | null;
   /** Every response gets them, errors too. */
   limitHeaders: HeaderPairs | undefined;
-  /** Called when a stream has waited in the queue for so long that its client should get a comment. */
-  onStreamWaits: () => void;
+  wait: StreamWait;
 }
 
 export interface ServeDeps extends ProxyDeps {
@@ -137,9 +138,10 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
     await admit(incoming, { keyId: key.id, limits: rules, tokens, path }, deps);
   }
 
-  if (deps.queue !== undefined) await waitInQueue(incoming, key.id, stream, { ...deps, queue: deps.queue });
+  if (stream && method === "POST" && modelList === undefined && stored === undefined) incoming.wait.begin();
+  if (deps.queue !== undefined) await waitInQueue(incoming, key.id, deps.queue);
   tracker.upstreamRequestSent(deps.backend);
-  const upstream = await deps.forward({
+  const forwarded = await deps.forward({
     keyId: key.id,
     startedAt: tracker.startedAt,
     method,
@@ -156,11 +158,11 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
     onReceived: tracker.bodyReceived,
     onStarted: (abort) => tracker.onEndRequested(() => abort(endedByAdmin())),
   });
-  tracker.upstreamResponded();
   held.release();
 
+  const head = await receive(forwarded, incoming);
   return respond(
-    { upstream, tracker, keyId: key.id, method, path, admission: incoming.admission, usageAdded, modelList, stored },
+    { ...head, tracker, keyId: key.id, method, path, admission: incoming.admission, usageAdded, modelList, stored },
     { record: deps.record, wall, sseKeepaliveMs: deps.sseKeepaliveMs },
   );
 }
@@ -195,18 +197,8 @@ async function admit(
 }
 
 /** @throws ProxyError if no place becomes free in time */
-async function waitInQueue(
-  { tracker, request, onStreamWaits }: Incoming,
-  keyId: KeyId,
-  stream: boolean,
-  { queue, sseKeepaliveMs }: Pick<ProxyDeps, "sseKeepaliveMs"> & { queue: RequestQueue },
-): Promise<void> {
-  const keepalive = stream && sseKeepaliveMs > 0 ? setTimeout(onStreamWaits, sseKeepaliveMs) : undefined;
-  try {
-    const queued = { keyId, startedAt: tracker.startedAt, client: request.signal };
-    const leave = await queue.enter(queued, (end) => tracker.onEndRequested(() => end(endedByAdmin())));
-    tracker.onFinished(leave);
-  } finally {
-    clearTimeout(keepalive);
-  }
+async function waitInQueue({ tracker, request }: Incoming, keyId: KeyId, queue: RequestQueue): Promise<void> {
+  const queued = { keyId, startedAt: tracker.startedAt, client: request.signal };
+  const leave = await queue.enter(queued, (end) => tracker.onEndRequested(() => end(endedByAdmin())));
+  tracker.onFinished(leave);
 }

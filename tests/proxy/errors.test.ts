@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { type ErrorCode, errorFrame, errorResponse } from "../../src/proxy/errors.ts";
+import { type ErrorCode, errorFrame, errorResponse, failureResponse } from "../../src/proxy/errors.ts";
 
 describe("an error response", () => {
   const allMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
@@ -42,8 +42,16 @@ describe("an error response", () => {
   });
 });
 
+test("an error's body has the request's id for Anthropic's SDKs, which read it there", async () => {
+  expect(await failureResponse("not_found", undefined, "r-1").json()).toMatchObject({
+    type: "error",
+    request_id: "r-1",
+  });
+  expect(await failureResponse("not_found").json()).not.toHaveProperty("request_id");
+});
+
 describe("an error in a stream", () => {
-  const eventOf = (path: string): string => new TextDecoder().decode(errorFrame(path, "upstream_timeout"));
+  const eventOf = (path: string): string => new TextDecoder().decode(errorFrame(path, "upstream_timeout", "r-1"));
 
   test.each(["/v1/chat/completions", "/v1/completions", "/v1/responses", "/v1/anything"])(
     "on %s is data with an error member",
@@ -56,6 +64,6 @@ describe("an error in a stream", () => {
 
   test("of messages is an event of its own name", () => {
     const [, json = ""] = /^event: error\ndata: (\{.*\})\n\n$/.exec(eventOf("/v1/messages")) ?? [];
-    expect(JSON.parse(json)).toMatchObject({ type: "error", error: { type: "timeout_error" } });
+    expect(JSON.parse(json)).toMatchObject({ type: "error", error: { type: "timeout_error" }, request_id: "r-1" });
   });
 });

@@ -41,7 +41,10 @@ const proxyConfig: ProxyDeps["config"] = {
 };
 
 /** The proxy with an upstream that gives this response. */
-function proxyWith(upstream: () => Response, more: Partial<ProxyDeps> = {}): Harness {
+function proxyWith(
+  upstream: () => Response,
+  { beforeHead, ...more }: Partial<ProxyDeps> & { beforeHead?: Promise<undefined> } = {},
+): Harness {
   const calls: UpstreamRequest[] = [];
   const events: string[] = [];
   const finished: RequestRecord[] = [];
@@ -49,6 +52,7 @@ function proxyWith(upstream: () => Response, more: Partial<ProxyDeps> = {}): Har
     config: proxyConfig,
     forward: async (call) => {
       calls.push(call);
+      await beforeHead;
       const aborter = new AbortController();
       const release = (): void => void events.push("released");
       return {
@@ -324,4 +328,150 @@ describe("a silent response", () => {
     expect(received).toBe(false);
     await reader?.cancel();
   });
+});
+
+describe("a stream that has waited for longer than PROXY_SSE_KEEPALIVE", () => {
+  const usage = { prompt_tokens: 5, completion_tokens: 2 };
+
+  /** What the client gets of a response that comes after the first comment, without the comments. */
+  async function lateText(upstream: () => Response, path = "/v1/chat/completions"): Promise<[Harness, string]> {
+    const late = Promise.withResolvers<undefined>();
+    const harness = proxyWith(upstream, { sseKeepaliveMs: 1, beforeHead: late.promise });
+    const response = await harness.send("POST", path, '{"stream":true}');
+    expect([response.status, response.headers.get("content-type")]).toEqual([200, "text/event-stream"]);
+    late.resolve(undefined);
+    const text: string[] = [];
+    try {
+      for await (const bytes of response.body ?? []) text.push(Buffer.from(bytes).toString());
+    } catch {
+      text.push("(broken)");
+    }
+    return [harness, text.join("").replaceAll(": keepalive\n\n", "")];
+  }
+
+  const typed = (type: string, body: BodyInit | null, status = 200): Response =>
+    new Response(body, { status, headers: { "content-type": type } });
+  const events = "data: a\n\ndata: [DONE]\n\n";
+
+  test.each<[string, () => Response, string, boolean]>([
+    ["an event stream", () => typed("text/event-stream", events), events, true],
+    ["an event stream without its type", () => typed("text/plain", events), events, false],
+    ["JSON", () => typed("application/json", '{\r\n "a": 1\n}'), 'data: {   "a": 1 }\n\ndata: [DONE]\n\n', false],
+    ["JSON without its type", () => new Response(Buffer.from(' {"a":1}')), 'data:  {"a":1}\n\ndata: [DONE]\n\n', false],
+    [
+      "gzipped JSON",
+      () => new Response(Bun.gzipSync('{"a":1}'), { headers: { ...json, "content-encoding": "gzip" } }),
+      'data: {"a":1}\n\ndata: [DONE]\n\n',
+      false,
+    ],
+  ])("gets %s as events, and it counts", async (_, upstream, expected, streamed) => {
+    const [{ events: happened, finished }, text] = await lateText(upstream);
+    expect(text).toBe(expected);
+    expect(happened).toContain("counted");
+    expect(finished).toMatchObject([{ status: 200, outcome: "completed", streamed }]);
+  });
+
+  test("gets an error, and no end, if JSON breaks off", async () => {
+    let sent = 0;
+    const broken = () =>
+      new ReadableStream({
+        pull(controller) {
+          if (sent++ < 100) controller.enqueue(Buffer.alloc(1000, '"'));
+          else controller.error(new Error("broken"));
+        },
+      });
+    const [{ events: happened, finished }, text] = await lateText(() => typed("application/json", broken()));
+    expect(text).toEndWith('"code":"upstream_unreachable"}}\n\n(broken)');
+    expect(text).not.toContain("[DONE]");
+    expect(happened).not.toContain("counted");
+    expect(finished).toMatchObject([{ status: 200, outcome: "upstream_failed" }]);
+  });
+
+  test("gets the usage of JSON counted", async () => {
+    const [{ finished }] = await lateText(() => Response.json({ choices: [], usage }));
+    expect(finished).toMatchObject([{ usage: { inputTokens: 5, outputTokens: 2 } }]);
+  });
+
+  const overloaded = { message: "Too long.", type: "invalid_request_error", code: "context_length_exceeded" };
+  test.each<[string, () => Response, number, object]>([
+    ["a 204", () => new Response(null, { status: 204 }), 204, { code: "unexpected_response" }],
+    ["HTML", () => typed("text/html", "<p>secret</p>"), 200, { code: "unexpected_response" }],
+    ["text", () => typed("text/plain", "secret"), 200, {}],
+    ["an HTML error", () => typed("text/html", "<p>secret</p>", 502), 502, {}],
+    ["an error event stream", () => typed("text/event-stream", events, 500), 500, {}],
+    [
+      "a JSON error",
+      () => Response.json({ error: overloaded }, { status: 400 }),
+      400,
+      { type: overloaded.type, code: overloaded.code },
+    ],
+    ["a flat JSON error", () => Response.json(overloaded, { status: 400 }), 400, { type: overloaded.type }],
+    ["a long JSON error", () => Response.json({ error: { message: "x".repeat(100_000) } }, { status: 500 }), 500, {}],
+  ])("gets an error event that names the status of %s, and it does not count", async (_, upstream, status, error) => {
+    for (const path of ["/v1/chat/completions", "/v1/messages"]) {
+      const [{ events: happened, finished }, text] = await lateText(upstream, path);
+      const begin = path === "/v1/messages" ? "event: error\ndata: " : "data: ";
+      expect(text).toStartWith(begin);
+      expect(text).toEndWith("\n\n(broken)");
+      expect(text).not.toContain("secret");
+      expect(text.length).toBeLessThan(1000);
+      const body = JSON.parse(text.slice(begin.length, -"(broken)".length)) as { error: { message: string } };
+      expect(body).toMatchObject({ type: "error", error: { type: "api_error", ...error } });
+      expect(body.error.message).toContain(`status ${status}`);
+      expect(happened).not.toContain("counted");
+      const end = { status: 200, outcome: "upstream_failed", code: "unexpected_response", cause: `status_${status}` };
+      expect(finished).toMatchObject([end]);
+    }
+  });
+
+  test("gets the backend's own head if that came in time, and then comments as early", async () => {
+    const never = new ReadableStream<Uint8Array>({});
+    const { send } = proxyWith(
+      () => new Response(never, { status: 201, headers: { "content-type": "text/event-stream" } }),
+      {
+        sseKeepaliveMs: 20,
+      },
+    );
+    const response = await send("POST", "/v1/chat/completions", '{"stream":true}');
+    expect(response.status).toBe(201);
+    await response.body?.cancel();
+    const late = await proxyWith(() => Response.json({}, { status: 400 }), { sseKeepaliveMs: 60_000 }).send(
+      "POST",
+      "/v1/x",
+      '{"stream":true}',
+    );
+    expect(late.status).toBe(400);
+  });
+
+  test.each<[string, string, string]>([
+    ["is no stream", "POST", "{}"],
+    ["is no POST", "PUT", '{"stream":true}'],
+  ])("gets no comment if it %s", async (_, method, body) => {
+    const late = Promise.withResolvers<undefined>();
+    const { send } = proxyWith(() => Response.json({}), { sseKeepaliveMs: 1, beforeHead: late.promise });
+    const response = send(method, "/v1/x", body);
+    await Bun.sleep(10);
+    late.resolve(undefined);
+    expect(await (await response).text()).toBe("{}");
+  });
+});
+
+test("both names of the request id are on every response, also instead of the backend's", async () => {
+  const headers = { "x-request-id": "theirs", "request-id": "theirs" };
+  const { send } = proxyWith(() => new Response("{}", { headers }));
+  const asked = { "x-request-id": "mine" };
+  for (const path of ["/v1/x", "/nothing"]) {
+    const response = await send("POST", path, "{}", asked);
+    expect(["x-request-id", "request-id"].map((name) => response.headers.get(name))).toEqual(["mine", "mine"]);
+  }
+});
+
+test("an error under /v1/messages has the request id in its body, and no other", async () => {
+  const { send } = proxyWith(() => Response.json({}), { findKey: () => undefined });
+  for (const path of ["/v1/messages", "/v1/messages/count_tokens", "//v1/messages"]) {
+    expect(await (await send("POST", path, "{}", { "x-request-id": "mine" })).json()).toMatchObject({
+      request_id: "mine",
+    });
+  }
+  expect(await (await send("POST", "/v1/chat/completions", "{}")).json()).not.toHaveProperty("request_id");
 });

@@ -114,6 +114,19 @@ describe("PROXY_MAX_CONCURRENCY", () => {
     expect(usage).toBe(true);
   });
 
+  test("sends a JSON response as an event to a stream that has waited, and counts it", async () => {
+    await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_SSE_KEEPALIVE: "0.1" });
+    const first = await postRaw(gate, "gap=forever@1");
+    await first.nextEvent();
+    const second = await postRaw(gate, "", "/v1/echo");
+    expect(await second.nextEvent()).toBe(": keepalive\n\n");
+    first.reset();
+    const [, echoed = ""] = /(?<=\n\n)data: (\{.*\})\n\ndata: \[DONE\]\n\n$/.exec(await second.text()) ?? [];
+    expect(JSON.parse(echoed)).toEqual(stream);
+    expect(await second.ended()).toBe("complete");
+    await pollUntil(async () => (await gate.readKey()).total_request_count === 2);
+  });
+
   test("sends a stream plain that a backend compressed after its client got comments", async () => {
     await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_SSE_KEEPALIVE: "0.1" });
     const first = await postRaw(gate, "gap=forever@1");

@@ -33,6 +33,17 @@ describe("with PROXY_SSE_KEEPALIVE", () => {
     client.reset();
   });
 
+  test("a stream whose backend sends no head gets them too, and a later error is an event", async () => {
+    const client = await stream("slow-head=500ms; status=400");
+    expect((await client.head()).status).toBe(200);
+    const text = await client.text();
+    expect(text.replaceAll(comment, "")).toMatch(/^data: .*"The backend responded with status 400: .*\n\n$/);
+    expect(text).toStartWith(comment.repeat(2));
+    expect(await client.ended()).not.toBe("complete");
+    const logged = { status: 200, outcome: "upstream_failed", code: "unexpected_response", cause: "status_400" };
+    expect(await gate.waitForLog(({ cause }) => cause === "status_400")).toMatchObject(logged);
+  });
+
   test("comments appear only between events and leave the events unchanged", async () => {
     const client = await stream("gap=1500ms@2");
     expect(await client.ended()).toBe("complete");

@@ -144,7 +144,7 @@ describe("inside its response", () => {
         const error = { type: "api_error", message: unreachable.error.message };
         if (path === "/v1/messages") {
           expect(last).toStartWith("event: error\n");
-          expect(data).toEqual({ type: "error", error });
+          expect(data).toEqual({ type: "error", error, request_id: expect.any(String) });
         } else {
           expect(data).toEqual({ error: { ...error, param: null, code: "upstream_unreachable" } });
         }

@@ -12,6 +12,8 @@ export interface MeterOptions {
   hold?: EventHold | undefined;
   /** After how much silence a comment is sent; 0: never. Only for a plain event stream. */
   keepaliveMs: number;
+  /** How long the client has been without a byte. */
+  silentMs?: number;
   /** Commits the usage seen so far. The terminal event waits for the promise. */
   commit: (usage: Usage) => Promise<void>;
   /**
@@ -66,12 +68,12 @@ const oneChunk: QueuingStrategy<Uint8Array> = { highWaterMark: 1 };
  * - After `fail`, nothing is sent but the terminal event whose usage is already being committed.
  * - A process that is killed loses what it had not committed, and no client has seen the end of that.
  */
-export function createMeter({ reader, filter, hold, keepaliveMs, commit, finish }: MeterOptions): Meter {
+export function createMeter({ reader, filter, hold, keepaliveMs, silentMs, commit, finish }: MeterOptions): Meter {
   const started = Promise.withResolvers<void>();
   // The streams report a failure to whoever does not wait for the start.
   started.promise.catch(() => {});
   const output = createMeterOutput(started.resolve);
-  const keepalive = keepaliveMs > 0 ? startKeepaliveTimer(keepaliveMs, output.sendComment) : undefined;
+  const keepalive = keepaliveMs > 0 ? startKeepaliveTimer(keepaliveMs, output.sendComment, silentMs) : undefined;
   /** The client got bytes of the upstream's. */
   let upstreamBegan = false;
   /** Commits and sends the terminal event. Once it is sent, the response is whole for the client. */
@@ -214,10 +216,11 @@ interface KeepaliveTimer {
 /**
  * Calls back after `silenceMs` without a restart, and again after each further such silence. A restart only notes the
  * time; the one timer finds out when it fires whether it has to wait longer.
+ * @param silentMs how much of the first silence has passed
  */
-export function startKeepaliveTimer(silenceMs: number, onSilence: () => void): KeepaliveTimer {
-  let silentSince = performance.now();
-  let timer = setTimeout(check, silenceMs);
+export function startKeepaliveTimer(silenceMs: number, onSilence: () => void, silentMs = 0): KeepaliveTimer {
+  let silentSince = performance.now() - silentMs;
+  let timer = setTimeout(check, Math.max(0, silenceMs - silentMs));
 
   function check(): void {
     const remainingMs = silentSince + silenceMs - performance.now();

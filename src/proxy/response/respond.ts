@@ -7,7 +7,7 @@ import { type AbortReason, abortReasonOf, otherKeysResponse, unreadableModelList
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import {
   type BodyHeaders,
-  decompressEventStream,
+  decompressBody,
   findShownResponse,
   isEventStream,
   isPlainEventStream,
@@ -46,6 +46,8 @@ export interface Responding {
   modelList: ModelListRequest | undefined;
   /** The one that is asked for by its id. If it has a time, no other may be shown. */
   stored: StoredResponse | undefined;
+  /** How long its client has waited already, if that counts for a keepalive. */
+  silentMs: number;
 }
 
 /** Edits the text of a 200, or refuses a response that must not be shown as it is. */
@@ -76,7 +78,6 @@ export async function respond(responding: Responding, deps: RespondDeps): Promis
   const edit = response.status === 200 || (due?.mustEdit === true && response.ok) ? due : undefined;
 
   if (method === "HEAD" || response.body === null) return respondWithoutBody(responding, deps, head);
-  tracker.streamed = isEventStream(head.kind);
   const plain = decompressForFilter(responding, head);
   if (plain !== undefined) return respondStreaming({ ...responding, upstream: plain }, deps, head);
   if (edit !== undefined || (isShort(response) && !isPlainEventStream(head.kind))) {
@@ -99,7 +100,8 @@ function editOf({ modelList, stored }: Responding): Edit | undefined {
 function decompressForFilter({ upstream, usageAdded }: Responding, head: Head): UpstreamResponse | undefined {
   const { body } = upstream.response;
   if (body === null || !(usageAdded.includeUsage || usageAdded.continuousUsage)) return undefined;
-  const plain = decompressEventStream(body, head.kind);
+  if (!isEventStream(head.kind) || isPlainEventStream(head.kind)) return undefined;
+  const plain = decompressBody(body, head.kind);
   if (plain === undefined) return undefined;
   head.headers.delete("content-encoding");
   head.kind.contentEncoding = null;
@@ -184,11 +186,12 @@ async function respondStreaming(
     filter: isPlain && usageAdded !== noUsageAdded ? createStreamUsageFilter(usageAdded) : undefined,
     hold: holdOf(kind),
     keepaliveMs: isPlain ? deps.sseKeepaliveMs : 0,
+    silentMs: responding.silentMs,
     commit: count.commit,
     finish: (usage, cause) => finish(responding, count, { usage, cause, hasSent: meter.hasSent() }),
   });
   void pump(upstream, meter, {
-    errorFrame: isPlain ? (code) => errorFrame(path, code) : undefined,
+    errorFrame: isPlain ? (code) => errorFrame(path, code, tracker.requestId) : undefined,
     onFirstByte: tracker.firstByte,
   });
   await meter.started;

@@ -1,9 +1,44 @@
-import { errorFrame } from "../errors.ts";
-import { maxHeldEventBytes } from "../sse/events.ts";
-import { decompressEventStream, isPlainEventStream } from "../usage/response-usage.ts";
+import { errorEvent } from "../errors.ts";
+import { withoutByteOrderMark } from "./meter.ts";
 import { lastFrameMs } from "./pump.ts";
 
 const comment = new TextEncoder().encode(": keepalive\n\n");
+
+/** The wait of a stream for its response. When it lasts too long, the client gets a head and comments. */
+export interface StreamWait {
+  /** The request turned out to be a stream: its silence counts from now on. */
+  begin(): void;
+  /** The backend's head is here, or none will come. */
+  end(): Waited;
+}
+
+export interface Waited {
+  /** The client has the head of an event stream already. */
+  headSent: boolean;
+  silentMs: number;
+}
+
+export function createStreamWait(keepaliveMs: number, onTooLong: () => void): StreamWait {
+  let timer: Timer | undefined;
+  let begunAt: number | undefined;
+  let headSent = false;
+  return {
+    begin() {
+      begunAt = performance.now();
+      timer = setTimeout(() => {
+        headSent = true;
+        onTooLong();
+      }, keepaliveMs);
+    },
+    end() {
+      clearTimeout(timer);
+      return { headSent, silentMs: headSent || begunAt === undefined ? 0 : performance.now() - begunAt };
+    },
+  };
+}
+
+/** Of a request whose client gets no comments. */
+export const noStreamWait: StreamWait = { begin() {}, end: () => ({ headSent: false, silentMs: 0 }) };
 
 export interface WaitingStream {
   path: string;
@@ -12,7 +47,8 @@ export interface WaitingStream {
 
 /**
  * An event stream that sends comments until the response to its request is known, and then that. The head has gone out by
- * then: a response that is not an event stream becomes an error frame and a broken connection.
+ * then: an error becomes an event and a broken connection.
+ * @param response an event stream, or an error of our own
  */
 export function commentsUntil(response: Promise<Response>, { path, keepaliveMs }: WaitingStream): Response {
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
@@ -24,12 +60,17 @@ export function commentsUntil(response: Promise<Response>, { path, keepaliveMs }
         controller.enqueue(comment);
         timer = setInterval(() => controller.enqueue(comment), keepaliveMs);
         const found = await response.finally(() => clearInterval(timer));
-        if (cancelled) return void found.body?.cancel().catch(() => {});
-        const events = eventsOf(found);
-        if (events !== undefined) return void (reader = events.getReader());
-        controller.enqueue(await frameOf(found, path));
-        await Bun.sleep(lastFrameMs);
-        throw new Error("The response is not an event stream.");
+        if (cancelled) return found.body?.cancel().catch(() => {});
+        if (!found.ok || found.body === null) {
+          controller.enqueue(errorEvent(path, await found.text()));
+          await Bun.sleep(lastFrameMs);
+          throw new Error("The response is not an event stream.");
+        }
+        reader = found.body.getReader();
+        const { value } = await reader.read();
+        if (value === undefined) controller.close();
+        else controller.enqueue(withoutByteOrderMark(value));
+        return undefined;
       },
       async pull(controller) {
         const { done = true, value } = (await reader?.read()) ?? {};
@@ -45,31 +86,4 @@ export function commentsUntil(response: Promise<Response>, { path, keepaliveMs }
     { highWaterMark: 0 },
   );
   return new Response(body, { headers: { "content-type": "text/event-stream" } });
-}
-
-/** The error that the client would have got as a response, unless it is too long to be held as one event. */
-async function frameOf({ body }: Response, path: string): Promise<Uint8Array> {
-  const json = body === null ? undefined : await readShortJson(body).catch(() => undefined);
-  if (typeof json !== "object" || json === null || !("error" in json)) return errorFrame(path, "upstream_unreachable");
-  const name = path.startsWith("/v1/messages") ? "event: error\n" : "";
-  return new TextEncoder().encode(`${name}data: ${JSON.stringify(json)}\n\n`);
-}
-
-/** @returns undefined for a longer text, which is read to its end all the same, because it counts */
-async function readShortJson(body: ReadableStream<Uint8Array>): Promise<unknown> {
-  const pieces: Uint8Array[] = [];
-  let length = 0;
-  for await (const piece of body) {
-    length += piece.length;
-    if (length <= maxHeldEventBytes) pieces.push(piece);
-    else pieces.length = 0;
-  }
-  return length > maxHeldEventBytes ? undefined : JSON.parse(Buffer.concat(pieces).toString());
-}
-
-/** Plain, as the head said that went out: undefined if they are none, or cannot be decompressed. */
-function eventsOf({ ok, body, headers }: Response): ReadableStream<Uint8Array> | undefined {
-  if (!ok || body === null) return undefined;
-  const kind = { contentType: headers.get("content-type"), contentEncoding: headers.get("content-encoding") };
-  return isPlainEventStream(kind) ? body : decompressEventStream(body, kind);
 }

@@ -13,6 +13,7 @@ export class AbortReason extends Error {
     readonly code: ErrorCode | undefined,
     /** Tells the operator why the upstream failed; undefined if it did not. */
     override readonly cause?: string,
+    readonly details?: ErrorDetails,
   ) {
     super(code ?? outcome);
   }
@@ -31,6 +32,12 @@ export const timedOut = (cause: TimeoutCause): AbortReason => new AbortReason("t
 export const failed = (cause: string): AbortReason => new AbortReason("upstream_failed", "upstream_unreachable", cause);
 export const unreadableModelList = (): AbortReason =>
   new AbortReason("upstream_failed", "model_list_unreadable", "model_list_unreadable");
+/** The client's stream has begun, and this cannot be a part of it. @param message the backend's own */
+export const unexpectedResponse = (status: number, message: string, members?: ErrorDetails["members"]): AbortReason =>
+  new AbortReason("upstream_failed", "unexpected_response", `status_${status}`, {
+    message: `The backend responded with status ${status}${message === "" ? " and no event stream." : `: ${message}`}`,
+    members,
+  });
 /** Its id is shared, and it is not the one that the key created. */
 export const otherKeysResponse = (): AbortReason => new AbortReason("refused", "not_found");
 export const endedByAdmin = (): AbortReason => new AbortReason("ended_by_admin", "ended_by_admin");

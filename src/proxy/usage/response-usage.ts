@@ -36,16 +36,16 @@ export function mayBeEventStream({ contentType, contentEncoding }: BodyHeaders):
 }
 
 /** Whether clients get an event stream, compressed or not. */
-export const isEventStream = ({ contentType }: BodyHeaders): boolean => mediaType(contentType) === "text/event-stream";
+export const isEventStream = ({ contentType }: Pick<BodyHeaders, "contentType">): boolean =>
+  mediaType(contentType) === "text/event-stream";
 
-/** @returns the bytes of an event stream that is compressed; undefined if it is not one, or cannot be decompressed */
-export function decompressEventStream(
+/** @returns undefined if it cannot be decompressed */
+export function decompressBody(
   body: ReadableStream<Uint8Array>,
-  headers: BodyHeaders,
+  { contentEncoding }: BodyHeaders,
 ): ReadableStream<Uint8Array> | undefined {
-  const encodings = encodingsOf(headers.contentEncoding);
-  if (!isEventStream(headers) || encodings.length === 0) return undefined;
-  return createDecodedStream(body, encodings);
+  const encodings = encodingsOf(contentEncoding);
+  return encodings.length === 0 ? body : createDecodedStream(body, encodings);
 }
 
 /** Usage is read from event streams and JSON, compressed or not, on any path; other responses have none. */
@@ -101,6 +101,12 @@ export const noUsageReader: UsageReader = { push: () => undefined, seen: () => n
 
 /** What holds usage: JSON and event streams, and what small servers send if they set no type. */
 const sniffedTypes = new Set(["text/event-stream", "application/json", "text/json", "text/plain", ""]);
+
+/** Whether a body says that it is JSON, compressed or not. */
+export function isJson({ contentType }: BodyHeaders): boolean {
+  const type = mediaType(contentType);
+  return type === "application/json" || type === "text/json" || type.endsWith("+json");
+}
 
 function createPlainReader(type: string, onStored: OnStored | undefined): UsageReader | undefined {
   if (type === "application/x-ndjson") return createLinesUsageParser(onStored);

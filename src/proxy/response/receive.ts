@@ -1,0 +1,121 @@
+import { isBlank } from "../json/bytes.ts";
+import { beginsEvents, maxHeldEventBytes } from "../sse/events.ts";
+import { abortReasonOf, unexpectedResponse } from "../upstream/abort-reason.ts";
+import type { UpstreamResponse } from "../upstream/forward.ts";
+import { resumedStream } from "../upstream/resumed-stream.ts";
+import { decompressBody, isEventStream, isJson, mayBeEventStream } from "../usage/response-usage.ts";
+import { isObject } from "../usage/token-counts.ts";
+import type { RequestTracker } from "../request-tracker.ts";
+import { readWhole } from "./pump.ts";
+import type { Responding } from "./respond.ts";
+import type { StreamWait } from "./while-waiting.ts";
+
+interface Receiver {
+  tracker: RequestTracker;
+  wait: StreamWait;
+}
+
+/**
+ * The upstream's head is here: what `respond` needs to know of it.
+ * @throws AbortReason if the client has the head of an event stream already, and this is none
+ */
+export async function receive(
+  forwarded: UpstreamResponse,
+  { tracker, wait }: Receiver,
+): Promise<Pick<Responding, "upstream" | "silentMs">> {
+  tracker.upstreamResponded();
+  tracker.streamed = isEventStream({ contentType: forwarded.response.headers.get("content-type") });
+  const { headSent, silentMs } = wait.end();
+  return { upstream: headSent ? await asEventStream(forwarded) : forwarded, silentMs };
+}
+
+/**
+ * The response to a stream whose client has the head of an event stream already: a plain event stream, made of JSON if the
+ * backend does not stream.
+ * @throws AbortReason if it is neither; it does not count then
+ */
+async function asEventStream(upstream: UpstreamResponse): Promise<UpstreamResponse> {
+  let reason: unknown;
+  try {
+    const events = await findEvents(upstream);
+    if (events !== undefined) return { ...upstream, response: new Response(events, plainHead(upstream.response)) };
+    reason = await readRefusal(upstream);
+  } catch (error) {
+    reason = error;
+  }
+  const found = abortReasonOf(reason, upstream.signal);
+  upstream.abort(found);
+  upstream.release();
+  throw found;
+}
+
+function plainHead({ headers: given }: Response): ResponseInit {
+  const headers = new Headers(given);
+  for (const name of ["content-encoding", "content-length"]) headers.delete(name);
+  headers.set("content-type", "text/event-stream");
+  return { headers };
+}
+
+async function findEvents(upstream: UpstreamResponse): Promise<ReadableStream<Uint8Array> | undefined> {
+  const { ok, headers, body } = upstream.response;
+  if (!ok || body === null) return undefined;
+  const kind = { contentType: headers.get("content-type"), contentEncoding: headers.get("content-encoding") };
+  if (isEventStream(kind)) return decompressBody(body, kind);
+  if (isJson(kind)) return eventsOfJson(decompressBody(body, kind));
+  return mayBeEventStream(kind) ? sniffEvents(upstream, body.getReader()) : undefined;
+}
+
+/** Small servers set no type, or `text/plain`. */
+async function sniffEvents(
+  { readTimeout }: UpstreamResponse,
+  reader: ReadableStreamDefaultReader<Uint8Array>,
+): Promise<ReadableStream<Uint8Array> | undefined> {
+  readTimeout.beginWait();
+  const { value: first = new Uint8Array() } = await reader.read();
+  readTimeout.endWait();
+  const body = resumedStream([first], reader);
+  if (beginsEvents(first) !== false) return body;
+  const start = first.find((byte) => !isBlank(byte));
+  return start === openBrace ? eventsOfJson(body) : undefined;
+}
+
+const openBrace = 0x7b;
+const space = 0x20;
+const utf8 = new TextEncoder();
+
+/** One event, and the end that clients wait for. A line end in the JSON would end the event's data, and means as much as a space. */
+function eventsOfJson(json: ReadableStream<Uint8Array> | undefined): ReadableStream<Uint8Array> | undefined {
+  let prefix = "data: ";
+  return json?.pipeThrough(
+    new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        if (prefix !== "") controller.enqueue(utf8.encode(prefix));
+        prefix = "";
+        controller.enqueue(chunk.map((byte) => (byte === 0x0a || byte === 0x0d ? space : byte)));
+      },
+      flush: (controller) => controller.enqueue(utf8.encode("\n\ndata: [DONE]\n\n")),
+    }),
+  );
+}
+
+/** Why there is no stream, in the backend's own words if it has some. */
+async function readRefusal(upstream: UpstreamResponse): Promise<unknown> {
+  const { status, headers } = upstream.response;
+  const kind = { contentType: headers.get("content-type"), contentEncoding: headers.get("content-encoding") };
+  const body = isJson(kind) ? await readWhole(upstream, maxHeldEventBytes) : undefined;
+  const { message, ...members } = body instanceof Uint8Array ? errorIn(body) : {};
+  return unexpectedResponse(status, typeof message === "string" ? message : "", members);
+}
+
+/** The backend's `error`; some have its members at the top level. */
+function errorIn(body: Uint8Array): Partial<Record<"message" | "type" | "code", string | number>> {
+  try {
+    const json: unknown = JSON.parse(Buffer.from(body).toString());
+    const error = isObject(json) && isObject(json.error) ? json.error : json;
+    if (!isObject(error)) return {};
+    const members = ["message", "type", "code"].map((name) => [name, error[name]] as const);
+    return Object.fromEntries(members.filter(([, value]) => typeof value === "string" || typeof value === "number"));
+  } catch {
+    return {};
+  }
+}
