@@ -19,6 +19,7 @@ export type ErrorCode =
   | "request_timeout"
   | "not_found"
   | "path_without_v1"
+  | "path_with_v1_twice"
   | "too_many_bytes_held"
   | "upstream_unreachable"
   | "upstream_timeout"
@@ -129,6 +130,12 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     code: "not_found",
     type: "not_found_error",
     message: "Not found: the API is below /v1, so the base URL of a client must end in /v1.",
+  },
+  path_with_v1_twice: {
+    status: 404,
+    code: "not_found",
+    type: "not_found_error",
+    message: "Not found: the path begins with /v1 twice, so the base URL of this client must end without /v1.",
   },
   request_timeout: { status: 408, type: "timeout_error", message: "The request body made no progress for 60 seconds." },
   upstream_unreachable: {

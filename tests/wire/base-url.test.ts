@@ -60,6 +60,16 @@ describe("a base URL without /v1", () => {
     expect(backend.requests()).toEqual([]);
   });
 
+  test.each(["/v1/v1/messages?beta=true", "//v1/v1/chat/completions"])(
+    "POST %s, with two, gets one too",
+    async (target) => {
+      const [status, text] = await statusOf("POST", target);
+      expect([status, JSON.parse(text).error.code]).toEqual([404, "not_found"]);
+      expect(JSON.parse(text).error.message).toContain("must end without /v1");
+      expect(backend.requests()).toEqual([]);
+    },
+  );
+
   test("a browser gets a page", async () => {
     const page = await fetch(`${gate.url}/models`, { headers: { accept: "text/html" } });
     expect(page.headers.get("content-type")).toStartWith("text/html");

@@ -87,15 +87,17 @@ const secret = t.String({
     return isVisible ? "key must be at most 512 characters" : "key must contain only visible ASCII characters";
   },
 });
+const isActive = t.Boolean({ error: () => "is_active must be a boolean" });
 export const newKeyRequest = t.Object({
   name: keyName,
   key: t.Optional(secret),
+  is_active: t.Optional(isActive),
   ...optionalFields.properties,
   _csrf: csrfField,
 });
 
 const changeableFields = {
-  is_active: t.Boolean({ error: () => "is_active must be a boolean" }),
+  is_active: isActive,
   name: keyName,
   ...keyFields,
 };
@@ -188,14 +190,14 @@ export const listKeys = {
 
 export const createKey = {
   parse: byHandler,
-  body: describes(newKeyRequest),
+  body: describes({ ...newKeyRequest, additionalProperties: false }),
   response: { 201: keyBody, ...errors(400, 401, 403, 408, 409, 413, 415) },
   detail: { summary: "Create a key; only this response shows it in full", ...sessionAndCsrf },
 };
 
 export const updateKey = {
   parse: byHandler,
-  body: describes(keyChangeRequest),
+  body: describes({ ...keyChangeRequest, additionalProperties: false }),
   response: { 200: keyBody, ...errors(400, 401, 403, 404, 408, 413, 415) },
   detail: { summary: "Change a key: its name, state, limits and notes", ...sessionAndCsrf },
 };

@@ -1,3 +1,4 @@
+import type { TObject } from "@sinclair/typebox";
 import type { KeyChange, NewKey } from "../../store/keys/contract.ts";
 import type { JsonObject } from "../http/body.ts";
 import { bodyParser, cleanText } from "../http/body-schema.ts";
@@ -12,7 +13,9 @@ const parseRotationRequest = bodyParser(rotationRequest);
 
 export function parseNewKey(json: JsonObject | ApiError): Omit<NewKey, "createdAt"> {
   const body = parseNewKeyRequest(json);
-  return { name: cleanText(body.name), key: body.key ?? generateKey(), ...changesOf(body) };
+  refuseUnknownFields(body, newKeyRequest);
+  const { is_active: isActive = true } = body;
+  return { name: cleanText(body.name), key: body.key ?? generateKey(), isActive, ...changesOf(body) };
 }
 
 export const generateKey = (): string => crypto.randomUUID().replaceAll("-", "");
@@ -34,11 +37,23 @@ export function parseKeyChange(json: JsonObject | ApiError, now: number): Parsed
     ...changesOf(body),
   };
   if (Object.keys(change).length === 0) throw new ApiError(400, "No fields to update");
+  refuseUnknownFields(body, keyChangeRequest);
   return {
     change,
     changed: Object.keys(body).filter((field) => Object.hasOwn(keyFields, field)),
     endsAt: body.end_running === true ? endOf(change, now) : undefined,
   };
+}
+
+const [maxUnknownNames, maxNameLength] = [5, 64];
+
+/** A misspelt limit would make a key without it. */
+function refuseUnknownFields(body: object, { properties }: TObject): void {
+  const names = Object.keys(body).filter((name) => !Object.hasOwn(properties, name));
+  if (names.length === 0) return;
+  const listed = names.slice(0, maxUnknownNames).map((name) => cleanText(name.slice(0, maxNameLength)));
+  const more = names.length > listed.length ? ` and ${names.length - listed.length} more` : "";
+  throw new ApiError(400, `Unknown ${names.length === 1 ? "field" : "fields"}: ${listed.join(", ")}${more}`);
 }
 
 function endOf({ isActive, expiresAt }: KeyChange, now: number): number {

@@ -98,6 +98,7 @@ export function readTarget(request: Request): Target {
   if (!pathAndQuery.startsWith("/v1/")) {
     throw new ProxyError(isPathWithoutV1(request) ? "path_without_v1" : "not_found");
   }
+  if (/^\/v1\/+v1(?:[/?]|$)/.test(pathAndQuery)) throw new ProxyError("path_with_v1_twice");
   if (!methods.has(request.method)) throw new ProxyError("method_not_allowed");
   // Other upgrades may be ignored: Java's client offers HTTP/2 with each request.
   const upgrade = request.headers.get("upgrade");

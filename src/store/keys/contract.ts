@@ -42,7 +42,7 @@ export interface KeyChange {
   rules?: Partial<KeyRules>;
 }
 
-export interface NewKey extends Omit<KeyChange, "isActive"> {
+export interface NewKey extends KeyChange {
   name: string;
   key: string;
   createdAt: number;

@@ -112,16 +112,28 @@ onEachEngine(({ engine }) => {
       expect(await admin.store.keys.list()).toEqual(before);
     });
 
-    test("ignores unknown fields, including those of its own response", async () => {
-      const response = await create({
-        name: "a",
-        id: 999_999,
-        is_active: false,
-        total_input_tokens: 5,
-        __proto__: { x: 1 },
-      });
-      expect(response.json).toMatchObject({ is_active: true, total_input_tokens: 0 });
-      expect(response.json.id).toBeLessThan(999_999);
+    test("makes an inactive key if it is told to", async () => {
+      const response = await create({ name: "off", is_active: false });
+      expect([response.status, response.json.is_active]).toEqual([201, false]);
+      expect((await create({ name: "on", is_active: true, _csrf: "x" })).json.is_active).toBe(true);
+    });
+
+    const many = Object.fromEntries(Array.from({ length: 9 }, (_, index) => [`f${index}`, 1]));
+    test.each([
+      [{ name: "a", request_per_minute: 5 }, "Unknown field: request_per_minute"],
+      [{ name: "a", id: 7, total_input_tokens: 5 }, "Unknown fields: id, total_input_tokens"],
+      [{ name: "a", end_running: true }, "Unknown field: end_running"],
+      [{ name: "a", constructor: 1, toString: 1 }, "Unknown fields: constructor, toString"],
+      [{ name: "a", ["x".repeat(200)]: 1 }, `Unknown field: ${"x".repeat(64)}`],
+      [{ name: "a", ...many }, "Unknown fields: f0, f1, f2, f3, f4 and 4 more"],
+      [{ name: "", unknown: 1 }, "name must not be empty"],
+      [{ unknown: 1 }, "name is required"],
+      [{ name: "a", is_active: null }, "is_active must be a boolean"],
+    ])("refuses %j, because a misspelt limit would make a key without it", async (json, error) => {
+      const before = await admin.store.keys.list();
+      const response = await create(json);
+      expect([response.status, response.json]).toEqual([400, { error }]);
+      expect(await admin.store.keys.list()).toEqual(before);
     });
   });
 
@@ -192,6 +204,8 @@ onEachEngine(({ engine }) => {
     test.each([
       [{}, "No fields to update"],
       [{ key: "another", id: 7 }, "No fields to update"],
+      [{ _csrf: "x" }, "No fields to update"],
+      [{ name: "changed", request_per_minute: 5 }, "Unknown field: request_per_minute"],
       [{ name: null }, "name must be a string"],
       [{ name: "" }, "name must not be empty"],
       [{ name: "x".repeat(121) }, "name must be at most 120 characters"],

@@ -24,9 +24,18 @@ describe("readTarget", () => {
     ["/chat/completions", "path_without_v1"],
     ["/api/keys", "not_found"],
     ["/v1", "not_found"],
+    ["/v1/v1/messages?beta=true", "path_with_v1_twice"],
+    ["/v1//v1/models", "path_with_v1_twice"],
+    ["/v1/v1", "path_with_v1_twice"],
   ])("refuses a POST to %s with %s", (path, code) => {
     const target = new Request(`http://h${path}`, { method: "POST", headers: { host: "h" } });
     expect(() => readTarget(target)).toThrow(code);
+  });
+
+  test("takes no other name for a second /v1", () => {
+    for (const path of ["/v1/v1beta/models", "/v1/a/v1/b", "/v1/v10"]) {
+      expect(readTarget(new Request(`http://h${path}`, { headers: { host: "h" } })).path).toBe(path);
+    }
   });
 
   test("ignores an offer of HTTP/2", () => {
