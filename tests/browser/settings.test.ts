@@ -28,6 +28,17 @@ describe.skipIf(!hasBrowser)("settings", () => {
     await page.getByRole("region", { name: "Retention" }).getByText("Request log").waitFor();
   });
 
+  test("a name of a vendor's model that a client asked for is told while no alias is set", async () => {
+    const { key } = await console.admin.createKey("claude");
+    const init = { method: "POST", headers: { "x-api-key": key, "content-type": "application/json" } };
+    await fetch(`${console.program.url}/v1/messages`, { ...init, body: '{"model":"claude-haiku"}' });
+    const asked = async (): Promise<string> =>
+      (await console.admin.request("GET", "/api/latency?bucket_minutes=60&by=model")).text();
+    await pollUntil(async () => (await asked()).includes("claude-haiku"));
+    await using visit = await console.visit("/settings");
+    await visit.page.getByRole("note").getByText("asked for claude-haiku").waitFor();
+  });
+
   test("a password from the environment is changed there", async () => {
     await using visit = await console.visit("/settings/account");
     await visit.page.getByText("The password is set by ADMIN_PASSWORD").waitFor();

@@ -3,6 +3,13 @@ import { api, responseBody } from "../client.ts";
 import { showToast } from "../lib/toasts.ts";
 import type { Prices, QueryResult } from "../queries.ts";
 
+/** The names that the backend got in the last 24 hours, also in requests that it refused. */
+const getAskedModels = async () =>
+  (await responseBody(api.latency.get({ query: { hours: 24, bucket_minutes: 60, by: "model" } }))).totals;
+
+export const useAskedModelsQuery = (): QueryResult<typeof getAskedModels> =>
+  useQuery(() => ({ queryKey: ["asked-models"], queryFn: getAskedModels }));
+
 const getSessions = () => responseBody(api.sessions.get());
 export type ConsoleSession = Awaited<ReturnType<typeof getSessions>>[number];
 

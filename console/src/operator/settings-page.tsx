@@ -4,9 +4,12 @@ import { byteSize, count, plural } from "../lib/format.ts";
 import { type Settings, useSettingsQuery } from "../queries.ts";
 import { FilterField, SegmentedControl } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
+import { Icon } from "../ui/icon.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonList, SkeletonRows } from "../ui/skeleton.tsx";
+import { useAskedModelsQuery } from "./queries.ts";
+import { vendorNamesProblem } from "./vendor-names.ts";
 import "../styles/lazy-pages.css";
 
 /** How this server is set up. Settings change in its environment, not here. */
@@ -24,6 +27,7 @@ export function SettingsPage(): JSX.Element {
           </section>
         }
       >
+        <VendorNamesNotice settings={settings.data?.settings} />
         <SettingsPanel settings={settings.data?.settings} />
         <div class="columns">
           <FactsPanel title="Versions" facts={settings.data && versionFacts(settings.data)} />
@@ -43,6 +47,22 @@ export function SettingsPage(): JSX.Element {
 }
 
 type Setting = Settings["settings"][number];
+
+function VendorNamesNotice(props: { settings: Setting[] | undefined }): JSX.Element {
+  const asked = useAskedModelsQuery();
+  const problem = (): string | undefined =>
+    props.settings && asked.data && vendorNamesProblem(props.settings, asked.data);
+  return (
+    <Show when={problem()}>
+      {(text) => (
+        <div class="notice" data-tone="warning" role="note">
+          <Icon name="warning" />
+          <p>{text()}</p>
+        </div>
+      )}
+    </Show>
+  );
+}
 
 const versionFacts = ({ versions }: Settings): [string, string][] => [
   ["Tollgate", versions.tollgate],

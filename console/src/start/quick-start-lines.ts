@@ -106,8 +106,16 @@ const stream = client.messages.stream({
 stream.on("text", (text) => process.stdout.write(text));
 await stream.finalMessage();`;
 
-const claudeCode = ({ origin, key, model }: QuickStartValues): string =>
-  `ANTHROPIC_BASE_URL=${shell(origin)} ANTHROPIC_AUTH_TOKEN=${shell(key)} ANTHROPIC_MODEL=${shell(model)} claude`;
+/** Claude Code asks for a model of each size, whatever is chosen. */
+const claudeCodeModels = [
+  "ANTHROPIC_MODEL",
+  "ANTHROPIC_DEFAULT_HAIKU_MODEL",
+  "ANTHROPIC_DEFAULT_SONNET_MODEL",
+  "ANTHROPIC_DEFAULT_OPUS_MODEL",
+];
+
+const claudeCode = ({ origin, key, model }: QuickStartValues): string => `ANTHROPIC_BASE_URL=${shell(origin)} \\
+${claudeCodeModels.map((name) => `  ${name}=${shell(model)} \\\n`).join("")}  ANTHROPIC_AUTH_TOKEN=${shell(key)} claude`;
 
 const codex = ({ origin, model }: QuickStartValues): string => `model = ${quoted(model)}
 model_provider = "tollgate"

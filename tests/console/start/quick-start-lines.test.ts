@@ -26,6 +26,15 @@ describe("the lines of the quick start", () => {
     expect(await new Response(shell.stdout).text()).toBe(key);
   });
 
+  test("set every model of Claude Code, which asks for one of each size", async () => {
+    const command = textOf("claude-code", { model: "a model" }).replace(/ claude$/, "");
+    const shell = Bun.spawn(["sh", "-c", `${command} env`]);
+    const environment = (await new Response(shell.stdout).text()).split("\n");
+    for (const name of ["MODEL", "DEFAULT_HAIKU_MODEL", "DEFAULT_SONNET_MODEL", "DEFAULT_OPUS_MODEL"]) {
+      expect(environment).toContain(`ANTHROPIC_${name}=a model`);
+    }
+  });
+
   test("quote the key for JavaScript", () => {
     expect(textOf("openai-node", { key: 'a"b' })).toContain(String.raw`apiKey: "a\"b"`);
   });
