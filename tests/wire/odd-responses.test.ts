@@ -172,6 +172,30 @@ describe.each(["GET", "POST"])("a backend's response to %s with", (method) => {
   );
 });
 
+test.each([
+  [256, 200],
+  [257, 502],
+])("a response with %i header fields gives the client %i", async (count, status) => {
+  backend.handle((_, wire) => {
+    wire.write(`${okHead}${many(count - 2)}Content-Length: 5\r\n\r\nhello`);
+  });
+  const client = await connectRaw(gate.url);
+  client.request("GET", "/v1/anything", { "x-api-key": gate.key });
+  expect((await client.head()).status).toBe(status);
+  client.close();
+});
+
+test("trailers of a response are dropped", async () => {
+  backend.handle((_, wire) => {
+    wire.write(`${okHead}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nx-sum: 1\r\n\r\n`);
+  });
+  const client = await connectRaw(gate.url);
+  client.request("GET", "/v1/anything", { "x-api-key": gate.key, te: "trailers" });
+  expect(await client.ended()).toBe("complete");
+  expect(client.received().toString()).not.toContain("x-sum");
+  client.close();
+});
+
 describe("a response without a content type", () => {
   test.each([
     ["with a JSON body", '{"data":[]}', "/v1/anything"],
