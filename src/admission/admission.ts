@@ -21,8 +21,11 @@ import type { Admission, AdmissionId } from "../domain/admissions.ts";
 
 /** Admits the requests of keys with limits. */
 export interface Admissions {
-  /** @param tokens reserved until the request ends */
-  admit(keyId: KeyId, limits: KeyLimits, tokens: number): MaybePromise<Admission>;
+  /**
+   * @param tokens reserved until the request ends
+   * @param mayWait the request asks again if it is worth waiting: then a refusal does not count
+   */
+  admit(keyId: KeyId, limits: KeyLimits, tokens: number, mayWait?: boolean): MaybePromise<Admission>;
   /** Gives back what this process holds. */
   close(): Promise<void>;
 }
@@ -40,7 +43,7 @@ export interface AdmissionsOptions {
   deadAfterMs?: number;
 }
 
-interface PendingAdmission extends Pick<AdmissionRequest, "keyId" | "limits" | "tokens"> {
+interface PendingAdmission extends Pick<AdmissionRequest, "keyId" | "limits" | "tokens" | "mayWait"> {
   settled: PromiseWithResolvers<Admission>;
 }
 
@@ -54,6 +57,9 @@ interface AskedAdmission {
 
 /** What a request holds. */
 type Hold = Pick<Admission, "handOver" | "end">;
+
+/** A request that counts in a second. */
+type Counted = Pick<AdmissionRequest, "keyId" | "limits"> & Pick<AdmissionResult, "second">;
 
 /** Pause before a failed batch is written again. */
 const retryMs = 50;
@@ -135,7 +141,9 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
       }
       for (const [index, one] of asked.entries()) {
         const result = results?.[index];
-        one.settled.resolve(admissionOf(result, holdOf(one, result)));
+        one.settled.resolve(
+          admissionOf(result, cancellable(holdOf(one, result), result && { ...one.request, ...result })),
+        );
         if (one.request.spare !== undefined) keepSpares(one, result);
       }
       for (const { number } of reserves.removeEmpty(resized)) held.delete(number);
@@ -160,11 +168,12 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
       reserveOf.set(keyId, reserveFor(largest, wanted > 0));
     }
     return pending.map((one) => {
-      const { keyId, limits, tokens, settled } = one;
+      const { keyId, limits, tokens, settled, mayWait = false } = one;
       const reserve = mayShare(limits) ? reserveOf.get(keyId) : undefined;
       const wanted = most.get(one) ?? 0;
       const request: AdmissionRequest = { keyId, limits, tokens, number: reserve?.number ?? ++lastNumber };
       if (wanted > 0) request.spare = wanted;
+      if (mayWait) request.mayWait = true;
       return { request, reserve, settled };
     });
   }
@@ -269,25 +278,40 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     };
   }
 
-  async function admitWithOthers(keyId: KeyId, limits: KeyLimits, tokens: number): Promise<Admission> {
+  /** A request that the backend never gets does not count as one. */
+  function cancellable(hold: Hold, counted: Counted | undefined): Hold & Pick<Admission, "cancel"> {
+    return {
+      ...hold,
+      cancel() {
+        hold.end();
+        if (counted === undefined || counted.limits.requests_per_minute === null) return;
+        unused.push({ keyId: counted.keyId, second: counted.second, requests: 1 });
+        startLoop();
+      },
+    };
+  }
+
+  async function admitWithOthers(asked: Omit<PendingAdmission, "settled">): Promise<Admission> {
     if (!isListed) {
       await within(waitLimitMs, watch.start(), tooLate).catch(enterDegraded);
       isListed = true;
     }
     if (degraded) return unlimited;
     const settled = Promise.withResolvers<Admission>();
-    waiting.push({ keyId, limits, tokens, settled });
+    waiting.push({ ...asked, settled });
     startLoop();
     return settled.promise;
   }
 
   return {
-    admit(keyId, limits, tokens) {
+    admit(keyId, limits, tokens, mayWait = false) {
       if (degraded || closed) return unlimited;
-      const spare = spares.take(keyId, limits, tokens, currentSecond());
-      if (spare === undefined) return admitWithOthers(keyId, limits, tokens);
+      const second = currentSecond();
+      const spare = spares.take(keyId, limits, tokens, second);
+      if (spare === undefined) return admitWithOthers({ keyId, limits, tokens, mayWait });
       const { reserve, load } = spare;
-      return admissionOf({ load }, reserve === undefined ? holdsNothing : holdIn(reserve, spare.tokens));
+      const hold = reserve === undefined ? holdsNothing : holdIn(reserve, spare.tokens);
+      return admissionOf({ load }, cancellable(hold, { keyId, limits, second }));
     },
     async close() {
       clearTimeout(secondEnd);
@@ -318,13 +342,14 @@ const holdsNothing: Hold = { handOver: () => undefined, end: () => {} };
 /** @param result undefined if the database has not responded */
 const admissionOf = (
   result: (Pick<AdmissionResult, "load"> & Partial<AdmissionResult>) | undefined,
-  { handOver, end }: Hold,
+  { handOver, end, cancel = end }: Hold & Partial<Pick<Admission, "cancel">>,
 ): Admission => ({
   refusedBy: result?.refusedBy,
   waitMs: result?.waitMs ?? 0,
   used: (name: LimitName) => result && usedOf(result.load, name),
   handOver,
   end,
+  cancel,
 });
 
 /** For a request that was admitted without the database. */

@@ -1,9 +1,15 @@
 import type { KeyId } from "../domain/keys.ts";
+import type { WaitsFor } from "../domain/admissions.ts";
 
-/** Shares a fixed number of places among requests, fairly by key. */
+export type { WaitsFor };
+
+/** The one list of waiting requests, and a number of places that it shares among them, fairly by key. */
 export interface FairQueue<Ticket> {
-  /** Whether the request has a place, waits for one, or is refused because too many wait. */
-  enter(ticket: Ticket, keyId: KeyId): EntryState;
+  /**
+   * Whether the request has a place, waits, or is refused because too many wait. One that waits for the limits of its key
+   * is in the list and gets no place; it enters again when they admit it, and keeps its turn.
+   */
+  enter(ticket: Ticket, keyId: KeyId, waitsFor: WaitsFor): EntryState;
   /** To be called when the request has ended, or no longer waits. */
   leave(ticket: Ticket): void;
 }
@@ -11,7 +17,8 @@ export interface FairQueue<Ticket> {
 export type EntryState = "granted" | "waiting" | "full";
 
 export interface FairQueueOptions<Ticket> {
-  places: number;
+  /** Undefined: any number. */
+  places: number | undefined;
   maxWaiting: number;
   /** Called when a request that waited gets a place. */
   onGranted: (ticket: Ticket) => void;
@@ -19,11 +26,13 @@ export interface FairQueueOptions<Ticket> {
   onDisplaced: (ticket: Ticket) => void;
 }
 
-/** The requests of a key that wait, oldest first, and how many of it are in flight. */
+/** The requests of a key that wait or have a place. */
 interface Line<Ticket> {
-  keyId: KeyId;
-  queue: Set<Ticket>;
-  count: number;
+  /** Oldest first. */
+  waiting: Map<Ticket, WaitsFor>;
+  inFlight: number;
+  /** How many places had been given when it last got one. */
+  servedAt: number;
 }
 
 /**
@@ -32,103 +41,104 @@ interface Line<Ticket> {
  * request to one that waits with less, so no key can keep the others out.
  */
 export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): FairQueue<Ticket> {
-  const { places, maxWaiting, onGranted, onDisplaced } = options;
-  const running = new Map<Ticket, KeyId>();
-  const inFlight = new Map<KeyId, number>();
-  const waiting = new Map<Ticket, KeyId>();
-  const queues = new Map<KeyId, Set<Ticket>>();
-  /** How many places had been given when each of these keys last got one. */
-  const servedAt = new Map<KeyId, number>();
+  const { places = Infinity, maxWaiting, onGranted, onDisplaced } = options;
+  const lines = new Map<KeyId, Line<Ticket>>();
+  const [running, waiting] = [new Map<Ticket, KeyId>(), new Map<Ticket, KeyId>()];
   let served = 0;
 
-  function add(keyId: KeyId, change: 1 | -1): void {
-    const count = (inFlight.get(keyId) ?? 0) + change;
-    if (count === 0) inFlight.delete(keyId);
-    else inFlight.set(keyId, count);
+  function lineOf(keyId: KeyId): Line<Ticket> {
+    const found = lines.get(keyId) ?? { waiting: new Map(), inFlight: 0, servedAt: 0 };
+    lines.set(keyId, found);
+    return found;
   }
 
-  function forget(keyId: KeyId): void {
-    if (!inFlight.has(keyId) && !queues.has(keyId)) servedAt.delete(keyId);
+  function forgetEmpty(keyId: KeyId): void {
+    const line = lines.get(keyId);
+    if (line?.inFlight === 0 && line.waiting.size === 0) lines.delete(keyId);
   }
 
   function run(ticket: Ticket, keyId: KeyId): void {
+    stopWaiting(ticket);
     running.set(ticket, keyId);
-    add(keyId, 1);
-    served += 1;
-    servedAt.set(keyId, served);
+    const line = lineOf(keyId);
+    line.inFlight += 1;
+    line.servedAt = ++served;
   }
 
-  function stopWaiting(ticket: Ticket, keyId: KeyId): void {
+  function stopWaiting(ticket: Ticket): void {
+    const keyId = waiting.get(ticket);
+    if (keyId === undefined) return;
     waiting.delete(ticket);
-    const queue = queues.get(keyId);
-    queue?.delete(ticket);
-    if (queue?.size === 0) queues.delete(keyId);
-  }
-
-  function grantNext(): void {
-    let next: { keyId: KeyId; ticket: Ticket; count: number; at: number } | undefined;
-    for (const [keyId, [ticket]] of queues) {
-      const [count, at] = [inFlight.get(keyId) ?? 0, servedAt.get(keyId) ?? 0];
-      const isNext = next === undefined || count < next.count || (count === next.count && at < next.at);
-      if (isNext && ticket !== undefined) next = { keyId, ticket, count, at };
-    }
-    if (next === undefined) return;
-    stopWaiting(next.ticket, next.keyId);
-    run(next.ticket, next.keyId);
-    onGranted(next.ticket);
-  }
-
-  /** Of several keys that wait with as many, the one with the most in flight. */
-  function findLongest(): Line<Ticket> | undefined {
-    let longest: Line<Ticket> | undefined;
-    for (const [keyId, queue] of queues) {
-      const count = inFlight.get(keyId) ?? 0;
-      const more = queue.size - (longest?.queue.size ?? 0);
-      if (longest === undefined || more > 0 || (more === 0 && count > longest.count)) longest = { keyId, queue, count };
-    }
-    return longest;
+    lineOf(keyId).waiting.delete(ticket);
+    forgetEmpty(keyId);
   }
 
   /** @returns whether a request was displaced for one of this key */
   function makeRoomFor(keyId: KeyId): boolean {
-    const longest = findLongest();
-    if (longest === undefined) return false;
-    const more = longest.queue.size - (queues.get(keyId)?.size ?? 0) - 1;
-    // A key that took the lead would be displaced in turn, and so on without end.
-    const staysBehind = more > 0 || (more === 0 && (inFlight.get(keyId) ?? 0) < longest.count);
-    const newest = staysBehind ? [...longest.queue].at(-1) : undefined;
-    if (newest === undefined) return false;
-    stopWaiting(newest, longest.keyId);
-    forget(longest.keyId);
-    onDisplaced(newest);
+    const displaced = findDisplaced(lines.values(), lines.get(keyId));
+    if (displaced === undefined) return false;
+    stopWaiting(displaced);
+    onDisplaced(displaced);
     return true;
   }
 
+  function grantNext(): void {
+    const next = findNext(lines.values());
+    const keyId = next && waiting.get(next);
+    if (next === undefined || keyId === undefined) return;
+    run(next, keyId);
+    onGranted(next);
+  }
+
   return {
-    enter(ticket, keyId) {
-      if (running.size < places) {
+    enter(ticket, keyId, waitsFor) {
+      if (waitsFor === "place" && running.size < places) {
         run(ticket, keyId);
         return "granted";
       }
-      if (waiting.size >= maxWaiting && !makeRoomFor(keyId)) return "full";
+      if (!waiting.has(ticket) && waiting.size >= maxWaiting && !makeRoomFor(keyId)) return "full";
       waiting.set(ticket, keyId);
-      const queue = queues.get(keyId);
-      if (queue === undefined) queues.set(keyId, new Set([ticket]));
-      else queue.add(ticket);
+      lineOf(keyId).waiting.set(ticket, waitsFor);
       return "waiting";
     },
     leave(ticket) {
-      const waitsFor = waiting.get(ticket);
-      if (waitsFor !== undefined) {
-        stopWaiting(ticket, waitsFor);
-        forget(waitsFor);
-      }
+      stopWaiting(ticket);
       const keyId = running.get(ticket);
       if (keyId === undefined) return;
       running.delete(ticket);
-      add(keyId, -1);
+      lineOf(keyId).inFlight -= 1;
       grantNext();
-      forget(keyId);
+      forgetEmpty(keyId);
     },
   };
+}
+
+/** The request that the next free place goes to. */
+function findNext<Ticket>(lines: Iterable<Line<Ticket>>): Ticket | undefined {
+  let next: { ticket: Ticket; line: Line<Ticket> } | undefined;
+  for (const line of lines) {
+    const isNext =
+      next === undefined ||
+      line.inFlight < next.line.inFlight ||
+      (line.inFlight === next.line.inFlight && line.servedAt < next.line.servedAt);
+    const [ticket] = (isNext && line.waiting.entries().find(([, waitsFor]) => waitsFor === "place")) || [];
+    if (ticket !== undefined) next = { ticket, line };
+  }
+  return next?.ticket;
+}
+
+/**
+ * The request that makes room for one of `own`, the newest of the key that waits with the most; of several such keys, of the
+ * one with the most in flight. Undefined if `own` would take the lead: it would be displaced in turn, and so on without end.
+ */
+function findDisplaced<Ticket>(lines: Iterable<Line<Ticket>>, own: Line<Ticket> | undefined): Ticket | undefined {
+  let longest: Line<Ticket> | undefined;
+  for (const line of lines) {
+    const more = line.waiting.size - (longest?.waiting.size ?? 0);
+    if (more > 0 || (more === 0 && line.inFlight > (longest?.inFlight ?? 0))) longest = line;
+  }
+  if (longest === undefined) return undefined;
+  const more = longest.waiting.size - (own?.waiting.size ?? 0) - 1;
+  const staysBehind = more > 0 || (more === 0 && (own?.inFlight ?? 0) < longest.inFlight);
+  return staysBehind ? [...longest.waiting.keys()].at(-1) : undefined;
 }

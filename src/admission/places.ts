@@ -1,12 +1,11 @@
 import { createFairQueue } from "./fair-queue.ts";
 import type { PlaceListener, Places } from "../domain/admissions.ts";
 
-/** The places of a process that has the backend to itself. */
-export function createLocalPlaces({ places, maxWaiting }: { places: number; maxWaiting: number }): Places {
+/** The list of waiting requests of a process that has the backend to itself, and its places there. */
+export function createLocalPlaces(options: { places: number | undefined; maxWaiting: number }): Places {
   const listeners = new Map<number, PlaceListener>();
   const queue = createFairQueue<number>({
-    places,
-    maxWaiting,
+    ...options,
     onGranted(ticket) {
       listeners.get(ticket)?.onGranted();
       listeners.delete(ticket);
@@ -17,9 +16,10 @@ export function createLocalPlaces({ places, maxWaiting }: { places: number; maxW
     },
   });
   return {
-    async enter(ticket, keyId, listener) {
-      const state = queue.enter(ticket, keyId);
+    async enter(ticket, { keyId, waitsFor }, listener) {
+      const state = queue.enter(ticket, keyId, waitsFor);
       if (state === "waiting") listeners.set(ticket, listener);
+      else listeners.delete(ticket);
       return state;
     },
     leave(ticket) {

@@ -60,7 +60,7 @@ export const variables = {
     ...integer({ minimum: 1, maximum: 1_000_000, default: 1 }),
     schema: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
   },
-  PROXY_QUEUE_TIMEOUT: seconds({ default: 60, exclusiveMinimum: 0 }),
+  PROXY_QUEUE_TIMEOUT: seconds({ default: 60 }),
   PROXY_QUEUE_SIZE: integer({ minimum: 0, maximum: 1_000_000, default: 1000 }),
   PORT: port,
   ADMIN_PORT: { ...port, schema: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535 })) },
@@ -228,15 +228,13 @@ function configFrom(settings: Settings, terminal: boolean) {
       sseKeepaliveMs: settings.PROXY_SSE_KEEPALIVE * 1000,
       corsOrigins: settings.PROXY_CORS_ORIGINS,
     },
-    /** Undefined: the backend gets any number of requests at once. */
-    queue:
-      settings.PROXY_MAX_CONCURRENCY === undefined
-        ? undefined
-        : {
-            places: settings.PROXY_MAX_CONCURRENCY,
-            maxWaiting: settings.PROXY_QUEUE_SIZE,
-            timeoutMs: settings.PROXY_QUEUE_TIMEOUT * 1000,
-          },
+    queue: {
+      /** Undefined: the backend gets any number of requests at once. */
+      places: settings.PROXY_MAX_CONCURRENCY,
+      maxWaiting: settings.PROXY_QUEUE_TIMEOUT === 0 ? 0 : settings.PROXY_QUEUE_SIZE,
+      /** 0: nothing waits. */
+      timeoutMs: settings.PROXY_QUEUE_TIMEOUT * 1000,
+    },
     listen: {
       host: settings.HOST,
       port: settings.PORT,

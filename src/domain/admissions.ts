@@ -26,13 +26,36 @@ export interface Admission {
   handOver(): SettledAdmission | undefined;
   /** Gives back what the request holds, unless that was handed over to a count. */
   end(): void;
+  /** Gives back that too, and the request itself: the backend never gets it. */
+  cancel(): void;
 }
 
-/** The places at the backend, which limit how many requests it gets at once from all processes of this machine. */
+/** A request that may be admitted this soon waits for it: clients that are told so come back later than that. */
+export const shortWaitMs = 1500;
+
+/** Whether a request that was refused waits and asks again. */
+export const isWorthWaiting = ({ refusedBy, waitMs }: Pick<Admission, "refusedBy" | "waitMs">): boolean =>
+  refusedBy === "max_concurrency" || (refusedBy !== undefined && waitMs <= shortWaitMs);
+
+/** Until the limits of its key admit the request, or until it has a place at the backend. */
+export type WaitsFor = "limits" | "place";
+
+/**
+ * The requests that wait on this machine, and the places at the backend, which limit how many requests it gets at once from
+ * all processes of the machine.
+ */
 export interface Places {
-  /** @param listener called at most once, if the request has to wait */
-  enter(ticket: number, keyId: KeyId, listener: PlaceListener): Promise<"granted" | "waiting" | "full">;
+  /**
+   * A request that waits for the limits of its key enters again when they admit it.
+   * @param listener called at most once, if the request has to wait
+   */
+  enter(ticket: number, request: ListedRequest, listener: PlaceListener): Promise<"granted" | "waiting" | "full">;
   leave(ticket: number): void;
+}
+
+export interface ListedRequest {
+  keyId: KeyId;
+  waitsFor: WaitsFor;
 }
 
 /** What becomes of a request that waits. */

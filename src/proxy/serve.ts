@@ -46,8 +46,7 @@ export interface ProxyDeps extends TrackerDeps {
   /** What the holder of a key may know of it; undefined if it is gone. */
   findOwnKey: (keyId: KeyId) => Promise<OwnKey | undefined>;
   listCreators: ListCreators;
-  /** Undefined: the backend gets any number of requests at once. */
-  queue: RequestQueue | undefined;
+  queue: RequestQueue;
   forward: Forward;
   record: RecordUsage;
   /** The address at the other end of the connection. */
@@ -108,9 +107,7 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
   const responseId = findResponseId(method, path);
   const asker = { keyId: key.id, method };
   const stored = responseId === undefined ? undefined : await requireOwnResponse(responseId, asker, deps);
-  // A limit of tokens waits for the body, from which it knows how many to reserve.
   const limitsTokens = rules !== null && reservesTokens(rules);
-  if (rules !== null && !limitsTokens) await admit(incoming, { keyId: key.id, limits: rules, tokens: 0, path }, deps);
 
   using held = deps.heldBytes.open(key.id);
   const { takesJson } = getEndpoint(path);
@@ -133,13 +130,12 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
     requireAllowedModel(allowed, { path, hasBody: hasBody(received.body), model, isAmbiguous: hasSeveralModels });
     modelList = restrictModelList(pathAndQuery, modelList, (name) => isModelAllowed(allowed, name));
   }
-  if (limitsTokens) {
-    const tokens = await expectTokens(received.body, maxTokens);
-    await admit(incoming, { keyId: key.id, limits: rules, tokens, path }, deps);
-  }
-
   if (stream && method === "POST" && modelList === undefined && stored === undefined) incoming.wait.begin();
-  if (deps.queue !== undefined) await waitInQueue(incoming, key.id, deps.queue);
+  const limits = rules !== null && needsAdmission(rules) ? rules : undefined;
+  const tokens = limitsTokens ? await expectTokens(received.body, maxTokens) : 0;
+  if (limits !== undefined || deps.queue.hasPlaces) {
+    await waitForTurn(incoming, { keyId: key.id, limits, tokens, path }, deps);
+  }
   tracker.upstreamRequestSent(deps.backend);
   const forwarded = await deps.forward({
     keyId: key.id,
@@ -174,31 +170,31 @@ export function complete(tracker: RequestTracker, response: Response): Response 
   return response;
 }
 
-interface ToAdmit {
+interface ToSend {
   keyId: KeyId;
-  limits: KeyLimits;
+  /** Undefined if the key has none. */
+  limits: KeyLimits | undefined;
   tokens: number;
   path: string;
 }
 
-/** @throws ProxyError if a limit of the key refuses the request */
-async function admit(
+/** @throws ProxyError if the limits of the key refuse the request, or no place becomes free in time */
+async function waitForTurn(
   incoming: Incoming,
-  { keyId, limits, tokens, path }: ToAdmit,
-  deps: Pick<ProxyDeps, "admit" | "wall">,
+  { keyId, limits, tokens, path }: ToSend,
+  { queue, admit, wall }: Pick<ProxyDeps, "queue" | "admit" | "wall">,
 ): Promise<void> {
+  const { tracker, request } = incoming;
+  const asks = limits && {
+    places: limits.max_concurrency,
+    ask: (mayWait: boolean) => admit(keyId, limits, tokens, mayWait),
+  };
+  const queued = { keyId, startedAt: tracker.startedAt, client: request.signal, limits: asks };
+  const { admission, leave } = await queue.enter(queued, (end) => tracker.onEndRequested(() => end(endedByAdmin())));
+  tracker.onFinished(leave);
   // A refusal reports what is left itself.
   incoming.unreportedLimits = null;
-  if (!needsAdmission(limits)) return;
-  const admission = await deps.admit(keyId, limits, tokens);
-  incoming.limitHeaders = requireAdmitted(limits, admission, { path, now: deps.wall() });
+  if (limits === undefined || admission === undefined) return;
+  incoming.limitHeaders = requireAdmitted(limits, admission, { path, now: wall() });
   incoming.admission = admission;
-  incoming.tracker.onFinished(admission.end);
-}
-
-/** @throws ProxyError if no place becomes free in time */
-async function waitInQueue({ tracker, request }: Incoming, keyId: KeyId, queue: RequestQueue): Promise<void> {
-  const queued = { keyId, startedAt: tracker.startedAt, client: request.signal };
-  const leave = await queue.enter(queued, (end) => tracker.onEndRequested(() => end(endedByAdmin())));
-  tracker.onFinished(leave);
 }

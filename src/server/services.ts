@@ -58,8 +58,7 @@ export interface Services extends Opened {
   recorder: TrafficRecorder;
   stopPolling: () => void;
   inFlight: InFlight;
-  /** Undefined if the backend gets any number of requests at once. */
-  queue: RequestQueue | undefined;
+  queue: RequestQueue;
   upstreamFailures: UpstreamFailures;
   /** Adds up all processes that share the ports. */
   stats: AggregateStats;
@@ -81,7 +80,7 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
     monotonic,
     isRunning: () => inFlight.count() > 0,
   });
-  const queue = config.queue && createQueue(config.queue, { ...opened, stopping, revocations });
+  const queue = createQueue(config.queue, { ...opened, stopping, revocations });
   const recorder = createTrafficRecorder({ write: store.traffic.add, clock, log });
   const metrics = createMetrics({
     ...build,
@@ -92,7 +91,7 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
     droppedRequests: () => ledger.droppedRequests(),
     tokenless: recorder.tokenlessCount,
     samples: samplesOf(config.upstream, config.storage.dataDir, store),
-    queue: config.queue && queue && { places: config.queue.places, depth: queue.depth },
+    queue: { places: config.queue.places, depth: queue.depth },
   });
   const logsRequests = config.storage.retention.requestLog.days > 0;
   const ledger = createLedger({ store: store.usage, clock, log, observer: metrics, logsRequests });
@@ -144,12 +143,14 @@ function statsOf({ shareStats }: ServerOptions, { snapshot, text }: Metrics, inF
 }
 
 function createQueue(
-  queue: NonNullable<Config["queue"]>,
+  queue: Config["queue"],
   { places, stopping, revocations }: Pick<Services, "places" | "stopping" | "revocations">,
 ): RequestQueue {
   return createRequestQueue({
     places: places ?? createLocalPlaces(queue),
+    hasPlaces: queue.places !== undefined,
     timeoutMs: queue.timeoutMs,
+    monotonic,
     stopping: stopping.signal,
     onKeyEnded: revocations.onRevoked,
   });

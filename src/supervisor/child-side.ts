@@ -1,12 +1,16 @@
-import type { EntryState } from "../admission/fair-queue.ts";
+import type { EntryState, WaitsFor } from "../admission/fair-queue.ts";
 import type { Addresses, AggregateStats, ChildMethods, ParentMethods, ProcessStats } from "./protocol.ts";
 import { parentTimeoutMs } from "./protocol.ts";
 import { createRpc } from "./rpc.ts";
 
-/** The places at the backend that the parent shares out among its processes. */
+/** The requests that wait in all processes, and the places at the backend that the parent shares out among them. */
 export interface SharedPlaces {
   /** @param listener called at most once, if the request has to wait */
-  enter(ticket: number, keyId: number, listener: SharedPlaceListener): Promise<EntryState>;
+  enter(
+    ticket: number,
+    request: { keyId: number; waitsFor: WaitsFor },
+    listener: SharedPlaceListener,
+  ): Promise<EntryState>;
   leave(ticket: number): void;
 }
 
@@ -72,10 +76,11 @@ export function findParentChannel(): ParentChannel | undefined {
       };
     },
     places: {
-      async enter(ticket, keyId, listener) {
+      async enter(ticket, { keyId, waitsFor }, listener) {
         waiting.set(ticket, listener);
         // A parent that does not reply has exited or is unresponsive: it must not stop the requests too.
-        const state = await parent.call("enterQueue", ticket, keyId).catch(() => "granted" as const);
+        const withoutParent = waitsFor === "place" ? "granted" : "waiting";
+        const state = await parent.call("enterQueue", ticket, keyId, waitsFor).catch(() => withoutParent);
         if (state !== "waiting") waiting.delete(ticket);
         return state;
       },

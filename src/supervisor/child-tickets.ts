@@ -1,4 +1,4 @@
-import type { EntryState, FairQueue } from "../admission/fair-queue.ts";
+import type { EntryState, FairQueue, WaitsFor } from "../admission/fair-queue.ts";
 
 /** A request of a child that has or wants a place. */
 export interface Ticket {
@@ -9,15 +9,14 @@ export interface Ticket {
 
 /** The tickets of one child. */
 export interface ChildTickets {
-  enterQueue(number: number, keyId: number): EntryState;
+  enterQueue(number: number, keyId: number, waitsFor: WaitsFor): EntryState;
   leaveQueue(number: number): void;
   /** The child is gone: gives back all its places. */
   leaveAll(): void;
 }
 
-/** @param queue undefined if the backend gets any number of requests at once */
 export function createChildTickets(
-  queue: FairQueue<Ticket> | undefined,
+  queue: FairQueue<Ticket>,
   { onGranted, onDisplaced }: Record<"onGranted" | "onDisplaced", (number: number) => void>,
 ): ChildTickets {
   const tickets = new Map<number, Ticket>();
@@ -25,13 +24,13 @@ export function createChildTickets(
   function leaveQueue(number: number): void {
     const ticket = tickets.get(number);
     tickets.delete(number);
-    if (ticket !== undefined) queue?.leave(ticket);
+    if (ticket !== undefined) queue.leave(ticket);
   }
 
   return {
-    enterQueue(number, keyId) {
-      const ticket: Ticket = { grant: () => onGranted(number), displace: () => onDisplaced(number) };
-      const state = queue?.enter(ticket, keyId) ?? "granted";
+    enterQueue(number, keyId, waitsFor) {
+      const ticket = tickets.get(number) ?? { grant: () => onGranted(number), displace: () => onDisplaced(number) };
+      const state = queue.enter(ticket, keyId, waitsFor);
       if (state !== "full") tickets.set(number, ticket);
       return state;
     },

@@ -27,8 +27,7 @@ export interface ChildOptions {
   command: string[];
   env: Environment;
   aggregate: Aggregate;
-  /** Undefined if the backend gets any number of requests at once. */
-  queue: FairQueue<Ticket> | undefined;
+  queue: FairQueue<Ticket>;
   /** Applied while the process listens, not while it starts or drains. */
   heartbeatLimits: HeartbeatLimits;
   onUnresponsive: (child: Child) => void;

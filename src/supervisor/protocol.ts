@@ -1,4 +1,4 @@
-import type { EntryState } from "../admission/fair-queue.ts";
+import type { EntryState, WaitsFor } from "../admission/fair-queue.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
 import type { IdentifiedRequest } from "../telemetry/observers.ts";
 
@@ -45,8 +45,8 @@ export interface ParentMethods extends AggregateStats {
   listening(at: Addresses): void;
   /** The child accepts no new connections. */
   draining(): void;
-  /** Requests one of the places that all processes share. @param ticket unique within the child */
-  enterQueue(ticket: number, keyId: number): EntryState;
+  /** Enters the list of waiting requests that all processes share. @param ticket unique within the child */
+  enterQueue(ticket: number, keyId: number, waitsFor: WaitsFor): EntryState;
   leaveQueue(ticket: number): void;
   /** The child counts nothing after these. */
   finalMetrics(metrics: MetricsSnapshot): void;

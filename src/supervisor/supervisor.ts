@@ -41,13 +41,11 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<num
   using claims = new DisposableStack();
   claimPorts(config.listen, claims);
   const aggregate = createAggregate();
-  const queue =
-    config.queue &&
-    createFairQueue<Ticket>({
-      ...config.queue,
-      onGranted: (ticket) => ticket.grant(),
-      onDisplaced: (ticket) => ticket.displace(),
-    });
+  const queue = createFairQueue<Ticket>({
+    ...config.queue,
+    onGranted: (ticket) => ticket.grant(),
+    onDisplaced: (ticket) => ticket.displace(),
+  });
   const onUnresponsive = (child: Child): void => {
     log.error("Worker process unresponsive; killing it", { child: child.pid });
     child.kill();

@@ -24,7 +24,8 @@ export interface UncommittedUsage {
 
 /** Describes the queue of this process; the places are those of all processes. */
 export interface ObservedQueue {
-  places: number;
+  /** Undefined if the backend gets any number of requests at once. */
+  places: number | undefined;
   /** Read at each scrape. */
   depth: () => { waiting: number; running: number };
 }
@@ -41,8 +42,7 @@ export interface MetricsOptions {
   /** Requests whose response has not ended; read at each scrape. */
   inFlight: () => number;
   samples: Samples;
-  /** Unset if the backend gets any number of requests at once. */
-  queue?: ObservedQueue | undefined;
+  queue?: ObservedQueue;
   /** Rows of the request log that were lost in a long outage of the database; read at each scrape. */
   droppedRequests: () => number;
   /** Responses that should have reported tokens and did not, since the start; read at each scrape. */
@@ -212,19 +212,17 @@ function addQueueGauges(registry: Registry, { queue }: MetricsOptions): void {
   if (queue === undefined) return;
   addGauge(
     registry,
-    { name: "tollgate_queue_waiting_requests", help: "Requests that wait for a place at the backend" },
+    { name: "tollgate_queue_waiting_requests", help: "Requests that wait for a place of their key or at the backend" },
     () => queue.depth().waiting,
   );
+  const { places } = queue;
+  if (places === undefined) return;
   addGauge(
     registry,
     { name: "tollgate_queue_used_places", help: "Places at the backend that requests have" },
     () => queue.depth().running,
   );
-  addGauge(
-    registry,
-    { name: "tollgate_queue_places", help: "PROXY_MAX_CONCURRENCY", aggregator: "max" },
-    () => queue.places,
-  );
+  addGauge(registry, { name: "tollgate_queue_places", help: "PROXY_MAX_CONCURRENCY", aggregator: "max" }, () => places);
 }
 
 function addLedgerGauges(registry: Registry, { waiting, refusedRequests }: MetricsOptions): void {

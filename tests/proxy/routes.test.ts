@@ -75,7 +75,11 @@ function proxyWith(
       events.push("counted");
       return event;
     },
-    queue: undefined,
+    queue: {
+      hasPlaces: false,
+      enter: async ({ limits }) => ({ admission: await limits?.ask(true), leave() {} }),
+      depth: () => ({ waiting: 0, running: 0 }),
+    },
     listCreators: () => {
       throw new Error("the request is for no stored response");
     },
@@ -229,7 +233,14 @@ describe("a request of a key with a limit of tokens", () => {
     let reads = 0;
     const response = await send(
       {
-        admit: async () => ({ refusedBy, waitMs: 0, used: () => 400, handOver: () => undefined, end: () => {} }),
+        admit: async () => ({
+          refusedBy,
+          waitMs: 0,
+          used: () => 400,
+          handOver: () => undefined,
+          end: () => {},
+          cancel: () => {},
+        }),
         readUsed: async () => {
           reads += 1;
           return () => 0;

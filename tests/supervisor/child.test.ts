@@ -35,7 +35,7 @@ function start(script: string, heartbeatLimits = { intervalMs: 600_000, maxMisse
   const child = startChild({
     command: [process.execPath, "-e", prelude + script],
     env: { PATH: process.env["PATH"] },
-    queue: undefined,
+    queue: { enter: () => "granted", leave() {} },
     aggregate,
     heartbeatLimits,
     onUnresponsive: () => void events.push("unresponsive"),

@@ -172,7 +172,7 @@ describe.concurrent("after SIGKILL", () => {
     using folder = createTempFolder();
     using ownBackend = startSimulator();
     const { program, keys } = await startWithKeys(
-      { PROXY_UPSTREAM_URL: ownBackend.url, DATA_DIR: folder.path },
+      { PROXY_UPSTREAM_URL: ownBackend.url, DATA_DIR: folder.path, PROXY_QUEUE_TIMEOUT: "0" },
       { max_concurrency: 1 },
       1,
     );
@@ -189,6 +189,7 @@ describe.concurrent("after SIGKILL", () => {
       SECRET_KEY: "0123456789abcdef",
       LOG_LEVEL: "warn",
       DATA_DIR: folder.path,
+      PROXY_QUEUE_TIMEOUT: "0",
     });
     expect(await post(next.url, key)).toBe(429);
     await pollUntil(async () => (await post(next.url, key)) === 200, 60_000);

@@ -45,15 +45,28 @@ describe("a limit of requests per minute", () => {
     expect(metrics).toMatch(/^tollgate_limit_refusals_total\{limit="requests_per_minute"\} 1$/m);
   });
 
-  test("refuses before the body is read", async () => {
-    const { key } = await gate.createKey({ requests_per_minute: 1 });
-    await gate.post(key);
+  test("counts a request once its body is read", async () => {
+    const { id, key } = await gate.createKey({ requests_per_minute: 1 });
     const client = await connectRaw(gate.url);
     client.send(
       `POST /v1/chat/completions HTTP/1.1\r\nHost: a\r\nx-api-key: ${key}\r\nContent-Type: application/json\r\nContent-Length: 1000\r\n\r\n{`,
     );
-    expect((await client.head()).status).toBe(429);
+    expect((await gate.post(key)).status).toBe(200);
     client.close();
+    await gate.waitForLog(({ outcome }) => outcome === "client_left");
+    expect(await gate.getKey(id)).toMatchObject({ used: { requests_per_minute: 1 }, refused_today: 0 });
+  });
+
+  test("does not count a request that the queue refuses", async () => {
+    await using full = await startTollgateWithKeys({ PROXY_MAX_CONCURRENCY: "1", PROXY_QUEUE_SIZE: "0" });
+    const { id, key } = await full.createKey({ requests_per_minute: 2, tokens_per_day: 1_000_000 });
+    const running = await full.postRaw(key, "gap=forever@1", { ...chat, stream: true });
+    await running.nextEvent();
+    for (let n = 0; n < 3; n++) expect(await errorOf(await full.post(key))).toMatchObject({ code: "queue_full" });
+    await pollUntil(async () => (await full.getKey(id)).used["requests_per_minute"] === 1);
+    running.close();
+    await pollUntil(async () => (await full.post(key)).status === 200);
+    expect(await full.getKey(id)).toMatchObject({ used: { requests_per_minute: 2 }, refused_today: 0 });
   });
 
   test("holds exactly for requests at once", async () => {

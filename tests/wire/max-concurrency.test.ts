@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import type { Environment } from "../../src/config/config.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { chat, errorOf, startTollgateWithKeys, type TollgateWithKeys } from "../support/tollgate-with-keys.ts";
@@ -87,21 +88,6 @@ describe("a place of a limit of concurrent requests is given back", () => {
     );
   }
 
-  test("and a second request is refused until then", async () => {
-    const { key } = await gate.createKey({ max_concurrency: 1 });
-    const client = await gate.postRaw(key, "gap=forever@1", stream);
-    await client.nextEvent();
-    const refused = await gate.post(key);
-    expect(refused.headers.get("retry-after")).toBe("1");
-    expect(await errorOf(refused)).toMatchObject({
-      status: 429,
-      code: "max_concurrency",
-      message: "This API key is limited to 1 concurrent requests; try again in 1 second.",
-    });
-    client.reset();
-    await pollUntil(async () => (await gate.post(key)).status === 200);
-  });
-
   test("before the client sees the end, so that it can go on at once", async () => {
     const { key } = await gate.createKey({ max_concurrency: 1 });
     for (let n = 0; n < 20; n++) {
@@ -109,5 +95,79 @@ describe("a place of a limit of concurrent requests is given back", () => {
       expect(response.status).toBe(200);
       await response.text();
     }
+  });
+});
+
+describe("over a limit of concurrent requests", () => {
+  const stream = { ...chat, stream: true };
+
+  /** A gate, and a key whose only place is taken. */
+  async function startBusy(environment: Environment) {
+    const busy = await startTollgateWithKeys(environment);
+    const { id, key } = await busy.createKey({ max_concurrency: 1 });
+    const first = await busy.postRaw(key, "gap=forever@1", stream);
+    await first.nextEvent();
+    return { busy, id, key, first };
+  }
+
+  const waiting = async ({ admin }: TollgateWithKeys): Promise<number> =>
+    Number(/^tollgate_queue_waiting_requests (\d+)$/m.exec(await (await admin.request("GET", "/metrics")).text())?.[1]);
+
+  test("requests wait, and run one after another", async () => {
+    const { busy, id, key, first } = await startBusy({});
+    await using _ = busy;
+    const others = Array.from({ length: 5 }, () => busy.post(key));
+    await pollUntil(async () => (await waiting(busy)) === 5);
+    expect((await busy.getKey(id)).used["max_concurrency"]).toBe(1);
+    first.reset();
+    expect((await Promise.all(others)).map(({ status }) => status)).toEqual([200, 200, 200, 200, 200]);
+    expect(await busy.getKey(id)).toMatchObject({ refused_today: 0, used: { max_concurrency: 0 } });
+  });
+
+  test("a stream that waits gets comments, and then its events", async () => {
+    const { busy, key, first } = await startBusy({ PROXY_SSE_KEEPALIVE: "0.1" });
+    await using _ = busy;
+    const second = await busy.postRaw(key, "", stream);
+    expect((await second.head()).status).toBe(200);
+    expect(await second.nextEvent()).toBe(": keepalive\n\n");
+    first.reset();
+    expect(await second.text()).toEndWith("data: [DONE]\n\n");
+  });
+
+  test("a request is refused after PROXY_QUEUE_TIMEOUT, counts as one refused, and may come again when one may have ended", async () => {
+    const { busy, id, key, first } = await startBusy({ PROXY_QUEUE_TIMEOUT: "1.5" });
+    await using _ = busy;
+    const refused = await busy.post(key);
+    expect(refused.headers.get("retry-after")).toBe("2");
+    expect(await errorOf(refused)).toMatchObject({
+      status: 429,
+      code: "max_concurrency",
+      message: "This API key is limited to 1 concurrent request; try again in 2 seconds.",
+    });
+    expect(await busy.getKey(id)).toMatchObject({ refused_today: 1 });
+    first.reset();
+    await pollUntil(async () => (await busy.post(key)).status === 200);
+  });
+
+  test("a request is refused at once if PROXY_QUEUE_TIMEOUT is 0", async () => {
+    const { busy, key, first } = await startBusy({ PROXY_QUEUE_TIMEOUT: "0" });
+    await using _ = busy;
+    expect(await errorOf(await busy.post(key))).toMatchObject({ status: 429, code: "max_concurrency" });
+    first.reset();
+    await pollUntil(async () => (await busy.post(key)).status === 200);
+  });
+
+  test("requests beyond PROXY_QUEUE_SIZE get 503, and one whose client leaves makes room at once", async () => {
+    const { busy, key, first } = await startBusy({ PROXY_QUEUE_SIZE: "1" });
+    await using _ = busy;
+    const second = await busy.postRaw(key, "", stream);
+    await pollUntil(async () => (await waiting(busy)) === 1);
+    expect(await errorOf(await busy.post(key))).toMatchObject({ status: 503, code: "queue_full" });
+    second.reset();
+    await pollUntil(async () => (await waiting(busy)) === 0);
+    const third = busy.post(key);
+    await pollUntil(async () => (await waiting(busy)) === 1);
+    first.reset();
+    expect((await third).status).toBe(200);
   });
 });

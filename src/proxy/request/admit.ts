@@ -6,8 +6,17 @@ import type { KeyId, KeyLimits, KeyRules, LimitName } from "../../domain/keys.ts
 import { hasLimit, limitKinds, requestLimits, tokenLimits } from "../../domain/limits.ts";
 import type { Admission } from "../../domain/admissions.ts";
 
-/** @param tokens reserved until the request ends. @returns a promise if it has to wait for the database */
-export type Admit = (keyId: KeyId, limits: KeyLimits, tokens: number) => Admission | Promise<Admission>;
+/**
+ * @param tokens reserved until the request ends
+ * @param mayWait the request asks again if it is worth waiting: then a refusal does not count
+ * @returns a promise if it has to wait for the database
+ */
+export type Admit = (
+  keyId: KeyId,
+  limits: KeyLimits,
+  tokens: number,
+  mayWait: boolean,
+) => Admission | Promise<Admission>;
 
 /**
  * @returns the headers that report what is left
@@ -105,6 +114,9 @@ function durationText(ms: number): string {
   return minutes < 60 ? `${minutes}m${rest}` : `${Math.floor(minutes / 60)}h${minutes % 60}m${rest}`;
 }
 
+/** @param unit begins with a plural, or has it as its second word */
+const amountOf = (count: number, unit: string): string => `${count} ${count === 1 ? unit.replace(/s\b/, "") : unit}`;
+
 /** OpenAI's SDK tries again within seconds if it should wait for longer, and the window of a minute takes 61. */
 const maxRetrySeconds = 60;
 
@@ -125,7 +137,7 @@ function refusalOf(
     ? `the limit resets at ${timestampOf(windowResetAt(window, now))}`
     : `try again in ${seconds} ${seconds === 1 ? "second" : "seconds"}`;
   return new ProxyError(limit, {
-    message: `This API key is limited to ${limits[limit] ?? 0} ${unit}; ${when}.`,
+    message: `This API key is limited to ${amountOf(limits[limit] ?? 0, unit)}; ${when}.`,
     headers: [
       // Some clients obey it however long it is, and hang for hours.
       ...(isLong ? [] : ([["retry-after", String(seconds)]] as const)),

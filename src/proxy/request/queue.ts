@@ -1,99 +1,125 @@
 import { ProxyError } from "../errors.ts";
-import { type AbortReason, clientLeft, revoked, stopped } from "../upstream/abort-reason.ts";
-import type { Places } from "../../domain/admissions.ts";
-import type { KeyId } from "../../domain/keys.ts";
+import { type Admission, isWorthWaiting } from "../../domain/admissions.ts";
+import type { MonotonicClock } from "../../time/clock.ts";
+import { createLimitWaits, type RequestOfKey } from "./limit-waits.ts";
+import {
+  createWaitingList,
+  type EndWait,
+  type ListedRequest,
+  type Waiting,
+  type WaitingListOptions,
+} from "./waiting-list.ts";
 
-export interface RequestToQueue {
-  keyId: KeyId;
-  /** When it arrived, by the monotonic clock. */
-  startedAt: number;
-  /** Fires when the client leaves. */
-  client: AbortSignal;
+export interface RequestToQueue extends ListedRequest {
+  /** Asks the limits of its key; undefined if it has none. */
+  limits: Omit<RequestOfKey, "keyId"> | undefined;
+}
+
+/** What a request has that may be sent to the backend, unless the limits of its key refuse it. */
+export interface Turn {
+  /** Undefined for a key without limits. */
+  admission: Admission | undefined;
+  /** Gives back what it has. */
+  leave(): void;
 }
 
 export interface RequestQueue {
+  /** Whether requests of keys without limits may have to wait. */
+  hasPlaces: boolean;
   /**
-   * Waits for a place.
+   * Waits until the limits of the key admit the request, and for a place at the backend.
    * @param onWaiting called with what ends the wait
-   * @returns gives the place back
-   * @throws ProxyError if too many wait, or the wait takes too long; AbortReason if the request ends otherwise
+   * @throws ProxyError if too many wait, or the backend has no place in time; AbortReason if the request ends otherwise
    */
-  enter(request: RequestToQueue, onWaiting: (end: EndWait) => void): Promise<() => void>;
+  enter(request: RequestToQueue, onWaiting: (end: EndWait) => void): Promise<Turn>;
   depth(): { waiting: number; running: number };
 }
 
-/** Does nothing once there is a place. */
-export type EndWait = (reason: AbortReason | ProxyError) => void;
-
-export interface RequestQueueOptions {
-  places: Places;
+export interface RequestQueueOptions extends WaitingListOptions {
+  /** The backend gets only so many requests at once. */
+  hasPlaces: boolean;
+  /** How long a request waits in all; 0: nothing waits. */
   timeoutMs: number;
-  /** Fires when the program no longer waits for requests. */
-  stopping: AbortSignal;
-  /** Registers what runs when the requests of a key are to end that had begun until then, by the monotonic clock. */
-  onKeyEnded: (listener: (keyId: KeyId, begunUntil: number) => void) => void;
+  monotonic: MonotonicClock;
 }
 
-interface QueuedRequest extends Pick<RequestToQueue, "keyId" | "startedAt"> {
-  end: EndWait;
-}
-
-export function createRequestQueue({ places, timeoutMs, stopping, onKeyEnded }: RequestQueueOptions): RequestQueue {
-  const waiting = new Map<number, QueuedRequest>();
-  let lastTicket = 0;
+export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
+  const { hasPlaces, timeoutMs, monotonic } = options;
+  const list = createWaitingList(options);
+  const limitWaits = createLimitWaits({ monotonic, timeoutMs });
   let running = 0;
-  stopping.addEventListener("abort", () => {
-    for (const { end } of waiting.values()) end(stopped());
-  });
-  onKeyEnded((ended, begunUntil) => {
-    for (const { keyId, startedAt, end } of waiting.values()) {
-      if (keyId === ended && startedAt <= begunUntil) end(revoked());
-    }
-  });
 
-  async function waitFor(
-    ticket: number,
-    { keyId, startedAt, client }: RequestToQueue,
-    onWaiting: (end: EndWait) => void,
-  ): Promise<void> {
-    const place = Promise.withResolvers<void>();
-    const end: EndWait = place.reject;
-    const leave = (): void => end(clientLeft());
-    waiting.set(ticket, { keyId, startedAt, end });
-    client.addEventListener("abort", leave, { once: true });
-    const timer = setTimeout(() => end(new ProxyError("queue_timeout")), timeoutMs);
+  async function waitForPlace(one: Waiting, deadline: number): Promise<void> {
+    // If nothing waits, it has a place at once or is refused.
+    const tooLate = (): void => one.end(new ProxyError("queue_timeout"));
+    const timer = timeoutMs > 0 ? setTimeout(tooLate, Math.max(0, deadline - monotonic())) : undefined;
     try {
-      onWaiting(end);
-      if (client.aborted) throw clientLeft();
-      const listener = { onGranted: place.resolve, onDisplaced: () => end(new ProxyError("queue_full")) };
-      const state = await Promise.race([places.enter(ticket, keyId, listener), place.promise]);
-      if (state === "full") throw new ProxyError("queue_full");
-      if (state === "waiting") await place.promise;
+      await one.enter("place");
     } finally {
       clearTimeout(timer);
-      client.removeEventListener("abort", leave);
-      waiting.delete(ticket);
-      place.promise.catch(() => {});
     }
   }
 
-  return {
-    async enter(request, onWaiting) {
-      lastTicket += 1;
-      const ticket = lastTicket;
-      const leave = (): void => places.leave(ticket);
-      try {
-        await waitFor(ticket, request, onWaiting);
-      } catch (error) {
-        leave();
-        throw error;
-      }
-      running += 1;
-      return () => {
+  async function waitForLimits(one: Waiting, request: RequestOfKey, refused: Admission | undefined) {
+    await one.enter("limits");
+    const admission = await Promise.race([limitWaits.wait(request, refused, one.gone), one.ended]);
+    if (!hasPlaces || isRefused(admission)) one.leave();
+    return admission;
+  }
+
+  /** @param first how the limits answered, unless others of the key were waiting */
+  async function waitForTurn({ keyId, limits }: RequestToQueue, first: Admission | undefined, one: Waiting) {
+    const deadline = monotonic() + timeoutMs;
+    let admission = first;
+    try {
+      if (one.gone.aborted) await one.ended;
+      if (limits !== undefined && (first === undefined || isRefused(first)))
+        admission = await waitForLimits(one, { keyId, ...limits }, first);
+      if (hasPlaces && admission?.refusedBy === undefined) await waitForPlace(one, deadline);
+    } catch (error) {
+      if (admission !== undefined && !isRefused(admission)) admission.cancel();
+      throw error;
+    }
+    return turnOf({ keyId, limits }, admission, hasPlaces ? one.leave : undefined);
+  }
+
+  function turnOf(
+    { keyId, limits }: Pick<RequestToQueue, "keyId" | "limits">,
+    admission: Admission | undefined,
+    leavePlace?: () => void,
+  ): Turn {
+    if (admission !== undefined && isRefused(admission)) {
+      // A place becomes free when a request of the key ends: none did while this one waited.
+      const placeWaitMs = limitWaits.durationOf(keyId) ?? Math.max(admission.waitMs, timeoutMs);
+      const waitMs = admission.refusedBy === "max_concurrency" ? placeWaitMs : admission.waitMs;
+      return { admission: { ...admission, waitMs }, leave() {} };
+    }
+    const since = monotonic();
+    running += 1;
+    return {
+      admission,
+      leave() {
         running -= 1;
-        leave();
-      };
+        admission?.end();
+        leavePlace?.();
+        if (limits !== undefined) limitWaits.ended(keyId, monotonic() - since);
+      },
+    };
+  }
+
+  return {
+    hasPlaces,
+    async enter(request, onWaiting) {
+      const { keyId, limits } = request;
+      const isBehind = limits !== undefined && limitWaits.isWaiting(keyId);
+      const first = isBehind ? undefined : await limits?.ask(timeoutMs > 0);
+      const mustWait =
+        first !== undefined && isRefused(first) ? timeoutMs > 0 && isWorthWaiting(first) : isBehind || hasPlaces;
+      if (!mustWait) return turnOf(request, first);
+      return list.during(request, onWaiting, (one) => waitForTurn(request, first, one));
     },
-    depth: () => ({ waiting: waiting.size, running }),
+    depth: () => ({ waiting: list.size(), running }),
   };
 }
+
+const isRefused = ({ refusedBy }: Admission): boolean => refusedBy !== undefined;

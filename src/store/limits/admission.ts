@@ -23,6 +23,7 @@ import type {
   LimitStore,
   UnusedAdmissions,
 } from "./contract.ts";
+import { isWorthWaiting } from "../../domain/admissions.ts";
 import type { KeyId, LimitName } from "../../domain/keys.ts";
 import { hasLimit, limitKinds, requestLimits } from "../../domain/limits.ts";
 import { groupRows } from "../engine/rows.ts";
@@ -101,7 +102,10 @@ export function prepareAdmit(engine: Engine, clock: WallClock): LimitStore["admi
     const now = clock();
     const results = await decide(requests, now);
     const isAdmitted = (_: AdmissionRequest, index: number): boolean => results[index]?.refusedBy === undefined;
-    const refused = requests.filter((request, index) => !isAdmitted(request, index));
+    const refused = requests.filter(({ mayWait = false }, index) => {
+      const result = results[index];
+      return result?.refusedBy !== undefined && !(mayWait && isWorthWaiting(result));
+    });
     const admitted = requests.flatMap((request, index): Admitted[] =>
       isAdmitted(request, index) ? [{ request, count: 1 + (results[index]?.spare ?? 0) }] : [],
     );

@@ -14,6 +14,8 @@ export interface AdmissionRequest {
   number: number;
   /** So many further requests like this one may come within the same second: they are admitted only if much is left. */
   spare?: number;
+  /** If the refusal does not last, the request waits and asks again: it does not count as refused. */
+  mayWait?: boolean;
 }
 
 /** What an instance holds for one request, or for several. */

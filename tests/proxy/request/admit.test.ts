@@ -8,7 +8,7 @@ const now = Date.parse("2026-05-01T12:00:00.000+09:00");
 
 /** The error of a request that a limit of 1 refuses. */
 function refuse(refusedBy: LimitName, waitMs: number, path = "/v1/chat/completions"): ProxyError {
-  const admission = { refusedBy, waitMs, used: () => 1, handOver: () => undefined, end() {} };
+  const admission = { refusedBy, waitMs, used: () => 1, handOver: () => undefined, end() {}, cancel() {} };
   try {
     requireAdmitted({ ...noLimits, [refusedBy]: 1 }, admission, { path, now });
   } catch (error) {
@@ -21,11 +21,11 @@ const headersOf = (error: ProxyError) => new Map(error.details?.headers);
 const untilTomorrowMs = 43_200_000;
 
 test.each([
-  ["requests_per_minute", 61_000, "60", "requests per minute; try again in 60 seconds."],
-  ["requests_per_minute", 60_001, "60", "requests per minute; try again in 60 seconds."],
-  ["tokens_per_minute", 61_000, "60", "tokens per minute; try again in 60 seconds."],
-  ["requests_per_minute", 1001, "2", "requests per minute; try again in 2 seconds."],
-  ["max_concurrency", 1000, "1", "concurrent requests; try again in 1 second."],
+  ["requests_per_minute", 61_000, "60", "request per minute; try again in 60 seconds."],
+  ["requests_per_minute", 60_001, "60", "request per minute; try again in 60 seconds."],
+  ["tokens_per_minute", 61_000, "60", "token per minute; try again in 60 seconds."],
+  ["requests_per_minute", 1001, "2", "request per minute; try again in 2 seconds."],
+  ["max_concurrency", 1000, "1", "concurrent request; try again in 1 second."],
 ] as const)("a refusal by %s for %i ms asks to wait %s seconds", (name, waitMs, seconds, sentence) => {
   const error = refuse(name, waitMs, "/v1/responses");
   expect(headersOf(error).get("retry-after")).toBe(seconds);
@@ -35,8 +35,8 @@ test.each([
 });
 
 test.each([
-  ["tokens_per_day", untilTomorrowMs, "tokens per day; the limit resets at 2026-05-02T00:00:00.000+09:00."],
-  ["tokens_per_month", 1e9, "tokens per month; the limit resets at 2026-06-01T00:00:00.000+09:00."],
+  ["tokens_per_day", untilTomorrowMs, "token per day; the limit resets at 2026-05-02T00:00:00.000+09:00."],
+  ["tokens_per_month", 1e9, "token per month; the limit resets at 2026-06-01T00:00:00.000+09:00."],
 ] as const)(
   "a refusal by %s asks for no wait, which would be one of hours, and for no retry",
   (name, waitMs, sentence) => {
@@ -52,7 +52,7 @@ test("a refusal by tokens that running requests reserve may be retried at once",
   const error = refuse("tokens_per_day", 1000);
   expect(headersOf(error).has("retry-after")).toBe(false);
   expect(headersOf(error).has("x-should-retry")).toBe(false);
-  expect(error.details?.message).toBe("This API key is limited to 1 tokens per day; try again in 1 second.");
+  expect(error.details?.message).toBe("This API key is limited to 1 token per day; try again in 1 second.");
 });
 
 describe("under /v1/responses, a refusal by day or month", () => {

@@ -1,63 +1,16 @@
 import { describe, expect, test } from "bun:test";
-import { createLocalPlaces } from "../../../src/admission/places.ts";
-import { createRequestQueue, type EndWait } from "../../../src/proxy/request/queue.ts";
-import { endedByAdmin } from "../../../src/proxy/upstream/abort-reason.ts";
 import { passTicks } from "../../support/event-loop.ts";
 import { useFakeTime } from "../../support/fake-time.ts";
 import type { KeyId } from "../../../src/domain/keys.ts";
+import { startTestQueue } from "./test-queue.ts";
 
 const timeoutMs = 30_000;
 const [busyKey, otherKey]: [KeyId, KeyId] = [1, 2];
 
-interface Sent {
-  /** What became of it so far: `waiting`, `running`, or the code or the outcome of its refusal. */
-  state: () => string;
-  /** The client leaves. */
-  leave: () => void;
-  /** The response ends. */
-  end: () => void;
-  /** An administrator ends it. */
-  endByAdmin: () => void;
-}
-
-function startQueue(options: { places: number; maxWaiting: number }) {
-  const stopping = new AbortController();
-  let endKey: (keyId: KeyId, begunUntil: number) => void = () => {};
-  const queue = createRequestQueue({
-    places: createLocalPlaces(options),
-    timeoutMs,
-    stopping: stopping.signal,
-    onKeyEnded: (listener) => (endKey = listener),
-  });
-  async function send(keyId: KeyId, startedAt = 0): Promise<Sent> {
-    const client = new AbortController();
-    let state = "waiting";
-    let giveBack = (): void => {};
-    let endWait: EndWait = () => {};
-    queue
-      .enter({ keyId, startedAt, client: client.signal }, (end) => (endWait = end))
-      .then(
-        (leave) => ([state, giveBack] = ["running", leave]),
-        (error: Error) => (state = error.message),
-      );
-    await passTicks();
-    return {
-      state: () => state,
-      leave: () => client.abort(),
-      end: () => giveBack(),
-      endByAdmin: () => endWait(endedByAdmin()),
-    };
-  }
-  return {
-    send,
-    depth: queue.depth,
-    stop: () => stopping.abort(),
-    endKey: (keyId: KeyId, begunUntil: number) => endKey(keyId, begunUntil),
-  };
-}
-
 describe("a request that waits for a place at the backend", () => {
   const time = useFakeTime();
+  const startQueue = (options: { places: number; maxWaiting: number }) =>
+    startTestQueue({ ...options, timeoutMs, monotonic: time.now });
 
   test("of a key with one request at a time passes 200 that another key sent at once", async () => {
     const queue = startQueue({ places: 8, maxWaiting: 1000 });
