@@ -49,19 +49,13 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
   const limitWaits = createLimitWaits({ monotonic, timeoutMs });
   let running = 0;
 
-  async function waitForPlace(one: Waiting, deadline: number): Promise<void> {
-    // If nothing waits, it has a place at once or is refused.
-    const tooLate = (): void => one.end(new ProxyError("queue_timeout"));
-    const timer = timeoutMs > 0 ? setTimeout(tooLate, Math.max(0, deadline - monotonic())) : undefined;
-    try {
-      await one.enter("place");
-    } finally {
-      clearTimeout(timer);
-    }
-  }
-
   async function waitForLimits(one: Waiting, request: RequestOfKey, refused: Admission | undefined) {
-    await one.enter("limits");
+    try {
+      await one.enter("limits");
+    } catch (error) {
+      if (!isForWindow(refused) || !isFull(error)) throw error;
+      return request.ask(false);
+    }
     const admission = await Promise.race([limitWaits.wait(request, refused, one.gone), one.ended]);
     if (!hasPlaces || isRefused(admission)) one.leave();
     return admission;
@@ -75,7 +69,8 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
       if (one.gone.aborted) await one.ended;
       if (limits !== undefined && (first === undefined || isRefused(first)))
         admission = await waitForLimits(one, { keyId, ...limits }, first);
-      if (hasPlaces && admission?.refusedBy === undefined) await waitForPlace(one, deadline);
+      if (hasPlaces && admission?.refusedBy === undefined)
+        await waitForPlace(one, timeoutMs === 0 ? undefined : deadline - monotonic());
     } catch (error) {
       if (admission !== undefined && !isRefused(admission)) admission.cancel();
       throw error;
@@ -121,5 +116,22 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
     depth: () => ({ waiting: list.size(), running }),
   };
 }
+
+/** @param leftMs undefined: it has a place at once, or is refused */
+async function waitForPlace(one: Waiting, leftMs: number | undefined): Promise<void> {
+  const tooLate = (): void => one.end(new ProxyError("queue_timeout"));
+  const timer = leftMs === undefined ? undefined : setTimeout(tooLate, Math.max(0, leftMs));
+  try {
+    await one.enter("place");
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Of such a refusal its client learns more than of a full list. */
+const isForWindow = (refused: Admission | undefined): boolean =>
+  refused !== undefined && refused.refusedBy !== "max_concurrency";
+
+const isFull = (error: unknown): boolean => error instanceof ProxyError && error.code === "queue_full";
 
 const isRefused = ({ refusedBy }: Admission): boolean => refusedBy !== undefined;

@@ -182,6 +182,13 @@ describe("a request that a limit of a minute refuses", () => {
     expect(soon.state()).toBe("running");
   });
 
+  test("is refused by that limit if too many wait", async () => {
+    const queue = startTestQueue({ maxWaiting: 0, timeoutMs, monotonic: time.now });
+    const limits = keyWith(10);
+    limits.refuseBy("tokens_per_minute", 1000);
+    expect([(await queue.send(key, 0, limits)).state(), limits.asked()]).toEqual(["tokens_per_minute", [true, false]]);
+  });
+
   test("is refused after 1.5 seconds, and as soon as it is known to take longer", async () => {
     const queue = startTestQueue({ maxWaiting: 10, timeoutMs, monotonic: time.now });
     const limits = keyWith(10);
