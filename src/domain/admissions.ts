@@ -1,4 +1,5 @@
 import type { KeyId, LimitName } from "./keys.ts";
+import { limitKinds } from "./limits.ts";
 
 /** The place and the reserved tokens of one request in flight. Unique by all three members. */
 export interface AdmissionId {
@@ -33,9 +34,15 @@ export interface Admission {
 /** A request that may be admitted this soon waits for it: clients that are told so come back later than that. */
 export const shortWaitMs = 1500;
 
+type Refusal = Pick<Admission, "refusedBy" | "waitMs">;
+
+/** Whether a request was refused that runs as soon as one of its key ends. */
+export const lacksPlace = ({ refusedBy }: Refusal): boolean =>
+  refusedBy !== undefined && limitKinds[refusedBy].counts === "places";
+
 /** Whether a request that was refused waits and asks again. */
-export const isWorthWaiting = ({ refusedBy, waitMs }: Pick<Admission, "refusedBy" | "waitMs">): boolean =>
-  refusedBy === "max_concurrency" || (refusedBy !== undefined && waitMs <= shortWaitMs);
+export const isWorthWaiting = (refusal: Refusal): boolean =>
+  lacksPlace(refusal) || (refusal.refusedBy !== undefined && refusal.waitMs <= shortWaitMs);
 
 /** Until the limits of its key admit the request, or until it has a place at the backend. */
 export type WaitsFor = "limits" | "place";

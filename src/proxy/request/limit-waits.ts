@@ -1,4 +1,4 @@
-import { type Admission, isWorthWaiting, shortWaitMs } from "../../domain/admissions.ts";
+import { type Admission, isWorthWaiting, lacksPlace, shortWaitMs } from "../../domain/admissions.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { MonotonicClock } from "../../time/clock.ts";
 
@@ -76,8 +76,8 @@ export function createLimitWaits({ monotonic, timeoutMs }: LimitWaitsOptions): L
     waiter.settled.resolve(admission);
   }
 
-  function noteReason(waiter: Waiter, { refusedBy }: Admission): void {
-    if (refusedBy === "max_concurrency") waiter.shortSince = undefined;
+  function noteReason(waiter: Waiter, answer: Admission): void {
+    if (lacksPlace(answer)) waiter.shortSince = undefined;
     else waiter.shortSince ??= monotonic();
   }
 

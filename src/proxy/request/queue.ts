@@ -1,5 +1,5 @@
 import { ProxyError } from "../errors.ts";
-import { type Admission, isWorthWaiting } from "../../domain/admissions.ts";
+import { type Admission, isWorthWaiting, lacksPlace } from "../../domain/admissions.ts";
 import type { MonotonicClock } from "../../time/clock.ts";
 import { createLimitWaits, type RequestOfKey } from "./limit-waits.ts";
 import {
@@ -86,7 +86,7 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
     if (admission !== undefined && isRefused(admission)) {
       // A place becomes free when a request of the key ends: none did while this one waited.
       const placeWaitMs = limitWaits.durationOf(keyId) ?? Math.max(admission.waitMs, timeoutMs);
-      const waitMs = admission.refusedBy === "max_concurrency" ? placeWaitMs : admission.waitMs;
+      const waitMs = lacksPlace(admission) ? placeWaitMs : admission.waitMs;
       return { admission: { ...admission, waitMs }, leave() {} };
     }
     const since = monotonic();
@@ -129,8 +129,7 @@ async function waitForPlace(one: Waiting, leftMs: number | undefined): Promise<v
 }
 
 /** Of such a refusal its client learns more than of a full list. */
-const isForWindow = (refused: Admission | undefined): boolean =>
-  refused !== undefined && refused.refusedBy !== "max_concurrency";
+const isForWindow = (refused: Admission | undefined): boolean => refused !== undefined && !lacksPlace(refused);
 
 const isFull = (error: unknown): boolean => error instanceof ProxyError && error.code === "queue_full";
 
