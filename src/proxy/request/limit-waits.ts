@@ -23,8 +23,8 @@ export interface LimitWaits {
    * @param signal the request no longer waits: it leaves at once, and an admission that comes later is cancelled
    */
   wait(request: RequestOfKey, refused: Admission | undefined, signal: AbortSignal): Promise<Admission>;
-  /** Whether requests of the key wait here: those that arrive line up behind them. */
-  isWaiting(keyId: KeyId): boolean;
+  /** Whether requests of the key wait here under the same limit of places: those that arrive line up behind them. */
+  isWaiting(keyId: KeyId, places: number | null): boolean;
   /** A request of the key has ended, and had taken so long. */
   ended(keyId: KeyId, durationMs: number): void;
   /** How long requests of the key take, of late; undefined if none has ended here. */
@@ -36,16 +36,18 @@ export interface LimitWaitsOptions {
   timeoutMs: number;
 }
 
-interface Waiter extends Pick<RequestOfKey, "places" | "ask"> {
-  since: number;
-  /** Since when it waits for a limit other than of places. */
-  shortSince: number | undefined;
+interface Waiter extends Pick<RequestOfKey, "ask"> {
+  until: number;
+  /** While it waits for a limit other than of places. */
+  shortUntil: number;
   settled: PromiseWithResolvers<Admission>;
 }
 
 /** The requests of a key that wait here, oldest first. */
 interface Line {
   waiters: Set<Waiter>;
+  /** The limit that the newest of them came under. */
+  places: number | null;
   timer: Timer | undefined;
   isAsking: boolean;
   /** How many of the key have ended since it last asked. */
@@ -62,25 +64,6 @@ export function createLimitWaits({ monotonic, timeoutMs }: LimitWaitsOptions): L
   const lines = new Map<KeyId, Line>();
   const durations = new Map<KeyId, number>();
 
-  const deadlineOf = ({ since, shortSince = Infinity }: Waiter): number =>
-    Math.min(since + timeoutMs, shortSince + shortWaitMs);
-
-  async function askFor(line: Line, waiter: Waiter): Promise<void> {
-    const isLast = monotonic() >= deadlineOf(waiter);
-    const admission = await waiter.ask(!isLast);
-    const isRefused = admission.refusedBy !== undefined;
-    if (!line.waiters.has(waiter)) return isRefused ? undefined : admission.cancel();
-    noteReason(waiter, admission);
-    if (isRefused && !isLast && isWorthWaiting(admission)) return;
-    line.waiters.delete(waiter);
-    waiter.settled.resolve(admission);
-  }
-
-  function noteReason(waiter: Waiter, answer: Admission): void {
-    if (lacksPlace(answer)) waiter.shortSince = undefined;
-    else waiter.shortSince ??= monotonic();
-  }
-
   /** @param most of those whose time is not over */
   async function askAll(keyId: KeyId, line: Line, most: number): Promise<void> {
     if (line.isAsking) return;
@@ -89,7 +72,7 @@ export function createLimitWaits({ monotonic, timeoutMs }: LimitWaitsOptions): L
     clearTimeout(line.timer);
     const now = monotonic();
     const asking = [...line.waiters].filter((waiter, index) => index < most || deadlineOf(waiter) <= now);
-    await Promise.all(asking.map((waiter) => askFor(line, waiter)));
+    await Promise.all(asking.map((waiter) => askFor(waiter, line.waiters, monotonic)));
     line.isAsking = false;
     if (line.freed > 0) return askAll(keyId, line, line.freed);
     schedule(keyId, line);
@@ -99,12 +82,14 @@ export function createLimitWaits({ monotonic, timeoutMs }: LimitWaitsOptions): L
     clearTimeout(line.timer);
     if (line.waiters.size === 0) return void lines.delete(keyId);
     const pause = minPauseMs + Math.random() * (maxPauseMs - minPauseMs);
-    const nextDeadline = Math.min(...line.waiters.values().map(deadlineOf)) - monotonic();
-    line.timer = setTimeout(() => void askAll(keyId, line, mostOf(line)), Math.min(pause, Math.max(0, nextDeadline)));
+    const nextDeadline = line.waiters.values().reduce((first, one) => Math.min(first, deadlineOf(one)), Infinity);
+    const most = Math.min(maxInBatch, line.places ?? maxInBatch);
+    const waitMs = Math.min(pause, Math.max(0, nextDeadline - monotonic()));
+    line.timer = setTimeout(() => void askAll(keyId, line, most), waitMs);
   }
 
   function lineOf(keyId: KeyId): Line {
-    const line = lines.get(keyId) ?? { waiters: new Set(), timer: undefined, isAsking: false, freed: 0 };
+    const line = lines.get(keyId) ?? { waiters: new Set(), places: null, timer: undefined, isAsking: false, freed: 0 };
     lines.set(keyId, line);
     return line;
   }
@@ -113,11 +98,14 @@ export function createLimitWaits({ monotonic, timeoutMs }: LimitWaitsOptions): L
     async wait({ keyId, places, ask }, refused, signal) {
       const line = lineOf(keyId);
       const settled = Promise.withResolvers<Admission>();
-      const waiter: Waiter = { places, ask, since: monotonic(), shortSince: undefined, settled };
-      if (refused !== undefined) noteReason(waiter, refused);
+      const now = monotonic();
+      const waiter: Waiter = { ask, until: now + timeoutMs, shortUntil: Infinity, settled };
+      if (refused !== undefined) noteReason(waiter, refused, now);
       line.waiters.add(waiter);
+      line.places = places;
       signal.addEventListener("abort", () => {
-        if (line.waiters.delete(waiter) && !line.isAsking) schedule(keyId, line);
+        line.waiters.delete(waiter);
+        if (line.waiters.size === 0 && !line.isAsking) schedule(keyId, line);
       });
       if (signal.aborted) line.waiters.delete(waiter);
       if (line.waiters.size <= 1 && !line.isAsking) schedule(keyId, line);
@@ -131,13 +119,30 @@ export function createLimitWaits({ monotonic, timeoutMs }: LimitWaitsOptions): L
       line.freed += 1;
       void askAll(keyId, line, line.freed);
     },
-    isWaiting: (keyId) => lines.has(keyId),
+    isWaiting: (keyId, places) => lines.get(keyId)?.places === places,
     durationOf: (keyId) => durations.get(keyId),
   };
 }
 
-/** No more of them than there can be places. */
-function mostOf({ waiters }: Line): number {
-  const [first] = waiters;
-  return Math.min(maxInBatch, first?.places ?? maxInBatch);
+const deadlineOf = ({ until, shortUntil }: Waiter): number => Math.min(until, shortUntil);
+
+function noteReason(waiter: Waiter, answer: Admission, now: number): void {
+  if (lacksPlace(answer)) waiter.shortUntil = Infinity;
+  else if (waiter.shortUntil === Infinity) waiter.shortUntil = now + shortWaitMs;
+}
+
+/** @param waiters those that have not left meanwhile */
+async function askFor(waiter: Waiter, waiters: Set<Waiter>, monotonic: MonotonicClock): Promise<void> {
+  const isLast = monotonic() >= deadlineOf(waiter);
+  try {
+    const admission = await waiter.ask(!isLast);
+    const isRefused = admission.refusedBy !== undefined;
+    if (!waiters.has(waiter)) return isRefused ? undefined : admission.cancel();
+    noteReason(waiter, admission, monotonic());
+    if (isRefused && !isLast && isWorthWaiting(admission)) return;
+    waiter.settled.resolve(admission);
+  } catch (error) {
+    waiter.settled.reject(error);
+  }
+  waiters.delete(waiter);
 }

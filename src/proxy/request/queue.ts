@@ -106,7 +106,7 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
     hasPlaces,
     async enter(request, onWaiting) {
       const { keyId, limits } = request;
-      const isBehind = limits !== undefined && limitWaits.isWaiting(keyId);
+      const isBehind = limits !== undefined && limitWaits.isWaiting(keyId, limits.places);
       const first = isBehind ? undefined : await limits?.ask(timeoutMs > 0);
       const mustWait =
         first !== undefined && isRefused(first) ? timeoutMs > 0 && isWorthWaiting(first) : isBehind || hasPlaces;

@@ -71,6 +71,14 @@ describe("a request over the places of its key", () => {
     expect(third.state()).toBe("running");
   });
 
+  test("does not line up behind those that came under another limit", async () => {
+    const [queue, limits] = [startQueue(), keyWith(1)];
+    await limits.ask(true);
+    const before = await queue.send(key, 0, limits);
+    const after = await queue.send(key, 0, keyWith(2));
+    expect([before.state(), after.state()]).toEqual(["waiting", "running"]);
+  });
+
   test("is refused after the timeout, counts only then, and its client is told how long requests of the key take", async () => {
     const [queue, limits] = [startQueue(), keyWith(1)];
     const quick = await queue.send(key, 0, limits);
@@ -122,6 +130,20 @@ describe("a request over the places of its key", () => {
     ]);
     expect((await queue.send(key, 0, limits)).state()).toBe("running");
     expect((await queue.send(key, 0, limits)).state()).toBe("waiting");
+  });
+
+  test("asks as often while others of its key come and leave", async () => {
+    const [queue, limits] = [startQueue(), keyWith(1)];
+    await limits.ask(true);
+    const first = await queue.send(key, 0, limits);
+    limits.endElsewhere();
+    for (let passed = 0; passed < pollMs; passed += 25) {
+      const other = await queue.send(key, 0, limits);
+      await time.pass(25);
+      other.leave();
+      await passTicks();
+    }
+    expect(first.state()).toBe("running");
   });
 
   test("ends with its key, with the program, or by an administrator", async () => {
