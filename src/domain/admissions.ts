@@ -15,6 +15,16 @@ export interface AdmissionId {
  */
 export type SettledAdmission = AdmissionId | Pick<AdmissionId, "keyId">;
 
+/** What a request of a key with limits of tokens may cost, before its response tells. */
+export interface Reservation {
+  /** The estimated input. */
+  inputTokens: number;
+  /** All that is reserved. */
+  tokens: number;
+  /** How many prompts it has: each choice reports the input of its own. */
+  prompts: number;
+}
+
 /** Whether a request of a key with limits may run. */
 export interface Admission {
   /** Undefined if it may. */

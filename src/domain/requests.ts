@@ -69,6 +69,12 @@ export interface RequestRecord {
   firstByteMs: number | undefined;
   durationMs: number;
   usage: Usage | undefined;
+  /** Charged to the key's limits of tokens, because the backend did not report it. */
+  estimatedTokens?: number | undefined;
+  /** It ended before the backend reported its output, and no limit is charged for it: nobody counts that output. */
+  isUncounted?: boolean;
+  /** How often it was sent to the backend; unset: once, or not at all. */
+  sends?: number | undefined;
   /** The duration in the row that the ledger wrote together with its counts; unset if there is none. */
   writtenMs?: number | undefined;
 }

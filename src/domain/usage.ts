@@ -29,10 +29,23 @@ export const listedUsageFields: readonly UsageField[] = usageTotals.flatMap((tot
 /** Tokens of one response, as the backend reports them. A part is unset if there is none, or if it is not reported. */
 export interface Usage extends Record<UsageTotal, number>, Partial<Record<UsagePart, number | undefined>> {}
 
+/** What limits of tokens are charged beside the counted input and output. Unset: nothing. */
+export const chargeFields = ["besideTokens", "estimatedTokens"] as const;
+
+/**
+ * `besideTokens` is all of it: cached input that is no part of the input, choices that the counts leave out, and the
+ * estimate. `estimatedTokens` is the part of it that no backend reported.
+ */
+export type Charge = Record<(typeof chargeFields)[number], number>;
+
 /** What is counted of a response: also how much of the cached input is not part of the input, as on `/v1/messages`. */
-export interface CountedUsage extends Usage {
+export interface CountedUsage extends Usage, Partial<Record<keyof Charge, number | undefined>> {
   cachedBesideInputTokens?: number | undefined;
 }
+
+/** What limits of tokens are charged. */
+export const chargedTokens = ({ inputTokens, outputTokens, besideTokens = 0 }: CountedUsage): number =>
+  inputTokens + outputTokens + besideTokens;
 
 export const countedParts = [...usageParts, "cachedBesideInputTokens"] as const;
 export const countedFields = [...usageTotals, ...countedParts] as const;
@@ -42,7 +55,7 @@ export type CountedField = (typeof countedFields)[number];
 type EachOf<Field extends CountedField> = Record<Field, number | undefined>;
 
 /** One value for each of the counters. */
-export const mapCounters = <Field extends CountedField, Value>(
+export const mapCounters = <Field extends string, Value>(
   fields: readonly Field[],
   valueOf: (field: Field) => Value,
 ): Record<Field, Value> => Object.fromEntries(fields.map((field) => [field, valueOf(field)])) as Record<Field, Value>;
@@ -79,10 +92,12 @@ export function addUsage(a: Usage, b: Usage): Usage {
   return sum;
 }
 
+const addedParts = [...countedParts, ...chargeFields];
+
 /** Changes `sum`. */
 export function addUsageTo(sum: CountedUsage, added: CountedUsage): void {
   for (const total of usageTotals) sum[total] += added[total];
-  for (const part of countedParts) {
+  for (const part of addedParts) {
     const count = added[part];
     if (count !== undefined) sum[part] = (sum[part] ?? 0) + count;
   }
@@ -138,6 +153,8 @@ export const createIncrement = (
     cachedInputTokens: counted.cachedInputTokens,
     cachedBesideInputTokens: counted.cachedBesideInputTokens,
     reasoningTokens: counted.reasoningTokens,
+    besideTokens: counted.besideTokens,
+    estimatedTokens: counted.estimatedTokens,
     lastClosedAt,
   }) satisfies UsageIncrement & EachOf<CountedField>;
 
@@ -157,6 +174,8 @@ export interface ResponseUsage extends Usage {
   responseId: string;
   keyId: KeyId;
   created?: Created | undefined;
+  /** Charged for what its creates did not report. */
+  estimatedTokens?: number | undefined;
   /** Epoch milliseconds. */
   closedAt: number;
   model?: string | undefined;

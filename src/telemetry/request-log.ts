@@ -25,6 +25,8 @@ export function createRequestLog(log: Log): RequestObserver {
         durationMs: toTenths(record.durationMs),
         inputTokens: record.usage?.inputTokens,
         outputTokens: record.usage?.outputTokens,
+        estimatedTokens: record.estimatedTokens === 0 ? undefined : record.estimatedTokens,
+        sends: record.sends,
       }),
   };
 }

@@ -136,8 +136,14 @@ function createTokenCounter(registry: Registry): Observe {
     help: "Tokens reported by the backend, also in responses that do not count",
     labelNames: ["direction"],
   });
+  const estimated = createCounter(registry, {
+    name: "tollgate_estimated_tokens_total",
+    help: "Tokens charged to limits of API keys by an estimate, because the backend reported none",
+    labelNames: [],
+  })({});
   const [input, output] = [tokens({ direction: "input" }), tokens({ direction: "output" })];
-  return ({ usage }) => {
+  return ({ usage, estimatedTokens }) => {
+    if (estimatedTokens !== undefined) estimated.count += estimatedTokens;
     if (usage === undefined) return;
     input.count += usage.inputTokens;
     output.count += usage.outputTokens;

@@ -23,6 +23,7 @@ export function fullKeyBody(key: Key, load: CountedLoad | undefined): KeyBody {
     total_request_count: key.requestCount,
     total_input_tokens: key.inputTokens,
     total_output_tokens: key.outputTokens,
+    total_estimated_tokens: key.estimatedTokens,
     expires_at: key.expiresAt === null ? null : timestampOf(key.expiresAt),
     scope,
     allowed_models: models === null ? null : [...models],

@@ -163,6 +163,9 @@ export const keyBody = t.Object({
   total_request_count: count,
   total_input_tokens: count,
   total_output_tokens: count,
+  total_estimated_tokens: t.Integer({
+    description: "Charged to the limits of tokens where the backend reported none; part of no other count",
+  }),
   expires_at: nullable(timestamp),
   scope,
   allowed_models: nullable(t.Array(t.String())),

@@ -6,6 +6,11 @@ import { usageSum, usageTotal } from "../usage/contract.ts";
 
 const { id, name, expires_at, scope, allowed_models, used, limit_states, refused_today } = keyBody.properties;
 
+const chargedTotal = t.Object({
+  ...usageTotal.properties,
+  estimated_tokens: t.Integer({ description: "Charged to the limits of tokens where the backend reported none" }),
+});
+
 /** What the holder of a key may know about it: nothing about other keys, and no notes of operators. */
 export const ownKeyBody = t.Object({
   id,
@@ -22,8 +27,8 @@ export const ownKeyBody = t.Object({
     { description: "When what counts now no longer counts" },
   ),
   refused_today,
-  today: usageTotal,
-  this_month: usageTotal,
+  today: chargedTotal,
+  this_month: chargedTotal,
   daily: t.Array(t.Object({ date: t.String({ format: "date" }), ...usageSum })),
 });
 export type OwnKeyBody = Static<typeof ownKeyBody>;

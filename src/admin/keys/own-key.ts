@@ -52,7 +52,11 @@ interface OwnKey {
 function ownKeyBody({ key, load, days, now }: OwnKey): OwnKeyBody {
   const { rules } = key;
   const [today, { firstDay }] = [dayNumberOf(now), monthOf(now)];
-  const sumSince = (first: number): UsageSum => days.filter(({ day }) => day >= first).reduce<UsageSum>(addSums, noSum);
+  const totalSince = (first: number): OwnKeyBody["today"] => {
+    const since = days.filter(({ day }) => day >= first);
+    const estimated = since.reduce((sum, { estimatedTokens }) => sum + estimatedTokens, 0);
+    return { ...usageTotalBody(since.reduce<UsageSum>(addSums, noSum)), estimated_tokens: estimated };
+  };
   return {
     id: key.id,
     name: key.name,
@@ -65,8 +69,8 @@ function ownKeyBody({ key, load, days, now }: OwnKey): OwnKeyBody {
       rules[name] === null ? null : timestampOf(windowResetAt(limitKinds[name].window, now)),
     ),
     refused_today: load.refusedToday,
-    today: usageTotalBody(sumSince(today)),
-    this_month: usageTotalBody(sumSince(firstDay)),
+    today: totalSince(today),
+    this_month: totalSince(firstDay),
     daily: days
       .filter(({ day }) => day > today - shownDays)
       .map(({ day, requestCount, inputTokens, outputTokens }) => ({

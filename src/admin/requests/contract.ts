@@ -103,6 +103,16 @@ export const requestBody = t.Object({
   cause: nullable(t.String()),
   streamed: t.Boolean(),
   ...counterMembers(() => nullable(count)),
+  estimated_tokens: nullable(
+    t.Integer({
+      minimum: 0,
+      description: "Charged to the limits of tokens of the key, because the backend reported none",
+    }),
+  ),
+  uncounted: t.Boolean({ description: "It was cut before the backend reported its output, which is counted nowhere" }),
+  sends: nullable(
+    t.Integer({ minimum: 1, description: "How often it was sent to the backend; null: once, or not at all" }),
+  ),
   queue_ms: nullable(milliseconds),
   upstream_ms: nullable(milliseconds),
   first_byte_ms: nullable(milliseconds),

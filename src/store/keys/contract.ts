@@ -14,6 +14,8 @@ export interface Key {
   requestCount: number;
   inputTokens: number;
   outputTokens: number;
+  /** Charged to its limits of tokens where the backend reported none. */
+  estimatedTokens: number;
   /** From then on the key is like an inactive one; null: never. */
   expiresAt: number | null;
   rules: KeyRules;

@@ -123,7 +123,7 @@ export function createKeyStore(engine: Engine, clock: WallClock): KeyStore {
   };
 }
 
-const zeroes = { requestCount: 0, inputTokens: 0, outputTokens: 0 };
+const zeroes = { requestCount: 0, inputTokens: 0, outputTokens: 0, estimatedTokens: 0 };
 
 type KeyRow = Omit<Key, "rules" | "tags"> & { rules: string | null; tags: string | null };
 

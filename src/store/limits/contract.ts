@@ -76,6 +76,13 @@ export interface CountedLoad extends KeyLoad {
   readAt: number;
 }
 
+/** What a key used on a day, and what it was charged by an estimate. */
+export interface ChargedDay extends UsageSum {
+  /** Since 1970-01-01 in Seoul time. */
+  day: number;
+  estimatedTokens: number;
+}
+
 /** One process that holds admissions, and a number that grows while it lives. */
 export interface Instance {
   id: string;
@@ -90,8 +97,8 @@ export interface LimitStore {
   listLoads(keyIds: readonly KeyId[]): Promise<CountedLoad[]>;
   /** How many active keys have used up one of their limits, what is reserved included. */
   countAtLimit(): Promise<number>;
-  /** The usage of a key by day (since 1970-01-01 in Seoul time), oldest first; days without any are left out. */
-  listDays(keyId: KeyId, firstDay: number, lastDay: number): Promise<(UsageSum & { day: number })[]>;
+  /** The usage of a key by day, oldest first; days without any are left out. */
+  listDays(keyId: KeyId, firstDay: number, lastDay: number): Promise<ChargedDay[]>;
   /**
    * Reports that an instance is alive. The first time, it gives back what instances hold that are not listed.
    * @param held stored again if the instance was not listed, such as when the others took it for dead

@@ -79,7 +79,7 @@ function prepareReads(engine: Engine): Reads & Pick<Loads, "seconds" | "listDays
     const second = Math.floor(now / 1000);
     return { after: second - minuteWindowSeconds, before: second + minuteWindowSeconds };
   };
-  const dayTokens = sum(sql`${usageDay.inputTokens} + ${usageDay.outputTokens}`);
+  const dayTokens = sum(sql`${usageDay.inputTokens} + ${usageDay.outputTokens} + ${usageDay.besideTokens}`);
 
   const held = prepareKeySums({
     table: admissions,
@@ -98,9 +98,9 @@ function prepareReads(engine: Engine): Reads & Pick<Loads, "seconds" | "listDays
     sums: { monthTokens: dayTokens },
     where: inArray(usageDay.day, days),
   });
-  const { day: dayColumn, requestCount, inputTokens, outputTokens } = usageDay;
+  const { day: dayColumn, requestCount, inputTokens, outputTokens, estimatedTokens } = usageDay;
   const daily = db
-    .select({ day: dayColumn, requestCount, inputTokens, outputTokens })
+    .select({ day: dayColumn, requestCount, inputTokens, outputTokens, estimatedTokens })
     .from(usageDay)
     .where(and(inArray(dayColumn, days), eq(usageDay.keyId, sql.placeholder("keyId"))))
     .orderBy(asc(dayColumn))

@@ -1,7 +1,7 @@
 import type { Engine, Statement } from "../engine/engine.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { AdmissionId, SettledAdmission } from "../../domain/admissions.ts";
-import type { UsageIncrement } from "../../domain/usage.ts";
+import { chargedTokens, type UsageIncrement } from "../../domain/usage.ts";
 import { groupRows } from "../engine/rows.ts";
 
 export type KeySecondRow = [keyId: KeyId, second: number, requests: number, tokens: number];
@@ -33,12 +33,8 @@ export function prepareSettling(
     const keys = new Set<KeyId>(settled.map(({ keyId }) => keyId));
     const rows = increments
       .filter(({ keyId }) => keys.has(keyId))
-      .map((one): KeySecondRow => [
-        one.keyId,
-        Math.floor(one.lastClosedAt / 1000),
-        0,
-        one.inputTokens + one.outputTokens,
-      ]);
+      // What an earlier estimate gives back was charged to a second that may be over.
+      .map((one): KeySecondRow => [one.keyId, Math.floor(one.lastClosedAt / 1000), 0, Math.max(0, chargedTokens(one))]);
     const ended = settled.filter((one) => "number" in one);
     return [...(rows.length > 0 ? [addSeconds(rows)] : []), ...(ended.length > 0 ? [giveBack(ended)] : [])];
   };

@@ -48,6 +48,12 @@ export interface LoggedRequest extends Record<UsageField, number | null> {
   code: string | null;
   cause: string | null;
   streamed: boolean;
+  /** Charged to the key's limits of tokens, because the backend did not report it; null: nothing. */
+  estimatedTokens: number | null;
+  /** It was cut before the backend reported its output, which counts for nobody. */
+  uncounted: boolean;
+  /** How often it was sent to the backend; null: once, or not at all. */
+  sends: number | null;
   changes: RequestChange[];
   queueMs: number | null;
   upstreamMs: number | null;

@@ -1,6 +1,6 @@
 import { and, asc, count, desc, eq, gt, gte, inArray, lt, lte, type SQL, sql } from "drizzle-orm";
 import type { Engine } from "../engine/engine.ts";
-import { changesOf, isStreamed } from "./row.ts";
+import { changesOf, isStreamed, isUncounted } from "./row.ts";
 import type { LoggedRequest, RequestFilter, RequestLogStore, RequestPosition } from "./contract.ts";
 
 /** The rows that one call looks at: about five milliseconds, in which no flush runs. */
@@ -174,6 +174,7 @@ function requestOf(row: LogTable["$inferSelect"], keyName: string | null): Logge
     ...rest,
     keyName,
     streamed: isStreamed(flags),
+    uncounted: isUncounted(flags),
     changes: changesOf(flags),
     queueMs: milliseconds(queueUs),
     upstreamMs: milliseconds(upstreamUs),

@@ -27,6 +27,8 @@ export const requestColumns = [
   "cause",
   "flags",
   ...usageFields,
+  "estimatedTokens",
+  "sends",
   "queueUs",
   "upstreamUs",
   "firstByteUs",
@@ -67,14 +69,17 @@ const changeBits: Readonly<Record<RequestChange, number>> = {
   thinking: 32,
   stream_usage: 64,
 };
+const uncountedBit = 128;
 
-function flagsOf({ streamed, changes }: RequestRecord): number {
+function flagsOf({ streamed, isUncounted, changes }: RequestRecord): number {
   let flags = streamed ? streamedBit : 0;
+  if (isUncounted === true) flags |= uncountedBit;
   if (changes !== undefined) for (const kind of changes.kinds) flags |= changeBits[kind];
   return flags;
 }
 
 export const isStreamed = (flags: number): boolean => (flags & streamedBit) !== 0;
+export const isUncounted = (flags: number): boolean => (flags & uncountedBit) !== 0;
 export const changesOf = (flags: number): RequestChange[] =>
   Object.entries(changeBits).flatMap(([kind, bit]) => ((flags & bit) === 0 ? [] : [kind as RequestChange]));
 
@@ -102,7 +107,10 @@ export function requestRowOf(request: RequestRecord, endedAt: number, usage: Usa
     flagsOf(request),
   ];
   for (const field of usageFields) values.push(usage?.[field] ?? null);
+  const { estimatedTokens = 0 } = request;
   values.push(
+    estimatedTokens === 0 ? null : estimatedTokens,
+    request.sends ?? null,
     microsecondsOrNull(request.queueMs),
     microsecondsOrNull(request.upstreamMs),
     microsecondsOrNull(request.firstByteMs),

@@ -27,6 +27,9 @@ export function defineRequestLogTables({ table, rowId, integer, text, index }: C
         /** Bits; see `store/requests/row.ts`. */
         flags: integer().notNull(),
         ...mapCounters(usageFields, () => integer()),
+        estimatedTokens: integer(),
+        /** How often it was sent to the backend; null: once, or not at all. */
+        sends: integer(),
         queueUs: integer(),
         upstreamUs: integer(),
         firstByteUs: integer(),

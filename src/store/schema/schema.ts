@@ -18,6 +18,8 @@ export function defineTables(columns: Columns) {
       createdAt: integer().notNull(),
       lastUsedAt: integer(),
       ...defineCounters(columns),
+      /** Charged to its limits of tokens where the backend reported none. */
+      estimatedTokens: integer().notNull().default(0),
       expiresAt: integer(),
       /** JSON; null: the key may do everything. One column, so that the look-up of such a key costs one comparison. */
       rules: text(),

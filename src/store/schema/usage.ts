@@ -1,4 +1,4 @@
-import { countedParts, mapCounters, usageTotals } from "../../domain/usage.ts";
+import { chargeFields, countedParts, mapCounters, usageTotals } from "../../domain/usage.ts";
 import type { Columns } from "./columns.ts";
 
 /** The sums of usage that a key, a minute, an hour or a day has. */
@@ -14,6 +14,8 @@ export function defineCounters({ integer }: Columns) {
 export function defineUsageTables(columns: Columns) {
   const { table, integer, text, primaryKey, index } = columns;
   const counters = () => defineCounters(columns);
+  /** What limits compare beside the input and output. */
+  const charge = () => mapCounters(chargeFields, () => integer().notNull().default(0));
   const modelCounters = () => ({
     keyId: integer().notNull(),
     /** Empty if the requests named no model. */
@@ -33,9 +35,11 @@ export function defineUsageTables(columns: Columns) {
       primaryKey({ columns: [t.hour, t.keyId] }),
     ]),
     /** `day`: days since 1970-01-01 in Seoul time (UTC+9). */
-    usageDay: table("usage_day", { day: integer().notNull(), keyId: integer().notNull(), ...counters() }, (t) => [
-      primaryKey({ columns: [t.day, t.keyId] }),
-    ]),
+    usageDay: table(
+      "usage_day",
+      { day: integer().notNull(), keyId: integer().notNull(), ...counters(), ...charge() },
+      (t) => [primaryKey({ columns: [t.day, t.keyId] })],
+    ),
     usageModelHour: table("usage_model_hour", { hour: integer().notNull(), ...modelCounters() }, (t) => [
       primaryKey({ columns: [t.hour, t.keyId, t.model] }),
     ]),
@@ -61,6 +65,8 @@ export function defineUsageTables(columns: Columns) {
         madeAt: integer(),
         inputTokens: integer().notNull(),
         outputTokens: integer().notNull(),
+        /** Charged for what its creates did not report, until a read reports it. */
+        estimatedTokens: integer().notNull().default(0),
         countedAt: integer().notNull(),
       },
       (t) => [primaryKey({ columns: [t.idHash, t.keyId] }), index("counted_responses_time").on(t.countedAt)],

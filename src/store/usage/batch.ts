@@ -6,6 +6,8 @@ import type { SettledAdmission } from "../../domain/admissions.ts";
 import type { RequestRecord } from "../../domain/requests.ts";
 import {
   addUsageTo,
+  chargedTokens,
+  type CountedUsage,
   createIncrement,
   noUsage,
   pickUsage,
@@ -66,13 +68,11 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
     else addTo(increment, added);
   }
 
-  function addCreate({ keyId, closedAt }: UsageEvent, { id, isNew, madeAt, reported }: ReportedCreate): void {
-    const ref = responseRef(keyId, id);
-    const before = creates.get(ref)?.created;
-    if (before === undefined && creates.size >= maxResponses) return;
-    const { inputTokens, outputTokens } = reported;
-    const created = { count: (before?.count ?? 0) + (isNew ? 1 : 0), madeAt: madeAt ?? before?.madeAt };
-    creates.set(ref, { responseId: id, keyId, closedAt, inputTokens, outputTokens, created });
+  function addCreate(event: UsageEvent, create: ReportedCreate): void {
+    const ref = responseRef(event.keyId, create.id);
+    const known = creates.get(ref);
+    if (known === undefined && creates.size >= maxResponses) return;
+    creates.set(ref, createOf(event, create, known));
   }
 
   function addRead(event: UsageEvent, responseId: string): boolean {
@@ -99,7 +99,7 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
       if (admission !== undefined) settled.add(admission);
       if (created !== undefined) addCreate(event, created);
       // It only tells of a create.
-      if (requestCount === 0 && event.inputTokens === 0 && event.outputTokens === 0) return true;
+      if (requestCount === 0 && chargedTokens(event) === 0) return true;
       const model = modelOf(event);
       const minute = minuteOf(closedAt);
       const isPlain =
@@ -126,6 +126,19 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
       ...(logsRequests && { requests: log.requests() }),
     }),
   };
+}
+
+/** @param known what the batch has of it already */
+function createOf(
+  { keyId, closedAt, estimatedTokens = 0 }: UsageEvent,
+  { id, isNew, madeAt, reported: { inputTokens, outputTokens } }: ReportedCreate,
+  known: ResponseUsage | undefined,
+): ResponseUsage {
+  const before = known?.created;
+  const created = { count: (before?.count ?? 0) + (isNew ? 1 : 0), madeAt: madeAt ?? before?.madeAt };
+  const estimated = (known?.estimatedTokens ?? 0) + estimatedTokens;
+  const create: ResponseUsage = { responseId: id, keyId, closedAt, inputTokens, outputTokens, created };
+  return estimated === 0 ? create : { ...create, estimatedTokens: estimated };
 }
 
 /** What a flush settles: a key that is in it without what it holds only once. */
@@ -187,7 +200,7 @@ export function addTo(increment: UsageIncrement, added: UsageIncrement): void {
 }
 
 /** Counts tokens of a response, and no request. */
-export const incrementOf = ({ keyId, closedAt, model }: ResponseUsage, tokens: Usage): UsageIncrement =>
+export const incrementOf = ({ keyId, closedAt, model }: ResponseUsage, tokens: CountedUsage): UsageIncrement =>
   createIncrement(tokens, { keyId, model, minute: minuteOf(closedAt), requestCount: 0, lastClosedAt: closedAt });
 
 const rowCount = ({ increments, responses }: FlushedUsage): number => increments.length + responses.length;

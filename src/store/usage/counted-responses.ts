@@ -3,7 +3,7 @@ import { and, eq, gt, inArray, sql } from "drizzle-orm";
 import type { Engine } from "../engine/engine.ts";
 import type { UsageStore } from "./contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
-import { noUsage, type Usage, type ResponseUsage } from "../../domain/usage.ts";
+import { type CountedUsage, noUsage, type Usage, type ResponseUsage } from "../../domain/usage.ts";
 
 /** What is stored of the creates and reads of one key under one id. */
 interface Counted extends Usage {
@@ -11,6 +11,7 @@ interface Counted extends Usage {
   keyId: KeyId;
   creates: number;
   madeAt: number | null;
+  estimatedTokens: number;
 }
 
 export interface CountedResponses {
@@ -21,9 +22,11 @@ export interface CountedResponses {
    * ran in the background. If a read may show one of several creates, each read counts in full: else a client that chooses
    * ids would pay for one response and read many. These are the creates of its own key, and those of other keys that were
    * made at the same time, since a key is shown no others (`proxy/request/stored-response.ts`).
+   *
+   * What a create was charged by an estimate is given back by the first read of its key that reports tokens.
    * @returns the tokens that each of them adds
    */
-  count(responses: readonly ResponseUsage[], now: number): Promise<Usage[]>;
+  count(responses: readonly ResponseUsage[], now: number): Promise<CountedUsage[]>;
 }
 
 export function prepareCountedResponses(engine: Engine): CountedResponses {
@@ -46,9 +49,7 @@ export function prepareCountedResponses(engine: Engine): CountedResponses {
       const found = await findAll.execute({ rows: JSON.stringify(reads.map(({ idHash }) => [idHash])) });
       await addRows(reads, now);
       const known = Map.groupBy(found, ({ idHash }) => idHash);
-      return rows.map((row) => {
-        return row.isRead ? excessOf(row, countedBefore(row.keyId, known.get(row.idHash) ?? [])) : noUsage;
-      });
+      return rows.map((row) => (row.isRead ? addedBy(row, known.get(row.idHash) ?? []) : noUsage));
     },
   };
 }
@@ -67,13 +68,14 @@ interface Row extends Counted {
   isRead: boolean;
 }
 
-const rowOf = ({ responseId, keyId, created, inputTokens, outputTokens }: ResponseUsage): Row => ({
+const rowOf = ({ responseId, keyId, created, inputTokens, outputTokens, estimatedTokens = 0 }: ResponseUsage): Row => ({
   idHash: hashOf(responseId),
   keyId,
   creates: created?.count ?? 0,
   madeAt: created?.madeAt ?? null,
   inputTokens,
   outputTokens,
+  estimatedTokens,
   isRead: created === undefined,
 });
 
@@ -85,8 +87,23 @@ const jsonOf = (rows: readonly Row[], now: number): string =>
   JSON.stringify(
     rows
       .toSorted((a, b) => (a.idHash === b.idHash ? a.keyId - b.keyId : a.idHash < b.idHash ? -1 : 1))
-      .map((row) => [row.idHash, row.keyId, row.creates, row.madeAt, row.inputTokens, row.outputTokens, now]),
+      .map((row) => [
+        row.idHash,
+        row.keyId,
+        row.creates,
+        row.madeAt,
+        row.inputTokens,
+        row.outputTokens,
+        row.estimatedTokens,
+        now,
+      ]),
   );
+
+function addedBy(read: Row, known: readonly Counted[]): CountedUsage {
+  const added = excessOf(read, countedBefore(read.keyId, known));
+  const estimate = known.find(({ keyId }) => keyId === read.keyId)?.estimatedTokens ?? 0;
+  return estimate === 0 ? added : { ...added, besideTokens: -estimate, estimatedTokens: -estimate };
+}
 
 /** @param known what is stored under the id; key 0 stands for what was counted before keys were stored */
 function countedBefore(keyId: KeyId, known: readonly Counted[]): Usage {
@@ -112,9 +129,9 @@ const excessOf = (usage: Usage, counted: Usage): Usage => ({
 // oxlint-disable-next-line typescript/explicit-function-return-type -- Drizzle's types of prepared statements
 function prepareStatements({ db, tables, jsonRows }: Engine) {
   const { countedResponses: table } = tables;
-  const { idHash, keyId, creates, madeAt, inputTokens, outputTokens } = table;
+  const { idHash, keyId, creates, madeAt, inputTokens, outputTokens, estimatedTokens } = table;
   const rows = jsonRows(sql.placeholder("rows"));
-  const bigints = sql.raw([1, 2, 3, 4, 5, 6].map((position) => `cast(value->>${position} as bigint)`).join());
+  const bigints = sql.raw([1, 2, 3, 4, 5, 6, 7].map((position) => `cast(value->>${position} as bigint)`).join());
   /** The first create forgets what the key has read before under the same id: that was another response. */
   const raised = (name: string) =>
     sql.raw(`case when excluded.${name} > counted_responses.${name} or counted_responses.creates = 0 and excluded.creates > 0
@@ -122,7 +139,7 @@ function prepareStatements({ db, tables, jsonRows }: Engine) {
 
   return {
     findAll: db
-      .select({ idHash, keyId, creates, madeAt, inputTokens, outputTokens })
+      .select({ idHash, keyId, creates, madeAt, inputTokens, outputTokens, estimatedTokens })
       .from(table)
       .where(inArray(idHash, sql`(select value->>0 from ${rows})`))
       .prepare(),
@@ -137,6 +154,8 @@ function prepareStatements({ db, tables, jsonRows }: Engine) {
           madeAt: sql`coalesce(excluded.made_at, ${madeAt})`,
           inputTokens: raised("input_tokens"),
           outputTokens: raised("output_tokens"),
+          estimatedTokens: sql`case when excluded.creates = 0 and excluded.estimated_tokens = 0 then 0
+            else ${estimatedTokens} + excluded.estimated_tokens end`,
           countedAt: sql`excluded.counted_at`,
         },
       })

@@ -1,5 +1,5 @@
 import { minutesPerDay, minutesPerHour, offsetMinutes } from "../../time/seoul.ts";
-import { countedFields, type UsageIncrement, usageTotals } from "../../domain/usage.ts";
+import { chargeFields, countedFields, type UsageIncrement, usageTotals } from "../../domain/usage.ts";
 import { type RowValues, groupRows } from "../engine/rows.ts";
 
 type PeriodOf = (increment: UsageIncrement) => number;
@@ -11,6 +11,19 @@ export const dayOf: PeriodOf = ({ minute }) => Math.floor((minute + offsetMinute
 export const sumRows = (increments: readonly UsageIncrement[], periodOf: PeriodOf): RowValues[] =>
   groupRows(
     increments.map((one) => [periodOf(one), one.keyId, one.requestCount, ...usageTotals.map((field) => one[field])]),
+    2,
+  );
+
+/** Rows of the table of days, with what limits are charged. */
+export const sumDayRows = (increments: readonly UsageIncrement[]): RowValues[] =>
+  groupRows(
+    increments.map((one) => [
+      dayOf(one),
+      one.keyId,
+      one.requestCount,
+      ...usageTotals.map((field) => one[field]),
+      ...chargeFields.map((field) => one[field] ?? 0),
+    ]),
     2,
   );
 

@@ -8,7 +8,7 @@ import type { UsageStore } from "./contract.ts";
 import { incrementOf } from "./batch.ts";
 import { createUsageReports } from "../reports/reports.ts";
 import { createUsageWriter } from "./writer.ts";
-import { limitUsage, noUsage, type UsageSum, addSums, noSum } from "../../domain/usage.ts";
+import { type CountedUsage, limitUsage, noUsage, type UsageSum, addSums, noSum } from "../../domain/usage.ts";
 
 export function createUsageStore(engine: Engine, clock: WallClock): UsageStore {
   return {
@@ -29,11 +29,15 @@ function prepareAddUsage(engine: Engine, clock: WallClock): UsageStore["add"] {
     return transaction(async () => {
       if (flush !== undefined && !(await recordFlush(flush, now))) return undefined;
       const added = responses.length === 0 ? [] : await countedResponses.count(responses, now);
-      const newTokens = responses.map((response, index) =>
-        incrementOf(response, limitUsage(response, added[index] ?? noUsage)),
-      );
+      const newTokens = responses.map((response, index) => {
+        const tokens: CountedUsage = added[index] ?? noUsage;
+        const { besideTokens, estimatedTokens } = tokens;
+        return incrementOf(response, { ...limitUsage(response, tokens), besideTokens, estimatedTokens });
+      });
       // What adds nothing needs no row of its minute.
-      const counted = newTokens.filter((one) => one.inputTokens + one.outputTokens > 0);
+      const counted = newTokens.filter(
+        (one) => one.inputTokens + one.outputTokens > 0 || one.besideTokens !== undefined,
+      );
       await write({ increments: [...increments, ...counted], requests, responses, newTokens, settled });
       return added;
     });

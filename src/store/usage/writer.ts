@@ -5,10 +5,16 @@ import { prepareSettling } from "../limits/settling.ts";
 import { createModelNames } from "./model-names.ts";
 import { prepareRequestLog } from "../requests/log.ts";
 import type { FlushedRequests } from "../requests/contract.ts";
-import { dayOf, hourOf, sumModelRows, sumRows } from "./rows.ts";
+import { dayOf, hourOf, sumDayRows, sumModelRows, sumRows } from "./rows.ts";
 import type { FlushId } from "./contract.ts";
 import type { SettledAdmission } from "../../domain/admissions.ts";
-import { countedFields, type ResponseUsage, type UsageIncrement, usageTotals } from "../../domain/usage.ts";
+import {
+  chargeFields,
+  countedFields,
+  type ResponseUsage,
+  type UsageIncrement,
+  usageTotals,
+} from "../../domain/usage.ts";
 
 type CounterTable = Engine["tables"]["usageMinute" | "usageHour" | "usageDay"];
 type ModelTable = Engine["tables"]["usageModelHour" | "usageModelDay"];
@@ -92,13 +98,19 @@ function prepareFlushes({ db, tables: { usageFlushes } }: Engine): Pick<UsageWri
 const counters = ["requestCount", ...usageTotals] as const;
 const modelCounters = ["requestCount", ...countedFields] as const;
 
-const prepareAddSums = ({ prepareInsert }: Engine, table: CounterTable, period: string) =>
-  prepareInsert(table, [period, "keyId", ...counters], { key: [period, "keyId"], added: counters });
+const dayCounters = [...counters, ...chargeFields] as const;
+
+const prepareAddSums = (
+  { prepareInsert }: Engine,
+  table: CounterTable,
+  period: string,
+  added: readonly string[] = counters,
+) => prepareInsert(table, [period, "keyId", ...added], { key: [period, "keyId"], added });
 
 /** Adds usage to the sums of days, which limits are compared with. */
 export function prepareAddDays(engine: Engine): (increments: readonly UsageIncrement[]) => Statement {
-  const add = prepareAddSums(engine, engine.tables.usageDay, "day");
-  return (increments) => add(sumRows(increments, dayOf));
+  const add = prepareAddSums(engine, engine.tables.usageDay, "day", dayCounters);
+  return (increments) => add(sumDayRows(increments));
 }
 
 /** Six constant statements, however many keys and minutes. */
@@ -123,11 +135,12 @@ function prepareAdding(engine: Engine) {
       requestCount: sql`${keys.requestCount} + added.requests`,
       inputTokens: sql`${keys.inputTokens} + added.input`,
       outputTokens: sql`${keys.outputTokens} + added.output`,
+      estimatedTokens: sql`${keys.estimatedTokens} + added.estimated`,
       lastUsedAt: lastUsedAtAfter(sql`added.used_at`, tables),
     })
     .from(
       sql`(select ${column(0)} as key_id, sum(${column(1)}) as requests, sum(${column(2)}) as input,
-        sum(${column(3)}) as output, max(${column(4)}) as used_at
+        sum(${column(3)}) as output, max(${column(4)}) as used_at, sum(${column(5)}) as estimated
         from ${jsonRows(sql.placeholder("rows"))} group by 1 order by 1) as added`,
     )
     .where(eq(keys.id, sql`added.key_id`))
@@ -135,7 +148,14 @@ function prepareAdding(engine: Engine) {
 
   return (increments: readonly UsageIncrement[], missingInDays: readonly UsageIncrement[]): Statement[] => {
     const rows = JSON.stringify(
-      increments.map((one) => [one.keyId, one.requestCount, one.inputTokens, one.outputTokens, one.lastClosedAt]),
+      increments.map((one) => [
+        one.keyId,
+        one.requestCount,
+        one.inputTokens,
+        one.outputTokens,
+        one.lastClosedAt,
+        one.estimatedTokens ?? 0,
+      ]),
     );
     return [
       addMinutes(sumRows(increments, ({ minute }) => minute)),

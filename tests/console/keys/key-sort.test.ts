@@ -12,6 +12,7 @@ const key = (id: number, name: string, lastUsedAt: string | null, requests: numb
   total_request_count: requests,
   total_input_tokens: 0,
   total_output_tokens: 0,
+  total_estimated_tokens: 0,
   expires_at: null,
   scope: "all",
   allowed_models: null,

@@ -18,6 +18,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       requestCount: 0,
       inputTokens: 0,
       outputTokens: 0,
+      estimatedTokens: 0,
       expiresAt: null,
       rules: noRules,
       owner: null,

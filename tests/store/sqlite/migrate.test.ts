@@ -46,7 +46,15 @@ test("responses that were counted before their keys were stored stay counted", (
   migrate(client, migrations.slice(0, first));
   client.run("INSERT INTO counted_responses VALUES ('hash', 5, 6, 7)");
   migrate(client, migrations);
-  const old = { key_id: 0, creates: 0, made_at: null, input_tokens: 5, output_tokens: 6, counted_at: 7 };
+  const old = {
+    key_id: 0,
+    creates: 0,
+    made_at: null,
+    input_tokens: 5,
+    output_tokens: 6,
+    counted_at: 7,
+    estimated_tokens: 0,
+  };
   expect(client.query("SELECT * FROM counted_responses").all()).toEqual([{ id_hash: "hash", ...old }]);
 });
 

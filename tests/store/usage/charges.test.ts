@@ -1,0 +1,92 @@
+import { expect, test } from "bun:test";
+import { createLedger } from "../../../src/ledger/ledger.ts";
+import { minuteOf } from "../../../src/time/seoul.ts";
+import { onEachEngine } from "../each-engine.ts";
+import { createKeys, memoryLog, type TestStore, usageIncrement } from "../test-store.ts";
+import type { UsageEvent } from "../../../src/domain/usage-event.ts";
+
+const start = new Date("2026-05-02T12:00:00+09:00").valueOf();
+const minute = minuteOf(start);
+
+/** Commits each event by itself, as a ledger does. */
+async function commit({ store }: TestStore, ...events: Partial<UsageEvent>[]): Promise<void> {
+  for (const event of events) {
+    const ledger = createLedger({ store: store.usage, clock: () => start, log: memoryLog().log });
+    const admission = { keyId: 1 };
+    await ledger.record({ keyId: 1, closedAt: start, inputTokens: 0, outputTokens: 0, admission, ...event });
+    await ledger.close();
+  }
+}
+
+async function stateOf({ store }: TestStore) {
+  const [load] = await store.limits.listLoads([1]);
+  const [key] = await store.keys.list();
+  return {
+    minute: load?.minuteTokens,
+    day: load?.dayTokens,
+    month: load?.monthTokens,
+    estimated: key?.estimatedTokens,
+    counted: await store.usage.sumOfDay("2026-05-02"),
+  };
+}
+
+onEachEngine(({ openTestStore }) => {
+  test("what is charged beside the counts counts against the limits, and in no report", async () => {
+    await using opened = await openTestStore(() => start);
+    await createKeys(opened.store, ["a"]);
+    await commit(
+      opened,
+      { inputTokens: 1, outputTokens: 5, besideTokens: 44 },
+      { besideTokens: 20, estimatedTokens: 20 },
+    );
+    expect(await stateOf(opened)).toEqual({
+      minute: 70,
+      day: 70,
+      month: 70,
+      estimated: 20,
+      counted: { requestCount: 2, inputTokens: 1, outputTokens: 5 },
+    });
+    const [today] = await opened.store.limits.listDays(1, 0, 100_000);
+    expect(today).toMatchObject({ inputTokens: 1, outputTokens: 5, estimatedTokens: 20 });
+  });
+
+  test("a charge without a request is written too", async () => {
+    await using opened = await openTestStore(() => start);
+    await createKeys(opened.store, ["a"]);
+    await commit(opened, { requestCount: 0, besideTokens: 7, estimatedTokens: 7 });
+    expect(await stateOf(opened)).toMatchObject({
+      minute: 7,
+      day: 7,
+      counted: { requestCount: 0, inputTokens: 0, outputTokens: 0 },
+    });
+  });
+
+  test("what a create was charged for is given back once, by the read of its key that reports it", async () => {
+    await using opened = await openTestStore(() => start);
+    await createKeys(opened.store, ["a", "b"]);
+    const reported = { inputTokens: 0, outputTokens: 0 };
+    const created = { id: "r", madeAt: 9, isNew: true, reported };
+    await commit(opened, { created, besideTokens: 500, estimatedTokens: 500 });
+    expect(await stateOf(opened)).toMatchObject({ day: 500, minute: 500, estimated: 500 });
+    const read = { responseId: "r", inputTokens: 10, outputTokens: 20 };
+    // Of another key, which pays for itself.
+    await commit(opened, { keyId: 2, ...read, admission: undefined });
+    expect(await stateOf(opened)).toMatchObject({ day: 500, estimated: 500 });
+    for (let times = 0; times < 2; times++) {
+      await commit(opened, read);
+      // A minute never gets back what was charged to a second of it.
+      expect(await stateOf(opened)).toMatchObject({ day: 30, minute: 500, estimated: 0 });
+    }
+  });
+
+  test("the counts of minutes, hours and models know nothing of it", async () => {
+    await using opened = await openTestStore(() => start);
+    const one = usageIncrement({ keyId: 1, minute, inputTokens: 3, outputTokens: 4 });
+    await opened.store.usage.add([{ ...one, besideTokens: 9, estimatedTokens: 9 }]);
+    expect(await opened.store.usage.sumOfMinutes(minute, minute + 1)).toEqual({
+      requestCount: 1,
+      inputTokens: 3,
+      outputTokens: 4,
+    });
+  });
+});
