@@ -20,6 +20,10 @@ export interface RequestTracker {
   /** The model names asked for by the client and sent to the backend. */
   model: { asked: string; sent: string } | undefined;
   changes: RequestChanges | undefined;
+  /** How often it was sent to the backend; undefined: once, or not at all. */
+  sends: number | undefined;
+  /** Charged to limits of tokens before there is a response; undefined: nothing. */
+  estimatedTokens: number | undefined;
   /** Its body was read, or is passed on as it comes. */
   isReceived: boolean;
   streamed: boolean;
@@ -52,6 +56,8 @@ export interface FinishDetails {
   code?: ErrorCode | undefined;
   cause?: string | undefined;
   usage?: Usage;
+  estimatedTokens?: number | undefined;
+  isUncounted?: boolean;
 }
 
 /** What is known of a request when it arrives. */
@@ -105,6 +111,8 @@ export function trackRequest(
     keyId: undefined,
     model: undefined,
     changes: undefined,
+    sends: undefined,
+    estimatedTokens: undefined,
     isReceived: false,
     streamed: false,
     status: 0,
@@ -207,6 +215,9 @@ function recordOf(
     firstByteMs,
     durationMs,
     usage: details?.usage,
+    estimatedTokens: details?.estimatedTokens ?? tracker.estimatedTokens,
+    isUncounted: details?.isUncounted ?? false,
+    sends: tracker.sends,
   };
 }
 

@@ -5,8 +5,8 @@ import { readLimitsLeft } from "./request/limits-left.ts";
 import { findPathAndQuery, guardPaths, loggedPath, readTarget } from "./request/path.ts";
 import { trackRequest } from "./request-tracker.ts";
 import { commentsUntil, createStreamWait, noStreamWait } from "./response/while-waiting.ts";
-import { createRewriter } from "./rewrite/rewrite.ts";
-import { complete, type Incoming, type ProxyDeps, serve, type ServeDeps } from "./serve.ts";
+import { createUsageHabits } from "./usage/usage-habits.ts";
+import { complete, createRewriters, type Incoming, type ProxyDeps, serve, type ServeDeps } from "./serve.ts";
 import { classifyFailure } from "./upstream/abort-reason.ts";
 
 export interface Proxy {
@@ -28,12 +28,10 @@ export function proxyRoutes(proxy: Proxy) {
 /** `serve` with what surrounds every request: tracking, CORS, error responses and the headers that all responses carry. */
 export function createProxy(deps: ProxyDeps): Proxy {
   const { config, log } = deps;
-  const { forceStreamUsage } = config.rewrite;
-  const usageRules = { ...config.rewrite, forceStreamUsage: forceStreamUsage === "off" ? "final" : forceStreamUsage };
   const serveDeps: ServeDeps = {
     ...deps,
-    rewrite: createRewriter(config.rewrite),
-    rewriteWithUsage: createRewriter(usageRules),
+    rewriters: createRewriters(config.rewrite),
+    habits: createUsageHabits(deps.monotonic),
   };
 
   function track(request: Request): Incoming {

@@ -19,20 +19,23 @@ import type { ReadUsed } from "./request/limits-left.ts";
 import { isModelAllowed, requireAllowedModel } from "./request/model-rule.ts";
 import { type OwnKey, ownPaths, respondWithOwnKey } from "./request/own-key.ts";
 import type { RequestQueue } from "./request/queue.ts";
-import { expectTokens, hasBody, rewriteBody } from "./request/rewrite-body.ts";
+import { hasBody, reservationFor, rewriteBody, type RewrittenBody } from "./request/rewrite-body.ts";
 import { findResponseId, type ListCreators, requireOwnResponse } from "./request/stored-response.ts";
 import { readTarget } from "./request/path.ts";
 import type { RequestTracker, TrackerDeps } from "./request-tracker.ts";
 import type { RecordUsage } from "./response/count.ts";
 import { resolveModelList, restrictModelList } from "./response/model-list.ts";
 import { receive } from "./response/receive.ts";
-import { respond } from "./response/respond.ts";
+import { respond, type Responding } from "./response/respond.ts";
 import type { StreamWait } from "./response/while-waiting.ts";
 import { getEndpoint } from "./rewrite/endpoint.ts";
-import type { RewriteRequest } from "./rewrite/rewrite.ts";
+import { createRewriter, type RewriteRequest, type RewriteRules, type Rewritten } from "./rewrite/rewrite.ts";
+import { noUsageAdded } from "./rewrite/stream-options.ts";
+import { sendRequest } from "./send.ts";
 import { endedByAdmin } from "./upstream/abort-reason.ts";
-import type { Forward } from "./upstream/forward.ts";
+import type { Forward, UpstreamRequest } from "./upstream/forward.ts";
 import type { StartReadTimeout } from "./upstream/read-timeout.ts";
+import type { UsageHabits } from "./usage/usage-habits.ts";
 import type { KeyId, KeyLimits } from "../domain/keys.ts";
 import type { Admission } from "../domain/admissions.ts";
 
@@ -81,9 +84,30 @@ export interface Incoming {
 }
 
 export interface ServeDeps extends ProxyDeps {
-  rewrite: RewriteRequest;
-  /** Rewrites for keys with a limit of tokens: a stream whose usage nobody requests would not count against it. */
-  rewriteWithUsage: RewriteRequest;
+  rewriters: RewritersByKey;
+  habits: UsageHabits;
+}
+
+/** The rules with and without the usage that we request of streams: a backend may refuse `stream_options`. */
+interface Rewriters {
+  asking: RewriteRequest;
+  unasked: RewriteRequest;
+}
+
+/** Those for keys with a limit of tokens, and for others: a stream whose usage nobody requests can only be estimated. */
+export interface RewritersByKey {
+  limited: Rewriters;
+  plain: Rewriters;
+}
+
+export function createRewriters(rules: RewriteRules): RewritersByKey {
+  const unasked: RewriteRules = { ...rules, forceStreamUsage: "off" };
+  const force = rules.forceStreamUsage === "off" ? "final" : rules.forceStreamUsage;
+  const limited: RewriteRules = { ...unasked, reservesTokens: true };
+  return {
+    limited: { asking: createRewriter({ ...limited, forceStreamUsage: force }), unasked: createRewriter(limited) },
+    plain: { asking: createRewriter(rules), unasked: createRewriter(unasked) },
+  };
 }
 
 /** The life of a request, after the path guard. Each step refuses with a ProxyError or ends with an AbortReason. */
@@ -118,9 +142,10 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
     maxBytes: config.maxBodyBytes,
     waitForTurn: eventLoopPortions.waitForTurn,
   });
-  const rewrite = limitsTokens ? deps.rewriteWithUsage : deps.rewrite;
-  const { outgoing, rewritten } = await rewriteBody(path, received, rewrite);
-  const { stream, usageAdded, model, changes, maxTokens, hasSeveralModels } = rewritten;
+  const { asking, unasked } = deps.rewriters[limitsTokens ? "limited" : "plain"];
+  const rewrittenBody = await rewriteBody(path, received, deps.habits.refusesOptions(path) ? unasked : asking);
+  const { rewritten } = rewrittenBody;
+  const { stream, model, changes, hasSeveralModels } = rewritten;
   tracker.isReceived = true;
   tracker.model = model;
   tracker.changes = changes;
@@ -132,35 +157,52 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
   }
   if (stream && method === "POST" && modelList === undefined && stored === undefined) incoming.wait.begin();
   const limits = rules !== null && needsAdmission(rules) ? rules : undefined;
-  const tokens = limitsTokens ? await expectTokens(received.body, maxTokens) : 0;
+  const reservation = limitsTokens ? await reservationFor(received.body, rewritten) : undefined;
   if (limits !== undefined || deps.queue.hasPlaces) {
-    await waitForTurn(incoming, { keyId: key.id, limits, tokens, path }, deps);
+    await waitForTurn(incoming, { keyId: key.id, limits, tokens: reservation?.tokens ?? 0, path }, deps);
   }
   tracker.upstreamRequestSent(deps.backend);
-  const forwarded = await deps.forward({
+  const { admission } = incoming;
+  const common = { keyId: key.id, method, path, tracker, admission, reservation };
+  const requestOf = ({ body, described }: RewrittenBody["outgoing"]): UpstreamRequest => ({
     keyId: key.id,
     startedAt: tracker.startedAt,
     method,
     pathAndQuery: modelList?.pathAndQuery ?? pathAndQuery,
     headers: upstreamRequestHeaders(request.headers, {
-      ...outgoing.described,
+      ...described,
       peerAddress,
       upstreamApiKey: config.upstream.apiKey,
       requestId: tracker.requestId,
     }),
-    body: outgoing.body,
+    body,
     readTimeoutMs: stream ? config.upstream.streamReadTimeoutMs : config.upstream.nonStreamReadTimeoutMs,
     client: request.signal,
     onReceived: tracker.bodyReceived,
     onStarted: (abort) => tracker.onEndRequested(() => abort(endedByAdmin())),
   });
+  const rewriteUnasked = (): Promise<RewrittenBody> => rewriteBody(path, received, unasked);
+  const sent = await sendRequest({ ...common, rewritten: rewrittenBody, rewriteUnasked, requestOf }, deps);
   held.release();
 
-  const head = await receive(forwarded, incoming);
-  return respond(
-    { ...head, tracker, keyId: key.id, method, path, admission: incoming.admission, usageAdded, modelList, stored },
-    { record: deps.record, wall, sseKeepaliveMs: deps.sseKeepaliveMs },
-  );
+  const head = await receive(sent.upstream, incoming);
+  const usage = usageAsked(path, sent.rewritten, deps.habits);
+  const responding = { ...common, ...usage, ...head, modelList, stored };
+  return respond(responding, { record: deps.record, wall, sseKeepaliveMs: deps.sseKeepaliveMs });
+}
+
+/** What was asked of the usage of a stream, and what it tells of the backend. */
+function usageAsked(
+  path: string,
+  { stream, usageAdded, asksForUsage }: Rewritten,
+  habits: UsageHabits,
+): Pick<Responding, "usageAdded" | "keepsUsage" | "onWholeStream"> {
+  const isPlain = stream && !asksForUsage && usageAdded === noUsageAdded && getEndpoint(path).streamOptions;
+  return {
+    usageAdded,
+    keepsUsage: usageAdded.includeUsage && habits.sendsUnasked(path),
+    onWholeStream: isPlain ? (hasUsageAlone) => habits.learnUnasked(path, hasUsageAlone) : undefined,
+  };
 }
 
 /** Ends a request that we respond to ourselves. */

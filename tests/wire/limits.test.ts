@@ -117,7 +117,7 @@ describe("a limit of tokens", () => {
     }
   });
 
-  test("reserves the estimated input and the capped max_tokens while a request runs", async () => {
+  test("reserves the estimated input and the capped max_tokens while a request runs, and keeps what one costs that is left", async () => {
     const { id, key } = await gate.createKey({ tokens_per_minute: 1_000_000 });
     const body = { ...chat, max_tokens: 99_999_999, stream: true };
     const client = await gate.postRaw(key, "gap=forever@1; usage=5,6", body);
@@ -136,7 +136,8 @@ describe("a limit of tokens", () => {
       },
     });
     client.reset();
-    await pollUntil(async () => (await gate.getKey(id)).used["tokens_per_minute"] === 0);
+    await pollUntil(async () => (await gate.getKey(id)).used["tokens_per_minute"] === estimate);
+    expect(await gate.getKey(id)).toMatchObject({ total_input_tokens: 0, total_estimated_tokens: estimate });
   });
 
   test("counts a stream whose usage its client does not request, and does not show it", async () => {

@@ -151,8 +151,7 @@ function readName(scan: JsonScan, from: number, limit: number): number {
 
 function findMember(parent: JsonSlot, bytes: Uint8Array, start: number, end: number): JsonSlot | undefined {
   for (const member of parent.members) if (isName(bytes, start, end, member.name)) return member.slot;
-  parent.onOtherMember?.(bytes, start, end);
-  return undefined;
+  return parent.onOtherMember?.(bytes, start, end);
 }
 
 function readValue(scan: JsonScan, at: number, byte: number, limit: number): number {

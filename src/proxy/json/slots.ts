@@ -29,8 +29,8 @@ export interface JsonSlot {
   readonly members: readonly SlotMember[];
   /** Watched if the value is an array: every element in turn. */
   readonly element: JsonSlot | undefined;
-  /** Called with the text and the ends of the name of each member that is not watched. */
-  readonly onOtherMember: ((bytes: Uint8Array, start: number, end: number) => void) | undefined;
+  /** Called with the text and the ends of the name of each other member. @returns what watches it all the same */
+  readonly onOtherMember: ((bytes: Uint8Array, start: number, end: number) => JsonSlot | undefined) | undefined;
   /** Called before a value at this place is read: what was copied from the value before it no longer counts. */
   readonly onStart: (() => void) | undefined;
   /** Called with the text after a value at this place was read, with its members still in their slots. */
@@ -48,7 +48,7 @@ export interface SlotMember {
 export interface SlotOptions {
   members?: Readonly<Record<string, JsonSlot>>;
   element?: JsonSlot;
-  onOtherMember?: (bytes: Uint8Array, start: number, end: number) => void;
+  onOtherMember?: (bytes: Uint8Array, start: number, end: number) => JsonSlot | undefined;
   onStart?: () => void;
   onValue?: (bytes: Uint8Array) => void;
 }

@@ -47,18 +47,26 @@ export const reservesTokens = (limits: KeyLimits): boolean => hasLimit(limits, t
 /** Reserved for the output of a request that does not limit it. */
 const defaultOutputTokens = 1024;
 
+/** Admissions and counts of one response stay below it. */
+const maxReservation = 1_000_000_000;
+
 /** What is known of the tokens of a request. */
 export interface ExpectedTokens {
   hasBody: boolean;
-  /** The estimated input; undefined for a body that is not held. */
-  input: number | undefined;
+  /** Estimated; 0 for a body that is not held. */
+  inputTokens: number;
   /** The capped `max_tokens`; undefined if the body has none. */
-  maxOutput: number | undefined;
+  maxTokens: number | undefined;
+  /** The same under a name in another case: a backend that does not read it has its own limit. */
+  maxTokensInOtherCase: number | undefined;
+  /** How many texts it asks for, each of which may be as long. */
+  times: number;
 }
 
 /** A request without a body generates nothing. */
-export function tokensToReserve({ hasBody, input = 0, maxOutput = defaultOutputTokens }: ExpectedTokens): number {
-  return hasBody ? input + maxOutput : 0;
+export function tokensToReserve(expected: ExpectedTokens): number {
+  const { hasBody, inputTokens, maxTokens = defaultOutputTokens, maxTokensInOtherCase = 0, times } = expected;
+  return hasBody ? Math.min(inputTokens + Math.max(maxTokens, maxTokensInOtherCase) * times, maxReservation) : 0;
 }
 
 export type HeaderPairs = readonly (readonly [name: string, value: string])[];

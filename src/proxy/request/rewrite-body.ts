@@ -1,18 +1,20 @@
 import { ProxyError } from "../errors.ts";
 import type { RequestHeaderOptions } from "../headers.ts";
-import { estimateInput, type RewriteRequest, type Rewritten, untouched } from "../rewrite/rewrite.ts";
+import { estimateInput } from "../rewrite/estimate.ts";
+import { type RewriteRequest, type Rewritten, untouched } from "../rewrite/rewrite.ts";
 import type { UpstreamRequest } from "../upstream/forward.ts";
 import { tokensToReserve } from "./admit.ts";
 import type { ReadBody, ReceivedBody } from "./body.ts";
+import type { Reservation } from "../../domain/admissions.ts";
 
-/** How many tokens to reserve for a request. @returns a promise for a long body */
-export function expectTokens(body: ReadBody, maxOutput: number | undefined): number | Promise<number> {
-  const expected = (input?: number): number => tokensToReserve({ hasBody: hasBody(body), input, maxOutput });
-  const input = body instanceof Uint8Array ? estimateInput(body) : undefined;
-  return input instanceof Promise ? input.then(expected) : expected(input);
+/** How many tokens to reserve for a request. */
+export async function reservationFor(body: ReadBody, rewritten: Rewritten): Promise<Reservation> {
+  const inputTokens = body instanceof Uint8Array ? await estimateInput(body) : 0;
+  const tokens = tokensToReserve({ ...rewritten, hasBody: hasBody(body), inputTokens });
+  return { inputTokens, tokens, prompts: rewritten.prompts };
 }
 
-interface RewrittenBody {
+export interface RewrittenBody {
   outgoing: {
     body: UpstreamRequest["body"];
     /** What its headers tell of it. */

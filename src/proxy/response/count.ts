@@ -6,14 +6,16 @@ import {
   createUsageReader,
   noUsageReader,
   readWholeUsage,
+  type ResponseListener,
   type UsageReader,
 } from "../usage/response-usage.ts";
 import type { KeyId } from "../../domain/keys.ts";
-import type { Admission } from "../../domain/admissions.ts";
+import type { Admission, Reservation } from "../../domain/admissions.ts";
 import type { RequestRecord } from "../../domain/requests.ts";
-import { addUsage, countUsage, noUsage, subtractUsage, type Usage } from "../../domain/usage.ts";
+import { addUsage, type Charge, countUsage, noUsage, subtractUsage, type Usage } from "../../domain/usage.ts";
 import type { UsageEvent, StoredResponse } from "../../domain/usage-event.ts";
 import { canonical, isBelow } from "../rewrite/endpoint.ts";
+import { chargeEvent, createResponseCharge } from "./charge.ts";
 
 /** Commits one usage event; the client sees no end of the response before. Never rejects. @returns the tokens that it added */
 export type RecordUsage = (event: UsageEvent) => Promise<Usage>;
@@ -40,6 +42,8 @@ interface CountedResponse {
   stored: StoredResponse | undefined;
   /** Ends with the count; undefined for a key without limits. */
   admission: Admission | undefined;
+  /** Undefined for a key without limits of tokens, whose responses are read for nothing but their counts. */
+  reservation: Reservation | undefined;
 }
 
 /** The count of one response: what of it is read, and what of that is committed. */
@@ -48,13 +52,28 @@ export interface Count {
   readWhole(body: Uint8Array, headers: BodyHeaders): Promise<Usage>;
   /** Commits a counted response, and later what came on top. Nothing for a status other than 2xx. */
   commit(usage: Usage, reason?: AbortReason): Promise<void>;
+  /** For a response that does not count: charges the limits of tokens for what it cost, by an estimate. */
+  charge(usage: Usage): Promise<void>;
   isCommitted: boolean;
+  /** Of the usage that its reader has seen; undefined before there is one. */
+  shape: UsageReader["shape"];
+  /** Charged by an estimate; 0 for a key without limits of tokens. */
+  estimatedTokens: () => number;
   /** The tokens that it added to the counts; undefined if it is not committed. */
   added: Usage | undefined;
 }
 
+interface ToRecord {
+  usage: Usage;
+  /** With `usage`, all that the response has reported. */
+  reported: Usage;
+  more: Charge | undefined;
+  /** Undefined if the response was counted before. */
+  request: RequestRecord | undefined;
+}
+
 export function createCount(
-  { upstream, keyId, method, path, described, stored, admission }: CountedResponse,
+  { upstream, keyId, method, path, described, stored, admission, reservation }: CountedResponse,
   { record, wall }: CountDeps,
 ): Count {
   const rule = countingRuleOf(method, path);
@@ -64,10 +83,8 @@ export function createCount(
   let created: StoredResponse | undefined;
   let isAnnounced = false;
   let committed: Usage | undefined;
-
-  function keep(one: StoredResponse): void {
-    created ??= one;
-  }
+  const charge = createResponseCharge({ reservation, method, path, response: upstream.response });
+  const keep = (one: StoredResponse): void => void (created ??= one);
 
   /** A client knows the id of a stream before its end: from then on the response is its key's own. */
   function announce(one: StoredResponse): void {
@@ -78,45 +95,59 @@ export function createCount(
     void record({ keyId, closedAt: wall(), ...noUsage, requestCount: 0, created: create });
   }
 
-  /** @param reported with `usage`, all that the response has reported */
-  async function recordEvent(usage: Usage, reported: Usage, request: RequestRecord | undefined): Promise<void> {
-    const { requestId, model } = described;
+  async function recordEvent({ usage, reported, more, request }: ToRecord): Promise<void> {
     const isFirst = request !== undefined;
-    const reportedCreate = created && { ...created, isNew: !isAnnounced, reported };
-    isAnnounced = true;
     const event: UsageEvent = {
       ...countUsage(usage, countsCacheApart),
+      ...more,
       keyId,
       closedAt: wall(),
       requestCount: isFirst ? 1 : 0,
       // Without tokens there is nothing to look up: clients ask again and again until there are some.
       responseId: usage.inputTokens + usage.outputTokens > 0 ? readId : undefined,
-      created: reportedCreate,
-      model,
+      created: created && { ...created, isNew: !isAnnounced, reported },
+      model: described.model,
       request,
-      amends: isFirst ? undefined : requestId,
+      amends: isFirst ? undefined : described.requestId,
     };
+    isAnnounced = true;
     if (admission !== undefined) event.admission = admission.handOver();
     const added = await record(event);
     count.added = addUsage(count.added ?? noUsage, added);
   }
 
+  const listenerFor = (onStored: typeof keep): ResponseListener => ({
+    onStored: rule === "create" ? onStored : undefined,
+    observer: charge?.observer,
+  });
+
   const count: Count = {
     isCommitted: false,
+    estimatedTokens: () => charge?.estimatedTokens() ?? 0,
     added: undefined,
-    createReader: (headers) =>
-      rule === "none" ? noUsageReader : createUsageReader(headers, rule === "create" ? announce : undefined),
-    readWhole: async (body, headers) =>
-      rule === "none" ? noUsage : readWholeUsage(body, headers, rule === "create" ? keep : undefined),
+    shape: undefined,
+    createReader(headers) {
+      if (rule === "none") return noUsageReader;
+      const reader = createUsageReader(headers, listenerFor(announce));
+      count.shape = reader.shape;
+      return reader;
+    },
+    readWhole: async (body, headers) => (rule === "none" ? noUsage : readWholeUsage(body, headers, listenerFor(keep))),
     async commit(usage, reason) {
       const before = committed;
       if (!upstream.response.ok) return;
       committed = usage;
       count.isCommitted = true;
-      if (before === undefined) return recordEvent(usage, usage, described.describe(usage, reason));
-      const more = subtractUsage(usage, before);
-      if (more.inputTokens === 0 && more.outputTokens === 0) return;
-      await recordEvent(readId === undefined ? more : usage, usage, undefined);
+      const all = { usage, reported: usage, more: charge?.owed(usage, reason === undefined), request: undefined };
+      if (before === undefined) return recordEvent({ ...all, request: described.describe(usage, reason) });
+      const added = subtractUsage(usage, before);
+      if (added.inputTokens === 0 && added.outputTokens === 0) return;
+      await recordEvent(readId === undefined ? { ...all, usage: added } : all);
+    },
+    async charge(usage) {
+      if (charge === undefined || !upstream.response.ok) return;
+      const estimatedTokens = charge.owedUncounted(usage);
+      await record(chargeEvent({ keyId, closedAt: wall() }, { estimatedTokens, admission }));
     },
   };
   return count;

@@ -1,7 +1,7 @@
 import type { StoredResponse } from "../../domain/usage-event.ts";
 import { errorFrame, failureResponse } from "../errors.ts";
 import { clientResponseHeaders } from "../headers.ts";
-import type { RequestTracker } from "../request-tracker.ts";
+import type { FinishDetails, RequestTracker } from "../request-tracker.ts";
 import { noUsageAdded, type UsageAdded } from "../rewrite/stream-options.ts";
 import { type AbortReason, abortReasonOf, otherKeysResponse, unreadableModelList } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
@@ -14,13 +14,14 @@ import {
   mayBeEventStream,
 } from "../usage/response-usage.ts";
 import { createStreamUsageFilter } from "../usage/stream-filter.ts";
+import { mayGenerate } from "./charge.ts";
 import { type Count, type CountDeps, createCount, type DescribedRequest } from "./count.ts";
 import { createEventHold, createSniffingHold, type EventHold } from "./event-hold.ts";
 import { createMeter } from "./meter.ts";
 import type { ModelListRequest } from "./model-list.ts";
 import { isShort, pump, readWhole } from "./pump.ts";
 import type { KeyId } from "../../domain/keys.ts";
-import type { Admission } from "../../domain/admissions.ts";
+import type { Admission, Reservation } from "../../domain/admissions.ts";
 import { type Usage, noUsage } from "../../domain/usage.ts";
 
 /** A longer response is passed on without its edit, or refused if it must be edited. */
@@ -40,8 +41,14 @@ export interface Responding {
   path: string;
   /** Undefined for a key without limits. */
   admission: Admission | undefined;
+  /** Undefined for a key without limits of tokens. */
+  reservation: Reservation | undefined;
   /** What the rewriter added to the request for our own counting; the client must not see what it brings. */
   usageAdded: UsageAdded;
+  /** It sends a frame of usage alone to clients that do not ask for it, so that this one gets it too. */
+  keepsUsage: boolean;
+  /** Called at the end of a whole stream with whether it had such a frame; undefined if that tells nothing. */
+  onWholeStream: ((hasUsageAlone: boolean) => void) | undefined;
   /** Edits the text of a 200; undefined for responses that pass as they are. */
   modelList: ModelListRequest | undefined;
   /** The one that is asked for by its id. If it has a time, no other may be shown. */
@@ -173,7 +180,7 @@ async function respondStreaming(
   deps: RespondDeps,
   { init, headers, kind }: Head,
 ): Promise<Response> {
-  const { upstream, tracker, path, usageAdded } = responding;
+  const { upstream, tracker, path, usageAdded, keepsUsage } = responding;
   // Nothing can be put into an event stream that is still compressed, so it passes like any other body.
   const isPlain = isPlainEventStream(kind);
   // Bun frames a streamed body itself.
@@ -183,7 +190,7 @@ async function respondStreaming(
   tracker.readUsage = reader.seen;
   const meter = createMeter({
     reader,
-    filter: isPlain && usageAdded !== noUsageAdded ? createStreamUsageFilter(usageAdded) : undefined,
+    filter: isPlain && usageAdded !== noUsageAdded ? createStreamUsageFilter(usageAdded, keepsUsage) : undefined,
     hold: holdOf(kind),
     keepaliveMs: isPlain ? deps.sseKeepaliveMs : 0,
     silentMs: responding.silentMs,
@@ -217,16 +224,28 @@ function streamOf(body: string | Uint8Array): ReadableStream<Uint8Array> {
   });
 }
 
-function countOf({ upstream, keyId, method, path, stored, admission, tracker }: Responding, deps: RespondDeps): Count {
+function countOf(responding: Responding, deps: RespondDeps): Count {
+  const { upstream, keyId, method, path, stored, admission, reservation, tracker } = responding;
   const described: DescribedRequest = {
     requestId: tracker.requestId,
     model: tracker.model?.sent,
-    describe(usage, reason) {
-      const details = { code: reason?.code, cause: reason?.cause, usage };
-      return (tracker.written = tracker.describe(reason?.outcome ?? "completed", details));
-    },
+    describe: (usage, reason) =>
+      (tracker.written = tracker.describe(reason?.outcome ?? "completed", detailsOf(responding, count, usage, reason))),
   };
-  return createCount({ upstream, keyId, method, path, stored, admission, described }, deps);
+  const count = createCount({ upstream, keyId, method, path, stored, admission, reservation, described }, deps);
+  return count;
+}
+
+/** @param reason undefined if the response is whole */
+function detailsOf(
+  { tracker, method, path, reservation }: Responding,
+  { estimatedTokens, shape }: Count,
+  usage: Usage,
+  reason: AbortReason | undefined,
+): FinishDetails {
+  const isCut = reason !== undefined && tracker.streamed && reservation === undefined && mayGenerate(method, path);
+  const isUncounted = isCut && (usage.outputTokens === 0 || shape?.().outputIsOpening === true);
+  return { code: reason?.code, cause: reason?.cause, usage, estimatedTokens: estimatedTokens(), isUncounted };
 }
 
 interface End {
@@ -241,19 +260,19 @@ interface End {
  * Runs once for each response. It counts if the upstream did not break it off itself; one whose terminal event was sent
  * is whole, however its connection ends.
  */
-async function finish({ upstream, tracker }: Responding, count: Count, { usage, cause, hasSent }: End): Promise<void> {
+async function finish(responding: Responding, count: Count, { usage, cause, hasSent }: End): Promise<void> {
+  const { upstream, tracker } = responding;
   const reason = cause === undefined || count.isCommitted ? undefined : abortReasonOf(cause, upstream.signal);
   upstream.release();
+  if (reason === undefined && tracker.streamed) responding.onWholeStream?.(count.shape?.().isAlone === true);
   // The client gets this status instead of the upstream's.
   if (reason !== undefined && !hasSent) tracker.status = failureResponse(reason.code).status;
   if (isCounted(reason, hasSent)) await count.commit(usage, reason);
+  else if (hasSent) await count.charge(usage);
   // A failure before the first byte becomes an error response, and that ends the request.
   if (reason !== undefined && !hasSent) return;
-  tracker.finish(reason?.outcome ?? "completed", {
-    code: reason?.code,
-    cause: reason?.cause,
-    usage: count.added ?? usage,
-  });
+  const details = detailsOf(responding, count, usage, reason);
+  tracker.finish(reason?.outcome ?? "completed", { ...details, usage: count.added ?? usage });
 }
 
 /** What we cut ourselves counts if the client got any of it. Else it gets an error. */

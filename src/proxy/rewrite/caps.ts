@@ -15,6 +15,8 @@ const charactersPerToken = 3;
 export interface CappedTokens {
   /** The largest that is sent, as far as the context could ever leave room for it; undefined if there is none. */
   largest: number | undefined;
+  /** The same under a name in another case, which only some backends read. */
+  largestInOtherCase: number | undefined;
   /** The first that was lowered; undefined if none was. */
   lowered: { from: number; to: number } | undefined;
   /** Undefined if the usual cap applies. */
@@ -32,38 +34,49 @@ export interface CapExemption {
   fitsContext: boolean;
 }
 
-const noLimits: CappedTokens = { largest: undefined, lowered: undefined, exemption: undefined };
+const noLimits: CappedTokens = {
+  largest: undefined,
+  largestInOtherCase: undefined,
+  lowered: undefined,
+  exemption: undefined,
+};
 
-type Limits = Pick<RequestBody, "maxTokens" | "thinkingBudget">;
+type Limits = Pick<RequestBody, "maxTokens" | "maxTokensInOtherCase" | "thinkingBudget">;
 
 /** Caps every occurrence, so that the backend reads a capped one whichever it uses. */
 export function* capTokensInSteps(
   editor: JsonEditor,
   bytes: Uint8Array,
-  { maxTokens, thinkingBudget }: Limits,
+  { maxTokens, maxTokensInOtherCase, thinkingBudget }: Limits,
   rules: CapRules,
 ): Steps<CappedTokens> {
-  let count = 0;
+  let count = maxTokensInOtherCase.values.length;
   for (const { values } of maxTokens) count += values.length;
   if (count === 0) return noLimits;
+  const all = [...maxTokens, maxTokensInOtherCase];
   let largest: number | undefined;
+  let largestInOtherCase: number | undefined;
   let lowered: CappedTokens["lowered"];
   const usual = yield* outputLimitInSteps(bytes, rules);
   const budget = findBudget(bytes, thinkingBudget) ?? 0;
   const { limit, exemption } =
-    usual > budget ? { limit: usual } : yield* limitBesideBudgetInSteps(bytes, usual, { maxTokens, budget }, rules);
+    usual > budget
+      ? { limit: usual }
+      : yield* limitBesideBudgetInSteps(bytes, usual, { maxTokens: all, budget }, rules);
   const leftByEmptyConversation = Math.max(1, rules.maxContextTokens - reservedTokens);
-  for (const { values } of maxTokens) {
-    for (const value of values) {
+  for (const repeated of all) {
+    for (const value of repeated.values) {
       const tokens = findPositiveInteger(bytes, value);
       if (tokens === undefined) continue;
-      largest = Math.max(largest ?? 0, Math.min(tokens, limit, leftByEmptyConversation));
+      const sent = Math.min(tokens, limit, leftByEmptyConversation);
+      if (repeated === maxTokensInOtherCase) largestInOtherCase = Math.max(largestInOtherCase ?? 0, sent);
+      else largest = Math.max(largest ?? 0, sent);
       if (tokens <= limit) continue;
       lowered ??= { from: Math.min(tokens, Number.MAX_SAFE_INTEGER), to: limit };
       editor.replace(value, value.kind === "string" ? `"${limit}"` : String(limit));
     }
   }
-  return { largest, lowered, exemption };
+  return { largest, largestInOtherCase, lowered, exemption };
 }
 
 interface CapBesideBudget {
@@ -104,6 +117,16 @@ function findPositiveInteger(bytes: Uint8Array, value: JsonValue): number | unde
   const tokens = digits !== undefined && /^[0-9]+$/.test(digits) ? Number(digits) : findNumber(bytes, value);
   const isInteger = Number.isInteger(tokens) || tokens === Infinity;
   return tokens !== undefined && tokens > 0 && isInteger ? tokens : undefined;
+}
+
+/** The largest positive integer; undefined if there is none. */
+export function largestOf(bytes: Uint8Array, values: readonly JsonValue[]): number | undefined {
+  let largest: number | undefined;
+  for (const value of values) {
+    const found = findPositiveInteger(bytes, value);
+    if (found !== undefined) largest = Math.max(largest ?? 0, found);
+  }
+  return largest;
 }
 
 /** What the context leaves beside the estimated input, at most the operator's limit, at least 1. */

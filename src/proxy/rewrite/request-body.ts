@@ -19,15 +19,29 @@ export interface RequestBody {
   hasTooManyDuplicates: () => boolean;
   /** The same limit under its names of different years and endpoints. */
   maxTokens: readonly RepeatedSlot[];
+  /** The same in names such as `Max_Tokens`, which backends in Go read. */
+  maxTokensInOtherCase: RepeatedSlot;
+  /** Undefined unless tokens are to be reserved. */
+  texts: RequestedTexts | undefined;
   /** Undefined on endpoints whose bodies have none. */
   thinkingBudget: ThinkingBudget | undefined;
   stream: JsonSlot;
   /** Undefined if no usage is requested for streams, or the endpoint's have it anyway. */
   streamOptions: StreamOptions | undefined;
+  /** The client's, whether they are edited or not; undefined on endpoints that have none. */
+  givenOptions: JsonSlot | undefined;
   /** Undefined unless the reasoning model is served, on an endpoint whose bodies have its options. */
   reasoning: ReasoningOptions | undefined;
   /** Undefined if no prefix may be due, also on endpoints whose bodies have no conversation. */
   conversation: ConversationSlots | undefined;
+}
+
+/** What multiplies the output. */
+export interface RequestedTexts {
+  n: RepeatedSlot;
+  bestOf: RepeatedSlot;
+  /** How many prompts legacy completions have; 0 for a single one. */
+  prompts: number;
 }
 
 /** `thinking` of the Messages API. */
@@ -53,7 +67,8 @@ interface ReasoningOptions {
 const maxDuplicates = 64;
 
 export function createRequestBody(endpoint: Endpoint, rules: RewriteRules): RequestBody {
-  const [model, maxTokens, maxCompletionTokens, maxOutputTokens] = [
+  const [model, maxTokens, maxCompletionTokens, maxOutputTokens, maxTokensInOtherCase] = [
+    createRepeatedSlot(maxDuplicates),
     createRepeatedSlot(maxDuplicates),
     createRepeatedSlot(maxDuplicates),
     createRepeatedSlot(maxDuplicates),
@@ -70,7 +85,8 @@ export function createRequestBody(endpoint: Endpoint, rules: RewriteRules): Requ
   const thinkingBudget = endpoint.thinkingBudget ? createThinkingBudget() : undefined;
   if (thinkingBudget !== undefined) members["thinking"] = thinkingBudget.slot;
   const streamOptions = endpoint.streamOptions && rules.forceStreamUsage !== "off" ? createStreamOptions() : undefined;
-  if (streamOptions !== undefined) members["stream_options"] = streamOptions.all.slot;
+  const givenOptions = endpoint.streamOptions ? (streamOptions?.all.slot ?? createSlot()) : undefined;
+  if (givenOptions !== undefined) members["stream_options"] = givenOptions;
   const reasoning = endpoint.templateKwargs && isReasoningModelServed(rules) ? createReasoningOptions() : undefined;
   if (reasoning !== undefined) {
     members["chat_template_kwargs"] = reasoning.templateKwargs.slot;
@@ -82,13 +98,20 @@ export function createRequestBody(endpoint: Endpoint, rules: RewriteRules): Requ
     members["messages"] = conversation.messages;
     members["system"] = conversation.system;
   }
-  const onOtherMember = (bytes: Uint8Array, start: number, end: number): void => {
+  const texts = rules.reservesTokens === true ? watchTexts(members) : undefined;
+  const onOtherMember = (bytes: Uint8Array, start: number, end: number): JsonSlot | undefined => {
+    if (!mayBeginWithM(bytes[start])) return undefined;
     body.hasOtherModel ||= isNameInAnyCase(bytes, start, end, "model");
+    const isLimit = maxTokensNames.some((name) => isNameInAnyCase(bytes, start, end, name));
+    return isLimit ? maxTokensInOtherCase.slot : undefined;
   };
   const options = streamOptions === undefined ? [] : [streamOptions.all, streamOptions.includeUsage];
-  const repeated = [model, maxTokens, maxCompletionTokens, maxOutputTokens, ...options];
+  const multipliers = texts === undefined ? [] : [texts.n, texts.bestOf];
+  const limits = [maxTokens, maxCompletionTokens, maxOutputTokens];
+  const repeated = [model, ...limits, maxTokensInOtherCase, ...multipliers, ...options];
   const onStart = (): void => {
     body.hasOtherModel = false;
+    if (texts !== undefined) texts.prompts = 0;
     for (const { clear } of repeated) clear();
     conversation?.clear();
   };
@@ -100,14 +123,37 @@ export function createRequestBody(endpoint: Endpoint, rules: RewriteRules): Requ
       for (const { isOverflowing } of repeated) if (isOverflowing) return true;
       return false;
     },
-    maxTokens: [maxTokens, maxCompletionTokens, maxOutputTokens],
+    maxTokens: limits,
+    maxTokensInOtherCase,
+    texts,
     thinkingBudget,
     stream,
     streamOptions,
+    givenOptions,
     reasoning,
     conversation,
   };
   return body;
+}
+
+const maxTokensNames = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
+
+/** Also as an escape: most other names need not be decoded. */
+const mayBeginWithM = (byte: number | undefined): boolean => byte === 0x6d || byte === 0x4d || byte === 0x5c;
+
+function watchTexts(members: Record<string, JsonSlot>): RequestedTexts {
+  const [n, bestOf] = [createRepeatedSlot(maxDuplicates), createRepeatedSlot(maxDuplicates)];
+  const texts: RequestedTexts = { n, bestOf, prompts: 0 };
+  // A list of numbers is one prompt: its tokens.
+  const prompt = createSlot({
+    onValue() {
+      if (prompt.kind !== "number") texts.prompts += 1;
+    },
+  });
+  members["n"] = n.slot;
+  members["best_of"] = bestOf.slot;
+  members["prompt"] = createSlot({ element: prompt });
+  return texts;
 }
 
 function createThinkingBudget(): ThinkingBudget {

@@ -2,13 +2,7 @@ import { contentOf, decodeHead, decodeTail, findString } from "../json/bytes.ts"
 import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
 import { readJsonInSteps, eventLoopPortions, runAtOnce, runInPortions, type Steps } from "../json/read.ts";
 import type { JsonValue } from "../json/slots.ts";
-import {
-  type CapExemption,
-  capTokensInSteps,
-  countCharacters,
-  countCharactersInSteps,
-  estimatedTokens,
-} from "./caps.ts";
+import { type CapExemption, capTokensInSteps, largestOf } from "./caps.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
 import { discouragesHan } from "./language.ts";
 import { isAbsentOrNull, isLenientFalse, createRequestBody, type RequestBody } from "./request-body.ts";
@@ -28,12 +22,20 @@ export interface Rewritten {
   /** The body requests a stream. */
   stream: boolean;
   usageAdded: UsageAdded;
+  /** The client sent `stream_options`. */
+  asksForUsage: boolean;
   /** Undefined if the body names no model. */
   model: ModelNames | undefined;
   /** What was changed and why; undefined if nothing was. */
   changes?: RequestChanges | undefined;
   /** The output limit that is sent; undefined if the body has none. */
   maxTokens: number | undefined;
+  /** The same under a name in another case, which only some backends read. */
+  maxTokensInOtherCase: number | undefined;
+  /** How many texts the body asks for, each of which may be as long as that. Read for limits of tokens only. */
+  times: number;
+  /** How many prompts it has. Read for limits of tokens only. */
+  prompts: number;
   /** Why the usual cap does not apply; undefined if it does. */
   capExemption: CapExemption | undefined;
   /** The body names a model more than once, or in a member whose name backends in Go take for `model` too: `Model`. */
@@ -58,8 +60,12 @@ export const untouched: Rewritten = {
   pieces: undefined,
   stream: false,
   usageAdded: noUsageAdded,
+  asksForUsage: false,
   model: undefined,
   maxTokens: undefined,
+  maxTokensInOtherCase: undefined,
+  times: 1,
+  prompts: 1,
   capExemption: undefined,
   hasSeveralModels: false,
 };
@@ -92,13 +98,6 @@ export function createRewriter(rules: RewriteRules, portions = eventLoopPortions
     bodies.set(endpoint, body);
     return runAtOnce(rewriteInSteps(endpoint, bytes, body, rules));
   };
-}
-
-/** The estimated input tokens of a body. @returns a promise for a long body */
-export function estimateInput(bytes: Uint8Array, portions = eventLoopPortions): number | Promise<number> {
-  // Most bodies are short, and steps cost more than their characters.
-  if (bytes.length <= maxBytesAtOnce) return estimatedTokens(countCharacters(bytes));
-  return runInPortions(countCharactersInSteps(bytes), portions).then(estimatedTokens);
 }
 
 /** @param body to read it into */
@@ -146,12 +145,22 @@ export function* rewriteInSteps(
     pieces: editor.apply(bytes),
     stream,
     usageAdded,
+    asksForUsage: body.givenOptions !== undefined && !isAbsentOrNull(bytes, body.givenOptions),
     model,
     changes,
     maxTokens: capped.largest,
+    maxTokensInOtherCase: capped.largestInOtherCase,
+    ...countTexts(bytes, body),
     capExemption: capped.exemption,
     hasSeveralModels,
   };
+}
+
+/** A backend generates `best_of` texts to return `n`, for each of its prompts. */
+function countTexts(bytes: Uint8Array, { texts }: RequestBody): Pick<Rewritten, "times" | "prompts"> {
+  const prompts = Math.max(1, texts?.prompts ?? 1);
+  const choices = largestOf(bytes, texts === undefined ? [] : [...texts.n.values, ...texts.bestOf.values]) ?? 1;
+  return { times: prompts * choices, prompts };
 }
 
 /** Detects them as Python's json module does: by a byte order mark, or by a zero among the first two bytes. */

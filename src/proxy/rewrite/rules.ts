@@ -9,4 +9,6 @@ export interface RewriteRules {
   readonly maxContextTokens: number;
   readonly maxOutputTokens: number;
   readonly forceStreamUsage: "off" | "final" | "continuous";
+  /** Not a setting: the body's tokens are to be reserved, so how many texts it asks for is read too. */
+  readonly reservesTokens?: boolean;
 }

@@ -4,12 +4,14 @@ import { createEventStreamParser } from "../sse/parser.ts";
 import {
   createJsonUsageParser,
   findShortJson,
+  maxParsedLength,
   type JsonUsageParser,
   mayHoldUsage,
   mentionsUsage,
 } from "./json-usage.ts";
-import { findStoredResponse, noStreamUsage, readEventUsage, usageOfStream } from "./token-counts.ts";
+import { findStoredResponse, noStreamUsage, readEventUsage, type UsageShape, usageOfStream } from "./token-counts.ts";
 import type { Usage } from "../../domain/usage.ts";
+import type { OutputObserver } from "./output-observer.ts";
 
 /** Reads the usage of an event stream that arrives in pieces, cut anywhere. */
 interface EventStreamUsageParser {
@@ -18,21 +20,28 @@ interface EventStreamUsageParser {
   seen(): Usage;
   /** The usage of all events pushed. Called once. */
   end(): Usage;
+  shape(): UsageShape;
 }
 
 const lineFeed = 0x0a;
 
-/** Called once, with the first response that a text names. Every text before it is parsed. */
-type OnStored = ((stored: StoredResponse) => void) | undefined;
+/** What else is read of a response. */
+export interface ResponseListener {
+  /** Called once, with the first response that a text names. Every text before it is parsed. */
+  onStored?: ((stored: StoredResponse) => void) | undefined;
+  /** Called with each text. Every text is parsed. */
+  observer?: OutputObserver | undefined;
+}
 
-export function createEventStreamUsageParser(onStored?: OnStored): EventStreamUsageParser {
-  const documents = createDocumentsUsage(onStored);
+export function createEventStreamUsageParser(listener: ResponseListener = {}): EventStreamUsageParser {
+  const documents = createDocumentsUsage(listener);
   const events = createEventStreamParser(documents);
   return {
     seen: documents.seen,
+    shape: documents.shape,
     push(chunk) {
       const isWhole = events.isBetweenEvents() && chunk.at(-1) === lineFeed && chunk.at(-2) === lineFeed;
-      if (isWhole && !documents.seeksStored() && !mentionsUsage(chunk)) return undefined;
+      if (isWhole && !documents.readsAll() && !mentionsUsage(chunk)) return undefined;
       events.push(chunk);
       documents.letGo();
       return undefined;
@@ -45,10 +54,11 @@ export function createEventStreamUsageParser(onStored?: OnStored): EventStreamUs
 }
 
 /** The same for JSON texts of a line each. */
-export function createLinesUsageParser(onStored?: OnStored): EventStreamUsageParser {
-  const documents = createDocumentsUsage(onStored);
+export function createLinesUsageParser(listener: ResponseListener = {}): EventStreamUsageParser {
+  const documents = createDocumentsUsage(listener);
   return {
     seen: documents.seen,
+    shape: documents.shape,
     push(chunk) {
       let start = 0;
       for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {
@@ -70,7 +80,7 @@ export function createLinesUsageParser(onStored?: OnStored): EventStreamUsagePar
 const nothing = new Uint8Array();
 
 /** Reads the usage of JSON texts that follow one another, each in one or several pieces. */
-function createDocumentsUsage(onStored: OnStored) {
+function createDocumentsUsage({ onStored, observer }: ResponseListener) {
   let usage = noStreamUsage;
   let reportStored = onStored;
   /** What earlier chunks brought of the current text, while that is short enough to be parsed at once. */
@@ -79,33 +89,52 @@ function createDocumentsUsage(onStored: OnStored) {
   let piece: Uint8Array = nothing;
   /** Reads a text that is too long to be held; has all of it. */
   let json: JsonUsageParser | undefined;
+  /** What was pushed of that text. */
+  let longBytes = 0;
+
+  const readsAll = (): boolean => reportStored !== undefined || observer !== undefined;
 
   /** The rest of the text comes later, and nothing may keep the chunk until then. */
   function letGo(): void {
     if (piece.length === 0) return;
     const tooLong = held.add(piece);
     piece = nothing;
-    if (tooLong !== undefined) json = parserOf(tooLong);
+    if (tooLong !== undefined) startLong(tooLong);
+  }
+
+  function pushLong(next: Uint8Array): void {
+    json?.push(next);
+    longBytes += next.length;
+  }
+
+  function startLong(text: Uint8Array): void {
+    json = parserOf(text);
+    longBytes = text.length;
   }
 
   /** @returns undefined for a text that holds nothing of interest */
   function parse(text: Uint8Array): unknown {
-    if (reportStored === undefined && !mayHoldUsage(text)) return undefined;
-    return findShortJson(text) ?? parserOf(text).document();
+    if (!readsAll() && !mayHoldUsage(text)) return undefined;
+    const document = findShortJson(text);
+    if (document === undefined) startLong(text);
+    return document ?? json?.document();
   }
 
   return {
     data(next: Uint8Array): void {
       letGo();
       if (json === undefined) piece = next;
-      else json.push(next);
+      else pushLong(next);
     },
     letGo,
     dispatch(): void {
       const document = json === undefined ? parse(held.take(piece)) : json.document();
+      const unreadBytes = longBytes > maxParsedLength ? longBytes : 0;
       piece = nothing;
       json = undefined;
+      longBytes = 0;
       if (document === undefined) return;
+      observer?.see(document, unreadBytes);
       usage = readEventUsage(document, usage);
       const stored = reportStored && findStoredResponse(document);
       if (stored === undefined) return;
@@ -113,7 +142,8 @@ function createDocumentsUsage(onStored: OnStored) {
       reportStored = undefined;
     },
     seen: (): Usage => usageOfStream(usage),
-    seeksStored: (): boolean => reportStored !== undefined,
+    shape: (): UsageShape => usage,
+    readsAll,
   };
 }
 

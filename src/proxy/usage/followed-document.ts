@@ -1,4 +1,4 @@
-import { partNames, tokenCountNames, totalName, usageHolders } from "./token-counts.ts";
+import { cacheWriteName, partNames, tokenCountNames, totalName, usageHolders } from "./token-counts.ts";
 
 /** The members of an object that are followed; a count is a number at the end of the path, an id a short string. */
 type Followed = Shape | ArrayShape | "count" | "id";
@@ -12,7 +12,12 @@ const parts = Object.values(partNames);
 const detailsIn = (holder: string): string[] =>
   parts.filter(({ holders }) => holders.includes(holder)).map(({ detail }) => detail);
 const usageShape: Shape = new Map<string, Followed>([
-  ...countShape([...Object.values(tokenCountNames).flat(), totalName, ...parts.flatMap(({ names }) => names)]),
+  ...countShape([
+    ...Object.values(tokenCountNames).flat(),
+    totalName,
+    ...parts.flatMap(({ names }) => names),
+    cacheWriteName,
+  ]),
   ...parts.flatMap(({ holders }) => holders).map((holder) => [holder, countShape(detailsIn(holder))] as const),
 ]);
 /** No followed name is longer. */

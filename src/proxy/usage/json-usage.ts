@@ -184,7 +184,7 @@ export function mayHoldUsage(json: Uint8Array): boolean {
   return indexOfBytes(json, escape, 0) >= 0 && escapedLetters.some((letter) => indexOfBytes(json, letter, 0) >= 0);
 }
 
-const maxParsedLength = 64 * 1024;
+export const maxParsedLength = 64 * 1024;
 
 /**
  * The runtime parses a short JSON text in a tenth of the time that our own parser takes, which is for what is long, arrives

@@ -1,13 +1,12 @@
 import type { StoredResponse } from "../../domain/usage-event.ts";
 import { skipLeading } from "../json/bytes.ts";
 import { createDecodedStream, createDecompressor, encodingsOf } from "./decompress.ts";
-import { createEventStreamUsageParser, createLinesUsageParser } from "./event-stream-usage.ts";
+import { createEventStreamUsageParser, createLinesUsageParser, type ResponseListener } from "./event-stream-usage.ts";
 import { createJsonUsageParser, findShortJson } from "./json-usage.ts";
-import { findStoredResponse, readUsage } from "./token-counts.ts";
+import { findStoredResponse, noStreamUsage, readUsage, type UsageShape } from "./token-counts.ts";
 import { noUsage, type Usage } from "../../domain/usage.ts";
 
-/** Called once with the id under which the backend stores the response, as soon as it is known. */
-export type OnStored = (stored: StoredResponse) => void;
+export type { ResponseListener } from "./event-stream-usage.ts";
 
 /** Reads the usage of a response from its bytes as they pass. Never throws or rejects. */
 export interface UsageReader {
@@ -17,6 +16,8 @@ export interface UsageReader {
   seen(): Usage;
   /** The usage of everything pushed, also if the response was cut short. Called once. */
   end(): Usage | Promise<Usage>;
+  /** Undefined for what is not an event stream. */
+  shape?: (() => UsageShape) | undefined;
 }
 
 /** The response headers that determine how its bytes are read; null if absent. */
@@ -49,8 +50,8 @@ export function decompressBody(
 }
 
 /** Usage is read from event streams and JSON, compressed or not, on any path; other responses have none. */
-export function createUsageReader(headers: BodyHeaders, onStored?: OnStored): UsageReader {
-  const reader = createPlainReader(mediaType(headers.contentType), onStored);
+export function createUsageReader(headers: BodyHeaders, listener: ResponseListener = {}): UsageReader {
+  const reader = createPlainReader(mediaType(headers.contentType), listener);
   const encodings = encodingsOf(headers.contentEncoding);
   if (reader === undefined || encodings.length === 0) return reader ?? noUsageReader;
   return findDecompressingReader(encodings, reader) ?? noUsageReader;
@@ -63,17 +64,21 @@ function findDecompressingReader(encodings: readonly string[], reader: UsageRead
     await decompressor.end();
     return reader.end();
   };
-  return { push: decompressor.push, seen: reader.seen, end };
+  return { push: decompressor.push, seen: reader.seen, end, shape: reader.shape };
 }
 
 /** The usage of a whole response. */
-export async function readWholeUsage(bytes: Uint8Array, headers: BodyHeaders, onStored?: OnStored): Promise<Usage> {
+export async function readWholeUsage(
+  bytes: Uint8Array,
+  headers: BodyHeaders,
+  listener: ResponseListener = {},
+): Promise<Usage> {
   const document = isPlainJson(headers) ? findShortJson(bytes) : undefined;
   if (document !== undefined) {
-    reportStored(document, onStored);
+    report(document, listener);
     return readUsage(document, noUsage);
   }
-  const reader = createUsageReader(headers, onStored);
+  const reader = createUsageReader(headers, listener);
   void reader.push(bytes);
   return reader.end();
 }
@@ -81,13 +86,14 @@ export async function readWholeUsage(bytes: Uint8Array, headers: BodyHeaders, on
 /** The stored response that a whole body shows, a document or an event stream. */
 export function findShownResponse(bytes: Uint8Array): StoredResponse | undefined {
   let shown: StoredResponse | undefined;
-  const reader = createSniffingReader((stored) => (shown = stored));
+  const reader = createSniffingReader({ onStored: (stored) => (shown = stored) });
   void reader.push(bytes);
   void reader.end();
   return shown;
 }
 
-function reportStored(document: unknown, onStored: OnStored | undefined): void {
+function report(document: unknown, { onStored, observer }: ResponseListener): void {
+  observer?.see(document, 0);
   const stored = onStored && findStoredResponse(document);
   if (stored !== undefined) onStored?.(stored);
 }
@@ -108,32 +114,33 @@ export function isJson({ contentType }: BodyHeaders): boolean {
   return type === "application/json" || type === "text/json" || type.endsWith("+json");
 }
 
-function createPlainReader(type: string, onStored: OnStored | undefined): UsageReader | undefined {
-  if (type === "application/x-ndjson") return createLinesUsageParser(onStored);
-  return sniffedTypes.has(type) || type.endsWith("+json") ? createSniffingReader(onStored) : undefined;
+function createPlainReader(type: string, listener: ResponseListener): UsageReader | undefined {
+  if (type === "application/x-ndjson") return createLinesUsageParser(listener);
+  return sniffedTypes.has(type) || type.endsWith("+json") ? createSniffingReader(listener) : undefined;
 }
 
 /** Distinguishes a JSON object from an event stream by its first byte, whatever the type. */
-function createSniffingReader(onStored: OnStored | undefined): UsageReader {
+function createSniffingReader(listener: ResponseListener): UsageReader {
   let reader: UsageReader | undefined;
   // It gets what precedes the first byte too: a line that begins with a blank is no field.
-  const events = createEventStreamUsageParser(onStored);
+  const events = createEventStreamUsageParser(listener);
   return {
     push(chunk) {
       if (reader !== undefined) return reader.push(chunk);
       const start = skipLeading(chunk, 0);
       if (start === chunk.length) return events.push(chunk);
-      reader = chunk[start] === openBrace ? createJsonReader(onStored) : events;
+      reader = chunk[start] === openBrace ? createJsonReader(listener) : events;
       return reader.push(reader === events ? chunk : chunk.subarray(start));
     },
     seen: () => reader?.seen() ?? noUsage,
     end: () => reader?.end() ?? noUsage,
+    shape: () => reader?.shape?.() ?? noStreamUsage,
   };
 }
 
 const openBrace = 0x7b;
 
-function createJsonReader(onStored: OnStored | undefined): UsageReader {
+function createJsonReader(listener: ResponseListener): UsageReader {
   const parser = createJsonUsageParser();
   return {
     push(chunk) {
@@ -142,7 +149,7 @@ function createJsonReader(onStored: OnStored | undefined): UsageReader {
     },
     seen: () => noUsage,
     end() {
-      reportStored(parser.document(), onStored);
+      report(parser.document(), listener);
       return readUsage(parser.document(), noUsage);
     },
   };

@@ -39,11 +39,12 @@ const choicesName = Buffer.from('choices"');
  * `--enable-force-include-usage`), running usage in the form of vLLM's, or null in chunks in the form of OpenAI's would
  * have come unasked: they are removed.
  *
+ * @param keepsUsage the backend is known to send the chunk with only usage unasked
  * @returns undefined if nothing was added
  */
-export function createStreamUsageFilter(added: UsageAdded): StreamUsageFilter | undefined {
-  const { includeUsage, continuousUsage } = added;
-  if (!includeUsage && !continuousUsage) return undefined;
+export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): StreamUsageFilter | undefined {
+  if (!added.includeUsage && !added.continuousUsage) return undefined;
+  const includeUsage = added.includeUsage && !keepsUsage;
   const splitter = createEventSplitter({
     event: (event) => void output.push(...pass(event)),
     longEvent(bytes) {

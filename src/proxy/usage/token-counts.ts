@@ -12,6 +12,9 @@ export const tokenCountNames = {
 
 export const totalName = "total_tokens";
 
+/** Input that was written into a cache: of the Messages API, beside the input. It is part of no count, but of a charge. */
+export const cacheWriteName = "cache_creation_input_tokens";
+
 /** The names of a part of the counts: at the top level of `usage`, or as a member of its details. */
 interface PartNames {
   names: readonly string[];
@@ -82,18 +85,22 @@ function hasCounts({ inputTokens, outputTokens }: Usage): boolean {
 }
 
 /** Usage while a stream is being read. */
-export interface StreamUsage extends Usage {
-  /** The output is the placeholder that a Messages stream opens with. */
-  outputIsOpening: boolean;
+export interface StreamUsage extends Usage, UsageShape {
   /** Counts only if no event has usage at a usual place. */
   elsewhere: Usage;
 }
 
-export const noStreamUsage: StreamUsage = { ...noUsage, outputIsOpening: false, elsewhere: noUsage };
+export const noStreamUsage: StreamUsage = { ...noUsage, outputIsOpening: false, isAlone: false, elsewhere: noUsage };
 
-export function usageOfStream(seen: StreamUsage): Usage {
-  return hasCounts(seen) ? pickUsage(seen) : seen.elsewhere;
+/** What the usage of a stream looks like so far. */
+export interface UsageShape {
+  /** The output is the placeholder that a Messages stream opens with. */
+  outputIsOpening: boolean;
+  /** It came in an event without choices, as it does if it is asked for. */
+  isAlone: boolean;
 }
+
+export const usageOfStream = (seen: StreamUsage): Usage => (hasCounts(seen) ? pickUsage(seen) : seen.elsewhere);
 
 /**
  * Like `readUsage`, for the events of a stream in their order. Only the placeholder in `message_start` is replaced by a
@@ -103,13 +110,14 @@ export function readEventUsage(event: unknown, seen: StreamUsage): StreamUsage {
   if (!isObject(event)) return seen;
   const usage = readReported(event, seen);
   const elsewhere = readElsewhere(event, seen.elsewhere);
-  if (isObject(event.message)) return { ...usage, outputIsOpening: true, elsewhere };
+  const isAlone = seen.isAlone || (isObject(event.usage) && Array.isArray(event.choices) && event.choices.length === 0);
+  if (isObject(event.message)) return { ...usage, outputIsOpening: true, isAlone, elsewhere };
   const { outputIsOpening } = seen;
-  if (!outputIsOpening || !isObject(event.usage)) return { ...usage, outputIsOpening, elsewhere };
+  if (!outputIsOpening || !isObject(event.usage)) return { ...usage, outputIsOpening, isAlone, elsewhere };
   const isRefusal = event.usage.output_tokens === 0 && event.usage.input_tokens !== 0;
-  if (isRefusal) return { ...usage, outputTokens: 0, outputIsOpening: false, elsewhere };
+  if (isRefusal) return { ...usage, outputTokens: 0, outputIsOpening: false, isAlone, elsewhere };
   const hasOutput = findCount(event.usage, tokenCountNames.outputTokens) !== undefined;
-  return { ...usage, outputIsOpening: !hasOutput, elsewhere };
+  return { ...usage, outputIsOpening: !hasOutput, isAlone, elsewhere };
 }
 
 function readCounts(counts: unknown, seen: Usage): Usage {
@@ -132,7 +140,8 @@ function findPart(counts: Record<string, unknown>, { names, holders, detail }: P
   return undefined;
 }
 
-function findCount(counts: Record<string, unknown>, names: readonly string[]): number | undefined {
+/** Undefined unless it is a possible count above zero. */
+export function findCount(counts: Record<string, unknown>, names: readonly string[]): number | undefined {
   for (const name of names) {
     const count = counts[name];
     if (typeof count === "number" && Number.isInteger(count) && count > 0 && count <= maxCount) return count;

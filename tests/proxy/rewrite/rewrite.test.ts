@@ -16,8 +16,12 @@ const noUsageAdded = { includeUsage: false, continuousUsage: false };
 const untouched = { body: undefined, stream: false, usageAdded: noUsageAdded };
 const untouchedBytes = {
   isObject: false,
+  asksForUsage: false,
   capExemption: undefined,
   maxTokens: undefined,
+  maxTokensInOtherCase: undefined,
+  times: 1,
+  prompts: 1,
   hasSeveralModels: false,
   model: undefined,
   pieces: undefined,

@@ -1,0 +1,107 @@
+import type { Admission, Reservation } from "../../domain/admissions.ts";
+import { type Charge, chargedTokens, noUsage, type Usage } from "../../domain/usage.ts";
+import type { UsageEvent } from "../../domain/usage-event.ts";
+import { canonical, getEndpoint, isBelow } from "../rewrite/endpoint.ts";
+import { createOutputObserver, type OutputObserver, type SeenOutput } from "../usage/output-observer.ts";
+import { isEventStream } from "../usage/response-usage.ts";
+
+/**
+ * What the limits of tokens of a key are charged for one response, beside its counts: what the backend reported, else an
+ * estimate by how the response ended.
+ */
+export interface ResponseCharge {
+  observer: OutputObserver;
+  /** @param isWhole the response has come to its end. @returns what is owed since the last call */
+  owed(usage: Usage, isWhole: boolean): Charge;
+  /** What is owed for a response that does not count, all of which is then an estimate. */
+  owedUncounted(usage: Usage): number;
+  /** The part of what was owed that is estimated. */
+  estimatedTokens(): number;
+}
+
+interface ChargedResponse {
+  /** Undefined for a key without limits of tokens. */
+  reservation: Reservation | undefined;
+  method: string;
+  path: string;
+  response: Response;
+}
+
+/** @returns undefined if nothing is owed beside the counts */
+export function createResponseCharge(charged: ChargedResponse): ResponseCharge | undefined {
+  const { reservation, method, path } = charged;
+  if (reservation === undefined || !mayGenerate(method, path)) return undefined;
+  const { inputTokens: estimatedInput, tokens, prompts } = reservation;
+  const observer = createOutputObserver();
+  const isStream = isEventStream({ contentType: charged.response.headers.get("content-type") });
+  const isCacheApart = isBelow(canonical(path), "/v1/messages");
+  let total: Charge = { besideTokens: 0, estimatedTokens: 0 };
+
+  function owe(usage: Usage, isWhole: boolean): Charge {
+    const { inputTokens, outputTokens, cachedInputTokens = 0 } = usage;
+    const seen = observer.seen();
+    const cache = isCacheApart ? cachedInputTokens + seen.cacheWriteTokens : 0;
+    const input = Math.max(inputTokens, Math.round(seen.choicesInputTokens * prompts)) + cache;
+    const output = Math.max(outputTokens, seen.reportedTokens);
+    const whole = input + output > 0 ? 0 : tokens;
+    const estimatedTokens = isStream ? estimateStream({ input, output, isWhole }, seen, estimatedInput) : whole;
+    return { besideTokens: input + output - inputTokens - outputTokens + estimatedTokens, estimatedTokens };
+  }
+
+  return {
+    observer,
+    owed(usage, isWhole) {
+      const before = total;
+      total = owe(usage, isWhole);
+      return {
+        besideTokens: total.besideTokens - before.besideTokens,
+        estimatedTokens: total.estimatedTokens - before.estimatedTokens,
+      };
+    },
+    owedUncounted(usage) {
+      const all = chargedTokens({ ...usage, ...owe(usage, false) });
+      total = { besideTokens: all, estimatedTokens: all };
+      return all;
+    },
+    estimatedTokens: () => total.estimatedTokens,
+  };
+}
+
+/** Whether a request generates tokens at a path whose responses report them. */
+export const mayGenerate = (method: string, path: string): boolean => method === "POST" && getEndpoint(path).takesJson;
+
+/** What the backend reported. */
+interface Reported {
+  input: number;
+  output: number;
+  isWhole: boolean;
+}
+
+/** What it did not report of a stream. */
+function estimateStream(
+  { input, output, isWhole }: Reported,
+  { estimatedTokens, isOpening, hasUnreportedChoice }: SeenOutput,
+  estimatedInput: number,
+): number {
+  const isOutputReported = output > 0 && !isOpening && (isWhole || !hasUnreportedChoice);
+  return (input > 0 ? 0 : estimatedInput) + (isOutputReported ? 0 : Math.max(0, estimatedTokens - output));
+}
+
+interface Estimate {
+  estimatedTokens: number;
+  admission: Admission | undefined;
+}
+
+/** Charges an estimate and counts nothing. */
+export const chargeEvent = (
+  { keyId, closedAt }: Pick<UsageEvent, "keyId" | "closedAt">,
+  { estimatedTokens, admission }: Estimate,
+): UsageEvent => ({
+  ...noUsage,
+  keyId,
+  closedAt,
+  requestCount: 0,
+  besideTokens: estimatedTokens,
+  estimatedTokens,
+  admission: admission?.handOver(),
+});

@@ -1,0 +1,111 @@
+import { contentOf, indexOfBytes, latin1 } from "../json/bytes.ts";
+import { eventLoopPortions, readJsonInSteps, runAtOnce, runInPortions, type Steps } from "../json/read.ts";
+import { createSlot, type JsonSlot } from "../json/slots.ts";
+import { countCharacters, countCharactersInSteps, estimatedTokens } from "./caps.ts";
+
+/** Takes a few milliseconds. */
+const maxBytesAtOnce = 256 * 1024;
+
+/**
+ * The estimated input tokens of a body, for limits: its characters as the cap counts them, but images, audio and files by
+ * their kind. A megabyte of base64 is one image, and not 350,000 tokens.
+ * @returns a promise for a long body
+ */
+export function estimateInput(bytes: Uint8Array, portions = eventLoopPortions): number | Promise<number> {
+  const mayHoldMedia = markers.some((marker) => indexOfBytes(bytes, marker, 0) >= 0);
+  // Most bodies are short text, and steps cost more than their characters.
+  if (!mayHoldMedia && bytes.length <= maxBytesAtOnce) return estimatedTokens(countCharacters(bytes));
+  const steps = estimateInSteps(bytes, mayHoldMedia);
+  return bytes.length <= maxBytesAtOnce ? runAtOnce(steps) : runInPortions(steps, portions);
+}
+
+function* estimateInSteps(bytes: Uint8Array, mayHoldMedia: boolean): Steps<number> {
+  const characters = yield* countCharactersInSteps(bytes);
+  const media = mayHoldMedia ? yield* readMediaInSteps(bytes) : noMedia;
+  return estimatedTokens(characters - media.characters) + media.tokens;
+}
+
+/** One of these stands in every body that holds media. */
+const markers = [";base64,", "input_audio", "media_type"].map((text) => Buffer.from(text));
+
+interface Media {
+  tokens: number;
+  /** Of its base64. */
+  characters: number;
+}
+
+const noMedia: Media = { tokens: 0, characters: 0 };
+
+const imageTokens = 1500;
+const audioTokens = 3000;
+
+function tokensOf(mediaType: string, base64Length: number): number {
+  if (mediaType.startsWith("image/")) return imageTokens;
+  if (mediaType.startsWith("audio/")) return audioTokens;
+  // A quarter of a file is text.
+  const decodedBytes = Math.floor((base64Length * 3) / 4);
+  return estimatedTokens(Math.floor(decodedBytes / 4));
+}
+
+/** Only what stands where the dialects put media counts by its kind: text that looks like it is text to a model. */
+function* readMediaInSteps(bytes: Uint8Array): Steps<Media> {
+  const media: Media = { ...noMedia };
+  const root = createMediaSlots((mediaType, length) => {
+    media.tokens += tokensOf(mediaType, length);
+    media.characters += length;
+  });
+  const isJson = yield* readJsonInSteps(bytes, root);
+  return isJson ? media : noMedia;
+}
+
+type Found = (mediaType: string, base64Length: number) => void;
+
+/** `image_url`, `input_audio` and `file` of chat, `image_url` and `file_data` of responses, `source` of messages. */
+function createMediaSlots(found: Found): JsonSlot {
+  const blocks = createSlot({ element: createBlockSlot(found, createSlot({ element: createBlockSlot(found) })) });
+  const list = createSlot({ element: createSlot({ members: { content: blocks, output: blocks } }) });
+  return createSlot({ members: { messages: list, input: list } });
+}
+
+/** @param content of a block that holds others, such as the result of a tool */
+function createBlockSlot(found: Found, content: JsonSlot = createSlot()): JsonSlot {
+  const audio = createSlot();
+  const [mediaType, data] = [createSlot(), createSlot()];
+  const source = createSlot({ members: { media_type: mediaType, data } });
+  const dataUrl = (): JsonSlot => {
+    const url = createSlot({ onValue: (bytes) => readDataUrl(bytes, url, found) });
+    return url;
+  };
+  const url = dataUrl();
+  const imageUrl = createSlot({ members: { url }, onValue: (bytes) => readDataUrl(bytes, imageUrl, found) });
+  return createSlot({
+    members: {
+      image_url: imageUrl,
+      input_audio: createSlot({ members: { data: audio } }),
+      file: createSlot({ members: { file_data: dataUrl() } }),
+      file_data: dataUrl(),
+      source,
+      content,
+    },
+    onValue(bytes) {
+      if (audio.kind === "string") found("audio/", lengthOf(audio));
+      if (source.kind === "object" && mediaType.kind === "string" && data.kind === "string") {
+        found(latin1(bytes, mediaType.start + 1, mediaType.start + 1 + maxTypeLength), lengthOf(data));
+      }
+    },
+  });
+}
+
+const maxTypeLength = 64;
+const base64Mark = ";base64,";
+
+function readDataUrl(bytes: Uint8Array, value: JsonSlot, found: Found): void {
+  if (value.kind !== "string") return;
+  const { start, end } = contentOf(value);
+  const head = latin1(bytes, start, Math.min(end, start + "data:".length + maxTypeLength + base64Mark.length));
+  const mark = head.indexOf(base64Mark);
+  if (!head.startsWith("data:") || mark < 0) return;
+  found(head.slice("data:".length, mark), end - start - mark - base64Mark.length);
+}
+
+const lengthOf = ({ start, end }: JsonSlot): number => end - start - 2;

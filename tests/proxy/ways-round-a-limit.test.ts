@@ -1,0 +1,526 @@
+import { describe, expect, test } from "bun:test";
+import { createLocalPlaces } from "../../src/admission/places.ts";
+import { createRequestQueue } from "../../src/proxy/request/queue.ts";
+import type { Admission } from "../../src/domain/admissions.ts";
+import type { KeyRules } from "../../src/domain/keys.ts";
+import type { RequestRecord } from "../../src/domain/requests.ts";
+import { chargedTokens, type CountedUsage } from "../../src/domain/usage.ts";
+import type { UsageEvent } from "../../src/domain/usage-event.ts";
+import { createLog } from "../../src/log/log.ts";
+import { createHeldBytes } from "../../src/proxy/request/held-bytes.ts";
+import { createProxy } from "../../src/proxy/routes.ts";
+import { clientLeft, failed } from "../../src/proxy/upstream/abort-reason.ts";
+import { createReadTimeouts } from "../../src/proxy/upstream/read-timeout.ts";
+import { noRules } from "../../src/store/keys/rules.ts";
+import { rewriteRules } from "../support/rewrite-rules.ts";
+
+const noTimeout = { beginWait: () => {}, beginClientWait: () => {}, endWait: () => {}, clear: () => {} };
+
+/** What the backend sends. A stream is given by its events, of which `"breaks"` cuts the connection. */
+type Answer = { events: readonly string[] } | { json: object; status?: number } | "client leaves before the head";
+
+interface Sent {
+  path: string;
+  body: object;
+  answers: readonly Answer[];
+  /** The client takes so many chunks and leaves; undefined: it stays. */
+  leavesAfter?: number;
+}
+
+interface Result {
+  status: number;
+  text: string;
+  reserved: number;
+  charged: number;
+  estimated: number;
+  counted: CountedUsage;
+  /** What the backend got, one after the other. */
+  bodies: Record<string, unknown>[];
+  record: RequestRecord | undefined;
+}
+
+function startProxy(rules: KeyRules | null) {
+  const events: UsageEvent[] = [];
+  const records: RequestRecord[] = [];
+  const bodies: Record<string, unknown>[] = [];
+  let answers: Answer[] = [];
+  let reserved = 0;
+  const admission: Admission = {
+    refusedBy: undefined,
+    waitMs: 0,
+    used: () => 0,
+    handOver: () => ({ keyId: 1 }),
+    end: () => {},
+    cancel: () => {},
+  };
+  const proxy = createProxy({
+    config: {
+      upstream: {
+        name: "http://up.example",
+        baseUrl: "http://up.example",
+        socket: undefined,
+        apiKey: undefined,
+        streamReadTimeoutMs: 1000,
+        nonStreamReadTimeoutMs: 1000,
+      },
+      rewrite: { ...rewriteRules(), vendorPrefixes: [] },
+      corsOrigins: undefined,
+      maxBodyBytes: 10_000_000,
+    },
+    async forward({ body, client }) {
+      bodies.push((await new Response(body).json()) as Record<string, unknown>);
+      const answer = answers.shift();
+      if (answer === undefined) throw new Error("sent too often");
+      if (answer === "client leaves before the head") throw clientLeft();
+      const aborter = new AbortController();
+      client.addEventListener("abort", () => aborter.abort(clientLeft()));
+      return {
+        response: responseOf(answer),
+        readTimeout: noTimeout,
+        signal: aborter.signal,
+        abort: (reason) => aborter.abort(reason),
+        onBodyRead: () => {},
+        release: () => {},
+      };
+    },
+    findKey: () => ({ id: 1, rules }),
+    admit(_, __, tokens) {
+      reserved = tokens;
+      return admission;
+    },
+    readUsed: async () => () => 0,
+    async record(event) {
+      events.push(event);
+      return event;
+    },
+    queue: createRequestQueue({
+      places: createLocalPlaces({ places: undefined, maxWaiting: 10 }),
+      hasPlaces: false,
+      timeoutMs: 0,
+      monotonic: () => performance.now(),
+      stopping: new AbortController().signal,
+      onKeyEnded: () => {},
+    }),
+    listCreators: () => [],
+    findOwnKey: async () => undefined,
+    addInFlight: () => () => {},
+    observer: { finished: (record) => void records.push(record) },
+    peerAddress: () => undefined,
+    clientAddress: () => "192.0.2.7",
+    heldBytes: createHeldBytes(10_000_000, 10_000_000),
+    disableIdleTimeout: () => () => {},
+    draining: new AbortController().signal,
+    startReadTimeout: createReadTimeouts(() => performance.now()),
+    sseKeepaliveMs: 0,
+    wall: () => 1_700_000_000_999,
+    monotonic: () => performance.now(),
+    log: createLog({ level: "error", format: "json", clock: Date.now, write: () => {} }),
+  });
+
+  return async ({ path, body, answers: given, leavesAfter }: Sent): Promise<Result> => {
+    for (const list of [events, records, bodies]) list.length = 0;
+    answers = [...given];
+    reserved = 0;
+    const headers = { host: "gate.example", "x-api-key": "k", "content-type": "application/json" };
+    const client = new AbortController();
+    const init = { method: "POST", headers, body: JSON.stringify(body), signal: client.signal };
+    const response = await proxy.handle(new Request(`http://gate.example${path}`, init));
+    const text = await take(response, client, leavesAfter);
+    while (records.length === 0) await Bun.sleep(0);
+    const sum = (field: keyof CountedUsage): number => events.reduce((total, event) => total + (event[field] ?? 0), 0);
+    return {
+      status: response.status,
+      text,
+      reserved,
+      charged: events.reduce((total, event) => total + chargedTokens(event), 0),
+      estimated: sum("estimatedTokens"),
+      counted: { inputTokens: sum("inputTokens"), outputTokens: sum("outputTokens") },
+      bodies: [...bodies],
+      record: records[0],
+    };
+  };
+}
+
+function responseOf(answer: Exclude<Answer, string>): Response {
+  if (!("events" in answer)) return Response.json(answer.json, { status: answer.status ?? 200 });
+  const left = [...answer.events];
+  const encoder = new TextEncoder();
+  const body = new ReadableStream({
+    pull(controller) {
+      const next = left.shift();
+      if (next === "breaks") controller.error(failed("ECONNRESET"));
+      else if (next !== undefined) controller.enqueue(encoder.encode(next));
+      else controller.close();
+    },
+  });
+  return new Response(body, { headers: { "content-type": "text/event-stream" } });
+}
+
+async function take(response: Response, client: AbortController, chunks = Infinity): Promise<string> {
+  if (response.body === null) return "";
+  const reader = response.body.getReader();
+  const decoder = new TextDecoder();
+  let text = "";
+  try {
+    for (let taken = 0; taken < chunks; taken++) {
+      const { done, value } = await reader.read();
+      if (done) return text;
+      text += decoder.decode(value);
+    }
+    client.abort();
+    await reader.cancel();
+  } catch {
+    // It was broken off.
+  }
+  return text;
+}
+
+const limited = startProxy({ ...noRules, tokens_per_day: 1_000_000 });
+const unlimited = startProxy(null);
+
+const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
+const named = (data: { type: string }): string => `event: ${data.type}\n${event(data)}`;
+const chunk = (delta: object, more: { index?: number; end?: boolean; usage?: object } = {}): string => {
+  const { index = 0, end = false, usage } = more;
+  return event({ id: "c", choices: [{ index, delta, finish_reason: end ? "stop" : null }], ...(usage && { usage }) });
+};
+const alone = (usage: object): string => event({ id: "c", choices: [], usage });
+const tokens = (prompt: number, completion: number) => ({ prompt_tokens: prompt, completion_tokens: completion });
+const done = "data: [DONE]\n\n";
+const times = (count: number, text: string): string[] => Array.from({ length: count }, () => text);
+
+const chat = { model: "m", max_tokens: 100, messages: [{ role: "user", content: "Hi there" }] };
+const stream = { ...chat, stream: true };
+const inputOf = (body: object): number => Math.floor(JSON.stringify(body).length / 3);
+
+const word = chunk({ content: "word" });
+const opening = named({ type: "message_start", message: { usage: { input_tokens: 1, output_tokens: 1 } } } as never);
+
+interface Way extends Sent {
+  way: string;
+  charged: number;
+  estimated: number;
+}
+
+const chatPath = "/v1/chat/completions";
+const text = { model: "m", prompt: "Hi", max_tokens: 100, stream: true };
+const textChunk = event({ choices: [{ index: 0, text: " word", finish_reason: null }] });
+const responses = { model: "m", input: "Hi", stream: true };
+
+const ways: Way[] = [
+  {
+    way: "a chat stream that its client leaves costs its estimated input and an output token for each event",
+    path: chatPath,
+    body: stream,
+    answers: [{ events: [...times(30, word), done] }],
+    leavesAfter: 20,
+    charged: inputOf(stream) + 20,
+    estimated: inputOf(stream) + 20,
+  },
+  {
+    way: "few long events cost a token for every four characters",
+    path: chatPath,
+    body: stream,
+    answers: [{ events: times(9, chunk({ content: "x".repeat(400) })) }],
+    leavesAfter: 3,
+    charged: inputOf(stream) + 300,
+    estimated: inputOf(stream) + 300,
+  },
+  {
+    way: "reasoning, tool calls and refusals are output too, once each",
+    path: chatPath,
+    body: stream,
+    answers: [
+      {
+        events: [
+          chunk({ role: "assistant", content: "" }),
+          chunk({ reasoning: "a".repeat(40), reasoning_content: "a".repeat(40) }),
+          chunk({ tool_calls: [{ index: 0, id: "call", function: { name: "abcd", arguments: "b".repeat(36) } }] }),
+          chunk({ refusal: "c".repeat(40) }),
+          ...times(9, word),
+        ],
+      },
+    ],
+    leavesAfter: 4,
+    charged: inputOf(stream) + 30,
+    estimated: inputOf(stream) + 30,
+  },
+  {
+    way: "the path may be written with a slash at its end",
+    path: `${chatPath}/`,
+    body: stream,
+    answers: [{ events: times(9, word) }],
+    leavesAfter: 3,
+    charged: inputOf(stream) + 3,
+    estimated: inputOf(stream) + 3,
+  },
+  {
+    way: "a stream of legacy completions that its client leaves",
+    path: "/v1/completions",
+    body: text,
+    answers: [{ events: times(9, textChunk) }],
+    leavesAfter: 5,
+    charged: inputOf(text) + 7,
+    estimated: inputOf(text) + 7,
+  },
+  {
+    way: "a message stream that its client leaves costs more than the input and the placeholder that it opens with",
+    path: "/v1/messages",
+    body: stream,
+    answers: [
+      {
+        events: [
+          opening,
+          ...times(9, named({ type: "content_block_delta", delta: { type: "text_delta", text: "word" } } as never)),
+        ],
+      },
+    ],
+    leavesAfter: 6,
+    charged: 1 + 5,
+    estimated: 4,
+  },
+  {
+    way: "thinking and the input of tools in a message stream",
+    path: "/v1/messages",
+    body: stream,
+    answers: [
+      {
+        events: [
+          named({ type: "content_block_delta", delta: { type: "thinking_delta", thinking: "x".repeat(80) } } as never),
+          named({
+            type: "content_block_delta",
+            delta: { type: "input_json_delta", partial_json: "x".repeat(80) },
+          } as never),
+          named({ type: "content_block_stop" }),
+          named({ type: "ping" }),
+        ],
+      },
+    ],
+    leavesAfter: 3,
+    charged: inputOf(stream) + 40,
+    estimated: inputOf(stream) + 40,
+  },
+  {
+    way: "a stream of responses that its client leaves",
+    path: "/v1/responses",
+    body: responses,
+    answers: [
+      {
+        events: [
+          named({ type: "response.created", response: { id: "resp_1", usage: null } } as never),
+          ...times(4, named({ type: "response.output_text.delta", delta: "word" } as never)),
+          named({ type: "response.output_text.done", text: "wordwordwordword".repeat(9) } as never),
+          named({ type: "response.in_progress" }),
+        ],
+      },
+    ],
+    leavesAfter: 6,
+    charged: inputOf(responses) + 4,
+    estimated: inputOf(responses) + 4,
+  },
+  {
+    way: "a client that leaves before the head costs its estimated input",
+    path: chatPath,
+    body: stream,
+    answers: ["client leaves before the head"],
+    charged: inputOf(stream),
+    estimated: inputOf(stream),
+  },
+  {
+    way: "a whole answer without usage costs what was reserved",
+    path: chatPath,
+    body: chat,
+    answers: [{ json: { choices: [{ index: 0, message: { content: "Hi" } }] } }],
+    charged: inputOf(chat) + 100,
+    estimated: inputOf(chat) + 100,
+  },
+  {
+    way: "work in the background costs what was reserved, whether it is cancelled or never looked at",
+    path: "/v1/responses",
+    body: { model: "m", input: "Hi", background: true, max_output_tokens: 500 },
+    answers: [{ json: { id: "resp_2", status: "queued", usage: null } }],
+    charged: inputOf({ model: "m", input: "Hi", background: true, max_output_tokens: 500 }) + 500,
+    estimated: inputOf({ model: "m", input: "Hi", background: true, max_output_tokens: 500 }) + 500,
+  },
+  {
+    way: "a whole stream of a backend that reports nothing",
+    path: chatPath,
+    body: stream,
+    answers: [{ events: [...times(12, word), chunk({}, { end: true }), done] }],
+    charged: inputOf(stream) + 12,
+    estimated: inputOf(stream) + 12,
+  },
+  {
+    way: "a stream that breaks after a while counts nowhere, and costs what came",
+    path: chatPath,
+    body: stream,
+    answers: [{ events: [...times(8, word), "breaks"] }],
+    charged: inputOf(stream) + 8,
+    estimated: inputOf(stream) + 8,
+  },
+  {
+    way: "a refusal of the backend costs nothing",
+    path: chatPath,
+    body: chat,
+    answers: [{ json: { error: { message: "no" } }, status: 400 }],
+    charged: 0,
+    estimated: 0,
+  },
+  {
+    way: "what the backend reports of a stream that is left is no estimate",
+    path: chatPath,
+    body: stream,
+    answers: [{ events: times(9, chunk({ content: "x".repeat(100) }, { usage: tokens(9, 3) })) }],
+    leavesAfter: 3,
+    charged: 12,
+    estimated: 0,
+  },
+  {
+    way: "one choice of eight ends early and is reported, and the client leaves the others",
+    path: chatPath,
+    body: { ...stream, n: 8 },
+    answers: [
+      {
+        events: [
+          chunk({ content: "a" }),
+          chunk({}, { end: true }),
+          alone(tokens(9, 1)),
+          ...times(50, chunk({ content: "b" }, { index: 1 })),
+        ],
+      },
+    ],
+    leavesAfter: 40,
+    charged: 9 + 39,
+    estimated: 38,
+  },
+  {
+    way: "input from a cache, and into one, costs what other input does",
+    path: "/v1/messages",
+    body: chat,
+    answers: [
+      {
+        json: {
+          usage: { input_tokens: 1, cache_read_input_tokens: 44, cache_creation_input_tokens: 100, output_tokens: 5 },
+        },
+      },
+    ],
+    charged: 150,
+    estimated: 0,
+  },
+  {
+    way: "the same in a stream",
+    path: "/v1/messages",
+    body: stream,
+    answers: [
+      {
+        events: [
+          named({
+            type: "message_start",
+            message: { usage: { input_tokens: 1, cache_read_input_tokens: 44, output_tokens: 1 } },
+          } as never),
+          named({
+            type: "message_delta",
+            delta: {},
+            usage: { output_tokens: 5, cache_creation_input_tokens: 7 },
+          } as never),
+          named({ type: "message_stop" }),
+        ],
+      },
+    ],
+    charged: 57,
+    estimated: 0,
+  },
+  {
+    way: "in the other dialects, cached input is part of the input",
+    path: chatPath,
+    body: chat,
+    answers: [{ json: { choices: [], usage: { ...tokens(45, 5), prompt_tokens_details: { cached_tokens: 44 } } } }],
+    charged: 50,
+    estimated: 0,
+  },
+];
+
+describe("a key with limits of tokens", () => {
+  test.each(ways)("$way", async ({ charged, estimated, ...sent }) => {
+    const result = await limited(sent);
+    expect({ charged: result.charged, estimated: result.estimated }).toEqual({ charged, estimated });
+    expect(result.record?.estimatedTokens ?? 0).toBe(estimated);
+  });
+
+  test("estimates stand in no count", async () => {
+    const { counted, record } = await limited({
+      path: chatPath,
+      body: stream,
+      answers: [{ events: times(9, word) }],
+      leavesAfter: 3,
+    });
+    expect(counted).toEqual({ inputTokens: 0, outputTokens: 0 });
+    expect(record).toMatchObject({ usage: { inputTokens: 0, outputTokens: 0 }, isUncounted: false });
+  });
+});
+
+describe("what is reserved", () => {
+  const base = { model: "m", max_tokens: 100 };
+  test.each<[string, string, object, number]>([
+    ["n", chatPath, { ...base, n: 4 }, 400],
+    ["n as text", chatPath, { ...base, n: "4" }, 400],
+    ["best_of, of which n are returned", "/v1/completions", { ...base, prompt: "Hi", n: 2, best_of: 5 }, 500],
+    ["several prompts", "/v1/completions", { ...base, prompt: ["Hi", "You"], n: 2 }, 400],
+    ["prompts of tokens", "/v1/completions", { ...base, prompt: [[1, 2], [3]] }, 200],
+    ["one prompt of tokens", "/v1/completions", { ...base, prompt: [1, 2, 3] }, 100],
+    ["no limit of tokens, for each text", chatPath, { model: "m", n: 3 }, 3072],
+    ["a limit in another case, which few backends read", chatPath, { model: "m", Max_Tokens: 5 }, 1024],
+    ["a higher one, which some do", chatPath, { model: "m", Max_Tokens: 5000 }, 5000],
+    ["one beside the usual", chatPath, { ...base, MAX_TOKENS: 300 }, 300],
+    ["an impossible n", chatPath, { ...base, n: 1e300 }, 1e9],
+  ])("grows with %s", async (_, path, body, output) => {
+    const { reserved } = await limited({ path, body, answers: [{ json: { usage: tokens(1, 1) } }] });
+    expect(reserved).toBe(output === 1e9 ? 1e9 : inputOf(body) + output);
+  });
+
+  test("a limit in another case is capped", async () => {
+    const { bodies } = await limited({
+      path: chatPath,
+      body: { model: "m", Max_Tokens: 99_999_999 },
+      answers: [{ json: { usage: tokens(1, 1) } }],
+    });
+    expect(bodies).toEqual([{ model: "m", Max_Tokens: 16_384 }]);
+  });
+});
+
+describe("a key without limits of tokens", () => {
+  test.each([null, { ...noRules, requests_per_minute: 9 }])("is charged for nothing but its counts", async (rules) => {
+    const send = startProxy(rules);
+    for (const { charged: _, estimated: __, way: ___, ...sent } of ways) {
+      const result = await send(sent);
+      expect(result.estimated).toBe(0);
+      expect(result.charged).toBe(result.counted.inputTokens + result.counted.outputTokens);
+    }
+  });
+
+  test.each<[string, Sent, boolean]>([
+    [
+      "cut before its usage",
+      { path: chatPath, body: stream, answers: [{ events: times(9, word) }], leavesAfter: 3 },
+      true,
+    ],
+    [
+      "cut after the placeholder of a message",
+      { path: "/v1/messages", body: stream, answers: [{ events: [opening, ...times(9, ": \n\n")] }], leavesAfter: 3 },
+      true,
+    ],
+    ["whole without usage", { path: chatPath, body: stream, answers: [{ events: [word, done] }] }, false],
+    [
+      "cut with usage",
+      {
+        path: chatPath,
+        body: stream,
+        answers: [{ events: times(9, chunk({}, { usage: tokens(1, 2) })) }],
+        leavesAfter: 3,
+      },
+      false,
+    ],
+  ])("has a stream that was %s marked as not counted, or not", async (_, sent, isUncounted) => {
+    expect((await unlimited(sent)).record).toMatchObject({ isUncounted });
+  });
+});
