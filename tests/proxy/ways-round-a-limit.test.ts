@@ -39,7 +39,9 @@ interface Result {
   record: RequestRecord | undefined;
 }
 
-function startProxy(rules: KeyRules | null) {
+/** One backend; the rules are those of the key that sends. */
+function startProxy() {
+  let rules: KeyRules | null = null;
   const events: UsageEvent[] = [];
   const records: RequestRecord[] = [];
   const bodies: Record<string, unknown>[] = [];
@@ -117,28 +119,31 @@ function startProxy(rules: KeyRules | null) {
     log: createLog({ level: "error", format: "json", clock: Date.now, write: () => {} }),
   });
 
-  return async ({ path, body, answers: given, leavesAfter }: Sent): Promise<Result> => {
-    for (const list of [events, records, bodies]) list.length = 0;
-    answers = [...given];
-    reserved = 0;
-    const headers = { host: "gate.example", "x-api-key": "k", "content-type": "application/json" };
-    const client = new AbortController();
-    const init = { method: "POST", headers, body: JSON.stringify(body), signal: client.signal };
-    const response = await proxy.handle(new Request(`http://gate.example${path}`, init));
-    const text = await take(response, client, leavesAfter);
-    while (records.length === 0) await Bun.sleep(0);
-    const sum = (field: keyof CountedUsage): number => events.reduce((total, event) => total + (event[field] ?? 0), 0);
-    return {
-      status: response.status,
-      text,
-      reserved,
-      charged: events.reduce((total, event) => total + chargedTokens(event), 0),
-      estimated: sum("estimatedTokens"),
-      counted: { inputTokens: sum("inputTokens"), outputTokens: sum("outputTokens") },
-      bodies: [...bodies],
-      record: records[0],
+  return (ofKey: KeyRules | null) =>
+    async ({ path, body, answers: given, leavesAfter }: Sent): Promise<Result> => {
+      rules = ofKey;
+      for (const list of [events, records, bodies]) list.length = 0;
+      answers = [...given];
+      reserved = 0;
+      const headers = { host: "gate.example", "x-api-key": "k", "content-type": "application/json" };
+      const client = new AbortController();
+      const init = { method: "POST", headers, body: JSON.stringify(body), signal: client.signal };
+      const response = await proxy.handle(new Request(`http://gate.example${path}`, init));
+      const text = await take(response, client, leavesAfter);
+      while (records.length === 0) await Bun.sleep(0);
+      const sum = (field: keyof CountedUsage): number =>
+        events.reduce((total, event) => total + (event[field] ?? 0), 0);
+      return {
+        status: response.status,
+        text,
+        reserved,
+        charged: events.reduce((total, event) => total + chargedTokens(event), 0),
+        estimated: sum("estimatedTokens"),
+        counted: { inputTokens: sum("inputTokens"), outputTokens: sum("outputTokens") },
+        bodies: [...bodies],
+        record: records[0],
+      };
     };
-  };
 }
 
 function responseOf(answer: Exclude<Answer, string>): Response {
@@ -175,8 +180,9 @@ async function take(response: Response, client: AbortController, chunks = Infini
   return text;
 }
 
-const limited = startProxy({ ...noRules, tokens_per_day: 1_000_000 });
-const unlimited = startProxy(null);
+const tokenRules: KeyRules = { ...noRules, tokens_per_day: 1_000_000 };
+const limited = startProxy()(tokenRules);
+const unlimited = startProxy()(null);
 
 const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
 const named = (data: { type: string }): string => `event: ${data.type}\n${event(data)}`;
@@ -490,7 +496,7 @@ describe("what is reserved", () => {
 
 describe("a key without limits of tokens", () => {
   test.each([null, { ...noRules, requests_per_minute: 9 }])("is charged for nothing but its counts", async (rules) => {
-    const send = startProxy(rules);
+    const send = startProxy()(rules);
     for (const { charged: _, estimated: __, way: ___, ...sent } of ways) {
       const result = await send(sent);
       expect(result.estimated).toBe(0);
@@ -522,5 +528,64 @@ describe("a key without limits of tokens", () => {
     ],
   ])("has a stream that was %s marked as not counted, or not", async (_, sent, isUncounted) => {
     expect((await unlimited(sent)).record).toMatchObject({ isUncounted });
+  });
+});
+
+describe("a backend that refuses stream_options", () => {
+  const refusal = (message: string): Answer => ({ json: { error: { message } }, status: 400 });
+  const unknown = refusal("Unknown parameter: stream_options");
+  const plain: Answer = { events: [...times(3, word), done] };
+
+  test("gets the request again without them, and then no more", async () => {
+    const send = startProxy()(tokenRules);
+    const first = await send({ path: chatPath, body: stream, answers: [unknown, plain] });
+    expect(first.bodies).toEqual([{ ...stream, stream_options: { include_usage: true } }, stream]);
+    expect(first).toMatchObject({ status: 200, charged: inputOf(stream) + 3 });
+    expect(first.record).toMatchObject({ status: 200, sends: 2, changes: undefined });
+    const next = await send({ path: chatPath, body: stream, answers: [plain] });
+    expect(next.bodies).toEqual([stream]);
+    expect(next.record?.sends).toBeUndefined();
+    // Another path may be another program.
+    const other = await send({ path: "/v1/completions", body: text, answers: [plain] });
+    expect(other.bodies).toEqual([{ ...text, stream_options: { include_usage: true } }]);
+  });
+
+  test("is not believed if it refuses the request without them too", async () => {
+    const send = startProxy()(tokenRules);
+    const quoting = refusal('no such model, in {"stream_options":{"include_usage":true}}');
+    const first = await send({ path: chatPath, body: stream, answers: [quoting, refusal("no such model")] });
+    expect(first).toMatchObject({ status: 400, text: expect.stringContaining("no such model"), charged: 0 });
+    const next = await send({ path: chatPath, body: stream, answers: [plain] });
+    expect(next.bodies).toEqual([{ ...stream, stream_options: { include_usage: true } }]);
+  });
+
+  test.each<[string, Sent]>([
+    ["another error", { path: chatPath, body: stream, answers: [refusal("too long")] }],
+    ["an error of the client's own options", { path: "/v1/messages", body: stream, answers: [unknown] }],
+    ["a request that asked for no stream", { path: chatPath, body: chat, answers: [unknown] }],
+  ])("%s is passed on", async (_, sent) => {
+    const result = await startProxy()(tokenRules)(sent);
+    expect(result.bodies).toHaveLength(1);
+    const [answer] = sent.answers;
+    expect(result).toMatchObject({ status: 400, text: JSON.stringify((answer as { json: object }).json), charged: 0 });
+  });
+});
+
+describe("a backend that sends usage unasked", () => {
+  const whole: Answer = { events: [word, chunk({}, { end: true }), alone(tokens(9, 1)), done] };
+  const silent: Answer = { events: [word, chunk({}, { end: true }), done] };
+
+  test("is known by the streams of other keys, and keys with limits of tokens then get it too", async () => {
+    const send = startProxy();
+    const sent = { path: chatPath, body: stream, answers: [whole] };
+    expect((await send(tokenRules)(sent)).text).not.toContain("usage");
+    const asked = { ...stream, stream_options: { include_usage: true } };
+    await send(null)({ ...sent, body: asked });
+    expect((await send(tokenRules)(sent)).text).not.toContain("usage");
+    const { text: unforced } = await send(null)(sent);
+    expect((await send(tokenRules)(sent)).text).toBe(unforced);
+    // It was replaced by another one.
+    await send(null)({ ...sent, answers: [silent] });
+    expect((await send(tokenRules)(sent)).text).not.toContain("usage");
   });
 });
