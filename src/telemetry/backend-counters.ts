@@ -1,23 +1,43 @@
 /** What a backend reports to have processed since its start. */
 export interface BackendCounters {
-  source: "vllm" | "sglang";
+  source: Source;
   generatedTokens: number;
   promptTokens: number;
   /** When its process created the counters, in seconds since the epoch, if it reports that. It identifies the process. */
   startedAt?: number | undefined;
 }
 
-const sources = ["vllm", "sglang"] as const;
+type Source = "vllm" | "sglang" | "llamacpp";
+
+interface CounterNames {
+  source: Source;
+  generated: string;
+  /** Added up. */
+  prompt: readonly string[];
+}
+
+const named = (source: Source, generated: string, ...prompt: string[]): CounterNames => ({
+  source,
+  generated: `${source}:${generated}`,
+  prompt: prompt.map((name) => `${source}:${name}`),
+});
+
+const backends: readonly CounterNames[] = [
+  named("vllm", "generation_tokens_total", "prompt_tokens_total"),
+  named("sglang", "generation_tokens_total", "prompt_tokens_total"),
+  // It counts what it took from its cache apart, and reports the sum to clients.
+  named("llamacpp", "tokens_predicted_total", "prompt_tokens_total", "prompt_tokens_cached_total"),
+];
 
 /** SGLang serves this gauge from its start, and token counters only when its first request has ended. */
 const sglangGauge = "sglang:num_running_reqs";
 
-/** Reads the token counters of vLLM or SGLang out of metrics in the Prometheus text format. */
+/** Reads the token counters of vLLM, SGLang or llama.cpp out of metrics in the Prometheus text format. */
 export function findBackendCounters(text: string): BackendCounters | undefined {
-  for (const source of sources) {
-    const generatedTokens = sumOf(text, `${source}:generation_tokens_total`);
+  for (const { source, generated, prompt } of backends) {
+    const generatedTokens = sumOf(text, generated);
     if (generatedTokens === undefined) continue;
-    const promptTokens = sumOf(text, `${source}:prompt_tokens_total`) ?? 0;
+    const promptTokens = prompt.reduce((sum, name) => sum + (sumOf(text, name) ?? 0), 0);
     return { source, generatedTokens, promptTokens, startedAt: findStart(text, source) };
   }
   const isSglang = sumOf(text, sglangGauge) !== undefined;

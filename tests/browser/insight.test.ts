@@ -130,8 +130,8 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     expect(await panel.count()).toBe(0);
     const day = { generated_tokens: 1000, counted_output_tokens: 900, difference: 100, prompt_tokens: 70_000 };
     const rows = [
-      { ...day, date: "2026-11-21", counted_input_tokens: 7000, is_drifting: true },
-      { ...day, date: "2026-11-20", counted_input_tokens: 70_000, is_drifting: false },
+      { ...day, date: "2026-11-21", counted_input_tokens: 7000, prompt_difference: 63_000, is_drifting: true },
+      { ...day, date: "2026-11-20", counted_input_tokens: 70_000, prompt_difference: 0, is_drifting: false },
     ];
     await page.route("**/api/reconciliation*", (route) =>
       route.fulfill({ json: { days: 30, source: "vllm", checked_at: new Date().toISOString(), rows } }),

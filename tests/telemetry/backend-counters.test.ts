@@ -27,7 +27,7 @@ describe.each(recordedMetrics)("$server", ({ source, started, first, firstUsage,
   });
 });
 
-test("a process of vLLM is known by when it created its counters; one of SGLang does not report that", () => {
+test("a process of vLLM is known by when it created its counters; one of SGLang or llama.cpp does not report that", () => {
   const startsOf = recordedMetrics.map(({ started, first, second }) =>
     [started, first, second].map((text) => findBackendCounters(text)?.startedAt),
   );
@@ -35,6 +35,7 @@ test("a process of vLLM is known by when it created its counters; one of SGLang 
   expect(startsOf).toEqual([
     [vllm, vllm, vllm],
     [twoEngines, twoEngines, twoEngines],
+    [undefined, undefined, undefined],
     [undefined, undefined, undefined],
   ]);
 });
@@ -61,10 +62,16 @@ test("SGLang 0.4 has no label but the model's", () => {
   });
 });
 
+test("llama.cpp counts apart what it took from its cache, and reports it to clients as input", () => {
+  const text = `llamacpp:prompt_tokens_total 32\nllamacpp:prompt_tokens_cached_total 58\nllamacpp:tokens_predicted_total 15\n`;
+  expect(findBackendCounters(text)).toEqual({ source: "llamacpp", generatedTokens: 15, promptTokens: 90 });
+});
+
 test.each([
   ["", undefined],
   ["<html>Not found</html>", undefined],
-  ["llamacpp:tokens_predicted_total 5", undefined],
+  ["llamacpp:tokens_predicted_total 5", 5],
+  ["llamacpp:tokens_predicted_seconds_total 5", undefined],
   ["vllm:generation_tokens_total NaN", undefined],
   ["vllm:generation_tokens_total{} -5", undefined],
   ["vllm:generation_tokens_total_sum 5", undefined],

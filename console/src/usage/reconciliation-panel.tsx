@@ -5,9 +5,9 @@ import { Panel } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
 import { type Reconciliation, useReconciliationQuery } from "./queries.ts";
 
-const sourceNames: Readonly<Record<string, string>> = { vllm: "vLLM", sglang: "SGLang" };
+const sourceNames: Readonly<Record<string, string>> = { vllm: "vLLM", sglang: "SGLang", llamacpp: "llama.cpp" };
 
-const columns = ["Generated", "Counted output", "Difference", "Prompt", "Counted input"];
+const columns = ["Generated", "Counted output", "Difference", "Prompt", "Counted input", "Difference of prompts"];
 
 /** The backend's own token counters, compared with the counts. Not shown for a backend without such counters. */
 export function ReconciliationPanel(): JSX.Element {
@@ -56,8 +56,9 @@ export function ReconciliationPanel(): JSX.Element {
           <MoreRows scroll={scroll} />
           <p class="footnote">
             The difference comes from responses that were cut, from streams that report no usage, and from clients that
-            reach the backend directly. For a request with <code>n</code> choices, the backend counts the prompt for
-            each of them. A day drifts at more than 5% and 10,000 tokens.
+            reach the backend directly. For a request with <code>n</code> choices, vLLM and SGLang count the prompt for
+            each of them, and llama.cpp reports one choice alone. On <code>/v1/messages</code>, input does not include
+            what came from a cache. A day drifts if the difference of outputs is more than 5% and 10,000 tokens.
           </p>
         </Panel>
       )}
@@ -72,6 +73,7 @@ function DayRow(props: { row: Reconciliation["rows"][number] }): JSX.Element {
     props.row.difference,
     props.row.prompt_tokens,
     props.row.counted_input_tokens,
+    props.row.prompt_difference,
   ];
   return (
     <tr>

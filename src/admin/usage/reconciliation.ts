@@ -30,6 +30,7 @@ export const getReconciliation =
         difference: row.generatedTokens - row.countedOutputTokens,
         prompt_tokens: row.promptTokens,
         counted_input_tokens: row.countedInputTokens,
+        prompt_difference: row.promptTokens - row.countedInputTokens,
         is_drifting: isDrifting(row),
       })),
     };

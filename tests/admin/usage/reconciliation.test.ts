@@ -41,6 +41,7 @@ onEachEngine(({ engine }) => {
           difference: 30_000,
           prompt_tokens: 100_000,
           counted_input_tokens: 5,
+          prompt_difference: 99_995,
           is_drifting: true,
         },
       ],
@@ -98,6 +99,7 @@ onEachEngine(({ engine }) => {
           difference: unreported.outputTokens,
           prompt_tokens: generated.inputTokens,
           counted_input_tokens: counted.inputTokens,
+          prompt_difference: unreported.inputTokens,
           is_drifting: false,
         },
       ]);
