@@ -69,6 +69,25 @@ describe.skipIf(!hasBrowser)("requests", () => {
     expect(await rows(page).nth(2).textContent()).toContain(trafficModel);
   });
 
+  test("what was estimated, or cut and not counted, is told apart from counts", async () => {
+    await using opened = await visit("/login");
+    const { page } = opened;
+    await page.route(/\/api\/requests\?/, async (route) => {
+      const response = await route.fetch();
+      const body = (await response.json()) as { requests: object[] };
+      Object.assign(body.requests[1] ?? {}, { estimated_tokens: 1234, output_tokens: 0, sends: 2 });
+      Object.assign(body.requests[2] ?? {}, { uncounted: true, output_tokens: 0 });
+      await route.fulfill({ response, json: body });
+    });
+    await page.goto(`${traffic.console.program.adminUrl}/requests`);
+    await rows(page).nth(2).waitFor();
+    expect(await rows(page).nth(1).textContent()).toContain("≈ 1,234");
+    expect(await rows(page).nth(2).textContent()).toContain("cut, not counted");
+    await rows(page).nth(1).click();
+    await drawer(page).getByText("Charged by an estimate").waitFor();
+    expect(await drawer(page).textContent()).toMatch(/1,234.*2 times/s);
+  });
+
   test("the filters are part of the address, survive a reload and can be cleared", async () => {
     await using opened = await visit("/requests");
     const { page } = opened;

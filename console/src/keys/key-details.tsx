@@ -1,5 +1,5 @@
 import { createSignal, For, type JSX, Show } from "solid-js";
-import { plural } from "../lib/format.ts";
+import { count, plural } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import type { Key } from "../queries.ts";
 import { EmptyState, Panel } from "../ui/panel.tsx";
@@ -23,6 +23,12 @@ export function KeyDetails(props: { key: Key }): JSX.Element {
         <Show when={usedLimits(props.key).length > 0} fallback={<EmptyState title="This key has no limits" />}>
           <div class="panel-body">
             <UsedLimits key={props.key} />
+            <Show when={props.key.total_estimated_tokens > 0}>
+              <p class="hint">
+                {count(props.key.total_estimated_tokens)} tokens were charged by an estimate, for responses without
+                usage.
+              </p>
+            </Show>
             <Show when={props.key.refused_today > 0}>
               <p class="hint">{plural(props.key.refused_today, "request")} refused by these limits today.</p>
             </Show>

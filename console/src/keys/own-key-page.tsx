@@ -95,6 +95,9 @@ function OwnKeyPanels(props: { own: OwnKey; error: Error | null; onLeave: () => 
         <SumFigure own={props.own} label="Requests today" field="request_count" />
         <SumFigure own={props.own} label="Input tokens today" field="input_tokens" />
         <SumFigure own={props.own} label="Output tokens today" field="output_tokens" />
+        <Show when={props.own.this_month.estimated_tokens > 0}>
+          <SumFigure own={props.own} label="Charged by an estimate today" field="estimated_tokens" />
+        </Show>
       </dl>
       <Panel title="Limits">
         <div class="panel-body">
@@ -114,7 +117,7 @@ function OwnKeyPanels(props: { own: OwnKey; error: Error | null; onLeave: () => 
 const SumFigure = (props: {
   own: OwnKey;
   label: string;
-  field: "request_count" | "input_tokens" | "output_tokens";
+  field: "request_count" | "input_tokens" | "output_tokens" | "estimated_tokens";
 }): JSX.Element => (
   <Figure
     label={props.label}

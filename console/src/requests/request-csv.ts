@@ -20,6 +20,8 @@ const columns = [
   "cause",
   "streamed",
   ...counters,
+  "estimated_tokens",
+  "uncounted",
   "queue_ms",
   "upstream_ms",
   "first_byte_ms",
@@ -28,6 +30,7 @@ const columns = [
   "changes",
   "max_tokens_from",
   "max_tokens_to",
+  "sends",
 ] as const;
 
 /** The API's list, with its field names; a value that is not known is empty. */

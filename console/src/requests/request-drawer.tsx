@@ -1,7 +1,7 @@
 import { A } from "@solidjs/router";
 import { For, type JSX, Show } from "solid-js";
 import { counterLabels, counters } from "../lib/counters.ts";
-import { byteSize, count, milliseconds, threeDigits } from "../lib/format.ts";
+import { byteSize, count, milliseconds, plural, threeDigits } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import type { LoggedRequest } from "./queries.ts";
@@ -90,6 +90,8 @@ function Changes(props: { request: LoggedRequest }): JSX.Element {
 
 function Tokens(props: { request: LoggedRequest }): JSX.Element {
   const tokens = (value: number | null): string => (value === null ? "Not reported" : count(value));
+  const estimated = (): string | undefined =>
+    props.request.estimated_tokens === null ? undefined : count(props.request.estimated_tokens);
   const speed = (): string | undefined => {
     const perSecond = outputSpeed(props.request);
     return perSecond === undefined ? undefined : `${threeDigits(perSecond)} tokens/s`;
@@ -99,6 +101,8 @@ function Tokens(props: { request: LoggedRequest }): JSX.Element {
       <For each={counters}>
         {(counter) => <Fact label={counterLabels[counter]} value={tokens(props.request[counter])} />}
       </For>
+      <Fact label="Charged by an estimate" value={estimated()} />
+      <Fact label="Output" value={props.request.uncounted ? "Cut, not counted" : undefined} />
       <Fact label="Speed after the first byte" value={speed()} />
     </dl>
   );
@@ -121,6 +125,7 @@ function Facts(props: { request: LoggedRequest }): JSX.Element {
         href={search("model", props.request.model_sent)}
       />
       <Fact label="Backend" value={props.request.backend ?? "Not sent to a backend"} />
+      <Fact label="Sent" value={props.request.sends === null ? undefined : plural(props.request.sends, "time")} />
       <Fact label="Client address" value={props.request.address} href={search("address", props.request.address)} />
       <Fact label="Client" value={props.request.client ?? undefined} />
       <Fact label="Error code" value={props.request.code ?? undefined} />

@@ -67,7 +67,20 @@ function RequestRow(props: { request: LoggedRequest; onOpen: (request: LoggedReq
         {props.request.path}
       </td>
       <TokenCell label="Input" value={props.request.input_tokens} />
-      <TokenCell label="Output" value={props.request.output_tokens} />
+      <Show
+        when={props.request.uncounted}
+        fallback={
+          <TokenCell
+            label="Output"
+            value={props.request.output_tokens}
+            estimated={props.request.estimated_tokens ?? 0}
+          />
+        }
+      >
+        <td class="number faint" data-label="Output" title="The stream was cut before the backend reported its output">
+          cut, not counted
+        </td>
+      </Show>
       <td class="number" data-label="First byte">
         {props.request.first_byte_ms === null ? "–" : milliseconds(props.request.first_byte_ms)}
       </td>
@@ -78,11 +91,21 @@ function RequestRow(props: { request: LoggedRequest; onOpen: (request: LoggedReq
   );
 }
 
-const TokenCell = (props: { label: string; value: number | null }): JSX.Element => (
-  <td class="number" data-label={props.label} title={props.value === null ? undefined : count(props.value)}>
-    {props.value === null ? "–" : compact(props.value)}
-  </td>
-);
+/** @param props.estimated charged beside the value */
+function TokenCell(props: { label: string; value: number | null; estimated?: number }): JSX.Element {
+  const estimated = (): number => props.estimated ?? 0;
+  const title = (): string | undefined => {
+    if (estimated() > 0) return `${count(estimated())} charged by an estimate, because the backend reported none`;
+    return props.value === null ? undefined : count(props.value);
+  };
+  return (
+    <td class="number" data-label={props.label} title={title()}>
+      <Show when={estimated() > 0} fallback={props.value === null ? "–" : compact(props.value)}>
+        ≈ {compact(estimated())}
+      </Show>
+    </td>
+  );
+}
 
 /** The status, and what went wrong. */
 export const ResultBadge = (props: { request: LoggedRequest }): JSX.Element => (

@@ -28,6 +28,7 @@ onEachEngine(({ engine }) => {
         total_request_count: 0,
         total_input_tokens: 0,
         total_output_tokens: 0,
+        total_estimated_tokens: 0,
         expires_at: null,
         scope: "all",
         allowed_models: null,
