@@ -1,5 +1,6 @@
 import { createEventHold } from "../../src/proxy/response/event-hold.ts";
 import { createMeter, type MeterOptions } from "../../src/proxy/response/meter.ts";
+import { createOutputObserver, type OutputObserver } from "../../src/proxy/usage/output-observer.ts";
 import { createUsageReader } from "../../src/proxy/usage/response-usage.ts";
 import { createStreamUsageFilter } from "../../src/proxy/usage/stream-filter.ts";
 
@@ -20,9 +21,9 @@ function passthrough(): Passage {
   });
 }
 
-function meter(options: Partial<MeterOptions> = {}): Passage {
+function meter(options: Partial<MeterOptions> = {}, observer?: OutputObserver): Passage {
   return createMeter({
-    reader: createUsageReader({ contentType: "text/event-stream", contentEncoding: null }),
+    reader: createUsageReader({ contentType: "text/event-stream", contentEncoding: null }, { observer }),
     keepaliveMs: 0,
     commit: async () => {},
     finish: async () => {},
@@ -55,6 +56,7 @@ const kinds: Record<string, () => Passage> = {
   "meter with keepalive": () => meter({ keepaliveMs: 15_000 }),
   "meter with hold": () => meter({ hold: hold() }),
   "meter with filter": () => meter({ filter: filter(), hold: hold() }),
+  "meter that estimates": () => meter({}, createOutputObserver()),
 };
 const best = new Map<string, number>();
 for (let round = 0; round < rounds; round++) {

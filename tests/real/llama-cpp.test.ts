@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import type { ListedKey } from "../support/admin-client.ts";
 import { startTollgate } from "../support/tollgate.ts";
 import { findWhyNot, readMetric, startBackend, untilReady } from "./backend.ts";
 import { countedFor, post } from "./calls.ts";
@@ -29,6 +30,29 @@ describeBackend({
   normalize: (text) =>
     text.replaceAll(/"(id|created)":("[^"]*"|\d+)/g, "").replaceAll(/"timings":\{[^}]*\}/g, '"timings":{}'),
 });
+
+test.skipIf(findWhyNot("llama-cpp") !== undefined)(
+  "llama-cpp: limits are charged for each of n choices and each prompt of a stream",
+  async () => {
+    await using backend = await start();
+    await using gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
+    const key = await gate.admin.expectOk<ListedKey>("POST", "/api/keys", { name: "limited", tokens_per_day: 1e9 });
+    const common = { model: "tiny", max_tokens: 7, stream: true };
+    const messages = [{ role: "user", content: "Hi there" }];
+    for (const [path, body] of [
+      ["/v1/chat/completions", { ...common, messages, n: 2 }],
+      ["/v1/completions", { ...common, prompt: "Hi there", n: 2 }],
+      ["/v1/completions", { ...common, prompt: ["Hi there", "You"] }],
+    ] as const) {
+      await (await post(gate.url, key.key, { path, body })).text();
+    }
+    const generated =
+      (await readMetric(backend.url, "llamacpp:prompt_tokens_total")) +
+      (await readMetric(backend.url, "llamacpp:tokens_predicted_total"));
+    const own = (await gate.admin.listKeys()).find(({ id }) => id === key.id);
+    expect(own?.used["tokens_per_day"]).toBe(generated);
+  },
+);
 
 test.skipIf(findWhyNot("llama-cpp") !== undefined)("llama-cpp: counts embeddings", async () => {
   await using backend = await start();
