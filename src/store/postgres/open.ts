@@ -25,7 +25,7 @@ const statementTimeoutMs = 1500;
 const flushTimeoutOf = (rows: number): number => 5000 + rows * 0.2;
 /** After an outage every connection of a pool may be a lost one. */
 const maxRetries = 5;
-/** How many calls other than look-ups and flushes may run and wait: all of them get their turn long before their timeout. */
+/** How many calls other than look-ups, checks and flushes may run and wait: all of them get their turn long before their timeout. */
 const maxCalls = 100;
 
 export interface PostgresStoreOptions {
@@ -81,6 +81,7 @@ function createPostgresStore({ url, retention = defaultRetention, clock }: Postg
   const findSession = prepareFindSession(lookupEngine);
   const listEndings = prepareListEndings(lookupEngine);
   const listCreators = prepareListCreators(lookupEngine);
+  const { checkWritable } = createSqlStore(lookupEngine, clock);
   const flushStore = createSqlStore(createPostgresEngine(flushes), clock, retention);
   const store = createSqlStore(createPostgresEngine(others), clock, retention);
   const admissions = createPostgresPool({ url, connections: 1, statementTimeoutMs });
@@ -140,7 +141,8 @@ function createPostgresStore({ url, retention = defaultRetention, clock }: Postg
     settings: withTimeouts(limited, store.settings),
     size: () => others.withTimeout(callTimeoutMs, () => sizeOf(others)),
     maintain: () => others.withTimeout(callTimeoutMs, store.maintain),
-    checkWritable: () => others.withTimeout(callTimeoutMs, store.checkWritable),
+    // Like a look-up, it does not wait for the calls of a flood.
+    checkWritable: () => lookups.withTimeout(callTimeoutMs, checkWritable),
     async close() {
       await Promise.all([lookups, flushes, admissions, others].map((pool) => pool.close()));
       return undefined;
