@@ -9,9 +9,9 @@ import { createServices, monotonic, type ServerOptions, type Services } from "./
 import { openStore } from "../store/open.ts";
 import { build } from "../config/version.ts";
 
-/** Lets error frames and resets go out before the process does. */
+/** Lets error frames and resets go out before the process does, to clients that read them. */
 const lastWordsMs = 200;
-/** Lets the counts of responses that were cut reach the ledger. */
+/** Lets requests that were cut come to their end, with their error responses and their counts. */
 const lastCountsMs = 2000;
 /** Counts are given at least this time to be written, however much of the grace is left. */
 const minWriteMs = 5000;
@@ -79,19 +79,27 @@ async function drain(graceMs: number, services: Services, listeners: Listeners):
   const graceEnds = monotonic() + graceMs;
   services.log.info("Stopping: running responses may finish", { graceMs });
   services.draining.abort();
-  await drainListeners(new Set(Object.values(listeners)), graceMs, services.stopping);
-  await Promise.race([services.inFlight.idle(), Bun.sleep(lastCountsMs)]);
+  await drainListeners(new Set(Object.values(listeners)), graceMs, services);
+  await idle(services);
   return graceEnds - monotonic();
 }
 
-async function drainListeners(listeners: Set<Listener>, graceMs: number, stopping: AbortController): Promise<void> {
+async function drainListeners(
+  listeners: Set<Listener>,
+  graceMs: number,
+  services: Pick<Services, "stopping" | "inFlight">,
+): Promise<void> {
   const drained = Promise.all([...listeners].map((listener) => listener.drain()));
   const inTime = await Promise.race([drained.then(() => true), Bun.sleep(graceMs).then(() => false)]);
-  stopping.abort();
+  services.stopping.abort();
   if (inTime) return;
-  await Promise.race([drained, Bun.sleep(lastWordsMs)]);
+  // A busy machine takes its time to end them, and an error that is not written yet would not go out.
+  await Promise.race([drained, idle(services).then(() => Bun.sleep(lastWordsMs))]);
   for (const listener of listeners) await listener.cut();
 }
+
+const idle = ({ inFlight }: Pick<Services, "inFlight">): Promise<void> =>
+  Promise.race([inFlight.idle(), Bun.sleep(lastCountsMs)]);
 
 /** Writes what is left. @returns whether all counts were written, and will be found */
 async function closeServices(services: Services, leftMs = 0): Promise<boolean> {
