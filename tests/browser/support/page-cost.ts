@@ -13,6 +13,8 @@ export interface PageCost {
   refreshMainThreadMs: number;
 }
 
+const minutesPerTransaction = 20;
+
 /** Usage of each key on each day of a year, in each hour of 31 days, and in every fifth minute of the last day. */
 export function seedYear(dataDir: string, keyCount: number): Promise<void> {
   return seed(dataDir, async (store) => {
@@ -26,12 +28,16 @@ export function seedYear(dataDir: string, keyCount: number): Promise<void> {
       ...Array.from({ length: 30 * 24 }, (_, index) => now - 1440 - index * 60),
       ...Array.from({ length: 335 }, (_, index) => now - (index + 31) * 1440),
     ];
-    for (const id of ids) {
+    // In the order of the tables' keys: a transaction for each key would write every page of them again.
+    const inOrder = minutes.toSorted((a, b) => a - b);
+    for (let from = 0; from < inOrder.length; from += minutesPerTransaction) {
       await store.usage.add(
-        minutes.map((minute) => {
-          const requests = 1 + ((id * 31 + minute * 7) % 97);
-          return usage(id, minute, [requests, requests * 1733, requests * (211 + (id % 13))]);
-        }),
+        inOrder.slice(from, from + minutesPerTransaction).flatMap((minute) =>
+          ids.map((id) => {
+            const requests = 1 + ((id * 31 + minute * 7) % 97);
+            return usage(id, minute, [requests, requests * 1733, requests * (211 + (id % 13))]);
+          }),
+        ),
       );
     }
   });
