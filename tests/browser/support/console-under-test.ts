@@ -55,7 +55,17 @@ export interface ConsoleUnderTest extends AsyncDisposable {
   visit(path: string, options?: VisitOptions): Promise<Visit>;
 }
 
-/** Starts the program with a simulated backend, and a browser. @param prepare fills the data folder first */
+let launched: Promise<Browser> | undefined;
+
+/** One browser for all tests of this process: each visit has a profile of its own. It ends with the process. */
+async function sharedBrowser(): Promise<Browser> {
+  const browser = await launched?.catch(() => undefined);
+  // Bun kills what a test has started that takes too long.
+  if (browser?.isConnected() !== true) launched = chromium.launch({ executablePath: chromiumPath, args: launchFlags });
+  return launched as Promise<Browser>;
+}
+
+/** Starts the program with a simulated backend. @param prepare fills the data folder first */
 export async function startConsole(
   prepare?: (dataDir: string) => Promise<void>,
   environment: ProgramEnvironment = {},
@@ -71,14 +81,13 @@ export async function startConsole(
     ...environment,
   });
   const admin = await logIn(program.adminUrl, "admin", password);
-  const browser = await chromium.launch({ executablePath: chromiumPath, args: launchFlags });
   return {
     program,
     simulator,
     admin,
-    visit: (path, options = {}) => openVisit(browser, program.adminUrl, admin.cookie, path, options),
+    visit: async (path, options = {}) =>
+      openVisit(await sharedBrowser(), program.adminUrl, admin.cookie, path, options),
     async [Symbol.asyncDispose]() {
-      await browser.close();
       // Its data is deleted next, so it need not shut down cleanly.
       await program.stop("SIGKILL");
       simulator.stop();
