@@ -15,11 +15,13 @@ export async function seed(dataDir: string, fill: (store: Store) => Promise<void
 /** @param seeded how many keys exist already @returns the new ids */
 export async function seedKeys(store: Store, names: readonly string[], seeded = 0): Promise<number[]> {
   const ids: number[] = [];
+  // Not as late as it is by then: how well a list of keys compresses must not depend on how busy this machine is.
+  const createdAt = Date.now();
   for (const [index, name] of names.entries()) {
     const key = await store.keys.create({
       name,
       key: `seeded-key-${seeded + index}-0123456789abcdef`,
-      createdAt: Date.now(),
+      createdAt: createdAt + index,
     });
     if (key === "collision") throw new Error("The seeded key already exists");
     ids.push(key.id);
