@@ -1,6 +1,6 @@
 import { hasMember, indexOfBytes, isWhiteSpace, latin1, skipLeading, utf8 } from "../json/bytes.ts";
 import { createJsonSkipper, createStringEnd } from "../json/skipper.ts";
-import { createFollowedDocument, maxNameLength as longestName } from "./followed-document.ts";
+import { createFollowedDocument, type FollowedDocument, maxNameLength as longestName } from "./followed-document.ts";
 
 /** Finds the usage in a JSON text that arrives in pieces, cut anywhere, of any length, in constant memory. */
 export interface JsonUsageParser {
@@ -27,22 +27,16 @@ const openBracket = 0x5b;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
+type Step = (bytes: Uint8Array, from: number) => number;
+
 /** Skips everything that is not followed without decoding it, and keeps no more of a name than it can match. */
 export function createJsonUsageParser(): JsonUsageParser {
   const document = createFollowedDocument();
   const skipper = createJsonSkipper();
-  const nameEnd = createStringEnd();
-  const idEnd = createStringEnd();
-  /** The letters of a name, id or number whose end has not arrived. */
-  let partial = "";
+  const name = createString(maxNameLength);
+  const scalar = createScalarReader(document, endValue);
   /** Reads the next token and sets the step after it. @returns where the next step starts */
   let step = readValue;
-
-  /** One character more than `maxLength` shows that the token is too long. */
-  function keepPart(bytes: Uint8Array, from: number, to: number, maxLength: number): void {
-    const missing = maxLength + 1 - partial.length;
-    if (missing > 0) partial += latin1(bytes, from, Math.min(to, from + missing));
-  }
 
   function readValue(bytes: Uint8Array, from: number): number {
     const at = skipLeading(bytes, from);
@@ -59,19 +53,17 @@ export function createJsonUsageParser(): JsonUsageParser {
     }
     document.setValue(null);
     if (byte === quote && document.isAtId()) {
-      partial = "";
-      step = readId;
+      step = scalar.beginId();
       return at + 1;
     }
     if (skipper.open(byte)) return endValue(at + 1);
-    partial = "";
-    step = readNumber;
+    step = scalar.beginNumber();
     return at;
   }
 
   function endValue(at: number): number {
-    if (document.isInArray()) step = readElement;
-    else step = document.isOpen() ? readMember : skipRest;
+    const inside = document.isInArray() ? readElement : readMember;
+    step = document.isOpen() ? inside : skipRest;
     return at;
   }
 
@@ -93,7 +85,7 @@ export function createJsonUsageParser(): JsonUsageParser {
   function readMember(bytes: Uint8Array, from: number): number {
     const at = skipLeading(bytes, from);
     if (bytes[at] === quote) {
-      partial = "";
+      name.begin();
       step = readName;
     } else if (bytes[at] === closeBrace) {
       document.close();
@@ -103,31 +95,11 @@ export function createJsonUsageParser(): JsonUsageParser {
   }
 
   function readName(bytes: Uint8Array, at: number): number {
-    const end = nameEnd.find(bytes, at);
-    keepPart(bytes, at, end, maxNameLength);
+    const end = name.read(bytes, at);
     if (end === bytes.length) return end;
-    document.beginMember(unescapeName(partial));
+    document.beginMember(unescapeName(name.text()));
     step = readValue;
     return end + 1;
-  }
-
-  function readId(bytes: Uint8Array, at: number): number {
-    const end = idEnd.find(bytes, at);
-    keepPart(bytes, at, end, maxIdLength);
-    if (end === bytes.length) return end;
-    if (partial.length <= maxIdLength) document.setValue(parse(`"${partial}"`));
-    return endValue(end + 1);
-  }
-
-  /** Also reads true, false and null, which are not counts. */
-  function readNumber(bytes: Uint8Array, from: number): number {
-    const isCount = document.isAtCount();
-    let end = from;
-    while (end < bytes.length && !endsNumber(bytes[end])) end++;
-    if (isCount) keepPart(bytes, from, end, maxNumberLength);
-    if (end === bytes.length) return end;
-    if (isCount) document.setValue(parseNumber(partial));
-    return endValue(end);
   }
 
   return {
@@ -136,6 +108,82 @@ export function createJsonUsageParser(): JsonUsageParser {
       while (at < bytes.length) at = skipper.isOpen() ? skipper.skip(bytes, at) : step(bytes, at);
     },
     document: document.value,
+  };
+}
+
+/** Reads the values that are kept, for the parser's steps. @param endValue sets the step after it */
+function createScalarReader(
+  document: FollowedDocument,
+  endValue: (at: number) => number,
+): Record<"beginId" | "beginNumber", () => Step> {
+  const id = createString(maxIdLength);
+  const number = createText(maxNumberLength);
+
+  function readId(bytes: Uint8Array, at: number): number {
+    const end = id.read(bytes, at);
+    if (end === bytes.length) return end;
+    if (!id.isTooLong()) document.setValue(parse(`"${id.text()}"`));
+    return endValue(end + 1);
+  }
+
+  /** Also reads true, false and null, which are not counts. */
+  function readNumber(bytes: Uint8Array, from: number): number {
+    const isCount = document.isAtCount();
+    let end = from;
+    while (end < bytes.length && !endsNumber(bytes[end])) end++;
+    if (isCount) number.add(bytes, from, end);
+    if (end === bytes.length) return end;
+    if (isCount) document.setValue(number.isTooLong() ? undefined : parse(number.text()));
+    return endValue(end);
+  }
+
+  return {
+    beginId() {
+      id.begin();
+      return readId;
+    },
+    beginNumber() {
+      number.begin();
+      return readNumber;
+    },
+  };
+}
+
+/** The letters of a token whose end has not arrived. */
+interface Text {
+  begin(): void;
+  add(bytes: Uint8Array, from: number, to: number): void;
+  text(): string;
+  isTooLong(): boolean;
+}
+
+function createText(maxLength: number): Text {
+  let text = "";
+  return {
+    begin() {
+      text = "";
+    },
+    /** Keeps one character more than `maxLength`, which shows that it is too long. */
+    add(bytes, from, to) {
+      const missing = maxLength + 1 - text.length;
+      if (missing > 0) text += latin1(bytes, from, Math.min(to, from + missing));
+    },
+    text: () => text,
+    isTooLong: () => text.length > maxLength,
+  };
+}
+
+/** A string after its first quote. `read` returns where its last one is, or the end of the bytes. */
+function createString(maxLength: number): Text & { read: Step } {
+  const text = createText(maxLength);
+  const stringEnd = createStringEnd();
+  return {
+    ...text,
+    read(bytes, at) {
+      const end = stringEnd.find(bytes, at);
+      text.add(bytes, at, end);
+      return end;
+    },
   };
 }
 
@@ -151,10 +199,6 @@ function unescapeName(raw: string): string {
   if (!raw.includes("\\")) return raw;
   const parsed = parse(`"${raw}"`);
   return typeof parsed === "string" ? parsed : "";
-}
-
-function parseNumber(raw: string): unknown {
-  return raw.length > maxNumberLength ? undefined : parse(raw);
 }
 
 function parse(json: string): unknown {
