@@ -13,6 +13,7 @@ import {
   seconds,
   socketPattern,
   text,
+  upstreamAddress,
   type Variable,
   visibleAscii,
 } from "./setting-kinds.ts";
@@ -186,20 +187,6 @@ const tlsFiles = ({ TLS_CERT, TLS_KEY }: Settings): { certFile: string; keyFile:
   TLS_CERT === undefined || TLS_KEY === undefined ? undefined : { certFile: TLS_CERT, keyFile: TLS_KEY };
 
 const isLoopback = (host: string): boolean => /^(?:127\.\d+\.\d+\.\d+|\[?::1\]?|localhost)$/i.test(host);
-
-interface UpstreamAddress {
-  /** Names it in the log. */
-  name: string;
-  /** Origin and path prefix; no trailing slash and no `/v1`. */
-  baseUrl: string;
-  /** The path of a UNIX socket; undefined: the origin says where to connect. */
-  socket: string | undefined;
-}
-
-const upstreamAddress = (name: string): UpstreamAddress =>
-  name.startsWith("unix:")
-    ? { name, baseUrl: "http://localhost", socket: name.slice("unix:".length) }
-    : { name, baseUrl: name, socket: undefined };
 
 // oxlint-disable-next-line typescript/explicit-function-return-type -- Config is the type of its result
 function configFrom(settings: Settings, terminal: boolean) {
