@@ -58,7 +58,7 @@ function envFileOf(args: string[]): string | undefined {
   }
 }
 
-function warnOfSettings(config: Config, io: CommandIo): void {
+function warnOfSettings(config: Pick<Config, "log" | "storage">, io: CommandIo): void {
   const log = createLog(logOptions(config, io));
   for (const { given, meant } of findMisspeltSettings(io.env)) {
     log.warn("Unknown environment variable ignored; is it misspelt?", { variable: given, setting: meant });
@@ -122,8 +122,8 @@ export async function startServing(config: Config, io: CommandIo, parent?: Paren
   }
 }
 
-function logOptions(config: Config, io: CommandIo): LogOptions {
-  return { ...config.log, clock: Date.now, write: createLogWriter((text) => io.stdout.write(text)) };
+function logOptions({ log }: Pick<Config, "log">, io: CommandIo): LogOptions {
+  return { ...log, clock: Date.now, write: createLogWriter((text) => io.stdout.write(text)) };
 }
 
 export async function untilStopped(signal: AbortSignal): Promise<void> {

@@ -11,7 +11,7 @@ import { keepRunning } from "./keep-running.ts";
 import type { Addresses } from "./protocol.ts";
 
 export interface SuperviseOptions {
-  config: Config;
+  config: Pick<Config, "listen" | "queue" | "shutdownGraceMs" | "upstream">;
   /** Number of processes. */
   count: number;
   /** Command line of one process. */
