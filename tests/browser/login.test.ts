@@ -85,6 +85,7 @@ describe.skipIf(!hasBrowser)("login", () => {
     await page.getByRole("button", { name: "Log out admin" }).waitFor();
     // A refresh during the first load would join that request, which still has the cookie.
     await page.getByText(/^Updated/).waitFor();
+    await page.waitForLoadState("networkidle");
     await context.clearCookies();
     await page.getByRole("button", { name: "Refresh" }).click();
     await page.waitForURL("**/login?next=%2Fkeys%3Fq%3Da");
