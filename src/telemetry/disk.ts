@@ -1,12 +1,12 @@
 import { statfs } from "node:fs/promises";
 
 export interface DiskSpace {
-  /** For this user. */
+  /** What this user may still write. */
   freeBytes: number;
   sizeBytes: number;
 }
 
-/** The disk that holds a folder. */
+/** Measures the disk that has a folder. */
 export async function measureDisk(folder: string): Promise<DiskSpace> {
   const { bavail, blocks, bsize } = await statfs(folder);
   return { freeBytes: bavail * bsize, sizeBytes: blocks * bsize };

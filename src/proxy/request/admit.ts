@@ -27,7 +27,7 @@ export function requireAdmitted(limits: KeyLimits, admission: Admission, request
   return rateLimitHeaders(limits, admission.used, request.now);
 }
 
-/** What of a request its refusal depends on. */
+/** What a refusal takes from the request. */
 interface AdmittedRequest {
   /** The URL's pathname. */
   path: string;
@@ -44,7 +44,7 @@ export const mustBeReadable = (rules: KeyRules): boolean => rules.allowed_models
 /** Whether a request has to be read before it is admitted, since its tokens are reserved. */
 export const reservesTokens = (limits: KeyLimits): boolean => hasLimit(limits, tokenLimits);
 
-/** Reserved for the output of a request that does not limit it. */
+/** How many tokens are reserved for the output of a request that does not limit it. */
 const defaultOutputTokens = 1024;
 
 /** Admissions and counts of one response stay below it. */

@@ -23,7 +23,7 @@ type Bytes = Uint8Array<ArrayBuffer>;
 export type ReadBody = Bytes | ReadableStream<Bytes> | null;
 
 export interface ReceivedBody {
-  /** As the rules read it. */
+  /** What the rules read. */
   body: ReadBody;
   /** It is refused unless it is empty or a JSON object. */
   mustBeObject: boolean;

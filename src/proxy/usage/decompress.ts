@@ -11,13 +11,13 @@ import {
 import { createInflater, deflateFormat, gzipFormat, isZlib } from "./inflate.ts";
 
 interface Encoding {
-  /** For responses: passes on what is flushed, even if the end is missing. */
+  /** Decodes responses: passes on what is flushed, even if the end is missing. */
   createLenient: () => Transform;
-  /** For what strangers send: fails at what is broken, and many empty members or frames cost it little. */
+  /** Decodes what strangers send: fails at what is broken, and many empty members or frames cost it little. */
   createStrict: (firstByte: number) => Transform;
 }
 
-/** Of a decoder, in bytes. */
+/** How much a decoder passes on at once, in bytes. */
 const chunkSize = 64 * 1024;
 const gzip: Encoding = {
   createLenient: () => createInflater(gzipFormat),

@@ -5,7 +5,7 @@ import { constants, createInflateRaw, type InflateRaw } from "node:zlib";
 export interface InflateFormat {
   /** @returns undefined if the header is unfinished, NaN if these bytes are not a header */
   headerLength(bytes: Uint8Array): number | undefined;
-  /** Of what stands between the data and the next header; undefined if nothing follows. */
+  /** How long what stands between the data and the next header is; undefined if nothing follows. */
   trailerLength: number | undefined;
 }
 
