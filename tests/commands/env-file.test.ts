@@ -7,7 +7,7 @@ import { startSimulator } from "../../src/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { createAuthority, whyNoOpenssl } from "../support/authority.ts";
 import { findFreePort } from "../support/free-port.ts";
-import { type ProgramEnvironment, runProgram, startProgram } from "../support/program.ts";
+import { commandLine, type ProgramEnvironment, runProgram, startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 
 test.each([
@@ -84,6 +84,24 @@ describe("the service's settings", () => {
       output: `Settings from ${service.envFile}\n`,
     });
   });
+});
+
+const canMount = process.getuid?.() === 0 && Bun.spawnSync(["unshare", "--mount", "true"]).success;
+
+test.skipIf(!canMount)("check reads the service's file, and finds its data, without any option", async () => {
+  using folder = createTempFolder();
+  const script = `
+    mount -t tmpfs none /etc; mount -t tmpfs none /var/lib; mkdir /var/lib/tollgate
+    echo PORT=0 >/etc/tollgate.env; exec "$@"`;
+  const { stdout } = Bun.spawnSync(["unshare", "--mount", "sh", "-ec", script, "sh", ...commandLine(["check"])], {
+    env: { PATH: process.env["PATH"] ?? "", HOME: folder.path },
+    cwd: folder.path,
+  });
+  const [first, ...lines] = stdout.toString().split("\n");
+  expect(first).toBe("Settings from /etc/tollgate.env");
+  expect(lines).toContain(
+    "ok       database       /var/lib/tollgate/tollgate.db: empty; the first start creates its tables",
+  );
 });
 
 describe("--env-file", () => {
