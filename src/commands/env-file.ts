@@ -65,9 +65,10 @@ function isReadable(file: string): boolean {
 /** An empty value counts as unset. */
 const isSet = (value: string | undefined): boolean => value !== undefined && value !== "";
 
-/** One assignment: its value in parts, each of them bare or quoted. */
-const assignment = /^[ \t]*([A-Za-z_]\w*)[ \t]*=((?:[^\\\n"']|\\[^]|"(?:[^\\"]|\\[^])*"|'[^']*'|["'])*)$/gm;
-const valuePart = /\\\n|\\([^])|"((?:[^\\"]|\\[^])*)"|'([^']*)'|[^]/g;
+/** A part of a value: a continued line, an escaped character, quoted text, or any other character of the line. */
+const part = /\\\n|\\([^])|"((?:[^\\"]|\\[^])*)"|'([^']*)'|[^\n]/g;
+/** Nothing follows the parts, so that none of them is tried in another way. */
+const assignment = new RegExp(`^[ \\t]*([A-Za-z_]\\w*)[ \\t]*=((?:${part.source})*)`, "gm");
 
 /** Reads what systemd reads as an `EnvironmentFile` (systemd.exec(5)): `#` within a value is a part of it. */
 export function parseEnvFile(text: string): Environment {
@@ -76,8 +77,8 @@ export function parseEnvFile(text: string): Environment {
 }
 
 const unquote = (value: string): string =>
-  value.trim().replaceAll(valuePart, (part: string, escaped?: string, double?: string, single?: string) => {
-    if (part === "\\\n") return "";
+  value.trim().replaceAll(part, (text: string, escaped?: string, double?: string, single?: string) => {
+    if (text === "\\\n") return "";
     if (double !== undefined) return double.replaceAll(/\\\n/g, "").replaceAll(/\\(["\\`$])/g, "$1");
-    return single ?? escaped ?? part;
+    return single ?? escaped ?? text;
   });

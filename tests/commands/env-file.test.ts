@@ -21,6 +21,7 @@ test.each([
   ["A=b\\ c\\\nd", "b cd"],
   ["A='two\nlines'", "two\nlines"],
   ["A='open", "'open"],
+  ['A=\'open "x"', "'open x"],
   ["A=first\nA=last", "last"],
   ["# A=b", undefined],
   [" ; A=b", undefined],
@@ -28,6 +29,10 @@ test.each([
   ["export A=b", undefined],
 ])("a settings file with %j sets %j", (text, expected) => {
   expect(parseEnvFile(`\n${text}\nLAST=1`)).toEqual({ ...(expected === undefined ? {} : { A: expected }), LAST: "1" });
+});
+
+test("a settings file that nobody could mean takes no time", () => {
+  expect(parseEnvFile(`A=${'"x"'.repeat(10_000)}\\`)["A"]).toBe(`${"x".repeat(10_000)}\\`);
 });
 
 describe("the service's settings", () => {

@@ -38,7 +38,8 @@ export const databaseFile = (dataDir: string): string => join(dataDir, "tollgate
 
 /**
  * Opens the SQLite database of a data folder and applies pending migrations.
- * @throws StorageError if it cannot be opened, or written though the disk has room, was lost, or belongs to a newer version or another program
+ * @throws StorageError if it cannot be opened, or written though the disk has room, was lost, or belongs to a newer
+ * version or another program
  */
 export async function openSqliteStore({
   dataDir,
@@ -157,7 +158,8 @@ function createSqliteStore({ file, worker, direct, reader, findProblem, watch, c
     size: async () => ({ bytes: await bytesOf(file), logBytes: await bytesOf(`${file}-wal`) }),
     async close() {
       clearInterval(watch);
-      const problem = await findProblem();
+      // A disk that hangs tells nothing.
+      const problem = await withTimeout(findProblem()).catch(() => undefined);
       reader.close();
       direct.close();
       await withTimeout(worker.call("close")).catch(() => {});
@@ -214,5 +216,5 @@ const withStorageErrors =
     }
   };
 
-const withTimeout = (work: Promise<unknown>): Promise<unknown> =>
+const withTimeout = <T>(work: Promise<T>): Promise<T> =>
   within(callTimeoutMs, work, () => new StorageError("the database does not respond"));
