@@ -26,31 +26,51 @@ const done = Buffer.from("[DONE]");
 const messageStop = Buffer.from("message_stop");
 const responseEnds = ["response.completed", "response.incomplete", "response.failed"].map((name) => Buffer.from(name));
 
-/** One of these is in every terminal event. Each is searched in all bytes, so a stream is searched for those of its dialect. */
+/** One of these is in every terminal event. */
 type Markers = readonly Uint8Array[];
-const completions: Markers = [done];
-const messages: Markers = [done, messageStop];
-const responses: Markers = [done, ...responseEnds];
-const anyDialect: Markers = [done, messageStop, ...responseEnds];
+const anyMarkers: Markers = [done, messageStop, ...responseEnds];
+
+/** Each marker is searched in all bytes, so a stream is searched for those of its dialect. */
+interface Dialect {
+  markers: Markers;
+  /** Whether bytes begin as its events do. Others are searched for the end of any dialect. */
+  fits: (events: Uint8Array) => boolean;
+}
+
+// `data: {"id"`, and not `data: {"type"`.
+const completions: Dialect = { markers: [done], fits: (events) => events[0] === letterD && events[8] !== letterT };
+// `event: message_…`, `event: content_…`, and not `event: response.…`
+const messages: Dialect = {
+  markers: [done, messageStop],
+  fits: (events) => events[0] === letterE && events[7] !== letterR,
+};
+const responses: Dialect = {
+  markers: [done, ...responseEnds],
+  fits: (events) => events[0] === letterE && events[7] === letterR,
+};
+const anyDialect: Dialect = { markers: anyMarkers, fits: () => true };
+const [letterD, letterE, letterR, letterT] = [0x64, 0x65, 0x72, 0x74];
 
 /** A dialect shows in a stream's first events, or not at all. */
 const maxLearnedEvents = 8;
 
 export function createTerminalFinder(): TerminalFinder {
-  let markers = anyDialect;
+  let dialect = anyDialect;
   let learned = 0;
 
   function learn(events: Uint8Array): void {
     learned += 1;
-    markers = dialectOf(events.subarray(0, firstEventEnd(events, nothing))) ?? anyDialect;
+    dialect = dialectOf(events.subarray(0, firstEventEnd(events, nothing))) ?? anyDialect;
   }
 
   return {
     find(events) {
-      if (markers === anyDialect && learned < maxLearnedEvents) learn(events);
+      if (dialect === anyDialect && learned < maxLearnedEvents) learn(events);
+      const markers = dialect.fits(events) ? dialect.markers : anyMarkers;
       return mayHoldOne(events, markers) ? findTerminal(events, markers) : undefined;
     },
-    follow: (start) => (markers === completions ? { push() {}, isTerminal: () => false } : followEvent(start)),
+    follow: (start) =>
+      dialect === completions && dialect.fits(start) ? { push() {}, isTerminal: () => false } : followEvent(start),
   };
 }
 
@@ -110,7 +130,7 @@ function typeOf(document: unknown): string {
 }
 
 /** @returns undefined if the event does not show it */
-function dialectOf(event: Uint8Array): Markers | undefined {
+function dialectOf(event: Uint8Array): Dialect | undefined {
   if (event.length === 0 || event.length > maxHeldEventBytes) return undefined;
   const head = headOf(event);
   const name = typeIn(head) ?? nameIn(head);

@@ -102,6 +102,12 @@ describe("the terminal event", () => {
     }
   });
 
+  test.each([chat, started, created])("of another dialect than %j, in a write of its own", (first) => {
+    for (const terminal of ['data: {"type":"response.completed"}\n\n', "event: message_stop\n\n", "data: [DONE]\n\n"]) {
+      expect(pass([utf8.encode(first), utf8.encode(terminal)])).toMatchObject({ sent: first, terminal });
+    }
+  });
+
   test.each([
     before,
     chat,
