@@ -105,7 +105,7 @@ export async function startServing(config: Config, io: CommandIo, parent?: Paren
   const options = logOptions(config, io);
   const log = createLog({ ...options, always });
   try {
-    const { shareStats, places } = parent ?? {};
+    const { shareStats, places, mayLogShared } = parent ?? {};
     const server = await startServer(config, {
       clock: Date.now,
       log,
@@ -113,6 +113,7 @@ export async function startServing(config: Config, io: CommandIo, parent?: Paren
       environment: io.env,
       shareStats,
       places,
+      mayLogShared,
     });
     // Where there are several processes, the parent warns.
     if (parent === undefined) void warnAtStart(config.upstream, log, io.signal);

@@ -79,9 +79,9 @@ function readUsedOf({ limits }: Services["store"]): ReadUsed {
 }
 
 function observersOf(services: Services): RequestObserver[] {
-  const { metrics, recorder, upstreamFailures, ledger, log, clock } = services;
+  const { metrics, recorder, upstreamFailures, ledger, mayLogShared, log, clock } = services;
   const observers = [metrics, recorder, upstreamFailures, createRequestLog(log)];
   if (!services.logsRequests) return observers;
   const onOmitted = metrics.requestOmitted;
-  return [...observers, createStoredRequestLog({ ...ledger, networkOf: addressScope, onOmitted, clock })];
+  return [...observers, createStoredRequestLog({ ...ledger, networkOf: addressScope, mayLogShared, onOmitted, clock })];
 }

@@ -36,6 +36,8 @@ export interface ServerOptions {
   shareStats?: ((own: ProcessStats) => AggregateStats) | undefined;
   /** The places at the backend that these processes share. */
   places?: Places | undefined;
+  /** Whether these processes may log one more refused request of a source. Never rejects. */
+  mayLogShared?: ((source: string) => Promise<boolean>) | undefined;
 }
 
 /** The sections of the configuration that services need. */

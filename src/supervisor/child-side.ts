@@ -27,6 +27,8 @@ export interface ParentChannel {
   shareStats(own: ProcessStats): AggregateStats;
   /** The places that all processes share. */
   places: SharedPlaces;
+  /** Whether the processes may log one more refused request of a source. */
+  mayLogShared(source: string): Promise<boolean>;
   reportListening(at: Addresses): void;
   reportDraining(): void;
   /** Resolves when the parent has the final metrics, or cannot be reached. */
@@ -89,6 +91,8 @@ export function findParentChannel(): ParentChannel | undefined {
         void parent.call("leaveQueue", ticket).catch(ignoreFailure);
       },
     },
+    // A parent that does not reply hides no refusals.
+    mayLogShared: (source) => parent.call("mayLogRefused", source).catch(() => true),
     // Only these two fields: the caller's object may hold functions, which cannot be sent.
     reportListening: ({ url, adminUrl }) => void parent.call("listening", { url, adminUrl }).catch(ignoreFailure),
     reportDraining: () => void parent.call("draining").catch(ignoreFailure),

@@ -28,12 +28,15 @@ export interface ChildOptions {
   env: Environment;
   aggregate: Aggregate;
   queue: FairQueue<Ticket>;
+  /** Limits the refused requests of a source that all processes log. */
+  mayLogRefused: (source: string) => boolean;
   /** Applied while the process listens, not while it starts or drains. */
   heartbeatLimits: HeartbeatLimits;
   onUnresponsive: (child: Child) => void;
 }
 
-export function startChild({ command, env, aggregate, queue, heartbeatLimits, onUnresponsive }: ChildOptions): Child {
+export function startChild(options: ChildOptions): Child {
+  const { command, env, aggregate, queue, mayLogRefused, heartbeatLimits, onUnresponsive } = options;
   const listening = Promise.withResolvers<Addresses>();
   const draining = Promise.withResolvers<undefined>();
   let stopping = false;
@@ -67,6 +70,7 @@ export function startChild({ command, env, aggregate, queue, heartbeatLimits, on
     endRequest: aggregate.endRequest,
     enterQueue: tickets.enterQueue,
     leaveQueue: tickets.leaveQueue,
+    mayLogRefused,
   };
   const spawned = Bun.spawn(command, {
     env,

@@ -48,6 +48,8 @@ export interface ParentMethods extends AggregateStats {
   /** Enters the list of waiting requests that all processes share. @param ticket unique within the child */
   enterQueue(ticket: number, keyId: number, waitsFor: WaitsFor): EntryState;
   leaveQueue(ticket: number): void;
+  /** @returns whether the child may write a refused request of a source to the request log */
+  mayLogRefused(source: string): boolean;
   /** The child counts nothing after these. */
   finalMetrics(metrics: MetricsSnapshot): void;
 }

@@ -9,6 +9,7 @@ import { claimPort } from "./claim-port.ts";
 import type { HeartbeatLimits } from "./heartbeat.ts";
 import { keepRunning } from "./keep-running.ts";
 import type { Addresses } from "./protocol.ts";
+import { createRefusalLimit } from "../telemetry/request-log.ts";
 
 export interface SuperviseOptions {
   config: Pick<Config, "listen" | "queue" | "shutdownGraceMs" | "upstream">;
@@ -46,12 +47,13 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<num
     onGranted: (ticket) => ticket.grant(),
     onDisplaced: (ticket) => ticket.displace(),
   });
+  const mayLogRefused = createRefusalLimit(Date.now);
   const onUnresponsive = (child: Child): void => {
     log.error("Worker process unresponsive; killing it", { child: child.pid });
     child.kill();
   };
   using children = createChildren((env) =>
-    startChild({ command, env, aggregate, queue, heartbeatLimits, onUnresponsive }),
+    startChild({ command, env, aggregate, queue, mayLogRefused, heartbeatLimits, onUnresponsive }),
   );
   signal.addEventListener("abort", () => children.stop(config.shutdownGraceMs + cleanupMs));
 

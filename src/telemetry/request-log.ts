@@ -47,9 +47,28 @@ interface StoredRequestLogDeps {
   amendRequest: (request: RequestRecord) => void;
   /** The network of an address, which has one owner. */
   networkOf: (address: string) => string;
+  /** Asks whether all processes that share the port have logged fewer than the limit; undefined if there is one process. */
+  mayLogShared?: ((source: string) => Promise<boolean>) | undefined;
   /** Called for each request that is not logged because too many like it were. */
   onOmitted: () => void;
   clock: WallClock;
+}
+
+/** Lets a number of requests of each source pass in a minute. */
+export function createRefusalLimit(clock: WallClock): (source: string) => boolean {
+  const logged = new Map<string, number>();
+  let windowStart = 0;
+  return (source) => {
+    const now = clock();
+    if (now - windowStart >= windowMs || now < windowStart) {
+      logged.clear();
+      windowStart = now;
+    }
+    const count = logged.get(source) ?? 0;
+    if (count === maxRefused || (count === 0 && logged.size === maxSources)) return false;
+    logged.set(source, count + 1);
+    return true;
+  };
 }
 
 /** Logs the requests that do not count in the database. Those that count are written by the ledger, with their counts. */
@@ -57,23 +76,19 @@ export function createStoredRequestLog({
   logRequest,
   amendRequest,
   networkOf,
+  mayLogShared,
   onOmitted,
   clock,
 }: StoredRequestLogDeps): RequestObserver {
-  const logged = new Map<string, number>();
-  let windowStart = 0;
+  const mayLogHere = createRefusalLimit(clock);
 
-  function mayLog({ code = "", clientAddress }: RequestRecord): boolean {
-    const now = clock();
-    if (now - windowStart >= windowMs || now < windowStart) {
-      logged.clear();
-      windowStart = now;
-    }
-    const source = `${code} ${networkOf(clientAddress)}`;
-    const count = logged.get(source) ?? 0;
-    if (count === maxRefused || (count === 0 && logged.size === maxSources)) return false;
-    logged.set(source, count + 1);
-    return true;
+  function logRefused(record: RequestRecord): void {
+    const source = `${record.code ?? ""} ${networkOf(record.clientAddress)}`;
+    const log = (mayLog: boolean): void => (mayLog ? logRequest(record) : onOmitted());
+    // A flood that this process would not log by itself costs no messages.
+    if (!mayLogHere(source)) log(false);
+    else if (mayLogShared === undefined) log(true);
+    else void mayLogShared(source).then(log);
   }
 
   return {
@@ -82,8 +97,7 @@ export function createStoredRequestLog({
         if (record.writtenMs !== record.durationMs) amendRequest(record);
         return;
       }
-      const isLimited = isRefusal(record.outcome) || record.keyId === undefined;
-      if (isLimited && !mayLog(record)) onOmitted();
+      if (isRefusal(record.outcome) || record.keyId === undefined) logRefused(record);
       else logRequest(record);
     },
   };

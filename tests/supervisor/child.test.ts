@@ -36,6 +36,7 @@ function start(script: string, heartbeatLimits = { intervalMs: 600_000, maxMisse
     command: [process.execPath, "-e", prelude + script],
     env: { PATH: process.env["PATH"] },
     queue: { enter: () => "granted", leave() {} },
+    mayLogRefused: () => true,
     aggregate,
     heartbeatLimits,
     onUnresponsive: () => void events.push("unresponsive"),

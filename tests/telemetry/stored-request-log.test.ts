@@ -3,13 +3,14 @@ import { createStoredRequestLog } from "../../src/telemetry/request-log.ts";
 import { loggedRecord } from "../store/logged-requests.ts";
 import type { RequestRecord } from "../../src/domain/requests.ts";
 
-function start() {
+function start(mayLogShared?: (source: string) => Promise<boolean>) {
   const logged: RequestRecord[] = [];
   const amended: RequestRecord[] = [];
   const time = { now: 1_000_000, omitted: 0 };
   const { finished } = createStoredRequestLog({
     logRequest: (request) => void logged.push(request),
     amendRequest: (request) => void amended.push(request),
+    mayLogShared,
     networkOf: (address) => address.slice(0, 4),
     onOmitted: () => void time.omitted++,
     clock: () => time.now,
@@ -66,4 +67,14 @@ test("a clock that is set back starts a new minute", () => {
   time.now -= 3_600_000;
   finished(refused());
   expect(logged).toHaveLength(61);
+});
+
+test("refused requests are logged as far as all processes may, and one that may not by itself asks nobody", async () => {
+  const asked: string[] = [];
+  const { logged, time, finished } = start(async (source) => asked.push(source) <= 20);
+  for (let n = 0; n < 100; n++) finished(refused());
+  await Bun.sleep(0);
+  expect([asked.length, logged.length, time.omitted]).toEqual([60, 20, 80]);
+  finished(loggedRecord({ outcome: "timed_out" }));
+  expect([asked.length, logged.length]).toEqual([60, 21]);
 });

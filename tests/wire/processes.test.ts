@@ -3,7 +3,8 @@ import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts
 import { logIn } from "../support/admin-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { childrenOf, isRunning } from "../support/proc.ts";
-import { freshly, logged, processCount, scrape, startProcesses, stream } from "../support/processes.ts";
+import { valueOf } from "../telemetry/open-metrics.ts";
+import { freshly, logged, metricsToken, processCount, scrape, startProcesses, stream } from "../support/processes.ts";
 import { rounds } from "../support/rounds.ts";
 import type { Program } from "../support/program.ts";
 
@@ -138,6 +139,21 @@ describe("several processes", () => {
       expect(await scrape(program)).toMatchObject({ tollgate_requests_in_flight: 9, tollgate_processes: processCount });
     }
     for (const client of clients) client.close();
+  });
+
+  test("log sixty refused requests a minute of a source together", async () => {
+    const admin = await logIn(program.adminUrl, "admin", "password");
+    const refusals = Array.from({ length: 60 * processCount + 60 }, () => complete(program.url, "wrong"));
+    for (const response of await Promise.all(refusals)) expect(response.status).toBe(401);
+    const headers = { authorization: `Bearer ${metricsToken}` };
+    const rows = await pollUntil(async () => {
+      const { requests } = await admin.expectOk<{ requests: unknown[] }>("GET", "/api/requests?status=401&limit=200");
+      const metrics = await (await fetch(`${program.adminUrl}/metrics`, { headers })).text();
+      const omitted = valueOf(metrics, 'tollgate_request_log_omitted_total{reason="refused"}') ?? 0;
+      return requests.length + omitted >= refusals.length && requests;
+    });
+    // The sixty of the next minute too, if that begins meanwhile.
+    expect([60, 120]).toContain(rows.length);
   });
 
   test("replace one that receives a signal, after its streams have finished", async () => {
