@@ -168,3 +168,9 @@ test.each([
 ])("the check finds the undocumented response %d %j", (status, value, problem) => {
   expect(problemsOf(status, value).join()).toContain(problem);
 });
+
+test("a text of another type is documented as such", () => {
+  const [, operation] = operations().find(([name]) => name === "GET /api/requests/stream") ?? [];
+  const { 200: success } = operation?.["responses"] as Record<string, { content: Record<string, unknown> }>;
+  expect(Object.keys(success?.content ?? {})).toEqual(["text/event-stream"]);
+});
