@@ -9,6 +9,7 @@ import {
   type HeaderPairs,
   mustBeReadable,
   needsAdmission,
+  rateLimitHeaders,
   requireAdmitted,
   reservesTokens,
 } from "./request/admit.ts";
@@ -229,7 +230,12 @@ async function waitForTurn(
   const { tracker, request } = incoming;
   const asks = limits && {
     places: limits.max_concurrency,
-    ask: (mayWait: boolean) => admit(keyId, limits, tokens, mayWait),
+    async ask(mayWait: boolean) {
+      const answer = await admit(keyId, limits, tokens, mayWait);
+      // The head of a stream may go out while it waits.
+      if (answer.refusedBy !== undefined) incoming.limitHeaders = rateLimitHeaders(limits, answer.used, wall());
+      return answer;
+    },
   };
   const queued = { keyId, startedAt: tracker.startedAt, client: request.signal, limits: asks };
   const { admission, leave } = await queue.enter(queued, (end) => tracker.onEndRequested(() => end(endedByAdmin())));
