@@ -55,6 +55,8 @@ function nextRequest(random: Random, limits: readonly KeyLimits[]): Request {
 export interface ModelRun {
   seed: number;
   instances: number;
+  /** By how much their clocks may be wrong. */
+  maxSkewMs: number;
   /** How often something happens to an instance, or to the limits. */
   rounds: number;
   roundMs: number;
@@ -65,12 +67,10 @@ export interface ModelRun {
 
 /** @returns what must not have happened */
 export async function runModel(run: ModelRun): Promise<string[]> {
-  const { seed, instances, rounds, roundMs, database, store } = run;
+  const { seed, instances, maxSkewMs, rounds, roundMs, database, store } = run;
   const random = createRandom(seed);
-  await using fleet = await startFleet(
-    { ...database, beatMs, deadAfterMs },
-    Array.from({ length: instances }, () => 0),
-  );
+  const skews = Array.from({ length: instances }, () => random.below(2 * maxSkewMs + 1) - maxSkewMs);
+  await using fleet = await startFleet({ ...database, beatMs, deadAfterMs }, skews);
   let limits = draw(random);
   const over = new AbortController();
   const stopped = new Set<number>();
