@@ -22,7 +22,7 @@ export interface RequestTracker {
   changes: RequestChanges | undefined;
   /** How often it was sent to the backend; undefined: once, or not at all. */
   sends: number | undefined;
-  /** Charged to limits of tokens before there is a response; undefined: nothing. */
+  /** Charged to limits of tokens by an estimate; undefined: nothing. */
   estimatedTokens: number | undefined;
   /** Its body was read, or is passed on as it comes. */
   isReceived: boolean;

@@ -96,7 +96,9 @@ async function forwardCharged(
   deps: SendDeps,
 ): Promise<UpstreamResponse> {
   try {
-    return await deps.forward(toSend.requestOf(outgoing));
+    const upstream = await deps.forward(toSend.requestOf(outgoing));
+    toSend.tracker.upstreamResponded();
+    return upstream;
   } catch (error) {
     if (error instanceof AbortReason && error.outcome === "client_left") await chargeInput(toSend, deps);
     throw error;

@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { createLocalPlaces } from "../../src/admission/places.ts";
 import { createRequestQueue } from "../../src/proxy/request/queue.ts";
 import type { Admission } from "../../src/domain/admissions.ts";
@@ -17,7 +17,11 @@ import { rewriteRules } from "../support/rewrite-rules.ts";
 const noTimeout = { beginWait: () => {}, beginClientWait: () => {}, endWait: () => {}, clear: () => {} };
 
 /** What the backend sends. A stream is given by its events, of which `"breaks"` cuts the connection. */
-type Answer = { events: readonly string[] } | { json: object; status?: number } | "client leaves before the head";
+type Answer =
+  | "client leaves after the head"
+  | { events: readonly string[] }
+  | { json: object; status?: number }
+  | "client leaves before the head";
 
 interface Sent {
   path: string;
@@ -47,6 +51,7 @@ function startProxy() {
   const bodies: Record<string, unknown>[] = [];
   let answers: Answer[] = [];
   let reserved = 0;
+  let leave = (): void => {};
   const admission: Admission = {
     refusedBy: undefined,
     waitMs: 0,
@@ -76,8 +81,9 @@ function startProxy() {
       if (answer === "client leaves before the head") throw clientLeft();
       const aborter = new AbortController();
       client.addEventListener("abort", () => aborter.abort(clientLeft()));
+      if (answer === "client leaves after the head") setImmediate(() => leave());
       return {
-        response: responseOf(answer),
+        response: answer === "client leaves after the head" ? unfinished(aborter.signal) : responseOf(answer),
         readTimeout: noTimeout,
         signal: aborter.signal,
         abort: (reason) => aborter.abort(reason),
@@ -127,6 +133,7 @@ function startProxy() {
       reserved = 0;
       const headers = { host: "gate.example", "x-api-key": "k", "content-type": "application/json" };
       const client = new AbortController();
+      leave = () => client.abort();
       const init = { method: "POST", headers, body: JSON.stringify(body), signal: client.signal };
       const response = await proxy.handle(new Request(`http://gate.example${path}`, init));
       const text = await take(response, client, leavesAfter);
@@ -144,6 +151,14 @@ function startProxy() {
         record: records[0],
       };
     };
+}
+
+/** A short body that is broken off with the request. */
+function unfinished(signal: AbortSignal): Response {
+  const body = new ReadableStream({
+    start: (controller) => signal.addEventListener("abort", () => controller.error(signal.reason)),
+  });
+  return new Response(body, { headers: { "content-type": "application/json", "content-length": "90" } });
 }
 
 function responseOf(answer: Exclude<Answer, string>): Response {
@@ -341,6 +356,14 @@ const ways: Way[] = [
     estimated: inputOf(chat) + 100,
   },
   {
+    way: "a client that leaves between the head and the body of a whole answer costs what was reserved",
+    path: chatPath,
+    body: chat,
+    answers: ["client leaves after the head"],
+    charged: inputOf(chat) + 100,
+    estimated: inputOf(chat) + 100,
+  },
+  {
     way: "work in the background costs what was reserved, whether it is cancelled or never looked at",
     path: "/v1/responses",
     body: { model: "m", input: "Hi", background: true, max_output_tokens: 500 },
@@ -504,6 +527,17 @@ describe("a key without limits of tokens", () => {
     }
   });
 
+  test("has no event parsed that holds no usage, while those of a limited key are", async () => {
+    const parse = spyOn(JSON, "parse");
+    const parsedBy = async (send: typeof limited): Promise<number> => {
+      parse.mockClear();
+      await send({ path: chatPath, body: stream, answers: [{ events: [...times(9, word), done] }] });
+      return parse.mock.calls.filter(([json]) => json.includes('"content":"word"')).length;
+    };
+    expect([await parsedBy(unlimited), await parsedBy(limited)]).toEqual([0, 9]);
+    parse.mockRestore();
+  });
+
   test.each<[string, Sent, boolean]>([
     [
       "cut before its usage",
@@ -574,6 +608,17 @@ describe("a backend that refuses stream_options", () => {
 describe("a backend that sends usage unasked", () => {
   const whole: Answer = { events: [word, chunk({}, { end: true }), alone(tokens(9, 1)), done] };
   const silent: Answer = { events: [word, chunk({}, { end: true }), done] };
+
+  test("is known too if it sends an empty choice beside the usage, and not by usage that is zero", async () => {
+    const send = startProxy();
+    const beside = (usage: object): Answer => ({
+      events: [word, chunk({}, { end: true }), chunk({ role: "assistant", content: "" }, { usage }), done],
+    });
+    await send(null)({ path: chatPath, body: stream, answers: [beside(tokens(0, 0))] });
+    expect((await send(tokenRules)({ path: chatPath, body: stream, answers: [whole] })).text).not.toContain("usage");
+    await send(null)({ path: chatPath, body: stream, answers: [beside(tokens(9, 1))] });
+    expect((await send(tokenRules)({ path: chatPath, body: stream, answers: [whole] })).text).toContain("usage");
+  });
 
   test("is known by the streams of other keys, and keys with limits of tokens then get it too", async () => {
     const send = startProxy();

@@ -27,6 +27,15 @@ test("keeps counts from scrape to scrape", async () => {
   expect(valueOf(await metrics.text(), 'tollgate_tokens_total{direction="input"}')).toBe(2400);
 });
 
+test("estimated tokens are apart from those that the backend reported", async () => {
+  using metrics = openMetrics();
+  finish(metrics, requestRecord());
+  finish(metrics, { ...requestRecord(), estimatedTokens: 30 });
+  const text = await metrics.text();
+  expect(valueOf(text, "tollgate_estimated_tokens_total")).toBe(30);
+  expect(valueOf(text, 'tollgate_tokens_total{direction="input"}')).toBe(2400);
+});
+
 test("two concurrent scrapes count nothing twice", async () => {
   using metrics = openMetrics();
   finish(metrics, requestRecord());

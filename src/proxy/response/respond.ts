@@ -269,6 +269,7 @@ async function finish(responding: Responding, count: Count, { usage, cause, hasS
   if (reason !== undefined && !hasSent) tracker.status = failureResponse(reason.code).status;
   if (isCounted(reason, hasSent)) await count.commit(usage, reason);
   else if (hasSent) await count.charge(usage);
+  tracker.estimatedTokens = count.estimatedTokens();
   // A failure before the first byte becomes an error response, and that ends the request.
   if (reason !== undefined && !hasSent) return;
   const details = detailsOf(responding, count, usage, reason);

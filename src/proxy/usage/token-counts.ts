@@ -96,7 +96,7 @@ export const noStreamUsage: StreamUsage = { ...noUsage, outputIsOpening: false, 
 export interface UsageShape {
   /** The output is the placeholder that a Messages stream opens with. */
   outputIsOpening: boolean;
-  /** It came in an event without choices, as it does if it is asked for. */
+  /** It came in an event without choices, or with empty ones, as it does if it is asked for. */
   isAlone: boolean;
 }
 
@@ -110,7 +110,7 @@ export function readEventUsage(event: unknown, seen: StreamUsage): StreamUsage {
   if (!isObject(event)) return seen;
   const usage = readReported(event, seen);
   const elsewhere = readElsewhere(event, seen.elsewhere);
-  const isAlone = seen.isAlone || (isObject(event.usage) && Array.isArray(event.choices) && event.choices.length === 0);
+  const isAlone = seen.isAlone || isUsageAlone(event);
   if (isObject(event.message)) return { ...usage, outputIsOpening: true, isAlone, elsewhere };
   const { outputIsOpening } = seen;
   if (!outputIsOpening || !isObject(event.usage)) return { ...usage, outputIsOpening, isAlone, elsewhere };
@@ -118,6 +118,11 @@ export function readEventUsage(event: unknown, seen: StreamUsage): StreamUsage {
   if (isRefusal) return { ...usage, outputTokens: 0, outputIsOpening: false, isAlone, elsewhere };
   const hasOutput = findCount(event.usage, tokenCountNames.outputTokens) !== undefined;
   return { ...usage, outputIsOpening: !hasOutput, isAlone, elsewhere };
+}
+
+function isUsageAlone({ usage, choices }: Record<string, unknown>): boolean {
+  const hasOutput = isObject(usage) && findCount(usage, tokenCountNames.outputTokens) !== undefined;
+  return hasOutput && Array.isArray(choices) && choices.every(isEmptyChoice);
 }
 
 function readCounts(counts: unknown, seen: Usage): Usage {
@@ -147,6 +152,24 @@ export function findCount(counts: Record<string, unknown>, names: readonly strin
     if (typeof count === "number" && Number.isInteger(count) && count > 0 && count <= maxCount) return count;
   }
   return undefined;
+}
+
+/** One that tells nothing, beside which LiteLLM and OpenRouter send usage. */
+export function isEmptyChoice(choice: unknown): boolean {
+  if (!isObject(choice)) return false;
+  return Object.entries(choice).every(
+    ([name, value]) => name === "index" || isEmpty(value) || (name === "delta" && isEmptyDelta(value)),
+  );
+}
+
+function isEmptyDelta(delta: unknown): boolean {
+  return isObject(delta) && Object.entries(delta).every(([name, value]) => name === "role" || isEmpty(value));
+}
+
+/** Null, or an empty string, array or object. */
+export function isEmpty(value: unknown): boolean {
+  if (value === null || value === "") return true;
+  return typeof value === "object" && Object.keys(value).length === 0;
 }
 
 export function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,7 +1,7 @@
 import { latin1 } from "../json/bytes.ts";
 import { isLineEnd } from "../sse/events.ts";
 import { type CompletionChunk, lastChunkMembers, parseObject } from "./completion-chunk.ts";
-import { isObject } from "./token-counts.ts";
+import { isEmpty, isEmptyChoice } from "./token-counts.ts";
 
 /** Which choices of a stream have ended, as far as its chunks were read. */
 export interface StreamProgress {
@@ -37,23 +37,6 @@ export function isUsageAlone(chunk: CompletionChunk, progress: StreamProgress): 
 function hasEmptyChoices(chunk: CompletionChunk): boolean {
   const choices = chunk.parse()?.choices;
   return Array.isArray(choices) && choices.every(isEmptyChoice);
-}
-
-function isEmptyChoice(choice: unknown): boolean {
-  if (!isObject(choice)) return false;
-  return Object.entries(choice).every(
-    ([name, value]) => name === "index" || isEmpty(value) || (name === "delta" && isEmptyDelta(value)),
-  );
-}
-
-function isEmptyDelta(delta: unknown): boolean {
-  return isObject(delta) && Object.entries(delta).every(([name, value]) => name === "role" || isEmpty(value));
-}
-
-/** Null, or an empty string, array or object. */
-function isEmpty(value: unknown): boolean {
-  if (value === null || value === "") return true;
-  return typeof value === "object" && Object.keys(value).length === 0;
 }
 
 /** What means nothing without the usage. */
