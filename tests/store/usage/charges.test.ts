@@ -79,6 +79,15 @@ onEachEngine(({ openTestStore }) => {
     }
   });
 
+  test("of several creates under one id, which a client may choose, none is given back", async () => {
+    await using opened = await openTestStore(() => start);
+    await createKeys(opened.store, ["a"]);
+    const created = { id: "r", madeAt: 9, isNew: true, reported: { inputTokens: 0, outputTokens: 0 } };
+    const work = { created, besideTokens: 500, estimatedTokens: 500 };
+    await commit(opened, work, work, { responseId: "r", inputTokens: 10, outputTokens: 20 });
+    expect(await stateOf(opened)).toMatchObject({ day: 1030, estimated: 1000 });
+  });
+
   test("the counts of minutes, hours and models know nothing of it", async () => {
     await using opened = await openTestStore(() => start);
     const one = usageIncrement({ keyId: 1, minute, inputTokens: 3, outputTokens: 4 });
