@@ -527,14 +527,15 @@ describe("a key without limits of tokens", () => {
     }
   });
 
-  test("has no event parsed that holds no usage, while those of a limited key are", async () => {
+  test("has no event parsed for a charge, while those of a limited key are", async () => {
     const parse = spyOn(JSON, "parse");
     const parsedBy = async (send: typeof limited): Promise<number> => {
       parse.mockClear();
       await send({ path: chatPath, body: stream, answers: [{ events: [...times(9, word), done] }] });
       return parse.mock.calls.filter(([json]) => json.includes('"content":"word"')).length;
     };
-    expect([await parsedBy(unlimited), await parsedBy(limited)]).toEqual([0, 9]);
+    // The hold reads the dialect of a stream from its first event.
+    expect([await parsedBy(unlimited), await parsedBy(limited)]).toEqual([1, 1 + 9]);
     parse.mockRestore();
   });
 

@@ -35,6 +35,7 @@ export interface ListedKey {
   total_request_count: number;
   total_input_tokens: number;
   total_output_tokens: number;
+  total_estimated_tokens: number;
   /** What counts against each limit; null for one that the key does not have. */
   used: Record<string, number | null>;
 }
