@@ -3,9 +3,9 @@ import { api, responseBody } from "../client.ts";
 import { showToast } from "../lib/toasts.ts";
 import type { Prices, QueryResult } from "../queries.ts";
 
-/** The names that the backend got in the last 24 hours, also in requests that it refused. */
+/** The names that the backend got since yesterday in Seoul, also in requests that it refused. One bucket for each day is short. */
 const getAskedModels = async () =>
-  (await responseBody(api.latency.get({ query: { hours: 24, bucket_minutes: 60, by: "model" } }))).totals;
+  (await responseBody(api.latency.get({ query: { hours: 24, bucket_minutes: 1440, by: "model" } }))).totals;
 
 export const useAskedModelsQuery = (): QueryResult<typeof getAskedModels> =>
   useQuery(() => ({ queryKey: ["asked-models"], queryFn: getAskedModels }));

@@ -25,7 +25,7 @@ export function vendorNamesProblem(settings: Settings["settings"], asked: readon
   const requests = found.reduce((sum, { request_count: count }) => sum + count, 0);
   const names = others.length === 0 ? most.model : `${most.model} and ${plural(others.length, "other name")}`;
   return (
-    `${plural(requests, "request")} of the last 24 hours asked for ${names}, and nothing turns that into the served model. ` +
+    `${plural(requests, "request")} since yesterday asked for ${names}, and nothing turns that into the served model. ` +
     "Set PROXY_ALIAS_MODEL to that model’s name."
   );
 }

@@ -22,10 +22,10 @@ const asked = [
 
 test("names of a vendor's models without an alias are told, the most frequent one first", () => {
   const problem = vendorNamesProblem(settings(null), asked);
-  expect(problem).toStartWith("1,201 requests of the last 24 hours asked for Claude-Opus and 1 other name, and");
+  expect(problem).toStartWith("1,201 requests since yesterday asked for Claude-Opus and 1 other name, and");
   expect(problem).toContain("PROXY_ALIAS_MODEL");
   expect(vendorNamesProblem(settings(""), asked.slice(0, 2))).toStartWith(
-    "1 request of the last 24 hours asked for claude-haiku, and",
+    "1 request since yesterday asked for claude-haiku, and",
   );
 });
 
