@@ -58,11 +58,20 @@ export interface ConsoleUnderTest extends AsyncDisposable {
 let launched: Promise<Browser> | undefined;
 
 /** One browser for all tests of this process: each visit has a profile of its own. It ends with the process. */
-async function sharedBrowser(): Promise<Browser> {
-  const browser = await launched?.catch(() => undefined);
-  // Bun kills what a test has started that takes too long.
-  if (browser?.isConnected() !== true) launched = chromium.launch({ executablePath: chromiumPath, args: launchFlags });
-  return launched as Promise<Browser>;
+const sharedBrowser = (): Promise<Browser> => (launched ??= launch());
+
+/** Bun kills what a test has started that takes too long. The next one launches another. */
+async function launch(): Promise<Browser> {
+  const forget = (): void => {
+    launched = undefined;
+  };
+  try {
+    const browser = await chromium.launch({ executablePath: chromiumPath, args: launchFlags });
+    return browser.on("disconnected", forget);
+  } catch (error) {
+    forget();
+    throw error;
+  }
 }
 
 /** Starts the program with a simulated backend. @param prepare fills the data folder first */
