@@ -61,7 +61,9 @@ function hashSources(): string {
 }
 
 function runHere(command: string[]): void {
-  const { success, stderr } = Bun.spawnSync(command, { cwd: repository, stdout: "ignore", stderr: "pipe" });
+  // `bun test` sets NODE_ENV to test, with which packages build for development.
+  const env = { ...process.env, NODE_ENV: "production" };
+  const { success, stderr } = Bun.spawnSync(command, { cwd: repository, env, stdout: "ignore", stderr: "pipe" });
   if (!success) throw new Error(`${command.join(" ")} failed:\n${stderr.toString()}`);
 }
 
