@@ -4,6 +4,7 @@ import type { UsageEvent } from "../../domain/usage-event.ts";
 import { canonical, getEndpoint, isBelow } from "../rewrite/endpoint.ts";
 import { createOutputObserver, type OutputObserver, type SeenOutput } from "../usage/output-observer.ts";
 import { isEventStream } from "../usage/response-usage.ts";
+import type { UsageShape } from "../usage/token-counts.ts";
 
 /**
  * What the limits of tokens of a key are charged for one response, beside its counts: what the backend reported, else an
@@ -70,6 +71,10 @@ export function createResponseCharge(charged: ChargedResponse): ResponseCharge |
 /** Whether a request generates tokens at a path whose responses report them. */
 export const mayGenerate = (method: string, path: string): boolean => method === "POST" && getEndpoint(path).takesJson;
 
+/** Whether the output of a stream that was cut stands in its counts. */
+export const isOutputReported = ({ outputTokens }: Usage, shape: UsageShape | undefined): boolean =>
+  outputTokens > 0 && shape?.outputIsOpening !== true;
+
 /** What the backend reported. */
 interface Reported {
   input: number;
@@ -83,8 +88,8 @@ function estimateStream(
   { estimatedTokens, isOpening, hasUnreportedChoice }: SeenOutput,
   estimatedInput: number,
 ): number {
-  const isOutputReported = output > 0 && !isOpening && (isWhole || !hasUnreportedChoice);
-  return (input > 0 ? 0 : estimatedInput) + (isOutputReported ? 0 : Math.max(0, estimatedTokens - output));
+  const isReported = output > 0 && !isOpening && (isWhole || !hasUnreportedChoice);
+  return (input > 0 ? 0 : estimatedInput) + (isReported ? 0 : Math.max(0, estimatedTokens - output));
 }
 
 interface Estimate {

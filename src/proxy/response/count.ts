@@ -1,4 +1,5 @@
 import type { WallClock } from "../../time/clock.ts";
+import type { FinishDetails } from "../request-tracker.ts";
 import type { AbortReason } from "../upstream/abort-reason.ts";
 import { isResponseId } from "../usage/token-counts.ts";
 import {
@@ -15,7 +16,7 @@ import type { RequestRecord } from "../../domain/requests.ts";
 import { addUsage, type Charge, countUsage, noUsage, subtractUsage, type Usage } from "../../domain/usage.ts";
 import type { UsageEvent, StoredResponse } from "../../domain/usage-event.ts";
 import { canonical, isBelow } from "../rewrite/endpoint.ts";
-import { chargeEvent, createResponseCharge } from "./charge.ts";
+import { chargeEvent, createResponseCharge, isOutputReported, mayGenerate } from "./charge.ts";
 
 /** Commits one usage event; the client sees no end of the response before. Never rejects. @returns the tokens that it added */
 export type RecordUsage = (event: UsageEvent) => Promise<Usage>;
@@ -151,6 +152,20 @@ export function createCount(
     },
   };
   return count;
+}
+
+type EndedResponse = Pick<CountedResponse, "method" | "path" | "reservation"> & { tracker: { streamed: boolean } };
+
+/** What log and metrics get of the end of a response. @param reason undefined if it is whole */
+export function detailsOf(
+  { tracker, method, path, reservation }: EndedResponse,
+  { estimatedTokens, shape }: Count,
+  usage: Usage,
+  reason: AbortReason | undefined,
+): FinishDetails {
+  const isCut = reason !== undefined && tracker.streamed && mayGenerate(method, path);
+  const isUncounted = isCut && reservation === undefined && !isOutputReported(usage, shape?.());
+  return { code: reason?.code, cause: reason?.cause, usage, estimatedTokens: estimatedTokens(), isUncounted };
 }
 
 /** Which tokens of a response count. The request itself always does. */

@@ -1,7 +1,7 @@
 import type { StoredResponse } from "../../domain/usage-event.ts";
 import { errorFrame, failureResponse } from "../errors.ts";
 import { clientResponseHeaders } from "../headers.ts";
-import type { FinishDetails, RequestTracker } from "../request-tracker.ts";
+import type { RequestTracker } from "../request-tracker.ts";
 import { noUsageAdded, type UsageAdded } from "../rewrite/stream-options.ts";
 import { type AbortReason, abortReasonOf, otherKeysResponse, unreadableModelList } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
@@ -14,8 +14,7 @@ import {
   mayBeEventStream,
 } from "../usage/response-usage.ts";
 import { createStreamUsageFilter } from "../usage/stream-filter.ts";
-import { mayGenerate } from "./charge.ts";
-import { type Count, type CountDeps, createCount, type DescribedRequest } from "./count.ts";
+import { type Count, type CountDeps, createCount, type DescribedRequest, detailsOf } from "./count.ts";
 import { createEventHold, createSniffingHold, type EventHold } from "./event-hold.ts";
 import { createMeter } from "./meter.ts";
 import type { ModelListRequest } from "./model-list.ts";
@@ -225,27 +224,16 @@ function streamOf(body: string | Uint8Array): ReadableStream<Uint8Array> {
 }
 
 function countOf(responding: Responding, deps: RespondDeps): Count {
-  const { upstream, keyId, method, path, stored, admission, reservation, tracker } = responding;
+  const { tracker } = responding;
   const described: DescribedRequest = {
     requestId: tracker.requestId,
     model: tracker.model?.sent,
     describe: (usage, reason) =>
       (tracker.written = tracker.describe(reason?.outcome ?? "completed", detailsOf(responding, count, usage, reason))),
   };
+  const { upstream, keyId, method, path, stored, admission, reservation } = responding;
   const count = createCount({ upstream, keyId, method, path, stored, admission, reservation, described }, deps);
   return count;
-}
-
-/** @param reason undefined if the response is whole */
-function detailsOf(
-  { tracker, method, path, reservation }: Responding,
-  { estimatedTokens, shape }: Count,
-  usage: Usage,
-  reason: AbortReason | undefined,
-): FinishDetails {
-  const isCut = reason !== undefined && tracker.streamed && reservation === undefined && mayGenerate(method, path);
-  const isUncounted = isCut && (usage.outputTokens === 0 || shape?.().outputIsOpening === true);
-  return { code: reason?.code, cause: reason?.cause, usage, estimatedTokens: estimatedTokens(), isUncounted };
 }
 
 interface End {
