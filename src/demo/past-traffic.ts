@@ -4,7 +4,7 @@ import { minuteOf, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import { slownessAt, speedOf } from "./backend-speed.ts";
 import type { KeyPersona, PastRequest } from "./past-requests.ts";
 import { noise } from "./traffic.ts";
-import { isRefusal } from "../domain/requests.ts";
+import { refusals } from "../domain/requests.ts";
 import type { UsageIncrement } from "../domain/usage.ts";
 
 /** The charts of the last day have no finer steps. */
@@ -30,7 +30,7 @@ export function trafficOf(requests: readonly PastRequest[]): StoredTraffic {
     const minute = Math.floor(minuteOf(endedAt) / latencyMinutes) * latencyMinutes;
     const failure = outcome === "completed" ? success : (code ?? outcome);
     sums.addOutcome({ minute, keyId, outcome, code: failure, count: 1, lastAt: endedAt });
-    if (isRefusal(outcome)) continue;
+    if (refusals.has(outcome)) continue;
     const outputTokens = streamed ? (usage?.outputTokens ?? 0) : 0;
     sums.addLatency(minute, modelSent, 1, {
       durationMs,

@@ -16,8 +16,8 @@ export const outcomes = [
 
 export type Outcome = (typeof outcomes)[number];
 
-/** It got an error of ours and no attempt of the backend. Refusals are fast: many would hide how long others take. */
-export const isRefusal = (outcome: Outcome): boolean => outcome === "refused" || outcome === "limited";
+/** They got an error of ours and no attempt of the backend. Refusals are fast: many would hide how long others take. */
+export const refusals: ReadonlySet<Outcome> = new Set<Outcome>(["refused", "limited"]);
 
 /** What Tollgate changed in a request's body. */
 export type RequestChange =

@@ -4,7 +4,7 @@ import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { readLimitsLeft } from "./request/limits-left.ts";
 import { findPathAndQuery, guardPaths, loggedPath, readTarget } from "./request/path.ts";
 import { trackRequest } from "./request-tracker.ts";
-import { commentsUntil, createStreamWait, noStreamWait } from "./response/while-waiting.ts";
+import { commentsUntil, createStreamWait } from "./response/while-waiting.ts";
 import { createUsageHabits } from "./usage/usage-habits.ts";
 import { complete, createRewriters, type Incoming, type ProxyDeps, serve, type ServeDeps } from "./serve.ts";
 import { classifyFailure } from "./upstream/abort-reason.ts";
@@ -44,7 +44,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
       clientProgram: clientProgramOf(request.headers),
     });
     const unadmitted = { admission: undefined, unreportedLimits: null, limitHeaders: undefined };
-    return { request, tracker, peerAddress, ...unadmitted, wait: noStreamWait };
+    return { request, tracker, peerAddress, ...unadmitted, wait: undefined };
   }
 
   function fail(incoming: Incoming, error: unknown): Response {
@@ -81,11 +81,12 @@ export function createProxy(deps: ProxyDeps): Proxy {
   /** While a stream waits in the queue or for the backend, its client gets comments. */
   async function respondOrKeepAlive(incoming: Incoming): Promise<Response> {
     const waits = Promise.withResolvers<undefined>();
-    incoming.wait = createStreamWait(deps.sseKeepaliveMs, () => {
+    const wait = createStreamWait(deps.sseKeepaliveMs, () => {
       incoming.tracker.headSent();
       waits.resolve(undefined);
     });
-    const response = respondTo(incoming).finally(incoming.wait.end);
+    incoming.wait = wait;
+    const response = respondTo(incoming).finally(wait.end);
     const inTime = await Promise.race([response, waits.promise]);
     if (inTime !== undefined) return inTime;
     const { path } = readTarget(incoming.request);

@@ -81,7 +81,8 @@ export interface Incoming {
   unreportedLimits: KeyLimits | null;
   /** Every response gets them, errors too. */
   limitHeaders: HeaderPairs | undefined;
-  wait: StreamWait;
+  /** Undefined if its client gets no comments. */
+  wait: StreamWait | undefined;
 }
 
 export interface ServeDeps extends ProxyDeps {
@@ -156,7 +157,7 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
     requireAllowedModel(allowed, { path, hasBody: hasBody(received.body), model, isAmbiguous: hasSeveralModels });
     modelList = restrictModelList(pathAndQuery, modelList, (name) => isModelAllowed(allowed, name));
   }
-  if (stream && method === "POST" && modelList === undefined && stored === undefined) incoming.wait.begin();
+  if (stream && method === "POST" && modelList === undefined && stored === undefined) incoming.wait?.begin();
   const limits = rules !== null && needsAdmission(rules) ? rules : undefined;
   const reservation = limitsTokens ? await reservationFor(received.body, rewritten) : undefined;
   if (limits !== undefined || deps.queue.hasPlaces) {

@@ -1,5 +1,5 @@
 import type { Log } from "../log/log.ts";
-import { isRefusal, type RequestObserver, type RequestRecord } from "../domain/requests.ts";
+import { refusals, type RequestObserver, type RequestRecord } from "../domain/requests.ts";
 import type { WallClock } from "../time/clock.ts";
 
 /** Logs one line for each request when it ends. */
@@ -97,7 +97,7 @@ export function createStoredRequestLog({
         if (record.writtenMs !== record.durationMs) amendRequest(record);
         return;
       }
-      if (isRefusal(record.outcome) || record.keyId === undefined) logRefused(record);
+      if (refusals.has(record.outcome) || record.keyId === undefined) logRefused(record);
       else logRequest(record);
     },
   };

@@ -1,6 +1,6 @@
 import { Counter, Histogram, type Registry } from "prom-client";
 import { createCounter } from "./series.ts";
-import { isRefusal, type RequestObserver, type RequestRecord } from "../domain/requests.ts";
+import { refusals, type RequestObserver, type RequestRecord } from "../domain/requests.ts";
 import type { KeyUsage } from "../domain/usage.ts";
 
 /** Label values come only from these lists, so that a client cannot create series by its paths or methods. */
@@ -123,7 +123,7 @@ function createDurationHistograms(registry: Registry): Observe {
     }));
   const [streams, others] = [seriesOf("true"), seriesOf("false")];
   return (record) => {
-    if (isRefusal(record.outcome)) return;
+    if (refusals.has(record.outcome)) return;
     const { duration, firstByte } = (record.streamed ? streams : others)(knownOrOther(endpoints, record.path));
     duration.observe(record.durationMs / 1000);
     if (record.firstByteMs !== undefined) firstByte.observe(record.firstByteMs / 1000);

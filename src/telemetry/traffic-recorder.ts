@@ -3,7 +3,7 @@ import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf, minutesPerHour } from "../time/seoul.ts";
 import type { KeyId } from "../domain/keys.ts";
-import { isRefusal, type RequestObserver, type RequestRecord } from "../domain/requests.ts";
+import { refusals, type RequestObserver, type RequestRecord } from "../domain/requests.ts";
 
 /** The latencies of one model in one minute. */
 export interface LatencySum {
@@ -213,7 +213,7 @@ function createSums() {
       const { keyId = 0, outcome } = record;
       const isSuccess = outcome === "completed" && record.status < 400;
       addOutcome({ minute, keyId, outcome, code: isSuccess ? "" : failureCode(record), count: 1, lastAt: now });
-      if (!isRefusal(outcome)) addLatency(latencyOf(minute, record.modelSent ?? ""), record);
+      if (!refusals.has(outcome)) addLatency(latencyOf(minute, record.modelSent ?? ""), record);
     },
     addTokenless,
     /** Adds what could not be written, or came meanwhile. */

@@ -22,7 +22,7 @@ export interface ResponseCharge {
 
 interface ChargedResponse {
   /** Undefined for a key without limits of tokens. */
-  reservation: Reservation | undefined;
+  reservation: Reservation;
   method: string;
   path: string;
   response: Response;
@@ -31,7 +31,7 @@ interface ChargedResponse {
 /** @returns undefined if nothing is owed beside the counts */
 export function createResponseCharge(charged: ChargedResponse): ResponseCharge | undefined {
   const { reservation, method, path } = charged;
-  if (reservation === undefined || !mayGenerate(method, path)) return undefined;
+  if (!mayGenerate(method, path)) return undefined;
   const { inputTokens: estimatedInput, tokens, prompts } = reservation;
   const observer = createOutputObserver();
   const isStream = isEventStream({ contentType: charged.response.headers.get("content-type") });

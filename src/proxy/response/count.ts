@@ -84,7 +84,7 @@ export function createCount(
   let created: StoredResponse | undefined;
   let isAnnounced = false;
   let committed: Usage | undefined;
-  const charge = createResponseCharge({ reservation, method, path, response: upstream.response });
+  const charge = reservation && createResponseCharge({ reservation, method, path, response: upstream.response });
   const keep = (one: StoredResponse): void => void (created ??= one);
 
   /** A client knows the id of a stream before its end: from then on the response is its key's own. */

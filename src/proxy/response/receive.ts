@@ -12,7 +12,7 @@ import type { StreamWait } from "./while-waiting.ts";
 
 interface Receiver {
   tracker: RequestTracker;
-  wait: StreamWait;
+  wait: StreamWait | undefined;
 }
 
 /**
@@ -25,7 +25,7 @@ export async function receive(
 ): Promise<Pick<Responding, "upstream" | "silentMs">> {
   tracker.upstreamResponded();
   tracker.streamed = isEventStream({ contentType: forwarded.response.headers.get("content-type") });
-  const { headSent, silentMs } = wait.end();
+  const { headSent = false, silentMs = 0 } = wait?.end() ?? {};
   return { upstream: headSent ? await asEventStream(forwarded) : forwarded, silentMs };
 }
 

@@ -37,9 +37,6 @@ export function createStreamWait(keepaliveMs: number, onTooLong: () => void): St
   };
 }
 
-/** Of a request whose client gets no comments. */
-export const noStreamWait: StreamWait = { begin() {}, end: () => ({ headSent: false, silentMs: 0 }) };
-
 export interface WaitingStream {
   path: string;
   keepaliveMs: number;

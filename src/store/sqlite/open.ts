@@ -136,7 +136,16 @@ function createSqliteStore({ file, worker, direct, reader, findProblem, watch, c
     requests: remote("requests", ["list", "listAfter", "lastId", "keyNames"]),
     limits: {
       admit: direct.admit,
-      ...remote("limits", ["listLoads", "countAtLimit", "listDays", "beat", "listInstances", "remove", "endRunning", "keepRunning"]),
+      ...remote("limits", [
+        "listLoads",
+        "countAtLimit",
+        "listDays",
+        "beat",
+        "listInstances",
+        "remove",
+        "endRunning",
+        "keepRunning",
+      ]),
       listEndings: withStorageErrors(prepareListEndings(reader)),
     },
     gpu: {
