@@ -1,6 +1,7 @@
 import { Elysia } from "elysia";
 import { type ErrorCode, failureResponse, isMessagesPath, ProxyError } from "./errors.ts";
 import { applyCors, findPreflightResponse } from "./request/cors.ts";
+import { isHalfSent } from "./request/half-sent.ts";
 import { readLimitsLeft } from "./request/limits-left.ts";
 import { findPathAndQuery, guardPaths, loggedPath, readTarget } from "./request/path.ts";
 import { trackRequest } from "./request-tracker.ts";
@@ -74,7 +75,11 @@ export function createProxy(deps: ProxyDeps): Proxy {
       if (unreportedLimits !== null && tracker.keyId !== undefined && !request.signal.aborted) {
         incoming.limitHeaders = await readLimitsLeft(tracker.keyId, unreportedLimits, deps);
       }
-      return fail(incoming, error);
+      const isCutShort = !tracker.isReceived && (await isHalfSent(request));
+      const response = fail(incoming, error);
+      // Now that the idle timeout is restored.
+      if (isCutShort) deps.closeSoon(request);
+      return response;
     }
   }
 

@@ -59,6 +59,8 @@ export interface ProxyDeps extends TrackerDeps {
   clientAddress: (request: Request, peerAddress: string | undefined) => string;
   /** Takes a request that may be silent for minutes out of the server's idle timer. @returns undoes it */
   disableIdleTimeout: (request: Request) => () => void;
+  /** Called if a response did not wait for the request's body. */
+  closeSoon: (request: Request) => void;
   /** Fires when the server takes no more requests. */
   draining: AbortSignal;
   startReadTimeout: StartReadTimeout;

@@ -48,6 +48,8 @@ export interface Connections {
   idleSeconds: number;
   /** Takes a request out of the idle timer. @returns puts its connection back */
   disableIdleTimeout(request: Request): () => void;
+  /** Closes the connection soon after a response that did not wait for the request's body. */
+  closeSoon(request: Request): void;
   attach(server: Bun.Server<undefined>): void;
 }
 
@@ -62,6 +64,7 @@ export function createConnections(idleSeconds = defaultIdleSeconds): Connections
       // when `server.timeout` applies to one request (Bun 1.4.5).
       return () => server?.timeout(request, idleSeconds);
     },
+    closeSoon: (request) => server?.timeout(request, Math.min(idleSeconds, lingerSeconds)),
     attach(attached) {
       server = attached;
     },
@@ -82,6 +85,8 @@ export class ListenError extends Error {
 
 /** Closes connections that are silent between requests or in the middle of a request head. */
 const defaultIdleSeconds = 75;
+/** Enough for a client that sends the rest of its body before it reads why it is refused. */
+const lingerSeconds = 5;
 
 /** Makes the path of a UNIX socket free again after a crash. @throws ListenError */
 export async function prepareToListen(host: string): Promise<void> {

@@ -65,6 +65,7 @@ export function proxySideOf(
     clientAddress: services.clientAddress,
     heldBytes: createHeldBytes(proxy.maxHeldBytes, proxy.maxHeldBytes / 4),
     disableIdleTimeout: connections.disableIdleTimeout,
+    closeSoon: connections.closeSoon,
     draining: services.draining.signal,
   });
 }

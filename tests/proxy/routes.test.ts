@@ -89,6 +89,7 @@ function proxyWith(
     peerAddress: () => undefined,
     clientAddress: () => "192.0.2.7",
     heldBytes: createHeldBytes(1_000_000, 1_000_000),
+    closeSoon: () => {},
     disableIdleTimeout: () => {
       events.push("idle timeout disabled");
       return () => void events.push("idle timeout restored");

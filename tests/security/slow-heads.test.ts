@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { connect } from "node:net";
+import { startTollgate } from "../support/tollgate.ts";
 import { createConnections, listen } from "../../src/runtime/listen.ts";
 
 const idleSeconds = 2;
@@ -54,4 +55,31 @@ describe.concurrent("slow heads:", () => {
       deadlineMs,
     );
   }, 40_000);
+});
+
+describe.concurrent("half-sent requests:", () => {
+  test.each([
+    ["after its head", "", true],
+    ["in the middle of its body", '{"model":', true],
+    ["at its end", `{"model":"m"${" ".repeat(488)}`, false],
+  ])(
+    "the connection of a request that is refused %s is closed within seconds, unless it is whole",
+    async (_, sent, isClosed) => {
+      await using gate = await startTollgate({ PROXY_UPSTREAM_URL: "http://127.0.0.1:9" });
+      const socket = connect({ host: "127.0.0.1", port: Number(new URL(gate.url).port) });
+      const closed = new Promise<number>((resolve) => socket.on("close", () => resolve(performance.now())));
+      const headers = "Host: h\r\nContent-Type: application/json\r\nx-api-key: wrong\r\nContent-Length: 500\r\n\r\n";
+      const answered = Promise.withResolvers<string>();
+      socket.on("data", (bytes) => answered.resolve(bytes.toString()));
+      socket.write(`POST /v1/chat/completions HTTP/1.1\r\n${headers}${sent}`);
+      expect(await answered.promise).toStartWith("HTTP/1.1 401");
+      const answeredAt = performance.now();
+      // Three times the time after which it is due: Bun looks every four seconds.
+      const closedAt = await Promise.race([closed, Bun.sleep(15_000)]);
+      socket.destroy();
+      expect([sent, closedAt !== undefined]).toEqual([sent, isClosed]);
+      if (closedAt !== undefined) expect(closedAt - answeredAt).toBeGreaterThan(900);
+    },
+    40_000,
+  );
 });

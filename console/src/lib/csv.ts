@@ -8,7 +8,7 @@ export function csv(header: readonly string[], rows: readonly (readonly Cell[])[
 function cellText(cell: Cell): string {
   if (typeof cell === "number") return String(cell);
   // Spreadsheets evaluate text that starts like a formula (OWASP, "CSV Injection"), and key names are free text.
-  const escaped = /^[=+\-@\t\r]/.test(cell) ? `'${cell}` : cell;
+  const escaped = /^[=+\-@＝＋－＠\t\r\n]/.test(cell) ? `'${cell}` : cell;
   return /[",\r\n]/.test(escaped) ? `"${escaped.replaceAll('"', '""')}"` : escaped;
 }
 

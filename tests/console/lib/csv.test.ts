@@ -21,12 +21,22 @@ test.each([
   ["<b>bold</b>", "<b>bold</b>"],
 ])("the cell %p is written as %p", (cell, text) => expect(csv(["h"], [[cell]])).toBe(`h\r\n${text}\r\n`));
 
-test.each(["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", '=HYPERLINK("http://x")'])(
-  "a name like %p is not evaluated as a formula",
-  (cell) => {
-    const [, line = ""] = csv(["h"], [[cell]]).split("\r\n");
-    expect(line.replace(/^"/, "")).toStartWith("'");
-  },
-);
+test.each([
+  "=1+1",
+  "+1",
+  "-1",
+  "@SUM(A1)",
+  "\t=1",
+  "\r=1",
+  "\n=1",
+  "＝1+1",
+  "＋1",
+  "－1",
+  "＠SUM(A1)",
+  '=HYPERLINK("http://x")',
+])("a name like %p is not evaluated as a formula", (cell) => {
+  const [, line = ""] = csv(["h"], [[cell]]).split("\r\n");
+  expect(line.replace(/^"/, "")).toStartWith("'");
+});
 
 test("a negative number is not escaped", () => expect(csv(["h"], [[-1]])).toBe("h\r\n-1\r\n"));
