@@ -16,6 +16,7 @@ import { createKey, deleteKey, type EndingDeps, listKeys, rotateKey, updateKey }
 import { createLogin } from "./session/login.ts";
 import { grafanaDashboard } from "../watching/dashboard.ts";
 import { getAlerts, getMetrics, requireMetricsTokenOrSession } from "./operations/metrics.ts";
+import { listCosts } from "./usage/costs.ts";
 import { getModelUsage } from "./usage/models.ts";
 import { notFoundRoutes } from "./http/not-found.ts";
 import { type OpenApiDocument, openApiDocument } from "./http/openapi.ts";
@@ -153,6 +154,7 @@ export function adminRoutes(deps: AdminDeps) {
     .get("/api/requests/stream", streamRequests(context), requestContract.streamRequests)
     .get("/api/in-flight", listInFlight(context), requestContract.listInFlight)
     .get("/api/usage/models", getModelUsage(context), costContract.getModelUsage)
+    .get("/api/usage/costs", listCosts(context), costContract.listCosts)
     .get("/api/usage/without-tokens", listTokenless(context), trafficContract.listTokenless)
     .get("/api/latency", getLatency(context), trafficContract.getLatency)
     .get("/api/failures", listFailures(context), trafficContract.listFailures)

@@ -43,6 +43,7 @@ const sessionRoutes: SessionRoute[] = [
   { method: "GET", path: "/api/in-flight", status: 200, contains: '"requests":[]' },
   { method: "DELETE", path: "/api/in-flight/1-1", status: 200, contains: '{"ok":true}' },
   { method: "GET", path: "/api/usage/models", status: 200, contains: '"rows":[]' },
+  { method: "GET", path: "/api/usage/costs", status: 200, contains: '"next_cursor":null' },
   { method: "GET", path: "/api/usage/without-tokens", status: 200, contains: '"rows":[]' },
   { method: "GET", path: "/api/latency", status: 200, contains: '"points":[]' },
   { method: "GET", path: "/api/failures", status: 200, contains: '"points":[]' },

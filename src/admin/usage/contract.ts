@@ -58,7 +58,7 @@ export const usagePoints = t.Object({
   bucket_minutes: bucketMinutes,
   points: usageHistory.properties.points,
 });
-const keyFilter = {
+export const keyFilter = {
   key_id: t.Optional(
     t.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, error: "key_id must be the id of a key" }),
   ),

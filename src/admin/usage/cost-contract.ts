@@ -15,6 +15,8 @@ import {
 } from "../http/schemas.ts";
 import { listedUsageFields } from "../../domain/usage.ts";
 import { csrfText, describes } from "../http/body-schema.ts";
+import { dayMessage } from "../http/query.ts";
+import { keyFilter } from "./contract.ts";
 
 export const modelUsageQuery = t.Object({
   days: integerParameter("days", { minimum: 1, maximum: 365, default: 30 }),
@@ -51,6 +53,44 @@ export const modelUsageBody = t.Object({
 export type ModelUsageBody = Static<typeof modelUsageBody>;
 
 const day = t.String({ format: "date" });
+
+const dayParameter = (name: string, description: string) =>
+  t.Optional(t.String({ pattern: "^\\d{4}-\\d\\d-\\d\\d$", error: dayMessage(name), description }));
+export const costGroups = ["day", "key", "model", "tag", "owner", "key_model", "day_key"] as const;
+export const cursorMessage = "cursor must be one that this endpoint returned";
+
+export const costsQuery = t.Object({
+  from: dayParameter("from", "The first day in Seoul time; by default, 29 days before the last"),
+  to: dayParameter("to", "The last day, which is included; by default, today"),
+  by: choice("by", costGroups, "day"),
+  ...keyFilter,
+  limit: integerParameter("limit", { minimum: 1, maximum: 2000, default: 500 }),
+  cursor: t.Optional(t.String({ pattern: "^[\\w-]{1,2000}$", error: cursorMessage })),
+});
+export type CostsQuery = Static<typeof costsQuery>;
+
+export const costsBody = t.Object({
+  from: day,
+  to: day,
+  by: t.String(),
+  currency: nullable(t.String()),
+  rows: t.Array(
+    t.Object({
+      date: nullable(day),
+      ...keyAndModel,
+      tag: nullable(t.String({ description: "Empty: of keys without a tag. A key with several counts for each" })),
+      owner: nullable(t.String({ description: "Empty: of keys without an owner" })),
+      request_count: count,
+      ...counterMembers(() => count, listedUsageFields),
+      cost: nullable(t.Number({ description: "Of the tokens whose price is known; null if there are none" })),
+      cost_is_partial: t.Boolean({ description: "Some of the tokens have no price" }),
+    }),
+    { description: "Latest day first, then by the key's id, then by model, tag or owner; other members are null" },
+  ),
+  next_cursor: nullable(t.String({ description: "For the following page; null after the last" })),
+});
+export type CostsBody = Static<typeof costsBody>;
+
 const price = t.Number({ minimum: 0, maximum: 1_000_000_000 });
 export const pricesBody = t.Object({
   currency: nullable(t.String({ pattern: "^[A-Z]{3}$" })),
@@ -96,6 +136,12 @@ export const getModelUsage = {
   query: modelUsageQuery,
   response: { 200: modelUsageBody, ...errors(400, 401) },
   detail: { summary: "Usage and cost by model, by key, or by both" },
+};
+
+export const listCosts = {
+  query: costsQuery,
+  response: { 200: costsBody, ...errors(400, 401) },
+  detail: { summary: "Tokens and what they cost, between two Seoul days, in pages" },
 };
 
 export const getPrices = {

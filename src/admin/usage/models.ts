@@ -2,7 +2,6 @@ import type { Store } from "../../store/store.ts";
 import type { ModelUsage, ModelUsageQuery as StoreQuery } from "../../store/traffic/contract.ts";
 import type { WallClock } from "../../time/clock.ts";
 import {
-  dayNumberFrom,
   dayNumberOf,
   minutesPerDay,
   minutesPerHour,
@@ -12,12 +11,12 @@ import {
 } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
 import { counterMembers, counterNames } from "../http/schemas.ts";
-import { costOf, type ModelPrice, rankPrices } from "../../domain/prices.ts";
+import { costOf, type ModelPrice, priceDays, pricesOn, type RankedPrice, rankPrices } from "../../domain/prices.ts";
 import { partsOf } from "./model-reads.ts";
-import { readPrices } from "./prices.ts";
+import { modelPricesOf, readPrices } from "./prices.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import { listedUsageFields, usageFields } from "../../domain/usage.ts";
-import type { ModelUsageBody, ModelUsageQuery, PricesBody } from "./cost-contract.ts";
+import type { ModelUsageBody, ModelUsageQuery } from "./cost-contract.ts";
 
 export interface ModelUsageDeps {
   store: Pick<Store, "traffic" | "requests" | "settings">;
@@ -67,16 +66,6 @@ export const getModelUsage =
     const { currency } = prices;
     return { days, by, bucket, currency, rows, more: isCut || rows.length < sums.rowCount() };
   };
-
-/** A day is parsed once, since thousands of look-ups follow. */
-const modelPricesOf = ({ models }: PricesBody): ModelPrice[] =>
-  models.map(({ pattern, valid_from: from, input, cached_input: cachedInput, output }) => ({
-    pattern,
-    fromDay: dayNumberFrom(from),
-    input,
-    cachedInput,
-    output,
-  }));
 
 const keysOf = (rows: readonly Row[]): KeyId[] => [
   ...new Set(rows.flatMap(({ key_id: id }) => (id === null ? [] : [id]))),

@@ -1,7 +1,8 @@
 import { Value } from "@sinclair/typebox/value";
 import type { Log } from "../../log/log.ts";
 import type { Store } from "../../store/store.ts";
-import { isDay } from "../../time/seoul.ts";
+import type { ModelPrice } from "../../domain/prices.ts";
+import { dayNumberFrom, isDay } from "../../time/seoul.ts";
 import type { Actor } from "../session/auth.ts";
 import type { JsonObject } from "../http/body.ts";
 import { bodyParser } from "../http/body-schema.ts";
@@ -22,6 +23,16 @@ export async function readPrices({ settings }: PricesDeps["store"]): Promise<Pri
   const text = await settings.find(pricesSetting);
   return text === undefined ? noPrices : (JSON.parse(text) as PricesBody);
 }
+
+/** A day is parsed once, since thousands of look-ups follow. */
+export const modelPricesOf = ({ models }: PricesBody): ModelPrice[] =>
+  models.map(({ pattern, valid_from: from, input, cached_input: cachedInput, output }) => ({
+    pattern,
+    fromDay: dayNumberFrom(from),
+    input,
+    cachedInput,
+    output,
+  }));
 
 export const getPrices =
   ({ store }: Pick<PricesDeps, "store">) =>

@@ -116,6 +116,7 @@ function createPostgresStore({ url, retention = defaultRetention, clock }: Postg
       chart: (range) => slicesWithTimeout(limited, store.usage.chart(range)),
       byDay: (range) => slicesWithTimeout(limited, store.usage.byDay(range)),
       byDayAndKey: (range) => slicesWithTimeout(limited, store.usage.byDayAndKey(range)),
+      costs: (range) => slicesWithTimeout(limited, store.usage.costs(range)),
     },
     requests: withTimeouts(limited, store.requests),
     traffic: withTimeouts(limited, store.traffic),

@@ -1,5 +1,6 @@
 import type { KeyId } from "../../domain/keys.ts";
-import type { UsageSum } from "../../domain/usage.ts";
+import type { ModelPrice } from "../../domain/prices.ts";
+import type { CountedField, UsageSum } from "../../domain/usage.ts";
 
 export interface BucketRange {
   /** Epoch milliseconds. Minutes that end before it are left out, so the first bucket may be partial. */
@@ -84,6 +85,44 @@ export interface DayAndKeyColumns {
   rows: SumColumns & { day: number[]; keyId: KeyId[] };
 }
 
+export type CostGroup = "day" | "key" | "model" | "tag" | "owner" | "key_model" | "day_key";
+
+export interface CostRange extends KeyFilter {
+  /** Day numbers in Seoul time, both included. */
+  firstDay: number;
+  lastDay: number;
+  by: CostGroup;
+  prices: readonly ModelPrice[];
+  limit: number;
+  /** The last row of the page before. */
+  after?: CostPosition | undefined;
+}
+
+/** What a row of costs is of, which also orders the rows: latest day, then key, then text. */
+export interface CostPosition {
+  /** 0 unless the rows are by day. */
+  day: number;
+  /** 0 unless the rows are by key. */
+  keyId: KeyId;
+  /** The model, tag or owner; empty if there is none. */
+  text: string;
+}
+
+export interface CostRow extends CostPosition, Record<CountedField, number> {
+  requestCount: number;
+  /** Null if no price is known. */
+  cost: number | null;
+  /** Some tokens have no price. */
+  isPartial: boolean;
+}
+
+export interface CostRows {
+  rows: CostRow[];
+  names: [KeyId, string][];
+  /** Where the next page continues; null after the last. */
+  next: CostPosition | null;
+}
+
 export interface UsageReports {
   /**
    * Usage by day and key, latest day first, from one day in Seoul (`YYYY-MM-DD`) on. The chunks concatenate to JSON objects
@@ -97,4 +136,6 @@ export interface UsageReports {
   byDay(range: DayRange): Report<DayColumns>;
   /** A page of the latest days by key, latest first. */
   byDayAndKey(range: DayRange): Report<DayAndKeyColumns>;
+  /** A page of what tokens cost by the prices of their days. A key with several tags counts for each of them. */
+  costs(range: CostRange): Report<CostRows>;
 }

@@ -5,6 +5,7 @@ import { encodeSlices, joinSlices } from "../engine/json-slices.ts";
 import { createNameReader, type GetKeyName } from "../keys/names.ts";
 import type { BucketRange, UsageReports } from "./contract.ts";
 import { chart } from "./chart.ts";
+import { costs } from "./costs.ts";
 import { byDay, byDayAndKey, daySlices } from "./days.ts";
 import { type MinuteRange, sumSlices, type UsageRow } from "./slices.ts";
 import type { KeyId } from "../../domain/keys.ts";
@@ -20,6 +21,7 @@ export function createUsageReports(engine: Engine): UsageReports {
     chart: (range) => encodeSlices(chart(engine, range)),
     byDay: (range) => encodeSlices(byDay(engine, range)),
     byDayAndKey: (range) => encodeSlices(byDayAndKey(engine, range)),
+    costs: (range) => encodeSlices(costs(engine, range)),
   };
 }
 

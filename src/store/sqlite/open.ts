@@ -129,6 +129,7 @@ function createSqliteStore({ file, worker, direct, reader, findProblem, watch, c
       chart: (range) => readReport(worker, "usage.chart", range),
       byDay: (range) => readReport(worker, "usage.byDay", range),
       byDayAndKey: (range) => readReport(worker, "usage.byDayAndKey", range),
+      costs: (range) => readReport(worker, "usage.costs", range),
     },
     database: remote("database", ["describe", "tables", "countRows"]),
     reconciliation: remote("reconciliation", ["add", "days", "lastSample"]),

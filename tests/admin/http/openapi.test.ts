@@ -59,6 +59,7 @@ test("the document contains every route, and nothing else", () => {
       "GET /api/in-flight",
       "DELETE /api/in-flight/{id}",
       "GET /api/usage/models",
+      "GET /api/usage/costs",
       "GET /api/usage/without-tokens",
       "GET /api/latency",
       "GET /api/failures",

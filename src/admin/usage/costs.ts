@@ -1,0 +1,86 @@
+import type { CostPosition, CostRange, CostRow } from "../../store/reports/contract.ts";
+import type { Store } from "../../store/store.ts";
+import type { WallClock } from "../../time/clock.ts";
+import { dayFromNumber, dayNumberFrom, dayNumberOf } from "../../time/seoul.ts";
+import { ApiError } from "../http/errors.ts";
+import { parseDay } from "../http/query.ts";
+import { counterMembers } from "../http/schemas.ts";
+import { type CostsBody, type CostsQuery, cursorMessage } from "./cost-contract.ts";
+import { modelPricesOf, readPrices } from "./prices.ts";
+import { keyFilterOf } from "./ranges.ts";
+import { readReport } from "./report.ts";
+
+export interface CostsDeps {
+  store: Pick<Store, "usage" | "settings">;
+  clock: WallClock;
+}
+
+const maxDays = 366;
+const defaultDays = 30;
+
+export const listCosts =
+  ({ store, clock }: CostsDeps) =>
+  async ({ query }: { query: CostsQuery }): Promise<CostsBody> => {
+    const { by, limit, cursor } = query;
+    const prices = await readPrices(store);
+    const range = {
+      ...daysOf(query, dayNumberOf(clock())),
+      by,
+      limit,
+      prices: modelPricesOf(prices),
+      after: cursor === undefined ? undefined : positionOf(cursor),
+      ...keyFilterOf(query),
+    };
+    const { rows, names, next } = await readReport(store.usage.costs(range));
+    const nameOf = new Map(names);
+    return {
+      from: dayFromNumber(range.firstDay),
+      to: dayFromNumber(range.lastDay),
+      by,
+      currency: prices.currency,
+      rows: rows.map((row) => rowBody(row, by, nameOf.get(row.keyId) ?? "")),
+      next_cursor: next === null ? null : cursorOf(next),
+    };
+  };
+
+function daysOf({ from, to }: CostsQuery, today: number): Pick<CostRange, "firstDay" | "lastDay"> {
+  const [first, last] = [parseDay("from", from), parseDay("to", to)];
+  const lastDay = last === undefined ? today : dayNumberFrom(last);
+  const firstDay = first === undefined ? lastDay - defaultDays + 1 : dayNumberFrom(first);
+  if (firstDay > lastDay) throw new ApiError(400, "from must not be after to");
+  if (lastDay - firstDay >= maxDays) throw new ApiError(400, `from and to must be at most ${maxDays} days apart`);
+  return { firstDay, lastDay };
+}
+
+const rowBody = (row: CostRow, by: CostsQuery["by"], keyName: string): CostsBody["rows"][number] => ({
+  date: by === "day" || by === "day_key" ? dayFromNumber(row.day) : null,
+  ...(by === "key" || by === "key_model" || by === "day_key"
+    ? { key_id: row.keyId, key_name: keyName }
+    : { key_id: null, key_name: null }),
+  model: by === "model" || by === "key_model" ? row.text : null,
+  tag: by === "tag" ? row.text : null,
+  owner: by === "owner" ? row.text : null,
+  request_count: row.requestCount,
+  ...counterMembers((field) => row[field]),
+  cost: row.cost,
+  cost_is_partial: row.isPartial,
+});
+
+const cursorOf = ({ day, keyId, text }: CostPosition): string =>
+  Buffer.from(JSON.stringify([day, keyId, text])).toString("base64url");
+
+function positionOf(cursor: string): CostPosition {
+  const found = parseJson(Buffer.from(cursor, "base64url").toString());
+  const [day, keyId, text] = Array.isArray(found) ? (found as unknown[]) : [];
+  if (Number.isSafeInteger(day) && Number.isSafeInteger(keyId) && typeof text === "string")
+    return { day: Number(day), keyId: Number(keyId), text };
+  throw new ApiError(400, cursorMessage);
+}
+
+function parseJson(text: string): unknown {
+  try {
+    return JSON.parse(text);
+  } catch {
+    return undefined;
+  }
+}

@@ -1,0 +1,213 @@
+import { type SQL, sql } from "drizzle-orm";
+import { costOf, type ModelPrice, priceDays, pricesOn, type RankedPrice, rankPrices } from "../../domain/prices.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import { countedFields, mapCounters } from "../../domain/usage.ts";
+import type { Engine } from "../engine/engine.ts";
+import { rowsPerSlice } from "../engine/json-slices.ts";
+import { safeSum } from "../engine/safe-sum.ts";
+import { readKeyNames } from "../keys/names.ts";
+import type { CostGroup, CostPosition, CostRange, CostRow, CostRows } from "./contract.ts";
+import { type KeyCondition, keyCondition } from "./key-filter.ts";
+
+// The rows of a page are the first ones in an order that does not depend on what is counted: a row that grows between two pages
+// is on one of them. So the sums of all others are dropped as soon as there are too many, however many names clients make up.
+
+/** What the rows of each grouping differ in, besides the text of their position. */
+const groupings: Readonly<Record<CostGroup, { day?: true; key?: true; model?: true }>> = {
+  day: { day: true },
+  key: { key: true },
+  model: { model: true },
+  tag: {},
+  owner: {},
+  key_model: { key: true, model: true },
+  day_key: { day: true, key: true },
+};
+
+/** Only sums leave the database. Of a key and a day there are far fewer rows. */
+const sliceRows = 5 * rowsPerSlice;
+/** A page has whole days, so the part that it is read from is short. */
+const pagedDays = 7;
+/** Days of one key that are read at once. */
+const keyDays = 31;
+
+/** The sums of some models, keys and days. */
+interface Summed extends Omit<CostRow, "text" | "cost" | "isPartial"> {
+  model: string;
+}
+
+/** Yields after each slice, so that flushes run in between. */
+export async function* costs(engine: Engine, range: CostRange): AsyncGenerator<string> {
+  const names = await readKeyNames(engine);
+  const ranked = rankPrices(range.prices);
+  const page = createPage(range, await readTexts(engine, range.by));
+  for (const part of partsOf(range, ranked)) {
+    const priceOf = pricesOn(ranked, part.from);
+    for await (const rows of readSlices(engine, part, range, keyCondition(range, names))) {
+      for (const row of rows) page.add(row, priceOf(row.model));
+      yield "";
+    }
+    if (range.by === "day_key" && page.isFull()) break;
+  }
+  const { rows, next } = page.end();
+  const keyIds = [...new Set(rows.map(({ keyId }) => keyId))];
+  const report: CostRows = { rows, next, names: keyIds.map((id) => [id, names.get(id) ?? ""]) };
+  yield JSON.stringify(report);
+}
+
+/** Day numbers, both included. */
+interface Part {
+  from: number;
+  to: number;
+}
+
+/** The latest days first. On the days of a part all prices stay the same. */
+function* partsOf({ firstDay, lastDay, by, after }: CostRange, ranked: readonly RankedPrice[]): Generator<Part> {
+  const starts = priceDays(ranked);
+  const days = by === "day_key" ? pagedDays : lastDay - firstDay + 1;
+  let to = groupings[by].day === undefined ? lastDay : Math.min(lastDay, after?.day ?? lastDay);
+  while (to >= firstDay) {
+    const end = to;
+    const from = Math.max(firstDay, end - days + 1, ...starts.filter((start) => start <= end));
+    yield { from, to };
+    to = from - 1;
+  }
+}
+
+/** The texts of the rows that usage belongs to. */
+type TextsOf = (usage: Summed) => readonly string[];
+
+async function readTexts({ db, tables: { keys } }: Engine, by: CostGroup): Promise<TextsOf> {
+  if (by !== "tag" && by !== "owner") return groupings[by].model === true ? ({ model }) => [model] : () => [""];
+  const found = await db.select({ id: keys.id, owner: keys.owner, tags: keys.tags }).from(keys);
+  const texts = new Map(
+    found.map(({ id, owner, tags }) => [id, by === "owner" ? [owner ?? ""] : (JSON.parse(tags ?? '[""]') as string[])]),
+  );
+  return ({ keyId }) => texts.get(keyId) ?? [""];
+}
+
+interface Sum extends CostRow {
+  unpricedTokens: number;
+}
+
+function createPage({ by, limit, after }: CostRange, textsOf: TextsOf) {
+  const { day: byDay, key: byKey } = groupings[by];
+  let sums = new Map<string, Sum>();
+  /** Positions after this one are on a later page. */
+  let last: CostPosition | undefined;
+
+  function addTo(position: CostPosition, usage: Summed, price: ModelPrice | undefined): void {
+    if (after !== undefined && compare(position, after) <= 0) return;
+    if (last !== undefined && compare(position, last) > 0) return;
+    const id = `${position.day} ${position.keyId} ${position.text}`;
+    let sum = sums.get(id);
+    if (sum === undefined) {
+      sum = { ...position, requestCount: 0, ...mapCounters(countedFields, () => 0), ...noCost };
+      sums.set(id, sum);
+      if (sums.size > 4 * limit) dropLater();
+    }
+    sum.requestCount += usage.requestCount;
+    for (const field of countedFields) sum[field] += usage[field];
+    if (price === undefined) sum.unpricedTokens += pricedTokensOf(usage);
+    else sum.cost = (sum.cost ?? 0) + costOf(price, usage);
+  }
+
+  const inOrder = (): [string, Sum][] => [...sums].toSorted(([, a], [, b]) => compare(a, b));
+
+  /** Keeps one more than fit, which tells that there is another page. */
+  function dropLater(): void {
+    const kept = inOrder().slice(0, limit + 1);
+    sums = new Map(kept);
+    last = kept.at(-1)?.[1];
+  }
+
+  return {
+    add(usage: Summed, price: ModelPrice | undefined): void {
+      for (const text of textsOf(usage)) {
+        addTo({ day: byDay === true ? usage.day : 0, keyId: byKey === true ? usage.keyId : 0, text }, usage, price);
+      }
+    },
+    isFull: (): boolean => sums.size > limit,
+    end(): Pick<CostRows, "rows" | "next"> {
+      const found = inOrder().map(([, sum]) => sum);
+      const rows = found.slice(0, limit);
+      for (const row of rows) {
+        row.isPartial = row.unpricedTokens > 0;
+        // Without the noise of floating point, which differs by the order in which parts are added.
+        if (row.cost !== null) row.cost = Number(row.cost.toPrecision(14));
+      }
+      const end = rows.at(-1);
+      const next =
+        found.length > limit && end !== undefined ? { day: end.day, keyId: end.keyId, text: end.text } : null;
+      return { rows, next };
+    },
+  };
+}
+
+const noCost = { cost: null, isPartial: false, unpricedTokens: 0 };
+
+/** The latest day first, then by key, then by text. */
+const compare = (a: CostPosition, b: CostPosition): number =>
+  b.day - a.day || a.keyId - b.keyId || (a.text < b.text ? -1 : a.text === b.text ? 0 : 1);
+
+const pricedTokensOf = (usage: Summed): number =>
+  usage.inputTokens + usage.cachedBesideInputTokens + usage.outputTokens;
+
+/** What has the same day, key and model, as far as the rows or their prices need these. */
+async function* readSlices(
+  engine: Engine,
+  part: Part,
+  { by, keyId, prices, after }: CostRange,
+  condition: KeyCondition,
+): AsyncGenerator<Summed[]> {
+  const { rows, tables } = engine;
+  const { usageModelDay: table } = tables;
+  const { day, model, key } = groupings[by];
+  const groups = [
+    ...(day === true ? [table.day] : []),
+    ...(key === true || by === "tag" || by === "owner" ? [table.keyId] : []),
+    ...(model === true || prices.length > 0 ? [table.model] : []),
+  ];
+  const picked = (column: (typeof groups)[number], none: SQL): SQL => (groups.includes(column) ? sql`${column}` : none);
+  const counters = countedFields.map((field) => sql`${safeSum(table[field])} as ${sql.identifier(field)}`);
+  const isLater = by === "key_model" && after !== undefined ? sql`${table.keyId} >= ${after.keyId}` : sql`1 = 1`;
+  const within = keyId === undefined ? slicesOf(engine, part) : daysOfKey(engine, part, keyId);
+  for await (const slice of within) {
+    yield await rows<Summed>(
+      sql`select ${picked(table.day, sql`0`)} as "day", ${picked(table.keyId, sql`0`)} as "keyId",
+        ${picked(table.model, sql`''`)} as "model", ${safeSum(table.requestCount)} as "requestCount",
+        ${sql.join(counters, sql`, `)}
+        from ${table} where ${slice} and ${isLater} and ${condition(table.keyId)}
+        group by ${sql.join(groups, sql`, `)}`,
+      ["model"],
+    );
+  }
+}
+
+/** As many rows as one slice has, the latest first; those of a key and a day stay together. */
+async function* slicesOf({ rows, tables: { usageModelDay: table } }: Engine, { from, to }: Part): AsyncGenerator<SQL> {
+  const position = sql`(${table.day}, ${table.keyId})`;
+  for (let end = { day: to, keyId: Number.MAX_SAFE_INTEGER }; ;) {
+    const upTo = sql`${position} <= (${end.day}, ${end.keyId})`;
+    const [found] = await rows<typeof end>(
+      sql`select ${table.day} as "day", ${table.keyId} as "keyId" from ${table}
+        where ${table.day} >= ${from} and ${upTo}
+        order by ${table.day} desc, ${table.keyId} desc limit 1 offset ${sliceRows}`,
+    );
+    if (found === undefined) {
+      yield sql`${table.day} >= ${from} and ${upTo}`;
+      return;
+    }
+    const isSame = found.day === end.day && found.keyId === end.keyId;
+    const before = isSame ? { ...found, keyId: found.keyId - 1 } : found;
+    yield sql`${position} > (${before.day}, ${before.keyId}) and ${upTo}`;
+    end = before;
+  }
+}
+
+/** Day by day, so that the primary key finds the rows of the key. */
+function* daysOfKey({ tables: { usageModelDay: table } }: Engine, { from, to }: Part, keyId: KeyId): Generator<SQL> {
+  for (let first = from; first <= to; first += keyDays) {
+    const days = Array.from({ length: Math.min(keyDays, to - first + 1) }, (_, index) => first + index);
+    yield sql`${table.day} in ${days} and ${table.keyId} = ${keyId}`;
+  }
+}
