@@ -58,8 +58,8 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     await panel.getByRole("radio", { name: "Day", exact: true }).check();
     await panel.getByRole("rowheader", { name: /^\d{4}-\d\d-\d\d$/ }).waitFor();
     const [header, line] = await csvOf(page, "Models and cost");
-    expect(header?.slice(0, 5)).toEqual(["date", "key_id", "key_name", "model", "request_count"]);
-    expect(line?.[4]).toBe("2");
+    expect(header?.slice(0, 7)).toEqual(["date", "key_id", "key_name", "model", "tag", "owner", "request_count"]);
+    expect(line?.[6]).toBe("2");
   });
 
   test("prices can be entered, turn tokens into costs, and refuse what is no currency", async () => {

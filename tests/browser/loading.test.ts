@@ -60,7 +60,7 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
     await rows.waitFor();
     const before = await rows.textContent();
     const held = Promise.withResolvers<void>();
-    await page.route("**/api/usage/by-day?days=90", async (route) => {
+    await page.route("**/api/usage/by-day?days=89", async (route) => {
       await held.promise;
       await route.continue();
     });
@@ -92,7 +92,7 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
     await waitForBars(page);
     const before = rangeOf(await hint(page, "Output tokens"));
     await page.route("**/api/usage/{chart,by-day}*", (route) =>
-      isLong(route) || parameterOf(route, "days") === "90" ? route.fulfill(refuse) : route.continue(),
+      isLong(route) || parameterOf(route, "days") === "89" ? route.fulfill(refuse) : route.continue(),
     );
     await page.getByRole("radio", { name: "30 d" }).first().check();
     await page

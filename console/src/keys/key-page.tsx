@@ -12,6 +12,7 @@ import { Icon } from "../ui/icon.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
+import { CostFigure } from "../usage/cost-figure.tsx";
 import { ModelUsagePanel } from "../usage/model-usage-panel.tsx";
 import { DeleteKeyDialog } from "./delete-key-dialog.tsx";
 import { KeyChart } from "./key-chart.tsx";
@@ -133,6 +134,7 @@ function KeyFigures(props: { key: Key | undefined }): JSX.Element {
       {total("Requests", "total_request_count")}
       {total("Input tokens", "total_input_tokens")}
       {total("Output tokens", "total_output_tokens")}
+      <Show when={props.key?.id}>{(id) => <CostFigure keyId={id()} />}</Show>
       <Figure
         label="State"
         value={props.key && (props.key.is_active ? "Active" : "Off")}

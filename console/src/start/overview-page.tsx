@@ -6,6 +6,7 @@ import { Figure } from "../ui/figure.tsx";
 import { lazyPanels } from "../ui/lazy.tsx";
 import { Page, type PageSource } from "../ui/page.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
+import { CostFigure } from "../usage/cost-figure.tsx";
 import { type RankedKey, rankKeys } from "../usage/key-ranking.ts";
 import { everyKey } from "../usage/usage-buckets.ts";
 import { UsageChart } from "../usage/usage-chart.tsx";
@@ -112,6 +113,7 @@ function TodayFigures(props: { overview: Overview | undefined; failed: boolean }
       <TodayFigure {...props} label="Requests today (KST)" field="request_count" />
       <TodayFigure {...props} label="Input tokens today (KST)" field="input_tokens" />
       <TodayFigure {...props} label="Output tokens today (KST)" field="output_tokens" />
+      <CostFigure />
       <Figure
         label="In flight now"
         failed={props.failed}

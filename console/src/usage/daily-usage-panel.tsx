@@ -38,7 +38,7 @@ export function DailyUsagePanel(props: DailyUsagePanelProps): JSX.Element {
           <>
             <DailyChart
               days={props.state.days()}
-              dayCount={props.state.shownDays()}
+              dayCount={props.state.shownDays() - 1}
               today={props.state.today()}
               metric={props.metric}
               loading={props.state.isLoading()}

@@ -14,7 +14,12 @@ export interface DailyUsageLine extends UsageSums {
   date: string;
   /** Undefined: summed over keys. */
   key: { id: number; name: string } | undefined;
+  /** Of a key on its day, if it is known. */
+  cost?: Cost | undefined;
 }
+
+/** A key on a day. */
+export const lineId = (date: string, keyId: number): string => `${date} ${keyId}`;
 
 type Columns = { date: string[] } & { [Field in keyof UsageFields]: number[] };
 
@@ -22,15 +27,24 @@ type Columns = { date: string[] } & { [Field in keyof UsageFields]: number[] };
 export const linesByDay = (days: Columns): DailyUsageLine[] =>
   days.date.map((date, index) => ({ date, key: undefined, ...sumsAt(days, index) }));
 
-/** A page of the days by key. */
+/**
+ * A page of the days by key.
+ * @param costs by `lineId`
+ */
 export function linesByDayAndKey(
   rows: Columns & { key_id: number[] },
   names: { key_id: number[]; name: string[] },
+  costs?: ReadonlyMap<string, Cost>,
 ): DailyUsageLine[] {
   const nameOf = new Map(names.key_id.map((id, index) => [id, names.name[index] ?? ""]));
   return rows.date.map((date, index) => {
     const id = rows.key_id[index] ?? 0;
-    return { date, key: { id, name: nameOf.get(id) ?? "" }, ...sumsAt(rows, index) };
+    return {
+      date,
+      key: { id, name: nameOf.get(id) ?? "" },
+      ...sumsAt(rows, index),
+      cost: costs?.get(lineId(date, id)),
+    };
   });
 }
 
@@ -40,7 +54,8 @@ const sumsAt = (columns: Columns, index: number): UsageSums => ({
   output: columns.output_tokens[index] ?? 0,
 });
 
-export const lineOfRow = (row: DailyUsageRow): DailyUsageLine => ({
+export const lineOfRow = (row: DailyUsageRow, costs?: ReadonlyMap<string, Cost>): DailyUsageLine => ({
+  cost: costs?.get(lineId(row.date, row.key_id)),
   date: row.date,
   key: { id: row.key_id, name: row.key_name },
   ...sumsOf(row),

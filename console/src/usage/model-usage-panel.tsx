@@ -10,8 +10,9 @@ import { Icon } from "../ui/icon.tsx";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
-import { addModelUsage, modelLabel, modelUsageCsv, usageByDay, type UsageSumsRow } from "./model-usage.ts";
-import { type ModelUsage, type UsageGroup, useModelUsageQuery } from "./queries.ts";
+import { addModelUsage, modelLabel, modelUsageCsv, mostFirst, type UsageSumsRow } from "./model-usage.ts";
+import { type CostRow, type Costs, useCostsQuery } from "./queries.ts";
+import { everyKey } from "./usage-buckets.ts";
 import { NumberCell } from "./usage-cells.tsx";
 import "../styles/lazy-pages.css";
 
@@ -20,6 +21,8 @@ const groupOptions = [
   { value: "key", label: "Key" },
   { value: "key_model", label: "Both" },
   { value: "day", label: "Day" },
+  { value: "tag", label: "Tag" },
+  { value: "owner", label: "Owner" },
 ] as const;
 type Group = (typeof groupOptions)[number]["value"];
 
@@ -27,8 +30,6 @@ const dayOptions = ["1", "7", "30", "90", "365"].map((value) => ({
   value,
   label: value === "1" ? "Today" : `${value} d`,
 }));
-
-type Row = UsageSumsRow & { date?: string; key_id?: number | null; key_name?: string | null; model?: string | null };
 
 /** Tokens, cached input and cost, by model, by key, by both or by day. Of one key with a key in the URL, or with `keyId`. */
 export function ModelUsagePanel(props: { keyId?: number }): JSX.Element {
@@ -38,18 +39,14 @@ export function ModelUsagePanel(props: { keyId?: number }): JSX.Element {
   const group = (): Group => options().find(({ value }) => value === parameters.by)?.value ?? "model";
   const days = (): string => dayOptions.find(({ value }) => value === parameters.span)?.value ?? "30";
   const keyId = (): number | undefined => props.keyId ?? keyIdOf(parameters.key);
-  const usage = useModelUsageQuery(() => ({
+  const usage = useCostsQuery(() => ({
     days: Number(days()),
-    by: apiGroup(group()),
-    bucket: group() === "day" ? "day" : "none",
-    keyId: keyId(),
+    by: group(),
+    selection: { ...everyKey, key: keyId() === undefined ? undefined : String(keyId()) },
   }));
-  const rows = createMemo(
-    (): Row[] | undefined =>
-      usage.data && (usage.data.bucket === "day" ? usageByDay(usage.data.rows) : usage.data.rows),
-  );
+  const rows = createMemo((): CostRow[] | undefined => usage.data && mostFirst(usage.data.rows));
   // Not within the JSX: read by a click, a condition there would create a memo outside of a root.
-  const current = (): Row[] | undefined => (usage.isPlaceholderData ? undefined : rows());
+  const current = (): CostRow[] | undefined => (usage.isPlaceholderData ? undefined : rows());
   return (
     <Panel
       title="Models and cost"
@@ -96,7 +93,7 @@ export function ModelUsagePanel(props: { keyId?: number }): JSX.Element {
   );
 }
 
-const CsvButton = (props: { rows: Row[] | undefined; fileName: string }): JSX.Element => (
+const CsvButton = (props: { rows: CostRow[] | undefined; fileName: string }): JSX.Element => (
   <button
     class="button"
     type="button"
@@ -108,25 +105,25 @@ const CsvButton = (props: { rows: Row[] | undefined; fileName: string }): JSX.El
   </button>
 );
 
-const apiGroup = (group: Group): UsageGroup => (group === "day" ? "model" : group);
-
 const keyIdOf = (text: string | undefined): number | undefined =>
   text !== undefined && /^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined;
 
 /** @param props the rows are undefined while they load; the choice is that of days, grouping and key, as text */
 function UsageTable(props: {
-  rows: Row[] | undefined;
+  rows: CostRow[] | undefined;
   choice: string;
-  usage: ModelUsage | undefined;
+  usage: Costs | undefined;
   isStale: boolean;
 }): JSX.Element {
   const scroll = createInfiniteScroll(() => props.rows ?? [], { choice: () => props.choice });
-  const first = (): Row | undefined => props.rows?.[0];
-  const hasDate = (): boolean => first()?.date !== undefined;
-  const hasKey = (): boolean => !hasDate() && props.usage?.by !== "model";
-  const hasModel = (): boolean => !hasDate() && props.usage?.by !== "key";
+  const by = (): string => props.usage?.request.by ?? "model";
+  const hasKey = (): boolean => by() === "key" || by() === "key_model";
+  const hasModel = (): boolean => by() === "model" || by() === "key_model";
+  /** The first column of rows of neither. */
+  const label = (): string | undefined =>
+    groupOptions.find(({ value }) => value === by() && !hasKey() && !hasModel())?.label;
   const currency = (): string | undefined => props.usage?.currency ?? undefined;
-  const columns = { hasDate, hasKey, hasModel, currency };
+  const columns = { label, hasKey, hasModel, currency };
   return (
     <>
       <div class="table-scroll">
@@ -145,7 +142,10 @@ function UsageTable(props: {
                   <th scope="row" colspan={hasKey() && hasModel() ? 2 : 1}>
                     {plural(rows().length, "row")}
                   </th>
-                  <SumCells row={addModelUsage(rows())} currency={currency()} />
+                  {/* A key may have several tags. */}
+                  <Show when={by() !== "tag"}>
+                    <SumCells row={addModelUsage(rows())} currency={currency()} />
+                  </Show>
                 </tr>
               </tfoot>
             )}
@@ -158,7 +158,7 @@ function UsageTable(props: {
 }
 
 interface Columns {
-  hasDate: () => boolean;
+  label: () => string | undefined;
   hasKey: () => boolean;
   hasModel: () => boolean;
   currency: () => string | undefined;
@@ -167,9 +167,7 @@ interface Columns {
 const UsageHead = (props: Columns): JSX.Element => (
   <thead>
     <tr>
-      <Show when={props.hasDate()}>
-        <th scope="col">Day</th>
-      </Show>
+      <Show when={props.label()}>{(label) => <th scope="col">{label()}</th>}</Show>
       <Show when={props.hasKey()}>
         <th scope="col">Key</th>
       </Show>
@@ -192,7 +190,7 @@ const UsageHead = (props: Columns): JSX.Element => (
   </thead>
 );
 
-function UsageRow(props: Columns & { row: Row }): JSX.Element {
+function UsageRow(props: Columns & { row: CostRow }): JSX.Element {
   const model = (): JSX.Element => (
     <Show when={props.row.model} fallback={modelLabel(props.row.model ?? "")}>
       {(name) => (
@@ -204,8 +202,12 @@ function UsageRow(props: Columns & { row: Row }): JSX.Element {
   );
   return (
     <tr>
-      <Show when={props.hasDate()}>
-        <th scope="row">{props.row.date}</th>
+      <Show when={props.label()}>
+        {(label) => (
+          <th scope="row" class="cut">
+            <bdi>{props.row.date ?? (props.row.tag || props.row.owner || `No ${label().toLowerCase()}`)}</bdi>
+          </th>
+        )}
       </Show>
       <Show when={props.hasKey()}>
         <th scope="row" class="cut" title={props.row.key_name ?? undefined}>
@@ -247,7 +249,7 @@ const SumCells = (props: { row: UsageSumsRow; currency: string | undefined }): J
   </>
 );
 
-function Notes(props: { usage: ModelUsage | undefined }): JSX.Element {
+function Notes(props: { usage: Costs | undefined }): JSX.Element {
   return (
     <p class="footnote">
       Input is what the backend reported: on /v1/messages it leaves cached input out, elsewhere cached input is part of
@@ -255,11 +257,7 @@ function Notes(props: { usage: ModelUsage | undefined }): JSX.Element {
       <Show when={props.usage?.currency === null}>
         <A href="/settings/prices">Enter prices</A> to see costs.{" "}
       </Show>
-      <Show when={props.usage?.more}>
-        {props.usage?.bucket === "none"
-          ? "Only the rows with the most tokens are shown. "
-          : "Only the latest days are shown. "}
-      </Show>
+      <Show when={props.usage?.request.by === "tag"}>A key with several tags counts for each of them.</Show>
     </p>
   );
 }

@@ -1,12 +1,11 @@
 import { type Counter, counters } from "../lib/counters.ts";
 import { csv } from "../lib/csv.ts";
 import type { Cost } from "../lib/money.ts";
-import type { ModelUsage, ModelUsageRow } from "./queries.ts";
-import { type KeySelection, matchesSelection } from "./usage-buckets.ts";
+import type { CostRow } from "./queries.ts";
 
 export type UsageSumsRow = Pick<
-  ModelUsageRow,
-  "request_count" | Extract<keyof ModelUsageRow, `${string}_tokens`> | "cost" | "cost_is_partial"
+  CostRow,
+  "request_count" | Extract<keyof CostRow, `${string}_tokens`> | "cost" | "cost_is_partial"
 >;
 
 const mapCounters = (valueOf: (counter: Counter) => number): Record<Counter, number> =>
@@ -43,29 +42,32 @@ export const addCosts = (costs: readonly Cost[]): Cost =>
     { cost: null, cost_is_partial: false },
   );
 
-/** One row for each day, the latest first. */
-export function usageByDay(rows: readonly ModelUsageRow[]): (UsageSumsRow & { date: string })[] {
-  const byDay = new Map<string, ModelUsageRow[]>();
-  for (const row of rows) {
-    const date = row.bucket_start?.slice(0, 10) ?? "";
-    byDay.set(date, [...(byDay.get(date) ?? []), row]);
-  }
-  const days = Array.from(byDay, ([date, ofDay]) => ({ date, ...addModelUsage(ofDay) }));
-  return days.toSorted((a, b) => b.date.localeCompare(a.date));
-}
-
 /** The names of the API: empty, the request named no model; `other`, beyond the names that are kept for a day. */
 export function modelLabel(model: string | null): string {
   if (model === "") return "No model named";
   return model === "other" ? "Other models" : (model ?? "");
 }
 
+/** Most tokens first; days stay in their order. */
+export const mostFirst = (rows: readonly CostRow[]): CostRow[] =>
+  rows[0]?.date === null ? rows.toSorted((a, b) => tokensOf(b) - tokensOf(a)) : [...rows];
+
+const tokensOf = (row: UsageSumsRow): number => row.input_tokens + row.output_tokens;
+
 /** The API's list, with its field names. */
-export function modelUsageCsv(
-  rows: readonly (UsageSumsRow &
-    Partial<Record<"date" | "key_name" | "model", string | null>> & { key_id?: number | null })[],
-): string {
-  const header = ["date", "key_id", "key_name", "model", "request_count", ...counters, "cost", "cost_is_partial"];
+export function modelUsageCsv(rows: readonly CostRow[]): string {
+  const header = [
+    "date",
+    "key_id",
+    "key_name",
+    "model",
+    "tag",
+    "owner",
+    "request_count",
+    ...counters,
+    "cost",
+    "cost_is_partial",
+  ];
   return csv(
     header,
     rows.map((row) => [
@@ -73,39 +75,12 @@ export function modelUsageCsv(
       row.key_id ?? "",
       row.key_name ?? "",
       row.model ?? "",
+      row.tag ?? "",
+      row.owner ?? "",
       row.request_count,
       ...counters.map((counter) => row[counter]),
       row.cost ?? "",
       String(row.cost_is_partial),
     ]),
   );
-}
-
-interface CostsByLine {
-  days: Map<string, Cost>;
-  /** By `lineId`. */
-  keys: Map<string, Cost>;
-}
-
-export const lineId = (date: string, keyId: number): string => `${date} ${keyId}`;
-
-/** The costs of days and of their keys; undefined if there are more rows than the API lists. */
-export function costsByLine(
-  usage: Pick<ModelUsage, "rows" | "more"> | undefined,
-  selection: KeySelection,
-): CostsByLine | undefined {
-  if (usage === undefined || usage.more) return undefined;
-  const costs: CostsByLine = { days: new Map(), keys: new Map() };
-  for (const { bucket_start: start, key_id: keyId, key_name: name, ...row } of usage.rows) {
-    if (keyId !== null && !matchesSelection(selection, keyId, name ?? "")) continue;
-    const date = start?.slice(0, 10) ?? "";
-    addTo(costs.days, date, row);
-    if (keyId !== null) addTo(costs.keys, lineId(date, keyId), row);
-  }
-  return costs;
-}
-
-function addTo(costs: Map<string, Cost>, id: string, added: Cost): void {
-  const before = costs.get(id);
-  costs.set(id, addCosts(before === undefined ? [added] : [before, added]));
 }

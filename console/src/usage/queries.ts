@@ -1,10 +1,11 @@
 import { useQuery } from "@tanstack/solid-query";
 import { api, responseBody } from "../client.ts";
-import { dayMs, minuteMs } from "../lib/seoul-time.ts";
+import type { Cost } from "../lib/money.ts";
+import { dayMs, minuteMs, seoulDay } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { chosenSpan, type TimeSpan } from "../lib/time-range.ts";
 import { keepPreviousData, queryClient, type QueryResult, refetchSoonerAfterError } from "../queries.ts";
-import { type DailyUsageLine, type DailyUsageRow, linesByDay, linesByDayAndKey } from "./daily-usage.ts";
+import { type DailyUsageLine, type DailyUsageRow, lineId, linesByDay, linesByDayAndKey } from "./daily-usage.ts";
 import {
   type BucketSpan,
   type BucketsRequest,
@@ -18,8 +19,11 @@ import { sumsOf, type UsagePoint } from "./usage-sums.ts";
 
 /** Which days of which keys. */
 export interface DaysRequest {
+  /** With today. */
   days: number;
   selection: KeySelection;
+  /** Whether the days by key come with their costs. */
+  withCosts?: boolean;
 }
 
 async function getUsageByDay(request: DaysRequest) {
@@ -46,7 +50,12 @@ export interface DayPage {
 export async function getDayPage(request: DaysRequest, before?: string): Promise<DayPage> {
   const parameters = { ...daysParameters(request), ...(before !== undefined && { before }) };
   const body = await responseBody(api.usage["by-day-and-key"].get({ query: parameters }));
-  const lines = linesByDayAndKey(body.rows, body.names);
+  const [last, first] = [body.rows.date[0], body.rows.date.at(-1)];
+  const costs =
+    request.withCosts === true && first !== undefined && last !== undefined
+      ? await getLineCosts({ from: first, to: last }, request.selection)
+      : undefined;
+  const lines = linesByDayAndKey(body.rows, body.names, costs);
   return {
     lines: new Map(lines.map((line) => [`${line.date} ${line.key?.id}`, line])),
     nextBefore: body.next_before ?? undefined,
@@ -58,13 +67,86 @@ const daysParameters = ({
   days,
   selection,
 }: DaysRequest): { days: number; key_id?: number; q?: string; hide?: string } => ({
-  days,
+  // The API's are before today.
+  days: days - 1,
   ...selectionParameters(selection),
 });
 
+/** The fewest days that the API has. */
+const fewestDays = 7;
+
 /** The days of all keys, for a CSV. */
-export const getDailyUsage = (days: number): Promise<DailyUsageRow[]> =>
-  responseBody(api.usage.daily.get({ query: { days } }));
+export async function getDailyUsage(days: number): Promise<DailyUsageRow[]> {
+  const rows = await responseBody(api.usage.daily.get({ query: { days: Math.max(fewestDays, days - 1) } }));
+  const { from } = lastDays(days);
+  return rows.filter(({ date }) => date >= from);
+}
+
+/** Seoul's days, both included. */
+interface DaySpan {
+  from: string;
+  to: string;
+}
+
+export const lastDays = (days: number): DaySpan => ({
+  from: seoulDay(serverNow() - (days - 1) * dayMs),
+  to: seoulDay(serverNow()),
+});
+
+export type CostGroup = "day" | "key" | "model" | "tag" | "owner" | "key_model" | "day_key";
+
+const getCostPage = (span: DaySpan, by: CostGroup, selection: KeySelection, cursor: string | undefined) =>
+  responseBody(
+    api.usage.costs.get({
+      query: { ...span, by, ...selectionParameters(selection), limit: 2000, ...(cursor !== undefined && { cursor }) },
+    }),
+  );
+type CostPage = Awaited<ReturnType<typeof getCostPage>>;
+export type CostRow = CostPage["rows"][number];
+
+/** All pages. */
+async function readCosts(
+  span: DaySpan,
+  by: CostGroup,
+  selection: KeySelection,
+): Promise<{ rows: CostRow[]; currency: string | null }> {
+  const rows: CostRow[] = [];
+  for (let cursor: string | undefined; ;) {
+    const page = await getCostPage(span, by, selection, cursor);
+    rows.push(...page.rows);
+    if (page.next_cursor === null) return { rows, currency: page.currency };
+    cursor = page.next_cursor;
+  }
+}
+
+/** What each key cost on each day, by `lineId`. */
+export async function getLineCosts(span: DaySpan, selection: KeySelection): Promise<Map<string, Cost>> {
+  const { rows } = await readCosts(span, "day_key", selection);
+  return new Map(rows.map((row) => [lineId(row.date ?? "", row.key_id ?? 0), row]));
+}
+
+export interface CostsRequest extends DaysRequest {
+  by: CostGroup;
+}
+
+async function getCosts(request: CostsRequest) {
+  const { rows, currency } = await readCosts(lastDays(request.days), request.by, request.selection);
+  return { rows, currency, request, fetchedAt: serverNow() };
+}
+export type Costs = Awaited<ReturnType<typeof getCosts>>;
+
+/** What the last days cost, with today. */
+export const useCostsQuery = (
+  request: () => CostsRequest,
+  enabled = (): boolean => true,
+): QueryResult<typeof getCosts> =>
+  useQuery(() => ({
+    queryKey: ["usage", "costs", request()],
+    queryFn: () => getCosts(request()),
+    enabled: enabled(),
+    refetchInterval: refetchSoonerAfterError(60_000),
+    placeholderData: keepPreviousData,
+  }));
 
 /** The buckets of all keys, for a CSV. Wider than those of a chart if their minute counts were deleted meanwhile. */
 export async function getUsagePoints(shown: BucketSpan): Promise<BucketSpan & { points: UsagePoint[] }> {
@@ -198,14 +280,10 @@ export type ModelUsageRow = ModelUsage["rows"][number];
 const getReconciliation = () => responseBody(api.reconciliation.get({ query: { days: 30 } }));
 export type Reconciliation = Awaited<ReturnType<typeof getReconciliation>>;
 
-export const useModelUsageQuery = (
-  query: () => ModelUsageQuery,
-  enabled = (): boolean => true,
-): QueryResult<typeof getModelUsage> =>
+export const useModelUsageQuery = (query: () => ModelUsageQuery): QueryResult<typeof getModelUsage> =>
   useQuery(() => ({
     queryKey: ["usage", "models", query()],
     queryFn: () => getModelUsage(query()),
-    enabled: enabled(),
     refetchInterval: 60_000,
     placeholderData: keepPreviousData,
   }));

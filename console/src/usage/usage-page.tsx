@@ -156,7 +156,7 @@ const none: UsageSums = { requests: 0, input: 0, output: 0 };
 
 function useUsageFigures(filters: UsageFilters): UsageFigures {
   // The fewest days that the API has.
-  const query = useUsageByDayQuery(() => ({ days: 7, selection: filters.selection() }), 15_000);
+  const query = useUsageByDayQuery(() => ({ days: 2, selection: filters.selection() }), 15_000);
   const selected = (): { search: string; key: string | undefined; hiddenIds: readonly number[] } =>
     query.data?.request.selection ?? filters.selection();
   return {

@@ -7,14 +7,16 @@ import { showToast } from "../lib/toasts.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
 import { usePricesQuery } from "../queries.ts";
 import { dailyUsageCsv, type DailyUsageLine, lineOfRow } from "./daily-usage.ts";
-import { addCosts, costsByLine, lineId } from "./model-usage.ts";
+import { addCosts } from "./model-usage.ts";
 import {
   type DayPage,
   type DaysRequest,
   getDailyUsage,
   getDayPage,
+  getLineCosts,
+  lastDays,
+  useCostsQuery,
   useDayPageQuery,
-  useModelUsageQuery,
   useUsageByDayQuery,
 } from "./queries.ts";
 import { type KeySelection, matchesSelection } from "./usage-buckets.ts";
@@ -67,10 +69,10 @@ export function useDailyUsage(filters: UsageFilters): DailyUsageState {
   const { query, data } = series;
   const shownDays = (): number => data()?.request.days ?? Number(chosenDays());
   const days = createMemo(() => data() && [...(data()?.lines.values() ?? [])]);
-  const pages = useDayPages(range, perKey);
+  const costs = useDailyCosts(shownDays, filters.selection);
+  const pages = useDayPages(() => ({ ...range(), withCosts: costs.currency() !== undefined }), perKey);
   const isCurrent = (): boolean => series.isCurrent() && (!perKey() || pages.isCurrent());
   const sums = createMemo(() => addSums(days() ?? []));
-  const costs = useDailyCosts(shownDays, filters.selection, perKey);
   const [isExporting, setExporting] = createSignal(false);
 
   async function exportCsv(): Promise<void> {
@@ -81,9 +83,12 @@ export function useDailyUsage(filters: UsageFilters): DailyUsageState {
     if (!perKey()) return downloadCsv(name, dailyUsageCsv(days() ?? [], false, costOf));
     setExporting(true);
     try {
-      const rows = await getDailyUsage(shown.request.days);
-      const matching = rows.filter((row) => matchesSelection(shown.request.selection, row.key_id, row.key_name));
-      downloadCsv(name, dailyUsageCsv(matching.map(lineOfRow), true, costOf));
+      const { days: dayCount, selection } = shown.request;
+      const rows = await getDailyUsage(dayCount);
+      const lineCosts = costOf && (await getLineCosts(lastDays(dayCount), selection));
+      const matching = rows.filter((row) => matchesSelection(selection, row.key_id, row.key_name));
+      const lines = matching.map((row) => lineOfRow(row, lineCosts));
+      downloadCsv(name, dailyUsageCsv(lines, true, costOf));
     } catch (error) {
       showToast(`The CSV could not be loaded: ${causeOf(error)}.`, "error");
     } finally {
@@ -151,40 +156,30 @@ function useDayPages(range: () => DaysRequest, enabled: () => boolean) {
 }
 
 interface DailyCosts {
+  query: ReturnType<typeof useCostsQuery>;
   /** Undefined without prices. */
   currency: () => string | undefined;
   /** What a day cost, or a key on it; undefined while it is not known. */
-  costOf: (line: Pick<DailyUsageLine, "date" | "key">) => Cost | undefined;
+  costOf: (line: DailyUsageLine) => Cost | undefined;
   /** What several days cost together. A day whose cost is not known makes the sum partial. */
   sumOf: (days: readonly DailyUsageLine[]) => Cost | undefined;
 }
 
-/** As far as the API goes back. */
-const maxDays = 365;
-
 /** What the days of the daily usage cost. Nothing is loaded if there are no prices of models. */
-function useDailyCosts(days: () => number, selection: () => KeySelection, perKey: () => boolean): DailyCosts {
+function useDailyCosts(days: () => number, selection: () => KeySelection): DailyCosts {
   const prices = usePricesQuery();
   const hasPrices = (): boolean => (prices.data?.models.length ?? 0) > 0;
-  const isOfAll = (): boolean => selection().search.trim() === "" && selection().hiddenIds.length === 0;
-  const keyId = (): number | undefined => (selection().key === undefined ? undefined : Number(selection().key));
-  const usage = useModelUsageQuery(
-    // The list of days has one more: the day that began so many days ago.
-    () => ({
-      days: Math.min(days() + 1, maxDays),
-      by: perKey() || !isOfAll() ? "key" : "model",
-      bucket: "day",
-      keyId: keyId(),
-    }),
-    () => hasPrices() && (selection().key === undefined || /^[1-9]\d{0,14}$/.test(selection().key ?? "")),
+  const query = useCostsQuery(() => ({ days: days(), by: "day", selection: selection() }), hasPrices);
+  const costs = createMemo(() =>
+    query.isPlaceholderData ? undefined : query.data && new Map(query.data.rows.map((row) => [row.date, row])),
   );
-  const costs = createMemo(() => (usage.isPlaceholderData ? undefined : costsByLine(usage.data, selection())));
   return {
+    query,
     currency: () => (hasPrices() ? (prices.data?.currency ?? undefined) : undefined),
-    costOf: ({ date, key }) => (key === undefined ? costs()?.days.get(date) : costs()?.keys.get(lineId(date, key.id))),
+    costOf: (line) => (line.key === undefined ? costs()?.get(line.date) : line.cost),
     sumOf: (lines) => {
       const shown = costs();
-      return shown && addCosts(lines.map((line) => shown.days.get(line.date) ?? unknownCost(line)));
+      return shown && addCosts(lines.map((line) => shown.get(line.date) ?? unknownCost(line)));
     },
   };
 }

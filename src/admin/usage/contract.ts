@@ -108,7 +108,10 @@ export const usageChart = t.Object({
 });
 export type UsageChart = Static<typeof usageChart>;
 
-export const byDayQuery = t.Object({ ...dailyQuery.properties, ...keyFilter });
+export const byDayQuery = t.Object({
+  days: integerParameter("days", { minimum: 1, maximum: 365, default: 90 }),
+  ...keyFilter,
+});
 export type ByDayQuery = Static<typeof byDayQuery>;
 export const usageByDay = t.Object({
   today: t.String({ format: "date" }),

@@ -12,10 +12,10 @@ export interface Sums {
 export const keyNames = ["alpha", "beta", "gamma", ...Array.from({ length: 9 }, (_, index) => `small ${index}`)];
 const quietMinutes = 90;
 
-/** The rows by day of this console's usage: today has none in the first 90 minutes of a day. */
+/** The rows of the last days, with today, of this console's usage: today has none in the first 90 minutes of a day. */
 export function rowsOfDays(days: number): number {
   const now = Date.now();
-  return days + (dayNumberOf(now - quietMinutes * msPerMinute) === dayNumberOf(now) ? 1 : 0);
+  return days - 1 + (dayNumberOf(now - quietMinutes * msPerMinute) === dayNumberOf(now) ? 1 : 0);
 }
 
 /** A console with four hours and a year of usage, none of it recent, so that no bucket changes during a test. */

@@ -1,10 +1,12 @@
 import { describe, expect, test } from "bun:test";
-import type { ModelUsageRow } from "../../../console/src/usage/queries.ts";
-import { addModelUsage, modelLabel, modelUsageCsv, usageByDay } from "../../../console/src/usage/model-usage.ts";
+import type { CostRow } from "../../../console/src/usage/queries.ts";
+import { addModelUsage, modelLabel, modelUsageCsv, mostFirst } from "../../../console/src/usage/model-usage.ts";
 import { costLabel, costTitle, money } from "../../../console/src/lib/money.ts";
 
-const row = (fields: Partial<ModelUsageRow> = {}): ModelUsageRow => ({
-  bucket_start: null,
+const row = (fields: Partial<CostRow> = {}): CostRow => ({
+  date: null,
+  tag: null,
+  owner: null,
   key_id: null,
   key_name: null,
   model: "m",
@@ -47,16 +49,10 @@ describe("a sum of usage", () => {
   });
 });
 
-test("days are listed from the latest, with the sum of their models", () => {
-  const days = usageByDay([
-    row({ bucket_start: "2026-11-20T00:00:00.000+09:00" }),
-    row({ bucket_start: "2026-11-21T00:00:00.000+09:00" }),
-    row({ bucket_start: "2026-11-21T00:00:00.000+09:00", model: "n" }),
-  ]);
-  expect(days.map(({ date, request_count: requests }) => [date, requests])).toEqual([
-    ["2026-11-21", 2],
-    ["2026-11-20", 1],
-  ]);
+test("the most tokens come first, and days stay in their order", () => {
+  const inputs = (rows: CostRow[]): number[] => mostFirst(rows).map(({ input_tokens: input }) => input);
+  expect(inputs([row(), row({ input_tokens: 300 }), row({ input_tokens: 200 })])).toEqual([300, 200, 100]);
+  expect(inputs([row({ date: "2026-11-21" }), row({ date: "2026-11-20", input_tokens: 300 })])).toEqual([100, 300]);
 });
 
 test.each([
@@ -80,5 +76,5 @@ test.each([
 
 test("the CSV has the fields of the API, and no cost without a price", () => {
   const [, line] = modelUsageCsv([row({ key_name: "=SUM(A1)", cost: null })]).split("\r\n");
-  expect(line).toBe(",,'=SUM(A1),m,1,100,40,10,5,,false");
+  expect(line).toBe(",,'=SUM(A1),m,,,1,100,40,10,5,,false");
 });
