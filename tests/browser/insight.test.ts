@@ -45,6 +45,26 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     await page.getByRole("dialog").getByText("Timeline").waitFor();
   });
 
+  test("the last failures are found although the server's search ends before it has reached them", async () => {
+    await using visit = await traffic.console.visit("/keys/1");
+    const { page } = visit;
+    // The first page of a search that took its time.
+    await page.route("**/api/requests?failed=true*", async (route) => {
+      const url = new URL(route.request().url());
+      if (url.searchParams.has("cursor")) {
+        url.searchParams.delete("cursor");
+        await route.continue({ url: url.href });
+        return;
+      }
+      const response = await route.fetch();
+      const body = (await response.json()) as object;
+      await route.fulfill({ response, json: { ...body, requests: [], next_cursor: "1.1" } });
+    });
+    await page.reload();
+    const failures = page.getByRole("region", { name: "Failures" });
+    await failures.getByRole("link", { name: /caller/ }).waitFor();
+  });
+
   test("usage is listed by model, key, both and day, with cached input, and in the CSV", async () => {
     await using visit = await traffic.console.visit("/usage");
     const { page } = visit;
@@ -184,7 +204,7 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     const panel = page.getByRole("region", { name: "Prices" });
     await panel.getByText("The disk is full").waitFor();
     await page.unroute("**/api/prices");
-    await page.getByRole("button", { name: "Try again" }).click();
+    await panel.getByRole("button", { name: "Try again" }).click();
     await perKwh.waitFor();
   });
 });

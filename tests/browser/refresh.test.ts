@@ -51,4 +51,49 @@ describe.skipIf(!hasBrowser)("refresh", () => {
     await page.clock.runFor(7000);
     await page.getByText(/^Updated \d s ago$/).waitFor();
   });
+
+  test("Refresh refreshes every panel, also those below the first view", async () => {
+    await using visit = await console.visit("/");
+    const { page } = visit;
+    await page
+      .getByRole("region", { name: "Failures" })
+      .getByText(/^Last 24 hours/)
+      .waitFor();
+    const paths = ["overview", "usage/chart", "latency", "failures", "requests", "usage/without-tokens"];
+    const asked = paths.map((path) => page.waitForRequest((request) => request.url().includes(`/api/${path}`)));
+    await page.getByRole("button", { name: "Refresh" }).click();
+    await Promise.all(asked);
+  });
+
+  test("the age is that of the oldest panel, which says why and can be tried again", async () => {
+    await using visit = await console.visit("/", { fakeClock: true, expectedErrors: /503/ });
+    const { page } = visit;
+    const latency = page.getByRole("region", { name: "Latency" });
+    await latency.getByText("Last 24 hours, streamed responses").waitFor();
+    await page.getByText("Updated just now").waitFor();
+    const refuse = { status: 503, json: { error: "Storage does not respond" } };
+    await page.route("**/api/latency?*", (route) => route.fulfill(refuse));
+    await page.clock.runFor(31_000);
+    const failure = latency.getByRole("status").filter({ hasText: "Could not be refreshed: Storage does not respond" });
+    await failure.waitFor();
+    await page.clock.runFor(10_000);
+    await page.getByText(/^Updated 4\d s ago$/).waitFor();
+    await page.unroute("**/api/latency?*");
+    await failure.getByRole("button", { name: "Try again" }).click();
+    await failure.waitFor({ state: "detached" });
+  });
+
+  test("a panel that was never loaded can be tried again", async () => {
+    await using visit = await console.visit("/", { expectedErrors: /503/ });
+    const { page } = visit;
+    const refuse = { status: 503, json: { error: "Storage does not respond" } };
+    await page.route("**/api/latency?*", (route) => route.fulfill(refuse));
+    await page.reload();
+    const latency = page.getByRole("region", { name: "Latency" });
+    const again = latency.getByRole("button", { name: "Try again" });
+    await again.waitFor();
+    await page.unroute("**/api/latency?*");
+    await again.click();
+    await again.waitFor({ state: "detached" });
+  });
 });

@@ -120,7 +120,7 @@ function PowerChart(props: { state: EnergyState }): JSX.Element {
       zoomed={props.state.chosen().zoom !== undefined}
       loaded={props.state.power.fetchedAt() !== undefined}
       loading={props.state.power.isLoading()}
-      failure={<NotLoaded error={props.state.power.query.error} />}
+      failure={<NotLoaded query={props.state.power.query} />}
       empty={<EmptyState title="No power readings in this period" />}
     />
   );
@@ -146,7 +146,7 @@ function OutputChart(props: { state: EnergyState }): JSX.Element {
       zoomed={props.state.chosen().zoom !== undefined}
       loaded={props.state.usage.data() !== undefined}
       loading={props.state.usage.isLoading()}
-      failure={<NotLoaded error={props.state.usage.query.error} />}
+      failure={<NotLoaded query={props.state.usage.query} />}
       onPlotWidth={props.state.usage.setPlotWidth}
       empty={<EmptyState title="No output tokens in this period" />}
     />

@@ -85,7 +85,7 @@ function MeasureChart(props: { measure: Measure; state: GpuHistoryState }): JSX.
       zoomed={props.state.chosen().zoom !== undefined}
       loaded={props.state.data() !== undefined}
       loading={props.state.isLoading()}
-      failure={<NotLoaded error={props.state.query.error} />}
+      failure={<NotLoaded query={props.state.query} />}
       onPlotWidth={props.state.setPlotWidth}
       empty={<EmptyState title="No readings in this period" />}
     />

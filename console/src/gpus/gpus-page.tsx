@@ -52,7 +52,7 @@ export function GpusPage(): JSX.Element {
           when={gpus.data !== undefined || !gpus.isError}
           fallback={
             <section class="panel" aria-label="GPUs">
-              <NotLoaded error={gpus.error} />
+              <NotLoaded query={gpus} />
             </section>
           }
         >

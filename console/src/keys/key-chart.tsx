@@ -50,6 +50,7 @@ export function KeyChart(props: { keyId: number }): JSX.Element {
   return (
     <Panel
       title="Tokens"
+      query={usage}
       hint={bucketMs() === hourMs ? "Input and output, by hour" : "Input and output, by day"}
       actions={<SegmentedControl label="Range" options={ranges} value={range()} onChange={setRange} />}
     >
@@ -74,7 +75,7 @@ export function KeyChart(props: { keyId: number }): JSX.Element {
         pans={false}
         loaded={usage.data !== undefined}
         loading={usage.isPending || usage.isPlaceholderData}
-        failure={<NotLoaded error={usage.error} />}
+        failure={<NotLoaded query={usage} />}
         empty={<EmptyState title="This key has no tokens in this period" />}
       />
     </Panel>

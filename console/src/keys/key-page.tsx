@@ -37,7 +37,7 @@ export function KeyPage(): JSX.Element {
       <Switch>
         <Match when={keys.data === undefined && keys.isError}>
           <section class="panel" aria-label="API key">
-            <NotLoaded error={keys.error} />
+            <NotLoaded query={keys} />
           </section>
         </Match>
         <Match when={keys.data !== undefined && key() === undefined}>

@@ -82,7 +82,7 @@ export function KeysPage(): JSX.Element {
         </Match>
         <Match when={keys.data === undefined && keys.isError}>
           <section class="panel" aria-label="API keys">
-            <NotLoaded error={keys.error} />
+            <NotLoaded query={keys} />
           </section>
         </Match>
       </Switch>

@@ -5,7 +5,7 @@ import { dateTimeLabel } from "../lib/time-labels.ts";
 import { useSettingsQuery } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
-import { NotLoaded, Panel } from "../ui/panel.tsx";
+import { NotLoaded, Panel, type PanelQuery } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonList, SkeletonRows } from "../ui/skeleton.tsx";
@@ -20,7 +20,7 @@ export function AccountPage(): JSX.Element {
   return (
     <Page title="Account" sources={[{ name: "Sessions", query: sessions }]}>
       <SectionTabs section="settings" label="Settings" />
-      <SessionsPanel sessions={sessions.data} error={sessions.isError ? sessions.error : undefined} />
+      <SessionsPanel sessions={sessions.data} query={sessions} />
       <Panel title="Password">
         <Switch fallback={<SkeletonList />}>
           <Match when={settings.data?.password_from_environment === true}>
@@ -30,7 +30,7 @@ export function AccountPage(): JSX.Element {
             <PasswordForm />
           </Match>
           <Match when={settings.isError}>
-            <NotLoaded error={settings.error} />
+            <NotLoaded query={settings} />
           </Match>
         </Switch>
       </Panel>
@@ -100,10 +100,7 @@ function PasswordForm(): JSX.Element {
 }
 
 /** @param props.sessions undefined while they load */
-function SessionsPanel(props: {
-  sessions: ConsoleSession[] | undefined;
-  error: Error | null | undefined;
-}): JSX.Element {
+function SessionsPanel(props: { sessions: ConsoleSession[] | undefined; query: PanelQuery }): JSX.Element {
   const endSession = useEndSession();
   const others = (): number => props.sessions?.filter(({ is_current: isCurrent }) => !isCurrent).length ?? 0;
   return (
@@ -122,8 +119,8 @@ function SessionsPanel(props: {
       }
     >
       <Switch fallback={<SessionsTable sessions={props.sessions} onEnd={(id) => endSession.mutate(id)} />}>
-        <Match when={props.sessions === undefined && props.error}>
-          <NotLoaded error={props.error} />
+        <Match when={props.sessions === undefined && props.query.isError}>
+          <NotLoaded query={props.query} />
         </Match>
       </Switch>
     </Panel>

@@ -39,7 +39,7 @@ export function PricesPage(): JSX.Element {
         fallback={
           <section class="panel" aria-label="Prices">
             <Show when={prices.isError} fallback={<SkeletonList />}>
-              <NotLoaded error={prices.error} />
+              <NotLoaded query={prices} />
             </Show>
           </section>
         }

@@ -23,7 +23,7 @@ export function SettingsPage(): JSX.Element {
         when={settings.data !== undefined || !settings.isError}
         fallback={
           <section class="panel" aria-label="Settings">
-            <NotLoaded error={settings.error} />
+            <NotLoaded query={settings} />
           </section>
         }
       >

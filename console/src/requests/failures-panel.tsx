@@ -32,6 +32,7 @@ export function FailuresPanel(props: { keyId?: number }): JSX.Element {
   return (
     <Panel
       title="Failures"
+      query={failures}
       hint={failures.data === undefined ? "Last 24 hours" : shareOf(failures.data)}
       actions={
         <A class="button" href={logLink()}>
@@ -113,7 +114,7 @@ function FailuresChart(props: {
         pans={false}
         loaded={props.query.data !== undefined}
         loading={props.query.isPending}
-        failure={<NotLoaded error={props.query.error} />}
+        failure={<NotLoaded query={props.query} />}
         empty={<EmptyState title="Nothing failed in the last 24 hours" />}
       />
     </>
@@ -141,11 +142,11 @@ function LastFailures(props: {
   return (
     <>
       <h3 class="chart-title">Last failures</h3>
-      <Show when={last.data !== undefined || !last.isError} fallback={<NotLoaded error={last.error} />}>
+      <Show when={last.data !== undefined || !last.isError} fallback={<NotLoaded query={last} />}>
         <Show when={last.data} fallback={<SkeletonList />}>
-          {(page) => (
+          {(requests) => (
             <ul class="list">
-              <For each={page().requests} fallback={<li class="faint">None in the request log</li>}>
+              <For each={requests()} fallback={<li class="faint">None in the request log</li>}>
                 {(request) => <LastFailure request={request} logLink={props.logLink} />}
               </For>
             </ul>

@@ -40,6 +40,7 @@ export function LatencyPanel(): JSX.Element {
   return (
     <Panel
       title="Latency"
+      query={latency}
       hint={hintOf(metric())}
       actions={<SegmentedControl label="Latency of" options={metrics} value={metric()} onChange={setMetric} />}
     >
@@ -108,7 +109,7 @@ function LatencyChart(props: { query: ReturnType<typeof useLatencyQuery>; metric
       pans={false}
       loaded={props.query.data !== undefined}
       loading={props.query.isPending}
-      failure={<NotLoaded error={props.query.error} />}
+      failure={<NotLoaded query={props.query} />}
       empty={<EmptyState title="Nothing was measured in the last 24 hours" />}
     />
   );

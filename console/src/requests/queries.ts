@@ -112,8 +112,7 @@ async function getFailures(hours: number, bucketMinutes: number, keyId: number |
 }
 export type Failures = Awaited<ReturnType<typeof getFailures>>;
 
-const getLastRequests = (query: { failed?: "true"; key_id?: number; limit: number }) =>
-  responseBody(api.requests.get({ query }));
+const getLastRequests = (query: { key_id?: number; limit: number }) => responseBody(api.requests.get({ query }));
 
 const getTokenless = (hours: number) => responseBody(api.usage["without-tokens"].get({ query: { hours } }));
 export type Tokenless = Awaited<ReturnType<typeof getTokenless>>;
@@ -138,11 +137,26 @@ export const useFailuresQuery = (
     placeholderData: keepPreviousData,
   }));
 
+const shownFailures = 6;
+
+/** Goes on where the server's search ends for its time: a page may be empty although there are failures before it. */
+async function getLastFailures(keyId: number | undefined, signal: AbortSignal): Promise<LoggedRequest[]> {
+  const requests: LoggedRequest[] = [];
+  let cursor: string | undefined;
+  do {
+    signal.throwIfAborted();
+    const page = await getRequests({ failed: "true", ...ofKey(keyId) }, cursor, shownFailures - requests.length);
+    requests.push(...page.requests);
+    cursor = page.next_cursor ?? undefined;
+  } while (cursor !== undefined && requests.length < shownFailures);
+  return requests;
+}
+
 /** The last failures of all keys or of one. */
-export const useLastFailuresQuery = (keyId: () => number | undefined): QueryResult<typeof getLastRequests> =>
+export const useLastFailuresQuery = (keyId: () => number | undefined): QueryResult<typeof getLastFailures> =>
   useQuery(() => ({
     queryKey: ["requests", "failed", keyId()],
-    queryFn: () => getLastRequests({ failed: "true", limit: 6, ...ofKey(keyId()) }),
+    queryFn: ({ signal }) => getLastFailures(keyId(), signal),
     refetchInterval: 15_000,
   }));
 

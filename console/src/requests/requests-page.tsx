@@ -44,7 +44,7 @@ export function RequestsPage(): JSX.Element {
             }
           >
             <Match when={log.rows() === undefined && log.query.isError}>
-              <NotLoaded error={log.query.error} />
+              <NotLoaded query={log.query} />
             </Match>
             <Match when={log.rows()?.length === 0}>
               <NoRequests log={log} filters={filters} />

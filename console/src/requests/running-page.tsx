@@ -27,7 +27,7 @@ export function RunningPage(): JSX.Element {
       <section class="panel" aria-label="Running requests">
         <Switch fallback={<RunningTable requests={running.data?.requests} onEnd={setEnding} />}>
           <Match when={running.data === undefined && running.isError}>
-            <NotLoaded error={running.error} />
+            <NotLoaded query={running} />
           </Match>
           <Match when={running.data?.requests.length === 0}>
             <EmptyState title="The backend is idle">

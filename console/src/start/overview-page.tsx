@@ -78,7 +78,7 @@ export function OverviewPage(): JSX.Element {
           >
             <Show
               when={usage.data() !== undefined || !usage.query.isError}
-              fallback={<NotLoaded error={usage.query.error} />}
+              fallback={<NotLoaded query={usage.query} />}
             >
               <BusiestKeys ranked={usage.data() && ranked()} keyCount={usage.data()?.keyCount ?? 0} />
             </Show>
@@ -92,10 +92,7 @@ export function OverviewPage(): JSX.Element {
               </A>
             }
           >
-            <Show
-              when={overview.data !== undefined || !overview.isError}
-              fallback={<NotLoaded error={overview.error} />}
-            >
+            <Show when={overview.data !== undefined || !overview.isError} fallback={<NotLoaded query={overview} />}>
               <GpuList gpus={overview.data?.gpus} />
             </Show>
           </Panel>
@@ -190,7 +187,7 @@ function OutputPanel(props: { usage: UsageSeries; ranked: readonly RankedKey[] }
         bucketMinutes={props.usage.bucketMinutes()}
         zoomed={false}
         loading={props.usage.isLoading()}
-        failure={<NotLoaded error={props.usage.query.error} />}
+        failure={<NotLoaded query={props.usage.query} />}
         onPlotWidth={props.usage.setPlotWidth}
         onZoom={openZoom}
         empty={<EmptyState title="No output tokens in the last 24 hours" />}

@@ -1,4 +1,5 @@
-import { createEffect, Index, type JSX, Show } from "solid-js";
+import { useQueryClient } from "@tanstack/solid-query";
+import { createEffect, createSignal, Index, type JSX, onCleanup, Show } from "solid-js";
 import { causeOf } from "../client.ts";
 import { timeAgo } from "../lib/format.ts";
 import { now, toServerTime } from "../lib/server-clock.ts";
@@ -7,7 +8,6 @@ import { Icon } from "./icon.tsx";
 /** The part of a query that a page needs. */
 interface PageQuery {
   readonly dataUpdatedAt: number;
-  readonly isFetching: boolean;
   readonly isError: boolean;
   readonly error: Error | null;
   refetch(): unknown;
@@ -20,13 +20,13 @@ export interface PageSource {
   query: PageQuery;
   /** The time of the data on the screen, server time; by default, of the query's last good response. */
   fetchedAt?: number | undefined;
-  /** Refreshes less often: the page reports its errors, but not its age. */
+  /** Refreshes less often, or in another way. A page of such sources alone has no age. */
   slow?: boolean;
 }
 
 interface PageProps {
   title: string;
-  /** The page is as fresh as the oldest of these. */
+  /** What the page reports if it fails. Other panels do so themselves. */
   sources: readonly PageSource[];
   actions?: JSX.Element;
   children: JSX.Element;
@@ -35,7 +35,6 @@ interface PageProps {
 /** A page with its heading, its freshness and, after a failed query, a notice. Data already loaded stays. */
 export function Page(props: PageProps): JSX.Element {
   createEffect(() => void (document.title = `${props.title} · Tollgate`));
-  const queries = (): PageQuery[] => props.sources.flatMap(({ query, slow }) => (slow === true ? [] : [query]));
   const refetch = (): void => {
     for (const { query } of props.sources) query.refetch();
   };
@@ -43,8 +42,8 @@ export function Page(props: PageProps): JSX.Element {
     <main id="main" tabindex="-1">
       <header class="page-head">
         <h1>{props.title}</h1>
-        <Show when={queries().length > 0}>
-          <Freshness queries={queries()} onRefresh={refetch} />
+        <Show when={props.sources.some(({ slow }) => slow !== true)}>
+          <Freshness />
         </Show>
         <div class="actions">{props.actions}</div>
       </header>
@@ -107,23 +106,40 @@ function groupFailures(sources: readonly PageSource[]): Failure[] {
 /** Server time; 0 before the first response. */
 const updatedAt = ({ dataUpdatedAt }: PageQuery): number => (dataUpdatedAt === 0 ? 0 : toServerTime(dataUpdatedAt));
 
-function Freshness(props: { queries: readonly PageQuery[]; onRefresh: () => void }): JSX.Element {
-  const oldest = (): PageQuery | undefined => props.queries.toSorted((a, b) => a.dataUpdatedAt - b.dataUpdatedAt)[0];
-  const fetching = (): boolean => props.queries.some((query) => query.isFetching);
+/** The age of the page's oldest panel. */
+function Freshness(): JSX.Element {
+  const client = useQueryClient();
+  const { updatedAt: oldest, isFetching } = usePanels();
   return (
     <div class="freshness">
       <button
         class="icon-button"
         type="button"
         aria-label="Refresh"
-        classList={{ busy: fetching() }}
-        onClick={() => props.onRefresh()}
+        classList={{ busy: isFetching() }}
+        onClick={() => void client.refetchQueries({ type: "active" })}
       >
         <Icon name="refresh" />
       </button>
-      <Show when={(oldest()?.dataUpdatedAt ?? 0) > 0 && oldest()}>
-        {(query) => <span>Updated {timeAgo(now() - updatedAt(query()))}</span>}
-      </Show>
+      <Show when={oldest()}>{(at) => <span>Updated {timeAgo(now() - toServerTime(at()))}</span>}</Show>
     </div>
   );
+}
+
+/** The queries that the page refreshes by itself, also those of panels whose script loads later. */
+function usePanels(): { updatedAt: () => number | undefined; isFetching: () => boolean } {
+  const cache = useQueryClient().getQueryCache();
+  const [updatedAt, setUpdatedAt] = createSignal<number>();
+  const [isFetching, setFetching] = createSignal(false);
+  const read = (): void => {
+    const panels = cache
+      .findAll({ type: "active" })
+      .filter(({ observers }) => observers.some(({ options }) => options.refetchInterval !== undefined));
+    const times = panels.flatMap(({ state }) => (state.dataUpdatedAt === 0 ? [] : [state.dataUpdatedAt]));
+    setUpdatedAt(times.length === 0 ? undefined : Math.min(...times));
+    setFetching(panels.some(({ state }) => state.fetchStatus === "fetching"));
+  };
+  read();
+  onCleanup(cache.subscribe(() => queueMicrotask(read)));
+  return { updatedAt, isFetching };
 }

@@ -1,8 +1,19 @@
 import { createUniqueId, type JSX, Show } from "solid-js";
 import { causeOf } from "../client.ts";
 
+/** The part of a query that a panel needs. */
+export interface PanelQuery {
+  readonly data: unknown;
+  readonly error: unknown;
+  readonly isError: boolean;
+  readonly isFetching: boolean;
+  refetch(): unknown;
+}
+
 interface PanelProps {
   title: string;
+  /** What the panel shows, unless the page reports its failures: if a refresh fails, the data stay, with a notice. */
+  query?: PanelQuery;
   hint?: JSX.Element;
   actions?: JSX.Element;
   children: JSX.Element;
@@ -20,15 +31,36 @@ export function Panel(props: PanelProps): JSX.Element {
         </Show>
         <div class="actions">{props.actions}</div>
       </header>
+      <Show when={props.query?.data !== undefined && props.query.isError && props.query}>
+        {(query) => (
+          <p class="panel-failure" role="status">
+            Could not be refreshed: {causeOf(query().error)}. <TryAgain query={query()} />
+          </p>
+        )}
+      </Show>
       {props.children}
     </section>
   );
 }
 
+const TryAgain = (props: { query: PanelQuery }): JSX.Element => (
+  <button
+    class="button"
+    type="button"
+    disabled={props.query.isFetching}
+    // A chart would take the press for one on itself.
+    onPointerDown={(event) => event.stopPropagation()}
+    onClick={() => void props.query.refetch()}
+  >
+    Try again
+  </button>
+);
+
 /** In place of data that could not be loaded. */
-export const NotLoaded = (props: { error: unknown }): JSX.Element => (
+export const NotLoaded = (props: { query: PanelQuery }): JSX.Element => (
   <EmptyState title="Could not be loaded">
-    <p>{sentence(causeOf(props.error))}</p>
+    <p>{sentence(causeOf(props.query.error))}</p>
+    <TryAgain query={props.query} />
   </EmptyState>
 );
 

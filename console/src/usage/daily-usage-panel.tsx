@@ -49,7 +49,7 @@ export function DailyUsagePanel(props: DailyUsagePanelProps): JSX.Element {
         }
       >
         <Match when={props.state.days() === undefined && props.state.query.isError}>
-          <NotLoaded error={props.state.query.error} />
+          <NotLoaded query={props.state.query} />
         </Match>
         <Match when={isEmpty()}>
           <NoDays isFiltered={props.isFiltered} onClear={props.onClear} />

@@ -40,7 +40,7 @@ export function KeyUsagePanel(props: KeyUsagePanelProps): JSX.Element {
         bucketMinutes={props.usage.bucketMinutes()}
         zoomed={props.usage.chosen().zoom !== undefined}
         loading={props.usage.isLoading()}
-        failure={<NotLoaded error={props.usage.query.error} />}
+        failure={<NotLoaded query={props.usage.query} />}
         onPlotWidth={props.usage.setPlotWidth}
         onZoom={(zoom) => props.usage.setZoom(zoom)}
         empty={<EmptyChart {...props} />}

@@ -50,6 +50,7 @@ export function ModelUsagePanel(props: { keyId?: number }): JSX.Element {
   return (
     <Panel
       title="Models and cost"
+      query={usage}
       hint={props.keyId === undefined && keyId() !== undefined ? `Key ${keyId()} only` : undefined}
       actions={
         <>
@@ -80,7 +81,7 @@ export function ModelUsagePanel(props: { keyId?: number }): JSX.Element {
         }
       >
         <Match when={usage.data === undefined && usage.isError}>
-          <NotLoaded error={usage.error} />
+          <NotLoaded query={usage} />
         </Match>
         <Match when={rows()?.length === 0}>
           <EmptyState title="No usage by model in these days">

@@ -33,6 +33,7 @@ export function UsagePage(): JSX.Element {
     ...(filters.compares() ? [{ name: "The period before", query: usage.before.query, slow: true }] : []),
     { name: "Today’s figures", query: figures.query },
     { name: "Daily usage", query: daily.query, fetchedAt: daily.fetchedAt(), slow: true },
+    ...(daily.costs.currency() === undefined ? [] : [{ name: "Daily costs", query: daily.costs.query, slow: true }]),
     ...(daily.perKey() ? [{ name: "Daily usage by key", query: daily.pageQuery, slow: true }] : []),
   ];
   return (
