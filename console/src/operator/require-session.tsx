@@ -1,9 +1,10 @@
 import { type RouteSectionProps, useLocation, useNavigate } from "@solidjs/router";
-import { createEffect, createSignal, type JSX, onCleanup, onMount, Show } from "solid-js";
+import { createEffect, createMemo, createSignal, type JSX, onCleanup, onMount, Show } from "solid-js";
 import { ApiError } from "../client.ts";
 import { mayHaveSession, session } from "../lib/session.ts";
 import { Logo } from "../ui/icon.tsx";
 import { resumeSession } from "./resume-session.ts";
+import { SessionDialog } from "./session-dialog.tsx";
 import { Shell } from "./shell.tsx";
 
 /** The interval of the pages' own queries. */
@@ -11,7 +12,8 @@ const retryMs = 5000;
 
 /**
  * Shows the page with a session, and opens the login page without one; the current address becomes `?next=`. If the
- * browser may have a session, the page renders and loads its data while the session is resumed.
+ * browser may have a session, the page renders and loads its data while the session is resumed. Under a dialog with a form,
+ * which leaving the page would close, the password is asked in place.
  */
 export function RequireSession(props: RouteSectionProps): JSX.Element {
   const location = useLocation();
@@ -38,8 +40,16 @@ export function RequireSession(props: RouteSectionProps): JSX.Element {
   onMount(() => {
     if (resuming()) void resume();
   });
+  const [hasLeft, setHasLeft] = createSignal(false);
+  const username = createMemo((before: string | undefined) => session()?.username ?? before, undefined);
+  // A memo, since it has to look before the page is gone.
+  const asksPassword = createMemo((before: boolean) => {
+    if (resuming() || session() !== undefined || hasLeft()) return false;
+    return before || document.querySelector("dialog[open] form") !== null;
+  }, false);
+  createEffect(() => session() !== undefined && setHasLeft(false));
   createEffect(() => {
-    if (resuming() || session() !== undefined) return;
+    if (resuming() || session() !== undefined || asksPassword()) return;
     const here = location.pathname + location.search;
     navigate(here === "/" ? "/login" : `/login?next=${encodeURIComponent(here)}`, { replace: true });
   });
@@ -48,8 +58,11 @@ export function RequireSession(props: RouteSectionProps): JSX.Element {
     <Show
       when={problem()}
       fallback={
-        <Show when={resuming() || session() !== undefined}>
+        <Show when={resuming() || session() !== undefined || asksPassword()}>
           <Shell {...props} />
+          <Show when={asksPassword()}>
+            <SessionDialog username={username() ?? ""} onLeave={() => setHasLeft(true)} />
+          </Show>
         </Show>
       }
     >

@@ -1,4 +1,4 @@
-import { type JSX, onCleanup, onMount } from "solid-js";
+import { createUniqueId, type JSX, onCleanup, onMount } from "solid-js";
 
 interface DialogProps {
   title: string;
@@ -14,6 +14,7 @@ interface DialogProps {
 
 /** A native modal dialog, open while its component exists. */
 export function Dialog(props: DialogProps): JSX.Element {
+  const titleId = createUniqueId();
   let dialog: HTMLDialogElement | undefined;
   // The browser restores the focus when a dialog closes, but here closing removes it first.
   const opener = document.activeElement;
@@ -36,7 +37,7 @@ export function Dialog(props: DialogProps): JSX.Element {
     <dialog
       ref={dialog}
       classList={{ drawer: props.drawer ?? false }}
-      aria-labelledby="dialog-title"
+      aria-labelledby={titleId}
       // Chromium closes the dialog on the second Escape even if `cancel` is prevented, unless the key press is too.
       onKeyDown={blockEscape}
       onCancel={blockEscape}
@@ -44,7 +45,7 @@ export function Dialog(props: DialogProps): JSX.Element {
       onClose={() => props.onClose()}
     >
       <div class="dialog-body">
-        <h2 id="dialog-title">{props.title}</h2>
+        <h2 id={titleId}>{props.title}</h2>
         {props.children}
       </div>
     </dialog>

@@ -1,0 +1,44 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { violations } from "./support/axe.ts";
+import { type ConsoleUnderTest, hasBrowser, password, startConsole } from "./support/console-under-test.ts";
+
+describe.skipIf(!hasBrowser)("login after a session has ended", () => {
+  let console: ConsoleUnderTest;
+  beforeAll(async () => {
+    console = await startConsole();
+  });
+  afterAll(() => console[Symbol.asyncDispose]());
+
+  const refused = /status of 401/;
+
+  test("in place goes on with a dialog whose session has ended, and keeps what was entered", async () => {
+    await using visit = await console.visit("/keys?new=1", { expectedErrors: refused });
+    const { page } = visit;
+    const form = page.getByRole("dialog", { name: "New API key" });
+    await form.getByLabel("Name").fill("kept");
+    await page.context().clearCookies();
+    await page.keyboard.press("Enter");
+    const ended = page.getByRole("dialog", { name: "Your session has ended" });
+    await ended.getByLabel("Password").fill("wrong");
+    await page.keyboard.press("Enter");
+    await ended.getByText("Wrong username or password.").waitFor();
+    expect(await violations(page)).toEqual([]);
+    await ended.getByLabel("Password").fill(password);
+    await page.keyboard.press("Enter");
+    await ended.waitFor({ state: "detached" });
+    expect(new URL(page.url()).pathname).toBe("/keys");
+    expect(await form.getByLabel("Name").inputValue()).toBe("kept");
+    await form.getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("dialog", { name: "Key for “kept”" }).waitFor();
+  });
+
+  test("can be left for the login page", async () => {
+    await using visit = await console.visit("/keys?new=1", { expectedErrors: refused });
+    const { page } = visit;
+    await page.getByRole("dialog", { name: "New API key" }).getByLabel("Name").fill("left");
+    await page.context().clearCookies();
+    await page.keyboard.press("Enter");
+    await page.getByRole("button", { name: "Leave" }).click();
+    await page.waitForURL("**/login?next=*");
+  });
+});
