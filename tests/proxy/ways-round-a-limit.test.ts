@@ -117,6 +117,7 @@ function startProxy() {
     clientAddress: () => "192.0.2.7",
     heldBytes: createHeldBytes(10_000_000, 10_000_000),
     disableIdleTimeout: () => () => {},
+    closeSoon: () => {},
     draining: new AbortController().signal,
     startReadTimeout: createReadTimeouts(() => performance.now()),
     sseKeepaliveMs: 0,

@@ -11,7 +11,7 @@ import {
 } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
 import { counterMembers, counterNames } from "../http/schemas.ts";
-import { costOf, type ModelPrice, priceDays, pricesOn, type RankedPrice, rankPrices } from "../../domain/prices.ts";
+import { costOf, type ModelPrice, rankPrices } from "../../domain/prices.ts";
 import { partsOf } from "./model-reads.ts";
 import { modelPricesOf, readPrices } from "./prices.ts";
 import type { KeyId } from "../../domain/keys.ts";
