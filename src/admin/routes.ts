@@ -92,6 +92,7 @@ export interface AdminDeps {
   draining: AbortSignal;
   /** Whether this process has written all its counts. */
   countsState: () => "ok" | "waiting" | "partly refused";
+  limitsState: () => "ok" | "degraded";
 }
 
 type Context = ReturnType<typeof contextOf>;

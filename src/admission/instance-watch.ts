@@ -1,7 +1,6 @@
 import type { Log } from "../log/log.ts";
-import type { HeldAdmission, Instance, LimitStore } from "../store/limits/contract.ts";
+import type { Instance, LimitStore } from "../store/limits/contract.ts";
 import type { MonotonicClock } from "../time/clock.ts";
-import type { AdmissionId } from "../domain/admissions.ts";
 
 /** Reports that this process is alive, and releases what dead ones held. */
 export interface InstanceWatch {
@@ -19,12 +18,10 @@ export interface InstanceWatchOptions {
   log: Log;
   beatMs: number;
   deadAfterMs: number;
-  /** What this process holds. */
-  listHeld: () => HeldAdmission[];
-  /** Called when the database has stored again what this process held when a beat began. */
-  onStoredAgain: (held: readonly AdmissionId[]) => void;
-  /** Called after each beat that succeeded. */
-  onBeat: () => void;
+  /** Called when the database lists this process for the first time, or again: others may have released what it holds. */
+  onListed: () => void;
+  /** Called after each beat that succeeded. @param instances how many processes live, this one included */
+  onBeat: (instances: number) => void;
 }
 
 const hurriedBeatMs = 1000;
@@ -34,13 +31,12 @@ const hurriedBeatMs = 1000;
  * is dead if its beat does not change for a while by our own clock: the wall clocks of two machines may differ, and jump.
  */
 export function createInstanceWatch(options: InstanceWatchOptions): InstanceWatch {
-  const { store, instance, monotonic, log, beatMs, deadAfterMs, listHeld, onStoredAgain, onBeat } = options;
+  const { store, instance, monotonic, log, beatMs, deadAfterMs, onListed, onBeat } = options;
   /** When we saw the beat of each other instance change. */
   const seen = new Map<string, { beat: number; at: number }>();
   let observedAt = 0;
-  /** The beats since the last one that succeeded, and all that they sent: a beat that fails may have been committed. */
+  /** The beats since the last one that succeeded: one that fails may have been committed. */
   let attempts = 0;
-  const sent = new Map<number, AdmissionId>();
   let started: Promise<void> | undefined;
   let timer: Timer | undefined;
   let closed = false;
@@ -52,31 +48,24 @@ export function createInstanceWatch(options: InstanceWatchOptions): InstanceWatc
 
   async function beat(): Promise<void> {
     try {
-      const dead = listDead(await tryToBeat());
+      attempts += 1;
+      const instances = await store.beat(instance);
+      const own = instances.find(({ id }) => id === instance);
+      // One of these beats has listed this process.
+      if (own !== undefined && own.beat <= attempts) onListed();
+      attempts = 0;
+      const dead = listDead(instances);
       if (dead.length > 0) {
         await store.remove(dead);
         for (const id of dead) seen.delete(id);
         log.warn("Process disappeared; released what its requests held", { processes: dead.length });
       }
-      onBeat();
+      onBeat(Math.max(1, instances.length - dead.length));
       schedule(beatMs);
     } catch {
       // The next request that needs the database logs the failure.
       schedule(hurriedBeatMs);
     }
-  }
-
-  async function tryToBeat(): Promise<Instance[]> {
-    const held = listHeld();
-    attempts += 1;
-    for (const one of held) sent.set(one.number, one);
-    const instances = await store.beat(instance, held);
-    const own = instances.find(({ id }) => id === instance);
-    // One of these beats has listed this process, and stored what it sent.
-    if (own !== undefined && own.beat <= attempts) onStoredAgain([...sent.values()]);
-    attempts = 0;
-    sent.clear();
-    return instances;
   }
 
   function listDead(instances: readonly Instance[]): string[] {

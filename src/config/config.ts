@@ -61,6 +61,7 @@ export const variables = {
     ...integer({ minimum: 1, maximum: 1_000_000, default: 1 }),
     schema: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
   },
+  LIMITS_FALLBACK: choice(["local", "open", "closed"], "local"),
   PROXY_QUEUE_TIMEOUT: seconds({ default: 60 }),
   PROXY_QUEUE_SIZE: integer({ minimum: 0, maximum: 1_000_000, default: 1000 }),
   PORT: port,
@@ -251,6 +252,8 @@ function configFrom(settings: Settings, terminal: boolean) {
       secretKey: settings.SECRET_KEY,
       metricsToken: settings.METRICS_TOKEN,
     },
+    /** What holds while the database does not answer: a share of the limits of keys, nothing, or no request with limits. */
+    limitsFallback: settings.LIMITS_FALLBACK,
     metrics: { perKey: settings.METRICS_PER_KEY === "on" },
     shutdownGraceMs: settings.SHUTDOWN_GRACE * 1000,
     log: {

@@ -1,19 +1,12 @@
 import type { KeyId, LimitName } from "./keys.ts";
 import { limitKinds } from "./limits.ts";
 
-/** The place and the reserved tokens of one request in flight. Unique by all three members. */
-export interface AdmissionId {
+/** Whose limits the tokens of a response count against. */
+export interface SettledAdmission {
   keyId: KeyId;
   /** The process that serves it. */
   instance: string;
-  number: number;
 }
-
-/**
- * What ends with the count of a response: what its request holds in the database. The requests of a busy key hold it
- * together, and give it back later; their tokens count against the limits with the response all the same.
- */
-export type SettledAdmission = AdmissionId | Pick<AdmissionId, "keyId">;
 
 /** What a request of a key with limits of tokens may cost, before its response tells. */
 export interface Reservation {
@@ -27,15 +20,15 @@ export interface Reservation {
 
 /** Whether a request of a key with limits may run. */
 export interface Admission {
-  /** Undefined if it may. */
-  refusedBy: LimitName | undefined;
+  /** Undefined if it may; `unavailable` if the database does not answer, and nothing else may decide. */
+  refusedBy: LimitName | "unavailable" | undefined;
   /** Until a refused one may be admitted, in milliseconds. */
   waitMs: number;
   /** What counts against a limit, this request included if it is admitted; undefined while the database fails. */
   used(name: LimitName): number | undefined;
-  /** From now on the count of the response gives back what the request holds. @returns what that is */
+  /** What the count of the response has to name; undefined if the key has no limit of tokens. */
   handOver(): SettledAdmission | undefined;
-  /** Gives back what the request holds, unless that was handed over to a count. */
+  /** Gives back what the request holds: to be called when its tokens are counted. */
   end(): void;
   /** Gives back that too, and the request itself: the backend never gets it. */
   cancel(): void;
@@ -48,11 +41,14 @@ type Refusal = Pick<Admission, "refusedBy" | "waitMs">;
 
 /** Whether a request was refused that runs as soon as one of its key ends. */
 export const lacksPlace = ({ refusedBy }: Refusal): boolean =>
-  refusedBy !== undefined && limitKinds[refusedBy].counts === "places";
+  isLimit(refusedBy) && limitKinds[refusedBy].counts === "places";
 
 /** Whether a request that was refused waits and asks again. */
 export const isWorthWaiting = (refusal: Refusal): boolean =>
-  lacksPlace(refusal) || (refusal.refusedBy !== undefined && refusal.waitMs <= shortWaitMs);
+  lacksPlace(refusal) || (isLimit(refusal.refusedBy) && refusal.waitMs <= shortWaitMs);
+
+const isLimit = (refusedBy: Admission["refusedBy"]): refusedBy is LimitName =>
+  refusedBy !== undefined && refusedBy !== "unavailable";
 
 /** Until the limits of its key admit the request, or until it has a place at the backend. */
 export type WaitsFor = "limits" | "place";

@@ -28,6 +28,7 @@ export type ErrorCode =
   | "shutting_down"
   | "ended_by_admin"
   | "storage_unavailable"
+  | "limits_unavailable"
   | "internal";
 
 interface ErrorKind {
@@ -176,6 +177,12 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     type: "api_error",
     message: "The key cannot be checked right now.",
     headers: { "retry-after": "1" },
+  },
+  limits_unavailable: {
+    status: 503,
+    type: "api_error",
+    message: "The limits of this API key cannot be checked right now.",
+    headers: { "retry-after": "2" },
   },
   internal: { status: 500, type: "api_error", message: "Internal error." },
 };

@@ -17,6 +17,7 @@ export async function adminSideOf(
   {
     store,
     ledger,
+    admissions,
     revocations,
     clock,
     log,
@@ -64,5 +65,6 @@ export async function adminSideOf(
     forceStreamUsage: rewrite.forceStreamUsage,
     draining: draining.signal,
     countsState: ledger.state,
+    limitsState: () => (admissions.isDegraded() ? "degraded" : "ok"),
   };
 }

@@ -41,7 +41,7 @@ export interface ServerOptions {
 }
 
 /** The sections of the configuration that services need. */
-type ServicesConfig = Pick<Config, "upstream" | "queue" | "metrics" | "storage" | "listen">;
+type ServicesConfig = Pick<Config, "upstream" | "queue" | "limitsFallback" | "metrics" | "storage" | "listen">;
 
 interface Opened extends ServerOptions {
   store: Store;
@@ -89,6 +89,7 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
     perKey: config.metrics.perKey,
     waiting: () => ledger.waiting(),
     refusedRequests: () => ledger.refusedRequests(),
+    areLimitsDegraded: () => admissions.isDegraded(),
     inFlight: inFlight.count,
     droppedRequests: () => ledger.droppedRequests(),
     tokenless: recorder.tokenlessCount,
@@ -97,12 +98,20 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
   });
   const logsRequests = config.storage.retention.requestLog.days > 0;
   const ledger = createLedger({ store: store.usage, clock, log, observer: metrics, logsRequests });
+  const admissions = createAdmissions({
+    store: store.limits,
+    monotonic,
+    clock,
+    log,
+    fallback: config.limitsFallback,
+    areCountsWaiting: () => ledger.state() === "waiting",
+  });
   return {
     ...opened,
     ledger,
     logsRequests,
     clientAddress: clientAddressOf(config.listen.trustedHops),
-    admissions: createAdmissions({ store: store.limits, monotonic, clock, log }),
+    admissions,
     revocations,
     metrics,
     recorder,

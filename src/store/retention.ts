@@ -84,7 +84,8 @@ export const expiringRows: readonly ExpiringRows[] = [
     perRound: 10,
   })),
   { table: "gpuHour", column: "hour", timeOf: hourOf, keeps: always(gpuDays * hoursPerDay), perRound: 1 },
-  // Limits count the last 61 seconds.
+  // Limits count the last 61 seconds by the database's clock: an instance whose own is minutes ahead must not delete these.
+  { table: "leaseSeconds", column: "second", timeOf: secondOf, keeps: always(5 * 60) },
   { table: "keySeconds", column: "second", timeOf: secondOf, keeps: always(62) },
   { table: "keyRefusals", column: "day", timeOf: dayNumberOf, keeps: always(1) },
   // Every process reads them once a second.

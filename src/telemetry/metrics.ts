@@ -39,6 +39,8 @@ export interface MetricsOptions {
   waiting: () => UncommittedUsage;
   /** Requests whose usage the database refuses; read at each scrape. */
   refusedRequests: () => number;
+  /** Whether this process enforces the limits of keys without the database; read at each scrape. */
+  areLimitsDegraded: () => boolean;
   /** Requests whose response has not ended; read at each scrape. */
   inFlight: () => number;
   samples: Samples;
@@ -225,7 +227,15 @@ function addQueueGauges(registry: Registry, { queue }: MetricsOptions): void {
   addGauge(registry, { name: "tollgate_queue_places", help: "PROXY_MAX_CONCURRENCY", aggregator: "max" }, () => places);
 }
 
-function addLedgerGauges(registry: Registry, { waiting, refusedRequests }: MetricsOptions): void {
+function addLedgerGauges(registry: Registry, { waiting, refusedRequests, areLimitsDegraded }: MetricsOptions): void {
+  addGauge(
+    registry,
+    {
+      name: "tollgate_limits_degraded",
+      help: "Processes that decide on the limits of API keys without the database, as LIMITS_FALLBACK says",
+    },
+    () => (areLimitsDegraded() ? 1 : 0),
+  );
   addGauge(
     registry,
     {

@@ -70,6 +70,14 @@ export const alerts: readonly Alert[] = [
     description: "They are kept in memory and logged with their key.",
   },
   {
+    name: "TollgateLimitsDegraded",
+    expression: "tollgate_limits_degraded > 0",
+    for: "1m",
+    severity: "critical",
+    summary: "The limits of keys hold only in part",
+    description: "The database does not answer in time. LIMITS_FALLBACK says what holds meanwhile.",
+  },
+  {
     name: "TollgateEventLoopDelay",
     expression: "tollgate_event_loop_delay_max_seconds > 0.5",
     for: "5m",

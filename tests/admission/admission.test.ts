@@ -1,10 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { createAdmissions } from "../../src/admission/admission.ts";
+import type { AdmissionsOptions } from "../../src/admission/state.ts";
 import { noLimits } from "../../src/store/keys/rules.ts";
-import type { Instance, LimitStore } from "../../src/store/limits/contract.ts";
+import type { Instance, Lease, LeaseBatch, LimitStore } from "../../src/store/limits/contract.ts";
+import { noLoad } from "../../src/store/limits/windows.ts";
 import type { Store } from "../../src/store/store.ts";
 import { onEachEngine } from "../store/each-engine.ts";
 import { memoryLog, usageIncrement } from "../store/test-store.ts";
+import { createTestProcess } from "../store/limits/test-process.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { createRandom } from "../support/random.ts";
 import type { LimitName } from "../../src/domain/keys.ts";
@@ -12,7 +15,7 @@ import type { Admission } from "../../src/domain/admissions.ts";
 
 const monotonic = () => performance.now();
 
-function admissionsOver(store: LimitStore, more: { waitLimitMs?: number; clock?: () => number } = {}) {
+function admissionsOver(store: LimitStore, more: Partial<AdmissionsOptions> = {}) {
   const { log, entries } = memoryLog();
   return {
     ...createAdmissions({ store, monotonic, clock: Date.now, log, beatMs: 20, deadAfterMs: 1000, ...more }),
@@ -35,12 +38,8 @@ onEachEngine(({ openTestStore }) => {
     const [own] = await limits.listInstances();
     await dead.close();
     // As after kill -9: what it held is there again, and beats no more.
-    await limits.beat("killed", []);
-    await limits.admit({
-      instance: "killed",
-      requests: [{ keyId: 1, limits: onePlace, tokens: 0, number: 1 }],
-      ended: [],
-    });
+    await limits.beat("killed");
+    await createTestProcess(limits, "killed").admit({ limits: onePlace, requests: [0] });
     expect((await alive.admit(1, onePlace, 0)).refusedBy).toBe("max_concurrency");
     await pollUntil(async () => (await alive.admit(1, onePlace, 0)).refusedBy === undefined);
     expect(own).toBeDefined();
@@ -54,7 +53,8 @@ onEachEngine(({ openTestStore }) => {
   test("a process that never has a key with limits still gives back what a dead one left", async () => {
     await using opened = await openTestStore();
     const { limits } = opened.store;
-    await limits.beat("killed", [{ keyId: 1, instance: "killed", number: 1, tokens: 5 }]);
+    await limits.beat("killed");
+    await createTestProcess(limits, "killed").admit({ limits: onePlace, requests: [5] });
     const idle = admissionsOver(limits);
     await pollUntil(async () => (await limits.listLoads([1]))[0]?.inFlight === 0);
     await idle.close();
@@ -63,8 +63,7 @@ onEachEngine(({ openTestStore }) => {
   test("what a process held that died before its first beat is given back when another one starts", async () => {
     await using opened = await openTestStore();
     const { limits } = opened.store;
-    const request = { keyId: 1, limits: onePlace, tokens: 0, number: 1 };
-    await limits.admit({ instance: "ghost", requests: [request], ended: [] });
+    await createTestProcess(limits, "ghost").admit({ limits: onePlace, requests: [0] });
     const admissions = admissionsOver(limits);
     expect((await admissions.admit(1, onePlace, 0)).refusedBy).toBeUndefined();
     expect((await limits.listLoads([1]))[0]?.inFlight).toBe(1);
@@ -162,12 +161,14 @@ onEachEngine(({ openTestStore }) => {
       await using opened = await openTestStore(clock);
       const { limits } = opened.store;
       let areLost = false;
+      let lost = 0;
       const losing: LimitStore = {
         ...limits,
-        async admit(batch) {
-          const results = await limits.admit(batch);
-          if (areLost) throw new Error("the connection was closed");
-          return results;
+        async take(batch) {
+          const results = await limits.take(batch);
+          if (!areLost) return results;
+          lost += 1;
+          throw new Error("the connection was closed");
         },
       };
       const admissions = admissionsOver(losing, { waitLimitMs: 100, clock });
@@ -178,7 +179,7 @@ onEachEngine(({ openTestStore }) => {
       const unknown = await admissions.admit(1, rules, 10);
       expect(unknown.used("tokens_per_minute")).toBeUndefined();
       // On a busy machine it is written after the admission has stopped waiting.
-      await waitForReserved(limits, 190);
+      await pollUntil(() => lost > 0);
       areLost = false;
       await waitForReserved(limits, 170);
       for (const one of [...admitted, unknown]) one.end();
@@ -201,8 +202,8 @@ function losingFirstReply(store: LimitStore): LimitStore {
   let isLost = false;
   return {
     ...store,
-    async admit(batch) {
-      const results = await store.admit(batch);
+    async take(batch) {
+      const results = await store.take(batch);
       if (isLost) return results;
       isLost = true;
       throw new Error("the connection was closed");
@@ -210,10 +211,11 @@ function losingFirstReply(store: LimitStore): LimitStore {
   };
 }
 
-/** A response that is counted gives its place back. */
+/** A response gives its place back once it is counted. */
 async function countNow(admission: Admission, { usage }: Store): Promise<void> {
   const id = admission.handOver();
   await usage.add([usageIncrement({ keyId: 1, minute: 1 })], undefined, [], undefined, id === undefined ? [] : [id]);
+  admission.end();
 }
 
 /** Beats that wait, as others do in a queue. */
@@ -262,6 +264,7 @@ function createReference(time: { now: number }) {
   const second = (ms: number) => Math.floor(ms / 1000);
   let running: Running[] = [];
   const used: { key: number; at: number; requests: number; tokens: number }[] = [];
+  const charged: { key: number; at: number; tokens: number }[] = [];
   const sum = (key: number, of: "requests" | "tokens", counts: (at: number) => boolean) =>
     used.reduce((total, one) => (one.key === key && counts(one.at) ? total + one[of] : total), 0);
   const inMinute = (at: number) => Math.abs(second(time.now) - second(at)) < 61;
@@ -271,7 +274,10 @@ function createReference(time: { now: number }) {
     return {
       max_concurrency: own.length,
       requests_per_minute: sum(key, "requests", inMinute),
-      tokens_per_minute: reserved + sum(key, "tokens", inMinute),
+      tokens_per_minute:
+        reserved +
+        sum(key, "tokens", inMinute) +
+        charged.reduce((total, one) => (one.key === key && inMinute(one.at) ? total + one.tokens : total), 0),
       tokens_per_day: reserved + sum(key, "tokens", (at) => day(at) === day(time.now)),
       tokens_per_month: reserved + sum(key, "tokens", (at) => month(at) === month(time.now)),
     };
@@ -286,6 +292,8 @@ function createReference(time: { now: number }) {
       running.push(one);
       used.push({ key: one.key, at: time.now, requests: 1, tokens: 0 });
     },
+    /** What a process that died some time ago may have used: it counts for a minute only. */
+    charged: (key: number, tokens: number) => void charged.push({ key, at: time.now - 15_000, tokens }),
     counted: (key: number, tokens: number) => void used.push({ key, at: time.now, requests: 0, tokens }),
     ended: (gone: (one: Running) => boolean) => void (running = running.filter((one) => !gone(one))),
     running: () => running,
@@ -306,7 +314,9 @@ async function runRandomly(
   const pick = (): Running | undefined =>
     reference.running().length === 0 ? undefined : random.pick(reference.running());
   const isSame = (a: Running) => (b: Running) => a.number === b.number;
-  const idOf = ({ key, instance, number: n }: Running) => ({ keyId: key, instance, number: n });
+  const processes = new Map(instanceNames.map((name) => [name, createTestProcess(store.limits, name)]));
+  const processOf = (name: string) => processes.get(name) ?? createTestProcess(store.limits, name);
+  const limitsOf = (key: number) => keyLimits[key] ?? noLimits;
 
   const steps = {
     async admit() {
@@ -314,19 +324,15 @@ async function runRandomly(
       const tokens = key === 0 ? 0 : random.pick([0, 5, 30, 60, 400]);
       number += 1;
       const expected = reference.isAdmitted(key, tokens);
-      const limits = keyLimits[key] ?? noLimits;
-      const [result] = await store.limits.admit({
-        instance,
-        requests: [{ keyId: key, limits, tokens, number }],
-        ended: [],
-      });
+      const asked = { keyId: key, limits: limitsOf(key), requests: [tokens] };
+      const [result] = await processOf(instance).admit(asked);
       expect([seed, number, result?.refusedBy === undefined]).toEqual([seed, number, expected]);
       if (expected) reference.admitted({ key, instance, number, tokens });
     },
     async end() {
       const one = pick();
       if (one === undefined) return;
-      await store.limits.admit({ instance: one.instance, requests: [], ended: [idOf(one)] });
+      await processOf(one.instance).end(limitsOf(one.key), one.tokens, one.key);
       reference.ended(isSame(one));
     },
     async count() {
@@ -335,13 +341,19 @@ async function runRandomly(
       const inputTokens = random.below(70);
       const minute = Math.floor(time.now / 60_000);
       const sums = { keyId: one.key, minute, lastClosedAt: time.now, inputTokens, outputTokens: 0 };
-      await store.usage.add([usageIncrement(sums)], undefined, [], undefined, [idOf(one)]);
+      const settled = [{ keyId: one.key, instance: one.instance }];
+      await store.usage.add([usageIncrement(sums)], undefined, [], undefined, settled);
+      await processOf(one.instance).end(limitsOf(one.key), one.tokens, one.key);
       reference.counted(one.key, inputTokens);
       reference.ended(isSame(one));
     },
     async crash() {
       const instance = random.pick(instanceNames);
       await store.limits.remove([instance]);
+      processOf(instance).forget();
+      for (const one of reference.running()) {
+        if (one.instance === instance) reference.charged(one.key, one.tokens);
+      }
       reference.ended((one) => one.instance === instance);
     },
     async step() {
@@ -356,9 +368,13 @@ async function runRandomly(
   expect(loads.map(({ inFlight }) => inFlight)).toEqual([0, 1].map((key) => reference.usedOf(key).max_concurrency));
 }
 
+/** Another process has all places. */
+const full = ({ requests }: LeaseBatch): Lease[] =>
+  requests.map(() => ({ load: { ...noLoad, inFlight: 1 }, now: Date.now(), ahead: 0, seconds: [] }));
+
 describe("while the database fails", () => {
   const failing: LimitStore = {
-    admit: () => Promise.reject(new Error("the disk is full")),
+    take: () => Promise.reject(new Error("the disk is full")),
     listLoads: async () => [],
     countAtLimit: async () => 0,
     listDays: async () => [],
@@ -371,7 +387,7 @@ describe("while the database fails", () => {
   };
 
   test("requests run without limits after a wait, later ones at once, and the log says so once", async () => {
-    const admissions = admissionsOver(failing, { waitLimitMs: 100 });
+    const admissions = admissionsOver(failing, { waitLimitMs: 100, fallback: "open" });
     const results: Admission[] = await Promise.all([1, 2, 3].map(() => admissions.admit(1, onePlace, 0)));
     results.push(await admissions.admit(1, onePlace, 0));
     expect(results.map(({ refusedBy, used }) => [refusedBy, used("max_concurrency")])).toEqual(
@@ -389,13 +405,12 @@ describe("while the database fails", () => {
     const recovering: LimitStore = {
       ...failing,
       beat: async () => (fails ? Promise.reject(new Error("full")) : []),
-      admit: async ({ requests }) => {
+      take: async (batch) => {
         if (fails) throw new Error("full");
-        const load = { inFlight: 1, reserved: 0, minuteRequests: 0, minuteTokens: 0, dayTokens: 0, monthTokens: 0 };
-        return requests.map(() => ({ load, refusedBy: "max_concurrency" as const, waitMs: 1, second: 0, spare: 0 }));
+        return full(batch);
       },
     };
-    const admissions = admissionsOver(recovering, { waitLimitMs: 100 });
+    const admissions = admissionsOver(recovering, { waitLimitMs: 100, fallback: "open" });
     await admissions.admit(1, onePlace, 0);
     fails = false;
     await pollUntil(async () => (await admissions.admit(1, onePlace, 0)).refusedBy === "max_concurrency");
@@ -409,10 +424,9 @@ describe("while the database fails", () => {
       listInstances: () => disk.promise,
       beat: () => disk.promise,
       remove: () => disk.promise.then(() => {}),
-      admit: async ({ requests }) => {
+      take: async (batch) => {
         await disk.promise;
-        const load = { inFlight: 1, reserved: 0, minuteRequests: 0, minuteTokens: 0, dayTokens: 0, monthTokens: 0 };
-        return requests.map(() => ({ load, refusedBy: "max_concurrency" as const, waitMs: 1, second: 0, spare: 0 }));
+        return full(batch);
       },
     };
     const admissions = admissionsOver(hanging, { waitLimitMs: 100 });
@@ -426,7 +440,7 @@ describe("while the database fails", () => {
 
   test("that hangs does not keep the program from stopping", async () => {
     const hang = (): Promise<never> => new Promise(() => {});
-    const hanging: LimitStore = { ...failing, listInstances: hang, beat: hang, remove: hang, admit: hang };
+    const hanging: LimitStore = { ...failing, listInstances: hang, beat: hang, remove: hang, take: hang };
     const admissions = admissionsOver(hanging, { waitLimitMs: 100 });
     await admissions.admit(1, onePlace, 0);
     await admissions.close();

@@ -1,20 +1,24 @@
 import { startSimulator } from "../../src/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
-import { startProgram } from "../support/program.ts";
+import { startPostgres } from "../support/postgres.ts";
+import { type Program, startProgram } from "../support/program.ts";
 
-// CPU time of a small completion at 32 connections: for a key without limits, and for one with limits of requests per
-// minute, tokens per minute and tokens per day. `bun tests/bench/limits.ts [ROUNDS]`; TOLLGATE_BINARY measures another build.
+// Small completions at 32 connections for each instance: CPU time and throughput for a key without limits, and for one with
+// limits of requests per minute, tokens per minute and tokens per day.
+// `bun tests/bench/limits.ts [ROUNDS] [INSTANCES]`: with a number of instances, on one PostgreSQL, else on SQLite.
+// TOLLGATE_BINARY measures another build.
 
 const connections = 32;
 const requestsPerRound = 6000;
 const rounds = Number(process.argv[2] ?? 5);
+const instances = Number(process.argv[3] ?? 0);
 const high = { requests_per_minute: 1e9, tokens_per_minute: 1e12, tokens_per_day: 1e12 };
 const headers = { "content-type": "application/json" };
 const body = JSON.stringify({ model: "m", max_tokens: 5, messages: [{ role: "user", content: "Hi" }] });
 
-async function complete(url: string, key: string): Promise<void> {
+async function complete(urls: readonly string[], key: string): Promise<void> {
   let left = requestsPerRound;
-  const client = async (): Promise<void> => {
+  const client = async (url: string): Promise<void> => {
     while (left-- > 0) {
       const response = await fetch(`${url}/v1/chat/completions`, {
         method: "POST",
@@ -25,33 +29,49 @@ async function complete(url: string, key: string): Promise<void> {
       if (response.status !== 200) throw new Error(`Status ${response.status}`);
     }
   };
-  await Promise.all(Array.from({ length: connections }, client));
+  await Promise.all(urls.flatMap((url) => Array.from({ length: connections }, () => client(url))));
 }
 
 const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
 
 using backend = startSimulator({ recordRequests: 0 });
-const program = await startProgram({
+await using postgres = instances === 0 ? undefined : await startPostgres();
+const environment = {
   PROXY_UPSTREAM_URL: backend.url,
   ADMIN_PASSWORD: "password",
   LOG_LEVEL: "warn",
-});
-const admin = await logIn(program.adminUrl, "admin", "password");
+  ...(postgres !== undefined && { DATABASE_URL: await postgres.createDatabase(), SECRET_KEY: "0123456789abcdef" }),
+};
+const programs: Program[] = [];
+for (let started = 0; started < Math.max(1, instances); started++) programs.push(await startProgram(environment));
+const urls = programs.map(({ url }) => url);
+const admin = await logIn(programs[0]?.adminUrl ?? "", "admin", "password");
 const create = (name: string, fields: object): Promise<{ key: string }> =>
   admin.expectOk("POST", "/api/keys", { name, ...fields });
 const keys = { unlimited: await create("unlimited", {}), limited: await create("limited", high) };
-const times: Record<string, number[]> = { unlimited: [], limited: [] };
+const cpuMs = (): number => programs.reduce((sum, program) => sum + program.cpuMs(), 0);
+const seen = { unlimited: { us: [], perSecond: [] }, limited: { us: [], perSecond: [] } } as Record<
+  keyof typeof keys,
+  Record<"us" | "perSecond", number[]>
+>;
 for (let round = 0; round <= rounds; round++) {
-  for (const [name, { key }] of Object.entries(keys)) {
-    const before = program.cpuMs();
-    await complete(program.url, key);
+  for (const name of ["unlimited", "limited"] as const) {
+    const [cpuBefore, begunAt] = [cpuMs(), performance.now()];
+    await complete(urls, keys[name].key);
+    const tookMs = performance.now() - begunAt;
     await Bun.sleep(200);
     // The first round warms up.
-    if (round > 0) times[name]?.push(((program.cpuMs() - before) * 1000) / requestsPerRound);
+    if (round === 0) continue;
+    seen[name].us.push(((cpuMs() - cpuBefore) * 1000) / requestsPerRound);
+    seen[name].perSecond.push((requestsPerRound * 1000) / tookMs);
   }
 }
-await program.stop();
-for (const [name, values] of Object.entries(times)) {
-  const shown = values.map((value) => value.toFixed(1)).join(" ");
-  process.stdout.write(`${name}: ${median(values).toFixed(1)} µs of CPU for a completion (${shown})\n`);
+for (const program of programs) await program.stop();
+for (const [name, { us, perSecond }] of Object.entries(seen)) {
+  const shown = us.map((value) => value.toFixed(1)).join(" ");
+  process.stdout.write(
+    `${name}: ${median(us).toFixed(1)} µs of CPU for a completion (${shown}), ${median(perSecond).toFixed(0)} a second\n`,
+  );
 }
+const ratios = seen.limited.perSecond.map((value, round) => value / (seen.unlimited.perSecond[round] ?? NaN));
+process.stdout.write(`limited / unlimited: ${median(ratios).toFixed(2)} of the throughput\n`);

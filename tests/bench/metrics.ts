@@ -14,6 +14,7 @@ for (const perKey of [false, true]) {
     perKey,
     waiting: () => ({ requests: 0, keys: 0, sinceMs: 0 }),
     refusedRequests: () => 0,
+    areLimitsDegraded: () => false,
     inFlight: () => 0,
     samples: steadySamples,
     droppedRequests: () => 0,

@@ -56,7 +56,7 @@ function startProxy() {
     refusedBy: undefined,
     waitMs: 0,
     used: () => 0,
-    handOver: () => ({ keyId: 1 }),
+    handOver: () => ({ keyId: 1, instance: "a" }),
     end: () => {},
     cancel: () => {},
   };

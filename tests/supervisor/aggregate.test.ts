@@ -23,6 +23,7 @@ function startProcess(): TestProcess {
     perKey: true,
     waiting: () => waiting,
     refusedRequests: () => 5,
+    areLimitsDegraded: () => false,
     inFlight: () => 2,
     samples: steadySamples,
     droppedRequests: () => 0,

@@ -15,6 +15,7 @@ export function openMetrics({
     perKey,
     waiting: () => waiting,
     refusedRequests: () => 5,
+    areLimitsDegraded: () => false,
     inFlight,
     samples,
     droppedRequests: () => 0,

@@ -37,7 +37,12 @@ const program = Bun.spawn(["sh", "-c", 'ulimit -n 200 && exec "$@"', "sh", ...co
   stderr: "inherit",
 });
 await pollUntil(async () => (await fetch(`${url}/healthz`)).ok);
-const { key } = await (await logIn(url, "admin", "password")).createKey("test");
+const admin = await logIn(url, "admin", "password");
+const { key } = await admin.createKey("test");
+const { key: limitedKey } = await admin.expectOk<{ key: string }>("POST", "/api/keys", {
+  name: "limited",
+  requests_per_minute: 1000,
+});
 const prometheusUrl = `http://127.0.0.1:${findFreePort()}`;
 const prometheus = await startPrometheus();
 const startedAt = performance.now();
@@ -117,7 +122,7 @@ async function fireEach(): Promise<void> {
   const slow = [complete("slow-head=33s"), complete("slow-head=38s")];
   await blockEventLoop(() => isFired("TollgateEventLoopDelay"));
   await useUpDescriptors(150, () => isFired("TollgateDescriptors"));
-  await lockDatabase(() => isFired("TollgateLedgerLag", "TollgateCommitFailures"));
+  await lockDatabase(() => isFired("TollgateLedgerLag", "TollgateCommitFailures", "TollgateLimitsDegraded"));
   await refuseCounts(() => isFired("TollgateCountsRefused"));
   await Promise.all(slow);
   await isFired("TollgateFirstByteSlow");
@@ -138,8 +143,8 @@ async function isFired(...names: string[]): Promise<void> {
 }
 
 /** @returns once the response or its failure is there */
-async function complete(script = ""): Promise<void> {
-  const headers = { "x-api-key": key, "content-type": "application/json", "x-simulate": script };
+async function complete(script = "", apiKey = key): Promise<void> {
+  const headers = { "x-api-key": apiKey, "content-type": "application/json", "x-simulate": script };
   const body = { model: "m", stream: true, max_tokens: 3, messages: [{ role: "user", content: "Hi" }] };
   await fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(body) }).then(
     (response) => response.text(),
@@ -193,7 +198,7 @@ function openDatabase(): Database {
 async function lockDatabase(meanwhile: () => Promise<void>): Promise<void> {
   using database = openDatabase();
   database.run("BEGIN IMMEDIATE");
-  await complete();
+  await Promise.all([complete(), complete("", limitedKey)]);
   await meanwhile();
   database.run("ROLLBACK");
 }

@@ -61,6 +61,7 @@ const healthy: AllSeries = {
   tollgate_ledger_lag_seconds: always(0.01),
   tollgate_storage_commit_failures_total: always(0),
   tollgate_ledger_refused_requests: always(0),
+  tollgate_limits_degraded: always(0),
   tollgate_event_loop_delay_max_seconds: always(0.03),
   process_open_fds: always(200),
   process_max_fds: always(65_536),
@@ -153,6 +154,13 @@ const faults: readonly Fault[] = [
     ...gauge("tollgate_ledger_refused_requests", { normal: 0, limit: 0, over: 1 }),
     quiet: -15,
     fires: 0,
+  },
+  {
+    alert: "TollgateLimitsDegraded",
+    series: { tollgate_limits_degraded: inFault(1, 0) },
+    atLimit: { tollgate_limits_degraded: always(0) },
+    quiet: 45,
+    fires: 60,
   },
   {
     alert: "TollgateEventLoopDelay",

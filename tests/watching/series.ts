@@ -9,6 +9,7 @@ export async function listSeries(): Promise<ReadonlySet<string>> {
     perKey: false,
     waiting: () => ({ requests: 0, keys: 0, sinceMs: 0 }),
     refusedRequests: () => 0,
+    areLimitsDegraded: () => false,
     inFlight: () => 0,
     samples: steadySamples,
     queue: { places: 1, depth: () => ({ waiting: 0, running: 0 }) },

@@ -33,10 +33,10 @@ describe("a limit of requests per minute", () => {
       param: null,
       code: "requests_per_minute",
     });
+    await pollUntil(async () => (await gate.getKey(id)).refused_today === 1);
     expect(await gate.getKey(id)).toMatchObject({
       total_request_count: 1,
       used: { requests_per_minute: 2, max_concurrency: null },
-      refused_today: 1,
     });
     const entry = await gate.waitForLog(({ keyId, code }) => keyId === id && code === "requests_per_minute");
     expect(entry).toMatchObject({ status: 429, outcome: "limited" });

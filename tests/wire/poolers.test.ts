@@ -33,7 +33,7 @@ describe.skipIf(whyNoPgbouncer !== undefined || whyNoPostgres !== undefined)("wi
     ["session", ""],
     ["transaction", "?prepare=false"],
   ])(
-    "in %s mode two instances apply each other's changes, serve the admin API and count exactly while connections are cut",
+    "in %s mode two instances apply each other's changes and limits, serve the admin API and count exactly while connections are cut",
     async (mode, query) => {
       const postgres = await sharedPostgres();
       const database = await postgres.createDatabase();
@@ -58,6 +58,10 @@ describe.skipIf(whyNoPgbouncer !== undefined || whyNoPostgres !== undefined)("wi
       ];
       const shown = await Promise.all(pages.map(async (path) => (await one.admin.request("GET", path)).status));
       expect(shown).toEqual(pages.map(() => 200));
+      const limits = { requests_per_minute: 5, tokens_per_day: 1_000_000 };
+      const { key: limited } = await one.admin.expectOk<{ key: string }>("POST", "/api/keys", { name: "b", ...limits });
+      const statuses = await Promise.all(Array.from({ length: 12 }, (_, n) => post(n % 2 === 0 ? one : two, limited)));
+      expect(statuses.filter((status) => status === 200)).toHaveLength(5);
       for (let round = 0; round < 6; round++) {
         const responses = Array.from({ length: 20 }, (_, n) => post(n % 2 === 0 ? one : two, one.key));
         // After the first round both instances have verified the key and can bridge a failed query.

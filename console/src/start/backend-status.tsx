@@ -43,6 +43,19 @@ export function BackendNotice(props: { upstream: Upstream | undefined }): JSX.El
   );
 }
 
+/** Whether the limits of keys hold. */
+export const LimitsNotice = (props: { limits: Overview["limits"] | undefined }): JSX.Element => (
+  <Show when={props.limits === "degraded"}>
+    <div class="notice" data-tone="error">
+      <Icon name="warning" />
+      <p>
+        The database does not answer in time, so the limits of API keys hold only in part. <code>LIMITS_FALLBACK</code>{" "}
+        says what holds meanwhile.
+      </p>
+    </div>
+  </Show>
+);
+
 function Since(props: { at: number }): JSX.Element {
   const label = (): string => {
     const clock = zonedClockLabel(props.at);

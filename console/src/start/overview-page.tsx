@@ -12,7 +12,7 @@ import { everyKey } from "../usage/usage-buckets.ts";
 import { UsageChart } from "../usage/usage-chart.tsx";
 import { usageViews } from "../usage/usage-view.ts";
 import { type UsageSelection, type UsageSeries, useUsageSeries } from "../usage/use-usage-series.ts";
-import { BackendNotice, BackendStatus } from "./backend-status.tsx";
+import { BackendNotice, BackendStatus, LimitsNotice } from "./backend-status.tsx";
 import { BusiestKeys, maxRows } from "./busiest-keys.tsx";
 import { FirstSteps } from "./first-steps.tsx";
 import { GpuList } from "./gpu-list.tsx";
@@ -51,6 +51,7 @@ export function OverviewPage(): JSX.Element {
     <Page title="Overview" sources={sources()} actions={<BackendStatus upstream={overview.data?.upstream} />}>
       <Show when={!isNew()}>
         <BackendNotice upstream={overview.data?.upstream} />
+        <LimitsNotice limits={overview.data?.limits} />
       </Show>
       <TodayFigures overview={overview.data} failed={overview.isError} />
       <div class="side-by-side">

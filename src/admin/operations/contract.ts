@@ -2,6 +2,11 @@ import { type Static, Type as t } from "@sinclair/typebox";
 import { count, nullable, timestamp, open, errors } from "../http/schemas.ts";
 import { usageTotal } from "../usage/contract.ts";
 
+const limitsState = t.Union([t.Literal("ok"), t.Literal("degraded")], {
+  description:
+    "Whether the limits of keys hold over all processes; degraded: the database does not answer, and LIMITS_FALLBACK holds",
+});
+
 export const overviewBody = t.Object({
   now: timestamp,
   today: usageTotal,
@@ -10,6 +15,7 @@ export const overviewBody = t.Object({
   active_keys: count,
   keys_at_limit: t.Integer({ minimum: 0, description: "Active keys of which nothing is left of one of their limits" }),
   in_flight: count,
+  limits: limitsState,
   separate_ports: t.Boolean({ description: "ADMIN_PORT is set: /v1 is not served at this address" }),
   gpus: t.Array(
     t.Object({
@@ -46,6 +52,7 @@ export const readinessBody = t.Object({
     description:
       "Whether the usage of requests is written, waits for the database, or contains numbers that it refuses",
   }),
+  limits: limitsState,
 });
 export type ReadinessBody = Static<typeof readinessBody>;
 export const metricsText = t.String({ description: "Prometheus text format" });

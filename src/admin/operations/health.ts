@@ -29,16 +29,19 @@ export interface HealthDeps {
   /** Since when no request of a client got a response; undefined if the last one did. */
   requestsFailSince: () => number | undefined;
   countsState: () => ReadinessBody["counts"];
+  limitsState: () => ReadinessBody["limits"];
 }
 
 export interface Health {
   checkUpstream(): Promise<UpstreamState>;
   checkDatabase(): Promise<boolean>;
   countsState(): ReadinessBody["counts"];
+  limitsState(): ReadinessBody["limits"];
 }
 
 /** The checks are cached, since anyone may request `/readyz`, as often as they like. */
-export function createHealth({ store, clock, probeUpstream, requestsFailSince, countsState }: HealthDeps): Health {
+export function createHealth(deps: HealthDeps): Health {
+  const { store, clock, probeUpstream, requestsFailSince, countsState, limitsState } = deps;
   const failures = trackFailures(requestsFailSince);
   return {
     checkUpstream: cached(clock, upstreamMaxAgeMs, async () => {
@@ -54,6 +57,7 @@ export function createHealth({ store, clock, probeUpstream, requestsFailSince, c
       }),
     ),
     countsState,
+    limitsState,
   };
 }
 
@@ -86,6 +90,7 @@ export const getReadiness =
       database: database ? "ok" : "not writable",
       upstream: upstream.ok ? "ok" : "not answering",
       counts: health.countsState(),
+      limits: health.limitsState(),
     });
   };
 

@@ -11,7 +11,7 @@ const staleAfterMs = 120_000;
 export interface OverviewDeps {
   store: Pick<Store, "usage" | "keys" | "limits" | "gpu">;
   clock: WallClock;
-  health: Pick<Health, "checkUpstream">;
+  health: Pick<Health, "checkUpstream" | "limitsState">;
   inFlight: () => Promise<number>;
   separatePorts: boolean;
   upstreamUrl: string;
@@ -44,6 +44,7 @@ export const getOverview =
       active_keys: activeKeys,
       keys_at_limit: keysAtLimit,
       in_flight: runningRequests,
+      limits: health.limitsState(),
       separate_ports: separatePorts,
       gpus,
       power_draw_w: livePower(gpus),

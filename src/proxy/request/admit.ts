@@ -23,6 +23,7 @@ export type Admit = (
  * @throws ProxyError if a limit refuses the request
  */
 export function requireAdmitted(limits: KeyLimits, admission: Admission, request: AdmittedRequest): HeaderPairs {
+  if (admission.refusedBy === "unavailable") throw new ProxyError("limits_unavailable");
   if (admission.refusedBy !== undefined) throw refusalOf(admission.refusedBy, limits, admission, request);
   return rateLimitHeaders(limits, admission.used, request.now);
 }

@@ -16,11 +16,13 @@ export interface Engine {
   /**
    * Prepares a statement that inserts rows, given as values in the order of the columns; other columns have their default.
    * @param sums for rows that exist, by their `key`: the columns to which the values are added; none leaves them as they are
+   * @param computed what other columns get; on PostgreSQL only
    */
   prepareInsert: (
     table: SQLiteTable,
     columns: readonly string[],
     sums?: { key: readonly string[]; added: readonly string[] },
+    computed?: Readonly<Record<string, SQL>>,
   ) => (rows: readonly (readonly (string | number | null)[])[]) => Statement;
   /** Prepares a statement that deletes the rows with these values in the columns. */
   prepareDelete: (
@@ -54,6 +56,10 @@ export interface Engine {
   lock: (name: string) => Promise<void>;
   /** Takes that lock if no other transaction has it. @returns whether this one has it */
   tryLock: (name: string) => Promise<boolean>;
+  /** The second since the epoch by the database's clock; undefined where it has none, and all use ours. */
+  currentSecond: SQL | undefined;
+  /** Calls a function that a migration made, with its argument as JSON. Undefined where the database has none. */
+  callFunction: ((name: string, argument: object) => Promise<unknown>) | undefined;
   /** The database itself: its version, and the bytes that it takes on disk. */
   describe: DatabaseStore["describe"];
   close: () => void;

@@ -1,61 +1,42 @@
-import type { KeyLoad } from "./windows.ts";
+import type { KeyLoad, KeySecond } from "./windows.ts";
 import type { MaybePromise } from "../engine/maybe-promise.ts";
-import type { KeyId, KeyLimits, LimitName } from "../../domain/keys.ts";
-import type { AdmissionId } from "../../domain/admissions.ts";
+import type { KeyId, KeyLimits } from "../../domain/keys.ts";
 import type { UsageSum } from "../../domain/usage.ts";
 
-/** A request of a key with limits, to be admitted or refused. */
-export interface AdmissionRequest {
+/** What a process asks for, for the requests of one key. What it holds is absolute: a repetition takes nothing twice. */
+export interface LeaseRequest {
   keyId: KeyId;
   limits: KeyLimits;
-  /** Reserved until it ends. */
+  /** What its requests in flight hold, and what was taken ahead for others. */
+  places: number;
   tokens: number;
-  /** Within its instance. Those that have the same one hold what they reserve together. */
-  number: number;
-  /** So many further requests like this one may come within the same second: they are admitted only if much is left. */
-  spare?: number;
-  /** If the refusal does not last, the request waits and asks again: it does not count as refused. */
-  mayWait?: boolean;
+  /** How many tokens each new request reserves, in order; those are admitted that the limits allow. */
+  requests: readonly number[];
+  /** So many further requests of the largest of these sizes may come within the same second: only if much is left. */
+  ahead: number;
+  /** Requests that count in a second and are not in the database; negative for those that it has, and that never came. */
+  corrections: readonly { second: number; requests: number }[];
+  /** How many requests were refused since the last batch. */
+  refused: number;
 }
 
-/** What an instance holds for one request, or for several. */
-export interface HeldAdmission extends AdmissionId {
-  tokens: number;
-}
-
-/** Spare admissions that no request came for. */
-export interface UnusedAdmissions {
-  keyId: KeyId;
-  /** In which they were counted as requests, since the epoch. */
-  second: number;
-  requests: number;
-}
-
-/** What is to be admitted and given back in one transaction. */
-export interface AdmissionBatch {
-  instance: string;
-  requests: readonly AdmissionRequest[];
-  /** Admissions to give back. */
-  ended: readonly AdmissionId[];
-  /** Admissions that hold as many tokens as this now, and those of the requests that are admitted here. */
-  resized?: readonly HeldAdmission[];
-  /** Requests that count no more. */
-  unused?: readonly UnusedAdmissions[];
-  /** The same requests were sent before, and may have been admitted. */
-  isRepeated?: boolean;
-}
-
-export interface AdmissionResult {
-  /** What counts against the limits, this request included if it is admitted. */
+export interface Lease {
+  /** What counts without the new requests. With the limits it says which are admitted: `judge`. */
   load: KeyLoad;
-  /** Undefined: the request is admitted. */
-  refusedBy: LimitName | undefined;
-  /** Until it may be admitted, in milliseconds; only for a refused one. */
-  waitMs: number;
-  /** In which it counts as a request, since the epoch. */
-  second: number;
-  /** How many spare ones are admitted too. */
-  spare: number;
+  /** When it was taken, by the database's clock. Its requests count in that second. */
+  now: number;
+  /** How many further requests may come. */
+  ahead: number;
+  /** The seconds of the last minute, oldest first, if a request is refused. */
+  seconds: readonly KeySecond[] | undefined;
+}
+
+/** What one process takes at once. */
+export interface LeaseBatch {
+  instance: string;
+  /** Grows with each batch of the instance: one that arrives after a later one changes nothing that is held. */
+  version: number;
+  requests: readonly LeaseRequest[];
 }
 
 /** A request to end the running responses of a key. */
@@ -83,7 +64,7 @@ export interface ChargedDay extends UsageSum {
   estimatedTokens: number;
 }
 
-/** One process that holds admissions, and a number that grows while it lives. */
+/** One process that holds leases, and a number that grows while it lives. */
 export interface Instance {
   id: string;
   beat: number;
@@ -91,8 +72,8 @@ export interface Instance {
 
 /** The limits of keys, which hold over all processes and instances on this database. */
 export interface LimitStore {
-  /** Admits what the limits allow, in order. @returns a result for each of the requests */
-  admit(batch: AdmissionBatch): Promise<AdmissionResult[]>;
+  /** Takes what the limits of keys allow. @returns a lease for each of the requests */
+  take(batch: LeaseBatch): Promise<Lease[]>;
   /** What counts against the limits of keys. */
   listLoads(keyIds: readonly KeyId[]): Promise<CountedLoad[]>;
   /** How many active keys have used up one of their limits, what is reserved included. */
@@ -101,12 +82,11 @@ export interface LimitStore {
   listDays(keyId: KeyId, firstDay: number, lastDay: number): Promise<ChargedDay[]>;
   /**
    * Reports that an instance is alive. The first time, it gives back what instances hold that are not listed.
-   * @param held stored again if the instance was not listed, such as when the others took it for dead
    * @returns all instances
    */
-  beat(instance: string, held: readonly HeldAdmission[]): Promise<Instance[]>;
+  beat(instance: string): Promise<Instance[]>;
   listInstances(): Promise<Instance[]>;
-  /** Gives back all that instances hold. */
+  /** Gives back all that instances hold. The tokens are charged, since what their requests used is unknown. */
   remove(instances: readonly string[]): Promise<void>;
   /**
    * Requests that all processes end the running responses of a key.

@@ -1,15 +1,15 @@
-import { and, type AnyColumn, asc, eq, gt, inArray, lt, type SQL, sql } from "drizzle-orm";
+import { and, type AnyColumn, asc, eq, gt, inArray, lt, ne, type SQL, sql } from "drizzle-orm";
 import { dayNumberOf, monthOf } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
 import { minuteWindowSeconds, type Window, windows } from "../../time/windows.ts";
 import { type Counted, holdsPlace, type KeyLoad, type KeySecond, noLoad } from "./windows.ts";
-import type { AdmissionRequest, LimitStore } from "./contract.ts";
+import type { LimitStore } from "./contract.ts";
 import type { KeyId, KeyLimits } from "../../domain/keys.ts";
 import { limitKinds, limitNames } from "../../domain/limits.ts";
 
 export interface Loads {
-  /** Reads only what the limits of the requests' keys need; the rest is 0. */
-  ofRequests(requests: readonly AdmissionRequest[], now: number): Promise<(keyId: KeyId) => KeyLoad>;
+  /** Without what an instance holds itself. Reads only what the limits need; the rest is 0. */
+  ofOthers(of: { keyId: KeyId; limits: KeyLimits }, to: { instance: string; now: number }): Promise<KeyLoad>;
   ofKeys(keyIds: readonly KeyId[], now: number): Promise<(keyId: KeyId) => KeyLoad>;
   listDays: LimitStore["listDays"];
   /** The seconds of the last minute, oldest first. */
@@ -30,30 +30,23 @@ const needs = (limits: KeyLimits, source: Source): boolean =>
 
 export function prepareLoads(engine: Engine): Loads {
   const read = prepareReads(engine);
-
-  async function load(idsOf: (source: Source) => readonly KeyId[], now: number) {
-    const byKey = new Map<KeyId, KeyLoad>();
-    const of = (keyId: KeyId): KeyLoad => {
-      const found = byKey.get(keyId) ?? { ...noLoad };
-      byKey.set(keyId, found);
-      return found;
-    };
-    for (const source of sources) {
-      const ids = idsOf(source);
-      if (ids.length === 0) continue;
-      for (const [keyId, part] of await read[source](ids, now)) Object.assign(of(keyId), part);
-    }
-    return of;
-  }
-
   return {
-    ofRequests: (requests, now) =>
-      // Of all requests: two of a key may have come before and after a change of its limits.
-      load(
-        (source) => [...new Set(requests.filter(({ limits }) => needs(limits, source)).map(({ keyId }) => keyId))],
-        now,
-      ),
-    ofKeys: (ids, now) => load(() => ids, now),
+    async ofOthers({ keyId, limits }, { instance, now }) {
+      const load = { ...noLoad };
+      for (const source of sources) {
+        if (!needs(limits, source)) continue;
+        const parts = source === "held" ? await read.heldByOthers([keyId], instance) : await read[source]([keyId], now);
+        Object.assign(load, parts.get(keyId));
+      }
+      return load;
+    },
+    async ofKeys(keyIds, now) {
+      const loads = new Map(keyIds.map((keyId) => [keyId, { ...noLoad }]));
+      for (const source of sources) {
+        for (const [keyId, part] of await read[source](keyIds, now)) Object.assign(loads.get(keyId) ?? {}, part);
+      }
+      return (keyId) => loads.get(keyId) ?? { ...noLoad };
+    },
     seconds: read.seconds,
     listDays: read.listDays,
   };
@@ -66,28 +59,27 @@ type PartOf<From extends Source> = Pick<
 >;
 type Reads = {
   [From in Source]: (keyIds: readonly KeyId[], now: number) => Promise<Map<KeyId, PartOf<From>>>;
-};
+} & { heldByOthers: (keyIds: readonly KeyId[], instance: string) => Promise<Map<KeyId, PartOf<"held">>> };
 
 function prepareReads(engine: Engine): Reads & Pick<Loads, "seconds" | "listDays"> {
   const { db, tables, jsonRows, prepareKeySums } = engine;
-  const { admissions, keySeconds, usageDay } = tables;
+  const { keyLeases, leaseSeconds, usageDay } = tables;
   const sum = (expression: AnyColumn | SQL): SQL => sql`sum(${expression})`;
   const [after, before] = [sql.placeholder("after"), sql.placeholder("before")];
   // Ignores the future: a clock that was set back must not lock a key out.
-  const inWindow = and(gt(keySeconds.second, after), lt(keySeconds.second, before));
+  const inWindow = and(gt(leaseSeconds.second, after), lt(leaseSeconds.second, before));
   const windowOf = (now: number) => {
     const second = Math.floor(now / 1000);
     return { after: second - minuteWindowSeconds, before: second + minuteWindowSeconds };
   };
   const dayTokens = sum(sql`${usageDay.inputTokens} + ${usageDay.outputTokens} + ${usageDay.besideTokens}`);
 
-  const held = prepareKeySums({
-    table: admissions,
-    sums: { inFlight: sql`count(*)`, reserved: sum(admissions.tokens) },
-  });
+  const holding = { table: keyLeases, sums: { inFlight: sum(keyLeases.places), reserved: sum(keyLeases.tokens) } };
+  const held = prepareKeySums(holding);
+  const heldByOthers = prepareKeySums({ ...holding, where: ne(keyLeases.instance, sql.placeholder("instance")) });
   const minute = prepareKeySums({
-    table: keySeconds,
-    sums: { minuteRequests: sum(keySeconds.requests), minuteTokens: sum(keySeconds.tokens) },
+    table: leaseSeconds,
+    sums: { minuteRequests: sum(leaseSeconds.requests), minuteTokens: sum(leaseSeconds.tokens) },
     where: inWindow,
   });
   const day = prepareKeySums({ table: usageDay, sums: { dayTokens }, where: eq(usageDay.day, sql.placeholder("day")) });
@@ -106,14 +98,20 @@ function prepareReads(engine: Engine): Reads & Pick<Loads, "seconds" | "listDays
     .orderBy(asc(dayColumn))
     .prepare();
   const seconds = db
-    .select({ second: keySeconds.second, requests: keySeconds.requests, tokens: keySeconds.tokens })
-    .from(keySeconds)
-    .where(and(eq(keySeconds.keyId, sql.placeholder("keyId")), inWindow))
-    .orderBy(asc(keySeconds.second))
+    .select({
+      second: leaseSeconds.second,
+      requests: sum(leaseSeconds.requests).mapWith(Number),
+      tokens: sum(leaseSeconds.tokens).mapWith(Number),
+    })
+    .from(leaseSeconds)
+    .where(and(eq(leaseSeconds.keyId, sql.placeholder("keyId")), inWindow))
+    .groupBy(leaseSeconds.second)
+    .orderBy(asc(leaseSeconds.second))
     .prepare();
 
   return {
     held: (ids) => held(ids, {}),
+    heldByOthers: (ids, instance) => heldByOthers(ids, { instance }),
     minute: (ids, now) => minute(ids, windowOf(now)),
     day: (ids, now) => day(ids, { day: dayNumberOf(now) }),
     month: (ids, now) => month(ids, { days: daysOfMonth(now) }),

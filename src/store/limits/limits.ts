@@ -4,7 +4,7 @@ import type { WallClock } from "../../time/clock.ts";
 import type { Engine } from "../engine/engine.ts";
 import { prepareInstances } from "./instances.ts";
 import { prepareLoads } from "./key-loads.ts";
-import { prepareAdmit } from "./admission.ts";
+import { prepareTake } from "./leases.ts";
 import type { LimitStore } from "./contract.ts";
 import { isAtLimit } from "./windows.ts";
 import { parseRules } from "../keys/rules.ts";
@@ -16,7 +16,7 @@ export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
   const { keyRefusals, keys } = tables;
   const loads = prepareLoads(engine);
   return {
-    admit: prepareAdmit(engine, clock),
+    take: prepareTake(engine, clock),
     async listLoads(keyIds) {
       const now = clock();
       const byKey = await loads.ofKeys(keyIds, now);
@@ -38,7 +38,7 @@ export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
       return limited.filter(({ id, limits }) => isAtLimit(loadOf(id), limits)).length;
     },
     listDays: loads.listDays,
-    ...prepareInstances(engine),
+    ...prepareInstances(engine, clock),
     ...prepareEndings(engine, clock),
   };
 }

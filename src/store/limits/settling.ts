@@ -1,41 +1,63 @@
+import { sql } from "drizzle-orm";
 import type { Engine, Statement } from "../engine/engine.ts";
-import type { KeyId } from "../../domain/keys.ts";
-import type { AdmissionId, SettledAdmission } from "../../domain/admissions.ts";
-import { chargedTokens, type UsageIncrement } from "../../domain/usage.ts";
 import { groupRows } from "../engine/rows.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { SettledAdmission } from "../../domain/admissions.ts";
+import { chargedTokens, type UsageIncrement } from "../../domain/usage.ts";
 
-export type KeySecondRow = [keyId: KeyId, second: number, requests: number, tokens: number];
+type KeySecondRow = [keyId: KeyId, second: number, writer: string, requests: number, tokens: number];
+
+const key = ["keyId", "second", "writer"];
+const added = ["requests", "tokens"];
 
 /** Adds to what keys used in each second. */
 export function prepareAddSeconds({ prepareInsert, tables }: Engine): (rows: KeySecondRow[]) => Statement {
-  const columns = ["keyId", "second", "requests", "tokens"];
-  const add = prepareInsert(tables.keySeconds, columns, { key: ["keyId", "second"], added: ["requests", "tokens"] });
-  return (rows) => add(groupRows(rows, 2));
+  const add = prepareInsert(tables.leaseSeconds, [...key, ...added], { key, added });
+  return (rows) => add(groupRows(rows, key.length));
 }
 
-export function prepareGiveBack({ prepareDelete, tables }: Engine): (ended: readonly AdmissionId[]) => Statement {
-  const remove = prepareDelete(tables.admissions, ["keyId", "instance", "number"]);
-  // Sorted, so that concurrent writers lock the rows in one order.
-  return (ended) =>
-    remove(ended.map(({ keyId, instance, number }) => [keyId, instance, number] as const).toSorted(byKey));
+interface UsedTokens {
+  keyId: KeyId;
+  writer: string;
+  tokens: number;
+  /** By our clock, epoch milliseconds. */
+  at: number;
 }
 
-const byKey = ([a]: readonly [number, ...unknown[]], [b]: readonly [number, ...unknown[]]): number => a - b;
+/** Counts tokens in the second in which they were used. @param agoSeconds before now, by the database's clock if it has one */
+export function prepareAddTokens(engine: Engine, agoSeconds = 0): (used: readonly UsedTokens[]) => Statement[] {
+  const { currentSecond, prepareInsert, tables } = engine;
+  const addSeconds = prepareAddSeconds(engine);
+  const second = currentSecond && sql`${currentSecond} - ${sql.raw(String(agoSeconds))}`;
+  const addNow =
+    second && prepareInsert(tables.leaseSeconds, ["keyId", "writer", ...added], { key, added }, { second });
+  return (used) => {
+    const secondOf = (at: number): number => (addNow === undefined ? Math.floor(at / 1000) - agoSeconds : 0);
+    const rows = used.map((one): KeySecondRow => [one.keyId, secondOf(one.at), one.writer, 0, one.tokens]);
+    if (rows.length === 0) return [];
+    if (addNow === undefined) return [addSeconds(rows)];
+    const sums = groupRows(rows, key.length);
+    return [addNow(sums.map(([id = 0, , writer = "", requests = 0, tokens = 0]) => [id, writer, requests, tokens]))];
+  };
+}
 
-/** What a flush does for the admissions that end with it: their reserved tokens become counted ones. */
+/** What a flush does for keys with limits of tokens. It writes nothing that is held, and no row that an admission waits for. */
 export function prepareSettling(
   engine: Engine,
 ): (settled: readonly SettledAdmission[], increments: readonly UsageIncrement[]) => Statement[] {
-  const giveBack = prepareGiveBack(engine);
-  const addSeconds = prepareAddSeconds(engine);
+  const addTokens = prepareAddTokens(engine);
   return (settled, increments) => {
     if (settled.length === 0) return [];
-    const keys = new Set<KeyId>(settled.map(({ keyId }) => keyId));
-    const rows = increments
-      .filter(({ keyId }) => keys.has(keyId))
-      // What an earlier estimate gives back was charged to a second that may be over.
-      .map((one): KeySecondRow => [one.keyId, Math.floor(one.lastClosedAt / 1000), 0, Math.max(0, chargedTokens(one))]);
-    const ended = settled.filter((one) => "number" in one);
-    return [...(rows.length > 0 ? [addSeconds(rows)] : []), ...(ended.length > 0 ? [giveBack(ended)] : [])];
+    const instances = new Map(settled.map(({ keyId, instance }) => [keyId, instance]));
+    return addTokens(
+      increments.flatMap((increment): UsedTokens[] => {
+        const { keyId, lastClosedAt } = increment;
+        const instance = instances.get(keyId);
+        if (instance === undefined) return [];
+        // What an earlier estimate gives back was charged to a second that may be over.
+        const tokens = Math.max(0, chargedTokens(increment));
+        return [{ keyId, writer: `${instance} counts`, tokens, at: lastClosedAt }];
+      }),
+    );
   };
 }

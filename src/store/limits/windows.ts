@@ -9,7 +9,7 @@ import {
   placeLimits,
   tokenLimits,
 } from "../../domain/limits.ts";
-import { minuteWindowSeconds, type Window, windows } from "../../time/windows.ts";
+import { type Window, windows } from "../../time/windows.ts";
 
 /** What counts in a window: `minuteRequests`, `dayTokens`. */
 type CountedIn<Kind extends LimitKind> = Kind["window"] extends "now"
@@ -27,15 +27,16 @@ export interface KeyLoad extends Record<Counted, number> {
   reserved: number;
 }
 
-const countedOf = ({ counts, window }: { counts: Counts; window: Window }): Counted =>
-  `${window}${counts.charAt(0).toUpperCase()}${counts.slice(1)}` as Counted;
+/** Undefined for a kind that is compared with what is held. */
+export const countedOf = ({ counts, window }: { counts: Counts; window: Window }): Counted | undefined =>
+  window === "now" ? undefined : (`${window}${counts.charAt(0).toUpperCase()}${counts.slice(1)}` as Counted);
 
-const kindsInWindows = limitNames.map((name) => limitKinds[name]).filter(({ window }) => window !== "now");
+const counted = limitNames.map((name) => countedOf(limitKinds[name])).filter((name) => name !== undefined);
 
 export const noLoad: Readonly<KeyLoad> = {
   inFlight: 0,
   reserved: 0,
-  ...(Object.fromEntries(kindsInWindows.map((kind) => [countedOf(kind), 0])) as Record<Counted, number>),
+  ...(Object.fromEntries(counted.map((name) => [name, 0])) as Record<Counted, number>),
 };
 
 /** What is counted of one second of a key. */
@@ -44,9 +45,6 @@ export interface KeySecond {
   requests: number;
   tokens: number;
 }
-
-/** When what happened in a second counts no more, epoch milliseconds. */
-export const windowEndOf = (second: number): number => (second + minuteWindowSeconds) * 1000;
 
 const windowLength = (name: LimitName): number => windows.indexOf(limitKinds[name].window);
 
@@ -74,9 +72,9 @@ export const usedOf = (load: KeyLoad, name: LimitName): number => used[name](loa
 
 const used = perLimit((name): ((load: KeyLoad) => number) => {
   const kind = limitKinds[name];
-  if (kind.window === "now") return ({ inFlight }) => inFlight;
-  const counted = countedOf(kind);
-  return kind.counts === "tokens" ? (load) => load[counted] + load.reserved : (load) => load[counted];
+  const sum = countedOf(kind);
+  if (sum === undefined) return ({ inFlight }) => inFlight;
+  return kind.counts === "tokens" ? (load) => load[sum] + load.reserved : (load) => load[sum];
 });
 
 /** Whether nothing is left of one of the limits. */
@@ -99,23 +97,4 @@ export function addRequests(load: KeyLoad, tokens: number, count: number): KeyLo
   load.minuteRequests += count;
   load.reserved += count * tokens;
   return load;
-}
-
-/**
- * When enough of a minute's window has passed, epoch milliseconds.
- * @param seconds oldest first
- * @param excess by how much the limit is exceeded
- * @returns undefined if these seconds do not hold that much: the rest is reserved, or of requests that are being admitted
- */
-export function minuteFreesAt(
-  seconds: readonly KeySecond[],
-  counter: "requests" | "tokens",
-  excess: number,
-): number | undefined {
-  let freed = 0;
-  for (const one of seconds) {
-    freed += one[counter];
-    if (freed >= excess) return windowEndOf(one.second);
-  }
-  return undefined;
 }

@@ -6,8 +6,13 @@ import type { PostgresPool } from "./pool.ts";
 import { columnName } from "../schema/tables.ts";
 import * as schema from "./schema.ts";
 
-/** Calls may overlap: each transaction has a connection to itself. */
-export function createPostgresEngine({ client, transaction, close }: PostgresPool): Engine {
+const serverSecond = sql`cast(floor(extract(epoch from clock_timestamp())) as bigint)`;
+
+/**
+ * Calls may overlap: each transaction has a connection to itself.
+ * @param hasClock whether limits go by the database's clock; tests have their own
+ */
+export function createPostgresEngine({ client, transaction, close }: PostgresPool, hasClock = true): Engine {
   // Drizzle uses only `unsafe` outside its own transactions (0.45.4), which commit early and are not used here.
   const db = drizzle({ client: client as never, casing: "snake_case" });
   const engineDb = db as unknown as Engine["db"];
@@ -40,6 +45,13 @@ export function createPostgresEngine({ client, transaction, close }: PostgresPoo
       );
       return (row as { locked: boolean } | undefined)?.locked === true;
     },
+    currentSecond: hasClock ? serverSecond : undefined,
+    async callFunction(name, argument) {
+      const [row] = (await client.unsafe(`select ${name}(cast(cast($1 as text) as jsonb)) as result`, [
+        JSON.stringify(argument),
+      ])) as { result: unknown }[];
+      return row?.result;
+    },
     async describe() {
       const [found] = (await client.unsafe(
         "select current_setting('server_version') as version, pg_database_size(current_database()) as bytes",
@@ -58,12 +70,14 @@ function prepareStatements(
   db: Engine["db"],
 ): Pick<Engine, "prepareInsert" | "prepareDelete" | "prepareDeleteOldest" | "prepareKeySums"> {
   return {
-    prepareInsert: (table, columns, sums) => {
+    prepareInsert: (table, columns, sums, computed = {}) => {
       const values = Object.entries(getTableColumns(table)).map(([name, column]) => {
         const position = columns.indexOf(name);
-        return position === -1
-          ? sql.raw(`nextval(pg_get_serial_sequence('${getTableName(table)}', '${columnName(table, name)}'))`)
-          : sql.raw(`cast(value->>${position} as ${column.getSQLType()})`);
+        if (position !== -1) return sql.raw(`cast(value->>${position} as ${column.getSQLType()})`);
+        return (
+          computed[name] ??
+          sql.raw(`nextval(pg_get_serial_sequence('${getTableName(table)}', '${columnName(table, name)}'))`)
+        );
       });
       const select = sql`select ${sql.join(values, sql`, `)} from ${jsonRows(sql.placeholder("rows"))}`;
       const statement = db.insert(table).select(select);

@@ -21,6 +21,8 @@ const openingTimeoutMs = 60_000;
 /** No request waits longer than two seconds. The timeout of the server comes first, since it keeps the connection usable. */
 const callTimeoutMs = 1900;
 const statementTimeoutMs = 1500;
+/** An instance that stops within a flush holds rows of busy keys, which others wait for. */
+const idleInTransactionMs = 1500;
 /** No response waits this long, only the ledger does. A flush after a long outage has many rows and takes longer. */
 const flushTimeoutOf = (rows: number): number => 5000 + rows * 0.2;
 /** After an outage every connection of a pool may be a lost one. */
@@ -32,6 +34,8 @@ export interface PostgresStoreOptions {
   url: string;
   retention?: Retention;
   clock: WallClock;
+  /** Whether limits go by `clock`, as in tests, and not by the database's. */
+  areLimitsByClock?: boolean;
 }
 
 /**
@@ -71,9 +75,14 @@ function requireWritable({ client, transaction }: PostgresPool): Promise<unknown
 }
 
 /** Uses four pools, so that requests wait for neither flushes nor reports, and flushes and admissions for nothing else. */
-function createPostgresStore({ url, retention = defaultRetention, clock }: PostgresStoreOptions): Store {
+function createPostgresStore({
+  url,
+  retention = defaultRetention,
+  clock,
+  areLimitsByClock = false,
+}: PostgresStoreOptions): Store {
   const lookups = createPostgresPool({ url, connections: 4, statementTimeoutMs });
-  const flushes = createPostgresPool({ url, connections: 1, statementTimeoutMs: 0 });
+  const flushes = createPostgresPool({ url, connections: 1, statementTimeoutMs: 0, idleInTransactionMs });
   const others = createPostgresPool({ url, connections: 4, statementTimeoutMs });
   const limited = { withTimeout: limitCalls(others.withTimeout, maxCalls) };
   const lookupEngine = createPostgresEngine(lookups);
@@ -82,10 +91,10 @@ function createPostgresStore({ url, retention = defaultRetention, clock }: Postg
   const listEndings = prepareListEndings(lookupEngine);
   const listCreators = prepareListCreators(lookupEngine);
   const { checkWritable } = createSqlStore(lookupEngine, clock);
-  const flushStore = createSqlStore(createPostgresEngine(flushes), clock, retention);
+  const flushStore = createSqlStore(createPostgresEngine(flushes, !areLimitsByClock), clock, retention);
   const store = createSqlStore(createPostgresEngine(others), clock, retention);
-  const admissions = createPostgresPool({ url, connections: 1, statementTimeoutMs });
-  const admissionStore = createSqlStore(createPostgresEngine(admissions), clock);
+  const admissions = createPostgresPool({ url, connections: 1, statementTimeoutMs, idleInTransactionMs });
+  const admissionStore = createSqlStore(createPostgresEngine(admissions, !areLimitsByClock), clock);
 
   return {
     keys: {

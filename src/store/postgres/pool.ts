@@ -3,7 +3,7 @@ import { SQL } from "bun";
 import { toStorageError, StorageError } from "../storage-error.ts";
 
 /** The server ends a transaction of an instance that has stopped in the middle of it, and thus releases its locks. */
-const idleInTransactionMs = 10_000;
+const defaultIdleInTransactionMs = 10_000;
 const maxTransactionTries = 5;
 
 /** Firewalls and NAT drop a connection that has been idle for minutes, without a reset to either side. */
@@ -19,6 +19,8 @@ export interface PoolOptions {
   connections: number;
   /** The server cancels a statement after this time; 0 disables the timeout. */
   statementTimeoutMs: number;
+  /** The server ends a transaction in which nothing happens for this time. */
+  idleInTransactionMs?: number;
 }
 
 /** The part of a client that Drizzle uses. Within a transaction, queries go over its connection. */
@@ -84,7 +86,12 @@ export function createPostgresPool(options: PoolOptions): PostgresPool {
   };
 }
 
-function connect({ url, connections, statementTimeoutMs }: PoolOptions): SQL {
+function connect({
+  url,
+  connections,
+  statementTimeoutMs,
+  idleInTransactionMs = defaultIdleInTransactionMs,
+}: PoolOptions): SQL {
   try {
     return new SQL({
       url,

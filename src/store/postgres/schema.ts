@@ -21,6 +21,8 @@ export const {
   usageFlushes,
   countedResponses,
   instances,
+  keyLeases,
+  leaseSeconds,
   admissions,
   keySeconds,
   keyRefusals,

@@ -3,9 +3,37 @@ import type { Columns } from "./columns.ts";
 // oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result
 export function defineLimitTables({ table, identity, integer, text, primaryKey }: Columns) {
   return {
-    /** The processes that hold admissions. `beat` grows while a process lives. */
+    /** The processes that hold leases. `beat` grows while a process lives. */
     instances: table("instances", { id: text().primaryKey(), beat: integer().notNull() }),
-    /** The requests in flight of keys with limits: each holds a place, and the tokens that are reserved for it. */
+    /**
+     * What each process holds for a key: the places and the reserved tokens of its requests in flight. `version` grows with
+     * each write, so that one that arrives late changes nothing.
+     */
+    keyLeases: table(
+      "key_leases",
+      {
+        keyId: integer().notNull(),
+        instance: text().notNull(),
+        version: integer().notNull(),
+        places: integer().notNull(),
+        tokens: integer().notNull(),
+      },
+      (t) => [primaryKey({ columns: [t.keyId, t.instance] })],
+    ),
+    /** What keys with limits used in each second of the last minute, by the writer, so that nobody waits for its row. */
+    leaseSeconds: table(
+      "lease_seconds",
+      {
+        keyId: integer().notNull(),
+        /** Since the epoch. */
+        second: integer().notNull(),
+        writer: text().notNull(),
+        requests: integer().notNull(),
+        tokens: integer().notNull(),
+      },
+      (t) => [primaryKey({ columns: [t.keyId, t.second, t.writer] })],
+    ),
+    /** Versions before leases write this table and the next one, while they run beside this one. */
     admissions: table(
       "admissions",
       {
@@ -16,7 +44,6 @@ export function defineLimitTables({ table, identity, integer, text, primaryKey }
       },
       (t) => [primaryKey({ columns: [t.keyId, t.instance, t.number] })],
     ),
-    /** What keys with limits used in each second of the last minute. `second`: since the epoch. */
     keySeconds: table(
       "key_seconds",
       {

@@ -87,6 +87,8 @@ export const {
   usageFlushes,
   countedResponses,
   instances,
+  keyLeases,
+  leaseSeconds,
   admissions,
   keySeconds,
   keyRefusals,

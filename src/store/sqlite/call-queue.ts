@@ -1,4 +1,4 @@
-/** The calls that wait for the storage thread: counts and admissions first, everything else in order. */
+/** The calls that wait for the storage thread: counts and leases first, everything else in order. */
 export interface CallQueue<Call> {
   add(call: Call): void;
   next(): Call | undefined;
@@ -6,7 +6,7 @@ export interface CallQueue<Call> {
 }
 
 /** The methods that requests and responses wait for. */
-const urgentMethods: ReadonlySet<string> = new Set(["usage.add", "limits.admit"]);
+const urgentMethods: ReadonlySet<string> = new Set(["usage.add", "limits.take"]);
 
 export const isUrgent = ({ method }: { method: string }): boolean => urgentMethods.has(method);
 

@@ -1,8 +1,8 @@
-// Commits flushes and admissions in the calling thread, because the switches to the storage thread and back cost more than
+// Commits flushes and leases in the calling thread, because the switches to the storage thread and back cost more than
 // the commit. Both threads write the same database file, each over a connection of its own:
 //
 //   flush -> staged (this thread) -> tables of counts (the storage thread folds)
-//   admission -> tables of limits (this thread)
+//   lease -> tables of limits (this thread)
 //
 // Who commits: this thread, but not while it pauses (`pausedUntil`), while a checkpoint ends, or if there are more rows than
 // a request should wait for; nor what depends on the tables of counts, nor a flush that may be committed already, nor any flush
@@ -23,8 +23,8 @@ import { prepareFindActiveKey } from "../keys/keys.ts";
 import type { KeyStore } from "../keys/contract.ts";
 import type { FlushedRequests } from "../requests/contract.ts";
 import type { FlushId, UsageStore } from "../usage/contract.ts";
-import { prepareAdmit } from "../limits/admission.ts";
-import type { AdmissionResult, LimitStore } from "../limits/contract.ts";
+import type { Lease, LimitStore } from "../limits/contract.ts";
+import { prepareTake } from "../limits/leases.ts";
 import { isBusy, openDirectWriter } from "./engine.ts";
 import { toStorageError } from "../storage-error.ts";
 import { prepareStage } from "./staged-flushes.ts";
@@ -54,7 +54,7 @@ export interface DirectWriterOptions {
 
 export interface DirectWriter {
   add: UsageStore["add"];
-  admit: LimitStore["admit"];
+  take: LimitStore["take"];
   findActive: KeyStore["findActive"];
   close(): void;
 }
@@ -85,7 +85,7 @@ type Add = Parameters<UsageStore["add"]>;
 export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }: DirectWriterOptions): DirectWriter {
   const engine = openDirectWriter(file);
   const stage = prepareStage(engine);
-  const admit = prepareAdmit(engine, clock);
+  const take = prepareTake(engine, clock);
   const state: State = {
     latestCommit: Promise.resolve(),
     pausedUntil: 0,
@@ -135,10 +135,10 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
         throw error;
       }
     },
-    async admit(batch) {
-      const rows = batch.requests.length + batch.ended.length + (batch.resized?.length ?? 0);
-      const committed = await tryToCommit(rows, () => admit(batch));
-      return committed?.result ?? ((await worker.call("limits.admit", batch)) as AdmissionResult[]);
+    async take(batch) {
+      const rows = batch.requests.reduce((sum, { requests }) => sum + 1 + requests.length, 0);
+      const committed = await tryToCommit(rows, () => take(batch));
+      return committed?.result ?? ((await worker.call("limits.take", batch)) as Lease[]);
     },
     findActive: prepareFindActiveKey(engine, clock),
     close: engine.close,

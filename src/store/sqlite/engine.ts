@@ -208,6 +208,8 @@ function createSqliteEngine(client: Database, { begin, isWriter }: SqliteEngineO
       // One at a time: a full disk ends the transaction, and a later statement would be committed without it.
       for (const statement of statements) await statement();
     },
+    currentSecond: undefined,
+    callFunction: undefined,
     // A transaction already has the whole database to itself.
     lock: async () => {},
     tryLock: async () => true,

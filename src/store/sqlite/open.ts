@@ -136,7 +136,7 @@ function createSqliteStore({ file, worker, direct, reader, findProblem, watch, c
     traffic: remote("traffic", ["add", "modelUsage", "latencies", "outcomes", "tokenless"]),
     requests: remote("requests", ["list", "listAfter", "lastId", "keyNames"]),
     limits: {
-      admit: direct.admit,
+      take: direct.take,
       ...remote("limits", [
         "listLoads",
         "countAtLimit",

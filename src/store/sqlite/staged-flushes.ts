@@ -2,12 +2,12 @@
 // write it into the tables a dozen. The storage thread folds them, which adds up to 256 to the tables and removes them in one
 // transaction, before anything reads or writes counts.
 //
-// A flush is staged -> folded, or refused by the tables -> split into a row for each key and one for the admissions -> those
+// A flush is staged -> folded, or refused by the tables -> split into a row for each key and one for the rest -> those
 // that are accepted are folded, the others stay behind `refusedId` and are tried again after a restart.
 //
 // Invariants. A flush counts once: the fold records the last number of each ledger in the same transaction, and skips rows up
 // to it. The thread folds before it writes a flush by itself, since that one's number would hide those that wait here. What
-// limits are compared with (days, seconds, admissions) is written when the flush is staged, and not again by the fold (`isSettled`).
+// limits are compared with (days, seconds) is written when the flush is staged, and not again by the fold (`isSettled`).
 //
 // After `kill -9`: a row is in the file as a whole or not at all, and so is a fold. The next process to open the database folds
 // what is left.
@@ -27,7 +27,7 @@ import type { KeyId } from "../../domain/keys.ts";
 import { type UsageSum, addSums, noSum } from "../../domain/usage.ts";
 
 interface StagedFlush extends Required<Omit<FlushedUsage, "responses">> {
-  /** Whether its admissions were settled, and the sums of days added to, when it was appended. */
+  /** Whether what limits are compared with had its tokens when it was appended, the sums of days included. */
   isSettled?: boolean;
 }
 
@@ -156,7 +156,7 @@ async function recordNew(writer: UsageWriter, rows: readonly Row[], now: number)
   return found;
 }
 
-/** Replaces a row by one for each key and one for the admissions, so that only the counts that are refused stay. */
+/** Replaces a row by one for each key and one for the rest, so that only the counts that are refused stay. */
 function prepareSplit(engine: Engine): (id: number) => Promise<void> {
   const { findRows, remove } = prepareStatements(engine);
   const append = prepareAppend(engine);

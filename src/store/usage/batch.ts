@@ -23,7 +23,7 @@ export interface FlushedUsage {
   increments: readonly UsageIncrement[];
   responses: readonly ResponseUsage[];
   requests?: FlushedRequests;
-  /** The admissions that end with it. */
+  /** The keys whose limits its tokens count against. */
   settled: readonly SettledAdmission[];
 }
 
@@ -141,17 +141,15 @@ function createOf(
   return estimated === 0 ? create : { ...create, estimatedTokens: estimated };
 }
 
-/** What a flush settles: a key that is in it without what it holds only once. */
+/** What a flush settles, each key once. */
 function createSettledList(): { all: readonly SettledAdmission[]; add: (admission: SettledAdmission) => void } {
   const all: SettledAdmission[] = [];
   const keys = new Set<KeyId>();
   return {
     all,
     add(admission) {
-      if (!("number" in admission)) {
-        if (keys.has(admission.keyId)) return;
-        keys.add(admission.keyId);
-      }
+      if (keys.has(admission.keyId)) return;
+      keys.add(admission.keyId);
       all.push(admission);
     },
   };

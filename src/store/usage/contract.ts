@@ -20,7 +20,7 @@ export interface UsageStore extends UsageReports {
    * counted for the key and its id before are added, unless there were several creates under that id.
    * @param responses differ in id, key, or whether they were created
    * @param requests for the request log
-   * @param settled admissions that end with these counts
+   * @param settled the keys whose limits the tokens of these counts count against
    * @returns the tokens that were added for each of `responses`; undefined if the flush was committed before
    */
   add(

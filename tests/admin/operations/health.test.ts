@@ -8,12 +8,14 @@ onEachEngine(({ engine }) => {
   let writable = true;
   let checks = 0;
   let upstream = true;
+  let limits: "ok" | "degraded" = "ok";
   let counts: "ok" | "waiting" | "partly refused" = "ok";
   beforeAll(async () => {
     admin = await startAdmin({
       engine,
       probeUpstream: async () => ({ ok: upstream }),
       countsState: () => counts,
+      limitsState: () => limits,
       store: (real) => ({
         ...real,
         checkWritable: async () => {
@@ -34,9 +36,9 @@ onEachEngine(({ engine }) => {
   });
 
   test.each([
-    [true, true, 200, { status: "ready", database: "ok", upstream: "ok", counts: "ok" }],
-    [true, false, 200, { status: "ready", database: "ok", upstream: "not answering", counts: "ok" }],
-    [false, true, 503, { status: "unavailable", database: "not writable", upstream: "ok", counts: "ok" }],
+    [true, true, 200, { status: "ready", database: "ok", upstream: "ok", counts: "ok", limits: "ok" }],
+    [true, false, 200, { status: "ready", database: "ok", upstream: "not answering", counts: "ok", limits: "ok" }],
+    [false, true, 503, { status: "unavailable", database: "not writable", upstream: "ok", counts: "ok", limits: "ok" }],
   ])("GET /readyz with a writable database %p and a backend %p", async (database, backend, status, body) => {
     [writable, upstream] = [database, backend];
     admin.time.now += 10_000;
@@ -53,10 +55,18 @@ onEachEngine(({ engine }) => {
       counts = "ok";
       expect([response.status, response.json]).toEqual([
         200,
-        { status: "ready", database: "ok", upstream: "ok", counts: state },
+        { status: "ready", database: "ok", upstream: "ok", counts: state, limits: "ok" },
       ]);
     },
   );
+
+  test("GET /readyz says that the limits of keys hold only in part", async () => {
+    [writable, upstream, limits] = [true, true, "degraded"];
+    admin.time.now += 10_000;
+    const response = await admin.send("GET", "/readyz");
+    limits = "ok";
+    expect([response.status, response.json]).toMatchObject([200, { status: "ready", limits: "degraded" }]);
+  });
 
   test("GET /readyz writes to the database at most once a second", async () => {
     admin.time.now += 10_000;

@@ -2,6 +2,7 @@ import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
 import type { UpstreamProbe } from "../../../src/admin/operations/health.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
 import { noRules } from "../../../src/store/keys/rules.ts";
+import { createTestProcess } from "../../store/limits/test-process.ts";
 import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
 
 const minute = 60_000;
@@ -14,6 +15,7 @@ onEachEngine(({ engine }) => {
   let backend: () => Promise<UpstreamProbe>;
   let requestsFailSince: number | undefined;
   let probes = 0;
+  let limits: "ok" | "degraded" = "ok";
   beforeAll(async () => {
     admin = await startAdmin({
       engine,
@@ -22,6 +24,7 @@ onEachEngine(({ engine }) => {
         return backend();
       },
       requestsFailSince: () => requestsFailSince,
+      limitsState: () => limits,
     });
     backend = async () => ({ ok: true });
     admin.time.now = noon;
@@ -78,7 +81,7 @@ onEachEngine(({ engine }) => {
   });
 
   test("counts the active keys of which nothing is left of a limit, what is reserved included", async () => {
-    const { admit } = admin.store.limits;
+    const { admit } = createTestProcess(admin.store.limits);
     const ids: number[] = [];
     for (const [name, limits, isActive] of [
       ["requests", { requests_per_minute: 1 }, true],
@@ -89,8 +92,8 @@ onEachEngine(({ engine }) => {
       const { id } = await admin.createKey(name);
       const rules = { ...noRules, ...limits };
       await admin.store.keys.update(id, { rules: limits, isActive });
-      const requests = [{ keyId: id, limits: rules, tokens: 10, number: ids.push(id) }];
-      await admit({ instance: "test", requests, ended: [] });
+      ids.push(id);
+      await admit({ keyId: id, limits: rules, requests: [10] });
     }
     expect((await overview()).keys_at_limit).toBe(2);
     for (const id of ids) await admin.store.keys.delete(id);
@@ -169,5 +172,12 @@ onEachEngine(({ engine }) => {
   test("a backend that does not respond in time has the cause timeout", async () => {
     backend = () => new Promise<never>(() => {});
     expect((await overview()).upstream.cause).toBe("timeout");
+  });
+
+  test("says whether the limits of keys hold", async () => {
+    const before = (await overview()).limits;
+    limits = "degraded";
+    expect([before, (await overview()).limits]).toEqual(["ok", "degraded"]);
+    limits = "ok";
   });
 });

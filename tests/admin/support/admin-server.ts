@@ -117,6 +117,7 @@ export async function startAdmin({
     retention,
     draining: new AbortController().signal,
     countsState: () => "ok",
+    limitsState: () => "ok",
     ...overrides,
   });
   const app = new Elysia({ handler: { standardHostname: false } }).use(routes);

@@ -103,6 +103,11 @@ export async function startFleet(options: Omit<InstanceOptions, "skewMs">, skews
 
   async function kill(index: number): Promise<void> {
     at(index).process.kill("SIGKILL");
+    const killedAt = Date.now();
+    for (const one of observed) {
+      if (one.instance === index && one.endedAt < Infinity && one.endedAt > killedAt - upkeepMs)
+        one.killedAt = killedAt;
+    }
     await at(index).process.exited;
   }
 
@@ -137,6 +142,9 @@ export async function startFleet(options: Omit<InstanceOptions, "skewMs">, skews
     },
   };
 }
+
+/** What ended so shortly before the kill may still be held in the database. */
+const upkeepMs = 1000;
 
 const nothingYet = {
   askedAt: Infinity,

@@ -1,4 +1,5 @@
-import type { KeyId, KeyLimits, LimitName } from "../../../src/domain/keys.ts";
+import type { Admission } from "../../../src/domain/admissions.ts";
+import type { KeyId, KeyLimits } from "../../../src/domain/keys.ts";
 
 /** What an instance of the model is started with, as JSON in its first argument. */
 export interface InstanceOptions {
@@ -19,7 +20,7 @@ export type ToInstance =
 /** What an instance tells the driver. Times are the machine's, whatever the instance's clock. */
 export type FromInstance =
   | { kind: "ready" }
-  | { kind: "decided"; number: number; askedAt: number; decidedAt: number; refusedBy: LimitName | undefined }
+  | { kind: "decided"; number: number; askedAt: number; decidedAt: number; refusedBy: Admission["refusedBy"] }
   /** Its tokens are committed, if they count, and what it held is given back. */
   | { kind: "ended"; number: number; at: number }
   | { kind: "warned"; text: string };

@@ -1,3 +1,5 @@
+import { perLimit } from "../../../src/domain/limits.ts";
+import type { Admission } from "../../../src/domain/admissions.ts";
 import type { KeyId, KeyLimits, LimitName } from "../../../src/domain/keys.ts";
 
 /** One request as its client and the backend saw it. Times are the machine's, Infinity: not yet. */
@@ -11,14 +13,14 @@ export interface Observed {
   /** When the instance asked for its admission, and when it knew the answer. */
   askedAt: number;
   decidedAt: number;
-  refusedBy: LimitName | undefined;
+  refusedBy: Admission["refusedBy"];
   /** When the backend was done with it, or saw the connection break. */
   backendEndedAt: number;
   /** What the backend generated and reported; null if the response does not count. */
   generated: number | null;
   /** When the instance had counted it and given back what it held. */
   endedAt: number;
-  /** When its instance was killed before that. */
+  /** When its instance was killed before that, or at once after it. */
   killedAt: number;
 }
 
@@ -54,7 +56,11 @@ export function findViolations(observed: readonly Observed[], judge: Judge): str
   for (const own of Map.groupBy(observed, ({ keyId }) => keyId).values()) {
     const admitted = own.filter(isAdmitted).toSorted((a, b) => a.decidedAt - b.decidedAt);
     for (const one of admitted) {
-      found.push(...overAtOnce(one, admitted), ...overInMinute(one, admitted), ...overWhenAdmitted(one, admitted));
+      found.push(
+        ...overAtOnce(one, admitted, own),
+        ...overInMinute(one, admitted, own),
+        ...overWhenAdmitted(one, admitted, own),
+      );
     }
     found.push(...overInAll(admitted));
     for (const one of own) if (one.refusedBy !== undefined) found.push(...refusedWithoutCause(one, own, judge));
@@ -63,16 +69,16 @@ export function findViolations(observed: readonly Observed[], judge: Judge): str
 }
 
 /** The backend has too many of the key at once, or they have reserved too much. */
-function overAtOnce(one: Observed, admitted: readonly Observed[]): string[] {
+function overAtOnce(one: Observed, admitted: readonly Observed[], own: readonly Observed[]): string[] {
   const running = admitted.filter(
     ({ decidedAt, backendEndedAt }) => decidedAt <= one.decidedAt && one.decidedAt < backendEndedAt,
   );
-  const places = limitOf("max_concurrency", running);
+  const places = limitOf("max_concurrency", [...running, ...around(one, own)]);
   if (places !== undefined && running.length > places) {
     return [`key ${one.keyId}: ${running.length} in flight, ${places} allowed`];
   }
   return tokenLimits.flatMap((name) => {
-    const limit = limitOf(name, running);
+    const limit = limitOf(name, [...running, ...around(one, own)]);
     if (limit === undefined) return [];
     const reserved = sum(running, ({ tokens }) => Math.min(tokens, limit));
     return reserved > limit ? [`key ${one.keyId}: ${reserved} reserved at once, ${name} is ${limit}`] : [];
@@ -82,20 +88,24 @@ function overAtOnce(one: Observed, admitted: readonly Observed[]): string[] {
 const tokenLimits = ["tokens_per_minute", "tokens_per_day", "tokens_per_month"] as const;
 
 /** More were admitted than the limit within 60 seconds, of which this one is the last. All of them surely lie inside. */
-function overInMinute(one: Observed, admitted: readonly Observed[]): string[] {
+function overInMinute(one: Observed, admitted: readonly Observed[], own: readonly Observed[]): string[] {
   const inside = admitted.filter(
     ({ askedAt, decidedAt }) => askedAt > one.decidedAt - minuteMs && decidedAt <= one.decidedAt,
   );
-  const limit = limitOf("requests_per_minute", inside);
+  const limit = limitOf("requests_per_minute", [...inside, ...around(one, own)]);
   return limit !== undefined && inside.length > limit
     ? [`key ${one.keyId}: ${inside.length} requests in a minute, ${limit} allowed`]
     : [];
 }
 
-/** It was admitted although what surely counted before left no room for it, by the limits that it came with. */
-function overWhenAdmitted(one: Observed, admitted: readonly Observed[]): string[] {
+/**
+ * It was admitted although what surely counted before left no room for it, by the limits that it came with: or by those of
+ * a request beside it, where they were changed just then.
+ */
+function overWhenAdmitted(one: Observed, admitted: readonly Observed[], own: readonly Observed[]): string[] {
+  const limits = perLimit((name) => limitOf(name, around(one, own)) ?? null);
   const before = admitted.filter(({ decidedAt }) => decidedAt < one.askedAt);
-  const { requests_per_minute: requests, max_concurrency: places } = one.limits;
+  const { requests_per_minute: requests, max_concurrency: places } = limits;
   const found: string[] = [];
   const recent = before.filter(({ askedAt }) => askedAt > one.decidedAt - minuteMs).length;
   if (requests !== null && recent >= requests) {
@@ -106,7 +116,7 @@ function overWhenAdmitted(one: Observed, admitted: readonly Observed[]): string[
     found.push(`key ${one.keyId}: admitted beside ${beside.length}, ${places} allowed`);
   }
   for (const name of tokenLimits) {
-    const limit = one.limits[name];
+    const limit = limits[name];
     if (limit === null || one.tokens === 0) continue;
     const from = name === "tokens_per_minute" ? one.decidedAt - minuteMs : 0;
     const counted = sum(
@@ -114,7 +124,7 @@ function overWhenAdmitted(one: Observed, admitted: readonly Observed[]): string[
       ({ generated }) => generated ?? 0,
     );
     const reserved = sum(
-      beside.filter(({ limits }) => limits[name] !== null),
+      beside.filter((other) => other.limits[name] !== null),
       ({ tokens }) => tokens,
     );
     if (counted + reserved + Math.min(one.tokens, limit) > limit) {
@@ -125,6 +135,12 @@ function overWhenAdmitted(one: Observed, admitted: readonly Observed[]): string[
   }
   return found;
 }
+
+/** Requests that were decided at the same time: where limits are changed just then, the newest may be those of one of them. */
+const around = (one: Observed, own: readonly Observed[]): Observed[] =>
+  own.filter(
+    ({ sentAt, decidedAt, killedAt }) => sentAt <= one.decidedAt && Math.min(decidedAt, killedAt) >= one.sentAt,
+  );
 
 /** What README says: a limit of tokens is exceeded only by what requests use beyond what they reserved. */
 function overInAll(admitted: readonly Observed[]): string[] {
@@ -142,9 +158,11 @@ function overInAll(admitted: readonly Observed[]): string[] {
 
 /** Even with all that may have counted when it was refused, it fitted. */
 function refusedWithoutCause(one: Observed, own: readonly Observed[], judge: Judge): string[] {
-  const name = one.refusedBy;
-  const limit = name === undefined ? null : one.limits[name];
-  if (name === undefined || limit === null) return [`key ${one.keyId}: refused by ${name}, which it does not have`];
+  const name = one.refusedBy === "unavailable" ? undefined : one.refusedBy;
+  const judging = around(one, own).flatMap(({ limits }) => (name === undefined ? [] : (limits[name] ?? [])));
+  const limit = judging.length === 0 ? null : Math.min(...judging);
+  if (name === undefined || limit === null)
+    return [`key ${one.keyId}: refused by ${one.refusedBy}, which it does not have`];
   // A request that was not answered, or whose answer was lost with its instance, may count as well.
   const others = own.filter((other) => other !== one && other.refusedBy === undefined && other.sentAt < one.decidedAt);
   const taken = judge.instances * Math.ceil(limit * ahead);
@@ -167,8 +185,9 @@ const recentOf = (others: readonly Observed[], one: Observed): Observed[] =>
       other.endedAt > one.askedAt - windowMs,
   );
 
-/** Of one that ended what was counted, of one that may be held or was cut by a kill what it reserved. */
+/** Of one that ended what was counted, of one that may be held or was cut by a kill what it reserved; it may be both. */
 const tokensOf = (counted: readonly Observed[], held: readonly Observed[]): number =>
-  sum([...new Set([...counted, ...held])], (one) =>
-    Math.max(one.generated ?? 0, held.includes(one) || one.killedAt < Infinity ? one.tokens : 0),
+  sum(
+    [...new Set([...counted, ...held])],
+    (one) => (one.generated ?? 0) + (held.includes(one) || one.killedAt < Infinity ? one.tokens : 0),
   );

@@ -1,15 +1,18 @@
 import { describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { noLimits } from "../../../src/store/keys/rules.ts";
-import type { AdmissionResult } from "../../../src/store/limits/contract.ts";
 import type { Store } from "../../../src/store/store.ts";
+import { judge } from "../../../src/store/limits/judge.ts";
+import { holdsPlace } from "../../../src/store/limits/windows.ts";
 import { pollUntil } from "../../support/poll-until.ts";
+import { createRandom } from "../../support/random.ts";
 import { whyNoPostgres } from "../../support/postgres.ts";
 import { openPostgresTestEngine } from "../postgres/postgres-test-store.ts";
 import { onEachEngine } from "../each-engine.ts";
 import { usageIncrement } from "../test-store.ts";
 import type { KeyLimits } from "../../../src/domain/keys.ts";
-import type { AdmissionId, SettledAdmission } from "../../../src/domain/admissions.ts";
+import { limitKinds, perLimit } from "../../../src/domain/limits.ts";
+import { createTestProcess, type TestResult } from "./test-process.ts";
 
 const start = Date.parse("2026-05-01T12:00:00.000+09:00");
 const minuteOf = (ms: number) => Math.floor(ms / 60_000);
@@ -19,51 +22,46 @@ onEachEngine(({ openTestStore }) => {
   async function open(limits: Partial<KeyLimits>, startsAt = start) {
     const time = { now: startsAt };
     const opened = await openTestStore(() => time.now);
-    let number = 0;
-    const idOf = (one: number): AdmissionId => ({ keyId: 1, instance: "a", number: one });
+    const process = createTestProcess(opened.store.limits);
+    const own = { ...noLimits, ...limits };
+    /** A response whose tokens are counted. */
+    const count = (tokens: number, instance = process.instance) =>
+      opened.store.usage.add(
+        [
+          usageIncrement({
+            keyId: 1,
+            minute: minuteOf(time.now),
+            lastClosedAt: time.now,
+            inputTokens: tokens,
+            outputTokens: 0,
+          }),
+        ],
+        undefined,
+        [],
+        undefined,
+        [{ keyId: 1, instance }],
+      );
     return {
       opened,
       time,
       store: opened.store,
-      idOf,
-      async admit(count = 1, tokens = 0, ended: AdmissionId[] = []): Promise<AdmissionResult[]> {
-        const requests = Array.from({ length: count }, () => {
-          number += 1;
-          return { keyId: 1, limits: { ...noLimits, ...limits }, tokens, number };
-        });
-        return opened.store.limits.admit({ instance: "a", requests, ended });
+      process,
+      limits: own,
+      admit: (requests = 1, tokens = 0) =>
+        process.admit({ limits: own, requests: Array.from({ length: requests }, () => tokens) }),
+      count,
+      /** A request that reserved tokens ends, with others that are counted. */
+      async settle(reserved: number, tokens: number) {
+        await count(tokens);
+        await process.end(own, reserved);
       },
-      settle: (one: number, tokens: number, settled: SettledAdmission[] = [idOf(one)]) =>
-        opened.store.usage.add(
-          [
-            usageIncrement({
-              keyId: 1,
-              minute: minuteOf(time.now),
-              lastClosedAt: time.now,
-              inputTokens: tokens,
-              outputTokens: 0,
-            }),
-          ],
-          undefined,
-          [],
-          undefined,
-          settled,
-        ),
       [Symbol.asyncDispose]: () => opened[Symbol.asyncDispose](),
     };
   }
 
-  const refusals = (results: readonly AdmissionResult[]) => results.map(({ refusedBy }) => refusedBy ?? "admitted");
+  const refusals = (results: readonly TestResult[]) => results.map(({ refusedBy }) => refusedBy ?? "admitted");
   type Refusal = ReturnType<typeof refusals>[number];
   const many = (count: number, what: Refusal): Refusal[] => Array.from({ length: count }, () => what);
-
-  test("a flush that only ends admissions gives their places back", async () => {
-    await using key = await open({ max_concurrency: 1 });
-    await key.admit();
-    await key.store.usage.add([]);
-    await key.store.usage.add([], undefined, [], undefined, [key.idOf(1)]);
-    expect(refusals(await key.admit())).toEqual(["admitted"]);
-  });
 
   test("a limit of requests per minute admits exactly that many in any 60 seconds", async () => {
     await using key = await open({ requests_per_minute: 3 });
@@ -92,104 +90,108 @@ onEachEngine(({ openTestStore }) => {
   test("a limit of concurrent requests gives back a place with the end of a request", async () => {
     await using key = await open({ max_concurrency: 2 });
     expect(refusals(await key.admit(3))).toEqual(["admitted", "admitted", "max_concurrency"]);
-    expect(refusals(await key.admit(2, 0, [key.idOf(1), key.idOf(3), key.idOf(99)]))).toEqual([
+    await key.process.end(key.limits);
+    expect(refusals(await key.admit(2))).toEqual(["admitted", "max_concurrency"]);
+    const other = createTestProcess(key.store.limits, "b");
+    expect(refusals(await other.admit({ limits: key.limits, requests: [0] }))).toEqual(["max_concurrency"]);
+    await key.settle(0, 5);
+    expect(refusals(await other.admit({ limits: key.limits, requests: [0, 0] }))).toEqual([
       "admitted",
       "max_concurrency",
     ]);
-    await key.settle(2, 5);
-    expect(refusals(await key.admit(2))).toEqual(["admitted", "max_concurrency"]);
-    // Once more, as after a lost connection.
-    await key.settle(2, 5);
-    expect(refusals(await key.admit())).toEqual(["max_concurrency"]);
+  });
+
+  test("what is held is absolute: a repeated batch takes no place twice, and one that comes late none at all", async () => {
+    await using key = await open({ max_concurrency: 4, tokens_per_minute: 100 });
+    const { limits } = key.store;
+    const request = { keyId: 1, limits: key.limits, places: 1, tokens: 10, requests: [5], ahead: 0 };
+    const take = (version: number, places = 1) =>
+      limits.take({
+        instance: "a",
+        version,
+        requests: [{ ...request, places, corrections: [], refused: 0 }],
+      });
+    await take(2);
+    await take(3);
+    expect((await limits.listLoads([1]))[0]).toMatchObject({ inFlight: 2, reserved: 15 });
+    await take(1, 3);
+    expect((await limits.listLoads([1]))[0]).toMatchObject({ inFlight: 2, reserved: 15 });
   });
 
   test("tokens are reserved until they are counted, and then as many as there were", async () => {
     await using key = await open({ tokens_per_minute: 100 });
     expect(refusals(await key.admit(3, 40))).toEqual(["admitted", "admitted", "tokens_per_minute"]);
-    await key.settle(1, 10);
+    await key.settle(40, 10);
     const [result] = await key.admit(1, 50);
     expect([result?.refusedBy, result?.load.minuteTokens, result?.load.reserved]).toEqual([undefined, 10, 90]);
     const [refused] = await key.admit(1, 1);
     expect([refused?.refusedBy, refused?.waitMs]).toEqual(["tokens_per_minute", 61_000]);
-    await key.admit(0, 0, [key.idOf(2), key.idOf(4)]);
+    await key.process.end(key.limits, 40);
+    await key.process.end(key.limits, 50);
     key.time.now += 61_000;
     expect(refusals(await key.admit(1, 100))).toEqual(["admitted"]);
   });
 
-  test("the tokens of a request that holds nothing by itself count with its flush, and nothing is given back", async () => {
+  test("a flush counts tokens, and gives nothing back: that is for the process to say", async () => {
     await using key = await open({ tokens_per_minute: 100 });
     await key.admit(1, 40);
-    await key.settle(2, 10, [{ keyId: 1 }]);
+    await key.count(10);
     const [load] = await key.store.limits.listLoads([1]);
-    expect(load).toMatchObject({ minuteTokens: 10, dayTokens: 10, reserved: 40 });
+    expect(load).toMatchObject({ minuteTokens: 10, dayTokens: 10, inFlight: 1, reserved: 40 });
   });
 
-  test("requests of one number hold what they reserve together, and as much as they are said to hold later", async () => {
-    await using key = await open({ tokens_per_minute: 1_000_000 });
-    const { limits } = key.store;
-    const request = { keyId: 1, limits: { ...noLimits, tokens_per_minute: 1_000_000 }, number: 1 };
-    const batch = {
-      instance: "a",
-      ended: [],
-      requests: [
-        { ...request, tokens: 5 },
-        { ...request, tokens: 7, spare: 10 },
-      ],
-    };
-    const [, second] = await limits.admit(batch);
-    expect(second?.spare).toBe(10);
-    const reserved = async () => (await limits.listLoads([1]))[0]?.reserved;
-    expect(await reserved()).toBe(5 + 11 * 7);
-    const resize = (tokens: number, requests = batch.requests, isRepeated = false) =>
-      limits.admit({ ...batch, requests, resized: [{ ...key.idOf(1), tokens }], isRepeated });
-    await resize(30, []);
-    expect(await reserved()).toBe(30);
-    for (const isRepeated of [false, true]) await resize(20, batch.requests, isRepeated);
-    expect(await reserved()).toBe(20 + 5 + 11 * 7);
-    await resize(0, []);
-    expect((await limits.listLoads([1]))[0]).toMatchObject({ reserved: 0, inFlight: 0 });
-  });
-
-  test("spare requests are so few that they fit 64 times into what is left", async () => {
+  test("what is taken ahead is so little that it fits 64 times into what is left", async () => {
     await using key = await open({});
-    const { limits } = key.store;
-    const own = { ...noLimits, requests_per_minute: 1000, tokens_per_minute: 64_000 };
-    const ask = async (number: number, tokens: number) =>
-      (
-        await limits.admit({
-          instance: "a",
-          ended: [],
-          requests: [{ keyId: 1, limits: own, tokens, number, spare: 64 }],
-        })
-      )[0];
+    const limits = { ...noLimits, requests_per_minute: 1000, tokens_per_minute: 64_000 };
+    const ask = async (tokens: number) => (await key.process.admit({ limits, requests: [tokens], ahead: 64 }))[0];
     // Of 999 requests, 8 are a 64th and 16 are more.
-    expect(await ask(1, 1)).toMatchObject({ spare: 8, load: { minuteRequests: 1 } });
-    expect(await ask(2, 500)).toMatchObject({ spare: 1, load: { minuteRequests: 10, reserved: 509 } });
-    expect(await ask(3, 5000)).toMatchObject({ spare: 0, load: { minuteRequests: 12 } });
-    expect((await limits.listLoads([1]))[0]).toMatchObject({ minuteRequests: 12, reserved: 9 + 1000 + 5000 });
+    expect(await ask(1)).toMatchObject({ ahead: 8, load: { minuteRequests: 1 } });
+    expect((await key.store.limits.listLoads([1]))[0]).toMatchObject({ minuteRequests: 9, inFlight: 1, reserved: 9 });
+    expect(await ask(500)).toMatchObject({ ahead: 1, load: { minuteRequests: 10, reserved: 501 } });
+    expect(await ask(5000)).toMatchObject({ ahead: 0, load: { minuteRequests: 12 } });
+    expect((await key.store.limits.listLoads([1]))[0]).toMatchObject({ minuteRequests: 12, reserved: 5501 });
   });
 
-  test("requests that never came count no more in their second", async () => {
+  test("requests that never came count no more in their second, and those that the database did not know of do", async () => {
     await using key = await open({ requests_per_minute: 10 });
     await key.admit(3);
-    const unused = [{ keyId: 1, second: Math.floor(key.time.now / 1000), requests: 2 }];
-    await key.store.limits.admit({ instance: "a", requests: [], ended: [], unused });
-    expect((await key.store.limits.listLoads([1]))[0]).toMatchObject({ minuteRequests: 1 });
+    const second = Math.floor(key.time.now / 1000);
+    const corrections = [
+      { second, requests: -3 },
+      { second: second - 1, requests: 5 },
+      { second, requests: 1 },
+    ];
+    await key.process.admit({ limits: key.limits, requests: [], corrections });
+    expect((await key.store.limits.listLoads([1]))[0]).toMatchObject({ minuteRequests: 6 });
+    expect(refusals(await key.admit(5))).toEqual([...many(4, "admitted"), "requests_per_minute"]);
   });
 
-  test("requests that come together, before and after their key's limits change, each have the limits they came with", async () => {
-    await using key = await open({ tokens_per_day: 100 });
-    await key.admit(1, 100);
-    await key.settle(1, 100);
-    const together = (...limits: Partial<KeyLimits>[]) =>
-      key.store.limits.admit({
-        instance: "a",
-        requests: limits.map((own, at) => ({ keyId: 1, limits: { ...noLimits, ...own }, tokens: 1, number: 10 + at })),
-        ended: [],
-      });
-    const [before, after] = [{ tokens_per_day: 100 }, { requests_per_minute: 100 }];
-    expect(refusals(await together(before, after))).toEqual(["tokens_per_day", "admitted"]);
-    expect(refusals(await together(after, before))).toEqual(["admitted", "tokens_per_day"]);
+  test("requests of several keys in one batch are judged each by their own limits", async () => {
+    await using key = await open({});
+    const ask = (keyId: number, limits: Partial<KeyLimits>, requests: number[]) => ({
+      keyId,
+      limits: { ...noLimits, ...limits },
+      requests,
+      places: 0,
+      tokens: 0,
+      ahead: 0,
+      corrections: [],
+      refused: 0,
+    });
+    const asked = [
+      ask(3, { max_concurrency: 1 }, [0, 0]),
+      ask(1, { tokens_per_day: 10 }, [4, 7, 6]),
+      ask(2, { requests_per_minute: 5 }, [0]),
+    ];
+    const leases = await key.store.limits.take({ instance: "a", version: 1, requests: asked });
+    const judged = leases.map(({ load }, index) => judge(load, asked[index] ?? ask(0, {}, [])));
+    expect(judged.map((one) => one.map(({ refusedBy }) => refusedBy))).toEqual([
+      [undefined, "max_concurrency"],
+      [undefined, "tokens_per_day", undefined],
+      [undefined],
+    ]);
+    const loads = await key.store.limits.listLoads([1, 2, 3]);
+    expect(loads).toMatchObject([{ inFlight: 2, reserved: 10 }, { inFlight: 0, minuteRequests: 1 }, { inFlight: 1 }]);
   });
 
   test("a request that reserves more than the limit is admitted while nothing else counts", async () => {
@@ -197,7 +199,7 @@ onEachEngine(({ openTestStore }) => {
     expect(refusals(await key.admit(2, 5000))).toEqual(["admitted", "tokens_per_day"]);
     expect((await key.admit(1, 1))[0]).toMatchObject({ refusedBy: "tokens_per_day", waitMs: 1000 });
     expect(refusals(await key.admit(1, 0))).toEqual(["admitted"]);
-    await key.settle(1, 101);
+    await key.settle(5000, 101);
     expect((await key.admit(1, 1))[0]).toMatchObject({ refusedBy: "tokens_per_day", waitMs: 12 * 3_600_000 });
   });
 
@@ -208,7 +210,7 @@ onEachEngine(({ openTestStore }) => {
   ] as const)("a limit of %s starts anew with the next day or month in Seoul, here after %s", async (name, last) => {
     await using key = await open({ [name]: 100 }, Date.parse(last));
     await key.admit(1, 100);
-    await key.settle(1, 100);
+    await key.settle(100, 100);
     expect((await key.admit(1, 1))[0]).toMatchObject({ refusedBy: name, waitMs: 1 });
     key.time.now += 1;
     expect(refusals(await key.admit(1, 100))).toEqual(["admitted"]);
@@ -218,7 +220,7 @@ onEachEngine(({ openTestStore }) => {
     await using key = await open({ tokens_per_month: 100 }, Date.parse("2026-05-01T00:00:00+09:00"));
     for (let day = 0; day < 10; day++) {
       expect(refusals(await key.admit(1, 10))).toEqual(["admitted"]);
-      await key.settle(day + 1, 10);
+      await key.settle(10, 10);
       key.time.now += 24 * 3_600_000;
     }
     expect(refusals(await key.admit(1, 1))).toEqual(["tokens_per_month"]);
@@ -243,39 +245,43 @@ onEachEngine(({ openTestStore }) => {
     await key.admit(3, 7);
     const listed = async () => (await key.store.limits.listLoads([1, 2]))[0];
     expect(await listed()).toMatchObject({ keyId: 1, inFlight: 1, reserved: 7, dayTokens: 0, refusedToday: 2 });
-    await key.settle(1, 9);
+    await key.settle(7, 9);
     expect(await listed()).toMatchObject({ inFlight: 0, reserved: 0, dayTokens: 9, monthTokens: 9, minuteTokens: 9 });
     key.time.now += 24 * 3_600_000;
     expect(await listed()).toMatchObject({ dayTokens: 0, monthTokens: 9, minuteTokens: 0, refusedToday: 0 });
   });
 
-  test("what a removed instance held is given back, and taken again by its next beat", async () => {
-    await using key = await open({ max_concurrency: 1 });
+  test("what a removed instance held is given back, its tokens are charged, and it may take it again", async () => {
+    await using key = await open({ max_concurrency: 1, tokens_per_minute: 100 });
     const { limits } = key.store;
-    expect(await limits.beat("a", [])).toEqual([{ id: "a", beat: 1 }]);
-    await key.admit();
-    expect(await limits.beat("b", [])).toEqual([
+    expect(await limits.beat("a")).toEqual([{ id: "a", beat: 1 }]);
+    await key.admit(1, 3);
+    expect(await limits.beat("b")).toEqual([
       { id: "a", beat: 1 },
       { id: "b", beat: 1 },
     ]);
-    expect(await limits.beat("a", [])).toContainEqual({ id: "a", beat: 2 });
+    expect(await limits.beat("a")).toContainEqual({ id: "a", beat: 2 });
     await limits.remove(["a"]);
     expect(await limits.listInstances()).toEqual([{ id: "b", beat: 1 }]);
-    expect((await limits.listLoads([1]))[0]?.inFlight).toBe(0);
-    await limits.beat("a", [{ ...key.idOf(1), tokens: 3 }]);
+    expect((await limits.listLoads([1]))[0]).toMatchObject({ inFlight: 0, reserved: 0, minuteTokens: 3 });
+    expect(await limits.beat("a")).toContainEqual({ id: "a", beat: 1 });
+    await key.process.write(key.limits);
     expect((await limits.listLoads([1]))[0]).toMatchObject({ inFlight: 1, reserved: 3 });
+    // A minute after the process died, which was some time before the others noticed.
+    key.time.now += 46_000;
+    expect((await limits.listLoads([1]))[0]).toMatchObject({ minuteTokens: 0 });
   });
 
-  test("what an instance that is not listed holds is given back when another one is listed, and taken again by its first beat", async () => {
+  test("what an instance that is not listed holds is given back when another one is listed, and kept once it is", async () => {
     await using key = await open({ max_concurrency: 1 });
     const { limits } = key.store;
     const inFlight = async () => (await limits.listLoads([1]))[0]?.inFlight;
     await key.admit();
-    await limits.beat("b", []);
+    await limits.beat("b");
     expect(await inFlight()).toBe(0);
-    await limits.beat("a", [{ ...key.idOf(1), tokens: 3 }]);
-    expect(await inFlight()).toBe(1);
-    await limits.beat("c", []);
+    await limits.beat("a");
+    await key.process.write(key.limits);
+    await limits.beat("c");
     expect(await inFlight()).toBe(1);
   });
 
@@ -287,9 +293,7 @@ onEachEngine(({ openTestStore }) => {
       const limits = { ...noLimits, requests_per_minute: 50 };
       const batch = (store: Store, instance: string) =>
         Promise.all(
-          Array.from({ length: 30 }, (_, n) =>
-            store.limits.admit({ instance, requests: [{ keyId: 1, limits, tokens: 0, number: n }], ended: [] }),
-          ),
+          Array.from({ length: 30 }, () => createTestProcess(store.limits, instance).admit({ limits, requests: [0] })),
         );
       const stores = [first.store, two.store, three.store];
       const results = await Promise.all(stores.map((store, index) => batch(store, String(index))));
@@ -299,29 +303,65 @@ onEachEngine(({ openTestStore }) => {
 });
 
 describe.skipIf(whyNoPostgres !== undefined)("on PostgreSQL", () => {
-  test("a request counts when it is admitted, however long it waits for other instances", async () => {
-    const time = { now: start };
-    await using opened = await openPostgresTestEngine(() => time.now);
+  test("the database's clock decides, after the wait for other instances, whatever the clocks of the instances", async () => {
+    // An hour behind.
+    await using opened = await openPostgresTestEngine(() => Date.now() - 3_600_000, { hasClock: true });
     const { engine, store } = opened;
     const waiting = sql`select count(*) as n from pg_locks where locktype = 'advisory' and not granted`;
     const [locked, waited] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
     const other = engine.transaction(async () => {
-      await engine.lock("admissions");
+      await engine.rows(sql`select pg_advisory_xact_lock(7655444, 1) is null as locked`);
       locked.resolve();
       await waited.promise;
     });
     await locked.promise;
-    const limits = { ...noLimits, requests_per_minute: 1 };
-    const admitted = store.limits.admit({
+    const limits = { ...noLimits, requests_per_minute: 1, tokens_per_minute: 10 };
+    const taken = store.limits.take({
       instance: "a",
-      requests: [{ keyId: 1, limits, tokens: 0, number: 1 }],
-      ended: [],
+      version: 1,
+      requests: [{ keyId: 1, limits, places: 0, tokens: 0, requests: [7], ahead: 0, corrections: [], refused: 0 }],
     });
     await pollUntil(async () => (await engine.rows<{ n: number }>(waiting))[0]?.n === 1);
-    time.now += 61_000;
+    const releasedAt = Date.now();
     waited.resolve();
     await other;
-    expect((await admitted)[0]?.refusedBy).toBeUndefined();
-    expect((await store.limits.listLoads([1]))[0]).toMatchObject({ minuteRequests: 1 });
+    expect((await taken)[0]?.now).toBeGreaterThanOrEqual(releasedAt);
+    await store.usage.add(
+      [usageIncrement({ keyId: 1, minute: 1, lastClosedAt: 60_000, inputTokens: 4, outputTokens: 0 })],
+      undefined,
+      [],
+      undefined,
+      [{ keyId: 1, instance: "a" }],
+    );
+    const seconds = await engine.rows<{ second: number }>(sql`select second from lease_seconds`);
+    for (const { second } of seconds) expect(Math.abs(second * 1000 - Date.now())).toBeLessThan(5000);
+    expect(seconds).toHaveLength(2);
+  });
+
+  test("random requests are granted as they are judged", async () => {
+    await using opened = await openPostgresTestEngine(() => start);
+    const random = createRandom(7);
+    for (let round = 0; round < 100; round++) {
+      await opened.clear();
+      const limits = perLimit((name) =>
+        random.below(2) === 0
+          ? null
+          : limitKinds[name].counts === "tokens"
+            ? 1 + random.below(60)
+            : 1 + random.below(8),
+      );
+      const process = createTestProcess(opened.store.limits);
+      for (let batch = 0; batch < 3; batch++) {
+        const requests = Array.from({ length: random.below(6) }, () => random.pick([0, 1, 7, 20, 90]));
+        const judged = await process.admit({ limits, requests });
+        const admitted = judged.filter(({ refusedBy }) => refusedBy === undefined).length;
+        const [before, after] = [judged[0]?.load, (await opened.store.limits.listLoads([1]))[0]];
+        if (holdsPlace(limits) && before !== undefined)
+          expect([round, after?.inFlight]).toEqual([round, judged.at(-1)?.load.inFlight]);
+        if (limits.requests_per_minute !== null && admitted > 0)
+          expect([round, after?.minuteRequests]).toEqual([round, judged.at(-1)?.load.minuteRequests]);
+        if (holdsPlace(limits) && before !== undefined) expect(after?.reserved).toBe(judged.at(-1)?.load.reserved);
+      }
+    }
   });
 });

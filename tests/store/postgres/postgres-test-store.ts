@@ -9,7 +9,7 @@ import type { TestEngine, TestStore } from "../test-store.ts";
 
 export async function openPostgresTestStore(clock: WallClock = Date.now, existingUrl?: string): Promise<TestStore> {
   const database = existingUrl === undefined ? await takeDatabase() : { url: existingUrl, release: () => {} };
-  const store = await openPostgresStore({ url: database.url, clock });
+  const store = await openPostgresStore({ url: database.url, clock, areLimitsByClock: clock !== Date.now });
   return {
     store,
     entries: [],
@@ -21,10 +21,14 @@ export async function openPostgresTestStore(clock: WallClock = Date.now, existin
   };
 }
 
-export async function openPostgresTestEngine(clock: WallClock = Date.now): Promise<TestEngine> {
+/** @param hasClock whether limits go by the database's clock */
+export async function openPostgresTestEngine(
+  clock: WallClock = Date.now,
+  { hasClock = clock === Date.now } = {},
+): Promise<TestEngine> {
   const database = await takeDatabase();
   const pool = createPostgresPool({ url: database.url, connections: 4, statementTimeoutMs: 0 });
-  const engine = createPostgresEngine(pool);
+  const engine = createPostgresEngine(pool, hasClock);
   return {
     store: createSqlStore(engine, clock),
     engine,

@@ -5,6 +5,7 @@ import type { CountedLoad } from "../../../src/store/limits/contract.ts";
 import { dayOf } from "../../../src/time/seoul.ts";
 import { pollUntil } from "../../support/poll-until.ts";
 import { usageIncrement } from "../test-store.ts";
+import { createTestProcess } from "../limits/test-process.ts";
 import { startDirectWriter } from "./start-direct-writer.ts";
 
 const limits = { ...noLimits, requests_per_minute: 100, tokens_per_minute: 1000, tokens_per_day: 100 };
@@ -13,17 +14,16 @@ const limits = { ...noLimits, requests_per_minute: 100, tokens_per_minute: 1000,
 async function start() {
   const started = await startDirectWriter();
   const { direct, worker, state } = started;
-  let admitted = 0;
+  const process = createTestProcess(direct, "one");
 
   /** @returns the limits that refuse requests of one key, which reserve 30 tokens each */
   async function admit(keyId: number, count = 1): Promise<(string | undefined)[]> {
-    const requests = Array.from({ length: count }, () => ({ keyId, limits, tokens: 30, number: ++admitted }));
-    const results = await direct.admit({ instance: "one", requests, ended: [] });
+    const requests = Array.from({ length: count }, () => 30);
+    const results = await process.admit({ keyId, limits, requests });
     return results.map(({ refusedBy }) => refusedBy);
   }
 
-  /** Ends the latest admission of a key. */
-  const settle = (keyId: number, tokens: number): Promise<unknown> =>
+  const count = (keyId: number, tokens: number): Promise<unknown> =>
     direct.add(
       [
         usageIncrement({
@@ -37,13 +37,25 @@ async function start() {
       { ledger: "test", number: ++state.flushes },
       [],
       undefined,
-      [{ keyId, instance: "one", number: admitted }],
+      [{ keyId, instance: "one" }],
     );
+
+  /** Counts the tokens of a request, which has ended. */
+  async function settle(keyId: number, tokens: number): Promise<void> {
+    await count(keyId, tokens);
+    await process.end(limits, 30, keyId);
+  }
 
   const loadsOf = async (...keyIds: number[]): Promise<CountedLoad[]> =>
     (await worker.call("limits.listLoads", keyIds)) as CountedLoad[];
 
-  return { ...started, admit, settle, loadsOf };
+  /** A request of another process, which holds nothing else. */
+  async function admitElsewhere(instance: string): Promise<(string | undefined)[]> {
+    const results = await createTestProcess(direct, instance).admit({ limits, requests: [30] });
+    return results.map(({ refusedBy }) => refusedBy);
+  }
+
+  return { ...started, admit, admitElsewhere, count, settle, loadsOf };
 }
 
 test("requests are admitted here, and more than 256 of one moment by the thread", async () => {
@@ -53,7 +65,7 @@ test("requests are admitted here, and more than 256 of one moment by the thread"
   expect(await admit(1, 3)).toEqual([undefined, undefined, "tokens_per_day"]);
   expect(writes()).toEqual([]);
   expect(await admit(2, 257)).toContain("tokens_per_day");
-  expect(writes()).toEqual(["limits.admit"]);
+  expect(writes()).toEqual(["limits.take"]);
   state.now += 60_000;
   await admit(2);
   expect(writes()).toHaveLength(1);
@@ -64,7 +76,7 @@ test("requests are admitted here, and more than 256 of one moment by the thread"
 
 test("what ended counts against the limits before they are folded, and once after it", async () => {
   await using started = await start();
-  const { addFirst, admit, settle, loadsOf, calls, staged, store, state } = started;
+  const { addFirst, admit, count, settle, loadsOf, calls, staged, store, state } = started;
   await addFirst();
   await admit(1);
   await settle(1, 80);
@@ -73,7 +85,7 @@ test("what ended counts against the limits before they are folded, and once afte
   expect(await admit(1)).toEqual(["tokens_per_day"]);
   expect(calls).toEqual([]);
   state.flushes -= 1;
-  await settle(1, 80);
+  await count(1, 80);
   expect(calls).toEqual(["usage.add"]);
   const [load] = await loadsOf(1);
   expect(load).toMatchObject({ inFlight: 0, reserved: 0, minuteTokens: 80, dayTokens: 92, minuteRequests: 1 });
@@ -85,11 +97,11 @@ test("what ended counts against the limits before they are folded, and once afte
 
 test("a flush that the thread may have written counts once in the sums of days", async () => {
   await using started = await start();
-  const { admit, settle, loadsOf, writes, state } = started;
+  const { admit, count, settle, loadsOf, writes, state } = started;
   await admit(1);
   await settle(1, 80);
   state.flushes -= 1;
-  await settle(1, 80);
+  await count(1, 80);
   expect(writes()).toEqual(["usage.add"]);
   const [load] = await loadsOf(1);
   expect(load).toMatchObject({ inFlight: 0, reserved: 0, minuteTokens: 80, dayTokens: 80 });
@@ -111,13 +123,20 @@ test("what is left of a refused flush counts once in the sums of days", async ()
 
 test("admissions and counts of one moment are committed one after the other", async () => {
   await using started = await start();
-  const { add, addFirst, admit, settle, calls, requestCount } = started;
+  const { add, addFirst, admit, admitElsewhere, count, settle, calls, requestCount } = started;
   await addFirst();
   await admit(1);
   await settle(1, 0);
   calls.splice(0);
-  const all = await Promise.all([admit(1), add(1), admit(1), settle(2, 5), admit(1, 2), add(2)]);
-  expect([all[0], all[2], all[4]].flat()).toEqual([undefined, undefined, "tokens_per_day", "tokens_per_day"]);
+  const [first, , second, , third] = await Promise.all([
+    admitElsewhere("two"),
+    add(1),
+    admitElsewhere("three"),
+    count(2, 5),
+    admitElsewhere("four"),
+    add(2),
+  ]);
+  expect([first, second, third].flat()).toEqual([undefined, undefined, "tokens_per_day"]);
   expect(calls).toEqual([]);
   expect(await requestCount()).toBe(5);
 });

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { type Admissions, createAdmissions } from "../../src/admission/admission.ts";
 import { noLimits } from "../../src/store/keys/rules.ts";
-import type { AdmissionBatch, LimitStore } from "../../src/store/limits/contract.ts";
+import type { LeaseBatch, LimitStore } from "../../src/store/limits/contract.ts";
 import { onEachEngine } from "../store/each-engine.ts";
 import { createKeys, memoryLog, usageIncrement } from "../store/test-store.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -9,8 +9,8 @@ import { createRandom } from "../support/random.ts";
 import type { KeyLimits } from "../../src/domain/keys.ts";
 import type { Admission } from "../../src/domain/admissions.ts";
 
-/** 50 ms before the end of a second: what is spare in it is given back soon. */
-const start = Date.parse("2026-05-30T20:00:00.950+09:00");
+/** 500 ms before the end of a second. */
+const start = Date.parse("2026-05-30T20:00:00.500+09:00");
 const limits: KeyLimits = { ...noLimits, requests_per_minute: 100_000, tokens_per_minute: 10_000_000 };
 
 onEachEngine(({ openTestStore }) => {
@@ -18,12 +18,12 @@ onEachEngine(({ openTestStore }) => {
     const time = { now: start };
     const opened = await openTestStore(() => time.now);
     await createKeys(opened.store, ["a"]);
-    const batches: AdmissionBatch[] = [];
+    const batches: LeaseBatch[] = [];
     const recording: LimitStore = {
       ...opened.store.limits,
-      admit(batch) {
+      take(batch) {
         batches.push(batch);
-        return opened.store.limits.admit(batch);
+        return opened.store.limits.take(batch);
       },
     };
     const all: Admissions[] = [];
@@ -33,7 +33,8 @@ onEachEngine(({ openTestStore }) => {
       store: opened.store,
       /** Another process. */
       process(store = recording) {
-        const options = { store, monotonic: () => performance.now(), clock: () => time.now, log: memoryLog().log };
+        const monotonic = () => performance.now() + (time.now - start);
+        const options = { store, monotonic, clock: () => time.now, log: memoryLog().log };
         const admissions = createAdmissions(options);
         all.push(admissions);
         return admissions;
@@ -115,7 +116,7 @@ onEachEngine(({ openTestStore }) => {
       }
     }
     expect(admitted).toBe(1500);
-    expect(opened.batches.some(({ requests }) => requests.some(({ spare }) => spare))).toBe(true);
+    expect(opened.batches.some(({ requests }) => requests.some(({ ahead }) => ahead > 0))).toBe(true);
     expect((await opened.load())?.minuteRequests).toBe(1500);
   });
 
@@ -144,8 +145,10 @@ onEachEngine(({ openTestStore }) => {
   test("a key at its limit asks for few", async () => {
     await using opened = await open();
     await admitTimes(opened.process(), 100, { ...noLimits, requests_per_minute: 10 }, 0);
-    const wanted = opened.batches.flatMap(({ requests }) => requests.map(({ spare }) => spare));
-    expect(wanted).toEqual([...Array.from({ length: 16 }, () => undefined), ...Array.from({ length: 84 }, () => 2)]);
+    const wanted = opened.batches.flatMap(({ requests }) =>
+      requests.filter((one) => one.requests.length > 0).map(({ ahead }) => ahead),
+    );
+    expect(wanted).toEqual([...Array.from({ length: 16 }, () => 0), ...Array.from({ length: 84 }, () => 2)]);
   });
 
   test("requests of different sizes have no more in spare than others", async () => {
@@ -167,14 +170,13 @@ onEachEngine(({ openTestStore }) => {
     expect((await opened.load())?.inFlight).toBe(50);
   });
 
-  test("a request whose key got a limit of concurrent requests has a place beside what the others hold together", async () => {
+  test("requests of a key that gets a limit of concurrent requests have a place each, those before it too", async () => {
     await using opened = await open();
     const process = opened.process();
     await admitTimes(process, 40);
-    const { inFlight: before = NaN } = (await opened.load()) ?? {};
     const others = { ...limits, max_concurrency: 100 };
     await Promise.all([process.admit(1, limits, 5000), process.admit(1, others, 10)]);
-    expect((await opened.load())?.inFlight).toBe(before + 1);
+    expect((await opened.load())?.inFlight).toBe(42);
   });
 
   test("what was spare is given back if the reply that granted it was lost", async () => {
@@ -182,9 +184,9 @@ onEachEngine(({ openTestStore }) => {
     let isLost = false;
     const process = opened.process({
       ...opened.store.limits,
-      async admit(batch) {
-        const results = await opened.store.limits.admit(batch);
-        if (!isLost && batch.requests.some(({ spare }) => spare)) {
+      async take(batch) {
+        const results = await opened.store.limits.take(batch);
+        if (!isLost && batch.requests.some(({ ahead }) => ahead > 0)) {
           isLost = true;
           throw new Error("the connection was closed");
         }
@@ -258,7 +260,7 @@ onEachEngine(({ openTestStore }) => {
         await steps[random.pick(["burst", "burst", "end", "count", "step"] as const)]();
       }
       for (const { admission } of running) admission.end();
-      opened.time.now += 1000 + (950 - (opened.time.now % 1000));
+      opened.time.now += 2000;
       await pollUntil(async () => (await opened.load())?.inFlight === 0);
       const inWindow = used.filter(({ at }) => Math.floor(opened.time.now / 1000) - Math.floor(at / 1000) < 61);
       const requests = inWindow.reduce((sum, one) => sum + one.requests, 0);

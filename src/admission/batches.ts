@@ -1,0 +1,215 @@
+import {
+  dropAhead,
+  hold,
+  keepAhead,
+  type KeyLease,
+  type LeaseWork,
+  needsWrite,
+  putBack,
+  takeWork,
+  type WaitingRequest,
+} from "./key-leases.ts";
+import { decideAlone, enterDegraded, leaveDegraded } from "./degraded.ts";
+import { admissionOf, holdOf, refuse, type State, unlimited, upkeepMs } from "./state.ts";
+import { heldWaitMs, judge, type Judged, waitOf } from "../store/limits/judge.ts";
+import { holdsPlace } from "../store/limits/windows.ts";
+import type { Lease } from "../store/limits/contract.ts";
+import { hasLimit, limitKinds, requestLimits } from "../domain/limits.ts";
+
+/** Pause before a failed batch is written again. */
+const retryMs = 50;
+/** Requests ahead in one batch: of many keys that send much, each batch has some. */
+const maxAhead = 128;
+/** How often a request is asked again, after 4, 8, 16… ms. */
+const maxTries = 6;
+const firstTryMs = 4;
+
+/** Has a request wait for the next batch. */
+export function enqueue(state: State, lease: KeyLease, request: WaitingRequest): void {
+  lease.waiting.push(request);
+  state.changed.add(lease);
+  startWait(state);
+  startLoop(state);
+}
+
+/** A reply that arrived while our own event loop stalled is taken in after timers and before immediates (Bun 1.4.5). */
+function startWait(state: State): void {
+  if (state.waitTimer !== undefined) return;
+  const timer = setTimeout(() => {
+    setImmediate(() => {
+      if (state.waitTimer !== timer) return;
+      endWait(state);
+      enterDegraded(state);
+    });
+  }, state.waitLimitMs);
+  state.waitTimer = timer;
+}
+
+export function endWait(state: State): void {
+  clearTimeout(state.waitTimer);
+  state.waitTimer = undefined;
+}
+
+const isWaiting = ({ changed }: State): boolean => changed.values().some(({ waiting }) => waiting.length > 0);
+const hasWork = (state: State): boolean => state.isUpkeepDue || (!state.degraded && isWaiting(state));
+
+function startLoop(state: State): void {
+  if (!state.closed) state.loop ??= writeAll(state);
+}
+
+async function writeAll(state: State): Promise<void> {
+  // Requests of one tick share a batch.
+  await new Promise(setImmediate);
+  if (!state.isListed) await state.watch.start();
+  state.isListed = true;
+  while (hasWork(state)) await writeBatch(state);
+  // Reset here, not when the promise resolves: a request that arrives in between must start the next loop.
+  state.loop = undefined;
+}
+
+async function writeBatch(state: State): Promise<void> {
+  const works = takeBatch(state);
+  // While this process decides alone, an empty batch is a trial too.
+  if (works.length === 0 && !state.degraded) return startUpkeep(state);
+  state.writing = works;
+  const taken = await tryToTake(state, works);
+  state.writing = [];
+  endWait(state);
+  if (taken === undefined) {
+    for (const work of works) putBack(work);
+  } else {
+    leaveDegraded(state);
+    for (const [index, work] of works.entries()) {
+      const lease = taken.leases[index];
+      if (lease !== undefined) settle(state, work, { lease, sentAt: taken.sentAt });
+    }
+  }
+  if (!state.degraded && isWaiting(state)) startWait(state);
+  startUpkeep(state);
+}
+
+function takeBatch(state: State): LeaseWork[] {
+  const { changed, isUpkeepDue, clock, monotonic } = state;
+  state.isUpkeepDue = false;
+  const [second, now] = [Math.floor(clock() / 1000), monotonic()];
+  let most = maxAhead;
+  const works: LeaseWork[] = [];
+  for (const lease of changed) {
+    if (lease.ahead !== undefined && now >= lease.ahead.endsAt) dropAhead(lease);
+    if (!needsWrite(lease)) {
+      if (lease.ahead === undefined) changed.delete(lease);
+    } else if (isUpkeepDue || lease.waiting.length > 0) {
+      const work = takeWork(lease, { second, most });
+      most -= work.request.ahead;
+      works.push(work);
+    }
+  }
+  return works;
+}
+
+/** @returns undefined if the database did not take the batch before the requests had waited too long */
+async function tryToTake(
+  state: State,
+  works: readonly LeaseWork[],
+): Promise<{ leases: Lease[]; sentAt: number } | undefined> {
+  const { store, instance, monotonic } = state;
+  const requests = works.map(({ request }) => request);
+  for (;;) {
+    const sentAt = monotonic();
+    state.version += 1;
+    try {
+      return { leases: await store.take({ instance, version: state.version, requests }), sentAt };
+    } catch (error) {
+      state.failure = error instanceof Error ? error.message : String(error);
+      if (state.degraded || state.closed) return undefined;
+    }
+    // What was subtracted may be already.
+    for (const { request } of works) request.corrections = request.corrections.filter(({ requests: n }) => n > 0);
+    await Bun.sleep(retryMs);
+  }
+}
+
+function settle(state: State, work: LeaseWork, { lease: taken, sentAt }: { lease: Lease; sentAt: number }): void {
+  const { lease, waiting, request } = work;
+  lease.sent = [];
+  const judged = judge(taken.load, request);
+  let [places, tokens] = [request.places, request.tokens];
+  for (const [index, one] of waiting.entries()) {
+    const result = judged[index];
+    if (result === undefined) continue;
+    if (result.refusedBy === undefined) {
+      places += 1;
+      tokens += one.tokens;
+    }
+    if (one.isDecided) takeBack(lease, result, taken);
+    else settleOne(state, { work, taken, result, one });
+  }
+  const load = judged.at(-1)?.load ?? taken.load;
+  const counted = { ...load, minuteRequests: load.minuteRequests + taken.ahead };
+  lease.known = { load: counted, at: taken.now, places, tokens };
+  keepAhead(work, taken, { load, sentAt });
+  if (needsWrite(lease) || lease.ahead !== undefined) state.changed.add(lease);
+}
+
+/** The request was decided meanwhile: what the database has of it is corrected with the next batch. */
+function takeBack(lease: KeyLease, { refusedBy }: Judged, { now }: Lease): void {
+  lease.isDue = true;
+  if (refusedBy === undefined && hasLimit(lease.limits, requestLimits)) {
+    lease.corrections.push({ second: Math.floor(now / 1000), requests: -1 });
+  }
+}
+
+interface Settled {
+  work: LeaseWork;
+  taken: Lease;
+  result: Judged;
+  one: WaitingRequest;
+}
+
+function settleOne(state: State, { work: { lease, request }, taken, result, one }: Settled): void {
+  const { refusedBy, load } = result;
+  if (refusedBy === undefined) {
+    const held = { limits: request.limits, tokens: one.tokens, second: Math.floor(taken.now / 1000) };
+    if (holdsPlace(request.limits)) hold(lease, one.tokens);
+    return one.settled.resolve(admissionOf({ load }, holdOf(state, lease, held)));
+  }
+  const waitMs = waitOf(result, { limits: request.limits, tokens: one.tokens }, taken);
+  const isOfPlaces = limitKinds[refusedBy].counts === "places";
+  const ofOthers = isOfPlaces ? taken.load.inFlight - request.places : taken.load.reserved - request.tokens;
+  if (waitMs === undefined && ofOthers > 0 && one.tries < maxTries) return askAgain(state, lease, one);
+  one.settled.resolve(refuse(state, lease, one, { load, refusedBy, waitMs: waitMs ?? heldWaitMs }));
+}
+
+/** Another process may hold what it gives back at once, such as after a response whose client asks here next. */
+function askAgain(state: State, lease: KeyLease, one: WaitingRequest): void {
+  setTimeout(
+    () => {
+      if (state.closed) one.settled.resolve(unlimited);
+      else if (state.degraded) one.settled.resolve(decideAlone(state, lease, one));
+      else enqueue(state, lease, one);
+    },
+    firstTryMs * 2 ** one.tries,
+  );
+  one.tries += 1;
+}
+
+/** Writes what ended and what nobody came for, a little later. */
+export function startUpkeep(state: State): void {
+  if (state.changed.size === 0 || state.closed || state.degraded) return;
+  state.upkeepTimer ??= setTimeout(() => {
+    state.upkeepTimer = undefined;
+    if (state.degraded) return;
+    const now = state.monotonic();
+    for (const lease of state.changed) {
+      if (lease.ahead !== undefined && now >= lease.ahead.endsAt) dropAhead(lease);
+    }
+    if (state.changed.values().some(needsWrite)) hurryUpkeep(state);
+    else startUpkeep(state);
+  }, upkeepMs).unref();
+}
+
+/** Writes it at once. */
+export function hurryUpkeep(state: State): void {
+  state.isUpkeepDue = true;
+  startLoop(state);
+}

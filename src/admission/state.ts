@@ -1,0 +1,167 @@
+import type { InstanceWatch } from "./instance-watch.ts";
+import { isBusy, type KeyLease, type LeaseWork } from "./key-leases.ts";
+import { holdsPlace, type KeyLoad, usedOf } from "../store/limits/windows.ts";
+import type { LimitStore } from "../store/limits/contract.ts";
+import type { Log } from "../log/log.ts";
+import type { MonotonicClock, WallClock } from "../time/clock.ts";
+import type { KeyId, KeyLimits, LimitName } from "../domain/keys.ts";
+import { hasLimit, placeLimits, requestLimits, tokenLimits } from "../domain/limits.ts";
+import { type Admission, isWorthWaiting } from "../domain/admissions.ts";
+
+/** What holds while the database does not answer: this process's share of the limits, nothing, or no request is admitted. */
+export type LimitsFallback = "local" | "open" | "closed";
+
+export interface AdmissionsOptions {
+  store: LimitStore;
+  monotonic: MonotonicClock;
+  /** The store's. */
+  clock: WallClock;
+  log: Log;
+  fallback?: LimitsFallback;
+  /** Whether counts wait for the database: what they cover stays reserved. */
+  areCountsWaiting?: () => boolean;
+  /** How long a request waits for the database. */
+  waitLimitMs?: number;
+  beatMs?: number;
+  /** After how long without a beat a process counts as dead. */
+  deadAfterMs?: number;
+}
+
+export interface State extends Required<Omit<AdmissionsOptions, "beatMs" | "deadAfterMs">> {
+  instance: string;
+  /** Of the latest batch. */
+  version: number;
+  leases: Map<KeyId, KeyLease>;
+  /** Those that may have something to write, or something ahead. */
+  changed: Set<KeyLease>;
+  /** The batch that is under way. */
+  writing: readonly LeaseWork[];
+  /** Those with tokens of requests that have ended, and whose counts wait. */
+  uncounted: Set<KeyLease>;
+  loop: Promise<void> | undefined;
+  /** What ended is to be written, and not only what waits. */
+  isUpkeepDue: boolean;
+  upkeepTimer: Timer | undefined;
+  /** Runs while requests wait. */
+  waitTimer: Timer | undefined;
+  degraded: boolean;
+  /** Why the latest batch failed. */
+  failure: string;
+  /** Processes that live, this one included. */
+  instances: number;
+  closed: boolean;
+  /** Whether the database lists this process, or has failed to. */
+  isListed: boolean;
+  watch: InstanceWatch;
+  /** Has what changed in leases written: at once, or a little later. */
+  wake: (isUrgent: boolean) => void;
+}
+
+/** So often what ended on a busy key is given back, and what nobody came for. */
+export const upkeepMs = 50;
+
+/** What is asked for one request. */
+export interface Asked {
+  limits: KeyLimits;
+  tokens: number;
+  /** It asks again if it is worth waiting: then a refusal does not count. */
+  mayWait: boolean;
+}
+
+/** What a request holds. */
+export type Hold = Pick<Admission, "handOver" | "end" | "cancel">;
+
+export const holdsNothing: Hold = { handOver: () => undefined, end: () => {}, cancel: () => {} };
+
+/** @param second in which it counts as a request */
+export function holdOf(
+  state: State,
+  lease: KeyLease,
+  { limits, tokens, second }: Pick<Asked, "limits" | "tokens"> & { second: number },
+): Hold {
+  function uncount(): void {
+    if (!hasLimit(limits, requestLimits)) return;
+    lease.corrections.push({ second, requests: -1 });
+    state.changed.add(lease);
+    if (!state.degraded) state.wake(false);
+  }
+  if (!holdsPlace(limits)) return { ...holdsNothing, cancel: uncount };
+  let isEnded = false;
+  let isCounted = false;
+
+  function end(): void {
+    if (isEnded) return;
+    isEnded = true;
+    lease.places -= 1;
+    if (isCounted && state.areCountsWaiting()) {
+      lease.uncounted += tokens;
+      state.uncounted.add(lease);
+    } else {
+      releaseTokens(state, lease, tokens);
+    }
+    lease.isDue = true;
+    state.changed.add(lease);
+    // At once, since the client's next request may come to another process; of a busy key, several together.
+    if (!state.degraded) state.wake(hasLimit(limits, placeLimits) || !isBusy(lease));
+  }
+
+  return {
+    handOver() {
+      if (!hasLimit(limits, tokenLimits)) return undefined;
+      isCounted = true;
+      return { keyId: lease.keyId, instance: state.instance };
+    },
+    end,
+    cancel() {
+      end();
+      uncount();
+    },
+  };
+}
+
+export function releaseTokens(state: State, lease: KeyLease, tokens: number): void {
+  lease.tokens -= tokens;
+  lease.isDue = true;
+  state.changed.add(lease);
+  if (state.degraded) lease.tokensMeanwhile += tokens;
+}
+
+/** Has all that is held written again. */
+export function markHeld(state: State): void {
+  for (const lease of state.leases.values()) {
+    if (lease.places === 0 && lease.tokens === 0 && lease.ahead === undefined) continue;
+    lease.isDue = true;
+    state.changed.add(lease);
+  }
+}
+
+/** Counts a refusal with the next batch, unless the request waits. */
+export function refuse(state: State, lease: KeyLease, { mayWait }: Asked, refusal: Refusal): Admission {
+  if (!mayWait || !isWorthWaiting(refusal)) {
+    lease.refused += 1;
+    state.changed.add(lease);
+  }
+  return admissionOf(refusal, holdsNothing);
+}
+
+interface Refusal extends Decided {
+  refusedBy: LimitName;
+  waitMs: number;
+}
+
+interface Decided {
+  load?: KeyLoad;
+  refusedBy?: Admission["refusedBy"];
+  waitMs?: number;
+}
+
+export const admissionOf = ({ load, refusedBy, waitMs = 0 }: Decided, hold: Hold): Admission => ({
+  refusedBy,
+  waitMs,
+  used: (name: LimitName) => load && usedOf(load, name),
+  ...hold,
+});
+
+/** For a request that no limit is compared with. */
+export const unlimited = admissionOf({}, holdsNothing);
+export const unavailable = admissionOf({ refusedBy: "unavailable" }, holdsNothing);

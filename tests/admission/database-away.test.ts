@@ -1,0 +1,206 @@
+import { describe, expect, test } from "bun:test";
+import { createAdmissions } from "../../src/admission/admission.ts";
+import { newLease } from "../../src/admission/key-leases.ts";
+import { judgeLocally } from "../../src/admission/local-limits.ts";
+import type { AdmissionsOptions } from "../../src/admission/state.ts";
+import { noLimits } from "../../src/store/keys/rules.ts";
+import type { LimitStore } from "../../src/store/limits/contract.ts";
+import { noLoad } from "../../src/store/limits/windows.ts";
+import { onEachEngine } from "../store/each-engine.ts";
+import { memoryLog } from "../store/test-store.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import type { Admission } from "../../src/domain/admissions.ts";
+import type { KeyLimits } from "../../src/domain/keys.ts";
+
+const start = Date.parse("2026-05-30T20:00:00+09:00");
+
+interface Circumstances {
+  /** Whether the process knows what others used. */
+  isKnown?: boolean;
+  afterMs?: number;
+  tokens?: number;
+}
+
+describe("the share of a process", () => {
+  const known = { inFlight: 2, reserved: 0, minuteRequests: 18, minuteTokens: 900, dayTokens: 1000, monthTokens: 1000 };
+
+  /** How many requests one process admits by itself. */
+  function admitted(limits: Partial<KeyLimits>, instances: number, more: Circumstances = {}): number {
+    const { isKnown = true, afterMs = 1000, tokens = 0 } = more;
+    const own = { ...noLimits, ...limits };
+    const lease = newLease(1, own);
+    if (isKnown) lease.known = { load: known, at: start, places: 0, tokens: 0 };
+    const now = start + afterMs;
+    for (let count = 0; count < 1000; count++) {
+      if (judgeLocally(lease, { limits: own, tokens }, { now, instances })?.refusedBy !== undefined) return count;
+      lease.places += 1;
+      lease.tokens += tokens;
+      lease.corrections.push({ second: Math.floor(now / 1000), requests: 1 });
+    }
+    return Infinity;
+  }
+
+  const rows: [what: string, expected: number, limits: Partial<KeyLimits>, instances: number, more?: Circumstances][] =
+    [
+      ["of what was left", 2, { requests_per_minute: 20 }, 1],
+      ["rounded up, so that it is never nothing", 1, { requests_per_minute: 20 }, 3],
+      ["of nothing is nothing", 0, { requests_per_minute: 18 }, 3],
+      ["of the whole limit, once the minute is over", 7, { requests_per_minute: 20 }, 3, { afterMs: 61_000 }],
+      ["of the whole limit, for a key that was never seen", 7, { requests_per_minute: 20 }, 3, { isKnown: false }],
+      ["of the places that others did not have", 1, { max_concurrency: 4 }, 2],
+      ["of the tokens of a minute", 5, { tokens_per_minute: 1000 }, 2, { tokens: 10 }],
+      [
+        "of the tokens of a day, which go on counting",
+        10,
+        { tokens_per_day: 1200 },
+        2,
+        { tokens: 10, afterMs: 61_000 },
+      ],
+      ["of a new day", 60, { tokens_per_day: 1200 }, 2, { tokens: 10, afterMs: 4 * 3_600_000 }],
+      ["of a month", 10, { tokens_per_month: 1200 }, 2, { tokens: 10, afterMs: 4 * 3_600_000 }],
+    ];
+  for (const [what, expected, limits, instances, more] of rows) {
+    test(`is its part ${what}: ${expected}`, () => expect(admitted(limits, instances, more)).toBe(expected));
+  }
+});
+
+/** Over a store that can be made to fail, or to hang. */
+function open(store: LimitStore, more: Partial<AdmissionsOptions> = {}) {
+  const { log, entries } = memoryLog();
+  let state: "well" | "failing" | "hanging" = "well";
+  let released = Promise.withResolvers<void>();
+  const through = async <T>(work: () => Promise<T>): Promise<T> => {
+    if (state === "failing") throw new Error("the disk is full");
+    if (state === "hanging") await released.promise;
+    return work();
+  };
+  const admissions = createAdmissions({
+    store: {
+      ...store,
+      take: (batch) => through(() => store.take(batch)),
+      beat: (instance) => through(() => store.beat(instance)),
+    },
+    monotonic: () => performance.now(),
+    clock: Date.now,
+    log,
+    beatMs: 20,
+    waitLimitMs: 100,
+    ...more,
+  });
+  return {
+    ...admissions,
+    entries,
+    set(next: typeof state) {
+      state = next;
+      if (next === "hanging") released = Promise.withResolvers();
+      else released.resolve();
+    },
+  };
+}
+
+const admit = (admissions: Pick<ReturnType<typeof open>, "admit">, limits: KeyLimits, count: number, tokens = 0) =>
+  Promise.all(Array.from({ length: count }, async (): Promise<Admission> => admissions.admit(1, limits, tokens)));
+const countAdmitted = (results: readonly Admission[]): number =>
+  results.filter(({ refusedBy }) => refusedBy === undefined).length;
+
+onEachEngine(({ openTestStore }) => {
+  test("while the database is away a process enforces its share, and what it admits is added later", async () => {
+    await using opened = await openTestStore();
+    const { limits } = opened.store;
+    const admissions = open(limits, { waitLimitMs: 500 });
+    const rules = { ...noLimits, requests_per_minute: 20, tokens_per_day: 100_000 };
+    // Two processes live.
+    await limits.beat("other");
+    expect(countAdmitted(await admit(admissions, rules, 4, 10))).toBe(4);
+    await pollUntil(async () => (await limits.listInstances()).length === 2);
+    admissions.set("failing");
+    const first = admit(admissions, rules, 1, 10);
+    await pollUntil(() => admissions.isDegraded());
+    // It knows 4 of 20: of the other 16, it has 8.
+    const results = [...(await first), ...(await admit(admissions, rules, 19, 10))];
+    expect(countAdmitted(results)).toBe(8);
+    expect(new Set(results.map(({ refusedBy }) => refusedBy))).toEqual(new Set([undefined, "requests_per_minute"]));
+    admissions.set("well");
+    await pollUntil(() => !admissions.isDegraded(), 5000);
+    await pollUntil(async () => {
+      const [load] = await limits.listLoads([1]);
+      return load?.minuteRequests === 12 && load.inFlight === 12 && load.reserved === 120 && load.refusedToday === 12;
+    }, 5000);
+    expect(admissions.entries.map(({ message }) => message)).toEqual([
+      "Database unavailable; each process enforces its share of the limits of keys",
+      "Database available again; enforcing the limits of keys",
+    ]);
+    await admissions.close();
+  });
+
+  test("slow is not failed: requests are decided in time, and counted once when the answer comes", async () => {
+    await using opened = await openTestStore();
+    const { limits } = opened.store;
+    const admissions = open(limits, { waitLimitMs: 500 });
+    const rules = { ...noLimits, requests_per_minute: 10, max_concurrency: 10 };
+    await admit(admissions, rules, 2);
+    admissions.set("hanging");
+    const results = await admit(admissions, rules, 12);
+    expect([countAdmitted(results), admissions.isDegraded()]).toEqual([8, true]);
+    admissions.set("well");
+    await pollUntil(() => !admissions.isDegraded(), 5000);
+    await pollUntil(async () => {
+      const [load] = await limits.listLoads([1]);
+      return load?.minuteRequests === 10 && load.inFlight === 10;
+    }, 5000);
+    for (const one of results) one.end();
+    await pollUntil(async () => (await limits.listLoads([1]))[0]?.inFlight === 2);
+    expect(countAdmitted(await admit(admissions, rules, 1))).toBe(0);
+    await admissions.close();
+  });
+});
+
+const away: LimitStore = {
+  take: () => Promise.reject(new Error("the disk is full")),
+  beat: () => Promise.reject(new Error("the disk is full")),
+  listInstances: async () => [],
+  remove: async () => {},
+  listLoads: async () => [],
+  countAtLimit: async () => 0,
+  listDays: async () => [],
+  endRunning: async () => {},
+  keepRunning: async () => {},
+  listEndings: () => [],
+};
+
+test.each([
+  ["closed", "unavailable", 3],
+  ["open", undefined, 3],
+  ["local", undefined, 1],
+] as const)("LIMITS_FALLBACK=%s answers %s to %i of 3", async (fallback, refusedBy, count) => {
+  const admissions = open(away, { fallback });
+  const results = await admit(admissions, { ...noLimits, max_concurrency: 1 }, 3);
+  expect(results.filter((one) => one.refusedBy === refusedBy)).toHaveLength(count);
+  await admissions.close();
+});
+
+test("what ended while counts wait stays reserved until they are written", async () => {
+  let areCountsWaiting = true;
+  const taken: number[] = [];
+  const admissions = open(
+    {
+      ...away,
+      beat: async (id) => [{ id, beat: 2 }],
+      take: async ({ requests }) => {
+        for (const { tokens } of requests) taken.push(tokens);
+        return requests.map(() => ({ load: noLoad, now: Date.now(), ahead: 0, seconds: undefined }));
+      },
+    },
+    { areCountsWaiting: () => areCountsWaiting },
+  );
+  const rules = { ...noLimits, tokens_per_minute: 1000 };
+  const [counted, refused] = await admit(admissions, rules, 2, 10);
+  expect(counted?.handOver()).toMatchObject({ keyId: 1 });
+  counted?.end();
+  // Nothing of it was counted.
+  refused?.end();
+  await pollUntil(() => taken.at(-1) === 10);
+  areCountsWaiting = false;
+  await pollUntil(() => taken.at(-1) === 0);
+  await admissions.close();
+});

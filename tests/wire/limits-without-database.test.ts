@@ -1,0 +1,140 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { SQL } from "bun";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type AdminClient, logIn } from "../support/admin-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
+import { type Program, startProgram } from "../support/program.ts";
+
+const limit = 30;
+
+interface Sent {
+  statuses: number[];
+  slowestMs: number;
+}
+
+/** Sends requests at once. Fails none: a refusal is a status. */
+async function send(program: Program, key: string, count: number): Promise<Sent> {
+  let slowestMs = 0;
+  const statuses = await Promise.all(
+    Array.from({ length: count }, async () => {
+      const begunAt = performance.now();
+      const response = await fetch(`${program.url}/v1/chat/completions`, {
+        method: "POST",
+        headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=1,1" },
+        body: '{"model":"m","max_tokens":5,"messages":[]}',
+      });
+      await response.text();
+      slowestMs = Math.max(slowestMs, performance.now() - begunAt);
+      return response.status;
+    }),
+  );
+  return { statuses, slowestMs };
+}
+
+const admitted = (...sent: readonly Sent[]): number =>
+  sent.flatMap(({ statuses }) => statuses).filter((status) => status === 200).length;
+
+const limitsOf = async ({ adminUrl }: Program): Promise<unknown> =>
+  ((await (await fetch(`${adminUrl}/readyz`)).json()) as { limits: unknown }).limits;
+
+describe.skipIf(whyNoPostgres !== undefined)("limits of keys, with two instances on one PostgreSQL", () => {
+  let backend: Simulator;
+  let postgres: Postgres;
+  let databaseUrl: string;
+  let programs: Program[] = [];
+  let admin: AdminClient;
+  beforeAll(async () => {
+    backend = startSimulator();
+    postgres = await startPostgres();
+    databaseUrl = await postgres.createDatabase();
+    const environment = {
+      PROXY_UPSTREAM_URL: backend.url,
+      DATABASE_URL: databaseUrl,
+      SECRET_KEY: "0123456789abcdef",
+      ADMIN_PASSWORD: "password",
+      METRICS_TOKEN: "scrape",
+      LOG_LEVEL: "error",
+    };
+    const first = await startProgram(environment);
+    programs = [first, await startProgram(environment)];
+    admin = await logIn(first.adminUrl, "admin", "password");
+  });
+  afterAll(async () => {
+    await Promise.all(programs.map((program) => program.stop()));
+    backend.stop();
+    await postgres[Symbol.asyncDispose]();
+  });
+
+  const beats = async (): Promise<number> =>
+    Number((await postgres.run("select coalesce(sum(beat), 0) as beats from instances", databaseUrl))[0]?.["beats"]);
+
+  /** A key that both instances know, and that has used two of its requests. Each instance knows of the other one. */
+  async function createKey(): Promise<{ id: number; key: string }> {
+    const beatsBefore = await beats();
+    const created = await admin.expectOk<{ id: number; key: string }>("POST", "/api/keys", {
+      name: "limited",
+      requests_per_minute: limit,
+    });
+    for (const program of programs) expect(admitted(await send(program, created.key, 1))).toBe(1);
+    await pollUntil(async () => (await beats()) >= beatsBefore + 2 * programs.length, 20_000);
+    return created;
+  }
+
+  const areAllWell = () =>
+    pollUntil(async () => (await Promise.all(programs.map(limitsOf))).every((state) => state === "ok"), 20_000);
+
+  test("each enforces its share while PostgreSQL does not respond, in time, and says so", async () => {
+    const { id, key } = await createKey();
+    await postgres.freeze();
+    const sent = await Promise.all(programs.map((program) => send(program, key, 40)));
+    const metrics = await fetch(`${programs[0]?.adminUrl}/metrics`, { headers: { authorization: "Bearer scrape" } });
+    expect(await metrics.text()).toMatch(/^tollgate_limits_degraded 1$/m);
+    const later = await Promise.all(programs.map((program) => send(program, key, 40)));
+    await postgres.thaw();
+    // Each of the two knows of one or both of the requests before, and takes half of what was left.
+    expect(admitted(...sent, ...later)).toBeWithin(limit - 2, limit + 1);
+    expect(new Set(sent.flatMap(({ statuses }) => statuses))).toEqual(new Set([200, 429]));
+    // A second and a half for the limits, and one for the count; a loaded machine is slower.
+    for (const { slowestMs } of sent) expect(slowestMs).toBeLessThan(5000);
+    await areAllWell();
+    const used = async () =>
+      (await admin.expectOk<{ id: number; used: Record<string, number> }[]>("GET", "/api/keys")).find(
+        (one) => one.id === id,
+      )?.used["requests_per_minute"];
+    await pollUntil(async () => ((await used()) ?? 0) >= admitted(...sent, ...later) + 2, 10_000);
+    expect(admitted(await send(programs[0] as Program, key, 5))).toBe(0);
+  }, 60_000);
+
+  test("hold while another instance has stopped, whatever it was doing, and hold again once it goes on", async () => {
+    const { key } = await createKey();
+    const [stopped, going] = programs as [Program, Program];
+    const inStopped = send(stopped, key, 10);
+    process.kill(stopped.pid, "SIGSTOP");
+    const inOther = [await send(going, key, 40), await send(going, key, 40)];
+    process.kill(stopped.pid, "SIGCONT");
+    const all = [...inOther, await inStopped, await send(stopped, key, 40), await send(going, key, 40)];
+    expect(admitted(...all)).toBeLessThanOrEqual(limit - 2);
+    for (const { slowestMs } of inOther) expect(slowestMs).toBeLessThan(5000);
+  }, 60_000);
+
+  test("hold while something else has the lock of a key for seconds", async () => {
+    const { id, key } = await createKey();
+    await using database = new SQL(databaseUrl, { max: 1 });
+    const [locked, waited] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const locking = database.begin(async (connection) => {
+      await connection`select pg_advisory_xact_lock(7655444, ${id})`;
+      locked.resolve();
+      await waited.promise;
+    });
+    await locked.promise;
+    const sent = await Promise.all(programs.map((program) => send(program, key, 40)));
+    const later = await Promise.all(programs.map((program) => send(program, key, 40)));
+    waited.resolve();
+    await locking;
+    expect(admitted(...sent, ...later)).toBeWithin(limit - 2, limit + 1);
+    for (const { slowestMs } of sent) expect(slowestMs).toBeLessThan(5000);
+    await areAllWell();
+    await pollUntil(async () => admitted(await send(programs[0] as Program, key, 5)) === 0, 10_000);
+  }, 60_000);
+});
