@@ -1,4 +1,5 @@
 import { QueryClient, useQuery, type UseQueryResult } from "@tanstack/solid-query";
+import { createSignal, onCleanup } from "solid-js";
 import { api, ApiError, responseBody } from "./client.ts";
 
 export const queryClient = new QueryClient({
@@ -14,6 +15,26 @@ export const queryClient = new QueryClient({
     mutations: { networkMode: "always" },
   },
 });
+
+/** The queries that the page refreshes by itself, also those of panels whose script loads later. */
+export function usePanels(): { oldest: () => number | undefined; isFetching: () => boolean } {
+  const cache = queryClient.getQueryCache();
+  const [oldest, setOldest] = createSignal<number>();
+  const [isFetching, setFetching] = createSignal(false);
+  const read = (): void => {
+    const panels = cache
+      .findAll({ type: "active" })
+      .filter(({ observers }) => observers.some(({ options }) => options.refetchInterval !== undefined));
+    const times = panels.flatMap(({ state }) => (state.dataUpdatedAt === 0 ? [] : [state.dataUpdatedAt]));
+    setOldest(times.length === 0 ? undefined : Math.min(...times));
+    setFetching(panels.some(({ state }) => state.fetchStatus === "fetching"));
+  };
+  read();
+  onCleanup(cache.subscribe(() => queueMicrotask(read)));
+  return { oldest, isFetching };
+}
+
+export const refreshPanels = (): void => void queryClient.refetchQueries({ type: "active" });
 
 export type QueryResult<Call extends (...parameters: never[]) => Promise<unknown>> = UseQueryResult<
   Awaited<ReturnType<Call>>

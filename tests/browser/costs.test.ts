@@ -35,6 +35,9 @@ describe.skipIf(!hasBrowser)("the cost of a year with 30 models", () => {
     const [daily, byModel] = ["Daily usage", "Models and cost"].map((name) => page.getByRole("region", { name }));
     const total = (panel = daily) => panel?.locator("tfoot td[data-label=Cost]").getByText(label, { exact: true });
     await total()?.waitFor();
+    await page.setViewportSize({ width: 390, height: 844 });
+    await daily?.getByText(/each bar sums [2-9] days/).waitFor();
+    await page.setViewportSize({ width: 1280, height: 800 });
     for (const group of ["Model", "Key", "Both", "Day", "Owner"]) {
       await byModel?.getByRole("radio", { name: group, exact: true }).check();
       await total(byModel)?.waitFor();

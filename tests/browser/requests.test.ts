@@ -366,7 +366,7 @@ describe.skipIf(!hasBrowser)("requests", () => {
     await page.goto(`${traffic.console.program.adminUrl}/requests`);
     await page.getByText("Could not be loaded", { exact: true }).waitFor();
     await page.unroute(/\/api\/requests/);
-    await page.getByRole("button", { name: "Try again" }).click();
+    await page.getByRole("alert").getByRole("button", { name: "Try again" }).click();
     await rows(page).first().waitFor();
   });
 

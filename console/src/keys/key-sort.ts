@@ -22,8 +22,8 @@ const byName = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
 
 const compare: Record<KeySortColumn, (a: Key, b: Key) => number> = {
   name: (a, b) => byName.compare(a.name, b.name),
-  created: (a, b) => a.id - b.id,
   // The timestamps share one format and zone, so they sort as text; a key never used sorts before all of them.
+  created: (a, b) => (a.created_at < b.created_at ? -1 : a.created_at === b.created_at ? 0 : 1),
   used: (a, b) => ((a.last_used_at ?? "") < (b.last_used_at ?? "") ? -1 : a.last_used_at === b.last_used_at ? 0 : 1),
   requests: (a, b) => a.total_request_count - b.total_request_count,
   input: (a, b) => a.total_input_tokens - b.total_input_tokens,

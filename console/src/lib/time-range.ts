@@ -9,16 +9,21 @@ import {
   seoulMinute,
 } from "./seoul-time.ts";
 
-/** Ranges that end now. */
+/** Ranges that end now: hours, or days in Seoul time with today, which are those of every table with days. */
 const rollingPresets = {
   "1h": { label: "1 h", spanMs: hourMs },
   "6h": { label: "6 h", spanMs: 6 * hourMs },
   "24h": { label: "24 h", spanMs: dayMs },
-  "7d": { label: "7 d", spanMs: 7 * dayMs },
-  "30d": { label: "30 d", spanMs: 30 * dayMs },
-  "90d": { label: "90 d", spanMs: 90 * dayMs },
-  "365d": { label: "365 d", spanMs: 365 * dayMs },
+  "7d": { label: "7 d", days: 7 },
+  "30d": { label: "30 d", days: 30 },
+  "90d": { label: "90 d", days: 90 },
+  "365d": { label: "365 d", days: 365 },
 } as const;
+
+const daysOf = (preset: RangePreset): number | undefined => {
+  const rolling = Object.hasOwn(rollingPresets, preset) ? rollingPresets[preset as RollingPreset] : undefined;
+  return rolling !== undefined && "days" in rolling ? rolling.days : undefined;
+};
 
 type RollingPreset = keyof typeof rollingPresets;
 
@@ -99,7 +104,8 @@ function presetSpan(preset: RangePreset, now: number): TimeSpan {
   if (preset === "yesterday") return { from: today - dayMs, to: today };
   if (preset === "month") return { from: month, to: now };
   if (preset === "last-month") return { from: startOfMonth(month - 1), to: month };
-  return { from: now - rollingPresets[preset].spanMs, to: now };
+  const rolling = rollingPresets[preset];
+  return { from: "days" in rolling ? today - (rolling.days - 1) * dayMs : now - rolling.spanMs, to: now };
 }
 
 /** The span before it is extended to whole buckets. Of a zoom from a URL, only what is kept. */
@@ -150,6 +156,9 @@ export function spanBefore(
   const length = span.to - span.from;
   const before = (): TimeSpan => {
     if (zoom === undefined && preset === "today") return { from: span.from - dayMs, to: span.to - dayMs };
+    const days = zoom === undefined ? daysOf(preset) : undefined;
+    // The last of them is not over: so is that of the days before.
+    if (days !== undefined) return { from: span.from - days * dayMs, to: span.to - days * dayMs };
     if (zoom !== undefined || (preset !== "month" && preset !== "last-month"))
       return { from: span.from - length, to: span.from };
     const from = startOfMonth(span.from - 1);

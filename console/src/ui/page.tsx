@@ -1,8 +1,8 @@
-import { useQueryClient } from "@tanstack/solid-query";
-import { createEffect, createSignal, Index, type JSX, onCleanup, Show } from "solid-js";
+import { createEffect, Index, type JSX, Show } from "solid-js";
 import { causeOf } from "../client.ts";
 import { timeAgo } from "../lib/format.ts";
 import { now, toServerTime } from "../lib/server-clock.ts";
+import { refreshPanels, usePanels } from "../queries.ts";
 import { Icon } from "./icon.tsx";
 
 /** The part of a query that a page needs. */
@@ -108,8 +108,7 @@ const updatedAt = ({ dataUpdatedAt }: PageQuery): number => (dataUpdatedAt === 0
 
 /** The age of the page's oldest panel. */
 function Freshness(): JSX.Element {
-  const client = useQueryClient();
-  const { updatedAt: oldest, isFetching } = usePanels();
+  const { oldest, isFetching } = usePanels();
   return (
     <div class="freshness">
       <button
@@ -117,29 +116,11 @@ function Freshness(): JSX.Element {
         type="button"
         aria-label="Refresh"
         classList={{ busy: isFetching() }}
-        onClick={() => void client.refetchQueries({ type: "active" })}
+        onClick={refreshPanels}
       >
         <Icon name="refresh" />
       </button>
       <Show when={oldest()}>{(at) => <span>Updated {timeAgo(now() - toServerTime(at()))}</span>}</Show>
     </div>
   );
-}
-
-/** The queries that the page refreshes by itself, also those of panels whose script loads later. */
-function usePanels(): { updatedAt: () => number | undefined; isFetching: () => boolean } {
-  const cache = useQueryClient().getQueryCache();
-  const [updatedAt, setUpdatedAt] = createSignal<number>();
-  const [isFetching, setFetching] = createSignal(false);
-  const read = (): void => {
-    const panels = cache
-      .findAll({ type: "active" })
-      .filter(({ observers }) => observers.some(({ options }) => options.refetchInterval !== undefined));
-    const times = panels.flatMap(({ state }) => (state.dataUpdatedAt === 0 ? [] : [state.dataUpdatedAt]));
-    setUpdatedAt(times.length === 0 ? undefined : Math.min(...times));
-    setFetching(panels.some(({ state }) => state.fetchStatus === "fetching"));
-  };
-  read();
-  onCleanup(cache.subscribe(() => queueMicrotask(read)));
-  return { updatedAt, isFetching };
 }

@@ -17,6 +17,7 @@ interface DailyChartProps {
   metric: UsageMetric;
   loading: boolean;
   onZoom: (span: TimeSpan) => void;
+  onPlotWidth: (widthPx: number) => void;
 }
 
 const colour = 1;
@@ -65,6 +66,7 @@ export function DailyChart(props: DailyChartProps): JSX.Element {
       whole
       rows={rows}
       onZoom={(zoom) => zoom && props.onZoom(zoom)}
+      onPlotWidth={(widthPx) => props.onPlotWidth(widthPx)}
       zoomed={false}
       pans={false}
       loaded={props.days !== undefined}

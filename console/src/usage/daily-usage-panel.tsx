@@ -43,6 +43,7 @@ export function DailyUsagePanel(props: DailyUsagePanelProps): JSX.Element {
               metric={props.metric}
               loading={props.state.isLoading()}
               onZoom={(span) => props.onZoom(span)}
+              onPlotWidth={(widthPx) => props.state.setPlotWidth(widthPx)}
             />
             <DailyUsageTable state={props.state} />
           </>
@@ -63,6 +64,7 @@ function DaysHint(props: { state: DailyUsageState }): JSX.Element {
   return (
     <>
       Days in Seoul time (KST, UTC+9)
+      {props.state.daysPerBar() > 1 ? ` · each bar sums ${props.state.daysPerBar()} days` : ""}
       <Switch>
         <Match when={props.state.days() === undefined || props.state.isCurrent()}>{null}</Match>
         <Match when={props.state.isLoading()}>

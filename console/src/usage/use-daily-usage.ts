@@ -2,7 +2,9 @@ import { createEffect, createMemo, createSignal, on } from "solid-js";
 import { causeOf } from "../client.ts";
 import { downloadCsv } from "../lib/csv.ts";
 import type { Cost } from "../lib/money.ts";
+import { dayMs } from "../lib/seoul-time.ts";
 import { createSeries } from "../lib/series.ts";
+import { barStep } from "../lib/time-range.ts";
 import { showToast } from "../lib/toasts.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
 import { usePricesQuery } from "../queries.ts";
@@ -42,6 +44,9 @@ export interface DailyUsageState {
   /** Loads more of the days by key. */
   loadMore: () => void;
   shownDays: () => number;
+  /** How many days a bar of the chart sums up. */
+  daysPerBar: () => number;
+  setPlotWidth: (widthPx: number) => void;
   /** The last of the shown days. */
   today: () => string | undefined;
   /** Server time; undefined without data. */
@@ -73,6 +78,9 @@ export function useDailyUsage(filters: UsageFilters): DailyUsageState {
   const pages = useDayPages(() => ({ ...range(), withCosts: costs.currency() !== undefined }), perKey);
   const isCurrent = (): boolean => series.isCurrent() && (!perKey() || pages.isCurrent());
   const sums = createMemo(() => addSums(days() ?? []));
+  const [plotWidthPx, setPlotWidth] = createSignal(0);
+  const daysPerBar = (): number =>
+    plotWidthPx() === 0 ? 1 : barStep({ from: 0, to: shownDays() * dayMs }, dayMs, plotWidthPx()) / dayMs;
   const [isExporting, setExporting] = createSignal(false);
 
   async function exportCsv(): Promise<void> {
@@ -106,6 +114,8 @@ export function useDailyUsage(filters: UsageFilters): DailyUsageState {
     costs,
     loadMore: pages.loadMore,
     shownDays,
+    daysPerBar,
+    setPlotWidth,
     today: () => data()?.today,
     fetchedAt: series.fetchedAt,
     isCurrent,

@@ -46,6 +46,12 @@ test("names sort by number and ignore case", () => {
   expect(idsBy("-name")).toEqual([1, 2, 3]);
 });
 
+test("Created sorts by the time, not by the id, which an import does not follow", () => {
+  const older: Key = { ...key(4, "imported", null, 0), created_at: "2026-10-01T00:00:00.000+09:00" };
+  expect(sortKeys([...keys, older], parseKeySort("created")).map(({ id }) => id)).toEqual([4, 1, 2, 3]);
+  expect(sortKeys([...keys, older], parseKeySort("-created")).map(({ id }) => id)).toEqual([1, 2, 3, 4]);
+});
+
 test("a key never used is last when the latest is first", () => {
   expect(idsBy("-used")).toEqual([3, 1, 2]);
   expect(idsBy("used")).toEqual([2, 1, 3]);

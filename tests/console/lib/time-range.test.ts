@@ -100,6 +100,15 @@ test("days and months are those of Seoul", () => {
   );
 });
 
+test.each<[RangePreset, string]>([
+  ["7d", "2026-11-15T00:00"],
+  ["30d", "2026-10-23T00:00"],
+  ["90d", "2026-08-24T00:00"],
+  ["365d", "2025-11-22T00:00"],
+])("%s are as many days with today, as in the tables", (preset, from) => {
+  expect(chosen(preset)).toEqual({ from: minute(from), to: now });
+});
+
 describe("the period before", () => {
   const before = (
     preset: RangePreset,
@@ -112,6 +121,12 @@ describe("the period before", () => {
     expect(before("24h", day, { minutes: 5 })).toEqual(spanOf("2026-11-19T13:00", "2026-11-20T13:05"));
     const zoom = spanOf("2026-11-01T00:00", "2026-11-03T00:00");
     expect(before("month", zoom, { zoom })).toEqual(spanOf("2026-10-30T00:00", "2026-11-01T00:00"));
+  });
+
+  test("of some days is as many days before them, of which the last is not over either", () => {
+    expect(before("7d", spanOf("2026-11-15T00:00", "2026-11-21T14:00"))).toEqual(
+      spanOf("2026-11-08T00:00", "2026-11-14T14:00"),
+    );
   });
 
   test("of a day or a month is the same part of the one before", () => {
