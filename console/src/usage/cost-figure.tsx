@@ -3,7 +3,7 @@ import { type Cost, costLabel, costTitle } from "../lib/money.ts";
 import { usePricesQuery } from "../queries.ts";
 import { Figure } from "../ui/figure.tsx";
 import { addModelUsage } from "./model-usage.ts";
-import { type CostRow, lastDays, useCostsQuery } from "./queries.ts";
+import { type CostRow, lastDays, useCostsQuery } from "./cost-queries.ts";
 import { everyKey } from "./usage-buckets.ts";
 
 const days = 30;

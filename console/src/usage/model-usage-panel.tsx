@@ -11,7 +11,7 @@ import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
 import { addModelUsage, modelLabel, modelUsageCsv, mostFirst, type UsageSumsRow } from "./model-usage.ts";
-import { type CostRow, type Costs, useCostsQuery } from "./queries.ts";
+import { type CostRow, type Costs, useCostsQuery } from "./cost-queries.ts";
 import { everyKey } from "./usage-buckets.ts";
 import { NumberCell } from "./usage-cells.tsx";
 import "../styles/lazy-pages.css";

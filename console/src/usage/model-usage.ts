@@ -1,7 +1,7 @@
 import { type Counter, counters } from "../lib/counters.ts";
 import { csv } from "../lib/csv.ts";
 import type { Cost } from "../lib/money.ts";
-import type { CostRow } from "./queries.ts";
+import type { CostRow } from "./cost-queries.ts";
 
 export type UsageSumsRow = Pick<
   CostRow,

@@ -8,6 +8,7 @@ import { barStep } from "../lib/time-range.ts";
 import { showToast } from "../lib/toasts.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
 import { usePricesQuery } from "../queries.ts";
+import { getLineCosts, lastDays, useCostsQuery } from "./cost-queries.ts";
 import { dailyUsageCsv, type DailyUsageLine, lineOfRow } from "./daily-usage.ts";
 import { addCosts } from "./model-usage.ts";
 import {
@@ -15,9 +16,6 @@ import {
   type DaysRequest,
   getDailyUsage,
   getDayPage,
-  getLineCosts,
-  lastDays,
-  useCostsQuery,
   useDayPageQuery,
   useUsageByDayQuery,
 } from "./queries.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { CostRow } from "../../../console/src/usage/queries.ts";
+import type { CostRow } from "../../../console/src/usage/cost-queries.ts";
 import { addModelUsage, modelLabel, modelUsageCsv, mostFirst } from "../../../console/src/usage/model-usage.ts";
 import { costLabel, costTitle, money } from "../../../console/src/lib/money.ts";
 
