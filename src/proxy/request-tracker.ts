@@ -86,20 +86,21 @@ interface Progress {
   headSent: boolean;
 }
 
+const nothingYet: Omit<Progress, "sentAt"> = {
+  backend: undefined,
+  queueMs: undefined,
+  upstreamMs: undefined,
+  firstByteMs: undefined,
+  receivedBytes: undefined,
+  headSent: false,
+};
+
 export function trackRequest(
   { addInFlight, observer, monotonic }: TrackerDeps,
   request: TrackedRequest,
 ): RequestTracker {
   const startedAt = monotonic();
-  const progress: Progress = {
-    sentAt: startedAt,
-    backend: undefined,
-    queueMs: undefined,
-    upstreamMs: undefined,
-    firstByteMs: undefined,
-    receivedBytes: undefined,
-    headSent: false,
-  };
+  const progress: Progress = { ...nothingYet, sentAt: startedAt };
   let finished = false;
   let endRequested = false;
   let endCallback: (() => void) | undefined;

@@ -35,19 +35,6 @@ export function createProxy(deps: ProxyDeps): Proxy {
     habits: createUsageHabits(deps.monotonic),
   };
 
-  function track(request: Request): Incoming {
-    const peerAddress = deps.peerAddress(request);
-    const tracker = trackRequest(deps, {
-      id: requestIdOf(request.headers),
-      method: request.method,
-      path: loggedPath(request),
-      clientAddress: deps.clientAddress(request, peerAddress),
-      clientProgram: clientProgramOf(request.headers),
-    });
-    const unadmitted = { admission: undefined, unreportedLimits: null, limitHeaders: undefined };
-    return { request, tracker, peerAddress, ...unadmitted, wait: undefined };
-  }
-
   function fail(incoming: Incoming, error: unknown): Response {
     const { request, tracker } = incoming;
     const { code, outcome, cause, details } = classifyFailure(error, request.signal);
@@ -101,13 +88,26 @@ export function createProxy(deps: ProxyDeps): Proxy {
 
   return {
     async handle(request) {
-      const incoming = track(request);
+      const incoming = track(deps, request);
       const preflight = findPreflightResponse(request, config.corsOrigins);
       if (preflight !== undefined) return complete(incoming.tracker, preflight);
       return deps.sseKeepaliveMs > 0 ? respondOrKeepAlive(incoming) : respondTo(incoming);
     },
-    refuse: (request, code) => fail(track(request), new ProxyError(code)),
+    refuse: (request, code) => fail(track(deps, request), new ProxyError(code)),
   };
+}
+
+function track(deps: ProxyDeps, request: Request): Incoming {
+  const peerAddress = deps.peerAddress(request);
+  const tracker = trackRequest(deps, {
+    id: requestIdOf(request.headers),
+    method: request.method,
+    path: loggedPath(request),
+    clientAddress: deps.clientAddress(request, peerAddress),
+    clientProgram: clientProgramOf(request.headers),
+  });
+  const unadmitted = { admission: undefined, unreportedLimits: null, limitHeaders: undefined };
+  return { request, tracker, peerAddress, ...unadmitted, wait: undefined };
 }
 
 const stackOf = (error: unknown): string | undefined => (error instanceof Error ? error.stack : String(error));

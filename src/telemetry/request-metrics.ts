@@ -196,12 +196,12 @@ function createUpstreamErrorCounter(registry: Registry): Observe {
 }
 
 function createLimitCounter(registry: Registry): Observe {
-  const refusals = createCounter(registry, {
+  const counter = createCounter(registry, {
     name: "tollgate_limit_refusals_total",
     help: "Requests that a limit of their API key refused, by limit",
     labelNames: ["limit"],
   });
-  const series = memoize((limit: string) => refusals({ limit }));
+  const series = memoize((limit: string) => counter({ limit }));
   return ({ outcome, code }) => {
     if (outcome === "limited" && code !== undefined) series(code).count += 1;
   };

@@ -35,8 +35,10 @@ export function fullKeyBody(key: Key, load: CountedLoad | undefined): KeyBody {
   };
 }
 
+type LimitsBody = KeyLimits & Pick<KeyBody, "used" | "limit_states">;
+
 /** The limits of a key and what counts against them. */
-export const limitsBody = (limits: KeyLimits, load: CountedLoad | undefined) => ({
+export const limitsBody = (limits: KeyLimits, load: CountedLoad | undefined): LimitsBody => ({
   ...perLimit((name) => limits[name]),
   used: perLimit((name) => (limits[name] === null ? null : load === undefined ? 0 : usedOf(load, name))),
   limit_states: load === undefined ? {} : limitStates(limits, load),

@@ -75,12 +75,8 @@ function requireWritable({ client, transaction }: PostgresPool): Promise<unknown
 }
 
 /** Uses four pools, so that requests wait for neither flushes nor reports, and flushes and admissions for nothing else. */
-function createPostgresStore({
-  url,
-  retention = defaultRetention,
-  clock,
-  areLimitsByClock = false,
-}: PostgresStoreOptions): Store {
+function createPostgresStore(options: PostgresStoreOptions): Store {
+  const { url, retention = defaultRetention, clock, areLimitsByClock = false } = options;
   const lookups = createPostgresPool({ url, connections: 4, statementTimeoutMs });
   const flushes = createPostgresPool({ url, connections: 1, statementTimeoutMs: 0, idleInTransactionMs });
   const others = createPostgresPool({ url, connections: 4, statementTimeoutMs });

@@ -172,6 +172,6 @@ test.each([
 
 test("a text of another type is documented as such", () => {
   const [, operation] = operations().find(([name]) => name === "GET /api/requests/stream") ?? [];
-  const { 200: success } = operation?.["responses"] as Record<string, { content: Record<string, unknown> }>;
+  const { 200: success } = (operation?.["responses"] ?? {}) as Record<string, { content: Record<string, unknown> }>;
   expect(Object.keys(success?.content ?? {})).toEqual(["text/event-stream"]);
 });

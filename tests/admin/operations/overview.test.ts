@@ -83,15 +83,15 @@ onEachEngine(({ engine }) => {
   test("counts the active keys of which nothing is left of a limit, what is reserved included", async () => {
     const { admit } = createTestProcess(admin.store.limits);
     const ids: number[] = [];
-    for (const [name, limits, isActive] of [
-      ["requests", { requests_per_minute: 1 }, true],
+    for (const [name, set, isActive] of [
+      ["places", { max_concurrency: 1 }, true],
       ["tokens", { tokens_per_day: 10 }, true],
-      ["left", { tokens_per_day: 11, requests_per_minute: 2 }, true],
+      ["left", { tokens_per_day: 11, max_concurrency: 2 }, true],
       ["off", { max_concurrency: 1 }, false],
     ] as const) {
       const { id } = await admin.createKey(name);
-      const rules = { ...noRules, ...limits };
-      await admin.store.keys.update(id, { rules: limits, isActive });
+      const rules = { ...noRules, ...set };
+      await admin.store.keys.update(id, { rules: set, isActive });
       ids.push(id);
       await admit({ keyId: id, limits: rules, requests: [10] });
     }

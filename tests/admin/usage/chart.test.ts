@@ -302,9 +302,9 @@ onEachEngine(({ engine }) => {
     });
 
     test.each([
-      ["by-day", "days=6", "days must be an integer from 7 to 365"],
-      ["by-day", "days=366", "days must be an integer from 7 to 365"],
-      ["by-day-and-key", "days=x", "days must be an integer from 7 to 365"],
+      ["by-day", "days=0", "days must be an integer from 1 to 365"],
+      ["by-day", "days=366", "days must be an integer from 1 to 365"],
+      ["by-day-and-key", "days=x", "days must be an integer from 1 to 365"],
       ["by-day-and-key", "before=yesterday", "before must be a day, such as 2026-05-01"],
       ["by-day", "key_id=x", "key_id must be the id of a key"],
     ])("%s refuses %s", async (report, query, error) => {

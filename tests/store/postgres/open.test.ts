@@ -32,7 +32,15 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
     await (await openPostgresStore({ url, clock }, migrations.slice(0, first))).close();
     await postgres.run("insert into counted_responses values ('hash', 5, 6, 7)", url);
     await (await openPostgresStore({ url, clock })).close();
-    const old = { key_id: "0", creates: "0", made_at: null, input_tokens: "5", output_tokens: "6", counted_at: "7" };
+    const old = {
+      key_id: "0",
+      creates: "0",
+      made_at: null,
+      input_tokens: "5",
+      output_tokens: "6",
+      estimated_tokens: "0",
+      counted_at: "7",
+    };
     expect(await postgres.run("select * from counted_responses", url)).toEqual([{ id_hash: "hash", ...old }]);
   });
 
