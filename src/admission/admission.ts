@@ -38,8 +38,15 @@ export interface Admissions {
   /**
    * @param tokens reserved until the request ends
    * @param mayWait the request asks again if it is worth waiting: then a refusal does not count
+   * @param leastTokens reserved instead if no more is left
    */
-  admit(keyId: KeyId, limits: KeyLimits, tokens: number, mayWait?: boolean): MaybePromise<Admission>;
+  admit(
+    keyId: KeyId,
+    limits: KeyLimits,
+    tokens: number,
+    mayWait?: boolean,
+    leastTokens?: number,
+  ): MaybePromise<Admission>;
   /** Whether this process decides alone, because the database does not answer. */
   isDegraded(): boolean;
   /** Gives back what this process holds. */
@@ -82,7 +89,8 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     wake: (isUrgent) => (isUrgent ? hurryUpkeep : startUpkeep)(state),
   };
   return {
-    admit: (keyId, limits, tokens, mayWait = false) => admit(state, keyId, { limits, tokens, mayWait }),
+    admit: (keyId, limits, tokens, mayWait = false, leastTokens) =>
+      admit(state, keyId, { limits, tokens, mayWait, leastTokens }),
     isDegraded: () => state.degraded,
     close: () => close(state),
   };

@@ -12,9 +12,9 @@ import {
 import { decideAlone, enterDegraded, leaveDegraded } from "./degraded.ts";
 import { admissionOf, holdOf, refuse, type State, unlimited, upkeepMs } from "./state.ts";
 import { heldWaitMs, judge, type Judged, waitOf } from "../store/limits/judge.ts";
-import { holdsPlace } from "../store/limits/windows.ts";
+import { holdsPlace, isOfTokens, type KeyLoad, leastTokensLeft } from "../store/limits/windows.ts";
 import type { Lease } from "../store/limits/contract.ts";
-import { hasLimit, limitKinds, requestLimits } from "../domain/limits.ts";
+import { hasLimit, limitKinds, type LimitName, requestLimits } from "../domain/limits.ts";
 
 /** Pause before a failed batch is written again. */
 const retryMs = 50;
@@ -173,11 +173,21 @@ function settleOne(state: State, { work: { lease, request }, taken, result, one 
     if (holdsPlace(request.limits)) hold(lease, one.tokens);
     return one.settled.resolve(admissionOf({ load }, holdOf(state, lease, held)));
   }
+  if (takesLess(one, refusedBy, load)) return enqueue(state, lease, one);
   const waitMs = waitOf(result, { limits: request.limits, tokens: one.tokens }, taken);
   const isOfPlaces = limitKinds[refusedBy].counts === "places";
   const ofOthers = isOfPlaces ? taken.load.inFlight - request.places : taken.load.reserved - request.tokens;
   if (waitMs === undefined && ofOthers > 0 && one.tries < maxTries) return askAgain(state, lease, one);
   one.settled.resolve(refuse(state, lease, one, { load, refusedBy, waitMs: waitMs ?? heldWaitMs }));
+}
+
+/** Nobody said how much the request may generate: what is left is as good a guess. */
+function takesLess(one: WaitingRequest, refusedBy: LimitName, load: KeyLoad): boolean {
+  const left = leastTokensLeft(load, one.limits);
+  if (!isOfTokens(refusedBy) || one.leastTokens === undefined || left < one.leastTokens) return false;
+  one.tokens = left;
+  one.leastTokens = undefined;
+  return true;
 }
 
 /** Another process may hold what it gives back at once, such as after a response whose client asks here next. */

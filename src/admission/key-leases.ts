@@ -8,6 +8,7 @@ import type { Admission } from "../domain/admissions.ts";
 export interface WaitingRequest {
   limits: KeyLimits;
   tokens: number;
+  leastTokens?: number | undefined;
   mayWait: boolean;
   /** How often it was refused only because of what other processes hold. */
   tries: number;

@@ -64,6 +64,8 @@ export const upkeepMs = 50;
 export interface Asked {
   limits: KeyLimits;
   tokens: number;
+  /** It takes less than `tokens`, but no less than this, where that is all that is left. */
+  leastTokens?: number | undefined;
   /** It asks again if it is worth waiting: then a refusal does not count. */
   mayWait: boolean;
 }

@@ -14,6 +14,10 @@ export interface Reservation {
   inputTokens: number;
   /** All that is reserved. */
   tokens: number;
+  /** Reserved if no more than this is left; unset if the request says how much it may generate. */
+  leastTokens?: number | undefined;
+  /** How many texts it asks for, each of which may be as long. */
+  texts: number;
   /** How many prompts it has: each choice reports the input of its own. */
   prompts: number;
 }

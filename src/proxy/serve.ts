@@ -38,7 +38,7 @@ import type { Forward, UpstreamRequest } from "./upstream/forward.ts";
 import type { StartReadTimeout } from "./upstream/read-timeout.ts";
 import type { UsageHabits } from "./usage/usage-habits.ts";
 import type { KeyId, KeyLimits } from "../domain/keys.ts";
-import type { Admission } from "../domain/admissions.ts";
+import type { Admission, Reservation } from "../domain/admissions.ts";
 
 export interface ProxyDeps extends TrackerDeps {
   config: Pick<Config, "upstream" | "rewrite"> & Pick<Config["proxy"], "corsOrigins" | "maxBodyBytes">;
@@ -163,7 +163,7 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
   const limits = rules !== null && needsAdmission(rules) ? rules : undefined;
   const reservation = limitsTokens ? await reservationFor(received.body, rewritten) : undefined;
   if (limits !== undefined || deps.queue.hasPlaces) {
-    await waitForTurn(incoming, { keyId: key.id, limits, tokens: reservation?.tokens ?? 0, path }, deps);
+    await waitForTurn(incoming, { keyId: key.id, limits, reservation, path }, deps);
   }
   tracker.upstreamRequestSent(deps.backend);
   const { admission } = incoming;
@@ -220,21 +220,22 @@ interface ToSend {
   keyId: KeyId;
   /** Undefined if the key has none. */
   limits: KeyLimits | undefined;
-  tokens: number;
+  /** Undefined for a key without limits of tokens. */
+  reservation: Reservation | undefined;
   path: string;
 }
 
 /** @throws ProxyError if the limits of the key refuse the request, or no place becomes free in time */
 async function waitForTurn(
   incoming: Incoming,
-  { keyId, limits, tokens, path }: ToSend,
+  { keyId, limits, reservation, path }: ToSend,
   { queue, admit, wall }: Pick<ProxyDeps, "queue" | "admit" | "wall">,
 ): Promise<void> {
   const { tracker, request } = incoming;
   const asks = limits && {
     places: limits.max_concurrency,
     async ask(mayWait: boolean) {
-      const answer = await admit(keyId, limits, tokens, mayWait);
+      const answer = await admit(keyId, limits, reservation?.tokens ?? 0, mayWait, reservation?.leastTokens);
       // The head of a stream may go out while it waits.
       if (answer.refusedBy !== undefined) incoming.limitHeaders = rateLimitHeaders(limits, answer.used, wall());
       return answer;
@@ -246,6 +247,6 @@ async function waitForTurn(
   // A refusal reports what is left itself.
   incoming.unreportedLimits = null;
   if (limits === undefined || admission === undefined) return;
-  incoming.limitHeaders = requireAdmitted(limits, admission, { path, now: wall() });
+  incoming.limitHeaders = requireAdmitted(limits, admission, { path, reservation, now: wall() });
   incoming.admission = admission;
 }

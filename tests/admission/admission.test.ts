@@ -50,6 +50,24 @@ onEachEngine(({ openTestStore }) => {
     expect(await limits.listInstances()).toEqual([]);
   });
 
+  test("a request that does not say how much it may generate reserves what is left of a limit of tokens", async () => {
+    await using opened = await openTestStore();
+    const admissions = admissionsOver(opened.store.limits);
+    const limits = { ...noLimits, tokens_per_day: 1000, tokens_per_month: 900 };
+    const reserved = async () => (await opened.store.limits.listLoads([1]))[0]?.reserved;
+    expect((await admissions.admit(1, limits, 300)).refusedBy).toBeUndefined();
+    expect((await admissions.admit(1, limits, 1030, false, 601)).refusedBy).toBe("tokens_per_month");
+    expect((await admissions.admit(1, limits, 1030)).refusedBy).toBe("tokens_per_month");
+    const second = await admissions.admit(1, limits, 1030, false, 7);
+    expect([second.refusedBy, second.used("tokens_per_month"), await reserved()]).toEqual([undefined, 900, 900]);
+    expect((await admissions.admit(1, limits, 1030, false, 7)).refusedBy).toBe("tokens_per_month");
+    second.end();
+    await pollUntil(async () => (await reserved()) === 300);
+    // Only requests that were refused.
+    await pollUntil(async () => (await opened.store.limits.listLoads([1]))[0]?.refusedToday === 3);
+    await admissions.close();
+  });
+
   test("a process that never has a key with limits still gives back what a dead one left", async () => {
     await using opened = await openTestStore();
     const { limits } = opened.store;

@@ -22,7 +22,8 @@ test("the counters of an event are picked from its other members", () => {
   const event = { ...usage, cachedBesideInputTokens: 1, keyId: 4, closedAt: 9 };
   const of = { keyId: 4, model: "m", minute: 3, requestCount: 1, lastClosedAt: 9 };
   expect(pickUsage(event)).toStrictEqual(usage);
-  expect(createIncrement(event, of)).toStrictEqual({ ...usage, cachedBesideInputTokens: 1, ...of });
+  const charge = { besideTokens: undefined, estimatedTokens: undefined };
+  expect(createIncrement(event, of)).toStrictEqual({ ...usage, cachedBesideInputTokens: 1, ...charge, ...of });
 });
 
 test("cached input counts beside the input if the backend reports it apart", () => {

@@ -59,6 +59,22 @@ test("GET /v1/tollgate/key tells the holder of a key its limits and usage, and n
     requests_per_minute: 10,
     tokens_per_day: 1000,
     used: { ...limits, requests_per_minute: 1, tokens_per_day: 12 },
+    limit_states: {
+      requests_per_minute: {
+        limit: 10,
+        used: 1,
+        reserved: 0,
+        left: 9,
+        resets_at: "2026-05-16T12:01:01.000+09:00",
+      },
+      tokens_per_day: {
+        limit: 1000,
+        used: 12,
+        reserved: 0,
+        left: 988,
+        resets_at: "2026-05-17T00:00:00.000+09:00",
+      },
+    },
     resets: {
       requests_per_minute: "2026-05-16T12:01:01.000+09:00",
       tokens_per_minute: null,

@@ -4,11 +4,12 @@ import { type ErrorDetails, ProxyError } from "../errors.ts";
 import { canonical, isBelow } from "../rewrite/endpoint.ts";
 import type { KeyId, KeyLimits, KeyRules, LimitName } from "../../domain/keys.ts";
 import { hasLimit, limitKinds, requestLimits, tokenLimits } from "../../domain/limits.ts";
-import type { Admission } from "../../domain/admissions.ts";
+import type { Admission, Reservation } from "../../domain/admissions.ts";
 
 /**
  * @param tokens reserved until the request ends
  * @param mayWait the request asks again if it is worth waiting: then a refusal does not count
+ * @param leastTokens reserved instead if no more is left
  * @returns a promise if it has to wait for the database
  */
 export type Admit = (
@@ -16,6 +17,7 @@ export type Admit = (
   limits: KeyLimits,
   tokens: number,
   mayWait: boolean,
+  leastTokens?: number,
 ) => Admission | Promise<Admission>;
 
 /**
@@ -32,6 +34,8 @@ export function requireAdmitted(limits: KeyLimits, admission: Admission, request
 interface AdmittedRequest {
   /** The URL's pathname. */
   path: string;
+  /** Undefined for a key without limits of tokens. */
+  reservation?: Reservation | undefined;
   /** Epoch milliseconds. */
   now: number;
 }
@@ -134,7 +138,7 @@ function refusalOf(
   limit: LimitName,
   limits: KeyLimits,
   { waitMs, used }: Admission,
-  { path, now }: AdmittedRequest,
+  { path, reservation, now }: AdmittedRequest,
 ): ProxyError {
   const { window, unit } = limitKinds[limit];
   // So long that only a person can wait for it.
@@ -142,11 +146,16 @@ function refusalOf(
   // Not if it waits only for tokens that running requests reserve.
   const isUsedUp = isLong && waitMs > 1000;
   const seconds = Math.min(Math.ceil(waitMs / 1000), maxRetrySeconds);
-  const when = isUsedUp
-    ? `the limit resets at ${timestampOf(windowResetAt(window, now))}`
-    : `try again in ${seconds} ${seconds === 1 ? "second" : "seconds"}`;
+  const resets = timestampOf(windowResetAt(window, now));
+  const soon = `try again in ${seconds} ${seconds === 1 ? "second" : "seconds"}`;
+  const amount = amountOf(limits[limit] ?? 0, unit);
+  const left = (limits[limit] ?? 0) - (used(limit) ?? 0);
+  const isTooLarge = tokenLimits.includes(limit) && left > 0;
   return new ProxyError(limit, {
-    message: `This API key is limited to ${amountOf(limits[limit] ?? 0, unit)}; ${when}.`,
+    message:
+      isTooLarge && reservation !== undefined
+        ? tooLargeText(reservation, { left, amount, when: isUsedUp ? `wait until ${resets}` : soon })
+        : `This API key is limited to ${amount}; ${isUsedUp ? `the limit resets at ${resets}` : soon}.`,
     headers: [
       // Some clients obey it however long it is, and hang for hours.
       ...(isLong ? [] : ([["retry-after", String(seconds)]] as const)),
@@ -156,6 +165,16 @@ function refusalOf(
     ],
     members: isLong ? membersForCodex(path, isUsedUp ? windowResetAt(window, now) : now + waitMs, now) : undefined,
   });
+}
+
+/** A client whose one request is larger than what is left can do more than wait. */
+function tooLargeText(
+  { tokens, inputTokens, texts }: Reservation,
+  { left, amount, when }: { left: number; amount: string; when: string },
+): string {
+  const most = Math.floor((left - inputTokens) / texts);
+  const advice = most >= 1 ? `lower max_tokens to at most ${most}, or ${when}` : when;
+  return `This request may use ${tokens} tokens, and of the limit of ${amount}, ${left} are left: ${advice}.`;
 }
 
 /** Codex shows its user the time of an error of this type, and only of this one. Both are whole seconds. */

@@ -11,7 +11,9 @@ import type { Reservation } from "../../domain/admissions.ts";
 export async function reservationFor(body: ReadBody, rewritten: Rewritten): Promise<Reservation> {
   const inputTokens = body instanceof Uint8Array ? await estimateInput(body) : 0;
   const tokens = tokensToReserve({ ...rewritten, hasBody: hasBody(body), inputTokens });
-  return { inputTokens, tokens, prompts: rewritten.prompts };
+  const isGuess = rewritten.maxTokens === undefined && rewritten.maxTokensInOtherCase === undefined;
+  const leastTokens = isGuess && tokens > 0 ? inputTokens + 1 : undefined;
+  return { inputTokens, tokens, leastTokens, texts: rewritten.times, prompts: rewritten.prompts };
 }
 
 export interface RewrittenBody {

@@ -84,6 +84,10 @@ export const isAtLimit = (load: KeyLoad, limits: KeyLimits): boolean =>
     return limit !== null && usedOf(load, name) >= limit;
   });
 
+/** Of the limits of tokens. */
+export const leastTokensLeft = (load: KeyLoad, limits: KeyLimits): number =>
+  Math.min(...tokenLimits.map((name) => (limits[name] ?? Infinity) - usedOf(load, name)));
+
 /** What of it is reserved for running requests, and not counted yet. */
 export const reservedOf = (load: KeyLoad, name: LimitName): number => (isOfTokens(name) ? load.reserved : 0);
 

@@ -48,6 +48,28 @@ test.each([
   },
 );
 
+test.each([
+  [{ tokens: 1030, inputTokens: 6, texts: 1 }, 18, "lower max_tokens to at most 976, or wait until"],
+  [{ tokens: 2054, inputTokens: 6, texts: 2 }, 18, "lower max_tokens to at most 488, or wait until"],
+  [{ tokens: 1030, inputTokens: 982, texts: 1 }, 18, "982 are left: wait until"],
+])("a request that is larger than what is left hears by how much: %j with %i used", (reservation, used, advice) => {
+  const admission = { refusedBy: "tokens_per_day", waitMs: untilTomorrowMs, used: () => used } as const;
+  const rest = { handOver: () => undefined, end() {}, cancel() {} };
+  const request = { path: "/v1/chat/completions", now, reservation: { ...reservation, prompts: 1 } };
+  const refused = () => requireAdmitted({ ...noLimits, tokens_per_day: 1000 }, { ...admission, ...rest }, request);
+  expect(refused).toThrow(ProxyError);
+  try {
+    refused();
+  } catch (error) {
+    const { message = "", headers = [] } = (error as ProxyError).details ?? {};
+    const start = `This request may use ${reservation.tokens} tokens, and of the limit of 1000 tokens per day, 982 are left: `;
+    expect(message).toStartWith(start);
+    expect(message).toContain(advice);
+    expect(message).toEndWith(" 2026-05-02T00:00:00.000+09:00.");
+    expect(new Map(headers).get("x-ratelimit-remaining-tokens")).toBe("982");
+  }
+});
+
 test("a refusal by tokens that running requests reserve may be retried at once", () => {
   const error = refuse("tokens_per_day", 1000);
   expect(headersOf(error).has("retry-after")).toBe(false);

@@ -83,7 +83,7 @@ test.each(recorded)("two choices of $server", async ({ body, prompts = 1, counte
   const bytes = Buffer.from(body);
   for (const size of [1, 7, 100, bytes.length]) {
     const response = new Response(null, { headers: { "content-type": "text/event-stream" } });
-    const reservation = { inputTokens: 7, tokens: 1000, prompts };
+    const reservation = { inputTokens: 7, tokens: 1000, texts: 2, prompts };
     const charge = createResponseCharge({ reservation, method: "POST", path: "/v1/chat/completions", response });
     const headers = { contentType: "text/event-stream", contentEncoding: null };
     const reader = createUsageReader(headers, { observer: charge?.observer });
