@@ -2,7 +2,6 @@ import { Route, Router } from "@solidjs/router";
 import { QueryClientProvider } from "@tanstack/solid-query";
 import { createEffect, type JSX, Show } from "solid-js";
 import { render } from "solid-js/web";
-import { GpusPage } from "./gpus/gpus-page.tsx";
 import { closeRunningQuestion, runningQuestion } from "./keys/key-mutations.ts";
 import { KeysPage } from "./keys/keys-page.tsx";
 import { NewKeyDialogs } from "./keys/new-key-dialog.tsx";
@@ -27,6 +26,7 @@ const RequestsPage = lazyPage("Requests", async () => (await import("./requests/
 const RunningPage = lazyPage("Running now", async () => (await import("./requests/running-page.tsx")).RunningPage);
 const KeyPage = lazyPage("API key", async () => (await import("./keys/key-page.tsx")).KeyPage);
 const OwnKeyPage = lazyPage("Your API key", async () => (await import("./keys/own-key-page.tsx")).OwnKeyPage);
+const GpusPage = lazyPage("GPUs", async () => (await import("./gpus/gpus-page.tsx")).GpusPage);
 const GpuPage = lazyPage("GPU", async () => (await import("./gpus/gpu-page.tsx")).GpuPage);
 const SettingsPage = lazyPage("Settings", async () => (await import("./operator/settings-page.tsx")).SettingsPage);
 const PricesPage = lazyPage("Prices", async () => (await import("./operator/prices-page.tsx")).PricesPage);

@@ -59,6 +59,8 @@ describe.skipIf(!hasBrowser)("refresh", () => {
       .getByRole("region", { name: "Failures" })
       .getByText(/^Last 24 hours/)
       .waitFor();
+    // What is still under way is not asked again.
+    await page.waitForLoadState("networkidle");
     const paths = ["overview", "usage/chart", "latency", "failures", "requests", "usage/without-tokens"];
     const asked = paths.map((path) => page.waitForRequest((request) => request.url().includes(`/api/${path}`)));
     await page.getByRole("button", { name: "Refresh" }).click();
