@@ -3,12 +3,13 @@ import { join } from "node:path";
 import { brotliCompressSync, gzipSync } from "node:zlib";
 import { defineConfig, type Plugin } from "vite";
 import solid from "vite-plugin-solid";
+import { renderHandbook } from "./handbook.ts";
 
 const folder = import.meta.dirname;
 
 export default defineConfig({
   root: folder,
-  plugins: [solid(), shipFont(), precompress(join(folder, "dist"))],
+  plugins: [renderHandbook(), solid(), shipFont(), precompress(join(folder, "dist"))],
   build: {
     // Browsers with light-dark() and CSS nesting. For older ones, the build would rewrite both and break the theme switch.
     target: ["chrome125", "edge125", "firefox128", "safari18"],

@@ -29,9 +29,11 @@ const OwnKeyPage = lazyPage("Your API key", async () => (await import("./keys/ow
 const GpusPage = lazyPage("GPUs", async () => (await import("./gpus/gpus-page.tsx")).GpusPage);
 const GpuPage = lazyPage("GPU", async () => (await import("./gpus/gpu-page.tsx")).GpuPage);
 const SettingsPage = lazyPage("Settings", async () => (await import("./operator/settings-page.tsx")).SettingsPage);
+const BackendsPage = lazyPage("Backends", async () => (await import("./operator/backends-page.tsx")).BackendsPage);
 const PricesPage = lazyPage("Prices", async () => (await import("./operator/prices-page.tsx")).PricesPage);
 const AccountPage = lazyPage("Account", async () => (await import("./operator/account-page.tsx")).AccountPage);
 const HelpPage = lazyPage("Quick start", async () => (await import("./start/help-page.tsx")).HelpPage);
+const HandbookPage = lazyPage("Handbook", async () => (await import("./handbook/handbook-page.tsx")).HandbookPage);
 const PlaygroundPage = lazyPage("Playground", async () => (await import("./start/playground-page.tsx")).PlaygroundPage);
 const ExplainPage = lazyPage("Explain a request", async () => (await import("./start/explain-page.tsx")).ExplainPage);
 const RunningQuestion = lazyPart(
@@ -59,9 +61,11 @@ function Console(): JSX.Element {
           <Route path="/usage" component={UsagePage} />
           <Route path="/gpus" component={GpusPage} />
           <Route path="/settings" component={SettingsPage} />
+          <Route path="/settings/backends" component={BackendsPage} />
           <Route path="/settings/prices" component={PricesPage} />
           <Route path="/settings/account" component={AccountPage} />
           <Route path="/help" component={HelpPage} />
+          <Route path="/help/handbook/:chapter?" component={HandbookPage} />
           <Route path="/help/playground" component={PlaygroundPage} />
           <Route path="/help/explain" component={ExplainPage} />
           <Route path="/gpus/:id" component={GpuPage} />

@@ -8,6 +8,7 @@ import { compressJson } from "./http/compression.ts";
 import { requireCsrfToken } from "./session/csrf.ts";
 import { adminHeaders, toApiError } from "./http/errors.ts";
 import { addGpuSamples, getPushGpuScript, listGpuHistory, listGpuSamples, listPowerHistory } from "./gpu/gpu.ts";
+import { type BackendDeps, listBackends, updateBackend } from "./operations/backends.ts";
 import { createHealth, getHealth, getReadiness, type UpstreamProbe } from "./operations/health.ts";
 import { type ExplainDeps, explainRequest } from "./requests/explain.ts";
 import { listFailures, listTokenless } from "./requests/failures.ts";
@@ -50,6 +51,7 @@ import * as requestContract from "./requests/contract.ts";
 import * as trafficContract from "./requests/traffic-contract.ts";
 import * as gpuContract from "./gpu/contract.ts";
 import * as operationsContract from "./operations/contract.ts";
+import * as backendContract from "./operations/backends-contract.ts";
 
 export interface AdminDeps {
   store: Store;
@@ -77,11 +79,15 @@ export interface AdminDeps {
   probeUpstream: (signal: AbortSignal) => Promise<UpstreamProbe>;
   /** Since when no request of a client got a response from the backend, epoch milliseconds. Known to this process alone. */
   requestsFailSince: () => number | undefined;
+  catalog: BackendDeps["catalog"];
+  backendStates: BackendDeps["backendStates"];
+  setDraining: BackendDeps["setDraining"];
   running: InFlightDeps["running"];
   /** @returns whether there was such a request */
   endRequest: (id: string) => Promise<boolean>;
   endRunning: EndingDeps["endRunning"];
   explain: ExplainDeps["explain"];
+  foresee: ExplainDeps["foresee"];
   settings: SettingsDeps["settings"];
   versions: SettingsDeps["versions"];
   passwordFromEnvironment: boolean;
@@ -151,6 +157,7 @@ export function adminRoutes(deps: AdminDeps) {
     .get("/api/gpu-stats/power-history", listPowerHistory(context), gpuContract.listPowerHistory)
     .get("/api/gpu-stats/history", listGpuHistory(context), gpuContract.listGpuHistory)
     .get("/api/overview", getOverview(context), operationsContract.getOverview)
+    .get("/api/backends", listBackends(context), backendContract.listBackends)
     .get("/api/requests", listRequests(context), requestContract.listRequests)
     .get("/api/requests/stream", streamRequests(context), requestContract.streamRequests)
     .get("/api/in-flight", listInFlight(context), requestContract.listInFlight)
@@ -172,6 +179,7 @@ export function adminRoutes(deps: AdminDeps) {
     .patch("/api/keys/:id", updateKey(context), keyContract.updateKey)
     .post("/api/keys/:id/rotate", rotateKey(context), keyContract.rotateKey)
     .delete("/api/keys/:id", deleteKey(context), keyContract.deleteKey)
+    .patch("/api/backends/:name", updateBackend(context), backendContract.updateBackend)
     .delete("/api/in-flight/:id", endInFlight(context), requestContract.endInFlight)
     .put("/api/prices", setPrices(context), costContract.setPrices)
     .post("/api/explain", explainRequest(context), requestContract.explainRequest)

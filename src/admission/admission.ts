@@ -17,11 +17,10 @@ import { randomBytes } from "node:crypto";
 import { endWait, enqueue, hurryUpkeep, startUpkeep } from "./batches.ts";
 import { decideAlone, noResponse } from "./degraded.ts";
 import { createInstanceWatch } from "./instance-watch.ts";
-import { dropAhead, newLease, takeAhead } from "./key-leases.ts";
+import { type Asked, dropAhead, newLease, takeAhead } from "./key-leases.ts";
 import {
   admissionOf,
   type AdmissionsOptions,
-  type Asked,
   holdOf,
   markHeld,
   releaseTokens,

@@ -1,8 +1,7 @@
-import { hold, type KeyLease } from "./key-leases.ts";
+import { type Asked, hold, type KeyLease } from "./key-leases.ts";
 import { judgeLocally } from "./local-limits.ts";
 import {
   admissionOf,
-  type Asked,
   holdOf,
   type LimitsFallback,
   markHeld,

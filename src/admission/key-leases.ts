@@ -4,12 +4,18 @@ import type { KeyId, KeyLimits } from "../domain/keys.ts";
 import { hasLimit, limitNames, placeLimits, requestLimits } from "../domain/limits.ts";
 import type { Admission } from "../domain/admissions.ts";
 
-/** A request that waits for the database. */
-export interface WaitingRequest {
+/** What is asked for one request. */
+export interface Asked {
   limits: KeyLimits;
   tokens: number;
+  /** It takes less than `tokens`, but no less than this, where that is all that is left. */
   leastTokens?: number | undefined;
+  /** It asks again if it is worth waiting: then a refusal does not count. */
   mayWait: boolean;
+}
+
+/** A request that waits for the database. */
+export interface WaitingRequest extends Asked {
   /** How often it was refused only because of what other processes hold. */
   tries: number;
   /** It was decided without the database, while a batch with it was under way. */

@@ -1,10 +1,10 @@
 import type { InstanceWatch } from "./instance-watch.ts";
-import { isBusy, type KeyLease, type LeaseWork } from "./key-leases.ts";
+import { type Asked, isBusy, type KeyLease, type LeaseWork } from "./key-leases.ts";
 import { holdsPlace, type KeyLoad, usedOf } from "../store/limits/windows.ts";
 import type { LimitStore } from "../store/limits/contract.ts";
 import type { Log } from "../log/log.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
-import type { KeyId, KeyLimits, LimitName } from "../domain/keys.ts";
+import type { KeyId, LimitName } from "../domain/keys.ts";
 import { hasLimit, placeLimits, requestLimits, tokenLimits } from "../domain/limits.ts";
 import { type Admission, isWorthWaiting } from "../domain/admissions.ts";
 
@@ -59,16 +59,6 @@ export interface State extends Required<Omit<AdmissionsOptions, "beatMs" | "dead
 
 /** So often what ended on a busy key is given back, and what nobody came for. */
 export const upkeepMs = 50;
-
-/** What is asked for one request. */
-export interface Asked {
-  limits: KeyLimits;
-  tokens: number;
-  /** It takes less than `tokens`, but no less than this, where that is all that is left. */
-  leastTokens?: number | undefined;
-  /** It asks again if it is worth waiting: then a refusal does not count. */
-  mayWait: boolean;
-}
 
 /** What a request holds. */
 export type Hold = Pick<Admission, "handOver" | "end" | "cancel">;

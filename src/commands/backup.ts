@@ -9,6 +9,8 @@ import { StorageError } from "../store/storage-error.ts";
 
 export const summary = "copy the database into a file, also while a server uses it";
 
+export const chapter = "Backup and upgrade";
+
 export const help = `tollgate backup [--env-file FILE] FILE
 tollgate backup [--env-file FILE] --keep N DIR
 
@@ -31,7 +33,9 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   const { target, keep, envFile } = parse(args);
   const { storage } = settingsOf(withServiceSettings(io, envFile));
   if (storage.databaseUrl !== undefined) {
-    throw new CommandError("DATABASE_URL: backup copies only a data folder; use pg_dump for PostgreSQL");
+    throw new CommandError(
+      "DATABASE_URL: backup copies only a data folder; use pg_dump for PostgreSQL (handbook: Backups)",
+    );
   }
   const file = databaseInUse(storage);
   const written = await backUp({ file, target, keep }, io);

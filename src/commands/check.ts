@@ -3,6 +3,7 @@ import type { Config } from "../config/config.ts";
 import {
   checkAddress,
   checkBackend,
+  checkCatalog,
   checkCertificate,
   checkClock,
   checkDatabase,
@@ -19,6 +20,8 @@ import { socketPathOf } from "../runtime/unix-socket.ts";
 
 export const summary = "check the settings, the database, the host and the backend";
 
+export const chapter = "Backup and upgrade";
+
 export const help = `tollgate check [--quick] [--env-file FILE]
 
 Checks what a server needs, with the settings of \`tollgate serve\`, and prints one line for each:
@@ -29,7 +32,8 @@ Checks what a server needs, with the settings of \`tollgate serve\`, and prints 
   database        intact, writable within 5 seconds, and not of a newer version; reads the whole file
   disk            free space in DATA_DIR
   descriptors     how many files and connections may be open
-  backend         responds
+  models          MODELS_FILE can be used; status 2, and a line for each fault, if not
+  backend         responds; each of MODELS_FILE has a line
   clock           not behind the newest request in the database, nor 60 s off from the backend
 
 It changes nothing but the row that /readyz writes too, and also works while a server runs.
@@ -75,7 +79,9 @@ async function checkAll(config: Config, io: CommandIo): Promise<number> {
     io.stdout.write(`${finding.state.padEnd(7)}  ${name.padEnd(13)}  ${finding.text}\n`);
     return finding;
   };
+  const catalog = await checkCatalog(config, io.env);
   report("configuration", checkConfiguration(io));
+  if (catalog.seen.file !== undefined) report("models", catalog);
   const certificate = await checkCertificate(config, Date.now());
   if (certificate !== undefined) report("certificate", certificate);
   const isServed = (await requestHealth(config.listen)) === undefined;
@@ -83,7 +89,9 @@ async function checkAll(config: Config, io: CommandIo): Promise<number> {
   const { seen: database } = report("database", await checkDatabase(config));
   report("disk", await checkDisk(config.storage));
   report("descriptors", checkDescriptors());
-  const { seen: backend } = report("backend", await checkBackend(config));
+  const backends = await Promise.all(catalog.seen.backends.map((backend) => checkBackend(backend, catalog.seen)));
+  for (const finding of backends) report("backend", finding);
+  const backend = backends.find(({ seen }) => seen !== undefined)?.seen;
   report("clock", checkClock({ now: Date.now(), database, backend }));
   return findings.some(({ state }) => state === "failed") ? 1 : 0;
 }

@@ -1,11 +1,13 @@
 import { existsSync } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { AdminSetupError, requireUsableSecretKey } from "../admin/session/bootstrap.ts";
-import type { Config } from "../config/config.ts";
+import type { Config, Environment } from "../config/config.ts";
+import type { Backend, Catalog } from "../domain/models.ts";
 import { causeOf } from "../proxy/upstream/failure-cause.ts";
 import { probeUpstream, type UpstreamProbe } from "../proxy/upstream/probe.ts";
 import { type Certificate, expiryOf, readCertificate } from "../runtime/certificate.ts";
 import { createLog } from "../log/log.ts";
+import { readCatalog } from "../server/current-catalog.ts";
 import { rehearseListening } from "../server/rehearse.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import { inspectStore } from "../store/open.ts";
@@ -113,15 +115,33 @@ export function checkDescriptors(): Finding {
 
 const probeTimeoutMs = 10_000;
 
-export async function checkBackend({ upstream }: Config): Promise<Seen<UpstreamProbe>> {
-  const { name } = upstream;
+export async function checkBackend(backend: Backend, { file }: Catalog): Promise<Seen<UpstreamProbe>> {
+  const url = file === undefined ? backend.url : `${backend.name}: ${backend.url}`;
+  const keySetting = file === undefined ? "PROXY_UPSTREAM_API_KEY" : "its api_key_env";
   try {
-    const seen = await probeUpstream(upstream, AbortSignal.timeout(probeTimeoutMs));
-    const text = `${name} responds ${seen.status} to /v1/models`;
-    if (seen.status === 401 || seen.status === 403) return { ...warning(`${text}; see PROXY_UPSTREAM_API_KEY`), seen };
+    const seen = await probeUpstream(backend, AbortSignal.timeout(probeTimeoutMs));
+    const text = `${url} responds ${seen.status} to /v1/models`;
+    if (seen.status === 401 || seen.status === 403) return { ...warning(`${text}; see ${keySetting}`), seen };
     return { ...(seen.status >= 500 ? failed(text) : ok(text)), seen };
   } catch (error) {
-    return failed(`${name} is not reachable (${causeOf(error)})`);
+    return failed(`${url} is not reachable (${causeOf(error)})`);
+  }
+}
+
+/** What a start does with the file of `MODELS_FILE`. @throws CommandError with a line for each of its faults */
+export async function checkCatalog(
+  config: Config,
+  environment: Environment,
+): Promise<Seen<Catalog> & { seen: Catalog }> {
+  try {
+    const seen = readCatalog(config, environment);
+    const { file, backends, models } = seen;
+    return {
+      ...ok(`${file?.path}, ${backends.length} backends, ${models.length} models, SHA-256 ${file?.hash}`),
+      seen,
+    };
+  } catch (error) {
+    throw await toCommandError(error, config);
   }
 }
 

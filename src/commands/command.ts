@@ -17,6 +17,8 @@ export interface Command {
   summary: string;
   /** The output of `tollgate COMMAND --help`. */
   help: string;
+  /** The chapter of the handbook that tells more. */
+  chapter: string;
   /** @returns the exit status: 0 success, 1 failure, 2 wrong usage or configuration */
   run(args: string[], io: CommandIo): Promise<number>;
 }

@@ -12,6 +12,7 @@ const commands: Readonly<Record<string, Load>> = {
   backup: () => import("./backup.ts"),
   restore: () => import("./restore.ts"),
   check: () => import("./check.ts"),
+  models: () => import("./models.ts"),
   "move-to": () => import("./move-to.ts"),
 };
 
@@ -30,7 +31,7 @@ export async function runCommand(args: string[], io: CommandIo): Promise<number>
   if (load === undefined)
     return reportError(io, new CommandError(`unknown command "${first}"; see tollgate --help`, 2));
   const command = await load();
-  if (rest.includes("--help") || rest.includes("-h")) return print(io, command.help);
+  if (rest.includes("--help") || rest.includes("-h")) return print(io, helpOf(command));
   try {
     return await command.run(named === undefined ? args : rest, io);
   } catch (error) {
@@ -38,6 +39,9 @@ export async function runCommand(args: string[], io: CommandIo): Promise<number>
     throw error;
   }
 }
+
+const helpOf = ({ help, chapter }: Command): string =>
+  `${help}\nThe handbook tells more, in the console under Help: ${chapter}.\n`;
 
 function print(io: CommandIo, text: string): number {
   io.stdout.write(text);

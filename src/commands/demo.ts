@@ -24,6 +24,8 @@ import { settingsOf } from "./settings.ts";
 
 export const summary = "serve with a simulated model, clients and GPUs";
 
+export const chapter = "First steps";
+
 export const help = `tollgate demo
 
 Serves like \`tollgate serve\`, with a simulated model, clients and GPU host, and 30 days of generated
@@ -96,6 +98,7 @@ function environmentOf(env: Environment, dataDir: string, upstream: string): Env
   return {
     ...env,
     PROXY_UPSTREAM_URL: upstream,
+    MODELS_FILE: "",
     PROXY_UPSTREAM_API_KEY: "",
     PROXY_ALIAS_MODEL: demoModel,
     PROXY_FAMILY_MODEL: demoModel,

@@ -3,7 +3,7 @@ import type { Environment } from "../config/config.ts";
 import { restartWith } from "../runtime/bun-settings.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 
-/** Where the service of the README has its settings and its data. */
+/** Where the service of the handbook has its settings and its data. */
 const service = { envFile: "/etc/tollgate.env", dataDir: "/var/lib/tollgate" };
 
 /** For `parseArgs`. */

@@ -7,6 +7,8 @@ import { StorageError } from "../store/storage-error.ts";
 
 export const summary = "copy the data folder into a PostgreSQL database";
 
+export const chapter = "Scale";
+
 export const help = `tollgate move-to [URL | --url-stdin]
 
 Copies all data from DATA_DIR (default: ./data) into an empty PostgreSQL database and verifies the

@@ -17,6 +17,8 @@ import { CommandError, type CommandIo } from "./command.ts";
 
 export const summary = "send GPU samples of this host to a Tollgate";
 
+export const chapter = "Watching";
+
 export const help = `tollgate push-gpu --url URL [--key-file FILE] [OPTIONS]
 
 Reads the GPUs of this host once a second and posts the samples to the admin side of a Tollgate.

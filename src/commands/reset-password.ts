@@ -14,6 +14,8 @@ import { StorageError } from "../store/storage-error.ts";
 
 export const summary = "set a new password for the console";
 
+export const chapter = "Backup and upgrade";
+
 export const help = `tollgate reset-password [--password-stdin] [--env-file FILE]
 
 Sets a new password for the console and ends all sessions. Takes effect immediately, also in a

@@ -9,6 +9,8 @@ import { StorageError } from "../store/storage-error.ts";
 
 export const summary = "replace the database by a backup";
 
+export const chapter = "Backup and upgrade";
+
 export const help = `tollgate restore [--env-file FILE] FILE
 
 Replaces the database in DATA_DIR (default: ./data) by a copy of FILE, which \`tollgate backup\` wrote.
@@ -28,7 +30,9 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   const { source, envFile } = parse(args);
   const { databaseUrl, dataDir } = settingsOf(withServiceSettings(io, envFile)).storage;
   if (databaseUrl !== undefined) {
-    throw new CommandError("DATABASE_URL: restore replaces only a data folder; use pg_restore for PostgreSQL");
+    throw new CommandError(
+      "DATABASE_URL: restore replaces only a data folder; use pg_restore for PostgreSQL (handbook: Backups)",
+    );
   }
   const file = databaseFile(dataDir);
   const keptFile = `${file}.before-${timestampOf(Date.now())}`;

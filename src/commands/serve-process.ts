@@ -5,6 +5,8 @@ import { settingsOf } from "./settings.ts";
 
 export const summary = "one of the processes that `serve` starts if PROCESSES > 1";
 
+export const chapter = "Deploy";
+
 export const help = `tollgate serve-process
 
 ${summary}

@@ -3,11 +3,13 @@ import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
 import { ownCommandLine } from "../runtime/command-line.ts";
 import type { Config } from "../config/config.ts";
+import type { Backend } from "../domain/models.ts";
 import { createLogWriter } from "../log/log-writer.ts";
 import { createLog, type LogOptions } from "../log/log.ts";
 import { findMisspeltSettings } from "./misspelt-settings.ts";
 import type { ParentChannel } from "../supervisor/child-side.ts";
 import { superviseProcesses } from "../supervisor/supervisor.ts";
+import { openCatalog } from "../server/current-catalog.ts";
 import { type Server, startServer } from "../server/server.ts";
 import { CommandError, type CommandIo, serveProcessCommand } from "./command.ts";
 import { envFileOption, withEnvFile } from "./env-file.ts";
@@ -16,10 +18,12 @@ import { toCommandError } from "./start-errors.ts";
 import type { Log } from "../log/log.ts";
 import { addressOf, connectTo } from "../proxy/upstream/connections.ts";
 import { causeOf } from "../proxy/upstream/failure-cause.ts";
-import { probeUpstream } from "../proxy/upstream/probe.ts";
+import { checkHealth, probeUpstream } from "../proxy/upstream/probe.ts";
 import { warnOfLowDescriptorLimit } from "../telemetry/descriptors.ts";
 
 export const summary = "serve the proxy, the admin API and the console (the default)";
+
+export const chapter = "Deploy";
 
 export const help = `tollgate serve [--env-file FILE]
 
@@ -27,15 +31,16 @@ Serves the proxy (/v1), the admin API (/api) and the console (/). Settings are e
 or lines of FILE or of a .env file in the working folder. The most important:
 
   PROXY_UPSTREAM_URL   the backend (default: http://127.0.0.1:8000)
+  MODELS_FILE          several backends and models instead, in YAML; see \`tollgate models\`
   HOST, PORT           address to listen on (default: 127.0.0.1, 8080)
   DATA_DIR             folder of the database (default: ./data)
   DATABASE_URL         postgres://… database to use instead, by any number of instances; requires
                        SECRET_KEY, with the same value for all instances
   ADMIN_PASSWORD       password of the console; by default the first start generates and prints one
 
-The README lists all settings. SIGTERM, SIGINT or SIGHUP stops the server after all running responses
-have ended, but no later than SHUTDOWN_GRACE seconds; a second SIGTERM or SIGINT, at least one second
-later, stops it immediately.
+The handbook lists all settings: the console has it under Help. SIGTERM, SIGINT or SIGHUP stops the
+server after all running responses have ended, but no later than SHUTDOWN_GRACE seconds; a second
+SIGTERM or SIGINT, at least one second later, stops it immediately.
 `;
 
 export async function run(args: string[], given: CommandIo): Promise<number> {
@@ -91,9 +96,10 @@ async function serveWithProcesses(config: Config, count: number, io: CommandIo):
   const { env, signal } = io;
   const log = createLog({ ...logOptions(config, io), always: { pid: process.pid } });
   const command = ownCommandLine([serveProcessCommand]);
-  void warnAtStart(config.upstream, log, signal);
   try {
-    return await superviseProcesses({ config, count, command, env, log, signal });
+    const catalog = openCatalog(config, { environment: env, log, signal });
+    void warnAtStart(catalog.get().backends, log, signal);
+    return await superviseProcesses({ config, catalog, probe: checkHealth, count, command, env, log, signal });
   } catch (error) {
     throw await toCommandError(error, config);
   }
@@ -106,9 +112,11 @@ export async function startServing(config: Config, io: CommandIo, parent?: Paren
   const log = createLog({ ...options, always });
   try {
     const { shareStats, places, mayLogShared } = parent ?? {};
+    const catalog = openCatalog(config, { environment: io.env, log, signal: io.signal });
     const server = await startServer(config, {
       clock: Date.now,
       log,
+      catalog,
       print: options.write,
       environment: io.env,
       shareStats,
@@ -116,7 +124,7 @@ export async function startServing(config: Config, io: CommandIo, parent?: Paren
       mayLogShared,
     });
     // Where there are several processes, the parent warns.
-    if (parent === undefined) void warnAtStart(config.upstream, log, io.signal);
+    if (parent === undefined) void warnAtStart(catalog.get().backends, log, io.signal);
     return server;
   } catch (error) {
     throw await toCommandError(error, config);
@@ -135,17 +143,19 @@ export async function untilStopped(signal: AbortSignal): Promise<void> {
 const firstProbeMs = 10_000;
 
 /** Logs what would otherwise show only with the first requests or under load. */
-async function warnAtStart(upstream: Config["upstream"], log: Log, signal: AbortSignal): Promise<void> {
+async function warnAtStart(backends: readonly Backend[], log: Log, signal: AbortSignal): Promise<void> {
   warnOfLowDescriptorLimit(log);
-  const { name, baseUrl, socket } = upstream;
+  await Promise.all(backends.map((backend) => warnIfUnreachable(backend, log, signal)));
+}
+
+async function warnIfUnreachable(backend: Backend, log: Log, signal: AbortSignal): Promise<void> {
+  const { url, baseUrl, socket } = backend;
   const ended = AbortSignal.any([signal, AbortSignal.timeout(firstProbeMs)]);
   try {
     // A connection is enough, and disturbs no backend; TLS fails only with a request.
-    await (baseUrl.startsWith("https:")
-      ? probeUpstream(upstream, ended)
-      : connectTo(addressOf(baseUrl, socket))(ended));
+    await (baseUrl.startsWith("https:") ? probeUpstream(backend, ended) : connectTo(addressOf(baseUrl, socket))(ended));
   } catch (error) {
     if (signal.aborted) return;
-    log.warn("Backend not reachable; requests fail until it is", { backend: name, cause: causeOf(error) });
+    log.warn("Backend not reachable; requests fail until it is", { backend: url, cause: causeOf(error) });
   }
 }

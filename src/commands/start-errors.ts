@@ -2,6 +2,7 @@ import { AdminSetupError } from "../admin/session/bootstrap.ts";
 import type { Config } from "../config/config.ts";
 import { CertificateError } from "../runtime/certificate.ts";
 import { ListenError } from "../runtime/listen.ts";
+import { ModelsFileError } from "../server/current-catalog.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { CommandError } from "./command.ts";
 import { storageName } from "./settings.ts";
@@ -11,6 +12,7 @@ export async function toCommandError(error: unknown, config: Config): Promise<un
   if (error instanceof CertificateError) {
     return new CommandError(`${error.part === "cert" ? "TLS_CERT" : "TLS_KEY"}: ${error.message}`, 2);
   }
+  if (error instanceof ModelsFileError) return new CommandError(error.message, 2);
   if (error instanceof ListenError) return listenCommandError(error, config);
   if (error instanceof StorageError || error instanceof AdminSetupError) {
     return new CommandError(`${storageName(config.storage)}: ${error.message}`);

@@ -1,5 +1,7 @@
 import { type Static, type TObject, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
+import { type Environment, findContradictions } from "./contradictions.ts";
+import { type ClientRules, clientRules } from "../domain/models.ts";
 import {
   choice,
   chosenSecret,
@@ -8,21 +10,23 @@ import {
   invalid,
   list,
   port,
+  readClientRules,
   readOrigins,
   readUpstreamUrl,
   seconds,
   socketPattern,
   text,
   upstreamAddress,
+  upstreamPattern,
   type Variable,
   visibleAscii,
 } from "./setting-kinds.ts";
 
-export type Environment = Readonly<Record<string, string | undefined>>;
+export type { Environment };
 
 export const variables = {
   PROXY_UPSTREAM_URL: {
-    schema: Type.String({ default: "http://127.0.0.1:8000", pattern: `^https?://|${socketPattern}` }),
+    schema: Type.String({ default: "http://127.0.0.1:8000", pattern: upstreamPattern }),
     read: readUpstreamUrl,
     allowed: "an http:// or https:// address without user, query or fragment, or unix:/ and the path of a socket",
   },
@@ -38,8 +42,23 @@ export const variables = {
     read: list,
     allowed: "prefixes separated by commas",
   },
+  MODELS_FILE: text(Type.Optional(Type.String()), "a file"),
   PROXY_HAN_GUARD: choice(["on", "off"], "on"),
   PROXY_FORCE_STREAM_USAGE: choice(["off", "final", "continuous"], "off"),
+  CLIENT_RULES: {
+    schema: Type.Unsafe<"off" | ClientRules>(
+      Type.Union(
+        [
+          Type.Literal("off"),
+          Type.Literal("auto"),
+          Type.Array(Type.Union(clientRules.map((name) => Type.Literal(name)))),
+        ],
+        { default: "off" },
+      ),
+    ),
+    read: readClientRules,
+    allowed: `off, auto, or names separated by commas: ${clientRules.join(", ")}`,
+  },
   PROXY_SSE_KEEPALIVE: seconds({ default: 0 }),
   PROXY_CORS_ORIGINS: {
     schema: Type.Optional(Type.Union([Type.Literal("*"), Type.Array(Type.String())])),
@@ -63,6 +82,7 @@ export const variables = {
   },
   LIMITS_FALLBACK: choice(["local", "open", "closed"], "local"),
   PROXY_QUEUE_TIMEOUT: seconds({ default: 60 }),
+  PROXY_BACKEND_WAIT: seconds({ default: 0 }),
   PROXY_QUEUE_SIZE: integer({ minimum: 0, maximum: 1_000_000, default: 1000 }),
   PORT: port,
   ADMIN_PORT: { ...port, schema: Type.Optional(Type.Integer({ minimum: 0, maximum: 65_535 })) },
@@ -101,7 +121,7 @@ export const variables = {
   },
 } satisfies Record<string, Variable<TSchema>>;
 
-/** The names of all settings; a test checks that the README lists them. */
+/** The names of all settings; a test checks that the handbook lists them. */
 export const variableNames: readonly string[] = Object.keys(variables);
 
 type Variables = typeof variables;
@@ -133,7 +153,7 @@ export function readConfig(environment: Environment, terminal: boolean): Config 
     if (Value.Check(variable.schema, value)) settings[name] = value;
     else problems.push(wrongValue(name, variable, given ?? ""));
   }
-  if (problems.length === 0) problems.push(...contradictions(settings as Settings));
+  if (problems.length === 0) problems.push(...findContradictions(settings as Settings, environment));
   if (problems.length > 0) throw new ConfigError(problems);
   return configFrom(settings as Settings, terminal);
 }
@@ -142,42 +162,6 @@ function wrongValue(name: string, variable: Variable<TSchema>, given: string): s
   // An address may contain a password.
   const shown = variable.secret === true || given.includes("@") ? "its value" : JSON.stringify(given);
   return `${name}: ${shown} is not allowed; use ${variable.allowed}`;
-}
-
-function contradictions(settings: Settings): string[] {
-  const problems: string[] = [];
-  if (settings.ADMIN_PORT !== undefined && settings.ADMIN_PORT !== 0 && settings.ADMIN_PORT === settings.PORT) {
-    problems.push(`ADMIN_PORT: "${settings.ADMIN_PORT}" is not allowed; use another port than PORT, or leave it unset`);
-  }
-  if (settings.ADMIN_HOST !== undefined && settings.ADMIN_PORT === undefined) {
-    problems.push("ADMIN_HOST: has no effect without ADMIN_PORT; set both or neither");
-  }
-  problems.push(...listenContradictions(settings));
-  if (settings.MAX_BODY_BYTES * 4 > settings.MAX_HELD_BYTES) {
-    problems.push(
-      "MAX_HELD_BYTES: must be at least four times MAX_BODY_BYTES, so that a key can send the largest body",
-    );
-  }
-  if (settings.DATABASE_URL !== undefined && settings.SECRET_KEY === undefined) {
-    problems.push("SECRET_KEY: must be set together with DATABASE_URL; use the same value for all instances");
-  }
-  return problems;
-}
-
-function listenContradictions(settings: Settings): string[] {
-  const problems: string[] = [];
-  if ((settings.TLS_CERT === undefined) !== (settings.TLS_KEY === undefined)) {
-    const missing = settings.TLS_CERT === undefined ? "TLS_CERT" : "TLS_KEY";
-    problems.push(`${missing}: must be set together with ${missing === "TLS_KEY" ? "TLS_CERT" : "TLS_KEY"}`);
-  }
-  if (!settings.HOST.startsWith("unix:")) return problems;
-  if (settings.PROCESSES !== 1) {
-    problems.push("PROCESSES: several processes cannot share a UNIX socket; use 1, or an address as HOST");
-  }
-  if (settings.TLS_CERT !== undefined && settings.ADMIN_PORT === undefined) {
-    problems.push("TLS_CERT: has no effect on a UNIX socket; leave it unset, or set ADMIN_PORT");
-  }
-  return problems;
 }
 
 /** An admin side with a port of its own is reachable from other machines only if the operator says so. */
@@ -198,6 +182,8 @@ function configFrom(settings: Settings, terminal: boolean) {
       streamReadTimeoutMs: settings.PROXY_STREAM_READ_TIMEOUT * 1000,
       nonStreamReadTimeoutMs: settings.PROXY_NONSTREAM_READ_TIMEOUT * 1000,
     },
+    /** Backends and models; undefined: `upstream` and `rewrite` say them. */
+    modelsFile: settings.MODELS_FILE,
     rewrite: {
       servedModel: settings.PROXY_ALIAS_MODEL,
       reasoningModel: settings.PROXY_FAMILY_MODEL,
@@ -207,6 +193,7 @@ function configFrom(settings: Settings, terminal: boolean) {
       maxContextTokens: settings.MAX_CONTEXT_TOKENS,
       maxOutputTokens: settings.MAX_OUTPUT_TOKENS,
       forceStreamUsage: settings.PROXY_FORCE_STREAM_USAGE,
+      clientRules: settings.CLIENT_RULES === "off" ? [] : settings.CLIENT_RULES,
     },
     proxy: {
       maxBodyBytes: settings.MAX_BODY_BYTES,
@@ -219,9 +206,12 @@ function configFrom(settings: Settings, terminal: boolean) {
     queue: {
       /** Undefined: the backend gets any number of requests at once. */
       places: settings.PROXY_MAX_CONCURRENCY,
-      maxWaiting: settings.PROXY_QUEUE_TIMEOUT === 0 ? 0 : settings.PROXY_QUEUE_SIZE,
+      maxWaiting:
+        settings.PROXY_QUEUE_TIMEOUT === 0 && settings.PROXY_BACKEND_WAIT === 0 ? 0 : settings.PROXY_QUEUE_SIZE,
       /** 0: nothing waits. */
       timeoutMs: settings.PROXY_QUEUE_TIMEOUT * 1000,
+      /** 0: nothing waits for a backend that is out. */
+      backendWaitMs: settings.PROXY_BACKEND_WAIT * 1000,
     },
     listen: {
       host: settings.HOST,

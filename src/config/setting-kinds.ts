@@ -60,6 +60,12 @@ export const list = (value: string): string[] =>
     .map((item) => item.trim())
     .filter((item) => item !== "");
 
+export function readClientRules(value: string): unknown {
+  const names = list(value.toLowerCase());
+  if (names.length === 1 && (names[0] === "auto" || names[0] === "off")) return names[0];
+  return names.length > 0 ? [...new Set(names)] : invalid;
+}
+
 export function readUpstreamUrl(value: string): unknown {
   if (value.startsWith("unix:")) return value;
   const url = URL.parse(value);
@@ -84,6 +90,7 @@ export const visibleAscii = "^[\\x21-\\x7e]+$";
 export const hostPattern = "^(?!unix:)[^\\s/]+$";
 /** A socket's path has at most 107 bytes (unix(7)). */
 export const socketPattern = "^unix:/[\\x21-\\x7e]{1,106}$";
+export const upstreamPattern = `^https?://|${socketPattern}`;
 
 /** A secret that a person may have chosen. */
 export const chosenSecret = (

@@ -1,10 +1,11 @@
 import { readFileSync } from "node:fs";
+import { replacedByFile } from "./contradictions.ts";
 import { type Environment, variables } from "./config.ts";
 
 /** One setting as the console shows it. */
 export interface ReportedSetting {
   name: string;
-  /** Null if it is unset, or a secret. */
+  /** Null if it is unset, or a secret, or if `MODELS_FILE` says it instead. */
   value: string | null;
   isSet: boolean;
   isSecret: boolean;
@@ -22,11 +23,13 @@ export function reportSettings(
   readText = (file: string) => readFileSync(file, "utf8"),
 ): ReportedSetting[] {
   const fromFiles = new Map(files.flatMap((file) => assignmentsIn(file, readText)));
+  const hasFile = (environment["MODELS_FILE"] ?? "") !== "";
   return Object.entries(variables).map(([name, variable]) => {
     const given = environment[name] ?? "";
     const isSet = given !== "";
     const isSecret = "secret" in variable && variable.secret;
-    const byDefault: unknown = variable.schema.default;
+    const isReplaced = hasFile && replacedByFile.includes(name);
+    const byDefault: unknown = isReplaced ? undefined : variable.schema.default;
     return {
       name,
       value: isSecret ? null : isSet ? given : textOf(byDefault),

@@ -87,6 +87,7 @@ const joinTraffic = (a: StoredTraffic, b: StoredTraffic): StoredTraffic => ({
   latencies: [...a.latencies, ...b.latencies],
   outcomes: [...a.outcomes, ...b.outcomes],
   tokenless: [],
+  backends: [],
 });
 
 interface Moment {

@@ -19,6 +19,7 @@ interface LatencySum {
   firstByte: Histogram;
   duration: Histogram;
   tokensPerSecond: Histogram;
+  queueWait: Histogram;
 }
 
 /** Latencies and failures by the same rules as those of live requests. */
@@ -122,6 +123,7 @@ function createTrafficSums() {
         firstByte: new Map(),
         duration: new Map(),
         tokensPerSecond: new Map(),
+        queueWait: new Map(),
       };
       latencies.set(id, sum);
       sum.requestCount += weight;
@@ -146,9 +148,11 @@ function createTrafficSums() {
         firstByte: encodeHistogram(sum.firstByte),
         duration: encodeHistogram(sum.duration),
         tokensPerSecond: encodeHistogram(sum.tokensPerSecond),
+        queueWait: encodeHistogram(sum.queueWait),
       })),
       outcomes: [...outcomes.values()],
       tokenless: [],
+      backends: [],
     }),
   };
 }

@@ -1,3 +1,4 @@
+import type { BackendSign, Choice, Conversation } from "./backends.ts";
 import type { KeyId, LimitName } from "./keys.ts";
 import { limitKinds } from "./limits.ts";
 
@@ -43,6 +44,8 @@ export const shortWaitMs = 1500;
 
 type Refusal = Pick<Admission, "refusedBy" | "waitMs">;
 
+export const isRefused = ({ refusedBy }: Pick<Admission, "refusedBy">): boolean => refusedBy !== undefined;
+
 /** Whether a request was refused that runs as soon as one of its key ends. */
 export const lacksPlace = ({ refusedBy }: Refusal): boolean =>
   isLimit(refusedBy) && limitKinds[refusedBy].counts === "places";
@@ -54,11 +57,25 @@ export const isWorthWaiting = (refusal: Refusal): boolean =>
 const isLimit = (refusedBy: Admission["refusedBy"]): refusedBy is LimitName =>
   refusedBy !== undefined && refusedBy !== "unavailable";
 
-/** Until the limits of its key admit the request, or until it has a place at the backend. */
+/** Until the limits of its key admit the request, or until it has a place at a backend. */
 export type WaitsFor = "limits" | "place";
 
+/** What the choice of a backend depends on. */
+export interface Destination {
+  /** Whose line it waits in; undefined if it names none. */
+  model: string | undefined;
+  /** The backends that may serve it, in the operator's order; at least one. */
+  candidates: readonly string[];
+  /** The size of its body. */
+  characters: number;
+  conversation: Conversation;
+}
+
+/** The request has a place, waits, or is refused because too many wait. */
+export type Entry = Choice | "waiting" | "full";
+
 /**
- * The requests that wait on this machine, and the places at the backend, which limit how many requests it gets at once from
+ * The requests that wait on this machine, and the places at each backend, which limit how many requests it gets at once from
  * all processes of the machine.
  */
 export interface Places {
@@ -66,18 +83,34 @@ export interface Places {
    * A request that waits for the limits of its key enters again when they admit it.
    * @param listener called at most once, if the request has to wait
    */
-  enter(ticket: number, request: ListedRequest, listener: PlaceListener): Promise<"granted" | "waiting" | "full">;
+  enter(ticket: number, request: ListedRequest, listener: PlaceListener): Promise<Entry>;
+  /** Tells of the backend that the request was sent to. */
+  report(ticket: number, sign: BackendSign): void;
   leave(ticket: number): void;
+  /** Whether one of these backends is in, as far as this process knows. */
+  isAnyIn(backends: readonly string[]): boolean;
+  /** Registers what runs when a backend went out or came back. @returns ends that */
+  onChanged(listener: () => void): () => void;
+  /** Where the request stands in its model's line; undefined if it waits for no place. */
+  rankOf(ticket: number): Promise<Rank | undefined>;
 }
 
-export interface ListedRequest {
+/** The `position`th of `length` requests that wait. */
+export interface Rank {
+  position: number;
+  length: number;
+}
+
+export interface ListedRequest extends Destination {
   keyId: KeyId;
   waitsFor: WaitsFor;
+  /** The candidates that it was at already, to no avail. */
+  tried: readonly string[];
 }
 
 /** What becomes of a request that waits. */
 export interface PlaceListener {
-  onGranted(): void;
+  onGranted(choice: Choice): void;
   /** It has to make room for a request of another key. */
   onDisplaced(): void;
 }

@@ -1,4 +1,6 @@
+import type { ChoiceReason } from "./backends.ts";
 import type { KeyId } from "./keys.ts";
+import type { ClientRule } from "./models.ts";
 import type { Usage } from "./usage.ts";
 
 /** How a request ended; API, log and metrics use the same words. `limited`: refused by a limit of its key. */
@@ -19,6 +21,9 @@ export type Outcome = (typeof outcomes)[number];
 /** They got an error of ours and no attempt of the backend. Refusals are fast: many would hide how long others take. */
 export const refusals: ReadonlySet<Outcome> = new Set<Outcome>(["refused", "limited"]);
 
+/** Neither a success nor a failure: whoever left may have had enough. */
+export const noFailure = "client_left" satisfies Outcome;
+
 /** What Tollgate changed in a request's body. */
 export type RequestChange =
   | "model"
@@ -26,7 +31,8 @@ export type RequestChange =
   | "system_prompt_effort"
   | "system_prompt_language"
   | "thinking"
-  | "stream_usage";
+  | "stream_usage"
+  | ClientRule;
 
 export interface RequestChanges {
   kinds: readonly RequestChange[];
@@ -40,8 +46,10 @@ export interface RequestRecord {
   requestId: string;
   /** The client as the outermost trusted reverse proxy saw it. */
   clientAddress: string;
-  /** The client program: the first word of its `User-Agent`. */
+  /** The client program and its version: the first word of its `User-Agent`. */
   clientProgram?: string | undefined;
+  /** What the client says that the request is for, such as `subagent`. */
+  requestClass?: string | undefined;
   method: string;
   path: string;
   /** The client's status; 499 if it left before the response head. */
@@ -51,6 +59,8 @@ export interface RequestRecord {
   /** The model names asked for by the client and sent to the backend; undefined if the body names none or was not read. */
   modelAsked: string | undefined;
   modelSent: string | undefined;
+  /** Its name everywhere but at the backend. */
+  model: string | undefined;
   /** Why the request failed: a code of `proxy/errors.ts`. */
   code: string | undefined;
   /** Why the call to the upstream failed: a code of the system or of TLS, or a word such as `connect_timeout`. */
@@ -58,11 +68,15 @@ export interface RequestRecord {
   /** Bytes of the response body that came from the upstream; undefined if no head came. */
   receivedBytes: number | undefined;
   streamed: boolean;
-  /** Host and port of the upstream; unset if the request was not sent. */
+  /** Its name, or without a file of models its host and port; unset if the request was not sent. */
   backend?: string | undefined;
+  /** Why it was sent there; unset if there was no choice. */
+  reason?: ChoiceReason | undefined;
   changes?: RequestChanges | undefined;
   /** From the request's arrival to sending it to the upstream; unset if it was not sent. */
   queueMs?: number | undefined;
+  /** It entered the queue. */
+  hasQueued?: boolean;
   /** From sending the request to the upstream's response head; undefined if none came. */
   upstreamMs: number | undefined;
   /** From the request's arrival to the first byte of the response body (TTFT for streams). */
@@ -73,7 +87,7 @@ export interface RequestRecord {
   estimatedTokens?: number | undefined;
   /** It ended before the backend reported its output, and no limit is charged for it: nobody counts that output. */
   isUncounted?: boolean;
-  /** How often it was sent to the backend; unset: once, or not at all. */
+  /** How often it was handed to a connection; unset: once, or not at all. */
   sends?: number | undefined;
   /** The duration in the row that the ledger wrote together with its counts; unset if there is none. */
   writtenMs?: number | undefined;
@@ -87,8 +101,8 @@ export interface RunningRequest extends Pick<
   /** As sent to the backend. */
   model: string | undefined;
   backend: string | undefined;
-  /** Its body is being read, it waits in the queue or for the backend, or the response flows. */
-  state: "receiving" | "waiting" | "running";
+  /** Its body is being read, it waits in the queue, for the backend, or the response flows. */
+  state: "receiving" | "queued" | "waiting" | "running";
   ageMs: number;
   /** Of the response body, from the backend. */
   receivedBytes: number;
@@ -105,4 +119,14 @@ export interface RunningHandle {
 
 export interface RequestObserver {
   finished(record: RequestRecord): void;
+}
+
+/** The names of the model that a body asks for. */
+export interface RequestedNames {
+  /** By the client. */
+  asked: string;
+  /** To the backend. */
+  sent: string;
+  /** Everywhere else. */
+  name: string;
 }

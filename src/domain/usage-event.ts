@@ -10,11 +10,21 @@ export interface StoredResponse {
   madeAt: number | undefined;
 }
 
+/** Of what backends hold beside responses. */
+export const heldFolders = ["files", "batches"] as const;
+
+export type HeldFolder = (typeof heldFolders)[number];
+
+/** What a file or batch is known under here: its folder in front, so that none is taken for a response. */
+export const heldId = (folder: HeldFolder, id: string): string => `${folder}/${id}`;
+
 /** A key that created a response under an id. */
 export interface Creator {
   keyId: KeyId;
   /** As the backend said; of the latest one. Null: it did not say. */
   madeAt: number | null;
+  /** Where the latest one is; null or unset: there was one backend only. */
+  backend?: string | null;
 }
 
 /** A create, as far as the counts of later reads depend on it. */
@@ -23,6 +33,8 @@ export interface ReportedCreate extends StoredResponse {
   isNew: boolean;
   /** All that it has reported so far. */
   reported: Usage;
+  /** The name of the backend that made it; undefined if there is one only. */
+  backend?: string | undefined;
 }
 
 /** One counted response. */

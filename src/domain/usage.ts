@@ -164,6 +164,8 @@ export interface Created {
   count: number;
   /** When the backend made the latest one, in its own seconds. */
   madeAt?: number | undefined;
+  /** The name of the backend that made the latest one; unset if there is one only. */
+  backend?: string | undefined;
 }
 
 /**

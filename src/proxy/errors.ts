@@ -10,9 +10,11 @@ export type ErrorCode =
   | LimitName
   | "scope_not_allowed"
   | "model_not_allowed"
+  | "model_not_found"
   | "key_revoked"
   | "queue_full"
   | "queue_timeout"
+  | "backend_unavailable"
   | "invalid_json"
   | "unsupported_body"
   | "body_too_large"
@@ -95,6 +97,18 @@ const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     type: "api_error",
     message: "The request waited too long for the backend; try again shortly.",
     headers: { "retry-after": "5" },
+  },
+  // Its own message has the names that there are.
+  model_not_found: {
+    status: 404,
+    type: "not_found_error",
+    message: "There is no such model; GET /v1/models lists those that there are.",
+  },
+  backend_unavailable: {
+    status: 503,
+    type: "api_error",
+    message: "No backend of this model is available; try again shortly.",
+    headers: { "retry-after": "10" },
   },
   key_revoked: {
     status: 401,

@@ -17,6 +17,7 @@ const notForwarded = [
   "x-api-key",
   "proxy-authorization",
   "cookie", // the console's session may be among them
+  "x-tollgate-debug", // asks us, not the backend
 ] as const;
 
 const notReturned = [

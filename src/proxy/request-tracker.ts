@@ -1,9 +1,11 @@
 import type { MonotonicClock } from "../time/clock.ts";
 import type { ErrorCode } from "./errors.ts";
+import type { ChoiceReason } from "../domain/backends.ts";
 import type { KeyId } from "../domain/keys.ts";
 import type {
   Outcome,
   RequestChanges,
+  RequestedNames,
   RequestObserver,
   RequestRecord,
   RunningHandle,
@@ -17,15 +19,20 @@ export interface RequestTracker {
   /** By the monotonic clock. */
   readonly startedAt: number;
   keyId: KeyId | undefined;
-  /** The model names asked for by the client and sent to the backend. */
-  model: { asked: string; sent: string } | undefined;
+  model: RequestedNames | undefined;
   changes: RequestChanges | undefined;
-  /** How often it was sent to the backend; undefined: once, or not at all. */
-  sends: number | undefined;
+  /** The backend that it was sent to last, as the request log names it; undefined: it was not sent. */
+  backend: string | undefined;
+  /** Why it was sent there; undefined: there was no choice. */
+  reason: ChoiceReason | undefined;
+  /** How often it was handed to a connection. */
+  sends: number;
   /** Charged to limits of tokens by an estimate; undefined: nothing. */
   estimatedTokens: number | undefined;
   /** Its body was read, or is passed on as it comes. */
   isReceived: boolean;
+  /** It had to wait until it could be sent. */
+  isQueued: boolean;
   streamed: boolean;
   /** The client's response has it; set before `finish`. */
   status: number;
@@ -33,8 +40,8 @@ export interface RequestTracker {
   written: RequestRecord | undefined;
   /** Reads the usage seen so far. */
   readUsage: (() => Usage) | undefined;
-  /** @param backend its host and port */
-  upstreamRequestSent(backend?: string): void;
+  /** Called for each backend that it is sent to. */
+  upstreamRequestSent(backend: string): void;
   /** The upstream's response head arrived. */
   upstreamResponded(): void;
   /** The client got the head of an event stream before the upstream responded: 200 is its status, whatever follows. */
@@ -61,7 +68,10 @@ export interface FinishDetails {
 }
 
 /** What is known of a request when it arrives. */
-interface TrackedRequest extends Pick<RequestRecord, "method" | "path" | "clientAddress" | "clientProgram"> {
+interface TrackedRequest extends Pick<
+  RequestRecord,
+  "method" | "path" | "clientAddress" | "clientProgram" | "requestClass"
+> {
   id: string;
 }
 
@@ -78,7 +88,6 @@ export interface TrackerDeps {
 interface Progress {
   /** By the monotonic clock. */
   sentAt: number;
-  backend: string | undefined;
   queueMs: number | undefined;
   upstreamMs: number | undefined;
   firstByteMs: number | undefined;
@@ -87,7 +96,6 @@ interface Progress {
 }
 
 const nothingYet: Omit<Progress, "sentAt"> = {
-  backend: undefined,
   queueMs: undefined,
   upstreamMs: undefined,
   firstByteMs: undefined,
@@ -112,17 +120,22 @@ export function trackRequest(
     keyId: undefined,
     model: undefined,
     changes: undefined,
-    sends: undefined,
+    backend: undefined,
+    reason: undefined,
+    sends: 0,
     estimatedTokens: undefined,
     isReceived: false,
+    isQueued: false,
     streamed: false,
     status: 0,
     written: undefined,
     readUsage: undefined,
     upstreamRequestSent(backend) {
-      progress.backend = backend;
+      tracker.backend = backend;
       progress.sentAt = monotonic();
       progress.queueMs = progress.sentAt - startedAt;
+      progress.upstreamMs = undefined;
+      progress.receivedBytes = undefined;
     },
     upstreamResponded() {
       progress.upstreamMs = monotonic() - progress.sentAt;
@@ -189,15 +202,16 @@ interface End {
 }
 
 function recordOf(
-  { id, clientAddress, clientProgram, method, path }: TrackedRequest,
+  { id, clientAddress, clientProgram, requestClass, method, path }: TrackedRequest,
   tracker: RequestTracker,
-  { receivedBytes, backend, queueMs, upstreamMs, firstByteMs, headSent }: Progress,
+  { receivedBytes, queueMs, upstreamMs, firstByteMs, headSent }: Progress,
   { outcome, durationMs, details }: End,
 ): RequestRecord {
   return {
     requestId: id,
     clientAddress,
     clientProgram,
+    requestClass,
     method,
     path,
     status: headSent ? 200 : tracker.status,
@@ -205,40 +219,50 @@ function recordOf(
     keyId: tracker.keyId,
     modelAsked: tracker.model?.asked,
     modelSent: tracker.model?.sent,
+    model: tracker.model?.name,
     code: details?.code,
     cause: details?.cause,
     receivedBytes,
     streamed: tracker.streamed,
-    backend,
+    backend: tracker.backend,
+    reason: tracker.reason,
     changes: tracker.changes,
     queueMs,
+    hasQueued: tracker.isQueued,
     upstreamMs,
     firstByteMs,
     durationMs,
     usage: details?.usage,
     estimatedTokens: details?.estimatedTokens ?? tracker.estimatedTokens,
     isUncounted: details?.isUncounted ?? false,
-    sends: tracker.sends,
+    sends: tracker.sends > 1 ? tracker.sends : undefined,
   };
 }
 
 function runningOf(
   { id, clientAddress, method, path }: TrackedRequest,
-  { keyId, model, isReceived, readUsage }: RequestTracker,
-  { backend, upstreamMs, receivedBytes }: Progress,
+  tracker: RequestTracker,
+  { upstreamMs, receivedBytes }: Progress,
   ageMs: number,
 ): RunningRequest {
+  const { keyId, model, backend, readUsage } = tracker;
   return {
     requestId: id,
     clientAddress,
     method,
     path,
     keyId,
-    model: model?.sent,
+    model: model?.name,
     backend,
-    state: !isReceived ? "receiving" : upstreamMs === undefined ? "waiting" : "running",
+    state: upstreamMs === undefined ? stateBefore(tracker) : "running",
     ageMs,
     receivedBytes: receivedBytes ?? 0,
     usage: readUsage?.(),
   };
+}
+
+/** Before the backend responds. */
+function stateBefore({ isReceived, isQueued, backend }: RequestTracker): RunningRequest["state"] {
+  if (!isReceived) return "receiving";
+  return isQueued && backend === undefined ? "queued" : "waiting";
 }

@@ -4,10 +4,10 @@ import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { isHalfSent } from "./request/half-sent.ts";
 import { readLimitsLeft } from "./request/limits-left.ts";
 import { findPathAndQuery, guardPaths, loggedPath, readTarget } from "./request/path.ts";
-import { trackRequest } from "./request-tracker.ts";
+import { type RequestTracker, trackRequest } from "./request-tracker.ts";
 import { commentsUntil, createStreamWait } from "./response/while-waiting.ts";
-import { createUsageHabits } from "./usage/usage-habits.ts";
-import { complete, createRewriters, type Incoming, type ProxyDeps, serve, type ServeDeps } from "./serve.ts";
+import { createHabits } from "./usage/usage-habits.ts";
+import { complete, type Incoming, type ProxyDeps, serve, type ServeDeps } from "./serve.ts";
 import { classifyFailure } from "./upstream/abort-reason.ts";
 
 export interface Proxy {
@@ -31,8 +31,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
   const { config, log } = deps;
   const serveDeps: ServeDeps = {
     ...deps,
-    rewriters: createRewriters(config.rewrite),
-    habits: createUsageHabits(deps.monotonic),
+    habitsOf: createHabits(deps.monotonic),
   };
 
   function fail(incoming: Incoming, error: unknown): Response {
@@ -46,7 +45,13 @@ export function createProxy(deps: ProxyDeps): Proxy {
     return withOurHeaders(incoming, response);
   }
 
-  function withOurHeaders({ request, tracker, limitHeaders }: Incoming, response: Response): Response {
+  function withOurHeaders(incoming: Incoming, response: Response): Response {
+    const { request, tracker } = incoming;
+    if (request.headers.get("x-tollgate-debug") === "1") addDebugHeaders(response.headers, tracker);
+    return withHeadersOfAll(incoming, response);
+  }
+
+  function withHeadersOfAll({ request, tracker, limitHeaders }: Incoming, response: Response): Response {
     // Anthropic's SDKs read the second.
     for (const name of ["x-request-id", "request-id"]) response.headers.set(name, tracker.requestId);
     if (limitHeaders !== undefined) for (const [name, value] of limitHeaders) response.headers.set(name, value);
@@ -82,8 +87,13 @@ export function createProxy(deps: ProxyDeps): Proxy {
     const inTime = await Promise.race([response, waits.promise]);
     if (inTime !== undefined) return inTime;
     const { path } = readTarget(incoming.request);
-    const stream = commentsUntil(response, { path, keepaliveMs: deps.sseKeepaliveMs });
-    return withOurHeaders(incoming, stream);
+    const stream = commentsUntil(response, {
+      path,
+      keepaliveMs: deps.sseKeepaliveMs,
+      rank: () => incoming.rank?.(),
+    });
+    // What becomes of it is not known yet.
+    return withHeadersOfAll(incoming, stream);
   }
 
   return {
@@ -105,9 +115,18 @@ function track(deps: ProxyDeps, request: Request): Incoming {
     path: loggedPath(request),
     clientAddress: deps.clientAddress(request, peerAddress),
     clientProgram: clientProgramOf(request.headers),
+    requestClass: requestClassOf(request.headers),
   });
   const unadmitted = { admission: undefined, unreportedLimits: null, limitHeaders: undefined };
-  return { request, tracker, peerAddress, ...unadmitted, wait: undefined };
+  return { request, tracker, peerAddress, ...unadmitted, wait: undefined, rank: undefined };
+}
+
+/** Where the request went, for a client that asks. */
+function addDebugHeaders(headers: Headers, { backend, sends, reason = "only" }: RequestTracker): void {
+  if (backend === undefined) return;
+  headers.set("x-tollgate-backend", backend);
+  headers.set("x-tollgate-sends", String(sends));
+  headers.set("x-tollgate-reason", reason);
 }
 
 const stackOf = (error: unknown): string | undefined => (error instanceof Error ? error.stack : String(error));
@@ -118,6 +137,12 @@ function clientProgramOf(headers: Headers): string | undefined {
   if (agent === null || agent === "") return undefined;
   const end = agent.indexOf(" ");
   return end === -1 ? agent : agent.slice(0, end);
+}
+
+/** Claude Code's `main`, `subagent` or `compaction`; undefined if it is no short word. */
+function requestClassOf(headers: Headers): string | undefined {
+  const given = headers.get("x-claude-code-request-class");
+  return given !== null && /^[\w.-]{1,40}$/.test(given) ? given.toLowerCase() : undefined;
 }
 
 /**

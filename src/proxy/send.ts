@@ -1,33 +1,35 @@
-import type { Reservation } from "../domain/admissions.ts";
-import type { RewrittenBody } from "./request/rewrite-body.ts";
-import type { RequestTracker } from "./request-tracker.ts";
-import { chargeEvent, mayGenerate } from "./response/charge.ts";
-import { readWhole } from "./response/pump.ts";
-import type { RecordUsage } from "./response/count.ts";
-import { AbortReason } from "./upstream/abort-reason.ts";
-import type { Forward, UpstreamRequest, UpstreamResponse } from "./upstream/forward.ts";
-import type { Admission } from "../domain/admissions.ts";
+import type { Admission, Reservation } from "../domain/admissions.ts";
 import type { KeyId } from "../domain/keys.ts";
+import type { Backend } from "../domain/models.ts";
 import type { WallClock } from "../time/clock.ts";
-import type { UsageHabits } from "./usage/usage-habits.ts";
+import { reportNothing, type Route, sendWithFailover, type ToSend as Failover } from "./failover.ts";
+import { upstreamRequestHeaders } from "./headers.ts";
+import type { OutgoingRequestBody, RewrittenBody } from "./request/rewrite-body.ts";
+import { chargeEvent, mayGenerate } from "./response/charge.ts";
+import { readAlready, readOrRelease } from "./response/pump.ts";
+import type { RecordUsage } from "./response/count.ts";
+import type { RequestTracker } from "./request-tracker.ts";
+import { AbortReason, endedByAdmin } from "./upstream/abort-reason.ts";
+import type { UpstreamRequest, UpstreamResponse } from "./upstream/forward.ts";
+import type { Forwards } from "./upstream/forwards.ts";
+import type { HabitsOf } from "./usage/usage-habits.ts";
 
-export interface ToSend {
+export interface ToSend extends Pick<Failover, "tracker" | "route" | "backends" | "client"> {
   keyId: KeyId;
   method: string;
   path: string;
-  tracker: RequestTracker;
   admission: Admission | undefined;
   /** Undefined for a key without limits of tokens. */
   reservation: Reservation | undefined;
   rewritten: RewrittenBody;
   /** The body as it would be if nobody asked for usage. */
   rewriteUnasked: () => Promise<RewrittenBody>;
-  requestOf: (body: RewrittenBody["outgoing"]) => UpstreamRequest;
+  requestOf: (body: OutgoingRequestBody, backend: Backend) => UpstreamRequest;
 }
 
 export interface SendDeps {
-  forward: Forward;
-  habits: UsageHabits;
+  forwards: Forwards;
+  habitsOf: HabitsOf;
   record: RecordUsage;
   wall: WallClock;
 }
@@ -39,67 +41,60 @@ interface Sent {
 }
 
 /**
- * Sends a request to the backend, and once more if that refuses the `stream_options` that we added: nothing was generated.
+ * Sends a request to its backend, and once more if that refuses the `stream_options` that we added: nothing was generated.
  * @throws AbortReason if no response head comes
  */
 export async function sendRequest(toSend: ToSend, deps: SendDeps): Promise<Sent> {
-  const { rewritten, outgoing } = toSend.rewritten;
-  const upstream = await forwardCharged(toSend, outgoing, deps);
+  const { route, path } = toSend;
+  const isRefused = asksForUsage(toSend.rewritten) && deps.habitsOf(route.backend).refusesOptions(path);
+  const { rewritten, outgoing } = isRefused ? await rewriteUnasked(toSend) : toSend.rewritten;
+  const send = sendWithFailover({ ...toSend, sendOnce: (...sent) => sendCharged(toSend, sent, deps) });
+  const upstream = await send(outgoing);
   const { status } = upstream.response;
-  const mayRefuseOptions =
-    (status === 400 || status === 422) && rewritten.changes?.kinds.includes("stream_usage") === true;
+  const mayRefuseOptions = (status === 400 || status === 422) && asksForUsage({ rewritten });
   if (!mayRefuseOptions) return { upstream, rewritten };
 
-  const body = await readOrRelease(upstream);
+  const body = await readOrRelease(upstream, maxRefusalBytes);
   if (
     !(body instanceof Uint8Array) ||
     !Buffer.from(body.buffer, body.byteOffset, body.length).includes("stream_options")
   ) {
-    return {
-      upstream: { ...upstream, response: new Response(body, upstream.response), ...alreadyRead(body, upstream) },
-      rewritten,
-    };
+    return { upstream: readAlready(upstream, body), rewritten };
   }
   upstream.release();
-  toSend.tracker.sends = 2;
-  const second = await toSend.rewriteUnasked();
-  toSend.tracker.changes = second.rewritten.changes;
-  const response = await forwardCharged(toSend, second.outgoing, deps);
+  const second = await rewriteUnasked(toSend);
+  const response = await send(second.outgoing);
   // An error that only quotes the body would be the same again.
-  if (response.response.ok) deps.habits.learnRefusal(toSend.path);
+  if (response.response.ok) deps.habitsOf(route.backend).learnRefusal(path);
   return { upstream: response, rewritten: second.rewritten };
+}
+
+const asksForUsage = ({ rewritten }: Pick<RewrittenBody, "rewritten">): boolean =>
+  rewritten.changes?.kinds.includes("stream_usage") === true;
+
+async function rewriteUnasked({ tracker, rewriteUnasked: rewrite }: ToSend): Promise<RewrittenBody> {
+  const unasked = await rewrite();
+  tracker.changes = unasked.rewritten.changes;
+  return unasked;
 }
 
 /** A longer refusal passes as it is. */
 const maxRefusalBytes = 64 * 1024;
 
-async function readOrRelease(upstream: UpstreamResponse): ReturnType<typeof readWhole> {
-  try {
-    return await readWhole(upstream, maxRefusalBytes);
-  } catch (error) {
-    upstream.release();
-    throw error;
-  }
-}
-
-const alreadyRead = (
-  body: Uint8Array | ReadableStream,
-  { onBodyRead }: UpstreamResponse,
-): Pick<UpstreamResponse, "onBodyRead"> => ({
-  onBodyRead: body instanceof Uint8Array ? () => {} : onBodyRead,
-});
-
 /** A client that leaves before the head is charged the estimated input: the backend has read it, or is about to. */
-async function forwardCharged(
+async function sendCharged(
   toSend: ToSend,
-  outgoing: RewrittenBody["outgoing"],
+  [body, backend]: Parameters<Failover["sendOnce"]>,
   deps: SendDeps,
 ): Promise<UpstreamResponse> {
+  const { tracker } = toSend;
+  tracker.sends += 1;
   try {
-    const upstream = await deps.forward(toSend.requestOf(outgoing));
-    toSend.tracker.upstreamResponded();
+    const upstream = await deps.forwards.get(backend)(toSend.requestOf(body, backend));
+    tracker.upstreamResponded();
     return upstream;
   } catch (error) {
+    if (error instanceof AbortReason && error.isUnsent) tracker.sends -= 1;
     if (error instanceof AbortReason && error.outcome === "client_left") await chargeInput(toSend, deps);
     throw error;
   }
@@ -113,4 +108,52 @@ async function chargeInput(
   const estimatedTokens = reservation.inputTokens;
   tracker.estimatedTokens = estimatedTokens;
   await record(chargeEvent({ keyId, closedAt: wall() }, { estimatedTokens, admission }));
+}
+
+interface Incoming {
+  request: Request;
+  tracker: RequestTracker;
+  /** The address at the other end of the connection. */
+  peerAddress: string | undefined;
+}
+
+interface ReadTimeouts {
+  streamReadTimeoutMs: number;
+  nonStreamReadTimeoutMs: number;
+}
+
+interface Outgoing extends Pick<UpstreamRequest, "keyId" | "method" | "pathAndQuery"> {
+  stream: boolean;
+  route: Route;
+}
+
+/** What is sent for a request, to whichever backend. */
+export function requestsFor(
+  { request, tracker, peerAddress }: Incoming,
+  { keyId, method, pathAndQuery, stream, route }: Outgoing,
+  timeouts: ReadTimeouts,
+): ToSend["requestOf"] {
+  const { requestId, startedAt } = tracker;
+  return ({ open, described }, { apiKey: upstreamApiKey }) => ({
+    keyId,
+    startedAt,
+    method,
+    pathAndQuery,
+    headers: upstreamRequestHeaders(request.headers, { ...described, peerAddress, upstreamApiKey, requestId }),
+    body: open(),
+    readTimeoutMs: stream ? timeouts.streamReadTimeoutMs : timeouts.nonStreamReadTimeoutMs,
+    client: request.signal,
+    onReceived: receiverOf(tracker, route),
+    onStarted: (abort) => tracker.onEndRequested(() => abort(endedByAdmin())),
+  });
+}
+
+function receiverOf({ bodyReceived }: RequestTracker, { report }: Route): UpstreamRequest["onReceived"] {
+  if (report === reportNothing) return bodyReceived;
+  let hasBegun = false;
+  return (bytes) => {
+    if (!hasBegun) report({ kind: "begun" });
+    hasBegun = true;
+    bodyReceived(bytes);
+  };
 }

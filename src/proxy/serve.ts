@@ -2,56 +2,64 @@ import type { Config } from "../config/config.ts";
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { ProxyError } from "./errors.ts";
-import { upstreamRequestHeaders } from "./headers.ts";
-import { eventLoopPortions } from "./json/read.ts";
 import {
   type Admit,
   type HeaderPairs,
-  mustBeReadable,
   needsAdmission,
   rateLimitHeaders,
   requireAdmitted,
   reservesTokens,
 } from "./request/admit.ts";
 import { authenticate, type FindKey } from "./request/authenticate.ts";
-import { readBody } from "./request/body.ts";
 import type { HeldBytes } from "./request/held-bytes.ts";
 import type { ReadUsed } from "./request/limits-left.ts";
-import { isModelAllowed, requireAllowedModel } from "./request/model-rule.ts";
+import { isModelAllowed, modelNotFound } from "./request/model-rule.ts";
 import { type OwnKey, ownPaths, respondWithOwnKey } from "./request/own-key.ts";
-import type { RequestQueue } from "./request/queue.ts";
-import { hasBody, reservationFor, rewriteBody, type RewrittenBody } from "./request/rewrite-body.ts";
+import type { RequestQueue, Turn } from "./request/queue.ts";
+import type { Waiting } from "./request/waiting-list.ts";
+import { conversationOf } from "./request/conversation.ts";
+import type { ReadBody } from "./request/body.ts";
+import { readRequest } from "./request/read-request.ts";
+import { reservationFor, rewriteBody, type RewrittenBody } from "./request/rewrite-body.ts";
+import { findBackendOfId } from "./request/backend-of-id.ts";
 import { findResponseId, type ListCreators, requireOwnResponse } from "./request/stored-response.ts";
 import { readTarget } from "./request/path.ts";
 import type { RequestTracker, TrackerDeps } from "./request-tracker.ts";
 import type { RecordUsage } from "./response/count.ts";
+import type { BackendModels } from "./response/backend-models.ts";
+import { respondWithModels } from "./response/catalog-list.ts";
 import { resolveModelList, restrictModelList } from "./response/model-list.ts";
+import { noteHeldIds } from "./response/held-ids.ts";
 import { receive } from "./response/receive.ts";
 import { respond, type Responding } from "./response/respond.ts";
 import type { StreamWait } from "./response/while-waiting.ts";
 import { getEndpoint } from "./rewrite/endpoint.ts";
-import { createRewriter, type RewriteRequest, type RewriteRules, type Rewritten } from "./rewrite/rewrite.ts";
+import type { ClientContext, Rewritten } from "./rewrite/rewrite.ts";
+import type { Rewriting } from "./rewrite/rewriters.ts";
 import { noUsageAdded } from "./rewrite/stream-options.ts";
-import { sendRequest } from "./send.ts";
+import { onlyTo, type Route } from "./failover.ts";
+import { requestsFor, sendRequest } from "./send.ts";
 import { endedByAdmin } from "./upstream/abort-reason.ts";
-import type { Forward, UpstreamRequest } from "./upstream/forward.ts";
+import type { Forwards } from "./upstream/forwards.ts";
 import type { StartReadTimeout } from "./upstream/read-timeout.ts";
-import type { UsageHabits } from "./usage/usage-habits.ts";
+import type { HabitsOf, UsageHabits } from "./usage/usage-habits.ts";
+import { type Engines, noConversation } from "../domain/backends.ts";
 import type { KeyId, KeyLimits } from "../domain/keys.ts";
-import type { Admission, Reservation } from "../domain/admissions.ts";
+import type { Admission, Destination, Reservation } from "../domain/admissions.ts";
 
 export interface ProxyDeps extends TrackerDeps {
-  config: Pick<Config, "upstream" | "rewrite"> & Pick<Config["proxy"], "corsOrigins" | "maxBodyBytes">;
+  config: Pick<Config, "upstream"> & Pick<Config["proxy"], "corsOrigins" | "maxBodyBytes">;
+  rewriting: () => Rewriting;
+  backendModels: Pick<BackendModels, "findEntry" | "requestEnded">;
   findKey: FindKey;
-  /** The upstream's host and port, as the request log names it. */
-  backend?: string;
   admit: Admit;
   readUsed: ReadUsed;
   /** What the holder of a key may know of it; undefined if it is gone. */
   findOwnKey: (keyId: KeyId) => Promise<OwnKey | undefined>;
   listCreators: ListCreators;
   queue: RequestQueue;
-  forward: Forward;
+  forwards: Forwards;
+  engines: Engines;
   record: RecordUsage;
   /** The address at the other end of the connection. */
   peerAddress: (request: Request) => string | undefined;
@@ -85,41 +93,21 @@ export interface Incoming {
   limitHeaders: HeaderPairs | undefined;
   /** Undefined if its client gets no comments. */
   wait: StreamWait | undefined;
+  /** Where it stands in its line; undefined if its client is told nothing of that. */
+  rank: Waiting["rank"];
 }
 
 export interface ServeDeps extends ProxyDeps {
-  rewriters: RewritersByKey;
-  habits: UsageHabits;
-}
-
-/** The rules with and without the usage that we request of streams: a backend may refuse `stream_options`. */
-interface Rewriters {
-  asking: RewriteRequest;
-  unasked: RewriteRequest;
-}
-
-/** Those for keys with a limit of tokens, and for others: a stream whose usage nobody requests can only be estimated. */
-export interface RewritersByKey {
-  limited: Rewriters;
-  plain: Rewriters;
-}
-
-export function createRewriters(rules: RewriteRules): RewritersByKey {
-  const unasked: RewriteRules = { ...rules, forceStreamUsage: "off" };
-  const force = rules.forceStreamUsage === "off" ? "final" : rules.forceStreamUsage;
-  const limited: RewriteRules = { ...unasked, reservesTokens: true };
-  return {
-    limited: { asking: createRewriter({ ...limited, forceStreamUsage: force }), unasked: createRewriter(limited) },
-    plain: { asking: createRewriter(rules), unasked: createRewriter(unasked) },
-  };
+  habitsOf: HabitsOf;
 }
 
 /** The life of a request, after the path guard. Each step refuses with a ProxyError or ends with an AbortReason. */
 export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Response> {
-  const { request, tracker, peerAddress } = incoming;
+  const { request, tracker } = incoming;
   const { method } = request;
   const { config, wall } = deps;
   const { path, pathAndQuery } = readTarget(request);
+  const rewriting = deps.rewriting();
   if (deps.draining.aborted) throw new ProxyError("shutting_down");
 
   const key = await authenticate(request.headers, { findKey: deps.findKey, log: deps.log });
@@ -132,67 +120,75 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
     const own = { method, path, limits: rules, wall, log: deps.log };
     return complete(tracker, await respondWithOwnKey({ ...own, find: () => deps.findOwnKey(key.id) }));
   }
+  const allowed = rules?.allowed_models ?? null;
+  const isAllowed = (name: string): boolean => allowed === null || isModelAllowed(allowed, name);
+  const { names } = rewriting;
+  const { file, backends } = names.catalog;
+  const listed = file && respondWithModels({ request, path, isAllowed, modelNotFound, wall }, names, deps);
+  if (listed !== undefined) return complete(tracker, listed);
+  if (file !== undefined) tracker.onFinished(() => deps.backendModels.requestEnded(tracker.status));
   const responseId = findResponseId(method, path);
   const asker = { keyId: key.id, method };
   const stored = responseId === undefined ? undefined : await requireOwnResponse(responseId, asker, deps);
   const limitsTokens = rules !== null && reservesTokens(rules);
 
   using held = deps.heldBytes.open(key.id);
-  const { takesJson } = getEndpoint(path);
-  const bodyRules = { takesJson, mustBeReadable: rules !== null && mustBeReadable(rules) };
-  const received = await readBody(request, bodyRules, {
-    startReadTimeout: deps.startReadTimeout,
-    held,
-    maxBytes: config.maxBodyBytes,
-    waitForTurn: eventLoopPortions.waitForTurn,
-  });
-  const { asking, unasked } = deps.rewriters[limitsTokens ? "limited" : "plain"];
-  const rewrittenBody = await rewriteBody(path, received, deps.habits.refusesOptions(path) ? unasked : asking);
+  const rewriters = rewriting[limitsTokens ? "limited" : "plain"];
+  const hasChoice = backends.length > 1;
+  // With a choice, this is known only once that is made.
+  const refusesOptions = !hasChoice && deps.habitsOf(backends[0]?.name ?? "").refusesOptions(path);
+  const client = rewriting.goesByClient ? await contextOf(request, deps.engines) : undefined;
+  const toRead = { request, tracker, path, rules, rewriting, rewriters, refusesOptions, client };
+  const bounds = { startReadTimeout: deps.startReadTimeout, held, maxBytes: config.maxBodyBytes };
+  const { received, rewrittenBody } = await readRequest(toRead, bounds);
   const { rewritten } = rewrittenBody;
-  const { stream, model, changes, hasSeveralModels } = rewritten;
-  tracker.isReceived = true;
-  tracker.model = model;
-  tracker.changes = changes;
-  let modelList = resolveModelList(method, pathAndQuery, config.rewrite, wall);
-  const allowed = rules?.allowed_models ?? null;
-  if (allowed !== null) {
-    requireAllowedModel(allowed, { path, hasBody: hasBody(received.body), model, isAmbiguous: hasSeveralModels });
-    modelList = restrictModelList(pathAndQuery, modelList, (name) => isModelAllowed(allowed, name));
-  }
+  const { stream, model } = rewritten;
+  let modelList = resolveModelList(method, pathAndQuery, names.catalog, wall);
+  if (allowed !== null) modelList = restrictModelList(pathAndQuery, modelList, isAllowed);
   if (stream && method === "POST" && modelList === undefined && stored === undefined) incoming.wait?.begin();
   const limits = rules !== null && needsAdmission(rules) ? rules : undefined;
   const reservation = limitsTokens ? await reservationFor(received.body, rewritten) : undefined;
+  const asked = { ...asker, path, body: received.body, stored };
+  const holder = hasChoice ? await findBackendOfId(asked, backends, deps) : undefined;
+  const candidates = holder === undefined ? rewritten.target.candidates : [holder];
+  let route: Route = onlyTo(candidates);
   if (limits !== undefined || deps.queue.hasPlaces) {
-    await waitForTurn(incoming, { keyId: key.id, limits, reservation, path }, deps);
+    const destination = { model: model?.name, candidates, ...routedBy(request, key.id, received.body, rewritten) };
+    route = await waitForTurn(incoming, { keyId: key.id, limits, reservation, path, destination }, deps);
   }
-  tracker.upstreamRequestSent(deps.backend);
   const { admission } = incoming;
   const common = { keyId: key.id, method, path, tracker, admission, reservation };
-  const requestOf = ({ body, described }: RewrittenBody["outgoing"]): UpstreamRequest => ({
-    keyId: key.id,
-    startedAt: tracker.startedAt,
-    method,
-    pathAndQuery: modelList?.pathAndQuery ?? pathAndQuery,
-    headers: upstreamRequestHeaders(request.headers, {
-      ...described,
-      peerAddress,
-      upstreamApiKey: config.upstream.apiKey,
-      requestId: tracker.requestId,
-    }),
-    body,
-    readTimeoutMs: stream ? config.upstream.streamReadTimeoutMs : config.upstream.nonStreamReadTimeoutMs,
-    client: request.signal,
-    onReceived: tracker.bodyReceived,
-    onStarted: (abort) => tracker.onEndRequested(() => abort(endedByAdmin())),
-  });
-  const rewriteUnasked = (): Promise<RewrittenBody> => rewriteBody(path, received, unasked);
-  const sent = await sendRequest({ ...common, rewritten: rewrittenBody, rewriteUnasked, requestOf }, deps);
+  const outgoing = { keyId: key.id, method, pathAndQuery: modelList?.pathAndQuery ?? pathAndQuery, stream, route };
+  const requestOf = requestsFor(incoming, outgoing, config.upstream);
+  const rewriteUnasked = (): Promise<RewrittenBody> => rewriteBody(path, received, rewriters.unasked, client);
+  const routed = { route, backends, client: request.signal };
+  const sent = await sendRequest({ ...common, ...routed, rewritten: rewrittenBody, rewriteUnasked, requestOf }, deps);
   held.release();
 
-  const head = await receive(sent.upstream, incoming);
-  const usage = usageAsked(path, sent.rewritten, deps.habits);
-  const responding = { ...common, ...usage, ...head, modelList, stored };
+  const backend = hasChoice ? tracker.backend : undefined;
+  const asksFor = backend === undefined ? undefined : { ...asker, path, backend, isOwn: holder !== undefined };
+  const upstream = asksFor === undefined ? sent.upstream : await noteHeldIds(sent.upstream, asksFor, deps);
+  const head = await receive(upstream, { path, tracker, wait: incoming.wait });
+  const usage = usageAsked(path, sent.rewritten, deps.habitsOf(route.backend));
+  const responding = { ...common, ...usage, ...head, modelList, stored, backend };
   return respond(responding, { record: deps.record, wall, sseKeepaliveMs: deps.sseKeepaliveMs });
+}
+
+/** What the choice among several backends goes by. */
+function routedBy(
+  { headers }: Request,
+  keyId: KeyId,
+  body: ReadBody,
+  { opening }: Rewritten,
+): Pick<Destination, "characters" | "conversation"> {
+  if (!(body instanceof Uint8Array)) return { characters: 0, conversation: noConversation };
+  const conversation = opening === undefined ? noConversation : conversationOf(headers, keyId, body, opening);
+  return { characters: body.length, conversation };
+}
+
+async function contextOf({ headers }: Request, { learn, enginesOf }: Engines): Promise<ClientContext> {
+  await learn();
+  return { userAgent: headers.get("user-agent"), enginesOf };
 }
 
 /** What was asked of the usage of a stream, and what it tells of the backend. */
@@ -216,21 +212,22 @@ export function complete(tracker: RequestTracker, response: Response): Response 
   return response;
 }
 
-interface ToSend {
+interface ToAdmit {
   keyId: KeyId;
   /** Undefined if the key has none. */
   limits: KeyLimits | undefined;
   /** Undefined for a key without limits of tokens. */
   reservation: Reservation | undefined;
   path: string;
+  destination: Destination;
 }
 
 /** @throws ProxyError if the limits of the key refuse the request, or no place becomes free in time */
 async function waitForTurn(
   incoming: Incoming,
-  { keyId, limits, reservation, path }: ToSend,
+  { keyId, limits, reservation, path, destination }: ToAdmit,
   { queue, admit, wall }: Pick<ProxyDeps, "queue" | "admit" | "wall">,
-): Promise<void> {
+): Promise<Turn> {
   const { tracker, request } = incoming;
   const asks = limits && {
     places: limits.max_concurrency,
@@ -241,12 +238,18 @@ async function waitForTurn(
       return answer;
     },
   };
-  const queued = { keyId, startedAt: tracker.startedAt, client: request.signal, limits: asks };
-  const { admission, leave } = await queue.enter(queued, (end) => tracker.onEndRequested(() => end(endedByAdmin())));
-  tracker.onFinished(leave);
+  const queued = { ...destination, keyId, startedAt: tracker.startedAt, client: request.signal, limits: asks };
+  const turn = await queue.enter(queued, ({ end, rank }) => {
+    tracker.isQueued = true;
+    incoming.rank = rank;
+    tracker.onEndRequested(() => end(endedByAdmin()));
+  });
+  const { admission } = turn;
+  tracker.onFinished(turn.leave);
   // A refusal reports what is left itself.
   incoming.unreportedLimits = null;
-  if (limits === undefined || admission === undefined) return;
+  if (limits === undefined || admission === undefined) return turn;
   incoming.limitHeaders = requireAdmitted(limits, admission, { path, reservation, now: wall() });
   incoming.admission = admission;
+  return turn;
 }

@@ -1,5 +1,6 @@
 import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
-import { readFileSync, statSync } from "node:fs";
+import { readFileSync } from "node:fs";
+import { createChangeDetector, stateOfFiles } from "./changed-files.ts";
 
 export interface CertificateFiles {
   /** The certificate, followed by those of intermediate authorities, in PEM. */
@@ -32,7 +33,7 @@ export class CertificateError extends Error {
 /** @throws CertificateError if a server could not use the files */
 export function readCertificate({ certFile, keyFile }: CertificateFiles): Certificate {
   // Before the files are read: a change during that is then seen as a change.
-  const fingerprint = fingerprintOf({ certFile, keyFile });
+  const fingerprint = stateOfFiles([certFile, keyFile]);
   const cert = readPart(certFile, "cert");
   const key = readPart(keyFile, "key");
   const certificate = parse(certFile, "cert", () => new X509Certificate(cert));
@@ -109,9 +110,10 @@ export function watchCertificate(
   files: CertificateFiles,
   first: Pick<Certificate, "fingerprint" | "validTo">,
   observer: CertificateObserver,
-  { clock, intervalMs = 2000 }: WatchOptions,
+  { clock, intervalMs = 1000 }: WatchOptions,
 ): () => void {
-  let [inUse, latest] = [first, first.fingerprint];
+  const haveChanged = createChangeDetector([files.certFile, files.keyFile], first.fingerprint);
+  let inUse = first;
   let reported: Expiry = "valid";
   const replace = (): void => {
     const next = readCertificate(files);
@@ -128,9 +130,7 @@ export function watchCertificate(
     reported = expiry;
   };
   const check = (): void => {
-    const found = fingerprintOf(files);
-    if (found !== latest) {
-      latest = found;
+    if (haveChanged()) {
       try {
         replace();
       } catch (error) {
@@ -145,14 +145,4 @@ export function watchCertificate(
   const timer = setInterval(check, intervalMs);
   timer.unref();
   return () => clearInterval(timer);
-}
-
-function fingerprintOf({ certFile, keyFile }: CertificateFiles): string {
-  const parts = [certFile, keyFile].map((file) => {
-    const found = statSync(file, { throwIfNoEntry: false });
-    return found === undefined
-      ? "missing"
-      : `${found.dev}:${found.ino}:${found.size}:${found.mtimeMs}:${found.ctimeMs}`;
-  });
-  return parts.join(" ");
 }

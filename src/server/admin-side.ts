@@ -2,18 +2,20 @@ import { bootstrapAdmin } from "../admin/session/bootstrap.ts";
 import type { AdminAppDeps } from "./app.ts";
 import type { Config } from "../config/config.ts";
 import { explainRewrite } from "../proxy/rewrite/explain.ts";
-import { checkUpstream } from "../proxy/upstream/probe.ts";
+import { goesByClient } from "../proxy/rewrite/rewriters.ts";
+import { createModelNames } from "../proxy/rewrite/model-names.ts";
 import type { Connections } from "../runtime/listen.ts";
 import { reportSettings } from "../config/settings-report.ts";
 import { metricsContentType } from "../telemetry/metrics.ts";
 import { build } from "../config/version.ts";
+import { foresee } from "./foresee.ts";
 import type { Services } from "./services.ts";
 
-type AdminConfig = Pick<Config, "admin" | "upstream" | "rewrite" | "storage" | "listen">;
+type AdminConfig = Pick<Config, "admin" | "rewrite" | "storage" | "listen">;
 
 /** What `/api` and the console are made of. */
 export async function adminSideOf(
-  { admin, upstream, rewrite, storage, listen }: AdminConfig,
+  { admin, rewrite, storage, listen }: AdminConfig,
   {
     store,
     ledger,
@@ -26,6 +28,12 @@ export async function adminSideOf(
     stats,
     upstreamFailures,
     draining,
+    catalog,
+    backendStates,
+    checkBackends,
+    sharedBackends,
+    backendModels,
+    engines,
     environment = {},
     clientAddress,
   }: Services,
@@ -50,14 +58,24 @@ export async function adminSideOf(
     gpuSamplesReceived: metrics.gpuSamplesReceived,
     separatePorts: listen.adminPort !== undefined,
     isHttps: listen.tls !== undefined,
+    closeSoon: connections.closeSoon,
     inFlight: stats.inFlight,
-    upstreamUrl: upstream.name,
-    probeUpstream: (signal) => checkUpstream(upstream, signal),
+    upstreamUrl: catalog.get().backends[0]?.url ?? "",
+    probeUpstream: checkBackends,
     requestsFailSince: upstreamFailures.since,
+    catalog: catalog.get,
+    // A parent process that does not reply must not take the overview with it.
+    backendStates: () => backendStates.list().catch(() => []),
+    setDraining: sharedBackends.setDraining,
     running: stats.running,
     endRequest: stats.endRequest,
     endRunning: revocations.endRunning,
-    explain: (path, body) => explainRewrite(path, body, rewrite),
+    async explain(path, body, userAgent) {
+      if (goesByClient(catalog.get())) await engines.learn();
+      const client = { userAgent, enginesOf: engines.enginesOf };
+      return await explainRewrite(path, body, createModelNames(catalog.get(), backendModels.discovered), client);
+    },
+    foresee,
     settings: () => reportSettings(environment),
     versions: { tollgate: build.version, commit: build.commit, bun: Bun.version },
     passwordFromEnvironment: password !== undefined,

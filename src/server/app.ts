@@ -1,14 +1,18 @@
 import { Elysia } from "elysia";
+import { wasReadToEnd } from "../admin/http/body.ts";
 import { malformedHostResponse } from "../admin/http/errors.ts";
 import { type AdminDeps, adminRoutes } from "../admin/routes.ts";
 import { consoleRoutes } from "./console-files.ts";
 import { errorResponse } from "../proxy/errors.ts";
+import { isHalfSent } from "../proxy/request/half-sent.ts";
 import { isHost, isPathWithoutV1, loggedPath } from "../proxy/request/path.ts";
 import { type Proxy, proxyRoutes } from "../proxy/routes.ts";
 
 export interface AdminAppDeps extends AdminDeps {
   /** Browsers shall use nothing else. */
   isHttps: boolean;
+  /** See `Connections`. */
+  closeSoon: (request: Request) => void;
 }
 
 export interface AppDeps {
@@ -59,10 +63,11 @@ export function createSeparateAdminApp(deps: AdminAppDeps): Fetcher {
   return refuseMalformedHost(app, deps);
 }
 
-type GuardDeps = Pick<AdminAppDeps, "log" | "clientAddress" | "isHttps">;
+type GuardDeps = Pick<AdminAppDeps, "log" | "clientAddress" | "isHttps" | "closeSoon">;
 
 /** The proxy does this itself, in its own error format. */
-function refuseMalformedHost(app: Fetcher, { log, clientAddress, isHttps }: GuardDeps): Fetcher {
+function refuseMalformedHost(served: Fetcher, { log, clientAddress, isHttps, closeSoon }: GuardDeps): Fetcher {
+  const app = closeHalfSent(served, closeSoon);
   const pass = isHttps ? withHsts(app).fetch : app.fetch;
   return {
     fetch(request) {
@@ -73,6 +78,17 @@ function refuseMalformedHost(app: Fetcher, { log, clientAddress, isHttps }: Guar
         path: loggedPath(request),
       });
       return malformedHostResponse();
+    },
+  };
+}
+
+/** Who is refused before the end of the request does not keep the connection. */
+function closeHalfSent(app: Fetcher, closeSoon: AdminAppDeps["closeSoon"]): Fetcher {
+  return {
+    async fetch(request) {
+      const response = await app.fetch(request);
+      if (response.status >= 400 && !wasReadToEnd(request) && (await isHalfSent(request))) closeSoon(request);
+      return response;
     },
   };
 }

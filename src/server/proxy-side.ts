@@ -3,9 +3,9 @@ import { describeOwnKey } from "../admin/keys/own-key.ts";
 import type { Config } from "../config/config.ts";
 import { createHeldBytes } from "../proxy/request/held-bytes.ts";
 import type { ReadUsed } from "../proxy/request/limits-left.ts";
+import { followCatalog } from "../proxy/rewrite/rewriters.ts";
 import { createProxy, type Proxy } from "../proxy/routes.ts";
-import { addressOf, connectTo, createConnectTimeout, countConnecting } from "../proxy/upstream/connections.ts";
-import { createForward } from "../proxy/upstream/forward.ts";
+import { createForwards } from "../proxy/upstream/forwards.ts";
 import { createReadTimeouts } from "../proxy/upstream/read-timeout.ts";
 import type { Connections } from "../runtime/listen.ts";
 import { usedOf } from "../store/limits/windows.ts";
@@ -16,23 +16,16 @@ import { coalescePerTick } from "../time/per-tick.ts";
 import { monotonic, type Services } from "./services.ts";
 import type { RequestObserver } from "../domain/requests.ts";
 
-const connectTimeoutMs = 10_000;
-
-type ProxyConfig = Pick<Config, "upstream" | "rewrite" | "proxy">;
+type ProxyConfig = Pick<Config, "upstream" | "proxy">;
 
 /** What `/v1` is made of. */
-export function proxySideOf(
-  { upstream, rewrite, proxy }: ProxyConfig,
-  services: Services,
-  connections: Connections,
-): Proxy {
-  const { name, baseUrl, socket } = upstream;
-  const address = addressOf(baseUrl, socket);
+export function proxySideOf({ upstream, proxy }: ProxyConfig, services: Services, connections: Connections): Proxy {
   const startReadTimeout = createReadTimeouts(monotonic);
   return createProxy({
-    config: { upstream, rewrite, ...proxy },
+    config: { upstream, ...proxy },
+    rewriting: followCatalog(services.catalog, services.backendModels.discovered),
+    backendModels: services.backendModels,
     sseKeepaliveMs: proxy.sseKeepaliveMs,
-    backend: socket === undefined ? new URL(baseUrl).host : name,
     findKey: services.store.keys.findActive,
     record: services.ledger.record,
     admit: services.admissions.admit,
@@ -44,16 +37,10 @@ export function proxySideOf(
     wall: services.clock,
     monotonic,
     log: services.log,
-    forward: createForward({
-      baseUrl,
-      socket,
+    engines: services.engines,
+    forwards: createForwards({
+      catalog: services.catalog,
       fetch,
-      connectTimeout: createConnectTimeout({
-        connect: connectTo(address),
-        countConnecting: async () => ("port" in address ? await countConnecting(address.port) : undefined),
-        limitMs: connectTimeoutMs,
-        monotonic,
-      }),
       startReadTimeout,
       stopping: services.stopping.signal,
       onKeyEnded: services.revocations.onRevoked,

@@ -1,6 +1,7 @@
 import { adminSideOf } from "./admin-side.ts";
 import { proxySideOf } from "./proxy-side.ts";
 import type { Config } from "../config/config.ts";
+import { listBackends } from "../domain/models.ts";
 import { readCertificate } from "../runtime/certificate.ts";
 import { startFetchThread } from "../runtime/fetch-thread.ts";
 import { type Listener, prepareToListen } from "../runtime/listen.ts";
@@ -51,7 +52,7 @@ export async function startServer(config: Config, options: ServerOptions): Promi
     announce("Listening", {
       proxy: `${listeners.proxy.url}/v1`,
       console: listeners.admin.url,
-      backend: config.upstream.name,
+      backend: listBackends(services.catalog.get()),
       version: build.version,
     });
     return {
@@ -105,9 +106,12 @@ const idle = ({ inFlight }: Pick<Services, "inFlight">): Promise<void> =>
 async function closeServices(services: Services, leftMs = 0): Promise<boolean> {
   const { recorder, ledger, admissions, revocations, store, metrics, log } = services;
   services.stopPolling();
+  services.backendModels.stop();
+  services.stopProbing();
   await Promise.race([recorder.close(), Bun.sleep(lastCountsMs)]);
   const isComplete = await ledger.close(Math.max(minWriteMs, leftMs));
   await admissions.close();
+  await services.sharedBackends.close();
   revocations.close();
   const loss = await store.close();
   if (loss !== undefined) log.error("Counts are lost", { reason: loss });

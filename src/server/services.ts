@@ -1,13 +1,22 @@
+import { hostname } from "node:os";
 import { type Admissions, createAdmissions } from "../admission/admission.ts";
 import type { Config, Environment } from "../config/config.ts";
+import { catalogFromEnvironment, fixedCatalog } from "../config/catalog.ts";
+import { shareBackends, type SharedBackends } from "../admission/shared-backends.ts";
+import { withLoad } from "./backend-states.ts";
 import { createRevocations, type Revocations } from "../admission/revocations.ts";
 import { createLedger, type Ledger } from "../ledger/ledger.ts";
 import type { Log } from "../log/log.ts";
-import { createLocalPlaces } from "../admission/places.ts";
+import { createLocalPlaces } from "../routing/places.ts";
 import { createRequestQueue, type RequestQueue } from "../proxy/request/queue.ts";
+import type { CurrentCatalog } from "../domain/models.ts";
+import type { BackendStates, Engines } from "../domain/backends.ts";
 import type { Places } from "../domain/admissions.ts";
 import { clientAddressOf } from "../domain/client-address.ts";
-import { checkUpstream, fetchBackendMetrics } from "../proxy/upstream/probe.ts";
+import { type BackendModels, createBackendModels } from "../proxy/response/backend-models.ts";
+import { fetchModelList } from "../proxy/upstream/fetch-model-list.ts";
+import { createEngines, findEngine } from "../proxy/upstream/engine.ts";
+import { checkHealth, checkUpstream, fetchBackendMetrics, type UpstreamCheck } from "../proxy/upstream/probe.ts";
 import type { Certificate } from "../runtime/certificate.ts";
 import type { Store } from "../store/store.ts";
 import type { AggregateStats, ProcessStats } from "../supervisor/protocol.ts";
@@ -20,6 +29,7 @@ import {
   type UpstreamFailures,
 } from "../telemetry/observers.ts";
 import { pollBackendCounters } from "../telemetry/poll-backend-counters.ts";
+import { pollBackends } from "../telemetry/poll-backends.ts";
 import type { Samples } from "../telemetry/sampled-metrics.ts";
 import { createTrafficRecorder, type TrafficRecorder } from "../telemetry/traffic-recorder.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
@@ -30,18 +40,23 @@ export interface ServerOptions {
   log: Log;
   /** Shows the operator what belongs into no log line: the first password. */
   print: (text: string) => void;
+  /** Absent: what the environment says. */
+  catalog?: CurrentCatalog;
   /** What the settings were read from; the console shows them. */
   environment?: Environment;
   /** Only if other processes share the ports: takes this one's stats and returns those of all. */
   shareStats?: ((own: ProcessStats) => AggregateStats) | undefined;
-  /** The places at the backend that these processes share. */
-  places?: Places | undefined;
+  /** The places at the backends that these processes share. */
+  places?: (Places & BackendStates) | undefined;
   /** Whether these processes may log one more refused request of a source. Never rejects. */
   mayLogShared?: ((source: string) => Promise<boolean>) | undefined;
 }
 
 /** The sections of the configuration that services need. */
-type ServicesConfig = Pick<Config, "upstream" | "queue" | "limitsFallback" | "metrics" | "storage" | "listen">;
+type ServicesConfig = Pick<
+  Config,
+  "upstream" | "rewrite" | "queue" | "limitsFallback" | "metrics" | "storage" | "listen"
+>;
 
 interface Opened extends ServerOptions {
   store: Store;
@@ -50,6 +65,13 @@ interface Opened extends ServerOptions {
 
 /** What both sides of a server are made of. */
 export interface Services extends Opened {
+  catalog: CurrentCatalog;
+  backendStates: BackendStates;
+  /** Whether the only backend responds, or one of several is in. */
+  checkBackends: (signal: AbortSignal) => Promise<UpstreamCheck>;
+  sharedBackends: SharedBackends;
+  backendModels: BackendModels;
+  engines: Engines;
   ledger: Ledger;
   /** Requests are logged one by one in the database. */
   logsRequests: boolean;
@@ -59,6 +81,8 @@ export interface Services extends Opened {
   metrics: Metrics;
   recorder: TrafficRecorder;
   stopPolling: () => void;
+  /** Unless these processes share the places. */
+  stopProbing: () => void;
   inFlight: InFlight;
   queue: RequestQueue;
   upstreamFailures: UpstreamFailures;
@@ -75,14 +99,13 @@ export const monotonic: MonotonicClock = performance.now.bind(performance);
 export function createServices(config: ServicesConfig, opened: Opened): Services {
   const { store, clock, log } = opened;
   const [draining, stopping] = [new AbortController(), new AbortController()];
+  const catalog = opened.catalog ?? fixedCatalog(catalogFromEnvironment(config));
   const inFlight = createInFlight();
-  const revocations = createRevocations({
-    store: store.limits,
-    clock,
-    monotonic,
-    isRunning: () => inFlight.count() > 0,
-  });
-  const queue = createQueue(config.queue, { ...opened, stopping, revocations });
+  const isRunning = (): boolean => inFlight.count() > 0;
+  const revocations = createRevocations({ store: store.limits, clock, monotonic, isRunning });
+  const { places, stopProbing } = placesOf(config.queue, { ...opened, catalog, inFlight });
+  const checkBackends = createCheck(catalog, () => backendStates.list());
+  const queue = createQueue(config.queue, { catalog, places, stopping, revocations });
   const recorder = createTrafficRecorder({ write: store.traffic.add, clock, log });
   const metrics = createMetrics({
     ...build,
@@ -93,8 +116,9 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
     inFlight: inFlight.count,
     droppedRequests: () => ledger.droppedRequests(),
     tokenless: recorder.tokenlessCount,
-    samples: samplesOf(config.upstream, config.storage.dataDir, store),
+    samples: samplesOf(() => checkBackends(AbortSignal.timeout(probeMs)), config.storage.dataDir, store),
     queue: { places: config.queue.places, depth: queue.depth },
+    backends: catalog.get().file === undefined ? undefined : () => backendStates.list(),
   });
   const logsRequests = config.storage.retention.requestLog.days > 0;
   const ledger = createLedger({ store: store.usage, clock, log, observer: metrics, logsRequests });
@@ -106,8 +130,29 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
     fallback: config.limitsFallback,
     areCountsWaiting: () => ledger.state() === "waiting",
   });
+  const stats = statsOf(opened, metrics, inFlight);
+  const backendStates = withLoad(places, async () =>
+    queue.hasPlaces ? undefined : { inFlight: await stats.inFlight(), waiting: queue.depth().waiting },
+  );
   return {
     ...opened,
+    catalog,
+    engines: createEngines({ backends: () => catalog.get().backends, find: findEngine, monotonic }),
+    backendStates,
+    checkBackends,
+    sharedBackends: shareBackends({
+      store: store.backends,
+      states: backendStates,
+      catalog,
+      instance: `${hostname()}/${process.pid}`,
+      clock,
+    }),
+    backendModels: createBackendModels({
+      catalog,
+      fetchList: fetchModelList,
+      monotonic,
+      onFailed: (backend, error) => log.debug("Backend's models not listed", { backend, error: String(error) }),
+    }),
     ledger,
     logsRequests,
     clientAddress: clientAddressOf(config.listen.trustedHops),
@@ -115,15 +160,12 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
     revocations,
     metrics,
     recorder,
-    stopPolling: pollBackendCounters({
-      fetchMetrics: (signal) => fetchBackendMetrics(config.upstream, signal),
-      write: (counters) => store.reconciliation.add({ ...counters, at: clock() }),
-      log,
-    }),
+    stopPolling: pollCounters({ catalog, store, clock, log }),
     inFlight,
     queue,
     upstreamFailures: createUpstreamFailures(clock),
-    stats: statsOf(opened, metrics, inFlight),
+    stats,
+    stopProbing,
     draining,
     stopping,
   };
@@ -132,10 +174,32 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
 /** How long the backend may take to count as up. */
 const probeMs = 5_000;
 
+/** Those of each backend; of the only one, without a file of models, under no name. */
+const pollCounters = ({ catalog, store, clock, log }: Pick<Services, "catalog" | "store" | "clock" | "log">) =>
+  pollBackends(catalog, (backend) =>
+    pollBackendCounters({
+      fetchMetrics: (signal) => fetchBackendMetrics(backend, signal),
+      write: (counters) => {
+        const name = catalog.get().file === undefined ? undefined : backend.name;
+        return store.reconciliation.add({ ...counters, backend: name, at: clock() });
+      },
+      log,
+    }),
+  );
+
+function createCheck(catalog: CurrentCatalog, list: BackendStates["list"]): Services["checkBackends"] {
+  return async (signal) => {
+    const [first, ...others] = catalog.get().backends;
+    if (first !== undefined && others.length === 0) return checkUpstream(first, signal);
+    const isAnyIn = (await list()).some(({ state }) => state === "in");
+    return isAnyIn ? { ok: true } : { ok: false, cause: "none_in" };
+  };
+}
+
 /** What `/metrics` reports of the server's surroundings. */
-function samplesOf(upstream: Config["upstream"], dataDir: string, store: Store): Samples {
+function samplesOf(check: () => Promise<UpstreamCheck>, dataDir: string, store: Store): Samples {
   return {
-    upstreamUp: async () => (await checkUpstream(upstream, AbortSignal.timeout(probeMs))).ok,
+    upstreamUp: async () => (await check()).ok,
     database: store.size,
     disk: () => measureDisk(dataDir),
   };
@@ -153,16 +217,49 @@ function statsOf({ shareStats }: ServerOptions, { snapshot, text }: Metrics, inF
   );
 }
 
-function createQueue(
+function placesOf(
   queue: Config["queue"],
-  { places, stopping, revocations }: Pick<Services, "places" | "stopping" | "revocations">,
+  { places, clock, log, catalog, inFlight }: Pick<Services, "places" | "clock" | "log" | "catalog" | "inFlight">,
+): Pick<Services, "stopProbing"> & { places: Places & BackendStates } {
+  if (places !== undefined) return { places, stopProbing() {} };
+  const own = createLocalPlaces({
+    ...queue,
+    catalog,
+    probe: checkHealth,
+    received: async () => inFlight.list(),
+    clock,
+    monotonic,
+    log,
+  });
+  return { places: own, stopProbing: () => own[Symbol.dispose]() };
+}
+
+function createQueue(
+  { timeoutMs, backendWaitMs }: Config["queue"],
+  {
+    catalog,
+    places,
+    stopping,
+    revocations,
+  }: Pick<Services, "catalog" | "stopping" | "revocations"> & { places: Places },
 ): RequestQueue {
-  return createRequestQueue({
-    places: places ?? createLocalPlaces(queue),
-    hasPlaces: queue.places !== undefined,
-    timeoutMs: queue.timeoutMs,
+  /** All but one backend that takes any number of requests at any time. */
+  const hasPlaces = (): boolean => {
+    const [first, ...others] = catalog.get().backends;
+    const takesAll = first?.maxConcurrency === undefined && backendWaitMs === 0 && places.isAnyIn([first?.name ?? ""]);
+    return others.length > 0 || !takesAll;
+  };
+  const queue = createRequestQueue({
+    places,
+    hasPlaces: hasPlaces(),
+    timeoutMs,
+    backendWaitMs,
     monotonic,
     stopping: stopping.signal,
     onKeyEnded: revocations.onRevoked,
   });
+  const update = (): void => void (queue.hasPlaces = hasPlaces());
+  catalog.onReplaced(update);
+  places.onChanged(update);
+  return queue;
 }

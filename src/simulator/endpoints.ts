@@ -6,6 +6,7 @@ import { countTokensResponse, messagesResponse } from "./dialects/messages.ts";
 import { modelsResponse } from "./dialects/models.ts";
 import { responsesResponse } from "./dialects/responses.ts";
 import { errorResponse } from "./errors.ts";
+import { findTemplateRefusal } from "./template-refusal.ts";
 import { findLimit, type Generation, type ModelOptions, planGeneration } from "./generation.ts";
 import { isObject } from "./json-object.ts";
 import type { SimulatedRequest } from "./request.ts";
@@ -62,5 +63,7 @@ function healthyResponse(request: SimulatedRequest, script: Script, options: Mod
   if (limit !== undefined && !(Number.isInteger(limit) && limit > 0)) {
     return errorResponse(path, 400, `max_tokens must be at least 1, got ${limit}.`);
   }
+  const refusal = script.strict === true || options.isStrict ? findTemplateRefusal(body, path) : undefined;
+  if (refusal !== undefined) return errorResponse(path, 400, refusal);
   return endpoint(planGeneration(body, model, script, options));
 }

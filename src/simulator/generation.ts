@@ -13,6 +13,8 @@ export interface ModelOptions {
   /** The model stops here, whatever limit the request sets. */
   maxOutputTokens: number;
   maxModelLen: number;
+  /** Refuses what strict chat templates refuse. */
+  isStrict: boolean;
 }
 
 /** What the model generates for one request, read from what all dialects have in common. */

@@ -36,6 +36,8 @@ export interface Script {
   cut?: { afterFrame: number; how: Cut; insideNext: boolean };
   hugeTokenBytes?: number;
   flood?: boolean;
+  /** Refuses what strict chat templates refuse. */
+  strict?: boolean;
   errorAfterFrame?: number;
   crlf?: boolean;
   comments?: boolean;
@@ -107,6 +109,8 @@ const directives: Readonly<Record<string, Directive>> = {
   "huge-frame": ({ value }) => ({ hugeTokenBytes: size(value ?? "50MB") }),
   // Endless tokens, as fast as the client reads.
   flood: () => ({ flood: true, framesPerSecond: 0 }),
+  // Refuses a body as engines with strict templates do.
+  strict: () => ({ strict: true }),
 
   // After a frame or in the middle of it: silence (`gap`), FIN (`die`) or RST (`reset`).
   gap: ({ value, frame }, { gaps = [] }) => ({ gaps: [...gaps, { afterFrame: frame ?? 1, pauseMs: duration(value) }] }),

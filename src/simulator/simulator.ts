@@ -101,6 +101,7 @@ function modelOf(options: SimulatorOptions): ModelOptions {
     defaultOutputTokens: options.defaultOutputTokens ?? 64,
     maxOutputTokens: options.maxOutputTokens ?? Infinity,
     maxModelLen: options.maxModelLen ?? 202_752,
+    isStrict: options.isStrict ?? false,
   };
 }
 

@@ -28,6 +28,9 @@ export function tokenText(text: GeneratedText, index: number): string {
   return index === text.thinkingTokens - 1 ? "</think>\n\n" : wordOf(thoughts, index - 1);
 }
 
+/** The text of one token of thoughts without tags around them. */
+export const thoughtOf = (index: number): string => wordOf(thoughts, index);
+
 export function fullText(text: GeneratedText): string {
   return Array.from({ length: text.outputTokens }, (_, index) => tokenText(text, index)).join("");
 }

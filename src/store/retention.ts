@@ -69,6 +69,8 @@ export const expiringRows: readonly ExpiringRows[] = [
     keeps: always(trafficDays * minutesPerDay),
     perRound: 5,
   })),
+  // The console shows the last hour, and the comparison with the counters of backends looks at the last minutes.
+  { table: "backendMinute", column: "minute", timeOf: minuteOf, keeps: always(minutesPerDay), perRound: 5 },
   ...(["latencyHour", "outcomeHour", "tokenlessHour"] as const).map((table) => ({
     table,
     column: "hour",
@@ -87,6 +89,8 @@ export const expiringRows: readonly ExpiringRows[] = [
   // Limits count the last 61 seconds by the database's clock: an instance whose own is minutes ahead must not delete these.
   { table: "leaseSeconds", column: "second", timeOf: secondOf, keeps: always(5 * 60) },
   { table: "keySeconds", column: "second", timeOf: secondOf, keeps: always(62) },
+  // Listed for minutes only.
+  { table: "catalogInstances", column: "seenAt", timeOf: milliseconds, keeps: always(msPerDay) },
   { table: "keyRefusals", column: "day", timeOf: dayNumberOf, keeps: always(1) },
   // Every process reads them once a second.
   { table: "keyEndings", column: "endedAt", timeOf: milliseconds, keeps: always(msPerMinute) },

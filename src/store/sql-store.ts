@@ -1,4 +1,5 @@
 import type { WallClock } from "../time/clock.ts";
+import { createBackendStore } from "./backends/backends.ts";
 import { createDatabaseStore } from "./engine/database.ts";
 import { createGpuStore } from "./gpu/gpu.ts";
 import { createKeyStore } from "./keys/keys.ts";
@@ -27,6 +28,7 @@ export function createSqlStore(engine: Engine, clock: WallClock, retention = def
     requests: createRequestLogStore(engine),
     traffic: createTrafficStore(engine),
     reconciliation: createReconciliationStore(engine, settings, usage),
+    backends: createBackendStore(engine, clock),
     database: createDatabaseStore(engine),
     gpu: createGpuStore(engine, clock),
     sessions: createSessionStore(engine),

@@ -1,3 +1,4 @@
+import type { BackendStore } from "./backends/contract.ts";
 import type { DatabaseStore, StoreSize } from "./engine/contract.ts";
 import type { GpuStore } from "./gpu/contract.ts";
 import type { KeyStore } from "./keys/contract.ts";
@@ -17,6 +18,7 @@ export interface Store {
   readonly requests: RequestLogStore;
   readonly traffic: TrafficStore;
   readonly reconciliation: ReconciliationStore;
+  readonly backends: BackendStore;
   readonly database: DatabaseStore;
   readonly limits: LimitStore;
   readonly gpu: GpuStore;

@@ -1,23 +1,9 @@
-import type { EntryState, WaitsFor } from "../admission/fair-queue.ts";
+import type { Places } from "../domain/admissions.ts";
+import type { BackendStates } from "../domain/backends.ts";
 import type { Addresses, AggregateStats, ChildMethods, ParentMethods, ProcessStats } from "./protocol.ts";
 import { parentTimeoutMs } from "./protocol.ts";
 import { createRpc } from "./rpc.ts";
-
-/** The requests that wait in all processes, and the places at the backend that the parent shares out among them. */
-export interface SharedPlaces {
-  /** @param listener called at most once, if the request has to wait */
-  enter(
-    ticket: number,
-    request: { keyId: number; waitsFor: WaitsFor },
-    listener: SharedPlaceListener,
-  ): Promise<EntryState>;
-  leave(ticket: number): void;
-}
-
-interface SharedPlaceListener {
-  onGranted(): void;
-  onDisplaced(): void;
-}
+import { createSharedPlaces } from "./shared-places.ts";
 
 /** The channel of a child process to the supervisor that started it. */
 export interface ParentChannel {
@@ -25,8 +11,8 @@ export interface ParentChannel {
   stopRequested: AbortSignal;
   /** Lets the parent read the stats of this process. @returns the stats of all processes */
   shareStats(own: ProcessStats): AggregateStats;
-  /** The places that all processes share. */
-  places: SharedPlaces;
+  /** The places that the parent shares out among all processes. */
+  places: Places & BackendStates;
   /** Whether the processes may log one more refused request of a source. */
   mayLogShared(source: string): Promise<boolean>;
   reportListening(at: Addresses): void;
@@ -41,8 +27,7 @@ export function findParentChannel(): ParentChannel | undefined {
   if (send === undefined) return undefined;
   const stop = new AbortController();
   let stats: ProcessStats | undefined;
-  /** What runs when a request no longer has to wait, by its ticket. */
-  const waiting = new Map<number, SharedPlaceListener>();
+  const shared = createSharedPlaces({ call: (...call) => parent.call(...call) });
   const methods: ChildMethods = {
     metrics: async () => (await stats?.metrics()) ?? [],
     inFlight: () => stats?.inFlight() ?? 0,
@@ -50,14 +35,7 @@ export function findParentChannel(): ParentChannel | undefined {
     endRequest: (id) => stats?.endRequest(id) ?? false,
     ping() {},
     stop: () => stop.abort(),
-    placeGranted(ticket) {
-      waiting.get(ticket)?.onGranted();
-      waiting.delete(ticket);
-    },
-    placeDisplaced(ticket) {
-      waiting.get(ticket)?.onDisplaced();
-      waiting.delete(ticket);
-    },
+    ...shared.methods,
   };
   const parent = createRpc<ParentMethods>(methods, send, parentTimeoutMs);
   process.on("message", parent.receive);
@@ -77,20 +55,7 @@ export function findParentChannel(): ParentChannel | undefined {
         endRequest: (id) => parent.call("endRequest", id),
       };
     },
-    places: {
-      async enter(ticket, { keyId, waitsFor }, listener) {
-        waiting.set(ticket, listener);
-        // A parent that does not reply has exited or is unresponsive: it must not stop the requests too.
-        const withoutParent = waitsFor === "place" ? "granted" : "waiting";
-        const state = await parent.call("enterQueue", ticket, keyId, waitsFor).catch(() => withoutParent);
-        if (state !== "waiting") waiting.delete(ticket);
-        return state;
-      },
-      leave(ticket) {
-        waiting.delete(ticket);
-        void parent.call("leaveQueue", ticket).catch(ignoreFailure);
-      },
-    },
+    places: shared.places,
     // A parent that does not reply hides no refusals.
     mayLogShared: (source) => parent.call("mayLogRefused", source).catch(() => true),
     // Only these two fields: the caller's object may hold functions, which cannot be sent.

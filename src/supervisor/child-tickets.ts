@@ -1,40 +1,56 @@
-import type { EntryState, FairQueue, WaitsFor } from "../admission/fair-queue.ts";
+import type { Choice } from "../domain/backends.ts";
+import type { Dispatch } from "../routing/dispatch.ts";
+import type { ParentMethods } from "./protocol.ts";
 
 /** A request of a child that has or wants a place. */
 export interface Ticket {
-  grant(): void;
+  grant(choice: Choice): void;
   /** It no longer waits: it had to make room for a request of another key. */
   displace(): void;
 }
 
 /** The tickets of one child. */
-export interface ChildTickets {
-  enterQueue(number: number, keyId: number, waitsFor: WaitsFor): EntryState;
-  leaveQueue(number: number): void;
+export interface ChildTickets extends Pick<ParentMethods, "enterQueue" | "leaveQueue" | "reportSign" | "rankInLine"> {
   /** The child is gone: gives back all its places. */
   leaveAll(): void;
 }
 
+interface TicketListener {
+  onGranted(number: number, choice: Choice): void;
+  onDisplaced(number: number): void;
+}
+
 export function createChildTickets(
-  queue: FairQueue<Ticket>,
-  { onGranted, onDisplaced }: Record<"onGranted" | "onDisplaced", (number: number) => void>,
+  dispatch: Dispatch<Ticket>,
+  { onGranted, onDisplaced }: TicketListener,
 ): ChildTickets {
   const tickets = new Map<number, Ticket>();
 
   function leaveQueue(number: number): void {
     const ticket = tickets.get(number);
     tickets.delete(number);
-    if (ticket !== undefined) queue.leave(ticket);
+    if (ticket !== undefined) dispatch.leave(ticket);
   }
 
   return {
-    enterQueue(number, keyId, waitsFor) {
-      const ticket = tickets.get(number) ?? { grant: () => onGranted(number), displace: () => onDisplaced(number) };
-      const state = queue.enter(ticket, keyId, waitsFor);
-      if (state !== "full") tickets.set(number, ticket);
-      return state;
+    enterQueue(number, request) {
+      const ticket = tickets.get(number) ?? {
+        grant: (choice: Choice) => onGranted(number, choice),
+        displace: () => onDisplaced(number),
+      };
+      const entry = dispatch.enter(ticket, request);
+      if (entry !== "full") tickets.set(number, ticket);
+      return entry;
     },
     leaveQueue,
+    reportSign(number, sign) {
+      const ticket = tickets.get(number);
+      if (ticket !== undefined) dispatch.report(ticket, sign);
+    },
+    rankInLine(number) {
+      const ticket = tickets.get(number);
+      return ticket && dispatch.rankOf(ticket);
+    },
     leaveAll() {
       for (const number of tickets.keys()) leaveQueue(number);
     },

@@ -1,5 +1,5 @@
 import type { Environment } from "../config/config.ts";
-import type { FairQueue } from "../admission/fair-queue.ts";
+import type { Dispatch } from "../routing/dispatch.ts";
 import type { Aggregate, StatsSource } from "./aggregate.ts";
 import { createChildTickets, type Ticket } from "./child-tickets.ts";
 import { type Heartbeat, type HeartbeatLimits, startHeartbeat } from "./heartbeat.ts";
@@ -21,13 +21,15 @@ export interface Child extends StatsSource {
   /** Requests a drain. */
   stop(): void;
   kill(): void;
+  /** @param shut those that take no requests now */
+  backendsChanged(shut: string[]): void;
 }
 
 export interface ChildOptions {
   command: string[];
   env: Environment;
   aggregate: Aggregate;
-  queue: FairQueue<Ticket>;
+  dispatch: Dispatch<Ticket>;
   /** Limits the refused requests of a source that all processes log. */
   mayLogRefused: (source: string) => boolean;
   /** Applied while the process listens, not while it starts or drains. */
@@ -36,15 +38,15 @@ export interface ChildOptions {
 }
 
 export function startChild(options: ChildOptions): Child {
-  const { command, env, aggregate, queue, mayLogRefused, heartbeatLimits, onUnresponsive } = options;
+  const { command, env, aggregate, dispatch, mayLogRefused, heartbeatLimits, onUnresponsive } = options;
   const listening = Promise.withResolvers<Addresses>();
   const draining = Promise.withResolvers<undefined>();
   let stopping = false;
   let hasListened = false;
   let heartbeat: Heartbeat | undefined;
   const stopHeartbeat = (): void => heartbeat?.[Symbol.dispose]();
-  const tickets = createChildTickets(queue, {
-    onGranted: (ticket) => void rpc.call("placeGranted", ticket).catch(() => {}),
+  const { leaveAll, ...tickets } = createChildTickets(dispatch, {
+    onGranted: (ticket, choice) => void rpc.call("placeGranted", ticket, choice).catch(() => {}),
     onDisplaced: (ticket) => void rpc.call("placeDisplaced", ticket).catch(() => {}),
   });
   const methods: ParentMethods = {
@@ -52,6 +54,8 @@ export function startChild(options: ChildOptions): Child {
       hasListened = true;
       aggregate.add(child);
       listening.resolve(at);
+      const shut = dispatch.shut();
+      if (shut.length > 0) child.backendsChanged(shut);
       heartbeat = startHeartbeat(heartbeatLimits, {
         ping: () => void rpc.call("ping").catch(() => {}),
         onUnresponsive: () => onUnresponsive(child),
@@ -68,8 +72,9 @@ export function startChild(options: ChildOptions): Child {
     inFlight: aggregate.inFlight,
     running: aggregate.running,
     endRequest: aggregate.endRequest,
-    enterQueue: tickets.enterQueue,
-    leaveQueue: tickets.leaveQueue,
+    ...tickets,
+    listBackends: dispatch.list,
+    setDraining: dispatch.setDraining,
     mayLogRefused,
   };
   const spawned = Bun.spawn(command, {
@@ -86,7 +91,7 @@ export function startChild(options: ChildOptions): Child {
   const exited = spawned.exited.then(async (status) => {
     stopHeartbeat();
     rpc.close();
-    tickets.leaveAll();
+    leaveAll();
     await aggregate.remove(child);
     return status;
   });
@@ -101,6 +106,7 @@ export function startChild(options: ChildOptions): Child {
       rpc.call("stop").catch(() => {});
     },
     kill: () => spawned.kill("SIGKILL"),
+    backendsChanged: (shut) => void rpc.call("backendsChanged", shut).catch(() => {}),
     metrics: () => rpc.call("metrics"),
     inFlight: () => rpc.call("inFlight"),
     running: () => rpc.call("running"),

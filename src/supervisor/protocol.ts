@@ -1,4 +1,5 @@
-import type { EntryState, WaitsFor } from "../admission/fair-queue.ts";
+import type { Entry, ListedRequest, Rank } from "../domain/admissions.ts";
+import type { BackendSign, BackendStatus, Choice } from "../domain/backends.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
 import type { IdentifiedRequest } from "../telemetry/observers.ts";
 
@@ -34,10 +35,12 @@ export interface ChildMethods extends ProcessStats {
   ping(): void;
   /** Drain, then exit. */
   stop(): void;
-  /** A request that waited may be sent to the backend. */
-  placeGranted(ticket: number): void;
+  /** A request that waited may be sent to a backend. */
+  placeGranted(ticket: number, choice: Choice): void;
   /** A request that waited has to make room for one of another key. */
   placeDisplaced(ticket: number): void;
+  /** @param shut those that take no requests now */
+  backendsChanged(shut: string[]): void;
 }
 
 /** What a child can call in its parent. */
@@ -46,8 +49,12 @@ export interface ParentMethods extends AggregateStats {
   /** The child accepts no new connections. */
   draining(): void;
   /** Enters the list of waiting requests that all processes share. @param ticket unique within the child */
-  enterQueue(ticket: number, keyId: number, waitsFor: WaitsFor): EntryState;
+  enterQueue(ticket: number, request: ListedRequest): Entry;
   leaveQueue(ticket: number): void;
+  reportSign(ticket: number, sign: BackendSign): void;
+  rankInLine(ticket: number): Rank | undefined;
+  listBackends(): BackendStatus[];
+  setDraining(backend: string, isDraining: boolean): void;
   /** @returns whether the child may write a refused request of a source to the request log */
   mayLogRefused(source: string): boolean;
   /** The child counts nothing after these. */

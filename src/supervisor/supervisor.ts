@@ -1,7 +1,9 @@
 import type { Config, Environment } from "../config/config.ts";
-import { createFairQueue } from "../admission/fair-queue.ts";
+import { type CurrentCatalog, listBackends } from "../domain/models.ts";
 import type { Log } from "../log/log.ts";
 import { build } from "../config/version.ts";
+import { createDispatch } from "../routing/dispatch.ts";
+import type { ProbeBackend } from "../routing/watch.ts";
 import { createAggregate } from "./aggregate.ts";
 import { type Child, startChild } from "./child.ts";
 import type { Ticket } from "./child-tickets.ts";
@@ -12,7 +14,9 @@ import type { Addresses } from "./protocol.ts";
 import { createRefusalLimit } from "../telemetry/request-log.ts";
 
 export interface SuperviseOptions {
-  config: Pick<Config, "listen" | "queue" | "shutdownGraceMs" | "upstream">;
+  config: Pick<Config, "listen" | "queue" | "shutdownGraceMs">;
+  catalog: CurrentCatalog;
+  probe: ProbeBackend;
   /** Number of processes. */
   count: number;
   /** Command line of one process. */
@@ -38,14 +42,19 @@ const lossStatuses: ReadonlySet<number> = new Set([1, 128 + 9]);
  * @throws ListenError if a port is in use
  */
 export async function superviseProcesses(options: SuperviseOptions): Promise<number> {
-  const { config, count, command, log, signal, heartbeatLimits = defaultHeartbeatLimits } = options;
+  const { config, catalog, count, command, log, signal, heartbeatLimits = defaultHeartbeatLimits } = options;
   using claims = new DisposableStack();
   claimPorts(config.listen, claims);
   const aggregate = createAggregate();
-  const queue = createFairQueue<Ticket>({
+  using dispatch = createDispatch<Ticket>({
     ...config.queue,
-    onGranted: (ticket) => ticket.grant(),
+    ...options,
+    received: aggregate.running,
+    clock: Date.now,
+    monotonic: performance.now.bind(performance),
+    onGranted: (ticket, choice) => ticket.grant(choice),
     onDisplaced: (ticket) => ticket.displace(),
+    onChanged: (shut) => children.backendsChanged(shut),
   });
   const mayLogRefused = createRefusalLimit(Date.now);
   const onUnresponsive = (child: Child): void => {
@@ -53,7 +62,7 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<num
     child.kill();
   };
   using children = createChildren((env) =>
-    startChild({ command, env, aggregate, queue, mayLogRefused, heartbeatLimits, onUnresponsive }),
+    startChild({ command, env, aggregate, dispatch, mayLogRefused, heartbeatLimits, onUnresponsive }),
   );
   signal.addEventListener("abort", () => children.stop(config.shutdownGraceMs + cleanupMs));
 
@@ -66,7 +75,7 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<num
   log.info("Listening", {
     proxy: `${at.url}/v1`,
     console: at.adminUrl,
-    backend: config.upstream.name,
+    backend: listBackends(catalog.get()),
     processes: count,
     version: build.version,
   });
@@ -93,7 +102,7 @@ function portsOf({ port, adminPort }: Config["listen"], { url, adminUrl }: Addre
   };
 }
 
-interface Children extends Disposable {
+interface Children extends Disposable, Pick<Child, "backendsChanged"> {
   start(env: Environment): Child;
   /** Requests a drain of all processes, and kills those that still run after `limitMs`. */
   stop(limitMs: number): void;
@@ -119,6 +128,9 @@ function createChildren(startOne: (env: Environment) => Child): Children {
       running.add(child);
       void child.exited.then(() => running.delete(child));
       return child;
+    },
+    backendsChanged(shut) {
+      for (const child of running) if (child.hasListened()) child.backendsChanged(shut);
     },
     stop(limitMs) {
       stopped = [...running];

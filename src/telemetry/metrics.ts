@@ -7,10 +7,12 @@ import {
   type MetricValue,
   Registry,
 } from "prom-client";
+import { addBackendMetrics } from "./backend-metrics.ts";
 import { addProcessMetrics } from "./process-metrics.ts";
 import { createCountedCounter, createRequestMetrics } from "./request-metrics.ts";
 import { addSampledMetrics, type Samples } from "./sampled-metrics.ts";
 import { addGauge, createCounter, isolateCollectors } from "./series.ts";
+import type { BackendStates } from "../domain/backends.ts";
 import type { RequestObserver } from "../domain/requests.ts";
 import type { KeyUsage } from "../domain/usage.ts";
 
@@ -45,6 +47,8 @@ export interface MetricsOptions {
   inFlight: () => number;
   samples: Samples;
   queue?: ObservedQueue;
+  /** Those of a file of models, read at each scrape; undefined without one. */
+  backends?: BackendStates["list"] | undefined;
   /** Rows of the request log that were lost in a long outage of the database; read at each scrape. */
   droppedRequests: () => number;
   /** Responses that should have reported tokens and did not, since the start; read at each scrape. */
@@ -126,8 +130,9 @@ export function createMetrics(options: MetricsOptions): Metrics {
   addQueueGauges(registry, options);
   addSampledMetrics(registry, options.samples);
   const closeProcess = addProcessMetrics(registry);
+  const ofBackends = options.backends === undefined ? [] : [addBackendMetrics(registry, options.backends)];
   const observers = {
-    ...createRequestMetrics(registry, options.perKey),
+    ...createRequestMetrics(registry, { perKey: options.perKey, ofBackends }),
     ...createCommitObserver(registry, options.perKey),
     gpuSamplesReceived: createGpuObserver(registry),
     servesCertificate: createCertificateGauge(registry),

@@ -1,4 +1,5 @@
 import type { Log } from "../log/log.ts";
+import { clientRules } from "../domain/models.ts";
 import { refusals, type RequestObserver, type RequestRecord } from "../domain/requests.ts";
 import type { WallClock } from "../time/clock.ts";
 
@@ -16,6 +17,8 @@ export function createRequestLog(log: Log): RequestObserver {
         keyId: record.keyId,
         modelAsked: record.modelAsked,
         modelSent: record.modelSent,
+        backend: record.reason === undefined ? undefined : record.backend,
+        reason: record.reason,
         code: record.code,
         cause: record.cause,
         receivedBytes: record.cause === undefined ? undefined : record.receivedBytes,
@@ -27,8 +30,15 @@ export function createRequestLog(log: Log): RequestObserver {
         outputTokens: record.usage?.outputTokens,
         estimatedTokens: record.estimatedTokens === 0 ? undefined : record.estimatedTokens,
         sends: record.sends,
+        clientRules: clientRulesOf(record),
       }),
   };
+}
+
+/** Those that changed the request. */
+function clientRulesOf({ changes }: RequestRecord): string | undefined {
+  const rules = changes?.kinds.filter((kind) => clientRules.some((rule) => rule === kind)) ?? [];
+  return rules.length === 0 ? undefined : rules.join(", ");
 }
 
 const toTenths = (ms: number | undefined): number | undefined =>

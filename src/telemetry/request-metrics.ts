@@ -65,12 +65,17 @@ function memoize<K, T>(create: (key: K) => T): (key: K) => T {
   };
 }
 
-export function createRequestMetrics(registry: Registry, perKey: boolean): RequestObserver {
+/** @param options.ofBackends told of each request too */
+export function createRequestMetrics(
+  registry: Registry,
+  { perKey, ofBackends }: { perKey: boolean; ofBackends: readonly Observe[] },
+): RequestObserver {
   const observers: Observe[] = [
     createRequestCounter(registry),
     createDurationHistograms(registry),
     createTokenCounter(registry),
     createModelCounter(registry),
+    ...ofBackends,
   ];
   const ofFailures: Observe[] = [createUpstreamErrorCounter(registry), createLimitCounter(registry)];
   if (perKey) observers.push(createKeyCounter(registry));
@@ -168,7 +173,7 @@ function createModelCounter(registry: Registry): Observe {
     input: tokens({ model, direction: "input" }),
     output: tokens({ model, direction: "output" }),
   }));
-  return ({ modelSent: model, status, usage }) => {
+  return ({ model, status, usage }) => {
     if (model === undefined) return;
     // Clients choose the names, so one that the backend does not know gets no series.
     const isServed = status < 300 && model.length <= maxModelLength;

@@ -1,4 +1,5 @@
 import { addHistogram, addValue, encodeHistogram, type Histogram } from "../domain/histogram.ts";
+import { type BackendSum, createBackendSums, encodeBackendSum, type EncodedBackendSum } from "./backend-sums.ts";
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf, minutesPerHour } from "../time/seoul.ts";
@@ -15,6 +16,8 @@ export interface LatencySum {
   duration: Histogram;
   /** Output tokens a second after the first byte. */
   tokensPerSecond: Histogram;
+  /** Until it was sent, in milliseconds; of requests that had to wait. */
+  queueWait: Histogram;
 }
 
 export interface OutcomeSum {
@@ -43,14 +46,16 @@ export interface Traffic {
   latencies: LatencySum[];
   outcomes: OutcomeSum[];
   tokenless: TokenlessSum[];
+  backends: BackendSum[];
 }
 
 /** The same with histograms as text. */
-export interface EncodedTraffic extends Omit<Traffic, "latencies"> {
+export interface EncodedTraffic extends Omit<Traffic, "latencies" | "backends"> {
   latencies: (Omit<LatencySum, HistogramName> & Record<HistogramName, string>)[];
+  backends: EncodedBackendSum[];
 }
 
-type HistogramName = "firstByte" | "duration" | "tokensPerSecond";
+type HistogramName = "firstByte" | "duration" | "tokensPerSecond" | "queueWait";
 
 export interface TrafficRecorderDeps {
   write: (traffic: EncodedTraffic) => Promise<void>;
@@ -111,7 +116,7 @@ export function createTrafficRecorder({ write, clock, log }: TrafficRecorderDeps
   }
 
   function noteTokenless(record: RequestRecord, now: number): void {
-    const { keyId = 0, modelSent: model = "", path } = record;
+    const { keyId = 0, model = "", path } = record;
     const hour = Math.floor(minuteOf(now) / minutesPerHour);
     sums.addTokenless({ hour, keyId, model, path, requestCount: 1, streamedCount: record.streamed ? 1 : 0 });
     tokenless++;
@@ -120,7 +125,7 @@ export function createTrafficRecorder({ write, clock, log }: TrafficRecorderDeps
     log.warn("Responses without token counts; set PROXY_FORCE_STREAM_USAGE to have streams report them", {
       count: unlogged,
       path: record.path,
-      model: record.modelSent,
+      model: record.model,
       keyId: record.keyId,
       streamed: record.streamed,
     });
@@ -146,15 +151,17 @@ export function createTrafficRecorder({ write, clock, log }: TrafficRecorderDeps
   };
 }
 
-const encode = ({ latencies, ...others }: Traffic): EncodedTraffic => ({
+const encode = ({ latencies, backends, ...others }: Traffic): EncodedTraffic => ({
   ...others,
-  latencies: latencies.map(({ minute, model, requestCount, firstByte, duration, tokensPerSecond }) => ({
+  backends: backends.map(encodeBackendSum),
+  latencies: latencies.map(({ minute, model, requestCount, firstByte, duration, tokensPerSecond, queueWait }) => ({
     minute,
     model,
     requestCount,
     firstByte: encodeHistogram(firstByte),
     duration: encodeHistogram(duration),
     tokensPerSecond: encodeHistogram(tokensPerSecond),
+    queueWait: encodeHistogram(queueWait),
   })),
 });
 
@@ -173,6 +180,7 @@ function createSums() {
   const latencies = new Map<string, LatencySum>();
   const outcomes = new Map<string, OutcomeSum>();
   const tokenless = new Map<string, TokenlessSum>();
+  const backends = createBackendSums();
 
   function latencyOf(minute: number, model: string): LatencySum {
     const name = latencies.size >= maxModels ? "other" : model;
@@ -180,7 +188,7 @@ function createSums() {
     const found = latencies.get(id);
     if (found !== undefined) return found;
     const sum = { minute, model: name, requestCount: 0, firstByte: new Map(), duration: new Map() };
-    const created: LatencySum = { ...sum, tokensPerSecond: new Map() };
+    const created: LatencySum = { ...sum, tokensPerSecond: new Map(), queueWait: new Map() };
     latencies.set(id, created);
     return created;
   }
@@ -210,10 +218,11 @@ function createSums() {
   return {
     addRequest(record: RequestRecord, now: number): void {
       const minute = minuteOf(now);
+      backends.addRequest(record, minute);
       const { keyId = 0, outcome } = record;
       const isSuccess = outcome === "completed" && record.status < 400;
       addOutcome({ minute, keyId, outcome, code: isSuccess ? "" : failureCode(record), count: 1, lastAt: now });
-      if (!refusals.has(outcome)) addLatency(latencyOf(minute, record.modelSent ?? ""), record);
+      if (!refusals.has(outcome)) addLatency(latencyOf(minute, record.model ?? ""), record);
     },
     addTokenless,
     /** Adds what could not be written, or came meanwhile. */
@@ -221,18 +230,22 @@ function createSums() {
       for (const one of traffic.latencies) addLatencies(latencyOf(one.minute, one.model), one);
       for (const one of traffic.outcomes) addOutcome(one);
       for (const one of traffic.tokenless) addTokenless(one);
+      for (const one of traffic.backends) backends.add(one);
     },
     traffic: (): Traffic => ({
       latencies: [...latencies.values()],
       outcomes: [...outcomes.values()],
       tokenless: [...tokenless.values()],
+      backends: backends.list(),
     }),
   };
 }
 
-function addLatency(sum: LatencySum, { durationMs, firstByteMs, streamed, usage }: RequestRecord): void {
+function addLatency(sum: LatencySum, record: RequestRecord): void {
+  const { durationMs, firstByteMs, streamed, usage, queueMs, hasQueued } = record;
   sum.requestCount++;
   addValue(sum.duration, durationMs);
+  if (hasQueued === true && queueMs !== undefined) addValue(sum.queueWait, queueMs);
   if (!streamed || firstByteMs === undefined) return;
   addValue(sum.firstByte, firstByteMs);
   const flowMs = durationMs - firstByteMs;
@@ -242,5 +255,6 @@ function addLatency(sum: LatencySum, { durationMs, firstByteMs, streamed, usage 
 
 function addLatencies(sum: LatencySum, added: LatencySum): void {
   sum.requestCount += added.requestCount;
-  for (const name of ["firstByte", "duration", "tokensPerSecond"] as const) addHistogram(sum[name], added[name]);
+  for (const name of ["firstByte", "duration", "tokensPerSecond", "queueWait"] as const)
+    addHistogram(sum[name], added[name]);
 }

@@ -28,6 +28,22 @@ export const alerts: readonly Alert[] = [
     description: "Requests to /v1 fail until it does.",
   },
   {
+    name: "TollgateBackendOut",
+    expression: 'max by (instance, job, backend) (tollgate_backend_state{state="out"}) == 1',
+    for: "1m",
+    severity: "warning",
+    summary: "A backend of MODELS_FILE is out",
+    description: "Its models go to their other backends. The page Backends says since when.",
+  },
+  {
+    name: "TollgateAllBackendsOut",
+    expression: 'sum by (instance, job) (tollgate_backend_state{state="in"}) == 0',
+    for: "1m",
+    severity: "critical",
+    summary: "No backend of MODELS_FILE is in",
+    description: "All are out or drained. Requests wait as long as PROXY_BACKEND_WAIT says, and then fail.",
+  },
+  {
     name: "TollgateUpstreamErrors",
     expression:
       "sum by (instance, job) (rate(tollgate_upstream_errors_total[5m])) > 0.05 * sum by (instance, job) (rate(tollgate_requests_total[5m]))",

@@ -90,6 +90,34 @@ const rows: readonly (readonly [title: string, panels: readonly Panel[]])[] = [
         ],
       },
       {
+        title: "Backends that are in",
+        unit: "bool",
+        queries: [[`max by (backend) (tollgate_backend_state{instance=~"$instance", state="in"})`, "{{backend}}"]],
+      },
+      {
+        title: "Requests by backend",
+        unit: "reqps",
+        queries: [[`sum by (backend) (rate(tollgate_backend_requests_total${match}${range}))`, "{{backend}}"]],
+      },
+      {
+        title: "In flight by backend",
+        unit: "short",
+        queries: [
+          [`sum by (backend) (tollgate_backend_in_flight_requests${match})`, "{{backend}}"],
+          [`sum by (backend) (tollgate_backend_waiting_requests${match})`, "{{backend}} waiting"],
+        ],
+      },
+      {
+        title: "Time to first byte by backend, 95 %",
+        unit: "s",
+        queries: [
+          [
+            `histogram_quantile(0.95, sum by (le, backend) (rate(tollgate_backend_time_to_first_byte_seconds_bucket${match}${range})))`,
+            "{{backend}}",
+          ],
+        ],
+      },
+      {
         title: "GPU samples",
         unit: "ops",
         queries: [[`sum by (result) (rate(tollgate_gpu_samples_total${match}${range}))`, "{{result}}"]],

@@ -39,6 +39,14 @@ const sessionRoutes: SessionRoute[] = [
   { method: "GET", path: "/api/gpu-stats/power-history", status: 200, contains: '"points":[]' },
   { method: "GET", path: "/api/gpu-stats/history", status: 200, contains: '"points":[]' },
   { method: "GET", path: "/api/overview", status: 200, contains: '"in_flight":3' },
+  { method: "GET", path: "/api/backends", status: 200, contains: '"file_hash":null' },
+  {
+    method: "PATCH",
+    path: "/api/backends/127.0.0.1:8000",
+    json: { draining: true },
+    status: 200,
+    contains: '"ok":true',
+  },
   { method: "GET", path: "/api/requests", status: 200, contains: '"requests":[]' },
   { method: "GET", path: "/api/in-flight", status: 200, contains: '"requests":[]' },
   { method: "DELETE", path: "/api/in-flight/1-1", status: 200, contains: '{"ok":true}' },
@@ -76,7 +84,7 @@ test("every route but the open ones requires a session or key, and the CSRF toke
       ].length,
   );
   for (const { method, path } of guarded) {
-    const url = path.replace(":id", "1");
+    const url = path.replace(/:(id|name)/, "1");
     expect([method, path, (await admin.send(method, url)).status]).toEqual([method, path, 401]);
     if (method === "GET" || path === "/api/gpu-stats") continue;
     const { status } = await admin.send(method, url, { as: { cookie: owner.cookie }, json: {} });

@@ -5,9 +5,11 @@
 import { runAtOnce } from "../../src/proxy/json/read.ts";
 import { getEndpoint } from "../../src/proxy/rewrite/endpoint.ts";
 import { createRequestBody } from "../../src/proxy/rewrite/request-body.ts";
-import { type RewriteRules, rewriteInSteps } from "../../src/proxy/rewrite/rewrite.ts";
+import { rewriteInSteps } from "../../src/proxy/rewrite/rewrite.ts";
+import { needsOf } from "../../src/proxy/rewrite/rules.ts";
+import { type RewriteSettings, rulesOf } from "../support/rewrite-rules.ts";
 
-const rules: RewriteRules = {
+const rules: RewriteSettings = {
   servedModel: "live-model",
   reasoningModel: "live-model",
   rewriteUnknownModels: true,
@@ -16,6 +18,7 @@ const rules: RewriteRules = {
   maxContextTokens: 202_752,
   maxOutputTokens: 16_384,
   forceStreamUsage: "continuous",
+  clientRules: [],
 };
 
 const vocabularies = {
@@ -87,10 +90,11 @@ function chatBody(bytes: number, vocabulary: readonly string[]): string {
 }
 
 /** At once, however long the body is. */
-function rewriterOf(chosen: RewriteRules): (bytes: Uint8Array<ArrayBuffer>) => unknown {
+function rewriterOf(chosen: RewriteSettings): (bytes: Uint8Array<ArrayBuffer>) => unknown {
   const endpoint = getEndpoint("/v1/chat/completions");
-  const body = createRequestBody(endpoint, chosen);
-  return (bytes) => runAtOnce(rewriteInSteps(endpoint, bytes, body, chosen));
+  const rewriteRules = rulesOf(chosen);
+  const body = createRequestBody(endpoint, needsOf(rewriteRules));
+  return (bytes) => runAtOnce(rewriteInSteps(endpoint, bytes, body, rewriteRules));
 }
 
 function measureMs(work: () => unknown): number {

@@ -53,6 +53,11 @@ describe("the npm packages", () => {
     expect(await run(empty, "npx", "--offline", "tollgate", "--version")).toMatch(/^tollgate \d+\.\d+\.\d+ /);
   });
 
+  test("contain the schema of MODELS_FILE", async () => {
+    const packed = await Bun.file(folder.file("global/lib/node_modules/tollgate/models.schema.json")).text();
+    expect(packed).toBe(await run(folder.path, program, "models", "--schema"));
+  });
+
   test("run when installed globally, pass SIGTERM on, and report the exit status", async () => {
     const port = findFreePort();
     const env = { PATH: process.env["PATH"] ?? "", HOME: folder.path, PORT: String(port) };

@@ -81,6 +81,37 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
     await page.locator(".figure", { hasText: "Power now" }).getByText("412 W", { exact: true }).waitFor();
   });
 
+  test("while the server does not answer, no figure or card looks current, and none blames its host", async () => {
+    await push([gpu(0)]);
+    for (const path of ["/gpus", "/gpus/0"]) {
+      await using visit = await console.visit(path, { fakeClock: true, expectedErrors: /ERR_|status of 502/ });
+      const { page } = visit;
+      const figures = page.locator("dl.figures");
+      await figures.getByText("412 W", { exact: true }).waitFor();
+      const age = figures.getByText(/^\d+ (s|min) ago$/);
+      expect(await age.count()).toBe(0);
+      await page.route("**/api/gpu-stats", (route) => route.fulfill({ status: 502, body: "" }));
+      await page.clock.runFor(5000);
+      await age.first().waitFor();
+      expect(await figures.locator("dt").allTextContents()).not.toContain("Power now");
+      // Longer than a host may be silent.
+      await page.clock.runFor(240_000);
+      await figures
+        .getByText(/^4 min ago$/)
+        .first()
+        .waitFor();
+      await figures.getByText("412 W", { exact: true }).waitFor();
+      expect(await page.getByText(/^Stale · [0-5] min ago/).count()).toBe(0);
+      if (path === "/gpus") {
+        const card = page.getByRole("article", { name: "GPU 0, NVIDIA H200" });
+        expect(await card.evaluate((shown) => getComputedStyle(shown).borderStyle)).toBe("dashed");
+      }
+      await page.unroute("**/api/gpu-stats");
+      await page.clock.runFor(20_000);
+      await age.first().waitFor({ state: "detached" });
+    }
+  });
+
   test("a card shows utilisation, memory, power and temperature, and updates with the next sample", async () => {
     await push([gpu(0)]);
     await using visit = await console.visit("/gpus");

@@ -27,6 +27,21 @@ describe.skipIf(!hasBrowser)("help", () => {
     expect(await page.evaluate(() => navigator.clipboard.readText())).toBe((await code.textContent()) ?? "");
   });
 
+  test("the settings of Claude Code are a file to download, with the caps of this server", async () => {
+    await using visit = await traffic.console.visit("/help");
+    const { page } = visit;
+    await page.getByText(trafficModel).first().waitFor();
+    await page.getByRole("combobox", { name: "Client" }).selectOption("Claude Code");
+    await page.getByText("PROXY_SSE_KEEPALIVE=15").waitFor();
+    const downloads = page.waitForEvent("download");
+    await page.getByRole("button", { name: "Download settings file" }).click();
+    const download = await downloads;
+    expect(download.suggestedFilename()).toBe("settings.json");
+    expect(await Bun.file(await download.path()).json()).toMatchObject({
+      env: { ANTHROPIC_MODEL: trafficModel, CLAUDE_CODE_MAX_OUTPUT_TOKENS: "16384" },
+    });
+  });
+
   test("the creation of a key shows lines with the key, which work", async () => {
     await using visit = await traffic.console.visit("/keys?new=1");
     const { page } = visit;

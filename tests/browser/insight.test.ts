@@ -27,14 +27,19 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     await using visit = await traffic.console.visit("/", { expectedErrors: /ERR_INCOMPLETE/ });
     const { page } = visit;
     const failures = page.getByRole("region", { name: "Failures" });
-    await failures.getByText("1 of 3 requests (33.3%)").waitFor();
+    await failures.getByText("1 of 3 requests (33.3%) · 15-minute bars").waitFor();
     await failures.getByRole("listitem").filter({ hasText: "Error response of the backend 1" }).waitFor();
     await failures.locator("path.fill").first().waitFor();
     const latency = page.getByRole("region", { name: "Latency" });
     await latency.getByRole("listitem").filter({ hasText: "95% within" }).waitFor();
     await latency.locator("path.fill").first().waitFor();
     await latency.getByRole("radio", { name: "Duration" }).check();
-    await latency.getByText("Last 24 hours, whole requests").waitFor();
+    await latency.getByText("Last 24 hours, whole requests · 15-minute bars").waitFor();
+    await page.getByRole("region", { name: "Output tokens" }).getByText("by key · 5-minute bars").waitFor();
+    // On a narrow screen a bar is more.
+    await page.setViewportSize({ width: 320, height: 640 });
+    await failures.getByText("30-minute bars").waitFor();
+    await page.setViewportSize({ width: 1280, height: 800 });
     const notice = page.getByRole("note").filter({ hasText: "without tokens" });
     await notice
       .getByText(/1 streamed response .* by caller on \/v1\/chat\/completions.*PROXY_FORCE_STREAM_USAGE/)
@@ -43,6 +48,22 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     expect(await violations(page, "main > .notice, main > section:nth-last-of-type(-n + 2)")).toEqual([]);
     await failures.getByRole("link", { name: /caller/ }).click();
     await page.getByRole("dialog").getByText("Timeline").waitFor();
+  });
+
+  test("clients that left are told apart from failures", async () => {
+    await using visit = await traffic.console.visit("/keys/1");
+    const { page } = visit;
+    await page.route("**/api/failures*", async (route) => {
+      const response = await route.fetch();
+      const body = (await response.json()) as { points: object[] };
+      const outcomes = { completed: 90, client_left: 7, timed_out: 3 };
+      body.points = [{ ...body.points[0], request_count: 100, failed_count: 3, outcomes }];
+      await route.fulfill({ response, json: body });
+    });
+    await page.reload();
+    const failures = page.getByRole("region", { name: "Failures" });
+    await failures.getByText("3 of 100 requests (3.0%) · in 7 more the client left · 15-minute bars").waitFor();
+    expect(await failures.locator(".chart-legend li").allTextContents()).toEqual(["Timed out 3"]);
   });
 
   test("the last failures are found although the server's search ends before it has reached them", async () => {

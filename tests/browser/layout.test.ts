@@ -33,6 +33,11 @@ describe.skipIf(!hasBrowser)("layout", () => {
       expect(await page.evaluate(() => document.querySelector(".side")?.scrollWidth)).toBeOneOf([width, undefined]);
     }
     if (path === "/keys") expect(await page.getByLabel("Time zone").isVisible()).toBe(true);
+    // 1280 by 800 at four times its size (WCAG 1.4.10): what stays while the page scrolls leaves most of the screen to it.
+    await page.setViewportSize({ width: 320, height: 200 });
+    await page.evaluate(() => window.scrollTo({ top: document.body.scrollHeight }));
+    await waitUntilDrawn(page);
+    expect(await page.evaluate(listCovering)).toEqual([]);
   });
 
   // Each opens the pages once, so that the four widths cost one load.
@@ -53,6 +58,42 @@ describe.skipIf(!hasBrowser)("layout", () => {
     },
   );
 
+  test("a dialog can be used at a zoom of 400 %", async () => {
+    await using visit = await console.visit("/keys?new=1");
+    const { page } = visit;
+    await page.setViewportSize({ width: 320, height: 200 });
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").fill("zoomed");
+    for (const name of ["Cancel", "Create key"]) {
+      const button = dialog.getByRole("button", { name });
+      await button.scrollIntoViewIfNeeded();
+      const { x, y, width, height } = (await button.boundingBox()) ?? { x: -1, y: -1, width: 0, height: 0 };
+      expect([x >= 0, y >= 0, x + width <= 320, y + height <= 200]).toEqual([true, true, true, true]);
+    }
+  });
+
+  test.each(["/usage", "/", "/keys/1"])("%s prints in ink on white, in full, without what is pressed", async (path) => {
+    await using visit = await console.visit(path, { scheme: "dark" });
+    const { page } = visit;
+    await page.locator(".chart path.fill").first().waitFor({ state: "attached" });
+    await waitUntilLoaded(page);
+    // A4 between its margins.
+    await page.setViewportSize({ width: 688, height: 970 });
+    await page.emulateMedia({ media: "print", colorScheme: "dark" });
+    for (const selector of ["nav", "main .button", "main [type=radio]", ".icon-button"]) {
+      const shown = page.locator(selector).filter({ visible: true });
+      expect([selector, await shown.count()]).toEqual([selector, 0]);
+    }
+    expect(await page.getByRole("heading", { level: 1 }).isVisible()).toBe(true);
+    expect(await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor)).toMatch(
+      /^(white|rgb\(255)/,
+    );
+    expect(
+      await page.locator("main").evaluate((main) => [main.getBoundingClientRect().left, main.clientWidth]),
+    ).toEqual([0, 688]);
+    expect(await page.evaluate(listBeyondPaper)).toEqual([]);
+  });
+
   test("a phone shows the notes of figures in full, and long names with an ellipsis", async () => {
     await using visit = await console.visit("/", { phone: true });
     const { page } = visit;
@@ -60,6 +101,28 @@ describe.skipIf(!hasBrowser)("layout", () => {
     expect(await cutOff(page, ".figure .note")).toEqual([]);
     await page.getByRole("link", { name: longName }).waitFor();
     expect(new Set(await cutOff(page, ".list .name, .list .name > *"))).toEqual(new Set(["ellipsis block"]));
+  });
+
+  test("five figures show their notes in full in any window", async () => {
+    await using visit = await console.visit("/nowhere");
+    const { page } = visit;
+    await page.route("**/api/prices", async (route) => {
+      const model = { pattern: "*", valid_from: "2020-01-01", input: 1, cached_input: null, output: 1 };
+      await route.fulfill({ json: { currency: "USD", models: [model], energy: [] } });
+    });
+    await page.route("**/api/overview", async (route) => {
+      const response = await route.fetch();
+      const none = { request_count: 0, input_tokens: 0, output_tokens: 0 };
+      await route.fulfill({ response, json: { ...((await response.json()) as object), yesterday: none } });
+    });
+    await page.goto(`${console.program.adminUrl}/`);
+    await page.getByText("in 30 days").waitFor();
+    await page.getByText("None by this time yesterday").first().waitFor();
+    for (const width of [1000, 1100, 1280, 1440]) {
+      await page.setViewportSize({ width, height: 800 });
+      await waitUntilDrawn(page);
+      expect([width, await cutOff(page, ".figure .note, .figure .note > *")]).toEqual([width, []]);
+    }
   });
 
   test("a phone shows the daily sums in full", async () => {
@@ -246,4 +309,22 @@ function listCrowdedLabels(): string[] {
       return next !== undefined && next.box.left - box.right < 8 ? [`${innerWidth}: ${text} ${next.text}`] : [];
     });
   });
+}
+
+/** What is fixed to the screen and covers more than a quarter of it, but for a dialog. */
+function listCovering(): string[] {
+  return [...document.querySelectorAll("body *:not(dialog)")]
+    .filter((element) => ["fixed", "sticky"].includes(getComputedStyle(element).position))
+    .filter((element) => {
+      const { width, height, top } = element.getBoundingClientRect();
+      return top < innerHeight && top + height > 0 && width * height > (innerWidth * innerHeight) / 4;
+    })
+    .map((element) => element.outerHTML.slice(0, 80));
+}
+
+/** Tables and charts that the paper cuts off. */
+function listBeyondPaper(): string[] {
+  return [...document.querySelectorAll("table, .chart > svg, .figures")]
+    .filter((element) => element.getBoundingClientRect().right > document.documentElement.clientWidth + 1)
+    .map((element) => element.outerHTML.slice(0, 80));
 }

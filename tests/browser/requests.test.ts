@@ -164,6 +164,51 @@ describe.skipIf(!hasBrowser)("requests", () => {
       .waitFor();
   });
 
+  test("the table pauses while its first rows are above the screen, says so, and goes on at its top", async () => {
+    await chatTimes(12);
+    await using opened = await visit("/requests");
+    const { page } = opened;
+    await page.setViewportSize({ width: 1280, height: 400 });
+    await page.getByText("Live", { exact: true }).waitFor();
+    await rows(page).nth(11).waitFor();
+    const read = rows(page).nth(11);
+    await read.scrollIntoViewIfNeeded();
+    await page.evaluate(() => window.scrollTo({ top: document.body.scrollHeight }));
+    await page.getByText("Paused while you read").waitFor();
+    const before = await shownIds(page);
+    const top = await read.evaluate((row) => row.getBoundingClientRect().top);
+    const [newest] = await chatTimes(1);
+    const goOn = page.getByRole("button", { name: "Show 1 new request" });
+    await goOn.waitFor();
+    expect(await goOn.evaluate((button) => button.getBoundingClientRect().top)).toBeGreaterThanOrEqual(0);
+    expect(await shownIds(page)).toEqual(before);
+    expect(await read.evaluate((row) => row.getBoundingClientRect().top)).toBe(top);
+    expect(await violations(page)).toEqual([]);
+    await goOn.click();
+    await rowOf(page, newest).waitFor();
+    await page.getByText("Live", { exact: true }).waitFor();
+    await goOn.waitFor({ state: "detached" });
+    // Asked for, a pause outlasts the way back to the top.
+    await page.getByRole("button", { name: "Pause" }).click();
+    await page.evaluate(() => window.scrollTo({ top: document.body.scrollHeight }));
+    await page.evaluate(() => window.scrollTo({ top: 0 }));
+    await waitUntilDrawn(page);
+    await page.getByText("Paused", { exact: true }).waitFor();
+  });
+
+  test("the model field suggests the models of the last days", async () => {
+    await using opened = await visit("/requests");
+    const { page } = opened;
+    const field = page.getByLabel("Model");
+    await field.focus();
+    const suggested = page.locator("datalist option");
+    await suggested.first().waitFor({ state: "attached" });
+    expect(await suggested.evaluateAll((options) => options.map((option) => option.getAttribute("value")))).toEqual([
+      trafficModel,
+    ]);
+    expect(await field.getAttribute("list")).toBe(await page.locator("datalist").getAttribute("id"));
+  });
+
   test("a paused table stays as it is while the page is hidden and shown again", async () => {
     await using opened = await visit("/requests");
     const { page } = opened;

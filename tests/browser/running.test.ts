@@ -46,13 +46,14 @@ describe.skipIf(!hasBrowser)("running now", () => {
     await waitForLog(traffic, 1, "&outcome=ended_by_admin");
   });
 
-  test("a request that has ended meanwhile is no error", async () => {
+  test("a request that waits shows its place, and one that has ended meanwhile is no error", async () => {
     await using visit = await traffic.console.visit("/requests/running", { expectedErrors: /status of 404/ });
     const { page } = visit;
     await page.route("**/api/in-flight", (route) =>
       route.fulfill({
         json: {
           more: false,
+          queue: { places: 8, used: 8, waiting: 12 },
           requests: [
             {
               id: "1-1",
@@ -64,7 +65,8 @@ describe.skipIf(!hasBrowser)("running now", () => {
               path: "/v1/models",
               model: null,
               backend: null,
-              state: "waiting",
+              state: "queued",
+              place: { position: 3, of: 12 },
               started_at: new Date().toISOString(),
               age_ms: 1,
               received_bytes: 0,
@@ -74,6 +76,8 @@ describe.skipIf(!hasBrowser)("running now", () => {
         },
       }),
     );
+    await page.getByText("Queued, 3 of 12").waitFor();
+    await page.getByText("8 of 8 places, 12 waiting").waitFor();
     await page.getByRole("button", { name: "End the request of a client without a key" }).click();
     await page.getByRole("button", { name: "End request" }).click();
     await page.getByText("The request had already ended").waitFor();

@@ -16,6 +16,8 @@ describe.skipIf(!hasBrowser)("settings", () => {
     const row = (name: string) => page.getByRole("row").filter({ has: page.getByText(name, { exact: true }) });
     await row("LOG_LEVEL").getByText("warn", { exact: true }).waitFor();
     await row("LOG_LEVEL").getByText("Environment").waitFor();
+    await row("MAX_BODY_BYTES").getByText("bytes (64 MiB)").waitFor();
+    await page.getByRole("rowgroup").filter({ hasText: "Log and metrics" }).getByText("LOG_LEVEL").waitFor();
     await row("METRICS_TOKEN").getByText("Set (secret)").waitFor();
     expect(await page.content()).not.toContain("a-token-nobody-may-see");
     expect(await page.content()).not.toContain(password);

@@ -22,6 +22,23 @@ describe.skipIf(!hasBrowser)("time zones", () => {
     await page.getByText("Days in Seoul time (KST, UTC+9)").waitFor();
   });
 
+  test("the times of requests, and the fields for them, name their zone", async () => {
+    await using visit = await console.visit("/requests", { expectedErrors: /ERR_INCOMPLETE/ });
+    const { page } = visit;
+    await page.route(/\/api\/requests\?/, async (route) => {
+      const response = await route.fetch();
+      const request = { id: 1, request_id: "a", ended_at: "2026-01-01T00:00:00.000+09:00", outcome: "completed" };
+      const shown = { ...request, status: 200, path: "/v1/models", method: "GET", duration_ms: 1, changes: [] };
+      await route.fulfill({ response, json: { ...((await response.json()) as object), requests: [shown] } });
+    });
+    await page.reload();
+    await page.getByRole("columnheader", { name: "Ended (KST)" }).waitFor();
+    await page.getByLabel("Time zone").selectOption("utc");
+    await page.getByRole("columnheader", { name: "Ended (UTC)" }).waitFor();
+    await page.getByText("More filters").click();
+    await page.getByLabel("Ended from (UTC)").waitFor();
+  });
+
   test("the chosen zone applies everywhere, outlives a reload, and follows in other tabs", async () => {
     await using visit = await console.visit("/usage?range=6h", { timeZone: "America/New_York" });
     const { page, context } = visit;

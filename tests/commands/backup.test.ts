@@ -50,7 +50,9 @@ describe("tollgate backup", () => {
     const environment = { DATA_DIR: program.dataDir, DATABASE_URL: "postgres://h/d", SECRET_KEY: "0123456789abcdef" };
     const { status, stderr } = await runProgram(["backup", folder.file("copy.db")], environment);
     expect(status).toBe(1);
-    expect(stderr).toBe("tollgate: DATABASE_URL: backup copies only a data folder; use pg_dump for PostgreSQL\n");
+    expect(stderr).toBe(
+      "tollgate: DATABASE_URL: backup copies only a data folder; use pg_dump for PostgreSQL (handbook: Backups)\n",
+    );
     expect(existsSync(folder.file("copy.db"))).toBeFalse();
   });
 

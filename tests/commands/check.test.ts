@@ -52,6 +52,21 @@ describe("tollgate check", () => {
     await program.stop();
   });
 
+  test("tries each backend of MODELS_FILE", async () => {
+    using backend = startSimulator();
+    using folder = createTempFolder();
+    const gone = `http://127.0.0.1:${findFreePort()}`;
+    const path = folder.file("models.yaml");
+    await Bun.write(path, `backends: { gone: { url: "${gone}" }, there: { url: "${backend.url}" } }\n`);
+    const settings = { PORT: "0", MODELS_FILE: path, DATA_DIR: folder.file("data") };
+    const { status, stdout } = await runProgram(["check"], settings);
+    expect(status).toBe(1);
+    expect(stdout).toMatch(new RegExp(`^ok +models +${path}, 2 backends, 0 models, SHA-256 [0-9a-f]{64}$`, "m"));
+    expect(stdout).toMatch(new RegExp(`^failed +backend +gone: ${gone} is not reachable \\(ECONNREFUSED\\)$`, "m"));
+    expect(stdout).toMatch(new RegExp(`^ok +backend +there: ${backend.url} responds 200 to /v1/models$`, "m"));
+    expect(stdout).toMatch(/^ok +clock/m);
+  });
+
   test("passes before the first start, and creates nothing", async () => {
     using backend = startSimulator();
     using folder = createTempFolder();

@@ -177,7 +177,9 @@ describe("tollgate restore", () => {
     const environment = { DATABASE_URL: "postgres://h/d", SECRET_KEY: "0123456789abcdef" };
     const { status, stderr } = await runProgram(["restore", "copy.db"], environment);
     expect(status).toBe(1);
-    expect(stderr).toBe("tollgate: DATABASE_URL: restore replaces only a data folder; use pg_restore for PostgreSQL\n");
+    expect(stderr).toBe(
+      "tollgate: DATABASE_URL: restore replaces only a data folder; use pg_restore for PostgreSQL (handbook: Backups)\n",
+    );
   });
 
   test.each([[[]], [["a", "b"]], [["--force", "a"]], [[""]]])("rejects the arguments %p", async (args) => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { ConfigError, type Environment, readConfig } from "../../src/config/config.ts";
+import type { ClientRules } from "../../src/domain/models.ts";
 
 const problemsOf = (environment: Environment): readonly string[] => {
   try {
@@ -25,6 +26,7 @@ describe("readConfig", () => {
       maxContextTokens: 202_752,
       maxOutputTokens: 16_384,
       forceStreamUsage: "off",
+      clientRules: [],
     });
     expect([config.listen.host, config.listen.port, config.listen.adminPort]).toEqual(["127.0.0.1", 8080, undefined]);
     expect([config.storage.dataDir, config.processes, config.listen.trustedHops]).toEqual(["./data", 1, 0]);
@@ -79,6 +81,14 @@ describe("readConfig", () => {
     expect(config.log.format).toBe("pretty");
   });
 
+  test.each([
+    ["off", []],
+    ["AUTO", "auto"],
+    [" drop_billing_line , system_turns_to_user,drop_billing_line", ["drop_billing_line", "system_turns_to_user"]],
+  ])("reads the client rules %s", (given, rules) => {
+    expect(readConfig({ CLIENT_RULES: given }, false).rewrite.clientRules).toEqual(rules as ClientRules);
+  });
+
   test.each(["chrome-extension://abcdefghijklmnop", "app://obsidian.md", "tauri://localhost", "http://[::1]:3000"])(
     "reads the origin %s, which a browser or a browser-based app sends",
     (origin) => expect(readConfig({ PROXY_CORS_ORIGINS: origin }, false).proxy.corsOrigins).toEqual([origin]),
@@ -98,6 +108,9 @@ describe("readConfig", () => {
     ["PROXY_ALIAS_REWRITE_ALL", "yes"],
     ["PROXY_HAN_GUARD", "1"],
     ["PROXY_FORCE_STREAM_USAGE", "always"],
+    ["CLIENT_RULES", "auto,drop_billing_line"],
+    ["CLIENT_RULES", "drop_billing"],
+    ["CLIENT_RULES", ","],
     ["PROXY_SSE_KEEPALIVE", "-1"],
     ["PROXY_CORS_ORIGINS", "chat.example.com"],
     ["PROXY_CORS_ORIGINS", "https://chat.example.com/path"],
@@ -206,5 +219,29 @@ describe("readConfig", () => {
     expect(problemsOf({ PORT: "9000", ADMIN_PORT: "9000" }).join()).toContain("ADMIN_PORT");
     expect(problemsOf({ PORT: "0", ADMIN_PORT: "0" })).toEqual([]);
     expect(problemsOf({ DATABASE_URL: "postgres://db/tollgate" }).join()).toContain("SECRET_KEY");
+  });
+});
+
+describe("MODELS_FILE", () => {
+  test("excludes the settings that the file replaces, each with a line", () => {
+    const replaced = {
+      PROXY_UPSTREAM_URL: "http://a",
+      PROXY_UPSTREAM_API_KEY: "sk-secret",
+      PROXY_ALIAS_MODEL: "m",
+      PROXY_ALIAS_REWRITE_ALL: "off",
+      PROXY_FAMILY_MODEL: "m",
+      PROXY_VENDOR_PREFIXES: "claude",
+    };
+    expect(problemsOf({ MODELS_FILE: "models.yaml", ...replaced })).toEqual(
+      Object.keys(replaced).map(
+        (name) => `${name}: must not be set together with MODELS_FILE; use a member of the file`,
+      ),
+    );
+    expect(problemsOf(replaced)).toEqual([]);
+  });
+
+  test("stands beside empty ones, and those that are defaults of the file", () => {
+    const environment = { MODELS_FILE: "models.yaml", PROXY_UPSTREAM_URL: "", PROXY_MAX_CONCURRENCY: "3" };
+    expect(readConfig(environment, false)).toMatchObject({ modelsFile: "models.yaml", queue: { places: 3 } });
   });
 });

@@ -36,3 +36,10 @@ test("a value that stands in .env is reported as from there, unless the environm
   const origins = ["PORT", "HOST", "LOG_LEVEL"].map((name) => find(name, environment, readText as never)?.origin);
   expect(origins).toEqual([".env", ".env", "environment"]);
 });
+
+test("a setting that MODELS_FILE replaces has no default beside it", () => {
+  const environment = { MODELS_FILE: "models.yaml" };
+  expect(find("PROXY_UPSTREAM_URL", environment)).toMatchObject({ value: null, isSet: false });
+  expect(find("MODELS_FILE", environment)).toMatchObject({ value: "models.yaml", origin: "environment" });
+  expect(find("PROXY_HAN_GUARD", environment)?.value).toBe("on");
+});

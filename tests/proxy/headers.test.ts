@@ -25,6 +25,7 @@ describe("upstreamRequestHeaders", () => {
     "x-api-key",
     "proxy-authorization",
     "cookie",
+    "x-tollgate-debug",
   ])("keeps %s from the upstream", (name) => {
     const headers = upstreamRequestHeaders(new Headers({ [name]: "value" }), options);
     expect(headers.has(name)).toBe(false);

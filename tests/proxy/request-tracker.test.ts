@@ -38,7 +38,12 @@ test("times count from the request's start, and the upstream's from when the req
   const records: RequestRecord[] = [];
   let now = 1000;
   const tracker = trackRequest({ ...depsOf(records), monotonic: () => now }, request);
-  const steps = [tracker.upstreamRequestSent, tracker.upstreamResponded, tracker.firstByte, tracker.firstByte];
+  const steps = [
+    () => tracker.upstreamRequestSent("gpu-a"),
+    tracker.upstreamResponded,
+    tracker.firstByte,
+    tracker.firstByte,
+  ];
   for (const step of steps) {
     now += 10;
     step();
@@ -74,7 +79,7 @@ test("it is received, then waits for the backend, and then runs", () => {
   const states = [handle?.describe().state];
   tracker.isReceived = true;
   states.push(handle?.describe().state);
-  tracker.upstreamRequestSent();
+  tracker.upstreamRequestSent("gpu-a");
   states.push(handle?.describe().state);
   tracker.upstreamResponded();
   states.push(handle?.describe().state);

@@ -7,7 +7,8 @@ import { createProxy } from "../../src/proxy/routes.ts";
 import type { ProxyDeps } from "../../src/proxy/serve.ts";
 import { noRules } from "../../src/store/keys/rules.ts";
 import { passTicks } from "../support/event-loop.ts";
-import { rewriteRules } from "../support/rewrite-rules.ts";
+import { forwardsTo } from "../support/forwards.ts";
+import { noEngines, rewriteRules, rewritingOf } from "../support/rewrite-rules.ts";
 import type { LimitName } from "../../src/domain/keys.ts";
 import type { RequestRecord } from "../../src/domain/requests.ts";
 import { noUsage, type Usage } from "../../src/domain/usage.ts";
@@ -35,7 +36,6 @@ const proxyConfig: ProxyDeps["config"] = {
     streamReadTimeoutMs: 111,
     nonStreamReadTimeoutMs: 222,
   },
-  rewrite: { ...rewriteRules({ servedModel: "Family", reasoningModel: "Family" }), vendorPrefixes: [] },
   corsOrigins: undefined,
   maxBodyBytes: 1_000_000,
 };
@@ -50,7 +50,9 @@ function proxyWith(
   const finished: RequestRecord[] = [];
   const proxy = createProxy({
     config: proxyConfig,
-    forward: async (call) => {
+    backendModels: { findEntry: () => undefined, requestEnded: () => {} },
+    rewriting: rewritingOf(rewriteRules({ servedModel: "Family", reasoningModel: "Family", vendorPrefixes: [] })),
+    forwards: forwardsTo(async (call) => {
       calls.push(call);
       await beforeHead;
       const aborter = new AbortController();
@@ -63,7 +65,8 @@ function proxyWith(
         onBodyRead: () => {},
         release,
       };
-    },
+    }),
+    engines: noEngines,
     findKey: () => ({ id: 1, rules: null }),
     admit: async () => {
       throw new Error("the key has no limits");
@@ -77,7 +80,14 @@ function proxyWith(
     },
     queue: {
       hasPlaces: false,
-      enter: async ({ limits }) => ({ admission: await limits?.ask(true), leave() {} }),
+      enter: async ({ limits, candidates: [backend = ""] }) => ({
+        backend,
+        reason: "only",
+        admission: await limits?.ask(true),
+        report() {},
+        moveOn: async () => undefined,
+        leave() {},
+      }),
       depth: () => ({ waiting: 0, running: 0 }),
     },
     listCreators: () => {
@@ -287,9 +297,7 @@ describe("the list of models", () => {
         }),
         { headers: json },
       );
-    const { send } = proxyWith(endless, {
-      config: { ...proxyConfig, rewrite: { ...rewriteRules({}), vendorPrefixes: [] } },
-    });
+    const { send } = proxyWith(endless, { rewriting: rewritingOf(rewriteRules({ vendorPrefixes: [] })) });
     const response = await send("GET", "/v1/models");
     await passTicks();
     expect(pulled).toBeLessThan(10);
@@ -486,4 +494,17 @@ test("an error under /v1/messages has the request id in its body, and no other",
     });
   }
   expect(await (await send("POST", "/v1/chat/completions", "{}")).json()).not.toHaveProperty("request_id");
+});
+
+test.each([
+  ["Subagent", "subagent"],
+  ["compaction", "compaction"],
+  ["", undefined],
+  ["two words", undefined],
+  ["x".repeat(41), undefined],
+  ["<b>", undefined],
+])("the class %j of a request is %p in its record", async (given, kept) => {
+  const { send, finished } = proxyWith(() => Response.json({}));
+  await (await send("POST", "/v1/messages", "{}", { "x-claude-code-request-class": given })).text();
+  expect(finished.map(({ requestClass }) => requestClass)).toEqual([kept]);
 });

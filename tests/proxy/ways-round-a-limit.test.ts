@@ -1,5 +1,4 @@
 import { describe, expect, spyOn, test } from "bun:test";
-import { createLocalPlaces } from "../../src/admission/places.ts";
 import { createRequestQueue } from "../../src/proxy/request/queue.ts";
 import type { Admission } from "../../src/domain/admissions.ts";
 import type { KeyRules } from "../../src/domain/keys.ts";
@@ -12,7 +11,10 @@ import { createProxy } from "../../src/proxy/routes.ts";
 import { clientLeft, failed } from "../../src/proxy/upstream/abort-reason.ts";
 import { createReadTimeouts } from "../../src/proxy/upstream/read-timeout.ts";
 import { noRules } from "../../src/store/keys/rules.ts";
-import { rewriteRules } from "../support/rewrite-rules.ts";
+import { backendOf } from "../support/catalog.ts";
+import { forwardsTo } from "../support/forwards.ts";
+import { startPlaces } from "../support/local-places.ts";
+import { noEngines, rewriteRules, rewritingOf } from "../support/rewrite-rules.ts";
 
 const noTimeout = { beginWait: () => {}, beginClientWait: () => {}, endWait: () => {}, clear: () => {} };
 
@@ -61,6 +63,8 @@ function startProxy() {
     cancel: () => {},
   };
   const proxy = createProxy({
+    backendModels: { findEntry: () => undefined, requestEnded: () => {} },
+    rewriting: rewritingOf(rewriteRules({ vendorPrefixes: [] })),
     config: {
       upstream: {
         name: "http://up.example",
@@ -70,11 +74,10 @@ function startProxy() {
         streamReadTimeoutMs: 1000,
         nonStreamReadTimeoutMs: 1000,
       },
-      rewrite: { ...rewriteRules(), vendorPrefixes: [] },
       corsOrigins: undefined,
       maxBodyBytes: 10_000_000,
     },
-    async forward({ body, client }) {
+    forwards: forwardsTo(async ({ body, client }) => {
       bodies.push((await new Response(body).json()) as Record<string, unknown>);
       const answer = answers.shift();
       if (answer === undefined) throw new Error("sent too often");
@@ -90,7 +93,8 @@ function startProxy() {
         onBodyRead: () => {},
         release: () => {},
       };
-    },
+    }),
+    engines: noEngines,
     findKey: () => ({ id: 1, rules }),
     admit(_, __, tokens) {
       reserved = tokens;
@@ -102,9 +106,10 @@ function startProxy() {
       return event;
     },
     queue: createRequestQueue({
-      places: createLocalPlaces({ places: undefined, maxWaiting: 10 }),
+      places: startPlaces([backendOf("backend")]),
       hasPlaces: false,
       timeoutMs: 0,
+      backendWaitMs: 0,
       monotonic: () => performance.now(),
       stopping: new AbortController().signal,
       onKeyEnded: () => {},

@@ -1,5 +1,7 @@
 import { expect, test } from "bun:test";
+import { fixedCatalog } from "../../src/config/catalog.ts";
 import type { ListedKey } from "../support/admin-client.ts";
+import { catalogWith } from "../support/catalog.ts";
 import { startTollgate } from "../support/tollgate.ts";
 import { findWhyNot, readMetric, startBackend, untilReady } from "./backend.ts";
 import { countedFor, post } from "./calls.ts";
@@ -65,3 +67,40 @@ test.skipIf(findWhyNot("llama-cpp") !== undefined)("llama-cpp: counts embeddings
   });
   expect(counted.input).toBeGreaterThan(0);
 });
+
+test.skipIf(findWhyNot("llama-cpp") !== undefined)(
+  "llama-cpp: two servers with a model each are one gate, which counts what both do",
+  async () => {
+    await using backend = await start();
+    const backends = [
+      { name: "text", url: backend.url },
+      { name: "embeddings", url: backend.embeddingsUrl },
+    ];
+    const models = [
+      { name: "chat-model", servedAs: "tiny", aliases: ["claude-*"], backends: ["text"] },
+      { name: "embed-model", servedAs: "tiny", backends: ["embeddings"] },
+    ];
+    await using gate = await startTollgate({}, { catalog: fixedCatalog(catalogWith(backends, models)) });
+    const chat = { max_tokens: 7, messages: [{ role: "user", content: "Hi there" }] };
+    const calls = [
+      { path: "/v1/chat/completions", body: { model: "chat-model", ...chat } },
+      { path: "/v1/messages", body: { model: "claude-opus", stream: true, ...chat } },
+      { path: "/v1/embeddings", body: { model: "embed-model", input: "Hi there" } },
+    ];
+    const counted = { input: 0, output: 0 };
+    for (const call of calls) {
+      const one = await countedFor(gate, async () => (await post(gate.url, gate.key, call)).text());
+      counted.input += one.input;
+      counted.output += one.output;
+    }
+    const [text = 0, embedded = 0] = await Promise.all(
+      backends.map(({ url }) => readMetric(url, "llamacpp:prompt_tokens_total")),
+    );
+    expect([text > 0, embedded > 0]).toEqual([true, true]);
+    expect(await readMetric(backend.embeddingsUrl, "llamacpp:tokens_predicted_total")).toBe(0);
+    expect(counted).toEqual({
+      input: text + embedded,
+      output: await readMetric(backend.url, "llamacpp:tokens_predicted_total"),
+    });
+  },
+);

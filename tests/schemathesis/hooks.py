@@ -1,4 +1,4 @@
-"""Keeps the session that all operations are sent with, and names keys and running requests that exist."""
+"""Keeps the session that all operations are sent with, and names keys, backends and running requests that exist."""
 
 import datetime
 import itertools
@@ -30,5 +30,7 @@ def before_call(context, case, kwargs):
         case.path_parameters["id"] = next(spare_keys)
     elif path.startswith("/api/in-flight/") and case.meta and case.meta.generation.mode == GenerationMode.POSITIVE:
         case.path_parameters["id"] = next(running)
+    elif path.startswith("/api/backends/") and case.meta and case.meta.generation.mode == GenerationMode.POSITIVE:
+        case.path_parameters["name"] = os.environ["BACKEND"]
     elif value == own_session:
         case.path_parameters["id"] = "0" * len(value)

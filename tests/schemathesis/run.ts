@@ -50,6 +50,7 @@ const child = Bun.spawn(
       SESSION_ID: session?.id,
       SPARE_KEY_IDS: spareKeys.map(({ id }) => id).join(" "),
       RUNNING_IDS: running.map(({ id }) => id).join(" "),
+      BACKEND: new URL(backend.url).host,
       CSRF_TOKEN: admin.csrfToken,
       API_KEY: key,
       METRICS_TOKEN: metricsToken,

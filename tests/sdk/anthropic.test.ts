@@ -79,6 +79,34 @@ describe("the @anthropic-ai/sdk package", () => {
   });
 });
 
+test("a backend that answers a stream with a whole message, after comments, gives a client its message", async () => {
+  const content = [
+    { type: "thinking", thinking: "Hm.", signature: "s" },
+    { type: "text", text: "Good\nday" },
+    { type: "tool_use", id: "t1", name: "look", input: { at: ["it"] } },
+  ];
+  const usage = { input_tokens: 11, output_tokens: 7 };
+  const head = { id: "msg_1", type: "message", role: "assistant", model: "m" };
+  const whole = { ...head, content, stop_reason: "tool_use", stop_sequence: null, usage };
+  await using slow = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch() {
+      await Bun.sleep(300);
+      return new Response(JSON.stringify(whole, null, 2), { headers: { "content-type": "application/json" } });
+    },
+  });
+  await using waiting = await startTollgate({ PROXY_UPSTREAM_URL: slow.url.origin, PROXY_SSE_KEEPALIVE: "0.1" });
+  const patient = new Anthropic({ apiKey: waiting.key, baseURL: waiting.url, maxRetries: 0 });
+  const texts: string[] = [];
+  const stream = patient.messages.stream(request).on("text", (text) => texts.push(text));
+  const message = await stream.finalMessage();
+  expect(message).toMatchObject(whole);
+  expect(texts.join("")).toBe("Good\nday");
+  const counted = await waiting.readKey();
+  expect([counted.total_input_tokens, counted.total_output_tokens]).toEqual([11, 7]);
+});
+
 function caught(error: unknown): unknown {
   return error;
 }

@@ -58,21 +58,28 @@ describe.concurrent("slow heads:", () => {
 });
 
 describe.concurrent("half-sent requests:", () => {
+  const whole = `{"model":"m"${" ".repeat(488)}`;
   test.each([
-    ["after its head", "", true],
-    ["in the middle of its body", '{"model":', true],
-    ["at its end", `{"model":"m"${" ".repeat(488)}`, false],
+    ["POST /v1/chat/completions", 401, "after its head", "", true],
+    ["POST /v1/chat/completions", 401, "in the middle of its body", '{"model":', true],
+    ["POST /v1/chat/completions", 401, "at its end", whole, false],
+    ["POST /api/keys", 401, "after its head", "", true],
+    ["POST /api/gpu-stats", 401, "in the middle of its body", '{"model":', true],
+    ["POST /api/unknown", 404, "in the middle of its body", '{"model":', true],
+    ["POST /api/login", 408, "in the middle of its body", '{"model":', true],
+    ["POST /api/login", 400, "at its end", whole, false],
+    ["POST /api/keys", 401, "at its end", whole, false],
   ])(
-    "the connection of a request that is refused %s is closed within seconds, unless it is whole",
-    async (_, sent, isClosed) => {
+    "the connection of %s that is refused with %i %s is closed within seconds, unless it is whole",
+    async (target, status, _, sent, isClosed) => {
       await using gate = await startTollgate({ PROXY_UPSTREAM_URL: "http://127.0.0.1:9" });
       const socket = connect({ host: "127.0.0.1", port: Number(new URL(gate.url).port) });
       const closed = new Promise<number>((resolve) => socket.on("close", () => resolve(performance.now())));
       const headers = "Host: h\r\nContent-Type: application/json\r\nx-api-key: wrong\r\nContent-Length: 500\r\n\r\n";
       const answered = Promise.withResolvers<string>();
       socket.on("data", (bytes) => answered.resolve(bytes.toString()));
-      socket.write(`POST /v1/chat/completions HTTP/1.1\r\n${headers}${sent}`);
-      expect(await answered.promise).toStartWith("HTTP/1.1 401");
+      socket.write(`${target} HTTP/1.1\r\n${headers}${sent}`);
+      expect(await answered.promise).toStartWith(`HTTP/1.1 ${status}`);
       const answeredAt = performance.now();
       // Three times the time after which it is due: Bun looks every four seconds.
       const closedAt = await Promise.race([closed, Bun.sleep(15_000)]);

@@ -1,6 +1,10 @@
 import { expect, test } from "bun:test";
+import { createDispatch } from "../../src/routing/dispatch.ts";
 import type { Aggregate } from "../../src/supervisor/aggregate.ts";
 import { type Child, startChild } from "../../src/supervisor/child.ts";
+import type { Ticket } from "../../src/supervisor/child-tickets.ts";
+import { backendOf, fileCatalog, replaceableCatalog } from "../support/catalog.ts";
+import { silentLog } from "../support/local-places.ts";
 import { rejectionOf } from "../support/rejection.ts";
 
 /** What the process of a test can use: `answer` runs for each call that arrives. */
@@ -35,7 +39,19 @@ function start(script: string, heartbeatLimits = { intervalMs: 600_000, maxMisse
   const child = startChild({
     command: [process.execPath, "-e", prelude + script],
     env: { PATH: process.env["PATH"] },
-    queue: { enter: () => "granted", leave() {} },
+    dispatch: createDispatch<Ticket>({
+      catalog: replaceableCatalog(fileCatalog([backendOf("a")], [])),
+      maxWaiting: 0,
+      backendWaitMs: 0,
+      probe: async () => ({ ok: true }),
+      received: async () => [],
+      clock: Date.now,
+      monotonic: () => performance.now(),
+      log: silentLog,
+      onGranted() {},
+      onDisplaced() {},
+      onChanged() {},
+    }),
     mayLogRefused: () => true,
     aggregate,
     heartbeatLimits,

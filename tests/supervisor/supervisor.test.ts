@@ -2,6 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { type Environment, readConfig } from "../../src/config/config.ts";
 import { createLog } from "../../src/log/log.ts";
 import { bunSettings } from "../../src/runtime/bun-settings.ts";
+import { catalogFromEnvironment, fixedCatalog } from "../../src/config/catalog.ts";
 import { superviseProcesses } from "../../src/supervisor/supervisor.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { childrenOf, listenersOn } from "../support/proc.ts";
@@ -32,7 +33,9 @@ describe.skipIf(process.platform !== "linux")("the supervisor", () => {
       ...environment,
     };
     ended = superviseProcesses({
+      catalog: fixedCatalog(catalogFromEnvironment(readConfig(env, false))),
       config: readConfig(env, false),
+      probe: async () => ({ ok: true }),
       count,
       command: commandLine(["serve-process"]),
       env,

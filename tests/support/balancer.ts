@@ -14,7 +14,7 @@ export interface BalancerProgram {
   whyMissing: string | undefined;
   /** Empty if it is not installed. */
   version: string;
-  /** @param block configuration from the README; its `/healthz` must work through the balancer */
+  /** @param block configuration from the manual; its `/healthz` must work through the balancer */
   start(block: string): Promise<Balancer>;
 }
 

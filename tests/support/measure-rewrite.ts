@@ -3,9 +3,8 @@
  * Run: `bun tests/support/measure-rewrite.ts NAME BYTES`
  */
 import { createPortions } from "../../src/proxy/json/read.ts";
-import { createRewriter } from "../../src/proxy/rewrite/rewrite.ts";
 import { hostileBodies } from "../fixtures/hostile-bodies.ts";
-import { familyRules, rewriteRules } from "./rewrite-rules.ts";
+import { familyRules, rewriteRules, rewriterOf } from "./rewrite-rules.ts";
 
 export interface RewriteMeasure {
   bodyBytes: number;
@@ -39,7 +38,7 @@ async function measureRewrite(name: string, length: number): Promise<RewriteMeas
   const bytes = hostile.create(length);
   const startedAt = shared.now();
   sliceStart = process.threadCpuUsage();
-  await createRewriter(rules, { ...shared, waitForTurn })("/v1/chat/completions", bytes);
+  await rewriterOf(rules, { ...shared, waitForTurn })("/v1/chat/completions", bytes);
   const tookMs = shared.now() - startedAt;
   // Also at the end, when the edited body has all its memory.
   await waitForTurn();

@@ -11,6 +11,7 @@ export const requestRecord = (fields: Partial<RequestRecord> = {}): RequestRecor
   keyId: 7,
   modelAsked: "claude-x",
   modelSent: "served",
+  model: "modelSent" in fields ? fields.modelSent : "served",
   code: undefined,
   cause: undefined,
   receivedBytes: 5_000,

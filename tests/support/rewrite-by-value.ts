@@ -1,7 +1,6 @@
 import { discouragesHan } from "../../src/proxy/rewrite/language.ts";
-import { isReasoningModelServed, resolveModel } from "../../src/proxy/rewrite/model.ts";
-import type { RewriteRules } from "../../src/proxy/rewrite/rewrite.ts";
 import { hanGuardPrefix, maximumEffortPrefix } from "../../src/proxy/rewrite/system-prefix.ts";
+import type { RewriteSettings } from "./rewrite-rules.ts";
 
 type Value = Record<string, unknown>;
 
@@ -9,10 +8,10 @@ const isObject = (value: unknown): value is Value =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** Applies the rules to the parsed body, which loses bytes: what a rewritten body must parse to. */
-export function rewriteByValue(path: string, body: string, rules: RewriteRules): unknown {
+export function rewriteByValue(path: string, body: string, rules: RewriteSettings): unknown {
   const root: unknown = JSON.parse(body);
   if (!isObject(root)) return root;
-  const model = typeof root["model"] === "string" ? resolveModel(root["model"], rules) : undefined;
+  const model = typeof root["model"] === "string" ? resolveByValue(root["model"], rules) : undefined;
   if (model !== undefined) root["model"] = model.name;
   const thinking = path === "/v1/messages" && isObject(root["thinking"]) ? root["thinking"] : {};
   const budget = thinking["type"] === "disabled" ? 0 : (tokensOf(thinking["budget_tokens"]) ?? 0);
@@ -21,7 +20,7 @@ export function rewriteByValue(path: string, body: string, rules: RewriteRules):
   const effort = isObject(config) ? config["effort"] : undefined;
   const isMax = effort === "max" || effort === "xhigh";
   const mode = model?.nonThinking === true ? "none" : isMax ? "max" : "high";
-  const family = isReasoningModelServed(rules);
+  const family = isFamilyLive(rules);
   const given = root["chat_template_kwargs"];
   const own = isObject(given) ? ("thinking" in given ? given["thinking"] : given["enable_thinking"]) : undefined;
   const prefixes = family && mode === "max" && own !== false ? [maximumEffortPrefix] : [];
@@ -31,7 +30,20 @@ export function rewriteByValue(path: string, body: string, rules: RewriteRules):
   return root;
 }
 
-function capByValue(root: Value, characters: number, budget: number, rules: RewriteRules): void {
+const isFamilyLive = ({ servedModel, reasoningModel }: RewriteSettings): boolean =>
+  servedModel !== undefined && servedModel.toLowerCase() === reasoningModel?.toLowerCase();
+
+function resolveByValue(submitted: string, rules: RewriteSettings): { name: string; nonThinking: boolean } {
+  const { servedModel, rewriteUnknownModels, vendorPrefixes } = rules;
+  if (servedModel === undefined) return { name: submitted, nonThinking: false };
+  const [name, served] = [submitted, servedModel].map((one) => one.toLowerCase().replace(/(?:\[1m\])+$/, ""));
+  if (name === undefined || name === served) return { name: servedModel, nonThinking: false };
+  if (isFamilyLive(rules) && /-nonthink(?:ing)?$/.test(name)) return { name: servedModel, nonThinking: true };
+  const isOurs = rewriteUnknownModels || vendorPrefixes.some((prefix) => name.startsWith(`${prefix}-`));
+  return { name: isOurs ? servedModel : submitted, nonThinking: false };
+}
+
+function capByValue(root: Value, characters: number, budget: number, rules: RewriteSettings): void {
   for (const name of ["max_tokens", "max_completion_tokens", "max_output_tokens"]) {
     const asked = tokensOf(root[name]);
     if (asked === undefined) continue;
@@ -89,7 +101,7 @@ function isStream(value: unknown): boolean {
   return value !== undefined && value !== null && !falseValues.has(lower(value));
 }
 
-function requestByValue(root: Value, force: RewriteRules["forceStreamUsage"]): void {
+function requestByValue(root: Value, force: RewriteSettings["forceStreamUsage"]): void {
   if (force === "off") return;
   const options = isObject(root["stream_options"]) ? root["stream_options"] : {};
   root["stream_options"] = options;

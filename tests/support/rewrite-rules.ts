@@ -1,7 +1,16 @@
-import type { RewriteRules } from "../../src/proxy/rewrite/rewrite.ts";
+import { catalogFromEnvironment, fixedCatalog, type RewriteSettings as Settings } from "../../src/config/catalog.ts";
+import type { Catalog } from "../../src/domain/models.ts";
+import { createModelNames } from "../../src/proxy/rewrite/model-names.ts";
+import { createRewriter, type RewriteRequest } from "../../src/proxy/rewrite/rewrite.ts";
+import { followCatalog, type Rewriting } from "../../src/proxy/rewrite/rewriters.ts";
+import { type RewriteRules, streamUsages } from "../../src/proxy/rewrite/rules.ts";
+import type { Engines } from "../../src/domain/backends.ts";
+
+/** The settings that rules come from without `MODELS_FILE`. */
+export type RewriteSettings = Settings & { reservesTokens?: boolean };
 
 /** The default settings without the Han guard, with those that a test chooses. */
-export function rewriteRules(chosen: Partial<RewriteRules> = {}): RewriteRules {
+export function rewriteRules(chosen: Partial<RewriteSettings> = {}): RewriteSettings {
   return {
     servedModel: undefined,
     reasoningModel: undefined,
@@ -11,8 +20,39 @@ export function rewriteRules(chosen: Partial<RewriteRules> = {}): RewriteRules {
     maxContextTokens: 202_752,
     maxOutputTokens: 16_384,
     forceStreamUsage: "off",
+    clientRules: [],
     ...chosen,
   };
 }
 
 export const familyRules = { servedModel: "Deep-V4", reasoningModel: "deep-v4" } as const;
+
+const upstream = {
+  name: "http://up.example",
+  baseUrl: "http://up.example",
+  socket: undefined,
+  apiKey: undefined,
+  streamReadTimeoutMs: 111,
+  nonStreamReadTimeoutMs: 222,
+};
+const queue = { places: undefined, maxWaiting: 0, timeoutMs: 0, backendWaitMs: 0 };
+
+export const catalogOf = (rewrite: RewriteSettings): Catalog => catalogFromEnvironment({ upstream, rewrite, queue });
+
+/** What the proxy makes of a catalog that stays. */
+export const rewritingOf = (settings: RewriteSettings): (() => Rewriting) =>
+  followCatalog(fixedCatalog(catalogOf(settings)));
+
+export const rulesOf = (settings: RewriteSettings): RewriteRules => ({
+  names: createModelNames(catalogOf(settings)),
+  streamUsage: streamUsages.asSet,
+  reservesTokens: settings.reservesTokens === true,
+});
+
+type Portions = Parameters<typeof createRewriter>[1];
+
+export const rewriterOf = (settings: RewriteSettings, portions?: Portions): RewriteRequest =>
+  createRewriter(rulesOf(settings), portions);
+
+/** The engines of backends that are none. */
+export const noEngines: Engines = { learn: async () => {}, enginesOf: () => [] };

@@ -4,7 +4,9 @@ import { join } from "node:path";
 import { passwordHashSetting } from "../../src/admin/session/password.ts";
 import type { WallClock } from "../../src/time/clock.ts";
 import { type Environment, readConfig } from "../../src/config/config.ts";
+import type { CurrentCatalog } from "../../src/domain/models.ts";
 import { createLog } from "../../src/log/log.ts";
+import { openCatalog } from "../../src/server/current-catalog.ts";
 import { startServer } from "../../src/server/server.ts";
 import { createChangeNotifier } from "./change-notifier.ts";
 import { copyDatabaseWithPassword } from "./migrated-database.ts";
@@ -37,8 +39,12 @@ export interface TollgateOptions {
   dataDir?: string;
   /** By default SQLite, unless the environment has DATABASE_URL. */
   engine?: EngineName;
+  /** By default what the environment says. */
+  catalog?: CurrentCatalog;
 }
 
+/** A changed models file is seen soon. */
+const followMs = 20;
 const logDeadlineMs = 20_000;
 
 export async function startTollgate(environment: Environment = {}, options: TollgateOptions = {}): Promise<Tollgate> {
@@ -59,16 +65,23 @@ export async function startTollgate(environment: Environment = {}, options: Toll
     },
     false,
   );
+  const logged = createLog({ level: "debug", format: "json", clock, write });
+  const following = new AbortController();
   const server = await startServer(config, {
     clock,
-    log: createLog({ level: "debug", format: "json", clock, write }),
+    log: logged,
+    catalog: openCatalog(config, { environment, log: logged, signal: following.signal, intervalMs: followMs }),
     print: () => {},
+    ...(options.catalog && { catalog: options.catalog }),
   });
   const admin = await logIn(server.adminUrl, "admin", environment["ADMIN_PASSWORD"] ?? password);
   const { key, id } = await admin.createKey("test");
 
   let stopped: Promise<boolean> | undefined;
-  const stop = (): Promise<boolean> => (stopped ??= server.stop());
+  const stop = (): Promise<boolean> => {
+    following.abort();
+    return (stopped ??= server.stop());
+  };
   return {
     url: server.url,
     adminUrl: server.adminUrl,

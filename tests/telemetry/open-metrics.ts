@@ -1,5 +1,6 @@
 import { createMetrics, type Metrics } from "../../src/telemetry/metrics.ts";
 import { steadySamples } from "../support/steady-samples.ts";
+import type { BackendStates } from "../../src/domain/backends.ts";
 import type { RequestRecord } from "../../src/domain/requests.ts";
 
 /** The metrics of a server on which nothing has happened. */
@@ -8,6 +9,7 @@ export function openMetrics({
   waiting = { requests: 0, keys: 0, sinceMs: 0 },
   inFlight = (): number => 0,
   samples = steadySamples,
+  backends = undefined as BackendStates["list"] | undefined,
 } = {}): Metrics & Disposable {
   const options = {
     version: "1.2.3",
@@ -18,6 +20,7 @@ export function openMetrics({
     areLimitsDegraded: () => false,
     inFlight,
     samples,
+    backends,
     droppedRequests: () => 0,
     tokenless: () => 0,
   };

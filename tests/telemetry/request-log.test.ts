@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import type { RequestChange } from "../../src/domain/requests.ts";
 import { createRequestLog } from "../../src/telemetry/request-log.ts";
 import { memoryLog } from "../store/test-store.ts";
 import { requestRecord } from "../support/request-record.ts";
@@ -44,4 +45,16 @@ test("logs the cause of a failed call to the backend, and how much of its respon
   const requestLog = createRequestLog(log);
   requestLog.finished({ ...record, outcome: "upstream_failed", code: "upstream_unreachable", cause: "ECONNRESET" });
   expect(entries[0]).toMatchObject({ code: "upstream_unreachable", cause: "ECONNRESET", receivedBytes: 5_000 });
+});
+
+test("names the client rules that changed a request, and no other changes", () => {
+  const { entries, log } = memoryLog();
+  const requestLog = createRequestLog(log);
+  const changed = (...kinds: RequestChange[]): void =>
+    requestLog.finished({ ...record, changes: { kinds, maxTokens: undefined } });
+  changed("model", "system_turns_to_user", "drop_billing_line");
+  changed("model");
+  const [mended, renamed] = entries;
+  expect(mended).toMatchObject({ clientRules: "system_turns_to_user, drop_billing_line" });
+  expect(Object.keys(renamed ?? {})).not.toContain("clientRules");
 });

@@ -126,3 +126,47 @@ test("a close writes what is left, and waits for no timer", async () => {
   await recorder.close();
   expect([written.length, jest.getTimerCount()]).toEqual([1, 0]);
 });
+
+test("requests are summed by backend too, and those that failed because of it are its errors", async () => {
+  const { recorder, written } = start();
+  const gpuA = { backend: "gpu-a" };
+  const cached = { usage: { inputTokens: 10, cachedInputTokens: 6, outputTokens: 100 } };
+  finish(
+    recorder,
+    { ...gpuA, ...cached, streamed: true, firstByteMs: 20, durationMs: 520 },
+    { ...gpuA, ...cached, streamed: false },
+    { ...gpuA, usage: undefined, status: 502, outcome: "upstream_failed" },
+    { ...gpuA, usage: undefined, status: 500 },
+    { ...gpuA, usage: undefined, status: 404 },
+    { ...gpuA, usage: undefined, outcome: "client_left", status: 499 },
+    { ...gpuA, outcome: "limited", status: 429 },
+    { backend: undefined, outcome: "refused", status: 401 },
+  );
+  await pass(5000);
+  const [sum, ...others] = written[0]?.backends ?? [];
+  expect(others).toEqual([]);
+  expect(sum).toMatchObject({ minute: 10, backend: "gpu-a", requestCount: 6, errorCount: 2 });
+  expect(sum).toMatchObject({ inputTokens: 20, cachedTokens: 12, outputTokens: 200 });
+  expect(sum).toMatchObject({ streamedTokens: 100, streamedUs: 500_000 });
+});
+
+test("what backends did is added to what comes meanwhile if it is not written", async () => {
+  const { recorder, written, state } = start();
+  state.fails = true;
+  finish(recorder, { backend: "gpu-a" });
+  await pass(5000);
+  state.fails = false;
+  finish(recorder, { backend: "gpu-a" }, { backend: "gpu-b" });
+  await pass(5000);
+  expect(written[0]?.backends.map(({ backend, requestCount }) => [backend, requestCount])).toEqual([
+    ["gpu-a", 2],
+    ["gpu-b", 1],
+  ]);
+});
+
+test("how long requests waited in the queue is summed of those that were in it", async () => {
+  const { recorder, written } = start();
+  finish(recorder, { hasQueued: true, queueMs: 40 }, { hasQueued: true, queueMs: undefined }, { queueMs: 9 });
+  await pass(5000);
+  expect(countOf(decodeHistogram(written[0]?.latencies[0]?.queueWait ?? ""))).toBe(1);
+});

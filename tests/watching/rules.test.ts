@@ -49,11 +49,20 @@ const endsIn =
 const firstByte = (le: string): string =>
   `tollgate_time_to_first_byte_seconds_bucket{streamed="true",endpoint="/v1/chat/completions",le="${le}"}`;
 
+const stateOf = (backend: string, state: string): string =>
+  `tollgate_backend_state{backend="${backend}",state="${state}"}`;
+
 /** Ten requests a second, of which none fails and each hundredth is slow. */
 const healthy: AllSeries = {
   'tollgate_build_info{version="1",commit="c"}': always(1),
   tollgate_upstream_up: always(1),
   'tollgate_requests_total{outcome="completed"}': growing(10),
+  ...Object.fromEntries(
+    ["gpu-a", "gpu-b"].flatMap((name) => [
+      [stateOf(name, "in"), always(1)],
+      [stateOf(name, "out"), always(0)],
+    ]),
+  ),
   'tollgate_upstream_errors_total{code="upstream_unreachable",cause="ECONNREFUSED"}': always(0),
   [firstByte("30")]: fast,
   [firstByte("60")]: growing(10),
@@ -86,6 +95,8 @@ interface Fault {
   lingers?: number;
   /** Whether the alert names the target. */
   isOfTarget?: boolean;
+  /** What it names besides. */
+  labels?: Record<string, string>;
 }
 
 const allGone: AllSeries = Object.fromEntries(
@@ -114,6 +125,23 @@ const faults: readonly Fault[] = [
   {
     alert: "TollgateBackendDown",
     ...gauge("tollgate_upstream_up", { normal: 1, limit: 1, over: 0 }),
+    quiet: 45,
+    fires: 60,
+  },
+  {
+    alert: "TollgateBackendOut",
+    series: { [stateOf("gpu-b", "out")]: inFault(1, 0), [stateOf("gpu-b", "in")]: inFault(0, 1) },
+    // Drained.
+    atLimit: { [stateOf("gpu-b", "in")]: inFault(0, 1) },
+    quiet: 45,
+    fires: 60,
+    labels: { backend: "gpu-b" },
+  },
+  {
+    alert: "TollgateAllBackendsOut",
+    // Drained, so that the alert of a single one does not fire.
+    series: { [stateOf("gpu-a", "in")]: inFault(0, 1), [stateOf("gpu-b", "in")]: inFault(0, 1) },
+    atLimit: { [stateOf("gpu-a", "in")]: inFault(0, 1) },
     quiet: 45,
     fires: 60,
   },
@@ -230,10 +258,10 @@ function withTarget(name: string): string {
   return name.endsWith("}") ? `${name.slice(0, -1)},${labels}}` : `${name}{${labels}}`;
 }
 
-function expectedAlert(alert: string, isOfTarget = true): unknown {
+function expectedAlert({ alert, isOfTarget = true, labels }: Fault): unknown {
   const { severity, summary, description } = alerts.find(({ name }) => name === alert) ?? {};
   return {
-    exp_labels: { severity, ...(isOfTarget ? target : {}) },
+    exp_labels: { severity, ...labels, ...(isOfTarget ? target : {}) },
     exp_annotations: { summary, description },
   };
 }
@@ -305,8 +333,9 @@ describe.skipIf(!hasPromtool)("promtool", () => {
 
   test.each(faults)(
     "finds that $alert fires for its fault and no other does, not too early, and not after it",
-    async ({ alert, series, quiet, fires, lingers = 0, isOfTarget }) => {
-      const firing = [expectedAlert(alert, isOfTarget)];
+    async (fault) => {
+      const { alert, series, quiet, fires, lingers = 0 } = fault;
+      const firing = [expectedAlert(fault)];
       await expectSuccess(
         testFile(series, [
           ...expectedAt(begins + quiet, []),

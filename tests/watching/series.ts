@@ -13,6 +13,7 @@ export async function listSeries(): Promise<ReadonlySet<string>> {
     inFlight: () => 0,
     samples: steadySamples,
     queue: { places: 1, depth: () => ({ waiting: 0, running: 0 }) },
+    backends: async () => [],
     droppedRequests: () => 0,
     tokenless: () => 0,
   });

@@ -8,7 +8,7 @@ import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { type Program, type ProgramEnvironment, startProgram } from "../support/program.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { rounds } from "../support/rounds.ts";
-import { readmeBalancer } from "../support/readme.ts";
+import { manualBalancer } from "../support/manual.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 const clients = 6;
@@ -82,7 +82,7 @@ describe.each(balancers)("$name in front of two instances", (balancerProgram, la
   });
   const startBefore = (one: string, two: string): Promise<Balancer> =>
     balancerProgram.start(
-      readmeBalancer(language)
+      manualBalancer(language)
         .replaceAll("gate-1.internal:8080", new URL(one).host)
         .replaceAll("gate-2.internal:8080", new URL(two).host),
     );

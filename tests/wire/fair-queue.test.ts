@@ -41,7 +41,7 @@ interface Running {
 /** The requests that wait in the queue: nothing was sent. */
 async function listQueued({ admin }: Pick<Tollgate, "admin">): Promise<Running[]> {
   const { requests } = await admin.expectOk<{ requests: Running[] }>("GET", "/api/in-flight");
-  return requests.filter(({ backend: sentTo, state }) => sentTo === null && state === "waiting");
+  return requests.filter(({ backend: sentTo, state }) => sentTo === null && state === "queued");
 }
 
 /** Resolves with the first request of a key that waits. */

@@ -33,6 +33,17 @@ describe("with PROXY_SSE_KEEPALIVE", () => {
     client.reset();
   });
 
+  test("a head that was kept alive does not tell where the request went", async () => {
+    const client = await connectRaw(gate.url);
+    const headers = { "x-api-key": gate.key, "x-tollgate-debug": "1", "x-simulate": "slow-head=500ms" };
+    const body = { model: "m", stream: true, max_tokens: 4, messages: [{ role: "user", content: "Hi" }] };
+    client.request("POST", "/v1/chat/completions", headers, JSON.stringify(body));
+    const names = (await client.head()).headers.map(([name]) => name.toLowerCase());
+    expect(names.filter((name) => name.startsWith("x-tollgate"))).toEqual([]);
+    expect(await client.ended()).toBe("complete");
+    client.close();
+  });
+
   test("a stream whose backend sends no head gets them too, and a later error is an event", async () => {
     const client = await stream("slow-head=500ms; status=400");
     expect((await client.head()).status).toBe(200);

@@ -83,7 +83,7 @@ describe("a limit of tokens", () => {
     expect(first.headers.get("x-ratelimit-limit-tokens")).toBe("50");
     expect(await gate.getKey(id)).toMatchObject({
       used: { tokens_per_day: 60 },
-      limit_states: { tokens_per_day: { limit: 50, used: 60, reserved: 0, left: 0 } },
+      limit_states: { tokens_per_day: { limit: 50, used: 60, reserved: 0, estimated: 0, left: 0 } },
     });
     const refused = await gate.post(key);
     expect(refused.headers.get("x-should-retry")).toBe("false");
@@ -132,6 +132,7 @@ describe("a limit of tokens", () => {
         used: 0,
         reserved,
         left: 1_000_000 - reserved,
+        estimated: null,
         resets_at: expect.stringMatching(/\+09:00$/),
       },
     });

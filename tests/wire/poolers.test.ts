@@ -2,14 +2,14 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { startPgbouncer, whyNoPgbouncer } from "../support/pgbouncer.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
-import { readme } from "../support/readme.ts";
+import { manual } from "../support/manual.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 const ignored = "ignore_startup_parameters = statement_timeout,idle_in_transaction_session_timeout";
 
-test("the README shows the PgBouncer setting that is tested here", () => {
-  expect(readme).toContain(`\`${ignored}\``);
+test("the handbook shows the PgBouncer setting that is tested here", () => {
+  expect(manual).toContain(`\`${ignored}\``);
 });
 
 describe.skipIf(whyNoPgbouncer !== undefined || whyNoPostgres !== undefined)("with PgBouncer", () => {

@@ -121,6 +121,6 @@ test("backup refers to pg_dump for PostgreSQL", async () => {
   const finished = await runProgram(["backup", "copy"], environment);
   expect(finished.status).toBe(1);
   expect(finished.stderr).toBe(
-    "tollgate: DATABASE_URL: backup copies only a data folder; use pg_dump for PostgreSQL\n",
+    "tollgate: DATABASE_URL: backup copies only a data folder; use pg_dump for PostgreSQL (handbook: Backups)\n",
   );
 });

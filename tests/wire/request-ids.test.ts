@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "bun:test";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
@@ -34,6 +34,28 @@ test.each(["", "two words", "x".repeat(129)])("a request without a usable id (%j
   const id = response.headers.get("x-request-id");
   expect(id).toMatch(/^[\da-f-]{36}$/);
   expect((await backend.nextRequest()).header("x-request-id")).toBe(id ?? "");
+});
+
+describe("x-tollgate-debug", () => {
+  const debugOf = ({ headers }: Response): (string | null)[] =>
+    ["backend", "sends", "reason"].map((name) => headers.get(`x-tollgate-${name}`));
+
+  test("tells who asks where the request went, and is not forwarded", async () => {
+    const response = await get("/v1/models", { "x-tollgate-debug": "1" });
+    expect(debugOf(response)).toEqual([new URL(backend.url).host, "1", "only"]);
+    expect((await backend.nextRequest()).header("x-tollgate-debug")).toBeUndefined();
+  });
+
+  test.each(["", "0", "true"])("tells nothing if it is %j", async (value) => {
+    expect(debugOf(await get("/v1/models", { "x-tollgate-debug": value }))).toEqual([null, null, null]);
+  });
+
+  test("tells nothing of a request that was not sent, and of a failed one where it went", async () => {
+    const refused = await get("/v1/models", { "x-api-key": "wrong", "x-tollgate-debug": "1" });
+    expect([refused.status, ...debugOf(refused)]).toEqual([401, null, null, null]);
+    const failed = await get("/v1/files/1", { "x-tollgate-debug": "1", "x-simulate": "reset@0" });
+    expect([failed.status, debugOf(failed)[0]]).toEqual([502, new URL(backend.url).host]);
+  });
 });
 
 test("errors have the id too", async () => {

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
 import type { SimulatedRequest } from "../../src/simulator/request.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
@@ -14,6 +15,7 @@ const settings: Record<string, Record<string, string>> = {
   "rewrite-all": { PROXY_ALIAS_MODEL: live, PROXY_FAMILY_MODEL: family, PROXY_ALIAS_REWRITE_ALL: "on" },
   "family live": { PROXY_ALIAS_MODEL: family, PROXY_FAMILY_MODEL: family.toUpperCase() },
   "family live, rewrite-all": { PROXY_ALIAS_MODEL: family, PROXY_FAMILY_MODEL: family, PROXY_ALIAS_REWRITE_ALL: "on" },
+  "client rules": { CLIENT_RULES: "auto" },
   "han guard": { PROXY_HAN_GUARD: "on" },
   "small caps": { MAX_CONTEXT_TOKENS: "1000", MAX_OUTPUT_TOKENS: "300" },
 };
@@ -35,21 +37,80 @@ function gateOf(name: string): Tollgate {
 }
 
 /** Sends a body. @returns the body that the backend receives */
-async function received(setting: string, path: string, body: object | string): Promise<string> {
+async function received(
+  setting: string,
+  path: string,
+  body: object | string,
+  headers: Record<string, string> = {},
+): Promise<string> {
   const gate = gateOf(setting);
   backend.clear();
   const response = await fetch(gate.url + path, {
     method: "POST",
-    headers: { "x-api-key": gate.key, "content-type": "application/json" },
+    headers: { "x-api-key": gate.key, "content-type": "application/json", ...headers },
     body: typeof body === "string" ? body : JSON.stringify(body),
   });
   await response.text();
-  return Buffer.from((await backend.nextRequest()).body()).toString();
+  let sent = await backend.nextRequest();
+  // With client rules, the backend is asked what it is.
+  while (sent.method !== "POST") sent = await backend.nextRequest();
+  return Buffer.from(sent.body()).toString();
 }
 
 const messages = [{ role: "user", content: "Hi" }];
 const conversations = ["/v1/chat/completions", "/v1/messages"];
 const paths = [...conversations, "/v1/responses"];
+
+describe("with CLIENT_RULES=auto", () => {
+  const system = '[{"type":"text","text":"x-anthropic-billing-header: a"}, {"type":"text","text":"You"}]';
+  const turns = '[{"role":"user","content":"Hi"},{"role":"system","content":"s"}]';
+  const body = `{"model":"${live}","max_tokens":10, "system": ${system},"messages":${turns}}`;
+
+  test("what Claude Code sends is mended for vLLM, from its first request on", async () => {
+    const sent = body.replace(/\{"type":"text","text":"x-[^}]*\}, /, "").replace('"role":"system"', '"role":"user"');
+    expect(
+      await received("client rules", "/v1/messages", body, { "user-agent": "claude-cli/2.1.330 (external, cli)" }),
+    ).toBe(sent);
+  });
+
+  test("what another client sends arrives as it came", async () => {
+    expect(await received("client rules", "/v1/messages", body, { "user-agent": "curl/8.5.0" })).toBe(body);
+    expect(await received("live alias unset", "/v1/messages", body, { "user-agent": "claude-cli/2.1.330" })).toBe(body);
+  });
+});
+
+/** What Claude Code, Codex and opencode really sent. */
+const folder = `${import.meta.dir}/../fixtures/client-requests`;
+const recordings = readdirSync(folder).map(
+  (name) =>
+    JSON.parse(readFileSync(`${folder}/${name}`, "utf8")) as {
+      program: string;
+      requests: { path: string; userAgent: string; body: object }[];
+    },
+);
+
+describe.each(recordings)("a backend with a strict template", ({ program, requests }) => {
+  const statuses = async (setting: string): Promise<number[]> => {
+    const gate = gateOf(setting);
+    const found: number[] = [];
+    for (const { path, userAgent, body } of requests) {
+      const headers = { "x-api-key": gate.key, "content-type": "application/json", "user-agent": userAgent };
+      const response = await fetch(gate.url + path, {
+        method: "POST",
+        headers: { ...headers, "x-simulate": "strict;tokens=3" },
+        body: JSON.stringify({ ...body, model: live }),
+      });
+      await response.text();
+      found.push(response.status);
+    }
+    return found;
+  };
+
+  test(`takes what ${program} sends with CLIENT_RULES=auto, and only opencode's without`, async () => {
+    expect(await statuses("client rules")).toEqual(requests.map(() => 200));
+    expect((await statuses("live alias unset")).every((status) => status === 200)).toBe(program.startsWith("opencode"));
+  });
+});
 
 describe("a model's name", () => {
   // One row for each submitted name: the name that the backend receives under each setting; `=` means unchanged.

@@ -135,7 +135,12 @@ interface ChartParts {
 function ChartDrawing(props: ChartProps & ChartParts): JSX.Element {
   const width = (): number => props.geometry.plot().widthPx;
   return (
-    <svg aria-hidden="true" width={props.geometry.width()} height={props.geometry.height()}>
+    <svg
+      aria-hidden="true"
+      width={props.geometry.width()}
+      height={props.geometry.height()}
+      viewBox={`0 0 ${props.geometry.width()} ${props.geometry.height()}`}
+    >
       <g transform={`translate(${gutter.left} ${gutter.top})`}>
         <Axes span={props.span} plot={props.geometry.plot()} ticks={props.geometry.ticks()} format={props.format} />
         <svg

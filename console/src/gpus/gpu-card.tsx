@@ -1,15 +1,16 @@
 import { A } from "@solidjs/router";
 import { createUniqueId, type JSX } from "solid-js";
 import { gibibytes, watts } from "../lib/format.ts";
-import { now } from "../lib/server-clock.ts";
 import { Skeleton } from "../ui/skeleton.tsx";
 import { GpuName } from "./gpu-name.tsx";
 import { GpuNotes } from "./gpu-notes.tsx";
 import { isFull, isHot, isStale } from "./gpu-state.ts";
 import type { Gpu } from "./queries.ts";
+import { useShownAt } from "./shown-at.ts";
 
 export function GpuCard(props: { gpu: Gpu }): JSX.Element {
-  const stale = (): boolean => isStale(props.gpu, now());
+  const { at, isOld } = useShownAt();
+  const stale = (): boolean => isOld() || isStale(props.gpu, at());
   return (
     <article class="gpu" classList={{ stale: stale() }} aria-label={`GPU ${props.gpu.gpu_id}, ${props.gpu.name}`}>
       <header>

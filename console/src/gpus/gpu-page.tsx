@@ -4,9 +4,11 @@ import { memory, watts } from "../lib/format.ts";
 import { Figure } from "../ui/figure.tsx";
 import { Page, type PageSource } from "../ui/page.tsx";
 import { EmptyState } from "../ui/panel.tsx";
+import { RelativeTime } from "../ui/relative-time.tsx";
 import { GpuHistoryPanel } from "./gpu-history-panel.tsx";
 import { GpuNotes } from "./gpu-notes.tsx";
 import { type Gpu, useGpusQuery } from "./queries.ts";
+import { shownAtOf, ShownAtProvider, useShownAt } from "./shown-at.ts";
 import { useGpuHistory } from "./use-gpu-history.ts";
 
 /** One GPU: its latest sample and its history. */
@@ -23,6 +25,7 @@ export function GpuPage(): JSX.Element {
 function GpuDetails(props: { id: number | undefined }): JSX.Element {
   const gpus = useGpusQuery();
   const gpu = (): Gpu | undefined => gpus.data?.find(({ gpu_id }) => gpu_id === props.id);
+  const shown = shownAtOf(gpus);
   const history = useGpuHistory(() => gpu()?.gpu_id);
   const sources = (): PageSource[] => [
     { name: "Latest sample", query: gpus },
@@ -35,6 +38,7 @@ function GpuDetails(props: { id: number | undefined }): JSX.Element {
   return (
     <Page
       title={`GPU ${props.id ?? ""}`.trimEnd()}
+      help="watching#gpus"
       sources={sources()}
       actions={
         <A class="button" href="/gpus">
@@ -43,17 +47,19 @@ function GpuDetails(props: { id: number | undefined }): JSX.Element {
       }
     >
       <Show when={!isUnknown()} fallback={<UnknownGpu />}>
-        <p class="gpu-title">
-          <Show when={gpu()} fallback="…">
-            {(known) => (
-              <>
-                {known().name}
-                <Show when={known().host}>{(host) => <span> on {host()}</span>}</Show> <GpuNotes gpu={known()} />
-              </>
-            )}
-          </Show>
-        </p>
-        <LatestFigures gpu={gpu()} failed={gpus.isError} />
+        <ShownAtProvider value={shown}>
+          <p class="gpu-title">
+            <Show when={gpu()} fallback="…">
+              {(known) => (
+                <>
+                  {known().name}
+                  <Show when={known().host}>{(host) => <span> on {host()}</span>}</Show> <GpuNotes gpu={known()} />
+                </>
+              )}
+            </Show>
+          </p>
+          <LatestFigures gpu={gpu()} failed={gpus.isError} />
+        </ShownAtProvider>
         <GpuHistoryPanel state={history} />
       </Show>
     </Page>
@@ -67,6 +73,7 @@ const UnknownGpu = (): JSX.Element => (
 );
 
 function LatestFigures(props: { gpu: Gpu | undefined; failed: boolean }): JSX.Element {
+  const { at, isOld } = useShownAt();
   const value = (read: (gpu: Gpu) => number | null, format: (value: number) => string): string | undefined => {
     if (props.gpu === undefined) return undefined;
     const known = read(props.gpu);
@@ -74,8 +81,13 @@ function LatestFigures(props: { gpu: Gpu | undefined; failed: boolean }): JSX.El
   };
   const total = (): number | null | undefined => props.gpu?.memory_total_mb;
   return (
-    <dl class="figures">
-      <Figure label="Power" failed={props.failed} value={value((gpu) => gpu.power_draw_w, watts)} />
+    <dl class="figures" classList={{ old: isOld() }}>
+      <Figure
+        label={isOld() ? "Power when last loaded" : "Power"}
+        failed={props.failed}
+        value={value((gpu) => gpu.power_draw_w, watts)}
+        note={isOld() && <RelativeTime at={at()} />}
+      />
       <Figure
         label="Utilisation"
         failed={props.failed}

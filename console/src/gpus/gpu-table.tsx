@@ -1,7 +1,6 @@
 import { A } from "@solidjs/router";
 import { createMemo, For, type JSX, Show } from "solid-js";
 import { gibibytes, plural, watts } from "../lib/format.ts";
-import { now } from "../lib/server-clock.ts";
 import { SkeletonRows } from "../ui/skeleton.tsx";
 import { groupByHost } from "./gpu-hosts.ts";
 import { GpuName } from "./gpu-name.tsx";
@@ -9,6 +8,7 @@ import { GpuNotes } from "./gpu-notes.tsx";
 import { type GpuSort, type GpuSortColumn, nextGpuSort, sortGpus } from "./gpu-sort.ts";
 import { isFull, isHot, isStale, memoryShare, sumGpus } from "./gpu-state.ts";
 import type { Gpu } from "./queries.ts";
+import { useShownAt } from "./shown-at.ts";
 
 interface GpuTableProps {
   /** Undefined while they load. */
@@ -86,7 +86,8 @@ function GpuTableHead(props: Omit<GpuTableProps, "gpus"> & { showsHost: boolean 
 
 /** @param props.host null: the agents sent no name */
 function HostGroup(props: { host: string | null; gpus: readonly Gpu[] }): JSX.Element {
-  const power = (): number | undefined => sumGpus(props.gpus, now()).powerW;
+  const { at } = useShownAt();
+  const power = (): number | undefined => sumGpus(props.gpus, at()).powerW;
   return (
     <tbody>
       <tr class="gpu-host">
@@ -105,7 +106,8 @@ function HostGroup(props: { host: string | null; gpus: readonly Gpu[] }): JSX.El
 
 function GpuRow(props: { gpu: Gpu; showsHost: boolean }): JSX.Element {
   const share = (): number | undefined => memoryShare(props.gpu);
-  const stale = (): boolean => isStale(props.gpu, now());
+  const { at, isOld } = useShownAt();
+  const stale = (): boolean => isOld() || isStale(props.gpu, at());
   return (
     <tr classList={{ stale: stale() }}>
       <th scope="row">

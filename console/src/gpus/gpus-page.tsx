@@ -1,13 +1,13 @@
 import { createEffect, createMemo, createSignal, For, type JSX, Show } from "solid-js";
 import { saveCount, savedCount } from "../lib/browser-settings.ts";
 import { count, memory, plural, watts } from "../lib/format.ts";
-import { now } from "../lib/server-clock.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
 import { SegmentedControl } from "../ui/controls.tsx";
 import { Figure } from "../ui/figure.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
+import { RelativeTime } from "../ui/relative-time.tsx";
 import { EnergyPanel } from "./energy-panel.tsx";
 import { GpuCard, SkeletonGpuCard } from "./gpu-card.tsx";
 import { GpuAgentCommands, GpuHostDialog } from "./gpu-host-dialog.tsx";
@@ -15,6 +15,7 @@ import { formatGpuSort, type GpuSort, parseGpuSort } from "./gpu-sort.ts";
 import { type GpuState, gpuStates, type GpuSums, isInState, sumGpus } from "./gpu-state.ts";
 import { GpuTable } from "./gpu-table.tsx";
 import { type Gpu, useGpusQuery } from "./queries.ts";
+import { shownAtOf, ShownAtProvider, useShownAt } from "./shown-at.ts";
 import { SharedGpusNotice } from "./shared-gpus-notice.tsx";
 import { useEnergy } from "./use-energy.ts";
 
@@ -27,11 +28,13 @@ export function GpusPage(): JSX.Element {
   const energy = useEnergy();
   createEffect(() => gpus.data && saveCount("gpus", gpus.data.length));
   const [adding, setAdding] = createSignal(false);
+  const shown = shownAtOf(gpus);
   const isLong = (): boolean => (gpus.data?.length ?? savedCount("gpus", 0)) > maxCards;
 
   return (
     <Page
       title="GPUs"
+      help="watching#gpus"
       sources={[
         { name: "GPUs", query: gpus },
         { name: "Power", query: energy.power.query, fetchedAt: energy.power.fetchedAt(), slow: true },
@@ -46,20 +49,22 @@ export function GpusPage(): JSX.Element {
     >
       <SharedGpusNotice gpus={gpus.data ?? []} />
       <Show when={gpus.data?.length !== 0} fallback={<NoGpus />}>
-        <GpuFigures gpus={gpus.data} failed={gpus.isError} />
-        <h2 class="visually-hidden">All GPUs</h2>
-        <Show
-          when={gpus.data !== undefined || !gpus.isError}
-          fallback={
-            <section class="panel" aria-label="GPUs">
-              <NotLoaded query={gpus} />
-            </section>
-          }
-        >
-          <Show when={isLong()} fallback={<GpuCards gpus={gpus.data} />}>
-            <FilteredGpus gpus={gpus.data} />
+        <ShownAtProvider value={shown}>
+          <GpuFigures gpus={gpus.data} failed={gpus.isError} />
+          <h2 class="visually-hidden">All GPUs</h2>
+          <Show
+            when={gpus.data !== undefined || !gpus.isError}
+            fallback={
+              <section class="panel" aria-label="GPUs">
+                <NotLoaded query={gpus} />
+              </section>
+            }
+          >
+            <Show when={isLong()} fallback={<GpuCards gpus={gpus.data} />}>
+              <FilteredGpus gpus={gpus.data} />
+            </Show>
           </Show>
-        </Show>
+        </ShownAtProvider>
         <EnergyPanel state={energy} />
       </Show>
       <Show when={adding()}>
@@ -94,7 +99,8 @@ const stateOptions = [
 
 function FilteredGpus(props: { gpus: Gpu[] | undefined }): JSX.Element {
   const filters = useGpuFilters();
-  const matching = createMemo(() => props.gpus?.filter((gpu) => isInState(gpu, filters.state(), now())));
+  const { at } = useShownAt();
+  const matching = createMemo(() => props.gpus?.filter((gpu) => isInState(gpu, filters.state(), at())));
   return (
     <>
       <div class="toolbar">
@@ -135,18 +141,25 @@ const SkeletonCards = (): JSX.Element => (
 
 /** @param props.gpus undefined while they load */
 function GpuFigures(props: { gpus: Gpu[] | undefined; failed: boolean }): JSX.Element {
-  const sums = createMemo(() => props.gpus && sumGpus(props.gpus, now()));
+  const { at, isOld } = useShownAt();
+  const sums = createMemo(() => props.gpus && sumGpus(props.gpus, at()));
   const value = (field: keyof GpuSums, format: (value: number) => string): string | undefined => {
     const known = sums();
     return known && formatOrDash(known[field], format);
   };
   return (
-    <dl class="figures">
+    <dl class="figures" classList={{ old: isOld() }}>
       <Figure
-        label="Power now"
+        label={isOld() ? "Power when last loaded" : "Power now"}
         failed={props.failed}
         value={value("powerW", watts)}
-        note={sums() && `${sums()?.reporting} of ${plural(props.gpus?.length ?? 0, "GPU")} reporting`}
+        note={
+          isOld() ? (
+            <RelativeTime at={at()} />
+          ) : (
+            sums() && `${sums()?.reporting} of ${plural(props.gpus?.length ?? 0, "GPU")} reporting`
+          )
+        }
       />
       <Figure
         label="Utilisation"

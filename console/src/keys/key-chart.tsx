@@ -7,6 +7,7 @@ import { now } from "../lib/server-clock.ts";
 import { type TimeSpan, zoomParameters } from "../lib/time-range.ts";
 import { add, valuesInSteps } from "../lib/time-steps.ts";
 import { SegmentedControl } from "../ui/controls.tsx";
+import { createBars } from "../ui/chart-range.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { type ModelUsageRow, useModelUsageQuery } from "../usage/queries.ts";
 
@@ -33,6 +34,8 @@ export function KeyChart(props: { keyId: number }): JSX.Element {
     const to = floorToStep(usage.data?.fetchedAt ?? now(), dayMs) + dayMs;
     return { from: to - (usage.data?.days ?? days()) * dayMs, to };
   };
+  const shownBucketMs = (): number => (usage.data?.bucket === "day" ? dayMs : hourMs);
+  const bars = createBars(span, shownBucketMs);
   const rows = (): ModelUsageRow[] => usage.data?.rows ?? [];
   const total = (field: "input_tokens" | "output_tokens"): number => rows().reduce((sum, row) => sum + row[field], 0);
   const series = (stepMs: number) =>
@@ -51,7 +54,7 @@ export function KeyChart(props: { keyId: number }): JSX.Element {
     <Panel
       title="Tokens"
       query={usage}
-      hint={bucketMs() === hourMs ? "Input and output, by hour" : "Input and output, by day"}
+      hint={`Input and output · ${bars.name()}`}
       actions={<SegmentedControl label="Range" options={ranges} value={range()} onChange={setRange} />}
     >
       <p class="chart-total">
@@ -62,7 +65,8 @@ export function KeyChart(props: { keyId: number }): JSX.Element {
         label="Tokens of the key over time"
         summary={`${count(total("input_tokens"))} input and ${count(total("output_tokens"))} output tokens. Zooming opens the usage page.`}
         span={span()}
-        bucketMs={usage.data?.bucket === "day" ? dayMs : hourMs}
+        bucketMs={shownBucketMs()}
+        onPlotWidth={bars.setPlotWidth}
         kind="bars"
         series={series}
         format={compact}

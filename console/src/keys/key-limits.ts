@@ -11,6 +11,7 @@ interface LimitState {
   readonly limit: number;
   readonly used: number;
   readonly reserved: number;
+  readonly estimated: number | null;
 }
 
 export interface LimitedKey {
@@ -23,6 +24,8 @@ interface UsedLimit {
   /** What is reserved included. */
   used: number;
   reserved: number;
+  /** Of what is used; null if unknown. */
+  estimated: number | null;
 }
 
 export const usedLimits = ({ limit_states: states }: LimitedKey): UsedLimit[] =>

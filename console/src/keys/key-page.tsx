@@ -31,6 +31,7 @@ export function KeyPage(): JSX.Element {
   return (
     <Page
       title={key()?.name ?? (keys.data === undefined ? "API key" : `Key ${parameters.id}`)}
+      help="keys-and-limits"
       sources={[{ name: "API keys", query: keys }]}
       actions={<Show when={key()}>{(known) => <KeyActions key={known()} />}</Show>}
     >

@@ -58,6 +58,7 @@ export function KeysPage(): JSX.Element {
   return (
     <Page
       title="API keys"
+      help="keys-and-limits"
       sources={[
         { name: "API keys", query: keys },
         { name: "Tokens of the last 24 hours", query: sparks, slow: true },

@@ -8,7 +8,7 @@ export function UsedLimits(props: { key: LimitedKey }): JSX.Element {
   return (
     <ul class="used-limits">
       <For each={usedLimits(props.key)}>
-        {({ name, used, reserved, limit }) => (
+        {({ name, used, reserved, estimated, limit }) => (
           <li>
             <span>{limitLabels[name]}</span>
             <span title={`${count(used)} of ${count(limit)}`}>
@@ -25,6 +25,7 @@ export function UsedLimits(props: { key: LimitedKey }): JSX.Element {
             <small>
               {freesWhen(name, now())}
               {reserved > 0 && `; ${compact(reserved)} reserved for running requests`}
+              {estimated !== null && estimated > 0 && `; ${compact(estimated)} charged by an estimate`}
             </small>
           </li>
         )}

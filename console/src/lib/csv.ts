@@ -1,3 +1,5 @@
+import { download } from "./download.ts";
+
 type Cell = string | number;
 
 /** RFC 4180: CRLF line ends, quotes only around cells that need them. */
@@ -15,11 +17,5 @@ function cellText(cell: Cell): string {
 /** Excel takes a file without this for one in the code page of the system, such as CP949. */
 const byteOrderMark = "\ufeff";
 
-export function downloadCsv(fileName: string, text: string): void {
-  const url = URL.createObjectURL(new Blob([byteOrderMark, text], { type: "text/csv;charset=utf-8" }));
-  const link = document.createElement("a");
-  link.href = url;
-  link.download = fileName;
-  link.click();
-  URL.revokeObjectURL(url);
-}
+export const downloadCsv = (fileName: string, text: string): void =>
+  download(fileName, byteOrderMark + text, "text/csv;charset=utf-8");

@@ -18,7 +18,7 @@ export function AccountPage(): JSX.Element {
   const sessions = useSessionsQuery();
   const settings = useSettingsQuery();
   return (
-    <Page title="Account" sources={[{ name: "Sessions", query: sessions }]}>
+    <Page title="Account" help="security" sources={[{ name: "Sessions", query: sessions }]}>
       <SectionTabs section="settings" label="Settings" />
       <SessionsPanel sessions={sessions.data} query={sessions} />
       <Panel title="Password">

@@ -32,7 +32,11 @@ export function PricesPage(): JSX.Element {
   // Otherwise a notice would say that the cache's are shown.
   const fetchedAt = (): number | undefined => (current() === undefined ? 0 : undefined);
   return (
-    <Page title="Prices" sources={[{ name: "Prices", query: prices, slow: true, fetchedAt: fetchedAt() }]}>
+    <Page
+      title="Prices"
+      help="watching#the-console"
+      sources={[{ name: "Prices", query: prices, slow: true, fetchedAt: fetchedAt() }]}
+    >
       <SectionTabs section="settings" label="Settings" />
       <Show
         when={current()}

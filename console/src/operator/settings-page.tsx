@@ -4,20 +4,26 @@ import { byteSize, count, plural } from "../lib/format.ts";
 import { type Settings, useSettingsQuery } from "../queries.ts";
 import { FilterField, SegmentedControl } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
+import { HandbookLink } from "../ui/handbook-link.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonList, SkeletonRows } from "../ui/skeleton.tsx";
 import { useAskedModelsQuery } from "./queries.ts";
+import { groupSettings, unitOf } from "./setting-groups.ts";
 import { vendorNamesProblem } from "./vendor-names.ts";
 import "../styles/lazy-pages.css";
 
 /** How this server is set up. Settings change in its environment, not here. */
 export function SettingsPage(): JSX.Element {
   const settings = useSettingsQuery();
-  createEffect(() => settings.data && saveCount("settings", settings.data.settings.length));
+  createEffect(
+    () =>
+      settings.data &&
+      saveCount("settings", settings.data.settings.length + groupSettings(settings.data.settings).length),
+  );
   return (
-    <Page title="Settings" sources={[{ name: "Settings", query: settings }]}>
+    <Page title="Settings" help="settings" sources={[{ name: "Settings", query: settings }]}>
       <SectionTabs section="settings" label="Settings" />
       <Show
         when={settings.data !== undefined || !settings.isError}
@@ -57,7 +63,9 @@ function VendorNamesNotice(props: { settings: Setting[] | undefined }): JSX.Elem
       {(text) => (
         <div class="notice" data-tone="warning" role="note">
           <Icon name="warning" />
-          <p>{text()}</p>
+          <p>
+            {text()} <HandbookLink to="agents">Agents and their model names</HandbookLink>
+          </p>
         </div>
       )}
     </Show>
@@ -116,30 +124,46 @@ const SettingsTable = (props: { settings: Setting[] | undefined }): JSX.Element 
           <For each={["Name", "Value", "From", "Allowed"]}>{(label) => <th scope="col">{label}</th>}</For>
         </tr>
       </thead>
-      <tbody>
-        <Show when={props.settings} fallback={<SkeletonRows columns={4} rows={savedCount("settings", 34)} />}>
-          {(settings) => (
-            <For each={settings()}>
-              {(setting) => (
-                <tr>
-                  <th scope="row">
-                    <code>{setting.name}</code>
+      <Show
+        when={props.settings}
+        fallback={
+          <tbody>
+            <SkeletonRows columns={4} rows={savedCount("settings", 48)} />
+          </tbody>
+        }
+      >
+        {(settings) => (
+          <For each={groupSettings(settings())}>
+            {(group) => (
+              <tbody>
+                <tr class="setting-group">
+                  <th scope="rowgroup" colspan="4">
+                    {group.title}
                   </th>
-                  <td class="text" data-label="Value">
-                    <SettingValue setting={setting} />
-                  </td>
-                  <td data-label="From">{originLabels[setting.origin]}</td>
-                  <td class="text faint" data-label="Allowed">
-                    {setting.allowed}
-                  </td>
                 </tr>
-              )}
-            </For>
-          )}
-        </Show>
-      </tbody>
+                <For each={group.settings}>{(setting) => <SettingRow setting={setting} />}</For>
+              </tbody>
+            )}
+          </For>
+        )}
+      </Show>
     </table>
   </div>
+);
+
+const SettingRow = (props: { setting: Setting }): JSX.Element => (
+  <tr>
+    <th scope="row">
+      <code>{props.setting.name}</code>
+    </th>
+    <td class="text" data-label="Value">
+      <SettingValue setting={props.setting} />
+    </td>
+    <td data-label="From">{originLabels[props.setting.origin]}</td>
+    <td class="text faint" data-label="Allowed">
+      {props.setting.allowed}
+    </td>
+  </tr>
 );
 
 const originLabels = { environment: "Environment", ".env": ".env file", default: "Default" } as const;
@@ -150,10 +174,17 @@ function SettingValue(props: { setting: Setting }): JSX.Element {
     if (props.setting.is_secret) return props.setting.is_set ? "Set (secret)" : "Not set";
     return props.setting.value === null || props.setting.value === "" ? "Not set" : props.setting.value;
   };
+  const unit = (): string => (props.setting.value ? unitOf({ ...props.setting, value: props.setting.value }) : "");
   return (
-    <span classList={{ faint: props.setting.is_secret || !props.setting.value, mono: Boolean(props.setting.value) }}>
-      {text()}
-    </span>
+    <>
+      <span classList={{ faint: props.setting.is_secret || !props.setting.value, mono: Boolean(props.setting.value) }}>
+        {text()}
+      </span>
+      <Show when={unit()}>
+        {" "}
+        <span class="faint">{unit()}</span>
+      </Show>
+    </>
   );
 }
 

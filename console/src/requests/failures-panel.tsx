@@ -3,16 +3,18 @@ import { createMemo, For, type JSX, Show } from "solid-js";
 import { ChartLegend, type LegendItem } from "../charts/chart-legend.tsx";
 import { Chart } from "../charts/chart.tsx";
 import { count, plural } from "../lib/format.ts";
+import { noFailure } from "../../../src/domain/requests.ts";
 import { minuteMs } from "../lib/seoul-time.ts";
 import { now } from "../lib/server-clock.ts";
 import { type TimeSpan, zoomParameters } from "../lib/time-range.ts";
 import { add, lastHours, valuesInSteps } from "../lib/time-steps.ts";
+import { createBars } from "../ui/chart-range.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
 import { SkeletonList } from "../ui/skeleton.tsx";
 import { type Failures, useFailuresQuery, useLastFailuresQuery } from "./queries.ts";
 import type { LoggedRequest } from "./queries.ts";
-import { outcomeLabel } from "./request-format.ts";
+import { outcomeColour, outcomeLabel } from "./request-format.ts";
 import { ResultBadge } from "./request-table.tsx";
 
 const hours = 24;
@@ -25,6 +27,8 @@ export function FailuresPanel(props: { keyId?: number }): JSX.Element {
     () => bucketMinutes,
     () => props.keyId,
   );
+  const span = (): TimeSpan => lastHours(hours, bucketMinutes, failures.data?.fetchedAt ?? now());
+  const bars = createBars(span, () => bucketMinutes * minuteMs);
   const logLink = (more: Record<string, string> = {}): string => {
     const key: Record<string, string> = props.keyId === undefined ? {} : { key: String(props.keyId) };
     return `/requests?${new URLSearchParams({ result: "failed", ...key, ...more }).toString()}`;
@@ -33,14 +37,14 @@ export function FailuresPanel(props: { keyId?: number }): JSX.Element {
     <Panel
       title="Failures"
       query={failures}
-      hint={failures.data === undefined ? "Last 24 hours" : shareOf(failures.data)}
+      hint={`Last 24 hours${failures.data === undefined ? "" : ` · ${shareOf(failures.data)}`} · ${bars.name()}`}
       actions={
         <A class="button" href={logLink()}>
           Open the log
         </A>
       }
     >
-      <FailuresChart query={failures} logLink={logLink} />
+      <FailuresChart query={failures} span={span()} onPlotWidth={bars.setPlotWidth} logLink={logLink} />
       <LastFailures keyId={props.keyId} logLink={logLink} />
     </Panel>
   );
@@ -49,17 +53,20 @@ export function FailuresPanel(props: { keyId?: number }): JSX.Element {
 function shareOf({ points }: Failures): string {
   const failed = points.reduce((sum, point) => sum + point.failed_count, 0);
   const all = points.reduce((sum, point) => sum + point.request_count, 0);
+  const left = points.reduce((sum, point) => sum + (point.outcomes[noFailure] ?? 0), 0);
   const share = all === 0 ? "" : ` (${((failed / all) * 100).toFixed(1)}%)`;
-  return `Last 24 hours · ${count(failed)} of ${plural(all, "request")}${share}`;
+  const others = left === 0 ? "" : ` · in ${count(left)} more the client left`;
+  return `${count(failed)} of ${plural(all, "request")}${share}${others}`;
 }
 
 function FailuresChart(props: {
   query: ReturnType<typeof useFailuresQuery>;
+  span: TimeSpan;
+  onPlotWidth: (widthPx: number) => void;
   logLink: (more: Record<string, string>) => string;
 }): JSX.Element {
   const navigate = useNavigate();
   const points = (): Failures["points"] => props.query.data?.points ?? [];
-  const span = (): TimeSpan => lastHours(hours, bucketMinutes, props.query.data?.fetchedAt ?? now());
   /** Those that failed, the most frequent at the bottom; a completed one fails by its status. */
   const outcomes = createMemo(() => {
     const sums = new Map<string, number>();
@@ -75,7 +82,7 @@ function FailuresChart(props: {
     if (zoom !== undefined) navigate(props.logLink({ since: from, until: to }));
   };
   const legend = (): LegendItem[] =>
-    outcomes().map(([outcome, sum], index) => ({ label: label(outcome), colour: colourAt(index), value: count(sum) }));
+    outcomes().map(([outcome, sum]) => ({ label: label(outcome), colour: outcomeColour(outcome), value: count(sum) }));
   return (
     <>
       <Show when={outcomes().length > 0}>
@@ -86,17 +93,18 @@ function FailuresChart(props: {
         summary={`${outcomes()
           .map(([outcome, sum]) => `${label(outcome)}: ${count(sum)}`)
           .join(", ")}. Zooming opens the request log.`}
-        span={span()}
+        span={props.span}
+        onPlotWidth={props.onPlotWidth}
         bucketMs={bucketMinutes * minuteMs}
         kind="bars"
         series={(stepMs) =>
           outcomes().map(([outcome], index) => ({
             id: index,
             label: label(outcome),
-            colour: colourAt(index),
+            colour: outcomeColour(outcome),
             values: valuesInSteps(
               points(),
-              { span: span(), stepMs },
+              { span: props.span, stepMs },
               (point) => failedOutcomes(point)[outcome] ?? 0,
               add,
             ),
@@ -121,15 +129,12 @@ function FailuresChart(props: {
   );
 }
 
-const colours = [6, 3, 4, 8, 2, 0] as const;
-const colourAt = (index: number): number => colours[index % colours.length] ?? 0;
-
 const label = (outcome: string): string =>
   outcome === "completed" ? "Error response of the backend" : outcomeLabel(outcome);
 
 /** A request that completed without an error is not a failure; the rest of `failed_count` completed with one. */
 function failedOutcomes({ outcomes, failed_count: failed }: Failures["points"][number]): Record<string, number> {
-  const { completed: _, ...others } = outcomes;
+  const { completed: _, [noFailure]: _left, ...others } = outcomes;
   const known = Object.values(others).reduce((sum, value) => sum + value, 0);
   return { ...others, completed: Math.max(0, failed - known) };
 }

@@ -2,7 +2,7 @@ import type { TimeSpan } from "../lib/time-range.ts";
 import { valuesInSteps } from "../lib/time-steps.ts";
 import type { Latency } from "./queries.ts";
 
-export type LatencyMetric = "first_byte_ms" | "duration_ms" | "tokens_per_second";
+export type LatencyMetric = "first_byte_ms" | "duration_ms" | "tokens_per_second" | "queue_wait_ms";
 
 type Quantile = "p1" | "p5" | "p50" | "p95" | "p99";
 type Point = Latency["points"][number];

@@ -8,6 +8,7 @@ import { now } from "../lib/server-clock.ts";
 import { type TimeSpan, zoomParameters } from "../lib/time-range.ts";
 import { lastHours } from "../lib/time-steps.ts";
 import { SegmentedControl } from "../ui/controls.tsx";
+import { createBars } from "../ui/chart-range.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { latencyBands, type LatencyMetric, quantilesOf } from "./latency-bands.ts";
 import { type Latency, useLatencyQuery } from "./queries.ts";
@@ -16,6 +17,7 @@ const metrics = [
   { value: "first_byte_ms", label: "First byte" },
   { value: "duration_ms", label: "Duration" },
   { value: "tokens_per_second", label: "Speed" },
+  { value: "queue_wait_ms", label: "Queue" },
 ] as const;
 
 const hours = 24;
@@ -36,22 +38,25 @@ export function LatencyPanel(): JSX.Element {
     () => hours,
     () => bucketMinutes,
   );
+  const span = (): TimeSpan => lastHours(hours, bucketMinutes, latency.data?.fetchedAt ?? now());
+  const bars = createBars(span, () => bucketMinutes * minuteMs);
   const [metric, setMetric] = createSignal<LatencyMetric>("first_byte_ms");
   return (
     <Panel
       title="Latency"
       query={latency}
-      hint={hintOf(metric())}
+      hint={`${hintOf(metric())} · ${bars.name()}`}
       actions={<SegmentedControl label="Latency of" options={metrics} value={metric()} onChange={setMetric} />}
     >
       <ChartLegend items={legendOf(latency.data, metric())} />
-      <LatencyChart query={latency} metric={metric()} />
+      <LatencyChart query={latency} metric={metric()} span={span()} onPlotWidth={bars.setPlotWidth} />
     </Panel>
   );
 }
 
 function hintOf(metric: LatencyMetric): string {
   if (metric === "duration_ms") return "Last 24 hours, whole requests";
+  if (metric === "queue_wait_ms") return "Last 24 hours, requests in the queue, until they were sent";
   return metric === "first_byte_ms" ? "Last 24 hours, streamed responses" : "Last 24 hours, output tokens per second";
 }
 
@@ -69,11 +74,15 @@ function legendOf(latency: Latency | undefined, metric: LatencyMetric): LegendIt
   }));
 }
 
-function LatencyChart(props: { query: ReturnType<typeof useLatencyQuery>; metric: LatencyMetric }): JSX.Element {
+function LatencyChart(props: {
+  query: ReturnType<typeof useLatencyQuery>;
+  metric: LatencyMetric;
+  span: TimeSpan;
+  onPlotWidth: (widthPx: number) => void;
+}): JSX.Element {
   const navigate = useNavigate();
-  const span = (): TimeSpan => lastHours(hours, bucketMinutes, props.query.data?.fetchedAt ?? now());
   const bands = (stepMs: number) =>
-    latencyBands(props.query.data?.points ?? [], { span: span(), stepMs }, props.metric);
+    latencyBands(props.query.data?.points ?? [], { span: props.span, stepMs }, props.metric);
   const openLog = (zoom: TimeSpan | undefined): void => {
     const { from = "", to = "" } = zoomParameters(zoom);
     if (zoom !== undefined) navigate(`/requests?${new URLSearchParams({ since: from, until: to }).toString()}`);
@@ -83,8 +92,9 @@ function LatencyChart(props: { query: ReturnType<typeof useLatencyQuery>; metric
       label={`${metrics.find(({ value }) => value === props.metric)?.label} over time`}
       summary={`${quantilesOf(props.metric)
         .map((quantile) => quantileNames[quantile])
-        .join(", ")} of each 15 minutes. Zooming opens the request log.`}
-      span={span()}
+        .join(", ")} of each bar. Zooming opens the request log.`}
+      span={props.span}
+      onPlotWidth={props.onPlotWidth}
       bucketMs={bucketMinutes * minuteMs}
       kind="bars"
       series={(stepMs) =>

@@ -176,3 +176,12 @@ export const useTokenlessQuery = (hours: number): QueryResult<typeof getTokenles
     queryFn: () => getTokenless(hours),
     refetchInterval: 60_000,
   }));
+
+/** The models of a week, most used first. */
+async function getModelNames(): Promise<string[]> {
+  const { rows } = await responseBody(api.usage.models.get({ query: { days: 7, by: "model", bucket: "none" } }));
+  return rows.flatMap(({ model }) => (model === null || model === "" ? [] : [model]));
+}
+
+export const useModelNamesQuery = (enabled: () => boolean): QueryResult<typeof getModelNames> =>
+  useQuery(() => ({ enabled: enabled(), queryKey: ["usage", "models", "names"], queryFn: getModelNames }));

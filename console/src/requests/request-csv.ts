@@ -9,6 +9,7 @@ const columns = [
   "key_name",
   "address",
   "client",
+  "class",
   "method",
   "path",
   "model_asked",
@@ -31,6 +32,7 @@ const columns = [
   "max_tokens_from",
   "max_tokens_to",
   "sends",
+  "reason",
 ] as const;
 
 /** The API's list, with its field names; a value that is not known is empty. */

@@ -4,8 +4,9 @@ import { counterLabels, counters } from "../lib/counters.ts";
 import { byteSize, count, milliseconds, plural, threeDigits } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { Dialog } from "../ui/dialog.tsx";
+import { HandbookLink } from "../ui/handbook-link.tsx";
 import type { LoggedRequest } from "./queries.ts";
-import { changeLabel, outcomeLabel } from "./request-format.ts";
+import { changeLabel, outcomeHelp, outcomeLabel, reasonLabel } from "./request-format.ts";
 import { ResultBadge } from "./request-table.tsx";
 import { outputSpeed, type Phase, phasesOf } from "./request-timeline.ts";
 
@@ -23,6 +24,13 @@ export function RequestDrawer(props: { request: LoggedRequest; onClose: () => vo
       <p class="drawer-result">
         <ResultBadge request={props.request} /> {outcomeLabel(props.request.outcome)},{" "}
         <time datetime={props.request.ended_at}>{dateTimeLabel(Date.parse(props.request.ended_at))}</time>
+        <Show when={outcomeHelp(props.request.outcome)}>
+          {(to) => (
+            <>
+              . <HandbookLink to={to()}>Why</HandbookLink>
+            </>
+          )}
+        </Show>
       </p>
       <Timeline request={props.request} />
       <Changes request={props.request} />
@@ -108,6 +116,9 @@ function Tokens(props: { request: LoggedRequest }): JSX.Element {
   );
 }
 
+/** Without its version. */
+const programOf = (client: string | null): string | null => client?.split("/")[0] ?? null;
+
 function Facts(props: { request: LoggedRequest }): JSX.Element {
   const search = (name: string, value: string | number | null): string | undefined =>
     value === null ? undefined : `/requests?${new URLSearchParams({ [name]: String(value) }).toString()}`;
@@ -124,10 +135,23 @@ function Facts(props: { request: LoggedRequest }): JSX.Element {
         value={props.request.model_sent ?? undefined}
         href={search("model", props.request.model_sent)}
       />
-      <Fact label="Backend" value={props.request.backend ?? "Not sent to a backend"} />
+      <Fact
+        label="Backend"
+        value={props.request.backend ?? "Not sent to a backend"}
+        href={search("backend", props.request.backend)}
+      />
+      <Fact
+        label="Why this backend"
+        value={props.request.reason === null ? undefined : reasonLabel(props.request.reason)}
+      />
       <Fact label="Sent" value={props.request.sends === null ? undefined : plural(props.request.sends, "time")} />
       <Fact label="Client address" value={props.request.address} href={search("address", props.request.address)} />
-      <Fact label="Client" value={props.request.client ?? undefined} />
+      <Fact
+        label="Client"
+        value={props.request.client ?? undefined}
+        href={search("client", programOf(props.request.client))}
+      />
+      <Fact label="Class" value={props.request.class ?? undefined} href={search("class", props.request.class)} />
       <Fact label="Error code" value={props.request.code ?? undefined} />
       <Fact label="Cause" value={props.request.cause ?? undefined} />
       <Fact label="Streamed" value={props.request.streamed ? "Yes" : "No"} />

@@ -1,6 +1,9 @@
-import { For, type JSX, Show } from "solid-js";
+import { createSignal, For, type JSX, Show } from "solid-js";
 import { parseSeoulMinute, seoulMinute } from "../lib/seoul-time.ts";
+import { serverNow } from "../lib/server-clock.ts";
+import { zoneName } from "../lib/time-zone.ts";
 import { useKeysQuery } from "../queries.ts";
+import { useModelNamesQuery } from "./queries.ts";
 import { outcomeLabel } from "./request-format.ts";
 import { outcomes } from "../../../src/domain/requests.ts";
 import { fromInputTime, toInputTime } from "./request-time.ts";
@@ -18,18 +21,23 @@ const results = [
 /** The filters match whole values, so a field applies on Enter or when it is left. */
 export function RequestFilterBar(props: { filters: RequestFilters }): JSX.Element {
   const hasMore = (): boolean =>
-    (["path", "address", "id", "slower", "since", "until"] as const).some((name) => props.filters.value(name) !== "");
+    (["backend", "path", "client", "class", "address", "id", "slower", "since", "until"] as const).some(
+      (name) => props.filters.value(name) !== "",
+    );
   return (
     <div class="filters">
       <div class="filter-fields">
         <KeySelect filters={props.filters} />
         <ResultSelect filters={props.filters} />
-        <FilterText filters={props.filters} name="model" label="Model" isFirst />
+        <ModelField filters={props.filters} />
       </div>
       <details open={hasMore()}>
         <summary>More filters</summary>
         <div class="filter-fields">
+          <FilterText filters={props.filters} name="backend" label="Backend" />
           <FilterText filters={props.filters} name="path" label="Path" placeholder="/v1/chat/completions" />
+          <FilterText filters={props.filters} name="client" label="Client program" placeholder="claude-cli" />
+          <FilterText filters={props.filters} name="class" label="Class" placeholder="subagent" />
           <FilterText filters={props.filters} name="address" label="Client address" />
           <FilterText filters={props.filters} name="id" label="Request id" />
           <SlowerField filters={props.filters} />
@@ -92,12 +100,27 @@ function ResultSelect(props: { filters: RequestFilters }): JSX.Element {
   );
 }
 
+/** Suggests the models of the last days once the field is used. */
+function ModelField(props: { filters: RequestFilters }): JSX.Element {
+  const [isUsed, setIsUsed] = createSignal(false);
+  const names = useModelNamesQuery(isUsed);
+  return (
+    <div onFocusIn={() => setIsUsed(true)}>
+      <FilterText filters={props.filters} name="model" label="Model" isFirst list="known-models" />
+      <datalist id="known-models">
+        <For each={names.data}>{(name) => <option value={name} />}</For>
+      </datalist>
+    </div>
+  );
+}
+
 function FilterText(props: {
   filters: RequestFilters;
   name: RequestFilterName;
   label: string;
   placeholder?: string;
   isFirst?: boolean;
+  list?: string;
 }): JSX.Element {
   return (
     <label class="filter-field">
@@ -106,6 +129,7 @@ function FilterText(props: {
         type="text"
         value={props.filters.value(props.name)}
         placeholder={props.placeholder ?? "Any"}
+        list={props.list}
         maxlength="512"
         autocomplete="off"
         autocapitalize="none"
@@ -144,7 +168,9 @@ function TimeField(props: { filters: RequestFilters; name: "since" | "until"; la
   };
   return (
     <label class="filter-field">
-      <span>{props.label}</span>
+      <span>
+        {props.label} ({zoneName(serverNow())})
+      </span>
       <input type="datetime-local" value={shown()} onChange={({ currentTarget }) => choose(currentTarget.value)} />
     </label>
   );

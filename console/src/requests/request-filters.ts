@@ -7,7 +7,10 @@ export interface RequestParameters {
   /** `failed`, a class such as `5xx`, a status, or an outcome. */
   result?: string | undefined;
   model?: string | undefined;
+  backend?: string | undefined;
   path?: string | undefined;
+  client?: string | undefined;
+  class?: string | undefined;
   address?: string | undefined;
   id?: string | undefined;
   /** Milliseconds. */
@@ -24,7 +27,10 @@ export interface RequestFilterQuery {
   status?: string;
   outcome?: Outcome;
   model?: string;
+  backend?: string;
   path?: string;
+  client?: string;
+  class?: string;
   address?: string;
   request_id?: string;
   min_duration_ms?: number;
@@ -36,7 +42,10 @@ export function requestFilterQuery(parameters: RequestParameters): RequestFilter
     key_id: positiveInteger(parameters.key),
     ...resultQuery(parameters.result),
     model: text(parameters.model),
+    backend: text(parameters.backend),
     path: text(parameters.path),
+    client: text(parameters.client),
+    class: text(parameters.class),
     address: text(parameters.address),
     request_id: text(parameters.id),
     min_duration_ms: positiveInteger(parameters.slower),

@@ -1,3 +1,4 @@
+import type { ChoiceReason } from "../../../src/domain/backends.ts";
 import type { Outcome } from "../../../src/domain/requests.ts";
 
 const outcomeLabels: Readonly<Record<Outcome, string>> = {
@@ -11,6 +12,34 @@ const outcomeLabels: Readonly<Record<Outcome, string>> = {
   revoked: "Ended with its key",
   ended_by_admin: "Ended in the console",
 };
+
+/** The paragraph of the handbook that tells why, for those that somebody may want to mend. */
+const outcomeHelps: Readonly<Record<string, string>> = {
+  upstream_failed: "watching#when-the-backend-is-out",
+  timed_out: "watching#when-the-backend-is-out",
+  refused: "api#errors",
+  limited: "keys-and-limits#what-a-refused-client-hears",
+} satisfies Partial<Record<Outcome, string>>;
+
+export const outcomeHelp = (outcome: string): string | undefined => outcomeHelps[outcome];
+
+/** The colour of each outcome in every chart. `completed` is an error response of the backend. */
+const outcomeColours: Readonly<Record<Outcome, number>> = {
+  completed: 6,
+  upstream_failed: 3,
+  timed_out: 4,
+  refused: 8,
+  limited: 2,
+  shutdown: 1,
+  revoked: 5,
+  ended_by_admin: 7,
+  client_left: 0,
+};
+
+const colours: Readonly<Record<string, number>> = outcomeColours;
+
+/** An outcome that this version of the console does not know is grey. */
+export const outcomeColour = (outcome: string): number => colours[outcome] ?? 0;
 
 const labels: Readonly<Record<string, string>> = outcomeLabels;
 
@@ -38,6 +67,19 @@ export function resultTone({ status, outcome }: Pick<Result, "status" | "outcome
   return "warn";
 }
 
+const reasonLabels: Readonly<Record<ChoiceReason, string>> = {
+  only: "The only one for this model",
+  session: "It has this conversation",
+  prefix: "It knows the beginning of this prompt",
+  load: "It had the fewest requests in flight",
+  spill: "The others were full or out",
+  failover: "Another one did not take the request",
+};
+
+/** Why a request went to its backend. */
+export const reasonLabel = (reason: string): string =>
+  (reasonLabels as Readonly<Record<string, string>>)[reason] ?? reason;
+
 const changeLabels: Readonly<Record<string, string>> = {
   model: "Model name",
   max_tokens: "Token limit",
@@ -45,6 +87,10 @@ const changeLabels: Readonly<Record<string, string>> = {
   system_prompt_language: "System prompt for the language",
   thinking: "Thinking mode",
   stream_usage: "Usage requested from the backend",
+  system_turns_to_user: "System turns inside the conversation became turns of the user",
+  drop_billing_line: "Billing line of the client taken out of the system prompt",
+  developer_to_system: "Developer messages at the head became one system message",
+  function_tools_only: "Tools that are not functions left out",
 };
 
 export const changeLabel = (change: string): string => changeLabels[change] ?? change;

@@ -1,6 +1,8 @@
 import { For, type JSX, Show } from "solid-js";
 import { compact, count, milliseconds } from "../lib/format.ts";
+import { serverNow } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
+import { zoneName } from "../lib/time-zone.ts";
 import { SkeletonRows } from "../ui/skeleton.tsx";
 import type { LoggedRequest } from "./queries.ts";
 import { resultLabel, resultTone } from "./request-format.ts";
@@ -19,7 +21,7 @@ export function RequestTable(props: RequestTableProps): JSX.Element {
         <caption class="visually-hidden">Requests, newest first</caption>
         <thead>
           <tr>
-            <th scope="col">Ended</th>
+            <th scope="col">Ended ({zoneName(serverNow())})</th>
             <th scope="col">Result</th>
             <th scope="col">Key</th>
             <th scope="col">Model</th>

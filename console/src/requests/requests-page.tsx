@@ -23,6 +23,7 @@ export function RequestsPage(): JSX.Element {
   return (
     <Page
       title="Requests"
+      help="watching#the-request-log"
       sources={[{ name: "Requests", query: log.query, slow: true }]}
       actions={
         <>
@@ -34,10 +35,11 @@ export function RequestsPage(): JSX.Element {
       <SectionTabs section="requests" label="Requests" />
       <Show when={log.limits()?.days !== 0} fallback={<LogIsOff />}>
         <RequestFilterBar filters={filters} />
-        <section class="panel" aria-label="Requests">
+        <section class="panel" aria-label="Requests" ref={(panel) => watchReading(panel, log.setReading)}>
           <Switch
             fallback={
               <>
+                <WaitingRequests log={log} />
                 <RequestTable rows={log.rows()} onOpen={filters.open} />
                 <TableFoot log={log} />
               </>
@@ -102,13 +104,18 @@ function ExportButton(props: { filters: RequestFilters; disabled: boolean }): JS
 
 /** Whether the table follows new requests, and the switch for it. */
 function TailControl(props: { log: RequestLog; hasEnd: boolean }): JSX.Element {
+  const isAsked = (): boolean => props.log.pause() === "asked";
   const state = (): string => {
-    if (props.log.isPaused()) return "Paused";
+    const pause = props.log.pause();
+    if (pause !== undefined) return pause === "asked" ? "Paused" : "Paused while you read";
     return { off: "", connecting: "Connecting…", open: "Live", failed: "Not live; trying again" }[props.log.tail()];
   };
   return (
     <Show when={!props.hasEnd && props.log.limits() !== undefined && props.log.limits()?.days !== 0}>
-      <p class="status tail" data-state={props.log.tail() === "open" && !props.log.isPaused() ? "good" : "idle"}>
+      <p
+        class="status tail"
+        data-state={props.log.tail() === "open" && props.log.pause() === undefined ? "good" : "idle"}
+      >
         <span role="status">{state()}</span>
         <Show when={props.log.skippedCount() > 0}>
           <span class="faint" title="There were more new requests than one connection is sent. Reload to see them.">
@@ -116,14 +123,36 @@ function TailControl(props: { log: RequestLog; hasEnd: boolean }): JSX.Element {
           </span>
         </Show>
       </p>
-      <button class="button" type="button" onClick={() => props.log.setPaused(!props.log.isPaused())}>
-        <Show when={props.log.isPaused()} fallback="Pause">
+      <button class="button" type="button" onClick={() => props.log.setPaused(!isAsked())}>
+        <Show when={isAsked()} fallback="Pause">
           Resume
           <Show when={props.log.waitingCount() > 0}> ({plural(props.log.waitingCount(), "new request")})</Show>
         </Show>
       </button>
     </Show>
   );
+}
+
+/** Beside what is being read: what the pause holds back, and the way to it. */
+function WaitingRequests(props: { log: RequestLog }): JSX.Element {
+  return (
+    <Show when={props.log.pause() === "reading" && props.log.waitingCount()}>
+      {(waiting) => (
+        <div class="waiting">
+          <button class="button primary" type="button" onClick={() => window.scrollTo({ top: 0 })}>
+            Show {plural(waiting(), "new request")}
+          </button>
+        </div>
+      )}
+    </Show>
+  );
+}
+
+/** Reports whether the first rows are above the screen: there, new ones would push the others away. */
+function watchReading(panel: HTMLElement, report: (reading: boolean) => void): void {
+  const update = (): void => report(panel.getBoundingClientRect().top < 0);
+  addEventListener("scroll", update, { passive: true });
+  onCleanup(() => removeEventListener("scroll", update));
 }
 
 function TableFoot(props: { log: RequestLog }): JSX.Element {

@@ -3,6 +3,7 @@ import { createSignal, For, type JSX, Match, onMount, Show, Switch } from "solid
 import { byteSize, count, duration } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
+import { queueText } from "../lib/queue-text.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
@@ -13,6 +14,7 @@ import "../styles/lazy-pages.css";
 
 const stateLabels = {
   receiving: "Reading the request",
+  queued: "Queued",
   waiting: "Waiting for the backend",
   running: "Responding",
 } as const;
@@ -22,8 +24,9 @@ export function RunningPage(): JSX.Element {
   const running = useRunningQuery();
   const [ending, setEnding] = createSignal<RunningRequest>();
   return (
-    <Page title="Running now" sources={[{ name: "Running requests", query: running }]}>
+    <Page title="Running now" help="watching#the-request-log" sources={[{ name: "Running requests", query: running }]}>
       <SectionTabs section="requests" label="Requests" />
+      <Show when={queueText(running.data?.queue)}>{(text) => <p class="hint">{text()}</p>}</Show>
       <section class="panel" aria-label="Running requests">
         <Switch fallback={<RunningTable requests={running.data?.requests} onEnd={setEnding} />}>
           <Match when={running.data === undefined && running.isError}>
@@ -111,6 +114,13 @@ function RunningRow(props: { request: RunningRequest; onEnd: () => void }): JSX.
       </td>
       <td data-label="State" title={props.request.backend ?? undefined}>
         {stateLabels[props.request.state]}
+        <Show when={props.request.place}>
+          {(place) => (
+            <span class="faint">
+              , {count(place().position)} of {count(place().of)}
+            </span>
+          )}
+        </Show>
       </td>
       <td class="cut" data-label="Model" title={props.request.model ?? undefined}>
         {props.request.model ?? "–"}

@@ -1,6 +1,7 @@
 import { A } from "@solidjs/router";
 import { type JSX, Show } from "solid-js";
 import { plural } from "../lib/format.ts";
+import { HandbookLink } from "../ui/handbook-link.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { FailuresPanel } from "./failures-panel.tsx";
 import { LatencyPanel } from "./latency-panel.tsx";
@@ -27,7 +28,8 @@ function TokenlessNotice(): JSX.Element {
           <p>
             {plural(data().streamed_count, "streamed response")} of the last 24 hours counted without tokens
             {mostOf(data())}: the backend reported no usage. {advice(data().force_stream_usage)}{" "}
-            <A href="/settings">See the settings</A>
+            <A href="/settings">See the settings</A>,{" "}
+            <HandbookLink to="counting#no-usage-reported">read why</HandbookLink>
           </p>
         </div>
       )}

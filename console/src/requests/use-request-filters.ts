@@ -8,7 +8,20 @@ import {
   requestTimeQuery,
 } from "./request-filters.ts";
 
-const names = ["key", "result", "model", "path", "address", "id", "slower", "since", "until"] as const;
+const names = [
+  "key",
+  "result",
+  "model",
+  "backend",
+  "path",
+  "client",
+  "class",
+  "address",
+  "id",
+  "slower",
+  "since",
+  "until",
+] as const;
 export type RequestFilterName = (typeof names)[number];
 
 /** The filters of the request log, and the request that is open. All of them are part of the URL. */

@@ -15,8 +15,10 @@ export interface RequestLog {
   loadMore: () => void;
   /** How much the server keeps; undefined until the first response. */
   limits: () => RequestPage["log"] | undefined;
-  isPaused: () => boolean;
+  /** Why no new requests are added: by the button, or because they would move what is being read. */
+  pause: () => "asked" | "reading" | undefined;
   setPaused: (paused: boolean) => void;
+  setReading: (reading: boolean) => void;
   tail: () => TailState;
   /** How many requests have ended since the pause, or were too many to be sent. */
   waitingCount: () => number;
@@ -72,7 +74,10 @@ function useArrived(filters: RequestFilters, { isOn, listed, refetch }: ArrivedO
   const [shown, setShown] = createSignal<LoggedRequest[]>([]);
   const [waiting, setWaiting] = createSignal<LoggedRequest[]>([]);
   const [skippedCount, setSkippedCount] = createSignal(0);
-  const [isPaused, setIsPaused] = createSignal(false);
+  const [isAsked, setPaused] = createSignal(false);
+  const [isReading, setReading] = createSignal(false);
+  const pause = (): "asked" | "reading" | undefined => (isAsked() ? "asked" : isReading() ? "reading" : undefined);
+  const isPaused = createMemo(() => pause() !== undefined);
   /** Whether the log is to be read again after the pause. */
   let isBehind = false;
   const forget = (): void => {
@@ -100,6 +105,16 @@ function useArrived(filters: RequestFilters, { isOn, listed, refetch }: ArrivedO
     }
     readAgain();
   };
+  const goOn = (): void => {
+    if (isBehind) {
+      readAgain();
+      return;
+    }
+    const late = waiting();
+    setWaiting([]);
+    add(late);
+  };
+  createEffect(on(isPaused, (paused) => !paused && goOn(), { defer: true }));
   const tail = createRequestTail<LoggedRequest>({
     address: () => (isOn() ? streamAddress(filters.query()) : undefined),
     onOpen: () => void catchUp(filters, idsOf([...listed(), ...waiting()]), add, readAgain),
@@ -110,24 +125,15 @@ function useArrived(filters: RequestFilters, { isOn, listed, refetch }: ArrivedO
     shown,
     forget,
     tail,
-    isPaused,
+    pause,
     // The page that the tail continues has requests that the table has too.
     waitingCount: () => {
       const known = idsOf(listed());
       return waiting().filter(({ id }) => !known.has(id)).length;
     },
     skippedCount,
-    setPaused(paused: boolean): void {
-      setIsPaused(paused);
-      if (paused) return;
-      if (isBehind) {
-        readAgain();
-        return;
-      }
-      const late = waiting();
-      setWaiting([]);
-      add(late);
-    },
+    setPaused,
+    setReading,
   };
 }
 

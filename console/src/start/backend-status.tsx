@@ -1,22 +1,22 @@
-import { type JSX, Show } from "solid-js";
+import { A } from "@solidjs/router";
+import { For, type JSX, Show } from "solid-js";
 import { now } from "../lib/server-clock.ts";
 import { dayLabel, zonedClockLabel } from "../lib/time-labels.ts";
+import { HandbookLink } from "../ui/handbook-link.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
 import { backendCauseText } from "./backend-cause.ts";
 import type { Overview } from "./queries.ts";
 
-type Upstream = Overview["upstream"];
-
-/** Whether the backend responds, in the page's heading. */
-export function BackendStatus(props: { upstream: Upstream | undefined }): JSX.Element {
+/** Whether the backends respond, in the page's heading. */
+export function BackendStatus(props: { overview: Overview | undefined }): JSX.Element {
   return (
-    <Show when={props.upstream}>
-      {(upstream) => (
-        <p class="status" data-state={upstream().ok ? "good" : "bad"} role="status">
-          {upstream().ok ? "Backend responds" : "Backend does not respond"}
+    <Show when={props.overview}>
+      {(overview) => (
+        <p class="status" data-state={isWell(overview()) ? "good" : "bad"} role="status">
+          {statusText(overview())}
           <span class="faint" aria-live="off">
-            <RelativeTime at={Date.parse(upstream().checked_at)} />
+            <RelativeTime at={Date.parse(overview().upstream.checked_at)} />
           </span>
         </p>
       )}
@@ -24,24 +24,60 @@ export function BackendStatus(props: { upstream: Upstream | undefined }): JSX.El
   );
 }
 
-/** Which address does not respond, since when and why. */
-export function BackendNotice(props: { upstream: Upstream | undefined }): JSX.Element {
-  return (
-    <Show when={props.upstream?.ok === false && props.upstream}>
-      {(upstream) => (
-        <div class="notice" data-tone="error">
-          <Icon name="warning" />
-          <p>
-            No usable response from the backend at <code>{upstream().url}</code>
-            <Show when={upstream().failing_since}>{(since) => <Since at={Date.parse(since())} />}</Show>:{" "}
-            {backendCauseText(upstream().cause)}. Requests fail until it responds. <code>PROXY_UPSTREAM_URL</code> sets
-            its address.
-          </p>
-        </div>
-      )}
-    </Show>
-  );
+const listOut = ({ backends }: Overview): Overview["backends"] => backends.filter(({ state }) => state === "out");
+
+/** One backend alone is never known to be out: each request tries it. */
+const isWell = (overview: Overview): boolean =>
+  overview.backends.length > 1 ? listOut(overview).length === 0 : overview.upstream.ok;
+
+function statusText(overview: Overview): string {
+  const { backends } = overview;
+  if (backends.length < 2) return overview.upstream.ok ? "Backend responds" : "Backend does not respond";
+  return `${backends.filter(({ state }) => state === "in").length} of ${backends.length} backends in`;
 }
+
+/** Which backends do not respond, and since when. */
+export const BackendNotice = (props: { overview: Overview | undefined }): JSX.Element => (
+  <Show when={props.overview}>
+    {(overview) => (
+      <Show when={overview().backends.length > 1} fallback={<UpstreamNotice upstream={overview().upstream} />}>
+        <Show when={listOut(overview()).length > 0}>
+          <div class="notice" data-tone="error">
+            <Icon name="warning" />
+            <p>
+              <For each={listOut(overview())}>
+                {({ name, since }, index) => (
+                  <>
+                    {index() === 0 ? "" : ", "}
+                    <b>{name}</b> is out
+                    <Since at={Date.parse(since)} />
+                  </>
+                )}
+              </For>
+              . <A href="/settings/backends">Backends</A>,{" "}
+              <HandbookLink to="watching#when-the-backend-is-out">what to do</HandbookLink>
+            </p>
+          </div>
+        </Show>
+      </Show>
+    )}
+  </Show>
+);
+
+/** Which address does not respond, since when and why. */
+const UpstreamNotice = (props: { upstream: Overview["upstream"] }): JSX.Element => (
+  <Show when={!props.upstream.ok}>
+    <div class="notice" data-tone="error">
+      <Icon name="warning" />
+      <p>
+        No usable response from the backend at <code>{props.upstream.url}</code>
+        <Show when={props.upstream.failing_since}>{(since) => <Since at={Date.parse(since())} />}</Show>:{" "}
+        {backendCauseText(props.upstream.cause)}. Requests fail until it responds. <code>PROXY_UPSTREAM_URL</code> sets
+        its address. <HandbookLink to="watching#when-the-backend-is-out">What to do</HandbookLink>
+      </p>
+    </div>
+  </Show>
+);
 
 /** Whether the limits of keys hold. */
 export const LimitsNotice = (props: { limits: Overview["limits"] | undefined }): JSX.Element => (
@@ -50,7 +86,7 @@ export const LimitsNotice = (props: { limits: Overview["limits"] | undefined }):
       <Icon name="warning" />
       <p>
         The database does not answer in time, so the limits of API keys hold only in part. <code>LIMITS_FALLBACK</code>{" "}
-        says what holds meanwhile.
+        says <HandbookLink to="keys-and-limits#while-the-database-does-not-answer">what holds meanwhile</HandbookLink>.
       </p>
     </div>
   </Show>

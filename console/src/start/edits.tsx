@@ -1,5 +1,5 @@
 import { For, type JSX, Show } from "solid-js";
-import { changeLabel } from "../requests/request-format.ts";
+import { changeLabel, reasonLabel } from "../requests/request-format.ts";
 import type { Explanation } from "./queries.ts";
 
 /** The changes of the rewriter to a request, and what it usually changes and did not, each with its reason. */
@@ -9,6 +9,7 @@ export function Edits(props: { explanation: Explanation }): JSX.Element {
       when={props.explanation.refused === null}
       fallback={<p class="form-error">The request would be refused: {props.explanation.refused}.</p>}
     >
+      <p>{destinationOf(props.explanation)}</p>
       <Show
         when={props.explanation.edits.length > 0}
         fallback={<p>Nothing: the backend would get the body as it is.</p>}
@@ -42,3 +43,15 @@ export function Edits(props: { explanation: Explanation }): JSX.Element {
     </Show>
   );
 }
+
+/** Which backend it would go to, and why. */
+function destinationOf({ model, candidates, goes_to: goesTo }: Explanation): string {
+  const named = model === null ? "It" : `Its model is ${model.name}, and it`;
+  if (goesTo === null) return `${named} would wait: ${candidates.map(stateText).join(", ")}.`;
+  const others = candidates.filter(({ name }) => name !== goesTo.backend);
+  const why = reasonLabel(goesTo.reason);
+  const rest = others.length === 0 ? "" : ` The others: ${others.map(stateText).join(", ")}.`;
+  return `${named} would go to ${goesTo.backend} now. ${why}.${rest}`;
+}
+
+const stateText = ({ name, state }: Explanation["candidates"][number]): string => `${name} (${state})`;

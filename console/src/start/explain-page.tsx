@@ -16,17 +16,26 @@ const example = JSON.stringify(
   2,
 );
 
+/** With the versions whose requests the rules were made from. */
+const clients = [
+  { name: "Any other", userAgent: "" },
+  { name: "Claude Code", userAgent: "claude-cli/2.1.330" },
+  { name: "Codex", userAgent: "codex_exec/0.169.0" },
+  { name: "opencode", userAgent: "opencode/1.18.33" },
+];
+
 /** Shows the body that Tollgate would send for a request. Nothing is sent to the backend. */
 export function ExplainPage(): JSX.Element {
   const explain = useExplain();
   let path: HTMLSelectElement | undefined;
+  let client: HTMLSelectElement | undefined;
   let body: HTMLTextAreaElement | undefined;
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    explain.mutate({ path: path?.value ?? "", body: body?.value ?? "" });
+    explain.mutate({ path: path?.value ?? "", body: body?.value ?? "", user_agent: client?.value ?? "" });
   };
   return (
-    <Page title="Explain a request" sources={[]}>
+    <Page title="Explain a request" help="models-and-backends#rewrites" sources={[]}>
       <SectionTabs section="help" label="Help" />
       <Panel title="Request" hint="The real rewriter runs; nothing is sent to the backend or stored">
         <form class="panel-body" onSubmit={submit}>
@@ -34,6 +43,12 @@ export function ExplainPage(): JSX.Element {
             <span>Path</span>
             <select ref={path}>
               <For each={paths}>{(known) => <option value={known}>{known}</option>}</For>
+            </select>
+          </label>
+          <label class="filter-field">
+            <span>Client</span>
+            <select ref={client}>
+              <For each={clients}>{({ name, userAgent }) => <option value={userAgent}>{name}</option>}</For>
             </select>
           </label>
           <label class="filter-field">

@@ -8,7 +8,7 @@ import "../styles/lazy-pages.css";
 
 /** How clients reach the backend through this server. */
 export const HelpPage = (): JSX.Element => (
-  <Page title="Quick start" sources={[]}>
+  <Page title="Quick start" help="agents" sources={[]}>
     <SectionTabs section="help" label="Help" />
     <Panel title="Connect a client" hint="Replace KEY with an API key">
       <div class="panel-body">

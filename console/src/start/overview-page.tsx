@@ -1,6 +1,7 @@
 import { A, useNavigate } from "@solidjs/router";
 import { createMemo, type JSX, Show } from "solid-js";
-import { compact, count, percentChange, plural, watts } from "../lib/format.ts";
+import { bucketName, compact, count, percentChange, plural, watts } from "../lib/format.ts";
+import { queueText } from "../lib/queue-text.ts";
 import { type TimeRange, type TimeSpan, zoomParameters } from "../lib/time-range.ts";
 import { Figure } from "../ui/figure.tsx";
 import { lazyPanels } from "../ui/lazy.tsx";
@@ -48,9 +49,14 @@ export function OverviewPage(): JSX.Element {
   ];
 
   return (
-    <Page title="Overview" sources={sources()} actions={<BackendStatus upstream={overview.data?.upstream} />}>
+    <Page
+      title="Overview"
+      help="watching#the-console"
+      sources={sources()}
+      actions={<BackendStatus overview={overview.data} />}
+    >
       <Show when={!isNew()}>
-        <BackendNotice upstream={overview.data?.upstream} />
+        <BackendNotice overview={overview.data} />
         <LimitsNotice limits={overview.data?.limits} />
       </Show>
       <TodayFigures overview={overview.data} failed={overview.isError} />
@@ -120,7 +126,7 @@ function TodayFigures(props: { overview: Overview | undefined; failed: boolean }
           <Show when={props.overview}>
             {(overview) => (
               <span title="Output tokens in the last full minute">
-                {compact(overview().last_minute.output_tokens / 60)} tokens/s
+                {queueText(overview().queue) ?? `${compact(overview().last_minute.output_tokens / 60)} tokens/s`}
               </span>
             )}
           </Show>
@@ -170,7 +176,7 @@ function OutputPanel(props: { usage: UsageSeries; ranked: readonly RankedKey[] }
   return (
     <Panel
       title="Output tokens"
-      hint="Last 24 hours, by key"
+      hint={`Last 24 hours, by key · ${bucketName(props.usage.barMinutes())} bars`}
       actions={
         <A class="button" href="/usage">
           Open usage

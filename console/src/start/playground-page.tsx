@@ -19,7 +19,7 @@ const maxTokens = 512;
 export function PlaygroundPage(): JSX.Element {
   const server = useServerAddress();
   return (
-    <Page title="Playground" sources={[]}>
+    <Page title="Playground" help="api" sources={[]}>
       <SectionTabs section="help" label="Help" />
       <Show when={!server.hasOwnPort()} fallback={<OwnPort />}>
         <Playground model={server.model()} />

@@ -14,8 +14,15 @@ export const useOverviewQuery = (enabled: () => boolean = () => true): QueryResu
     reconcile: "gpu_id",
   }));
 
-const explain = ({ path, body }: { path: string; body: string }) => responseBody(api.explain.post({ path, body }));
+interface Explained {
+  path: string;
+  body: string;
+  /** The client that would send it. */
+  user_agent?: string;
+}
+
+const explain = (request: Explained) => responseBody(api.explain.post(request));
 export type Explanation = Awaited<ReturnType<typeof explain>>;
 
-export const useExplain = (): UseMutationResult<Explanation, Error, { path: string; body: string }> =>
+export const useExplain = (): UseMutationResult<Explanation, Error, Explained> =>
   useMutation(() => ({ mutationFn: explain }));

@@ -1,17 +1,4 @@
-export interface QuickStart {
-  id: string;
-  label: string;
-  /** The file or program for the lines, and their preconditions. */
-  note: string;
-  text: string;
-}
-
-interface QuickStartValues {
-  /** Where `/v1` is, such as `https://llm.example.com`. */
-  origin: string;
-  key: string;
-  model: string;
-}
+import { agentSettings, type QuickStart, type QuickStartValues } from "./agent-settings.ts";
 
 /** Lines to copy for the usual clients. */
 export function quickStarts(values: QuickStartValues): QuickStart[] {
@@ -31,18 +18,13 @@ export function quickStarts(values: QuickStartValues): QuickStart[] {
       note: "After npm install @anthropic-ai/sdk.",
       text: anthropicNode(values),
     },
-    { id: "claude-code", label: "Claude Code", note: "In a shell.", text: claudeCode(values) },
-    {
-      id: "codex",
-      label: "Codex",
-      note: "In ~/.codex/config.toml; then set TOLLGATE_API_KEY to the key and start codex.",
-      text: codex(values),
-    },
+    ...agentSettings(values),
     {
       id: "cursor",
       label: "Cursor",
       note: "In Settings, Models. Cursor’s own servers send the requests, so they must reach this address.",
       text: cursor(values),
+      isAgent: true,
     },
   ];
 }
@@ -105,26 +87,6 @@ const stream = client.messages.stream({
 });
 stream.on("text", (text) => process.stdout.write(text));
 await stream.finalMessage();`;
-
-/** Claude Code asks for a model of each size, whatever is chosen. */
-const claudeCodeModels = [
-  "ANTHROPIC_MODEL",
-  "ANTHROPIC_DEFAULT_HAIKU_MODEL",
-  "ANTHROPIC_DEFAULT_SONNET_MODEL",
-  "ANTHROPIC_DEFAULT_OPUS_MODEL",
-];
-
-const claudeCode = ({ origin, key, model }: QuickStartValues): string => `ANTHROPIC_BASE_URL=${shell(origin)} \\
-${claudeCodeModels.map((name) => `  ${name}=${shell(model)} \\\n`).join("")}  ANTHROPIC_AUTH_TOKEN=${shell(key)} claude`;
-
-const codex = ({ origin, model }: QuickStartValues): string => `model = ${quoted(model)}
-model_provider = "tollgate"
-
-[model_providers.tollgate]
-name = "Tollgate"
-base_url = ${quoted(`${origin}/v1`)}
-env_key = "TOLLGATE_API_KEY"
-wire_api = "responses"`;
 
 const cursor = ({ origin, key, model }: QuickStartValues): string => `OpenAI API Key: ${key}
 Override OpenAI Base URL: ${origin}/v1

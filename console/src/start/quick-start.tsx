@@ -1,6 +1,9 @@
 import { createSignal, For, type JSX, Show } from "solid-js";
+import { download } from "../lib/download.ts";
 import { CodeBlock } from "../ui/code-block.tsx";
-import { type QuickStart as Lines, quickStarts } from "./quick-start-lines.ts";
+import { Icon } from "../ui/icon.tsx";
+import type { QuickStart as Lines } from "./agent-settings.ts";
+import { quickStarts } from "./quick-start-lines.ts";
 import { useServerAddress } from "./use-server-address.ts";
 import "../styles/lazy-pages.css";
 
@@ -16,7 +19,13 @@ export function QuickStart(props: QuickStartProps): JSX.Element {
   const server = useServerAddress();
   const [chosen, setChosen] = createSignal("curl");
   const all = (): Lines[] =>
-    quickStarts({ origin: server.origin(), key: props.apiKey ?? "KEY", model: server.model() });
+    quickStarts({
+      origin: server.origin(),
+      key: props.apiKey ?? "KEY",
+      model: server.model(),
+      contextTokens: server.contextTokens(),
+      outputTokens: server.outputTokens(),
+    });
   const lines = (): Lines | undefined => all().find(({ id }) => id === chosen());
   const notifyOfKey = (): void => {
     if (props.apiKey !== undefined && lines()?.text.includes(props.apiKey)) props.onKeyCopied?.();
@@ -43,7 +52,28 @@ export function QuickStart(props: QuickStartProps): JSX.Element {
               <Show when={server.hasOwnPort()}> Replace ADDRESS with the address of /v1, which has its own port.</Show>
               <Show when={server.model() === "MODEL"}> Replace MODEL with a model of the backend.</Show>
             </p>
+            <Show when={shown().isAgent}>
+              <p class="hint">
+                Set <code>PROXY_SSE_KEEPALIVE=15</code> on the server: agents give up streams that are silent for
+                minutes.
+              </p>
+            </Show>
             <CodeBlock text={shown().text} what={`the lines for ${shown().label}`} onCopied={notifyOfKey} />
+            <Show when={shown().file}>
+              {(file) => (
+                <button
+                  class="button"
+                  type="button"
+                  onClick={() => {
+                    download(file(), `${shown().text}\n`, "text/plain;charset=utf-8");
+                    notifyOfKey();
+                  }}
+                >
+                  <Icon name="download" />
+                  Download settings file
+                </button>
+              )}
+            </Show>
           </>
         )}
       </Show>

@@ -1,9 +1,23 @@
-import { type JSX, Match, Show, Switch } from "solid-js";
+import { createSignal, type JSX, Match, Show, Switch } from "solid-js";
 import { bucketName } from "../lib/format.ts";
 import { spanLabel, zonedClockLabel } from "../lib/time-labels.ts";
-import { presetLabel, presetOptions, type TimeRange, type TimeSpan } from "../lib/time-range.ts";
+import { minuteMs } from "../lib/seoul-time.ts";
+import { barStep, presetLabel, presetOptions, type TimeRange, type TimeSpan } from "../lib/time-range.ts";
 import type { TimeRangeState } from "../lib/use-time-range.ts";
 import { SegmentedControl } from "./controls.tsx";
+
+/** What a chart's bars sum up, as `15-minute bars`: on a narrow screen, several buckets are one bar. */
+export function createBars(
+  span: () => TimeSpan,
+  bucketMs: () => number,
+): { name: () => string; setPlotWidth: (widthPx: number) => void } {
+  const [plotWidthPx, setPlotWidth] = createSignal<number>();
+  const stepMs = (): number => {
+    const widthPx = plotWidthPx();
+    return widthPx === undefined ? bucketMs() : barStep(span(), bucketMs(), widthPx);
+  };
+  return { name: () => `${bucketName(stepMs() / minuteMs)} bars`, setPlotWidth };
+}
 
 /** The time range of a panel with charts: the last hours or days, and the way back from a zoom. */
 export const PresetControl = (props: { state: TimeRangeState }): JSX.Element => (

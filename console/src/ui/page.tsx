@@ -1,3 +1,4 @@
+import { A } from "@solidjs/router";
 import { createEffect, Index, type JSX, Show } from "solid-js";
 import { causeOf } from "../client.ts";
 import { timeAgo } from "../lib/format.ts";
@@ -29,6 +30,8 @@ interface PageProps {
   /** What the page reports if it fails. Other panels do so themselves. */
   sources: readonly PageSource[];
   actions?: JSX.Element;
+  /** The chapter of the handbook, and the heading in it, that its "?" opens. */
+  help?: string;
   children: JSX.Element;
 }
 
@@ -42,6 +45,13 @@ export function Page(props: PageProps): JSX.Element {
     <main id="main" tabindex="-1">
       <header class="page-head">
         <h1>{props.title}</h1>
+        <Show when={props.help}>
+          {(help) => (
+            <A class="icon-button" href={`/help/handbook/${help()}`} aria-label="Handbook" title="Handbook: this page">
+              <Icon name="help" />
+            </A>
+          )}
+        </Show>
         <Show when={props.sources.some(({ slow }) => slow !== true)}>
           <Freshness />
         </Show>

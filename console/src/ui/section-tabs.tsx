@@ -8,6 +8,7 @@ const sections = {
   ],
   settings: [
     { href: "/settings", label: "Server" },
+    { href: "/settings/backends", label: "Backends" },
     { href: "/settings/prices", label: "Prices" },
     { href: "/settings/account", label: "Account" },
     // On a phone, the navigation has no space for it.
@@ -15,6 +16,7 @@ const sections = {
   ],
   help: [
     { href: "/help", label: "Quick start" },
+    { href: "/help/handbook", label: "Handbook" },
     { href: "/help/playground", label: "Playground" },
     { href: "/help/explain", label: "Explain a request" },
   ],

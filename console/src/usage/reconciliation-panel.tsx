@@ -12,7 +12,11 @@ const columns = ["Generated", "Counted output", "Difference", "Prompt", "Counted
 /** The backend's own token counters, compared with the counts. Not shown for a backend without such counters. */
 export function ReconciliationPanel(): JSX.Element {
   const reconciliation = useReconciliationQuery();
-  const rows = (): Reconciliation["rows"] => reconciliation.data?.rows ?? [];
+  /** By backend where there is a file of models. */
+  const rows = (): Row[] => {
+    const { rows: ofAll = [], by_backend: ofBackends = [] } = reconciliation.data ?? {};
+    return ofBackends.length > 0 ? ofBackends : ofAll;
+  };
   const scroll = createInfiniteScroll(rows);
   return (
     <Show when={reconciliation.data?.source}>
@@ -66,7 +70,9 @@ export function ReconciliationPanel(): JSX.Element {
   );
 }
 
-function DayRow(props: { row: Reconciliation["rows"][number] }): JSX.Element {
+type Row = Reconciliation["rows"][number] & { backend?: string };
+
+function DayRow(props: { row: Row }): JSX.Element {
   const values = (): number[] => [
     props.row.generated_tokens,
     props.row.counted_output_tokens,
@@ -77,7 +83,9 @@ function DayRow(props: { row: Reconciliation["rows"][number] }): JSX.Element {
   ];
   return (
     <tr>
-      <th scope="row">{props.row.date}</th>
+      <th scope="row">
+        {props.row.date} <span class="faint">{props.row.backend}</span>
+      </th>
       <For each={values()}>
         {(value, index) => (
           <td class="number" data-label={columns[index()]}>

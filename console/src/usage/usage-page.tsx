@@ -37,7 +37,7 @@ export function UsagePage(): JSX.Element {
     ...(daily.perKey() ? [{ name: "Daily usage by key", query: daily.pageQuery, slow: true }] : []),
   ];
   return (
-    <Page title="Usage" sources={sources()}>
+    <Page title="Usage" help="counting" sources={sources()}>
       <Figures figures={figures} />
       <Toolbar filters={filters} usage={usage} />
       <div class="side-by-side">

@@ -34,9 +34,14 @@ export function findHeadProblem({ headers, body }: Request, limits: BodyLimits):
   return Number(headers.get("content-length") ?? 0) > limits.maxKib * 1024 ? tooLarge(limits) : undefined;
 }
 
+const wholeRequests = new WeakSet<Request>();
+
+/** Whether its body was read here to its end. */
+export const wasReadToEnd = (request: Request): boolean => wholeRequests.has(request);
+
 /** A stream that is cancelled costs nothing more, while Bun would buffer without limit what nothing reads. */
-async function readAtMost({ body }: Request, limits: BodyLimits): Promise<Uint8Array | ApiError> {
-  const reader = (body ?? new Blob().stream()).getReader();
+async function readAtMost(request: Request, limits: BodyLimits): Promise<Uint8Array | ApiError> {
+  const reader = (request.body ?? new Blob().stream()).getReader();
   let isTimedOut = false;
   const cancel = (): void => void reader.cancel().catch(() => {});
   const timer = setTimeout(() => {
@@ -49,7 +54,10 @@ async function readAtMost({ body }: Request, limits: BodyLimits): Promise<Uint8A
     for (;;) {
       const { value } = await reader.read();
       if (isTimedOut) return new ApiError(408, `Body must arrive within ${limits.timeoutMs / 1000} seconds`);
-      if (value === undefined) return Buffer.concat(chunks);
+      if (value === undefined) {
+        wholeRequests.add(request);
+        return Buffer.concat(chunks);
+      }
       size += value.length;
       if (size > limits.maxKib * 1024) return tooLarge(limits);
       chunks.push(value);

@@ -1,13 +1,31 @@
 import { Duplex } from "node:stream";
 import { promisify } from "node:util";
-import { createGzip, gzip } from "node:zlib";
+import { type BrotliOptions, brotliCompress, constants, createBrotliCompress, createGzip, gzip } from "node:zlib";
 
 /** A smaller body fits one packet anyway. */
 const minBytes = 1400;
 
-const gzipInBackground = promisify(gzip);
 /** Up to a ninth less than at the default of 6 for the list of 500 keys, and no more at 9. */
-const level = 8;
+const gzipOptions = { level: 8 };
+/** A quarter less than gzip for that list, in less time. A larger window makes it no smaller, and takes up to 4 MB. */
+const brotliOptions: BrotliOptions = {
+  params: { [constants.BROTLI_PARAM_QUALITY]: 5, [constants.BROTLI_PARAM_LGWIN]: 16 },
+};
+
+/** The best first. Browsers accept br over HTTPS, and from localhost. */
+const encodings = ["br", "gzip"] as const;
+type Encoding = (typeof encodings)[number];
+
+const [gzipAll, brotliAll] = [promisify(gzip), promisify<Uint8Array, BrotliOptions, Buffer>(brotliCompress)];
+const compressAll: Readonly<Record<Encoding, (body: Uint8Array) => Promise<Buffer>>> = {
+  br: (body) => brotliAll(body, brotliOptions),
+  gzip: (body) => gzipAll(body, gzipOptions),
+};
+/** Like `new CompressionStream("gzip")`, which takes no level. */
+const compressor: Readonly<Record<Encoding, () => Duplex>> = {
+  br: () => createBrotliCompress(brotliOptions),
+  gzip: () => createGzip(gzipOptions),
+};
 
 interface HandledRequest {
   request: Pick<Request, "method" | "headers">;
@@ -16,40 +34,37 @@ interface HandledRequest {
 }
 
 /**
- * Compresses a JSON body for a client that accepts gzip. A stream stays one, read as fast as the client takes it. Not for
+ * Compresses a JSON body for a client that accepts it. A stream stays one, read as fast as the client takes it. Not for
  * a body that has a secret and text that somebody else may choose: its length would reveal the secret (BREACH).
  * @returns undefined to leave the response as it is
  */
 export async function compressJson({ request, responseValue }: HandledRequest): Promise<Response | undefined> {
-  if (request.method !== "GET" || !acceptsGzip(request.headers.get("accept-encoding") ?? "")) return undefined;
-  if (responseValue instanceof Response) return compressStream(responseValue);
+  const encoding = acceptedEncoding(request.headers.get("accept-encoding") ?? "");
+  if (request.method !== "GET" || encoding === undefined) return undefined;
+  if (responseValue instanceof Response) return compressStream(responseValue, encoding);
   if (!isPlain(responseValue)) return undefined;
   const body = Buffer.from(JSON.stringify(responseValue));
   if (body.length < minBytes) return undefined;
-  const headers = { "content-type": "application/json;charset=utf-8", ...compressed };
-  return new Response(new Uint8Array(await gzipInBackground(body, { level })), { headers });
+  const headers = { "content-type": "application/json;charset=utf-8", ...headersOf(encoding) };
+  return new Response(new Uint8Array(await compressAll[encoding](body)), { headers });
 }
 
-const compressed = { "content-encoding": "gzip", vary: "accept-encoding" };
+const headersOf = (encoding: Encoding) => ({ "content-encoding": encoding, vary: "accept-encoding" });
 
-function compressStream({ body, status, headers }: Response): Response | undefined {
+function compressStream({ body, status, headers }: Response, encoding: Encoding): Response | undefined {
   const type = headers.get("content-type") ?? "";
   if (body === null || status !== 200 || !type.startsWith("application/json")) return undefined;
-  return new Response(body.pipeThrough(gzipStream()), {
-    headers: { "content-type": type, ...compressed },
-  });
+  const compression = Duplex.toWeb(compressor[encoding]()) as unknown as CompressionStream;
+  return new Response(body.pipeThrough(compression), { headers: { "content-type": type, ...headersOf(encoding) } });
 }
-
-/** Like `new CompressionStream("gzip")`, which takes no level. */
-const gzipStream = (): CompressionStream => Duplex.toWeb(createGzip({ level })) as unknown as CompressionStream;
 
 /** Elysia wraps an error in an object of a class of its own. */
 const isPlain = (value: unknown): boolean =>
   Array.isArray(value) ||
   (typeof value === "object" && value !== null && Object.getPrototypeOf(value) === Object.prototype);
 
-/** RFC 9110, section 12.5.3. */
-export function acceptsGzip(acceptEncoding: string): boolean {
+/** RFC 9110, section 12.5.3: the best that is not refused, whatever the weights of the others. */
+export function acceptedEncoding(acceptEncoding: string): Encoding | undefined {
   const weights = new Map(
     acceptEncoding.split(",").map((item) => {
       const [name = "", ...parameters] = item.split(";").map((part) => part.trim().toLowerCase());
@@ -57,5 +72,5 @@ export function acceptsGzip(acceptEncoding: string): boolean {
       return [name, weight === undefined ? 1 : Number(weight.slice(2))];
     }),
   );
-  return (weights.get("gzip") ?? weights.get("*") ?? 0) > 0;
+  return encodings.find((encoding) => (weights.get(encoding) ?? weights.get("*") ?? 0) > 0);
 }

@@ -1,12 +1,15 @@
 import {
   type Static,
   type TInteger,
+  type TOptional,
+  type TString,
   type TNull,
   type TSchema,
   type TUnion,
   type TUnsafe,
   Type as t,
 } from "@sinclair/typebox";
+import { backendStates } from "../../domain/backends.ts";
 import { type UsageField, usageFields } from "../../domain/usage.ts";
 
 export const nullable = <S extends TSchema>(schema: S): TUnion<[S, TNull]> => t.Union([schema, t.Null()]);
@@ -39,6 +42,30 @@ export const integerParameter = (
   t.Optional(
     t.Integer({ ...range, error: `${name} must be an integer from ${range.minimum} to ${range.maximum}` }),
   ) as TInteger;
+
+export const cursorMessage = "cursor must be one that this endpoint returned";
+
+/** The query of a list that comes in pages. @param cursor its pattern */
+export const pageParameters = (
+  limit: { maximum: number; default: number },
+  cursor: string,
+): { limit: TInteger; cursor: TOptional<TString> } => ({
+  limit: integerParameter("limit", { minimum: 1, ...limit }),
+  cursor: t.Optional(t.String({ pattern: cursor, error: cursorMessage })),
+});
+
+export const nextCursor = nullable(
+  t.String({ description: "For the following page, which may exist even if this one is empty; null after the last" }),
+);
+
+export const backendState = t.Unsafe<(typeof backendStates)[number]>(
+  t.Union(
+    backendStates.map((state) => t.Literal(state)),
+    {
+      description: "`out`: it does not answer, and gets no requests; `draining`: it gets no new ones, as was asked for",
+    },
+  ),
+);
 
 export const errorBody = t.Object({ error: t.String() });
 export const okBody = t.Object({ ok: t.Literal(true) });

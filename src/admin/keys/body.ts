@@ -49,12 +49,13 @@ function limitStates(limits: KeyLimits, load: CountedLoad): KeyBody["limit_state
   for (const name of limitNames) {
     const limit = limits[name];
     if (limit === null) continue;
-    const { window } = limitKinds[name];
+    const { counts, window } = limitKinds[name];
     const [taken, reserved] = [usedOf(load, name), reservedOf(load, name)];
     states[name] = {
       limit,
       used: taken - reserved,
       reserved,
+      estimated: (counts === "tokens" ? load.estimated[window] : undefined) ?? null,
       left: Math.max(0, limit - taken),
       resets_at: window === "now" ? null : timestampOf(windowResetAt(window, load.readAt)),
     };

@@ -149,6 +149,12 @@ const limitState = t.Object({
   limit: count,
   used: t.Integer({ minimum: 0, description: "Counted in the window, without what is reserved" }),
   reserved: t.Integer({ minimum: 0, description: "For requests that run" }),
+  estimated: nullable(
+    t.Integer({
+      minimum: 0,
+      description: "Of what is used, tokens charged by an estimate; null where that is not known: requests, a minute",
+    }),
+  ),
   left: count,
   resets_at: nullable(timestamp),
 });

@@ -1,5 +1,6 @@
 import { type Static, Type as t } from "@sinclair/typebox";
-import { count, nullable, timestamp, open, errors } from "../http/schemas.ts";
+import { backendState, count, nullable, timestamp, open, errors } from "../http/schemas.ts";
+import { queueBody } from "../requests/queue.ts";
 import { usageTotal } from "../usage/contract.ts";
 
 const limitsState = t.Union([t.Literal("ok"), t.Literal("degraded")], {
@@ -15,6 +16,7 @@ export const overviewBody = t.Object({
   active_keys: count,
   keys_at_limit: t.Integer({ minimum: 0, description: "Active keys of which nothing is left of one of their limits" }),
   in_flight: count,
+  queue: queueBody,
   limits: limitsState,
   separate_ports: t.Boolean({ description: "ADMIN_PORT is set: /v1 is not served at this address" }),
   gpus: t.Array(
@@ -28,6 +30,9 @@ export const overviewBody = t.Object({
     }),
   ),
   power_draw_w: nullable(t.Number({ description: "Sum over the GPUs that report; null if none does" })),
+  backends: t.Array(t.Object({ name: t.String(), state: backendState, since: timestamp }), {
+    description: "In the order of the file; `/api/backends` has more",
+  }),
   upstream: t.Object({
     ok: t.Boolean(),
     checked_at: timestamp,
@@ -47,7 +52,12 @@ export type HealthBody = Static<typeof healthBody>;
 export const readinessBody = t.Object({
   status: t.Union([t.Literal("ready"), t.Literal("unavailable")]),
   database: t.Union([t.Literal("ok"), t.Literal("not writable")]),
-  upstream: t.Union([t.Literal("ok"), t.Literal("not answering")]),
+  upstream: t.Union([t.Literal("ok"), t.Literal("not answering")], {
+    description: "With several backends: whether one of them is in. It does not change the status",
+  }),
+  backends: t.Optional(
+    t.Array(t.Object({ name: t.String(), state: backendState }), { description: "Those of MODELS_FILE" }),
+  ),
   counts: t.Union([t.Literal("ok"), t.Literal("waiting"), t.Literal("partly refused")], {
     description:
       "Whether the usage of requests is written, waits for the database, or contains numbers that it refuses",

@@ -1,4 +1,6 @@
 import { type ElysiaCustomStatusResponse, status } from "elysia";
+import type { BackendStates } from "../../domain/backends.ts";
+import type { Catalog } from "../../domain/models.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import type { HealthBody, ReadinessBody } from "./contract.ts";
@@ -26,6 +28,8 @@ export interface HealthDeps {
   store: Pick<Store, "checkWritable">;
   clock: WallClock;
   probeUpstream: (signal: AbortSignal) => Promise<UpstreamProbe>;
+  catalog: () => Catalog;
+  backendStates: BackendStates["list"];
   /** Since when no request of a client got a response; undefined if the last one did. */
   requestsFailSince: () => number | undefined;
   countsState: () => ReadinessBody["counts"];
@@ -35,13 +39,15 @@ export interface HealthDeps {
 export interface Health {
   checkUpstream(): Promise<UpstreamState>;
   checkDatabase(): Promise<boolean>;
+  /** Undefined without a file of models. */
+  listBackends(): Promise<ReadinessBody["backends"]>;
   countsState(): ReadinessBody["counts"];
   limitsState(): ReadinessBody["limits"];
 }
 
 /** The checks are cached, since anyone may request `/readyz`, as often as they like. */
 export function createHealth(deps: HealthDeps): Health {
-  const { store, clock, probeUpstream, requestsFailSince, countsState, limitsState } = deps;
+  const { store, clock, probeUpstream, requestsFailSince, catalog, backendStates, countsState, limitsState } = deps;
   const failures = trackFailures(requestsFailSince);
   return {
     checkUpstream: cached(clock, upstreamMaxAgeMs, async () => {
@@ -55,6 +61,9 @@ export function createHealth(deps: HealthDeps): Health {
         await store.checkWritable();
         return true;
       }),
+    ),
+    listBackends: cached(clock, upstreamMaxAgeMs, async () =>
+      catalog().file === undefined ? undefined : (await backendStates()).map(({ name, state }) => ({ name, state })),
     ),
     countsState,
     limitsState,
@@ -84,11 +93,16 @@ export const getHealth = (): HealthBody => ({ status: "ok" });
 export const getReadiness =
   ({ health }: { health: Health }) =>
   async (): Promise<ElysiaCustomStatusResponse<200 | 503, ReadinessBody>> => {
-    const [database, upstream] = await Promise.all([health.checkDatabase(), health.checkUpstream()]);
+    const [database, upstream, backends] = await Promise.all([
+      health.checkDatabase(),
+      health.checkUpstream(),
+      health.listBackends(),
+    ]);
     return status(database ? 200 : 503, {
       status: database ? "ready" : "unavailable",
       database: database ? "ok" : "not writable",
       upstream: upstream.ok ? "ok" : "not answering",
+      ...(backends !== undefined && { backends }),
       counts: health.countsState(),
       limits: health.limitsState(),
     });

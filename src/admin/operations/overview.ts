@@ -1,8 +1,12 @@
+import type { BackendStates } from "../../domain/backends.ts";
+import type { Catalog } from "../../domain/models.ts";
+import type { RunningRequest } from "../../domain/requests.ts";
 import type { GpuSample } from "../../store/gpu/contract.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { dayOf, minuteOf, minutesPerDay, startOfDay, timestampOf } from "../../time/seoul.ts";
 import type { Health } from "./health.ts";
+import { queueOf } from "../requests/queue.ts";
 import type { OverviewBody } from "./contract.ts";
 import { usageTotalBody } from "../usage/usage.ts";
 
@@ -13,17 +17,20 @@ export interface OverviewDeps {
   clock: WallClock;
   health: Pick<Health, "checkUpstream" | "limitsState">;
   inFlight: () => Promise<number>;
+  backendStates: BackendStates["list"];
+  catalog: () => Catalog;
+  running: () => Promise<readonly RunningRequest[]>;
   separatePorts: boolean;
   upstreamUrl: string;
 }
 
 export const getOverview =
-  ({ store, clock, health, inFlight, separatePorts, upstreamUrl }: OverviewDeps) =>
+  ({ store, clock, health, inFlight, backendStates, catalog, running, separatePorts, upstreamUrl }: OverviewDeps) =>
   async (): Promise<OverviewBody> => {
     const now = clock();
     const minute = minuteOf(now);
     const yesterdayStart = minuteOf(startOfDay(dayOf(now))) - minutesPerDay;
-    const [today, yesterday, lastMinute, activeKeys, keysAtLimit, samples, upstream, runningRequests] =
+    const [today, yesterday, lastMinute, activeKeys, keysAtLimit, samples, upstream, runningRequests, states, all] =
       await Promise.all([
         store.usage.sumOfDay(dayOf(now)),
         // Includes the whole of its last minute, since today's current minute counts too.
@@ -34,6 +41,8 @@ export const getOverview =
         store.gpu.latest(),
         health.checkUpstream(),
         inFlight(),
+        backendStates(),
+        running(),
       ]);
     const gpus = samples.map((sample) => gpuStateBody(sample, now));
     return {
@@ -44,10 +53,12 @@ export const getOverview =
       active_keys: activeKeys,
       keys_at_limit: keysAtLimit,
       in_flight: runningRequests,
+      queue: queueOf(catalog(), states, all),
       limits: health.limitsState(),
       separate_ports: separatePorts,
       gpus,
       power_draw_w: livePower(gpus),
+      backends: states.map(({ name, state, since }) => ({ name, state, since: timestampOf(since) })),
       upstream: {
         ok: upstream.ok,
         checked_at: timestampOf(upstream.checkedAt),

@@ -1,9 +1,11 @@
 import { type Static, type TInteger, type TOptional, type TString, Type as t } from "@sinclair/typebox";
 import {
+  backendState,
   count,
   counterMembers,
-  integerParameter,
+  nextCursor,
   nullable,
+  pageParameters,
   timestamp,
   byHandler,
   errors,
@@ -11,6 +13,9 @@ import {
   okBody,
 } from "../http/schemas.ts";
 import { csrfField, describes } from "../http/body-schema.ts";
+import { type ChoiceReason, choiceReasons } from "../../domain/backends.ts";
+import { clientRules } from "../../domain/models.ts";
+import { placeBody, queueBody } from "./queue.ts";
 import { type Outcome, outcomes, type RequestChange } from "../../domain/requests.ts";
 
 const changeKinds = [
@@ -20,19 +25,20 @@ const changeKinds = [
   "system_prompt_language",
   "thinking",
   "stream_usage",
+  ...clientRules,
 ] as const;
 
 const milliseconds = t.Number({ minimum: 0 });
 export const change = t.Unsafe<RequestChange>(t.Union(changeKinds.map((kind) => t.Literal(kind))));
 
 /** A parameter of text. Its length bounds what a filter costs. */
-const textParameter = (name: string): TOptional<TString> =>
+const textParameter = (name: string, description = "Exact"): TOptional<TString> =>
   t.Optional(
     t.String({
       minLength: 1,
       maxLength: 512,
       error: `${name} must have from 1 to 512 characters`,
-      description: "Exact",
+      description,
     }),
   );
 
@@ -53,6 +59,7 @@ const maxInteger = Number.MAX_SAFE_INTEGER;
 const filters = {
   key_id: optionalInteger("key_id", maxInteger, 1),
   model: textParameter("model"),
+  backend: textParameter("backend"),
   status: t.Optional(
     t.String({ pattern: "^[1-5](xx|\\d\\d)$", error: "status must be a status such as 404, or a class such as 5xx" }),
   ),
@@ -64,8 +71,15 @@ const filters = {
       ),
     ),
   ),
-  failed: t.Optional(t.Literal("true", { error: "failed must be true, or left out" })),
+  failed: t.Optional(
+    t.Literal("true", {
+      description: "Only failures; a client that left is none",
+      error: "failed must be true, or left out",
+    }),
+  ),
   path: textParameter("path"),
+  client: textParameter("client", "A program, of any version, or one with its version: `claude-cli/2.1.330`"),
+  class: textParameter("class"),
   address: textParameter("address"),
   request_id: textParameter("request_id"),
   min_duration_ms: optionalInteger("min_duration_ms", 2_000_000_000),
@@ -77,10 +91,7 @@ export const requestsQuery = t.Object({
   ...filters,
   since: timeParameter("since"),
   until: timeParameter("until"),
-  limit: integerParameter("limit", { minimum: 1, maximum: 200, default: 50 }),
-  cursor: t.Optional(
-    t.String({ pattern: "^[\\da-z]{1,11}\\.[\\da-z]{1,11}$", error: "cursor must be one that this endpoint returned" }),
-  ),
+  ...pageParameters({ maximum: 200, default: 50 }, "^[\\da-z]{1,11}\\.[\\da-z]{1,11}$"),
 });
 export type RequestsQuery = Static<typeof requestsQuery>;
 
@@ -91,12 +102,14 @@ export const requestBody = t.Object({
   key_id: nullable(t.Integer()),
   key_name: nullable(t.String()),
   address: t.String(),
-  client: nullable(t.String({ description: "The first word of User-Agent" })),
+  client: nullable(t.String({ description: "Program and version: the first word of User-Agent" })),
+  class: nullable(t.String({ description: "What the client says that the request is for, such as subagent" })),
   method: t.String(),
   path: t.String(),
   model_asked: nullable(t.String()),
   model_sent: nullable(t.String()),
-  backend: nullable(t.String({ description: "Null if the request was not sent to the backend" })),
+  backend: nullable(t.String({ description: "Null if the request was not sent to a backend" })),
+  reason: nullable(t.String({ description: `Why it went to that backend: ${choiceReasons.join(", ")}` })),
   status: t.Integer(),
   outcome: t.String(),
   code: nullable(t.String()),
@@ -111,7 +124,7 @@ export const requestBody = t.Object({
   ),
   uncounted: t.Boolean({ description: "It was cut before the backend reported its output, which is counted nowhere" }),
   sends: nullable(
-    t.Integer({ minimum: 1, description: "How often it was sent to the backend; null: once, or not at all" }),
+    t.Integer({ minimum: 0, description: "How often it was handed to a connection; null: once, or not at all" }),
   ),
   queue_ms: nullable(milliseconds),
   upstream_ms: nullable(milliseconds),
@@ -136,9 +149,10 @@ export const runningBody = t.Object({
       path: t.String(),
       model: nullable(t.String()),
       backend: nullable(t.String()),
-      state: t.Union([t.Literal("receiving"), t.Literal("waiting"), t.Literal("running")], {
-        description: "Its body is being read, it waits in the queue or for the backend, or the response flows",
+      state: t.Union([t.Literal("receiving"), t.Literal("queued"), t.Literal("waiting"), t.Literal("running")], {
+        description: "Its body is being read, it waits in the queue, for the backend, or the response flows",
       }),
+      place: nullable(placeBody),
       started_at: timestamp,
       age_ms: milliseconds,
       received_bytes: count,
@@ -147,12 +161,13 @@ export const runningBody = t.Object({
     { description: "Oldest first" },
   ),
   more: t.Boolean({ description: "There are more than are listed" }),
+  queue: queueBody,
 });
 export type RunningBody = Static<typeof runningBody>;
 
 export const requestsBody = t.Object({
   requests: t.Array(requestBody, { description: "Latest first" }),
-  next_cursor: nullable(t.String({ description: "For the following page, which may exist even if this one is empty" })),
+  next_cursor: nextCursor,
   scanned_to: nullable(timestamp),
   log: t.Object({ days: count, rows: count }, { description: "How much is kept; 0 days: the log is off" }),
 });
@@ -165,6 +180,13 @@ export const explainedRequest = t.Object({
     error: () => "path must be a string that begins with /v1/, without a query",
   }),
   body: t.String({ error: () => "body must be a string" }),
+  user_agent: t.Optional(
+    t.String({
+      maxLength: 200,
+      error: () => "user_agent must be a string of at most 200 characters",
+      description: "The client that would send it; for CLIENT_RULES=auto",
+    }),
+  ),
   _csrf: csrfField,
 });
 export const explainBody = t.Object({
@@ -172,7 +194,19 @@ export const explainBody = t.Object({
   changed: t.Boolean(),
   body: t.String({ description: "As it would be sent" }),
   stream: t.Boolean(),
-  model: nullable(t.Object({ asked: t.String(), sent: t.String() })),
+  model: nullable(t.Object({ asked: t.String(), sent: t.String(), name: t.String() })),
+  candidates: t.Array(t.Object({ name: t.String(), state: backendState }), {
+    description: "The backends that may serve it, in the order of the file",
+  }),
+  goes_to: nullable(
+    t.Object(
+      {
+        backend: t.String(),
+        reason: t.Unsafe<ChoiceReason>(t.Union(choiceReasons.map((reason) => t.Literal(reason)))),
+      },
+      { description: "Where it would go now, and why; null: it would wait, or is refused" },
+    ),
+  ),
   edits: t.Array(t.Object({ what: change, from: nullable(t.String()), to: nullable(t.String()), why: t.String() })),
   kept: t.Array(t.Object({ what: change, why: t.String() }), {
     description: "What is usually changed and here is not",

@@ -1,9 +1,12 @@
+import type { BackendStates } from "../../domain/backends.ts";
+import type { Catalog } from "../../domain/models.ts";
 import type { Log } from "../../log/log.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { timestampOf } from "../../time/seoul.ts";
 import type { Actor } from "../session/auth.ts";
 import { ApiError } from "../http/errors.ts";
+import { placesOf, queueOf } from "./queue.ts";
 import type { RunningBody } from "./contract.ts";
 import type { OkBody } from "../http/schemas.ts";
 import type { RunningRequest } from "../../domain/requests.ts";
@@ -16,13 +19,16 @@ export interface InFlightDeps {
   log: Log;
   /** Those of all processes of this instance, oldest first. */
   running: () => Promise<(RunningRequest & { id: string })[]>;
+  catalog: () => Catalog;
+  backendStates: BackendStates["list"];
   endRequest: (id: string) => Promise<boolean>;
 }
 
 export const listInFlight =
-  ({ store, clock, running }: InFlightDeps) =>
+  ({ store, clock, running, catalog, backendStates }: Omit<InFlightDeps, "log" | "endRequest">) =>
   async (): Promise<RunningBody> => {
-    const all = await running();
+    const [all, states] = await Promise.all([running(), backendStates()]);
+    const places = placesOf(all);
     const listed = all.slice(0, maxListed);
     const keyIds = new Set(listed.flatMap(({ keyId }) => (keyId === undefined ? [] : [keyId])));
     const names = new Map(await store.requests.keyNames([...keyIds]));
@@ -39,6 +45,7 @@ export const listInFlight =
         model: one.model ?? null,
         backend: one.backend ?? null,
         state: one.state,
+        place: places.get(one) ?? null,
         started_at: timestampOf(now - one.ageMs),
         age_ms: one.ageMs,
         received_bytes: one.receivedBytes,
@@ -46,11 +53,12 @@ export const listInFlight =
         output_tokens: one.usage?.outputTokens || null,
       })),
       more: all.length > listed.length,
+      queue: queueOf(catalog(), states, all),
     };
   };
 
 export const endInFlight =
-  ({ endRequest, log }: InFlightDeps) =>
+  ({ endRequest, log }: Pick<InFlightDeps, "endRequest" | "log">) =>
   async ({ params, actor }: { params: { id: string }; actor: Actor }): Promise<OkBody> => {
     if (!(await endRequest(params.id))) throw new ApiError(404, "Request not found");
     log.info("Running request ended by an administrator", { ...actor, id: params.id });

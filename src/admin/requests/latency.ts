@@ -79,15 +79,17 @@ interface LatencySum {
   firstByte: HistogramSum;
   duration: HistogramSum;
   tokensPerSecond: HistogramSum;
+  queueWait: HistogramSum;
 }
 
-const metrics = ["firstByte", "duration", "tokensPerSecond"] as const;
+const metrics = ["firstByte", "duration", "tokensPerSecond", "queueWait"] as const;
 
 const createLatencySum = (): LatencySum => ({
   requestCount: 0,
   firstByte: createSum(),
   duration: createSum(),
   tokensPerSecond: createSum(),
+  queueWait: createSum(),
 });
 
 /** Replaces what the sum held. */
@@ -110,6 +112,7 @@ const bodyOf = (model: string | null, sum: LatencySum): LatencyTotal => ({
   first_byte_ms: quantilesBody(sum.firstByte),
   duration_ms: quantilesBody(sum.duration),
   tokens_per_second: quantilesBody(sum.tokensPerSecond),
+  queue_wait_ms: quantilesBody(sum.queueWait),
 });
 
 function quantilesBody(sum: HistogramSum): Quantiles | null {

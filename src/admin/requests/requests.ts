@@ -4,7 +4,7 @@ import type { Store } from "../../store/store.ts";
 import { timestampOf } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
 import { parseTimestamp } from "../http/query.ts";
-import { counterMembers } from "../http/schemas.ts";
+import { counterMembers, cursorMessage } from "../http/schemas.ts";
 import {
   type RequestBody,
   type RequestFilterQuery,
@@ -56,10 +56,13 @@ export function filterOf(query: RequestFilterQuery): RequestFilter {
   return {
     keyId: query.key_id,
     model: query.model,
+    backend: query.backend,
     status: query.status === undefined ? undefined : statusRange(query.status),
     outcome: query.outcome,
     failed: query.failed === "true" ? true : undefined,
     path: query.path,
+    client: query.client,
+    requestClass: query.class,
     address: query.address,
     requestId: query.request_id,
     minDurationMs: query.min_duration_ms,
@@ -79,7 +82,7 @@ function positionOf(cursor: string | undefined): RequestPosition | undefined {
   if (cursor === undefined) return undefined;
   const [endedAt = Number.NaN, id = Number.NaN] = cursor.split(".").map((part) => Number.parseInt(part, 36));
   if (Number.isSafeInteger(endedAt) && Number.isSafeInteger(id)) return { endedAt, id };
-  throw new ApiError(400, "cursor must be one that this endpoint returned");
+  throw new ApiError(400, cursorMessage);
 }
 
 export const requestBodyOf = (request: LoggedRequest): RequestBody => ({
@@ -90,11 +93,13 @@ export const requestBodyOf = (request: LoggedRequest): RequestBody => ({
   key_name: request.keyName,
   address: request.address,
   client: request.client,
+  class: request.requestClass,
   method: request.method,
   path: request.path,
   model_asked: request.modelAsked,
   model_sent: request.modelSent,
   backend: request.backend,
+  reason: request.reason,
   status: request.status,
   outcome: request.outcome,
   code: request.code,

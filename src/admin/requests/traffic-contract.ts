@@ -54,6 +54,7 @@ const latencies = {
   first_byte_ms: nullable(quantiles),
   duration_ms: nullable(quantiles),
   tokens_per_second: nullable(quantiles),
+  queue_wait_ms: nullable(quantiles),
 };
 const latencyTotal = t.Object(latencies);
 export type LatencyTotal = Static<typeof latencyTotal>;
@@ -75,7 +76,7 @@ export const failuresBody = t.Object({
     t.Object({
       bucket_start: timestamp,
       request_count: t.Integer({ minimum: 0, description: "All that ended, refused ones too" }),
-      failed_count: count,
+      failed_count: t.Integer({ minimum: 0, description: "Without those whose clients left" }),
       outcomes: t.Object(
         Object.fromEntries(outcomes.map((name) => [name, t.Optional(count)])) as Record<Outcome, TOptional<TInteger>>,
       ),

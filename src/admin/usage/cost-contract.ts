@@ -3,7 +3,9 @@ import {
   count,
   counterMembers,
   integerParameter,
+  nextCursor,
   nullable,
+  pageParameters,
   timestamp,
   choice,
   keyParameter,
@@ -17,6 +19,16 @@ import { listedUsageFields } from "../../domain/usage.ts";
 import { csrfText, describes } from "../http/body-schema.ts";
 import { dayMessage } from "../http/query.ts";
 import { keyFilter } from "./contract.ts";
+
+const pricedUsage = {
+  request_count: count,
+  ...counterMembers(() => count, listedUsageFields),
+  cost: nullable(t.Number({ description: "Of the tokens whose price is known; null if there are none" })),
+  cost_is_partial: t.Boolean({
+    description:
+      "Some of the tokens are not in the cost: they have no price or, of a key’s models, are of more than are read",
+  }),
+};
 
 export const modelUsageQuery = t.Object({
   days: integerParameter("days", { minimum: 1, maximum: 365, default: 30 }),
@@ -36,12 +48,7 @@ export const modelUsageBody = t.Object({
     t.Object({
       bucket_start: nullable(timestamp),
       ...keyAndModel,
-      request_count: count,
-      ...counterMembers(() => count, listedUsageFields),
-      cost: nullable(t.Number({ description: "Of the tokens whose price is known; null if there are none" })),
-      cost_is_partial: t.Boolean({
-        description: "Some of the tokens are not in the cost: they have no price, or are of more models than are read",
-      }),
+      ...pricedUsage,
     }),
     { description: "Most tokens first; with a bucket, oldest first" },
   ),
@@ -57,15 +64,13 @@ const day = t.String({ format: "date" });
 const dayParameter = (name: string, description: string) =>
   t.Optional(t.String({ pattern: "^\\d{4}-\\d\\d-\\d\\d$", error: dayMessage(name), description }));
 export const costGroups = ["day", "key", "model", "tag", "owner", "key_model", "day_key"] as const;
-export const cursorMessage = "cursor must be one that this endpoint returned";
 
 export const costsQuery = t.Object({
   from: dayParameter("from", "The first day in Seoul time; by default, 29 days before the last"),
   to: dayParameter("to", "The last day, which is included; by default, today"),
   by: choice("by", costGroups, "day"),
   ...keyFilter,
-  limit: integerParameter("limit", { minimum: 1, maximum: 2000, default: 500 }),
-  cursor: t.Optional(t.String({ pattern: "^[\\w-]{1,2000}$", error: cursorMessage })),
+  ...pageParameters({ maximum: 2000, default: 500 }, "^[\\w-]{1,2000}$"),
 });
 export type CostsQuery = Static<typeof costsQuery>;
 
@@ -80,14 +85,11 @@ export const costsBody = t.Object({
       ...keyAndModel,
       tag: nullable(t.String({ description: "Empty: of keys without a tag. A key with several counts for each" })),
       owner: nullable(t.String({ description: "Empty: of keys without an owner" })),
-      request_count: count,
-      ...counterMembers(() => count, listedUsageFields),
-      cost: nullable(t.Number({ description: "Of the tokens whose price is known; null if there are none" })),
-      cost_is_partial: t.Boolean({ description: "Some of the tokens have no price" }),
+      ...pricedUsage,
     }),
     { description: "Latest day first, then by the key's id, then by model, tag or owner; other members are null" },
   ),
-  next_cursor: nullable(t.String({ description: "For the following page; null after the last" })),
+  next_cursor: nextCursor,
 });
 export type CostsBody = Static<typeof costsBody>;
 
@@ -112,23 +114,24 @@ export const pricesRequest = t.Object({ ...t.Partial(pricesBody).properties, _cs
 export const reconciliationQuery = t.Object({
   days: integerParameter("days", { minimum: 1, maximum: 90, default: 30 }),
 });
+const reconciledDay = {
+  date: day,
+  generated_tokens: count,
+  counted_output_tokens: count,
+  difference: t.Integer({ description: "Generated less counted: responses that were cut, or without usage" }),
+  prompt_tokens: count,
+  counted_input_tokens: count,
+  prompt_difference: t.Integer({ description: "The same of prompts" }),
+  is_drifting: t.Boolean({ description: "Outputs are more than 5 % and 10,000 tokens apart" }),
+};
 export const reconciliationBody = t.Object({
   days: t.Integer(),
   source: nullable(t.String({ description: "`vllm` or `sglang`; null if the backend has no such metrics" })),
   checked_at: nullable(timestamp),
-  rows: t.Array(
-    t.Object({
-      date: day,
-      generated_tokens: count,
-      counted_output_tokens: count,
-      difference: t.Integer({ description: "Generated less counted: responses that were cut, or without usage" }),
-      prompt_tokens: count,
-      counted_input_tokens: count,
-      prompt_difference: t.Integer({ description: "The same of prompts" }),
-      is_drifting: t.Boolean({ description: "Outputs are more than 5 % and 10,000 tokens apart" }),
-    }),
-    { description: "Latest day first" },
-  ),
+  rows: t.Array(t.Object(reconciledDay), { description: "Latest day first" }),
+  by_backend: t.Array(t.Object({ backend: t.String(), ...reconciledDay }), {
+    description: "The same for each backend of MODELS_FILE, the latest 1,000",
+  }),
 });
 export type ReconciliationBody = Static<typeof reconciliationBody>;
 

@@ -18,23 +18,30 @@ export const getReconciliation =
   async ({ query: { days } }: { query: { days: number } }): Promise<ReconciliationBody> => {
     // First, because the rows must not be older.
     const sample = await store.reconciliation.lastSample();
-    const found = await store.reconciliation.days(dayNumberOf(clock()) - days + 1);
+    const since = dayNumberOf(clock()) - days + 1;
+    const found = await store.reconciliation.days(since);
+    const ofBackends = await store.reconciliation.backendDays(since, maxBackendDays);
     return {
       days,
       source: sample?.source ?? null,
       checked_at: sample === undefined ? null : timestampOf(sample.at),
-      rows: found.map((row) => ({
-        date: dayFromNumber(row.day),
-        generated_tokens: row.generatedTokens,
-        counted_output_tokens: row.countedOutputTokens,
-        difference: row.generatedTokens - row.countedOutputTokens,
-        prompt_tokens: row.promptTokens,
-        counted_input_tokens: row.countedInputTokens,
-        prompt_difference: row.promptTokens - row.countedInputTokens,
-        is_drifting: isDrifting(row),
-      })),
+      rows: found.map(dayBody),
+      by_backend: ofBackends.map((row) => Object.assign(dayBody(row), { backend: row.backend })),
     };
   };
+
+const maxBackendDays = 1000;
+
+const dayBody = (row: ReconciledDay): ReconciliationBody["rows"][number] => ({
+  date: dayFromNumber(row.day),
+  generated_tokens: row.generatedTokens,
+  counted_output_tokens: row.countedOutputTokens,
+  difference: row.generatedTokens - row.countedOutputTokens,
+  prompt_tokens: row.promptTokens,
+  counted_input_tokens: row.countedInputTokens,
+  prompt_difference: row.promptTokens - row.countedInputTokens,
+  is_drifting: isDrifting(row),
+});
 
 const isDrifting = ({ generatedTokens, countedOutputTokens }: ReconciledDay): boolean =>
   Math.abs(generatedTokens - countedOutputTokens) > Math.max(minDrift, generatedTokens * driftShare);

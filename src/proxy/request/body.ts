@@ -6,6 +6,7 @@ import { noProgressMs } from "../upstream/abort-reason.ts";
 import type { ReadTimeout, StartReadTimeout } from "../upstream/read-timeout.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
 import { areKnown, createStrictDecodedStream, encodingsOf } from "../usage/decompress.ts";
+import { readFormModel } from "./form-model.ts";
 import type { HeldShare } from "./held-bytes.ts";
 
 /** Bodies up to this length are read in one go, which is cheaper; the whole of them has to arrive within `noProgressMs`. */
@@ -31,6 +32,8 @@ export interface ReceivedBody {
   isDecoded: boolean;
   /** What it was decoded from, which is sent in its place if nothing is edited; undefined if it was not decoded. */
   encoded: Bytes | undefined;
+  /** The model that a form names; undefined for any other body. */
+  formModel: string | undefined;
 }
 
 export interface BodyRules {
@@ -38,6 +41,8 @@ export interface BodyRules {
   takesJson: boolean;
   /** The key may only send what its limits and models can be applied to. */
   mustBeReadable: boolean;
+  /** Forms are searched for the model that they name. */
+  readsForms: boolean;
 }
 
 export interface ReadBodyDeps {
@@ -54,6 +59,11 @@ export interface ReadBodyDeps {
  * @throws ProxyError if the body is too large to hold or of no use, the budget is used up, or the client stops sending
  */
 export async function readBody(request: Request, rules: BodyRules, deps: ReadBodyDeps): Promise<ReceivedBody> {
+  const needsObject = rules.takesJson && rules.mustBeReadable;
+  const isForm = rules.readsForms && isMultipart(request) && encodingsNamedBy(request).length === 0;
+  if (isForm && !needsObject && request.method === "POST") {
+    return readForm(request, deps);
+  }
   if (!rules.takesJson || request.method !== "POST") {
     return asItCame(isRewritable(request) ? await holdWhole(request, deps) : request.body);
   }
@@ -68,6 +78,7 @@ const asItCame = (body: ReadBody): ReceivedBody => ({
   mustBeObject: false,
   isDecoded: false,
   encoded: undefined,
+  formModel: undefined,
 });
 
 /**
@@ -89,12 +100,29 @@ const isMultipart = ({ headers }: Request): boolean => /^\s*multipart\//i.test(h
 
 const encodingsNamedBy = ({ headers }: Request): readonly string[] => encodingsOf(headers.get("content-encoding"));
 
+async function readForm(request: Request, deps: ReadBodyDeps): Promise<ReceivedBody> {
+  if (request.body === null) return asItCame(null);
+  const reader = request.body.getReader();
+  const { body, model } = await readFormModel(request.headers.get("content-type") ?? "", reader, async () => {
+    const chunk = await readChunk(reader, deps);
+    if (chunk !== undefined && !deps.held.take(chunk.length)) throw new ProxyError("too_many_bytes_held");
+    return chunk;
+  });
+  return { ...asItCame(body), formModel: model };
+}
+
 /** Holds any body, and decodes it. */
 async function readObject(request: Request, deps: ReadBodyDeps): Promise<ReceivedBody> {
   if (isMultipart(request)) throw new ProxyError("unsupported_body");
   const body = await holdWhole(request, deps);
   const encodings = encodingsNamedBy(request);
-  const plain: ReceivedBody = { body, mustBeObject: true, isDecoded: encodings.length > 0, encoded: undefined };
+  const plain: ReceivedBody = {
+    body,
+    mustBeObject: true,
+    isDecoded: encodings.length > 0,
+    encoded: undefined,
+    formModel: undefined,
+  };
   // Many backends ignore the encoding, so what is plain JSON all the same must reach all of them as that.
   if (!plain.isDecoded || body.length === 0 || (await isObject(body))) return plain;
   return { ...plain, body: await decode(body, encodings, deps), encoded: body };

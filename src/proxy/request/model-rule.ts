@@ -16,14 +16,14 @@ export interface RequestedModel {
   /** The request has a body, read or not. */
   hasBody: boolean;
   /** Undefined if the body names none, or could not be read. */
-  model: { asked: string; sent: string } | undefined;
+  model: { asked: string; name: string } | undefined;
   /** The body names a model more than once, and backends differ in which one they use. */
   isAmbiguous: boolean;
 }
 
 /**
  * Strict, because the backend chooses a model of its own, or reads one that we cannot see: a body must name one model, and
- * its name as asked for or as sent must be allowed.
+ * its name as asked for or the model's must be allowed.
  * @throws ProxyError `model_not_allowed`
  */
 export function requireAllowedModel(allowed: AllowedModels, requested: RequestedModel): void {
@@ -34,5 +34,19 @@ export function requireAllowedModel(allowed: AllowedModels, requested: Requested
   if (named !== undefined && !isAllowed(named)) throw new ProxyError("model_not_allowed");
   if (!hasBody) return;
   if (model === undefined || isAmbiguous) throw new ProxyError("model_not_allowed");
-  if (!isAllowed(model.asked) && !isAllowed(model.sent)) throw new ProxyError("model_not_allowed");
+  if (!isAllowed(model.asked) && !isAllowed(model.name)) throw new ProxyError("model_not_allowed");
+}
+
+/** An error names no more than these, and no more of the name that is asked for. */
+const maxListed = 50;
+const maxAskedLength = 200;
+
+/** @param names of all models that the key may use */
+export function modelNotFound(asked: string, names: readonly string[]): ProxyError {
+  const listed = names.slice(0, maxListed).join(", ");
+  const there = names.length > maxListed ? `${listed} and ${names.length - maxListed} more` : listed;
+  const name = JSON.stringify(asked.slice(0, maxAskedLength));
+  return new ProxyError("model_not_found", {
+    message: `There is no model ${name}${there === "" ? "" : `; there are: ${there}`}.`,
+  });
 }

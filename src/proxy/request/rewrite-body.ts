@@ -1,8 +1,10 @@
 import { ProxyError } from "../errors.ts";
 import type { RequestHeaderOptions } from "../headers.ts";
 import { estimateInput } from "../rewrite/estimate.ts";
-import { type RewriteRequest, type Rewritten, untouched } from "../rewrite/rewrite.ts";
+import { type ModelNames, resolveModel } from "../rewrite/model-names.ts";
+import { type ClientContext, type Rewritten, untouched } from "../rewrite/rewrite.ts";
 import type { UpstreamRequest } from "../upstream/forward.ts";
+import type { Rewriter } from "../rewrite/rewriters.ts";
 import { tokensToReserve } from "./admit.ts";
 import type { ReadBody, ReceivedBody } from "./body.ts";
 import type { Reservation } from "../../domain/admissions.ts";
@@ -17,12 +19,17 @@ export async function reservationFor(body: ReadBody, rewritten: Rewritten): Prom
 }
 
 export interface RewrittenBody {
-  outgoing: {
-    body: UpstreamRequest["body"];
-    /** What its headers tell of it. */
-    described: Pick<RequestHeaderOptions, "contentLength" | "isDecoded" | "mustBeObject">;
-  };
+  outgoing: OutgoingRequestBody;
   rewritten: Rewritten;
+}
+
+export interface OutgoingRequestBody {
+  /** Called for each time that it is sent. */
+  open: () => UpstreamRequest["body"];
+  /** It can be sent more than once. */
+  isHeld: boolean;
+  /** What its headers tell of it. */
+  described: Pick<RequestHeaderOptions, "contentLength" | "isDecoded" | "mustBeObject">;
 }
 
 export const hasBody = (body: ReadBody): boolean => body !== null && (!(body instanceof Uint8Array) || body.length > 0);
@@ -30,28 +37,40 @@ export const hasBody = (body: ReadBody): boolean => body !== null && (!(body ins
 /** @throws ProxyError if the rules could not read in it what the backend may */
 export async function rewriteBody(
   path: string,
-  { body, mustBeObject, isDecoded, encoded }: ReceivedBody,
-  rewrite: RewriteRequest,
+  { body, mustBeObject, isDecoded, encoded, formModel }: ReceivedBody,
+  { names, rewrite }: Rewriter,
+  client?: ClientContext,
 ): Promise<RewrittenBody> {
   if (!(body instanceof Uint8Array)) {
     return {
-      outgoing: { body, described: { contentLength: undefined, isDecoded, mustBeObject } },
-      rewritten: untouched,
+      outgoing: {
+        open: () => body,
+        isHeld: body === null,
+        described: { contentLength: undefined, isDecoded, mustBeObject },
+      },
+      rewritten: { ...untouched, ...targetOf(formModel, names) },
     };
   }
-  const rewritten = await rewrite(path, body);
+  const rewritten = await rewrite(path, body, client);
   if ("refused" in rewritten) throw new ProxyError("invalid_json");
   if (mustBeObject && !rewritten.isObject && hasBody(encoded ?? body)) throw new ProxyError("unsupported_body");
   const outgoing = outgoingBodyOf(rewritten.pieces ?? [encoded ?? body]);
   const isAsItCame = rewritten.pieces === undefined && encoded !== undefined;
   const described = { contentLength: outgoing.length, isDecoded: isDecoded && !isAsItCame, mustBeObject };
-  return { outgoing: { body: outgoing.body, described }, rewritten };
+  return { outgoing: { open: outgoing.open, isHeld: true, described }, rewritten };
+}
+
+/** A form goes where its model is, as it came. */
+function targetOf(formModel: string | undefined, names: ModelNames): Pick<Rewritten, "target" | "model"> {
+  if (formModel === undefined) return { target: names.unnamed, model: undefined };
+  const target = resolveModel(formModel, names);
+  return { target, model: { asked: formModel, sent: formModel, name: target.name } };
 }
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
 interface OutgoingBody {
-  body: Bytes | ReadableStream<Bytes>;
+  open: () => Bytes | ReadableStream<Bytes>;
   length: number;
 }
 
@@ -63,9 +82,10 @@ const maxChunkBytes = 128 * 1024;
 export function outgoingBodyOf(pieces: readonly Bytes[]): OutgoingBody {
   let length = 0;
   for (const piece of pieces) length += piece.length;
-  if (length > maxWholeBytes) return { body: streamOf(pieces), length };
+  if (length > maxWholeBytes) return { open: () => streamOf(pieces), length };
   const [only] = pieces;
-  return { body: pieces.length === 1 && only !== undefined ? only : join(pieces, length), length };
+  const whole = pieces.length === 1 && only !== undefined ? only : join(pieces, length);
+  return { open: () => whole, length };
 }
 
 function join(pieces: readonly Bytes[], length: number): Bytes {

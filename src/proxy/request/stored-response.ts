@@ -7,6 +7,17 @@ import type { KeyId } from "../../domain/keys.ts";
 /** The keys that created a response under this id. Throws if storage cannot be read. */
 export type ListCreators = (responseId: string) => readonly Creator[] | Promise<readonly Creator[]>;
 
+export interface StoredDeps {
+  listCreators: ListCreators;
+  log: Log;
+}
+
+/** A response that a key may ask for. */
+export interface OwnResponse extends StoredResponse {
+  /** The name of the backend that holds it; undefined if nobody created it here, or there was one backend only. */
+  backend: string | undefined;
+}
+
 const folder = "/v1/responses/";
 
 /**
@@ -38,9 +49,18 @@ export function findResponseId(method: string, path: string): string | undefined
  */
 export async function requireOwnResponse(
   id: string,
+  asker: { keyId: KeyId; method: string },
+  deps: StoredDeps,
+): Promise<OwnResponse> {
+  return { id, ...(await findOwn(id, asker, deps)) };
+}
+
+/** As `requireOwnResponse`, for whatever a backend holds under an id. */
+export async function findOwn(
+  id: string,
   { keyId, method }: { keyId: KeyId; method: string },
-  { listCreators, log }: { listCreators: ListCreators; log: Log },
-): Promise<StoredResponse> {
+  { listCreators, log }: StoredDeps,
+): Promise<Omit<OwnResponse, "id">> {
   let creators: readonly Creator[];
   try {
     creators = await listCreators(id);
@@ -50,11 +70,12 @@ export async function requireOwnResponse(
     const message = "The key that created this response cannot be looked up right now.";
     throw new ProxyError("storage_unavailable", { message, headers: [] });
   }
+  if (creators.length === 0) return { madeAt: undefined, backend: undefined };
   const own = creators.find((one) => one.keyId === keyId);
-  const others = creators.filter((one) => one !== own);
-  if (others.length === 0) return { id, madeAt: undefined };
   if (own === undefined) throw new ProxyError("not_found");
-  if (others.every(({ madeAt }) => madeAt === own.madeAt)) return { id, madeAt: undefined };
+  const backend = own.backend ?? undefined;
+  const others = creators.filter((one) => one !== own && (one.backend ?? undefined) === backend);
+  if (others.every(({ madeAt }) => madeAt === own.madeAt)) return { madeAt: undefined, backend };
   if (method !== "GET" || own.madeAt === null) throw new ProxyError("not_found");
-  return { id, madeAt: own.madeAt };
+  return { madeAt: own.madeAt, backend };
 }

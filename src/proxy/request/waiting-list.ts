@@ -1,20 +1,20 @@
 import { ProxyError } from "../errors.ts";
 import { type AbortReason, clientLeft, revoked, stopped } from "../upstream/abort-reason.ts";
-import type { Places, WaitsFor } from "../../domain/admissions.ts";
+import type { Destination, ListedRequest as PlaceRequest, Places, Rank } from "../../domain/admissions.ts";
+import type { BackendSign, Choice } from "../../domain/backends.ts";
 import type { KeyId } from "../../domain/keys.ts";
 
 /** The requests of this process that wait, whatever for. */
 export interface WaitingList {
   /**
    * Has the request in the list while `work` waits for what it needs.
-   * @param onWaiting called with what ends the wait
    * @throws AbortReason if it ends before; what `work` throws
    */
-  during<T>(request: ListedRequest, onWaiting: (end: EndWait) => void, work: (one: Waiting) => Promise<T>): Promise<T>;
+  during<T>(request: ListedRequest, onWaiting: OnWaiting, work: (one: Waiting) => Promise<T>): Promise<T>;
   size(): number;
 }
 
-export interface ListedRequest {
+export interface ListedRequest extends Destination {
   keyId: KeyId;
   /** When it arrived, by the monotonic clock. */
   startedAt: number;
@@ -22,16 +22,35 @@ export interface ListedRequest {
   client: AbortSignal;
 }
 
+/** Called with what a request that waits can be asked. */
+export type OnWaiting = (one: Pick<Waiting, "end" | "rank">) => void;
+
 /** Does nothing once the wait is over. */
 export type EndWait = (reason: AbortReason | ProxyError) => void;
 
-export interface Waiting {
+/** How long a request waits for a place. */
+export interface Patience {
   /**
-   * Enters the list that all processes share, or goes on waiting there for something else.
-   * @returns when it is in the list; for a place, when it has one
-   * @throws ProxyError if too many wait
+   * It has to wait from now on.
+   * @param onOut called whenever no backend is in meanwhile
+   * @returns to be called when it need not wait
    */
-  enter(waitsFor: WaitsFor): Promise<void>;
+  begin(end: EndWait, onOut: () => void): () => void;
+}
+
+export interface Waiting {
+  /** Enters the list that all processes share. @throws ProxyError if too many wait */
+  enterForLimits(): Promise<void>;
+  /**
+   * Enters it for a place at a backend, or goes on waiting there for that.
+   * @param tried the backends that it was at already
+   * @param onOut called whenever no backend is in meanwhile
+   * @throws ProxyError if too many wait, or its patience ends
+   */
+  enterForPlace(tried: readonly string[], patience: Patience, onOut?: () => void): Promise<Choice>;
+  report(sign: BackendSign): void;
+  /** Where it stands in its model's line; undefined where nothing waits for backends. */
+  rank: (() => Promise<Rank | undefined>) | undefined;
   /** Leaves it, and gives back the place. */
   leave(): void;
   /** Rejects when the wait ends before its time. */
@@ -43,13 +62,16 @@ export interface Waiting {
 
 export interface WaitingListOptions {
   places: Places;
+  /** How long requests wait until a backend is in; 0: not at all. */
+  backendWaitMs: number;
   /** Fires when the program no longer waits for requests. */
   stopping: AbortSignal;
   /** Registers what runs when the requests of a key are to end that had begun until then, by the monotonic clock. */
   onKeyEnded: (listener: (keyId: KeyId, begunUntil: number) => void) => void;
 }
 
-export function createWaitingList({ places, stopping, onKeyEnded }: WaitingListOptions): WaitingList {
+export function createWaitingList(options: WaitingListOptions): WaitingList {
+  const { stopping, onKeyEnded } = options;
   const all = new Map<number, ListedRequest & Pick<Waiting, "end">>();
   let lastTicket = 0;
   stopping.addEventListener("abort", () => {
@@ -61,40 +83,18 @@ export function createWaitingList({ places, stopping, onKeyEnded }: WaitingListO
     }
   });
 
-  function open(keyId: KeyId, ticket: number): Waiting {
-    const [ending, gone] = [Promise.withResolvers<never>(), new AbortController()];
-    const { promise: ended } = ending;
-    ended.catch(() => {});
-    const end: EndWait = (reason) => {
-      ending.reject(reason);
-      gone.abort();
-    };
-    return {
-      ended,
-      gone: gone.signal,
-      end,
-      async enter(waitsFor) {
-        const granted = Promise.withResolvers<void>();
-        const listener = { onGranted: granted.resolve, onDisplaced: () => end(new ProxyError("queue_full")) };
-        const state = await Promise.race([places.enter(ticket, { keyId, waitsFor }, listener), granted.promise, ended]);
-        if (state === "full") throw new ProxyError("queue_full");
-        if (state === "waiting" && waitsFor === "place") await Promise.race([granted.promise, ended]);
-      },
-      leave: () => places.leave(ticket),
-    };
-  }
-
   return {
-    async during({ keyId, startedAt, client }, onWaiting, work) {
+    async during(request, onWaiting, work) {
+      const { client } = request;
       lastTicket += 1;
       const ticket = lastTicket;
-      const one = open(keyId, ticket);
+      const one = openWaiting(request, ticket, options);
       const leave = (): void => one.end(clientLeft());
-      all.set(ticket, { keyId, startedAt, client, end: one.end });
+      all.set(ticket, { ...request, end: one.end });
       client.addEventListener("abort", leave, { once: true });
       try {
         if (client.aborted) leave();
-        onWaiting(one.end);
+        onWaiting(one);
         return await work(one);
       } catch (error) {
         one.leave();
@@ -105,5 +105,48 @@ export function createWaitingList({ places, stopping, onKeyEnded }: WaitingListO
       }
     },
     size: () => all.size,
+  };
+}
+
+function openWaiting(
+  { keyId, model, candidates, characters, conversation }: ListedRequest,
+  ticket: number,
+  { places, backendWaitMs }: Pick<WaitingListOptions, "places" | "backendWaitMs">,
+): Waiting {
+  const [ending, gone] = [Promise.withResolvers<never>(), new AbortController()];
+  const { promise: ended } = ending;
+  ended.catch(() => {});
+  const end: EndWait = (reason) => {
+    ending.reject(reason);
+    gone.abort();
+  };
+
+  /** @returns undefined if it has to wait */
+  async function enter(
+    waits: Pick<PlaceRequest, "waitsFor" | "tried">,
+    granted: PromiseWithResolvers<Choice>,
+  ): Promise<Choice | undefined> {
+    const listener = { onGranted: granted.resolve, onDisplaced: () => end(new ProxyError("queue_full")) };
+    const listed = { keyId, model, candidates, characters, conversation, ...waits };
+    const entry = await Promise.race([places.enter(ticket, listed, listener), granted.promise, ended]);
+    if (entry === "full") throw new ProxyError("queue_full");
+    return entry === "waiting" ? undefined : entry;
+  }
+
+  return {
+    ended,
+    gone: gone.signal,
+    end,
+    enterForLimits: async () => void (await enter({ waitsFor: "limits", tried: [] }, Promise.withResolvers())),
+    async enterForPlace(tried, patience, onOut = () => {}) {
+      const granted = Promise.withResolvers<Choice>();
+      const choice = await enter({ waitsFor: "place", tried }, granted);
+      if (choice !== undefined) return choice;
+      const stop = patience.begin(end, onOut);
+      return await Promise.race([granted.promise, ended]).finally(stop);
+    },
+    rank: backendWaitMs > 0 ? () => places.rankOf(ticket) : undefined,
+    report: (sign) => places.report(ticket, sign),
+    leave: () => places.leave(ticket),
   };
 }

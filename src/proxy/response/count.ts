@@ -41,6 +41,8 @@ interface CountedResponse {
   described: DescribedRequest;
   /** The one that a request under `/v1/responses` asks for by its id; undefined for a create. */
   stored: StoredResponse | undefined;
+  /** What a create makes is there; undefined with one backend, which has all. */
+  backend: string | undefined;
   /** Ends with the count; undefined for a key without limits. */
   admission: Admission | undefined;
   /** Undefined for a key without limits of tokens, whose responses are read for nothing but their counts. */
@@ -74,7 +76,7 @@ interface ToRecord {
 }
 
 export function createCount(
-  { upstream, keyId, method, path, described, stored, admission, reservation }: CountedResponse,
+  { upstream, keyId, method, path, described, stored, backend, admission, reservation }: CountedResponse,
   { record, wall }: CountDeps,
 ): Count {
   const rule = countingRuleOf(method, path);
@@ -92,7 +94,7 @@ export function createCount(
     keep(one);
     if (created === undefined || !upstream.response.ok || committed !== undefined) return;
     isAnnounced = true;
-    const create = { ...created, isNew: true, reported: noUsage };
+    const create = { ...created, isNew: true, reported: noUsage, backend };
     void record({ keyId, closedAt: wall(), ...noUsage, requestCount: 0, created: create });
   }
 
@@ -106,7 +108,7 @@ export function createCount(
       requestCount: isFirst ? 1 : 0,
       // Without tokens there is nothing to look up: clients ask again and again until there are some.
       responseId: usage.inputTokens + usage.outputTokens > 0 ? readId : undefined,
-      created: created && { ...created, isNew: !isAnnounced, reported },
+      created: created && { ...created, isNew: !isAnnounced, reported, backend },
       model: described.model,
       request,
       amends: isFirst ? undefined : described.requestId,

@@ -4,11 +4,11 @@ import { createJsonEditor } from "../json/edit.ts";
 import { readJson } from "../json/read.ts";
 import { createRepeatedSlot, createSlot, type JsonSlot } from "../json/slots.ts";
 import { canonical } from "../rewrite/endpoint.ts";
-import { isReasoningModelServed, nonThinkingAlias, sameName } from "../rewrite/model.ts";
-import type { RewriteRules } from "../rewrite/rules.ts";
+import { nonThinkingNameOf } from "../rewrite/model-names.ts";
+import type { Catalog, Model } from "../../domain/models.ts";
 import { withAllowedModels } from "./allowed-model-list.ts";
 
-export type ServedModels = Pick<RewriteRules, "servedModel" | "reasoningModel">;
+export type ServedModels = Pick<Catalog, "models">;
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -95,11 +95,15 @@ export function findNonThinkingModel(list: Bytes, models: ServedModels, createdS
   return read === undefined ? undefined : Buffer.from(read.synthetic ?? newEntry(read, createdSeconds));
 }
 
+const findReasoning = ({ models }: ServedModels): Model | undefined => models.find(({ reasoning }) => reasoning);
+
+/** The synthetic model; undefined if the reasoning model is not served. */
 function findAlias(models: ServedModels): string | undefined {
-  return models.reasoningModel !== undefined && isReasoningModelServed(models)
-    ? nonThinkingAlias(models.reasoningModel)
-    : undefined;
+  const model = findReasoning(models);
+  return model && nonThinkingNameOf(model);
 }
+
+const sameName = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase();
 
 interface ModelList {
   alias: string;
@@ -111,8 +115,9 @@ interface ModelList {
 
 /** Undefined if the reasoning model is not served, or this is not a list. */
 function readList(bytes: Bytes, models: ServedModels): ModelList | undefined {
-  const alias = findAlias(models);
-  if (alias === undefined) return undefined;
+  const model = findReasoning(models);
+  if (model === undefined) return undefined;
+  const alias = nonThinkingNameOf(model);
   const id = createSlot();
   const entry = createSlot({
     members: { id },
@@ -120,7 +125,7 @@ function readList(bytes: Bytes, models: ServedModels): ModelList | undefined {
       const name = entry.kind === "object" ? findString(bytes, id) : undefined;
       if (name === undefined) return;
       if (sameName(name, alias)) list.synthetic ??= findJson(bytes, entry);
-      if (sameName(name, models.reasoningModel ?? "")) list.reasoning ??= findJson(bytes, entry);
+      if (sameName(name, model.name)) list.reasoning ??= findJson(bytes, entry);
     },
   });
   const data = createSlot({

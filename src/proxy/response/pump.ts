@@ -46,6 +46,26 @@ export async function readWhole(
   return only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks);
 }
 
+/** As `readWhole`, for a caller that has nothing to do if it fails. */
+export async function readOrRelease(upstream: UpstreamResponse, maxBytes: number): ReturnType<typeof readWhole> {
+  try {
+    return await readWhole(upstream, maxBytes);
+  } catch (error) {
+    upstream.release();
+    throw error;
+  }
+}
+
+/** A response that was read by `readWhole`, from its start. */
+export const readAlready = (
+  upstream: UpstreamResponse,
+  body: Awaited<ReturnType<typeof readWhole>>,
+): UpstreamResponse => ({
+  ...upstream,
+  response: new Response(body, upstream.response),
+  onBodyRead: body instanceof Uint8Array ? () => {} : upstream.onBodyRead,
+});
+
 export interface PumpOptions {
   /** The event that ends a broken event stream; absent for other bodies. */
   errorFrame: ((code: ErrorCode) => Uint8Array) | undefined;

@@ -1,3 +1,4 @@
+import { isMessagesPath } from "../errors.ts";
 import { isBlank } from "../json/bytes.ts";
 import { beginsEvents, maxHeldEventBytes } from "../sse/events.ts";
 import { abortReasonOf, unexpectedResponse } from "../upstream/abort-reason.ts";
@@ -6,11 +7,13 @@ import { resumedStream } from "../upstream/resumed-stream.ts";
 import { decompressBody, isEventStream, isJson, mayBeEventStream } from "../usage/response-usage.ts";
 import { isObject } from "../usage/token-counts.ts";
 import type { RequestTracker } from "../request-tracker.ts";
+import { eventsOfMessage } from "./message-events.ts";
 import { readWhole } from "./pump.ts";
 import type { Responding } from "./respond.ts";
 import type { StreamWait } from "./while-waiting.ts";
 
 interface Receiver {
+  path: string;
   tracker: RequestTracker;
   wait: StreamWait | undefined;
 }
@@ -21,12 +24,12 @@ interface Receiver {
  */
 export async function receive(
   forwarded: UpstreamResponse,
-  { tracker, wait }: Receiver,
+  { path, tracker, wait }: Receiver,
 ): Promise<Pick<Responding, "upstream" | "silentMs">> {
   tracker.upstreamResponded();
   tracker.streamed = isEventStream({ contentType: forwarded.response.headers.get("content-type") });
   const { headSent = false, silentMs = 0 } = wait?.end() ?? {};
-  return { upstream: headSent ? await asEventStream(forwarded) : forwarded, silentMs };
+  return { upstream: headSent ? await asEventStream(forwarded, path) : forwarded, silentMs };
 }
 
 /**
@@ -34,10 +37,10 @@ export async function receive(
  * backend does not stream.
  * @throws AbortReason if it is neither; it does not count then
  */
-async function asEventStream(upstream: UpstreamResponse): Promise<UpstreamResponse> {
+async function asEventStream(upstream: UpstreamResponse, path: string): Promise<UpstreamResponse> {
   let reason: unknown;
   try {
-    const events = await findEvents(upstream);
+    const events = await findEvents(upstream, isMessagesPath(path) ? eventsOfMessageJson : eventsOfJson);
     if (events !== undefined) return { ...upstream, response: new Response(events, plainHead(upstream.response)) };
     reason = await readRefusal(upstream);
   } catch (error) {
@@ -56,19 +59,25 @@ function plainHead({ headers: given }: Response): ResponseInit {
   return { headers };
 }
 
-async function findEvents(upstream: UpstreamResponse): Promise<ReadableStream<Uint8Array> | undefined> {
+type EventsOf = (json: ReadableStream<Uint8Array> | undefined) => ReadableStream<Uint8Array> | undefined;
+
+async function findEvents(
+  upstream: UpstreamResponse,
+  eventsOf: EventsOf,
+): Promise<ReadableStream<Uint8Array> | undefined> {
   const { ok, headers, body } = upstream.response;
   if (!ok || body === null) return undefined;
   const kind = { contentType: headers.get("content-type"), contentEncoding: headers.get("content-encoding") };
   if (isEventStream(kind)) return decompressBody(body, kind);
-  if (isJson(kind)) return eventsOfJson(decompressBody(body, kind));
-  return mayBeEventStream(kind) ? sniffEvents(upstream, body.getReader()) : undefined;
+  if (isJson(kind)) return eventsOf(decompressBody(body, kind));
+  return mayBeEventStream(kind) ? sniffEvents(upstream, body.getReader(), eventsOf) : undefined;
 }
 
 /** Small servers set no type, or `text/plain`. */
 async function sniffEvents(
   { readTimeout }: UpstreamResponse,
   reader: ReadableStreamDefaultReader<Uint8Array>,
+  eventsOf: EventsOf,
 ): Promise<ReadableStream<Uint8Array> | undefined> {
   readTimeout.beginWait();
   const { value: first = new Uint8Array() } = await reader.read();
@@ -76,7 +85,7 @@ async function sniffEvents(
   const body = resumedStream([first], reader);
   if (beginsEvents(first) !== false) return body;
   const start = first.find((byte) => !isBlank(byte));
-  return start === openBrace ? eventsOfJson(body) : undefined;
+  return start === openBrace ? eventsOf(body) : undefined;
 }
 
 const openBrace = 0x7b;
@@ -84,7 +93,7 @@ const space = 0x20;
 const utf8 = new TextEncoder();
 
 /** One event, and the end that clients wait for. A line end in the JSON would end the event's data, and means as much as a space. */
-function eventsOfJson(json: ReadableStream<Uint8Array> | undefined): ReadableStream<Uint8Array> | undefined {
+const eventsOfJson: EventsOf = (json) => {
   let prefix = "data: ";
   return json?.pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({
@@ -93,10 +102,35 @@ function eventsOfJson(json: ReadableStream<Uint8Array> | undefined): ReadableStr
         prefix = "";
         controller.enqueue(chunk.map((byte) => (byte === 0x0a || byte === 0x0d ? space : byte)));
       },
-      flush: (controller) => controller.enqueue(utf8.encode("\n\ndata: [DONE]\n\n")),
+      flush: (controller) => controller.enqueue(utf8.encode(doneEvent)),
     }),
   );
-}
+};
+
+const doneEvent = "\n\ndata: [DONE]\n\n";
+
+/** Far more than a model writes in one message. */
+const maxMessageBytes = 16 * 1024 * 1024;
+
+const eventsOfMessageJson: EventsOf = (json) => {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  return json?.pipeThrough(
+    new TransformStream<Uint8Array, Uint8Array>({
+      transform(chunk, controller) {
+        size += chunk.length;
+        if (size > maxMessageBytes) controller.error(new Error("The message is too large"));
+        chunks.push(chunk);
+      },
+      flush(controller) {
+        const text = Buffer.concat(chunks).toString();
+        controller.enqueue(
+          utf8.encode(eventsOfMessage(text) ?? `data: ${text.replaceAll(/[\r\n]/g, " ")}${doneEvent}`),
+        );
+      },
+    }),
+  );
+};
 
 /** Why there is no stream, in the backend's own words if it has some. */
 async function readRefusal(upstream: UpstreamResponse): Promise<unknown> {

@@ -52,6 +52,8 @@ export interface Responding {
   modelList: ModelListRequest | undefined;
   /** The one that is asked for by its id. If it has a time, no other may be shown. */
   stored: StoredResponse | undefined;
+  /** The backend where what it makes is; undefined with one backend, which has all. */
+  backend: string | undefined;
   /** How long its client has waited already, if that counts for a keepalive. */
   silentMs: number;
 }
@@ -227,12 +229,15 @@ function countOf(responding: Responding, deps: RespondDeps): Count {
   const { tracker } = responding;
   const described: DescribedRequest = {
     requestId: tracker.requestId,
-    model: tracker.model?.sent,
+    model: tracker.model?.name,
     describe: (usage, reason) =>
       (tracker.written = tracker.describe(reason?.outcome ?? "completed", detailsOf(responding, count, usage, reason))),
   };
-  const { upstream, keyId, method, path, stored, admission, reservation } = responding;
-  const count = createCount({ upstream, keyId, method, path, stored, admission, reservation, described }, deps);
+  const { upstream, keyId, method, path, stored, backend, admission, reservation } = responding;
+  const count = createCount(
+    { upstream, keyId, method, path, stored, backend, admission, reservation, described },
+    deps,
+  );
   return count;
 }
 

@@ -1,8 +1,10 @@
+import type { Rank } from "../../domain/admissions.ts";
 import { errorEvent } from "../errors.ts";
 import { withoutByteOrderMark } from "./meter.ts";
 import { lastFrameMs } from "./pump.ts";
 
-const comment = new TextEncoder().encode(": keepalive\n\n");
+const commentOf = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(`: ${text}\n\n`);
+const keepalive = commentOf("keepalive");
 
 /** The wait of a stream for its response. When it lasts too long, the client gets a head and comments. */
 export interface StreamWait {
@@ -40,6 +42,8 @@ export function createStreamWait(keepaliveMs: number, onTooLong: () => void): St
 export interface WaitingStream {
   path: string;
   keepaliveMs: number;
+  /** Where the request stands in its line, if its client is to know that. */
+  rank: () => Promise<Rank | undefined> | undefined;
 }
 
 /**
@@ -47,16 +51,28 @@ export interface WaitingStream {
  * then: an error becomes an event and a broken connection.
  * @param response an event stream, or an error of our own
  */
-export function commentsUntil(response: Promise<Response>, { path, keepaliveMs }: WaitingStream): Response {
+export function commentsUntil(response: Promise<Response>, { path, keepaliveMs, rank }: WaitingStream): Response {
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   let timer: Timer | undefined;
   let cancelled = false;
+  let isOver = false;
+
+  async function comment(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+    const asked = rank();
+    const found = asked && (await asked);
+    if (isOver || cancelled) return;
+    controller.enqueue(found === undefined ? keepalive : commentOf(`waiting, ${found.position} of ${found.length}`));
+  }
+
   const body = new ReadableStream<Uint8Array>(
     {
       async start(controller) {
-        controller.enqueue(comment);
-        timer = setInterval(() => controller.enqueue(comment), keepaliveMs);
-        const found = await response.finally(() => clearInterval(timer));
+        void comment(controller);
+        timer = setInterval(() => void comment(controller), keepaliveMs);
+        const found = await response.finally(() => {
+          isOver = true;
+          clearInterval(timer);
+        });
         if (cancelled) return found.body?.cancel().catch(() => {});
         if (!found.ok || found.body === null) {
           controller.enqueue(errorEvent(path, await found.text()));

@@ -3,9 +3,9 @@ import type { JsonEditor } from "../json/edit.ts";
 import type { JsonValue } from "../json/slots.ts";
 import type { Steps } from "../json/read.ts";
 import type { RequestBody, ThinkingBudget } from "./request-body.ts";
-import type { RewriteRules } from "./rules.ts";
+import type { ModelRules } from "../../domain/models.ts";
 
-export type CapRules = Pick<RewriteRules, "maxContextTokens" | "maxOutputTokens">;
+export type CapRules = Pick<ModelRules, "contextTokens" | "maxOutputTokens">;
 
 /** Reserved for what the chat template adds to the conversation. */
 const reservedTokens = 512;
@@ -63,7 +63,7 @@ export function* capTokensInSteps(
     usual > budget
       ? { limit: usual }
       : yield* limitBesideBudgetInSteps(bytes, usual, { maxTokens: all, budget }, rules);
-  const leftByEmptyConversation = Math.max(1, rules.maxContextTokens - reservedTokens);
+  const leftByEmptyConversation = Math.max(1, rules.contextTokens - reservedTokens);
   for (const repeated of all) {
     for (const value of repeated.values) {
       const tokens = findPositiveInteger(bytes, value);
@@ -140,8 +140,8 @@ function findOutputLimit(byteCount: number, rules: CapRules): number | undefined
   return least === outputLimit(byteCount / 4, rules) ? least : undefined;
 }
 
-function outputLimit(characters: number, { maxContextTokens, maxOutputTokens }: CapRules): number {
-  const available = maxContextTokens - estimatedTokens(characters) - reservedTokens;
+function outputLimit(characters: number, { contextTokens, maxOutputTokens }: CapRules): number {
+  const available = contextTokens - estimatedTokens(characters) - reservedTokens;
   return Math.max(1, Math.min(available, maxOutputTokens));
 }
 

@@ -17,7 +17,9 @@ export interface ConversationSlots {
   clear: () => void;
 }
 
-interface FirstMessage {
+export type OnMessage = (bytes: Uint8Array, message: JsonSlot, role: JsonSlot) => void;
+
+export interface FirstMessage {
   value: JsonValue;
   isSystem: boolean;
   content: JsonValue;
@@ -26,7 +28,8 @@ interface FirstMessage {
 /** Among how many of the first messages a system prompt is looked for. */
 const leadingMessages = 2;
 
-export function createConversationSlots(): ConversationSlots {
+/** @param onMessage called with each message and its role */
+export function createConversationSlots(onMessage?: OnMessage): ConversationSlots {
   const system = createTextSlot();
   const role = createSlot();
   const content = createTextSlot();
@@ -53,6 +56,7 @@ export function createConversationSlots(): ConversationSlots {
   const message = createSlot({
     members: { role, content: content.slot },
     onValue(bytes) {
+      onMessage?.(bytes, message, role);
       if (messages.count === 1) {
         copyValue(message, first.value);
         copyValue(content.slot, first.content);

@@ -1,3 +1,5 @@
+import type { ClientRule } from "../../domain/models.ts";
+
 /** What is rewritten in bodies of this path besides model name and caps. */
 export interface Endpoint {
   /** A path of the specification, whose bodies backends read as JSON whatever their content type. */
@@ -9,6 +11,10 @@ export interface Endpoint {
   thinkingBudget: boolean;
   /** Its streams have usage only if `stream_options` requests it. */
   streamOptions: boolean;
+  /** The member with its turns; undefined if it has none. */
+  turns: "messages" | "input" | undefined;
+  /** Those that know its bodies. */
+  clientRules: readonly ClientRule[];
 }
 
 const plain: Endpoint = {
@@ -17,13 +23,37 @@ const plain: Endpoint = {
   system: undefined,
   thinkingBudget: false,
   streamOptions: false,
+  turns: undefined,
+  clientRules: [],
+};
+const chat: Endpoint = {
+  ...plain,
+  templateKwargs: true,
+  system: "message",
+  streamOptions: true,
+  turns: "messages",
+  clientRules: ["system_turns_to_user", "developer_to_system"],
+};
+const messages: Endpoint = {
+  ...plain,
+  templateKwargs: true,
+  system: "member",
+  thinkingBudget: true,
+  turns: "messages",
+  clientRules: ["system_turns_to_user", "drop_billing_line"],
+};
+const responses: Endpoint = {
+  ...plain,
+  templateKwargs: true,
+  turns: "input",
+  clientRules: ["developer_to_system", "function_tools_only"],
 };
 const endpoints: ReadonlyMap<string, Endpoint> = new Map([
-  ["/v1/chat/completions", { ...plain, templateKwargs: true, system: "message", streamOptions: true }],
+  ["/v1/chat/completions", chat],
   ["/v1/completions", { ...plain, streamOptions: true }],
   ["/v1/embeddings", plain],
-  ["/v1/messages", { ...plain, templateKwargs: true, system: "member", thinkingBudget: true }],
-  ["/v1/responses", { ...plain, templateKwargs: true }],
+  ["/v1/messages", messages],
+  ["/v1/responses", responses],
 ]);
 
 const other: Endpoint = { ...plain, takesJson: false };

@@ -1,18 +1,23 @@
 import type { CapExemption } from "./caps.ts";
-import { createRewriter, type ModelNames, type Rewritten } from "./rewrite.ts";
-import type { RewriteRules } from "./rules.ts";
+import type { ClientContext } from "./client-rules.ts";
+import { createRewriter, type Rewritten } from "./rewrite.ts";
+import { streamUsages } from "./rules.ts";
+import type { ModelNames } from "./model-names.ts";
 import { hanGuardPrefix, maximumEffortPrefix } from "./system-prefix.ts";
-import type { RequestChange } from "../../domain/requests.ts";
+import type { Catalog, Model, ModelRules, Target } from "../../domain/models.ts";
+import type { RequestChange, RequestedNames } from "../../domain/requests.ts";
 
 /** What would become of a request's body, and why. */
 export interface Explanation {
   /** The error that the client would get; undefined if the body would be forwarded. */
-  refused: "invalid_json" | undefined;
+  refused: "invalid_json" | "model_not_found" | undefined;
   changed: boolean;
   /** As it would be sent. */
   body: string;
   stream: boolean;
-  model: ModelNames | undefined;
+  model: RequestedNames | undefined;
+  /** The backends that may serve it, in the operator's order. */
+  candidates: readonly string[];
   edits: ExplainedEdit[];
   /** What is usually changed and here is not. */
   kept: Pick<ExplainedEdit, "what" | "why">[];
@@ -26,79 +31,170 @@ export interface ExplainedEdit {
 }
 
 /** Rewrites a body as the proxy would, and forwards nothing. */
-export async function explainRewrite(path: string, body: string, rules: RewriteRules): Promise<Explanation> {
-  const rewritten = await createRewriter(rules)(path, new TextEncoder().encode(body));
-  if ("refused" in rewritten) {
-    return { refused: "invalid_json", changed: false, body, stream: false, model: undefined, edits: [], kept: [] };
-  }
-  const { pieces, stream, model } = rewritten;
+export async function explainRewrite(
+  path: string,
+  body: string,
+  names: ModelNames,
+  client?: ClientContext,
+): Promise<Explanation> {
+  const rules = { names, streamUsage: streamUsages.asSet, reservesTokens: false };
+  const rewritten = await createRewriter(rules)(path, new TextEncoder().encode(body), client);
+  if ("refused" in rewritten) return refusedAs("invalid_json", body);
+  const { pieces, stream, model, target } = rewritten;
+  if (target.candidates.length === 0) return refusedAs("model_not_found", body);
   return {
     refused: undefined,
     changed: pieces !== undefined,
     body: pieces === undefined ? body : Buffer.concat(pieces).toString(),
     stream,
     model,
+    candidates: target.candidates,
     edits: (rewritten.changes?.kinds ?? []).map((what) =>
-      Object.assign({ what }, explanations[what](rewritten, rules)),
+      Object.assign({ what }, explanations[what](rewritten, names.catalog)),
     ),
-    kept: listKept(rewritten, rules),
+    kept: listKept(rewritten, names.catalog),
   };
 }
 
-type Explain = (rewritten: Rewritten, rules: RewriteRules) => Omit<ExplainedEdit, "what">;
+const refusedAs = (refused: Explanation["refused"], body: string): Explanation => ({
+  refused,
+  changed: false,
+  body,
+  stream: false,
+  model: undefined,
+  candidates: [],
+  edits: [],
+  kept: [],
+});
+
+type Explain = (rewritten: Rewritten, catalog: Catalog) => Omit<ExplainedEdit, "what">;
 
 const explanations: Readonly<Record<RequestChange, Explain>> = {
-  model: ({ model }, rules) => ({ from: model?.asked, to: model?.sent, why: whyModel(rules) }),
-  max_tokens: ({ changes, capExemption }, rules) => ({
-    from: changes?.maxTokens?.from.toString(),
-    to: changes?.maxTokens?.to.toString(),
-    why: whyCapped(rules, capExemption),
+  model: ({ model, target }, catalog) => ({ from: model?.asked, to: model?.sent, why: whyModel(catalog, target) }),
+  max_tokens: (rewritten, catalog) => ({
+    from: rewritten.changes?.maxTokens?.from.toString(),
+    to: rewritten.changes?.maxTokens?.to.toString(),
+    why: whyCapped(rewritten, catalog),
   }),
   system_prompt_effort: () => ({
     from: undefined,
     to: maximumEffortPrefix,
     why: "output_config.effort selects maximum effort.",
   }),
-  system_prompt_language: () => ({
+  system_prompt_language: ({ target }, catalog) => ({
     from: undefined,
     to: hanGuardPrefix,
-    why: "PROXY_HAN_GUARD is on, and the conversation is neither Chinese nor Japanese.",
+    why: `${settingsOf(target, catalog).hanGuard}, and the conversation is neither Chinese nor Japanese.`,
   }),
-  thinking: () => ({
+  thinking: ({ target }, catalog) => ({
     from: undefined,
     to: "chat_template_kwargs",
-    why: "PROXY_FAMILY_MODEL is served: the model's name and output_config.effort select its reasoning mode.",
+    why: `${settingsOf(target, catalog).reasoning}: the model's name and output_config.effort select its reasoning mode.`,
   }),
-  stream_usage: ({ usageAdded }, { forceStreamUsage }) => ({
+  stream_usage: ({ usageAdded, target }, catalog) => ({
     from: undefined,
     to: usageAdded.continuousUsage ? "include_usage, continuous_usage_stats" : "include_usage",
     why:
-      `PROXY_FORCE_STREAM_USAGE is ${forceStreamUsage}; ` +
+      `${settingsOf(target, catalog).usage}; ` +
       (usageAdded.includeUsage
         ? "the client does not see what it adds."
         : "the client's stream_options do not refuse the usage, so it gets the usage at the end."),
   }),
+  system_turns_to_user: ({ target }) => ({
+    from: "system",
+    to: "user",
+    why: whyMended(
+      target.rules,
+      "templates refuse system turns inside a conversation, or engines read all of it again",
+    ),
+  }),
+  drop_billing_line: ({ target }) => ({
+    from: "x-anthropic-billing-header: …",
+    to: undefined,
+    why: whyMended(
+      target.rules,
+      "the line is for Anthropic, and no cached prompt that begins with another one matches",
+    ),
+  }),
+  developer_to_system: ({ target }) => ({
+    from: "developer",
+    to: "system",
+    why: whyMended(
+      target.rules,
+      "templates know no developer, and some refuse a second system message, so one holds all texts",
+    ),
+  }),
+  function_tools_only: ({ target }) => ({
+    from: undefined,
+    to: "tools",
+    why: whyMended(
+      target.rules,
+      "the engine refuses tools of other types; functions of namespaces stay under their own names",
+    ),
+  }),
 };
 
-function whyCapped({ maxOutputTokens, maxContextTokens }: RewriteRules, exemption: CapExemption | undefined): string {
-  const byContext = `MAX_CONTEXT_TOKENS (${maxContextTokens}) less 512 less a third of the body's characters`;
-  return exemption === undefined
-    ? `At most MAX_OUTPUT_TOKENS (${maxOutputTokens}), and at most ${byContext}.`
-    : `At most ${byContext}. ${whyYields(maxOutputTokens, exemption)}.`;
+const whyMended = ({ clientRules }: ModelRules, reason: string): string =>
+  clientRules === "auto"
+    ? `CLIENT_RULES is auto, and this client needs it in front of this engine: ${reason}.`
+    : `CLIENT_RULES names it: ${reason}.`;
+
+/** The settings that hold, as the operator writes them: in the environment, or in the file. */
+type SettingNames = Readonly<Record<"context" | "output" | "hanGuard" | "reasoning" | "usage", string>>;
+
+function settingsOf({ model, rules }: Target, { file }: Catalog): SettingNames {
+  const { contextTokens, maxOutputTokens, forceStreamUsage } = rules;
+  if (file === undefined || model === undefined) {
+    return {
+      context: `MAX_CONTEXT_TOKENS (${contextTokens})`,
+      output: `MAX_OUTPUT_TOKENS (${maxOutputTokens})`,
+      hanGuard: "PROXY_HAN_GUARD is on",
+      reasoning: "PROXY_FAMILY_MODEL is served",
+      usage: `PROXY_FORCE_STREAM_USAGE is ${forceStreamUsage}`,
+    };
+  }
+  return {
+    context: `context_tokens of ${model.name} (${contextTokens})`,
+    output: `max_output_tokens of ${model.name} (${maxOutputTokens})`,
+    hanGuard: `han_guard of ${model.name} is true`,
+    reasoning: `reasoning of ${model.name} is true`,
+    usage: `force_stream_usage of ${model.name} is ${forceStreamUsage}`,
+  };
 }
 
-const whyYields = (maxOutputTokens: number, { budget }: CapExemption): string =>
-  `MAX_OUTPUT_TOKENS (${maxOutputTokens}) does not apply, because it is not above thinking.budget_tokens (${budget})`;
+function whyCapped({ target, capExemption }: Rewritten, catalog: Catalog): string {
+  const { context, output } = settingsOf(target, catalog);
+  const byContext = `${context} less 512 less a third of the body's characters`;
+  return capExemption === undefined
+    ? `At most ${output}, and at most ${byContext}.`
+    : `At most ${byContext}. ${whyYields(output, capExemption)}.`;
+}
 
-function listKept({ changes, capExemption }: Rewritten, { maxOutputTokens }: RewriteRules): Explanation["kept"] {
+const whyYields = (output: string, { budget }: CapExemption): string =>
+  `${output} does not apply, because it is not above thinking.budget_tokens (${budget})`;
+
+function listKept({ changes, capExemption, target }: Rewritten, catalog: Catalog): Explanation["kept"] {
   if (capExemption === undefined || changes?.maxTokens !== undefined) return [];
+  const { output } = settingsOf(target, catalog);
   const why = capExemption.fitsContext
-    ? `${whyYields(maxOutputTokens, capExemption)}, and the context has room for what the request asks for.`
+    ? `${whyYields(output, capExemption)}, and the context has room for what the request asks for.`
     : `The context leaves no more than thinking.budget_tokens (${capExemption.budget}), and backends refuse a limit that ` +
       "is not above it.";
   return [{ what: "max_tokens", why }];
 }
 
-const whyModel = ({ servedModel = "", rewriteUnknownModels }: RewriteRules): string =>
-  `PROXY_ALIAS_MODEL is ${servedModel}: its name gets this spelling, and a name with a vendor prefix becomes it` +
-  (rewriteUnknownModels ? "; PROXY_ALIAS_REWRITE_ALL is on, so any other name does too." : ".");
+function whyModel({ file, models: [served], defaultModel }: Catalog, { model }: Target): string {
+  if (file !== undefined) return whyFileModel(model, defaultModel);
+  return (
+    `PROXY_ALIAS_MODEL is ${served?.name ?? ""}: its name gets this spelling, and a name with a vendor prefix becomes it` +
+    (defaultModel !== undefined ? "; PROXY_ALIAS_REWRITE_ALL is on, so any other name does too." : ".")
+  );
+}
+
+function whyFileModel(model: Model | undefined, defaultModel: string | undefined): string {
+  if (model === undefined) return "The backend spells the name of this model so.";
+  const names = `Backends call ${model.name} ${model.servedAs}; its name and its aliases become that`;
+  return model.name === defaultModel
+    ? `${names}, and so does a name that no model has: it is default_model.`
+    : `${names}.`;
+}

@@ -1,9 +1,10 @@
 import { isNameInAnyCase, findNumber, findString, isLiteral } from "../json/bytes.ts";
 import { createRepeatedSlot, createSlot, type JsonSlot, type RepeatedSlot, type JsonValue } from "../json/slots.ts";
 import { type ConversationSlots, createConversationSlots } from "./conversation.ts";
+import { createOpeningSlots, type OpeningSlots } from "./opening.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { isReasoningModelServed, type OutputConfig, type TemplateKwargs } from "./model.ts";
-import type { RewriteRules } from "./rules.ts";
+import type { OutputConfig, TemplateKwargs } from "./reasoning-mode.ts";
+import type { BodyNeeds } from "./rules.ts";
 
 /**
  * The members of a request's body that rules read or edit. What no rule reads is undefined, so that it costs nothing. One
@@ -30,10 +31,12 @@ export interface RequestBody {
   streamOptions: StreamOptions | undefined;
   /** The client's, whether they are edited or not; undefined on endpoints that have none. */
   givenOptions: JsonSlot | undefined;
-  /** Undefined unless the reasoning model is served, on an endpoint whose bodies have its options. */
+  /** Undefined unless a reasoning model is served, on an endpoint whose bodies have its options. */
   reasoning: ReasoningOptions | undefined;
   /** Undefined if no prefix may be due, also on endpoints whose bodies have no conversation. */
   conversation: ConversationSlots | undefined;
+  /** Undefined if there is one backend, or on endpoints whose bodies have no conversation. */
+  opening: OpeningSlots | undefined;
 }
 
 /** What multiplies the output. */
@@ -66,7 +69,7 @@ interface ReasoningOptions {
 /** All of these are edited, because backends differ in which one they read. No client has a reason for more. */
 const maxDuplicates = 64;
 
-export function createRequestBody(endpoint: Endpoint, rules: RewriteRules): RequestBody {
+export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): RequestBody {
   const [model, maxTokens, maxCompletionTokens, maxOutputTokens, maxTokensInOtherCase] = [
     createRepeatedSlot(maxDuplicates),
     createRepeatedSlot(maxDuplicates),
@@ -84,21 +87,23 @@ export function createRequestBody(endpoint: Endpoint, rules: RewriteRules): Requ
   };
   const thinkingBudget = endpoint.thinkingBudget ? createThinkingBudget() : undefined;
   if (thinkingBudget !== undefined) members["thinking"] = thinkingBudget.slot;
-  const streamOptions = endpoint.streamOptions && rules.forceStreamUsage !== "off" ? createStreamOptions() : undefined;
+  const streamOptions = endpoint.streamOptions && needs.streamOptions ? createStreamOptions() : undefined;
   const givenOptions = endpoint.streamOptions ? (streamOptions?.all.slot ?? createSlot()) : undefined;
   if (givenOptions !== undefined) members["stream_options"] = givenOptions;
-  const reasoning = endpoint.templateKwargs && isReasoningModelServed(rules) ? createReasoningOptions() : undefined;
+  const reasoning = endpoint.templateKwargs && needs.reasoning ? createReasoningOptions() : undefined;
   if (reasoning !== undefined) {
     members["chat_template_kwargs"] = reasoning.templateKwargs.slot;
     members["output_config"] = reasoning.outputConfig.slot;
   }
-  const mayNeedPrefix = endpoint.system !== undefined && (reasoning !== undefined || rules.hanGuard);
-  const conversation = mayNeedPrefix ? createConversationSlots() : undefined;
+  const mayNeedPrefix = endpoint.system !== undefined && (reasoning !== undefined || needs.hanGuard);
+  const opening = needs.opening && endpoint.takesJson ? createOpeningSlots() : undefined;
+  if (opening !== undefined) Object.assign(members, opening.members);
+  const conversation = mayNeedPrefix ? createConversationSlots(opening?.onMessage) : undefined;
   if (conversation !== undefined) {
     members["messages"] = conversation.messages;
     members["system"] = conversation.system;
   }
-  const texts = rules.reservesTokens === true ? watchTexts(members) : undefined;
+  const texts = needs.texts ? watchTexts(members) : undefined;
   const onOtherMember = (bytes: Uint8Array, start: number, end: number): JsonSlot | undefined => {
     if (!mayBeginWithM(bytes[start])) return undefined;
     body.hasOtherModel ||= isNameInAnyCase(bytes, start, end, "model");
@@ -114,6 +119,7 @@ export function createRequestBody(endpoint: Endpoint, rules: RewriteRules): Requ
     if (texts !== undefined) texts.prompts = 0;
     for (const { clear } of repeated) clear();
     conversation?.clear();
+    opening?.clear();
   };
   const body: RequestBody = {
     root: createSlot({ members, onOtherMember, onStart }),
@@ -132,6 +138,7 @@ export function createRequestBody(endpoint: Endpoint, rules: RewriteRules): Requ
     givenOptions,
     reasoning,
     conversation,
+    opening,
   };
   return body;
 }

@@ -3,15 +3,21 @@ import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
 import { readJsonInSteps, eventLoopPortions, runAtOnce, runInPortions, type Steps } from "../json/read.ts";
 import type { JsonValue } from "../json/slots.ts";
 import { type CapExemption, capTokensInSteps, largestOf } from "./caps.ts";
+import { chooseClientRules, type ClientContext, type Mended, mendInSteps } from "./client-rules.ts";
+import type { FirstMessage } from "./conversation.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
 import { discouragesHan } from "./language.ts";
+import type { Opening } from "./opening.ts";
 import { isAbsentOrNull, isLenientFalse, createRequestBody, type RequestBody } from "./request-body.ts";
-import { resolveModel, fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./model.ts";
-import type { RewriteRules } from "./rules.ts";
+import { type NamedModel, resolveModel } from "./model-names.ts";
+import { fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./reasoning-mode.ts";
+import { type BodyNeeds, needsOf, type RewriteRules } from "./rules.ts";
 import { noUsageAdded, requestUsage, type UsageAdded } from "./stream-options.ts";
 import { hanGuardPrefix, maximumEffortPrefix, prefixChat, prefixMessages } from "./system-prefix.ts";
-import type { RequestChange, RequestChanges } from "../../domain/requests.ts";
+import type { Target } from "../../domain/models.ts";
+import type { RequestChange, RequestChanges, RequestedNames } from "../../domain/requests.ts";
 
+export type { ClientContext } from "./client-rules.ts";
 export type { RewriteRules } from "./rules.ts";
 
 export interface Rewritten {
@@ -25,7 +31,9 @@ export interface Rewritten {
   /** The client sent `stream_options`. */
   asksForUsage: boolean;
   /** Undefined if the body names no model. */
-  model: ModelNames | undefined;
+  model: RequestedNames | undefined;
+  /** Where it may go, and what held for it. */
+  target: Target;
   /** What was changed and why; undefined if nothing was. */
   changes?: RequestChanges | undefined;
   /** The output limit that is sent; undefined if the body has none. */
@@ -40,13 +48,8 @@ export interface Rewritten {
   capExemption: CapExemption | undefined;
   /** The body names a model more than once, or in a member whose name backends in Go take for `model` too: `Model`. */
   hasSeveralModels: boolean;
-}
-
-export interface ModelNames {
-  /** By the client. */
-  asked: string;
-  /** To the backend. */
-  sent: string;
+  /** Undefined if there is one backend. */
+  opening?: Opening | undefined;
 }
 
 /** A body that must not be forwarded, because the backend may read in it what the rules could not. */
@@ -55,7 +58,7 @@ export interface RefusedBody {
 }
 
 /** Stands for a body that is not changed, and of which nothing is known. */
-export const untouched: Rewritten = {
+export const untouched: Omit<Rewritten, "target"> = {
   isObject: false,
   pieces: undefined,
   stream: false,
@@ -78,25 +81,31 @@ const maxBytesAtOnce = 256 * 1024;
  * stream's usage. Only these values change; a body that is not a JSON object is not changed. Needs little memory for a body
  * of any length.
  * @param path the URL's pathname, such as `/v1/chat/completions`
+ * @param client undefined: one that `auto` knows nothing of
  * @returns a promise for a long body, which is read in portions so that no other request waits for it
  */
 export type RewriteRequest = (
   path: string,
   bytes: Uint8Array<ArrayBuffer>,
+  client?: ClientContext,
 ) => Rewritten | RefusedBody | Promise<Rewritten | RefusedBody>;
 
 export function createRewriter(rules: RewriteRules, portions = eventLoopPortions): RewriteRequest {
   /** Short bodies share these, because only one is read at a time. */
   const bodies = new Map<Endpoint, RequestBody>();
+  const needs: BodyNeeds = needsOf(rules);
 
-  return (path, bytes) => {
+  return (path, bytes, client) => {
     const endpoint = getEndpoint(path);
     if (bytes.length > maxBytesAtOnce) {
-      return runInPortions(rewriteInSteps(endpoint, bytes, createRequestBody(endpoint, rules), rules), portions);
+      return runInPortions(
+        rewriteInSteps(endpoint, bytes, createRequestBody(endpoint, needs), rules, client),
+        portions,
+      );
     }
-    const body = bodies.get(endpoint) ?? createRequestBody(endpoint, rules);
+    const body = bodies.get(endpoint) ?? createRequestBody(endpoint, needs);
     bodies.set(endpoint, body);
-    return runAtOnce(rewriteInSteps(endpoint, bytes, body, rules));
+    return runAtOnce(rewriteInSteps(endpoint, bytes, body, rules, client));
   };
 }
 
@@ -106,10 +115,12 @@ export function* rewriteInSteps(
   bytes: Uint8Array<ArrayBuffer>,
   body: RequestBody,
   rules: RewriteRules,
+  client?: ClientContext,
 ): Steps<Rewritten | RefusedBody> {
-  if (isUtf16Or32(bytes)) return endpoint.takesJson ? { refused: "not_utf8" } : untouched;
+  const target = rules.names.unnamed;
+  if (isUtf16Or32(bytes)) return endpoint.takesJson ? { refused: "not_utf8" } : { ...untouched, target };
   const isJson = yield* readJsonInSteps(bytes, body.root);
-  if (!isJson || body.root.kind !== "object") return untouched;
+  if (!isJson || body.root.kind !== "object") return { ...untouched, target };
   if (body.hasTooManyDuplicates()) return { refused: "too_many_duplicates" };
 
   const editor = createJsonEditor();
@@ -120,22 +131,30 @@ export function* rewriteInSteps(
     if (editor.edits.length > counted) kinds.push(kind);
     counted = editor.edits.length;
   };
-  const { model, nonThinking } = rewriteModel(editor, bytes, body.model.values, rules);
+  const { model, named } = rewriteModel(editor, bytes, body.model.values, rules);
+  const { rules: held, candidates } = named ?? target;
   note("model");
-  const capped = yield* capTokensInSteps(editor, bytes, body, rules);
+  let mended: Mended | undefined;
+  if (held.clientRules.length > 0) {
+    const due = chooseClientRules(held.clientRules, client, candidates);
+    mended = yield* mendInSteps(editor, bytes, endpoint, due);
+    kinds.push(...mended.kinds);
+    counted = editor.edits.length;
+  }
+  const capped = yield* capTokensInSteps(editor, bytes, body, held);
   note("max_tokens");
   let mode: ReasoningMode | undefined;
-  if (body.reasoning !== undefined) {
-    mode = reasoningMode(bytes, body.reasoning.outputConfig, nonThinking);
+  if (body.reasoning !== undefined && held.reasoning) {
+    mode = reasoningMode(bytes, body.reasoning.outputConfig, named?.nonThinking === true);
     fillTemplateKwargs(editor, bytes, body.root, body.reasoning.templateKwargs, mode);
   }
   note("thinking");
-  kinds.push(...prefixSystem(editor, bytes, body, { endpoint, mode, hanGuard: rules.hanGuard }));
+  kinds.push(...prefixSystem(editor, bytes, body, { endpoint, mode, hanGuard: held.hanGuard, first: mended?.first }));
   counted = editor.edits.length;
   const stream = !isAbsentOrNull(bytes, body.stream) && !isLenientFalse(bytes, body.stream);
   const usageAdded =
     stream && body.streamOptions !== undefined
-      ? requestUsage(editor, bytes, body.root, body.streamOptions, rules.forceStreamUsage)
+      ? requestUsage(editor, bytes, body.root, body.streamOptions, rules.streamUsage[held.forceStreamUsage])
       : noUsageAdded;
   note("stream_usage");
   const changes = kinds.length === 0 ? undefined : { kinds, maxTokens: capped.lowered };
@@ -147,12 +166,14 @@ export function* rewriteInSteps(
     usageAdded,
     asksForUsage: body.givenOptions !== undefined && !isAbsentOrNull(bytes, body.givenOptions),
     model,
+    target: named ?? target,
     changes,
     maxTokens: capped.largest,
     maxTokensInOtherCase: capped.largestInOtherCase,
     ...countTexts(bytes, body),
     capExemption: capped.exemption,
     hasSeveralModels,
+    ...(body.opening !== undefined && { opening: body.opening.read(bytes, body.conversation?.system) }),
   };
 }
 
@@ -172,8 +193,9 @@ function isUtf16Or32(bytes: Uint8Array): boolean {
 }
 
 interface RewrittenModel {
-  model: ModelNames | undefined;
-  nonThinking: boolean;
+  model: RequestedNames | undefined;
+  /** Undefined if none is named. */
+  named: NamedModel | undefined;
 }
 
 /** Rewrites every `model`. @returns what became of the last one, which backends use */
@@ -183,18 +205,21 @@ function rewriteModel(
   values: readonly JsonValue[],
   rules: RewriteRules,
 ): RewrittenModel {
-  let last: RewrittenModel = { model: undefined, nonThinking: false };
-  for (const value of values) {
-    const submitted = findModelName(bytes, value);
-    const resolved = submitted === undefined ? undefined : resolveModel(submitted, rules);
-    if (resolved !== undefined && resolved.name !== submitted) editor.replace(value, JSON.stringify(resolved.name));
-    last = {
-      model: submitted === undefined ? undefined : { asked: submitted, sent: resolved?.name ?? submitted },
-      nonThinking: resolved?.nonThinking ?? false,
-    };
+  const hasFile = rules.names.catalog.file !== undefined;
+  let last: RewrittenModel = { model: undefined, named: undefined };
+  for (const value of hasFile ? values.slice(-1) : values) {
+    const asked = findModelName(bytes, value);
+    const named = asked === undefined ? undefined : resolveModel(asked, rules.names);
+    if (named !== undefined && named.sent !== asked) editor.replace(value, JSON.stringify(named.sent));
+    last = { named, model: asked === undefined || named === undefined ? undefined : namesOf(asked, named) };
   }
+  if (!hasFile || last.named === undefined) return last;
+  // A backend that uses the first must not run another model than is counted.
+  for (const value of values.slice(0, -1)) editor.replace(value, JSON.stringify(last.named.sent));
   return last;
 }
+
+const namesOf = (asked: string, { sent, name }: NamedModel): RequestedNames => ({ asked, sent, name });
 
 /** No rule looks at more of a name. */
 const maxAffixLength = 1024;
@@ -210,9 +235,11 @@ function findModelName(bytes: Uint8Array, value: JsonValue): string | undefined 
 
 interface PrefixReasons {
   endpoint: Endpoint;
-  /** Undefined if the reasoning model is not served. */
+  /** Undefined if the model has none. */
   mode: ReasoningMode | undefined;
   hanGuard: boolean;
+  /** The message that will be the first, if it is none of those that came. */
+  first: FirstMessage | undefined;
 }
 
 function prefixSystem(
@@ -224,7 +251,8 @@ function prefixSystem(
   const { endpoint, mode, hanGuard } = reasons;
   const { root, conversation, reasoning } = body;
   // The backend refuses a body without a conversation.
-  if (conversation?.findFirst() === undefined) return [];
+  const given = conversation?.findFirst();
+  if (conversation === undefined || given === undefined) return [];
   const kinds: RequestChange[] = [];
   const prefixes: string[] = [];
   if (mode === "max" && reasoning !== undefined && !hasThinkingOff(bytes, reasoning.templateKwargs)) {
@@ -237,7 +265,7 @@ function prefixSystem(
   }
   if (kinds.length === 0) return [];
   const before = editor.edits.length;
-  if (endpoint.system === "message") prefixChat(editor, bytes, conversation, prefixes);
+  if (endpoint.system === "message") prefixChat(editor, bytes, conversation.messages, reasons.first ?? given, prefixes);
   else prefixMessages(editor, bytes, root, conversation, prefixes);
   return editor.edits.length > before ? kinds : [];
 }

@@ -1,14 +1,51 @@
-/** The operator's settings, as in `Config["rewrite"]`. */
+import type { JsonEditor } from "../json/edit.ts";
+import type { JsonSlot } from "../json/slots.ts";
+import type { Catalog, ModelRules } from "../../domain/models.ts";
+import type { ModelNames } from "./model-names.ts";
+
+/** What holds for the requests of all models, and how the rules of each are found. */
 export interface RewriteRules {
-  /** The name of the model that the backend serves, spelled as the backend expects it. */
-  readonly servedModel: string | undefined;
-  readonly reasoningModel: string | undefined;
-  readonly rewriteUnknownModels: boolean;
-  readonly vendorPrefixes: readonly string[];
-  readonly hanGuard: boolean;
-  readonly maxContextTokens: number;
-  readonly maxOutputTokens: number;
-  readonly forceStreamUsage: "off" | "final" | "continuous";
-  /** Not a setting: the body's tokens are to be reserved, so how many texts it asks for is read too. */
-  readonly reservesTokens?: boolean;
+  readonly names: ModelNames;
+  /** One of `streamUsages`. */
+  readonly streamUsage: Readonly<Record<ForceUsage, ForceUsage>>;
+  /** The body's tokens are to be reserved, so how many texts it asks for is read too. */
+  readonly reservesTokens: boolean;
+}
+
+type ForceUsage = ModelRules["forceStreamUsage"];
+
+/** What usage is requested of streams, by what the rules of a model say: the same, at least at their end, or none. */
+export const streamUsages = {
+  asSet: { off: "off", final: "final", continuous: "continuous" },
+  required: { off: "final", final: "final", continuous: "continuous" },
+  unasked: { off: "off", final: "off", continuous: "off" },
+} as const satisfies Record<string, Record<ForceUsage, ForceUsage>>;
+
+/** Which members of a body the rules of any model may read. */
+export interface BodyNeeds {
+  streamOptions: boolean;
+  reasoning: boolean;
+  hanGuard: boolean;
+  texts: boolean;
+  /** There are backends to choose from, of which one may have cached the opening. */
+  opening: boolean;
+}
+
+export function needsOf(rules: RewriteRules): BodyNeeds {
+  const { models, otherModels, backends }: Catalog = rules.names.catalog;
+  const all = [...models, otherModels];
+  return {
+    streamOptions: all.some((one) => rules.streamUsage[one.forceStreamUsage] !== "off"),
+    reasoning: all.some(({ reasoning }) => reasoning),
+    hanGuard: all.some(({ hanGuard }) => hanGuard),
+    texts: rules.reservesTokens,
+    opening: backends.length > 1,
+  };
+}
+
+/** A client rule about one member of a body: what it watches, and what it makes of it. */
+export interface BodyRule {
+  member: "system" | "tools";
+  slot: JsonSlot;
+  edit: (editor: JsonEditor, bytes: Uint8Array) => void;
 }

@@ -2,7 +2,7 @@ import { isLiteral } from "../json/bytes.ts";
 import type { JsonEditor } from "../json/edit.ts";
 import type { JsonSlot } from "../json/slots.ts";
 import { isLenientTrue, type StreamOptions } from "./request-body.ts";
-import type { RewriteRules } from "./rules.ts";
+import type { ModelRules } from "../../domain/models.ts";
 
 /** What a stream has only for our own counting; the response's filter removes it. */
 export interface UsageAdded {
@@ -22,7 +22,7 @@ export function requestUsage(
   bytes: Uint8Array,
   root: JsonSlot,
   options: StreamOptions,
-  force: RewriteRules["forceStreamUsage"],
+  force: ModelRules["forceStreamUsage"],
 ): UsageAdded {
   if (force === "off") return noUsageAdded;
   const { slot, values } = options.all;

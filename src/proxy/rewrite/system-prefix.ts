@@ -1,7 +1,7 @@
 import type { JsonEditor } from "../json/edit.ts";
 import { isLiteral } from "../json/bytes.ts";
 import type { JsonValue } from "../json/slots.ts";
-import type { ConversationSlots } from "./conversation.ts";
+import type { ConversationSlots, FirstMessage } from "./conversation.ts";
 
 export const maximumEffortPrefix =
   "Reasoning effort: maximum. Before you answer, think the task through to the end: split it into parts, test every " +
@@ -19,10 +19,10 @@ const separator = "\n\n";
 export function prefixChat(
   editor: JsonEditor,
   bytes: Uint8Array,
-  { messages, findFirst }: ConversationSlots,
+  messages: JsonValue,
+  first: FirstMessage | undefined,
   prefixes: readonly string[],
 ): void {
-  const first = findFirst();
   if (first?.isSystem === true) prefixMember(editor, bytes, first.value, "content", first.content, prefixes);
   else editor.prependElement(messages, JSON.stringify({ role: "system", content: prefixes.join(separator) }));
 }
@@ -50,8 +50,7 @@ function prefixMember(
   if (given.kind === "absent") editor.addMember(owner, name, JSON.stringify(text));
   else if (isLiteral(bytes, given, "null")) editor.replace(given, JSON.stringify(text));
   else if (given.kind === "string") {
-    const isEmpty = given.end - given.start === 2;
-    editor.prependText(given, isEmpty ? text : text + separator);
+    editor.prependText(given, editor.isEmpty(given) ? text : text + separator);
   }
   // Backends join parts without a separator, so the empty line is in the part.
   else if (given.kind === "array") {

@@ -1,5 +1,5 @@
 import { type ErrorCode, type ErrorDetails, ProxyError } from "../errors.ts";
-import { causeOf } from "./failure-cause.ts";
+import { causeOf, provesUnsent } from "./failure-cause.ts";
 import { isLimitName } from "../../domain/limits.ts";
 import type { Outcome } from "../../domain/requests.ts";
 
@@ -14,6 +14,8 @@ export class AbortReason extends Error {
     /** Tells the operator why the upstream failed; undefined if it did not. */
     override readonly cause?: string,
     readonly details?: ErrorDetails,
+    /** Nothing of the request was sent: another backend may get it. */
+    readonly isUnsent = false,
   ) {
     super(code ?? outcome);
   }
@@ -29,6 +31,9 @@ export const clientLeft = (): AbortReason => new AbortReason("client_left", unde
 /** Its body made no progress for `noProgressMs`. */
 export const clientStalled = (): AbortReason => new AbortReason("client_left", "request_timeout");
 export const timedOut = (cause: TimeoutCause): AbortReason => new AbortReason("timed_out", "upstream_timeout", cause);
+/** No connection was made within the limit. */
+export const unconnected = (): AbortReason =>
+  new AbortReason("timed_out", "upstream_timeout", "connect_timeout", undefined, true);
 export const failed = (cause: string): AbortReason => new AbortReason("upstream_failed", "upstream_unreachable", cause);
 export const unreadableModelList = (): AbortReason =>
   new AbortReason("upstream_failed", "model_list_unreadable", "model_list_unreadable");
@@ -51,6 +56,14 @@ export const stopped = (): AbortReason => new AbortReason("shutdown", "shutting_
 export function abortReasonOf(error: unknown, signal: AbortSignal): AbortReason {
   if (signal.reason instanceof AbortReason) return signal.reason;
   return error instanceof AbortReason ? error : failed(causeOf(error));
+}
+
+/** As `abortReasonOf`, for a request whose response has not begun. */
+export function sendFailureOf(error: unknown, signal: AbortSignal): AbortReason {
+  const reason = abortReasonOf(error, signal);
+  const { outcome, code, cause, details } = reason;
+  if (reason === signal.reason || cause === undefined || !provesUnsent(cause)) return reason;
+  return new AbortReason(outcome, code, cause, details, true);
 }
 
 export interface Failure {

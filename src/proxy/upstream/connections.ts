@@ -1,7 +1,6 @@
 import { createConnection } from "node:net";
 import { createBag } from "../../runtime/bag.ts";
 import type { MonotonicClock } from "../../time/clock.ts";
-import { readdir, readFile, readlink } from "node:fs/promises";
 
 /** Opens a TCP connection and closes it again; rejects if it was refused or the signal fired first. */
 export type Connect = (signal: AbortSignal) => Promise<void>;
@@ -10,22 +9,30 @@ interface ConnectTimeoutDeps {
   connect: Connect;
   /** How many requests are still connecting; undefined if that is not known. */
   countConnecting: () => Promise<number | undefined>;
+  /** How many of these are others', which have no timeout here. */
+  countOthers: () => number;
   limitMs: number;
   monotonic: MonotonicClock;
 }
 
 export interface ConnectTimeout {
-  /** Calls `onTimeout` if the upstream has not accepted a connection within the limit. @returns stops watching */
-  watch(onTimeout: () => void): () => void;
+  /**
+   * Calls `onTimeout` if the upstream has not accepted a connection within the limit, with whether that is certain: a
+   * request that may have one may have been sent, too.
+   * @returns stops watching
+   */
+  watch(onTimeout: OnConnectTimeout): () => void;
   /** Called with every head and every part of a body: the upstream may have accepted connections by then. */
   onReceived(): void;
 }
+
+type OnConnectTimeout = (isCertain: boolean) => void;
 
 interface PendingConnect {
   since: number;
   /** How many times the upstream had sent something by then. */
   receivedBefore: number;
-  onTimeout: () => void;
+  onTimeout: OnConnectTimeout;
 }
 
 /** Requests that get their response head sooner need no probe. */
@@ -72,13 +79,17 @@ export function createConnectTimeout(deps: ConnectTimeoutDeps): ConnectTimeout {
   };
 
   const timeOut = async (): Promise<void> => {
+    const [watched, receivedBefore] = [pending.size(), received];
     const counted = await deps.countConnecting().catch(() => undefined);
     // The probe connects too.
-    const connecting = counted === undefined ? undefined : Math.max(0, counted - (probing ? 1 : 0));
+    const others = (probing ? 1 : 0) + deps.countOthers();
+    const connecting = counted === undefined ? undefined : Math.max(0, counted - others);
+    const isCertain =
+      connecting !== undefined && connecting >= Math.max(watched, pending.size()) && received === receivedBefore;
     const now = monotonic();
     for (const request of listUnconnected(connecting)) {
       if (now - request.since < limitMs) break;
-      request.onTimeout();
+      request.onTimeout(isCertain);
     }
   };
 
@@ -101,9 +112,9 @@ export function createConnectTimeout(deps: ConnectTimeoutDeps): ConnectTimeout {
       const stop = pending.add({
         since: monotonic(),
         receivedBefore: received,
-        onTimeout() {
+        onTimeout(isCertain) {
           stop();
-          onTimeout();
+          onTimeout(isCertain);
         },
       });
       startTimer(tickMs);
@@ -140,46 +151,6 @@ export function connectTo(address: Address): Connect {
     });
 }
 
-/**
- * How many requests of this process are still connecting to the port; undefined if unknown (only Linux reports it). The
- * tables contain other processes' sockets too, so only those among our descriptors count. `fetch` may connect to several
- * addresses at once for one request.
- */
-export async function countConnecting(port: number): Promise<number | undefined> {
-  const tables = await Promise.all(["/proc/self/net/tcp", "/proc/self/net/tcp6"].map(readIfThere));
-  if (tables.every((table) => table === undefined)) return undefined;
-  const sockets = tables.flatMap((table) => findConnecting(table ?? "", port));
-  if (sockets.length === 0) return 0;
-  const own = await listOwnSockets();
-  const perAddress = Map.groupBy(
-    sockets.filter(({ inode }) => own.has(inode)),
-    ({ address }) => address,
-  );
-  return Math.max(0, ...perAddress.values().map((each) => each.length));
-}
-
-interface ConnectingSocket {
-  /** Where it connects to. */
-  address: string;
-  inode: string;
-}
-
-/** proc_net_tcp(5): state 02 is SYN_SENT. */
-function findConnecting(table: string, port: number): ConnectingSocket[] {
-  const hexPort = port.toString(16).toUpperCase().padStart(4, "0");
-  const line = new RegExp(String.raw`^ *\d+: \S+ (\w+):${hexPort} 02 \S+ \S+ \S+ +\d+ +\d+ (\d+)`, "gm");
-  return [...table.matchAll(line)].map(([, address = "", inode = ""]) => ({ address, inode }));
-}
-
-/** proc_pid_fd(5): the descriptor of a socket is a link to its inode. */
-async function listOwnSockets(): Promise<ReadonlySet<string>> {
-  const descriptors = await readdir("/proc/self/fd");
-  const targets = await Promise.all(descriptors.map((name) => readlink(`/proc/self/fd/${name}`).catch(() => "")));
-  return new Set(targets.map((target) => /^socket:\[(\d+)\]$/.exec(target)?.[1] ?? ""));
-}
-
-const readIfThere = (path: string): Promise<string | undefined> => readFile(path, "utf8").catch(() => undefined);
-
 /** The idle connections of `fetch`, which does not expose them. */
 export interface ConnectionPool {
   /** How long the connection that the next request gets has been idle; undefined if that one is new. */
@@ -188,38 +159,58 @@ export interface ConnectionPool {
   take(): () => void;
 }
 
-/** How many idle connections Bun keeps (1.4.5). */
+/** How many idle connections Bun keeps, whatever their hosts (1.4.5). */
 const places = 64;
 
-/**
- * Follows the pool of `fetch` (Bun 1.4.5): a request takes the connection in the lowest place and leaves it in the lowest
- * free one, or, if there is none, in that of the connection that has been idle for longest. A connection that the upstream
- * closes stays here and grows older. Remove when `fetch` limits how long a connection is idle.
- */
-export function createConnectionPool(clock: MonotonicClock): ConnectionPool {
+interface IdleConnections {
   /** When the connection in each place was put there; undefined for a free place. */
-  const idleSince = Array.from<number | undefined>({ length: places });
+  since: (number | undefined)[];
+  /** Where it leads to. */
+  hosts: string[];
+}
 
+/**
+ * Follows the pool of `fetch` (Bun 1.4.5): a request takes the connection of its host in the lowest place and leaves it in
+ * the lowest free one, or, if there is none, in that of the connection that has been idle for longest, of whichever host.
+ * TLS has places of its own. A connection that the upstream closes stays here and grows older. Remove when `fetch` limits
+ * how long a connection is idle.
+ * @returns the pool as the requests to one upstream see it
+ */
+export function createConnectionPools(clock: MonotonicClock): (baseUrl: string, socket?: string) => ConnectionPool {
+  const groups = new Map<string, IdleConnections>();
+  return (baseUrl, socket) => {
+    const { protocol, host } = new URL(baseUrl);
+    const group = socket ?? protocol;
+    const idle = groups.get(group) ?? { since: Array.from({ length: places }), hosts: [] };
+    groups.set(group, idle);
+    // Bun connects to the number for this name.
+    return poolOf(idle, host.replace(/^localhost(?=:|$)/, "127.0.0.1"), clock);
+  };
+}
+
+function poolOf({ since, hosts }: IdleConnections, host: string, clock: MonotonicClock): ConnectionPool {
   function findNext(): number {
-    for (let place = 0; place < places; place++) if (idleSince[place] !== undefined) return place;
+    for (let place = 0; place < places; place++) if (since[place] !== undefined && hosts[place] === host) return place;
     return -1;
   }
 
   function findPlace(): number {
-    const free = idleSince.indexOf(undefined);
-    return free === -1 ? idleSince.indexOf(Math.min(...idleSince.map((since) => since ?? Infinity))) : free;
+    const free = since.indexOf(undefined);
+    return free === -1 ? since.indexOf(Math.min(...since.map((one) => one ?? Infinity))) : free;
   }
 
   return {
     nextIdleMs() {
-      const since = idleSince[findNext()];
-      return since === undefined ? undefined : clock() - since;
+      const idleSince = since[findNext()];
+      return idleSince === undefined ? undefined : clock() - idleSince;
     },
     take() {
-      const place = findNext();
-      if (place !== -1) idleSince[place] = undefined;
+      const taken = findNext();
+      if (taken !== -1) since[taken] = undefined;
       return () => {
-        idleSince[findPlace()] = clock();
+        const place = findPlace();
+        since[place] = clock();
+        hosts[place] = host;
       };
     },
   };

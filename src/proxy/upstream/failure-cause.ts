@@ -30,3 +30,17 @@ function findDescriptorShortage(): string | undefined {
     return error instanceof Error && "code" in error ? String(error.code) : undefined;
   }
 }
+
+/** No connection was made, or TLS failed on it: the request is written after that. A connection that breaks is always `ECONNRESET`. */
+const notSent: ReadonlySet<string> = new Set([
+  "ECONNREFUSED",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOENT",
+  "ENOTFOUND",
+  "EPROTO",
+]);
+
+/** @returns whether the cause proves that nothing of the request was sent */
+export const provesUnsent = (cause: string): boolean =>
+  notSent.has(cause) || /^(?:CERT|CRL|DEPTH_ZERO|ERR_TLS_CERT|SELF_SIGNED|UNABLE_TO)_/.test(cause);

@@ -1,16 +1,16 @@
 import { createBag } from "../../runtime/bag.ts";
-import type { MonotonicClock } from "../../time/clock.ts";
 import {
   type AbortReason,
-  abortReasonOf,
   clientLeft,
   clientStalled,
   failed,
   revoked,
+  sendFailureOf,
   stopped,
   timedOut,
+  unconnected,
 } from "./abort-reason.ts";
-import { type ConnectTimeout, type ConnectionPool, createConnectionPool, mayBeClosing } from "./connections.ts";
+import { type ConnectionPool, type ConnectTimeout, mayBeClosing } from "./connections.ts";
 import type { ReadTimeout, StartReadTimeout } from "./read-timeout.ts";
 import { createUpload } from "./upload.ts";
 import type { KeyId } from "../../domain/keys.ts";
@@ -23,13 +23,10 @@ export interface ForwardDeps {
   /** The path of a UNIX socket, if the upstream listens on one. */
   socket?: string | undefined;
   fetch: UpstreamFetch;
+  pool: ConnectionPool;
   connectTimeout: ConnectTimeout;
   startReadTimeout: StartReadTimeout;
-  /** Fires when the program no longer waits for running responses. */
-  stopping: AbortSignal;
-  /** Registers what runs when the responses of a key are to end that had begun until then, by the monotonic clock. */
-  onKeyEnded: (listener: (keyId: KeyId, begunUntil: number) => void) => void;
-  monotonic: MonotonicClock;
+  running: RunningCalls;
 }
 
 export interface UpstreamRequest {
@@ -65,38 +62,20 @@ export interface UpstreamResponse {
   release: () => void;
 }
 
-interface RunningRequest extends Pick<UpstreamRequest, "keyId" | "startedAt"> {
-  abort: (reason: AbortReason) => void;
-}
-
-/** Sends one request to the upstream: the only place that does. @throws AbortReason if no response head comes */
+/** Sends one request to its upstream: the only place that does. @throws AbortReason if no response head comes */
 export type Forward = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
 export function createForward(deps: ForwardDeps): Forward {
   const getTargetUrl = targetUrlBelow(deps.baseUrl);
   const route = deps.socket === undefined ? direct : { ...direct, unix: deps.socket };
-  const pool = createConnectionPool(deps.monotonic);
-  const running = createBag<RunningRequest>();
-  /** Ends requests that were let in before their key was revoked, and are sent after it. */
-  const revokedUntil = new Map<KeyId, number>();
-  const isRevoked = ({ keyId, startedAt }: Pick<UpstreamRequest, "keyId" | "startedAt">): boolean =>
-    startedAt <= (revokedUntil.get(keyId) ?? -1);
-  deps.stopping.addEventListener("abort", () => {
-    for (const { abort } of running.list()) abort(stopped());
-  });
-  deps.onKeyEnded((keyId, begunUntil) => {
-    revokedUntil.set(keyId, Math.max(begunUntil, revokedUntil.get(keyId) ?? -1));
-    for (const one of running.list()) if (one.keyId === keyId && isRevoked(one)) one.abort(revoked());
-  });
+  const { pool } = deps;
 
   return async (request) => {
     const url = getTargetUrl(request.pathAndQuery);
     const aborter = new AbortController();
     const abort = (reason: AbortReason): void => aborter.abort(reason);
-    const removeRunning = running.add({ keyId: request.keyId, startedAt: request.startedAt, abort });
-    if (deps.stopping.aborted) abort(stopped());
+    const removeRunning = deps.running.add(request, abort);
     request.onStarted?.(abort);
-    if (isRevoked(request)) abort(revoked());
     // Never removed: a request that has ended does not fire it, and the two are collected together.
     request.client.addEventListener("abort", () => abort(clientLeft()), { once: true });
     if (request.client.aborted) abort(clientLeft());
@@ -104,7 +83,9 @@ export function createForward(deps: ForwardDeps): Forward {
     const readTimeout = deps.startReadTimeout(request.readTimeoutMs, () =>
       abort(timedOut(hasResponded ? "between_bytes_timeout" : "first_byte_timeout")),
     );
-    const stopConnectTimeout = deps.connectTimeout.watch(() => abort(timedOut("connect_timeout")));
+    const stopConnectTimeout = deps.connectTimeout.watch((isCertain) =>
+      abort(isCertain ? unconnected() : timedOut("connect_timeout")),
+    );
     const release = (): void => {
       removeRunning();
       readTimeout.clear();
@@ -136,9 +117,10 @@ export function createForward(deps: ForwardDeps): Forward {
       };
       return { response, readTimeout, signal: aborter.signal, abort, onBodyRead, release };
     } catch (error) {
-      const reason = abortReasonOf(error, aborter.signal);
+      const reason = sendFailureOf(error, aborter.signal);
       abort(reason);
       release();
+      if (reason.isUnsent) upload?.giveBack();
       throw reason;
     } finally {
       upload?.releaseReadTimeout();
@@ -208,5 +190,51 @@ function fetchInit(
     timeout: false,
     ...route,
     keepalive,
+  };
+}
+
+interface Call {
+  keyId: KeyId;
+  /** When its request arrived, by the monotonic clock. */
+  startedAt: number;
+}
+
+interface RunningCall extends Call {
+  abort: (reason: AbortReason) => void;
+}
+
+/** The requests that are at any upstream. */
+export interface RunningCalls {
+  /** @param abort called when it has to end, at once if it had to before. @returns removes it */
+  add(call: Call, abort: (reason: AbortReason) => void): () => void;
+}
+
+export interface RunningCallsDeps {
+  /** Fires when the program no longer waits for running responses. */
+  stopping: AbortSignal;
+  /** Registers what runs when the responses of a key are to end that had begun until then, by the monotonic clock. */
+  onKeyEnded: (listener: (keyId: KeyId, begunUntil: number) => void) => void;
+}
+
+export function createRunningCalls({ stopping, onKeyEnded }: RunningCallsDeps): RunningCalls {
+  const running = createBag<RunningCall>();
+  /** Ends requests that were let in before their key was revoked, and are sent after it. */
+  const revokedUntil = new Map<KeyId, number>();
+  const isRevoked = ({ keyId, startedAt }: Call): boolean => startedAt <= (revokedUntil.get(keyId) ?? -1);
+  stopping.addEventListener("abort", () => {
+    for (const { abort } of running.list()) abort(stopped());
+  });
+  onKeyEnded((keyId, begunUntil) => {
+    revokedUntil.set(keyId, Math.max(begunUntil, revokedUntil.get(keyId) ?? -1));
+    for (const one of running.list()) if (one.keyId === keyId && isRevoked(one)) one.abort(revoked());
+  });
+
+  return {
+    add({ keyId, startedAt }, abort) {
+      const one = { keyId, startedAt, abort };
+      if (stopping.aborted) abort(stopped());
+      if (isRevoked(one)) abort(revoked());
+      return running.add(one);
+    },
   };
 }

@@ -8,26 +8,55 @@ export interface ProbedUpstream {
   apiKey: string | undefined;
 }
 
+interface ProbedBackend extends ProbedUpstream {
+  /** The path that tells whether it is up. */
+  health: string;
+}
+
 export interface UpstreamProbe {
   status: number;
   /** The response's Date header. */
   date: string | null;
 }
 
-/** Requests the list of models, which costs the backend least. */
+/** How many of these requests are under way to each server. */
+const underWay = new Map<string, number>();
+
+export const serverOf = ({ baseUrl, socket }: Pick<ProbedUpstream, "baseUrl" | "socket">): string =>
+  socket ?? new URL(baseUrl).origin;
+
+/** They connect too, and no connect timeout may take them for requests of clients. */
+export const countProbes = (server: string): number => underWay.get(server) ?? 0;
+
+/** Requests something of a backend for ourselves. */
+export async function askBackend(upstream: ProbedUpstream, path: string, signal: AbortSignal): Promise<Response> {
+  const { baseUrl, socket, apiKey } = upstream;
+  const server = serverOf(upstream);
+  underWay.set(server, countProbes(server) + 1);
+  try {
+    return await fetch(`${baseUrl}${path}`, {
+      headers: apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` },
+      signal,
+      redirect: "manual",
+      proxy: false,
+      ...(socket === undefined ? {} : { unix: socket }),
+      // `forward` follows the pool, so no connection of others may enter it.
+      keepalive: false,
+    });
+  } finally {
+    underWay.set(server, countProbes(server) - 1);
+  }
+}
+
+const listOfModels = "/v1/models";
+
+/** @param path by default the list of models, which costs the backend least */
 export async function probeUpstream(
-  { baseUrl, socket, apiKey }: ProbedUpstream,
+  upstream: ProbedUpstream,
   signal: AbortSignal,
+  path = listOfModels,
 ): Promise<UpstreamProbe> {
-  const response = await fetch(`${baseUrl}/v1/models`, {
-    headers: apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` },
-    signal,
-    redirect: "manual",
-    proxy: false,
-    ...(socket === undefined ? {} : { unix: socket }),
-    // `forward` follows the pool, so no connection of others may enter it.
-    keepalive: false,
-  });
+  const response = await askBackend(upstream, path, signal);
   await response.body?.cancel();
   return { status: response.status, date: response.headers.get("date") };
 }
@@ -38,9 +67,14 @@ export interface UpstreamCheck {
   cause?: string;
 }
 
-export async function checkUpstream(upstream: ProbedUpstream, signal: AbortSignal): Promise<UpstreamCheck> {
+export async function checkUpstream(
+  upstream: ProbedUpstream,
+  signal: AbortSignal,
+  path = listOfModels,
+): Promise<UpstreamCheck> {
   try {
-    const { status } = await probeUpstream(upstream, signal);
+    const { status } = await probeUpstream(upstream, signal, path);
+    if (status === 404 && path !== listOfModels) return await checkUpstream(upstream, signal);
     // A backend that refuses the request is up.
     return status < 500 ? { ok: true } : { ok: false, cause: `status_${status}` };
   } catch (error) {
@@ -48,23 +82,18 @@ export async function checkUpstream(upstream: ProbedUpstream, signal: AbortSigna
   }
 }
 
+const healthCheckMs = 5000;
+
+/** By its health path, or by the list of models where it has none. */
+export const checkHealth = (backend: ProbedBackend): Promise<UpstreamCheck> =>
+  checkUpstream(backend, AbortSignal.timeout(healthCheckMs), backend.health);
+
 /** More than any backend's metrics have. */
 const maxMetricsBytes = 4 * 1024 * 1024;
 
 /** @returns the backend's metrics in the Prometheus text format; undefined if it serves none, or too many */
-export async function fetchBackendMetrics(
-  { baseUrl, socket, apiKey }: ProbedUpstream,
-  signal: AbortSignal,
-): Promise<string | undefined> {
-  const headers = apiKey === undefined ? {} : { authorization: `Bearer ${apiKey}` };
-  const response = await fetch(`${baseUrl}/metrics`, {
-    headers,
-    signal,
-    redirect: "manual",
-    proxy: false,
-    ...(socket === undefined ? {} : { unix: socket }),
-    keepalive: false,
-  });
+export async function fetchBackendMetrics(upstream: ProbedUpstream, signal: AbortSignal): Promise<string | undefined> {
+  const response = await askBackend(upstream, "/metrics", signal);
   const chunks: Uint8Array[] = [];
   let length = 0;
   for await (const chunk of response.body ?? []) {

@@ -18,6 +18,8 @@ export interface Upload {
   releaseReadTimeout(): void;
   /** Ends the wait for the client for good. */
   clear(): void;
+  /** Lets go of a body of which nothing was read, so that it can be sent to another upstream. */
+  giveBack(): void;
 }
 
 /**
@@ -29,8 +31,13 @@ export function createUpload(body: Body, options: UploadOptions): Upload {
   const reader = body.getReader();
   const clientTimeout = startReadTimeout(noProgressMs, onStalled);
   let usesReadTimeout = true;
+  let isRead = false;
+  const giveBack = (): void => {
+    if (!isRead) reader.releaseLock();
+  };
   const source: UnderlyingDefaultSource<Uint8Array<ArrayBuffer>> = {
     async pull(controller) {
+      isRead = true;
       onPull();
       if (usesReadTimeout) readTimeout.endWait();
       clientTimeout.beginWait();
@@ -40,7 +47,7 @@ export function createUpload(body: Body, options: UploadOptions): Upload {
       else controller.enqueue(value);
       if (usesReadTimeout) readTimeout.beginWait();
     },
-    cancel: (reason) => reader.cancel(reason),
+    cancel: (reason) => (isRead ? reader.cancel(reason) : giveBack()),
   };
   return {
     body: new ReadableStream(source, { highWaterMark: 0 }),
@@ -48,5 +55,6 @@ export function createUpload(body: Body, options: UploadOptions): Upload {
       usesReadTimeout = false;
     },
     clear: clientTimeout.clear,
+    giveBack,
   };
 }

@@ -14,10 +14,24 @@ export interface UsageHabits {
   learnUnasked(path: string, isSent: boolean): void;
 }
 
+/** The habits of each backend, by its name. */
+export type HabitsOf = (backend: string) => UsageHabits;
+
+export function createHabits(monotonic: () => number): HabitsOf {
+  const known = new Map<string, UsageHabits>();
+  return (backend) => {
+    const found = known.get(backend);
+    if (found !== undefined) return found;
+    const habits = createUsageHabits(monotonic);
+    known.set(backend, habits);
+    return habits;
+  };
+}
+
 /** Then it is asked again: it may have been upgraded. */
 const refusalMs = 60 * 60_000;
 
-export function createUsageHabits(monotonic: () => number): UsageHabits {
+function createUsageHabits(monotonic: () => number): UsageHabits {
   /** By path, of which there are two. */
   const refusedAt = new Map<string, number>();
   const unasked = new Set<string>();

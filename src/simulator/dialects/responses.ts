@@ -1,5 +1,5 @@
 import { type Generation, usageOf } from "../generation.ts";
-import type { JsonObject } from "../json-object.ts";
+import { isObject, type JsonObject } from "../json-object.ts";
 import {
   type Frame,
   jsonResponse,
@@ -23,36 +23,60 @@ export function responsesResponse(requested: Generation): SimulatedResponse {
   return jsonResponse(200, finalResponse(generation, call), usage, isReported);
 }
 
+/** The members that repeat what the request asks for, with their values if it does not. */
+const repeated: JsonObject = {
+  background: false,
+  frequency_penalty: 0,
+  instructions: null,
+  max_output_tokens: null,
+  max_tool_calls: null,
+  metadata: {},
+  parallel_tool_calls: true,
+  presence_penalty: 0,
+  previous_response_id: null,
+  prompt_cache_key: null,
+  reasoning: { effort: null, summary: null },
+  safety_identifier: null,
+  service_tier: "default",
+  store: true,
+  temperature: 1,
+  text: { format: { type: "text" }, verbosity: "medium" },
+  tool_choice: "auto",
+  top_logprobs: 0,
+  top_p: 1,
+  truncation: "disabled",
+};
+
+/** Every member that the compliance suite of Open Responses reads. */
 function responseObject(generation: Generation, fields: JsonObject): JsonObject {
+  const { body, usageMode } = generation;
+  const given = Object.entries(repeated).map(([name, otherwise]) => [name, body[name] ?? otherwise]);
   return {
     id: `resp_${generation.id}`,
     object: "response",
     created_at: generation.created,
+    completed_at: null,
     status: "in_progress",
     error: null,
     incomplete_details: null,
-    instructions: generation.body["instructions"] ?? null,
-    max_output_tokens: generation.body["max_output_tokens"] ?? null,
-    metadata: generation.body["metadata"] ?? {},
     model: generation.model,
     output: [],
-    parallel_tool_calls: true,
-    previous_response_id: null,
-    temperature: 1,
-    text: { format: { type: "text" } },
-    tool_choice: generation.body["tool_choice"] ?? "auto",
-    tools: generation.body["tools"] ?? [],
-    top_p: 1,
-    truncation: "disabled",
+    ...Object.fromEntries(given),
+    tools: Array.isArray(body["tools"]) ? body["tools"].map(toolOf) : [],
+    ...(usageMode !== "none" && { usage: null }),
     ...fields,
   };
 }
+
+const toolOf = (tool: unknown): unknown =>
+  isObject(tool) && tool["type"] === "function" ? { description: null, parameters: null, strict: null, ...tool } : tool;
 
 /** In this API a response that hits its limit is incomplete, not completed. */
 function finalResponse(generation: Generation, call: ToolCall | undefined): JsonObject {
   const item =
     call === undefined ? messageItem(generation, fullText(generation)) : callItem(generation, call, call.arguments);
   return responseObject(generation, {
+    completed_at: generation.hitsLimit ? null : Math.floor(Date.now() / 1000),
     status: generation.hitsLimit ? "incomplete" : "completed",
     incomplete_details: generation.hitsLimit ? { reason: "max_output_tokens" } : null,
     output: [item],

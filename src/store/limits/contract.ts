@@ -2,6 +2,7 @@ import type { KeyLoad, KeySecond } from "./windows.ts";
 import type { MaybePromise } from "../engine/maybe-promise.ts";
 import type { KeyId, KeyLimits } from "../../domain/keys.ts";
 import type { UsageSum } from "../../domain/usage.ts";
+import type { Window } from "../../time/windows.ts";
 
 /** What a process asks for, for the requests of one key. What it holds is absolute: a repetition takes nothing twice. */
 export interface LeaseRequest {
@@ -49,10 +50,15 @@ export interface KeyEnding {
   expiresAt: number | null;
 }
 
+/** The seconds of a minute do not tell estimates apart. */
+export type EstimatedTokens = Readonly<Partial<Record<Window, number>>>;
+
 export interface CountedLoad extends KeyLoad {
   keyId: KeyId;
   /** Requests that the limits refused today in Seoul. */
   refusedToday: number;
+  /** Of its tokens by window, those that were charged by an estimate. */
+  estimated: EstimatedTokens;
   /** When it was read, epoch milliseconds. */
   readAt: number;
 }

@@ -3,7 +3,7 @@ import { dayNumberOf, monthOf } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
 import { minuteWindowSeconds, type Window, windows } from "../../time/windows.ts";
 import { type Counted, holdsPlace, type KeyLoad, type KeySecond, noLoad } from "./windows.ts";
-import type { LimitStore } from "./contract.ts";
+import type { EstimatedTokens, LimitStore } from "./contract.ts";
 import type { KeyId, KeyLimits } from "../../domain/keys.ts";
 import { limitKinds, limitNames } from "../../domain/limits.ts";
 
@@ -11,6 +11,8 @@ export interface Loads {
   /** Without what an instance holds itself. Reads only what the limits need; the rest is 0. */
   ofOthers(of: { keyId: KeyId; limits: KeyLimits }, to: { instance: string; now: number }): Promise<KeyLoad>;
   ofKeys(keyIds: readonly KeyId[], now: number): Promise<(keyId: KeyId) => KeyLoad>;
+  /** Of the tokens of the day and of the month, those that were charged by an estimate. */
+  estimatesOf(keyIds: readonly KeyId[], now: number): Promise<(keyId: KeyId) => EstimatedTokens>;
   listDays: LimitStore["listDays"];
   /** The seconds of the last minute, oldest first. */
   seconds(keyId: KeyId, now: number): Promise<KeySecond[]>;
@@ -47,6 +49,7 @@ export function prepareLoads(engine: Engine): Loads {
       }
       return (keyId) => loads.get(keyId) ?? { ...noLoad };
     },
+    estimatesOf: read.estimatesOf,
     seconds: read.seconds,
     listDays: read.listDays,
   };
@@ -61,7 +64,7 @@ type Reads = {
   [From in Source]: (keyIds: readonly KeyId[], now: number) => Promise<Map<KeyId, PartOf<From>>>;
 } & { heldByOthers: (keyIds: readonly KeyId[], instance: string) => Promise<Map<KeyId, PartOf<"held">>> };
 
-function prepareReads(engine: Engine): Reads & Pick<Loads, "seconds" | "listDays"> {
+function prepareReads(engine: Engine): Reads & Pick<Loads, "estimatesOf" | "seconds" | "listDays"> {
   const { db, tables, jsonRows, prepareKeySums } = engine;
   const { keyLeases, leaseSeconds, usageDay } = tables;
   const sum = (expression: AnyColumn | SQL): SQL => sql`sum(${expression})`;
@@ -90,6 +93,16 @@ function prepareReads(engine: Engine): Reads & Pick<Loads, "seconds" | "listDays
     sums: { monthTokens: dayTokens },
     where: inArray(usageDay.day, days),
   });
+  const estimates = prepareKeySums({
+    table: usageDay,
+    sums: {
+      day: sum(
+        sql`case when ${usageDay.day} = ${sql.placeholder("today")} then ${usageDay.estimatedTokens} else 0 end`,
+      ),
+      month: sum(usageDay.estimatedTokens),
+    },
+    where: inArray(usageDay.day, days),
+  });
   const { day: dayColumn, requestCount, inputTokens, outputTokens, estimatedTokens } = usageDay;
   const daily = db
     .select({ day: dayColumn, requestCount, inputTokens, outputTokens, estimatedTokens })
@@ -115,6 +128,10 @@ function prepareReads(engine: Engine): Reads & Pick<Loads, "seconds" | "listDays
     minute: (ids, now) => minute(ids, windowOf(now)),
     day: (ids, now) => day(ids, { day: dayNumberOf(now) }),
     month: (ids, now) => month(ids, { days: daysOfMonth(now) }),
+    async estimatesOf(ids, now) {
+      const found = await estimates(ids, { today: dayNumberOf(now), days: daysOfMonth(now) });
+      return (keyId) => found.get(keyId) ?? { day: 0, month: 0 };
+    },
     listDays: async (keyId, first, last) => daily.execute({ keyId, days: daysJson(first, last + 1) }),
     seconds: async (keyId, now) => seconds.execute({ keyId, ...windowOf(now) }),
   };

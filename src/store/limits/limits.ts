@@ -23,7 +23,14 @@ export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
       const today = and(eq(keyRefusals.day, dayNumberOf(now)), inArray(keyRefusals.keyId, [...keyIds]));
       const refusals = await db.select().from(keyRefusals).where(today);
       const refusedOf = new Map(refusals.map(({ keyId, requests }) => [keyId, requests]));
-      return keyIds.map((keyId) => ({ keyId, ...byKey(keyId), refusedToday: refusedOf.get(keyId) ?? 0, readAt: now }));
+      const estimatedOf = await loads.estimatesOf(keyIds, now);
+      return keyIds.map((keyId) => ({
+        keyId,
+        ...byKey(keyId),
+        refusedToday: refusedOf.get(keyId) ?? 0,
+        estimated: estimatedOf(keyId),
+        readAt: now,
+      }));
     },
     async countAtLimit() {
       const ruled = and(eq(keys.isActive, true), isNotNull(keys.rules));

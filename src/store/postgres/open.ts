@@ -89,6 +89,7 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
   const { checkWritable } = createSqlStore(lookupEngine, clock);
   const flushStore = createSqlStore(createPostgresEngine(flushes, !areLimitsByClock), clock, retention);
   const store = createSqlStore(createPostgresEngine(others), clock, retention);
+  const { listLoads, countAtLimit, listDays } = store.limits;
   const admissions = createPostgresPool({ url, connections: 1, statementTimeoutMs, idleInTransactionMs });
   const admissionStore = createSqlStore(createPostgresEngine(admissions, !areLimitsByClock), clock);
 
@@ -126,12 +127,11 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
     requests: withTimeouts(limited, store.requests),
     traffic: withTimeouts(limited, store.traffic),
     reconciliation: withTimeouts(limited, store.reconciliation),
+    backends: withTimeouts(limited, store.backends),
     database: withTimeouts(limited, store.database),
     limits: {
       ...withTimeouts(admissions, admissionStore.limits),
-      listLoads: withTimeouts(limited, store.limits).listLoads,
-      countAtLimit: withTimeouts(limited, store.limits).countAtLimit,
-      listDays: withTimeouts(limited, store.limits).listDays,
+      ...withTimeouts(limited, { listLoads, countAtLimit, listDays }),
       listEndings: () => lookups.withTimeout(callTimeoutMs, () => retryIfConnectionLost(async () => listEndings())),
     },
     gpu: {

@@ -37,12 +37,17 @@ export interface LoggedRequest extends Record<UsageField, number | null> {
   /** The last one, if the key is deleted. */
   keyName: string | null;
   address: string;
+  /** Program and version. */
   client: string | null;
+  /** What the client says that the request is for. */
+  requestClass: string | null;
   method: string;
   path: string;
   modelAsked: string | null;
   modelSent: string | null;
   backend: string | null;
+  /** Why it went to that backend; null if it had no choice. */
+  reason: string | null;
   status: number;
   outcome: string;
   code: string | null;
@@ -52,7 +57,7 @@ export interface LoggedRequest extends Record<UsageField, number | null> {
   estimatedTokens: number | null;
   /** It was cut before the backend reported its output, which counts for nobody. */
   uncounted: boolean;
-  /** How often it was sent to the backend; null: once, or not at all. */
+  /** How often it was handed to a connection; null: once, or not at all. */
   sends: number | null;
   changes: RequestChange[];
   queueMs: number | null;
@@ -69,12 +74,16 @@ export interface RequestFilter {
   keyId?: KeyId | undefined;
   /** As sent to the backend. */
   model?: string | undefined;
+  backend?: string | undefined;
   /** Inclusive. */
   status?: { from: number; to: number } | undefined;
   outcome?: Outcome | undefined;
   /** Only those that did not complete with a status below 400. */
   failed?: boolean | undefined;
   path?: string | undefined;
+  /** A program, of any version, or one with its version. */
+  client?: string | undefined;
+  requestClass?: string | undefined;
   address?: string | undefined;
   requestId?: string | undefined;
   minDurationMs?: number | undefined;

@@ -1,4 +1,5 @@
-import { and, asc, count, desc, eq, gt, gte, inArray, lt, lte, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, gt, gte, inArray, lt, lte, ne, or, type SQL, sql } from "drizzle-orm";
+import { noFailure } from "../../domain/requests.ts";
 import type { Engine } from "../engine/engine.ts";
 import { changesOf, isStreamed, isUncounted } from "./row.ts";
 import type { LoggedRequest, RequestFilter, RequestLogStore, RequestPosition } from "./contract.ts";
@@ -120,8 +121,8 @@ async function findLastId({ db, tables: { requestLog: log } }: Engine): Promise<
 }
 
 /** Whether an index finds exactly the rows that match, so that no row is looked at in vain. */
-function isIndexed({ keyId, failed, requestId, ...others }: RequestFilter): boolean {
-  const indexed = [keyId, failed, requestId].filter((value) => value !== undefined);
+function isIndexed({ keyId, requestId, ...others }: RequestFilter): boolean {
+  const indexed = [keyId, requestId].filter((value) => value !== undefined);
   return indexed.length < 2 && Object.values(others).every((value) => value === undefined);
 }
 
@@ -138,21 +139,29 @@ const isFailuresOnly = ({ failed, outcome, status }: RequestFilter): boolean =>
   failed === true || (outcome !== undefined && outcome !== "completed") || (status !== undefined && status.from >= 400);
 
 function conditions(log: LogTable, filter: RequestFilter): (SQL | undefined)[] {
-  const { keyId, model, status, outcome, failed, path, address, requestId, minDurationMs, since, until } = filter;
+  const { keyId, model, backend, status, outcome, failed, path, client, requestClass, address, requestId } = filter;
+  const { minDurationMs, since, until } = filter;
   return [
     requestId === undefined ? undefined : eq(log.requestId, requestId),
     since === undefined ? undefined : gte(log.endedAt, since),
     until === undefined ? undefined : lt(log.endedAt, until),
     keyId === undefined ? undefined : eq(log.keyId, keyId),
-    failed === true ? eq(log.isFailed, 1) : undefined,
+    failed === true ? and(eq(log.isFailed, 1), ne(log.outcome, noFailure)) : undefined,
     model === undefined ? undefined : eq(log.modelSent, model),
+    backend === undefined ? undefined : eq(log.backend, backend),
     status === undefined ? undefined : and(gte(log.status, status.from), lte(log.status, status.to)),
     outcome === undefined ? undefined : eq(log.outcome, outcome),
     path === undefined ? undefined : eq(log.path, path),
+    client === undefined ? undefined : or(eq(log.client, client), beginsWith(log.client, `${client}/`)),
+    requestClass === undefined ? undefined : eq(log.requestClass, requestClass),
     address === undefined ? undefined : eq(log.address, address),
     minDurationMs === undefined ? undefined : gte(log.durationUs, minDurationMs * 1000),
   ];
 }
+
+/** Without the patterns of LIKE, and with regard to case on both engines. */
+const beginsWith = (column: LogTable["client"], start: string): SQL =>
+  sql`substr(${column}, 1, ${sql.raw(String(Array.from(start).length))}) = ${start}`;
 
 function prepareSelect({ db, tables: { requestLog: log, keys, deletedKeys } }: Engine) {
   return async (where: SQL | undefined, limit: number): Promise<LoggedRequest[]> => {

@@ -16,11 +16,13 @@ export const requestColumns = [
   "keyId",
   "address",
   "client",
+  "requestClass",
   "method",
   "path",
   "modelAsked",
   "modelSent",
   "backend",
+  "reason",
   "status",
   "outcome",
   "code",
@@ -68,6 +70,10 @@ const changeBits: Readonly<Record<RequestChange, number>> = {
   system_prompt_language: 16,
   thinking: 32,
   stream_usage: 64,
+  system_turns_to_user: 256,
+  drop_billing_line: 512,
+  developer_to_system: 1024,
+  function_tools_only: 2048,
 };
 const uncountedBit = 128;
 
@@ -83,8 +89,8 @@ export const isUncounted = (flags: number): boolean => (flags & uncountedBit) !=
 export const changesOf = (flags: number): RequestChange[] =>
   Object.entries(changeBits).flatMap(([kind, bit]) => ((flags & bit) === 0 ? [] : [kind as RequestChange]));
 
-/** Whether a request is one of the failures: of any outcome but completed, or an error of the backend. */
-export const isFailedRequest = ({ outcome, status }: Pick<RequestRecord, "outcome" | "status">): boolean =>
+/** Whether a request is one of those that are apart from the successes: of another outcome, or an error of the backend. */
+const isApart = ({ outcome, status }: Pick<RequestRecord, "outcome" | "status">): boolean =>
   outcome !== "completed" || status >= 400;
 
 /** @param usage the tokens that were counted; undefined if the request does not count */
@@ -95,11 +101,13 @@ export function requestRowOf(request: RequestRecord, endedAt: number, usage: Usa
     request.keyId ?? null,
     request.clientAddress,
     textOrNull(request.clientProgram, maxClientLength),
+    request.requestClass ?? null,
     textOrNull(request.method, maxClientLength),
     cleanText(request.path, maxPathLength),
     textOrNull(request.modelAsked, maxModelLength),
     textOrNull(request.modelSent, maxModelLength),
     request.backend ?? null,
+    request.reason ?? null,
     request.status,
     request.outcome,
     request.code ?? null,
@@ -118,7 +126,7 @@ export function requestRowOf(request: RequestRecord, endedAt: number, usage: Usa
     request.receivedBytes ?? null,
     request.changes?.maxTokens?.from ?? null,
     request.changes?.maxTokens?.to ?? null,
-    isFailedRequest(request) ? 1 : 0,
+    isApart(request) ? 1 : 0,
   );
   return values;
 }

@@ -28,7 +28,7 @@ export function listPending(applied: readonly number[], migrations: readonly Mig
   const last = Math.max(0, ...applied);
   if (last > (migrations.at(-1)?.createdAt ?? 0)) {
     throw new StorageError(
-      "the database was written by a newer version of this program; start that version or restore a backup",
+      "the database was written by a newer version of this program; start that version or restore a backup (handbook: Go back after a bad upgrade)",
     );
   }
   return migrations.filter(({ createdAt }) => createdAt > last);

@@ -15,11 +15,15 @@ export function defineRequestLogTables({ table, rowId, integer, text, index }: C
         keyId: integer(),
         address: text().notNull(),
         client: text(),
+        /** What the client says that the request is for. */
+        requestClass: text(),
         method: text().notNull(),
         path: text().notNull(),
         modelAsked: text(),
         modelSent: text(),
         backend: text(),
+        /** Why it went to that backend; null if there was no choice. */
+        reason: text(),
         status: integer().notNull(),
         outcome: text().notNull(),
         code: text(),

@@ -1,3 +1,4 @@
+import { defineBackendTables } from "./backends.ts";
 import { type Columns, sqliteColumns } from "./columns.ts";
 import { defineGpuTables } from "./gpu.ts";
 import { defineLimitTables } from "./limits.ts";
@@ -41,6 +42,7 @@ export function defineTables(columns: Columns) {
     ...defineTrafficTables(columns),
     ...defineRequestLogTables(columns),
     ...defineLimitTables(columns),
+    ...defineBackendTables(columns),
     ...defineGpuTables(columns),
 
     sessions: table("sessions", {
@@ -93,6 +95,10 @@ export const {
   keySeconds,
   keyRefusals,
   keyEndings,
+  backendMinute,
+  drainingBackends,
+  catalogInstances,
+  reconciliationBackendDay,
   gpuSamples,
   gpuLatest,
   gpuMinute,

@@ -8,6 +8,7 @@ export function defineTrafficTables({ table, integer, text, primaryKey }: Column
     firstByte: text().notNull(),
     duration: text().notNull(),
     tokensPerSecond: text().notNull(),
+    queueWait: text().notNull().default(""),
   });
   const outcome = () => ({
     /** 0: requests without a key. */

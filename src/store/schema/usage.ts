@@ -52,7 +52,7 @@ export function defineUsageTables(columns: Columns) {
       flush: integer().notNull(),
       writtenAt: integer().notNull(),
     }),
-    /** Stored responses by key: whose they are, and the tokens that were counted, so that one that is read again counts once. */
+    /** Stored responses, files and batches by key: whose they are and which backend holds them, and the tokens that were counted, so that one that is read again counts once. */
     countedResponses: table(
       "counted_responses",
       {
@@ -68,6 +68,8 @@ export function defineUsageTables(columns: Columns) {
         /** Charged for what its creates did not report, until a read reports it. */
         estimatedTokens: integer().notNull().default(0),
         countedAt: integer().notNull(),
+        /** The name of the backend that holds the latest; null if there was one backend only. */
+        backend: text(),
       },
       (t) => [primaryKey({ columns: [t.idHash, t.keyId] }), index("counted_responses_time").on(t.countedAt)],
     ),

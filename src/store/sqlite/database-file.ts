@@ -43,7 +43,7 @@ export function requireNotLost(file: string): number | undefined {
   if (wasCreated && (bytes ?? 0) === 0) {
     const problem = bytes === undefined ? "was deleted" : "is empty";
     throw new StorageError(
-      `${basename(file)} ${problem}; restore a backup, or delete ${basename(markerOf(file))} to start with no data`,
+      `${basename(file)} ${problem}; restore a backup, or delete ${basename(markerOf(file))} to start with no data (handbook: Starting over)`,
     );
   }
   return bytes;
@@ -68,7 +68,7 @@ export function requireNotMoved(file: string): void {
 export function markMoved(file: string, movedAt: number): void {
   const marker = movedMarkerOf(file);
   const partial = `${marker}.partial`;
-  const text = `${basename(file)} was moved to PostgreSQL on ${timestampOf(movedAt)}; set DATABASE_URL, or delete ${basename(marker)} to use this folder again\n`;
+  const text = `${basename(file)} was moved to PostgreSQL on ${timestampOf(movedAt)}; set DATABASE_URL, or delete ${basename(marker)} to use this folder again (handbook: Undo the move)\n`;
   const descriptor = openSync(partial, "w");
   try {
     // The server's user reads what root may have written.

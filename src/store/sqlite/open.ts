@@ -131,9 +131,10 @@ function createSqliteStore({ file, worker, direct, reader, findProblem, watch, c
       byDayAndKey: (range) => readReport(worker, "usage.byDayAndKey", range),
       costs: (range) => readReport(worker, "usage.costs", range),
     },
+    backends: remote("backends", ["listDraining", "drain", "undrain", "usesFile", "listFiles", "forgetInstance"]),
     database: remote("database", ["describe", "tables", "countRows"]),
-    reconciliation: remote("reconciliation", ["add", "days", "lastSample"]),
-    traffic: remote("traffic", ["add", "modelUsage", "latencies", "outcomes", "tokenless"]),
+    reconciliation: remote("reconciliation", ["add", "days", "backendDays", "lastSample"]),
+    traffic: remote("traffic", ["add", "modelUsage", "latencies", "outcomes", "tokenless", "backends"]),
     requests: remote("requests", ["list", "listAfter", "lastId", "keyNames"]),
     limits: {
       take: direct.take,

@@ -12,6 +12,8 @@ export interface StoredLatency {
   firstByte: string;
   duration: string;
   tokensPerSecond: string;
+  /** Until a request was sent, in milliseconds; of those that had to wait. */
+  queueWait: string;
 }
 
 export interface StoredOutcome {
@@ -43,10 +45,31 @@ export interface TokenlessSums {
   most: StoredTokenless[];
 }
 
+/** What one backend was sent, and how it responded. */
+export interface BackendFigures {
+  backend: string;
+  requestCount: number;
+  /** Those that failed because of the backend. */
+  errorCount: number;
+  inputTokens: number;
+  cachedTokens: number;
+  outputTokens: number;
+  /** Of streams: their output, and the time in which it flowed. */
+  streamedTokens: number;
+  streamedUs: number;
+  /** Of streams: a histogram of milliseconds, as text. */
+  firstByte: string;
+}
+
+export interface StoredBackend extends BackendFigures {
+  minute: number;
+}
+
 export interface StoredTraffic {
   latencies: readonly StoredLatency[];
   outcomes: readonly StoredOutcome[];
   tokenless: readonly StoredTokenless[];
+  backends: readonly StoredBackend[];
 }
 
 export interface ModelUsageQuery {
@@ -113,4 +136,6 @@ export interface TrafficStore {
   outcomes(range: TrafficRange, limit: number, keyId?: KeyId): Promise<OutcomeSums>;
   /** Since an hour; lists at most `limit` sums. */
   tokenless(sinceHour: number, limit: number): Promise<TokenlessSums>;
+  /** Sums of the minutes from one (inclusive) to another (exclusive), by name. */
+  backends(from: number, to: number): Promise<BackendFigures[]>;
 }

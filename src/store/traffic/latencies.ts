@@ -55,17 +55,17 @@ function prepareAdding(
   table: LatencyTable,
   period: LatencyTable["minute"],
 ): (added: readonly Sum[]) => Promise<void> {
-  const { model, requestCount, firstByte, duration, tokensPerSecond } = table;
+  const { model, requestCount, firstByte, duration, tokensPerSecond, queueWait } = table;
   const rows = jsonRows(sql.placeholder("rows"));
   const find = db
-    .select({ period, model, requestCount, firstByte, duration, tokensPerSecond })
+    .select({ period, model, requestCount, firstByte, duration, tokensPerSecond, queueWait })
     .from(table)
     .where(sql`(${period}, ${model}) in (select cast(value->>0 as bigint), value->>1 from ${rows})`)
     .prepare();
   const replace = db
     .insert(table)
     .select(
-      sql`select cast(value->>0 as bigint), value->>1, cast(value->>2 as bigint), value->>3, value->>4, value->>5
+      sql`select cast(value->>0 as bigint), value->>1, cast(value->>2 as bigint), value->>3, value->>4, value->>5, value->>6
         from ${rows} where true`,
     )
     .onConflictDoUpdate({
@@ -75,6 +75,7 @@ function prepareAdding(
         firstByte: sql`excluded.first_byte`,
         duration: sql`excluded.duration`,
         tokensPerSecond: sql`excluded.tokens_per_second`,
+        queueWait: sql`excluded.queue_wait`,
       },
     })
     .prepare();
@@ -93,6 +94,7 @@ function prepareAdding(
       sum.firstByte,
       sum.duration,
       sum.tokensPerSecond,
+      sum.queueWait,
     ]);
     await replace.execute({ rows: JSON.stringify(values) });
   };
@@ -105,6 +107,7 @@ const mergeSums = (a: LatencySums, b: LatencySums): LatencySums => ({
   firstByte: merge(a.firstByte, b.firstByte),
   duration: merge(a.duration, b.duration),
   tokensPerSecond: merge(a.tokensPerSecond, b.tokensPerSecond),
+  queueWait: merge(a.queueWait, b.queueWait),
 });
 
 function merge(a: string, b: string): string {

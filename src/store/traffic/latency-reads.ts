@@ -20,7 +20,8 @@ export async function listLatencies(
 ): Promise<StoredLatency[]> {
   const table = range.byHour ? latencyHour : latencyMinute;
   const period = range.byHour ? sql`${latencyHour.hour}` : sql`${latencyMinute.minute}`;
-  const histograms = { firstByte: table.firstByte, duration: table.duration, tokensPerSecond: table.tokensPerSecond };
+  const { firstByte, duration, tokensPerSecond, queueWait } = table;
+  const histograms = { firstByte, duration, tokensPerSecond, queueWait };
   const where = and(isWithin(period, range), model === undefined ? undefined : eq(table.model, model));
   const found = await rows<LatencyRow>(
     allModels
@@ -30,7 +31,7 @@ export async function listLatencies(
       : sql`select ${period} as "period", ${table.model} as "model", 1 as "models", ${table.requestCount} as "requestCount",
           ${columnsOf(histograms, (column) => sql`${column}`)}
           from ${table} where ${where} order by 1, 2`,
-    ["model", "firstByte", "duration", "tokensPerSecond"],
+    ["model", "firstByte", "duration", "tokensPerSecond", "queueWait"],
   );
   return addUp(found, range);
 }
@@ -61,6 +62,7 @@ function addUp(rows: readonly LatencyRow[], range: TrafficRange): StoredLatency[
         firstByte: merge(parts, "firstByte"),
         duration: merge(parts, "duration"),
         tokensPerSecond: merge(parts, "tokensPerSecond"),
+        queueWait: merge(parts, "queueWait"),
       });
     }
   }
@@ -69,7 +71,7 @@ function addUp(rows: readonly LatencyRow[], range: TrafficRange): StoredLatency[
 
 function createMerge() {
   const sum = createSum();
-  return (parts: readonly LatencyRow[], name: "firstByte" | "duration" | "tokensPerSecond"): string => {
+  return (parts: readonly LatencyRow[], name: "firstByte" | "duration" | "tokensPerSecond" | "queueWait"): string => {
     const [first] = parts;
     if (parts.length === 1 && first?.models === 1) return first[name];
     clearSum(sum);

@@ -4,6 +4,7 @@ import { safeSum } from "../engine/safe-sum.ts";
 import { bucketOf, isWithin } from "./periods.ts";
 import type { OutcomePoint, OutcomeSums, StoredOutcome, TrafficRange } from "./contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
+import { noFailure } from "../../domain/requests.ts";
 
 interface SuccessRow {
   period: number;
@@ -59,17 +60,20 @@ function pointsOf(
     point.failedCount += failedCount;
   };
   for (const row of successes) add(row, success, 0);
-  for (const row of others) add(row, row.outcome, row.code === "" ? 0 : row.count);
+  for (const row of others) add(row, row.outcome, isFailure(row) ? row.count : 0);
   return [...points.values()]
     .flatMap((ofBucket) => Array.from(ofBucket.values()))
     .toSorted((a, b) => a.minute - b.minute || (a.outcome < b.outcome ? -1 : 1));
 }
 
+const isFailure = ({ outcome, code }: OutcomeRow): boolean => code !== "" && outcome !== noFailure;
+
 function failuresOf(rows: readonly OutcomeRow[]): StoredOutcome[] {
   // Not one map by a text of all three: to join it takes as long as all the rest.
   const sums = new Map<KeyId, Map<string, Map<string, StoredOutcome>>>();
-  for (const { keyId, outcome, code, count, lastAt } of rows) {
-    if (code === "") continue;
+  for (const row of rows) {
+    if (!isFailure(row)) continue;
+    const { keyId, outcome, code, count, lastAt } = row;
     const ofKey = entryOf(sums, keyId, () => new Map<string, Map<string, StoredOutcome>>());
     const ofOutcome = entryOf(ofKey, outcome, () => new Map<string, StoredOutcome>());
     const sum = entryOf(ofOutcome, code, () => ({ minute: 0, keyId, outcome, code, count: 0, lastAt: 0 }));

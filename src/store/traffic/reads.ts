@@ -1,18 +1,20 @@
 import { and, eq, gte, lt, type SQL, sql } from "drizzle-orm";
 import type { Engine } from "../engine/engine.ts";
+import { sumBackends } from "./backends.ts";
 import { listLatencies } from "./latency-reads.ts";
 import { sumOutcomes } from "./outcome-reads.ts";
 import { countedFields } from "../../domain/usage.ts";
 import { safeSum } from "../engine/safe-sum.ts";
 import type { ModelUsage, ModelUsageQuery, StoredTokenless, TokenlessSums, TrafficStore } from "./contract.ts";
 
-type Reads = Pick<TrafficStore, "modelUsage" | "latencies" | "outcomes" | "tokenless">;
+type Reads = Pick<TrafficStore, "modelUsage" | "latencies" | "outcomes" | "tokenless" | "backends">;
 
 export function createTrafficReads(engine: Engine): Reads {
   return {
     modelUsage: (query) => sumModels(engine, query),
     latencies: (range, filter) => listLatencies(engine, range, filter),
     outcomes: (range, limit, keyId) => sumOutcomes(engine, range, limit, keyId),
+    backends: (from, to) => sumBackends(engine, from, to),
     tokenless: (sinceHour, limit) => sumTokenless(engine, sinceHour, limit),
   };
 }

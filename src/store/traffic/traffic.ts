@@ -1,6 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import { minutesPerHour } from "../../time/seoul.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
+import { prepareBackends } from "./backends.ts";
 import { prepareLatencies } from "./latencies.ts";
 import { prepareTokenless } from "./tokenless.ts";
 import { createTrafficReads } from "./reads.ts";
@@ -11,13 +12,15 @@ export function createTrafficStore(engine: Engine): TrafficStore {
   const addLatencies = prepareLatencies(engine);
   const addOutcomes = prepareOutcomes(engine);
   const addTokenless = prepareTokenless(engine);
+  const addBackends = prepareBackends(engine);
 
   return {
-    add: ({ latencies, outcomes, tokenless }) =>
+    add: ({ latencies, outcomes, tokenless, backends }) =>
       transaction(async () => {
         await lock("traffic");
         await addLatencies(latencies);
         await addTokenless(tokenless);
+        await addBackends(backends);
         if (outcomes.length > 0) await pipeline(addOutcomes(outcomes));
       }),
     ...createTrafficReads(engine),

@@ -131,11 +131,15 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
 /** @param known what the batch has of it already */
 function createOf(
   { keyId, closedAt, estimatedTokens = 0 }: UsageEvent,
-  { id, isNew, madeAt, reported: { inputTokens, outputTokens } }: ReportedCreate,
+  { id, isNew, madeAt, backend, reported: { inputTokens, outputTokens } }: ReportedCreate,
   known: ResponseUsage | undefined,
 ): ResponseUsage {
   const before = known?.created;
-  const created = { count: (before?.count ?? 0) + (isNew ? 1 : 0), madeAt: madeAt ?? before?.madeAt };
+  const created = {
+    count: (before?.count ?? 0) + (isNew ? 1 : 0),
+    madeAt: madeAt ?? before?.madeAt,
+    ...(backend !== undefined && { backend }),
+  };
   const estimated = (known?.estimatedTokens ?? 0) + estimatedTokens;
   const create: ResponseUsage = { responseId: id, keyId, closedAt, inputTokens, outputTokens, created };
   return estimated === 0 ? create : { ...create, estimatedTokens: estimated };

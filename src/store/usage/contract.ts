@@ -42,6 +42,8 @@ export interface UsageStore extends UsageReports {
 
 /** The backend's own token counters, since its start, at one moment. */
 export interface BackendSample {
+  /** Undefined: the only one, without a file of models. */
+  backend?: string | undefined;
   source: string;
   /** Epoch milliseconds. */
   at: number;
@@ -63,13 +65,21 @@ export interface ReconciledDay {
   countedInputTokens: number;
 }
 
+/** The same of one backend of a file of models. */
+export interface ReconciledBackendDay extends ReconciledDay {
+  backend: string;
+}
+
 export interface ReconciliationStore {
   /**
    * Adds what came since the last sample, unless the backend may have restarted or be another one, or the last sample is
    * ten minutes old. A sample less than half a minute after the last one is ignored.
    */
   add(sample: BackendSample): Promise<void>;
-  /** From a day on, latest first. */
+  /** From a day on, latest first; of all backends together. */
   days(sinceDay: number): Promise<ReconciledDay[]>;
-  lastSample(): Promise<BackendSample | undefined>;
+  /** Those of a file of models, latest day first; at most `limit`. */
+  backendDays(sinceDay: number, limit: number): Promise<ReconciledBackendDay[]>;
+  /** The latest, whichever backend it is of. */
+  lastSample(): Promise<Pick<BackendSample, "source" | "at"> | undefined>;
 }

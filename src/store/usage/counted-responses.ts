@@ -55,9 +55,9 @@ export function prepareCountedResponses(engine: Engine): CountedResponses {
 }
 
 export function prepareListCreators({ db, tables }: Engine): UsageStore["listCreators"] {
-  const { idHash, keyId, madeAt, creates } = tables.countedResponses;
+  const { idHash, keyId, madeAt, creates, backend } = tables.countedResponses;
   const query = db
-    .select({ keyId, madeAt })
+    .select({ keyId, madeAt, backend })
     .from(tables.countedResponses)
     .where(and(eq(idHash, sql.placeholder("idHash")), gt(creates, 0)))
     .prepare();
@@ -66,6 +66,7 @@ export function prepareListCreators({ db, tables }: Engine): UsageStore["listCre
 
 interface Row extends Counted {
   isRead: boolean;
+  backend: string | null;
 }
 
 const rowOf = ({ responseId, keyId, created, inputTokens, outputTokens, estimatedTokens = 0 }: ResponseUsage): Row => ({
@@ -77,6 +78,7 @@ const rowOf = ({ responseId, keyId, created, inputTokens, outputTokens, estimate
   outputTokens,
   estimatedTokens,
   isRead: created === undefined,
+  backend: created?.backend ?? null,
 });
 
 /** 128 bits: two ids share a hash once in 10^20 pairs. */
@@ -96,6 +98,7 @@ const jsonOf = (rows: readonly Row[], now: number): string =>
         row.outputTokens,
         row.estimatedTokens,
         now,
+        row.backend,
       ]),
   );
 
@@ -131,7 +134,7 @@ const excessOf = (usage: Usage, counted: Usage): Usage => ({
 // oxlint-disable-next-line typescript/explicit-function-return-type -- Drizzle's types of prepared statements
 function prepareStatements({ db, tables, jsonRows }: Engine) {
   const { countedResponses: table } = tables;
-  const { idHash, keyId, creates, madeAt, inputTokens, outputTokens, estimatedTokens } = table;
+  const { idHash, keyId, creates, madeAt, inputTokens, outputTokens, estimatedTokens, backend } = table;
   const rows = jsonRows(sql.placeholder("rows"));
   const bigints = sql.raw([1, 2, 3, 4, 5, 6, 7].map((position) => `cast(value->>${position} as bigint)`).join());
   /** The first create forgets what the key has read before under the same id: that was another response. */
@@ -148,7 +151,7 @@ function prepareStatements({ db, tables, jsonRows }: Engine) {
     add: db
       .insert(table)
       // Without "where true", SQLite takes the "on" of "on conflict" for a join's.
-      .select(sql`select value->>0, ${bigints} from ${rows} where true`)
+      .select(sql`select value->>0, ${bigints}, value->>8 from ${rows} where true`)
       .onConflictDoUpdate({
         target: [idHash, keyId],
         set: {
@@ -159,6 +162,7 @@ function prepareStatements({ db, tables, jsonRows }: Engine) {
           estimatedTokens: sql`case when excluded.creates = 0 and excluded.estimated_tokens = 0 then 0
             else ${estimatedTokens} + excluded.estimated_tokens end`,
           countedAt: sql`excluded.counted_at`,
+          backend: sql`coalesce(excluded.backend, ${backend})`,
         },
       })
       .prepare(),

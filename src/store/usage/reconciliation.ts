@@ -1,28 +1,41 @@
-import { desc, gte, sql } from "drizzle-orm";
+import { and, desc, eq, gte, lt, type SQL, sql } from "drizzle-orm";
+import type { SQLiteColumn } from "drizzle-orm/sqlite-core";
 import { dayNumberOf, minuteOf } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { UsageStore, BackendSample, ReconciliationStore } from "./contract.ts";
+import type { BackendSample, ReconciledDay, ReconciliationStore, UsageStore } from "./contract.ts";
 import type { SettingsStore } from "../accounts/contract.ts";
 
-/** The setting that holds the last sample, as JSON. */
+/** The setting that holds the last sample of the only backend, as JSON; with a name after it, that of this one. */
 const sampleSetting = "backend_sample";
+/** Which of those with names was the latest. */
+const latestSetting = "backend_sample_latest";
 /** Other processes take samples too. */
 const minAgeMs = 30_000;
 /** After a longer pause nothing is known of what was counted meanwhile. */
 const maxAgeMs = 10 * 60_000;
+/** The minutes of backends are written some seconds late. */
+const lateMinutes = 1;
 
 export function createReconciliationStore(
-  { db, transaction, lock, tables: { reconciliationDay: table } }: Engine,
+  engine: Engine,
   settings: SettingsStore,
   usage: Pick<UsageStore, "sumOfMinutes">,
 ): ReconciliationStore {
-  async function lastSample(): Promise<BackendSample | undefined> {
-    const text = await settings.find(sampleSetting);
-    return text === undefined ? undefined : (JSON.parse(text) as BackendSample);
+  const { db, transaction, lock, tables } = engine;
+  const { reconciliationDay: table, reconciliationBackendDay: backendTable } = tables;
+
+  async function readSample<T extends object>(name: string): Promise<T | undefined> {
+    const text = await settings.find(name);
+    return text === undefined ? undefined : (JSON.parse(text) as T);
   }
 
   async function addSince(last: BackendSample, sample: BackendSample): Promise<void> {
-    const counted = await usage.sumOfMinutes(minuteOf(last.at), minuteOf(sample.at));
+    const { backend } = sample;
+    const [from, to] = [minuteOf(last.at), minuteOf(sample.at)];
+    const counted =
+      backend === undefined
+        ? await usage.sumOfMinutes(from, to)
+        : await sumOfBackend(engine, backend, { from: from - lateMinutes, to: to - lateMinutes });
     const row = {
       day: dayNumberOf(sample.at),
       generatedTokens: sample.generatedTokens - last.generatedTokens,
@@ -30,35 +43,99 @@ export function createReconciliationStore(
       countedOutputTokens: counted.outputTokens,
       countedInputTokens: counted.inputTokens,
     };
+    if (backend === undefined) {
+      await db
+        .insert(table)
+        .values(row)
+        .onConflictDoUpdate({ target: table.day, set: sumsOf(table) });
+      return;
+    }
     await db
-      .insert(table)
-      .values(row)
-      .onConflictDoUpdate({
-        target: table.day,
-        set: {
-          generatedTokens: sql`${table.generatedTokens} + excluded.generated_tokens`,
-          promptTokens: sql`${table.promptTokens} + excluded.prompt_tokens`,
-          countedOutputTokens: sql`${table.countedOutputTokens} + excluded.counted_output_tokens`,
-          countedInputTokens: sql`${table.countedInputTokens} + excluded.counted_input_tokens`,
-        },
-      });
+      .insert(backendTable)
+      .values({ ...row, backend })
+      .onConflictDoUpdate({ target: [backendTable.day, backendTable.backend], set: sumsOf(backendTable) });
   }
 
   return {
     add: (sample) =>
       transaction(async () => {
+        const { backend } = sample;
+        const setting = backend === undefined ? sampleSetting : `${sampleSetting} ${backend}`;
         await lock("reconciliation");
-        const last = await lastSample();
+        const last = await readSample<BackendSample>(setting);
         const ageMs = last === undefined ? Infinity : sample.at - last.at;
         if (ageMs >= 0 && ageMs < minAgeMs) return;
         const isComparable = last !== undefined && ageMs >= 0 && ageMs <= maxAgeMs && !mayHaveRestarted(last, sample);
         if (isComparable) await addSince(last, sample);
-        await settings.set(sampleSetting, JSON.stringify(sample));
+        await settings.set(setting, JSON.stringify(sample));
+        if (backend === undefined) return;
+        await settings.set(latestSetting, JSON.stringify({ source: sample.source, at: sample.at }));
       }),
-    days: async (sinceDay) => await db.select().from(table).where(gte(table.day, sinceDay)).orderBy(desc(table.day)),
-    lastSample,
+    days: (sinceDay) => sumDays(engine, sinceDay),
+    backendDays: async (sinceDay, limit) =>
+      await db
+        .select()
+        .from(backendTable)
+        .where(gte(backendTable.day, sinceDay))
+        .orderBy(desc(backendTable.day), backendTable.backend)
+        .limit(limit),
+    async lastSample() {
+      const found = [await readSample<Latest>(sampleSetting), await readSample<Latest>(latestSetting)];
+      return found.reduce((latest, one) => (one !== undefined && one.at > (latest?.at ?? -Infinity) ? one : latest));
+    },
   };
 }
+
+type Latest = Pick<BackendSample, "source" | "at">;
+
+interface Counted {
+  inputTokens: number;
+  outputTokens: number;
+}
+
+async function sumOfBackend(
+  { db, tables: { backendMinute: table } }: Engine,
+  backend: string,
+  { from, to }: { from: number; to: number },
+): Promise<Counted> {
+  const [sum] = await db
+    .select({
+      inputTokens: sql<number>`coalesce(sum(${table.inputTokens}), 0)`.mapWith(Number),
+      outputTokens: sql<number>`coalesce(sum(${table.outputTokens}), 0)`.mapWith(Number),
+    })
+    .from(table)
+    .where(and(eq(table.backend, backend), gte(table.minute, from), lt(table.minute, to)));
+  return sum ?? { inputTokens: 0, outputTokens: 0 };
+}
+
+const sumColumns = {
+  generatedTokens: "generated_tokens",
+  promptTokens: "prompt_tokens",
+  countedOutputTokens: "counted_output_tokens",
+  countedInputTokens: "counted_input_tokens",
+} as const satisfies Record<Exclude<keyof ReconciledDay, "day">, string>;
+
+/** Of the only backend, and of all that have names. */
+async function sumDays({ rows, tables }: Engine, sinceDay: number): Promise<ReconciledDay[]> {
+  const { reconciliationDay, reconciliationBackendDay } = tables;
+  const columns = sql.raw(["day", ...Object.values(sumColumns)].join(", "));
+  const sums = Object.entries(sumColumns).map(
+    ([name, column]) => sql`cast(sum(${sql.raw(column)}) as bigint) as ${sql.identifier(name)}`,
+  );
+  return await rows<ReconciledDay>(
+    sql`select day as "day", ${sql.join(sums, sql`, `)} from (
+        select ${columns} from ${reconciliationDay} union all select ${columns} from ${reconciliationBackendDay}
+      ) as all_days where day >= ${sinceDay} group by 1 order by 1 desc`,
+  );
+}
+
+/** What is added to a row that exists. */
+const sumsOf = (table: Record<keyof typeof sumColumns, SQLiteColumn>): Record<keyof typeof sumColumns, SQL> => ({
+  generatedTokens: sql`${table.generatedTokens} + excluded.generated_tokens`,
+  promptTokens: sql`${table.promptTokens} + excluded.prompt_tokens`,
+  countedOutputTokens: sql`${table.countedOutputTokens} + excluded.counted_output_tokens`,
+  countedInputTokens: sql`${table.countedInputTokens} + excluded.counted_input_tokens`,
+});
 
 /**
  * Then nobody knows what the backend generated between the last sample and its restart. Of several behind one address, or

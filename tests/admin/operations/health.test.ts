@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { onEachEngine } from "../../store/each-engine.ts";
+import { backendOf, fileCatalog } from "../../support/catalog.ts";
 import { type Admin, startAdmin } from "../support/admin-server.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
 
@@ -66,6 +67,19 @@ onEachEngine(({ engine }) => {
     const response = await admin.send("GET", "/readyz");
     limits = "ok";
     expect([response.status, response.json]).toMatchObject([200, { status: "ready", limits: "degraded" }]);
+  });
+
+  test("GET /readyz lists the backends of a file, and is ready though all are out", async () => {
+    const status = { state: "out" as const, since: 0, inFlight: 0, waiting: 0 };
+    const withFile = await startAdmin({
+      catalog: () => fileCatalog([backendOf("gpu-a"), backendOf("gpu-b")], []),
+      backendStates: async () => ["gpu-a", "gpu-b"].map((name) => Object.assign({ name }, status)),
+      probeUpstream: async () => ({ ok: false, cause: "none_in" }),
+    });
+    const { status: code, json } = await withFile.send("GET", "/readyz");
+    await withFile.stop();
+    const backends = ["gpu-a", "gpu-b"].map((name) => ({ name, state: "out" }));
+    expect([code, json]).toMatchObject([200, { status: "ready", upstream: "not answering", backends }]);
   });
 
   test("GET /readyz writes to the database at most once a second", async () => {

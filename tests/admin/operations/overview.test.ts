@@ -25,6 +25,7 @@ onEachEngine(({ engine }) => {
       },
       requestsFailSince: () => requestsFailSince,
       limitsState: () => limits,
+      backendStates: async () => [{ name: "gpu-a", state: "out", since: noon - 2000, inFlight: 1, waiting: 0 }],
     });
     backend = async () => ({ ok: true });
     admin.time.now = noon;
@@ -179,5 +180,10 @@ onEachEngine(({ engine }) => {
     limits = "degraded";
     expect([before, (await overview()).limits]).toEqual(["ok", "degraded"]);
     limits = "ok";
+  });
+
+  test("names the backends with their states", async () => {
+    const backends = [{ name: "gpu-a", state: "out", since: "2026-05-02T12:00:28.000+09:00" }];
+    expect(await overview()).toMatchObject({ backends });
   });
 });

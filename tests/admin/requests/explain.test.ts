@@ -1,4 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import type { BackendStatus } from "../../../src/domain/backends.ts";
+import { explainRewrite } from "../../../src/proxy/rewrite/explain.ts";
+import { createModelNames } from "../../../src/proxy/rewrite/model-names.ts";
+import { backendOf, fileCatalog, modelOf } from "../../support/catalog.ts";
 import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
 
 let admin: Admin;
@@ -18,7 +22,7 @@ test("an explanation has the body as it would be sent, and a reason for each edi
     refused: null,
     changed: true,
     stream: false,
-    model: { asked: "claude-x", sent: "Served" },
+    model: { asked: "claude-x", sent: "Served", name: "Served" },
   });
   expect(json.body).toStartWith('{"model":"Served", "max_tokens":16384,"messages":[{"role":"system"');
   expect(json.edits.map(({ what, from, to }: Record<string, string>) => [what, from, to?.slice(0, 12)])).toEqual([
@@ -98,4 +102,59 @@ test.each([
 ])("%j gets 400", async (json, error) => {
   const response = await explain(json);
   expect([response.status, response.json]).toEqual([400, { error }]);
+});
+
+describe("of a file of models", () => {
+  const backends = [backendOf("gpu-a"), backendOf("gpu-b"), backendOf("attic", { spill: true })];
+  const models = [modelOf("chat", ["gpu-a", "gpu-b", "attic"], { servedAs: "org/chat" }), modelOf("embed", ["attic"])];
+  const catalog = fileCatalog(backends, models);
+  const states = new Map<string, Partial<BackendStatus>>();
+  let withFile: Admin;
+  let visitor: Required<Visitor>;
+  beforeAll(async () => {
+    withFile = await startAdmin({
+      catalog: () => catalog,
+      explain: (path, body) => explainRewrite(path, body, createModelNames(catalog)),
+      backendStates: async () =>
+        backends.map(({ name }) =>
+          Object.assign({ name, state: "in" as const, since: 0, inFlight: 0, waiting: 0 }, states.get(name)),
+        ),
+    });
+    visitor = await withFile.login();
+  });
+  afterAll(() => withFile.stop());
+
+  const goesTo = async (model: string) => {
+    const json = { path: "/v1/chat/completions", body: JSON.stringify({ model, messages: [] }) };
+    const { json: body } = await withFile.send("POST", "/api/explain", { as: visitor, json });
+    return body;
+  };
+
+  test.each([
+    ["the one with the fewest requests", { "gpu-a": { inFlight: 3 } }, { backend: "gpu-b", reason: "load" }],
+    ["the other if one is out", { "gpu-b": { state: "out" } }, { backend: "gpu-a", reason: "load" }],
+    [
+      "the one that spills if the others drain",
+      { "gpu-a": { state: "draining" }, "gpu-b": { state: "draining" } },
+      { backend: "attic", reason: "spill" },
+    ],
+    [
+      "none while all drain",
+      { "gpu-a": { state: "draining" }, "gpu-b": { state: "draining" }, attic: { state: "draining" } },
+      null,
+    ],
+  ] as const)("it names the model, the candidates, and where the request would go: %s", async (_, given, expected) => {
+    states.clear();
+    for (const [name, status] of Object.entries(given)) states.set(name, status);
+    const body = await goesTo("chat");
+    expect(body).toMatchObject({ refused: null, model: { asked: "chat", sent: "org/chat", name: "chat" } });
+    expect(body.candidates.map(({ name }: { name: string }) => name)).toEqual(["gpu-a", "gpu-b", "attic"]);
+    expect(body.goes_to).toEqual(expected);
+  });
+
+  test("a model with one backend goes there, and one that nobody has is refused", async () => {
+    states.clear();
+    expect((await goesTo("embed")).goes_to).toEqual({ backend: "attic", reason: "only" });
+    expect(await goesTo("unknown")).toMatchObject({ refused: "model_not_found", candidates: [], goes_to: null });
+  });
 });

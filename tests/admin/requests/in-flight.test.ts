@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { listInFlight } from "../../../src/admin/requests/in-flight.ts";
 import { createInFlight } from "../../../src/telemetry/observers.ts";
 import { runningRequest } from "../../support/running-request.ts";
-import { memoryLog } from "../../store/test-store.ts";
+import { backendOf, fileCatalog } from "../../support/catalog.ts";
 import type { RunningHandle } from "../../../src/domain/requests.ts";
 
 const handle = (requestId: string): RunningHandle => ({ describe: () => runningRequest({ requestId }), end: () => {} });
@@ -17,9 +17,9 @@ test.each([
   const list = listInFlight({
     store: { requests: { keyNames: async () => [] } } as never,
     clock: () => 0,
-    log: memoryLog().log,
+    catalog: () => fileCatalog([backendOf("gpu-a")], []),
+    backendStates: async () => [],
     running: async () => inFlight.list(),
-    endRequest: async () => false,
   });
   const body = await list();
   expect([body.requests.length, body.requests.at(-1)?.request_id, body.more]).toEqual([1000, "r999", more]);

@@ -19,6 +19,7 @@ onEachEngine(({ engine }) => {
       firstByte: histogramOf(values),
       duration: histogramOf(values.map((value) => value * 10)),
       tokensPerSecond: "",
+      queueWait: histogramOf(values),
     });
     const failure = {
       minute: now,
@@ -45,6 +46,7 @@ onEachEngine(({ engine }) => {
         { ...failure, minute: now - 6, count: 1, lastAt: 1 },
         { ...failure, keyId: 0, outcome: "refused", code: "invalid_api_key", count: 50 },
       ],
+      backends: [],
       tokenless: [
         {
           hour: Math.floor(now / 60),
@@ -85,8 +87,9 @@ onEachEngine(({ engine }) => {
       ["2026-05-01T11:50:00.000+09:00", 100],
       ["2026-05-01T12:00:00.000+09:00", 2],
     ]);
-    const { first_byte_ms: first, tokens_per_second: speed } = json.points[0];
+    const { first_byte_ms: first, tokens_per_second: speed, queue_wait_ms: queue } = json.points[0];
     expect(speed).toBeNull();
+    expect(queue).toEqual(first);
     expect(first.count).toBe(100);
     for (const [name, exact] of [
       ["p5", 5],

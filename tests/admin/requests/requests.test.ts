@@ -24,6 +24,11 @@ onEachEngine(({ engine }) => {
         code: "upstream_timeout",
         cause: "first_byte_timeout",
         durationMs: 9000,
+        backend: "gpu-b",
+        reason: "failover",
+        sends: 2,
+        clientProgram: "claude-cli/2.1.330",
+        requestClass: "subagent",
       }),
       requestRow(now - 1000, {
         requestId: "c",
@@ -55,12 +60,27 @@ onEachEngine(({ engine }) => {
       queue_ms: 1.5,
       first_byte_ms: 25.25,
       changes: [],
+      backend: "127.0.0.1:8000",
+      reason: null,
+    });
+    expect(json.requests[1]).toMatchObject({
+      backend: "gpu-b",
+      reason: "failover",
+      sends: 2,
+      client: "claude-cli/2.1.330",
+      class: "subagent",
     });
   });
 
   test.each([
     ["key_id=1", "b a"],
     ["model=small", "a"],
+    ["backend=gpu-b", "b"],
+    ["client=claude-cli", "b"],
+    ["client=claude-cli/2.1.330", "b"],
+    ["client=claude", ""],
+    ["client=%25", ""],
+    ["class=subagent", "b"],
     ["status=5xx", "b"],
     ["status=401", "c"],
     ["outcome=timed_out", "b"],

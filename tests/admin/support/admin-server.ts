@@ -8,10 +8,12 @@ import { passwordHashSetting } from "../../../src/admin/session/password.ts";
 import { explainRewrite } from "../../../src/proxy/rewrite/explain.ts";
 import { password, quickPasswordHash } from "../../support/admin-client.ts";
 import type { EngineName } from "../../support/postgres.ts";
-import { rewriteRules } from "../../support/rewrite-rules.ts";
+import { backendOf, fileCatalog } from "../../support/catalog.ts";
+import { rewriteRules, rulesOf } from "../../support/rewrite-rules.ts";
 import { reportSettings } from "../../../src/config/settings-report.ts";
 import { createLog } from "../../../src/log/log.ts";
 import { defaultRetention } from "../../../src/store/retention.ts";
+import { foresee } from "../../../src/server/foresee.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { type Document, problemsOfResponse } from "./document.ts";
 import { openTestStore } from "./store.ts";
@@ -67,6 +69,9 @@ export type Overrides = Partial<Omit<AdminDeps, "store" | "signingKey">> & {
   engine?: EngineName;
 };
 
+const url = "http://127.0.0.1:8000";
+const oneBackend = fileCatalog([backendOf("127.0.0.1:8000", { url })], [], { unknownNames: "pass", file: undefined });
+
 /** The admin API over real HTTP, at noon in Seoul. Every response is checked against the OpenAPI document. */
 export async function startAdmin({
   store: wrap,
@@ -102,6 +107,9 @@ export async function startAdmin({
     metricsText: async () => "# HELP tollgate_up\ntollgate_up 1\n",
     separatePorts: false,
     inFlight: async () => 3,
+    catalog: () => oneBackend,
+    backendStates: async () => [],
+    setDraining: async () => {},
     running: async () => [],
     endRequest: async (id) => id === "1-1",
     endRunning: async () => {},
@@ -109,7 +117,9 @@ export async function startAdmin({
     upstreamUrl: "http://127.0.0.1:8000",
     probeUpstream: async () => ({ ok: true }),
     requestsFailSince: () => undefined,
-    explain: (path, body) => explainRewrite(path, body, rewriteRules({ servedModel: "Served", hanGuard: true })),
+    explain: (path, body) =>
+      explainRewrite(path, body, rulesOf(rewriteRules({ servedModel: "Served", hanGuard: true })).names),
+    foresee,
     settings: () => reportSettings({ PORT: "1", SECRET_KEY: "0123456789abcdef" }),
     versions: { tollgate: "1.0.0", commit: "c", bun: "1" },
     passwordFromEnvironment: false,

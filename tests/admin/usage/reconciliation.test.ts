@@ -45,6 +45,7 @@ onEachEngine(({ engine }) => {
           is_drifting: true,
         },
       ],
+      by_backend: [],
     });
     const wrong = await get("/api/reconciliation?days=91");
     expect([wrong.status, wrong.json]).toEqual([400, { error: "days must be an integer from 1 to 90" }]);

@@ -12,17 +12,25 @@ export async function seed(dataDir: string, fill: (store: Store) => Promise<void
   await store.close();
 }
 
-/** @param seeded how many keys exist already @returns the new ids */
-export async function seedKeys(store: Store, names: readonly string[], seeded = 0): Promise<number[]> {
+export interface KeySeed {
+  /** How many keys exist already. */
+  seeded?: number;
+  /** How long after one key the next is made. */
+  apartMs?: number;
+  secret?: (index: number) => string;
+}
+
+/** @returns the new ids */
+export async function seedKeys(
+  store: Store,
+  names: readonly string[],
+  { seeded = 0, apartMs = 1, secret = (index) => `seeded-key-${index}-0123456789abcdef` }: KeySeed = {},
+): Promise<number[]> {
   const ids: number[] = [];
   // Not as late as it is by then: how well a list of keys compresses must not depend on how busy this machine is.
-  const createdAt = Date.now();
+  const firstAt = Date.now() - (names.length - 1) * apartMs;
   for (const [index, name] of names.entries()) {
-    const key = await store.keys.create({
-      name,
-      key: `seeded-key-${seeded + index}-0123456789abcdef`,
-      createdAt: createdAt + index,
-    });
+    const key = await store.keys.create({ name, key: secret(seeded + index), createdAt: firstAt + index * apartMs });
     if (key === "collision") throw new Error("The seeded key already exists");
     ids.push(key.id);
   }

@@ -35,6 +35,7 @@ export const pagePaths = [
   "/requests",
   "/requests/running",
   "/settings",
+  "/settings/backends",
   "/settings/prices",
   "/settings/account",
   "/help",

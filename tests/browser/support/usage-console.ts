@@ -34,7 +34,7 @@ export async function startUsageConsole(): Promise<{ console: ConsoleUnderTest; 
       );
       await store.gpu.add({ keyId: keyIds[0] ?? 0, recordedAt: Date.now(), readings: [reading(0)] });
       // Embeddings have no output tokens, and this key has only embeddings.
-      const [indexer = 0] = await seedKeys(store, ["indexer"], keyNames.length);
+      const [indexer = 0] = await seedKeys(store, ["indexer"], { seeded: keyNames.length });
       await store.usage.add([usage(indexer, now - 3 * 1440, [5, 500, 0])]);
     }),
   );

@@ -10,12 +10,14 @@ import {
 import { limitNames } from "../../../src/domain/limits.ts";
 
 const key = (limit: number, used: number, reserved = 0) => ({
-  limit_states: { tokens_per_day: { limit, used, reserved } },
+  limit_states: { tokens_per_day: { limit, used, reserved, estimated: null } },
 });
 const unlimited = { limit_states: {} };
 
 test("a key shows only the limits that it has", () => {
-  expect(usedLimits(key(100, 7, 5))).toEqual([{ name: "tokens_per_day", limit: 100, used: 12, reserved: 5 }]);
+  expect(usedLimits(key(100, 7, 5))).toEqual([
+    { name: "tokens_per_day", limit: 100, used: 12, reserved: 5, estimated: null },
+  ]);
   expect(usedLimits(unlimited)).toEqual([]);
 });
 

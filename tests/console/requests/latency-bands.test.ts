@@ -15,6 +15,7 @@ function point(minutes: number, p50: number): Latency["points"][number] {
     first_byte_ms: quantiles,
     duration_ms: null,
     tokens_per_second: quantiles,
+    queue_wait_ms: null,
   };
 }
 

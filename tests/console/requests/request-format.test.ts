@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { resultLabel, resultTone } from "../../../console/src/requests/request-format.ts";
+import { outcomes } from "../../../src/domain/requests.ts";
+import { outcomeColour, resultLabel, resultTone } from "../../../console/src/requests/request-format.ts";
 
 describe("the result of a request", () => {
   const result = { status: 200, outcome: "completed", code: null, cause: null };
@@ -15,4 +16,9 @@ describe("the result of a request", () => {
     expect(resultLabel(request)).toBe(label);
     expect(resultTone(request)).toBe(tone);
   });
+});
+
+test("every outcome has a colour of its own, and an unknown one is grey", () => {
+  expect(new Set(outcomes.map(outcomeColour)).size).toBe(outcomes.length);
+  expect(outcomeColour("from_the_future")).toBe(0);
 });

@@ -1,7 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { quickStarts } from "../../../console/src/start/quick-start-lines.ts";
 
-const values = { origin: "https://llm.example.com", key: "k-123", model: "served-model" };
+const values = {
+  origin: "https://llm.example.com",
+  key: "k-123",
+  model: "served-model",
+  contextTokens: 131_072,
+  outputTokens: 8192,
+};
 const textOf = (id: string, changed: Partial<typeof values> = {}): string =>
   quickStarts({ ...values, ...changed }).find((lines) => lines.id === id)?.text ?? "";
 
@@ -21,18 +27,69 @@ describe("the lines of the quick start", () => {
   });
 
   test.each(["a'b", 'a"b', "a$(b)`c`", String.raw`a\b`])("quote the key %s for a shell", async (key) => {
-    const command = textOf("claude-code", { key }).replace(/ claude$/, "");
-    const shell = Bun.spawn(["sh", "-c", `${command} sh -c 'printf %s "$ANTHROPIC_AUTH_TOKEN"'`]);
-    expect(await new Response(shell.stdout).text()).toBe(key);
+    const command = textOf("curl", { key }).replace(/^curl -N/, "printf '%s\\n'");
+    const shell = Bun.spawn(["sh", "-c", command]);
+    expect(await new Response(shell.stdout).text()).toContain(`Authorization: Bearer ${key}\n`);
   });
 
-  test("set every model of Claude Code, which asks for one of each size", async () => {
-    const command = textOf("claude-code", { model: "a model" }).replace(/ claude$/, "");
-    const shell = Bun.spawn(["sh", "-c", `${command} env`]);
-    const environment = (await new Response(shell.stdout).text()).split("\n");
-    for (const name of ["MODEL", "DEFAULT_HAIKU_MODEL", "DEFAULT_SONNET_MODEL", "DEFAULT_OPUS_MODEL"]) {
-      expect(environment).toContain(`ANTHROPIC_${name}=a model`);
-    }
+  test("are the whole settings of Claude Code, with every model that it asks for, the caps, and what spares the cache", () => {
+    const { env, permissions } = JSON.parse(textOf("claude-code", { key: 'a"b' })) as Record<string, object>;
+    expect(env).toEqual({
+      ANTHROPIC_BASE_URL: values.origin,
+      ANTHROPIC_AUTH_TOKEN: 'a"b',
+      ANTHROPIC_MODEL: values.model,
+      ANTHROPIC_DEFAULT_HAIKU_MODEL: values.model,
+      ANTHROPIC_DEFAULT_SONNET_MODEL: values.model,
+      ANTHROPIC_DEFAULT_OPUS_MODEL: values.model,
+      CLAUDE_CODE_SUBAGENT_MODEL: values.model,
+      CLAUDE_CODE_MAX_CONTEXT_TOKENS: "131072",
+      CLAUDE_CODE_MAX_OUTPUT_TOKENS: "8192",
+      CLAUDE_CODE_ATTRIBUTION_HEADER: "0",
+      ENABLE_TOOL_SEARCH: "false",
+      CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
+    });
+    expect(permissions).toEqual({ defaultMode: "default" });
+  });
+
+  test("of Codex are TOML, without the tools that open models' servers refuse", () => {
+    expect(Bun.TOML.parse(textOf("codex", { model: 'a"b' }))).toEqual({
+      model: 'a"b',
+      model_provider: "tollgate",
+      model_context_window: 131_072,
+      web_search: "disabled",
+      features: { multi_agent: false },
+      model_providers: {
+        tollgate: {
+          name: "Tollgate",
+          base_url: `${values.origin}/v1`,
+          env_key: "TOLLGATE_API_KEY",
+          wire_api: "responses",
+        },
+      },
+    });
+  });
+
+  test("of opencode give the model its caps", () => {
+    const settings = JSON.parse(textOf("opencode")) as { provider: { tollgate: { models: object } } };
+    expect(settings.provider.tollgate.models).toEqual({
+      "served-model": { name: "served-model", limit: { context: 131_072, output: 8192 } },
+    });
+  });
+
+  test.each(["aider", "continue"])("of %s are YAML with the key", (id) => {
+    expect(JSON.stringify(Bun.YAML.parse(textOf(id, { key: "a: 'b'" })))).toContain(`"a: 'b'"`);
+  });
+
+  test("are a file of their own for each agent that has one", () => {
+    const files = quickStarts(values).flatMap(({ id, file, isAgent }) => (isAgent === true ? [[id, file]] : []));
+    expect(files).toEqual([
+      ["claude-code", "settings.json"],
+      ["codex", "config.toml"],
+      ["opencode", "opencode.json"],
+      ["aider", "aider.conf.yml"],
+      ["continue", "config.yaml"],
+      ["cursor", undefined],
+    ]);
   });
 
   test("quote the key for JavaScript", () => {

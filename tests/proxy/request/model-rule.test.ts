@@ -6,7 +6,7 @@ const allowed = ["gpt-4*", "qwen"];
 
 const outcome = (requested: Partial<RequestedModel>): string => {
   try {
-    const defaults = { path: "/v1/x", hasBody: true, model: { asked: "QWEN", sent: "Qwen" }, isAmbiguous: false };
+    const defaults = { path: "/v1/x", hasBody: true, model: { asked: "QWEN", name: "Qwen" }, isAmbiguous: false };
     requireAllowedModel(allowed, { ...defaults, ...requested });
     return "allowed";
   } catch (error) {
@@ -28,9 +28,9 @@ test.each([
 });
 
 test.each<[string, Partial<RequestedModel>, string]>([
-  ["the name asked for is allowed", { model: { asked: "gpt-4", sent: "served" } }, "allowed"],
-  ["the name sent is allowed", { model: { asked: "claude-x", sent: "Qwen" } }, "allowed"],
-  ["neither is", { model: { asked: "claude-x", sent: "served" } }, "model_not_allowed"],
+  ["the name asked for is allowed", { model: { asked: "gpt-4", name: "served" } }, "allowed"],
+  ["the model's name is allowed", { model: { asked: "claude-x", name: "Qwen" } }, "allowed"],
+  ["neither is", { model: { asked: "claude-x", name: "served" } }, "model_not_allowed"],
   ["the body names none", { model: undefined }, "model_not_allowed"],
   ["the body names several", { isAmbiguous: true }, "model_not_allowed"],
   ["there is no body", { hasBody: false, model: undefined }, "allowed"],

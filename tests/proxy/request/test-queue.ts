@@ -1,11 +1,13 @@
-import { createLocalPlaces } from "../../../src/admission/places.ts";
+import { noConversation } from "../../../src/domain/backends.ts";
 import type { Admission } from "../../../src/domain/admissions.ts";
 import type { KeyId, LimitName } from "../../../src/domain/keys.ts";
 import { createRequestQueue } from "../../../src/proxy/request/queue.ts";
 import type { EndWait } from "../../../src/proxy/request/waiting-list.ts";
 import { endedByAdmin } from "../../../src/proxy/upstream/abort-reason.ts";
 import type { MonotonicClock } from "../../../src/time/clock.ts";
+import { backendOf } from "../../support/catalog.ts";
 import { passTicks } from "../../support/event-loop.ts";
+import { startPlaces } from "../../support/local-places.ts";
 
 interface Sent {
   /** What became of it so far: `waiting`, `running`, or the code, the outcome or the limit of its refusal. */
@@ -27,13 +29,16 @@ interface TestQueueOptions {
   monotonic: MonotonicClock;
 }
 
+const anywhere = { model: "m", candidates: ["backend"], characters: 0, conversation: noConversation };
+
 export function startTestQueue({ places, maxWaiting, timeoutMs, monotonic }: TestQueueOptions) {
   const stopping = new AbortController();
   let endKey: (keyId: KeyId, begunUntil: number) => void = () => {};
   const queue = createRequestQueue({
-    places: createLocalPlaces({ places, maxWaiting }),
+    places: startPlaces([backendOf("backend", { maxConcurrency: places })], { maxWaiting, monotonic }),
     hasPlaces: places !== undefined,
     timeoutMs,
+    backendWaitMs: 0,
     monotonic,
     stopping: stopping.signal,
     onKeyEnded: (listener) => (endKey = listener),
@@ -45,7 +50,7 @@ export function startTestQueue({ places, maxWaiting, timeoutMs, monotonic }: Tes
     let giveBack = (): void => {};
     let endWait: EndWait = () => {};
     queue
-      .enter({ keyId, startedAt, client: client.signal, limits }, (end) => (endWait = end))
+      .enter({ ...anywhere, keyId, startedAt, client: client.signal, limits }, ({ end }) => (endWait = end))
       .then(
         ({ admission, leave }) => {
           [state, waitMs, giveBack] = [admission?.refusedBy ?? "running", admission?.waitMs, leave];

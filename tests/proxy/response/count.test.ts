@@ -24,7 +24,17 @@ function startCount(method: string, path: string, status = 200, id = "resp_1") {
   };
   const stored = path.includes(id) ? { id, madeAt: undefined } : undefined;
   const count = createCount(
-    { upstream, keyId: 7, method, path, described, stored, admission: undefined, reservation: undefined },
+    {
+      upstream,
+      keyId: 7,
+      method,
+      path,
+      described,
+      stored,
+      backend: undefined,
+      admission: undefined,
+      reservation: undefined,
+    },
     { record, wall: () => 5000 },
   );
   return { count, events };

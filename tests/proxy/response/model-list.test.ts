@@ -4,9 +4,12 @@ import {
   isNonThinkingModelPath,
   withNonThinkingModel,
 } from "../../../src/proxy/response/model-list.ts";
+import { catalogOf, rewriteRules } from "../../support/rewrite-rules.ts";
 
-const live = { servedModel: "Deep-V4", reasoningModel: "deep-v4" };
-const notLive = { servedModel: "Qwen", reasoningModel: "deep-v4" };
+const modelsOf = (servedModel: string, reasoningModel: string) =>
+  catalogOf(rewriteRules({ servedModel, reasoningModel }));
+const live = modelsOf("Deep-V4", "deep-v4");
+const notLive = modelsOf("Qwen", "deep-v4");
 const createdSeconds = 1_790_000_000;
 
 const textOf = (bytes: Uint8Array | undefined) => (bytes === undefined ? undefined : Buffer.from(bytes).toString());
@@ -88,7 +91,7 @@ describe("the model's own route", () => {
     );
   });
 
-  const slashed = { servedModel: "org/Deep", reasoningModel: "org/deep" };
+  const slashed = modelsOf("org/Deep", "org/deep");
 
   test.each([
     ["/v1/models/deep-v4-nonthinking", live],

@@ -1,12 +1,15 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { runAtOnce } from "../../../src/proxy/json/read.ts";
-import { type CapRules, countCharactersInSteps, outputLimitInSteps } from "../../../src/proxy/rewrite/caps.ts";
-import { createRewriter, type Rewritten } from "../../../src/proxy/rewrite/rewrite.ts";
+import { countCharactersInSteps, outputLimitInSteps } from "../../../src/proxy/rewrite/caps.ts";
+import type { Rewritten } from "../../../src/proxy/rewrite/rewrite.ts";
 import { rewriteText } from "../../support/rewritten.ts";
-import { rewriteRules } from "../../support/rewrite-rules.ts";
+import { rewriteRules, rewriterOf, type RewriteSettings } from "../../support/rewrite-rules.ts";
 
-const outputLimit = (body: string, rules: CapRules): number => runAtOnce(outputLimitInSteps(Buffer.from(body), rules));
+type Limits = Pick<RewriteSettings, "maxContextTokens" | "maxOutputTokens">;
+
+const outputLimit = (body: string, { maxContextTokens: contextTokens, maxOutputTokens }: Limits): number =>
+  runAtOnce(outputLimitInSteps(Buffer.from(body), { contextTokens, maxOutputTokens }));
 
 const limits = { maxContextTokens: 10_000, maxOutputTokens: 1000 };
 
@@ -215,7 +218,7 @@ describe("beside a thinking budget of /v1/messages", () => {
 
   test("no more is reserved than the context may leave", () => {
     const body = '{"max_tokens":1e400,"thinking":{"budget_tokens":1e400}}';
-    const { maxTokens } = createRewriter(rewriteRules(limits))("/v1/messages", Buffer.from(body)) as Rewritten;
+    const { maxTokens } = rewriterOf(rewriteRules(limits))("/v1/messages", Buffer.from(body)) as Rewritten;
     expect(maxTokens).toBe(10_000 - 512);
   });
 });

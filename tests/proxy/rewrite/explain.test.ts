@@ -1,6 +1,7 @@
 import { expect, test } from "bun:test";
+import type { ClientRules } from "../../../src/domain/models.ts";
 import { explainRewrite } from "../../../src/proxy/rewrite/explain.ts";
-import { rewriteRules } from "../../support/rewrite-rules.ts";
+import { rewriteRules, rulesOf } from "../../support/rewrite-rules.ts";
 
 const unseen = "the client does not see what it adds.";
 const seen = "the client's stream_options do not refuse the usage, so it gets the usage at the end.";
@@ -16,9 +17,42 @@ test.each([
   "of stream_options %s under %s, who sees the usage is explained",
   async (options, forceStreamUsage, to, why) => {
     const body = `{"stream":true,"stream_options":${options}}`;
-    const { edits } = await explainRewrite("/v1/chat/completions", body, rewriteRules({ forceStreamUsage }));
+    const { edits } = await explainRewrite(
+      "/v1/chat/completions",
+      body,
+      rulesOf(rewriteRules({ forceStreamUsage })).names,
+    );
     expect(edits).toEqual([
       { what: "stream_usage", from: undefined, to, why: `PROXY_FORCE_STREAM_USAGE is ${forceStreamUsage}; ${why}` },
     ]);
+  },
+);
+
+test.each([
+  ["/v1/messages", '{"messages":[{"role":"user"},{"role":"system"}]}', "system_turns_to_user", "system", "user"],
+  [
+    "/v1/messages",
+    '{"system":"x-anthropic-billing-header: a"}',
+    "drop_billing_line",
+    "x-anthropic-billing-header: …",
+    undefined,
+  ],
+  ["/v1/responses", '{"input":[{"role":"developer","content":"A"}]}', "developer_to_system", "developer", "system"],
+  ["/v1/responses", '{"tools":[{"type":"web_search"}]}', "function_tools_only", undefined, "tools"],
+] as const)(
+  "on %s, what a client rule makes of %s is explained, and by whose word",
+  async (path, body, what, from, to) => {
+    const userAgent = path === "/v1/messages" ? "claude-cli/2.1.330" : "codex_exec/0.169.0";
+    const client = { userAgent, enginesOf: () => ["llama.cpp"] as const };
+    const reasonOf = async (clientRules: ClientRules): Promise<string | undefined> => {
+      const { names } = rulesOf(rewriteRules({ clientRules }));
+      const { edits } = await explainRewrite(path, body, names, client);
+      expect(edits).toMatchObject([{ what, from, to }]);
+      return edits[0]?.why;
+    };
+    expect(await reasonOf("auto")).toStartWith(
+      "CLIENT_RULES is auto, and this client needs it in front of this engine: ",
+    );
+    expect(await reasonOf([what])).toStartWith("CLIENT_RULES names it: ");
   },
 );

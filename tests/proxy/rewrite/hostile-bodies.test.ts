@@ -2,17 +2,18 @@ import { describe, expect, test } from "bun:test";
 import { getEndpoint } from "../../../src/proxy/rewrite/endpoint.ts";
 import { createRequestBody } from "../../../src/proxy/rewrite/request-body.ts";
 import { rewriteInSteps } from "../../../src/proxy/rewrite/rewrite.ts";
+import { needsOf } from "../../../src/proxy/rewrite/rules.ts";
 import { type HostileBody, hostileBodies } from "../../fixtures/hostile-bodies.ts";
 import type { RewriteMeasure } from "../../support/measure-rewrite.ts";
-import { familyRules, rewriteRules } from "../../support/rewrite-rules.ts";
+import { familyRules, rewriteRules, rulesOf } from "../../support/rewrite-rules.ts";
 
-const everyRule = rewriteRules({ ...familyRules, hanGuard: true, forceStreamUsage: "continuous" });
+const everyRule = rulesOf(rewriteRules({ ...familyRules, hanGuard: true, forceStreamUsage: "continuous" }));
 const mebibyte = 1024 * 1024;
 
 /** @returns how much time of the processor each step took: the machine may be busy */
 function runSteps({ outcome }: HostileBody, bytes: Uint8Array<ArrayBuffer>): number[] {
   const endpoint = getEndpoint("/v1/chat/completions");
-  const steps = rewriteInSteps(endpoint, bytes, createRequestBody(endpoint, everyRule), everyRule);
+  const steps = rewriteInSteps(endpoint, bytes, createRequestBody(endpoint, needsOf(everyRule)), everyRule);
   const tookMs: number[] = [];
   for (;;) {
     const before = process.threadCpuUsage();

@@ -1,13 +1,14 @@
 import { describe, expect, test } from "bun:test";
-import { isReasoningModelServed, resolveModel } from "../../../src/proxy/rewrite/model.ts";
-import { familyRules, rewriteRules } from "../../support/rewrite-rules.ts";
+import { resolveModel } from "../../../src/proxy/rewrite/model-names.ts";
+import { catalogOf, familyRules, rewriteRules, type RewriteSettings, rulesOf } from "../../support/rewrite-rules.ts";
 
 type Row = [submitted: string, expected: string, nonThinking?: "non-think"];
 
 function expectRows(rules: ReturnType<typeof rewriteRules>, rows: readonly Row[]): void {
+  const { names } = rulesOf(rules);
   const actual = rows.map(([submitted]): Row => {
-    const { name, nonThinking } = resolveModel(submitted, rules);
-    return nonThinking ? [submitted, name, "non-think"] : [submitted, name];
+    const { sent, nonThinking } = resolveModel(submitted, names);
+    return nonThinking ? [submitted, sent, "non-think"] : [submitted, sent];
   });
   expect(actual).toEqual([...rows]);
 }
@@ -111,18 +112,21 @@ test("vendor prefixes match in any case; an empty list matches nothing", () => {
   expectRows(rewriteRules({ servedModel: "Qwen", vendorPrefixes: [] }), [["-x", "-x"]]);
 });
 
+const isReasoning = (chosen: Partial<RewriteSettings>): boolean =>
+  catalogOf(rewriteRules(chosen)).otherModels.reasoning;
+
 test("the family is live if and only if the live model is its canonical one, in any case", () => {
-  expect(isReasoningModelServed({ servedModel: "Deep-V4", reasoningModel: "deep-v4" })).toBe(true);
-  expect(isReasoningModelServed({ servedModel: "Deep-V4-mini", reasoningModel: "deep-v4" })).toBe(false);
-  expect(isReasoningModelServed({ servedModel: undefined, reasoningModel: "deep-v4" })).toBe(false);
-  expect(isReasoningModelServed({ servedModel: "Deep-V4", reasoningModel: undefined })).toBe(false);
+  expect(isReasoning({ servedModel: "Deep-V4", reasoningModel: "deep-v4" })).toBe(true);
+  expect(isReasoning({ servedModel: "Deep-V4-mini", reasoningModel: "deep-v4" })).toBe(false);
+  expect(isReasoning({ servedModel: undefined, reasoningModel: "deep-v4" })).toBe(false);
+  expect(isReasoning({ servedModel: "Deep-V4", reasoningModel: undefined })).toBe(false);
 });
 
 test("a name of a million marks takes linear time", () => {
   const marks = "[1m]".repeat(250_000);
-  const rules = rewriteRules({ servedModel: "Qwen" });
-  expect(resolveModel(`qwen${marks}`, rules).name).toBe("Qwen");
-  expect(resolveModel(`${marks}x`, rules).name).toBe(`${marks}x`);
+  const { names } = rulesOf(rewriteRules({ servedModel: "Qwen" }));
+  expect(resolveModel(`qwen${marks}`, names).name).toBe("Qwen");
+  expect(resolveModel(`${marks}x`, names).name).toBe(`${marks}x`);
 });
 
 test("a live model that ends in the mark keeps it", () => {

@@ -1,9 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { createRewriter, type RewriteRules } from "../../../src/proxy/rewrite/rewrite.ts";
 import { isJson, jsonText, memberTexts, stringText } from "../../support/json-text.ts";
 import { rewriteByValue } from "../../support/rewrite-by-value.ts";
-import { familyRules, rewriteRules } from "../../support/rewrite-rules.ts";
+import { familyRules, rewriteRules, type RewriteSettings, rewriterOf } from "../../support/rewrite-rules.ts";
 import { rewriteText, textOf } from "../../support/rewritten.ts";
 
 const paths = ["/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/v1/embeddings"];
@@ -78,7 +77,7 @@ const telltale = fc
 const stranger = fc.tuple(stringText(fc.constantFrom(...strangers)), jsonText);
 const membersOfBody = fc.array(fc.oneof({ weight: 3, arbitrary: telltale }, stranger), { maxLength: 12 });
 
-const rules: fc.Arbitrary<RewriteRules> = fc
+const rules: fc.Arbitrary<RewriteSettings> = fc
   .record({
     servedModel: fc.constantFrom(undefined, "Deep-V4", "Qwen"),
     rewriteUnknownModels: fc.boolean(),
@@ -162,13 +161,13 @@ test("none of 100,000 random texts, whole, cut or broken, makes it throw, edit w
     (body, at) => body.slice(0, at) + pick(bodies, "") + body.slice(at),
     () => Array.from({ length: random(30) }, () => pick(pieces, "")).join(""),
   ];
-  const rewriteNext = createRewriter(everyRule);
+  const rewriteNext = rewriterOf(everyRule);
   let edited = 0;
   for (let run = 0; run < 100_000; run += 1) {
     const whole = pick(bodies, "{}");
     const body = pick(breakings, String)(whole, random(whole.length + 1));
     const path = pick(paths, "");
-    const alone = createRewriter(everyRule)(path, Buffer.from(body));
+    const alone = rewriterOf(everyRule)(path, Buffer.from(body));
     if (!Bun.deepEquals(rewriteNext(path, Buffer.from(body)), alone)) {
       throw new Error(`${JSON.stringify(body)} is not rewritten as if it came alone`);
     }

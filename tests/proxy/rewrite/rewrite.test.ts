@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { createRewriter, type Rewritten } from "../../../src/proxy/rewrite/rewrite.ts";
+import type { Rewritten } from "../../../src/proxy/rewrite/rewrite.ts";
 import { rewriteText } from "../../support/rewritten.ts";
 import { hanGuardPrefix, maximumEffortPrefix } from "../../../src/proxy/rewrite/system-prefix.ts";
-import { familyRules, rewriteRules } from "../../support/rewrite-rules.ts";
+import { familyRules, rewriteRules, rewriterOf, rulesOf } from "../../support/rewrite-rules.ts";
 
 const paths = ["/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/v1/embeddings"];
 const everyRule = rewriteRules({
@@ -11,10 +11,11 @@ const everyRule = rewriteRules({
   hanGuard: true,
   forceStreamUsage: "continuous",
 });
-const rewrite = createRewriter(everyRule);
+const rewrite = rewriterOf(everyRule);
 const noUsageAdded = { includeUsage: false, continuousUsage: false };
 const untouched = { body: undefined, stream: false, usageAdded: noUsageAdded };
 const untouchedBytes = {
+  target: rulesOf(everyRule).names.unnamed,
   isObject: false,
   asksForUsage: false,
   capExemption: undefined,
@@ -225,7 +226,7 @@ describe("a long body", () => {
     const long = Buffer.from(`{${padding},${body.slice(1)}`);
     let nowMs = 0;
     let portions = 0;
-    const rewriteInPortions = createRewriter(everyRule, {
+    const rewriteInPortions = rewriterOf(everyRule, {
       portionMs: 2,
       now: () => (nowMs += 1),
       waitForTurn: () => Promise.resolve(void (portions += 1)),
@@ -248,8 +249,8 @@ describe("a long body", () => {
 
 test("the model names asked for and sent are those of the last member, which backends use", () => {
   const modelOf = (body: string) => (rewrite("/v1/x", Buffer.from(body)) as Rewritten).model;
-  expect(modelOf('{"model":"x","model":"claude-x"}')).toEqual({ asked: "claude-x", sent: "Deep-V4" });
-  expect(modelOf('{"model":"Deep-V4"}')).toEqual({ asked: "Deep-V4", sent: "Deep-V4" });
+  expect(modelOf('{"model":"x","model":"claude-x"}')).toEqual({ asked: "claude-x", sent: "Deep-V4", name: "Deep-V4" });
+  expect(modelOf('{"model":"Deep-V4"}')).toEqual({ asked: "Deep-V4", sent: "Deep-V4", name: "Deep-V4" });
   expect(modelOf('{"model":5}')).toBeUndefined();
   expect(modelOf("{}")).toBeUndefined();
 });

@@ -1,9 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { createRewriter, type RewriteRules } from "../../../src/proxy/rewrite/rewrite.ts";
 import { rewriteText, textOf } from "../../support/rewritten.ts";
-import { rewriteRules } from "../../support/rewrite-rules.ts";
+import { rewriteRules, type RewriteSettings, rewriterOf } from "../../support/rewrite-rules.ts";
 
-type Force = RewriteRules["forceStreamUsage"];
+type Force = RewriteSettings["forceStreamUsage"];
 
 const paths = ["/v1/chat/completions", "/v1/completions"];
 
@@ -145,7 +144,7 @@ describe.each(paths)("on %s", (path) => {
   });
 
   test("a body without options is read anew after one with many", () => {
-    const rewrite = createRewriter(rewriteRules({ forceStreamUsage: "final" }));
+    const rewrite = rewriterOf(rewriteRules({ forceStreamUsage: "final" }));
     const sent = (body: string): string | undefined => textOf(rewrite(path, Buffer.from(body))).body;
     sent('{"stream":true,"stream_options":{"include_usage":1,"include_usage":2},"stream_options":[]}');
     expect(sent('{"stream":true}')).toBe(`{"stream":true,"stream_options":${hiding}}`);

@@ -1,8 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import type { RewriteRules } from "../../../src/proxy/rewrite/rewrite.ts";
 import { rewriteText } from "../../support/rewritten.ts";
 import { hanGuardPrefix, maximumEffortPrefix } from "../../../src/proxy/rewrite/system-prefix.ts";
-import { familyRules, rewriteRules } from "../../support/rewrite-rules.ts";
+import { familyRules, rewriteRules, type RewriteSettings } from "../../support/rewrite-rules.ts";
 
 const chat = "/v1/chat/completions";
 const messages = "/v1/messages";
@@ -12,7 +11,7 @@ const chinese = "请一步一步地解释二分查找是如何工作的。";
 const guarded = rewriteRules({ hanGuard: true });
 const user = (text = english) => `{"role":"user","content":"${text}"}`;
 const escaped = (text: string) => JSON.stringify(text).slice(1, -1);
-const sent = (path: string, body: string, rules: RewriteRules = guarded) => rewriteText(path, body, rules).body;
+const sent = (path: string, body: string, rules: RewriteSettings = guarded) => rewriteText(path, body, rules).body;
 
 describe("the prefix of a chat completions body", () => {
   const withMessages = (list: string) => sent(chat, `{"messages":${list}}`);

@@ -54,6 +54,7 @@ describe("the timeout", () => {
         // The probe, which is never accepted, is one more.
         return count === undefined ? undefined : count + 1;
       },
+      countOthers: () => 0,
       limitMs: 10_000,
       monotonic: () => now,
     });
@@ -118,6 +119,30 @@ describe("the timeout", () => {
     await pass(20);
     expect(timedOut).toEqual(["first"]);
   });
+
+  test.each([
+    [2, 2, 0, true],
+    [2, 3, 0, false],
+    // Two are connecting, of which one is none of these requests.
+    [2, 2, 1, false],
+    [undefined, 1, 0, false],
+  ])(
+    "with %p of %i requests connecting, beside %i others, is certain: %p",
+    async (connecting, requests, others, expected) => {
+      const told: boolean[] = [];
+      const { watch } = createConnectTimeout({
+        connect: neverAccepted,
+        countConnecting: async () => connecting && connecting + 1,
+        countOthers: () => others,
+        limitMs: 10_000,
+        monotonic: () => now,
+      });
+      for (let request = 0; request < requests; request++) watch((isCertain) => told.push(isCertain));
+      await pass(10);
+      expect(told.length).toBeGreaterThan(0);
+      expect(told).toEqual(told.map(() => expected));
+    },
+  );
 
   test("does not come once a trial connection is accepted or refused", async () => {
     for (const connect of [() => Promise.resolve(), () => Promise.reject(new Error("refused"))]) {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { connect } from "node:net";
-import { countConnecting } from "../../../src/proxy/upstream/connections.ts";
+import { countConnecting } from "../../../src/proxy/upstream/connecting-sockets.ts";
 import { startBlackhole } from "../../support/blackhole.ts";
 import { pollUntil } from "../../support/poll-until.ts";
 
@@ -37,4 +37,19 @@ test("a request that connects to several addresses of the backend counts once", 
   await pollUntil(async () => (await countConnecting(port)) === 2);
   expect(await countConnecting(port)).toBe(2);
   for (const socket of sockets) socket.destroy();
+});
+
+test.each([
+  ["127.0.0.1", 1],
+  ["localhost", 1],
+  ["::ffff:127.0.0.1", 0],
+  ["127.0.0.2", 0],
+  ["::1", 0],
+])("of those to 127.0.0.1, %s has %i", async (host, expected) => {
+  using blackhole = await startBlackhole();
+  const { port } = blackhole;
+  const socket = connect(port, "127.0.0.1");
+  await pollUntil(async () => (await countConnecting(port)) === 1);
+  expect(await countConnecting(port, host)).toBe(expected);
+  socket.destroy();
 });

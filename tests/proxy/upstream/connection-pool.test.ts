@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import type { Socket } from "bun";
-import { createConnectionPool, mayBeClosing } from "../../../src/proxy/upstream/connections.ts";
+import { createConnectionPools, mayBeClosing } from "../../../src/proxy/upstream/connections.ts";
 import { createRandom } from "../../support/random.ts";
 
 interface Connection {
@@ -10,23 +10,27 @@ interface Connection {
 let connections = 0;
 let onRequest = (_socket: Socket<Connection>): void => {};
 
-const backend = Bun.listen<Connection>({
-  hostname: "127.0.0.1",
-  port: 0,
-  socket: {
-    open(socket) {
-      socket.data = { number: connections++ };
+const listen = () =>
+  Bun.listen<Connection>({
+    hostname: "127.0.0.1",
+    port: 0,
+    socket: {
+      open(socket) {
+        socket.data = { number: connections++ };
+      },
+      data(socket, bytes) {
+        // A head; the body may come in a packet of its own.
+        if (bytes.includes("HTTP/1.1")) onRequest(socket);
+      },
+      error() {},
     },
-    data(socket, bytes) {
-      // A head; the body may come in a packet of its own.
-      if (bytes.includes("HTTP/1.1")) onRequest(socket);
-    },
-    error() {},
-  },
+  });
+const backends = [listen(), listen(), listen()];
+afterAll(() => {
+  for (const backend of backends) backend.stop(true);
 });
-afterAll(() => backend.stop(true));
 
-const url = `http://127.0.0.1:${backend.port}/`;
+const [url = "", ...otherUrls] = backends.map(({ port }) => `http://127.0.0.1:${port}/`);
 const ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok";
 
 describe("the model of the pool", () => {
@@ -38,10 +42,10 @@ describe("the model of the pool", () => {
   }
 
   /** Sends a request and waits until the backend has it. */
-  async function send(): Promise<Sent> {
+  async function send(to = url): Promise<Sent> {
     const received = Promise.withResolvers<Socket<Connection>>();
     onRequest = received.resolve;
-    const response = fetch(url, { method: "POST", body: "{}" });
+    const response = fetch(to, { method: "POST", body: "{}" });
     const socket = await received.promise;
     return {
       connection: socket.data.number,
@@ -55,7 +59,7 @@ describe("the model of the pool", () => {
   test("names the connection that fetch takes, however many requests run at once", async () => {
     const random = createRandom(14);
     let now = 0;
-    const pool = createConnectionPool(() => now);
+    const pool = createConnectionPools(() => now)(url);
     const putAt = new Map<number, number>();
     const running: (() => Promise<void>)[] = [];
     // At first more requests begin than end, then fewer.
@@ -80,7 +84,7 @@ describe("the model of the pool", () => {
   });
 
   test("holds as many connections as fetch", async () => {
-    const pool = createConnectionPool(() => 0);
+    const pool = createConnectionPools(() => 0)(url);
     const fill = async () => {
       const requests: (Sent & { putBack: () => void; isNew: boolean })[] = [];
       for (let count = 0; count < 80; count += 1) {
@@ -96,6 +100,42 @@ describe("the model of the pool", () => {
     await fill();
     const before = connections;
     expect(await fill()).toBe(connections - before);
+  });
+
+  test("names the connection that fetch takes to each of several hosts, which share its places", async () => {
+    const random = createRandom(15);
+    let now = 0;
+    const poolOf = createConnectionPools(() => now);
+    const hosts = [url, ...otherUrls].map((to) => ({ to, pool: poolOf(to) }));
+    const putAt = new Map<number, number>();
+    const running: (() => Promise<void>)[] = [];
+    let taken = 0;
+    for (now = 1; now < 1_500; now += 1) {
+      // Grows past the places of all, and shrinks again, twice.
+      if (random.below(750) > now % 750) {
+        const host = hosts[random.below(hosts.length)];
+        if (host === undefined) throw new Error("there is no such host");
+        const idleMs = host.pool.nextIdleMs();
+        const putBack = host.pool.take();
+        const { connection, end } = await send(host.to);
+        if (idleMs !== undefined) taken += 1;
+        // Those of the tests before are not known here.
+        if (idleMs !== undefined || putAt.has(connection)) {
+          expect(putAt.get(connection)).toBe(idleMs === undefined ? undefined : now - idleMs);
+        }
+        putAt.delete(connection);
+        running.push(async () => {
+          await end();
+          putBack();
+          putAt.set(connection, now);
+        });
+      } else if (running.length > 0) {
+        const [end] = running.splice(random.below(running.length), 1);
+        await end?.();
+      }
+    }
+    for (const end of running) await end();
+    expect(taken).toBeGreaterThan(100);
   });
 });
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { causeOf } from "../../../src/proxy/upstream/failure-cause.ts";
+import { causeOf, provesUnsent } from "../../../src/proxy/upstream/failure-cause.ts";
 
 const errorWith = (code: unknown): Error => Object.assign(new Error("at 10.0.0.7"), { code });
 
@@ -14,6 +14,22 @@ test.each([
   [undefined, "unknown"],
 ])("the cause of an error with the code %p is %s", (code, cause) => {
   expect(causeOf(errorWith(code))).toBe(cause);
+});
+
+test.each([
+  ["ECONNREFUSED", true],
+  ["ENOTFOUND", true],
+  ["EHOSTUNREACH", true],
+  ["DEPTH_ZERO_SELF_SIGNED_CERT", true],
+  ["ERR_TLS_CERT_ALTNAME_INVALID", true],
+  ["CERT_HAS_EXPIRED", true],
+  ["ECONNRESET", false],
+  ["not_http", false],
+  ["timeout", false],
+  ["unknown", false],
+  ["EMFILE", false],
+])("%s proves that nothing was sent: %p", (cause, expected) => {
+  expect(provesUnsent(cause)).toBe(expected);
 });
 
 test("the cause of a timeout and of what is not an error", () => {

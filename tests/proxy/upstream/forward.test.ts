@@ -1,12 +1,18 @@
 import { describe, expect, test } from "bun:test";
 import {
   createForward,
-  type ForwardDeps,
+  createRunningCalls,
+  type RunningCallsDeps,
   type Forward,
+  type ForwardDeps,
   type UpstreamRequest,
   type UpstreamFetch,
 } from "../../../src/proxy/upstream/forward.ts";
-import { type ConnectTimeout, createConnectTimeout } from "../../../src/proxy/upstream/connections.ts";
+import {
+  type ConnectTimeout,
+  createConnectionPools,
+  createConnectTimeout,
+} from "../../../src/proxy/upstream/connections.ts";
 import { createReadTimeouts } from "../../../src/proxy/upstream/read-timeout.ts";
 import { useFakeTime } from "../../support/fake-time.ts";
 import { startBlackhole, startBusyBackend } from "../../support/blackhole.ts";
@@ -17,7 +23,7 @@ interface Options {
   baseUrl?: string;
   stopping?: AbortSignal;
   monotonic?: () => number;
-  onKeyEnded?: ForwardDeps["onKeyEnded"];
+  onKeyEnded?: RunningCallsDeps["onKeyEnded"];
   startReadTimeout?: ForwardDeps["startReadTimeout"];
 }
 
@@ -28,11 +34,13 @@ function forwardWith({ fetch, baseUrl = "http://up.example", ...options }: Optio
   return createForward({
     baseUrl,
     fetch,
-    monotonic,
+    pool: createConnectionPools(monotonic)(baseUrl),
     connectTimeout,
     startReadTimeout: options.startReadTimeout ?? createReadTimeouts(() => performance.now()),
-    stopping: stopping ?? new AbortController().signal,
-    onKeyEnded: options.onKeyEnded ?? (() => {}),
+    running: createRunningCalls({
+      stopping: stopping ?? new AbortController().signal,
+      onKeyEnded: options.onKeyEnded ?? (() => {}),
+    }),
   });
 }
 
@@ -278,6 +286,7 @@ describe("the connect timeout of an upload", () => {
       connectTimeout: createConnectTimeout({
         connect: () => new Promise(() => {}),
         countConnecting: async () => undefined,
+        countOthers: () => 0,
         limitMs: 1_500,
         monotonic: () => performance.now(),
       }),

@@ -6,18 +6,26 @@ const bytesOf = (text: string) => new TextEncoder().encode(text);
 describe("the outgoing body", () => {
   test("of one short piece is that piece", () => {
     const piece = bytesOf("{}");
-    expect(outgoingBodyOf([piece])).toEqual({ body: piece, length: 2 });
-    expect(outgoingBodyOf([piece]).body).toBe(piece);
+    const { open, length } = outgoingBodyOf([piece]);
+    expect(length).toBe(2);
+    expect(open()).toBe(piece);
   });
 
   test("of several short pieces is whole", () => {
-    expect(outgoingBodyOf(["a", "", "bc"].map(bytesOf))).toEqual({ body: bytesOf("abc"), length: 3 });
-    expect(outgoingBodyOf([])).toEqual({ body: new Uint8Array(), length: 0 });
+    expect(outgoingBodyOf(["a", "", "bc"].map(bytesOf)).open()).toEqual(bytesOf("abc"));
+    expect(outgoingBodyOf([]).open()).toEqual(new Uint8Array());
+  });
+
+  test("of long pieces can be read again from its start", async () => {
+    const { open } = outgoingBodyOf([bytesOf("a"), new Uint8Array(1_000_000)]);
+    const lengths = [open(), open()].map(async (body) => (await new Response(body).bytes()).length);
+    expect(await Promise.all(lengths)).toEqual([1_000_001, 1_000_001]);
   });
 
   test("of long pieces is a stream of views, of which none is read ahead", async () => {
     const long = new Uint8Array(1_000_000).fill(7);
-    const { body, length } = outgoingBodyOf([bytesOf("a"), long, bytesOf("")]);
+    const { open, length } = outgoingBodyOf([bytesOf("a"), long, bytesOf("")]);
+    const body = open();
     if (!(body instanceof ReadableStream)) throw new Error("The body is not a stream");
     const chunks = await Array.fromAsync(body as ReadableStream<Uint8Array>);
     expect(length).toBe(1_000_001);

@@ -121,3 +121,34 @@ test("a stream that breaks is an error for the client, not a short message", asy
   const broken = anthropic.messages.stream(request, { headers: { "x-simulate": "die@6" } });
   expect(await rejectionOf(broken.finalMessage())).toBeInstanceOf(Error);
 });
+
+test("thinking has a block of its own before the text or the tool, with events of every type in a stream", async () => {
+  const thinking = { type: "enabled" as const, budget_tokens: 3 };
+  const asked = { ...request, max_tokens: 12, thinking };
+  const whole = await anthropic.messages.create(asked);
+  expect(whole.content).toMatchObject([
+    { type: "thinking", thinking: "The user wants", signature: expect.stringMatching(/./) },
+    { type: "text", text: expect.stringMatching(/^A toll gate/) },
+  ]);
+  expect(whole.usage.output_tokens).toBe(12);
+  const streamed = await anthropic.messages.stream(asked).finalMessage();
+  expect(streamed.content).toMatchObject(whole.content);
+  expect(streamed.usage.output_tokens).toBe(12);
+  const seen: string[] = [];
+  for await (const event of await anthropic.messages.create({ ...asked, tools, stream: true })) {
+    const name = event.type === "content_block_delta" ? event.delta.type : event.type;
+    if (seen.at(-1) !== name) seen.push(name);
+  }
+  expect(seen).toEqual([
+    "message_start",
+    "content_block_start",
+    "thinking_delta",
+    "signature_delta",
+    "content_block_stop",
+    "content_block_start",
+    "input_json_delta",
+    "content_block_stop",
+    "message_delta",
+    "message_stop",
+  ]);
+});

@@ -79,3 +79,33 @@ test("a tool's result gets text", async () => {
   const response = await openai.responses.create({ ...request, tools, input });
   expect(response.output_text).not.toBe("");
 });
+
+/** The compliance suite of Open Responses refuses a response that lacks one of them. */
+const members =
+  "background completed_at created_at error frequency_penalty id incomplete_details instructions max_output_tokens " +
+  "max_tool_calls metadata model object output parallel_tool_calls presence_penalty previous_response_id " +
+  "prompt_cache_key reasoning safety_identifier service_tier status store temperature text tool_choice tools " +
+  "top_logprobs top_p truncation usage";
+
+test("a response has every member of Open Responses, and repeats what was asked for, whole and in each event of a stream", async () => {
+  const asked = { ...request, max_output_tokens: 4096, temperature: 0.5, metadata: { a: "b" }, top_logprobs: 2 };
+  const plain = { type: "function" as const, name: "plain", parameters: null, strict: null };
+  const send = async (body: object): Promise<Response> =>
+    await fetch(`${simulator.url}/v1/responses`, {
+      method: "POST",
+      headers: { "content-type": "application/json", "x-simulate": "tokens=3" },
+      body: JSON.stringify({ ...asked, tools: [plain], tool_choice: "none", ...body }),
+    });
+  const whole = (await (await send({})).json()) as Record<string, unknown>;
+  expect(Object.keys(whole).toSorted()).toEqual(members.split(" "));
+  expect(whole).toMatchObject({ temperature: 0.5, metadata: { a: "b" }, top_logprobs: 2, tool_choice: "none" });
+  expect(whole["tools"]).toEqual([{ ...plain, description: null }]);
+  expect(whole["reasoning"]).toEqual({ effort: null, summary: null });
+  const stream = await (await send({ stream: true })).text();
+  const events = stream
+    .matchAll(/^data: (\{.*\})$/gm)
+    .map(([, json = ""]) => JSON.parse(json) as { response?: object });
+  const responses = [...events].flatMap(({ response }) => response ?? []);
+  expect(responses).toHaveLength(3);
+  for (const response of responses) expect(Object.keys(response).toSorted()).toEqual(members.split(" "));
+});

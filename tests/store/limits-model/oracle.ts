@@ -142,7 +142,7 @@ const around = (one: Observed, own: readonly Observed[]): Observed[] =>
     ({ sentAt, decidedAt, killedAt }) => sentAt <= one.decidedAt && Math.min(decidedAt, killedAt) >= one.sentAt,
   );
 
-/** What README says: a limit of tokens is exceeded only by what requests use beyond what they reserved. */
+/** What the handbook says: a limit of tokens is exceeded only by what requests use beyond what they reserved. */
 function overInAll(admitted: readonly Observed[]): string[] {
   return (["tokens_per_day", "tokens_per_month"] as const).flatMap((name) => {
     const limit = limitOf(name, admitted);

@@ -10,7 +10,7 @@ import { findViolations, type Observed } from "./oracle.ts";
 /** A killed instance is known to be dead after this; on a busy machine a live one must not seem so. */
 export const deadAfterMs = 3000;
 export const beatMs = 300;
-/** As README says; these instances take seconds. */
+/** As the handbook says; these instances take seconds. */
 export const giveBackMs = 60_000;
 
 const clients = 16;

@@ -4,6 +4,7 @@ import { createSqlStore } from "../../../src/store/sql-store.ts";
 import { defaultRetention } from "../../../src/store/retention.ts";
 import { noUsage } from "../../../src/domain/usage.ts";
 import { onEachEngine } from "../each-engine.ts";
+import { clientRules } from "../../../src/domain/models.ts";
 import { requestRow, requestsOf } from "../logged-requests.ts";
 import { maintain, createKeys, usageIncrement } from "../test-store.ts";
 
@@ -26,9 +27,17 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     await using opened = await openTestStore(() => start);
     const { usage, requests, keys } = opened.store;
     const [id = 0] = await createKeys(opened.store, ["a"]);
-    const changes = { kinds: ["model", "max_tokens", "stream_usage"] as const, maxTokens: { from: 9000, to: 512 } };
+    const changes = {
+      kinds: ["model", "max_tokens", "stream_usage", ...clientRules] as const,
+      maxTokens: { from: 9000, to: 512 },
+    };
     const tokens = { inputTokens: 30, outputTokens: 4, cachedInputTokens: 20, reasoningTokens: 3 };
-    await usage.add([], undefined, [], requestsOf(requestRow(start, { keyId: id, changes }, tokens)));
+    await usage.add(
+      [],
+      undefined,
+      [],
+      requestsOf(requestRow(start, { keyId: id, changes, reason: "load", requestClass: "subagent" }, tokens)),
+    );
     const written = {
       id: 1,
       endedAt: start,
@@ -37,11 +46,13 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       keyName: "a",
       address: "192.0.2.7",
       client: "OpenAI/Python",
+      requestClass: "subagent",
       method: "POST",
       path: "/v1/chat/completions",
       modelAsked: "gpt",
       modelSent: "served",
       backend: "127.0.0.1:8000",
+      reason: "load",
       status: 200,
       outcome: "completed",
       code: null,
@@ -50,7 +61,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       uncounted: false,
       estimatedTokens: null,
       sends: null,
-      changes: ["model", "max_tokens", "stream_usage"] as never,
+      changes: ["model", "max_tokens", "stream_usage", ...clientRules] as never,
       ...tokens,
       queueMs: 1.5,
       upstreamMs: 20,
@@ -159,7 +170,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
 
   const rows = [
     requestRow(start + 1, { requestId: "a", status: 200 }),
-    requestRow(start + 2, { requestId: "b", status: 404, modelSent: "other", path: "/v1/models" }),
+    requestRow(start + 2, { requestId: "b", status: 404, modelSent: "other", backend: "gpu-b", path: "/v1/models" }),
     requestRow(start + 3, { requestId: "c", status: 401, outcome: "refused", keyId: undefined, clientAddress: "::1" }),
     requestRow(start + 3, { requestId: "d", status: 504, outcome: "timed_out", keyId: 2, durationMs: 1_200_000 }),
     requestRow(start + 3, { requestId: "e", status: 200, outcome: "client_left", keyId: 2 }),
@@ -168,12 +179,15 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     [{}, "e d c b a"],
     [{ keyId: 2 }, "e d"],
     [{ model: "other" }, "b"],
+    [{ backend: "gpu-b" }, "b"],
+    [{ backend: "127.0.0.1:8000", outcome: "completed" }, "a"],
     [{ status: { from: 400, to: 499 } }, "c b"],
     [{ status: { from: 200, to: 200 } }, "e a"],
     [{ outcome: "completed" }, "b a"],
     [{ outcome: "timed_out" }, "d"],
-    [{ failed: true }, "e d c b"],
-    [{ failed: true, keyId: 2 }, "e d"],
+    [{ failed: true }, "d c b"],
+    [{ outcome: "client_left" }, "e"],
+    [{ failed: true, keyId: 2 }, "d"],
     [{ path: "/v1/models" }, "b"],
     [{ address: "::1" }, "c"],
     [{ requestId: "a" }, "a"],

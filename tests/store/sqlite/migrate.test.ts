@@ -55,7 +55,7 @@ test("responses that were counted before their keys were stored stay counted", (
     counted_at: 7,
     estimated_tokens: 0,
   };
-  expect(client.query("SELECT * FROM counted_responses").all()).toEqual([{ id_hash: "hash", ...old }]);
+  expect(client.query("SELECT * FROM counted_responses").all()).toEqual([{ id_hash: "hash", ...old, backend: null }]);
 });
 
 test("a migration is applied once", () => {

@@ -4,6 +4,7 @@ import { existsSync, readFileSync, statSync } from "node:fs";
 import { readMigrations } from "../../../src/store/schema/migrations.ts";
 import { openWriter } from "../../../src/store/sqlite/engine.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/open.ts";
+import { manual } from "../../support/manual.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";
 import { memoryLog, openTestStore } from "../test-store.ts";
 
@@ -36,7 +37,7 @@ describe("opening a SQLite database", () => {
     for (const { store } of stores) await store.close();
   });
 
-  test("uses a write-ahead log and synchronous=NORMAL, as the README describes", async () => {
+  test("uses a write-ahead log and synchronous=NORMAL, as the handbook describes", async () => {
     using folder = createTempFolder();
     const engine = openWriter(folder.file("tollgate.db"));
     const [synchronous] = await engine.rows<{ synchronous: number }>(sql`pragma synchronous`);
@@ -45,9 +46,7 @@ describe("opening a SQLite database", () => {
       journal_mode: "wal" as never,
     });
     engine.close();
-    expect(readFileSync(`${import.meta.dir}/../../../README.md`, "utf8")).toContain(
-      "WAL mode with `synchronous=NORMAL`",
-    );
+    expect(manual).toContain("WAL mode with `synchronous=NORMAL`");
   });
 
   test("creates a file that only its owner may read, and closing leaves everything in it", async () => {

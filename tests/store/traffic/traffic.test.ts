@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { StoredLatency, StoredTraffic } from "../../../src/store/traffic/contract.ts";
+import type { StoredBackend, StoredLatency, StoredTraffic } from "../../../src/store/traffic/contract.ts";
 import { minuteOf } from "../../../src/time/seoul.ts";
 import { onEachEngine } from "../each-engine.ts";
 import { maintain } from "../test-store.ts";
@@ -15,12 +15,14 @@ const latency = (fields: Partial<StoredLatency> = {}): StoredLatency => ({
   firstByte: "5:1",
   duration: "7:1 9:2",
   tokensPerSecond: "",
+  queueWait: "",
   ...fields,
 });
 const traffic = (fields: Partial<StoredTraffic>): StoredTraffic => ({
   latencies: [],
   outcomes: [],
   tokenless: [],
+  backends: [],
   ...fields,
 });
 const window = { from: minute, to: minute + 60, byHour: false, bucketMinutes: 1 };
@@ -31,20 +33,60 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     await using opened = await openTestStore(() => start);
     const { traffic: store } = opened.store;
     await store.add(traffic({ latencies: [latency(), latency({ minute: minute + 59 })] }));
-    await store.add(traffic({ latencies: [latency({ duration: "9:1" }), latency({ model: "n\0" })] }));
+    await store.add(
+      traffic({ latencies: [latency({ duration: "9:1", queueWait: "11:1" }), latency({ model: "n\0" })] }),
+    );
     expect(await store.latencies(window)).toEqual([
-      latency({ requestCount: 2, firstByte: "5:2", duration: "7:1 9:3" }),
+      latency({ requestCount: 2, firstByte: "5:2", duration: "7:1 9:3", queueWait: "11:1" }),
       latency({ model: "n\ufffd" }),
       latency({ minute: minute + 59 }),
     ]);
     expect(await store.latencies(hours, { model: "m" })).toEqual([
-      latency({ requestCount: 3, firstByte: "5:3", duration: "7:2 9:5" }),
+      latency({ requestCount: 3, firstByte: "5:3", duration: "7:2 9:5", queueWait: "11:1" }),
     ]);
     expect(await store.latencies({ ...window, to: minute + 59 }, { model: "m" })).toHaveLength(1);
     expect(await store.latencies({ ...window, bucketMinutes: 30 }, { allModels: true })).toEqual([
-      latency({ model: "", requestCount: 3, firstByte: "5:3", duration: "7:2 9:5" }),
+      latency({ model: "", requestCount: 3, firstByte: "5:3", duration: "7:2 9:5", queueWait: "11:1" }),
       latency({ model: "", minute: minute + 30 }),
     ]);
+  });
+
+  const backendOf = (fields: Partial<StoredBackend> = {}): StoredBackend => ({
+    minute,
+    backend: "gpu-a",
+    requestCount: 2,
+    errorCount: 1,
+    inputTokens: 10,
+    cachedTokens: 5,
+    outputTokens: 20,
+    streamedTokens: 15,
+    streamedUs: 1000,
+    firstByte: "5:1",
+    ...fields,
+  });
+  test("what backends did adds up by minute, and over a range of them", async () => {
+    await using opened = await openTestStore(() => start);
+    const { traffic: store } = opened.store;
+    await store.add(traffic({ backends: [backendOf(), backendOf({ backend: "gpu-b" })] }));
+    await store.add(traffic({ backends: [backendOf({ firstByte: "5:1 9:2" }), backendOf({ minute: minute + 1 })] }));
+    const { minute: _minute, ...one } = backendOf();
+    const { minute: _other, ...sum } = backendOf({
+      requestCount: 4,
+      errorCount: 2,
+      inputTokens: 20,
+      cachedTokens: 10,
+      outputTokens: 40,
+      streamedTokens: 30,
+      streamedUs: 2000,
+      firstByte: "5:2 9:2",
+    });
+    expect(await store.backends(minute, minute + 1)).toEqual([sum, { ...one, backend: "gpu-b" }]);
+    expect((await store.backends(minute, minute + 2)).map((row) => [row.backend, row.requestCount])).toEqual([
+      ["gpu-a", 6],
+      ["gpu-b", 2],
+    ]);
+    expect(await store.backends(minute + 1, minute + 2)).toEqual([one]);
+    expect(await store.backends(minute + 2, minute + 9)).toEqual([]);
   });
 
   test("histograms add up whether or not consecutive buckets are joined", async () => {
@@ -101,13 +143,14 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     expect(await store.outcomes({ ...window, from: minute + 6 }, 10)).toEqual({ points: [], failures: [] });
   });
 
-  test("outcomes without a code are no failures, whatever they are", async () => {
+  test("outcomes without a code, and clients that left, are no failures", async () => {
     await using opened = await openTestEngine(() => start);
     const { traffic: store } = opened.store;
     const one = { minute, keyId: 1, outcome: "completed", code: "", count: 4, lastAt: start };
-    const left = { ...one, outcome: "client_left", count: 2 };
+    const left = { ...one, outcome: "client_left", code: "client_left", count: 2 };
     const failed = { ...one, code: "status_503", count: 1 };
-    await store.add(traffic({ outcomes: [one, left, failed, { ...left, minute: minute + 1, keyId: 2 }] }));
+    const next = { ...left, code: "", minute: minute + 1, keyId: 2 };
+    await store.add(traffic({ outcomes: [one, left, failed, next] }));
     expect(await store.outcomes({ ...window, bucketMinutes: 5 }, 10)).toEqual({
       points: [
         { minute, outcome: "client_left", count: 4, failedCount: 0 },

@@ -50,6 +50,22 @@ onEachEngine(({ openTestStore }) => {
     expect(today).toMatchObject({ inputTokens: 1, outputTokens: 5, estimatedTokens: 20 });
   });
 
+  test("of what counts against limits of a day and a month, the estimates of that time are told apart", async () => {
+    await using opened = await openTestStore(() => start);
+    await createKeys(opened.store, ["a", "b"]);
+    const lastMonth = start - 3 * 24 * 3_600_000;
+    const estimate = { outputTokens: 5, besideTokens: 90, estimatedTokens: 90 };
+    await commit(
+      opened,
+      { ...estimate, closedAt: lastMonth },
+      { ...estimate, closedAt: start - 24 * 3_600_000 },
+      estimate,
+    );
+    const [load, other] = await opened.store.limits.listLoads([1, 2]);
+    expect([load?.dayTokens, load?.monthTokens, load?.estimated]).toEqual([95, 190, { day: 90, month: 180 }]);
+    expect(other?.estimated).toEqual({ day: 0, month: 0 });
+  });
+
   test("a charge without a request is written too", async () => {
     await using opened = await openTestStore(() => start);
     await createKeys(opened.store, ["a"]);

@@ -83,7 +83,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     await usage.add([], undefined, [create("one", 0, 1, 50)]);
     await usage.add([], undefined, [again]);
     expect(await usage.add([], undefined, [response("one", 7, 7)])).toEqual([tokens(0)]);
-    expect(await usage.listCreators("one")).toEqual([{ keyId: 1, madeAt: 50 }]);
+    expect(await usage.listCreators("one")).toEqual([{ keyId: 1, madeAt: 50, backend: null }]);
   });
 
   test.each<[string, ResponseUsage[]]>([
@@ -128,14 +128,36 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     await usage.add([], undefined, [response("one", 7, 7, 3), create("one", 7, 2), create("two", 7, 3, 60)]);
     await usage.add([], undefined, [create("two", 7, 2, 61)]);
     await usage.add([], undefined, [create("two", 7, 2, 62)]);
-    expect(await usage.listCreators("one")).toEqual([{ keyId: 2, madeAt: null }]);
+    expect(await usage.listCreators("one")).toEqual([{ keyId: 2, madeAt: null, backend: null }]);
     const creators = await usage.listCreators("two");
     expect(creators.toSorted((a, b) => a.keyId - b.keyId)).toEqual([
-      { keyId: 2, madeAt: 62 },
-      { keyId: 3, madeAt: 60 },
+      { keyId: 2, madeAt: 62, backend: null },
+      { keyId: 3, madeAt: 60, backend: null },
     ]);
     expect(await usage.listCreators("One")).toEqual([]);
     expect(await usage.listCreators("\0'; drop table keys")).toEqual([]);
+  });
+
+  test("a response is at the backend of its latest create that names one, and no read moves it", async () => {
+    await using opened = await openTestEngine(() => start);
+    const { usage } = opened.store;
+    const at = async () => (await usage.listCreators("one")).map(({ backend }) => backend);
+    const createAt = (backend?: string): ResponseUsage => ({
+      ...create("one", 7),
+      created: { count: 1, ...(backend && { backend }) },
+    });
+    await usage.add([], undefined, [createAt()]);
+    expect(await at()).toEqual([null]);
+    await usage.add([], undefined, [createAt("gpu-a")]);
+    expect(await at()).toEqual(["gpu-a"]);
+    await usage.add([], undefined, [response("one", 9, 9)]);
+    await usage.add([], undefined, [createAt()]);
+    expect(await at()).toEqual(["gpu-a"]);
+    await usage.add([], undefined, [
+      createAt("gpu-b"),
+      { ...create("one", 7, 2), created: { count: 1, backend: "gpu-c" } },
+    ]);
+    expect(new Set(await at())).toEqual(new Set(["gpu-b", "gpu-c"]));
   });
 
   test("what was counted before keys were stored does not count again, unless a key creates under its id", async () => {

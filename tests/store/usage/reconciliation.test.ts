@@ -36,6 +36,39 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     expect(await reconciliation.lastSample()).toEqual(sample(start + 2 * minute, 1200, 600));
   });
 
+  test("of a file of models, each backend is compared with what it was sent, and their days add up", async () => {
+    await using opened = await openTestStore(() => start);
+    const { reconciliation, traffic } = opened.store;
+    const of = (backend: string, one: ReturnType<typeof sample>) => reconciliation.add({ ...one, backend });
+    const sums = { requestCount: 1, errorCount: 0, cachedTokens: 0, streamedTokens: 0, streamedUs: 0, firstByte: "" };
+    const sent = (backend: string, at: number, inputTokens: number, outputTokens: number) =>
+      Object.assign({ backend, minute: minuteOf(at), inputTokens, outputTokens }, sums);
+    // These are written some seconds late, so the minute before the last sample is left to the next one.
+    const backends = [
+      sent("gpu-a", start - minute, 10, 40),
+      sent("gpu-a", start, 1000, 1000),
+      sent("gpu-b", start - minute, 5, 7),
+      sent("gpu-b", start - 2 * minute, 1000, 1000),
+    ];
+    await traffic.add({ latencies: [], outcomes: [], tokenless: [], backends });
+    await of("gpu-a", sample(start, 1000, 500));
+    await of("gpu-b", sample(start, 90, 40));
+    await of("gpu-a", sample(start + minute, 1050, 515));
+    await of("gpu-b", sample(start + minute, 97, 45));
+    const day = dayNumberOf(start);
+    const gpuA = { generatedTokens: 50, promptTokens: 15, countedOutputTokens: 40, countedInputTokens: 10 };
+    const gpuB = { generatedTokens: 7, promptTokens: 5, countedOutputTokens: 7, countedInputTokens: 5 };
+    expect(await reconciliation.backendDays(day, 10)).toEqual([
+      { day, backend: "gpu-a", ...gpuA },
+      { day, backend: "gpu-b", ...gpuB },
+    ]);
+    expect(await reconciliation.backendDays(day, 1)).toHaveLength(1);
+    expect(await reconciliation.backendDays(day + 1, 10)).toEqual([]);
+    const sum = { generatedTokens: 57, promptTokens: 20, countedOutputTokens: 47, countedInputTokens: 15 };
+    expect(await reconciliation.days(day)).toEqual([{ day, ...sum }]);
+    expect(await reconciliation.lastSample()).toEqual({ source: "vllm", at: start + minute });
+  });
+
   test("a sample of another process and a long pause count nothing twice", async () => {
     await using opened = await openTestEngine(() => start);
     const { reconciliation } = opened.store;

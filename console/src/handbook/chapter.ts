@@ -1,0 +1,20 @@
+/** A chapter as the build has rendered it. */
+export interface Chapter {
+  /** Of its file, and in its address. */
+  name: string;
+  title: string;
+  /** Of the contents. */
+  summary: string;
+  blocks: readonly Block[];
+  sections: readonly Section[];
+}
+
+export type Block = { html: string } | { code: string; language: string };
+
+/** What stands below a heading, as text for the search. */
+export interface Section {
+  /** The heading's, in addresses; empty for what stands before the first heading. */
+  id: string;
+  title: string;
+  text: string;
+}

@@ -1,0 +1,54 @@
+import { useMutation, type UseMutationResult, useQuery, useQueryClient } from "@tanstack/solid-query";
+import { api, responseBody } from "../client.ts";
+import { showToast } from "../lib/toasts.ts";
+import type { QueryResult } from "../queries.ts";
+
+const getBackends = () => responseBody(api.backends.get());
+export type Backends = Awaited<ReturnType<typeof getBackends>>;
+export type Backend = Backends["backends"][number];
+
+export const useBackendsQuery = (): QueryResult<typeof getBackends> =>
+  useQuery(() => ({ queryKey: ["backends"], queryFn: getBackends, refetchInterval: 5000, reconcile: "name" }));
+
+interface Drain {
+  name: string;
+  draining: boolean;
+}
+
+export function useDrain(): UseMutationResult<unknown, Error, Drain> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: ({ name, draining }: Drain): Promise<unknown> =>
+      responseBody(api.backends({ name }).patch({ draining })),
+    onSuccess: (_, { name, draining }) =>
+      showToast(draining ? `${name} gets no new requests` : `${name} gets requests again`),
+    onError: (error, { name }) => showToast(`${name} was not changed: ${error.message}`, "error"),
+    onSettled: () => queries.invalidateQueries({ queryKey: ["backends"] }),
+  }));
+}
+
+interface Verdict {
+  label: string;
+  tone: "good" | "warn" | "bad";
+}
+
+/** A backend that drains may be stopped once nothing runs on it. */
+export function verdictOf({ state, in_flight: inFlight }: Pick<Backend, "state" | "in_flight">): Verdict {
+  if (state === "in") return { label: "In", tone: "good" };
+  if (state === "out") return { label: "Out", tone: "bad" };
+  return { label: inFlight === 0 ? "Drained" : "Draining", tone: "warn" };
+}
+
+/** The models that nobody else serves while a backend drains. */
+export const modelsLeftAlone = (drained: Backend, all: readonly Backend[]): string[] =>
+  drained.models.filter(
+    (model) =>
+      !all.some(({ name, state, models }) => name !== drained.name && state === "in" && models.includes(model)),
+  );
+
+/** Processes whose file is not the one of the process that responded. */
+export const othersOf = ({ file_hash: hash, instances }: Backends): Backends["instances"] =>
+  instances.filter(({ file_hash: other }) => other !== hash);
+
+/** Enough to tell two files apart. */
+export const shortHash = (hash: string): string => hash.slice(0, 12);

@@ -1,0 +1,1 @@
+ALTER TABLE `counted_responses` ADD `backend` text;

@@ -1,0 +1,72 @@
+import { type Static, Type as t } from "@sinclair/typebox";
+import { csrfField, describes } from "../http/body-schema.ts";
+import {
+  backendState,
+  byHandler,
+  count,
+  errors,
+  nullable,
+  okBody,
+  sessionAndCsrf,
+  timestamp,
+} from "../http/schemas.ts";
+
+const milliseconds = t.Number({ minimum: 0 });
+
+const backendBody = t.Object({
+  name: t.String(),
+  url: t.String(),
+  models: t.Array(t.String(), { description: "Those of MODELS_FILE that it serves" }),
+  state: backendState,
+  since: timestamp,
+  in_flight: count,
+  waiting: t.Integer({ minimum: 0, description: "Requests that wait for a place and may use it" }),
+  max_concurrency: nullable(count),
+  spill: t.Boolean({ description: "It is used only while the others of a model are full or out" }),
+  requests_1h: t.Integer({
+    minimum: 0,
+    description: "Requests of the last 60 minutes that ended, as the other figures",
+  }),
+  errors_1h: t.Integer({
+    minimum: 0,
+    description: "Those that failed because of it, or with a status of 500 or above",
+  }),
+  first_byte_p50_ms: nullable(milliseconds),
+  first_byte_p95_ms: nullable(milliseconds),
+  output_tokens_per_second: nullable(
+    t.Number({ minimum: 0, description: "Of one stream after its first byte, on average" }),
+  ),
+  cached_share: nullable(t.Number({ minimum: 0, maximum: 1, description: "Of the input, what came from its cache" })),
+});
+export type BackendBody = Static<typeof backendBody>;
+
+export const backendsBody = t.Object({
+  file_hash: nullable(
+    t.String({ description: "SHA-256 of MODELS_FILE, as the process that responds uses it; null without one" }),
+  ),
+  instances: t.Array(t.Object({ name: t.String(), file_hash: t.String() }), {
+    description: "Every process on this database that uses a file, as host/process",
+  }),
+  backends: t.Array(backendBody, { description: "In the order of the file" }),
+});
+export type BackendsBody = Static<typeof backendsBody>;
+
+export const backendRequest = t.Object({
+  draining: t.Boolean({ error: () => "draining must be true or false" }),
+  _csrf: csrfField,
+});
+
+export const listBackends = {
+  response: { 200: backendsBody, ...errors(401) },
+  detail: { summary: "Backends: their state, and what they did in the last hour" },
+};
+
+export const updateBackend = {
+  parse: byHandler,
+  body: describes(backendRequest),
+  response: { 200: okBody, ...errors(400, 401, 403, 404, 408, 413, 415) },
+  detail: {
+    summary: "Have a backend get no new requests, or get them again; in all processes and instances, within seconds",
+    ...sessionAndCsrf,
+  },
+};

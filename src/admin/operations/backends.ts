@@ -1,0 +1,119 @@
+import type { BackendStates, BackendStatus } from "../../domain/backends.ts";
+import { decodeHistogram, quantilesOf } from "../../domain/histogram.ts";
+import type { Backend, Catalog } from "../../domain/models.ts";
+import type { Log } from "../../log/log.ts";
+import type { BackendFigures } from "../../store/traffic/contract.ts";
+import type { Store } from "../../store/store.ts";
+import type { WallClock } from "../../time/clock.ts";
+import { minuteOf, minutesPerHour, timestampOf } from "../../time/seoul.ts";
+import { bodyParser } from "../http/body-schema.ts";
+import type { JsonObject } from "../http/body.ts";
+import { ApiError } from "../http/errors.ts";
+import type { OkBody } from "../http/schemas.ts";
+import type { Actor } from "../session/auth.ts";
+import { type BackendBody, backendRequest, type BackendsBody } from "./backends-contract.ts";
+
+export interface BackendDeps {
+  store: Pick<Store, "backends" | "traffic">;
+  clock: WallClock;
+  log: Log;
+  catalog: () => Catalog;
+  backendStates: BackendStates["list"];
+  /** In all processes and instances. */
+  setDraining: (backend: string, isDraining: boolean, username: string) => Promise<void>;
+}
+
+export const listBackends =
+  ({ store, clock, catalog, backendStates }: Omit<BackendDeps, "log" | "setDraining">) =>
+  async (): Promise<BackendsBody> => {
+    const { backends, models, file } = catalog();
+    const now = clock();
+    const minute = minuteOf(now) + 1;
+    const [statuses, figures, draining, instances] = await Promise.all([
+      backendStates(),
+      store.traffic.backends(minute - minutesPerHour, minute),
+      store.backends.listDraining(),
+      store.backends.listFiles(),
+    ]);
+    return {
+      file_hash: file?.hash ?? null,
+      instances: instances.map(({ name, fileHash }) => ({ name, file_hash: fileHash })),
+      backends: backends.map((backend) =>
+        Object.assign(
+          describe(backend, statuses.find(({ name }) => name === backend.name) ?? unseen(backend.name, now)),
+          { models: models.filter((model) => model.backends.includes(backend.name)).map(({ name }) => name) },
+          sinceOf(draining.find((one) => one.backend === backend.name)),
+          figuresOf(figures.find((one) => one.backend === backend.name)),
+        ),
+      ),
+    };
+  };
+
+/** Of a backend that a changed file has just added. */
+const unseen = (name: string, since: number): BackendStatus => ({ name, state: "in", since, inFlight: 0, waiting: 0 });
+
+type Figures = Pick<
+  BackendBody,
+  "requests_1h" | "errors_1h" | "first_byte_p50_ms" | "first_byte_p95_ms" | "output_tokens_per_second" | "cached_share"
+>;
+
+const describe = (
+  { name, url, maxConcurrency, spill }: Backend,
+  { state, since, inFlight, waiting }: BackendStatus,
+): Omit<BackendBody, "models" | keyof Figures> => ({
+  name,
+  url: withoutSecrets(url),
+  state,
+  since: timestampOf(since),
+  in_flight: inFlight,
+  waiting,
+  max_concurrency: maxConcurrency ?? null,
+  spill,
+});
+
+/** A process that started later does not know it from its own states. */
+const sinceOf = (draining: { since: number } | undefined): Partial<Pick<BackendBody, "since">> =>
+  draining === undefined ? {} : { since: timestampOf(draining.since) };
+
+/** Neither a password nor a query, whatever was accepted. */
+function withoutSecrets(given: string): string {
+  const url = URL.parse(given);
+  if (url === null || !url.protocol.startsWith("http")) return given;
+  return url.origin + url.pathname.replace(/\/+$/, "");
+}
+
+function figuresOf(figures: BackendFigures | undefined): Figures {
+  const firstByte = decodeHistogram(figures?.firstByte ?? "");
+  const [p50 = 0, p95 = 0] = quantilesOf(firstByte, [0.5, 0.95]);
+  const hasFirstBytes = firstByte.to > 0;
+  const { inputTokens = 0, cachedTokens = 0, streamedTokens = 0, streamedUs = 0 } = figures ?? {};
+  return {
+    requests_1h: figures?.requestCount ?? 0,
+    errors_1h: figures?.errorCount ?? 0,
+    first_byte_p50_ms: hasFirstBytes ? p50 : null,
+    first_byte_p95_ms: hasFirstBytes ? p95 : null,
+    output_tokens_per_second: streamedUs === 0 ? null : (streamedTokens / streamedUs) * 1_000_000,
+    cached_share: inputTokens === 0 ? null : Math.min(1, cachedTokens / inputTokens),
+  };
+}
+
+const parseBackendRequest = bodyParser(backendRequest);
+
+interface Update {
+  params: { name: string };
+  json: JsonObject | ApiError;
+  actor: Actor;
+}
+
+export const updateBackend =
+  ({ catalog, setDraining, log }: Pick<BackendDeps, "catalog" | "setDraining" | "log">) =>
+  async ({ params: { name }, json, actor }: Update): Promise<OkBody> => {
+    const { draining } = parseBackendRequest(json);
+    if (!catalog().backends.some((backend) => backend.name === name)) throw new ApiError(404, "Backend not found");
+    await setDraining(name, draining, actor.username);
+    log.info(draining ? "Backend drains: it gets no new requests" : "Backend gets requests again", {
+      ...actor,
+      backend: name,
+    });
+    return { ok: true };
+  };

@@ -1,0 +1,77 @@
+import type { BackendStates } from "../domain/backends.ts";
+import type { CurrentCatalog } from "../domain/models.ts";
+import type { BackendStore } from "../store/backends/contract.ts";
+import type { WallClock } from "../time/clock.ts";
+
+/** Keeps all processes and instances on one database of one mind: which backends drain, and which file each uses. */
+export interface SharedBackends {
+  /** Here at once; everywhere else within seconds. */
+  setDraining(backend: string, isDraining: boolean, username: string): Promise<void>;
+  close(): Promise<void>;
+}
+
+export interface SharedBackendsOptions {
+  store: Pick<BackendStore, "listDraining" | "drain" | "undrain" | "usesFile" | "forgetInstance">;
+  states: Pick<BackendStates, "setDraining">;
+  catalog: CurrentCatalog;
+  /** Names this process among all on the database. */
+  instance: string;
+  clock: WallClock;
+  pollMs?: number;
+}
+
+/** A file is said again after so many polls. */
+const pollsPerFile = 30;
+
+/** Polls, since any process or instance may be told that a backend drains; without a file of models it writes nothing. */
+export function shareBackends(options: SharedBackendsOptions): SharedBackends {
+  const { store, states, catalog, instance, clock, pollMs = 2000 } = options;
+  let draining: ReadonlySet<string> = new Set();
+  let polls = 0;
+  let saidFile: string | undefined;
+  let running: Promise<void> | undefined;
+
+  function apply(names: ReadonlySet<string>): void {
+    for (const name of draining) if (!names.has(name)) states.setDraining(name, false);
+    for (const name of names) if (!draining.has(name)) states.setDraining(name, true);
+    draining = names;
+  }
+
+  async function sayFile(): Promise<void> {
+    const fileHash = catalog.get().file?.hash;
+    if (fileHash === undefined || (fileHash === saidFile && polls % pollsPerFile !== 0)) return;
+    await store.usesFile({ name: instance, fileHash });
+    saidFile = fileHash;
+  }
+
+  async function poll(): Promise<void> {
+    apply(new Set((await store.listDraining()).map(({ backend }) => backend)));
+    await sayFile();
+    polls++;
+  }
+
+  /** If the database fails, what is known goes on, and the next poll tries again. */
+  function start(): void {
+    running ??= poll()
+      .catch(() => {})
+      .finally(() => (running = undefined));
+  }
+
+  start();
+  const timer = setInterval(start, pollMs).unref();
+  return {
+    async setDraining(backend, isDraining, username) {
+      if (isDraining) await store.drain({ backend, since: clock(), username });
+      else await store.undrain(backend);
+      // A poll that began before that has the old list.
+      await running;
+      start();
+      await running;
+    },
+    async close() {
+      clearInterval(timer);
+      await running;
+      if (saidFile !== undefined) await store.forgetInstance(instance).catch(() => {});
+    },
+  };
+}

@@ -1,0 +1,44 @@
+import { parseArgs } from "node:util";
+import { modelsFileSchema } from "../config/models-schema.ts";
+import { printModelsFile } from "../config/print-models-file.ts";
+import { CommandError, type CommandIo } from "./command.ts";
+import { envFileOption, withEnvFile } from "./env-file.ts";
+import { settingsOf } from "./settings.ts";
+
+export const summary = "print the settings' backend and model as a file for MODELS_FILE";
+
+export const chapter = "Models and backends";
+
+export const help = `tollgate models [--schema] [--env-file FILE]
+
+Prints a file of backends and models that means what the settings of \`tollgate serve\` mean, to begin with.
+It names the environment variable for the backend's key, and does not contain it.
+
+  --schema          print the JSON Schema of such files instead, for editors
+  --env-file FILE   read settings from FILE, one NAME=value a line; the environment overrides them
+
+\`tollgate check\` checks a file that MODELS_FILE names.
+`;
+
+export async function run(args: string[], io: CommandIo): Promise<number> {
+  const { schema, "env-file": envFile } = readFlags(args);
+  if (schema) {
+    io.stdout.write(`${JSON.stringify(modelsFileSchema, null, 2)}\n`);
+    return 0;
+  }
+  const config = settingsOf(envFile === undefined ? io : withEnvFile(io, envFile));
+  if (config.modelsFile !== undefined) {
+    throw new CommandError(`MODELS_FILE: the settings name a file already, ${JSON.stringify(config.modelsFile)}`, 2);
+  }
+  io.stdout.write(printModelsFile(config));
+  return 0;
+}
+
+// oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from the options
+function readFlags(args: string[]) {
+  try {
+    return parseArgs({ args, options: { schema: { type: "boolean", default: false }, ...envFileOption } }).values;
+  } catch {
+    throw new CommandError("models takes only the options --schema and --env-file; see tollgate models --help", 2);
+  }
+}

@@ -1,0 +1,116 @@
+/** A language-model server. */
+export interface Backend {
+  name: string;
+  /** As the operator wrote it: names it in the log. */
+  url: string;
+  /** Origin and path prefix; no trailing slash and no `/v1`. */
+  baseUrl: string;
+  /** The path of a UNIX socket; undefined: the origin says where to connect. */
+  socket: string | undefined;
+  apiKey: string | undefined;
+  /** How many requests it gets at once; undefined: any number. */
+  maxConcurrency: number | undefined;
+  /** Used only while the other backends of a model are full or out. */
+  spill: boolean;
+  /** Its 503 comes from the engine, which then has read nothing: the request may be sent to another backend. */
+  retry503: boolean;
+  /** Adds the models that it lists itself. */
+  discover: boolean;
+  /** The path that tells whether it is up. */
+  health: string;
+}
+
+/** Edits that mend what certain clients send for certain engines. */
+export const clientRules = [
+  "system_turns_to_user",
+  "drop_billing_line",
+  "developer_to_system",
+  "function_tools_only",
+] as const;
+
+export type ClientRule = (typeof clientRules)[number];
+
+/** `auto`: those that the client needs in front of the engine. An empty list: none. */
+export type ClientRules = "auto" | readonly ClientRule[];
+
+/** What holds for the requests of one model. */
+export interface ModelRules {
+  /** It has a mode that thinks and one that does not. */
+  reasoning: boolean;
+  hanGuard: boolean;
+  forceStreamUsage: "off" | "final" | "continuous";
+  contextTokens: number;
+  maxOutputTokens: number;
+  clientRules: ClientRules;
+}
+
+export interface Model extends ModelRules {
+  /** Its name everywhere but at the backends. */
+  name: string;
+  /** What the backends call it. */
+  servedAs: string;
+  /** Asks it not to think, as lists spell it; undefined: its name with `-nonthinking`. */
+  nonThinkingName?: string;
+  /** Other names for it; one that ends in `*` is a prefix. Any case. */
+  aliases: readonly string[];
+  /** Names of backends, in the operator's order. */
+  backends: readonly string[];
+}
+
+/** Which models there are, and which backends serve them: `MODELS_FILE`, or one backend and at most one model from the environment. */
+export interface Catalog {
+  /** At least one. */
+  backends: readonly Backend[];
+  models: readonly Model[];
+  /** The model that a name becomes which nobody has; undefined: as `unknownNames` says. */
+  defaultModel: string | undefined;
+  /** `pass`: such a name goes to the first backend as it is, which judges it. `refuse`: 404. */
+  unknownNames: "pass" | "refuse";
+  /** Which names ask the reasoning model not to think: those of the model with `-nonthinking`, or every name with such an ending. */
+  nonThinkingNames: "own" | "any";
+  listAliases: boolean;
+  /** What holds for requests that name no model of the list. */
+  otherModels: ModelRules;
+  /** Undefined: from the environment. */
+  file: CatalogFile | undefined;
+}
+
+export interface CatalogFile {
+  path: string;
+  /** SHA-256 of its bytes, hexadecimal. */
+  hash: string;
+}
+
+/** The catalog in use: a changed file replaces it, and a request keeps the one that it began with. */
+export interface CurrentCatalog {
+  get(): Catalog;
+  /** Registers what runs after it was replaced. */
+  onReplaced(listener: (catalog: Catalog) => void): void;
+}
+
+/** What is known of the model that a request names: which one it is, what holds for it, and who may serve it. */
+export interface Target {
+  /** Undefined for a name that is not in the catalog, and for none. */
+  model: Model | undefined;
+  rules: ModelRules;
+  /** Names of backends, in the operator's order. Empty: nobody has the model. */
+  candidates: readonly string[];
+}
+
+/** A model that backends with `discover` list, and that the catalog does not have. */
+export interface DiscoveredModel {
+  /** As the backends spell it. */
+  name: string;
+  backends: readonly string[];
+}
+
+export interface DiscoveredModels {
+  /** @param name in lower case */
+  find(name: string): DiscoveredModel | undefined;
+  /** In the order of the backends, and of their lists. */
+  list(): readonly DiscoveredModel[];
+}
+
+/** For the log and for operators. */
+export const listBackends = ({ backends }: Pick<Catalog, "backends">): string =>
+  backends.map(({ url }) => url).join(", ");

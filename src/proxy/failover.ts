@@ -1,0 +1,135 @@
+import type { BackendSign, Choice } from "../domain/backends.ts";
+import type { Backend } from "../domain/models.ts";
+import { ProxyError } from "./errors.ts";
+import type { Turn } from "./request/queue.ts";
+import type { OutgoingRequestBody } from "./request/rewrite-body.ts";
+import type { RequestTracker } from "./request-tracker.ts";
+import { AbortReason, clientLeft } from "./upstream/abort-reason.ts";
+import type { UpstreamResponse } from "./upstream/forward.ts";
+
+/** Where a request goes: its turn, or the one backend of a request that needs none. */
+export type Route = Pick<Turn, keyof Choice | "report" | "moveOn">;
+
+export const reportNothing = (): void => {};
+
+/** For a request that waits for nothing, and has no choice. */
+export const onlyTo = ([backend = ""]: readonly string[]): Route => ({
+  backend,
+  reason: "only",
+  report: reportNothing,
+  moveOn: async () => undefined,
+});
+
+export interface ToSend {
+  tracker: RequestTracker;
+  route: Route;
+  /** Of the catalog that the request began with. */
+  backends: readonly Backend[];
+  /** Fires when the client leaves. */
+  client: AbortSignal;
+  /** Sends it once. */
+  sendOnce: (body: OutgoingRequestBody, backend: Backend) => Promise<UpstreamResponse>;
+}
+
+/** Sends a request, to other backends too. @throws AbortReason if no response head comes */
+export type SendToOne = (body: OutgoingRequestBody) => Promise<UpstreamResponse>;
+
+/**
+ * Sends a request to the backend of its turn, and to others only where none has executed it: where no connection was made,
+ * to one after the other; and once more where a backend responds that it is too busy. Everything else might be executed
+ * twice, and what kills one backend must not visit the next.
+ */
+export function sendWithFailover({ tracker, route, backends, client, sendOnce }: ToSend): SendToOne {
+  let mayResend = true;
+
+  async function moveOn(): Promise<boolean> {
+    const choice = await route.moveOn();
+    if (client.aborted) throw clientLeft();
+    return choice !== undefined;
+  }
+
+  function nextBackend(): Backend {
+    const { backend: name, reason } = route;
+    const backend = backends.find((one) => one.name === name);
+    if (backend === undefined) throw new Error(`There is no backend ${name}.`);
+    tracker.upstreamRequestSent(name);
+    tracker.reason = reason === "only" ? undefined : reason;
+    return backend;
+  }
+
+  // Nobody else may get it.
+  if (route.report === reportNothing) return (body) => sendOnce(body, nextBackend());
+
+  /** @returns undefined if nothing was sent, and it has a place at another backend */
+  async function trySending(body: OutgoingRequestBody, backend: Backend): Promise<UpstreamResponse | undefined> {
+    try {
+      return await sendOnce(body, backend);
+    } catch (error) {
+      if (!(error instanceof AbortReason)) throw error;
+      if (error.isUnsent || error.cause === "connect_timeout") route.report({ kind: "unreachable" });
+      if (!error.isUnsent || !canOpenAgain(body) || !(await moveOn())) throw error;
+      return undefined;
+    }
+  }
+
+  /** @returns the response of another backend; undefined if none has taken it: then that of this one is the client's */
+  async function resend(body: OutgoingRequestBody, busy: UpstreamResponse): Promise<UpstreamResponse | undefined> {
+    const before = tracker.backend;
+    try {
+      if (!(await moveOn())) return undefined;
+      const upstream = await send(body);
+      discard(busy);
+      return upstream;
+    } catch (error) {
+      // Too many wait for another one, or it has no connection either.
+      if (error instanceof ProxyError || (error instanceof AbortReason && error.isUnsent)) {
+        tracker.backend = before;
+        return undefined;
+      }
+      discard(busy);
+      throw error;
+    }
+  }
+
+  async function send(body: OutgoingRequestBody): Promise<UpstreamResponse> {
+    for (;;) {
+      const backend = nextBackend();
+      const upstream = await trySending(body, backend);
+      if (upstream === undefined) continue;
+      route.report(signOf(upstream.response));
+      if (!mayResend || !body.isHeld || !isTooBusy(upstream.response, backend)) return upstream;
+      mayResend = false;
+      return (await resend(body, upstream)) ?? upstream;
+    }
+  }
+
+  return send;
+}
+
+/** A stream that comes from the client can be sent for as long as nothing of it was read. */
+function canOpenAgain({ isHeld, open }: OutgoingRequestBody): boolean {
+  const body = isHeld ? undefined : open();
+  return !(body instanceof ReadableStream) || !body.locked;
+}
+
+const isTooBusy = ({ status }: Response, { retry503 }: Backend): boolean =>
+  status === 429 || (status === 503 && retry503);
+
+function discard({ response, release }: UpstreamResponse): void {
+  void response.body?.cancel().catch(() => {});
+  release();
+}
+
+function signOf({ status, headers }: Response): BackendSign {
+  if (status === 429) return { kind: "busy", retryAfterMs: retryAfterOf(headers) };
+  if (status < 502 || status > 504) return { kind: "responded" };
+  return { kind: "failed", status, retryAfterMs: retryAfterOf(headers) };
+}
+
+/** RFC 9110 section 10.2.3: seconds, or a date. */
+function retryAfterOf(headers: Headers): number | undefined {
+  const value = headers.get("retry-after");
+  if (value === null) return undefined;
+  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
+  return Number.isNaN(ms) ? undefined : Math.max(0, ms);
+}

@@ -1,0 +1,73 @@
+import { eventLoopPortions } from "../json/read.ts";
+import { getEndpoint } from "../rewrite/endpoint.ts";
+import { listModelNames } from "../rewrite/model-names.ts";
+import type { ClientContext } from "../rewrite/rewrite.ts";
+import type { Rewriters, Rewriting } from "../rewrite/rewriters.ts";
+import { mustBeReadable } from "./admit.ts";
+import { readBody, type ReadBodyDeps, type ReceivedBody } from "./body.ts";
+import { isModelAllowed, modelNotFound, requireAllowedModel } from "./model-rule.ts";
+import { hasBody, rewriteBody, type RewrittenBody } from "./rewrite-body.ts";
+import type { KeyRules } from "../../domain/keys.ts";
+import type { RequestChanges, RequestedNames } from "../../domain/requests.ts";
+
+export interface RequestToRead {
+  request: Request;
+  tracker: TrackedBody;
+  /** The URL's pathname. */
+  path: string;
+  /** Null for a key without limits. */
+  rules: KeyRules | null;
+  rewriting: Rewriting;
+  rewriters: Rewriters;
+  /** The backend refuses the options that request usage. */
+  refusesOptions: boolean;
+  /** Undefined unless rules go by the client. */
+  client: ClientContext | undefined;
+}
+
+/** What log and metrics get of a body, of one that is refused too. */
+interface TrackedBody {
+  isReceived: boolean;
+  model: RequestedNames | undefined;
+  changes: RequestChanges | undefined;
+}
+
+export interface ReadRequest {
+  received: ReceivedBody;
+  rewrittenBody: RewrittenBody;
+}
+
+/**
+ * Reads a request's body as far as its rules need, and rewrites it for the model that it names.
+ * @throws ProxyError if the key may not use that model, or nobody has it
+ */
+export async function readRequest(
+  { request, tracker, path, rules, rewriting, rewriters, refusesOptions, client }: RequestToRead,
+  deps: Omit<ReadBodyDeps, "waitForTurn">,
+): Promise<ReadRequest> {
+  const { names } = rewriting;
+  const bodyRules = {
+    takesJson: getEndpoint(path).takesJson,
+    mustBeReadable: rules !== null && mustBeReadable(rules),
+    readsForms: names.catalog.file !== undefined,
+  };
+  const received = await readBody(request, bodyRules, { ...deps, waitForTurn: eventLoopPortions.waitForTurn });
+  const rewriter = refusesOptions ? rewriters.unasked : rewriters.asking;
+  const rewrittenBody = await rewriteBody(path, received, rewriter, client);
+  const { model, changes, target, hasSeveralModels } = rewrittenBody.rewritten;
+  tracker.isReceived = true;
+  tracker.model = model;
+  tracker.changes = changes;
+  const allowed = rules?.allowed_models ?? null;
+  if (allowed !== null) {
+    // A form may name another model where we do not look.
+    const readable = received.formModel === undefined ? model : undefined;
+    const requested = { path, hasBody: hasBody(received.body), model: readable, isAmbiguous: hasSeveralModels };
+    requireAllowedModel(allowed, requested);
+  }
+  if (model !== undefined && target.candidates.length === 0) {
+    const mayUse = (name: string): boolean => allowed === null || isModelAllowed(allowed, name);
+    throw modelNotFound(model.asked, listModelNames(names).filter(mayUse));
+  }
+  return { received, rewrittenBody };
+}

@@ -1,0 +1,153 @@
+import { createBackoff } from "../../time/backoff.ts";
+import type { MonotonicClock } from "../../time/clock.ts";
+import type { Backend, Catalog, CurrentCatalog, DiscoveredModel, DiscoveredModels } from "../../domain/models.ts";
+import { createModelNames, resolveModel } from "../rewrite/model-names.ts";
+import { readModelEntries } from "./model-entry.ts";
+
+export interface BackendModelsDeps {
+  catalog: CurrentCatalog;
+  /** The bytes of a backend's list; undefined if it serves none. May reject. */
+  fetchList: (backend: Backend, signal: AbortSignal) => Promise<Uint8Array<ArrayBuffer> | undefined>;
+  monotonic: MonotonicClock;
+  onFailed: (backend: string, error: unknown) => void;
+}
+
+/** What the backends of a file say of their models: the last list of each, also of one that is out. */
+export interface BackendModels {
+  discovered: DiscoveredModels;
+  /** The entry of the first of these backends that lists the model. */
+  findEntry(backends: readonly string[], servedAs: string): string | undefined;
+  /** A request ended with this status: after an error, the lists may be others. */
+  requestEnded(status: number): void;
+  stop(): void;
+}
+
+const intervalMs = 30_000;
+const timeoutMs = 5000;
+/** No backend is asked again sooner. */
+const leastMs = 1000;
+
+type Entries = ReadonlyMap<string, string>;
+
+/** Asks each backend of a file for its list: at once, every half minute, and after an error. */
+export function createBackendModels(deps: BackendModelsDeps): BackendModels {
+  const followed = new Map<string, FollowedBackend>();
+  let index: Index | undefined;
+  const onChanged = (): void => void (index = undefined);
+
+  function follow({ file, backends }: Catalog): void {
+    onChanged();
+    const wanted = file === undefined ? [] : backends;
+    for (const [name, { backend, stop }] of followed) {
+      if (wanted.some((one) => one.name === name && isSame(one, backend))) continue;
+      stop();
+      followed.delete(name);
+    }
+    for (const backend of wanted) {
+      if (!followed.has(backend.name)) followed.set(backend.name, followBackend(backend, deps, onChanged));
+    }
+  }
+
+  const indexed = (): Index => (index ??= indexOf(deps.catalog.get(), (name) => followed.get(name)?.entries()));
+  follow(deps.catalog.get());
+  deps.catalog.onReplaced(follow);
+  return {
+    discovered: { find: (name) => indexed().get(name), list: () => [...indexed().values()] },
+    findEntry(backends, servedAs) {
+      for (const name of backends) {
+        const entry = followed.get(name)?.entries()?.get(servedAs);
+        if (entry !== undefined) return entry;
+      }
+      return undefined;
+    },
+    requestEnded(status) {
+      if (status !== 404 && status < 500) return;
+      for (const { backend, askAgain } of followed.values()) if (backend.discover) askAgain();
+    },
+    stop() {
+      for (const { stop } of followed.values()) stop();
+      followed.clear();
+    },
+  };
+}
+
+const isSame = (a: Backend, b: Backend): boolean =>
+  a.baseUrl === b.baseUrl && a.socket === b.socket && a.apiKey === b.apiKey && a.discover === b.discover;
+
+interface FollowedBackend {
+  backend: Backend;
+  /** Of its last list; undefined before the first. */
+  entries(): Entries | undefined;
+  askAgain(): void;
+  stop(): void;
+}
+
+function followBackend(
+  backend: Backend,
+  { fetchList, monotonic, onFailed }: BackendModelsDeps,
+  onChanged: () => void,
+): FollowedBackend {
+  const stopped = new AbortController();
+  const backoff = createBackoff(leastMs, intervalMs);
+  let entries: Entries | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  let askedAt = monotonic();
+  let isAsking = false;
+
+  async function ask(): Promise<void> {
+    isAsking = true;
+    askedAt = monotonic();
+    try {
+      const list = await fetchList(backend, AbortSignal.any([stopped.signal, AbortSignal.timeout(timeoutMs)]));
+      const found = list && readModelEntries(list);
+      if (found !== undefined) backoff.reset();
+      schedule(found === undefined ? backoff.next() : intervalMs);
+      if (found === undefined) return;
+      entries = found;
+      onChanged();
+    } catch (error) {
+      onFailed(backend.name, error);
+      schedule(backoff.next());
+    } finally {
+      isAsking = false;
+    }
+  }
+
+  function schedule(waitMs: number): void {
+    clearTimeout(timer);
+    if (!stopped.signal.aborted) timer = setTimeout(() => void ask(), waitMs);
+  }
+
+  void ask();
+  return {
+    backend,
+    entries: () => entries,
+    askAgain() {
+      if (!isAsking) schedule(Math.max(0, askedAt + leastMs - monotonic()));
+    },
+    stop() {
+      stopped.abort();
+      clearTimeout(timer);
+    },
+  };
+}
+
+type Index = ReadonlyMap<string, DiscoveredModel>;
+
+/** By name in lower case: what backends with `discover` list, and the file has under no name, alias or `served_as`. */
+function indexOf(catalog: Catalog, entriesOf: (backend: string) => Entries | undefined): Index {
+  const names = createModelNames({ ...catalog, defaultModel: undefined });
+  const served = new Set(catalog.models.map(({ servedAs }) => servedAs.toLowerCase()));
+  const index = new Map<string, { name: string; backends: string[] }>();
+  for (const { name: backend, discover } of catalog.backends) {
+    if (!discover) continue;
+    for (const name of entriesOf(backend)?.keys() ?? []) {
+      const lower = name.toLowerCase();
+      if (served.has(lower) || resolveModel(name, names).model !== undefined) continue;
+      const known = index.get(lower);
+      if (known === undefined) index.set(lower, { name, backends: [backend] });
+      else if (known.name === name) known.backends.push(backend);
+    }
+  }
+  return index;
+}

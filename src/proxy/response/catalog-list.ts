@@ -1,0 +1,112 @@
+import type { WallClock } from "../../time/clock.ts";
+import { ProxyError } from "../errors.ts";
+import { canonical } from "../rewrite/endpoint.ts";
+import { listModelNames, type ModelNames, nonThinkingNameOf } from "../rewrite/model-names.ts";
+import type { Model } from "../../domain/models.ts";
+import type { BackendModels } from "./backend-models.ts";
+import { editEntry, readEntry } from "./model-entry.ts";
+
+/** A model under one of its names. */
+interface Listed {
+  id: string;
+  /** Its name everywhere but at the backends. */
+  model: string;
+  /** As a backend sent it; undefined if none has listed it yet. */
+  entry: string | undefined;
+  contextTokens: number;
+  maxOutputTokens: number;
+}
+
+export interface ListRequest {
+  request: Pick<Request, "method" | "headers">;
+  /** The URL's pathname. */
+  path: string;
+  /** Whether the key may use a model of this name. */
+  isAllowed: (name: string) => boolean;
+  /** Refuses a name that is not listed. */
+  modelNotFound: (asked: string, names: readonly string[]) => ProxyError;
+  wall: WallClock;
+}
+
+const listPath = "/v1/models";
+
+/**
+ * The models of a file: each followed by the name that asks it not to think, then what backends list themselves.
+ * @returns undefined if the request asks for something else, or there is no file
+ * @throws ProxyError for one model that is not listed, or that the key may not use
+ */
+export function respondWithModels(
+  { request, path, isAllowed, modelNotFound, wall }: ListRequest,
+  names: ModelNames,
+  { backendModels }: { backendModels: Pick<BackendModels, "findEntry"> },
+): Response | undefined {
+  if (names.catalog.file === undefined || (request.method !== "GET" && request.method !== "HEAD")) return undefined;
+  const read = canonical(path);
+  const asked = read.startsWith(`${listPath}/`) ? read.slice(listPath.length + 1) : undefined;
+  if (asked === undefined && read !== listPath) return undefined;
+  const mayUse = ({ id, model }: Listed): boolean => isAllowed(id) || isAllowed(model);
+  const isAnthropic = request.headers.has("anthropic-version");
+  // For those of which no backend tells.
+  const createdSeconds = Math.floor(wall() / 1000);
+  const textOf = (one: Listed): string => (isAnthropic ? anthropicEntry : openAiEntry)(one, createdSeconds);
+  const all = listModels(names, backendModels);
+  if (asked !== undefined) {
+    const lower = asked.toLowerCase();
+    const found = all.find(({ id }) => id.toLowerCase() === lower);
+    if (found === undefined ? !isAllowed(asked) : !mayUse(found)) throw new ProxyError("model_not_allowed");
+    if (found === undefined) throw modelNotFound(asked, listModelNames(names).filter(isAllowed));
+    return jsonResponse(textOf(found));
+  }
+  const listed = all.filter(mayUse);
+  const data = `"data":[${listed.map(textOf).join(",")}]`;
+  if (!isAnthropic) return jsonResponse(`{"object":"list",${data}}`);
+  const [first, last] = [listed.at(0), listed.at(-1)].map((one) => JSON.stringify(one?.id ?? null));
+  return jsonResponse(`{${data},"has_more":false,"first_id":${first},"last_id":${last}}`);
+}
+
+const jsonResponse = (json: string): Response =>
+  new Response(json, { headers: { "content-type": "application/json", "x-content-type-options": "nosniff" } });
+
+function listModels({ catalog, discovered }: ModelNames, { findEntry }: Pick<BackendModels, "findEntry">): Listed[] {
+  const { models, otherModels, listAliases } = catalog;
+  const ofFile = models.flatMap((model) => {
+    const { name, contextTokens, maxOutputTokens } = model;
+    const entry = findEntry(model.backends, model.servedAs);
+    return namesOf(model, listAliases).map((id) => ({ id, model: name, entry, contextTokens, maxOutputTokens }));
+  });
+  const ofBackends = (discovered?.list() ?? []).map(({ name, backends }): Listed => {
+    const entry = findEntry(backends, name);
+    // The backend knows its own context, and our cap holds for it too.
+    const contextTokens = Math.min(readEntry(entry).contextLength ?? Infinity, otherModels.contextTokens);
+    return { id: name, model: name, entry, contextTokens, maxOutputTokens: otherModels.maxOutputTokens };
+  });
+  return [...ofFile, ...ofBackends];
+}
+
+/** A prefix is no name that a client could ask for. */
+const namesOf = (model: Model, listAliases: boolean): string[] => [
+  model.name,
+  ...(model.reasoning ? [nonThinkingNameOf(model)] : []),
+  ...(listAliases ? model.aliases.filter((alias) => !alias.endsWith("*")) : []),
+];
+
+function openAiEntry({ id, entry, contextTokens, maxOutputTokens }: Listed, created: number): string {
+  const bare = JSON.stringify({ id, object: "model", created, owned_by: "tollgate" });
+  return editEntry(entry ?? bare, { id, context_length: contextTokens, max_output_tokens: maxOutputTokens });
+}
+
+function anthropicEntry({ id, model, entry, contextTokens, maxOutputTokens }: Listed, createdSeconds: number): string {
+  const { created = createdSeconds, displayName } = readEntry(entry);
+  const at = new Date(Math.min(Math.max(0, created * 1000), maxDateMs));
+  return JSON.stringify({
+    type: "model",
+    id,
+    display_name: (id === model ? displayName : undefined) ?? id,
+    created_at: at.toISOString(),
+    context_length: contextTokens,
+    max_output_tokens: maxOutputTokens,
+  });
+}
+
+/** A date beyond it has no text. */
+const maxDateMs = 8.64e15;

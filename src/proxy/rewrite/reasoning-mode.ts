@@ -1,0 +1,60 @@
+import { findJson, findString, isLiteral } from "../json/bytes.ts";
+import type { JsonEditor } from "../json/edit.ts";
+import type { JsonSlot } from "../json/slots.ts";
+
+export interface TemplateKwargs {
+  slot: JsonSlot;
+  thinking: JsonSlot;
+  /** The older name of `thinking`. */
+  enableThinking: JsonSlot;
+  reasoningEffort: JsonSlot;
+}
+
+export interface OutputConfig {
+  slot: JsonSlot;
+  effort: JsonSlot;
+}
+
+/** How much the reasoning family is to think. */
+export type ReasoningMode = "high" | "max" | "none";
+
+/** A non-thinking name overrides any effort; an unknown or missing effort is high. */
+export function reasoningMode(bytes: Uint8Array, { slot, effort }: OutputConfig, nonThinking: boolean): ReasoningMode {
+  if (nonThinking) return "none";
+  const name = slot.kind === "object" ? findString(bytes, effort) : undefined;
+  return name === "max" || name === "xhigh" ? "max" : "high";
+}
+
+const defaults = {
+  none: { thinking: "false", effort: undefined },
+  high: { thinking: "true", effort: '"high"' },
+  max: { thinking: "true", effort: '"max"' },
+} as const satisfies Record<ReasoningMode, object>;
+
+/** Adds the missing members of `chat_template_kwargs`; a value that is not an object is left to the backend. */
+export function fillTemplateKwargs(
+  editor: JsonEditor,
+  bytes: Uint8Array,
+  root: JsonSlot,
+  { slot, thinking, enableThinking, reasoningEffort }: TemplateKwargs,
+  mode: ReasoningMode,
+): void {
+  const { thinking: thinkingJson, effort } = defaults[mode];
+  if (slot.kind === "absent") {
+    const effortMember = effort === undefined ? "" : `,"reasoning_effort":${effort}`;
+    editor.addMember(root, "chat_template_kwargs", `{"thinking":${thinkingJson}${effortMember}}`);
+    return;
+  }
+  if (slot.kind !== "object") return;
+  if (thinking.kind === "absent") {
+    const given = enableThinking.kind === "absent" ? thinkingJson : findJson(bytes, enableThinking);
+    if (given !== undefined) editor.addMember(slot, "thinking", given);
+  }
+  if (effort !== undefined && reasoningEffort.kind === "absent") editor.addMember(slot, "reasoning_effort", effort);
+}
+
+/** The client turned thinking off, under either name, so that an effort has no effect. */
+export function hasThinkingOff(bytes: Uint8Array, { slot, thinking, enableThinking }: TemplateKwargs): boolean {
+  if (slot.kind !== "object") return false;
+  return isLiteral(bytes, thinking.kind === "absent" ? enableThinking : thinking, "false");
+}

@@ -1,0 +1,52 @@
+import type { Catalog, CurrentCatalog, DiscoveredModels } from "../../domain/models.ts";
+import { createModelNames, type ModelNames } from "./model-names.ts";
+import { createRewriter, type RewriteRequest } from "./rewrite.ts";
+import { type RewriteRules, streamUsages } from "./rules.ts";
+
+/** The rules with and without the usage that we request of streams: a backend may refuse `stream_options`. */
+export interface Rewriters {
+  asking: Rewriter;
+  unasked: Rewriter;
+}
+
+export interface Rewriter {
+  names: ModelNames;
+  rewrite: RewriteRequest;
+}
+
+/** What is made of a catalog. A request keeps the one that it began with. */
+export interface Rewriting {
+  names: ModelNames;
+  /** The rules of a model depend on client and engine. */
+  goesByClient: boolean;
+  /** For keys with a limit of tokens: a stream whose usage nobody requests can only be estimated. */
+  limited: Rewriters;
+  plain: Rewriters;
+}
+
+function createRewriting(catalog: Catalog, discovered?: DiscoveredModels): Rewriting {
+  const names = createModelNames(catalog, discovered);
+  const rewriters = (streamUsage: RewriteRules["streamUsage"], reservesTokens: boolean): Rewriters => ({
+    asking: { names, rewrite: createRewriter({ names, streamUsage, reservesTokens }) },
+    unasked: { names, rewrite: createRewriter({ names, streamUsage: streamUsages.unasked, reservesTokens }) },
+  });
+  return {
+    names,
+    goesByClient: goesByClient(catalog),
+    limited: rewriters(streamUsages.required, true),
+    plain: rewriters(streamUsages.asSet, false),
+  };
+}
+
+/** Whether the rules of a model depend on client and engine. */
+export const goesByClient = ({ models, otherModels }: Catalog): boolean =>
+  [...models, otherModels].some(({ clientRules }) => clientRules === "auto");
+
+/** @returns what is made of the catalog in use */
+export function followCatalog(current: CurrentCatalog, discovered?: DiscoveredModels): () => Rewriting {
+  let rewriting = createRewriting(current.get(), discovered);
+  current.onReplaced((catalog) => {
+    rewriting = createRewriting(catalog, discovered);
+  });
+  return () => rewriting;
+}

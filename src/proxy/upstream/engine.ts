@@ -1,0 +1,107 @@
+import { askBackend, type ProbedUpstream } from "./probe.ts";
+import type { Engine, Engines } from "../../domain/backends.ts";
+import type { MonotonicClock } from "../../time/clock.ts";
+
+/** How the names of an engine's own metrics begin. */
+const engineOfPrefix: Readonly<Record<string, Engine>> = { vllm: "vllm", sglang: "sglang", llamacpp: "llama.cpp" };
+const ownMetric = /^(?:# TYPE )?(vllm|sglang|llamacpp):/m;
+
+/** The engine's own metrics stand far in front of this. */
+const maxBytes = 256 * 1024;
+
+/**
+ * Which program a backend is, by what it serves: its `Server` header, the names of its metrics, its version.
+ * @returns undefined if it is none that rules know
+ */
+export async function findEngine(upstream: ProbedUpstream, signal: AbortSignal): Promise<Engine | undefined> {
+  const metrics = await readPage(upstream, "/metrics", signal);
+  if (metrics.server?.startsWith("llama.cpp") === true) return "llama.cpp";
+  const prefix = metrics.status === 200 ? ownMetric.exec(metrics.text)?.[1] : undefined;
+  if (prefix !== undefined) return engineOfPrefix[prefix];
+  if (await hasVersion(upstream, "/version", signal)) return "vllm";
+  return (await hasVersion(upstream, "/api/version", signal)) ? "ollama" : undefined;
+}
+
+async function hasVersion(upstream: ProbedUpstream, path: string, signal: AbortSignal): Promise<boolean> {
+  const { status, text } = await readPage(upstream, path, signal);
+  return status === 200 && /^\s*\{\s*"version"\s*:\s*"\d/.test(text);
+}
+
+interface Page {
+  status: number;
+  /** The response's Server header. */
+  server: string | null;
+  /** Its beginning. */
+  text: string;
+}
+
+async function readPage(upstream: ProbedUpstream, path: string, signal: AbortSignal): Promise<Page> {
+  const response = await askBackend(upstream, path, signal);
+  const chunks: Uint8Array[] = [];
+  let length = 0;
+  for await (const chunk of response.body ?? []) {
+    chunks.push(chunk);
+    length += chunk.length;
+    if (length > maxBytes) break;
+  }
+  return { status: response.status, server: response.headers.get("server"), text: Buffer.concat(chunks).toString() };
+}
+
+export interface EnginesDeps {
+  backends: () => readonly (ProbedUpstream & { name: string })[];
+  find: typeof findEngine;
+  monotonic: MonotonicClock;
+}
+
+/** An operator may replace an engine behind an address. */
+const refreshMs = 300_000;
+/** A backend that could not be asked, or is no engine that rules know. */
+const retryMs = 30_000;
+const timeoutMs = 2_000;
+
+interface Known {
+  engine: Engine | undefined;
+  askAgainAt: number;
+  /** Undefined once it was asked. */
+  first: Promise<void> | undefined;
+}
+
+export function createEngines({ backends, find, monotonic }: EnginesDeps): Engines {
+  /** By address: a new catalog may give a name to another backend. */
+  const known = new Map<string, Known>();
+  const addressOf = ({ baseUrl, socket }: ProbedUpstream): string => `${socket ?? ""} ${baseUrl}`;
+
+  async function ask(upstream: ProbedUpstream, entry: Known): Promise<void> {
+    const found = await find(upstream, AbortSignal.timeout(timeoutMs)).catch(() => undefined);
+    // One that is away for a while is what it was.
+    entry.engine = found ?? entry.engine;
+    entry.askAgainAt = monotonic() + (found === undefined ? retryMs : refreshMs);
+    entry.first = undefined;
+  }
+
+  function learnOne(upstream: ProbedUpstream): Promise<void> | undefined {
+    const address = addressOf(upstream);
+    const entry = known.get(address) ?? { engine: undefined, askAgainAt: -Infinity, first: undefined };
+    if (monotonic() < entry.askAgainAt) return entry.first;
+    const isFirst = !known.has(address);
+    known.set(address, entry);
+    entry.askAgainAt = Infinity;
+    const asked = ask(upstream, entry);
+    if (isFirst) entry.first = asked;
+    return entry.first;
+  }
+
+  return {
+    enginesOf(names) {
+      const engines: Engine[] = [];
+      for (const backend of backends()) {
+        const engine = names.includes(backend.name) ? known.get(addressOf(backend))?.engine : undefined;
+        if (engine !== undefined) engines.push(engine);
+      }
+      return engines;
+    },
+    async learn() {
+      await Promise.all(backends().map(async (backend) => await learnOne(backend)));
+    },
+  };
+}

@@ -1,0 +1,107 @@
+import type { ChoiceReason, Conversation } from "../domain/backends.ts";
+import type { KeyId } from "../domain/keys.ts";
+import { createMemory, type MemorySize } from "./memory.ts";
+
+/** What a request is routed by. Sizes are characters of its body: the one unit that the choice knows. */
+export interface RoutedRequest {
+  keyId: KeyId;
+  conversation: Conversation;
+  characters: number;
+}
+
+/** What a backend would have to read of a request, and why not all of it. */
+export interface ExpectedWork {
+  characters: number;
+  reason: Extract<ChoiceReason, "session" | "prefix" | "load">;
+}
+
+/** What decides among backends that are equal: the same in each process and instance. */
+export const affinityOf = (keyId: KeyId, { name, prefix }: Conversation): string => String(name ?? prefix ?? keyId);
+
+/** For who remembers nothing. */
+export const nothingKnown = (): ExpectedWork => ({ characters: 0, reason: "load" });
+
+/** Remembers which backend has read what, and so has it cached, as far as one can tell from outside. */
+export interface Affinity {
+  /** @returns what each backend would have to read of the request */
+  expect(request: RoutedRequest): (backend: string) => ExpectedWork;
+  /** The request goes to this backend. */
+  remember(backend: string, request: RoutedRequest): void;
+  /** It was out, or has restarted: its cache is empty. */
+  forget(backend: string): void;
+}
+
+/**
+ * The part of a body that a backend reads anew if it has only its instructions and tools: in the model of
+ * `tests/bench/routing.ts` 0.5 to 0.9 serve the most, and with 0.7 no set of it serves much less than the best.
+ */
+const shareBesidePrefix = 0.7;
+
+/** A turn adds at least a message, and a request without a body is work too. */
+const leastCharacters = 400;
+
+/** Prefixes are for all keys, and share one owner, which no key is. */
+const everyone = -1;
+
+/** A backend in this memory: a number that a new life of it does not share. */
+const maxLives = 2 ** 12;
+const maxCharacters = 2 ** 40;
+
+export function createAffinity(size: MemorySize): Affinity {
+  const memory = createMemory(size);
+  /** By number; undefined once it is forgotten. */
+  const lives: (string | undefined)[] = [];
+  const lifeOf = new Map<string, number>();
+  let begun = 0;
+
+  function live(backend: string): number {
+    const known = lifeOf.get(backend);
+    if (known !== undefined) return known;
+    const life = begun++ % maxLives;
+    lifeOf.set(backend, life);
+    lives[life] = backend;
+    return life;
+  }
+
+  /** Whether a prefix was at a backend is an entry of its own. */
+  const prefixAt = (prefix: number, life: number): number => (prefix + life * 0x9e37_79b1) % Number.MAX_SAFE_INTEGER;
+
+  function findLast({
+    keyId,
+    conversation: { name },
+  }: RoutedRequest): { backend: string; characters: number } | undefined {
+    const found = name === undefined ? undefined : memory.get(keyId, name);
+    if (found === undefined) return undefined;
+    const backend = lives[found % maxLives];
+    return backend === undefined ? undefined : { backend, characters: Math.floor(found / maxLives) };
+  }
+
+  return {
+    expect(request) {
+      const { characters, conversation } = request;
+      const last = findLast(request);
+      return (backend) => {
+        if (last?.backend === backend)
+          return { characters: Math.max(leastCharacters, characters - last.characters), reason: "session" };
+        const life = lifeOf.get(backend);
+        const hasPrefix =
+          life !== undefined &&
+          conversation.prefix !== undefined &&
+          memory.get(everyone, prefixAt(conversation.prefix, life)) !== undefined;
+        return hasPrefix
+          ? { characters: characters * shareBesidePrefix, reason: "prefix" }
+          : { characters: Math.max(leastCharacters, characters), reason: "load" };
+      };
+    },
+    remember(backend, { keyId, conversation: { name, prefix }, characters }) {
+      const life = live(backend);
+      if (name !== undefined) memory.set(keyId, name, Math.min(characters, maxCharacters) * maxLives + life);
+      if (prefix !== undefined) memory.set(everyone, prefixAt(prefix, life), 1);
+    },
+    forget(backend) {
+      const life = lifeOf.get(backend);
+      lifeOf.delete(backend);
+      if (life !== undefined) lives[life] = undefined;
+    },
+  };
+}

@@ -1,0 +1,207 @@
+import type { BackendSign, BackendState, BackendStatus, Choice } from "../domain/backends.ts";
+import type { Backend, Catalog, CurrentCatalog } from "../domain/models.ts";
+import type { Log } from "../log/log.ts";
+import type { WallClock } from "../time/clock.ts";
+import { type BackendRow, choose, type RequestToPlace } from "./choice.ts";
+import type { Health } from "./health.ts";
+import { createWatch, type Watch, type WatchOptions } from "./watch.ts";
+
+export interface BackendTableOptions extends Omit<WatchOptions, "onChange"> {
+  catalog: CurrentCatalog;
+  /** How long requests wait while all backends of their model are out; 0: they try one of these. */
+  backendWaitMs: number;
+  clock: WallClock;
+  log: Log;
+  /** Called when places may have become free. */
+  onFreed: () => void;
+  /** Called when a backend no longer takes requests, or does again. */
+  onChanged: () => void;
+  /** Called when a backend went out: it may come back with nothing cached. */
+  onOut: (name: string) => void;
+}
+
+/** What is known of each backend; disposed, none is probed any more. */
+export interface BackendTable extends Disposable {
+  findPlace(candidates: readonly string[], request: RequestToPlace): Choice | undefined;
+  /** @param characters what the backend has to read of the request */
+  take(name: string, characters: number): void;
+  /** The first byte of a request there came. */
+  begin(name: string, characters: number): void;
+  /** @param hasBegun whether `begin` was called for the request */
+  giveBack(name: string, characters: number, hasBegun: boolean): void;
+  note(name: string, sign: BackendSign): void;
+  setDraining(name: string, isDraining: boolean): void;
+  list(): Omit<BackendStatus, "waiting">[];
+  /** Those that take no requests now. */
+  shut(): string[];
+}
+
+interface Row {
+  name: string;
+  /** Undefined: the catalog no longer has it, and requests that began before may use it. */
+  backend: Backend | undefined;
+  watch: Watch;
+  inFlight: number;
+  unbegun: number;
+  waitingCharacters: number;
+  isDraining: boolean;
+  /** Since when its state is what it is. */
+  since: number;
+}
+
+export function createBackendTable(options: BackendTableOptions): BackendTable {
+  const { catalog, backendWaitMs, clock, onFreed, onChanged } = options;
+  const draining = new Set<string>();
+  const rows = createRows(options, draining);
+
+  /** One backend from which nobody waits to come back is never out: each request tries it. */
+  const isWatched = (): boolean => backendWaitMs > 0 || catalog.get().backends.length > 1;
+
+  return {
+    findPlace: (candidates, request) =>
+      choose(
+        candidates.map((name) => rows.describe(name)),
+        request,
+      ),
+    take(name, characters) {
+      const row = rows.open(name);
+      row.inFlight += 1;
+      row.unbegun += 1;
+      row.waitingCharacters += characters;
+    },
+    begin(name, characters) {
+      const row = rows.find(name);
+      if (row === undefined) return;
+      row.unbegun -= 1;
+      row.waitingCharacters -= characters;
+      if (isWatched()) row.watch.note({ kind: "begun" });
+    },
+    giveBack(name, characters, hasBegun) {
+      const row = rows.find(name);
+      if (row === undefined) return;
+      row.inFlight -= 1;
+      if (!hasBegun) {
+        row.unbegun -= 1;
+        row.waitingCharacters -= characters;
+      }
+      rows.forgetIdle(row);
+    },
+    note(name, sign) {
+      if (isWatched()) rows.find(name)?.watch.note(sign);
+    },
+    setDraining(name, isDraining) {
+      if (draining.has(name) === isDraining) return;
+      if (isDraining) draining.add(name);
+      else draining.delete(name);
+      const row = rows.find(name);
+      if (row === undefined) return;
+      Object.assign(row, { isDraining, since: clock() });
+      options.log.info(isDraining ? "Backend draining" : "Backend no longer draining", { backend: name });
+      if (!isDraining && isWatched()) row.watch.warmUp();
+      onFreed();
+      onChanged();
+    },
+    list: () =>
+      rows.all().map((row) => ({ name: row.name, state: stateOf(row), since: row.since, inFlight: row.inFlight })),
+    shut: () => rows.all().flatMap(({ name }) => (isShut(rows.describe(name)) ? [name] : [])),
+    [Symbol.dispose]() {
+      for (const { watch } of rows.all()) watch[Symbol.dispose]();
+    },
+  };
+}
+
+/** Those of the catalog, and those that it no longer has until their requests have ended. */
+function createRows(options: BackendTableOptions, draining: ReadonlySet<string>) {
+  const { catalog, backendWaitMs, clock, monotonic, onFreed, onChanged } = options;
+  const rows = new Map<string, Row>();
+  takeOver(catalog.get());
+  catalog.onReplaced((replaced) => {
+    takeOver(replaced);
+    onFreed();
+    onChanged();
+  });
+
+  function open(name: string): Row {
+    const found = rows.get(name);
+    if (found !== undefined) return found;
+    const watch = createWatch({ ...options, onChange: (...change) => onHealth(row, ...change) });
+    const isDraining = draining.has(name);
+    const idle = { inFlight: 0, unbegun: 0, waitingCharacters: 0 };
+    const row: Row = { name, backend: undefined, watch, ...idle, isDraining, since: clock() };
+    rows.set(name, row);
+    return row;
+  }
+
+  function onHealth(row: Row, health: Health, before: Health, cause: string | undefined): void {
+    const hasTurned = health.isOut !== before.isOut;
+    const takesOther = hasTurned || health.isSuspect !== before.isSuspect;
+    if (hasTurned) logTurn(row, cause);
+    // Whoever waits gets a place before others hear that the backend is back, or that none is in.
+    if (takesOther || health.warmUp !== before.warmUp) onFreed();
+    if (takesOther) onChanged();
+  }
+
+  function logTurn(row: Row, cause: string | undefined): void {
+    row.since = clock();
+    const { log } = options;
+    if (row.watch.health.isOut) {
+      log.warn("Backend out", { backend: row.name, cause });
+      options.onOut(row.name);
+    } else log.info("Backend back", { backend: row.name });
+  }
+
+  function takeOver({ backends }: Catalog): void {
+    for (const { name } of backends) open(name);
+    for (const row of rows.values()) {
+      const backend = backends.find(({ name }) => name === row.name);
+      if ((backend === undefined) !== (row.backend === undefined)) row.since = clock();
+      row.watch.follow(backend);
+      row.backend = backend;
+      forgetIdle(row);
+    }
+  }
+
+  function forgetIdle({ name, backend, inFlight, watch }: Row): void {
+    if (backend !== undefined || inFlight > 0) return;
+    watch[Symbol.dispose]();
+    rows.delete(name);
+  }
+
+  function standingOf({ backend, isDraining, watch: { health } }: Row): BackendRow["standing"] {
+    if (isDraining) return "closed";
+    if (backend === undefined) return "out";
+    if (health.isOut) return backendWaitMs > 0 ? "closed" : "out";
+    if (health.isSuspect) return backendWaitMs > 0 ? "closed" : "busy";
+    return health.busyUntil > monotonic() ? "busy" : "in";
+  }
+
+  function describe(name: string): BackendRow {
+    const row = rows.get(name);
+    if (row === undefined) return { ...unknown, name };
+    const { inFlight, unbegun, waitingCharacters, watch, backend } = row;
+    const [spill, maxConcurrency] = [backend?.spill === true, backend?.maxConcurrency];
+    const { warmUp } = watch.health;
+    const load = { inFlight, unbegun, waitingCharacters };
+    return { name, spill, maxConcurrency, ...load, warmUp, standing: standingOf(row) };
+  }
+
+  return { open, find: (name: string) => rows.get(name), all: () => [...rows.values()], describe, forgetIdle };
+}
+
+const isShut = ({ standing }: BackendRow): boolean => standing === "out" || standing === "closed";
+
+/** The catalog has it not, or not yet. */
+const unknown: Omit<BackendRow, "name"> = {
+  spill: false,
+  maxConcurrency: undefined,
+  inFlight: 0,
+  unbegun: 0,
+  waitingCharacters: 0,
+  warmUp: undefined,
+  standing: "out",
+};
+
+function stateOf({ backend, isDraining, watch }: Row): BackendState {
+  if (isDraining || backend === undefined) return "draining";
+  return watch.health.isOut ? "out" : "in";
+}

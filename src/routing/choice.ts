@@ -1,0 +1,100 @@
+import type { Choice, ChoiceReason } from "../domain/backends.ts";
+import type { ExpectedWork } from "./affinity.ts";
+
+/** What the choice knows of a backend. */
+export interface BackendRow {
+  name: string;
+  /** Used only while the others are full or out. */
+  spill: boolean;
+  /** How many requests it gets at once; undefined: any number. */
+  maxConcurrency: number | undefined;
+  inFlight: number;
+  /** Of these, how many have no first byte. */
+  unbegun: number;
+  /** What these have to read, in characters. */
+  waitingCharacters: number;
+  /** How many without a first byte it gets at once; undefined: any number. */
+  warmUp: number | undefined;
+  /** Gets requests; those that no other takes; those that cannot wait until one is in; none. */
+  standing: "in" | "busy" | "out" | "closed";
+}
+
+export interface RequestToPlace {
+  /** Requests that have it in common go to the same backend, if nothing else tells them apart. */
+  affinity: string;
+  /** What a backend would have to read of it. */
+  workAt: (backend: string) => ExpectedWork;
+  /** The backends that it was at already, to no avail. */
+  tried: readonly string[];
+}
+
+/**
+ * @param candidates those that may serve the request, in the operator's order
+ * @returns undefined if it has to wait
+ */
+export function choose(candidates: readonly BackendRow[], request: RequestToPlace): Choice | undefined {
+  const { tried } = request;
+  const untried = candidates.filter(({ name }) => !tried.includes(name));
+  const mayTryOut = tried.length === 0 && untried.every(({ standing }) => standing === "out" || standing === "closed");
+  let best: { rows: BackendRow[]; rank: number } = { rows: [], rank: Infinity };
+  for (const row of untried) {
+    const rank = rankOf(row, mayTryOut);
+    if (rank < best.rank) best = { rows: [row], rank };
+    else if (rank === best.rank && rank < Infinity) best.rows.push(row);
+  }
+  const chosen = leastWork(best.rows, request);
+  return chosen && { backend: chosen.name, reason: reasonOf(chosen, candidates, request) };
+}
+
+/** The lowest is chosen; infinite: not at all. */
+function rankOf(row: BackendRow, mayTryOut: boolean): number {
+  const { standing, spill } = row;
+  if (standing === "closed" || (standing === "out" && !mayTryOut) || isFull(row)) return Infinity;
+  return (standing === "busy" ? 2 : 0) + (spill ? 1 : 0);
+}
+
+const isFull = ({ inFlight, unbegun, maxConcurrency = Infinity, warmUp = Infinity }: BackendRow): boolean =>
+  inFlight >= maxConcurrency || unbegun >= warmUp;
+
+/** What a running stream takes from the reading of prompts. The model of `tests/bench/routing.ts` is flat around it. */
+const charactersPerStream = 1000;
+
+/** What a backend has to do before and beside a request, and for it: all in characters, the one unit that can be known. */
+export const costOf = (
+  { inFlight, unbegun, waitingCharacters }: Pick<BackendRow, "inFlight" | "unbegun" | "waitingCharacters">,
+  { characters }: ExpectedWork,
+): number => waitingCharacters + (inFlight - unbegun) * charactersPerStream + characters;
+
+function leastWork(rows: readonly BackendRow[], { affinity, workAt }: RequestToPlace): BackendRow | undefined {
+  if (rows.length < 2) return rows[0];
+  let least: { row: BackendRow; cost: number; score: number } | undefined;
+  for (const row of rows) {
+    const cost = costOf(row, workAt(row.name));
+    const score = rendezvous(affinity, row.name);
+    if (least === undefined || cost < least.cost || (cost === least.cost && score > least.score)) {
+      least = { row, cost, score };
+    }
+  }
+  return least?.row;
+}
+
+function reasonOf(
+  { name, spill }: BackendRow,
+  candidates: readonly BackendRow[],
+  { tried, workAt }: RequestToPlace,
+): ChoiceReason {
+  if (tried.length > 0) return "failover";
+  if (candidates.length === 1) return "only";
+  return spill && candidates.some((one) => !one.spill) ? "spill" : workAt(name).reason;
+}
+
+/** The same for each process and instance: where a backend is gone, only what went there goes elsewhere. */
+function rendezvous(affinity: string, name: string): number {
+  let hash = 0x811c9dc5;
+  for (const text of [affinity, "\n", name]) {
+    for (let at = 0; at < text.length; at++) hash = Math.imul(hash ^ text.charCodeAt(at), 0x01000193);
+  }
+  hash = Math.imul(hash ^ (hash >>> 16), 0x85ebca6b);
+  hash = Math.imul(hash ^ (hash >>> 13), 0xc2b2ae35);
+  return (hash ^ (hash >>> 16)) >>> 0;
+}

@@ -1,0 +1,170 @@
+import type { Entry, ListedRequest, Rank } from "../domain/admissions.ts";
+import { type BackendSign, type BackendStatus, type Choice, noConversation } from "../domain/backends.ts";
+import { type Affinity, affinityOf, createAffinity } from "./affinity.ts";
+import type { RequestToPlace } from "./choice.ts";
+import type { MemorySize } from "./memory.ts";
+import { type BackendTableOptions, createBackendTable } from "./backend-table.ts";
+import { createFairQueue } from "./fair-queue.ts";
+
+/** Who waits, who has a place at which backend, and what is known of these: one for each machine. */
+export interface Dispatch<Ticket> extends Disposable {
+  /** A request that waits for the limits of its key enters again when they admit it. */
+  enter(ticket: Ticket, request: ListedRequest): Entry;
+  report(ticket: Ticket, sign: BackendSign): void;
+  /** To be called when the request has ended, moves on, or no longer waits. */
+  leave(ticket: Ticket): void;
+  rankOf(ticket: Ticket): Rank | undefined;
+  list(): BackendStatus[];
+  setDraining(name: string, isDraining: boolean): void;
+  /** The backends that take no requests now. */
+  shut(): string[];
+}
+
+export interface DispatchOptions<Ticket> extends Omit<BackendTableOptions, "onFreed" | "onChanged" | "onOut"> {
+  maxWaiting: number;
+  /** Called when a request that waited gets a place. */
+  onGranted: (ticket: Ticket, choice: Choice) => void;
+  /** Called when a request that waited is refused, to make room for one of another key. */
+  onDisplaced: (ticket: Ticket) => void;
+  /** Called when other backends than before take no requests. */
+  onChanged: (shut: string[]) => void;
+}
+
+interface Held {
+  request: ListedRequest;
+  /** Requests of a group may use the same places. */
+  group: string;
+  /** Where it has a place. */
+  backend: string | undefined;
+  /** What that has to read of it. */
+  characters: number;
+  hasResponded: boolean;
+  hasBegun: boolean;
+}
+
+export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispatch<Ticket> {
+  const [all, affinity] = [new Map<Ticket, Held>(), createAffinity(memorySize)];
+  const table = createBackendTable({
+    ...options,
+    onFreed: () => queue.grant(),
+    onChanged() {
+      const before = shut.join("\n");
+      shut = table.shut();
+      if (shut.join("\n") !== before) options.onChanged(shut);
+    },
+    onOut: affinity.forget,
+  });
+  let shut: string[] = [];
+  const queue = createFairQueue<Ticket>({
+    maxWaiting: options.maxWaiting,
+    groupOf: (ticket) => all.get(ticket)?.group ?? "",
+    findPlace(ticket) {
+      const request = all.get(ticket)?.request ?? nowhere;
+      return table.findPlace(request.candidates, requestToPlace(request, affinity));
+    },
+    onGranted(ticket, choice) {
+      take(ticket, choice);
+      options.onGranted(ticket, choice);
+    },
+    onDisplaced(ticket) {
+      all.delete(ticket);
+      options.onDisplaced(ticket);
+    },
+  });
+
+  function take(ticket: Ticket, { backend }: Choice): void {
+    const held = all.get(ticket);
+    if (held === undefined) return;
+    const { characters } = affinity.expect(held.request)(backend);
+    affinity.remember(backend, held.request);
+    table.take(backend, characters);
+    Object.assign(held, { backend, characters });
+  }
+
+  function begin(held: Held, backend: string): void {
+    if (held.hasBegun) return;
+    held.hasBegun = true;
+    table.begin(backend, held.characters);
+  }
+
+  return {
+    enter(ticket, request) {
+      all.set(ticket, heldBy(request));
+      const entry = queue.enter(ticket, request.keyId, request.waitsFor);
+      if (entry === "full") all.delete(ticket);
+      else if (entry !== "waiting") take(ticket, entry);
+      return entry;
+    },
+    report(ticket, sign) {
+      const held = all.get(ticket);
+      if (held?.backend === undefined) return;
+      if (sign.kind === "begun") begin(held, held.backend);
+      else table.note(held.backend, sign);
+      if (sign.kind === "responded") held.hasResponded = true;
+    },
+    leave(ticket) {
+      const held = all.get(ticket);
+      all.delete(ticket);
+      if (held?.backend !== undefined) {
+        // It ended well without a byte.
+        if (held.hasResponded) begin(held, held.backend);
+        table.giveBack(held.backend, held.characters, held.hasBegun);
+      }
+      queue.leave(ticket);
+    },
+    rankOf: (ticket) => rankIn(queue.waiting(), ticket, (one) => lineNameOf(all.get(one)?.request ?? nowhere)),
+    list() {
+      const waiting = queue.waiting().map((ticket) => all.get(ticket)?.request ?? nowhere);
+      return table.list().map((row) => Object.assign(row, { waiting: countFor(row.name, waiting) }));
+    },
+    setDraining: table.setDraining,
+    shut: table.shut,
+    [Symbol.dispose]: table[Symbol.dispose],
+  };
+}
+
+/** A few megabytes. */
+const memorySize: MemorySize = { entries: 100_000, perOwner: 25_000 };
+
+const nowhere: ListedRequest = {
+  keyId: 0,
+  waitsFor: "place",
+  model: undefined,
+  candidates: [],
+  characters: 0,
+  conversation: noConversation,
+  tried: [],
+};
+
+const heldBy = (request: ListedRequest): Held => ({
+  request,
+  group: JSON.stringify([request.candidates, request.tried]),
+  backend: undefined,
+  characters: 0,
+  hasResponded: false,
+  hasBegun: false,
+});
+
+const requestToPlace = (request: ListedRequest, { expect }: Affinity): RequestToPlace => ({
+  affinity: affinityOf(request.keyId, request.conversation),
+  tried: request.tried,
+  workAt: expect(request),
+});
+
+/** @param waiting oldest first */
+function rankIn<Ticket>(
+  waiting: readonly Ticket[],
+  ticket: Ticket,
+  lineOf: (ticket: Ticket) => string,
+): Rank | undefined {
+  const own = lineOf(ticket);
+  const line = waiting.filter((one) => lineOf(one) === own);
+  const position = line.indexOf(ticket) + 1;
+  return position === 0 ? undefined : { position, length: line.length };
+}
+
+const countFor = (backend: string, waiting: readonly ListedRequest[]): number =>
+  waiting.filter(({ candidates, tried }) => candidates.includes(backend) && !tried.includes(backend)).length;
+
+/** There is one line for each model; what names none waits with what has the same backends. */
+const lineNameOf = ({ model, candidates }: ListedRequest): string => model ?? JSON.stringify(candidates);

@@ -1,0 +1,64 @@
+import type { BackendSign } from "../domain/backends.ts";
+
+/** What a backend's responses and probes tell of it. */
+export interface Health {
+  isOut: boolean;
+  /** A probe is to tell whether it is up. */
+  isSuspect: boolean;
+  /** How often in a row no connection was made. */
+  unreachable: number;
+  /** How often in a row it failed. */
+  failed: number;
+  /** Until then it asks for no more requests, by the monotonic clock. */
+  busyUntil: number;
+  /** How many requests without a first byte it gets at once, since it is back; undefined: any number. */
+  warmUp: number | undefined;
+}
+
+export const healthy: Health = {
+  isOut: false,
+  isSuspect: false,
+  unreachable: 0,
+  failed: 0,
+  busyUntil: 0,
+  warmUp: undefined,
+};
+
+const [maxUnreachable, maxFailed] = [2, 3];
+/** A backend that asks for more gets requests that have no other choice meanwhile. */
+const maxBusyMs = 60_000;
+/** A backend that takes so many new requests at once is warm. */
+const warm = 256;
+
+export function afterSign(health: Health, sign: BackendSign, now: number): Health {
+  const retryAfterMs = "retryAfterMs" in sign ? (sign.retryAfterMs ?? 0) : 0;
+  const busyUntil = Math.max(health.busyUntil, now + Math.min(retryAfterMs, maxBusyMs));
+  if (sign.kind === "unreachable") return suspected({ ...health, unreachable: health.unreachable + 1 });
+  if (sign.kind === "failed") return suspected({ ...health, busyUntil, unreachable: 0, failed: health.failed + 1 });
+  // Whoever takes requests is up, whatever a probe says.
+  const answering = { ...health, isSuspect: false, unreachable: 0, failed: 0 };
+  if (sign.kind === "busy") return { ...answering, busyUntil };
+  return sign.kind === "begun" ? warmer(answering) : answering;
+}
+
+/** One client that asks for what the backend does not offer must not take it from the others: only a probe does. */
+const suspected = (health: Health): Health => ({
+  ...health,
+  isSuspect: !health.isOut && (health.isSuspect || health.unreachable >= maxUnreachable || health.failed >= maxFailed),
+});
+
+/** Twice as many at once with each that has its first byte. */
+function warmer(health: Health): Health {
+  const { warmUp } = health;
+  if (warmUp === undefined) return health;
+  return { ...health, warmUp: warmUp * 2 < warm ? warmUp * 2 : undefined };
+}
+
+/** @param isUp what the probe says that was called while the backend was suspect or out */
+export function afterProbe(health: Health, isUp: boolean): Health {
+  if (isUp) return health.isOut ? returned : { ...health, isSuspect: false, unreachable: 0, failed: 0 };
+  return health.isSuspect ? { ...healthy, isOut: true } : health;
+}
+
+/** It was out or drained: its caches are cold, and what waited must not come all at once. */
+export const returned: Health = { ...healthy, warmUp: 1 };

@@ -1,0 +1,23 @@
+import type { Places } from "../domain/admissions.ts";
+
+/** What a process knows of the states of backends, wherever these are watched. */
+export interface KnownStates extends Pick<Places, "isAnyIn" | "onChanged"> {
+  /** @param shut those that take no requests now */
+  set(shut: readonly string[]): void;
+}
+
+export function createKnownStates(): KnownStates {
+  const listeners = new Set<() => void>();
+  let known: ReadonlySet<string> = new Set();
+  return {
+    set(shut) {
+      known = new Set(shut);
+      for (const listener of listeners) listener();
+    },
+    isAnyIn: (backends) => backends.some((name) => !known.has(name)),
+    onChanged(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}

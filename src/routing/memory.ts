@@ -1,0 +1,68 @@
+/**
+ * What was last known under a number, such as where a conversation was. Each owner forgets its own oldest entries beyond its
+ * share; if all owners together have too many, the one that was quiet for longest forgets.
+ */
+export interface Memory {
+  get(owner: number, name: number): number | undefined;
+  set(owner: number, name: number, value: number): void;
+  size(): number;
+}
+
+export interface MemorySize {
+  /** How many entries there are at most; one takes 50 bytes. */
+  entries: number;
+  /** How many of these one owner may have: a client with a new name for each request must not empty the memory. */
+  perOwner: number;
+}
+
+export function createMemory({ entries, perOwner }: MemorySize): Memory {
+  /** Both in the order of their last use, oldest first. */
+  const owners = new Map<number, Map<number, number>>();
+  let size = 0;
+
+  function touch(owner: number): Map<number, number> | undefined {
+    const own = owners.get(owner);
+    if (own === undefined) return undefined;
+    owners.delete(owner);
+    owners.set(owner, own);
+    return own;
+  }
+
+  function forgetOldest(owner: number, own: Map<number, number>): void {
+    for (const name of own.keys()) {
+      own.delete(name);
+      size -= 1;
+      break;
+    }
+    if (own.size === 0) owners.delete(owner);
+  }
+
+  function makeRoom(): void {
+    for (const [owner, own] of owners) {
+      forgetOldest(owner, own);
+      break;
+    }
+  }
+
+  return {
+    get(owner, name) {
+      const own = owners.get(owner);
+      const value = own?.get(name);
+      if (own === undefined || value === undefined) return undefined;
+      touch(owner);
+      own.delete(name);
+      own.set(name, value);
+      return value;
+    },
+    set(owner, name, value) {
+      const own = touch(owner) ?? new Map<number, number>();
+      owners.set(owner, own);
+      if (own.delete(name)) size -= 1;
+      own.set(name, value);
+      size += 1;
+      if (own.size > perOwner) forgetOldest(owner, own);
+      if (size > entries) makeRoom();
+    },
+    size: () => size,
+  };
+}

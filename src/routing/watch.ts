@@ -1,0 +1,102 @@
+import type { BackendSign } from "../domain/backends.ts";
+import type { Backend } from "../domain/models.ts";
+import { createBackoff } from "../time/backoff.ts";
+import type { MonotonicClock } from "../time/clock.ts";
+import { afterProbe, afterSign, type Health, healthy, returned } from "./health.ts";
+
+/** Asks a backend whether it is up. */
+export type ProbeBackend = (backend: Backend) => Promise<{ ok: boolean; cause?: string }>;
+
+/** What the requests that run now have received, by anything that names a request and its backend. */
+export type ReadReceived = () => Promise<readonly { id: string; backend: string | undefined; receivedBytes: number }[]>;
+
+/** The health of one backend over time; disposed, it is probed no more. */
+export interface Watch extends Disposable {
+  readonly health: Health;
+  /** The server behind the name; undefined: none any more. */
+  follow(backend: Backend | undefined): void;
+  note(sign: BackendSign): void;
+  /** It takes requests again. */
+  warmUp(): void;
+}
+
+export interface WatchOptions {
+  probe: ProbeBackend;
+  received: ReadReceived;
+  monotonic: MonotonicClock;
+  /** @param cause why the probe failed */
+  onChange: (health: Health, before: Health, cause: string | undefined) => void;
+}
+
+const [firstPauseMs, longestPauseMs] = [1000, 30_000];
+
+export function createWatch({ probe, received, monotonic, onChange }: WatchOptions): Watch {
+  const pauses = createBackoff(firstPauseMs, longestPauseMs);
+  let backend: Backend | undefined;
+  let health = healthy;
+  let next: Timer | undefined;
+  let probing: AbortController | undefined;
+
+  function change(to: Health, cause?: string): void {
+    const before = health;
+    health = to;
+    if (to.isSuspect && !before.isSuspect) void ask();
+    onChange(to, before, cause);
+  }
+
+  function stop(): void {
+    clearTimeout(next);
+    probing?.abort();
+    probing = undefined;
+  }
+
+  /** One that is too busy to take a connection is not out while its responses flow. */
+  async function probeOrSeeMoving(asked: Backend): ReturnType<ProbeBackend> {
+    const [before, found] = await Promise.all([
+      received().catch(() => []),
+      probe(asked).catch((error: unknown) => ({ ok: false, cause: String(error) })),
+    ]);
+    if (found.ok || health.isOut) return found;
+    const bytes = new Map(before.map(({ id, receivedBytes }) => [id, receivedBytes]));
+    const after = await received().catch(() => []);
+    const moves = after.some(
+      (one) => one.backend === asked.name && one.receivedBytes > (bytes.get(one.id) ?? one.receivedBytes),
+    );
+    return moves ? { ok: true } : found;
+  }
+
+  async function ask(): Promise<void> {
+    if (backend === undefined || probing !== undefined) return;
+    clearTimeout(next);
+    const own = (probing = new AbortController());
+    const { ok, cause } = await probeOrSeeMoving(backend);
+    if (own.signal.aborted) return;
+    probing = undefined;
+    if (ok) pauses.reset();
+    change(afterProbe(health, ok), cause);
+    if (health.isOut) next = setTimeout(() => void ask(), pauses.next());
+  }
+
+  return {
+    get health() {
+      return health;
+    },
+    follow(replaced) {
+      // Another address is another server.
+      if (replaced?.url !== backend?.url) {
+        stop();
+        health = healthy;
+      }
+      backend = replaced;
+    },
+    note(sign) {
+      // Somebody tried it all the same, and it answered.
+      if (health.isOut && sign.kind === "responded") void ask();
+      change(afterSign(health, sign, monotonic()));
+    },
+    warmUp() {
+      if (!health.isOut) change(returned);
+    },
+    [Symbol.dispose]: stop,
+  };
+}

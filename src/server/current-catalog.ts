@@ -1,0 +1,106 @@
+import { closeSync, constants, fstatSync, openSync, readSync } from "node:fs";
+import { catalogFromEnvironment, fixedCatalog } from "../config/catalog.ts";
+import type { Config, Environment } from "../config/config.ts";
+import { maxModelsFileBytes, parseModelsFile } from "../config/models-file.ts";
+import type { Catalog, CurrentCatalog } from "../domain/models.ts";
+import type { Log } from "../log/log.ts";
+import { createChangeDetector, stateOfFiles } from "../runtime/changed-files.ts";
+
+/** What is wrong with the file of `MODELS_FILE`: a line for each fault. */
+export class ModelsFileError extends Error {
+  override name = "ModelsFileError";
+
+  constructor(readonly faults: readonly string[]) {
+    super(faults.join("\n"));
+  }
+}
+
+type CatalogConfig = Pick<Config, "modelsFile" | "upstream" | "rewrite" | "queue">;
+
+/** @throws ModelsFileError */
+export function readCatalog(config: CatalogConfig, environment: Environment): Catalog {
+  const byEnvironment = catalogFromEnvironment(config);
+  const path = config.modelsFile;
+  if (path === undefined) return byEnvironment;
+  const defaults = { rules: byEnvironment.otherModels, maxConcurrency: config.queue.places };
+  const parsed = parseModelsFile(readBytes(path), { path, environment, defaults });
+  if ("faults" in parsed) throw new ModelsFileError(parsed.faults);
+  return parsed.catalog;
+}
+
+interface Following {
+  environment: Environment;
+  log: Log;
+  /** Ends it. */
+  signal: AbortSignal;
+  intervalMs?: number;
+}
+
+/**
+ * The catalog that the settings mean. If a file has it, the file is read again whenever it changed, and its catalog is in
+ * use from then on, unless it has a fault. The file is polled, since whoever edits it may replace it, its folder or a link.
+ * @throws ModelsFileError
+ */
+export function openCatalog(
+  config: CatalogConfig,
+  { environment, log, signal, intervalMs = 1000 }: Following,
+): CurrentCatalog {
+  const path = config.modelsFile;
+  if (path === undefined) return fixedCatalog(readCatalog(config, environment));
+  // Before it is read: a change during that is then seen as a change.
+  const haveChanged = createChangeDetector([path], stateOfFiles([path]));
+  const listeners: ((catalog: Catalog) => void)[] = [];
+  let current = readCatalog(config, environment);
+  log.info("Models file in use", fieldsOf(current));
+  const replace = (): void => {
+    const [previous, next] = [current, readCatalog(config, environment)];
+    if (next.file?.hash === previous.file?.hash) return log.info("Models file is the one in use", fieldsOf(next));
+    current = next;
+    log.info("Models file changed and in use", fieldsOf(next));
+    const gone = previous.models.filter(({ name }) => !next.models.some((model) => model.name === name));
+    for (const { name } of gone) log.warn("Model left the models file", { model: name });
+    for (const listener of listeners) listener(next);
+  };
+  const look = (): void => {
+    if (!haveChanged()) return;
+    try {
+      replace();
+    } catch (error) {
+      if (!(error instanceof ModelsFileError)) throw error;
+      for (const fault of error.faults) log.warn("Models file changed, and the earlier one stays in use", { fault });
+    }
+  };
+  const timer = setInterval(look, intervalMs);
+  timer.unref();
+  signal.addEventListener("abort", () => clearInterval(timer), { once: true });
+  return { get: () => current, onReplaced: (listener) => void listeners.push(listener) };
+}
+
+const fieldsOf = ({ file, backends, models }: Catalog) => ({
+  file: file?.path,
+  hash: file?.hash,
+  backends: backends.length,
+  models: models.length,
+});
+
+/** @returns at most one byte more than are allowed */
+function readBytes(path: string): Uint8Array {
+  try {
+    const file = openSync(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    try {
+      if (!fstatSync(file).isFile()) throw new ModelsFileError([`MODELS_FILE: ${JSON.stringify(path)} is not a file`]);
+      const bytes = new Uint8Array(maxModelsFileBytes + 1);
+      let length = 0;
+      for (let read = -1; read !== 0 && length < bytes.length; length += read) {
+        read = readSync(file, bytes, length, bytes.length - length, null);
+      }
+      return bytes.subarray(0, length);
+    } finally {
+      closeSync(file);
+    }
+  } catch (error) {
+    if (error instanceof ModelsFileError) throw error;
+    const { code } = error as NodeJS.ErrnoException;
+    throw new ModelsFileError([`MODELS_FILE: ${JSON.stringify(path)} cannot be read (${code})`]);
+  }
+}

@@ -1,0 +1,27 @@
+// The store's contract for what processes and instances tell each other of backends. Times are epoch milliseconds.
+
+/** A backend that gets no new requests. */
+export interface DrainingBackend {
+  backend: string;
+  since: number;
+  /** Who said so. */
+  username: string;
+}
+
+/** The file of models that a process uses. */
+export interface CatalogInstance {
+  name: string;
+  fileHash: string;
+}
+
+export interface BackendStore {
+  listDraining(): Promise<DrainingBackend[]>;
+  /** Of a backend that drains already, nothing changes. */
+  drain(draining: DrainingBackend): Promise<void>;
+  undrain(backend: string): Promise<void>;
+  /** Says which file a process uses; lasts for some minutes. */
+  usesFile(instance: CatalogInstance): Promise<void>;
+  /** By name. */
+  listFiles(): Promise<CatalogInstance[]>;
+  forgetInstance(name: string): Promise<void>;
+}

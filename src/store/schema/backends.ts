@@ -1,0 +1,51 @@
+import type { Columns } from "./columns.ts";
+
+// oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result
+export function defineBackendTables({ table, integer, text, primaryKey }: Columns) {
+  return {
+    /** What each backend was sent in a minute, and how it responded. */
+    backendMinute: table(
+      "backend_minute",
+      {
+        minute: integer().notNull(),
+        backend: text().notNull(),
+        requestCount: integer().notNull(),
+        errorCount: integer().notNull(),
+        inputTokens: integer().notNull(),
+        cachedTokens: integer().notNull(),
+        outputTokens: integer().notNull(),
+        /** Of streams: their output, and the time in which it flowed, in microseconds. */
+        streamedTokens: integer().notNull(),
+        streamedUs: integer().notNull(),
+        /** A histogram as text; see `domain/histogram.ts`. */
+        firstByte: text().notNull(),
+      },
+      (t) => [primaryKey({ columns: [t.minute, t.backend] })],
+    ),
+    /** Backends that get no new requests. */
+    drainingBackends: table("draining_backends", {
+      backend: text().primaryKey(),
+      since: integer().notNull(),
+      username: text().notNull(),
+    }),
+    /** The file of models that each process uses, and when it last said so. */
+    catalogInstances: table("catalog_instances", {
+      name: text().primaryKey(),
+      fileHash: text().notNull(),
+      seenAt: integer().notNull(),
+    }),
+    /** As `reconciliation_day`, by backend where there is a file of models. */
+    reconciliationBackendDay: table(
+      "reconciliation_backend_day",
+      {
+        day: integer().notNull(),
+        backend: text().notNull(),
+        generatedTokens: integer().notNull(),
+        promptTokens: integer().notNull(),
+        countedOutputTokens: integer().notNull(),
+        countedInputTokens: integer().notNull(),
+      },
+      (t) => [primaryKey({ columns: [t.day, t.backend] })],
+    ),
+  };
+}

@@ -1,0 +1,89 @@
+import { addHistogram, addValue, encodeHistogram, type Histogram } from "../domain/histogram.ts";
+import { refusals, type RequestRecord } from "../domain/requests.ts";
+
+/** What one backend was sent in one minute, and how it responded. */
+export interface BackendSum {
+  minute: number;
+  backend: string;
+  requestCount: number;
+  /** Those that failed because of the backend. */
+  errorCount: number;
+  inputTokens: number;
+  cachedTokens: number;
+  outputTokens: number;
+  /** Of streams: their output, and the time in which it flowed. */
+  streamedTokens: number;
+  streamedUs: number;
+  /** Of streams, in milliseconds. */
+  firstByte: Histogram;
+}
+
+export type EncodedBackendSum = Omit<BackendSum, "firstByte"> & { firstByte: string };
+
+const counts = [
+  "requestCount",
+  "errorCount",
+  "inputTokens",
+  "cachedTokens",
+  "outputTokens",
+  "streamedTokens",
+  "streamedUs",
+] as const;
+
+export interface BackendSums {
+  addRequest(record: RequestRecord, minute: number): void;
+  add(sum: BackendSum): void;
+  list(): BackendSum[];
+}
+
+export function createBackendSums(): BackendSums {
+  const sums = new Map<string, BackendSum>();
+
+  function sumOf(minute: number, backend: string): BackendSum {
+    const id = `${minute} ${backend}`;
+    const found = sums.get(id);
+    if (found !== undefined) return found;
+    const tokens = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, streamedTokens: 0, streamedUs: 0 };
+    const created = { minute, backend, requestCount: 0, errorCount: 0, ...tokens, firstByte: new Map() };
+    sums.set(id, created);
+    return created;
+  }
+
+  return {
+    addRequest(record, minute) {
+      if (record.backend !== undefined && !refusals.has(record.outcome)) {
+        addRecord(sumOf(minute, record.backend), record);
+      }
+    },
+    add(added) {
+      const sum = sumOf(added.minute, added.backend);
+      for (const name of counts) sum[name] += added[name];
+      addHistogram(sum.firstByte, added.firstByte);
+    },
+    list: () => [...sums.values()],
+  };
+}
+
+function addRecord(sum: BackendSum, record: RequestRecord): void {
+  const { usage, streamed, firstByteMs, durationMs } = record;
+  sum.requestCount++;
+  if (isBackendError(record)) sum.errorCount++;
+  sum.inputTokens += usage?.inputTokens ?? 0;
+  sum.cachedTokens += usage?.cachedInputTokens ?? 0;
+  sum.outputTokens += usage?.outputTokens ?? 0;
+  if (!streamed || firstByteMs === undefined) return;
+  addValue(sum.firstByte, firstByteMs);
+  const flowMs = durationMs - firstByteMs;
+  if (usage === undefined || usage.outputTokens === 0 || flowMs <= 0) return;
+  sum.streamedTokens += usage.outputTokens;
+  sum.streamedUs += Math.round(flowMs * 1000);
+}
+
+/** A request that the backend refused, such as one of a model that it does not have, is no error of the backend. */
+export const isBackendError = ({ outcome, status }: Pick<RequestRecord, "outcome" | "status">): boolean =>
+  outcome === "upstream_failed" || outcome === "timed_out" || (outcome === "completed" && status >= 500);
+
+export const encodeBackendSum = (sum: BackendSum): EncodedBackendSum => ({
+  ...sum,
+  firstByte: encodeHistogram(sum.firstByte),
+});

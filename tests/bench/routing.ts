@@ -1,0 +1,42 @@
+import { agents, type Scenario, simulate } from "./routing/model.ts";
+import { oracle, policies } from "./routing/policies.ts";
+import { formatNumber, markdownTable } from "./table.ts";
+
+// Rules of choosing a backend in a model of agents in front of engines with prefix caches, beside an oracle that knows every
+// cache and takes the engine that is done first. Nothing in it depends on the speed of the machine.
+// `bun tests/bench/routing.ts [SEEDS]`
+
+const seeds = Array.from({ length: Number(process.argv[2] ?? 8) }, (_, number) => number + 1);
+
+const scenarios: Readonly<Record<string, Scenario>> = {
+  "1.2 M tokens of cache each": agents,
+  "0.5 M tokens of cache each": { ...agents, cacheTokens: 500_000 },
+  "one away for 300 s": { ...agents, away: [600, 900] },
+  "one at a third of the speed": { ...agents, speeds: [1 / 3, 1, 1, 1] },
+  "half not streamed": { ...agents, whole: 0.5 },
+  "estimates off by a half": { ...agents, charactersPerToken: (session) => (session % 2 === 0 ? 4 : 2) },
+  "twice the sessions": { ...agents, sessions: 160 },
+  "half the sessions, slower": { ...agents, sessions: 40, thinkSeconds: 15 },
+};
+
+const mean = (values: readonly number[]): number => values.reduce((sum, value) => sum + value, 0) / values.length;
+
+for (const [name, scenario] of Object.entries(scenarios)) {
+  const best = seeds.map((seed) => simulate(scenario, seed, oracle));
+  const rows = Object.entries({ ...policies, oracle }).map(([policy, create]) => {
+    const results = create === oracle ? best : seeds.map((seed) => simulate(scenario, seed, create));
+    const shares = results.map(({ served }, index) => served / (best[index]?.served ?? served));
+    return [
+      policy,
+      formatNumber(mean(results.map(({ served }) => served))),
+      formatNumber(mean(shares)),
+      formatNumber(Math.min(...shares)),
+      `${formatNumber(100 * mean(results.map(({ cached }) => cached)))} %`,
+      formatNumber(mean(results.map(({ p95 }) => p95))),
+    ];
+  });
+  process.stdout.write(`\n${name}\n\n`);
+  process.stdout.write(
+    `${markdownTable([["rule", "served", "of the oracle's", "least", "cached", "p95 s"], ...rows])}\n`,
+  );
+}

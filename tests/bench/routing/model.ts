@@ -1,0 +1,150 @@
+import { Engine, type Job, type Turn } from "./engine.ts";
+import type { Policy } from "./policies.ts";
+import { createRandom, exponential, Timeline } from "./timeline.ts";
+
+/** Agents in front of engines. */
+export interface Scenario {
+  sessions: number;
+  minutes: number;
+  /** The mean time between the end of a turn and the next, in seconds. */
+  thinkSeconds: number;
+  /** How many programs the agents are, each with instructions of its own. */
+  programs: number;
+  cacheTokens: number;
+  tokensPerSecond: number;
+  /** The speed of each engine, as a share. */
+  speeds: readonly number[];
+  /** The first engine is away from one second to another. */
+  away: readonly [from: number, to: number] | undefined;
+  /** The share of responses that are not streamed. */
+  whole: number;
+  /** In the language of a session. */
+  charactersPerToken: (session: number) => number;
+}
+
+export interface Result {
+  served: number;
+  /** The share of input that came from a cache. */
+  cached: number;
+  /** Seconds to the first token. */
+  p95: number;
+}
+
+export const agents: Scenario = {
+  sessions: 80,
+  minutes: 30,
+  thinkSeconds: 5,
+  programs: 4,
+  cacheTokens: 1_200_000,
+  tokensPerSecond: 8000,
+  speeds: [1, 1, 1, 1],
+  away: undefined,
+  whole: 0,
+  charactersPerToken: () => 4,
+};
+
+/** A conversation is compacted, or another begins. */
+const maxTokens = 120_000;
+
+type CreatePolicy = (engines: readonly Engine[], timeline: Timeline) => Policy;
+
+/** The same turns for the same seed, whatever the policy does with them. */
+export function simulate(scenario: Scenario, seed: number, createPolicy: CreatePolicy): Result {
+  const timeline = new Timeline();
+  const engines = scenario.speeds.map(
+    (speed) =>
+      new Engine(
+        {
+          tokensPerSecond: scenario.tokensPerSecond * speed,
+          cacheTokens: scenario.cacheTokens,
+          outputPerSecond: 60 * speed,
+        },
+        timeline,
+      ),
+  );
+  const policy = createPolicy(engines, timeline);
+  const result = { served: 0, input: 0, cached: 0 };
+  const waits: number[] = [];
+
+  function send(turn: Turn, onEnd: () => void): void {
+    const there = engines.flatMap(({ isAway }, number) => (isAway ? [] : [number]));
+    const number = policy.choose(turn, there);
+    const job: Job = {
+      ...turn,
+      state: "waiting",
+      readAt: 0,
+      onFirstToken(cached) {
+        waits.push(timeline.now - turn.arrivedAt);
+        result.input += turn.promptTokens;
+        result.cached += cached;
+        if (!turn.isWhole) policy.onFirstToken?.(turn, number);
+      },
+      onEnd() {
+        result.served += 1;
+        policy.onEnd?.(turn, number);
+        onEnd();
+      },
+    };
+    sent.set(job, { turn, onEnd });
+    engines[number]?.take(job);
+  }
+  const sent = new WeakMap<Job, { turn: Turn; onEnd: () => void }>();
+
+  for (let session = 0; session < scenario.sessions; session++)
+    startSession(scenario, { seed, session, timeline, send });
+  if (scenario.away !== undefined) {
+    const [from, to] = scenario.away;
+    timeline.at(from, () => {
+      const lost = engines[0]?.goAway() ?? [];
+      policy.onAway?.(0);
+      for (const job of lost) {
+        const { turn, onEnd } = sent.get(job) ?? {};
+        if (turn === undefined || onEnd === undefined) continue;
+        policy.onEnd?.(turn, 0);
+        send({ ...turn }, onEnd);
+      }
+    });
+    timeline.at(to, () => {
+      for (const engine of engines) engine.isAway = false;
+    });
+  }
+  timeline.run(scenario.minutes * 60);
+  const p95 = waits.toSorted((a, b) => a - b)[Math.floor(waits.length * 0.95)] ?? 0;
+  return { served: result.served, cached: result.cached / result.input, p95 };
+}
+
+interface SessionDeps {
+  seed: number;
+  session: number;
+  timeline: Timeline;
+  send: (turn: Turn, onEnd: () => void) => void;
+}
+
+/** One after the other, conversations that grow by what tools and the model say. */
+function startSession(scenario: Scenario, { seed, session, timeline, send }: SessionDeps): void {
+  const random = createRandom(seed * 7919 + session);
+  const program = session % scenario.programs;
+  // The same for all sessions of a program.
+  const sharedTokens = 9000 + Math.floor(createRandom(seed * 104_729 + program)() * 9000);
+  const perToken = scenario.charactersPerToken(session);
+  let conversation = session * 1_000_003;
+
+  function take(contextTokens: number): void {
+    const promptTokens = contextTokens + 200 + Math.floor(exponential(random, 700));
+    const outputTokens = 50 + Math.floor(exponential(random, 250));
+    const isWhole = random() < scenario.whole;
+    const sizes = { sharedTokens, promptTokens, outputTokens, characters: promptTokens * perToken };
+    const turn = { session, conversation, program, ...sizes, isWhole, arrivedAt: timeline.now };
+    send(turn, () => think(promptTokens + outputTokens));
+  }
+
+  function think(contextTokens: number): void {
+    const isOver = contextTokens > maxTokens || random() < 1 / 60;
+    if (isOver) conversation += 1;
+    const isLong = random() < 0.25;
+    const seconds = isOver ? 30 : isLong ? scenario.thinkSeconds * 3 : scenario.thinkSeconds / 3;
+    timeline.at(timeline.now + exponential(random, seconds), () => take(isOver ? sharedTokens : contextTokens));
+  }
+
+  timeline.at(random() * 5, () => take(sharedTokens + Math.floor(exponential(random, 20_000))));
+}

@@ -1,0 +1,128 @@
+import { createAffinity, type RoutedRequest } from "../../../src/routing/affinity.ts";
+import { costOf } from "../../../src/routing/choice.ts";
+import type { Engine, Job, Turn } from "./engine.ts";
+import type { Timeline } from "./timeline.ts";
+
+/** Chooses an engine for each turn, by its number. */
+export interface Policy {
+  /** @param there the engines that are not away; at least one */
+  choose(turn: Turn, there: readonly number[]): number;
+  /** A prompt was read; not seen of whole responses. */
+  onFirstToken?(turn: Turn, engine: number): void;
+  onEnd?(turn: Turn, engine: number): void;
+  onAway?(engine: number): void;
+}
+
+const hash = (text: string): number => Bun.hash.xxHash32(text);
+const rank = (turn: Turn, engine: number): number => hash(`${turn.conversation} ${engine}`);
+
+/** @returns the number of which `cost` is least */
+function leastOf(engines: readonly number[], cost: (engine: number) => number): number {
+  let [best = 0] = engines;
+  let least = Infinity;
+  for (const engine of engines) {
+    const one = cost(engine);
+    if (one < least) [best, least] = [engine, one];
+  }
+  return best;
+}
+
+export const policies = {
+  "round robin": (): Policy => {
+    let turns = 0;
+    return { choose: (_, there) => there[turns++ % there.length] ?? 0 };
+  },
+  "fewest in flight": (): Policy => {
+    const inFlight: number[] = [];
+    const add = (engine: number, count: number): void => void (inFlight[engine] = (inFlight[engine] ?? 0) + count);
+    return {
+      choose(_, there) {
+        const engine = leastOf(there, (one) => inFlight[one] ?? 0);
+        add(engine, 1);
+        return engine;
+      },
+      onEnd: (_, engine) => add(engine, -1),
+    };
+  },
+  "hash of the conversation": (): Policy => ({
+    choose: (turn, there) => leastOf(there, (engine) => -rank(turn, engine)),
+  }),
+  "hash, load at most 1.25": (): Policy => {
+    const inFlight: number[] = [];
+    const add = (engine: number, count: number): void => void (inFlight[engine] = (inFlight[engine] ?? 0) + count);
+    return {
+      choose(turn, there) {
+        const all = there.reduce((sum, engine) => sum + (inFlight[engine] ?? 0), 1);
+        const most = Math.ceil((1.25 * all) / there.length);
+        const free = there.filter((engine) => (inFlight[engine] ?? 0) < most);
+        const engine = leastOf(free.length > 0 ? free : there, (one) => -rank(turn, one));
+        add(engine, 1);
+        return engine;
+      },
+      onEnd: (_, engine) => add(engine, -1),
+    };
+  },
+  "least work (Tollgate)": (): Policy => leastWork(),
+} as const;
+
+type Load = Parameters<typeof costOf>[0];
+
+/** What the server does, with its own code. */
+function leastWork(): Policy {
+  const affinity = createAffinity({ entries: 100_000, perOwner: 25_000 });
+  const loads = new Map<number, Load>();
+  const waiting = new Map<Turn, number>();
+  const loadOf = (engine: number): Load => loads.get(engine) ?? { waitingCharacters: 0, inFlight: 0, unbegun: 0 };
+  const add = (engine: number, characters: number, streams: number): void => {
+    const load = loadOf(engine);
+    const inFlight = load.inFlight + streams;
+    loads.set(engine, { waitingCharacters: load.waitingCharacters + characters, inFlight, unbegun: 0 });
+  };
+  const requestOf = ({ session, conversation, program, characters }: Turn): RoutedRequest => ({
+    keyId: session,
+    conversation: { name: conversation, prefix: program },
+    characters,
+  });
+  return {
+    choose(turn, there) {
+      const request = requestOf(turn);
+      const ranked = there.toSorted((a, b) => rank(turn, b) - rank(turn, a));
+      const workAt = affinity.expect(request);
+      const engine = leastOf(ranked, (one) => costOf(loadOf(one), workAt(String(one))));
+      const { characters } = workAt(String(engine));
+      affinity.remember(String(engine), request);
+      waiting.set(turn, characters);
+      add(engine, characters, 0);
+      return engine;
+    },
+    onFirstToken(turn, engine) {
+      add(engine, -(waiting.get(turn) ?? 0), 1);
+      waiting.delete(turn);
+    },
+    onEnd(turn, engine) {
+      const characters = waiting.get(turn);
+      if (characters === undefined) add(engine, 0, -1);
+      else add(engine, -characters, 0);
+      waiting.delete(turn);
+    },
+    onAway: (engine) => affinity.forget(String(engine)),
+  };
+}
+
+/** Knows what every engine has cached and has to do, and takes the one that is done first. */
+export function oracle(engines: readonly Engine[], timeline: Timeline): Policy {
+  const secondsFor = (engine: Engine, job: Turn): number =>
+    (job.promptTokens - engine.cachedOf(job)) / engine.options.tokensPerSecond;
+  const secondsOf = (engine: Engine, job: Job): number =>
+    job.state === "reading" ? job.readAt - timeline.now : job.state === "waiting" ? secondsFor(engine, job) : 0;
+  return {
+    choose: (turn, there) =>
+      leastOf(there, (number) => {
+        const engine = engines[number];
+        if (engine === undefined) return Infinity;
+        let seconds = secondsFor(engine, turn) + engine.writing * 1e-4;
+        for (const job of engine.jobs) seconds += secondsOf(engine, job);
+        return seconds;
+      }),
+  };
+}

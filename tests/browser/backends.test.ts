@@ -1,0 +1,101 @@
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { violations } from "./support/axe.ts";
+import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { showSeveralBackends } from "./support/several-backends.ts";
+
+describe.skipIf(!hasBrowser)("the page of backends", () => {
+  let console: ConsoleUnderTest;
+  beforeAll(async () => {
+    console = await startConsole();
+  });
+  afterAll(() => console[Symbol.asyncDispose]());
+
+  const stateNow = async (): Promise<string | undefined> => {
+    const { backends } = await console.admin.expectOk<{ backends: { state: string }[] }>("GET", "/api/backends");
+    return backends[0]?.state;
+  };
+
+  test("shows the backend of the environment, which is drained after a question and gets requests again", async () => {
+    await using visit = await console.visit("/settings/backends");
+    const { page } = visit;
+    const name = new URL(console.simulator.url).host;
+    const row = page.getByRole("row").filter({ hasText: name });
+    await row.getByText("In", { exact: true }).waitFor();
+    await page.getByText("This backend is that of PROXY_UPSTREAM_URL").waitFor();
+
+    await row.getByRole("button", { name: `Drain ${name}` }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("No other backend is in").waitFor();
+    await dialog.getByRole("button", { name: "Cancel" }).click();
+    expect(await stateNow()).toBe("in");
+
+    await row.getByRole("button", { name: `Drain ${name}` }).click();
+    await dialog.getByRole("button", { name: "Drain", exact: true }).click();
+    await row.getByText("Drained", { exact: true }).waitFor();
+    expect(await stateNow()).toBe("draining");
+    await row.getByRole("button", { name: `Resume ${name}` }).click();
+    await row.getByText("In", { exact: true }).waitFor();
+    expect(await stateNow()).toBe("in");
+  });
+
+  test("says in words how each of several is, and which processes use another file", async () => {
+    await using visit = await console.visit("/settings/account");
+    const { page } = visit;
+    await showSeveralBackends(page);
+    await page.getByRole("link", { name: "Backends" }).click();
+    const row = (name: string) => page.getByRole("row").filter({ has: page.getByText(name, { exact: true }) });
+    await row("gpu-a").getByText("61 of 64").waitFor();
+    await row("gpu-a").getByText("12 waiting").waitFor();
+    await row("gpu-b").getByText("Draining", { exact: true }).waitFor();
+    await row("gpu-c-in-the-other-building").getByText("Out", { exact: true }).waitFor();
+    await row("gpu-c-in-the-other-building").getByText("139 errors").waitFor();
+    await row("attic").getByText("Spill").waitFor();
+    await row("attic").getByText("bge-m3, jina-v4, whisper-large and 2 others").waitFor();
+    await page.getByText("1 process uses another file of models").waitFor();
+    await row("gate-2/4711").getByText("Differs").waitFor();
+    expect(await violations(page)).toEqual([]);
+    for (const width of [768, 1024]) {
+      await page.setViewportSize({ width, height: 900 });
+      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
+    }
+    expect(await row("gate-1/4711").getByText("Differs").count()).toBe(0);
+  });
+
+  test("are in the overview, which names those that are out", async () => {
+    await using visit = await console.visit("/settings/account");
+    const { page } = visit;
+    const since = new Date(Date.now() - 300_000).toISOString();
+    const backends = ["gpu-a", "gpu-b", "gpu-c"].map((name) => ({
+      name,
+      since,
+      state: name === "gpu-b" ? "out" : "in",
+    }));
+    await page.route("**/api/overview", async (route) => {
+      const body = (await (await route.fetch()).json()) as object;
+      await route.fulfill({ json: { ...body, backends } });
+    });
+    const { key } = await console.admin.createKey("in use");
+    await fetch(`${console.program.url}/v1/embeddings`, {
+      method: "POST",
+      headers: { "x-api-key": key, "content-type": "application/json" },
+      body: '{"model":"m","input":"a"}',
+    });
+    await page.getByRole("link", { name: "Overview" }).click();
+    await page.getByText("2 of 3 backends in").waitFor();
+    await page.getByText("gpu-b is out since").waitFor();
+    expect(await page.getByText("Backend responds").count()).toBe(0);
+  });
+
+  test("asks with the models that nobody else serves", async () => {
+    await using visit = await console.visit("/settings/account");
+    const { page } = visit;
+    await showSeveralBackends(page);
+    await page.getByRole("link", { name: "Backends" }).click();
+    await page.getByRole("button", { name: "Drain gpu-a" }).click();
+    await page.getByRole("dialog").getByText("No other backend that is in serves qwen3-coder or glm-5.").waitFor();
+    await page.keyboard.press("Escape");
+    await page.getByRole("button", { name: "Drain gpu-c-in-the-other-building" }).click();
+    await page.getByRole("dialog").getByText("It gets no new requests").waitFor();
+    expect(await page.getByRole("dialog").locator(".notice").count()).toBe(0);
+  });
+});

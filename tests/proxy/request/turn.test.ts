@@ -1,0 +1,153 @@
+import { describe, expect, test } from "bun:test";
+import { noConversation } from "../../../src/domain/backends.ts";
+import { createRequestQueue, type Turn } from "../../../src/proxy/request/queue.ts";
+import { backendOf } from "../../support/catalog.ts";
+import { passTicks } from "../../support/event-loop.ts";
+import { useFakeTime } from "../../support/fake-time.ts";
+import { startPlaces } from "../../support/local-places.ts";
+import { rejectionOf } from "../../support/rejection.ts";
+import { keyWith } from "./test-queue.ts";
+
+const time = useFakeTime();
+
+/** Backends of these sizes. */
+function start(sizes: Readonly<Record<string, number>>, { backendWaitMs = 0, timeoutMs = 60_000 } = {}) {
+  const candidates = Object.keys(sizes);
+  const up = new Set(candidates);
+  const backends = candidates.map((name) => backendOf(name, { maxConcurrency: sizes[name] }));
+  const probe = async ({ name }: { name: string }) => ({ ok: up.has(name) });
+  const places = startPlaces(backends, { backendWaitMs, monotonic: time.now, probe });
+  const queue = createRequestQueue({
+    places,
+    hasPlaces: true,
+    timeoutMs,
+    backendWaitMs,
+    monotonic: time.now,
+    stopping: new AbortController().signal,
+    onKeyEnded() {},
+  });
+  const client = new AbortController();
+  const enter = (of: readonly string[] = candidates, limits?: ReturnType<typeof keyWith>): Promise<Turn> =>
+    queue.enter(
+      {
+        keyId: 1,
+        startedAt: 0,
+        client: client.signal,
+        model: "m",
+        candidates: of,
+        characters: 0,
+        conversation: noConversation,
+        limits,
+      },
+      () => {},
+    );
+  /** Its connection is not made. */
+  const miss = (turn: Turn): ReturnType<Turn["moveOn"]> => {
+    turn.report({ kind: "unreachable" });
+    return turn.moveOn();
+  };
+  const inFlight = async (): Promise<number[]> => (await places.list()).map((one) => one.inFlight);
+  return { enter, miss, up, inFlight, depth: queue.depth, leave: () => client.abort() };
+}
+
+describe("a turn", () => {
+  test("moves on from backend to backend, never to one that it has been at, and gives back each place", async () => {
+    const { enter, miss, inFlight, depth } = start({ a: 1, b: 1, c: 1 });
+    const turn = await enter();
+    const visited = [turn.backend];
+    for (let choice = await miss(turn); choice !== undefined; choice = await miss(turn)) {
+      expect(choice).toMatchObject({ backend: turn.backend, reason: "failover" });
+      visited.push(turn.backend);
+    }
+    expect(visited.toSorted()).toEqual(["a", "b", "c"]);
+    expect(await inFlight()).toEqual([0, 0, 0]);
+    expect(await turn.moveOn()).toBeUndefined();
+    turn.leave();
+    expect(depth()).toEqual({ waiting: 0, running: 0 });
+  });
+
+  test("waits for a place where nothing was sent, and not where a backend was too busy", async () => {
+    const { enter, miss } = start({ a: 1, b: 1 });
+    const other = await enter(["b"]);
+    const turn = await enter(["a", "b"]);
+    const moved = miss(turn);
+    await passTicks();
+    other.leave();
+    expect(await moved).toMatchObject({ backend: "b" });
+    const busy = await enter(["a", "b"]);
+    busy.report({ kind: "busy", retryAfterMs: undefined });
+    expect(await busy.moveOn()).toBeUndefined();
+  });
+
+  test("has no other place in time, or ends with its client", async () => {
+    const { enter, miss, leave } = start({ a: 2, b: 1 }, { timeoutMs: 1000 });
+    await enter(["b"]);
+    const turns = [await enter(["a", "b"]), await enter(["a", "b"])];
+    const [first, second] = turns.map(miss);
+    await time.pass(1000);
+    expect(await first).toBeUndefined();
+    expect(await second).toBeUndefined();
+    const third = await enter(["a", "b"]);
+    const moved = miss(third);
+    await passTicks();
+    leave();
+    expect(await rejectionOf(moved ?? Promise.resolve())).toMatchObject({ outcome: "client_left" });
+  });
+
+  test("waits for the only backend, and keeps its admission", async () => {
+    const { enter, miss, up } = start({ a: 5 }, { backendWaitMs: 30_000 });
+    const key = keyWith(1);
+    const turn = await enter(["a"], key);
+    up.clear();
+    expect(await miss(turn)).toMatchObject({ backend: "a" });
+    const moved = miss(turn);
+    await passTicks();
+    await time.pass(20_000);
+    up.add("a");
+    await time.pass(9000);
+    expect(await moved).toMatchObject({ backend: "a" });
+    expect([key.inFlight(), key.cancelled()]).toEqual([1, 0]);
+    turn.leave();
+    expect(key.inFlight()).toBe(0);
+  });
+
+  test("ends if no backend is back in time", async () => {
+    const { enter, miss, up } = start({ a: 5 }, { backendWaitMs: 30_000 });
+    const turn = await enter();
+    up.clear();
+    await miss(turn);
+    const moved = rejectionOf(miss(turn));
+    await passTicks();
+    // It comes later, and is not asked for its limits.
+    const key = keyWith(1);
+    await time.pass(10_000);
+    const late = enter(["a"], key);
+    await time.pass(19_999);
+    up.add("a");
+    await time.pass(1);
+    expect(await moved).toMatchObject({ code: "backend_unavailable" });
+    expect(key.asked()).toEqual([]);
+    await time.pass(9000);
+    expect(await late).toMatchObject({ backend: "a" });
+    expect([key.asked(), key.inFlight()]).toEqual([[true], 1]);
+  });
+
+  test("is refused by the limits as it leaves the room, and gives back its place", async () => {
+    const { enter, miss, up, inFlight } = start({ a: 5 }, { backendWaitMs: 30_000 });
+    const first = await enter();
+    up.clear();
+    await miss(first);
+    first.report({ kind: "unreachable" });
+    first.leave();
+    const key = keyWith(1);
+    key.refuseBy("tokens_per_day", 3_600_000);
+    await passTicks();
+    const refused = enter(["a"], key);
+    await passTicks();
+    expect(key.asked()).toEqual([]);
+    up.add("a");
+    await time.pass(3000);
+    expect((await refused).admission).toMatchObject({ refusedBy: "tokens_per_day" });
+    expect(await inFlight()).toEqual([0]);
+  });
+});

@@ -1,0 +1,249 @@
+import { describe, expect, test } from "bun:test";
+import { readdirSync, readFileSync } from "node:fs";
+import * as fc from "fast-check";
+import { type ClientRule, type ClientRules, clientRules } from "../../../src/domain/models.ts";
+import { memberTexts, stringText } from "../../support/json-text.ts";
+import { rewriterOf, rewriteRules } from "../../support/rewrite-rules.ts";
+import { textOf } from "../../support/rewritten.ts";
+
+type Json = Record<string, unknown>;
+
+interface Recording {
+  program: string;
+  /** The real program sent these, with other texts and without the schemas of tools. */
+  requests: { path: string; userAgent: string; body: Json }[];
+}
+
+const folder = `${import.meta.dir}/../../fixtures/client-requests`;
+const recordings = readdirSync(folder).map(
+  (name) => JSON.parse(readFileSync(`${folder}/${name}`, "utf8")) as Recording,
+);
+
+function mended(path: string, body: string, setting: ClientRules, userAgent: string): string {
+  const rewrite = rewriterOf(rewriteRules({ clientRules: setting, maxOutputTokens: 64_000 }));
+  return textOf(rewrite(path, Buffer.from(body), { userAgent, enginesOf: () => ["vllm"] })).body ?? body;
+}
+
+const list = (value: unknown): Json[] => (Array.isArray(value) ? (value as Json[]) : []);
+const rolesOf = (turns: unknown): unknown[] => list(turns).map(({ role }) => role);
+
+/** What strict templates, llama.cpp and vLLM refuse. */
+function refusalOf({ messages, input, tools, system }: Json, isResponses: boolean): string | undefined {
+  const roles = rolesOf(messages ?? input).filter((role) => role !== undefined);
+  if (roles.lastIndexOf("system") > (system === undefined ? 0 : -1)) return "System message must be at the beginning";
+  if (roles.includes("developer")) return "Unexpected message role";
+  const isRefused = isResponses && list(tools).some(({ type }) => type !== "function");
+  return isRefused ? "'type' of tool must be 'function'" : undefined;
+}
+
+describe.each(recordings)("$program, recorded", ({ program, requests }) => {
+  const bodies = requests.map(({ path, userAgent, body }) => ({
+    path,
+    userAgent,
+    body,
+    text: JSON.stringify(body, null, 2),
+  }));
+
+  test("passes byte for byte with the rules off", () => {
+    for (const { path, userAgent, text } of bodies) expect(mended(path, text, [], userAgent)).toBe(text);
+  });
+
+  test("is refused by strict templates only without `auto`", () => {
+    const refusals = bodies.map(({ path, body }) => refusalOf(body, path === "/v1/responses"));
+    expect(refusals.some((refusal) => refusal !== undefined)).toBe(!program.startsWith("opencode"));
+    for (const { path, userAgent, text } of bodies) {
+      const sent = JSON.parse(mended(path, text, "auto", userAgent)) as Json;
+      expect(refusalOf(sent, path === "/v1/responses")).toBeUndefined();
+    }
+  });
+
+  test("keeps all but the named places with `auto`", () => {
+    for (const { path, userAgent, text, body } of bodies) {
+      const sent = JSON.parse(mended(path, text, "auto", userAgent)) as Json;
+      const changed = Object.keys(body).filter((name) => JSON.stringify(sent[name]) !== JSON.stringify(body[name]));
+      const allowed = { "/v1/messages": ["messages", "system"], "/v1/responses": ["input", "tools"] }[path] ?? [];
+      expect(changed.toSorted()).toEqual(allowed);
+      if (path === "/v1/messages") {
+        expect(sent["system"]).toEqual(list(body["system"]).slice(1));
+        expect(list(sent["messages"])).toEqual(
+          list(body["messages"]).map((turn) =>
+            turn["role"] === "system" ? Object.assign({}, turn, { role: "user" }) : turn,
+          ),
+        );
+      }
+    }
+  });
+});
+
+test("Codex keeps its functions, those of its namespace too, under their names", () => {
+  const { requests } = recordings.find(({ program }) => program.startsWith("Codex")) ?? { requests: [] };
+  const [request] = requests;
+  if (request === undefined) throw new Error("Nothing was recorded");
+  const sent = JSON.parse(mended(request.path, JSON.stringify(request.body), "auto", request.userAgent)) as Json;
+  const named = list(request.body["tools"]).flatMap((tool): Json[] =>
+    tool["type"] === "namespace" ? list(tool["tools"]) : [tool],
+  );
+  expect(list(sent["tools"])).toEqual(named.filter(({ type }) => type === "function"));
+  expect(list(sent["tools"]).map(({ name }) => name)).toContain("spawn_agent");
+});
+
+describe("of the blocks of a growing conversation's prompt", () => {
+  const sentence = (seed: number, length: number): string =>
+    Array.from({ length }, (_, index) => ((seed * 7919 + index * 104_729) % 9973).toString(36)).join(" ");
+  const tools = Array.from({ length: 12 }, (_, index) => ({
+    name: `tool_${index}`,
+    description: sentence(index, 200),
+  }));
+
+  /** As Claude Code sends it: a new billing line and a new system turn with every request. */
+  function request(turnCount: number): Json {
+    const messages: Json[] = [{ role: "user", content: sentence(99, 300) }];
+    for (let turn = 0; turn < turnCount; turn += 1) {
+      messages.push(
+        { role: "system", content: `<total_tokens>${1_000_000 - turn * 1234} tokens left</total_tokens>` },
+        {
+          role: "assistant",
+          content: [{ type: "tool_use", id: `t${turn}`, name: "tool_1", input: { a: sentence(turn, 30) } }],
+        },
+        {
+          role: "user",
+          content: [{ type: "tool_result", tool_use_id: `t${turn}`, content: sentence(turn + 50, 200) }],
+        },
+      );
+    }
+    const line = `x-anthropic-billing-header: cc_version=2.1.178.bc2; cch=${(turnCount * 7919).toString(16)};`;
+    const system = [line, sentence(1, 2000)].map((text) => ({ type: "text", text }));
+    return { system, tools, messages };
+  }
+
+  /** As engines do that have system turns at the head only. */
+  function render({ system, messages, tools: given }: Json, order: "system first" | "tools first"): string {
+    const turns = list(messages);
+    const head = [...list(system), ...turns.filter(({ role }) => role === "system")];
+    const instructions = head.map(({ text, content }) => text ?? content).join("\n");
+    const definitions = JSON.stringify(given);
+    const opening = order === "system first" ? [instructions, definitions] : [definitions, instructions];
+    const others = turns.filter(({ role }) => role !== "system").map((turn) => JSON.stringify(turn));
+    return [...opening, ...others].join("\n");
+  }
+
+  /** The share of the first prompt's blocks that the second begins with. */
+  function keptShare(before: string, after: string): number {
+    const blocks = Math.floor(before.length / 64);
+    let kept = 0;
+    while (kept < blocks && after.startsWith(before.slice(kept * 64, (kept + 1) * 64), kept * 64)) kept += 1;
+    return kept / blocks;
+  }
+
+  const userAgent = "claude-cli/2.1.330 (external, cli)";
+  const leastShare = (setting: ClientRules, order: "system first" | "tools first"): number => {
+    const prompts = Array.from({ length: 20 }, (_, turn) =>
+      render(JSON.parse(mended("/v1/messages", JSON.stringify(request(turn)), setting, userAgent)) as Json, order),
+    );
+    return Math.min(...prompts.slice(1).map((prompt, turn) => keptShare(prompts[turn] ?? "", prompt)));
+  };
+
+  test.each(["system first", "tools first"] as const)("95 %% stay with `auto`, %s", (order) => {
+    expect(leastShare("auto", order)).toBeGreaterThanOrEqual(0.95);
+  });
+
+  test.each([
+    ["system first", 0.01],
+    ["tools first", 0.5],
+  ] as const)("and few with the rules off, %s: at most %d", (order, most) => {
+    expect(leastShare([], order)).toBeLessThanOrEqual(most);
+  });
+});
+
+describe("for any body", () => {
+  const line = "x-anthropic-billing-header: a";
+  const text = fc.constantFrom(
+    "",
+    "A",
+    "B\n\nC",
+    line,
+    `${line}\n`,
+    `${line}\n${line}`,
+    `${line}\nYou`,
+    "\u0000\ud800\\n",
+  );
+  const role = fc.constantFrom("system", "developer", "user", "assistant", "tool", 7);
+  const part = fc.record({
+    type: fc.constantFrom("text", "input_text", "input_image"),
+    text: fc.oneof(text, fc.constant(7)),
+  });
+  const content = fc.oneof(text, fc.array(part, { maxLength: 3 }), fc.constantFrom(null, 7, {}));
+  const turn = fc.oneof(
+    {
+      weight: 8,
+      arbitrary: fc.record({ role, content, type: fc.constantFrom("message", "x"), id: text }, { requiredKeys: [] }),
+    },
+    fc.constantFrom(null, 7, []),
+  );
+  const name = fc.constantFrom("a", "b", "c", 7);
+  const tool = fc.record({ type: fc.constantFrom("function", "web_search", 7), name }, { requiredKeys: [] });
+  const namespace = fc.record({ type: fc.constant("namespace"), name, tools: fc.array(tool, { maxLength: 3 }) });
+  const telling = {
+    messages: fc.oneof(fc.array(turn, { maxLength: 5 }), text),
+    input: fc.oneof(fc.array(turn, { maxLength: 5 }), text),
+    system: content,
+    tools: fc.array(fc.oneof(tool, namespace, fc.constantFrom(null, 7)), { maxLength: 5 }),
+    other: turn,
+  };
+  const names = ["messages", "input", "system", "tools", "other"] as const;
+  const member = fc.constantFrom(...names).chain((given) =>
+    fc.tuple(
+      stringText(fc.constant<string>(given)),
+      telling[given].map((value) => JSON.stringify(value, null, 1)),
+    ),
+  );
+  const body = fc
+    .array(member, { maxLength: 6 })
+    .chain((members) => memberTexts(members))
+    .map((members) => `{${members.join(",")}}`);
+  const path = fc.constantFrom("/v1/chat/completions", "/v1/messages", "/v1/responses", "/v1/completions");
+  const edit = (given: string, to: string, rules: readonly ClientRule[]): string => mended(to, given, rules, "any");
+
+  test("each rule leaves valid JSON, changes nothing in its own result, and only its own member", () => {
+    const places: Record<ClientRule, string[]> = {
+      system_turns_to_user: ["messages"],
+      drop_billing_line: ["system"],
+      developer_to_system: ["messages", "input"],
+      function_tools_only: ["tools"],
+    };
+    const property = fc.property(body, path, fc.constantFrom(...clientRules), (given, to, rule) => {
+      const sent = edit(given, to, [rule]);
+      expect(edit(sent, to, [rule])).toBe(sent);
+      const [before, after] = [JSON.parse(given) as Json, JSON.parse(sent) as Json];
+      expect(Object.keys(after)).toEqual(Object.keys(before));
+      for (const key of Object.keys(before)) if (!places[rule].includes(key)) expect(after[key]).toEqual(before[key]);
+    });
+    fc.assert(property, { numRuns: 800 });
+  });
+
+  test("all together make what they make one after the other", () => {
+    const property = fc.property(body, path, (given, to) => {
+      let sent = given;
+      for (const rule of clientRules) sent = edit(sent, to, [rule]);
+      expect(JSON.parse(edit(given, to, clientRules))).toEqual(JSON.parse(sent));
+    });
+    fc.assert(property, { numRuns: 300 });
+  });
+
+  test("with none of them it stays as it came", () => {
+    fc.assert(
+      fc.property(body, path, (given, to) => expect(edit(given, to, [])).toBe(given)),
+      { numRuns: 500 },
+    );
+  });
+
+  test("the prefixes join them in valid JSON", () => {
+    const guard = rewriterOf(rewriteRules({ hanGuard: true, clientRules, servedModel: "d", reasoningModel: "d" }));
+    const property = fc.property(body, path, (given, to) => {
+      const bytes = Buffer.from(given.replace(/\}$/, `${given === "{}" ? "" : ","}"output_config":{"effort":"max"}}`));
+      const sent = textOf(guard(to, bytes)).body;
+      if (sent !== undefined) JSON.parse(sent);
+    });
+    fc.assert(property, { numRuns: 800 });
+  });
+});

@@ -1,0 +1,132 @@
+import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { type ExpectedWork, nothingKnown } from "../../src/routing/affinity.ts";
+import { type BackendRow, choose } from "../../src/routing/choice.ts";
+
+const row = (name: string, fields: Partial<BackendRow> = {}): BackendRow => ({
+  name,
+  spill: false,
+  maxConcurrency: undefined,
+  inFlight: 0,
+  unbegun: 0,
+  waitingCharacters: 0,
+  warmUp: undefined,
+  standing: "in",
+  ...fields,
+});
+
+/** The backend and why, as one text. */
+function chosen(
+  rows: readonly BackendRow[],
+  { affinity = "key", tried = [], workAt = nothingKnown }: Partial<Parameters<typeof choose>[1]> = {},
+): string {
+  const choice = choose(rows, { affinity, tried, workAt });
+  return choice === undefined ? "waits" : `${choice.backend} ${choice.reason}`;
+}
+
+describe("a request goes", () => {
+  const [out, busy, closed] = [{ standing: "out" }, { standing: "busy" }, { standing: "closed" }] as const;
+  const full = { maxConcurrency: 2, inFlight: 2 };
+  const cases: [string, BackendRow[], string][] = [
+    ["to the only backend", [row("a")], "a only"],
+    ["where fewest are in flight", [row("a", { inFlight: 3 }), row("b", { inFlight: 2 })], "b load"],
+    [
+      "where least waits to be read",
+      [row("a", { waitingCharacters: 4001, inFlight: 1, unbegun: 1 }), row("b", { inFlight: 4 })],
+      "b load",
+    ],
+    ["past one that is full", [row("a", full), row("b", { inFlight: 9 })], "b load"],
+    ["nowhere while all are full", [row("a", full), row("b", full)], "waits"],
+    ["past one that is out", [row("a", out), row("b", { inFlight: 9 })], "b load"],
+    ["nowhere while the others are full and one is out", [row("a", out), row("b", full)], "waits"],
+    ["to one that is out while none is in", [row("a", out), row("b", closed)], "a load"],
+    ["nowhere while all are closed", [row("a", closed), row("b", closed)], "waits"],
+    ["past a spill backend", [row("a", { spill: true }), row("b", { inFlight: 9 })], "b load"],
+    ["to a spill backend while the others are full", [row("a", { spill: true }), row("b", full)], "a spill"],
+    ["to a spill backend while the others are out", [row("a", { spill: true }), row("b", out)], "a spill"],
+    [
+      "to spill backends that have no others",
+      [row("a", { spill: true, inFlight: 1 }), row("b", { spill: true })],
+      "b load",
+    ],
+    ["past one that asked for a pause", [row("a", busy), row("b", { spill: true })], "b spill"],
+    ["to one that asked for a pause while the others are full", [row("a", busy), row("b", full)], "a load"],
+    ["past one that warms up", [row("a", { warmUp: 1, unbegun: 1 }), row("b", { inFlight: 9 })], "b load"],
+    [
+      "to one that warms up, once it has a first byte",
+      [row("a", { warmUp: 1, inFlight: 1 }), row("b", full)],
+      "a load",
+    ],
+    ["nowhere without backends", [], "waits"],
+  ];
+
+  test.each(cases)("%s", (_, rows, expected) => {
+    expect(chosen(rows)).toBe(expected);
+  });
+
+  const work =
+    (characters: Record<string, number>, reason: ExpectedWork["reason"]) =>
+    (backend: string): ExpectedWork =>
+      characters[backend] === undefined
+        ? { characters: 10_000, reason: "load" }
+        : { characters: characters[backend], reason };
+
+  test.each([
+    ["where its conversation was", 0, "a session"],
+    ["where its conversation was, though others wait there", 9000, "a session"],
+    ["away from where its conversation was, if it would wait longer than all of it takes to read", 11_000, "b load"],
+  ])("%s", (_, waitingCharacters, expected) => {
+    const rows = [row("a", { waitingCharacters, inFlight: 2, unbegun: 2 }), row("b")];
+    expect(chosen(rows, { workAt: work({ a: 400 }, "session") })).toBe(expected);
+  });
+
+  test("where its instructions were", () => {
+    expect(chosen([row("a"), row("b")], { workAt: work({ b: 7000 }, "prefix") })).toBe("b prefix");
+  });
+
+  test("elsewhere if it was there, and nowhere if it was at all that are in", () => {
+    const tried = ["a"];
+    expect(chosen([row("a"), row("b", { inFlight: 9 })], { tried })).toBe("b failover");
+    expect(chosen([row("a"), row("b", out)], { tried })).toBe("waits");
+  });
+
+  test("to the same of several that are equal, and only what went to one that is gone goes elsewhere", () => {
+    const rows = ["a", "b", "c", "d"].map((name) => row(name));
+    const keys = Array.from({ length: 400 }, (_, n) => `key ${n}`);
+    const before = keys.map((affinity) => chosen(rows, { affinity }));
+    expect(keys.map((affinity) => chosen(rows.toReversed(), { affinity }))).toEqual(before);
+    for (const { name } of rows) expect(before.filter((one) => one === `${name} load`).length).toBeGreaterThan(60);
+    const after = keys.map((affinity) => chosen(rows.slice(1), { affinity }));
+    expect(before.filter((one, n) => one !== after[n] && one !== "a load")).toEqual([]);
+  });
+
+  test("never to a backend that is closed, full, or was tried, and never waits while one of the others has a place", () => {
+    const count = fc.integer({ min: 0, max: 5 });
+    const optional = fc.option(fc.integer({ min: 1, max: 5 }), { nil: undefined });
+    const anyRow = fc.record<BackendRow>({
+      name: fc.constantFrom("a", "b", "c", "d", "e"),
+      spill: fc.boolean(),
+      maxConcurrency: optional,
+      inFlight: count,
+      unbegun: count,
+      waitingCharacters: count,
+      warmUp: optional,
+      standing: fc.constantFrom("in", "busy", "out", "closed"),
+    });
+    const rows = fc.uniqueArray(anyRow, { selector: ({ name }) => name });
+    fc.assert(
+      fc.property(rows, fc.string(), fc.subarray(["a", "b", "c", "d", "e"]), (all, affinity, tried) => {
+        const choice = choose(all, { affinity, tried, workAt: nothingKnown });
+        const open = all.filter(
+          (one) =>
+            (one.standing === "in" || one.standing === "busy") &&
+            !tried.includes(one.name) &&
+            one.inFlight < (one.maxConcurrency ?? Infinity) &&
+            one.unbegun < (one.warmUp ?? Infinity),
+        );
+        if (open.length > 0) expect(open.map(({ name }) => name)).toContain(choice?.backend ?? "none");
+        else expect([undefined, "out"]).toContain(all.find(({ name }) => name === choice?.backend)?.standing);
+      }),
+    );
+  });
+});

@@ -1,0 +1,314 @@
+import { describe, expect, test } from "bun:test";
+import type { ListedRequest } from "../../src/domain/admissions.ts";
+import { type BackendSign, type Choice, noConversation } from "../../src/domain/backends.ts";
+import type { Backend } from "../../src/domain/models.ts";
+import { createDispatch } from "../../src/routing/dispatch.ts";
+import { backendOf, fileCatalog, replaceableCatalog } from "../support/catalog.ts";
+import { passTicks } from "../support/event-loop.ts";
+import { useFakeTime } from "../support/fake-time.ts";
+import { silentLog } from "../support/local-places.ts";
+import { createRandom } from "../support/random.ts";
+
+const unreachable: BackendSign = { kind: "unreachable" };
+const time = useFakeTime();
+
+function start(backends: readonly Backend[], { backendWaitMs = 0, maxWaiting = 1000 } = {}) {
+  const catalog = replaceableCatalog(fileCatalog(backends, []));
+  const granted: string[] = [];
+  const changes: string[][] = [];
+  const down = new Set<string>();
+  const received: { id: string; backend: string; receivedBytes: number }[][] = [];
+  const places = new Map<string, string>();
+  const running = (name: string): string[] => [...places].flatMap(([ticket, at]) => (at === name ? [ticket] : []));
+  let probes = 0;
+  function describeEntry(ticket: string, { backend, reason }: Choice): string {
+    places.set(ticket, backend);
+    return `${ticket} ${backend} ${reason}`;
+  }
+  const dispatch = createDispatch<string>({
+    catalog,
+    maxWaiting,
+    backendWaitMs,
+    async probe({ name }) {
+      probes += 1;
+      return { ok: !down.has(name) };
+    },
+    received: async () => received.shift() ?? [],
+    clock: time.now,
+    monotonic: time.now,
+    log: silentLog,
+    onGranted: (ticket, choice) => void granted.push(describeEntry(ticket, choice)),
+    onDisplaced() {},
+    onChanged: (shut) => void changes.push(shut),
+  });
+  return {
+    ...dispatch,
+    leave(ticket: string) {
+      places.delete(ticket);
+      dispatch.leave(ticket);
+    },
+    catalog,
+    changes,
+    down,
+    received,
+    probes: () => probes,
+    enter(ticket: string, candidates: readonly string[], more: Partial<ListedRequest> = {}): string {
+      const request: ListedRequest = {
+        keyId: 1,
+        waitsFor: "place",
+        model: "m",
+        candidates,
+        characters: 0,
+        conversation: noConversation,
+        tried: [],
+        ...more,
+      };
+      const entry = dispatch.enter(ticket, request);
+      return typeof entry === "string" ? entry : describeEntry(ticket, entry);
+    },
+    report(ticket: string, ...signs: BackendSign[]) {
+      for (const sign of signs) dispatch.report(ticket, sign);
+    },
+    /** Who got a place since the last call. */
+    granted: () => granted.splice(0),
+    stateOf: (name: string) => dispatch.list().find((one) => one.name === name)?.state,
+    /** A request finds it unreachable, and so does the probe. */
+    async takeOut(name: string) {
+      down.add(name);
+      const [ticket] = running(name);
+      if (ticket === undefined) return;
+      for (let n = 0; n < 2; n++) dispatch.report(ticket, unreachable);
+      await passTicks();
+    },
+    async bringBack(name: string) {
+      down.delete(name);
+      await time.pass(30_000);
+    },
+  };
+}
+
+describe("a place that becomes free", () => {
+  const [a, b] = [backendOf("a", { maxConcurrency: 1 }), backendOf("b", { maxConcurrency: 1 })];
+
+  test("goes to the fairest request that may use it, wherever it is", () => {
+    const { enter, leave, granted } = start([a, b]);
+    expect([enter("1", ["a"]), enter("2", ["b"]), enter("3", ["a"]), enter("4", ["b", "a"])]).toEqual([
+      "1 a only",
+      "2 b only",
+      "waiting",
+      "waiting",
+    ]);
+    expect(enter("5", ["b"], { keyId: 2 })).toBe("waiting");
+    leave("2");
+    // Its key has none in flight.
+    expect(granted()).toEqual(["5 b only"]);
+    leave("1");
+    expect(granted()).toEqual(["3 a only"]);
+    leave("3");
+    expect(granted()).toEqual(["4 a load"]);
+  });
+
+  test("goes to one further back, if those before it may not use it", () => {
+    const { enter, leave, granted } = start([a, b]);
+    for (const [ticket, name] of Object.entries({ 1: "a", 2: "b", 3: "a", 4: "a", 5: "b" })) enter(ticket, [name]);
+    leave("2");
+    expect(granted()).toEqual(["5 b only"]);
+  });
+
+  test("is shown by what waits for it", () => {
+    const { enter, list, rankOf } = start([a, b]);
+    enter("1", ["a"]);
+    enter("2", ["a", "b"]);
+    enter("3", ["a"]);
+    enter("4", ["b", "a"], { model: "n" });
+    enter("5", ["a"], { keyId: 2 });
+    enter("6", ["a"], { waitsFor: "limits" });
+    expect(list().map(({ name, inFlight, waiting }) => [name, inFlight, waiting])).toEqual([
+      ["a", 1, 3],
+      ["b", 1, 1],
+    ]);
+    expect(["2", "3", "4", "5", "6"].map(rankOf)).toEqual([
+      undefined,
+      { position: 1, length: 2 },
+      { position: 1, length: 1 },
+      { position: 2, length: 2 },
+      undefined,
+    ]);
+  });
+
+  test("never stays while somebody may use it, and nobody gets one at a backend that is full, draining or out", async () => {
+    const random = createRandom(11);
+    const backends = ["a", "b", "c"].map((name, n) => backendOf(name, { maxConcurrency: n + 1, spill: n === 2 }));
+    const gate = start(backends, { backendWaitMs: 1000 });
+    const [running, waiting] = [new Map<string, string>(), new Map<string, readonly string[]>()];
+    const met = { waiting: 0, idle: 0 };
+    const isOpen = (name: string): boolean => {
+      const inFlight = [...running.values()].filter((one) => one === name).length;
+      return gate.stateOf(name) === "in" && inFlight < (backends.find((one) => one.name === name)?.maxConcurrency ?? 0);
+    };
+    const take = (entry: string): void => {
+      const [ticket = "", backend = ""] = entry.split(" ");
+      expect(isOpen(backend)).toBe(true);
+      running.set(ticket, backend);
+      waiting.delete(ticket);
+      // None is kept from its place by one that warms up.
+      gate.report(ticket, { kind: "begun" });
+    };
+    for (let n = 0; n < 800; n++) {
+      const step = random.below(200);
+      const name = random.pick(["a", "b", "c"]);
+      if (step < 70) {
+        const candidates = ["a", "b", "c"].filter((one) => one === name || random.below(2) === 0);
+        const entry = gate.enter(String(n), candidates, { keyId: random.below(4) });
+        if (entry === "waiting") waiting.set(String(n), candidates);
+        else take(entry);
+      } else if (step < 189) {
+        const ticket = random.pick([...running.keys(), ...waiting.keys(), "none"]);
+        running.delete(ticket);
+        waiting.delete(ticket);
+        gate.leave(ticket);
+      } else if (step < 198) gate.setDraining(name, random.below(2) === 0);
+      else await (gate.stateOf(name) === "in" ? gate.takeOut(name) : gate.bringBack(name));
+      for (let more = gate.granted(); more.length > 0; more = gate.granted()) for (const entry of more) take(entry);
+      for (const candidates of waiting.values()) expect(candidates.filter(isOpen)).toEqual([]);
+      met[waiting.size > 0 ? "waiting" : "idle"] += 1;
+    }
+    expect(Math.min(met.waiting, met.idle)).toBeGreaterThan(50);
+  });
+});
+
+describe("a backend", () => {
+  const [a, b] = [backendOf("a"), backendOf("b")];
+
+  test("is out once a probe fails too, gets nothing until a probe says that it is up, and then one request first", async () => {
+    const { enter, report, stateOf, granted, down, probes, leave } = start([a, b]);
+    down.add("a");
+    enter("1", ["a"]);
+    report("1", unreachable, unreachable);
+    expect([stateOf("a"), probes()]).toEqual(["in", 1]);
+    await passTicks();
+    expect(stateOf("a")).toBe("out");
+    expect(["2", "3", "4"].map((ticket) => enter(ticket, ["a", "b"]))).toEqual(["2 b load", "3 b load", "4 b load"]);
+    await time.pass(1000);
+    down.delete("a");
+    await time.pass(2000);
+    expect(stateOf("a")).toBe("in");
+    leave("1");
+    expect(["5", "6", "7"].map((ticket) => enter(ticket, ["a"]))).toEqual(["5 a only", "waiting", "waiting"]);
+    report("5", { kind: "responded" });
+    expect(granted()).toEqual([]);
+    report("5", { kind: "begun" });
+    expect(granted()).toEqual(["6 a only", "7 a only"]);
+  });
+
+  test("that a probe finds is not out, whatever its requests get", async () => {
+    const { enter, report, stateOf, changes, probes } = start([a, b]);
+    enter("1", ["a"]);
+    const failed: BackendSign = { kind: "failed", status: 503, retryAfterMs: undefined };
+    for (let n = 1; n <= 3; n++) {
+      report("1", failed, failed, failed);
+      await passTicks();
+      expect([stateOf("a"), probes()]).toEqual(["in", n]);
+    }
+    expect(changes).toEqual([]);
+  });
+
+  test("whose probe fails is not out while its responses flow", async () => {
+    const stream = { id: "1", backend: "a", receivedBytes: 10 };
+    const other = { ...stream, id: "2", backend: "b" };
+    const cases = [
+      [[stream], [{ ...stream, receivedBytes: 11 }], "in"],
+      [[stream], [stream], "out"],
+      [[], [stream], "out"],
+      [[stream, other], [stream, { ...other, receivedBytes: 11 }], "out"],
+    ] as const;
+    for (const [before, after, state] of cases) {
+      const { enter, report, stateOf, down, received } = start([a, b]);
+      down.add("a");
+      received.push([...before], [...after]);
+      enter("1", ["a"]);
+      report("1", unreachable, unreachable);
+      await passTicks();
+      expect(stateOf("a")).toBe(state);
+    }
+  });
+
+  test("that warms up takes more when a request ends without a byte", async () => {
+    const { enter, report, leave, granted, setDraining } = start([a, b]);
+    setDraining("a", true);
+    setDraining("a", false);
+    expect(["1", "2", "3"].map((ticket) => enter(ticket, ["a"]))).toEqual(["1 a only", "waiting", "waiting"]);
+    // A failure is no sign that it is warm.
+    leave("1");
+    expect(granted()).toEqual(["2 a only"]);
+    report("2", { kind: "responded" });
+    leave("2");
+    expect(granted()).toEqual(["3 a only"]);
+    expect([enter("4", ["a"]), enter("5", ["a"])]).toEqual(["4 a only", "waiting"]);
+  });
+
+  test("that drains ends what it has, and gets nothing new", () => {
+    const { enter, leave, stateOf, granted, setDraining, changes } = start([a, b]);
+    enter("1", ["a"]);
+    setDraining("a", true);
+    expect([stateOf("a"), enter("2", ["a"]), enter("3", ["a", "b"])]).toEqual(["draining", "waiting", "3 b load"]);
+    leave("1");
+    expect(granted()).toEqual([]);
+    setDraining("a", false);
+    expect([stateOf("a"), granted(), changes]).toEqual(["in", ["2 a only"], [["a"], []]]);
+  });
+
+  test("that is the only one is never out where nobody waits for it", async () => {
+    const { enter, report, stateOf, probes } = start([a]);
+    enter("1", ["a"]);
+    report("1", unreachable, unreachable, unreachable);
+    await passTicks();
+    expect([stateOf("a"), probes(), enter("2", ["a"])]).toEqual(["in", 0, "2 a only"]);
+  });
+
+  test("that is out is tried while all are, unless requests wait for it", async () => {
+    const gates = [start([a, b]), start([a, b], { backendWaitMs: 1000 })];
+    for (const gate of gates) {
+      for (const name of ["a", "b"]) gate.enter(name, [name]);
+      for (const name of ["a", "b"]) await gate.takeOut(name);
+    }
+    expect(gates.map(({ enter }) => enter("1", ["a", "b"]).split(" ").length)).toEqual([3, 1]);
+    // It answered: a probe need not wait.
+    const [tried] = gates;
+    tried?.down.clear();
+    tried?.report("1", { kind: "responded" });
+    await passTicks();
+    expect(
+      tried
+        ?.list()
+        .map(({ state }) => state)
+        .toSorted(),
+    ).toEqual(["in", "out"]);
+  });
+
+  test("that has asked for a pause gets what nobody else takes", async () => {
+    const { enter, report, leave } = start([a, backendOf("b", { maxConcurrency: 1 })]);
+    enter("1", ["a"]);
+    report("1", { kind: "busy", retryAfterMs: 5000 });
+    leave("1");
+    expect([enter("2", ["a", "b"]), enter("3", ["a", "b"])]).toEqual(["2 b load", "3 a load"]);
+    leave("3");
+    await time.pass(5001);
+    leave("2");
+    enter("4", ["b"]);
+    expect(enter("5", ["a", "b"])).toBe("5 a load");
+  });
+
+  test("that the file no longer has ends what it has and is gone, and a new one takes what waits", () => {
+    const gate = start([backendOf("a", { maxConcurrency: 1 }), b]);
+    gate.enter("1", ["a"]);
+    expect(gate.enter("2", ["a", "c"])).toBe("waiting");
+    gate.catalog.replace(fileCatalog([b, backendOf("c")], []));
+    expect([gate.granted(), gate.stateOf("a"), gate.stateOf("c")]).toEqual([["2 c load"], "draining", "in"]);
+    // It began with the old file.
+    expect(gate.enter("3", ["a"])).toBe("3 a only");
+    gate.leave("1");
+    gate.leave("3");
+    expect(gate.list().map(({ name }) => name)).toEqual(["b", "c"]);
+  });
+});

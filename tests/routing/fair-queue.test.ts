@@ -1,0 +1,170 @@
+import { expect, test } from "bun:test";
+import { createFairQueue } from "../../src/routing/fair-queue.ts";
+import { createRandom } from "../support/random.ts";
+
+/** A queue for one backend. */
+function queueOf(places: number, maxWaiting = 1000) {
+  const granted: string[] = [];
+  const displaced: string[] = [];
+  const running = new Set<string>();
+  const queue = createFairQueue<string>({
+    maxWaiting,
+    findPlace: () => (running.size < places ? { backend: "a", reason: "only" } : undefined),
+    groupOf: () => "",
+    onGranted(ticket) {
+      granted.push(ticket);
+      running.add(ticket);
+    },
+    onDisplaced: (ticket) => void displaced.push(ticket),
+  });
+  /** The tickets that got a place since the last call. */
+  const taken = (): string[] => granted.splice(0);
+  /** The tickets that had to make room since the last call. */
+  const refused = (): string[] => displaced.splice(0);
+  return {
+    enter(...[ticket, keyId, waitsFor]: Parameters<typeof queue.enter>) {
+      const entry = queue.enter(ticket, keyId, waitsFor);
+      if (typeof entry === "string") return entry;
+      running.add(ticket);
+      return "granted";
+    },
+    leave(ticket: string) {
+      running.delete(ticket);
+      queue.leave(ticket);
+    },
+    taken,
+    refused,
+  };
+}
+
+test("requests get places at once while there are any, then wait, and are refused if too many wait", () => {
+  const queue = queueOf(2, 1);
+  expect(["a1", "a2", "a3", "a4"].map((ticket) => queue.enter(ticket, 1, "place"))).toEqual([
+    "granted",
+    "granted",
+    "waiting",
+    "full",
+  ]);
+});
+
+test("a free place goes to the key with less in flight, then around, and each key keeps its order", () => {
+  const queue = queueOf(2);
+  for (const ticket of ["a1", "a2", "a3", "a4", "a5"]) queue.enter(ticket, 1, "place");
+  for (const ticket of ["b1", "b2"]) queue.enter(ticket, 2, "place");
+  queue.enter("c1", 3, "place");
+  queue.leave("a1");
+  queue.leave("a2");
+  expect(queue.taken()).toEqual(["b1", "c1"]);
+  queue.leave("b1");
+  queue.leave("c1");
+  expect(queue.taken()).toEqual(["a3", "b2"]);
+  queue.leave("a3");
+  queue.leave("b2");
+  expect(queue.taken()).toEqual(["a4", "a5"]);
+});
+
+test("a request that stops waiting leaves its place in the queue to the next one", () => {
+  const queue = queueOf(1, 2);
+  queue.enter("a1", 1, "place");
+  queue.enter("a2", 1, "place");
+  queue.enter("a3", 1, "place");
+  queue.leave("a2");
+  expect(queue.enter("a4", 1, "place")).toBe("waiting");
+  queue.leave("a1");
+  queue.leave("a1");
+  expect(queue.taken()).toEqual(["a3"]);
+  queue.leave("unknown");
+  queue.leave("a3");
+  expect(queue.taken()).toEqual(["a4"]);
+});
+
+test("in a full queue, the newest request of the key that waits with the most makes room for one that waits with less", () => {
+  const queue = queueOf(2, 4);
+  for (const ticket of ["a1", "a2", "a3", "a4", "a5", "a6"]) queue.enter(ticket, 1, "place");
+  expect(["b1", "b2", "b3"].map((ticket) => queue.enter(ticket, 2, "place"))).toEqual(["waiting", "waiting", "full"]);
+  expect(queue.refused()).toEqual(["a6", "a5"]);
+  expect(queue.enter("a7", 1, "place")).toBe("full");
+  queue.leave("a1");
+  queue.leave("a2");
+  expect(queue.taken()).toEqual(["b1", "a3"]);
+});
+
+test("among keys that wait with as many, the one with the most in flight makes room, and only for one with less", () => {
+  const queue = queueOf(2, 2);
+  for (const ticket of ["a1", "a2", "a3"]) queue.enter(ticket, 1, "place");
+  queue.enter("b1", 2, "place");
+  expect(queue.enter("c1", 3, "place")).toBe("waiting");
+  expect(queue.refused()).toEqual(["a3"]);
+  expect([queue.enter("a4", 1, "place"), queue.enter("d1", 4, "place")]).toEqual(["full", "full"]);
+  expect(queue.refused()).toEqual([]);
+  queue.leave("a1");
+  queue.leave("a2");
+  expect(queue.taken()).toEqual(["b1", "c1"]);
+});
+
+test("a request that waits for the limits of its key gets no place, counts as one that waits, and keeps its turn", () => {
+  const queue = queueOf(1, 3);
+  queue.enter("a1", 1, "place");
+  expect(queue.enter("b1", 2, "limits")).toBe("waiting");
+  expect(queue.enter("b2", 2, "place")).toBe("waiting");
+  expect(queue.enter("c1", 3, "limits")).toBe("waiting");
+  expect(queue.enter("c2", 3, "place")).toBe("full");
+  queue.leave("a1");
+  expect(queue.taken()).toEqual(["b2"]);
+  expect(queue.enter("b3", 2, "place")).toBe("waiting");
+  expect(queue.enter("b1", 2, "place")).toBe("waiting");
+  queue.leave("b2");
+  expect(queue.taken()).toEqual(["b1"]);
+  queue.leave("b1");
+  expect(queue.taken()).toEqual(["b3"]);
+  queue.leave("b3");
+  expect(queue.enter("c1", 3, "place")).toBe("granted");
+});
+
+test("no request waits in a queue of no size", () => {
+  const queue = queueOf(1, 0);
+  queue.enter("a1", 1, "place");
+  expect(queue.enter("b1", 2, "place")).toBe("full");
+});
+
+test("random requests never take more than the places, and none waits while one is free", () => {
+  const random = createRandom(7);
+  const queue = queueOf(3, 12);
+  const [running, waiting] = [new Map<string, number>(), new Map<string, number>()];
+  const countOf = (tickets: Map<string, number>, keyId: number): number =>
+    [...tickets.values()].filter((one) => one === keyId).length;
+  let displacements = 0;
+  for (let n = 0; n < 5000; n++) {
+    if (random.below(5) < 3) {
+      const [ticket, keyId] = [String(n), random.below(5)];
+      const most = Math.max(...[0, 1, 2, 3, 4].map((other) => countOf(waiting, other)));
+      const wanted = countOf(waiting, keyId) + 1;
+      const state = queue.enter(ticket, keyId, "place");
+      if (state === "granted") running.set(ticket, keyId);
+      if (state === "waiting") waiting.set(ticket, keyId);
+      if (state === "full") expect(wanted).toBeGreaterThanOrEqual(most);
+      for (const displaced of queue.refused()) {
+        const from = waiting.get(displaced) ?? -1;
+        expect([state, countOf(waiting, from)]).toEqual(["waiting", most]);
+        expect(wanted).toBeLessThanOrEqual(most);
+        expect(displaced).toBe([...waiting].findLast(([, one]) => one === from)?.[0] ?? "");
+        waiting.delete(displaced);
+        displacements += 1;
+      }
+    } else {
+      const all = [...running.keys(), ...waiting.keys()];
+      const ticket = all.length === 0 ? "none" : random.pick(all);
+      queue.leave(ticket);
+      running.delete(ticket);
+      waiting.delete(ticket);
+    }
+    for (const ticket of queue.taken()) {
+      running.set(ticket, waiting.get(ticket) ?? -1);
+      expect(waiting.delete(ticket)).toBe(true);
+    }
+    expect(running.size).toBeLessThanOrEqual(3);
+    expect(waiting.size).toBeLessThanOrEqual(12);
+    if (waiting.size > 0) expect(running.size).toBe(3);
+  }
+  expect(displacements).toBeGreaterThan(100);
+});

@@ -1,0 +1,45 @@
+import { expect, test } from "bun:test";
+import { createMemory } from "../../src/routing/memory.ts";
+
+test("an owner forgets what it has not used for longest beyond its share", () => {
+  const memory = createMemory({ entries: 100, perOwner: 2 });
+  memory.set(1, 10, 100);
+  memory.set(1, 11, 110);
+  memory.get(1, 10);
+  memory.set(1, 12, 120);
+  expect([10, 11, 12].map((name) => memory.get(1, name))).toEqual([100, undefined, 120]);
+});
+
+test("an owner with new names all the time takes no more than its share from others", () => {
+  const memory = createMemory({ entries: 8, perOwner: 2 });
+  for (const owner of [1, 2, 3]) memory.set(owner, 10, owner);
+  for (let name = 0; name < 1000; name++) memory.set(4, name, 0);
+  expect([1, 2, 3].map((owner) => memory.get(owner, 10))).toEqual([1, 2, 3]);
+  expect(memory.size()).toBe(5);
+});
+
+test("in a full memory the owner forgets that was quiet for longest", () => {
+  const memory = createMemory({ entries: 3, perOwner: 2 });
+  for (const owner of [1, 2, 3]) memory.set(owner, 10, owner);
+  memory.get(1, 10);
+  memory.set(4, 10, 4);
+  expect([1, 2, 3, 4].map((owner) => memory.get(owner, 10))).toEqual([1, undefined, 3, 4]);
+  expect(memory.size()).toBe(3);
+});
+
+test("a name that is set again counts once", () => {
+  const memory = createMemory({ entries: 3, perOwner: 3 });
+  for (let value = 0; value < 10; value++) memory.set(1, 10, value);
+  expect([memory.get(1, 10), memory.size()]).toEqual([9, 1]);
+});
+
+test("100,000 entries of 100 owners take at most 64 bytes each", () => {
+  Bun.gc(true);
+  const before = process.memoryUsage().heapUsed;
+  const memory = createMemory({ entries: 100_000, perOwner: 25_000 });
+  for (let n = 0; n < 100_000; n++) memory.set(n % 100, n * 45_035_996_273, n * 4_503_599_627);
+  Bun.gc(true);
+  const bytes = (process.memoryUsage().heapUsed - before) / memory.size();
+  expect(memory.size()).toBe(100_000);
+  expect(bytes).toBeLessThan(64);
+});

@@ -1,0 +1,85 @@
+import type { Handler } from "../../src/simulator/connection.ts";
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+
+/** What an engine does with a request that it gets. */
+export type Behaviour = "works" | "hangs" | "resets" | "breaks" | number;
+
+/** A backend that counts how often it executes each request, and that can go away and come back at its address. */
+export interface Engine extends Disposable {
+  name: string;
+  url: string;
+  behaves: Behaviour;
+  /** How often each request was executed, by its id. A refusal executes nothing. */
+  executions: ReadonlyMap<string, number>;
+  /** The requests that it refused, or executed and did not respond to with 200. */
+  failed: readonly string[];
+  /** Those that were cut off while they were executed are among the failed ones. */
+  goAway(): void;
+  comeBack(): void;
+}
+
+/** The tokens that each response reports. */
+export const tokens = { input: 3, output: 2 };
+
+const body = JSON.stringify({
+  choices: [{ message: { content: "ok" } }],
+  usage: { prompt_tokens: tokens.input, completion_tokens: tokens.output },
+});
+
+const headOf = (status: number, length: number): string =>
+  `HTTP/1.1 ${status} Status\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`;
+
+/** How long it takes for each request that it works on: others come meanwhile. */
+const workMs = 3;
+
+export function startEngine(name: string): Engine {
+  const executions = new Map<string, number>();
+  const failed: string[] = [];
+  let behaves: Behaviour = "works";
+  const begin = (port: number): Simulator => {
+    const simulator = startSimulator({ port });
+    simulator.handle(handler);
+    return simulator;
+  };
+
+  const handler: Handler = async (request, wire) => {
+    const how = behaves;
+    const status = typeof how === "number" ? how : 200;
+    // Probes are no work.
+    if (request.method === "GET") return void wire.write(headOf(status === 503 ? 503 : 200, 2) + "{}");
+    const id = request.header("x-request-id") ?? "";
+    if (status !== 429 && status !== 503) executions.set(id, (executions.get(id) ?? 0) + 1);
+    if (how === "works") await Bun.sleep(workMs);
+    if (how !== "works" || wire.isClosed) failed.push(id);
+    if (how === "resets") return wire.reset();
+    if (how === "hangs") return new Promise(() => {});
+    if (how === "breaks") {
+      wire.write(headOf(200, body.length) + body.slice(0, 9));
+      return wire.end();
+    }
+    const text = status === 200 ? body : "{}";
+    wire.write(headOf(status, text.length) + text);
+  };
+
+  const { url, port, ...begun } = begin(0);
+  let simulator: Pick<Simulator, "stop"> | undefined = begun;
+  const goAway = (): void => {
+    simulator?.stop();
+    simulator = undefined;
+  };
+  return {
+    name,
+    url,
+    executions,
+    failed,
+    get behaves() {
+      return behaves;
+    },
+    set behaves(how) {
+      behaves = how;
+    },
+    goAway,
+    comeBack: () => void (simulator ??= begin(port)),
+    [Symbol.dispose]: goAway,
+  };
+}

@@ -1,0 +1,142 @@
+// Parts of the handbook that are written from the code: what stands between `<!-- generated: NAME -->` and `<!-- end -->`.
+// `bun run handbook` writes them into their pages; a test fails when one differs.
+import { join } from "node:path";
+import type { TObject, TSchema } from "@sinclair/typebox";
+import { quickStarts } from "../../console/src/start/quick-start-lines.ts";
+import { limitKinds, type LimitKind } from "../../src/domain/limits.ts";
+import { modelsFileSchema } from "../../src/config/models-schema.ts";
+import { clientRules } from "../../src/domain/models.ts";
+import { tableNames } from "../../src/store/schema/tables.ts";
+import { stagedFlushes } from "../../src/store/sqlite/staged-flushes-table.ts";
+import { alerts } from "../../src/watching/alerts.ts";
+import { getTableName } from "drizzle-orm";
+import { variableNames } from "../../src/config/config.ts";
+import { openMetrics } from "../telemetry/open-metrics.ts";
+import { repositoryRoot } from "./import-table.ts";
+
+/** @returns the part's Markdown; `before` is what stands there now */
+type Part = (before: string) => string | Promise<string>;
+
+/** Each part by its name. A table of what has a name in the code and words in the handbook is one line here. */
+export const parts: Readonly<Record<string, Part>> = {
+  settings: (before) => namedTable(before, variableNames),
+  limits: (before) =>
+    namedTable(before, Object.keys(limitKinds), (name) => [
+      (limitKinds as Record<string, LimitKind>)[name]?.unit ?? "",
+    ]),
+  "client-rules": (before) => namedTable(before, clientRules),
+  "file-members": () => membersTable(modelsFileSchema),
+  "backend-members": () => membersTable(modelsFileSchema.properties.backends.patternProperties),
+  "model-members": () => membersTable(modelsFileSchema.properties.models.patternProperties),
+  tables: (before) => namedTable(before, [...tableNames, getTableName(stagedFlushes)]),
+  alerts: () =>
+    table(
+      ["alert", "fires after", "tells"],
+      alerts.map(({ name, for: after, summary, description }) => [
+        code(name),
+        after === "0m" ? "at once" : after,
+        `${summary}. ${description}`,
+      ]),
+    ),
+  metrics: metricsTable,
+  "quick-starts": () =>
+    quickStarts(sampleValues)
+      .map(({ label, note, text }) => `## ${label}\n\n${wrapped(note)}\n\n\`\`\`text\n${text}\n\`\`\``)
+      .join("\n\n"),
+};
+
+/** What the handbook's settings of agents are filled with. */
+export const sampleValues = {
+  origin: "https://gate.example.com",
+  key: "KEY",
+  model: "MODEL",
+  contextTokens: 202_752,
+  outputTokens: 16_384,
+} as const;
+
+const wrapped = (text: string): string => text.replaceAll(/(.{1,110})(?: |$)/g, "$1\n").trimEnd();
+
+/** The page with all of its parts written anew. @throws Error if it has a part that is not listed above */
+export async function withParts(page: string): Promise<string> {
+  let written = page;
+  for (const [whole, name = "", before = ""] of page.matchAll(partPattern)) {
+    const part = parts[name];
+    if (part === undefined) throw new Error(`The handbook has a part ${name}, which nothing writes`);
+    const text = await part(before.trim());
+    written = written.replace(whole, () => `<!-- generated: ${name} -->\n\n${text}\n\n<!-- end -->\n`);
+  }
+  return written;
+}
+
+const partPattern = /^<!-- generated: ([a-z-]+) -->\n(.*?)^<!-- end -->\n/gms;
+
+export const partNamesOf = (page: string): string[] => [...page.matchAll(partPattern)].map(([, name = ""]) => name);
+
+/**
+ * A table of names, in the order in which it has them now; new ones come last. The columns after the name come from the code,
+ * as far as `columnsOf` has them; the others keep their words, and are empty for a new name.
+ */
+function namedTable(before: string, names: readonly string[], columnsOf = (_name: string): string[] => []): string {
+  const [head = [], , ...rows] = before.split("\n").map(cellsOf);
+  const words = new Map(rows.map((cells) => [cells[0]?.replaceAll("`", "") ?? "", cells]));
+  const inOrder = [...words.keys(), ...names].filter(
+    (name, at, all) => names.includes(name) && all.indexOf(name) === at,
+  );
+  return table(
+    head,
+    inOrder.map((name) => {
+      const given = columnsOf(name);
+      return head.map((_, at) => (at === 0 ? code(name) : (given[at - 1] ?? words.get(name)?.[at] ?? "")));
+    }),
+  );
+}
+
+const cellsOf = (line: string): string[] =>
+  line
+    .split("|")
+    .slice(1, -1)
+    .map((cell) => cell.trim());
+
+/** Members of a schema with their own descriptions, or of the one schema of all values of a map. */
+function membersTable(schema: Record<string, TSchema> | TObject): string {
+  const object = "properties" in schema ? schema : Object.values(schema)[0];
+  const members = Object.entries((object?.["properties"] ?? {}) as Record<string, TSchema>);
+  return table(
+    ["member", "default", "says"],
+    members.map(([name, { default: byDefault, description = "" }]) => [
+      code(name),
+      byDefault === undefined ? "" : code(String(byDefault)),
+      description,
+    ]),
+  );
+}
+
+/** Help texts are the metrics' own. */
+async function metricsTable(): Promise<string> {
+  using metrics = openMetrics({ perKey: true });
+  const text = await metrics.text();
+  const types = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]));
+  const rows = [...text.matchAll(/^# HELP (\S+) (.+)$/gm)].map(([, name = "", help = ""]) => [
+    code(name),
+    types.get(name) ?? "",
+    help,
+  ]);
+  return table(
+    ["metric", "type", "tells"],
+    rows.toSorted(([left = ""], [right = ""]) => left.localeCompare(right)),
+  );
+}
+
+const code = (text: string): string => `\`${text}\``;
+
+const table = (head: readonly string[], rows: readonly (readonly string[])[]): string =>
+  [head, head.map(() => "---"), ...rows].map((cells) => `| ${cells.join(" | ")} |`).join("\n");
+
+if (import.meta.main) {
+  const { pages, textOfPage } = await import("./manual.ts");
+  for (const page of pages) {
+    const file = join(repositoryRoot, page);
+    const written = await withParts(textOfPage(page));
+    if (written !== textOfPage(page)) await Bun.write(file, written);
+  }
+}

@@ -1,0 +1,31 @@
+import type { Backend, CurrentCatalog } from "../../src/domain/models.ts";
+import type { Log } from "../../src/log/log.ts";
+import type { ProbeBackend } from "../../src/routing/watch.ts";
+import { createLocalPlaces } from "../../src/routing/places.ts";
+import type { MonotonicClock } from "../../src/time/clock.ts";
+import { fileCatalog, replaceableCatalog } from "./catalog.ts";
+
+export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
+
+export interface PlacesUnderTest {
+  maxWaiting?: number;
+  backendWaitMs?: number;
+  probe?: ProbeBackend;
+  monotonic?: MonotonicClock;
+  catalog?: CurrentCatalog;
+}
+
+/** Places at backends that nothing else uses. */
+export function startPlaces(backends: readonly Backend[], options: PlacesUnderTest = {}) {
+  return createLocalPlaces({
+    catalog: replaceableCatalog(fileCatalog(backends, [])),
+    maxWaiting: 1000,
+    backendWaitMs: 0,
+    probe: async () => ({ ok: false }),
+    received: async () => [],
+    clock: Date.now,
+    monotonic: () => performance.now(),
+    log: silentLog,
+    ...options,
+  });
+}

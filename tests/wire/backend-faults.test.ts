@@ -1,0 +1,171 @@
+import { describe, expect, test } from "bun:test";
+import { fixedCatalog } from "../../src/config/catalog.ts";
+import { catalogWith } from "../support/catalog.ts";
+import { type Behaviour, type Engine, startEngine, tokens } from "../support/engine.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { type EngineName, whyNoPostgres } from "../support/postgres.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+
+const engines: EngineName[] = ["SQLite", ...(whyNoPostgres === undefined ? ["PostgreSQL" as const] : [])];
+/** As many requests as a client each sends, one after the other. */
+const [clients, requestsEach] = [12, 10];
+
+interface Gate extends Tollgate {
+  send(id: string, key: string): Promise<number>;
+}
+
+type Before = (second: Engine, gate: Gate) => void | Promise<void>;
+
+interface Fault {
+  /** Done to the second of three backends before the load. */
+  before?: Before;
+  /** Done to it, or to all, while the load runs. */
+  during?: (second: Engine, all: readonly Engine[], gate: Gate, isOver: () => boolean) => Promise<void>;
+  retry503?: boolean;
+  environment?: Record<string, string>;
+  /** The errors that no one may hide; all of them are the second backend's. */
+  shown: readonly number[];
+  /** It may cut a connection over which it has read nothing yet, which nobody can tell from one that it has read. */
+  cuts?: boolean;
+}
+
+const behaving =
+  (how: Behaviour): Before =>
+  (second) =>
+    void (second.behaves = how);
+
+async function setDraining(gate: Gate, { name }: Engine, draining: boolean): Promise<void> {
+  await gate.admin.expectOk("PATCH", `/api/backends/${name}`, { draining });
+}
+
+const faults: [what: string, Fault][] = [
+  ["refuses connections", { before: (second) => second.goAway(), shown: [] }],
+  ["answers 429", { before: behaving(429), shown: [] }],
+  ["answers 503 of its engine", { before: behaving(503), retry503: true, shown: [] }],
+  ["answers 503", { before: behaving(503), shown: [503] }],
+  ["answers 500", { before: behaving(500), shown: [500] }],
+  ["answers 502", { before: behaving(502), shown: [502] }],
+  ["breaks its responses off", { before: behaving("breaks"), shown: [502] }],
+  ["resets connections", { before: behaving("resets"), shown: [502] }],
+  ["hangs", { before: behaving("hangs"), environment: { PROXY_NONSTREAM_READ_TIMEOUT: "0.3" }, shown: [504] }],
+  ["is drained", { before: (second, gate) => setDraining(gate, second, true), shown: [] }],
+  [
+    "dies",
+    {
+      async during(second) {
+        await pollUntil(() => second.executions.size > 3);
+        second.goAway();
+      },
+      shown: [502],
+      cuts: true,
+    },
+  ],
+  [
+    "goes and comes",
+    {
+      async during(second, _, __, isOver) {
+        while (!isOver()) {
+          second.goAway();
+          await Bun.sleep(20);
+          second.comeBack();
+          await Bun.sleep(20);
+        }
+      },
+      shown: [502],
+      cuts: true,
+    },
+  ],
+  [
+    "is drained and back while requests run",
+    {
+      async during(second, _, gate) {
+        await pollUntil(() => second.executions.size > 3);
+        await setDraining(gate, second, true);
+        await setDraining(gate, second, false);
+      },
+      shown: [],
+    },
+  ],
+  [
+    "is away with all others, and back",
+    {
+      environment: { PROXY_BACKEND_WAIT: "20" },
+      before: (second) => second.goAway(),
+      async during(_, all) {
+        // Nothing runs there yet: the first requests come when nobody is left.
+        await Bun.sleep(300);
+        for (const one of all) one.comeBack();
+      },
+      shown: [],
+    },
+  ],
+];
+
+async function startGate(all: readonly Engine[], { retry503 = false, environment }: Fault, engine: EngineName) {
+  const catalog = catalogWith(all.map(({ name, url }) => ({ name, url, retry503 })));
+  const gate = await startTollgate(environment, { engine, catalog: fixedCatalog(catalog) });
+  const send = async (id: string, key: string): Promise<number> => {
+    const headers = { "x-api-key": key, "content-type": "application/json", "x-request-id": id };
+    const body = JSON.stringify({ model: "m", max_tokens: 8, messages: [{ role: "user", content: "Hi" }] });
+    const response = await fetch(`${gate.url}/v1/chat/completions`, { method: "POST", headers, body });
+    await response.text();
+    return response.status;
+  };
+  return { ...gate, send };
+}
+
+describe.each(engines)("on %s, with three backends of which one", (engine) => {
+  test.each(faults)("%s", async (_, fault) => {
+    using first = startEngine("first");
+    using second = startEngine("second");
+    using third = startEngine("third");
+    const all = [first, second, third];
+    await using gate = await startGate(all, fault, engine);
+    const limited = await gate.admin.expectOk<{ id: number; key: string }>("POST", "/api/keys", {
+      name: "limited",
+      tokens_per_day: 1_000_000,
+      max_concurrency: clients,
+    });
+    if (fault.environment?.["PROXY_BACKEND_WAIT"] !== undefined) for (const one of all) one.goAway();
+    await fault.before?.(second, gate);
+    const ended = new Map<string, number>();
+    const keys = [gate.key, limited.key];
+    const load = Promise.all(
+      Array.from({ length: clients }, async (__, client) => {
+        for (let count = 0; count < requestsEach; count++) {
+          const id = `${client}-${count}`;
+          ended.set(id, await gate.send(id, keys[client % keys.length] ?? ""));
+        }
+      }),
+    );
+    let isOver = false;
+    const over = load.finally(() => (isOver = true));
+    await Promise.all([over, fault.during?.(second, all, gate, () => isOver)]);
+
+    const failures = [...ended].filter(([, status]) => status !== 200);
+    expect(failures.filter(([, status]) => !fault.shown.includes(status))).toEqual([]);
+    // Whatever failed was the second backend's alone, and nothing that it failed is hidden but what it refused.
+    const failedIds = new Set(failures.map(([id]) => id));
+    expect([...failedIds].filter((id) => first.executions.has(id) || third.executions.has(id))).toEqual([]);
+    if (fault.shown.length > 0) expect(second.failed.filter((id) => !failedIds.has(id))).toEqual([]);
+    if (fault.cuts !== true) expect([...failedIds].filter((id) => !second.failed.includes(id))).toEqual([]);
+    // Nothing was executed twice, and nothing that succeeded was not.
+    const executions = new Map<string, number>();
+    for (const one of all) {
+      for (const [id, times] of one.executions) executions.set(id, (executions.get(id) ?? 0) + times);
+    }
+    expect([...executions].filter(([, times]) => times !== 1)).toEqual([]);
+    const succeeded = ended.size - failures.length;
+    expect(ended.size).toBe(clients * requestsEach);
+    expect(first.executions.size + third.executions.size).toBeGreaterThan(0);
+    const counted = (await gate.admin.listKeys()).map(
+      ({ total_request_count: requests, total_input_tokens: input, total_output_tokens: output }) => [
+        requests,
+        input,
+        output,
+      ],
+    );
+    const sum = counted.reduce(([a = 0, b = 0, c = 0], [x = 0, y = 0, z = 0]) => [a + x, b + y, c + z], [0, 0, 0]);
+    expect(sum).toEqual([succeeded, succeeded * tokens.input, succeeded * tokens.output]);
+  });
+});

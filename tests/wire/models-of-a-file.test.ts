@@ -1,0 +1,214 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { backendOf, fileCatalog, modelOf, replaceableCatalog } from "../support/catalog.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { errorOf } from "../support/tollgate-with-keys.ts";
+
+interface Seen {
+  backend: string;
+  path: string;
+  body: string;
+}
+
+const seen: Seen[] = [];
+const usage = { prompt_tokens: 5, completion_tokens: 7 };
+/** What each backend lists. */
+const lists: Record<string, string[]> = { "gpu-a": ["Org/Coder"], attic: ["embedder"] };
+const asked: Record<string, number> = {};
+
+function serveAs(name: string) {
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      const { pathname: path } = new URL(request.url);
+      if (path === "/v1/models") {
+        asked[name] = (asked[name] ?? 0) + 1;
+        return Response.json({ data: lists[name]?.map((id) => ({ id, max_model_len: 4096 })) });
+      }
+      seen.push({ backend: name, path, body: await request.text() });
+      return Response.json({ model: "as the backend says", choices: [], usage });
+    },
+  });
+  const { origin } = server.url;
+  return { server, backend: backendOf(name, { url: origin, baseUrl: origin }) };
+}
+
+const servers = [serveAs("gpu-a"), serveAs("attic")] as const;
+const backends = servers.map(({ backend }) => backend);
+const coder = modelOf("coder", ["gpu-a"], { servedAs: "Org/Coder", aliases: ["claude-*"], reasoning: true });
+const embedder = modelOf("embedder", ["attic"]);
+const whole = fileCatalog(backends, [coder, embedder]);
+const current = replaceableCatalog(whole);
+
+let gate: Tollgate;
+beforeAll(async () => {
+  gate = await startTollgate({}, { catalog: current });
+});
+beforeEach(() => {
+  seen.length = 0;
+  current.replace(whole);
+});
+afterAll(async () => {
+  await gate[Symbol.asyncDispose]();
+  for (const { server } of servers) await server.stop(true);
+});
+
+let keys = 0;
+async function keyFor(fields: object): Promise<string> {
+  keys += 1;
+  return (await gate.admin.expectOk<{ key: string }>("POST", "/api/keys", { name: `key ${keys}`, ...fields })).key;
+}
+
+const post = (path: string, model: string | undefined, key = gate.key): Promise<Response> =>
+  fetch(`${gate.url}${path}`, {
+    method: "POST",
+    headers: { "x-api-key": key, "content-type": "application/json" },
+    body: JSON.stringify({ model, messages: [] }),
+  });
+const sent = (): unknown[] =>
+  seen.map(({ backend, body }) => [backend, (JSON.parse(body) as { model?: unknown }).model]);
+
+describe("a request for a model of the file", () => {
+  test("goes to its backend with the name that this one knows, and counts under the file's", async () => {
+    for (const name of ["CODER", "claude-opus-4[1m]", "coder-nonthinking", "embedder"]) {
+      expect((await post("/v1/chat/completions", name)).status).toBe(200);
+    }
+    const coderSent = ["gpu-a", "Org/Coder"];
+    expect(sent()).toEqual([coderSent, coderSent, coderSent, ["attic", "embedder"]]);
+    const { rows } = await gate.admin.expectOk<{ rows: { model: string; request_count: number }[] }>(
+      "GET",
+      "/api/usage/models",
+    );
+    expect(Object.fromEntries(rows.map(({ model, request_count: count }) => [model, count]))).toEqual({
+      coder: 3,
+      embedder: 1,
+    });
+    const { requests } = await gate.admin.expectOk<{ requests: { model_asked: string; model_sent: string }[] }>(
+      "GET",
+      "/api/requests?limit=1&model=embedder",
+    );
+    expect(requests).toMatchObject([{ model_asked: "embedder", model_sent: "embedder" }]);
+  });
+
+  test("gets 404 with the names that there are, if nobody has that model", async () => {
+    for (const path of ["/v1/chat/completions", "/v1/messages", "/v1/rerank"]) {
+      expect(await errorOf(await post(path, 'gpt"5'))).toMatchObject({
+        status: 404,
+        type: "not_found_error",
+        code: "model_not_found",
+        message: 'There is no model "gpt\\"5"; there are: coder, embedder.',
+      });
+    }
+    expect(seen).toEqual([]);
+  });
+
+  test("gets the default model instead, if the file has one", async () => {
+    current.replace({ ...whole, defaultModel: "embedder" });
+    expect((await post("/v1/chat/completions", "gpt-5")).status).toBe(200);
+    expect(sent()).toEqual([["attic", "embedder"]]);
+  });
+
+  test("and without a name goes to a backend as it is", async () => {
+    expect((await post("/v1/chat/completions", undefined)).status).toBe(200);
+    expect(sent()).toEqual([["gpu-a", undefined]]);
+  });
+});
+
+describe("allowed_models of a key", () => {
+  test.each([
+    ["the model's name", ["coder"], "claude-x", 200, undefined],
+    ["the name asked for", ["claude-*"], "Claude-x", 200, undefined],
+    ["not the name that backends know", ["org/*"], "coder", 403, "model_not_allowed"],
+    ["another name", ["embedder"], "coder", 403, "model_not_allowed"],
+    ["a name that nobody has", ["gpt-*", "embedder"], "gpt-5", 404, "model_not_found"],
+  ])("hold for %s", async (_, allowed, name, status, code) => {
+    const response = await post("/v1/chat/completions", name, await keyFor({ allowed_models: allowed }));
+    const body = (await response.json()) as { error?: { code: string; message: string } };
+    expect([response.status, body.error?.code]).toEqual([status, code]);
+    // What the key may not use, it does not see.
+    if (status === 404) expect(body.error?.message).toEndWith("there are: embedder.");
+  });
+});
+
+describe("a form", () => {
+  const send = (form: FormData, key = gate.key): Promise<Response> =>
+    fetch(`${gate.url}/v1/audio/transcriptions`, { method: "POST", headers: { "x-api-key": key }, body: form });
+  const formOf = (model: string): FormData => {
+    const form = new FormData();
+    form.set("model", model);
+    form.set("file", new Blob(["x".repeat(200_000)]), "speech.wav");
+    return form;
+  };
+
+  test("goes to its model's backend unedited, and counts under the file's name", async () => {
+    expect((await send(formOf("claude-voice"))).status).toBe(200);
+    const [{ backend, body } = { backend: "", body: "" }] = seen;
+    expect(backend).toBe("gpu-a");
+    expect(body).toContain('name="model"\r\n\r\nclaude-voice\r\n');
+    expect(body.length).toBeGreaterThan(200_000);
+    const { requests } = await gate.admin.expectOk<{ requests: object[] }>("GET", "/api/requests?limit=1");
+    expect(requests).toMatchObject([{ model_asked: "claude-voice", model_sent: "claude-voice" }]);
+  });
+
+  test("for a model that nobody has gets 404", async () => {
+    expect(await errorOf(await send(formOf("whisper")))).toMatchObject({ status: 404, code: "model_not_found" });
+  });
+
+  test("of a key with allowed_models is refused, since it may name another model further on", async () => {
+    const key = await keyFor({ allowed_models: ["coder"] });
+    expect(await errorOf(await send(formOf("coder"), key))).toMatchObject({ status: 403, code: "model_not_allowed" });
+  });
+});
+
+test("Explain tells what the file says", async () => {
+  const explain = (model: string) =>
+    gate.admin.expectOk<object>("POST", "/api/explain", {
+      path: "/v1/chat/completions",
+      body: JSON.stringify({ model, max_tokens: 99_999, messages: [{ role: "user", content: "hi" }] }),
+    });
+  expect(await explain("claude-x")).toMatchObject({
+    refused: null,
+    model: { asked: "claude-x", sent: "Org/Coder" },
+    edits: [
+      { what: "model", why: "Backends call coder Org/Coder; its name and its aliases become that." },
+      { what: "max_tokens", why: expect.stringContaining("max_output_tokens of coder (16384)") as string },
+      { what: "thinking", why: expect.stringContaining("reasoning of coder is true") as string },
+    ],
+  });
+  expect(await explain("gpt-5")).toMatchObject({ refused: "model_not_found" });
+});
+
+describe("the models that a backend lists itself", () => {
+  test("are served by it and listed with the file's, and gone when it lists them no more", async () => {
+    const finders = servers.map(({ backend }) =>
+      backendOf(backend.name, { ...backend, discover: backend.name === "attic" }),
+    );
+    const get = (path: string): Promise<Response> =>
+      fetch(`${gate.url}${path}`, { headers: { "x-api-key": gate.key } });
+    const list = async (): Promise<string[]> =>
+      ((await (await get("/v1/models")).json()) as { data: { id: string }[] }).data.map(({ id }) => id);
+    lists["attic"] = ["Org/Coder", "found"];
+    asked["attic"] = 0;
+    current.replace(fileCatalog(finders, [coder]));
+    await pollUntil(async () => (await list()).length === 3);
+    expect(await list()).toEqual(["coder", "coder-nonthinking", "found"]);
+    expect(await (await get("/v1/models/FOUND")).json()).toEqual({
+      id: "found",
+      max_model_len: 4096,
+      context_length: 4096,
+      max_output_tokens: 16_384,
+    });
+    expect((await post("/v1/chat/completions", "Found")).status).toBe(200);
+    expect(sent()).toEqual([["attic", "found"]]);
+
+    lists["attic"] = ["other"];
+    // An error is a reason to ask again.
+    expect(await errorOf(await post("/v1/chat/completions", "other"))).toMatchObject({ code: "model_not_found" });
+    await pollUntil(async () => (await list()).includes("other"));
+    expect(await list()).toEqual(["coder", "coder-nonthinking", "other"]);
+    expect(asked["attic"]).toBe(2);
+    await servers[1].server.stop(true);
+    expect(await list()).toEqual(["coder", "coder-nonthinking", "other"]);
+  });
+});

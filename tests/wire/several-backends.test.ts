@@ -1,0 +1,205 @@
+import { describe, expect, test } from "bun:test";
+import type { Environment } from "../../src/config/config.ts";
+import type { Simulator } from "../../src/simulator/simulator.ts";
+import { logIn } from "../support/admin-client.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { startProgram } from "../support/program.ts";
+import { connectRaw, type RawClient } from "../support/raw-client.ts";
+import { startBackends } from "../support/several-backends.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+
+const chat = { model: "m", max_tokens: 2, messages: [{ role: "user", content: "Hi" }] };
+
+function post(url: string, key: string, script = ""): Promise<Response> {
+  const headers = { "x-api-key": key, "content-type": "application/json", "x-simulate": script, connection: "close" };
+  return fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(chat) });
+}
+
+async function postStream({ url, key }: Pick<Tollgate, "url" | "key">, script = ""): Promise<RawClient> {
+  const client = await connectRaw(url);
+  const headers = { "x-api-key": key, "Content-Type": "application/json", "x-simulate": script };
+  client.request("POST", "/v1/chat/completions", headers, JSON.stringify({ ...chat, stream: true }));
+  return client;
+}
+
+/** The chat requests that a backend got; it is asked for its models too. */
+const chatsOf = (backend: Simulator) => backend.requests().filter(({ path }) => path === "/v1/chat/completions");
+const chats = (backend: Simulator): number => chatsOf(backend).length;
+
+async function mostAtOnce(backend: Simulator): Promise<number> {
+  const requests = await Promise.all(
+    chatsOf(backend).map(async ({ receivedAt, ended }) => ({ from: receivedAt, to: (await ended).at })),
+  );
+  return Math.max(...requests.map(({ from }) => requests.filter((one) => one.from <= from && from < one.to).length));
+}
+
+const waiting = async ({ admin }: Pick<Tollgate, "admin">): Promise<number> =>
+  Number(/^tollgate_queue_waiting_requests (\d+)$/m.exec(await (await admin.request("GET", "/metrics")).text())?.[1]);
+
+const isLogged = (message: string, backend: string) => (entry: Readonly<Record<string, unknown>>) =>
+  entry["message"] === message && entry["backend"] === backend;
+
+describe("with several backends", () => {
+  test("each gets no more than its places, and a place that becomes free at either goes to what waits", async () => {
+    using backends = startBackends({ a: "max_concurrency: 1", b: "max_concurrency: 2" });
+    await using gate = await startTollgate({ MODELS_FILE: backends.file });
+    const running = await Promise.all(Array.from({ length: 3 }, () => postStream(gate, "gap=forever@1")));
+    await Promise.all(running.map((client) => client.nextEvent()));
+    expect([chats(backends.get("a")), chats(backends.get("b"))]).toEqual([1, 2]);
+    const late = post(gate.url, gate.key);
+    await pollUntil(async () => (await waiting(gate)) === 1);
+    expect([chats(backends.get("a")), chats(backends.get("b"))]).toEqual([1, 2]);
+    running[0]?.reset();
+    expect((await late).status).toBe(200);
+    for (const client of running) client.reset();
+  });
+
+  test("one that is gone is out after two connections, takes nothing, and is back by itself", async () => {
+    using backends = startBackends({ a: "", b: "" });
+    await using gate = await startTollgate({ MODELS_FILE: backends.file });
+    backends.stop("a");
+    const before = Array.from({ length: 8 }, () => post(gate.url, gate.key, "slow-head=100ms"));
+    expect((await Promise.all(before)).map(({ status }) => status)).toEqual(before.map(() => 200));
+    await gate.waitForLog(isLogged("Backend out", "a"));
+    expect(chats(backends.get("b"))).toBe(8);
+    backends.restart("a");
+    await gate.waitForLog(isLogged("Backend back", "a"));
+    const after = Array.from({ length: 8 }, () => post(gate.url, gate.key, "slow-head=100ms"));
+    expect((await Promise.all(after)).map(({ status }) => status)).toEqual(after.map(() => 200));
+    expect(chats(backends.get("a"))).toBeGreaterThan(0);
+    expect(chats(backends.get("a")) + chats(backends.get("b"))).toBe(16);
+  });
+
+  test("a client gets 502 at once while all are out", async () => {
+    using backends = startBackends({ a: "", b: "" });
+    await using gate = await startTollgate({ MODELS_FILE: backends.file });
+    for (const name of ["a", "b"]) backends.stop(name);
+    for (let n = 0; n < 4; n++) {
+      const response = await post(gate.url, gate.key);
+      expect([response.status, await response.json()]).toMatchObject([
+        502,
+        { error: { code: "upstream_unreachable" } },
+      ]);
+    }
+    for (const name of ["a", "b"]) await gate.waitForLog(isLogged("Backend out", name));
+  });
+});
+
+describe("PROXY_BACKEND_WAIT", () => {
+  /** A gate with one backend, which is gone. */
+  async function startAlone(environment: Environment) {
+    const backends = startBackends({ a: "" });
+    const { url } = backends.get("a");
+    const gate = await startTollgate({ PROXY_UPSTREAM_URL: url, PROXY_BACKEND_WAIT: "30", ...environment });
+    backends.stop("a");
+    return {
+      backends,
+      gate,
+      async [Symbol.asyncDispose]() {
+        await gate[Symbol.asyncDispose]();
+        backends[Symbol.dispose]();
+      },
+    };
+  }
+
+  test("holds requests until the only backend is back, and streams are told where they stand", async () => {
+    await using alone = await startAlone({ PROXY_SSE_KEEPALIVE: "0.1" });
+    const { backends, gate } = alone;
+    const whole = post(gate.url, gate.key);
+    await gate.waitForLog(({ message }) => message === "Backend out");
+    await pollUntil(async () => (await waiting(gate)) === 1);
+    const streams = [await postStream(gate)];
+    expect(await streams[0]?.nextEvent()).toBe(": waiting, 2 of 2\n\n");
+    streams.push(await postStream(gate));
+    expect(await streams[1]?.nextEvent()).toBe(": waiting, 3 of 3\n\n");
+    backends.restart("a");
+    expect((await whole).status).toBe(200);
+    for (const stream of streams) {
+      expect(await stream.text()).toEndWith("data: [DONE]\n\n");
+      expect(await stream.ended()).toBe("complete");
+    }
+    expect(await mostAtOnce(backends.get("a"))).toBeLessThanOrEqual(2);
+    expect(chats(backends.get("a"))).toBe(3);
+  });
+
+  test("takes nothing from the limits of a key meanwhile", async () => {
+    await using alone = await startAlone({});
+    const { backends, gate } = alone;
+    const first = post(gate.url, gate.key);
+    await gate.waitForLog(({ message }) => message === "Backend out");
+    const { key, id } = await gate.admin.expectOk<{ key: string; id: number }>("POST", "/api/keys", {
+      name: "limited",
+      max_concurrency: 1,
+      requests_per_minute: 3,
+    });
+    const requests = Array.from({ length: 3 }, () => post(gate.url, key));
+    await pollUntil(async () => (await waiting(gate)) === 4);
+    const used = async (): Promise<unknown> => (await gate.admin.listKeys()).find((one) => one.id === id)?.used;
+    expect(await used()).toMatchObject({ max_concurrency: 0, requests_per_minute: 0 });
+    backends.restart("a");
+    expect((await Promise.all([first, ...requests])).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    expect(await used()).toMatchObject({ requests_per_minute: 3 });
+    expect((await post(gate.url, key)).status).toBe(429);
+  });
+
+  test("ends with 503, and a time to come again", async () => {
+    await using alone = await startAlone({ PROXY_BACKEND_WAIT: "1", PROXY_SSE_KEEPALIVE: "0.1" });
+    const { gate } = alone;
+    const [response, stream] = [await post(gate.url, gate.key), await postStream(gate)];
+    expect([response.status, response.headers.get("retry-after")]).toEqual([503, "10"]);
+    expect(await response.json()).toMatchObject({ error: { type: "api_error", code: "backend_unavailable" } });
+    expect(await stream.text()).toContain('"code":"backend_unavailable"');
+    expect(await stream.ended()).not.toBe("complete");
+  });
+
+  test("has room for PROXY_QUEUE_SIZE requests", async () => {
+    await using alone = await startAlone({ PROXY_QUEUE_SIZE: "1" });
+    const { backends, gate } = alone;
+    const first = post(gate.url, gate.key);
+    await gate.waitForLog(({ message }) => message === "Backend out");
+    await pollUntil(async () => (await waiting(gate)) === 1);
+    expect((await post(gate.url, gate.key)).status).toBe(503);
+    backends.restart("a");
+    expect((await first).status).toBe(200);
+  });
+});
+
+describe("with several backends and PROCESSES", () => {
+  test("the places of each hold over all processes, and one that is out is out for all", async () => {
+    using backends = startBackends({ a: "max_concurrency: 1", b: "max_concurrency: 3" });
+    const program = await startProgram({
+      MODELS_FILE: backends.file,
+      ADMIN_PASSWORD: "password",
+      PROCESSES: "2",
+      LOG_FORMAT: "json",
+    });
+    const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
+    const send = async (count: number): Promise<number[]> => {
+      const requests = Array.from({ length: count }, () => post(program.url, key, "slow-head=150ms"));
+      return (await Promise.all(requests)).map(({ status }) => status);
+    };
+    expect(await send(24)).toEqual(Array.from({ length: 24 }, () => 200));
+    expect([await mostAtOnce(backends.get("a")), await mostAtOnce(backends.get("b"))]).toEqual([1, 3]);
+    backends.stop("b");
+    expect(await send(12)).toEqual(Array.from({ length: 12 }, () => 200));
+    expect(await mostAtOnce(backends.get("a"))).toBe(1);
+    await pollUntil(() => program.stdout().includes('"message":"Backend out"'));
+    backends.restart("b");
+    await pollUntil(() => program.stdout().includes('"message":"Backend back"'));
+    expect(await send(12)).toEqual(Array.from({ length: 12 }, () => 200));
+    expect(chats(backends.get("b"))).toBeGreaterThan(0);
+    await program.stop();
+  });
+
+  test("requests are sent on without a parent that replies", async () => {
+    using backends = startBackends({ a: "", b: "" });
+    const program = await startProgram({ MODELS_FILE: backends.file, ADMIN_PASSWORD: "password", PROCESSES: "2" });
+    const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
+    process.kill(program.pid, "SIGSTOP");
+    const requests = Array.from({ length: 6 }, () => post(program.url, key, "slow-head=100ms"));
+    expect((await Promise.all(requests)).map(({ status }) => status)).toEqual(requests.map(() => 200));
+    for (const name of ["a", "b"]) expect(chats(backends.get(name))).toBeGreaterThan(0);
+    process.kill(program.pid, "SIGCONT");
+    await program.stop();
+  });
+});
