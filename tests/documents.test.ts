@@ -10,7 +10,7 @@ const textOf = (document: string): Promise<string> => Bun.file(join(root, docume
 const pathsIn = (text: string): string[] =>
   [...text.matchAll(/`((?:src|console|tests|drizzle|\.ci|\.github)(?:\/[\w./-]+)?)`/g)].map(([, path]) => path ?? "");
 
-describe.each([".github/CONTRIBUTING.md", ".github/SECURITY.md"])("%s", (document) => {
+describe.each([".github/CONTRIBUTING.md", ".github/SECURITY.md", ".github/WORKAROUNDS.md"])("%s", (document) => {
   test("names only files and folders that exist", async () => {
     const paths = pathsIn(await textOf(document));
     expect(paths).not.toBeEmpty();

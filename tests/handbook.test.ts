@@ -33,7 +33,7 @@ test("the contents list every chapter once", () => {
   expect([...names, "console/src/handbook/README.md", "README.md"].toSorted()).toEqual(pages.toSorted());
 });
 
-const others = [".github/CHANGELOG.md", ".github/CONTRIBUTING.md", ".github/SECURITY.md"];
+const others = ["CHANGELOG", "CONTRIBUTING", "IMPORTS", "SECURITY", "WORKAROUNDS"].map((name) => `.github/${name}.md`);
 
 test.each([...pages, ...others])("%s links only to files and headings that exist", (page) => {
   const links = [...textOf(page).matchAll(/\]\(([^):]+)\)/g)].map(([, target = ""]) => target);

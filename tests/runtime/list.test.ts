@@ -3,11 +3,10 @@ import { join } from "node:path";
 
 const root = join(import.meta.dir, "../..");
 
-/** The paths in the list of CONTRIBUTING.md. */
+/** The paths in the list of workarounds. */
 async function listedPaths(): Promise<string[]> {
-  const text = await Bun.file(join(root, ".github/CONTRIBUTING.md")).text();
-  const [, section = ""] = /^## Runtime workarounds\n(.*?)^## /ms.exec(text) ?? [];
-  const items = section.split("\n").filter((line) => line.startsWith("- "));
+  const text = await Bun.file(join(root, ".github/WORKAROUNDS.md")).text();
+  const items = text.split("\n").filter((line) => line.startsWith("- "));
   return items.flatMap((item) => [...item.matchAll(/`((?:src|console|tests)\/[^`]+)`/g)].map(([, path]) => path ?? ""));
 }
 
@@ -26,7 +25,7 @@ async function commentedPaths(): Promise<string[]> {
 
 const contains = (path: string, file: string): boolean => file === path || file.startsWith(`${path}/`);
 
-test("CONTRIBUTING.md lists the files that have a comment 'Remove when', and no others", async () => {
+test("WORKAROUNDS.md lists the files that have a comment 'Remove when', and no others", async () => {
   const [listed, commented] = await Promise.all([listedPaths(), commentedPaths()]);
   expect(commented.filter((file) => !listed.some((path) => contains(path, file)))).toEqual([]);
   expect(listed.filter((path) => !commented.some((file) => contains(path, file)))).toEqual([]);

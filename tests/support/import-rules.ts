@@ -27,12 +27,12 @@ export function writeImportRules(rows: readonly ImportRow[]): string {
 const unknownFolders: Override = {
   files: ["src/**", "console/src/**"],
   rules: restrictImports({
-    patterns: [{ group: ["**"], message: "Add a row to the import table in .github/CONTRIBUTING.md." }],
+    patterns: [{ group: ["**"], message: "Add a row to .github/IMPORTS.md." }],
   }),
 };
 
 function toOverride(row: ImportRow, rows: readonly ImportRow[]): Override {
-  const message = `${row.reason} See the import table in .github/CONTRIBUTING.md.`;
+  const message = `${row.reason} See .github/IMPORTS.md.`;
   const paths = row.typesOf.map((name) => ({ name: toSpecifier(row, name), allowTypeImports: true, message }) as const);
   const patterns = [{ group: ["**", ...allowedSpecifiers(row, rows)], message }];
   return {

@@ -1,6 +1,6 @@
 import { dirname, join, relative } from "node:path";
 
-/** A row of the import table in CONTRIBUTING.md; names are paths from the repository's root. */
+/** A row of the import table; names are paths from the repository's root. */
 export interface ImportRow {
   /** A file, or a folder without its sub-folders: those have rows of their own. */
   name: string;
@@ -18,23 +18,22 @@ export interface ImportRow {
 export const repositoryRoot = join(import.meta.dir, "../..");
 export const impureGlobals = ["fetch", "process", "Bun"];
 
-const contributing = join(repositoryRoot, ".github/CONTRIBUTING.md");
+const importTable = join(repositoryRoot, ".github/IMPORTS.md");
 
-/** @throws Error if the section or a line does not have the expected form */
+/** @throws Error if a line does not have the expected form */
 export async function readImportTable(): Promise<ImportRow[]> {
-  const section = /^## Import table$(.*?)(?=^## |(?![^]))/ms.exec(await Bun.file(contributing).text())?.[1];
-  if (section === undefined) throw new Error('CONTRIBUTING.md: no section "## Import table"');
-  return [...section.matchAll(/^- .*(?:\n  .*)*$/gm)].map(([item]) => toRow(item.split("\n")));
+  const table = await Bun.file(importTable).text();
+  return [...table.matchAll(/^- .*(?:\n  .*)*$/gm)].map(([item]) => toRow(item.split("\n")));
 }
 
 /** @param item a line for the room, then one for each room that it may import, then one for all packages */
 function toRow([head = "", ...lines]: readonly string[]): ImportRow {
   const [, name, pure, reason] = /^- `([^`]+)`(, pure)?: (.+)$/.exec(head) ?? [];
-  if (name === undefined || reason === undefined) throw new Error(`CONTRIBUTING.md, import table: ${head}`);
+  if (name === undefined || reason === undefined) throw new Error(`IMPORTS.md: ${head}`);
   const row = { imports: [] as string[], typesOf: [] as string[], packages: [] as string[] };
   for (const line of lines) {
     const [, kind = "", names] = /^ {2}- (types of |packages: )?(`[^`]+`(?:, `[^`]+`)*)$/.exec(line) ?? [];
-    if (names === undefined) throw new Error(`CONTRIBUTING.md, import table, ${name}: ${line}`);
+    if (names === undefined) throw new Error(`IMPORTS.md, ${name}: ${line}`);
     const targets = names.split(", ").map((quoted) => quoted.slice(1, -1));
     if (kind === "packages: ") row.packages.push(...targets);
     else if (kind === "") row.imports.push(...targets.map(toPath));
@@ -51,7 +50,7 @@ function toPath(name: string): string {
 /** The linter has no pattern for the types of a folder. */
 function toFile(name: string): string {
   const path = toPath(name);
-  if (!isFile(path)) throw new Error(`CONTRIBUTING.md, import table: types of ${name}, which is not a file`);
+  if (!isFile(path)) throw new Error(`IMPORTS.md: types of ${name}, which is not a file`);
   return path;
 }
 
