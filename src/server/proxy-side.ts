@@ -1,8 +1,10 @@
 import { addressScope } from "../domain/client-address.ts";
 import { describeOwnKey } from "../admin/keys/own-key.ts";
 import type { Config } from "../config/config.ts";
+import { hash } from "../proxy/request/conversation.ts";
 import { createHeldBytes } from "../proxy/request/held-bytes.ts";
 import type { ReadUsed } from "../proxy/request/limits-left.ts";
+import { createRecall } from "../proxy/rewrite/language.ts";
 import { followCatalog } from "../proxy/rewrite/rewriters.ts";
 import { createProxy, type Proxy } from "../proxy/routes.ts";
 import { createForwards } from "../proxy/upstream/forwards.ts";
@@ -23,7 +25,7 @@ export function proxySideOf({ upstream, proxy }: ProxyConfig, services: Services
   const startReadTimeout = createReadTimeouts(monotonic);
   return createProxy({
     config: { upstream, ...proxy },
-    rewriting: followCatalog(services.catalog, services.backendModels.discovered),
+    rewriting: followCatalog(services.catalog, services.backendModels.discovered, createRecall(seededHash())),
     backendModels: services.backendModels,
     sseKeepaliveMs: proxy.sseKeepaliveMs,
     findKey: services.store.keys.findActive,
@@ -55,6 +57,11 @@ export function proxySideOf({ upstream, proxy }: ProxyConfig, services: Services
     closeSoon: connections.closeSoon,
     draining: services.draining.signal,
   });
+}
+
+function seededHash(): typeof hash {
+  const [secret = 0] = crypto.getRandomValues(new Uint32Array(1));
+  return (text, seed) => hash(text, secret + seed);
 }
 
 /** Once for all requests of a key that fail in one tick. */

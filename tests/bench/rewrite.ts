@@ -6,6 +6,8 @@ import { runAtOnce } from "../../src/proxy/json/read.ts";
 import { getEndpoint } from "../../src/proxy/rewrite/endpoint.ts";
 import { createRequestBody } from "../../src/proxy/rewrite/request-body.ts";
 import { rewriteInSteps } from "../../src/proxy/rewrite/rewrite.ts";
+import { createRecall, type Recall } from "../../src/proxy/rewrite/language.ts";
+import { hash } from "../../src/proxy/request/conversation.ts";
 import { needsOf } from "../../src/proxy/rewrite/rules.ts";
 import { type RewriteSettings, rulesOf } from "../support/rewrite-rules.ts";
 
@@ -90,9 +92,9 @@ function chatBody(bytes: number, vocabulary: readonly string[]): string {
 }
 
 /** At once, however long the body is. */
-function rewriterOf(chosen: RewriteSettings): (bytes: Uint8Array<ArrayBuffer>) => unknown {
+function rewriterOf(chosen: RewriteSettings, recall?: Recall): (bytes: Uint8Array<ArrayBuffer>) => unknown {
   const endpoint = getEndpoint("/v1/chat/completions");
-  const rewriteRules = rulesOf(chosen);
+  const rewriteRules = { ...rulesOf(chosen), recall };
   const body = createRequestBody(endpoint, needsOf(rewriteRules));
   return (bytes) => runAtOnce(rewriteInSteps(endpoint, bytes, body, rewriteRules));
 }
@@ -108,6 +110,8 @@ interface Costs {
   /** Without detection of the conversation's language, whose cost depends little on the body's size. */
   unguarded: number;
   rewrite: number;
+  /** One turn of a conversation that grew since the last: all but its latest message was read before. */
+  grown: number;
 }
 
 /** Measured alternately, so that other load on the machine affects all alike. */
@@ -116,22 +120,38 @@ function measureCosts(body: string, rounds: number): Costs {
   const bytes = new Uint8Array(Buffer.from(body));
   const unguarded = rewriterOf({ ...rules, hanGuard: false });
   const guarded = rewriterOf(rules);
+  const remembering = rewriterOf(rules, createRecall(hash));
+  remembering(bytes);
   for (let index = 0; index < rounds; index += 1) {
     samples.push({
       parse: measureMs(() => JSON.parse(body)),
       unguarded: measureMs(() => unguarded(bytes)),
       rewrite: measureMs(() => guarded(bytes)),
+      grown: measureGrown(body, index, remembering),
     });
   }
   const medianOf = (name: keyof Costs) => median(samples.map((sample) => sample[name]));
-  return { parse: medianOf("parse"), unguarded: medianOf("unguarded"), rewrite: medianOf("rewrite") };
+  return {
+    parse: medianOf("parse"),
+    unguarded: medianOf("unguarded"),
+    rewrite: medianOf("rewrite"),
+    grown: medianOf("grown"),
+  };
+}
+
+/** With a new text of 300 characters in its latest message. */
+function measureGrown(body: string, turn: number, rewrite: (bytes: Uint8Array<ArrayBuffer>) => unknown): number {
+  const latest = JSON.stringify({ role: "user", content: `${turn} ${textOf(300, vocabularies.korean)}` });
+  const end = body.indexOf("}]", body.lastIndexOf('"role"')) + 1;
+  const bytes = new Uint8Array(Buffer.from(`${body.slice(0, end)},${latest}${body.slice(end)}`));
+  return measureMs(() => rewrite(bytes));
 }
 
 function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 }
 
-console.log("kind  script    bytes   characters  JSON.parse ms  unguarded ms  rewrite ms  ratio");
+console.log("kind  script    bytes   characters  JSON.parse ms  unguarded ms  rewrite ms  ratio  grown ms");
 const kinds = [
   { kind: "chat", create: chatBody, sizes: [1000, 10_000, 200_000] },
   { kind: "agent", create: agentBody, sizes: [10_000, 200_000, 1_000_000, 2_000_000] },
@@ -143,7 +163,7 @@ for (const { kind, create, sizes, script, vocabulary } of cases) {
   for (const bytes of sizes) {
     const body = create(bytes, vocabulary);
     measureCosts(body, 50);
-    const { parse, unguarded, rewrite } = measureCosts(body, 150);
+    const { parse, unguarded, rewrite, grown } = measureCosts(body, 150);
     const row = [
       kind.padEnd(5),
       script.padEnd(8),
@@ -153,6 +173,7 @@ for (const { kind, create, sizes, script, vocabulary } of cases) {
       unguarded.toFixed(3).padStart(13),
       rewrite.toFixed(3).padStart(11),
       (rewrite / parse).toFixed(2).padStart(6),
+      grown.toFixed(3).padStart(9),
     ];
     console.log(row.join(" "));
   }

@@ -16,7 +16,7 @@ const sessionHeaders = [
 ] as const;
 
 /** A number that stands for a text: 52 bits, so that a number holds it exactly. */
-const hash = (text: string | Uint8Array, seed: number): number =>
+export const hash = (text: string | Uint8Array, seed: number): number =>
   Number(Bun.hash.xxHash3(text, BigInt(seed)) & 0xf_ffff_ffff_ffffn);
 
 const hashParts = (bytes: Uint8Array, parts: readonly Span[], seed: number): number => {

@@ -1,4 +1,4 @@
-import { readRequestedLanguage } from "./requested-language.ts";
+import { readRequestedLanguage, type RequestedLanguage } from "./requested-language.ts";
 import { countScripts } from "./scripts.ts";
 
 export interface ConversationMessage {
@@ -39,9 +39,47 @@ const namePart =
 /** `languageOf`, which reads samples, is cheaper for longer conversations. */
 const maxPlainLength = 50_000;
 
+/** What was found out about the sample of a text. */
+export interface Reading {
+  /** Of the sample as it was read, in characters. */
+  length: number;
+  request: RequestedLanguage;
+  /** Undefined until it is needed. */
+  writing?: Writing;
+}
+
+/** @returns what is known about a sample of this size, or else what `read` finds out */
+export type Recall = (sample: string, read: () => Reading, size: Sample) => Reading;
+
+const readAnew: Recall = (_, read) => read();
+
+/**
+ * Agents send their system prompt and earlier turns again with each turn; reading them took half the time that such a body
+ * took. No text is kept, and a reading is a pure function of its text.
+ * @param hash of 52 bits; with a seed that no client knows, so that none chooses two texts with the same
+ * @param capacity at least this many readings are kept, and at most twice as many; one takes some 150 bytes
+ */
+export function createRecall(hash: (text: string, seed: number) => number, capacity = 20_000): Recall {
+  let recent = new Map<number, Reading>();
+  let older = recent;
+  return (sample, read, { head }) => {
+    // Of a system prompt more is read than of the same text of a user.
+    const name = hash(sample, head);
+    const known = recent.get(name);
+    if (known !== undefined) return known;
+    const reading = older.get(name) ?? read();
+    if (recent.size >= capacity) {
+      older = recent;
+      recent = new Map();
+    }
+    recent.set(name, reading);
+    return reading;
+  };
+}
+
 /** Whether to add the Han guard: the conversation is neither Chinese nor Japanese and requests neither. */
-export function discouragesHan(conversation: readonly ConversationMessage[]): boolean {
-  return isPlain(conversation) || languageOf(conversation) === "neither";
+export function discouragesHan(conversation: readonly ConversationMessage[], recall?: Recall): boolean {
+  return isPlain(conversation) || languageOf(conversation, recall) === "neither";
 }
 
 function isPlain(conversation: readonly ConversationMessage[]): boolean {
@@ -57,51 +95,72 @@ function isPlain(conversation: readonly ConversationMessage[]): boolean {
  * Decided by the user's latest message that is long enough to show its language. Of earlier messages only lasting
  * requests count, of system prompts only requests.
  */
-export function languageOf(conversation: readonly ConversationMessage[]): ConversationLanguage {
-  let latest = "";
+export function languageOf(
+  conversation: readonly ConversationMessage[],
+  recall: Recall = readAnew,
+): ConversationLanguage {
+  let latest: (() => string) | undefined;
   let written: Writing = "unclear";
-  for (const text of userTexts(conversation)) {
-    latest ||= text;
-    const request = readRequestedLanguage(text);
+  for (const { reading, plain } of userTexts(conversation, recall)) {
+    latest ??= plain;
+    const { request } = reading;
     if (request.lasting || written === "unclear") {
       if (request.language === "chinese or japanese") return "requested";
       if (request.language === "another") return "neither";
     }
-    if (written === "unclear") written = writingOf(text.replace(codeLine, "").replace(nudge, " "));
+    if (written === "unclear") {
+      reading.writing ??= writingOf(plain().replace(codeLine, "").replace(nudge, " "));
+      written = reading.writing;
+    }
     if (written === "chinese" || written === "japanese") return written;
   }
   // There are only short messages: decide by the latest.
-  if (written === "unclear") written = writingOf(latest);
+  if (written === "unclear") written = writingOf(latest?.() ?? "");
   if (written === "chinese" || written === "japanese") return written;
-  return listSystemTexts(conversation).some(requestsEither) ? "requested" : "neither";
+  return systemTexts(conversation, recall).some(requestsEither) ? "requested" : "neither";
 }
 
-const requestsEither = (text: string): boolean => readRequestedLanguage(text).language === "chinese or japanese";
+const requestsEither = ({ reading }: ReadText): boolean => reading.request.language === "chinese or japanese";
+
+interface ReadText {
+  reading: Reading;
+  plain: () => string;
+}
+
+function readText(text: string, size: Sample, recall: Recall): ReadText {
+  let found: string | undefined;
+  const plain = (): string => (found ??= plainOf(text, size));
+  const read = (): Reading => ({ length: plain().length, request: readRequestedLanguage(plain()) });
+  return { reading: recall(partsOf(text, size).join("\n"), read, size), plain };
+}
 
 /** Latest first. */
-function* userTexts(conversation: readonly ConversationMessage[]): Generator<string> {
+function* userTexts(conversation: readonly ConversationMessage[], recall: Recall): Generator<ReadText> {
   let budget = userBudget;
   for (let index = conversation.length - 1; index >= 0 && budget > 0; index -= 1) {
     const message = conversation[index];
     if (message?.role !== "user" || message.text === "") continue;
-    const text = sampleOf(message.text, userSample);
-    budget -= Math.max(minSampleCost, text.length);
+    const text = readText(message.text, userSample, recall);
+    budget -= Math.max(minSampleCost, text.reading.length);
     yield text;
   }
 }
 
-const listSystemTexts = (conversation: readonly ConversationMessage[]): string[] =>
+const systemTexts = (conversation: readonly ConversationMessage[], recall: Recall): ReadText[] =>
   conversation
     .slice(0, maxSystemMessages)
     .filter((message) => message.role === "system" || message.role === "developer")
-    .map((message) => sampleOf(message.text, systemSample));
+    .map((message) => readText(message.text, systemSample, recall));
+
+const partsOf = (text: string, { head, tail }: Sample): string[] =>
+  text.length <= head + tail ? [text] : [text.slice(0, head), text.slice(-tail)];
 
 /** Replaces compatibility forms (fullwidth Latin, halfwidth kana, Kangxi radicals) by plain letters. */
-function sampleOf(text: string, { head, tail }: Sample): string {
-  const parts = text.length <= head + tail ? [text] : [text.slice(0, head), text.slice(-tail)];
+function plainOf(text: string, size: Sample): string {
+  const parts = partsOf(text, size);
   const sample = parts.map((part) => (part.includes(noteEnd) ? part.replace(agentNote, " ") : part)).join("\n");
   // One compatibility character may become eighteen.
-  const plain = sample.normalize("NFKC").slice(0, head + tail);
+  const plain = sample.normalize("NFKC").slice(0, size.head + size.tail);
   return plain.replace(/[^\S\n]{2,}|[^\S\n ]/gu, " ").replace(code, " ");
 }
 

@@ -6,7 +6,7 @@ import { type CapExemption, capTokensInSteps, largestOf } from "./caps.ts";
 import { chooseClientRules, type ClientContext, type Mended, mendInSteps } from "./client-rules.ts";
 import type { FirstMessage } from "./conversation.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
-import { discouragesHan } from "./language.ts";
+import { discouragesHan, type Recall } from "./language.ts";
 import type { Opening } from "./opening.ts";
 import { isAbsentOrNull, isLenientFalse, createRequestBody, type RequestBody } from "./request-body.ts";
 import { type NamedModel, resolveModel } from "./model-names.ts";
@@ -149,7 +149,8 @@ export function* rewriteInSteps(
     fillTemplateKwargs(editor, bytes, body.root, body.reasoning.templateKwargs, mode);
   }
   note("thinking");
-  kinds.push(...prefixSystem(editor, bytes, body, { endpoint, mode, hanGuard: held.hanGuard, first: mended?.first }));
+  const guard = held.hanGuard ? { recall: rules.recall } : undefined;
+  kinds.push(...prefixSystem(editor, bytes, body, { endpoint, mode, guard, first: mended?.first }));
   counted = editor.edits.length;
   const stream = !isAbsentOrNull(bytes, body.stream) && !isLenientFalse(bytes, body.stream);
   const usageAdded =
@@ -237,7 +238,8 @@ interface PrefixReasons {
   endpoint: Endpoint;
   /** Undefined if the model has none. */
   mode: ReasoningMode | undefined;
-  hanGuard: boolean;
+  /** Undefined if the model has no Han guard. */
+  guard: { recall: Recall | undefined } | undefined;
   /** The message that will be the first, if it is none of those that came. */
   first: FirstMessage | undefined;
 }
@@ -248,7 +250,7 @@ function prefixSystem(
   body: RequestBody,
   reasons: PrefixReasons,
 ): readonly RequestChange[] {
-  const { endpoint, mode, hanGuard } = reasons;
+  const { endpoint, mode, guard } = reasons;
   const { root, conversation, reasoning } = body;
   // The backend refuses a body without a conversation.
   const given = conversation?.findFirst();
@@ -259,7 +261,7 @@ function prefixSystem(
     kinds.push("system_prompt_effort");
     prefixes.push(maximumEffortPrefix);
   }
-  if (hanGuard && discouragesHan(conversation.list(bytes))) {
+  if (guard !== undefined && discouragesHan(conversation.list(bytes), guard.recall)) {
     kinds.push("system_prompt_language");
     prefixes.push(hanGuardPrefix);
   }

@@ -1,4 +1,5 @@
 import type { Catalog, CurrentCatalog, DiscoveredModels } from "../../domain/models.ts";
+import type { Recall } from "./language.ts";
 import { createModelNames, type ModelNames } from "./model-names.ts";
 import { createRewriter, type RewriteRequest } from "./rewrite.ts";
 import { type RewriteRules, streamUsages } from "./rules.ts";
@@ -24,11 +25,11 @@ export interface Rewriting {
   plain: Rewriters;
 }
 
-function createRewriting(catalog: Catalog, discovered?: DiscoveredModels): Rewriting {
+function createRewriting(catalog: Catalog, discovered?: DiscoveredModels, recall?: Recall): Rewriting {
   const names = createModelNames(catalog, discovered);
   const rewriters = (streamUsage: RewriteRules["streamUsage"], reservesTokens: boolean): Rewriters => ({
-    asking: { names, rewrite: createRewriter({ names, streamUsage, reservesTokens }) },
-    unasked: { names, rewrite: createRewriter({ names, streamUsage: streamUsages.unasked, reservesTokens }) },
+    asking: { names, rewrite: createRewriter({ names, streamUsage, reservesTokens, recall }) },
+    unasked: { names, rewrite: createRewriter({ names, streamUsage: streamUsages.unasked, reservesTokens, recall }) },
   });
   return {
     names,
@@ -43,10 +44,14 @@ export const goesByClient = ({ models, otherModels }: Catalog): boolean =>
   [...models, otherModels].some(({ clientRules }) => clientRules === "auto");
 
 /** @returns what is made of the catalog in use */
-export function followCatalog(current: CurrentCatalog, discovered?: DiscoveredModels): () => Rewriting {
-  let rewriting = createRewriting(current.get(), discovered);
+export function followCatalog(
+  current: CurrentCatalog,
+  discovered?: DiscoveredModels,
+  recall?: Recall,
+): () => Rewriting {
+  let rewriting = createRewriting(current.get(), discovered, recall);
   current.onReplaced((catalog) => {
-    rewriting = createRewriting(catalog, discovered);
+    rewriting = createRewriting(catalog, discovered, recall);
   });
   return () => rewriting;
 }

@@ -1,6 +1,7 @@
 import type { JsonEditor } from "../json/edit.ts";
 import type { JsonSlot } from "../json/slots.ts";
 import type { Catalog, ModelRules } from "../../domain/models.ts";
+import type { Recall } from "./language.ts";
 import type { ModelNames } from "./model-names.ts";
 
 /** What holds for the requests of all models, and how the rules of each are found. */
@@ -10,6 +11,8 @@ export interface RewriteRules {
   readonly streamUsage: Readonly<Record<ForceUsage, ForceUsage>>;
   /** The body's tokens are to be reserved, so how many texts it asks for is read too. */
   readonly reservesTokens: boolean;
+  /** Undefined: each text is read anew. */
+  readonly recall?: Recall | undefined;
 }
 
 type ForceUsage = ModelRules["forceStreamUsage"];

@@ -1,6 +1,13 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { discouragesHan, languageOf, type ConversationMessage } from "../../../src/proxy/rewrite/language.ts";
+import {
+  type ConversationMessage,
+  createRecall,
+  discouragesHan,
+  languageOf,
+  systemSample,
+  userSample,
+} from "../../../src/proxy/rewrite/language.ts";
 import { heldOut } from "../../fixtures/conversations.held-out.ts";
 import type { Label, LabelledConversation } from "../../fixtures/conversations.ts";
 import { tuning } from "../../fixtures/conversations.tuning.ts";
@@ -219,4 +226,74 @@ test("the quick search agrees with languageOf on every labelled conversation", (
     const turns = turnsOf(conversation);
     expect(discouragesHan(turns)).toBe(languageOf(turns) === "neither");
   }
+});
+
+describe("what is remembered of texts", () => {
+  const hash = (text: string, seed: number): number => Number(Bun.hash.xxHash3(text, BigInt(seed)) >> 12n);
+  const system = (text: string): ConversationMessage => ({ role: "system", text });
+
+  test("changes no answer, however a conversation grows", () => {
+    const recall = createRecall(hash, 200);
+    for (let round = 0; round < 2; round += 1) {
+      for (const conversation of everything) {
+        const turns = turnsOf(conversation);
+        for (let length = 1; length <= turns.length; length += 1) {
+          const part = turns.slice(0, length);
+          expect(languageOf(part, recall)).toBe(languageOf(part));
+        }
+      }
+    }
+  });
+
+  test("changes no answer for texts longer than what is read of them, or of others of the same beginning and end", () => {
+    const recall = createRecall(hash);
+    const text = fc.constantFrom(
+      "日本語で答えて。",
+      "Please answer in English. ",
+      "코드를 고쳐 주세요. ",
+      "\ufdfa",
+      "x ",
+    );
+    const texts = fc
+      .array(text, { maxLength: 4 })
+      .chain((words) => fc.constantFrom(1, 100, 700).map((times) => words.join("").repeat(times)));
+    const messages = fc.array(fc.tuple(fc.constantFrom("user", "system", "assistant"), texts), { maxLength: 5 });
+    fc.assert(
+      fc.property(messages, (drawn) => {
+        const turns = drawn.map(([role, written]) => ({ role, text: written }));
+        expect(languageOf(turns, recall)).toBe(languageOf(turns));
+      }),
+    );
+  });
+
+  test("is found out once for each text and size of sample", () => {
+    const asked: string[] = [];
+    const recall = createRecall(hash);
+    const turns = [system("Always answer in Japanese."), user("Quelle heure est-il à Séoul, s'il vous plaît ?")];
+    const counting: typeof recall = (sample, read, size) =>
+      recall(
+        sample,
+        () => {
+          asked.push(`${size === systemSample ? "system" : size === userSample ? "user" : "?"}: ${sample}`);
+          return read();
+        },
+        size,
+      );
+    for (let round = 0; round < 3; round += 1) expect(languageOf(turns, counting)).toBe("requested");
+    expect(asked.toSorted()).toEqual([`system: ${turns[0]?.text}`, `user: ${turns[1]?.text}`]);
+  });
+
+  test("is at most twice the capacity, and what was used lately stays", () => {
+    const recall = createRecall(hash, 10);
+    let reads = 0;
+    const read = (sample: string) =>
+      recall(sample, () => ({ length: (reads += 1), request: { language: "none", lasting: false } }), userSample);
+    for (let index = 0; index < 1000; index += 1) {
+      read("often");
+      read(`once ${index}`);
+    }
+    expect(reads).toBe(1001);
+    read("once 0");
+    expect(reads).toBe(1002);
+  });
 });
