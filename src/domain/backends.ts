@@ -32,6 +32,31 @@ export type BackendSign =
   /** 429. */
   | { kind: "busy"; retryAfterMs: number | undefined };
 
+/** What is added up of each backend. */
+export interface BackendCounts {
+  requestCount: number;
+  /** Those that failed because of the backend. */
+  errorCount: number;
+  inputTokens: number;
+  cachedTokens: number;
+  outputTokens: number;
+  /** Of streams: their output, and the time in which it flowed. */
+  streamedTokens: number;
+  streamedUs: number;
+}
+
+export const noBackendCounts: Readonly<BackendCounts> = {
+  requestCount: 0,
+  errorCount: 0,
+  inputTokens: 0,
+  cachedTokens: 0,
+  outputTokens: 0,
+  streamedTokens: 0,
+  streamedUs: 0,
+};
+
+export const backendCountNames = Object.keys(noBackendCounts) as readonly (keyof BackendCounts)[];
+
 export const backendStates = ["in", "out", "draining"] as const;
 
 export type BackendState = (typeof backendStates)[number];

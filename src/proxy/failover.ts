@@ -29,6 +29,8 @@ export interface ToSend {
   client: AbortSignal;
   /** Sends it once. */
   sendOnce: (body: OutgoingRequestBody, backend: Backend) => Promise<UpstreamResponse>;
+  /** Epoch milliseconds. */
+  wall: () => number;
 }
 
 /** Sends a request, to other backends too. @throws AbortReason if no response head comes */
@@ -39,7 +41,7 @@ export type SendToOne = (body: OutgoingRequestBody) => Promise<UpstreamResponse>
  * to one after the other; and once more where a backend responds that it is too busy. Everything else might be executed
  * twice, and what kills one backend must not visit the next.
  */
-export function sendWithFailover({ tracker, route, backends, client, sendOnce }: ToSend): SendToOne {
+export function sendWithFailover({ tracker, route, backends, client, sendOnce, wall }: ToSend): SendToOne {
   let mayResend = true;
 
   async function moveOn(): Promise<boolean> {
@@ -96,7 +98,7 @@ export function sendWithFailover({ tracker, route, backends, client, sendOnce }:
       const backend = nextBackend();
       const upstream = await trySending(body, backend);
       if (upstream === undefined) continue;
-      route.report(signOf(upstream.response));
+      route.report(signOf(upstream.response, wall()));
       if (!mayResend || !body.isHeld || !isTooBusy(upstream.response, backend)) return upstream;
       mayResend = false;
       return (await resend(body, upstream)) ?? upstream;
@@ -120,16 +122,16 @@ function discard({ response, release }: UpstreamResponse): void {
   release();
 }
 
-function signOf({ status, headers }: Response): BackendSign {
-  if (status === 429) return { kind: "busy", retryAfterMs: retryAfterOf(headers) };
+function signOf({ status, headers }: Response, now: number): BackendSign {
+  if (status === 429) return { kind: "busy", retryAfterMs: retryAfterOf(headers, now) };
   if (status < 502 || status > 504) return { kind: "responded" };
-  return { kind: "failed", status, retryAfterMs: retryAfterOf(headers) };
+  return { kind: "failed", status, retryAfterMs: retryAfterOf(headers, now) };
 }
 
 /** RFC 9110 section 10.2.3: seconds, or a date. */
-function retryAfterOf(headers: Headers): number | undefined {
+function retryAfterOf(headers: Headers, now: number): number | undefined {
   const value = headers.get("retry-after");
   if (value === null) return undefined;
-  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - Date.now();
+  const ms = /^\d+$/.test(value) ? Number(value) * 1000 : Date.parse(value) - now;
   return Number.isNaN(ms) ? undefined : Math.max(0, ms);
 }

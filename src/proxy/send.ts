@@ -48,7 +48,7 @@ export async function sendRequest(toSend: ToSend, deps: SendDeps): Promise<Sent>
   const { route, path } = toSend;
   const isRefused = asksForUsage(toSend.rewritten) && deps.habitsOf(route.backend).refusesOptions(path);
   const { rewritten, outgoing } = isRefused ? await rewriteUnasked(toSend) : toSend.rewritten;
-  const send = sendWithFailover({ ...toSend, sendOnce: (...sent) => sendCharged(toSend, sent, deps) });
+  const send = sendWithFailover({ ...toSend, wall: deps.wall, sendOnce: (...sent) => sendCharged(toSend, sent, deps) });
   const upstream = await send(outgoing);
   const { status } = upstream.response;
   const mayRefuseOptions = (status === 400 || status === 422) && asksForUsage({ rewritten });

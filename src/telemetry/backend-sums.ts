@@ -1,34 +1,16 @@
+import { backendCountNames, type BackendCounts, noBackendCounts } from "../domain/backends.ts";
 import { addHistogram, addValue, encodeHistogram, type Histogram } from "../domain/histogram.ts";
 import { refusals, type RequestRecord } from "../domain/requests.ts";
 
 /** What one backend was sent in one minute, and how it responded. */
-export interface BackendSum {
+export interface BackendSum extends BackendCounts {
   minute: number;
   backend: string;
-  requestCount: number;
-  /** Those that failed because of the backend. */
-  errorCount: number;
-  inputTokens: number;
-  cachedTokens: number;
-  outputTokens: number;
-  /** Of streams: their output, and the time in which it flowed. */
-  streamedTokens: number;
-  streamedUs: number;
   /** Of streams, in milliseconds. */
   firstByte: Histogram;
 }
 
 export type EncodedBackendSum = Omit<BackendSum, "firstByte"> & { firstByte: string };
-
-const counts = [
-  "requestCount",
-  "errorCount",
-  "inputTokens",
-  "cachedTokens",
-  "outputTokens",
-  "streamedTokens",
-  "streamedUs",
-] as const;
 
 export interface BackendSums {
   addRequest(record: RequestRecord, minute: number): void;
@@ -43,8 +25,7 @@ export function createBackendSums(): BackendSums {
     const id = `${minute} ${backend}`;
     const found = sums.get(id);
     if (found !== undefined) return found;
-    const tokens = { inputTokens: 0, cachedTokens: 0, outputTokens: 0, streamedTokens: 0, streamedUs: 0 };
-    const created = { minute, backend, requestCount: 0, errorCount: 0, ...tokens, firstByte: new Map() };
+    const created = { minute, backend, ...noBackendCounts, firstByte: new Map() };
     sums.set(id, created);
     return created;
   }
@@ -57,7 +38,7 @@ export function createBackendSums(): BackendSums {
     },
     add(added) {
       const sum = sumOf(added.minute, added.backend);
-      for (const name of counts) sum[name] += added[name];
+      for (const name of backendCountNames) sum[name] += added[name];
       addHistogram(sum.firstByte, added.firstByte);
     },
     list: () => [...sums.values()],

@@ -110,7 +110,9 @@ interface Costs {
   /** Without detection of the conversation's language, whose cost depends little on the body's size. */
   unguarded: number;
   rewrite: number;
-  /** One turn of a conversation that grew since the last: all but its latest message was read before. */
+  /** With another latest message each time. */
+  anew: number;
+  /** The same, where what was found out about the other messages is remembered. */
   grown: number;
 }
 
@@ -127,6 +129,7 @@ function measureCosts(body: string, rounds: number): Costs {
       parse: measureMs(() => JSON.parse(body)),
       unguarded: measureMs(() => unguarded(bytes)),
       rewrite: measureMs(() => guarded(bytes)),
+      anew: measureGrown(body, index, guarded),
       grown: measureGrown(body, index, remembering),
     });
   }
@@ -135,13 +138,14 @@ function measureCosts(body: string, rounds: number): Costs {
     parse: medianOf("parse"),
     unguarded: medianOf("unguarded"),
     rewrite: medianOf("rewrite"),
+    anew: medianOf("anew"),
     grown: medianOf("grown"),
   };
 }
 
-/** With a new text of 300 characters in its latest message. */
+/** @param turn stands in its latest message */
 function measureGrown(body: string, turn: number, rewrite: (bytes: Uint8Array<ArrayBuffer>) => unknown): number {
-  const latest = JSON.stringify({ role: "user", content: `${turn} ${textOf(300, vocabularies.korean)}` });
+  const latest = JSON.stringify({ role: "user", content: `${turn} ${body.slice(-400, -100)}` });
   const end = body.indexOf("}]", body.lastIndexOf('"role"')) + 1;
   const bytes = new Uint8Array(Buffer.from(`${body.slice(0, end)},${latest}${body.slice(end)}`));
   return measureMs(() => rewrite(bytes));
@@ -151,10 +155,10 @@ function median(values: readonly number[]): number {
   return values.toSorted((a, b) => a - b)[values.length >> 1] ?? Number.NaN;
 }
 
-console.log("kind  script    bytes   characters  JSON.parse ms  unguarded ms  rewrite ms  ratio  grown ms");
+console.log("kind  script    bytes   characters  JSON.parse ms  unguarded ms  rewrite ms  ratio  anew ms  grown ms");
 const kinds = [
   { kind: "chat", create: chatBody, sizes: [1000, 10_000, 200_000] },
-  { kind: "agent", create: agentBody, sizes: [10_000, 200_000, 1_000_000, 2_000_000] },
+  { kind: "agent", create: agentBody, sizes: [10_000, 100_000, 400_000, 2_000_000] },
 ];
 const cases = kinds.flatMap(({ kind, create, sizes }) =>
   Object.entries(vocabularies).map(([script, vocabulary]) => ({ kind, create, sizes, script, vocabulary })),
@@ -163,7 +167,7 @@ for (const { kind, create, sizes, script, vocabulary } of cases) {
   for (const bytes of sizes) {
     const body = create(bytes, vocabulary);
     measureCosts(body, 50);
-    const { parse, unguarded, rewrite, grown } = measureCosts(body, 150);
+    const { parse, unguarded, rewrite, anew, grown } = measureCosts(body, 150);
     const row = [
       kind.padEnd(5),
       script.padEnd(8),
@@ -173,6 +177,7 @@ for (const { kind, create, sizes, script, vocabulary } of cases) {
       unguarded.toFixed(3).padStart(13),
       rewrite.toFixed(3).padStart(11),
       (rewrite / parse).toFixed(2).padStart(6),
+      anew.toFixed(3).padStart(8),
       grown.toFixed(3).padStart(9),
     ];
     console.log(row.join(" "));

@@ -70,6 +70,7 @@ async function run({ taken, retry503 = [], body = held, available = 3, leaves = 
     route,
     backends: names.map((name) => ({ name, retry503: retry503.includes(name) }) as Backend),
     client: client.signal,
+    wall: () => Date.UTC(2026, 0, 1),
     async sendOnce(_, { name }) {
       const how = taken[sent.push(name) - 1];
       if (how === undefined) throw new Error("sent too often");
@@ -154,6 +155,7 @@ describe("a request with the choice of three backends", () => {
   const responded: BackendSign = { kind: "responded" };
   const busy = (retryAfterMs?: number): BackendSign => ({ kind: "busy", retryAfterMs });
   const failure = (status: number, retryAfterMs?: number): BackendSign => ({ kind: "failed", status, retryAfterMs });
+  const soon = "Thu, 01 Jan 2026 00:00:09 GMT";
   const past = "Mon, 01 Jan 2001 00:00:00 GMT";
 
   test.each<[what: string, taken: readonly Taken[], signs: readonly BackendSign[]]>([
@@ -162,6 +164,7 @@ describe("a request with the choice of three backends", () => {
     ["502", [502], [failure(502)]],
     ["503, for 7 seconds", [{ status: 503, retryAfter: "7" }], [failure(503, 7000)]],
     ["429, not for how long", [{ status: 429, retryAfter: "soon" }, 200], [busy(), responded]],
+    ["429, for 9 seconds by its date", [{ status: 429, retryAfter: soon }, 200], [busy(9000), responded]],
     ["429, until a time that is over", [{ status: 429, retryAfter: past }, 200], [busy(0), responded]],
     ["a refused connection", [refused, 200], [{ kind: "unreachable" }, responded]],
     ["no connection in time", [timedOut("connect_timeout")], [{ kind: "unreachable" }]],

@@ -36,8 +36,8 @@ const maxSystemMessages = 2;
 const outsideAscii = /[\u0080-\uffff]/;
 const namePart =
   /chin|cines|japan|japon|giappon|ja-jp|zh-|simplified|traditional|mandarin|cantonese|hanzi|kanji|[kg]ana/i;
-/** `languageOf`, which reads samples, is cheaper for longer conversations. */
-const maxPlainLength = 50_000;
+/** Longer conversations have many turns: `languageOf` knows most of them. */
+const maxPlainLength = 8_000;
 
 /** What was found out about the sample of a text. */
 export interface Reading {

@@ -1,20 +1,10 @@
 import { sql } from "drizzle-orm";
+import { backendCountNames } from "../../domain/backends.ts";
 import { addEncoded, decodeHistogram, encodeSum } from "../../domain/histogram.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { BackendFigures, StoredBackend } from "./contract.ts";
 
-/** What is added up of each backend. */
-const summed = [
-  "requestCount",
-  "errorCount",
-  "inputTokens",
-  "cachedTokens",
-  "outputTokens",
-  "streamedTokens",
-  "streamedUs",
-] as const;
-
-const columns = ["minute", "backend", ...summed, "firstByte"] as const;
+const columns = ["minute", "backend", ...backendCountNames, "firstByte"] as const;
 
 /** Adds to the minutes of backends, within a transaction that others wait for. There are few: histograms are merged here. */
 export function prepareBackends({
@@ -50,7 +40,7 @@ function add(added: StoredBackend, before: StoredBackend | undefined): StoredBac
   if (before === undefined) return added;
   const firstByte = decodeHistogram(before.firstByte);
   addEncoded(firstByte, added.firstByte);
-  const sums = summed.map((name) => [name, before[name] + added[name]] as const);
+  const sums = backendCountNames.map((name) => [name, before[name] + added[name]] as const);
   return { ...added, ...Object.fromEntries(sums), firstByte: encodeSum(firstByte) };
 }
 

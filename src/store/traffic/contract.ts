@@ -1,3 +1,4 @@
+import type { BackendCounts } from "../../domain/backends.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { CountedField } from "../../domain/usage.ts";
 
@@ -46,17 +47,8 @@ export interface TokenlessSums {
 }
 
 /** What one backend was sent, and how it responded. */
-export interface BackendFigures {
+export interface BackendFigures extends BackendCounts {
   backend: string;
-  requestCount: number;
-  /** Those that failed because of the backend. */
-  errorCount: number;
-  inputTokens: number;
-  cachedTokens: number;
-  outputTokens: number;
-  /** Of streams: their output, and the time in which it flowed. */
-  streamedTokens: number;
-  streamedUs: number;
   /** Of streams: a histogram of milliseconds, as text. */
   firstByte: string;
 }
