@@ -157,7 +157,10 @@ describe.each(engines)("on %s, with three backends of which one", (engine) => {
     expect([...executions].filter(([, times]) => times !== 1)).toEqual([]);
     const succeeded = ended.size - failures.length;
     expect(ended.size).toBe(clients * requestsEach);
-    expect(first.executions.size + third.executions.size).toBeGreaterThan(0);
+    // Of backends that are all back, the one that is found first may serve what is left by itself.
+    if (fault.environment?.["PROXY_BACKEND_WAIT"] === undefined) {
+      expect(first.executions.size + third.executions.size).toBeGreaterThan(0);
+    }
     const counted = (await gate.admin.listKeys()).map(
       ({ total_request_count: requests, total_input_tokens: input, total_output_tokens: output }) => [
         requests,

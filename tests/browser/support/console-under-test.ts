@@ -142,6 +142,8 @@ async function openVisit(
     page,
     context,
     async [Symbol.asyncDispose]() {
+      // What a test answers for the server may be under way while the page closes.
+      await page.unrouteAll({ behavior: "ignoreErrors" });
       await context.close();
       if (problems.length === 0) return;
       const message = `Problems in the page:\n${problems.join("\n")}`;
