@@ -21,7 +21,7 @@ import { conversationOf } from "./request/conversation.ts";
 import type { ReadBody } from "./request/body.ts";
 import { readRequest } from "./request/read-request.ts";
 import { reservationFor, rewriteBody, type RewrittenBody } from "./request/rewrite-body.ts";
-import { findBackendOfId } from "./request/backend-of-id.ts";
+import { findBackendOfId, mayGoOn } from "./request/backend-of-id.ts";
 import { findResponseId, type ListCreators, requireOwnResponse } from "./request/stored-response.ts";
 import { readTarget } from "./request/path.ts";
 import type { RequestTracker, TrackerDeps } from "./request-tracker.ts";
@@ -149,7 +149,7 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
   const limits = rules !== null && needsAdmission(rules) ? rules : undefined;
   const reservation = limitsTokens ? await reservationFor(received.body, rewritten) : undefined;
   const asked = { ...asker, path, body: received.body, stored };
-  const holder = hasChoice ? await findBackendOfId(asked, backends, deps) : undefined;
+  const holder = hasChoice || mayGoOn(path, received.body) ? await findBackendOfId(asked, backends, deps) : undefined;
   const candidates = holder === undefined ? rewritten.target.candidates : [holder];
   let route: Route = onlyTo(candidates);
   if (limits !== undefined || deps.queue.hasPlaces) {

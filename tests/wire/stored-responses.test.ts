@@ -176,3 +176,27 @@ test("background work costs a key with limits what its create reserved, until a 
   await createWork();
   expect(await used()).toBe(23 + reserved);
 });
+
+test("a response of another key cannot be gone on with, however its name is written; an own or unknown one can", async () => {
+  const id = await create({});
+  const other = await gate.admin.createKey("goes on");
+  const goOn = async (key: string, body: string): Promise<number> => {
+    const headers = { "x-api-key": key, "content-type": "application/json" };
+    const response = await fetch(`${gate.url}/v1/responses`, { method: "POST", headers, body });
+    await response.text();
+    return response.status;
+  };
+  const bodies = [
+    `{"model":"m","previous_response_id":"${id}"}`,
+    `{"model":"m","previous_response\\u005fid":"${id}"}`,
+    `{"model":"m","previous_response_id":"resp_0","previous_response_id":"${id}"}`,
+  ];
+  for (const body of bodies) {
+    expect(await goOn(gate.key, body)).toBe(200);
+    const before = await gate.readKey();
+    expect(await goOn(other.key, body)).toBe(404);
+    expect(countsOf(await gate.readKey())).toEqual(countsOf(before));
+  }
+  expect(await goOn(other.key, `{"model":"m","input":"${id}","previous_response_id":null}`)).toBe(200);
+  expect(await goOn(other.key, `{"model":"m","previous_response_id":"resp_unknown"}`)).toBe(200);
+});

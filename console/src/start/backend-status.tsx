@@ -72,8 +72,9 @@ const UpstreamNotice = (props: { upstream: Overview["upstream"] }): JSX.Element 
       <p>
         No usable response from the backend at <code>{props.upstream.url}</code>
         <Show when={props.upstream.failing_since}>{(since) => <Since at={Date.parse(since())} />}</Show>:{" "}
-        {backendCauseText(props.upstream.cause)}. Requests fail until it responds. <code>PROXY_UPSTREAM_URL</code> sets
-        its address. <HandbookLink to="watching#when-the-backend-is-out">What to do</HandbookLink>
+        {backendCauseText(props.upstream.cause)}. Requests fail until it responds. Its address stands in{" "}
+        <code>PROXY_UPSTREAM_URL</code>, or in the file that <code>MODELS_FILE</code> names.{" "}
+        <HandbookLink to="watching#when-the-backend-is-out">What to do</HandbookLink>
       </p>
     </div>
   </Show>

@@ -47,7 +47,7 @@ function BackendStep(props: { upstream: Overview["upstream"] }): JSX.Element {
             </p>
             <p>
               Start the language-model server, or set <code>PROXY_UPSTREAM_URL</code> to its address and restart
-              Tollgate.
+              Tollgate. With <code>MODELS_FILE</code>, its address stands in that file.
             </p>
           </>
         }

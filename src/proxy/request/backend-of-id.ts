@@ -52,9 +52,17 @@ function findIdInPath(plain: string): string | undefined {
   return undefined;
 }
 
+/** Whether a request may go on from a response, which may be another key's. A name in JSON may have escapes. */
+export const mayGoOn = (path: string, body: ReadBody): boolean =>
+  body instanceof Uint8Array &&
+  canonical(path).startsWith("/v1/responses") &&
+  [previousResponse, "\\u"].some((part) => Buffer.from(body.buffer, body.byteOffset, body.length).includes(part));
+
+const previousResponse = "previous_response_id";
+
 async function findIdInBody(plain: string, body: ReadBody): Promise<string | undefined> {
   if (!(body instanceof Uint8Array)) return undefined;
-  if (plain.startsWith("/v1/responses")) return findMember(body, "previous_response_id");
+  if (plain.startsWith("/v1/responses")) return findMember(body, previousResponse);
   const file = plain === "/v1/batches" ? await findMember(body, "input_file_id") : undefined;
   return file === undefined ? undefined : heldId("files", file);
 }
