@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { pollUntil } from "../support/poll-until.ts";
 import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { seed, seedKeys, usage } from "./support/seed.ts";
 import { csvOf, sumOfColumn } from "./support/usage-console.ts";
@@ -38,6 +39,11 @@ describe.skipIf(!hasBrowser)("the cost of a year with 30 models", () => {
     await page.setViewportSize({ width: 390, height: 844 });
     await daily?.getByText(/each bar sums [2-9] days/).waitFor();
     await page.setViewportSize({ width: 1280, height: 800 });
+    // To its last day, so that no more rows come in above the other panel and move it away from the mouse.
+    await pollUntil(async () => {
+      await daily?.locator("tbody tr").last().scrollIntoViewIfNeeded();
+      return (await daily?.locator("tbody tr").count()) === days;
+    });
     for (const group of ["Model", "Key", "Both", "Day", "Owner"]) {
       await byModel?.getByRole("radio", { name: group, exact: true }).check();
       await total(byModel)?.waitFor();
