@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import type { Locator, Page } from "playwright-core";
+import { dayMs, floorToStep } from "../../console/src/lib/seoul-time.ts";
 import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { reading, seed, seedKeys, usage } from "./support/seed.ts";
 import { chartOf, csvOf, sumOfColumn, waitForBars } from "./support/usage-console.ts";
@@ -59,7 +60,11 @@ describe.skipIf(!hasBrowser)("usage whose minute counts are no longer kept", () 
     expect(sumOfColumn(await csvOf(page, "Output tokens"), 5)).toBe(175);
     const box = await chartOf(page).boundingBox();
     if (box === null) throw new Error("The chart is not visible");
-    await page.mouse.move(box.x + 52 + ((box.width - 60) * 2.5) / 7, box.y + 120);
+    // The chart ends now and begins with a Seoul day, so how far it reaches depends on the time of day.
+    const now = Date.now();
+    const from = floorToStep(now, dayMs) - 6 * dayMs;
+    const middle = (now - 4.5 * dayMs - from) / (now - from);
+    await page.mouse.move(box.x + 52 + (box.width - 60) * middle, box.y + 120);
     await chartOf(page).locator(".tooltip li").getByText("7", { exact: true }).waitFor();
   });
 
