@@ -20,8 +20,10 @@ describe.skipIf(!hasBrowser)("layout", () => {
       selector,
     );
 
+  const isForAnyone = (path: string): boolean => path === "/login" || path === "/me";
+
   test.each([...pagePaths, "/keys?new=1"])("%s fits phones of any width without horizontal scrolling", async (path) => {
-    await using visit = await console.visit(path, { phone: true, anonymous: path === "/login" || path === "/me" });
+    await using visit = await console.visit(path, { phone: true, onlyLooks: true, anonymous: isForAnyone(path) });
     const { page } = visit;
     await waitUntilLoaded(page);
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
@@ -44,7 +46,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
   test.each(pagePaths)(
     "%s fits tablets and small windows, with targets and labels that can be told apart",
     async (path) => {
-      await using visit = await console.visit(path, { anonymous: path === "/login" || path === "/me" });
+      await using visit = await console.visit(path, { onlyLooks: true, anonymous: isForAnyone(path) });
       const { page } = visit;
       for (const width of [768, 820, 1024, 1180]) {
         await page.setViewportSize({ width, height: 900 });

@@ -40,6 +40,11 @@ export interface VisitOptions {
   fakeClock?: boolean;
   /** Lines in the browser's console that the test causes on purpose. */
   expectedErrors?: RegExp;
+  /**
+   * The test neither routes requests nor leaves anything in the page but its size and color scheme: the page is handed to
+   * the next such test of this console, which saves a browser profile and the parsing of the console's code.
+   */
+  onlyLooks?: boolean;
 }
 
 /** A browser profile with one page. Disposing it fails the test if the page logged an error or sent a request elsewhere. */
@@ -90,13 +95,16 @@ export async function startConsole(
     ...environment,
   });
   const admin = await logIn(program.adminUrl, "admin", password);
+  const open = async (path: string, options: VisitOptions): Promise<OpenVisit> =>
+    openVisit(await sharedBrowser(), program.adminUrl, admin.cookie, path, options);
+  const looking = createReuse(open, program.adminUrl);
   return {
     program,
     simulator,
     admin,
-    visit: async (path, options = {}) =>
-      openVisit(await sharedBrowser(), program.adminUrl, admin.cookie, path, options),
+    visit: (path, options = {}) => (options.onlyLooks === true ? looking.visit(path, options) : open(path, options)),
     async [Symbol.asyncDispose]() {
+      await looking.close();
       // Its data is deleted next, so it need not shut down cleanly.
       await program.stop("SIGKILL");
       simulator.stop();
@@ -105,25 +113,57 @@ export async function startConsole(
   };
 }
 
+interface OpenVisit extends Visit {
+  /** What has gone wrong in the page so far. */
+  problems: readonly string[];
+}
+
+/** Visits that only look: each takes over a page that an earlier one with the same options has left, if there is one. */
+function createReuse(open: (path: string, options: VisitOptions) => Promise<OpenVisit>, adminUrl: string) {
+  const left = new Map<string, OpenVisit[]>();
+  const takeOver = async ({ page }: OpenVisit, path: string, options: VisitOptions): Promise<void> => {
+    await page.setViewportSize(viewportOf(options));
+    await page.emulateMedia({ colorScheme: options.scheme ?? "light", media: null });
+    await page.goto((options.origin ?? adminUrl) + path);
+    await page.getByRole("heading", { level: 1 }).waitFor();
+  };
+  return {
+    async visit(path: string, options: VisitOptions): Promise<Visit> {
+      const kind = JSON.stringify(options);
+      const idle = left.get(kind)?.pop();
+      if (idle !== undefined) await takeOver(idle, path, options);
+      const visit = idle ?? (await open(path, options));
+      return {
+        page: visit.page,
+        context: visit.context,
+        async [Symbol.asyncDispose]() {
+          // Closing reports the problems.
+          if (visit.problems.length > 0) return visit[Symbol.asyncDispose]();
+          left.set(kind, [...(left.get(kind) ?? []), visit]);
+        },
+      };
+    },
+    close: async (): Promise<void> => {
+      await Promise.all([...left.values()].flat().map((visit) => visit[Symbol.asyncDispose]()));
+    },
+  };
+}
+
+const viewportOf = ({ phone = false }: VisitOptions): { width: number; height: number } =>
+  phone ? { width: 390, height: 844 } : { width: 1280, height: 800 };
+
 async function openVisit(
   browser: Browser,
   adminUrl: string,
   cookie: string,
   path: string,
-  {
-    scheme = "light",
-    phone = false,
-    anonymous = false,
-    origin = adminUrl,
-    timeZone,
-    fakeClock = false,
-    expectedErrors,
-  }: VisitOptions,
-): Promise<Visit> {
+  options: VisitOptions,
+): Promise<OpenVisit> {
+  const { scheme = "light", phone = false, anonymous = false, origin = adminUrl, timeZone } = options;
   const context = await browser.newContext({
     colorScheme: scheme,
     reducedMotion: "reduce",
-    viewport: phone ? { width: 390, height: 844 } : { width: 1280, height: 800 },
+    viewport: viewportOf(options),
     isMobile: phone,
     hasTouch: phone,
     acceptDownloads: true,
@@ -134,13 +174,14 @@ async function openVisit(
   // Shorter than the timeout of a test, after which Bun kills the program that later tests need.
   context.setDefaultTimeout(10_000);
   const page = await context.newPage();
-  if (fakeClock) await page.clock.install();
-  const problems = collectProblems(page, origin, expectedErrors);
+  if (options.fakeClock === true) await page.clock.install();
+  const problems = collectProblems(page, origin, options.expectedErrors);
   await page.goto(origin + path);
   await page.getByRole("heading", { level: 1 }).waitFor();
   return {
     page,
     context,
+    problems,
     async [Symbol.asyncDispose]() {
       // What a test answers for the server may be under way while the page closes.
       await page.unrouteAll({ behavior: "ignoreErrors" });
