@@ -9,7 +9,7 @@ import { createLog, type LogOptions } from "../log/log.ts";
 import { findMisspeltSettings } from "./misspelt-settings.ts";
 import type { ParentChannel } from "../supervisor/child-side.ts";
 import { superviseProcesses } from "../supervisor/supervisor.ts";
-import { openCatalog } from "../server/current-catalog.ts";
+import { followCatalog, openCatalog } from "../server/current-catalog.ts";
 import { type Server, startServer } from "../server/server.ts";
 import { CommandError, type CommandIo, serveProcessCommand } from "./command.ts";
 import { envFileOption, withEnvFile } from "./env-file.ts";
@@ -112,7 +112,10 @@ export async function startServing(config: Config, io: CommandIo, parent?: Paren
   const log = createLog({ ...options, always });
   try {
     const { shareStats, places, mayLogShared } = parent ?? {};
-    const catalog = openCatalog(config, { environment: io.env, log, signal: io.signal });
+    const catalog =
+      parent === undefined || config.modelsFile === undefined
+        ? openCatalog(config, { environment: io.env, log, signal: io.signal })
+        : await followCatalog(parent.readCatalog, log);
     const server = await startServer(config, {
       clock: Date.now,
       log,

@@ -49,22 +49,11 @@ export function openCatalog(
   if (path === undefined) return fixedCatalog(readCatalog(config, environment));
   // Before it is read: a change during that is then seen as a change.
   const haveChanged = createChangeDetector([path], stateOfFiles([path]));
-  const listeners: ((catalog: Catalog) => void)[] = [];
-  let current = readCatalog(config, environment);
-  log.info("Models file in use", fieldsOf(current));
-  const replace = (): void => {
-    const [previous, next] = [current, readCatalog(config, environment)];
-    if (next.file?.hash === previous.file?.hash) return log.info("Models file is the one in use", fieldsOf(next));
-    current = next;
-    log.info("Models file changed and in use", fieldsOf(next));
-    const gone = previous.models.filter(({ name }) => !next.models.some((model) => model.name === name));
-    for (const { name } of gone) log.warn("Model left the models file", { model: name });
-    for (const listener of listeners) listener(next);
-  };
+  const { catalog, replace } = createReplaceable(readCatalog(config, environment), log);
   const look = (): void => {
     if (!haveChanged()) return;
     try {
-      replace();
+      replace(readCatalog(config, environment));
     } catch (error) {
       if (!(error instanceof ModelsFileError)) throw error;
       for (const fault of error.faults) log.warn("Models file changed, and the earlier one stays in use", { fault });
@@ -73,7 +62,42 @@ export function openCatalog(
   const timer = setInterval(look, intervalMs);
   timer.unref();
   signal.addEventListener("abort", () => clearInterval(timer), { once: true });
-  return { get: () => current, onReplaced: (listener) => void listeners.push(listener) };
+  return catalog;
+}
+
+/**
+ * The catalog of a process whose parent reads the file. So it can start while the file has a fault, and a fault is logged
+ * once.
+ * @param read gets the parent's catalog, and then hands on those that replace it
+ */
+export async function followCatalog(
+  read: (onReplaced: (catalog: Catalog) => void) => Promise<Catalog>,
+  log: Log,
+): Promise<CurrentCatalog> {
+  const early: Catalog[] = [];
+  let take = (next: Catalog): void => void early.push(next);
+  const { catalog, replace } = createReplaceable(await read((next) => take(next)), log);
+  take = replace;
+  for (const next of early) replace(next);
+  return catalog;
+}
+
+function createReplaceable(first: Catalog, log: Log): { catalog: CurrentCatalog; replace: (next: Catalog) => void } {
+  const listeners: ((catalog: Catalog) => void)[] = [];
+  let current = first;
+  log.info("Models file in use", fieldsOf(current));
+  return {
+    catalog: { get: () => current, onReplaced: (listener) => void listeners.push(listener) },
+    replace(next) {
+      const previous = current;
+      if (next.file?.hash === previous.file?.hash) return log.info("Models file is the one in use", fieldsOf(next));
+      current = next;
+      log.info("Models file changed and in use", fieldsOf(next));
+      const gone = previous.models.filter(({ name }) => !next.models.some((model) => model.name === name));
+      for (const { name } of gone) log.warn("Model left the models file", { model: name });
+      for (const listener of listeners) listener(next);
+    },
+  };
 }
 
 const fieldsOf = ({ file, backends, models }: Catalog) => ({

@@ -1,5 +1,6 @@
 import type { Places } from "../domain/admissions.ts";
 import type { BackendStates } from "../domain/backends.ts";
+import type { Catalog } from "../domain/models.ts";
 import type { Addresses, AggregateStats, ChildMethods, ParentMethods, ProcessStats } from "./protocol.ts";
 import { parentTimeoutMs } from "./protocol.ts";
 import { createRpc } from "./rpc.ts";
@@ -13,6 +14,8 @@ export interface ParentChannel {
   shareStats(own: ProcessStats): AggregateStats;
   /** The places that the parent shares out among all processes. */
   places: Places & BackendStates;
+  /** The catalog that the parent has in use. @param onReplaced gets those that take its place later */
+  readCatalog(onReplaced: (catalog: Catalog) => void): Promise<Catalog>;
   /** Whether the processes may log one more refused request of a source. */
   mayLogShared(source: string): Promise<boolean>;
   reportListening(at: Addresses): void;
@@ -27,6 +30,7 @@ export function findParentChannel(): ParentChannel | undefined {
   if (send === undefined) return undefined;
   const stop = new AbortController();
   let stats: ProcessStats | undefined;
+  let takeCatalog = (_catalog: Catalog): void => {};
   const shared = createSharedPlaces({ call: (...call) => parent.call(...call) });
   const methods: ChildMethods = {
     metrics: async () => (await stats?.metrics()) ?? [],
@@ -35,6 +39,7 @@ export function findParentChannel(): ParentChannel | undefined {
     endRequest: (id) => stats?.endRequest(id) ?? false,
     ping() {},
     stop: () => stop.abort(),
+    catalogReplaced: (catalog) => takeCatalog(catalog),
     ...shared.methods,
   };
   const parent = createRpc<ParentMethods>(methods, send, parentTimeoutMs);
@@ -56,6 +61,10 @@ export function findParentChannel(): ParentChannel | undefined {
       };
     },
     places: shared.places,
+    readCatalog(onReplaced) {
+      takeCatalog = onReplaced;
+      return parent.call("catalog");
+    },
     // A parent that does not reply hides no refusals.
     mayLogShared: (source) => parent.call("mayLogRefused", source).catch(() => true),
     // Only these two fields: the caller's object may hold functions, which cannot be sent.

@@ -1,4 +1,5 @@
 import type { Environment } from "../config/config.ts";
+import type { Catalog } from "../domain/models.ts";
 import type { Dispatch } from "../routing/dispatch.ts";
 import type { Aggregate, StatsSource } from "./aggregate.ts";
 import { createChildTickets, type Ticket } from "./child-tickets.ts";
@@ -23,6 +24,7 @@ export interface Child extends StatsSource {
   kill(): void;
   /** @param shut those that take no requests now */
   backendsChanged(shut: string[]): void;
+  catalogReplaced(catalog: Catalog): void;
 }
 
 export interface ChildOptions {
@@ -30,6 +32,7 @@ export interface ChildOptions {
   env: Environment;
   aggregate: Aggregate;
   dispatch: Dispatch<Ticket>;
+  catalog: () => Catalog;
   /** Limits the refused requests of a source that all processes log. */
   mayLogRefused: (source: string) => boolean;
   /** Applied while the process listens, not while it starts or drains. */
@@ -38,7 +41,7 @@ export interface ChildOptions {
 }
 
 export function startChild(options: ChildOptions): Child {
-  const { command, env, aggregate, dispatch, mayLogRefused, heartbeatLimits, onUnresponsive } = options;
+  const { command, env, aggregate, dispatch, catalog, mayLogRefused, heartbeatLimits, onUnresponsive } = options;
   const listening = Promise.withResolvers<Addresses>();
   const draining = Promise.withResolvers<undefined>();
   let stopping = false;
@@ -73,6 +76,7 @@ export function startChild(options: ChildOptions): Child {
     running: aggregate.running,
     endRequest: aggregate.endRequest,
     ...tickets,
+    catalog,
     listBackends: dispatch.list,
     setDraining: dispatch.setDraining,
     mayLogRefused,
@@ -107,6 +111,7 @@ export function startChild(options: ChildOptions): Child {
     },
     kill: () => spawned.kill("SIGKILL"),
     backendsChanged: (shut) => void rpc.call("backendsChanged", shut).catch(() => {}),
+    catalogReplaced: (next) => void rpc.call("catalogReplaced", next).catch(() => {}),
     metrics: () => rpc.call("metrics"),
     inFlight: () => rpc.call("inFlight"),
     running: () => rpc.call("running"),

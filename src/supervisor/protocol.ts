@@ -1,5 +1,6 @@
 import type { Entry, ListedRequest, Rank } from "../domain/admissions.ts";
 import type { BackendSign, BackendStatus, Choice } from "../domain/backends.ts";
+import type { Catalog } from "../domain/models.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
 import type { IdentifiedRequest } from "../telemetry/observers.ts";
 
@@ -41,6 +42,8 @@ export interface ChildMethods extends ProcessStats {
   placeDisplaced(ticket: number): void;
   /** @param shut those that take no requests now */
   backendsChanged(shut: string[]): void;
+  /** The file that has it was changed. */
+  catalogReplaced(catalog: Catalog): void;
 }
 
 /** What a child can call in its parent. */
@@ -53,6 +56,8 @@ export interface ParentMethods extends AggregateStats {
   leaveQueue(ticket: number): void;
   reportSign(ticket: number, sign: BackendSign): void;
   rankInLine(ticket: number): Rank | undefined;
+  /** The one in use: where a file has it, the parent alone reads that file. */
+  catalog(): Catalog;
   listBackends(): BackendStatus[];
   setDraining(backend: string, isDraining: boolean): void;
   /** @returns whether the child may write a refused request of a source to the request log */

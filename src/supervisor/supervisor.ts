@@ -62,8 +62,18 @@ export async function superviseProcesses(options: SuperviseOptions): Promise<num
     child.kill();
   };
   using children = createChildren((env) =>
-    startChild({ command, env, aggregate, dispatch, mayLogRefused, heartbeatLimits, onUnresponsive }),
+    startChild({
+      command,
+      env,
+      aggregate,
+      dispatch,
+      catalog: catalog.get,
+      mayLogRefused,
+      heartbeatLimits,
+      onUnresponsive,
+    }),
   );
+  catalog.onReplaced(children.catalogReplaced);
   signal.addEventListener("abort", () => children.stop(config.shutdownGraceMs + cleanupMs));
 
   // It may have come while the program was loaded.
@@ -102,7 +112,7 @@ function portsOf({ port, adminPort }: Config["listen"], { url, adminUrl }: Addre
   };
 }
 
-interface Children extends Disposable, Pick<Child, "backendsChanged"> {
+interface Children extends Disposable, Pick<Child, "backendsChanged" | "catalogReplaced"> {
   start(env: Environment): Child;
   /** Requests a drain of all processes, and kills those that still run after `limitMs`. */
   stop(limitMs: number): void;
@@ -131,6 +141,10 @@ function createChildren(startOne: (env: Environment) => Child): Children {
     },
     backendsChanged(shut) {
       for (const child of running) if (child.hasListened()) child.backendsChanged(shut);
+    },
+    // Also for those that start: one may have asked for the catalog just before.
+    catalogReplaced(catalog) {
+      for (const child of running) child.catalogReplaced(catalog);
     },
     stop(limitMs) {
       stopped = [...running];

@@ -36,11 +36,13 @@ function start(script: string, heartbeatLimits = { intervalMs: 600_000, maxMisse
     running: async () => [],
     endRequest: async () => false,
   };
+  const catalog = replaceableCatalog(fileCatalog([backendOf("a")], []));
   const child = startChild({
     command: [process.execPath, "-e", prelude + script],
     env: { PATH: process.env["PATH"] },
+    catalog: catalog.get,
     dispatch: createDispatch<Ticket>({
-      catalog: replaceableCatalog(fileCatalog([backendOf("a")], [])),
+      catalog,
       maxWaiting: 0,
       backendWaitMs: 0,
       probe: async () => ({ ok: true }),

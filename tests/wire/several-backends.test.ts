@@ -1,8 +1,10 @@
 import { describe, expect, test } from "bun:test";
+import { readFileSync, writeFileSync } from "node:fs";
 import type { Environment } from "../../src/config/config.ts";
 import type { Simulator } from "../../src/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { childrenOf } from "../support/proc.ts";
 import { startProgram } from "../support/program.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { startBackends } from "../support/several-backends.ts";
@@ -188,6 +190,40 @@ describe("with several backends and PROCESSES", () => {
     await pollUntil(() => program.stdout().includes('"message":"Backend back"'));
     expect(await send(12)).toEqual(Array.from({ length: 12 }, () => 200));
     expect(chats(backends.get("b"))).toBeGreaterThan(0);
+    await program.stop();
+  });
+
+  test("a changed file is taken over by all, and a process that starts while it has a fault goes on without it", async () => {
+    using backends = startBackends({ a: "" });
+    const program = await startProgram({
+      MODELS_FILE: backends.file,
+      ADMIN_PASSWORD: "password",
+      PROCESSES: "2",
+      LOG_FORMAT: "json",
+    });
+    const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
+    const entries = (message: string): number => program.stdout().split(`"message":"${message}"`).length - 1;
+    const good = readFileSync(backends.file, "utf8");
+    writeFileSync(backends.file, good.replace("  m:", "  m2:").concat("default_model: m2\n"));
+    // The parent and both of its processes.
+    await pollUntil(() => entries("Models file changed and in use") === 3);
+    writeFileSync(backends.file, `${good}nonsense: true\n`);
+    await pollUntil(() => entries("Models file changed, and the earlier one stays in use") > 0);
+    const before = childrenOf(program.pid);
+    process.kill(before[0] ?? Number.NaN, "SIGKILL");
+    await pollUntil(() => {
+      const now = childrenOf(program.pid);
+      return now.length === 2 && !now.includes(before[0] ?? Number.NaN);
+    });
+    await pollUntil(() => entries("Models file in use") === 4);
+    // The one that ran may go: what serves then is the one that came.
+    process.kill(before[1] ?? Number.NaN, "SIGKILL");
+    await pollUntil(() => entries("Models file in use") === 5);
+    // Nothing listens for a moment.
+    await pollUntil(async () => (await post(program.url, key).catch(() => undefined))?.status === 200);
+    const [sent] = chatsOf(backends.get("a"));
+    expect(JSON.parse(new TextDecoder().decode(sent?.body()))).toMatchObject({ model: "m2" });
+    expect(entries("Models file changed, and the earlier one stays in use")).toBe(1);
     await program.stop();
   });
 
