@@ -80,6 +80,7 @@ export interface AdminDeps {
   /** Since when no request of a client got a response from the backend, epoch milliseconds. Known to this process alone. */
   requestsFailSince: () => number | undefined;
   catalog: BackendDeps["catalog"];
+  discoveredModels: BackendDeps["discoveredModels"];
   backendStates: BackendDeps["backendStates"];
   setDraining: BackendDeps["setDraining"];
   running: InFlightDeps["running"];

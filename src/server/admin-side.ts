@@ -64,6 +64,7 @@ export async function adminSideOf(
     probeUpstream: checkBackends,
     requestsFailSince: upstreamFailures.since,
     catalog: catalog.get,
+    discoveredModels: backendModels.discovered.list,
     // A parent process that does not reply must not take the overview with it.
     backendStates: () => backendStates.list().catch(() => []),
     setDraining: sharedBackends.setDraining,

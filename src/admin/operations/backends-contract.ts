@@ -16,7 +16,7 @@ const milliseconds = t.Number({ minimum: 0 });
 const backendBody = t.Object({
   name: t.String(),
   url: t.String(),
-  models: t.Array(t.String(), { description: "Those of MODELS_FILE that it serves" }),
+  models: t.Array(t.String(), { description: "Those of MODELS_FILE that it serves, then those found by discover" }),
   state: backendState,
   since: timestamp,
   in_flight: count,

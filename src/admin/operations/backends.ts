@@ -1,6 +1,6 @@
 import type { BackendStates, BackendStatus } from "../../domain/backends.ts";
 import { decodeHistogram, quantilesOf } from "../../domain/histogram.ts";
-import type { Backend, Catalog } from "../../domain/models.ts";
+import type { Backend, Catalog, DiscoveredModels } from "../../domain/models.ts";
 import type { Log } from "../../log/log.ts";
 import type { BackendFigures } from "../../store/traffic/contract.ts";
 import type { Store } from "../../store/store.ts";
@@ -18,15 +18,17 @@ export interface BackendDeps {
   clock: WallClock;
   log: Log;
   catalog: () => Catalog;
+  discoveredModels: DiscoveredModels["list"];
   backendStates: BackendStates["list"];
   /** In all processes and instances. */
   setDraining: (backend: string, isDraining: boolean, username: string) => Promise<void>;
 }
 
 export const listBackends =
-  ({ store, clock, catalog, backendStates }: Omit<BackendDeps, "log" | "setDraining">) =>
+  ({ store, clock, catalog, discoveredModels, backendStates }: Omit<BackendDeps, "log" | "setDraining">) =>
   async (): Promise<BackendsBody> => {
-    const { backends, models, file } = catalog();
+    const { backends, models: listed, file } = catalog();
+    const models = [...listed, ...discoveredModels()];
     const now = clock();
     const minute = minuteOf(now) + 1;
     const [statuses, figures, draining, instances] = await Promise.all([

@@ -22,6 +22,7 @@ onEachEngine(({ engine }) => {
     admin = await startAdmin({
       engine,
       catalog: () => catalog,
+      discoveredModels: () => [{ name: "found", backends: ["gpu-a"] }],
       backendStates: async () => [
         { name: "gpu-a", state: "out", since: admin.time.now - 5000, inFlight: 3, waiting: 2 },
         { name: "left the file", state: "in", since: 0, inFlight: 0, waiting: 0 },
@@ -55,7 +56,7 @@ onEachEngine(({ engine }) => {
     expect(first).toMatchObject({
       name: "gpu-a",
       url: "http://10.0.0.11:8000/v1",
-      models: ["chat"],
+      models: ["chat", "found"],
       state: "out",
       since: "2026-05-01T11:59:55.000+09:00",
       in_flight: 3,

@@ -108,6 +108,7 @@ export async function startAdmin({
     separatePorts: false,
     inFlight: async () => 3,
     catalog: () => oneBackend,
+    discoveredModels: () => [],
     backendStates: async () => [],
     setDraining: async () => {},
     running: async () => [],
