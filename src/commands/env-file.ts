@@ -49,7 +49,10 @@ function readText(file: string): string {
     return readFileSync(file, "utf8");
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new CommandError(`--env-file: ${JSON.stringify(file)} cannot be read (${code})`, 2);
+    throw new CommandError(
+      `--env-file: ${JSON.stringify(file)} cannot be read (${code}) (handbook: The file of settings)`,
+      2,
+    );
   }
 }
 

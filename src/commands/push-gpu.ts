@@ -67,7 +67,8 @@ function print(io: CommandIo, text: string): number {
 
 async function push(options: PushGpuOptions, io: CommandIo): Promise<number> {
   const tool = findGpuTool(io.env);
-  if (tool === undefined) throw new CommandError("PATH: contains no nvidia-smi, amd-smi or rocm-smi; add one of them");
+  if (tool === undefined)
+    throw new CommandError("PATH: contains no nvidia-smi, amd-smi or rocm-smi; add one of them (handbook: GPUs)");
   // A reader that closes standard output (`| head -1`) stops the command; it is not an error.
   const outputClosed = new AbortController();
   io.stdout.on("error", () => outputClosed.abort());

@@ -88,7 +88,7 @@ function isWritableByAll(folder: string): boolean {
 function countProcesses(processes: Config["processes"]): number {
   const isSupported = process.platform === "linux";
   if (processes === "auto") return isSupported ? availableParallelism() : 1;
-  if (processes > 1 && !isSupported) throw new CommandError("PROCESSES > 1 requires Linux", 2);
+  if (processes > 1 && !isSupported) throw new CommandError("PROCESSES > 1 requires Linux (handbook: More cores)", 2);
   return processes;
 }
 

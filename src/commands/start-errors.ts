@@ -10,7 +10,10 @@ import { storageName } from "./settings.ts";
 /** What keeps a server from starting, for the operator who can fix it. @returns any other error as it is */
 export async function toCommandError(error: unknown, config: Config): Promise<unknown> {
   if (error instanceof CertificateError) {
-    return new CommandError(`${error.part === "cert" ? "TLS_CERT" : "TLS_KEY"}: ${error.message}`, 2);
+    return new CommandError(
+      `${error.part === "cert" ? "TLS_CERT" : "TLS_KEY"}: ${error.message} (handbook: HTTPS without a web server)`,
+      2,
+    );
   }
   if (error instanceof ModelsFileError) return new CommandError(error.message, 2);
   if (error instanceof ListenError) return listenCommandError(error, config);

@@ -172,7 +172,7 @@ describe("--env-file", () => {
       expect(await runProgram([command, "--env-file", "/none/x.env"])).toEqual({
         status: 2,
         stdout: "",
-        stderr: 'tollgate: --env-file: "/none/x.env" cannot be read (ENOENT)\n',
+        stderr: 'tollgate: --env-file: "/none/x.env" cannot be read (ENOENT) (handbook: The file of settings)\n',
       });
     },
   );

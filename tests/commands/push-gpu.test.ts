@@ -147,7 +147,9 @@ test("exits with status 1 and one line on a host without a tool", async () => {
   host.env["PATH"] = `${host.folder}/bin`;
   const { status, stderr } = await runToEnd(host, ["--once", "--dry-run"]);
   expect(status).toBe(1);
-  expect(stderr).toBe("tollgate: PATH: contains no nvidia-smi, amd-smi or rocm-smi; add one of them\n");
+  expect(stderr).toBe(
+    "tollgate: PATH: contains no nvidia-smi, amd-smi or rocm-smi; add one of them (handbook: GPUs)\n",
+  );
 });
 
 test("exits with status 2 and one line for wrong usage", async () => {

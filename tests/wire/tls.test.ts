@@ -200,18 +200,18 @@ describe.skipIf(whyNoOpenssl !== undefined)("with TLS_CERT and TLS_KEY, the prog
     expect(await runProgram(["serve"], wrong)).toEqual({
       status: 2,
       stdout: "",
-      stderr: `tollgate: TLS_KEY: "${other.keyFile}" is not the key of the certificate\n`,
+      stderr: `tollgate: TLS_KEY: "${other.keyFile}" is not the key of the certificate (handbook: HTTPS without a web server)\n`,
     });
     const missing = { ...settingsOf(one), TLS_CERT: "/nowhere.pem" };
     expect(await runProgram(["serve"], missing)).toMatchObject({
       status: 2,
-      stderr: 'tollgate: TLS_CERT: "/nowhere.pem" cannot be read (ENOENT)\n',
+      stderr: 'tollgate: TLS_CERT: "/nowhere.pem" cannot be read (ENOENT) (handbook: HTTPS without a web server)\n',
     });
     await Bun.write(one.certFile, (await Bun.file(one.certFile).text()) + authority.ca.slice(0, 200));
     expect(await runProgram(["serve"], settingsOf(one))).toEqual({
       status: 2,
       stdout: "",
-      stderr: `tollgate: TLS_CERT: "${one.certFile}": certificate 2 of the file cannot be read\n`,
+      stderr: `tollgate: TLS_CERT: "${one.certFile}": certificate 2 of the file cannot be read (handbook: HTTPS without a web server)\n`,
     });
   });
 });
