@@ -58,6 +58,16 @@ describe("the npm packages", () => {
     expect(packed).toBe(await run(folder.path, program, "models", "--schema"));
   });
 
+  test("contain the README and what it links to", async () => {
+    const packed = (path: string) => Bun.file(folder.file(`global/lib/node_modules/tollgate/${path}`));
+    const links = (await packed("README.md").text()).matchAll(/\]\((?!https?:)([^)#]+)/g);
+    const files = [...new Set(Array.from(links, ([, path = ""]) => path))];
+    expect(files.length).toBeGreaterThan(15);
+    expect(await Promise.all(files.map(async (path) => [path, await packed(path).exists()]))).toEqual(
+      files.map((path) => [path, true]),
+    );
+  });
+
   test("run when installed globally, pass SIGTERM on, and report the exit status", async () => {
     const port = findFreePort();
     const env = { PATH: process.env["PATH"] ?? "", HOME: folder.path, PORT: String(port) };
