@@ -1,3 +1,5 @@
+import type { CountedUsage } from "./usage.ts";
+
 /** Why a request went to its backend: Explain, the request log and `x-tollgate-reason` use the same words. */
 export const choiceReasons = ["only", "session", "prefix", "load", "spill", "failover"] as const;
 
@@ -7,6 +9,46 @@ export interface Choice {
   /** Its name. */
   backend: string;
   reason: ChoiceReason;
+  /** Unset where there was no choice, or nothing is known of the request. */
+  expectation?: Expectation | undefined;
+}
+
+/** What a choice went by, in characters: the one unit that is known before a request is sent. */
+export interface Expectation {
+  /** Of the whole body. */
+  characters: number;
+  /** What the backend was expected to read of it; the rest is in its cache. */
+  toRead: number;
+  /** What the best of the other backends had to do for it, less what waited at the chosen one; undefined: no other took it. */
+  elsewhere: number | undefined;
+}
+
+/** The share of the input that was expected to come from the backend's cache. */
+export const expectedShare = ({ characters, toRead }: Expectation): number =>
+  characters === 0 ? 0 : Math.min(1, Math.max(0, 1 - toRead / characters));
+
+const wholeInput = ({ inputTokens, cachedBesideInputTokens = 0 }: CountedUsage): number =>
+  inputTokens + cachedBesideInputTokens;
+
+/** How many tokens of the input were expected to come from the cache; undefined: not known. */
+export const expectedCachedTokens = (
+  expectation: Expectation | undefined,
+  usage: CountedUsage | undefined,
+): number | undefined => expectation && usage && Math.round(wholeInput(usage) * expectedShare(expectation));
+
+/**
+ * What the choice cost, in tokens: what was read at the chosen backend beyond what the best of the others would have had to
+ * do, now that is known what the chosen one had cached. Of the others, that stays an estimate. Means something only for a
+ * backend that reports what it had cached: nothing cached and nothing reported look the same.
+ */
+export function regretTokens(expectation: Expectation | undefined, usage: CountedUsage | undefined): number {
+  if (expectation?.elsewhere === undefined || usage === undefined) return 0;
+  const whole = wholeInput(usage);
+  const { characters, elsewhere } = expectation;
+  if (whole === 0 || characters === 0) return 0;
+  const wasRead = Math.max(0, whole - (usage.cachedInputTokens ?? 0));
+  const best = Math.max(0, elsewhere) * (whole / characters);
+  return Math.round(Math.max(0, wasRead - best));
 }
 
 /** What a request has in common with others that a backend may have cached. Numbers stand for texts. */
@@ -32,6 +74,23 @@ export type BackendSign =
   /** 429. */
   | { kind: "busy"; retryAfterMs: number | undefined };
 
+/** What a backend reported of its input, and what the choice went by. */
+export const cacheCountsOf = ({ expectation, usage }: Chosen): CacheCounts => ({
+  inputTokens: usage?.inputTokens ?? 0,
+  cachedTokens: usage?.cachedInputTokens ?? 0,
+  expectedTokens: expectedCachedTokens(expectation, usage) ?? 0,
+  regretTokens: regretTokens(expectation, usage),
+});
+
+interface Chosen {
+  expectation?: Expectation | undefined;
+  usage: CountedUsage | undefined;
+}
+
+export const cacheCountNames = ["inputTokens", "cachedTokens", "expectedTokens", "regretTokens"] as const;
+
+type CacheCounts = Pick<BackendCounts, (typeof cacheCountNames)[number]>;
+
 /** What is added up of each backend. */
 export interface BackendCounts {
   requestCount: number;
@@ -39,6 +98,10 @@ export interface BackendCounts {
   errorCount: number;
   inputTokens: number;
   cachedTokens: number;
+  /** Those of the input that were expected to come from the cache. */
+  expectedTokens: number;
+  /** See `regretTokens`. */
+  regretTokens: number;
   outputTokens: number;
   /** Of streams: their output, and the time in which it flowed. */
   streamedTokens: number;
@@ -50,6 +113,8 @@ export const noBackendCounts: Readonly<BackendCounts> = {
   errorCount: 0,
   inputTokens: 0,
   cachedTokens: 0,
+  expectedTokens: 0,
+  regretTokens: 0,
   outputTokens: 0,
   streamedTokens: 0,
   streamedUs: 0,

@@ -1,4 +1,4 @@
-import type { ChoiceReason } from "./backends.ts";
+import type { ChoiceReason, Expectation } from "./backends.ts";
 import type { KeyId } from "./keys.ts";
 import type { ClientRule } from "./models.ts";
 import type { Usage } from "./usage.ts";
@@ -72,6 +72,7 @@ export interface RequestRecord {
   backend?: string | undefined;
   /** Why it was sent there; unset if there was no choice. */
   reason?: ChoiceReason | undefined;
+  expectation?: Expectation | undefined;
   changes?: RequestChanges | undefined;
   /** From the request's arrival to sending it to the upstream; unset if it was not sent. */
   queueMs?: number | undefined;

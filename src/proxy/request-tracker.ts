@@ -1,6 +1,6 @@
 import type { MonotonicClock } from "../time/clock.ts";
 import type { ErrorCode } from "./errors.ts";
-import type { ChoiceReason } from "../domain/backends.ts";
+import { type ChoiceReason, type Expectation, expectedShare } from "../domain/backends.ts";
 import type { KeyId } from "../domain/keys.ts";
 import type {
   Outcome,
@@ -25,6 +25,7 @@ export interface RequestTracker {
   backend: string | undefined;
   /** Why it was sent there; undefined: there was no choice. */
   reason: ChoiceReason | undefined;
+  expectation: Expectation | undefined;
   /** How often it was handed to a connection. */
   sends: number;
   /** Charged to limits of tokens by an estimate; undefined: nothing. */
@@ -122,6 +123,7 @@ export function trackRequest(
     changes: undefined,
     backend: undefined,
     reason: undefined,
+    expectation: undefined,
     sends: 0,
     estimatedTokens: undefined,
     isReceived: false,
@@ -226,6 +228,7 @@ function recordOf(
     streamed: tracker.streamed,
     backend: tracker.backend,
     reason: tracker.reason,
+    expectation: tracker.expectation,
     changes: tracker.changes,
     queueMs,
     hasQueued: tracker.isQueued,
@@ -259,6 +262,19 @@ function runningOf(
     receivedBytes: receivedBytes ?? 0,
     usage: readUsage?.(),
   };
+}
+
+/** Where the request went, for a client that asks. */
+export function addDebugHeaders(
+  headers: Headers,
+  { backend, sends, reason = "only", expectation }: RequestTracker,
+): void {
+  if (backend === undefined) return;
+  headers.set("x-tollgate-backend", backend);
+  headers.set("x-tollgate-sends", String(sends));
+  headers.set("x-tollgate-reason", reason);
+  // As a head cannot wait for the count of tokens.
+  if (expectation !== undefined) headers.set("x-tollgate-expected-cache", expectedShare(expectation).toFixed(2));
 }
 
 /** Before the backend responds. */

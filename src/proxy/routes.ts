@@ -4,7 +4,7 @@ import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { isHalfSent } from "./request/half-sent.ts";
 import { readLimitsLeft } from "./request/limits-left.ts";
 import { findPathAndQuery, guardPaths, loggedPath, readTarget } from "./request/path.ts";
-import { type RequestTracker, trackRequest } from "./request-tracker.ts";
+import { addDebugHeaders, trackRequest } from "./request-tracker.ts";
 import { commentsUntil, createStreamWait } from "./response/while-waiting.ts";
 import { createHabits } from "./usage/usage-habits.ts";
 import { complete, type Incoming, type ProxyDeps, serve, type ServeDeps } from "./serve.ts";
@@ -119,14 +119,6 @@ function track(deps: ProxyDeps, request: Request): Incoming {
   });
   const unadmitted = { admission: undefined, unreportedLimits: null, limitHeaders: undefined };
   return { request, tracker, peerAddress, ...unadmitted, wait: undefined, rank: undefined };
-}
-
-/** Where the request went, for a client that asks. */
-function addDebugHeaders(headers: Headers, { backend, sends, reason = "only" }: RequestTracker): void {
-  if (backend === undefined) return;
-  headers.set("x-tollgate-backend", backend);
-  headers.set("x-tollgate-sends", String(sends));
-  headers.set("x-tollgate-reason", reason);
 }
 
 const stackOf = (error: unknown): string | undefined => (error instanceof Error ? error.stack : String(error));

@@ -26,6 +26,8 @@ export interface RequestToPlace {
   workAt: (backend: string) => ExpectedWork;
   /** The backends that it was at already, to no avail. */
   tried: readonly string[];
+  /** Of its body; 0: what the backends would have to read is not known. */
+  characters: number;
 }
 
 /**
@@ -42,8 +44,12 @@ export function choose(candidates: readonly BackendRow[], request: RequestToPlac
     if (rank < best.rank) best = { rows: [row], rank };
     else if (rank === best.rank && rank < Infinity) best.rows.push(row);
   }
-  const chosen = leastWork(best.rows, request);
-  return chosen && { backend: chosen.name, reason: reasonOf(chosen, candidates, request) };
+  const { chosen, elsewhere } = leastWork(best.rows, request);
+  if (chosen === undefined) return undefined;
+  const choice = { backend: chosen.name, reason: reasonOf(chosen, candidates, request) };
+  const { characters, workAt } = request;
+  if (candidates.length < 2 || characters === 0) return choice;
+  return { ...choice, expectation: { characters, toRead: workAt(chosen.name).characters, elsewhere } };
 }
 
 /** The lowest is chosen; infinite: not at all. */
@@ -65,17 +71,26 @@ export const costOf = (
   { characters }: ExpectedWork,
 ): number => waitingCharacters + (inFlight - unbegun) * charactersPerStream + characters;
 
-function leastWork(rows: readonly BackendRow[], { affinity, workAt }: RequestToPlace): BackendRow | undefined {
-  if (rows.length < 2) return rows[0];
-  let least: { row: BackendRow; cost: number; score: number } | undefined;
+interface Least {
+  chosen: BackendRow | undefined;
+  /** What the next best has to do, less what waits at the chosen one; undefined: there is none. */
+  elsewhere: number | undefined;
+}
+
+function leastWork(rows: readonly BackendRow[], { affinity, workAt }: RequestToPlace): Least {
+  if (rows.length < 2) return { chosen: rows[0], elsewhere: undefined };
+  let least: { row: BackendRow; cost: number; waits: number; score: number } | undefined;
+  let second = Infinity;
   for (const row of rows) {
-    const cost = costOf(row, workAt(row.name));
+    const work = workAt(row.name);
+    const cost = costOf(row, work);
     const score = rendezvous(affinity, row.name);
     if (least === undefined || cost < least.cost || (cost === least.cost && score > least.score)) {
-      least = { row, cost, score };
-    }
+      second = least?.cost ?? Infinity;
+      least = { row, cost, waits: cost - work.characters, score };
+    } else second = Math.min(second, cost);
   }
-  return least?.row;
+  return { chosen: least?.row, elsewhere: least && second - least.waits };
 }
 
 function reasonOf(

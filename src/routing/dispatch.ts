@@ -149,6 +149,7 @@ const requestToPlace = (request: ListedRequest, { expect }: Affinity): RequestTo
   affinity: affinityOf(request.keyId, request.conversation),
   tried: request.tried,
   workAt: expect(request),
+  characters: request.characters,
 });
 
 /** @param waiting oldest first */

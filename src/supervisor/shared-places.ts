@@ -90,7 +90,10 @@ function createOwnChoice() {
         warmUp: undefined,
         standing: isAnyIn([name]) ? ("in" as const) : ("out" as const),
       }));
-      return choose(rows, { affinity: affinityOf(keyId, conversation), tried, workAt: nothingKnown }) ?? "full";
+      return (
+        choose(rows, { affinity: affinityOf(keyId, conversation), tried, workAt: nothingKnown, characters: 0 }) ??
+        "full"
+      );
     },
   };
 }

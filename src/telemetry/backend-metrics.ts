@@ -1,5 +1,11 @@
 import { Gauge, Histogram, type Registry } from "prom-client";
-import { backendStates, type BackendStates, type BackendStatus } from "../domain/backends.ts";
+import {
+  backendStates,
+  type BackendStates,
+  type BackendStatus,
+  cacheCountNames,
+  cacheCountsOf,
+} from "../domain/backends.ts";
 import type { RequestRecord } from "../domain/requests.ts";
 import { createCounter } from "./series.ts";
 
@@ -8,6 +14,20 @@ const maxBackends = 200;
 
 /** Seconds. */
 const firstByteBuckets = [0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 120];
+
+/** What a backend was given to read, and how the choice among backends did. */
+const cacheCounters = {
+  inputTokens: ["input_tokens", "Tokens of the input that a backend reported"],
+  cachedTokens: ["cached_input_tokens", "Tokens of the input that came from a backend's cache"],
+  expectedTokens: [
+    "expected_cached_input_tokens",
+    "Tokens of the input that were expected to come from a backend's cache",
+  ],
+  regretTokens: [
+    "regret_tokens",
+    "Tokens of the input that a backend read although another one would have had less to do",
+  ],
+} as const;
 
 /** Adds what is known of each backend of a file of models. @returns told of each request that ended */
 export function addBackendMetrics(registry: Registry, list: BackendStates["list"]): (record: RequestRecord) => void {
@@ -24,13 +44,20 @@ export function addBackendMetrics(registry: Registry, list: BackendStates["list"
     buckets: firstByteBuckets,
     registers: [registry],
   });
+  const tokens = cacheCountNames.map((count) => {
+    const [name, help] = cacheCounters[count];
+    const options = { name: `tollgate_backend_${name}_total`, help, labelNames: ["backend"] as const };
+    return { count, counter: createCounter(registry, options) };
+  });
   const create = (backend: string) => ({
+    tokens: tokens.map(({ count, counter }) => ({ count, series: counter({ backend }) })),
     outcomes: new Map<string, { count: number }>(),
     firstByte: firstBytes.labels(backend),
   });
   const known = new Map<string, ReturnType<typeof create>>();
 
-  return ({ backend, outcome, streamed, firstByteMs }) => {
+  return (record) => {
+    const { backend, outcome, streamed, firstByteMs } = record;
     if (backend === undefined) return;
     const name = known.has(backend) || known.size < maxBackends ? backend : "other";
     const series = known.get(name) ?? create(name);
@@ -38,6 +65,8 @@ export function addBackendMetrics(registry: Registry, list: BackendStates["list"
     const ended = series.outcomes.get(outcome) ?? requests({ backend: name, outcome });
     series.outcomes.set(outcome, ended);
     ended.count += 1;
+    const counts = cacheCountsOf(record);
+    for (const one of series.tokens) one.series.count += counts[one.count];
     if (streamed && firstByteMs !== undefined) series.firstByte.observe(firstByteMs / 1000);
   };
 }

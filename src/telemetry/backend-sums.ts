@@ -1,4 +1,10 @@
-import { backendCountNames, type BackendCounts, noBackendCounts } from "../domain/backends.ts";
+import {
+  backendCountNames,
+  type BackendCounts,
+  cacheCountNames,
+  cacheCountsOf,
+  noBackendCounts,
+} from "../domain/backends.ts";
 import { addHistogram, addValue, encodeHistogram, type Histogram } from "../domain/histogram.ts";
 import { refusals, type RequestRecord } from "../domain/requests.ts";
 
@@ -49,8 +55,8 @@ function addRecord(sum: BackendSum, record: RequestRecord): void {
   const { usage, streamed, firstByteMs, durationMs } = record;
   sum.requestCount++;
   if (isBackendError(record)) sum.errorCount++;
-  sum.inputTokens += usage?.inputTokens ?? 0;
-  sum.cachedTokens += usage?.cachedInputTokens ?? 0;
+  const counts = cacheCountsOf(record);
+  for (const name of cacheCountNames) sum[name] += counts[name];
   sum.outputTokens += usage?.outputTokens ?? 0;
   if (!streamed || firstByteMs === undefined) return;
   addValue(sum.firstByte, firstByteMs);

@@ -18,9 +18,9 @@ const row = (name: string, fields: Partial<BackendRow> = {}): BackendRow => ({
 /** The backend and why, as one text. */
 function chosen(
   rows: readonly BackendRow[],
-  { affinity = "key", tried = [], workAt = nothingKnown }: Partial<Parameters<typeof choose>[1]> = {},
+  { affinity = "key", tried = [], workAt = nothingKnown, characters = 0 }: Partial<Parameters<typeof choose>[1]> = {},
 ): string {
-  const choice = choose(rows, { affinity, tried, workAt });
+  const choice = choose(rows, { affinity, tried, workAt, characters });
   return choice === undefined ? "waits" : `${choice.backend} ${choice.reason}`;
 }
 
@@ -84,6 +84,16 @@ describe("a request goes", () => {
     expect(chosen([row("a"), row("b")], { workAt: work({ b: 7000 }, "prefix") })).toBe("b prefix");
   });
 
+  test("with what was expected of it there, and at the best of the others", () => {
+    const rows = [row("a", { waitingCharacters: 3000, inFlight: 2, unbegun: 2 }), row("b", { waitingCharacters: 500 })];
+    const expectation = (all: BackendRow[], characters = 10_000) =>
+      choose(all, { affinity: "", tried: [], workAt: work({ a: 400 }, "session"), characters })?.expectation;
+    expect(expectation(rows)).toEqual({ characters: 10_000, toRead: 400, elsewhere: 500 + 10_000 - 3000 });
+    expect(expectation(rows.toReversed())?.elsewhere).toBe(7500);
+    expect(expectation([rows[0] ?? row("a"), row("b", { standing: "out" })])?.elsewhere).toBeUndefined();
+    expect([expectation(rows, 0), expectation(rows.slice(0, 1))]).toEqual([undefined, undefined]);
+  });
+
   test("elsewhere if it was there, and nowhere if it was at all that are in", () => {
     const tried = ["a"];
     expect(chosen([row("a"), row("b", { inFlight: 9 })], { tried })).toBe("b failover");
@@ -116,7 +126,7 @@ describe("a request goes", () => {
     const rows = fc.uniqueArray(anyRow, { selector: ({ name }) => name });
     fc.assert(
       fc.property(rows, fc.string(), fc.subarray(["a", "b", "c", "d", "e"]), (all, affinity, tried) => {
-        const choice = choose(all, { affinity, tried, workAt: nothingKnown });
+        const choice = choose(all, { affinity, tried, workAt: nothingKnown, characters: 0 });
         const open = all.filter(
           (one) =>
             (one.standing === "in" || one.standing === "busy") &&

@@ -31,6 +31,18 @@ test("requests of a file of models are counted by backend and outcome, and strea
   expect([valueOf(text, firstBytes), valueOf(text, firstBytes.replace("0.5", "0.25"))]).toEqual([1, 0]);
 });
 
+test("what the choice among backends expected of their caches is counted beside what they report", async () => {
+  using metrics = openMetrics({ backends: async () => [] });
+  const usage = { inputTokens: 200, outputTokens: 5, cachedInputTokens: 50 };
+  const expectation = { characters: 1000, toRead: 100, elsewhere: 400 };
+  finish(metrics, requestRecord({ backend: "a", usage, expectation }), requestRecord({ backend: "a", usage }));
+  const text = await metrics.text();
+  const tokens = (name: string) => valueOf(text, `tollgate_backend_${name}_total{backend="a"}`);
+  expect(["input_tokens", "cached_input_tokens", "expected_cached_input_tokens", "regret_tokens"].map(tokens)).toEqual([
+    400, 100, 180, 70,
+  ]);
+});
+
 test("the states are those of now: a backend that left the file has no series", async () => {
   let listed = [status("gpu-a", "in", 3), status("gpu-b", "out")];
   using metrics = openMetrics({ backends: async () => listed });

@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import type { RequestBody } from "../../src/admin/requests/contract.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { startBackends } from "../support/several-backends.ts";
 import { startTollgate } from "../support/tollgate.ts";
 
@@ -13,6 +15,7 @@ const messagesOf = (conversation: string, turn: number) => [
 interface Sent {
   backend: string | null;
   reason: string | null;
+  expectedCache: string | null;
 }
 
 function senderTo({ url, key }: { url: string; key: string }) {
@@ -24,7 +27,11 @@ function senderTo({ url, key }: { url: string; key: string }) {
     });
     await response.arrayBuffer();
     const { headers: got } = response;
-    return { backend: got.get("x-tollgate-backend"), reason: got.get("x-tollgate-reason") };
+    return {
+      backend: got.get("x-tollgate-backend"),
+      reason: got.get("x-tollgate-reason"),
+      expectedCache: got.get("x-tollgate-expected-cache"),
+    };
   };
 }
 
@@ -47,5 +54,34 @@ describe("with several backends, a conversation", () => {
         expect([name, backend, reason]).toEqual([name, first[n]?.backend ?? "", "session"]);
       }
     }
+  });
+
+  test("has in its row, its response and the figures of its backend what was expected of the cache", async () => {
+    using backends = startBackends({ a: "", b: "" });
+    await using gate = await startTollgate({ MODELS_FILE: backends.file });
+    const send = senderTo(gate);
+    const usage = (tokens: string) => ({ "x-simulate": `usage=${tokens}` });
+    const first = await send(messagesOf("one", 0), usage("1000,2,0"));
+    const second = await send(messagesOf("one", 1), usage("1000,2,990"));
+    expect(first.expectedCache).toBe("0.00");
+    expect([second.backend, Number(second.expectedCache) > 0.9]).toEqual([first.backend, true]);
+    await pollUntil(
+      async () => (await (await gate.admin.request("GET", "/api/requests")).json()).requests.length === 2,
+    );
+    const { requests } = await (await gate.admin.request("GET", "/api/requests")).json();
+    const share = Number(second.expectedCache);
+    expect(requests.map((one: RequestBody) => one.cached_input_tokens)).toEqual([990, null]);
+    const [latest, earliest] = requests.map((one: RequestBody) => one.expected_cached_tokens);
+    expect(earliest).toBe(0);
+    expect(Math.abs(latest - 1000 * share)).toBeLessThan(6);
+    const text = await (await gate.admin.request("GET", "/metrics")).text();
+    expect(text).toContain(
+      `tollgate_backend_expected_cached_input_tokens_total{backend="${second.backend}"} ${latest}\n`,
+    );
+    await pollUntil(async () => {
+      const { backends: listed } = await (await gate.admin.request("GET", "/api/backends")).json();
+      const used = listed.find(({ name }: { name: string }) => name === second.backend);
+      return used.expected_cached_share === latest / 2000 && used.cached_share === 990 / 2000;
+    });
   });
 });

@@ -1,8 +1,6 @@
-import { A } from "@solidjs/router";
 import { createSignal, For, type JSX, Match, onMount, Show, Switch } from "solid-js";
-import { count, duration, milliseconds, plural, shareOf, threeDigits } from "../lib/format.ts";
-import { now } from "../lib/server-clock.ts";
-import { dateTimeLabel } from "../lib/time-labels.ts";
+import { plural } from "../lib/format.ts";
+import { BackendRow } from "./backend-row.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Page } from "../ui/page.tsx";
@@ -17,7 +15,6 @@ import {
   shortHash,
   useBackendsQuery,
   useDrain,
-  verdictOf,
 } from "./backends.ts";
 import "../styles/lazy-pages.css";
 
@@ -108,105 +105,6 @@ function BackendTable(props: { backends: Backend[] | undefined; onAsk: (backend:
       </table>
     </div>
   );
-}
-
-function BackendRow(props: { backend: Backend; onAsk: () => void }): JSX.Element {
-  const drain = useDrain();
-  const isDraining = (): boolean => props.backend.state === "draining";
-  return (
-    <tr>
-      <th scope="row" class="backend-name">
-        <A href={`/requests?${new URLSearchParams({ backend: props.backend.name }).toString()}`}>
-          {props.backend.name}
-        </A>
-        <Show when={props.backend.spill}>
-          {" "}
-          <span class="badge" title="Used only while the others of a model are full or out">
-            Spill
-          </span>
-        </Show>
-        <Show when={!props.backend.url.endsWith(`//${props.backend.name}`)}>
-          <span class="under">{props.backend.url}</span>
-        </Show>
-        <span class="under">{modelsLabel(props.backend.models)}</span>
-      </th>
-      <StateCell backend={props.backend} />
-      <td class="number" data-label="In flight">
-        {count(props.backend.in_flight)}
-        {props.backend.max_concurrency === null ? "" : ` of ${count(props.backend.max_concurrency)}`}
-        <Under text={props.backend.waiting === 0 ? undefined : `${count(props.backend.waiting)} waiting`} />
-      </td>
-      <td class="number" data-label="Requests">
-        {count(props.backend.requests_1h)}
-        <Errors backend={props.backend} />
-      </td>
-      <td class="number" data-label="First byte">
-        {optional(props.backend.first_byte_p50_ms, milliseconds)}
-        <Under text={slowest(props.backend)} />
-      </td>
-      <td class="number" data-label="Output">
-        {optional(props.backend.output_tokens_per_second, threeDigits)}
-        <Under text={props.backend.output_tokens_per_second === null ? undefined : "tokens/s a stream"} />
-      </td>
-      <td class="number" data-label="From cache">
-        {optional(props.backend.cached_share, (share) => shareOf(share, 1))}
-        <Under text={props.backend.cached_share === null ? undefined : "of the input"} />
-      </td>
-      <td class="row-actions">
-        <button
-          class="button"
-          type="button"
-          aria-label={`${isDraining() ? "Resume" : "Drain"} ${props.backend.name}`}
-          disabled={drain.isPending}
-          onClick={() => (isDraining() ? drain.mutate({ name: props.backend.name, draining: false }) : props.onAsk())}
-        >
-          {isDraining() ? "Resume" : "Drain"}
-        </button>
-      </td>
-    </tr>
-  );
-}
-
-function StateCell(props: { backend: Backend }): JSX.Element {
-  const since = (): number => Date.parse(props.backend.since);
-  return (
-    <td data-label="State">
-      <span class="badge" data-tone={verdictOf(props.backend).tone}>
-        {verdictOf(props.backend).label}
-      </span>
-      <span class="under" title={`Since ${dateTimeLabel(since())}`}>
-        for {duration(Math.max(0, now() - since()))}
-      </span>
-    </td>
-  );
-}
-
-const Errors = (props: { backend: Backend }): JSX.Element => (
-  <Show when={props.backend.errors_1h > 0}>
-    <span class="under" data-tone="bad">
-      {plural(props.backend.errors_1h, "error")}
-    </span>
-  </Show>
-);
-
-const Under = (props: { text: string | undefined }): JSX.Element => (
-  <Show when={props.text}>
-    <span class="under">{props.text}</span>
-  </Show>
-);
-
-const optional = (value: number | null, format: (value: number) => string): string =>
-  value === null ? "–" : format(value);
-
-const slowest = ({ first_byte_p95_ms: p95 }: Backend): string | undefined =>
-  p95 === null ? undefined : `95% within ${milliseconds(p95)}`;
-
-const shownModels = 3;
-
-function modelsLabel(models: readonly string[]): string {
-  if (models.length === 0) return "Whatever it serves";
-  const more = models.length - shownModels;
-  return models.slice(0, shownModels).join(", ") + (more > 0 ? ` and ${plural(more, "other")}` : "");
 }
 
 /** Says what becomes of the requests. Cancel has the focus, so that Enter drains nothing. */

@@ -33,6 +33,7 @@ const columns = [
   "max_tokens_to",
   "sends",
   "reason",
+  "expected_cached_tokens",
 ] as const;
 
 /** The API's list, with its field names; a value that is not known is empty. */

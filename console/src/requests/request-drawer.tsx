@@ -98,6 +98,8 @@ function Changes(props: { request: LoggedRequest }): JSX.Element {
 
 function Tokens(props: { request: LoggedRequest }): JSX.Element {
   const tokens = (value: number | null): string => (value === null ? "Not reported" : count(value));
+  const expected = (): string | undefined =>
+    props.request.expected_cached_tokens === null ? undefined : count(props.request.expected_cached_tokens);
   const estimated = (): string | undefined =>
     props.request.estimated_tokens === null ? undefined : count(props.request.estimated_tokens);
   const speed = (): string | undefined => {
@@ -109,6 +111,7 @@ function Tokens(props: { request: LoggedRequest }): JSX.Element {
       <For each={counters}>
         {(counter) => <Fact label={counterLabels[counter]} value={tokens(props.request[counter])} />}
       </For>
+      <Fact label="Expected from cache" value={expected()} />
       <Fact label="Charged by an estimate" value={estimated()} />
       <Fact label="Output" value={props.request.uncounted ? "Cut, not counted" : undefined} />
       <Fact label="Speed after the first byte" value={speed()} />

@@ -37,6 +37,17 @@ const backendBody = t.Object({
     t.Number({ minimum: 0, description: "Of one stream after its first byte, on average" }),
   ),
   cached_share: nullable(t.Number({ minimum: 0, maximum: 1, description: "Of the input, what came from its cache" })),
+  expected_cached_share: nullable(
+    t.Number({ minimum: 0, maximum: 1, description: "Of the input, what was expected to come from its cache" }),
+  ),
+  regret_share: nullable(
+    t.Number({
+      minimum: 0,
+      maximum: 1,
+      description:
+        "Of the input, what it read although another backend would have had less to do; null if nothing came from its cache, as it may not report that",
+    }),
+  ),
 });
 export type BackendBody = Static<typeof backendBody>;
 

@@ -1,4 +1,4 @@
-import type { BackendStates, BackendStatus } from "../../domain/backends.ts";
+import { type BackendStates, type BackendStatus, noBackendCounts } from "../../domain/backends.ts";
 import { decodeHistogram, quantilesOf } from "../../domain/histogram.ts";
 import type { Backend, Catalog, DiscoveredModels } from "../../domain/models.ts";
 import type { Log } from "../../log/log.ts";
@@ -56,7 +56,14 @@ const unseen = (name: string, since: number): BackendStatus => ({ name, state: "
 
 type Figures = Pick<
   BackendBody,
-  "requests_1h" | "errors_1h" | "first_byte_p50_ms" | "first_byte_p95_ms" | "output_tokens_per_second" | "cached_share"
+  | "requests_1h"
+  | "errors_1h"
+  | "first_byte_p50_ms"
+  | "first_byte_p95_ms"
+  | "output_tokens_per_second"
+  | "cached_share"
+  | "expected_cached_share"
+  | "regret_share"
 >;
 
 const describe = (
@@ -88,14 +95,20 @@ function figuresOf(figures: BackendFigures | undefined): Figures {
   const firstByte = decodeHistogram(figures?.firstByte ?? "");
   const [p50 = 0, p95 = 0] = quantilesOf(firstByte, [0.5, 0.95]);
   const hasFirstBytes = firstByte.to > 0;
-  const { inputTokens = 0, cachedTokens = 0, streamedTokens = 0, streamedUs = 0 } = figures ?? {};
+  const { inputTokens, cachedTokens, expectedTokens, regretTokens, streamedTokens, streamedUs } =
+    figures ?? noBackendCounts;
+  const shareOfInput = (tokens: number): number | null =>
+    inputTokens === 0 ? null : Math.min(1, tokens / inputTokens);
   return {
     requests_1h: figures?.requestCount ?? 0,
     errors_1h: figures?.errorCount ?? 0,
     first_byte_p50_ms: hasFirstBytes ? p50 : null,
     first_byte_p95_ms: hasFirstBytes ? p95 : null,
     output_tokens_per_second: streamedUs === 0 ? null : (streamedTokens / streamedUs) * 1_000_000,
-    cached_share: inputTokens === 0 ? null : Math.min(1, cachedTokens / inputTokens),
+    cached_share: shareOfInput(cachedTokens),
+    expected_cached_share: shareOfInput(expectedTokens),
+    // What a backend does not report may well be cached.
+    regret_share: cachedTokens === 0 ? null : shareOfInput(regretTokens),
   };
 }
 

@@ -122,6 +122,12 @@ export const requestBody = t.Object({
       description: "Charged to the limits of tokens of the key, because the backend reported none",
     }),
   ),
+  expected_cached_tokens: nullable(
+    t.Integer({
+      minimum: 0,
+      description: "Of the input, what was expected to come from the backend's cache; null if there was no choice",
+    }),
+  ),
   uncounted: t.Boolean({ description: "It was cut before the backend reported its output, which is counted nowhere" }),
   sends: nullable(
     t.Integer({ minimum: 0, description: "How often it was handed to a connection; null: once, or not at all" }),

@@ -107,6 +107,7 @@ export const requestBodyOf = (request: LoggedRequest): RequestBody => ({
   streamed: request.streamed,
   ...counterMembers((field) => request[field]),
   estimated_tokens: request.estimatedTokens,
+  expected_cached_tokens: request.expectedCachedTokens,
   uncounted: request.uncounted,
   sends: request.sends,
   queue_ms: request.queueMs,

@@ -76,7 +76,7 @@ export function createTurns(options: TurnsOptions): Turns {
         report: route.report,
         async moveOn() {
           const choice = await route.moveOn();
-          return choice && Object.assign(turn, choice);
+          return choice && Object.assign(turn, { expectation: undefined, ...choice });
         },
       };
       if (admission !== undefined && isRefused(admission))

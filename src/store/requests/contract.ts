@@ -55,6 +55,8 @@ export interface LoggedRequest extends Record<UsageField, number | null> {
   streamed: boolean;
   /** Charged to the key's limits of tokens, because the backend did not report it; null: nothing. */
   estimatedTokens: number | null;
+  /** Of the input, from the backend's cache; null: there was no choice among backends. */
+  expectedCachedTokens: number | null;
   /** It was cut before the backend reported its output, which counts for nobody. */
   uncounted: boolean;
   /** How often it was handed to a connection; null: once, or not at all. */

@@ -1,3 +1,4 @@
+import { expectedCachedTokens } from "../../domain/backends.ts";
 import type { RequestChange, RequestRecord } from "../../domain/requests.ts";
 import { type Usage, usageFields } from "../../domain/usage.ts";
 
@@ -30,6 +31,7 @@ export const requestColumns = [
   "flags",
   ...usageFields,
   "estimatedTokens",
+  "expectedCachedTokens",
   "sends",
   "queueUs",
   "upstreamUs",
@@ -118,6 +120,7 @@ export function requestRowOf(request: RequestRecord, endedAt: number, usage: Usa
   const { estimatedTokens = 0 } = request;
   values.push(
     estimatedTokens === 0 ? null : estimatedTokens,
+    expectedCachedTokens(request.expectation, usage) ?? null,
     request.sends ?? null,
     microsecondsOrNull(request.queueMs),
     microsecondsOrNull(request.upstreamMs),

@@ -13,6 +13,9 @@ export function defineBackendTables({ table, integer, text, primaryKey }: Column
         errorCount: integer().notNull(),
         inputTokens: integer().notNull(),
         cachedTokens: integer().notNull(),
+        /** What was expected of the cache, and what the choice of the backend cost; see `domain/backends.ts`. */
+        expectedTokens: integer().notNull().default(0),
+        regretTokens: integer().notNull().default(0),
         outputTokens: integer().notNull(),
         /** Of streams: their output, and the time in which it flowed, in microseconds. */
         streamedTokens: integer().notNull(),

@@ -32,6 +32,8 @@ export function defineRequestLogTables({ table, rowId, integer, text, index }: C
         flags: integer().notNull(),
         ...mapCounters(usageFields, () => integer()),
         estimatedTokens: integer(),
+        /** Of the input, what was expected to come from the backend's cache; null if there was no choice. */
+        expectedCachedTokens: integer(),
         /** How often it was sent to the backend; null: once, or not at all. */
         sends: integer(),
         queueUs: integer(),

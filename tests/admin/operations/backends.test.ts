@@ -37,7 +37,15 @@ onEachEngine(({ engine }) => {
 
   test("backends are listed in the order of the file, with what the last hour brought", async () => {
     const minute = minuteOf(admin.time.now);
-    const sums = { requestCount: 20, errorCount: 2, inputTokens: 400, cachedTokens: 100, outputTokens: 90 };
+    const sums = {
+      requestCount: 20,
+      errorCount: 2,
+      inputTokens: 400,
+      cachedTokens: 100,
+      expectedTokens: 120,
+      regretTokens: 20,
+      outputTokens: 90,
+    };
     const firstByte = encodeHistogram(
       new Map([
         [bucketOf(100), 18],
@@ -67,6 +75,8 @@ onEachEngine(({ engine }) => {
       errors_1h: 4,
       output_tokens_per_second: 40,
       cached_share: 0.25,
+      expected_cached_share: 0.3,
+      regret_share: 0.05,
     });
     expect(Math.abs(first.first_byte_p50_ms - 100)).toBeLessThan(4);
     expect(Math.abs(first.first_byte_p95_ms - 2000)).toBeLessThan(70);
@@ -86,6 +96,8 @@ onEachEngine(({ engine }) => {
       first_byte_p95_ms: null,
       output_tokens_per_second: null,
       cached_share: null,
+      expected_cached_share: null,
+      regret_share: null,
     });
   });
 

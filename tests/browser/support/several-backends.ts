@@ -9,6 +9,8 @@ const quiet = {
   first_byte_p95_ms: null,
   output_tokens_per_second: null,
   cached_share: null,
+  expected_cached_share: null,
+  regret_share: null,
 };
 
 /** What `/api/backends` says of four backends in all states. */
@@ -35,6 +37,8 @@ export const severalBackends = {
       first_byte_p95_ms: 2450,
       output_tokens_per_second: 47.31,
       cached_share: 0.683,
+      expected_cached_share: 0.7,
+      regret_share: 0.02,
     },
     {
       name: "gpu-b",
@@ -53,6 +57,8 @@ export const severalBackends = {
       first_byte_p95_ms: 2012,
       output_tokens_per_second: 51.2,
       cached_share: 0.7,
+      expected_cached_share: 0.71,
+      regret_share: 0.02,
     },
     {
       name: "gpu-c-in-the-other-building",

@@ -31,12 +31,15 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       kinds: ["model", "max_tokens", "stream_usage", ...clientRules] as const,
       maxTokens: { from: 9000, to: 512 },
     };
+    const expectation = { characters: 100, toRead: 20, elsewhere: 90 };
     const tokens = { inputTokens: 30, outputTokens: 4, cachedInputTokens: 20, reasoningTokens: 3 };
     await usage.add(
       [],
       undefined,
       [],
-      requestsOf(requestRow(start, { keyId: id, changes, reason: "load", requestClass: "subagent" }, tokens)),
+      requestsOf(
+        requestRow(start, { keyId: id, changes, reason: "load", expectation, requestClass: "subagent" }, tokens),
+      ),
     );
     const written = {
       id: 1,
@@ -60,6 +63,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       streamed: true,
       uncounted: false,
       estimatedTokens: null,
+      expectedCachedTokens: 24,
       sends: null,
       changes: ["model", "max_tokens", "stream_usage", ...clientRules] as never,
       ...tokens,

@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { noBackendCounts } from "../../../src/domain/backends.ts";
 import { dayNumberOf, minuteOf } from "../../../src/time/seoul.ts";
 import { onEachEngine } from "../each-engine.ts";
 import { usageIncrement } from "../test-store.ts";
@@ -40,9 +41,14 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     await using opened = await openTestStore(() => start);
     const { reconciliation, traffic } = opened.store;
     const of = (backend: string, one: ReturnType<typeof sample>) => reconciliation.add({ ...one, backend });
-    const sums = { requestCount: 1, errorCount: 0, cachedTokens: 0, streamedTokens: 0, streamedUs: 0, firstByte: "" };
-    const sent = (backend: string, at: number, inputTokens: number, outputTokens: number) =>
-      Object.assign({ backend, minute: minuteOf(at), inputTokens, outputTokens }, sums);
+    const sums = { ...noBackendCounts, requestCount: 1, firstByte: "" };
+    const sent = (backend: string, at: number, inputTokens: number, outputTokens: number) => ({
+      ...sums,
+      backend,
+      minute: minuteOf(at),
+      inputTokens,
+      outputTokens,
+    });
     // These are written some seconds late, so the minute before the last sample is left to the next one.
     const backends = [
       sent("gpu-a", start - minute, 10, 40),
