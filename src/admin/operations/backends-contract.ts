@@ -38,7 +38,12 @@ const backendBody = t.Object({
   ),
   cached_share: nullable(t.Number({ minimum: 0, maximum: 1, description: "Of the input, what came from its cache" })),
   expected_cached_share: nullable(
-    t.Number({ minimum: 0, maximum: 1, description: "Of the input, what was expected to come from its cache" }),
+    t.Number({
+      minimum: 0,
+      maximum: 1,
+      description:
+        "Of the input, what was expected to come from its cache; null if that is nothing, as where there was no choice",
+    }),
   ),
   regret_share: nullable(
     t.Number({

@@ -106,7 +106,8 @@ function figuresOf(figures: BackendFigures | undefined): Figures {
     first_byte_p95_ms: hasFirstBytes ? p95 : null,
     output_tokens_per_second: streamedUs === 0 ? null : (streamedTokens / streamedUs) * 1_000_000,
     cached_share: shareOfInput(cachedTokens),
-    expected_cached_share: shareOfInput(expectedTokens),
+    // So it is where there was no choice.
+    expected_cached_share: expectedTokens === 0 ? null : shareOfInput(expectedTokens),
     // What a backend does not report may well be cached.
     regret_share: cachedTokens === 0 ? null : shareOfInput(regretTokens),
   };
