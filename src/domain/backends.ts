@@ -143,6 +143,8 @@ export interface BackendStates {
   list(): Promise<readonly BackendStatus[]>;
   /** A backend that drains gets no new requests. */
   setDraining(name: string, isDraining: boolean): void;
+  /** Its counters began anew, as each process sees within a minute: what it had cached is gone. */
+  hasRestarted(name: string): void;
 }
 
 /** The program that a backend is, as far as rules tell programs apart. */

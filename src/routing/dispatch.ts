@@ -4,6 +4,7 @@ import { type Affinity, affinityOf, createAffinity } from "./affinity.ts";
 import type { RequestToPlace } from "./choice.ts";
 import type { MemorySize } from "./memory.ts";
 import { type BackendTableOptions, createBackendTable } from "./backend-table.ts";
+import type { MonotonicClock } from "../time/clock.ts";
 import { createFairQueue } from "./fair-queue.ts";
 
 /** Who waits, who has a place at which backend, and what is known of these: one for each machine. */
@@ -16,6 +17,8 @@ export interface Dispatch<Ticket> extends Disposable {
   rankOf(ticket: Ticket): Rank | undefined;
   list(): BackendStatus[];
   setDraining(name: string, isDraining: boolean): void;
+  /** What the backend had cached is gone. Several processes tell of the same restart. */
+  hasRestarted(name: string): void;
   /** The backends that take no requests now. */
   shut(): string[];
 }
@@ -54,14 +57,12 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
     },
     onOut: affinity.forget,
   });
+  const requestOf = (ticket: Ticket): ListedRequest => all.get(ticket)?.request ?? nowhere;
   let shut: string[] = [];
   const queue = createFairQueue<Ticket>({
     maxWaiting: options.maxWaiting,
     groupOf: (ticket) => all.get(ticket)?.group ?? "",
-    findPlace(ticket) {
-      const request = all.get(ticket)?.request ?? nowhere;
-      return table.findPlace(request.candidates, requestToPlace(request, affinity));
-    },
+    findPlace: (ticket) => table.findPlace(requestOf(ticket).candidates, requestToPlace(requestOf(ticket), affinity)),
     onGranted(ticket, choice) {
       take(ticket, choice);
       options.onGranted(ticket, choice);
@@ -112,12 +113,13 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
       }
       queue.leave(ticket);
     },
-    rankOf: (ticket) => rankIn(queue.waiting(), ticket, (one) => lineNameOf(all.get(one)?.request ?? nowhere)),
+    rankOf: (ticket) => rankIn(queue.waiting(), ticket, (one) => lineNameOf(requestOf(one))),
     list() {
-      const waiting = queue.waiting().map((ticket) => all.get(ticket)?.request ?? nowhere);
+      const waiting = queue.waiting().map(requestOf);
       return table.list().map((row) => Object.assign(row, { waiting: countFor(row.name, waiting) }));
     },
     setDraining: table.setDraining,
+    hasRestarted: oncePerRestart(affinity.forget, options.monotonic),
     shut: table.shut,
     [Symbol.dispose]: table[Symbol.dispose],
   };
@@ -125,6 +127,19 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
 
 /** A few megabytes. */
 const memorySize: MemorySize = { entries: 100_000, perOwner: 25_000 };
+
+/** In this time every process has read the counters of a backend. */
+const sameRestartMs = 60_000;
+
+function oncePerRestart(forget: (name: string) => void, monotonic: MonotonicClock): (name: string) => void {
+  const toldAt = new Map<string, number>();
+  return (name) => {
+    const now = monotonic();
+    if (now - (toldAt.get(name) ?? -Infinity) < sameRestartMs) return;
+    toldAt.set(name, now);
+    forget(name);
+  };
+}
 
 const nowhere: ListedRequest = {
   keyId: 0,

@@ -38,6 +38,7 @@ export function createLocalPlaces(
     rankOf: async (ticket) => dispatch.rankOf(ticket),
     list: async () => dispatch.list(),
     setDraining: dispatch.setDraining,
+    hasRestarted: dispatch.hasRestarted,
     [Symbol.dispose]: dispatch[Symbol.dispose],
   };
 }

@@ -5,12 +5,12 @@ import type { BackendStates, BackendStatus } from "../domain/backends.ts";
  * @param load of the only backend, while requests need no place
  */
 export const withLoad = (
-  { list, setDraining }: BackendStates,
+  { list, ...tell }: BackendStates,
   load: () => Promise<Pick<BackendStatus, "inFlight" | "waiting"> | undefined>,
 ): BackendStates => ({
   async list() {
     const [states, only] = await Promise.all([list(), load()]);
     return only === undefined ? states : states.map((state) => Object.assign(state, only));
   },
-  setDraining,
+  ...tell,
 });

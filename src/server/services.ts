@@ -160,7 +160,7 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
     revocations,
     metrics,
     recorder,
-    stopPolling: pollCounters({ catalog, store, clock, log }),
+    stopPolling: pollCounters({ catalog, store, backendStates, clock, log }),
     inFlight,
     queue,
     upstreamFailures: createUpstreamFailures(clock),
@@ -175,7 +175,13 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
 const probeMs = 5_000;
 
 /** Those of each backend; of the only one, without a file of models, under no name. */
-const pollCounters = ({ catalog, store, clock, log }: Pick<Services, "catalog" | "store" | "clock" | "log">) =>
+const pollCounters = ({
+  catalog,
+  store,
+  backendStates,
+  clock,
+  log,
+}: Pick<Services, "catalog" | "store" | "backendStates" | "clock" | "log">) =>
   pollBackends(catalog, (backend) =>
     pollBackendCounters({
       fetchMetrics: (signal) => fetchBackendMetrics(backend, signal),
@@ -183,6 +189,7 @@ const pollCounters = ({ catalog, store, clock, log }: Pick<Services, "catalog" |
         const name = catalog.get().file === undefined ? undefined : backend.name;
         return store.reconciliation.add({ ...counters, backend: name, at: clock() });
       },
+      onRestarted: () => backendStates.hasRestarted(backend.name),
       log,
     }),
   );

@@ -79,6 +79,7 @@ export function startChild(options: ChildOptions): Child {
     catalog,
     listBackends: dispatch.list,
     setDraining: dispatch.setDraining,
+    hasRestarted: dispatch.hasRestarted,
     mayLogRefused,
   };
   const spawned = Bun.spawn(command, {

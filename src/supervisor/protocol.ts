@@ -60,6 +60,7 @@ export interface ParentMethods extends AggregateStats {
   catalog(): Catalog;
   listBackends(): BackendStatus[];
   setDraining(backend: string, isDraining: boolean): void;
+  hasRestarted(backend: string): void;
   /** @returns whether the child may write a refused request of a source to the request log */
   mayLogRefused(source: string): boolean;
   /** The child counts nothing after these. */

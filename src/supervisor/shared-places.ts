@@ -43,6 +43,7 @@ export function createSharedPlaces(parent: Pick<Rpc<ParentMethods>, "call">): Sh
       rankOf: (ticket) => parent.call("rankInLine", ticket).catch(() => undefined),
       list: () => parent.call("listBackends"),
       setDraining: (name, isDraining) => void parent.call("setDraining", name, isDraining).catch(ignoreFailure),
+      hasRestarted: (name) => void parent.call("hasRestarted", name).catch(ignoreFailure),
     },
     methods: {
       placeGranted(ticket, choice) {

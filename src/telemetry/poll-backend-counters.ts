@@ -6,6 +6,8 @@ export interface BackendPollDeps {
   fetchMetrics: (signal: AbortSignal) => Promise<string | undefined>;
   /** Stores the counters, and compares them with what was counted since the last ones, unless a read failed since. */
   write: (counters: BackendCounters & { afterMiss: boolean }) => Promise<void>;
+  /** The counters began anew, so the backend did too. */
+  onRestarted: () => void;
   log: Log;
 }
 
@@ -17,11 +19,12 @@ const rareIntervalMs = 15 * 60_000;
 const timeoutMs = 5000;
 
 /** Reads the backend's token counters once a minute. @returns stops it */
-export function pollBackendCounters({ fetchMetrics, write, log }: BackendPollDeps): () => void {
+export function pollBackendCounters({ fetchMetrics, write, onRestarted, log }: BackendPollDeps): () => void {
   const stopped = new AbortController();
   let timer = setTimeout(() => void poll(), intervalMs);
   /** How many times in a row there were no counters. */
   let misses = 0;
+  let last: BackendCounters | undefined;
 
   async function poll(): Promise<void> {
     misses++;
@@ -31,6 +34,8 @@ export function pollBackendCounters({ fetchMetrics, write, log }: BackendPollDep
       if (counters !== undefined) {
         const afterMiss = misses > 1;
         misses = 0;
+        if (last !== undefined && isOfNewProcess(counters, last)) onRestarted();
+        last = counters;
         await write({ ...counters, afterMiss });
       }
     } catch (error) {
@@ -46,3 +51,8 @@ export function pollBackendCounters({ fetchMetrics, write, log }: BackendPollDep
     clearTimeout(timer);
   };
 }
+
+const isOfNewProcess = (now: BackendCounters, last: BackendCounters): boolean =>
+  now.startedAt !== last.startedAt ||
+  now.generatedTokens < last.generatedTokens ||
+  now.promptTokens < last.promptTokens;

@@ -312,3 +312,22 @@ describe("a backend", () => {
     expect(gate.list().map(({ name }) => name)).toEqual(["b", "c"]);
   });
 });
+
+test("a backend that has restarted has nothing cached, and is told of once for all processes", async () => {
+  const { enter, leave, hasRestarted } = start([backendOf("a"), backendOf("b")]);
+  const turn = (ticket: string): string => {
+    const entered = enter(ticket, ["a", "b"], { characters: 50_000, conversation: { name: 7, prefix: undefined } });
+    leave(ticket);
+    return entered.split(" ").slice(1).join(" ");
+  };
+  const [at] = turn("1").split(" ");
+  expect(turn("2")).toBe(`${at} session`);
+  hasRestarted(at ?? "");
+  expect(turn("3")).toEndWith(" load");
+  await time.pass(30_000);
+  hasRestarted(at ?? "");
+  expect(turn("4")).toEndWith(" session");
+  await time.pass(31_000);
+  hasRestarted(at ?? "");
+  expect(turn("5")).toEndWith(" load");
+});

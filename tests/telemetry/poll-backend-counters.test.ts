@@ -19,7 +19,7 @@ async function pass(ms: number): Promise<void> {
 
 function startReading() {
   const written: (BackendCounters & { afterMiss: boolean })[] = [];
-  const backend = { text: "vllm:generation_tokens_total 5" as string | undefined, reads: 0 };
+  const backend = { text: "vllm:generation_tokens_total 5" as string | undefined, reads: 0, restarts: 0 };
   const stop = pollBackendCounters({
     fetchMetrics: async () => {
       backend.reads++;
@@ -27,6 +27,7 @@ function startReading() {
       return backend.text;
     },
     write: async (counters) => void written.push(counters),
+    onRestarted: () => backend.restarts++,
     log: memoryLog().log,
   });
   return { written, backend, stop };
@@ -40,6 +41,29 @@ test("a backend with counters is read once a minute", async () => {
   stop();
   await pass(60 * minute);
   expect([backend.reads, jest.getTimerCount()]).toEqual([2, 0]);
+});
+
+test("a backend whose counters fell, or that names another start, has restarted", async () => {
+  const { backend, stop } = startReading();
+  const after = async (text: string | undefined): Promise<number> => {
+    backend.text = text;
+    await pass(minute);
+    return backend.restarts;
+  };
+  const counters = (generated: number, prompt: number, startedAt = 1700) =>
+    [
+      `vllm:generation_tokens_total ${generated}`,
+      `vllm:generation_tokens_created ${startedAt}`,
+      `vllm:prompt_tokens_total ${prompt}`,
+    ].join("\n");
+  expect(await after(counters(50, 500))).toBe(0);
+  expect(await after(counters(50, 500))).toBe(0);
+  expect(await after(counters(60, 700))).toBe(0);
+  expect(await after(counters(5, 700))).toBe(1);
+  expect(await after(undefined)).toBe(1);
+  expect(await after(counters(5, 600))).toBe(2);
+  expect(await after(counters(900, 9000, 1800))).toBe(3);
+  stop();
 });
 
 test.each([undefined, "fails", "other"])(
