@@ -10,28 +10,20 @@ import { formatNumber, markdownTable } from "./table.ts";
 
 const intro = `# Benchmarks
 
-\`bun run bench\` measures everything and writes this page, \`bench.svg\` and \`benchmarks.json\`, which holds the figures.
-\`bun run bench --only NAME\` measures one workload again (\`storage\`, \`console\`, or a name from \`tests/bench/workloads.ts\`) and
-replaces only its figures.
+\`bun run bench\` measures everything and writes this page, \`bench.svg\` and \`benchmarks.json\`, which has more figures.
+\`bun run bench --only NAME\` measures one workload again (\`storage\`, \`console\`, or a name of \`tests/bench/workloads.ts\`).
 
 ![CPU per request and per frame, compared with nginx, another gateway and a bare Bun server](bench.svg)
 
-## Method
-
 The simulated backend and the load generator share one core; the measured program has another one to itself. Each figure
-is the median of several rounds. Within a round the targets are measured in turn, so that other load on the machine
-affects all of them. Ratios come first, because they hold on other machines too; the absolute numbers do not.
+is the median of several rounds, in which the targets are measured in turn. Ratios hold on other machines too. A run counts
+only if Tollgate's counters equal what the clients read; frames that were lost or stalled would have a row.
 
-- direct: the backend without a proxy.
-- nginx: a plain proxy without an access log. "nginx, key map" also checks keys against a map and writes a log.
-- Tollgate: checks each key, commits each count before the client sees the end of its response, and writes its log. A run
-  counts only if Tollgate's counters equal what the clients read.
-- Portkey: another gateway. It responds with 500 to event streams whose type names a charset, so it has no figures for
-  streams.
-- Busbar: a gateway in Rust, with a key and counts in memory. It is measured where \`BENCH_BUSBAR\` names its binary, which is
-  to be built from its source.
-- Bun passthrough: a Bun server that only forwards. "Bun transform" also pipes streams through a TransformStream. They show
-  the runtime's share of the cost.
+- direct: without a proxy. nginx: without a log; "nginx, key map" checks keys against a map and writes a log.
+- Tollgate: checks each key, commits each count before the client sees the end of its response, and writes its log.
+- Portkey: responds with 500 to event streams whose type names a charset, so it has no figures for streams.
+- Busbar: in Rust, with a key and counts in memory; measured where \`BENCH_BUSBAR\` names its binary.
+- Bun passthrough only forwards; Bun transform pipes streams through a TransformStream: the runtime's share of the cost.
 `;
 
 const storageIntro = `## Storage
@@ -49,14 +41,27 @@ from opening the page to bars in the chart. Refresh: what each later poll adds.
 /** The page of benchmarks in Markdown. @param profile further sections, written by hand */
 export function benchmarksPage({ rows, storage, console }: Results, profile = ""): string {
   const sections = [intro];
-  if (rows.length > 0) {
-    const conditions = conditionLines(conditionsOf(rows));
-    sections.push(`## Requests and streams\n\n${comparisonTable(rows)}\n\n${conditions}\n`);
+  const shown = rows.filter(isShown);
+  if (shown.length > 0) {
+    const conditions = conditionLines(conditionsOf(shown));
+    sections.push(`## Requests and streams\n\n${comparisonTable(shown)}\n\n${conditions}\n`);
   }
   if (storage !== undefined) sections.push(`${storageIntro}\n${storageTable(storage)}\n\n${storage.conditions}\n`);
   if (console !== undefined) sections.push(`${consoleIntro}\n${consoleTable(console)}\n\n${console.conditions}\n`);
   if (profile !== "") sections.push(profile);
   return sections.join("\n");
+}
+
+/** These say what goes into a figure that is shown, or follow from it; `benchmarks.json` has them. */
+const details = /^CPU per request, |^requests per second$/;
+/** Shown where there is one. */
+const faults = new Set(["frames lost", "stalls over 200 ms"]);
+
+/** Whether the page has the row. One that says that nothing went wrong is left out, and memory but that of an idle program. */
+function isShown({ workload, figure, values }: Row): boolean {
+  if (faults.has(figure)) return values["Tollgate"] !== 0;
+  if (figure === "memory") return workload.startsWith("idle");
+  return !details.test(figure);
 }
 
 /** The conditions of all runs, those of the most rows first. */
@@ -114,15 +119,18 @@ export function consoleTable({ rows }: ConsoleResults): string {
     "refresh (kB)",
     "refresh, main thread (ms)",
   ];
-  const lines = rows.map(({ view, keys, figures }) => [
-    view,
-    String(keys),
-    formatNumber(figures.firstKb),
-    formatNumber(figures.firstMainThreadMs),
-    formatNumber(figures.drawnMs),
-    formatNumber(figures.refreshKb),
-    formatNumber(figures.refreshMainThreadMs),
-  ]);
+  const most = Math.max(...rows.map(({ keys }) => keys));
+  const lines = rows
+    .filter(({ keys }) => keys === most)
+    .map(({ view, keys, figures }) => [
+      view,
+      String(keys),
+      formatNumber(figures.firstKb),
+      formatNumber(figures.firstMainThreadMs),
+      formatNumber(figures.drawnMs),
+      formatNumber(figures.refreshKb),
+      formatNumber(figures.refreshMainThreadMs),
+    ]);
   return markdownTable([head, ...lines]);
 }
 
