@@ -46,6 +46,12 @@ test("the changelog's latest version is the program's", async () => {
   );
 });
 
+test("CONTRIBUTING is read in one sitting, in one window", async () => {
+  const lines = (await textOf(".github/CONTRIBUTING.md")).trimEnd().split("\n");
+  expect(lines.length).toBeLessThanOrEqual(300);
+  expect(lines.filter((line) => line.length > 160)).toEqual([]);
+});
+
 test("Packages names every dependency", async () => {
   const packages = section(await textOf(".github/CONTRIBUTING.md"), "Packages");
   const rows = [...packages.matchAll(/^\| (`[^|]+) \|/gm)].flatMap(([, names = ""]) => names.match(/[^`, ]+/g) ?? []);

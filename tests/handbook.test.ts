@@ -93,6 +93,26 @@ test("what the console opens in the handbook exists", () => {
   expect(links.filter((to) => !addresses.has(to))).toEqual([]);
 });
 
+test("every page of the console is in the handbook's list of them", () => {
+  const titles = sourcesIn("console/src").flatMap((source) =>
+    [...source.matchAll(/<Page\s+title="([^"]+)"/g)].map(([, title = ""]) => title),
+  );
+  expect(titles.length).toBeGreaterThan(10);
+  const listed = new Set(
+    textOfPage("console/src/handbook/watching.md")
+      .matchAll(/^\| ([A-Z][\w ]+?) +\|/gm)
+      .map(([, page = ""]) => page),
+  );
+  expect(titles.filter((title) => title !== "Not found" && !listed.has(title))).toEqual([]);
+});
+
+test("every metric in the code is in the handbook's table", () => {
+  const names = sourcesIn("src/telemetry").flatMap((source) => source.match(/(?<=")tollgate_\w+(?=")/g) ?? []);
+  expect(names.length).toBeGreaterThan(40);
+  const table = textOfPage("console/src/handbook/watching.md");
+  expect(names.filter((name) => !table.includes(`\`${name}\``))).toEqual([]);
+});
+
 test("what commands and their errors name in the handbook exists", () => {
   const titles = new Set(
     chapters.flatMap(({ title, sections }) => [title, ...sections.map((section) => section.title)]),

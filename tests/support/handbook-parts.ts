@@ -111,9 +111,10 @@ function membersTable(schema: Record<string, TSchema> | TObject): string {
   );
 }
 
-/** Help texts are the metrics' own. */
+/** Help texts are the metrics' own. A server has these series with every setting that adds some. */
 async function metricsTable(): Promise<string> {
-  using metrics = openMetrics({ perKey: true });
+  const queue = { places: 1, depth: () => ({ waiting: 0, running: 0 }) };
+  using metrics = openMetrics({ perKey: true, backends: () => Promise.resolve([]), queue });
   const text = await metrics.text();
   const types = new Map([...text.matchAll(/^# TYPE (\S+) (\S+)$/gm)].map(([, name, type]) => [name, type]));
   const rows = [...text.matchAll(/^# HELP (\S+) (.+)$/gm)].map(([, name = "", help = ""]) => [

@@ -1,4 +1,4 @@
-import { createMetrics, type Metrics } from "../../src/telemetry/metrics.ts";
+import { createMetrics, type Metrics, type ObservedQueue } from "../../src/telemetry/metrics.ts";
 import { steadySamples } from "../support/steady-samples.ts";
 import type { BackendStates } from "../../src/domain/backends.ts";
 import type { RequestRecord } from "../../src/domain/requests.ts";
@@ -10,6 +10,7 @@ export function openMetrics({
   inFlight = (): number => 0,
   samples = steadySamples,
   backends = undefined as BackendStates["list"] | undefined,
+  queue = undefined as ObservedQueue | undefined,
 } = {}): Metrics & Disposable {
   const options = {
     version: "1.2.3",
@@ -21,6 +22,7 @@ export function openMetrics({
     inFlight,
     samples,
     backends,
+    ...(queue && { queue }),
     droppedRequests: () => 0,
     tokenless: () => 0,
   };
