@@ -1,4 +1,5 @@
-import type { CountedUsage } from "./usage.ts";
+import type { LastTurn, Trace } from "./cache-loss.ts";
+import { type CountedUsage, wholeInput } from "./usage.ts";
 
 /** Why a request went to its backend: Explain, the request log and `x-tollgate-reason` use the same words. */
 export const choiceReasons = ["only", "session", "prefix", "load", "spill", "failover"] as const;
@@ -11,6 +12,8 @@ export interface Choice {
   reason: ChoiceReason;
   /** Unset where there was no choice, or nothing is known of the request. */
   expectation?: Expectation | undefined;
+  /** Unset for a conversation that is not known. */
+  lastTurn?: LastTurn | undefined;
 }
 
 /** What a choice went by, in characters: the one unit that is known before a request is sent. */
@@ -26,9 +29,6 @@ export interface Expectation {
 /** The share of the input that was expected to come from the backend's cache. */
 export const expectedShare = ({ characters, toRead }: Expectation): number =>
   characters === 0 ? 0 : Math.min(1, Math.max(0, 1 - toRead / characters));
-
-const wholeInput = ({ inputTokens, cachedBesideInputTokens = 0 }: CountedUsage): number =>
-  inputTokens + cachedBesideInputTokens;
 
 /** How many tokens of the input were expected to come from the cache; undefined: not known. */
 export const expectedCachedTokens = (
@@ -57,6 +57,8 @@ export interface Conversation {
   name: number | undefined;
   /** Its instructions and tools, which other conversations have too. */
   prefix: number | undefined;
+  /** Unset if nothing can be told of what a turn keeps of the one before. */
+  trace?: Trace | undefined;
 }
 
 export const noConversation: Conversation = { name: undefined, prefix: undefined };
@@ -76,7 +78,7 @@ export type BackendSign =
 
 /** What a backend reported of its input, and what the choice went by. */
 export const cacheCountsOf = ({ expectation, usage }: Chosen): CacheCounts => ({
-  inputTokens: usage?.inputTokens ?? 0,
+  inputTokens: usage === undefined ? 0 : wholeInput(usage),
   cachedTokens: usage?.cachedInputTokens ?? 0,
   expectedTokens: expectedCachedTokens(expectation, usage) ?? 0,
   regretTokens: regretTokens(expectation, usage),

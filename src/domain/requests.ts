@@ -1,7 +1,8 @@
 import type { ChoiceReason, Expectation } from "./backends.ts";
+import type { CacheLoss } from "./cache-loss.ts";
 import type { KeyId } from "./keys.ts";
 import type { ClientRule } from "./models.ts";
-import type { Usage } from "./usage.ts";
+import type { CountedUsage, Usage } from "./usage.ts";
 
 /** How a request ended; API, log and metrics use the same words. `limited`: refused by a limit of its key. */
 export const outcomes = [
@@ -73,6 +74,10 @@ export interface RequestRecord {
   /** Why it was sent there; unset if there was no choice. */
   reason?: ChoiceReason | undefined;
   expectation?: Expectation | undefined;
+  /** A number that its turns have in common; unset if there was no choice, or it is of none. */
+  conversation?: number | undefined;
+  /** Why its input did not come from the cache; unset if it did, or that is not known. */
+  cacheLoss?: CacheLoss | undefined;
   changes?: RequestChanges | undefined;
   /** From the request's arrival to sending it to the upstream; unset if it was not sent. */
   queueMs?: number | undefined;
@@ -83,7 +88,7 @@ export interface RequestRecord {
   /** From the request's arrival to the first byte of the response body (TTFT for streams). */
   firstByteMs: number | undefined;
   durationMs: number;
-  usage: Usage | undefined;
+  usage: CountedUsage | undefined;
   /** Charged to the key's limits of tokens, because the backend did not report it. */
   estimatedTokens?: number | undefined;
   /** It ended before the backend reported its output, and no limit is charged for it: nobody counts that output. */

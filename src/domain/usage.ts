@@ -43,6 +43,10 @@ export interface CountedUsage extends Usage, Partial<Record<keyof Charge, number
   cachedBesideInputTokens?: number | undefined;
 }
 
+/** All that a backend had to have of the input, whatever its dialect calls input. */
+export const wholeInput = ({ inputTokens, cachedBesideInputTokens = 0 }: CountedUsage): number =>
+  inputTokens + cachedBesideInputTokens;
+
 /** What limits of tokens are charged. */
 export const chargedTokens = ({ inputTokens, outputTokens, besideTokens = 0 }: CountedUsage): number =>
   inputTokens + outputTokens + besideTokens;

@@ -51,12 +51,13 @@ export function sendWithFailover({ tracker, route, backends, client, sendOnce, w
   }
 
   function nextBackend(): Backend {
-    const { backend: name, reason, expectation } = route;
+    const { backend: name, reason, expectation, lastTurn } = route;
     const backend = backends.find((one) => one.name === name);
     if (backend === undefined) throw new Error(`There is no backend ${name}.`);
     tracker.upstreamRequestSent(name);
     tracker.reason = reason === "only" ? undefined : reason;
     tracker.expectation = expectation;
+    tracker.lastTurn = lastTurn;
     return backend;
   }
 

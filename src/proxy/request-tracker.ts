@@ -1,6 +1,7 @@
 import type { MonotonicClock } from "../time/clock.ts";
 import type { ErrorCode } from "./errors.ts";
 import { type ChoiceReason, type Expectation, expectedShare } from "../domain/backends.ts";
+import { findCacheLoss, type LastTurn } from "../domain/cache-loss.ts";
 import type { KeyId } from "../domain/keys.ts";
 import type {
   Outcome,
@@ -11,7 +12,7 @@ import type {
   RunningHandle,
   RunningRequest,
 } from "../domain/requests.ts";
-import type { Usage } from "../domain/usage.ts";
+import type { CountedUsage, Usage } from "../domain/usage.ts";
 
 /** Collects what log and metrics need of one request while it runs, and reports it once the request has ended. */
 export interface RequestTracker {
@@ -26,6 +27,9 @@ export interface RequestTracker {
   /** Why it was sent there; undefined: there was no choice. */
   reason: ChoiceReason | undefined;
   expectation: Expectation | undefined;
+  lastTurn: LastTurn | undefined;
+  /** A number that its turns have in common. */
+  conversation: number | undefined;
   /** How often it was handed to a connection. */
   sends: number;
   /** Charged to limits of tokens by an estimate; undefined: nothing. */
@@ -63,7 +67,7 @@ export interface RequestTracker {
 export interface FinishDetails {
   code?: ErrorCode | undefined;
   cause?: string | undefined;
-  usage?: Usage;
+  usage?: CountedUsage;
   estimatedTokens?: number | undefined;
   isUncounted?: boolean;
 }
@@ -83,6 +87,8 @@ export interface TrackerDeps {
   addInFlight: (request: RunningHandle) => () => void;
   observer: RequestObserver;
   monotonic: MonotonicClock;
+  /** The backends that have ever reported cached input. */
+  cacheReporters: Set<string>;
 }
 
 /** How far a request is. Times are milliseconds. */
@@ -105,7 +111,7 @@ const nothingYet: Omit<Progress, "sentAt"> = {
 };
 
 export function trackRequest(
-  { addInFlight, observer, monotonic }: TrackerDeps,
+  { addInFlight, observer, monotonic, cacheReporters }: TrackerDeps,
   request: TrackedRequest,
 ): RequestTracker {
   const startedAt = monotonic();
@@ -124,6 +130,8 @@ export function trackRequest(
     backend: undefined,
     reason: undefined,
     expectation: undefined,
+    lastTurn: undefined,
+    conversation: undefined,
     sends: 0,
     estimatedTokens: undefined,
     isReceived: false,
@@ -165,7 +173,7 @@ export function trackRequest(
             };
     },
     describe: (outcome, details) =>
-      recordOf(request, tracker, progress, { outcome, durationMs: monotonic() - startedAt, details }),
+      recordOf(request, tracker, progress, { outcome, durationMs: monotonic() - startedAt, details, cacheReporters }),
     finish(outcome, details) {
       if (finished) return;
       finished = true;
@@ -201,14 +209,17 @@ interface End {
   outcome: Outcome;
   durationMs: number;
   details: FinishDetails | undefined;
+  cacheReporters: Set<string>;
 }
 
 function recordOf(
   { id, clientAddress, clientProgram, requestClass, method, path }: TrackedRequest,
   tracker: RequestTracker,
   { receivedBytes, queueMs, upstreamMs, firstByteMs, headSent }: Progress,
-  { outcome, durationMs, details }: End,
+  { outcome, durationMs, details, cacheReporters }: End,
 ): RequestRecord {
+  const { backend, lastTurn } = tracker;
+  const isKnown = backend !== undefined && lastTurn !== undefined;
   return {
     requestId: id,
     clientAddress,
@@ -226,9 +237,11 @@ function recordOf(
     cause: details?.cause,
     receivedBytes,
     streamed: tracker.streamed,
-    backend: tracker.backend,
+    backend,
     reason: tracker.reason,
     expectation: tracker.expectation,
+    conversation: tracker.conversation,
+    cacheLoss: isKnown ? findCacheLoss(lastTurn, backend, details?.usage, cacheReporters) : undefined,
     changes: tracker.changes,
     queueMs,
     hasQueued: tracker.isQueued,

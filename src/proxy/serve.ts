@@ -154,6 +154,7 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
   let route: Route = onlyTo(candidates);
   if (limits !== undefined || deps.queue.hasPlaces) {
     const destination = { model: model?.name, candidates, ...routedBy(request, key.id, received.body, rewritten) };
+    tracker.conversation = destination.conversation.trace?.thread;
     route = await waitForTurn(incoming, { keyId: key.id, limits, reservation, path, destination }, deps);
   }
   const { admission } = incoming;
@@ -179,10 +180,10 @@ function routedBy(
   { headers }: Request,
   keyId: KeyId,
   body: ReadBody,
-  { opening }: Rewritten,
+  { opening, changes }: Rewritten,
 ): Pick<Destination, "characters" | "conversation"> {
   if (!(body instanceof Uint8Array)) return { characters: 0, conversation: noConversation };
-  const conversation = opening === undefined ? noConversation : conversationOf(headers, keyId, body, opening);
+  const conversation = opening === undefined ? noConversation : conversationOf(headers, keyId, body, opening, changes);
   return { characters: body.length, conversation };
 }
 

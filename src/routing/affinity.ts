@@ -1,4 +1,5 @@
 import type { ChoiceReason, Conversation } from "../domain/backends.ts";
+import type { LastTurn, Trace } from "../domain/cache-loss.ts";
 import type { KeyId } from "../domain/keys.ts";
 import { createMemory, type MemorySize } from "./memory.ts";
 
@@ -25,6 +26,8 @@ export const nothingKnown = (): ExpectedWork => ({ characters: 0, reason: "load"
 export interface Affinity {
   /** @returns what each backend would have to read of the request */
   expect(request: RoutedRequest): (backend: string) => ExpectedWork;
+  /** What becomes of the conversation's cache if the request goes to this backend; undefined: it is not known. */
+  lastTurn(request: RoutedRequest, backend: string): LastTurn | undefined;
   /** The request goes to this backend. */
   remember(backend: string, request: RoutedRequest): void;
   /** It was out, or has restarted: its cache is empty. */
@@ -47,8 +50,11 @@ const everyone = -1;
 const maxLives = 2 ** 12;
 const maxCharacters = 2 ** 40;
 
+/** In a trace that is remembered, hashes are short: they only have to tell what changed. */
+const [partHashes, messageHashes] = [2 ** 10, 2 ** 20];
+
 export function createAffinity(size: MemorySize): Affinity {
-  const memory = createMemory(size);
+  const [memory, traces] = [createMemory(size), createMemory(size)];
   /** By number; undefined once it is forgotten. */
   const lives: (string | undefined)[] = [];
   const lifeOf = new Map<string, number>();
@@ -93,8 +99,15 @@ export function createAffinity(size: MemorySize): Affinity {
           : { characters: Math.max(leastCharacters, characters), reason: "load" };
       };
     },
-    remember(backend, { keyId, conversation: { name, prefix }, characters }) {
+    lastTurn({ keyId, conversation: { trace }, characters }, backend) {
+      const found = trace && traces.get(keyId, trace.thread);
+      if (trace === undefined || found === undefined) return undefined;
+      const before = lives[found % maxLives];
+      return before === undefined ? undefined : compare(trace, found, { characters, isElsewhere: before !== backend });
+    },
+    remember(backend, { keyId, conversation: { name, prefix, trace }, characters }) {
       const life = live(backend);
+      if (trace !== undefined) traces.set(keyId, trace.thread, packTrace(trace, life));
       if (name !== undefined) memory.set(keyId, name, Math.min(characters, maxCharacters) * maxLives + life);
       if (prefix !== undefined) memory.set(everyone, prefixAt(prefix, life), 1);
     },
@@ -104,4 +117,28 @@ export function createAffinity(size: MemorySize): Affinity {
       if (life !== undefined) lives[life] = undefined;
     },
   };
+}
+
+/** As one number, which an entry of the memory is. */
+const packTrace = ({ tools, system, messages }: Trace, life: number): number =>
+  (((messages.at(-1)?.[0] ?? 0) % messageHashes) * partHashes * partHashes + packParts(tools, system)) * maxLives +
+  life;
+
+const packParts = (tools: number, system: number): number => (tools % partHashes) * partHashes + (system % partHashes);
+
+/** @param packed of the turn before */
+function compare(
+  { tools, system, messages }: Trace,
+  packed: number,
+  { characters, isElsewhere }: { characters: number; isElsewhere: boolean },
+): LastTurn {
+  const parts = Math.floor(packed / maxLives) % (partHashes * partHashes);
+  const hash = Math.floor(packed / maxLives / (partHashes * partHashes));
+  const kept = messages.findLast(([one]) => one % messageHashes === hash);
+  const share = kept === undefined ? 1 : Math.max(0, 1 - kept[1] / Math.max(1, characters));
+  // What the client changed would cost the cache anywhere.
+  if (Math.floor(parts / partHashes) !== tools % partHashes) return { share, lost: "tools_changed" };
+  if (parts % partHashes !== system % partHashes) return { share, lost: "system_changed" };
+  if (kept === undefined) return { share, lost: "messages_changed" };
+  return { share, lost: isElsewhere ? "elsewhere" : undefined };
 }

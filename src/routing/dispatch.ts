@@ -62,7 +62,11 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
   const queue = createFairQueue<Ticket>({
     maxWaiting: options.maxWaiting,
     groupOf: (ticket) => all.get(ticket)?.group ?? "",
-    findPlace: (ticket) => table.findPlace(requestOf(ticket).candidates, requestToPlace(requestOf(ticket), affinity)),
+    findPlace(ticket) {
+      const request = requestOf(ticket);
+      const choice = table.findPlace(request.candidates, requestToPlace(request, affinity));
+      return choice && Object.assign(choice, { lastTurn: affinity.lastTurn(request, choice.backend) });
+    },
     onGranted(ticket, choice) {
       take(ticket, choice);
       options.onGranted(ticket, choice);

@@ -49,6 +49,7 @@ export function proxySideOf({ upstream, proxy }: ProxyConfig, services: Services
       monotonic,
     }),
     addInFlight: services.inFlight.add,
+    cacheReporters: new Set(),
     observer: observePerTick(observersOf(services), [createDescriptorLog(services.log, monotonic)]),
     peerAddress: connections.peerAddress,
     clientAddress: services.clientAddress,

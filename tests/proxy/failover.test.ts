@@ -45,7 +45,12 @@ async function run({ taken, retry503 = [], body = held, available = 3, leaves = 
   const signs: BackendSign[] = [];
   let discarded = 0;
   const client = new AbortController();
-  const noObserver = { addInFlight: () => () => {}, observer: { finished() {} }, monotonic: () => 0 };
+  const noObserver = {
+    addInFlight: () => () => {},
+    cacheReporters: new Set<string>(),
+    observer: { finished() {} },
+    monotonic: () => 0,
+  };
   const tracker = trackRequest(noObserver, {
     id: "r",
     method: "POST",

@@ -6,6 +6,7 @@ const request = { id: "req-1", method: "GET", path: "/v1/x", clientAddress: "192
 
 const depsOf = (records: RequestRecord[]): TrackerDeps => ({
   addInFlight: () => () => {},
+  cacheReporters: new Set(),
   observer: { finished: (record) => void records.push(record) },
   monotonic: () => 0,
 });

@@ -95,6 +95,7 @@ function proxyWith(
     },
     findOwnKey: async () => undefined,
     addInFlight: () => () => {},
+    cacheReporters: new Set(),
     observer: { finished: (record) => void finished.push(record) },
     peerAddress: () => undefined,
     clientAddress: () => "192.0.2.7",

@@ -117,6 +117,7 @@ function startProxy() {
     listCreators: () => [],
     findOwnKey: async () => undefined,
     addInFlight: () => () => {},
+    cacheReporters: new Set(),
     observer: { finished: (record) => void records.push(record) },
     peerAddress: () => undefined,
     clientAddress: () => "192.0.2.7",

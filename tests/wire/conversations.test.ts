@@ -84,4 +84,57 @@ describe("with several backends, a conversation", () => {
       return used.expected_cached_share === latest / 2000 && used.cached_share === 990 / 2000;
     });
   });
+
+  test("has in its rows why what should have come from a cache did not", async () => {
+    using backends = startBackends({ a: "", b: "" });
+    await using gate = await startTollgate({ MODELS_FILE: backends.file });
+    const send = senderTo(gate);
+    const usage = (cached: number) => ({ "x-simulate": `usage=2000,2,${cached}` });
+    const other = [{ role: "system", content: `It is noon. ${system.content}` }, ...messagesOf("one", 5).slice(1)];
+    const edited = messagesOf("one", 6).with(2, { role: "user", content: "(taken out)" });
+    await send(messagesOf("one", 0), usage(0));
+    await send(messagesOf("one", 1), usage(0));
+    await send(messagesOf("one", 2), usage(1900));
+    await send(messagesOf("one", 3), usage(0));
+    await send(messagesOf("one", 4), usage(100));
+    await send(other, usage(0));
+    await send(edited, usage(0));
+    const list = async (query = ""): Promise<RequestBody[]> =>
+      (await (await gate.admin.request("GET", `/api/requests${query}`)).json()).requests;
+    await pollUntil(async () => (await list()).length === 7);
+    const rows = (await list()).toReversed();
+    expect(rows.map((one) => one.cache_loss)).toEqual([
+      // Of the first two nothing is known: the backend had never reported any cached input.
+      null,
+      null,
+      null,
+      "evicted",
+      "evicted",
+      "system_changed",
+      // That the system prompt was changed back says more.
+      "system_changed",
+    ]);
+    const [conversation] = new Set(rows.map((one) => one.conversation));
+    expect(conversation).toBeGreaterThan(0);
+    expect(new Set(rows.map((one) => one.conversation)).size).toBe(1);
+    expect(await list(`?conversation=${conversation}`)).toHaveLength(7);
+    expect(await list("?conversation=1")).toEqual([]);
+  });
+
+  test("counts cached input as input in the figures of its backend, in each dialect", async () => {
+    using backends = startBackends({ a: "", b: "" });
+    await using gate = await startTollgate({ MODELS_FILE: backends.file });
+    const response = await fetch(`${gate.url}/v1/messages`, {
+      method: "POST",
+      headers: { "x-api-key": gate.key, "content-type": "application/json", "x-simulate": "usage=100,2,900" },
+      body: JSON.stringify({ model: "m", max_tokens: 2, messages: [{ role: "user", content: "Hello" }] }),
+    });
+    await response.arrayBuffer();
+    await pollUntil(async () => {
+      const { backends: listed } = await (await gate.admin.request("GET", "/api/backends")).json();
+      return listed.some((one: { cached_share: number | null }) => one.cached_share === 0.9);
+    });
+    const text = await (await gate.admin.request("GET", "/metrics")).text();
+    expect(text).toMatch(/^tollgate_backend_input_tokens_total\{backend="[ab]"\} 1000$/m);
+  });
 });

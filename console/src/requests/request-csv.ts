@@ -34,6 +34,8 @@ const columns = [
   "sends",
   "reason",
   "expected_cached_tokens",
+  "conversation",
+  "cache_loss",
 ] as const;
 
 /** The API's list, with its field names; a value that is not known is empty. */

@@ -6,7 +6,7 @@ import { dateTimeLabel } from "../lib/time-labels.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { HandbookLink } from "../ui/handbook-link.tsx";
 import type { LoggedRequest } from "./queries.ts";
-import { changeLabel, outcomeHelp, outcomeLabel, reasonLabel } from "./request-format.ts";
+import { changeLabel, lossLabel, outcomeHelp, outcomeLabel, reasonLabel } from "./request-format.ts";
 import { ResultBadge } from "./request-table.tsx";
 import { outputSpeed, type Phase, phasesOf } from "./request-timeline.ts";
 
@@ -112,6 +112,10 @@ function Tokens(props: { request: LoggedRequest }): JSX.Element {
         {(counter) => <Fact label={counterLabels[counter]} value={tokens(props.request[counter])} />}
       </For>
       <Fact label="Expected from cache" value={expected()} />
+      <Fact
+        label="Why not from cache"
+        value={props.request.cache_loss === null ? undefined : lossLabel(props.request.cache_loss)}
+      />
       <Fact label="Charged by an estimate" value={estimated()} />
       <Fact label="Output" value={props.request.uncounted ? "Cut, not counted" : undefined} />
       <Fact label="Speed after the first byte" value={speed()} />
@@ -155,6 +159,11 @@ function Facts(props: { request: LoggedRequest }): JSX.Element {
         href={search("client", programOf(props.request.client))}
       />
       <Fact label="Class" value={props.request.class ?? undefined} href={search("class", props.request.class)} />
+      <Fact
+        label="Conversation"
+        value={props.request.conversation === null ? undefined : "All of its requests"}
+        href={search("conversation", props.request.conversation)}
+      />
       <Fact label="Error code" value={props.request.code ?? undefined} />
       <Fact label="Cause" value={props.request.cause ?? undefined} />
       <Fact label="Streamed" value={props.request.streamed ? "Yes" : "No"} />

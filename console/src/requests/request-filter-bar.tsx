@@ -21,7 +21,7 @@ const results = [
 /** The filters match whole values, so a field applies on Enter or when it is left. */
 export function RequestFilterBar(props: { filters: RequestFilters }): JSX.Element {
   const hasMore = (): boolean =>
-    (["backend", "path", "client", "class", "address", "id", "slower", "since", "until"] as const).some(
+    (["backend", "path", "client", "class", "address", "conversation", "id", "slower", "since", "until"] as const).some(
       (name) => props.filters.value(name) !== "",
     );
   return (
@@ -39,6 +39,7 @@ export function RequestFilterBar(props: { filters: RequestFilters }): JSX.Elemen
           <FilterText filters={props.filters} name="client" label="Client program" placeholder="claude-cli" />
           <FilterText filters={props.filters} name="class" label="Class" placeholder="subagent" />
           <FilterText filters={props.filters} name="address" label="Client address" />
+          <FilterText filters={props.filters} name="conversation" label="Conversation" />
           <FilterText filters={props.filters} name="id" label="Request id" />
           <SlowerField filters={props.filters} />
           <TimeField filters={props.filters} name="since" label="Ended from" />

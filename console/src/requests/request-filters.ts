@@ -12,6 +12,7 @@ export interface RequestParameters {
   client?: string | undefined;
   class?: string | undefined;
   address?: string | undefined;
+  conversation?: string | undefined;
   id?: string | undefined;
   /** Milliseconds. */
   slower?: string | undefined;
@@ -32,6 +33,7 @@ export interface RequestFilterQuery {
   client?: string;
   class?: string;
   address?: string;
+  conversation?: number;
   request_id?: string;
   min_duration_ms?: number;
 }
@@ -47,6 +49,7 @@ export function requestFilterQuery(parameters: RequestParameters): RequestFilter
     client: text(parameters.client),
     class: text(parameters.class),
     address: text(parameters.address),
+    conversation: positiveInteger(parameters.conversation, Number.MAX_SAFE_INTEGER),
     request_id: text(parameters.id),
     min_duration_ms: positiveInteger(parameters.slower),
   });
@@ -73,9 +76,9 @@ const maxLength = 512;
 
 const text = (value: string | undefined): string | undefined => value?.trim().slice(0, maxLength) || undefined;
 
-function positiveInteger(value: string | undefined): number | undefined {
+function positiveInteger(value: string | undefined, maximum = 2_000_000_000): number | undefined {
   const number = Number(value);
-  return Number.isInteger(number) && number > 0 && number <= 2_000_000_000 ? number : undefined;
+  return Number.isInteger(number) && number > 0 && number <= maximum ? number : undefined;
 }
 
 function withoutUndefined<T extends object>(fields: { [Name in keyof T]: T[Name] | undefined }): T {

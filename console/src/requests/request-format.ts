@@ -1,4 +1,5 @@
 import type { ChoiceReason } from "../../../src/domain/backends.ts";
+import type { CacheLoss } from "../../../src/domain/cache-loss.ts";
 import type { Outcome } from "../../../src/domain/requests.ts";
 
 const outcomeLabels: Readonly<Record<Outcome, string>> = {
@@ -79,6 +80,17 @@ const reasonLabels: Readonly<Record<ChoiceReason, string>> = {
 /** Why a request went to its backend. */
 export const reasonLabel = (reason: string): string =>
   (reasonLabels as Readonly<Record<string, string>>)[reason] ?? reason;
+
+const lossLabels: Readonly<Record<CacheLoss, string>> = {
+  elsewhere: "Its conversation was at another backend before",
+  tools_changed: "Its tools are not those of the turn before",
+  system_changed: "Its system prompt is not that of the turn before",
+  messages_changed: "Earlier messages are not those of the turn before",
+  evicted: "The backend no longer had it: nothing before the latest messages changed",
+};
+
+/** Why the input of a request did not come from the cache that the turn before left. */
+export const lossLabel = (loss: string): string => (lossLabels as Readonly<Record<string, string>>)[loss] ?? loss;
 
 const changeLabels: Readonly<Record<string, string>> = {
   model: "Model name",

@@ -17,6 +17,7 @@ const names = [
   "client",
   "class",
   "address",
+  "conversation",
   "id",
   "slower",
   "since",

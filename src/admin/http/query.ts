@@ -1,7 +1,18 @@
 import { isDay } from "../../time/seoul.ts";
 import { ApiError } from "./errors.ts";
 
-const integerNames = ["days", "hours", "bucket_minutes", "key_id", "gpu_id", "top", "list", "limit", "min_duration_ms"];
+const integerNames = [
+  "days",
+  "hours",
+  "bucket_minutes",
+  "key_id",
+  "gpu_id",
+  "top",
+  "list",
+  "limit",
+  "min_duration_ms",
+  "conversation",
+];
 
 /** Accepts only decimal digits. Elysia (1.4.30) also converts `0x7`, `1e1` and `7.0`. Remove when it does not. */
 export function parseIntegers({ query }: { query: Record<string, unknown> }): void {

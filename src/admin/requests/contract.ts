@@ -14,6 +14,7 @@ import {
 } from "../http/schemas.ts";
 import { csrfField, describes } from "../http/body-schema.ts";
 import { type ChoiceReason, choiceReasons } from "../../domain/backends.ts";
+import { cacheLosses } from "../../domain/cache-loss.ts";
 import { clientRules } from "../../domain/models.ts";
 import { placeBody, queueBody } from "./queue.ts";
 import { type Outcome, outcomes, type RequestChange } from "../../domain/requests.ts";
@@ -81,6 +82,7 @@ const filters = {
   client: textParameter("client", "A program, of any version, or one with its version: `claude-cli/2.1.330`"),
   class: textParameter("class"),
   address: textParameter("address"),
+  conversation: optionalInteger("conversation", maxInteger, 0),
   request_id: textParameter("request_id"),
   min_duration_ms: optionalInteger("min_duration_ms", 2_000_000_000),
 };
@@ -126,6 +128,16 @@ export const requestBody = t.Object({
     t.Integer({
       minimum: 0,
       description: "Of the input, what was expected to come from the backend's cache; null if there was no choice",
+    }),
+  ),
+  conversation: nullable(
+    t.Integer({
+      description: "The same for all turns of a conversation; null if there is one backend, or it is of none",
+    }),
+  ),
+  cache_loss: nullable(
+    t.String({
+      description: `Why less than half of what the turn before left in a cache came from it: ${cacheLosses.join(", ")}; null if more did, or that is not known`,
     }),
   ),
   uncounted: t.Boolean({ description: "It was cut before the backend reported its output, which is counted nowhere" }),

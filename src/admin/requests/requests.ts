@@ -64,6 +64,7 @@ export function filterOf(query: RequestFilterQuery): RequestFilter {
     client: query.client,
     requestClass: query.class,
     address: query.address,
+    conversation: query.conversation,
     requestId: query.request_id,
     minDurationMs: query.min_duration_ms,
   };
@@ -108,6 +109,8 @@ export const requestBodyOf = (request: LoggedRequest): RequestBody => ({
   ...counterMembers((field) => request[field]),
   estimated_tokens: request.estimatedTokens,
   expected_cached_tokens: request.expectedCachedTokens,
+  conversation: request.conversation,
+  cache_loss: request.cacheLoss,
   uncounted: request.uncounted,
   sends: request.sends,
   queue_ms: request.queueMs,

@@ -1,17 +1,20 @@
 import type { KeyId } from "../../domain/keys.ts";
 import type { Conversation } from "../../domain/backends.ts";
-import type { Span } from "../json/slots.ts";
+import type { RequestChanges } from "../../domain/requests.ts";
 import type { Opening } from "../rewrite/opening.ts";
+import { lastingPartsOf, traceOf, viewsOf } from "./trace.ts";
 
-/**
- * Headers in which clients name a session of theirs; the first that is there counts. Claude Code sends the first since
- * 2.1.86, Codex the second (with an underscore until 0.140), opencode the third, and other agents the last.
- */
+/** Headers in which clients name a session of theirs, each with its source; the first that is there counts. */
 const sessionHeaders = [
+  // Claude Code since 2.1.86.
   "x-claude-code-session-id",
+  // Codex.
   "session-id",
+  // Codex until 0.140. nginx drops it unless told otherwise.
   "session_id",
+  // opencode.
   "x-session-affinity",
+  // Routers of others document it for their clients: vllm-router's `consistent_hash` reads it.
   "x-session-id",
 ] as const;
 
@@ -19,23 +22,46 @@ const sessionHeaders = [
 export const hash = (text: string | Uint8Array, seed: number): number =>
   Number(Bun.hash.xxHash3(text, BigInt(seed)) & 0xf_ffff_ffff_ffffn);
 
-const hashParts = (bytes: Uint8Array, parts: readonly Span[], seed: number): number => {
+/** So much tells conversations apart; more would cost time that no cache gives back. */
+const [maxPartBytes, maxHashedBytes] = [32 * 1024, 64 * 1024];
+
+function hashParts(parts: readonly Uint8Array[], seed: number): number {
   let hashed = seed;
-  for (const { start, end } of parts) hashed = hash(bytes.subarray(start, end), hashed);
+  let left = maxHashedBytes;
+  for (const part of parts) {
+    const length = Math.min(part.length, maxPartBytes, left);
+    hashed = hash(part.subarray(0, length), hashed);
+    left -= length;
+  }
   return hashed;
-};
+}
 
 /**
  * Which conversation a request belongs to, by what its client calls it, else by how it begins; always together with the
  * key, so that nobody aims at what others have cached.
  */
-export function conversationOf(headers: Headers, keyId: KeyId, body: Uint8Array, opening: Opening): Conversation {
-  const { tools, system, user } = opening;
-  const instructions = [...tools, ...system];
-  const prefix = instructions.length === 0 ? undefined : hashParts(body, instructions, 0);
+export function conversationOf(
+  headers: Headers,
+  keyId: KeyId,
+  body: Uint8Array,
+  opening: Opening,
+  changes: RequestChanges | undefined,
+): Conversation {
+  const { tools, system } = opening;
+  const user = firstOfUser(body, opening);
+  const instructions = viewsOf(body, [...tools, ...system]);
+  const prefix = instructions.length === 0 ? undefined : hashParts(instructions, 0);
   const session = findSession(headers) ?? opening.name;
-  if (session !== undefined) return { name: hash(session, keyId), prefix };
-  return { name: user.length === 0 ? undefined : hashParts(body, [...instructions, ...user], keyId), prefix };
+  const named = session === undefined ? undefined : hash(session, keyId);
+  const name = named ?? (user.length === 0 ? undefined : hashParts([...instructions, ...user], keyId));
+  // A session has several: each of its agents has a task of its own, with which it begins.
+  const thread = user.length === 0 ? name : hashParts(user, named ?? keyId);
+  return { name, prefix, trace: thread === undefined ? undefined : traceOf(thread, body, opening, changes) };
+}
+
+function firstOfUser(body: Uint8Array, { user, messages = [] }: Opening): readonly Uint8Array[] {
+  const first = messages.find(({ start }) => start === user[0]?.start);
+  return first === undefined ? viewsOf(body, user) : lastingPartsOf(body, first);
 }
 
 /** A longer name is cut: it is only compared. */

@@ -76,7 +76,7 @@ export function createTurns(options: TurnsOptions): Turns {
         report: route.report,
         async moveOn() {
           const choice = await route.moveOn();
-          return choice && Object.assign(turn, { expectation: undefined, ...choice });
+          return choice && Object.assign(turn, { expectation: undefined, lastTurn: undefined, ...choice });
         },
       };
       if (admission !== undefined && isRefused(admission))

@@ -80,8 +80,7 @@ export function createCount(
   { record, wall }: CountDeps,
 ): Count {
   const rule = countingRuleOf(method, path);
-  // There, cached input is reported beside the input, and not as part of it.
-  const countsCacheApart = isBelow(canonical(path), "/v1/messages");
+  const countsCacheApart = isCacheApart(path);
   const readId = rule === "read" && stored !== undefined && isResponseId(stored.id) ? stored.id : undefined;
   let created: StoredResponse | undefined;
   let isAnnounced = false;
@@ -156,18 +155,22 @@ export function createCount(
   return count;
 }
 
+/** There, cached input is reported beside the input, and not as part of it. */
+const isCacheApart = (path: string): boolean => isBelow(canonical(path), "/v1/messages");
+
 type EndedResponse = Pick<CountedResponse, "method" | "path" | "reservation"> & { tracker: { streamed: boolean } };
 
 /** What log and metrics get of the end of a response. @param reason undefined if it is whole */
 export function detailsOf(
   { tracker, method, path, reservation }: EndedResponse,
-  { estimatedTokens, shape }: Count,
+  { estimatedTokens, shape, added }: Count,
   usage: Usage,
   reason: AbortReason | undefined,
 ): FinishDetails {
   const isCut = reason !== undefined && tracker.streamed && mayGenerate(method, path);
   const isUncounted = isCut && reservation === undefined && !isOutputReported(usage, shape?.());
-  return { code: reason?.code, cause: reason?.cause, usage, estimatedTokens: estimatedTokens(), isUncounted };
+  const counted = countUsage(added ?? usage, isCacheApart(path));
+  return { code: reason?.code, cause: reason?.cause, usage: counted, estimatedTokens: estimatedTokens(), isUncounted };
 }
 
 /** Which tokens of a response count. The request itself always does. */

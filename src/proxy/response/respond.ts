@@ -265,8 +265,7 @@ async function finish(responding: Responding, count: Count, { usage, cause, hasS
   tracker.estimatedTokens = count.estimatedTokens();
   // A failure before the first byte becomes an error response, and that ends the request.
   if (reason !== undefined && !hasSent) return;
-  const details = detailsOf(responding, count, usage, reason);
-  tracker.finish(reason?.outcome ?? "completed", { ...details, usage: count.added ?? usage });
+  tracker.finish(reason?.outcome ?? "completed", detailsOf(responding, count, usage, reason));
 }
 
 /** What we cut ourselves counts if the client got any of it. Else it gets an error. */

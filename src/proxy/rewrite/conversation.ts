@@ -17,7 +17,8 @@ export interface ConversationSlots {
   clear: () => void;
 }
 
-export type OnMessage = (bytes: Uint8Array, message: JsonSlot, role: JsonSlot) => void;
+/** Of a message, its role and its content: the slots hold these only during the call. */
+export type OnMessage = (bytes: Uint8Array, message: JsonSlot, role: JsonSlot, content: JsonSlot) => void;
 
 export interface FirstMessage {
   value: JsonValue;
@@ -28,7 +29,7 @@ export interface FirstMessage {
 /** Among how many of the first messages a system prompt is looked for. */
 const leadingMessages = 2;
 
-/** @param onMessage called with each message and its role */
+/** @param onMessage called with each message */
 export function createConversationSlots(onMessage?: OnMessage): ConversationSlots {
   const system = createTextSlot();
   const role = createSlot();
@@ -56,7 +57,7 @@ export function createConversationSlots(onMessage?: OnMessage): ConversationSlot
   const message = createSlot({
     members: { role, content: content.slot },
     onValue(bytes) {
-      onMessage?.(bytes, message, role);
+      onMessage?.(bytes, message, role, content.slot);
       if (messages.count === 1) {
         copyValue(message, first.value);
         copyValue(content.slot, first.content);

@@ -12,8 +12,20 @@ export interface Opening {
   tools: readonly Span[];
   /** Without the lines that change from request to request. */
   system: readonly Span[];
+  /** Those lines. */
+  volatile: readonly Span[];
   /** The first message of the user. */
   user: readonly Span[];
+  /** All of them; undefined if there are too many to tell what changed. */
+  messages: readonly MessageSpan[] | undefined;
+}
+
+/** The bytes of a message before its content, of that, and after it. */
+export interface MessageSpan extends Span {
+  /** Undefined if it has none, such as a tool's call. */
+  readonly content: Span | undefined;
+  /** The one text of it, whether that is a string or the only part of a list; else all of it. */
+  readonly text: Span;
 }
 
 /** Slots for a body's opening, of any length. */
@@ -28,14 +40,14 @@ export interface OpeningSlots {
   clear(): void;
 }
 
-/** So much of each part tells openings apart; more of it would cost time that no cache gives back. */
-const maxPartBytes = 32 * 1024;
-
 /** Longer names are cut: they are only compared. */
 const maxNameLength = 256;
 
 /** How many of the first messages may be instructions. */
 const maxLeading = 4;
+
+/** So many messages are remembered of a body. Agents compact a conversation long before. */
+const maxMessages = 4096;
 
 export function createOpeningSlots(): OpeningSlots {
   const [ownSystem, instructions, tools] = [createSlot(), createSlot(), createSlot()];
@@ -47,8 +59,10 @@ export function createOpeningSlots(): OpeningSlots {
   const leading: Span[] = [];
   const user = createSlot();
   let areInstructionsOver = false;
+  let spans: MessageSpan[] = [];
 
-  function keep(bytes: Uint8Array, message: JsonSlot, role: JsonSlot): void {
+  function keep(bytes: Uint8Array, message: JsonSlot, role: JsonSlot, content: JsonSlot): void {
+    if (spans.length <= maxMessages) spans.push(messageSpanOf(message, content));
     if (user.kind !== "absent" || message.kind !== "object") return;
     if (isString(bytes, role, "user")) copyValue(message, user);
     else if (!areInstructionsOver && isInstruction(bytes, role) && leading.length < maxLeading)
@@ -77,34 +91,48 @@ export function createOpeningSlots(): OpeningSlots {
           nameOf(bytes, given) ??
           (metadata.kind === "object" ? sessionOf(nameOf(bytes, userId)) : undefined),
         tools: partsOf([tools]),
-        system: partsOf([system, instructions, ...leading]).flatMap((part) => withoutVolatileLine(bytes, part)),
+        ...splitVolatile(bytes, partsOf([system, instructions, ...leading])),
         user: partsOf([first]),
+        messages: spans.length > maxMessages ? undefined : spans,
       };
     },
     clear() {
       user.kind = "absent";
       leading.length = 0;
+      spans = [];
       areInstructionsOver = false;
     },
   };
 }
 
 function createMessagesSlot(onMessage: OnMessage): JsonSlot {
-  const role = createSlot();
-  const message: JsonSlot = createSlot({ members: { role }, onValue: (bytes) => onMessage(bytes, message, role) });
+  const [role, text] = [createSlot(), createSlot()];
+  const content = createSlot({ element: createSlot({ members: { text } }) });
+  const members = { role, content };
+  const message: JsonSlot = createSlot({ members, onValue: (bytes) => onMessage(bytes, message, role, content) });
   return createSlot({ element: message });
+}
+
+/** Clients send the same text now as a string, now as a list of one part: to a backend it is the same. */
+function textOf(content: JsonSlot): JsonSlot {
+  if (content.kind !== "array" || content.count !== 1) return content;
+  const text = content.element?.members.find(({ name }) => name === "text")?.slot;
+  return text?.kind === "string" ? text : content;
 }
 
 const isInstruction = (bytes: Uint8Array, role: JsonValue): boolean =>
   isString(bytes, role, "system") || isString(bytes, role, "developer");
 
+const messageSpanOf = ({ start, end }: Span, content: JsonSlot): MessageSpan =>
+  content.kind === "absent"
+    ? { start, end, content: undefined, text: { start, end } }
+    : { start, end, content: spanOf(content), text: spanOf(textOf(content)) };
+
 const spanOf = ({ start, end }: Span): Span => ({ start, end });
 
-/** Those that are there, each cut to what is looked at. */
+/** Those that are there. */
 const partsOf = (values: readonly (Span & { kind?: JsonValue["kind"] })[]): Span[] =>
-  values
-    .filter(({ kind }) => kind !== "absent")
-    .map(({ start, end }) => ({ start, end: Math.min(end, start + maxPartBytes) }));
+  values.filter(({ kind }) => kind !== "absent").map(spanOf);
 
 function nameOf(bytes: Uint8Array, value: JsonValue): string | undefined {
   const name = findString(bytes, value);
@@ -125,20 +153,28 @@ function sessionOf(userId: string | undefined): string | undefined {
  */
 const volatileLines: readonly Uint8Array[] = ["x-anthropic-billing-header:"].map((text) => Buffer.from(text));
 
-/** They stand at the beginning. */
-const maxVolatileOffset = 1024;
+/** They stand at the beginning, and are short. */
+const [maxVolatileOffset, maxVolatileLength] = [1024, 4096];
+
+function splitVolatile(bytes: Uint8Array, parts: readonly Span[]): Pick<Opening, "system" | "volatile"> {
+  const volatile: Span[] = [];
+  return { system: parts.flatMap((part) => withoutVolatileLine(bytes, part, volatile)), volatile };
+}
 
 /** @returns the part before the line, and the part after it */
-function withoutVolatileLine(bytes: Uint8Array, part: Span): readonly Span[] {
+function withoutVolatileLine(bytes: Uint8Array, part: Span, volatile: Span[]): readonly Span[] {
   const { start, end } = part;
   const head = bytes.subarray(start, Math.min(end, start + maxVolatileOffset));
   for (const beginning of volatileLines) {
     const at = indexOfBytes(head, beginning, 0);
-    if (at !== -1)
-      return [
-        { start, end: start + at },
-        { start: endOfLine(bytes, start + at, end), end },
-      ];
+    if (at === -1) continue;
+    const from = start + at;
+    const line = { start: from, end: endOfLine(bytes, from, Math.min(end, from + maxVolatileLength)) };
+    volatile.push(line);
+    return [
+      { start, end: line.start },
+      { start: line.end, end },
+    ];
   }
   return [part];
 }

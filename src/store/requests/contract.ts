@@ -57,6 +57,10 @@ export interface LoggedRequest extends Record<UsageField, number | null> {
   estimatedTokens: number | null;
   /** Of the input, from the backend's cache; null: there was no choice among backends. */
   expectedCachedTokens: number | null;
+  /** A number that its turns have in common; null if it is of none, or there is one backend. */
+  conversation: number | null;
+  /** Why its input did not come from the cache; null if it did, or that is not known. */
+  cacheLoss: string | null;
   /** It was cut before the backend reported its output, which counts for nobody. */
   uncounted: boolean;
   /** How often it was handed to a connection; null: once, or not at all. */
@@ -87,6 +91,7 @@ export interface RequestFilter {
   client?: string | undefined;
   requestClass?: string | undefined;
   address?: string | undefined;
+  conversation?: number | undefined;
   requestId?: string | undefined;
   minDurationMs?: number | undefined;
   /** Epoch milliseconds; `since` inclusive, `until` exclusive. */

@@ -140,7 +140,7 @@ const isFailuresOnly = ({ failed, outcome, status }: RequestFilter): boolean =>
 
 function conditions(log: LogTable, filter: RequestFilter): (SQL | undefined)[] {
   const { keyId, model, backend, status, outcome, failed, path, client, requestClass, address, requestId } = filter;
-  const { minDurationMs, since, until } = filter;
+  const { conversation, minDurationMs, since, until } = filter;
   return [
     requestId === undefined ? undefined : eq(log.requestId, requestId),
     since === undefined ? undefined : gte(log.endedAt, since),
@@ -155,6 +155,7 @@ function conditions(log: LogTable, filter: RequestFilter): (SQL | undefined)[] {
     client === undefined ? undefined : or(eq(log.client, client), beginsWith(log.client, `${client}/`)),
     requestClass === undefined ? undefined : eq(log.requestClass, requestClass),
     address === undefined ? undefined : eq(log.address, address),
+    conversation === undefined ? undefined : eq(log.conversation, conversation),
     minDurationMs === undefined ? undefined : gte(log.durationUs, minDurationMs * 1000),
   ];
 }

@@ -32,6 +32,8 @@ export const requestColumns = [
   ...usageFields,
   "estimatedTokens",
   "expectedCachedTokens",
+  "conversation",
+  "cacheLoss",
   "sends",
   "queueUs",
   "upstreamUs",
@@ -121,6 +123,8 @@ export function requestRowOf(request: RequestRecord, endedAt: number, usage: Usa
   values.push(
     estimatedTokens === 0 ? null : estimatedTokens,
     expectedCachedTokens(request.expectation, usage) ?? null,
+    request.conversation ?? null,
+    request.cacheLoss ?? null,
     request.sends ?? null,
     microsecondsOrNull(request.queueMs),
     microsecondsOrNull(request.upstreamMs),

@@ -34,6 +34,10 @@ export function defineRequestLogTables({ table, rowId, integer, text, index }: C
         estimatedTokens: integer(),
         /** Of the input, what was expected to come from the backend's cache; null if there was no choice. */
         expectedCachedTokens: integer(),
+        /** A number that its turns have in common; null if it is of none, or there is one backend. */
+        conversation: integer(),
+        /** Why its input did not come from the cache; null if it did, or that is not known. */
+        cacheLoss: text(),
         /** How often it was sent to the backend; null: once, or not at all. */
         sends: integer(),
         queueUs: integer(),

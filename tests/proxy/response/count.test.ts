@@ -14,7 +14,7 @@ function startCount(method: string, path: string, status = 200, id = "resp_1") {
   };
   const upstream = { response: new Response(null, { status }) };
   const tracker = trackRequest(
-    { addInFlight: () => () => {}, observer: { finished: () => {} }, monotonic: () => 0 },
+    { addInFlight: () => () => {}, cacheReporters: new Set(), observer: { finished: () => {} }, monotonic: () => 0 },
     { id: "req-1", method, path, clientAddress: "192.0.2.7" },
   );
   const described = {

@@ -14,7 +14,7 @@ function openingOf(body: unknown) {
   const bytes = new TextEncoder().encode(typeof body === "string" ? body : JSON.stringify(body));
   slots.clear();
   expect(readJson(bytes, createSlot({ members: slots.members }))).toBe(true);
-  const { name, ...parts } = slots.read(bytes);
+  const { name, volatile: _volatile, messages: _messages, ...parts } = slots.read(bytes);
   const text = (spans: readonly { start: number; end: number }[]) =>
     spans.map(({ start, end }) => new TextDecoder().decode(bytes.subarray(start, end))).join("");
   return { name, tools: text(parts.tools), system: text(parts.system), user: text(parts.user) };
@@ -132,8 +132,8 @@ describe("the opening of a conversation", () => {
     expect(openingOf({ prompt: "x" })).toEqual({ name: undefined, system: "", tools: "", user: "" });
   });
 
-  test("of a long part the beginning counts", () => {
-    const long = "x".repeat(100_000);
-    expect(openingOf({ system: long }).system).toBe(json(long).slice(0, 32 * 1024));
+  test("a volatile line without an end is short", () => {
+    const line = `x-anthropic-billing-header:${"x".repeat(100_000)}`;
+    expect(openingOf({ system: line }).system).toBe(`"${json(line).slice(1 + 4096)}`);
   });
 });

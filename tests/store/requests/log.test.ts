@@ -31,6 +31,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       kinds: ["model", "max_tokens", "stream_usage", ...clientRules] as const,
       maxTokens: { from: 9000, to: 512 },
     };
+    const cacheLoss = "system_changed";
     const expectation = { characters: 100, toRead: 20, elsewhere: 90 };
     const tokens = { inputTokens: 30, outputTokens: 4, cachedInputTokens: 20, reasoningTokens: 3 };
     await usage.add(
@@ -38,7 +39,19 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       undefined,
       [],
       requestsOf(
-        requestRow(start, { keyId: id, changes, reason: "load", expectation, requestClass: "subagent" }, tokens),
+        requestRow(
+          start,
+          {
+            keyId: id,
+            changes,
+            reason: "load",
+            expectation,
+            requestClass: "subagent",
+            conversation: 2 ** 52 - 1,
+            cacheLoss,
+          },
+          tokens,
+        ),
       ),
     );
     const written = {
@@ -64,6 +77,8 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       uncounted: false,
       estimatedTokens: null,
       expectedCachedTokens: 24,
+      conversation: 2 ** 52 - 1,
+      cacheLoss: "system_changed",
       sends: null,
       changes: ["model", "max_tokens", "stream_usage", ...clientRules] as never,
       ...tokens,

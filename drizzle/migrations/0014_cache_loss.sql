@@ -1,0 +1,2 @@
+ALTER TABLE `request_log` ADD `conversation` integer;--> statement-breakpoint
+ALTER TABLE `request_log` ADD `cache_loss` text;
