@@ -103,9 +103,11 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
     report(ticket, sign) {
       const held = all.get(ticket);
       if (held?.backend === undefined) return;
-      if (sign.kind === "begun") begin(held, held.backend);
-      else table.note(held.backend, sign);
-      if (sign.kind === "responded") held.hasResponded = true;
+      if (sign.kind !== "begun") {
+        held.hasResponded = sign.kind === "responded";
+        table.note(held.backend, sign);
+        // A failure has bytes too, and they say nothing for the backend.
+      } else if (held.hasResponded) begin(held, held.backend);
     },
     leave(ticket) {
       const held = all.get(ticket);

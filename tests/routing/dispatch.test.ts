@@ -152,7 +152,7 @@ describe("a place that becomes free", () => {
       running.set(ticket, backend);
       waiting.delete(ticket);
       // None is kept from its place by one that warms up.
-      gate.report(ticket, { kind: "begun" });
+      gate.report(ticket, { kind: "responded" }, { kind: "begun" });
     };
     for (let n = 0; n < 800; n++) {
       const step = random.below(200);
@@ -211,6 +211,31 @@ describe("a backend", () => {
       expect([stateOf("a"), probes()]).toEqual(["in", n]);
     }
     expect(changes).toEqual([]);
+  });
+
+  test("that fails is out, whatever it sends with each failure", async () => {
+    const { enter, report, leave, stateOf, down } = start([a, b]);
+    down.add("a");
+    const failed: BackendSign = { kind: "failed", status: 503, retryAfterMs: undefined };
+    for (let n = 1; n <= 3; n++) {
+      expect(stateOf("a")).toBe("in");
+      enter(`${n}`, ["a"]);
+      report(`${n}`, failed, { kind: "begun" });
+      leave(`${n}`);
+      await passTicks();
+    }
+    expect(stateOf("a")).toBe("out");
+  });
+
+  test("that warms up takes no more for the bytes of a failure", () => {
+    const { enter, report, leave, granted, setDraining } = start([a, b]);
+    setDraining("a", true);
+    setDraining("a", false);
+    expect(["1", "2", "3"].map((ticket) => enter(ticket, ["a"]))).toEqual(["1 a only", "waiting", "waiting"]);
+    report("1", { kind: "busy", retryAfterMs: undefined }, { kind: "begun" });
+    expect(granted()).toEqual([]);
+    leave("1");
+    expect(granted()).toEqual(["2 a only"]);
   });
 
   test("whose probe fails is not out while its responses flow", async () => {

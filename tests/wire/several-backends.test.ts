@@ -1,8 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
+import { fixedCatalog } from "../../src/config/catalog.ts";
 import type { Environment } from "../../src/config/config.ts";
 import type { Simulator } from "../../src/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
+import { catalogWith } from "../support/catalog.ts";
+import { startEngine } from "../support/engine.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { childrenOf } from "../support/proc.ts";
 import { startProgram } from "../support/program.ts";
@@ -70,6 +73,20 @@ describe("with several backends", () => {
     expect((await Promise.all(after)).map(({ status }) => status)).toEqual(after.map(() => 200));
     expect(chats(backends.get("a"))).toBeGreaterThan(0);
     expect(chats(backends.get("a")) + chats(backends.get("b"))).toBe(16);
+  });
+
+  test("one whose engine is dead behind a server that lives is out after three failures", async () => {
+    using alive = startEngine("alive");
+    using dead = startEngine("dead");
+    const catalog = catalogWith([alive, dead].map(({ name, url }) => ({ name, url })));
+    await using gate = await startTollgate({}, { catalog: fixedCatalog(catalog) });
+    dead.behaves = 503;
+    const sendAtOnce = () => Promise.all(Array.from({ length: 8 }, async () => (await post(gate.url, gate.key)).status));
+    expect((await sendAtOnce()).filter((status) => status === 503).length).toBeGreaterThanOrEqual(3);
+    await gate.waitForLog(isLogged("Backend out", "dead"));
+    expect(await sendAtOnce()).toEqual(Array.from({ length: 8 }, () => 200));
+    dead.behaves = "works";
+    await gate.waitForLog(isLogged("Backend back", "dead"));
   });
 
   test("a client gets 502 at once while all are out", async () => {
