@@ -70,7 +70,8 @@ export function sendWithFailover({ tracker, route, backends, client, sendOnce, w
       return await sendOnce(body, backend);
     } catch (error) {
       if (!(error instanceof AbortReason)) throw error;
-      if (error.isUnsent || error.cause === "connect_timeout") route.report({ kind: "unreachable" });
+      const sign = signOfFailure(error);
+      if (sign !== undefined) route.report(sign);
       if (!error.isUnsent || !canOpenAgain(body) || !(await moveOn())) throw error;
       return undefined;
     }
@@ -122,6 +123,15 @@ const isTooBusy = ({ status }: Response, { retry503 }: Backend): boolean =>
 function discard({ response, release }: UpstreamResponse): void {
   void response.body?.cancel().catch(() => {});
   release();
+}
+
+/** Whatever takes its connections, such as the port of a container that has exited: a probe tells whether it is up. */
+const failedWith: Partial<Record<string, number>> = { ECONNRESET: 502, not_http: 502, first_byte_timeout: 504 };
+
+function signOfFailure({ isUnsent, cause = "" }: AbortReason): BackendSign | undefined {
+  if (isUnsent || cause === "connect_timeout") return { kind: "unreachable" };
+  const status = failedWith[cause];
+  return status === undefined ? undefined : { kind: "failed", status, retryAfterMs: undefined };
 }
 
 function signOf({ status, headers }: Response, now: number): BackendSign {

@@ -173,7 +173,11 @@ describe("a request with the choice of three backends", () => {
     ["429, until a time that is over", [{ status: 429, retryAfter: past }, 200], [busy(0), responded]],
     ["a refused connection", [refused, 200], [{ kind: "unreachable" }, responded]],
     ["no connection in time", [timedOut("connect_timeout")], [{ kind: "unreachable" }]],
-    ["a reset connection", [failed("ECONNRESET")], []],
+    ["a reset connection", [failed("ECONNRESET")], [failure(502)]],
+    ["what is no HTTP server", [failed("not_http")], [failure(502)]],
+    ["silence", [timedOut("first_byte_timeout")], [failure(504)]],
+    ["a failure of this machine", [failed("EMFILE")], []],
+    ["a client that leaves", [clientLeft()], []],
   ])("tells of %s", async (_, taken, signs) => {
     expect((await run({ taken })).signs).toEqual(signs);
   });

@@ -1,8 +1,9 @@
 import type { Handler } from "../../src/simulator/connection.ts";
+import type { SimulatedRequest } from "../../src/simulator/request.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 
-/** What an engine does with a request that it gets. */
-export type Behaviour = "works" | "hangs" | "resets" | "breaks" | number;
+/** What an engine does with a request that it gets; `gone`: something before it cuts every connection. */
+export type Behaviour = "works" | "hangs" | "resets" | "breaks" | "gone" | number;
 
 /** A backend that counts how often it executes each request, and that can go away and come back at its address. */
 export interface Engine extends Disposable {
@@ -18,16 +19,24 @@ export interface Engine extends Disposable {
   comeBack(): void;
 }
 
-/** The tokens that each response reports. */
+/** The tokens that each response reports, streams too. */
 export const tokens = { input: 3, output: 2 };
 
-const body = JSON.stringify({
-  choices: [{ message: { content: "ok" } }],
-  usage: { prompt_tokens: tokens.input, completion_tokens: tokens.output },
-});
+const usage = { prompt_tokens: tokens.input, completion_tokens: tokens.output };
+const whole = JSON.stringify({ choices: [{ message: { content: "ok" } }], usage });
+const streamed = [{ choices: [{ index: 0, delta: { content: "ok" } }] }, { choices: [], usage }, "[DONE]"]
+  .map((data) => `data: ${typeof data === "string" ? data : JSON.stringify(data)}\n\n`)
+  .join("");
 
-const headOf = (status: number, length: number): string =>
-  `HTTP/1.1 ${status} Status\r\ncontent-type: application/json\r\ncontent-length: ${length}\r\n\r\n`;
+function headOf(status: number, length: number, type = "application/json"): string {
+  return `HTTP/1.1 ${status} Status\r\ncontent-type: ${type}\r\ncontent-length: ${length}\r\n\r\n`;
+}
+
+function responseTo(request: SimulatedRequest): { head: string; body: string } {
+  const asked = request.json() as { stream?: boolean } | undefined;
+  const [body, type] = asked?.stream === true ? [streamed, "text/event-stream"] : [whole, undefined];
+  return { head: headOf(200, body.length, type), body };
+}
 
 /** How long it takes for each request that it works on: others come meanwhile. */
 const workMs = 3;
@@ -45,6 +54,10 @@ export function startEngine(name: string): Engine {
   const handler: Handler = async (request, wire) => {
     const how = behaves;
     const status = typeof how === "number" ? how : 200;
+    if (how === "gone") {
+      if (request.method !== "GET") failed.push(request.header("x-request-id") ?? "");
+      return wire.reset();
+    }
     // Probes are no work.
     if (request.method === "GET") return void wire.write(headOf(status === 503 ? 503 : 200, 2) + "{}");
     const id = request.header("x-request-id") ?? "";
@@ -53,12 +66,12 @@ export function startEngine(name: string): Engine {
     if (how !== "works" || wire.isClosed) failed.push(id);
     if (how === "resets") return wire.reset();
     if (how === "hangs") return new Promise(() => {});
+    const { head, body } = responseTo(request);
     if (how === "breaks") {
-      wire.write(headOf(200, body.length) + body.slice(0, 9));
+      wire.write(head + body.slice(0, body.length / 2));
       return wire.end();
     }
-    const text = status === 200 ? body : "{}";
-    wire.write(headOf(status, text.length) + text);
+    wire.write(status === 200 ? head + body : `${headOf(status, 2)}{}`);
   };
 
   const { url, port, ...begun } = begin(0);

@@ -75,19 +75,23 @@ describe("with several backends", () => {
     expect(chats(backends.get("a")) + chats(backends.get("b"))).toBe(16);
   });
 
-  test("one whose engine is dead behind a server that lives is out after three failures", async () => {
-    using alive = startEngine("alive");
-    using dead = startEngine("dead");
-    const catalog = catalogWith([alive, dead].map(({ name, url }) => ({ name, url })));
-    await using gate = await startTollgate({}, { catalog: fixedCatalog(catalog) });
-    dead.behaves = 503;
-    const sendAtOnce = () => Promise.all(Array.from({ length: 8 }, async () => (await post(gate.url, gate.key)).status));
-    expect((await sendAtOnce()).filter((status) => status === 503).length).toBeGreaterThanOrEqual(3);
-    await gate.waitForLog(isLogged("Backend out", "dead"));
-    expect(await sendAtOnce()).toEqual(Array.from({ length: 8 }, () => 200));
-    dead.behaves = "works";
-    await gate.waitForLog(isLogged("Backend back", "dead"));
-  });
+  test.each([503, "gone"] as const)(
+    "one that takes connections and is dead (%p) is out after three failures",
+    async (how) => {
+      using alive = startEngine("alive");
+      using dead = startEngine("dead");
+      const catalog = catalogWith([alive, dead].map(({ name, url }) => ({ name, url })));
+      await using gate = await startTollgate({}, { catalog: fixedCatalog(catalog) });
+      dead.behaves = how;
+      const sendAtOnce = () =>
+        Promise.all(Array.from({ length: 8 }, async () => (await post(gate.url, gate.key)).status));
+      expect((await sendAtOnce()).filter((status) => status >= 502).length).toBeGreaterThanOrEqual(3);
+      await gate.waitForLog(isLogged("Backend out", "dead"));
+      expect(await sendAtOnce()).toEqual(Array.from({ length: 8 }, () => 200));
+      dead.behaves = "works";
+      await gate.waitForLog(isLogged("Backend back", "dead"));
+    },
+  );
 
   test("a client gets 502 at once while all are out", async () => {
     using backends = startBackends({ a: "", b: "" });
