@@ -1,4 +1,4 @@
-import type { ListedRequest, PlaceListener, Places } from "../domain/admissions.ts";
+import type { Entry, ListedRequest, PlaceListener, Places } from "../domain/admissions.ts";
 import type { BackendStates, Choice } from "../domain/backends.ts";
 import { affinityOf, nothingKnown } from "../routing/affinity.ts";
 import { choose } from "../routing/choice.ts";
@@ -19,15 +19,30 @@ export function createSharedPlaces(parent: Pick<Rpc<ParentMethods>, "call">): Sh
   const own = createOwnChoice();
   const known = createKnownStates();
   const ignoreFailure = (): void => {};
+  /** The parent has exited or is unresponsive. It must not stop the requests too: none waits for it until it replies. */
+  let isSilent = false;
+
+  async function askParent(ticket: number, request: ListedRequest): Promise<Entry | undefined> {
+    const reply = parent.call("enterQueue", ticket, request).then(
+      (entry) => {
+        isSilent = false;
+        return entry;
+      },
+      () => {
+        isSilent = true;
+        return undefined;
+      },
+    );
+    return isSilent ? undefined : reply;
+  }
 
   return {
     places: {
       async enter(ticket, request, listener) {
         waiting.set(ticket, listener);
-        // A parent that does not reply has exited or is unresponsive: it must not stop the requests too.
-        const entry = await parent
-          .call("enterQueue", ticket, request)
-          .catch(() => (request.waitsFor === "place" ? own.choose(request, known.isAnyIn) : "waiting"));
+        const entry =
+          (await askParent(ticket, request)) ??
+          (request.waitsFor === "place" ? own.choose(request, known.isAnyIn) : "waiting");
         if (entry !== "waiting") waiting.delete(ticket);
         if (typeof entry === "object") own.set(ticket, entry);
         return entry;
@@ -47,9 +62,12 @@ export function createSharedPlaces(parent: Pick<Rpc<ParentMethods>, "call">): Sh
     },
     methods: {
       placeGranted(ticket, choice) {
-        own.set(ticket, choice);
-        waiting.get(ticket)?.onGranted(choice);
+        const listener = waiting.get(ticket);
+        // It may have gone elsewhere while the parent was silent, or be over.
+        if (listener === undefined) return;
         waiting.delete(ticket);
+        own.set(ticket, choice);
+        listener.onGranted(choice);
       },
       placeDisplaced(ticket) {
         waiting.get(ticket)?.onDisplaced();
