@@ -5,6 +5,9 @@ import { createRepeatedSlot, createSlot } from "../json/slots.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
+/** More and longer ones than any backend has: all are gone through for each list that a client asks for. */
+const [maxEntries, maxIdLength] = [2000, 400];
+
 /** The entries of a backend's list of models by their id, as the backend sent them. Undefined if this is not a list. */
 export function readModelEntries(list: Bytes): ReadonlyMap<string, string> | undefined {
   const entries = new Map<string, string>();
@@ -12,9 +15,11 @@ export function readModelEntries(list: Bytes): ReadonlyMap<string, string> | und
   const entry = createSlot({
     members: { id },
     onValue() {
-      const name = entry.kind === "object" ? findString(list, id) : undefined;
-      const json = name === undefined || name === "" ? undefined : findJson(list, entry);
-      if (name !== undefined && json !== undefined && !entries.has(name)) entries.set(name, json);
+      if (entries.size >= maxEntries) return;
+      const name = (entry.kind === "object" ? findString(list, id) : undefined) ?? "";
+      if (name === "" || name.length > maxIdLength || entries.has(name)) return;
+      const json = findJson(list, entry);
+      if (json !== undefined) entries.set(name, json);
     },
   });
   const data = createSlot({ element: entry, onStart: () => entries.clear() });

@@ -92,6 +92,14 @@ test("backends are asked at once, every 30 s, and soon after an error; one that 
   expect(asked["finds"]).toBe(6);
 });
 
+test("of a list with very many or very long names, the first 2,000 of up to 400 characters are known", async () => {
+  const names = ["x".repeat(401), "y".repeat(400), ...Array.from({ length: 200_000 }, (_, at) => `m${at}`)];
+  const { models, found } = listen(fileCatalog([finds], []), { finds: listOf(...names) });
+  await time.pass(0);
+  expect(Object.keys(found())).toEqual(names.slice(1, 2001));
+  models.stop();
+});
+
 test("a replaced file asks new backends only, and forgets those that are gone", async () => {
   const first = fileCatalog([plain, finds], [coder]);
   const { models, current, asked, found } = listen(first, {
