@@ -39,7 +39,7 @@ export interface HealthDeps {
 export interface Health {
   checkUpstream(): Promise<UpstreamState>;
   checkDatabase(): Promise<boolean>;
-  /** Undefined without a file of models. */
+  /** Undefined without a file of models, and if those who know them do not reply. */
   listBackends(): Promise<ReadinessBody["backends"]>;
   countsState(): ReadinessBody["counts"];
   limitsState(): ReadinessBody["limits"];
@@ -62,8 +62,10 @@ export function createHealth(deps: HealthDeps): Health {
         return true;
       }),
     ),
-    listBackends: cached(clock, upstreamMaxAgeMs, async () =>
-      catalog().file === undefined ? undefined : (await backendStates()).map(({ name, state }) => ({ name, state })),
+    listBackends: cached(clock, upstreamMaxAgeMs, () =>
+      withTimeout(checkTimeoutMs, undefined, async () =>
+        catalog().file === undefined ? undefined : (await backendStates()).map(({ name, state }) => ({ name, state })),
+      ),
     ),
     countsState,
     limitsState,

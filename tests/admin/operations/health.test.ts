@@ -82,6 +82,19 @@ onEachEngine(({ engine }) => {
     expect([code, json]).toMatchObject([200, { status: "ready", upstream: "not answering", backends }]);
   });
 
+  test("GET /readyz is ready without backends while the process that knows them does not reply", async () => {
+    const withFile = await startAdmin({
+      catalog: () => fileCatalog([backendOf("gpu-a"), backendOf("gpu-b")], []),
+      backendStates: () => Promise.reject(new Error("no reply to listBackends in time")),
+    });
+    const { status, json } = await withFile.send("GET", "/readyz");
+    await withFile.stop();
+    expect([status, json]).toEqual([
+      200,
+      { status: "ready", database: "ok", upstream: "ok", counts: "ok", limits: "ok" },
+    ]);
+  });
+
   test("GET /readyz writes to the database at most once a second", async () => {
     admin.time.now += 10_000;
     checks = 0;
