@@ -5,6 +5,8 @@ import type { WallClock } from "../time/clock.ts";
 
 /** Keeps all processes and instances on one database of one mind: which backends drain, and which file each uses. */
 export interface SharedBackends {
+  /** Resolves once it was asked which backends drain, in vain or not. */
+  known: Promise<unknown>;
   /** Here at once; everywhere else within seconds. */
   setDraining(backend: string, isDraining: boolean, username: string): Promise<void>;
   close(): Promise<void>;
@@ -60,6 +62,7 @@ export function shareBackends(options: SharedBackendsOptions): SharedBackends {
   start();
   const timer = setInterval(start, pollMs).unref();
   return {
+    known: Promise.resolve(running),
     async setDraining(backend, isDraining, username) {
       if (isDraining) await store.drain({ backend, since: clock(), username });
       else await store.undrain(backend);

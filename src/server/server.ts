@@ -16,6 +16,8 @@ const lastWordsMs = 200;
 const lastCountsMs = 2000;
 /** Counts are given at least this time to be written, however much of the grace is left. */
 const minWriteMs = 5000;
+/** A start waits no longer for backends that are slow to list their models. */
+const learnMs = 2000;
 
 export interface Server {
   /** Where `/v1` answers. */
@@ -38,6 +40,9 @@ export async function startServer(config: Config, options: ServerOptions): Promi
   const store = await openStore({ ...storage, clock, log });
   const services = createServices(config, { ...options, store, certificate });
   try {
+    // Who comes first must not hear that there is no such model, nor be sent to a backend that drains.
+    const { backendModels, sharedBackends } = services;
+    await Promise.race([Promise.all([backendModels.known, sharedBackends.known]), Bun.sleep(learnMs)]);
     const listeners = await listenOn(
       listen,
       {

@@ -72,9 +72,10 @@ describe.each(["1", "2"])("with %s processes", (processes) => {
 
     await program.stop();
     program = await startProgram(environment());
-    admin = await logIn(program.adminUrl, "admin", password);
-    await pollUntil(async () => (await list()).backends[0]?.state === "draining");
+    // Before anybody had to wait for that.
     expect(await backendsOf(8)).toEqual(["gpu-b"]);
+    admin = await logIn(program.adminUrl, "admin", password);
+    expect((await list()).backends[0]?.state).toBe("draining");
 
     await drain(false);
     await pollUntil(async () => (await list()).backends[0]?.state === "in");

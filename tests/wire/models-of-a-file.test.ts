@@ -211,4 +211,28 @@ describe("the models that a backend lists itself", () => {
     await servers[1].server.stop(true);
     expect(await list()).toEqual(["coder", "coder-nonthinking", "other"]);
   });
+
+  test("are known to the first request, unless the backend is slow to list them", async () => {
+    let delayMs = 300;
+    using slow = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      async fetch({ url }) {
+        // Plays a busy backend.
+        if (url.endsWith("/v1/models")) await Bun.sleep(delayMs);
+        return Response.json({ data: [{ id: "late" }], choices: [], usage });
+      },
+    });
+    const { origin } = slow.url;
+    const catalog = fileCatalog([backendOf("slow", { url: origin, baseUrl: origin, discover: true })], []);
+    const statusOfFirst = async (): Promise<number> => {
+      await using started = await startTollgate({}, { catalog: replaceableCatalog(catalog) });
+      const headers = { "x-api-key": started.key, "content-type": "application/json" };
+      const body = JSON.stringify({ model: "late", messages: [] });
+      return (await fetch(`${started.url}/v1/chat/completions`, { method: "POST", headers, body })).status;
+    };
+    expect(await statusOfFirst()).toBe(200);
+    delayMs = 10_000;
+    expect(await statusOfFirst()).toBe(404);
+  });
 });

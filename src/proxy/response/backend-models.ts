@@ -15,6 +15,8 @@ export interface BackendModelsDeps {
 /** What the backends of a file say of their models: the last list of each, also of one that is out. */
 export interface BackendModels {
   discovered: DiscoveredModels;
+  /** Resolves once each backend that adds models at the start was asked for them, in vain or not. */
+  known: Promise<unknown>;
   /** The entry of the first of these backends that lists the model. */
   findEntry(backends: readonly string[], servedAs: string): string | undefined;
   /** A request ended with this status: after an error, the lists may be others. */
@@ -53,6 +55,7 @@ export function createBackendModels(deps: BackendModelsDeps): BackendModels {
   deps.catalog.onReplaced(follow);
   return {
     discovered: { find: (name) => indexed().get(name), list: () => [...indexed().values()] },
+    known: Promise.all([...followed.values()].filter(({ backend }) => backend.discover).map(({ first }) => first)),
     findEntry(backends, servedAs) {
       for (const name of backends) {
         const entry = followed.get(name)?.entries()?.get(servedAs);
@@ -76,6 +79,8 @@ const isSame = (a: Backend, b: Backend): boolean =>
 
 interface FollowedBackend {
   backend: Backend;
+  /** Resolves once it was asked. */
+  first: Promise<void>;
   /** Of its last list; undefined before the first. */
   entries(): Entries | undefined;
   askAgain(): void;
@@ -118,9 +123,9 @@ function followBackend(
     if (!stopped.signal.aborted) timer = setTimeout(() => void ask(), waitMs);
   }
 
-  void ask();
   return {
     backend,
+    first: ask(),
     entries: () => entries,
     askAgain() {
       if (!isAsking) schedule(Math.max(0, askedAt + leastMs - monotonic()));
