@@ -1,5 +1,7 @@
 import { catalogFromEnvironment, fixedCatalog, type RewriteSettings as Settings } from "../../src/config/catalog.ts";
 import type { Catalog } from "../../src/domain/models.ts";
+import { hash } from "../../src/proxy/request/conversation.ts";
+import { createRecall } from "../../src/proxy/rewrite/language.ts";
 import { createModelNames } from "../../src/proxy/rewrite/model-names.ts";
 import { createRewriter, type RewriteRequest } from "../../src/proxy/rewrite/rewrite.ts";
 import { followCatalog, type Rewriting } from "../../src/proxy/rewrite/rewriters.ts";
@@ -43,10 +45,14 @@ export const catalogOf = (rewrite: RewriteSettings): Catalog => catalogFromEnvir
 export const rewritingOf = (settings: RewriteSettings): (() => Rewriting) =>
   followCatalog(fixedCatalog(catalogOf(settings)));
 
+/** One for all tests of a process, as one is for all requests: what is remembered may change nothing. */
+const recall = createRecall(hash);
+
 export const rulesOf = (settings: RewriteSettings): RewriteRules => ({
   names: createModelNames(catalogOf(settings)),
   streamUsage: streamUsages.asSet,
   reservesTokens: settings.reservesTokens === true,
+  recall,
 });
 
 type Portions = Parameters<typeof createRewriter>[1];

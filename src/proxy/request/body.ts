@@ -9,8 +9,14 @@ import { areKnown, createStrictDecodedStream, encodingsOf } from "../usage/decom
 import { readFormModel } from "./form-model.ts";
 import type { HeldShare } from "./held-bytes.ts";
 
-/** Bodies up to this length are read in one go, which is cheaper; the whole of them has to arrive within `noProgressMs`. */
-const shortBytes = 64 * 1024;
+/** Bodies up to this length are read in one go: at 100 kB, a stream costs half as much again as all of a bare request. */
+const shortBytes = 1024 * 1024;
+
+/**
+ * What is read in one go shows no progress before it is whole, so it has `noProgressMs`, or as long as a slow client takes for
+ * its length.
+ */
+const slowestBytesPerMs = 4;
 
 /** The buffer of a body of unknown length doubles up to here, and then gets the largest size allowed. */
 const gatheredBytes = 1024 * 1024;
@@ -151,7 +157,7 @@ async function decode(encoded: Bytes, encodings: readonly string[], deps: ReadBo
 
 function holdWhole(request: Request, deps: ReadBodyDeps): Promise<Bytes> {
   const length = declaredLength(request, deps);
-  if (length !== undefined && length <= shortBytes) return readShort(request, deps);
+  if (length !== undefined && length <= shortBytes) return readShort(request, length, deps);
   return gatherAll((request.body ?? new Blob().stream()).getReader(), createGathered(length, deps), deps);
 }
 
@@ -197,9 +203,10 @@ function declaredLength(request: Request, { held, maxBytes }: ReadBodyDeps): num
   return length;
 }
 
-function readShort(request: Request, { startReadTimeout }: ReadBodyDeps): Promise<Bytes> {
+function readShort(request: Request, length: number, { startReadTimeout }: ReadBodyDeps): Promise<Bytes> {
   const { promise, resolve, reject } = Promise.withResolvers<Bytes>();
-  const timeout = startReadTimeout(noProgressMs, () => reject(new ProxyError("request_timeout")));
+  const timeoutMs = Math.max(noProgressMs, length / slowestBytesPerMs);
+  const timeout = startReadTimeout(timeoutMs, () => reject(new ProxyError("request_timeout")));
   timeout.beginWait();
   request.bytes().then(resolve, reject).finally(timeout.clear);
   return promise;

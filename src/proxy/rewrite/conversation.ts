@@ -93,14 +93,30 @@ const otherMessage: ConversationMessage = { role: "other", text: "" };
 /** The text is decoded when it is first read, because most texts are not. */
 function messageOf(bytes: Uint8Array, role: string, spans: Text, sample: Sample): ConversationMessage {
   let text: string | undefined;
+  const length = lengthOf(spans);
   return {
     role,
     get text() {
       text ??= decodeText(bytes, spans, sample);
       return text;
     },
+    raw: {
+      length,
+      get parts() {
+        return isDecodedWhole(length, sample) ? spans.map(({ start, end }) => bytes.subarray(start, end)) : undefined;
+      },
+    },
   };
 }
+
+/** With a byte between two parts. */
+function lengthOf(text: Text): number {
+  let { length } = text;
+  for (const { start, end } of text) length += end - start;
+  return length;
+}
+
+const isDecodedWhole = (length: number, { head, tail }: Sample): boolean => length <= 8 * (head + tail);
 
 /** One string or the strings of several parts, without their quotes. */
 type Text = readonly Span[];
@@ -191,9 +207,7 @@ function isEmpty(text: Text): boolean {
 
 /** Decodes a text, or as much of a long one as its sample needs. */
 function decodeText(bytes: Uint8Array, text: Text, { head, tail }: Sample): string {
-  let { length } = text;
-  for (const { start, end } of text) length += end - start;
-  if (length <= 8 * (head + tail)) {
+  if (isDecodedWhole(lengthOf(text), { head, tail })) {
     const parts: string[] = [];
     for (const part of text) parts.push(decodeString(bytes, part));
     return parts.join("\n");

@@ -4,6 +4,16 @@ import { countScripts } from "./scripts.ts";
 export interface ConversationMessage {
   role: string;
   text: string;
+  /** What the text is decoded from, which is not empty then; it is decoded only where nothing is known of it. */
+  raw?: RawText;
+}
+
+/** A text as it came. */
+interface RawText {
+  /** In bytes. */
+  length: number;
+  /** Undefined if it is so long that only a part of it is decoded. */
+  parts: readonly Uint8Array[] | undefined;
 }
 
 /** `requested`: the response needs Chinese or Japanese although the user writes another language. */
@@ -48,23 +58,24 @@ export interface Reading {
   writing?: Writing;
 }
 
-/** @returns what is known about a sample of this size, or else what `read` finds out */
-export type Recall = (sample: string, read: () => Reading, size: Sample) => Reading;
+/** @returns what is known about a message's sample of this size, or else what `read` finds out */
+export type Recall = (message: ConversationMessage, size: Sample, read: () => Reading) => Reading;
 
-const readAnew: Recall = (_, read) => read();
+const readAnew: Recall = (_message, _size, read) => read();
+
+/** Of 52 bits. With a seed that no client knows, none can choose two texts with the same. */
+type Hash = (text: string | Uint8Array, seed: number) => number;
 
 /**
  * Agents send their system prompt and earlier turns again with each turn; reading them took half the time that such a body
  * took. No text is kept, and a reading is a pure function of its text.
- * @param hash of 52 bits; with a seed that no client knows, so that none chooses two texts with the same
  * @param capacity at least this many readings are kept, and at most twice as many; one takes some 150 bytes
  */
-export function createRecall(hash: (text: string, seed: number) => number, capacity = 20_000): Recall {
+export function createRecall(hash: Hash, capacity = 20_000): Recall {
   let recent = new Map<number, Reading>();
   let older = recent;
-  return (sample, read, { head }) => {
-    // Of a system prompt more is read than of the same text of a user.
-    const name = hash(sample, head);
+  return (message, size, read) => {
+    const name = nameOf(message, size, hash);
     const known = recent.get(name);
     if (known !== undefined) return known;
     const reading = older.get(name) ?? read();
@@ -77,6 +88,15 @@ export function createRecall(hash: (text: string, seed: number) => number, capac
   };
 }
 
+/** Of a system prompt more is read than of the same text of a user, and a text is not what it is decoded from. */
+function nameOf(message: ConversationMessage, size: Sample, hash: Hash): number {
+  const parts = message.raw?.parts;
+  if (parts === undefined) return hash(partsOf(message.text, size).join("\n"), 2 * size.head);
+  let name = 2 * size.head + 1;
+  for (const part of parts) name = hash(part, name);
+  return name;
+}
+
 /** Whether to add the Han guard: the conversation is neither Chinese nor Japanese and requests neither. */
 export function discouragesHan(conversation: readonly ConversationMessage[], recall?: Recall): boolean {
   return isPlain(conversation) || languageOf(conversation, recall) === "neither";
@@ -84,11 +104,11 @@ export function discouragesHan(conversation: readonly ConversationMessage[], rec
 
 function isPlain(conversation: readonly ConversationMessage[]): boolean {
   let length = 0;
-  for (const { text } of conversation) {
-    length += text.length;
-    if (length > maxPlainLength || outsideAscii.test(text) || namePart.test(text)) return false;
+  for (const message of conversation) {
+    length += message.raw?.length ?? message.text.length;
+    if (length > maxPlainLength) return false;
   }
-  return true;
+  return !conversation.some(({ text }) => outsideAscii.test(text) || namePart.test(text));
 }
 
 /**
@@ -127,11 +147,11 @@ interface ReadText {
   plain: () => string;
 }
 
-function readText(text: string, size: Sample, recall: Recall): ReadText {
+function readText(message: ConversationMessage, size: Sample, recall: Recall): ReadText {
   let found: string | undefined;
-  const plain = (): string => (found ??= plainOf(text, size));
+  const plain = (): string => (found ??= plainOf(message.text, size));
   const read = (): Reading => ({ length: plain().length, request: readRequestedLanguage(plain()) });
-  return { reading: recall(partsOf(text, size).join("\n"), read, size), plain };
+  return { reading: recall(message, size, read), plain };
 }
 
 /** Latest first. */
@@ -139,8 +159,8 @@ function* userTexts(conversation: readonly ConversationMessage[], recall: Recall
   let budget = userBudget;
   for (let index = conversation.length - 1; index >= 0 && budget > 0; index -= 1) {
     const message = conversation[index];
-    if (message?.role !== "user" || message.text === "") continue;
-    const text = readText(message.text, userSample, recall);
+    if (message?.role !== "user" || (message.raw === undefined && message.text === "")) continue;
+    const text = readText(message, userSample, recall);
     budget -= Math.max(minSampleCost, text.reading.length);
     yield text;
   }
@@ -150,7 +170,7 @@ const systemTexts = (conversation: readonly ConversationMessage[], recall: Recal
   conversation
     .slice(0, maxSystemMessages)
     .filter((message) => message.role === "system" || message.role === "developer")
-    .map((message) => readText(message.text, systemSample, recall));
+    .map((message) => readText(message, systemSample, recall));
 
 const partsOf = (text: string, { head, tail }: Sample): string[] =>
   text.length <= head + tail ? [text] : [text.slice(0, head), text.slice(-tail)];

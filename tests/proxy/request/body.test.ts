@@ -143,6 +143,21 @@ describe("readBody", () => {
     },
   );
 
+  test.each([
+    [65_536, 60_000],
+    [1_048_576, 262_144],
+    [1_048_577, 60_000],
+  ])("gives a body of %d bytes %d ms to come whole, or to go on", async (length, expectedMs) => {
+    const given: number[] = [];
+    const startReadTimeout: StartReadTimeout = (timeoutMs, onTimeout) => {
+      given.push(timeoutMs);
+      return noTimeout(timeoutMs, onTimeout);
+    };
+    const declared = post({ ...open, "content-length": String(length) }, chunked(["x".repeat(length)]));
+    await read(declared, { startReadTimeout, maxBytes: 1e7 });
+    expect(new Set(given)).toEqual(new Set([expectedMs]));
+  });
+
   test.each(["application/x-www-form-urlencoded", "text/plain", "application/octet-stream"])(
     "holds %s that begins like a JSON object on a path that takes JSON",
     async (type) => {

@@ -229,8 +229,12 @@ test("the quick search agrees with languageOf on every labelled conversation", (
 });
 
 describe("what is remembered of texts", () => {
-  const hash = (text: string, seed: number): number => Number(Bun.hash.xxHash3(text, BigInt(seed)) >> 12n);
+  const hash = (text: string | Uint8Array, seed: number): number => Number(Bun.hash.xxHash3(text, BigInt(seed)) >> 12n);
   const system = (text: string): ConversationMessage => ({ role: "system", text });
+
+  /** As it comes in a body, where only what is needed is decoded. */
+  const received = ({ role, text }: ConversationMessage): ConversationMessage =>
+    text === "" ? { role, text } : { role, text, raw: { length: text.length, parts: [Buffer.from(text)] } };
 
   test("changes no answer, however a conversation grows", () => {
     const recall = createRecall(hash, 200);
@@ -240,6 +244,7 @@ describe("what is remembered of texts", () => {
         for (let length = 1; length <= turns.length; length += 1) {
           const part = turns.slice(0, length);
           expect(languageOf(part, recall)).toBe(languageOf(part));
+          expect(languageOf(part.map(received), recall)).toBe(languageOf(part));
         }
       }
     }
@@ -262,23 +267,46 @@ describe("what is remembered of texts", () => {
       fc.property(messages, (drawn) => {
         const turns = drawn.map(([role, written]) => ({ role, text: written }));
         expect(languageOf(turns, recall)).toBe(languageOf(turns));
+        expect(languageOf(turns.map(received), recall)).toBe(languageOf(turns));
       }),
     );
+  });
+
+  test("is of a text, and not of what it is decoded from", () => {
+    const recall = createRecall(hash);
+    const escaped = "\\u8bf7\\u5e2e\\u6211\\u5199\\u4e00\\u4e2a\\u811a\\u672c";
+    const [decoded, plain] = [{ ...received(user(escaped)), text: "请帮我写一个脚本" }, user(escaped)];
+    for (let round = 0; round < 2; round += 1) {
+      expect(languageOf([decoded], recall)).toBe("chinese");
+      expect(languageOf([plain], recall)).toBe("neither");
+    }
+  });
+
+  test("needs no text that was read before", () => {
+    const recall = createRecall(hash);
+    const texts = ["Please fix the tests of this page, and then run them.", "Quelle heure est-il à Séoul ?"];
+    languageOf(texts.map(user).map(received), recall);
+    let decoded = 0;
+    const again = texts.map((text) =>
+      Object.defineProperty(received(user(text)), "text", {
+        get() {
+          decoded += 1;
+          return text;
+        },
+      }),
+    );
+    expect([languageOf(again, recall), decoded]).toEqual(["neither", 0]);
   });
 
   test("is found out once for each text and size of sample", () => {
     const asked: string[] = [];
     const recall = createRecall(hash);
     const turns = [system("Always answer in Japanese."), user("Quelle heure est-il à Séoul, s'il vous plaît ?")];
-    const counting: typeof recall = (sample, read, size) =>
-      recall(
-        sample,
-        () => {
-          asked.push(`${size === systemSample ? "system" : size === userSample ? "user" : "?"}: ${sample}`);
-          return read();
-        },
-        size,
-      );
+    const counting: typeof recall = (message, size, read) =>
+      recall(message, size, () => {
+        asked.push(`${size === systemSample ? "system" : size === userSample ? "user" : "?"}: ${message.text}`);
+        return read();
+      });
     for (let round = 0; round < 3; round += 1) expect(languageOf(turns, counting)).toBe("requested");
     expect(asked.toSorted()).toEqual([`system: ${turns[0]?.text}`, `user: ${turns[1]?.text}`]);
   });
@@ -286,8 +314,8 @@ describe("what is remembered of texts", () => {
   test("is at most twice the capacity, and what was used lately stays", () => {
     const recall = createRecall(hash, 10);
     let reads = 0;
-    const read = (sample: string) =>
-      recall(sample, () => ({ length: (reads += 1), request: { language: "none", lasting: false } }), userSample);
+    const read = (text: string) =>
+      recall(user(text), userSample, () => ({ length: (reads += 1), request: { language: "none", lasting: false } }));
     for (let index = 0; index < 1000; index += 1) {
       read("often");
       read(`once ${index}`);
