@@ -1,7 +1,7 @@
 /**
- * The cost of a rewrite relative to `JSON.parse` of the same body, with every rule on. The bodies are chats, and those of
- * coding agents: tools with schemas, then messages of text, tool calls and tool results. Run: `bun tests/bench/rewrite.ts`
+ * The cost of a rewrite relative to `JSON.parse` of the same body, with every rule on: `bun tests/bench/rewrite.ts`
  */
+import { conversationBodies, vocabularies } from "./agent-bodies.ts";
 import { runAtOnce } from "../../src/proxy/json/read.ts";
 import { getEndpoint } from "../../src/proxy/rewrite/endpoint.ts";
 import { createRequestBody } from "../../src/proxy/rewrite/request-body.ts";
@@ -22,74 +22,6 @@ const rules: RewriteSettings = {
   forceStreamUsage: "continuous",
   clientRules: [],
 };
-
-const vocabularies = {
-  ascii: [
-    "const",
-    "result",
-    "= await",
-    "read(path)",
-    "return",
-    "if (ready)",
-    "the",
-    '"quoted"',
-    "src/a.ts",
-    "\n    ",
-    "\t",
-  ],
-  korean: ["이 파일을", "고쳐서", "테스트를", "실행해 주세요", "함수는", "값을", "반환한다", '"인용"', "\n    "],
-  chinese: ["请修改", "这个文件", "然后", "运行测试", "函数", "返回", "结果", '"引用"', "\n    "],
-};
-
-/** Returns the same text for the same length and vocabulary in every run. */
-function textOf(characters: number, vocabulary: readonly string[]): string {
-  let text = "";
-  for (let step = characters; text.length < characters; step = (step * 1_103_515_245 + 12_345) % 2_147_483_648) {
-    text += `${vocabulary[(step >> 8) % vocabulary.length]} `;
-  }
-  return text;
-}
-
-function agentBody(bytes: number, vocabulary: readonly string[]): string {
-  const text = (characters: number) => textOf(characters, vocabulary);
-  const property = { type: "string", description: text(60), enum: ["a", "b"] };
-  const tool = (name: string) => ({
-    type: "function",
-    function: {
-      name,
-      description: text(400),
-      parameters: { type: "object", properties: { path: property, pattern: property } },
-    },
-  });
-  const messages: unknown[] = [{ role: "system", content: text(2000) }];
-  const body = {
-    model: "vendor-large",
-    max_tokens: 32_000,
-    stream: true,
-    tools: Array.from({ length: 8 }, (_, index) => tool(`tool_${index}`)),
-    output_config: { effort: "max" },
-    messages,
-  };
-  const call = { name: "tool_1", arguments: JSON.stringify({ path: "src/a.ts", content: text(900) }) };
-  const round = [
-    { role: "user", content: [{ type: "text", text: text(300) }] },
-    { role: "assistant", content: text(100), tool_calls: [{ id: "call_1", type: "function", function: call }] },
-    { role: "tool", tool_call_id: "call_1", content: text(2500) },
-  ];
-  const rounds = (bytes - Buffer.byteLength(JSON.stringify(body))) / Buffer.byteLength(JSON.stringify(round));
-  for (let index = 0; index < rounds; index += 1) messages.push(...round);
-  return JSON.stringify(body);
-}
-
-/** A conversation without tools, of short messages. */
-function chatBody(bytes: number, vocabulary: readonly string[]): string {
-  const messages = [{ role: "system", content: textOf(200, vocabulary) }];
-  const round = ["user", "assistant"].map((role) => ({ role, content: textOf(300, vocabulary) }));
-  const rounds = (bytes - 1000) / Buffer.byteLength(JSON.stringify(round));
-  for (let index = 0; index < rounds; index += 1) messages.push(...round);
-  messages.push({ role: "user", content: textOf(60, vocabulary) });
-  return JSON.stringify({ model: "vendor-large", messages, max_tokens: 32_000, stream: true });
-}
 
 /** At once, however long the body is. */
 function rewriterOf(chosen: RewriteSettings, recall?: Recall): (bytes: Uint8Array<ArrayBuffer>) => unknown {
@@ -157,29 +89,29 @@ function median(values: readonly number[]): number {
 
 console.log("kind  script    bytes   characters  JSON.parse ms  unguarded ms  rewrite ms  ratio  anew ms  grown ms");
 const kinds = [
-  { kind: "chat", create: chatBody, sizes: [1000, 10_000, 200_000] },
-  { kind: "agent", create: agentBody, sizes: [10_000, 100_000, 400_000, 2_000_000] },
+  { kind: "chat", tools: 0, sizes: [1000, 10_000, 200_000] },
+  { kind: "agent", tools: 2, sizes: [10_000] },
+  { kind: "agent", tools: 40, sizes: [100_000, 400_000, 2_000_000] },
 ];
-const cases = kinds.flatMap(({ kind, create, sizes }) =>
-  Object.entries(vocabularies).map(([script, vocabulary]) => ({ kind, create, sizes, script, vocabulary })),
-);
-for (const { kind, create, sizes, script, vocabulary } of cases) {
-  for (const bytes of sizes) {
-    const body = create(bytes, vocabulary);
-    measureCosts(body, 50);
-    const { parse, unguarded, rewrite, anew, grown } = measureCosts(body, 150);
-    const row = [
-      kind.padEnd(5),
-      script.padEnd(8),
-      String(bytes).padStart(7),
-      String(body.length).padStart(12),
-      parse.toFixed(3).padStart(14),
-      unguarded.toFixed(3).padStart(13),
-      rewrite.toFixed(3).padStart(11),
-      (rewrite / parse).toFixed(2).padStart(6),
-      anew.toFixed(3).padStart(8),
-      grown.toFixed(3).padStart(9),
-    ];
-    console.log(row.join(" "));
+for (const { kind, tools, sizes } of kinds) {
+  for (const vocabulary of vocabularies) {
+    for (const bytes of sizes) {
+      const [body = ""] = conversationBodies({ bytes, vocabulary, tools, turns: 1 });
+      measureCosts(body, 50);
+      const { parse, unguarded, rewrite, anew, grown } = measureCosts(body, 150);
+      const row = [
+        kind.padEnd(5),
+        vocabulary.padEnd(8),
+        String(bytes).padStart(7),
+        String(body.length).padStart(12),
+        parse.toFixed(3).padStart(14),
+        unguarded.toFixed(3).padStart(13),
+        rewrite.toFixed(3).padStart(11),
+        (rewrite / parse).toFixed(2).padStart(6),
+        anew.toFixed(3).padStart(8),
+        grown.toFixed(3).padStart(9),
+      ];
+      console.log(row.join(" "));
+    }
   }
 }

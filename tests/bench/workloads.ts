@@ -1,3 +1,4 @@
+import { conversationBodies, type ConversationShape } from "./agent-bodies.ts";
 import type { ThreadCpu } from "./processes.ts";
 import type { Target } from "./targets.ts";
 import type { LoadResult, LoadSpec } from "./load/spec.ts";
@@ -84,6 +85,45 @@ const latency: readonly Figure[] = [
   { name: "latency p99", unit: "ms", of: ({ result }) => result.latency.p99 / 1000 },
 ];
 
+/** One connection after the other would leave the proxy idle between two; more would only queue. */
+const conversationConnections = 4;
+
+function conversation(
+  name: string,
+  title: string,
+  requests: number,
+  shape: Omit<ConversationShape, "turns">,
+): Workload {
+  return {
+    name,
+    title,
+    quick: name === "agent-100",
+    load: {
+      get body() {
+        return conversationBodies({ ...shape, turns: 8 });
+      },
+      connections: conversationConnections,
+      requests,
+    },
+    figures: [cpuPerRequest],
+  };
+}
+
+/** Conversations that grow by a turn with each request. */
+const conversations: readonly Workload[] = [
+  conversation("agent-8", "turns of an agent, 8 kB", 2000, { bytes: 8000, vocabulary: "english", tools: 2 }),
+  conversation("agent-100", "turns of an agent, 100 kB", 800, { bytes: 100_000, vocabulary: "english", tools: 40 }),
+  conversation("agent-400", "turns of an agent, 400 kB", 320, { bytes: 400_000, vocabulary: "english", tools: 40 }),
+  conversation("agent-2000", "turns of an agent, 2 MB", 80, { bytes: 2_000_000, vocabulary: "english", tools: 40 }),
+  conversation("korean-100", "turns of a Korean chat, 100 kB", 800, { bytes: 100_000, vocabulary: "korean", tools: 0 }),
+  conversation("escaped-100", "turns of a Korean agent, escaped, 100 kB", 800, {
+    bytes: 100_000,
+    vocabulary: "korean",
+    escaped: true,
+    tools: 10,
+  }),
+];
+
 export const workloads: readonly Workload[] = [
   {
     name: "one",
@@ -113,6 +153,7 @@ export const workloads: readonly Workload[] = [
     load: { body: largeBody, connections: 8, requests: 200 },
     figures: [cpuPerRequest],
   },
+  ...conversations,
   {
     name: "keys",
     title: "small completions, 10,000 keys",

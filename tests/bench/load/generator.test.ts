@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
+import { conversationMark } from "../agent-bodies.ts";
 import { generateLoad } from "./generator.ts";
 import { createHistogram } from "./histogram.ts";
 import type { LoadSpec } from "./spec.ts";
@@ -64,6 +65,26 @@ describe("the load generator", () => {
     );
     expect(broken.statuses).toEqual({ 0: 1 });
     expect(broken.usage.requests).toBe(0);
+  });
+
+  test("sends several bodies in turn, and another conversation each time that all were sent", async () => {
+    const recording = startSimulator();
+    const bodies = ["one", "two"].map((content) =>
+      body({ messages: [{ role: "user", content: `${conversationMark} ${content} ${conversationMark}` }] }),
+    );
+    const port = Number(new URL(recording.url).port);
+    await generateLoad(specOf({ port, body: bodies, keys: ["a"], connections: 1, requests: 5 }));
+    const sent = recording
+      .requests()
+      .map((request) => /"content":"(.*?)"/.exec(Buffer.from(request.body()).toString())?.[1]);
+    recording.stop();
+    expect(sent).toEqual([
+      "00000000 one 00000000",
+      "00000000 two 00000000",
+      "00000001 one 00000001",
+      "00000001 two 00000001",
+      "00000002 one 00000002",
+    ]);
   });
 
   test("keeps to its rate, and to its time limit if there is no response", async () => {

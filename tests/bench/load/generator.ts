@@ -1,4 +1,5 @@
 import { type LoadConnection, type LoadEvents, openConnection } from "./connection.ts";
+import { conversationMark } from "../agent-bodies.ts";
 import { createHistogram } from "./histogram.ts";
 import type { LoadResult, LoadSpec } from "./spec.ts";
 
@@ -6,14 +7,14 @@ const tickMs = 1;
 
 /** Sends the requests of a run, and counts the responses independently of the target. */
 export async function generateLoad(spec: LoadSpec): Promise<LoadResult> {
-  const messages = spec.keys.map((key) => requestMessage(spec, key));
+  const next = messagesOf(spec);
   const tally = createTally(spec);
   const finished = Promise.withResolvers<void>();
   let [sent, ended] = [0, 0];
   const idle: LoadConnection[] = [];
 
   const send = (connection: LoadConnection, dueAt: number): void => {
-    connection.send(messages[sent++ % messages.length] ?? new Uint8Array(), dueAt);
+    connection.send(next(sent++), dueAt);
   };
   const end = (connection: LoadConnection, status: number, us: number): void => {
     tally.end(connection, status, us);
@@ -88,7 +89,29 @@ function createTally({ stallMs }: LoadSpec): LoadEvents & { result: () => Omit<L
   };
 }
 
-function requestMessage({ path, port, headers, body }: LoadSpec, key: string): Uint8Array {
+/** @returns what is sent as the request of a number */
+function messagesOf(spec: LoadSpec): (number: number) => Uint8Array {
+  const bodies = typeof spec.body === "string" ? [spec.body] : spec.body;
+  const messages = bodies.flatMap((body) => spec.keys.map((key) => requestMessage(spec, key, body)));
+  const marks = messages.map(findMarks);
+  return (number) => {
+    const index = number % messages.length;
+    const message = messages[index] ?? new Uint8Array();
+    const digits = String(Math.floor(number / messages.length)).padStart(conversationMark.length, "0");
+    for (const at of marks[index] ?? []) message.set(Buffer.from(digits), at);
+    return message;
+  };
+}
+
+function findMarks(message: Buffer): number[] {
+  const marks: number[] = [];
+  for (let at = message.indexOf(conversationMark); at >= 0; at = message.indexOf(conversationMark, at + 1)) {
+    marks.push(at);
+  }
+  return marks;
+}
+
+function requestMessage({ path, port, headers }: LoadSpec, key: string, body: string): Buffer {
   const lines = [
     `POST ${path} HTTP/1.1`,
     `Host: 127.0.0.1:${port}`,

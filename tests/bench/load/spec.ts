@@ -6,7 +6,8 @@ export interface LoadSpec {
   headers: readonly string[];
   /** Used in turn. */
   keys: readonly string[];
-  body: string;
+  /** Several are sent in turn. Each time all were sent, the number that stands for `conversationMark` in them grows. */
+  body: string | readonly string[];
   connections: number;
   /** Total number of requests. */
   requests: number;
