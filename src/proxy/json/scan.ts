@@ -80,8 +80,40 @@ export function startScan(bytes: Uint8Array, root: JsonSlot, allowsBlanks = fals
 /** Reads up to `limit`, or a few bytes more. */
 export function continueScan(scan: JsonScan, limit: number): void {
   let { at } = scan;
-  while (at < limit && at !== notJson) at = readToken(scan, at, limit);
+  while (at < limit && at !== notJson) {
+    at = scan.nesting.depth < scan.watched.length ? readToken(scan, at, limit) : readUnwatched(scan, at, limit);
+  }
   scan.at = at;
+}
+
+/**
+ * The same inside a container that is not watched, up to its end: most of a long body lies in such. It reads the usual tokens
+ * itself, because nothing is to be looked up or called for them.
+ */
+function readUnwatched(scan: JsonScan, from: number, limit: number): number {
+  const { bytes, nesting, watched } = scan;
+  let at = from;
+  while (at < limit && at !== notJson && nesting.depth >= watched.length) {
+    const byte = bytes[at];
+    const { expected } = scan;
+    if (byte === quote && expected <= nameOrEnd) {
+      const isName = expected >= name;
+      at = findQuote(bytes, at + 1, limit);
+      const isWhole = at !== notJson && at < limit;
+      if (isName) scan.expected = isWhole ? nameEnd : restOfName;
+      else scan.expected = isWhole ? commaOrEnd : restOfString;
+      if (isWhole) at += 1;
+    } else if (byte === colon && expected === nameEnd) {
+      scan.expected = value;
+      at += 1;
+    } else if (byte === comma && expected === commaOrEnd) {
+      scan.expected = isInObject(nesting) ? name : value;
+      at += 1;
+    } else {
+      at = readToken(scan, at, limit);
+    }
+  }
+  return at;
 }
 
 /** Whether what was read is a JSON text. To be called once all of it was. */
