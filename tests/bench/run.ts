@@ -4,6 +4,8 @@
  * A binary of Busbar, which no package registry has, is measured too if BENCH_BUSBAR names one.
  * `bun run bench [--quick] [--only NAME]... [--against NAME]... [--rounds N] [--out FOLDER]`
  * --only: these workloads, `storage` and `console`; the other figures of the page stay. --quick and --against only print.
+ * --only guard: prints what Tollgate costs relative to a bare Bun server, and exits with 1 if that is over its budget in
+ * CONTRIBUTING. Takes two minutes.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
@@ -15,6 +17,7 @@ import { busbarProgram, busbarVersion, startBusbar } from "./busbar.ts";
 import { installPortkey, portkeyVersion } from "./portkey.ts";
 import { hasBrowser } from "../browser/support/console-under-test.ts";
 import { measureConsole, rounds as consoleRounds } from "./console.ts";
+import { guarded, guardedName, guardTable, isSlower, ratioOf, withBudgets } from "./guard.ts";
 import { loadCore, pinToCore, residentMb } from "./processes.ts";
 import { benchmarksPage } from "./report.ts";
 import {
@@ -64,6 +67,12 @@ const isPrintedOnly = options.quick || options.against.length > 0;
 const isWhole = !isFiltered && !isPrintedOnly;
 
 async function main(): Promise<void> {
+  if (options.only.includes("guard")) {
+    const measured = await withBudgets(await measureGuarded());
+    console.log(guardTable(measured));
+    if (measured.some(isSlower)) process.exitCode = 1;
+    return;
+  }
   const chosen = options.only.filter((name) => name !== "storage" && name !== "console");
   // First, because their processes use the whole machine and this one is pinned to a core later.
   const storage = isWhole || options.only.includes("storage") ? await storageResults() : undefined;
@@ -83,15 +92,27 @@ async function consoleResults(): Promise<ConsoleResults> {
   return { conditions: `${today()}; Bun ${Bun.version}; ${machine()}; medians of ${consoleRounds}`, rows };
 }
 
-async function compareTargets(): Promise<Row[]> {
+/** @param act gets the backend too, as the target of whoever asks it directly */
+async function withTargets<T>(
+  choose: (folder: string) => Promise<StartTarget[]>,
+  act: (targets: readonly Target[], bench: Bench) => Promise<T>,
+): Promise<T> {
   pinToCore(process.pid, loadCore);
   using folder = createTempFolder();
   const backend = await startBackend(folder.path, 0);
   const bench: Bench = { folder: folder.path, key: `sk-bench-${crypto.randomUUID()}`, backendPort: backend.port };
   const targets = [backend];
   try {
-    for (const start of await listStarts(folder.path)) targets.push(await start(bench));
+    for (const start of await choose(folder.path)) targets.push(await start(bench));
     await Bun.sleep(settleMs);
+    return await act(targets, bench);
+  } finally {
+    for (const { process: started } of targets.toReversed()) await started.stop();
+  }
+}
+
+const compareTargets = (): Promise<Row[]> =>
+  withTargets(listStarts, async (targets, bench) => {
     const idle = memoryOf(targets);
     const conditions = describeConditions();
     if (!options.quick) await warmUpAll(targets, bench.key);
@@ -106,10 +127,26 @@ async function compareTargets(): Promise<Row[]> {
       rows.push({ workload: "idle, a minute after all loads", ...memoryFigure, conditions, values });
     }
     return rows;
-  } finally {
-    for (const { process: started } of targets.toReversed()) await started.stop();
-  }
-}
+  });
+
+const measureGuarded = (): Promise<Map<string, number>> =>
+  withTargets(
+    async () => [startTollgate, startBareServer("passthrough"), startBareServer("transform")],
+    async (targets, bench) => {
+      const [, tollgate, ...bare] = targets;
+      await warmUpAll(targets.slice(1), bench.key);
+      const ratios = new Map<string, number>();
+      for (const workload of workloads) {
+        const other = bare.find(({ name }) => name === guarded[workload.name]);
+        if (tollgate === undefined || other === undefined) continue;
+        const compared = [tollgate, other];
+        const runs = await runAll(workload, compared, bench);
+        const [ours = [], others = []] = compared.map(({ name }) => runs.get(name));
+        ratios.set(guardedName(workload, other.name), ratioOf(workload, ours, others));
+      }
+      return ratios;
+    },
+  );
 
 const memoryFigure = { figure: "memory", unit: "MB" } as const;
 
@@ -205,7 +242,7 @@ const machine = (): string => `${cpus().length} cores of ${cpus()[0]?.model ?? "
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 
 /** What `--only` takes. */
-const names: readonly string[] = [...workloads.map(({ name }) => name), "storage"];
+const names: readonly string[] = [...workloads.map(({ name }) => name), "storage", "guard"];
 const unknown = options.only.find((name) => !names.includes(name));
 if (unknown !== undefined) {
   console.error(`--only: ${unknown} is not one of ${names.join(", ")}`);

@@ -1,7 +1,7 @@
 import { join } from "node:path";
 import { repositoryRoot } from "../support/import-table.ts";
 
-/** A row of the table of budgets in CONTRIBUTING.md. */
+/** A row of a table of budgets in CONTRIBUTING.md. */
 export interface Budget {
   /** As it stands there: `rooms in`, and a path in backquotes if it is of a folder or file. */
   name: string;
@@ -20,12 +20,13 @@ const contributing = join(repositoryRoot, ".github/CONTRIBUTING.md");
 const tolerance = 0.1;
 
 /** @throws Error if the section or a row does not have the expected form */
-export async function readBudgets(): Promise<Budget[]> {
-  const section = /^## Budgets$(.*?)(?=^## |(?![^]))/ms.exec(await Bun.file(contributing).text())?.[1];
-  if (section === undefined) throw new Error('CONTRIBUTING.md: no section "## Budgets"');
+export async function readBudgets(heading = "Budgets"): Promise<Budget[]> {
+  const sections = (await Bun.file(contributing).text()).split(/^## /m);
+  const section = sections.find((text) => text.startsWith(`${heading}\n`));
+  if (section === undefined) throw new Error(`CONTRIBUTING.md: no section "## ${heading}"`);
   const [, , ...rows] = section.match(/^\|.*\|$/gm) ?? [];
   return rows.map((row) => {
-    const [, name, max] = /^\| (.+?) *\| *(\d+) \|$/.exec(row) ?? [];
+    const [, name, max] = /^\| (.+?) *\| *(\d+(?:\.\d+)?) \|$/.exec(row) ?? [];
     if (name === undefined || max === undefined) throw new Error(`CONTRIBUTING.md, budgets: ${row}`);
     return { name, max: Number(max) };
   });
