@@ -58,6 +58,31 @@ export function monthOf(instantMs: number): { firstDay: number; nextFirstDay: nu
   return { firstDay: Date.UTC(year, month, 1) / msPerDay, nextFirstDay: Date.UTC(year, month + 1, 1) / msPerDay };
 }
 
+/** Days since 1970-01-01 in Seoul time; the end is exclusive. */
+export interface Days {
+  from: number;
+  to: number;
+}
+
+/** The latest part first: whole months, and the days before and after these. */
+export function splitByMonths({ from, to }: Days): (Days & { unit: "day" | "month" })[] {
+  const { firstDay, nextFirstDay } = monthOf(startOfDayNumber(from));
+  const months = { from: firstDay === from ? from : nextFirstDay, to: monthOf(startOfDayNumber(to)).firstDay };
+  if (months.from >= months.to) return from < to ? [{ unit: "day", from, to }] : [];
+  return [
+    ...splitByMonths({ from: months.to, to }),
+    { unit: "month", ...months },
+    ...splitByMonths({ from, to: months.from }),
+  ];
+}
+
+/** The first days of the months of a range that begins with one. */
+export function listMonths({ from, to }: Days): number[] {
+  const months: number[] = [];
+  for (let day = from; day < to; day = monthOf(startOfDayNumber(day)).nextFirstDay) months.push(day);
+  return months;
+}
+
 /** The start of a day (since 1970-01-01) in Seoul time, in epoch milliseconds. */
 export function startOfDayNumber(dayNumber: number): number {
   return (dayNumber * minutesPerDay - offsetMinutes) * msPerMinute;

@@ -6,8 +6,10 @@ import {
   dayNumberFrom,
   dayNumberOf,
   dayOf,
+  listMonths,
   minuteOf,
   monthOf,
+  splitByMonths,
   startOfDay,
   timestampOf,
 } from "../../src/time/seoul.ts";
@@ -46,6 +48,27 @@ describe("a month in Seoul time", () => {
     ["2026-12-31T15:00:00.000Z", "2027-01-01", "2027-02-01"],
   ])("%s lies between %s and %s", (instant, first, next) => {
     expect(days(instant)).toEqual([first, next]);
+  });
+
+  test.each([
+    ["2026-03-01", "2026-04-01", ["month 2026-03-01 2026-04-01"]],
+    [
+      "2026-02-28",
+      "2026-04-02",
+      ["day 2026-04-01 2026-04-02", "month 2026-03-01 2026-04-01", "day 2026-02-28 2026-03-01"],
+    ],
+    ["2024-02-01", "2024-02-29", ["day 2024-02-01 2024-02-29"]],
+    ["2026-03-02", "2026-04-30", ["day 2026-03-02 2026-04-30"]],
+    ["2025-12-01", "2026-02-01", ["month 2025-12-01 2026-02-01"]],
+    ["2026-03-05", "2026-03-05", []],
+  ])("of the days from %s to %s, whole ones stand apart", (from, to, parts) => {
+    const split = splitByMonths({ from: dayNumberFrom(from), to: dayNumberFrom(to) });
+    expect(split.map((part) => `${part.unit} ${dayFromNumber(part.from)} ${dayFromNumber(part.to)}`)).toEqual(parts);
+  });
+
+  test("is listed by its first day", () => {
+    const months = listMonths({ from: dayNumberFrom("2025-12-01"), to: dayNumberFrom("2026-03-01") });
+    expect(months.map(dayFromNumber)).toEqual(["2025-12-01", "2026-01-01", "2026-02-01"]);
   });
 });
 

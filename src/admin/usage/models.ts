@@ -73,12 +73,12 @@ const keysOf = (rows: readonly Row[]): KeyId[] => [
 
 function storeQuery(
   query: ModelUsageQuery,
-  { from, to }: Pick<StoreQuery, "from" | "to">,
+  { unit, from, to }: Pick<StoreQuery, "unit" | "from" | "to">,
   addsModels: boolean,
 ): StoreQuery {
   const { by, bucket, key_id: keyId, model } = query;
   return {
-    unit: bucket === "hour" ? "hour" : "day",
+    unit,
     from,
     to,
     groupBy: { period: bucket !== "none", key: by !== "model", model: by !== "key" || addsModels },

@@ -96,7 +96,8 @@ interface Copy extends Pick<Move, "onProgress" | "signal"> {
 
 async function copyAll({ source, pool, tables, onProgress, signal }: Copy): Promise<number> {
   let rows = 0;
-  for (const table of tables) rows += await copyTable(table, { source, pool, onProgress, signal });
+  for (const table of tables)
+    if (!table.isDerived) rows += await copyTable(table, { source, pool, onProgress, signal });
   for (const table of tables) {
     const difference = await findDifference(table, source, pool.client);
     if (difference !== undefined) throw new StorageError(`the copy differs from the original in ${difference}`);

@@ -1,10 +1,13 @@
 import type { Database } from "bun:sqlite";
 import { moveMarker } from "../postgres/move-marker.ts";
 import type { QueryClient } from "../postgres/pool.ts";
+import { derivedTable } from "../schema/tables.ts";
 import { StorageError } from "../storage-error.ts";
 
 export interface MovedTable {
   name: string;
+  /** The target makes its rows by itself, so that they are compared and not copied. */
+  isDerived: boolean;
   /** With the types of the target. */
   columns: readonly Column[];
 }
@@ -47,7 +50,7 @@ export async function listTables(source: Database, target: QueryClient): Promise
       const own = source.query<{ name: string }, [string]>("select name from pragma_table_info(?)").all(name);
       if (namesOf(own) !== namesOf(columns))
         throw new StorageError(`the table ${name} has other columns in the target`);
-      return { name, columns };
+      return { name, isDerived: name === derivedTable, columns };
     });
 }
 

@@ -11,6 +11,7 @@ export const {
   usageDay,
   usageModelHour,
   usageModelDay,
+  usageModelMonth,
   latencyMinute,
   latencyHour,
   outcomeMinute,

@@ -2,6 +2,7 @@ import { type SQL, sql } from "drizzle-orm";
 import { costOf, type ModelPrice, priceDays, pricesOn, type RankedPrice, rankPrices } from "../../domain/prices.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import { countedFields, mapCounters } from "../../domain/usage.ts";
+import { type Days, listMonths, splitByMonths } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
 import { rowsPerSlice } from "../engine/json-slices.ts";
 import { safeSum } from "../engine/safe-sum.ts";
@@ -27,8 +28,8 @@ const groupings: Readonly<Record<CostGroup, { day?: true; key?: true; model?: tr
 const sliceRows = 5 * rowsPerSlice;
 /** A page has whole days, so the part that it is read from is short. */
 const pagedDays = 7;
-/** Days of one key that are read at once. */
-const keyDays = 31;
+/** Days or months of one key that are read at once. */
+const keyPeriods = 31;
 
 /** The sums of some models, keys and days. */
 interface Summed extends Omit<CostRow, "text" | "cost" | "isPartial"> {
@@ -54,22 +55,21 @@ export async function* costs(engine: Engine, range: CostRange): AsyncGenerator<s
   yield JSON.stringify(report);
 }
 
-/** Day numbers, both included. */
-interface Part {
-  from: number;
-  to: number;
+interface Part extends Days {
+  /** The rows that are read. */
+  unit: "day" | "month";
 }
 
 /** The latest days first. On the days of a part all prices stay the same. */
 function* partsOf({ firstDay, lastDay, by, after }: CostRange, ranked: readonly RankedPrice[]): Generator<Part> {
-  const starts = priceDays(ranked);
+  const starts = [firstDay, ...priceDays(ranked)];
   const days = by === "day_key" ? pagedDays : lastDay - firstDay + 1;
-  let to = groupings[by].day === undefined ? lastDay : Math.min(lastDay, after?.day ?? lastDay);
-  while (to >= firstDay) {
-    const end = to;
-    const from = Math.max(firstDay, end - days + 1, ...starts.filter((start) => start <= end));
-    yield { from, to };
-    to = from - 1;
+  const isByDay = groupings[by].day === true;
+  for (let to = 1 + (isByDay ? Math.min(lastDay, after?.day ?? lastDay) : lastDay); to > firstDay;) {
+    const from = Math.max(to - days, ...starts.filter((start) => start < to));
+    if (isByDay) yield { unit: "day", from, to };
+    else yield* splitByMonths({ from, to });
+    to = from;
   }
 }
 
@@ -159,21 +159,20 @@ async function* readSlices(
   { by, keyId, prices, after }: CostRange,
   condition: KeyCondition,
 ): AsyncGenerator<Summed[]> {
-  const { rows, tables } = engine;
-  const { usageModelDay: table } = tables;
+  const source = sourceOf(engine, part);
+  const { table, period } = source;
   const { day, model, key } = groupings[by];
   const groups = [
-    ...(day === true ? [table.day] : []),
+    ...(day === true ? [period] : []),
     ...(key === true || by === "tag" || by === "owner" ? [table.keyId] : []),
     ...(model === true || prices.length > 0 ? [table.model] : []),
   ];
   const picked = (column: (typeof groups)[number], none: SQL): SQL => (groups.includes(column) ? sql`${column}` : none);
   const counters = countedFields.map((field) => sql`${safeSum(table[field])} as ${sql.identifier(field)}`);
   const isLater = by === "key_model" && after !== undefined ? sql`${table.keyId} >= ${after.keyId}` : sql`1 = 1`;
-  const within = keyId === undefined ? slicesOf(engine, part) : daysOfKey(engine, part, keyId);
-  for await (const slice of within) {
-    yield await rows<Summed>(
-      sql`select ${picked(table.day, sql`0`)} as "day", ${picked(table.keyId, sql`0`)} as "keyId",
+  for await (const slice of keyId === undefined ? slicesOf(engine, source) : periodsOfKey(source, keyId)) {
+    yield await engine.rows<Summed>(
+      sql`select ${picked(period, sql`0`)} as "day", ${picked(table.keyId, sql`0`)} as "keyId",
         ${picked(table.model, sql`''`)} as "model", ${safeSum(table.requestCount)} as "requestCount",
         ${sql.join(counters, sql`, `)}
         from ${table} where ${slice} and ${isLater} and ${condition(table.keyId)}
@@ -183,31 +182,42 @@ async function* readSlices(
   }
 }
 
-/** As many rows as one slice has, the latest first; those of a key and a day stay together. */
-async function* slicesOf({ rows, tables: { usageModelDay: table } }: Engine, { from, to }: Part): AsyncGenerator<SQL> {
-  const position = sql`(${table.day}, ${table.keyId})`;
-  for (let end = { day: to, keyId: Number.MAX_SAFE_INTEGER }; ;) {
-    const upTo = sql`${position} <= (${end.day}, ${end.keyId})`;
+type Source = Part & Pick<ReturnType<typeof sourceOf>, "table" | "period">;
+
+// oxlint-disable-next-line typescript/explicit-function-return-type -- the tables' types
+const sourceOf = ({ tables: { usageModelDay, usageModelMonth } }: Engine, part: Part) => ({
+  ...part,
+  ...(part.unit === "day"
+    ? { table: usageModelDay, period: usageModelDay.day }
+    : { table: usageModelMonth, period: usageModelMonth.month }),
+});
+
+/** As many rows as one slice has, the latest first; those of a period and a key stay together. */
+async function* slicesOf({ rows }: Engine, { table, period, from, to }: Source): AsyncGenerator<SQL> {
+  const position = sql`(${period}, ${table.keyId})`;
+  for (let end = { period: to - 1, keyId: Number.MAX_SAFE_INTEGER }; ;) {
+    const upTo = sql`${position} <= (${end.period}, ${end.keyId})`;
     const [found] = await rows<typeof end>(
-      sql`select ${table.day} as "day", ${table.keyId} as "keyId" from ${table}
-        where ${table.day} >= ${from} and ${upTo}
-        order by ${table.day} desc, ${table.keyId} desc limit 1 offset ${sliceRows}`,
+      sql`select ${period} as "period", ${table.keyId} as "keyId" from ${table}
+        where ${period} >= ${from} and ${upTo}
+        order by ${period} desc, ${table.keyId} desc limit 1 offset ${sliceRows}`,
     );
     if (found === undefined) {
-      yield sql`${table.day} >= ${from} and ${upTo}`;
+      yield sql`${period} >= ${from} and ${upTo}`;
       return;
     }
-    const isSame = found.day === end.day && found.keyId === end.keyId;
+    const isSame = found.period === end.period && found.keyId === end.keyId;
     const before = isSame ? { ...found, keyId: found.keyId - 1 } : found;
-    yield sql`${position} > (${before.day}, ${before.keyId}) and ${upTo}`;
+    yield sql`${position} > (${before.period}, ${before.keyId}) and ${upTo}`;
     end = before;
   }
 }
 
-/** Day by day, so that the primary key finds the rows of the key. */
-function* daysOfKey({ tables: { usageModelDay: table } }: Engine, { from, to }: Part, keyId: KeyId): Generator<SQL> {
-  for (let first = from; first <= to; first += keyDays) {
-    const days = Array.from({ length: Math.min(keyDays, to - first + 1) }, (_, index) => first + index);
-    yield sql`${table.day} in ${days} and ${table.keyId} = ${keyId}`;
+/** Period by period, so that the primary key finds the rows of the key. */
+function* periodsOfKey({ table, period, unit, from, to }: Source, keyId: KeyId): Generator<SQL> {
+  const periods =
+    unit === "day" ? Array.from({ length: to - from }, (_, index) => from + index) : listMonths({ from, to });
+  for (let at = 0; at < periods.length; at += keyPeriods) {
+    yield sql`${period} in ${periods.slice(at, at + keyPeriods)} and ${table.keyId} = ${keyId}`;
   }
 }

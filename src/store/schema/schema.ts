@@ -79,6 +79,7 @@ export const {
   usageDay,
   usageModelHour,
   usageModelDay,
+  usageModelMonth,
   latencyMinute,
   latencyHour,
   outcomeMinute,

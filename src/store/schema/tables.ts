@@ -9,6 +9,9 @@ export const tableNames: readonly string[] = Object.values(schema)
   .filter((one) => isTable(one))
   .map(getTableName);
 
+/** The table whose rows the database makes out of those of another one. */
+export const derivedTable: string = getTableName(schema.usageModelMonth);
+
 const casing = new CasingCache("snake_case");
 
 /** The name in the database of a column of the schema. */

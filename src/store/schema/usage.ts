@@ -46,6 +46,13 @@ export function defineUsageTables(columns: Columns) {
     usageModelDay: table("usage_model_day", { day: integer().notNull(), ...modelCounters() }, (t) => [
       primaryKey({ columns: [t.day, t.keyId, t.model] }),
     ]),
+    /**
+     * The same by month in Seoul time, as the number of its first day. Triggers of the database keep it (see the migration): it
+     * is exact while an earlier version, which does not know of it, counts beside this one.
+     */
+    usageModelMonth: table("usage_model_month", { month: integer().notNull(), ...modelCounters() }, (t) => [
+      primaryKey({ columns: [t.month, t.keyId, t.model] }),
+    ]),
     /** The last flush of each ledger, so that a flush that is sent again counts once. */
     usageFlushes: table("usage_flushes", {
       ledger: text().primaryKey(),

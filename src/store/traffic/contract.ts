@@ -65,8 +65,8 @@ export interface StoredTraffic {
 }
 
 export interface ModelUsageQuery {
-  /** Rows of days in Seoul or of hours; `to` is exclusive. */
-  unit: "day" | "hour";
+  /** Rows of hours, or of days or months in Seoul, in hours or days; `to` is exclusive. Months lie within the range. */
+  unit: "hour" | "day" | "month";
   from: number;
   to: number;
   /** What the sums are grouped by. */

@@ -21,9 +21,12 @@ export function createTrafficReads(engine: Engine): Reads {
 
 async function sumModels({ rows, tables }: Engine, query: ModelUsageQuery): Promise<ModelUsage[]> {
   const { unit, from, to, groupBy, keyId, model, latestFirst = false, limit } = query;
-  const { usageModelDay, usageModelHour } = tables;
-  const table = unit === "day" ? usageModelDay : usageModelHour;
-  const period = unit === "day" ? usageModelDay.day : usageModelHour.hour;
+  const { usageModelDay, usageModelHour, usageModelMonth } = tables;
+  const { table, period } = {
+    hour: { table: usageModelHour, period: usageModelHour.hour },
+    day: { table: usageModelDay, period: usageModelDay.day },
+    month: { table: usageModelMonth, period: usageModelMonth.month },
+  }[unit];
   const groups = [
     ...(groupBy.period ? [period] : []),
     ...(groupBy.key ? [table.keyId] : []),

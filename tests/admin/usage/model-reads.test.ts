@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import type { ModelUsageQuery } from "../../../src/store/traffic/contract.ts";
 import { rankPrices } from "../../../src/domain/prices.ts";
-import { dayNumberOf } from "../../../src/time/seoul.ts";
+import { dayFromNumber, dayNumberFrom, dayNumberOf } from "../../../src/time/seoul.ts";
 import { partsOf } from "../../../src/admin/usage/model-reads.ts";
 import { getModelUsage } from "../../../src/admin/usage/models.ts";
 
@@ -17,9 +17,9 @@ const all = (
   const price = { pattern: "*", input: 1, cachedInput: null, output: 1 };
   const prices = rankPrices(fromDays.map((fromDay) => ({ ...price, fromDay })));
   const parts = partsOf({ first: today - days + 1, now }, bucket, prices);
-  const found: [number, number][] = [];
+  const found: [from: number, to: number, unit: string][] = [];
   for (let part = parts.next(0).value; part !== undefined;) {
-    found.push([part.from, part.to]);
+    found.push([part.from, part.to, part.unit]);
     part = parts.next(rowsOf(part.to - part.from)).value;
   }
   return found;
@@ -43,6 +43,27 @@ test.each([
     }
   },
 );
+
+test("of a year as a whole, the months are read as months, in one part unless prices change within", () => {
+  const partsOfYear = (...priceDays: string[]): string[] =>
+    all("none", 365, () => 1, priceDays.map(dayNumberFrom)).map(
+      ([from, to, unit]) => `${unit} ${dayFromNumber(from)} ${dayFromNumber(to)}`,
+    );
+  const current = "day 2026-05-01 2026-05-02";
+  const begin = ["day 2025-05-22 2025-06-01", "day 2025-05-12 2025-05-22", "day 2025-05-02 2025-05-12"];
+  expect(partsOfYear()).toEqual([current, "month 2025-06-01 2026-05-01", ...begin]);
+  expect(partsOfYear("2026-01-01", "2026-03-31")).toEqual([
+    current,
+    "month 2026-04-01 2026-05-01",
+    "day 2026-03-31 2026-04-01",
+    "day 2026-03-21 2026-03-31",
+    "day 2026-03-11 2026-03-21",
+    "day 2026-03-01 2026-03-11",
+    "month 2026-01-01 2026-03-01",
+    "month 2025-06-01 2026-01-01",
+    ...begin,
+  ]);
+});
 
 test("a part is a single period while each has many rows, and longer where there are few", () => {
   const lengths = (rows: number) =>

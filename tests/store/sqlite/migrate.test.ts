@@ -37,6 +37,7 @@ test("the tables that are written most are ordered by their primary key", () => 
     "usage_minute",
     "usage_model_day",
     "usage_model_hour",
+    "usage_model_month",
   ]);
 });
 
