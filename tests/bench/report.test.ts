@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import { benchmarksPage, comparisonTable, storageTable } from "./report.ts";
+import { benchmarksPage, comparisonTable, resultTables, storageTable } from "./report.ts";
 import { readResults, type Row } from "./results.ts";
 
 const first = "2026-11-21; Bun 1.4.5; medians of 5";
@@ -52,7 +52,7 @@ describe("the page of benchmarks", () => {
     expect(page).toContain("| small (2) |");
     expect(page).toContain("| large     |");
     expect(page).toContain(`\n\n${first}\n\n(2) later\n`);
-    expect(page).not.toContain("## Storage");
+    expect(page).not.toContain("## Growth");
   });
 
   test("leaves out what only says that nothing went wrong, and never what did", () => {
@@ -82,15 +82,23 @@ describe("the page of benchmarks", () => {
     const lines = storageTable(storage).split("\n");
     expect(lines[0]).toContain("| SQLite, 1 |");
     expect(lines[2]).toMatch(/^\| usage events \(1\/s\) +\| +82,521 \|$/);
-    expect(benchmarksPage({ rows: [], storage })).toContain("## Storage");
+    expect(resultTables({ rows: [], storage })).toContain("## Storage");
+    expect(benchmarksPage({ rows: [], storage })).not.toContain("## Storage");
   });
 
   test("has a row for each page of the console and number of keys", () => {
     const figures = { firstKb: 51.26, firstMainThreadMs: 90, drawnMs: 412, refreshKb: 9.9, refreshMainThreadMs: 21 };
     const console = { conditions: "today", rows: [{ view: "Overview", keys: 500, figures }] };
-    const page = benchmarksPage({ rows: [], storage: undefined, console });
+    const page = resultTables({ rows: [], storage: undefined, console });
     expect(page).toContain("## Console");
     expect(page).toMatch(/^\| Overview \| +500 \| +51\.3 \| +90\.0 \| +412 \| +9\.90 \| +21\.0 \|$/m);
+  });
+
+  test("has a row for each thing that grows", () => {
+    const rows = [{ name: "keys", sizes: [10, 1000, 100_000], cpuUs: [100.4, 101, 130], ratio: 1.3 }];
+    const page = benchmarksPage({ rows: [], storage: undefined, growth: { conditions: "today", rows } });
+    expect(page).toContain("## Growth");
+    expect(page).toMatch(/^\| keys +\| 10 \/ 1,000 \/ 100,000 \| +100 \/ 101 \/ 130 \| +1\.30 \|$/m);
   });
 
   test("ends with the hand-written profile", () => {

@@ -1,5 +1,6 @@
 import {
   type ConsoleResults,
+  type GrowthResults,
   type Results,
   type Row,
   type StorageFigures,
@@ -10,8 +11,9 @@ import { formatNumber, markdownTable } from "./table.ts";
 
 const intro = `# Benchmarks
 
-\`bun run bench\` measures everything and writes this page, \`bench.svg\` and \`benchmarks.json\`, which has more figures.
-\`bun run bench --only NAME\` measures one workload again (\`storage\`, \`console\`, or a name of \`tests/bench/workloads.ts\`).
+\`bun run bench\` measures everything and writes this page, \`bench.svg\` and \`benchmarks.json\`, which has more figures, those
+of storage and console too. \`bun run bench --only NAME\` measures one thing again: \`growth\`, \`storage\`, \`console\`, or a name of
+\`tests/bench/workloads.ts\`. \`--only guard\` compares with the budgets in CONTRIBUTING.
 
 ![CPU per request and per frame, compared with nginx, another gateway and a bare Bun server](bench.svg)
 
@@ -38,19 +40,50 @@ What each page fetches from the API, compressed, and what that costs the browser
 from opening the page to bars in the chart. Refresh: what each later poll adds.
 `;
 
+const growthIntro = `## Growth
+
+Small completions at 32 connections while something grows. For each kind its sizes in turn, and the ratio of the largest to the
+smallest size: \`bun run bench --only growth\` fails where one is over 1.20.
+`;
+
 /** The page of benchmarks in Markdown. @param profile further sections, written by hand */
-export function benchmarksPage({ rows, storage, console }: Results, profile = ""): string {
-  const sections = [intro];
-  const shown = rows.filter(isShown);
-  if (shown.length > 0) {
-    const conditions = conditionLines(conditionsOf(shown));
-    sections.push(`## Requests and streams\n\n${comparisonTable(shown)}\n\n${conditions}\n`);
-  }
-  if (storage !== undefined) sections.push(`${storageIntro}\n${storageTable(storage)}\n\n${storage.conditions}\n`);
-  if (console !== undefined) sections.push(`${consoleIntro}\n${consoleTable(console)}\n\n${console.conditions}\n`);
+export function benchmarksPage({ rows, growth }: Results, profile = ""): string {
+  const sections = [intro, ...comparisonSection(rows), ...growthSection(growth)];
   if (profile !== "") sections.push(profile);
   return sections.join("\n");
 }
+
+/** All that was measured. */
+export const resultTables = ({ rows, growth, storage, console }: Results): string =>
+  [
+    ...comparisonSection(rows),
+    ...growthSection(growth),
+    ...(storage === undefined ? [] : [`${storageIntro}\n${storageTable(storage)}\n\n${storage.conditions}\n`]),
+    ...(console === undefined ? [] : [`${consoleIntro}\n${consoleTable(console)}\n\n${console.conditions}\n`]),
+  ].join("\n");
+
+function comparisonSection(rows: readonly Row[]): string[] {
+  const shown = rows.filter(isShown);
+  if (shown.length === 0) return [];
+  return [`## Requests and streams\n\n${comparisonTable(shown)}\n\n${conditionLines(conditionsOf(shown))}\n`];
+}
+
+const growthSection = (growth: GrowthResults | undefined): string[] =>
+  growth === undefined ? [] : [`${growthIntro}\n${growthTable(growth)}\n\n${growth.conditions}\n`];
+
+export const growthTable = ({ rows }: GrowthResults): string =>
+  markdownTable(
+    [
+      ["what grows", "from and to", "CPU per request (µs)", "largest : smallest"],
+      ...rows.map(({ name, sizes, cpuUs, ratio: steepness }) => [
+        name,
+        sizes.map((size) => size.toLocaleString("en")).join(" / "),
+        cpuUs.map(formatNumber).join(" / "),
+        steepness.toFixed(2),
+      ]),
+    ],
+    2,
+  );
 
 /** These say what goes into a figure that is shown, or follow from it; `benchmarks.json` has them. */
 const details = /^CPU per request, |^requests per second$/;

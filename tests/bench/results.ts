@@ -47,17 +47,33 @@ export interface ConsoleResults {
   rows: readonly { view: string; keys: number; figures: PageCost }[];
 }
 
-/** Everything on the page of benchmarks, kept in a file so that a run of one workload leaves the others. */
+/** What a request costs as something grows. */
+export interface GrowthRow {
+  name: string;
+  sizes: readonly number[];
+  /** CPU per request, for each size. */
+  cpuUs: readonly number[];
+  /** Of the largest to the smallest size, in the same round. */
+  ratio: number;
+}
+
+export interface GrowthResults {
+  conditions: string;
+  rows: readonly GrowthRow[];
+}
+
+/** Everything that the bench measures, kept in a file so that a run of one workload leaves the others. */
 export interface Results {
   rows: readonly Row[];
   storage: StorageResults | undefined;
   console?: ConsoleResults | undefined;
+  growth?: GrowthResults | undefined;
 }
 
 export function readResults(file: string): Results {
   if (!existsSync(file)) return { rows: [], storage: undefined };
-  const { rows, storage, console } = JSON.parse(readFileSync(file, "utf8")) as Results;
-  return { rows, storage, console };
+  const { rows, storage, console, growth } = JSON.parse(readFileSync(file, "utf8")) as Results;
+  return { rows, storage, console, growth };
 }
 
 /** Replaces the rows of measured figures in place and appends new ones. */

@@ -6,6 +6,7 @@
  * --only: these workloads, `storage` and `console`; the other figures of the page stay. --quick and --against only print.
  * --only guard: prints what Tollgate costs relative to a bare Bun server, and exits with 1 if that is over its budget in
  * CONTRIBUTING. Takes two minutes.
+ * --only growth: whether a request costs the same as what is stored and open grows; exits with 1 if not. Takes ten minutes.
  */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { cpus } from "node:os";
@@ -19,9 +20,12 @@ import { hasBrowser } from "../browser/support/console-under-test.ts";
 import { measureConsole, rounds as consoleRounds } from "./console.ts";
 import { guarded, guardedName, guardTable, isSlower, ratioOf, withBudgets } from "./guard.ts";
 import { loadCore, pinToCore, residentMb } from "./processes.ts";
-import { benchmarksPage } from "./report.ts";
+import { growing, type Growing, growthRow, isSteep, startGrown } from "./growth.ts";
+import { benchmarksPage, resultTables } from "./report.ts";
 import {
   type ConsoleResults,
+  type GrowthResults,
+  type GrowthRow,
   mergeRows,
   readResults,
   type Results,
@@ -44,7 +48,7 @@ import {
   startTollgate,
   type Target,
 } from "./targets.ts";
-import { appliesTo, type Run, type Workload, workloads } from "./workloads.ts";
+import { appliesTo, type Run, small, type Workload, workloads } from "./workloads.ts";
 
 const { values: options } = parseArgs({
   options: {
@@ -73,14 +77,45 @@ async function main(): Promise<void> {
     if (measured.some(isSlower)) process.exitCode = 1;
     return;
   }
-  const chosen = options.only.filter((name) => name !== "storage" && name !== "console");
+  // `console` is the pages of the console, not the streams beside it.
+  const chosen = options.only.filter((name) => name !== "console" && workloads.some((one) => one.name === name));
   // First, because their processes use the whole machine and this one is pinned to a core later.
   const storage = isWhole || options.only.includes("storage") ? await storageResults() : undefined;
   const ofConsole = (isWhole && hasBrowser) || options.only.includes("console") ? await consoleResults() : undefined;
   const rows = chosen.length > 0 || !isFiltered ? await compareTargets() : [];
-  if (isPrintedOnly) process.stdout.write(benchmarksPage({ rows, storage, console: ofConsole }));
-  else publish(rows, storage, ofConsole);
+  const growth = isWhole || options.only.includes("growth") ? await growthResults() : undefined;
+  const measured: Results = { rows, storage, console: ofConsole, growth };
+  if (isPrintedOnly) process.stdout.write(resultTables(measured));
+  else publish(measured);
+  if (growth?.rows.some(isSteep) === true) process.exitCode = 1;
 }
+
+async function growthResults(): Promise<GrowthResults> {
+  const rows: GrowthRow[] = [];
+  for (const kind of growing) rows.push(await measureGrowth(kind));
+  return { conditions: describeConditions(), rows };
+}
+
+/** Of each kind all sizes at once, so that other load on the machine affects all of them. */
+const measureGrowth = (kind: Growing): Promise<GrowthRow> =>
+  withTargets(
+    async () => [],
+    async (_, bench) => {
+      const keys = new Map<Target, readonly string[]>();
+      try {
+        for (const size of kind.sizes) {
+          const started = await startGrown(bench, kind, size);
+          keys.set(started.target, started.keys);
+        }
+        const targets = [...keys.keys()];
+        await warmUpAll(targets, bench.key);
+        const runs = await runAll(small, targets, async (target) => keys.get(target) ?? []);
+        return growthRow(kind, small, [...runs.values()]);
+      } finally {
+        for (const { process: started } of keys.keys()) await started.stop();
+      }
+    },
+  );
 
 async function storageResults(): Promise<StorageResults> {
   const columns = await measureStorage(storageSeconds);
@@ -118,7 +153,7 @@ const compareTargets = (): Promise<Row[]> =>
     if (!options.quick) await warmUpAll(targets, bench.key);
     const rows: Row[] = [];
     for (const workload of chosenWorkloads()) {
-      rows.push(...rowsOf(workload, await runAll(workload, targets, bench), conditions));
+      rows.push(...rowsOf(workload, await runAll(workload, targets, keysFor(workload, bench)), conditions));
     }
     if (!isFiltered) rows.push({ workload: "idle, just started", ...memoryFigure, conditions, values: idle });
     if (isWhole) {
@@ -140,7 +175,7 @@ const measureGuarded = (): Promise<Map<string, number>> =>
         const other = bare.find(({ name }) => name === guarded[workload.name]);
         if (tollgate === undefined || other === undefined) continue;
         const compared = [tollgate, other];
-        const runs = await runAll(workload, compared, bench);
+        const runs = await runAll(workload, compared, keysFor(workload, bench));
         const [ours = [], others = []] = compared.map(({ name }) => runs.get(name));
         ratios.set(guardedName(workload, other.name), ratioOf(workload, ours, others));
       }
@@ -177,18 +212,23 @@ function chosenWorkloads(): Workload[] {
 }
 
 async function warmUpAll(targets: readonly Target[], key: string): Promise<void> {
-  const workload = workloads.find(({ name }) => name === "small-32");
-  if (workload !== undefined) for (const target of targets) await warmUp(workload, target, target.key ?? key);
+  for (const target of targets) await warmUp(small, target, target.key ?? key);
 }
 
+type KeysOf = (target: Target) => Promise<readonly string[]>;
+
+const keysFor =
+  ({ keys }: Workload, bench: Bench): KeysOf =>
+  async (target) =>
+    keys === undefined ? [target.key ?? bench.key] : await manyKeys(target, keys);
+
 /** Runs all targets in turn in each round, so that other load on the machine affects all of them. */
-async function runAll(workload: Workload, targets: readonly Target[], bench: Bench): Promise<Map<string, Run[]>> {
+async function runAll(workload: Workload, targets: readonly Target[], keysOf: KeysOf): Promise<Map<string, Run[]>> {
   const runs = new Map<string, Run[]>();
   const included = targets.filter((target) => appliesTo(workload, target));
   for (let round = -warmUps; round < rounds; round++) {
     for (const target of included) {
-      const keys = workload.keys === undefined ? [target.key ?? bench.key] : await manyKeys(target, workload.keys);
-      const run = await runWorkload(workload, target, keys);
+      const run = await runWorkload(workload, target, await keysOf(target));
       if (round >= 0) runs.set(target.name, [...(runs.get(target.name) ?? []), run]);
     }
   }
@@ -205,19 +245,16 @@ function manyKeys(target: Target, count: number): Promise<string[]> {
 }
 
 /** A whole run replaces all figures, one of single workloads only theirs. */
-function publish(
-  rows: readonly Row[],
-  storage: StorageResults | undefined,
-  ofConsole: ConsoleResults | undefined,
-): void {
+function publish(measured: Results): void {
   const folder = options.out;
   mkdirSync(folder, { recursive: true });
   const resultsFile = join(folder, "benchmarks.json");
   const earlier = readResults(resultsFile);
   const results: Results = {
-    rows: mergeRows(isWhole ? [] : earlier.rows, rows),
-    storage: storage ?? earlier.storage,
-    console: ofConsole ?? earlier.console,
+    rows: mergeRows(isWhole ? [] : earlier.rows, measured.rows),
+    storage: measured.storage ?? earlier.storage,
+    console: measured.console ?? earlier.console,
+    growth: measured.growth ?? earlier.growth,
   };
   writeFileSync(resultsFile, `${JSON.stringify(results, undefined, 2)}\n`);
   writeFileSync(join(folder, "bench.svg"), svgChart(results.rows));
@@ -242,7 +279,7 @@ const machine = (): string => `${cpus().length} cores of ${cpus()[0]?.model ?? "
 for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => process.exit(1));
 
 /** What `--only` takes. */
-const names: readonly string[] = [...workloads.map(({ name }) => name), "storage", "guard"];
+const names: readonly string[] = [...workloads.map(({ name }) => name), "storage", "guard", "growth"];
 const unknown = options.only.find((name) => !names.includes(name));
 if (unknown !== undefined) {
   console.error(`--only: ${unknown} is not one of ${names.join(", ")}`);

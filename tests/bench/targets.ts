@@ -52,27 +52,38 @@ export async function startBackend(folder: string, rate: number): Promise<Target
 }
 
 /** The compiled program, built from this tree, with one key. */
-export const startTollgate: StartTarget = async ({ folder, key, backendPort }) => {
+export const startTollgate: StartTarget = (bench) => startTollgateWith(bench, {});
+
+/** @param settings in addition to those that it needs; `MODELS_FILE` takes the place of the backend's address */
+export async function startTollgateWith(
+  { folder, key, backendPort }: Bench,
+  settings: Readonly<Record<string, string>>,
+): Promise<Target & Required<Pick<Target, "admin">>> {
   const port = findFreePort();
-  const pinned = startPinned([process.env["TOLLGATE_BINARY"] ?? build(), "serve"], {
+  const pinned = startPinned([findProgram(), "serve"], {
     core: proxyCore,
     logFile: join(folder, `tollgate-${port}.log`),
     env: {
       PORT: String(port),
       DATA_DIR: join(folder, `tollgate-${port}`),
-      PROXY_UPSTREAM_URL: `http://127.0.0.1:${backendPort}`,
       ADMIN_PASSWORD: password,
+      ...(settings["MODELS_FILE"] === undefined && { PROXY_UPSTREAM_URL: `http://127.0.0.1:${backendPort}` }),
+      ...settings,
     },
   });
   await untilResponds(`http://127.0.0.1:${port}/healthz`);
   const admin = await logIn(`http://127.0.0.1:${port}`, "admin", password);
   await admin.createKey("bench", key);
   return { name: "Tollgate", port, headers: [], process: pinned, admin };
-};
+}
+
+let built: string | undefined;
+/** Built once for a run of the bench, unless `TOLLGATE_BINARY` names one. */
+const findProgram = (): string => (built ??= process.env["TOLLGATE_BINARY"] ?? build());
 
 function build(): string {
-  const built = Bun.spawnSync([join(root, ".ci/build")], { cwd: root, stdout: "ignore", stderr: "pipe" });
-  if (!built.success) throw new Error(`The build failed: ${built.stderr.toString()}`);
+  const ended = Bun.spawnSync([join(root, ".ci/build")], { cwd: root, stdout: "ignore", stderr: "pipe" });
+  if (!ended.success) throw new Error(`The build failed: ${ended.stderr.toString()}`);
   return join(root, "dist/tollgate");
 }
 

@@ -124,6 +124,15 @@ const conversations: readonly Workload[] = [
   }),
 ];
 
+const smallAt = (connections: number, further: readonly Figure[] = []): Workload => ({
+  name: `small-${connections}`,
+  title: `small completions, ${connections} connections`,
+  quick: connections === 32,
+  load: { body: smallBody, connections, requests: 10_000 },
+  figures: [cpuPerRequest, ...further, requestsPerSecond],
+});
+export const small: Workload = smallAt(32, threadCpuPerRequest);
+
 export const workloads: readonly Workload[] = [
   {
     name: "one",
@@ -139,13 +148,10 @@ export const workloads: readonly Workload[] = [
     load: { body: smallBody, connections: 64, requests: 1600, perSecond: 400 },
     figures: [...latency, cpuPerRequest],
   },
-  ...[8, 32, 128, 512].map((connections): Workload => ({
-    name: `small-${connections}`,
-    title: `small completions, ${connections} connections`,
-    quick: connections === 32,
-    load: { body: smallBody, connections, requests: 10_000 },
-    figures: [cpuPerRequest, ...(connections === 32 ? threadCpuPerRequest : []), requestsPerSecond],
-  })),
+  smallAt(8),
+  small,
+  smallAt(128),
+  smallAt(512),
   {
     name: "large",
     title: "1 MB request bodies",

@@ -1,0 +1,26 @@
+import { expect, test } from "bun:test";
+import { growing, growthRow, isSteep } from "./growth.ts";
+import { type Run, small } from "./workloads.ts";
+
+/** Of as many requests as cost these microseconds each. */
+const runsOf = (...us: number[]): Run[] =>
+  us.map((cpuUs) => ({ cpuUs: cpuUs * 10, result: { statuses: { 200: 10 } } }) as unknown as Run);
+
+test("a row has the median of each size, and the ratio of the rounds", () => {
+  const kind = { name: "keys", sizes: [1, 10, 100] };
+  const row = growthRow(kind, small, [runsOf(100, 200, 400), runsOf(1, 2, 3), runsOf(110, 220, 400)]);
+  expect(row).toEqual({ ...kind, cpuUs: [200, 2, 220], ratio: 1.1 });
+});
+
+test.each([
+  [1.19, false],
+  [1.21, true],
+  [Number.NaN, true],
+])("a ratio of %p is steep: %p", (ratio, steep) => {
+  expect(isSteep({ name: "keys", sizes: [], cpuUs: [], ratio })).toBe(steep);
+});
+
+test("what grows does so by a hundred times at least", () => {
+  for (const { sizes } of growing)
+    expect(Math.max(...sizes) / Math.max(1, Math.min(...sizes))).toBeGreaterThanOrEqual(100);
+});

@@ -1,0 +1,148 @@
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { sql } from "drizzle-orm";
+import { openWriter } from "../../src/store/sqlite/engine.ts";
+import { databaseFile } from "../../src/store/sqlite/open.ts";
+import { seed, seedKeys } from "../browser/support/seed.ts";
+import type { AdminClient } from "../support/admin-client.ts";
+import { startLoad } from "./load/start.ts";
+import { type Bench, startTollgateWith, type Target } from "./targets.ts";
+import { ratioOf } from "./guard.ts";
+import type { LoadSpec } from "./load/spec.ts";
+import { type GrowthRow, median } from "./results.ts";
+import type { Run, Workload } from "./workloads.ts";
+
+/**
+ * What may grow where Tollgate runs for years, and must not make a request cost more: `bun run bench --only growth`. Small
+ * completions at 32 connections, for each size a program of its own; the sizes of one kind are measured in turn.
+ */
+export interface Growing {
+  name: string;
+  sizes: readonly number[];
+  /** Fills the data folder before the program opens it. */
+  seed?: (dataDir: string, size: number) => Promise<void>;
+  settings?: (bench: Bench, size: number) => Readonly<Record<string, string>>;
+  /** @returns the keys to send with, if not that of the bench */
+  createKeys?: (admin: AdminClient, size: number) => Promise<string[]>;
+  /** Runs beside the load. @param size more than 0 */
+  beside?: (target: Target, key: string, size: number) => Promise<unknown>;
+}
+
+export const growing: readonly Growing[] = [
+  {
+    name: "keys",
+    sizes: [10, 1000, 100_000],
+    seed: (dataDir, size) => seed(dataDir, async (store) => void (await seedKeys(store, namesOf(size)))),
+  },
+  {
+    name: "rows in the request log",
+    sizes: [0, 500_000, 5_000_000],
+    seed: seedRequestLog,
+    settings: () => ({ REQUEST_LOG_ROWS: "10000000" }),
+  },
+  { name: "models", sizes: [1, 100, 1000], settings: settingsOfModels },
+  { name: "open streams", sizes: [0, 200, 2000], beside: openStreams },
+  { name: "keys with limits that send", sizes: [10, 100, 1000], createKeys: createLimitedKeys },
+];
+
+const namesOf = (count: number): string[] => Array.from({ length: count }, (_, index) => `key ${index}`);
+
+const rowsPerInsert = 100_000;
+
+/** All of the last hours, so that none is due to be deleted. */
+async function seedRequestLog(dataDir: string, size: number): Promise<void> {
+  mkdirSync(dataDir, { recursive: true });
+  const engine = openWriter(databaseFile(dataDir));
+  const first = Date.now() - size;
+  for (let from = 0; from < size; from += rowsPerInsert) {
+    await engine.rows(sql`insert into request_log
+      (ended_at, request_id, key_id, address, client, method, path, model_asked, model_sent, status, outcome, flags,
+       input_tokens, output_tokens, upstream_us, first_byte_us, duration_us, response_bytes, is_failed)
+      with recursive request(n) as (select ${from} union all select n + 1 from request where n + 1 < ${from + rowsPerInsert})
+      select ${first} + n, 'req-' || hex(randomblob(12)), 1 + n % 50, '10.0.0.7', 'openai-python/1.0', 'POST',
+       '/v1/chat/completions', 'm', 'm', 200, 'completed', 0, 1000 + n % 900, 200, 900000, 80000, 990000, 4000, n % 50 = 0
+      from request`);
+    await engine.checkpoint(() => undefined);
+  }
+  engine.close();
+}
+
+/** Every model has the one backend; the load names the last. */
+function settingsOfModels({ folder, backendPort }: Bench, size: number): Record<string, string> {
+  const models = Array.from(
+    { length: size - 1 },
+    (_, index) => `  model-${index}: { backends: [one], aliases: [alias-${index}] }`,
+  );
+  const file = join(folder, `models-${size}.yaml`);
+  writeFileSync(
+    file,
+    [
+      `backends:`,
+      `  one: { url: "http://127.0.0.1:${backendPort}" }`,
+      `models:`,
+      ...models,
+      `  m: { backends: [one] }`,
+      ``,
+    ].join("\n"),
+  );
+  return { MODELS_FILE: file };
+}
+
+const openForMs = 600_000;
+
+/** Each has sent its first event, and sends no other. */
+async function openStreams({ port, headers }: Target, key: string, size: number): Promise<unknown> {
+  const spec: LoadSpec = {
+    port,
+    path: "/v1/chat/completions",
+    headers: [...headers, "x-simulate: gap=900s@1"],
+    keys: [key],
+    body: JSON.stringify({ model: "m", stream: true, messages: [{ role: "user", content: "Hi" }] }),
+    connections: size,
+    requests: size,
+    perSecond: 0,
+    stallMs: openForMs,
+    limitMs: openForMs,
+  };
+  void startLoad(spec);
+  await Bun.sleep(2000 + 5 * size);
+  return undefined;
+}
+
+async function createLimitedKeys(admin: AdminClient, size: number): Promise<string[]> {
+  const limits = { requests_per_minute: 1e9, tokens_per_minute: 1e12, tokens_per_day: 1e12 };
+  const keys: string[] = [];
+  for (const name of namesOf(size)) {
+    const { key } = await admin.expectOk<{ key: string }>("POST", "/api/keys", { name, ...limits });
+    keys.push(key);
+  }
+  return keys;
+}
+
+/** @returns a program of that size, and the keys to send with */
+export async function startGrown(
+  bench: Bench,
+  { name, seed: fill, settings, createKeys, beside }: Growing,
+  size: number,
+): Promise<{ target: Target; keys: string[] }> {
+  const dataDir = join(bench.folder, `growth ${name} ${size}`);
+  await fill?.(dataDir, size);
+  const { admin, ...target } = await startTollgateWith(bench, { DATA_DIR: dataDir, ...settings?.(bench, size) });
+  const keys = (await createKeys?.(admin, size)) ?? [bench.key];
+  if (size > 0) await beside?.(target, bench.key, size);
+  return { target: { ...target, name: sizeName(size) }, keys };
+}
+
+const sizeName = (size: number): string => size.toLocaleString("en");
+
+/** @param runs of each size, in turn */
+export function growthRow({ name, sizes }: Growing, workload: Workload, runs: readonly (readonly Run[])[]): GrowthRow {
+  const [figure] = workload.figures;
+  if (figure === undefined) throw new Error("The workload has no figure");
+  const cpuUs = runs.map((own) => median(own.map(figure.of)));
+  return { name, sizes, cpuUs, ratio: ratioOf(workload, runs.at(-1) ?? [], runs.at(0) ?? []) };
+}
+
+const mostGrowth = 1.2;
+
+export const isSteep = ({ ratio }: GrowthRow): boolean => !(ratio <= mostGrowth);
