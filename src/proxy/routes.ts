@@ -1,9 +1,15 @@
-import { Elysia } from "elysia";
 import { type ErrorCode, failureResponse, isMessagesPath, ProxyError } from "./errors.ts";
 import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { isHalfSent } from "./request/half-sent.ts";
 import { readLimitsLeft } from "./request/limits-left.ts";
-import { findPathAndQuery, guardPaths, loggedPath, readTarget } from "./request/path.ts";
+import {
+  findPathAndQuery,
+  type GuardedRoutes,
+  guardPaths,
+  type Handler,
+  loggedPath,
+  readTarget,
+} from "./request/path.ts";
 import { addDebugHeaders, trackRequest } from "./request-tracker.ts";
 import { commentsUntil, createStreamWait } from "./response/while-waiting.ts";
 import { createHabits } from "./usage/usage-habits.ts";
@@ -16,14 +22,13 @@ export interface Proxy {
   refuse(request: Request, code: ErrorCode): Response;
 }
 
-/** What the listener serves: the path guard, then everything else through `fetch`. */
-export function guardedRoutes(proxy: Proxy, fetch: (request: Request) => Response | Promise<Response>) {
-  return guardPaths(fetch, (request) => proxy.refuse(request, "invalid_path"));
-}
-
-/** Nothing here may touch `set`: Elysia 1.4.30 would then decode a streamed response as text. Remove when it does not. */
-export function proxyRoutes(proxy: Proxy) {
-  return new Elysia().all("/*", ({ request }) => proxy.handle(request), { parse: "none" });
+/**
+ * What the listener serves: what is below `/v1/` passes the path guard to the proxy. Without a router, as there is nothing to
+ * choose between.
+ * @param others serves all other paths
+ */
+export function guardedRoutes({ handle, refuse }: Proxy, others: Handler): GuardedRoutes {
+  return guardPaths({ handle, others, refuse: (request) => refuse(request, "invalid_path") });
 }
 
 /** `serve` with what surrounds every request: tracking, CORS, error responses and the headers that all responses carry. */

@@ -6,18 +6,13 @@ import { consoleRoutes } from "./console-files.ts";
 import { errorResponse } from "../proxy/errors.ts";
 import { isHalfSent } from "../proxy/request/half-sent.ts";
 import { isHost, isPathWithoutV1, loggedPath } from "../proxy/request/path.ts";
-import { type Proxy, proxyRoutes } from "../proxy/routes.ts";
+import type { Proxy } from "../proxy/routes.ts";
 
 export interface AdminAppDeps extends AdminDeps {
   /** Browsers shall use nothing else. */
   isHttps: boolean;
   /** See `Connections`. */
   closeSoon: (request: Request) => void;
-}
-
-export interface AppDeps {
-  admin: AdminAppDeps;
-  proxy: Proxy;
 }
 
 /** The type that the console's client is made from. */
@@ -36,23 +31,15 @@ export function createAdminApp(deps: AdminDeps) {
   return new Elysia(options).use(adminRoutes(deps)).use(consoleRoutes());
 }
 
-/**
- * Proxy, admin API and console on one port, as two apps: in one app, every request would pay for the cookies and hooks
- * of the admin API (Elysia 1.4.30), a seventh of the cost of a small completion. Remove when it would not.
- */
-export function createApp({ admin, proxy }: AppDeps): Fetcher {
-  const [proxyApp, adminApp] = [createProxyApp(proxy), refuseMalformedHost(createAdminApp(admin), admin)];
-  return { fetch: (request) => (isForProxy(request) ? proxyApp : adminApp).fetch(request) };
+/** The admin API and the console on the proxy's port: all that does not pass its path guard. */
+export function createSharedApp({ handle }: Pick<Proxy, "handle">, admin: AdminAppDeps): Fetcher {
+  const app = refuseMalformedHost(createAdminApp(admin), admin);
+  return { fetch: (request) => (isForProxy(request) ? handle(request) : app.fetch(request)) };
 }
 
-/** With an invalid Host, a URL is only its path. Remove when `request.url` is absolute then too (Bun 1.4.5). */
+/** Such as `/v1` itself, or a path without it. With an invalid Host, a URL is only its path. Remove when `request.url` is absolute then too (Bun 1.4.5). */
 function isForProxy(request: Request): boolean {
   return /^(?:https?:\/\/[^/]*)?\/+v1(?:[/?]|$)/.test(request.url) || isPathWithoutV1(request);
-}
-
-/** The proxy only, for a port of its own. */
-export function createProxyApp(proxy: Proxy): Fetcher {
-  return new Elysia(options).use(proxyRoutes(proxy));
 }
 
 /** The admin API and the console, for a port of their own. Without the 404s, the console would serve its page under `/v1`. */

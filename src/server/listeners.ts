@@ -1,4 +1,4 @@
-import { type AdminAppDeps, createApp, createProxyApp, createSeparateAdminApp } from "./app.ts";
+import { type AdminAppDeps, createSharedApp, createSeparateAdminApp } from "./app.ts";
 import type { Config } from "../config/config.ts";
 import { errorResponse } from "../proxy/errors.ts";
 import { guardedRoutes, type Proxy } from "../proxy/routes.ts";
@@ -28,7 +28,7 @@ export async function listenOn(
   const shared = { shared: shareStats !== undefined, internalError, certificate };
   const atProxyPort = { ...shared, host, port, socketMode, connections };
   if (adminPort === undefined) {
-    const app = createApp({ proxy, admin: await sides.admin(connections) });
+    const app = createSharedApp(proxy, await sides.admin(connections));
     const listener = listen({ ...atProxyPort, ...guardedRoutes(proxy, app.fetch) });
     return { proxy: listener, admin: listener };
   }
@@ -37,7 +37,7 @@ export async function listenOn(
   const atAdminPort = { ...shared, host: adminHost, port: adminPort, connections: adminConnections };
   const admin = listen({ ...atAdminPort, fetch: adminApp.fetch });
   try {
-    return { admin, proxy: listen({ ...atProxyPort, ...guardedRoutes(proxy, createProxyApp(proxy).fetch) }) };
+    return { admin, proxy: listen({ ...atProxyPort, ...guardedRoutes(proxy, proxy.handle) }) };
   } catch (error) {
     await admin.cut();
     throw error;

@@ -10,37 +10,43 @@ const maxSegments = 64;
 const maxSegmentsWithEmpty = 8;
 const maxEmptySegments = 2;
 
-type Handler = (request: Request) => Response | Promise<Response>;
+export type Handler = (request: Request) => Response | Promise<Response>;
 type NativeHandler = (request: Bun.BunRequest) => Response | Promise<Response>;
 
 /** What `Bun.serve` takes. */
-interface GuardedRoutes {
+export interface GuardedRoutes {
   routes: Record<string, NativeHandler>;
   fetch: Handler;
 }
 
+interface Guarded {
+  /** Responds below `/v1/`. */
+  handle: Handler;
+  /** Responds to all other paths. */
+  others: Handler;
+  refuse: Handler;
+}
+
 /**
- * The path guard: `refuse` responds to every path below `/v1/` that holds `..`, `serve` to everything else.
+ * The path guard: `refuse` responds to every path below `/v1/` that holds `..`.
  *
  * Bun normalises dot segments away before `request.url` can be read; only the parameters of its native routes hold the
  * segments as they came, and a parameter never matches an empty segment, so there is a pattern for each arrangement (Bun
  * 1.4.5). Remove the patterns when Bun exposes a request's raw target.
  */
-export function guardPaths(serve: Handler, refuse: Handler): GuardedRoutes {
-  const guard: NativeHandler = (request) => {
-    const params: Record<string, string> = request.params;
-    for (const name in params) if (hasDotDot(params[name] ?? "")) return refuse(request);
-    return serve(request);
-  };
+export function guardPaths({ handle, others, refuse }: Guarded): GuardedRoutes {
+  const guard: NativeHandler = (request) => (Object.values(request.params).some(hasDotDot) ? refuse : handle)(request);
   const routes = Object.fromEntries(guardedPatterns().map((pattern) => [pattern, guard]));
   // Bun reads `\` as `/`, but only after its routes have matched.
-  const guardBackslash: NativeHandler = (request) =>
-    /^v1\\/i.test(String(Object.values(request.params)[0])) ? guard(request) : serve(request);
+  const guardBackslash: NativeHandler = (request) => {
+    const first = String(Object.values(request.params)[0]);
+    return (/^v1\\/i.test(first) && hasDotDot(first) ? refuse : others)(request);
+  };
   return {
     // A path that no pattern matches cannot be checked.
     routes: { ...routes, "/v1/*": refuse, "/:first": guardBackslash },
     // A URL that is below `/v1/` but came past the patterns was only normalised into it.
-    fetch: (request) => (isBelowV1(request.url) ? refuse(request) : serve(request)),
+    fetch: (request) => (isBelowV1(request.url) ? refuse(request) : others(request)),
   };
 }
 
