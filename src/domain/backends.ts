@@ -31,20 +31,17 @@ export const expectedShare = ({ characters, toRead }: Expectation): number =>
   characters === 0 ? 0 : Math.min(1, Math.max(0, 1 - toRead / characters));
 
 /** How many tokens of the input were expected to come from the cache; undefined: not known. */
-export const expectedCachedTokens = (
-  expectation: Expectation | undefined,
-  usage: CountedUsage | undefined,
-): number | undefined => expectation && usage && Math.round(wholeInput(usage) * expectedShare(expectation));
+export const expectedCachedTokens = (expectation: Expectation, usage: CountedUsage | undefined): number | undefined =>
+  usage && Math.round(wholeInput(usage) * expectedShare(expectation));
 
 /**
  * What the choice cost, in tokens: what was read at the chosen backend beyond what the best of the others would have had to
  * do, now that is known what the chosen one had cached. Of the others, that stays an estimate. Means something only for a
  * backend that reports what it had cached: nothing cached and nothing reported look the same.
  */
-export function regretTokens(expectation: Expectation | undefined, usage: CountedUsage | undefined): number {
-  if (expectation?.elsewhere === undefined || usage === undefined) return 0;
+export function regretTokens({ characters, elsewhere }: Expectation, usage: CountedUsage | undefined): number {
+  if (elsewhere === undefined || usage === undefined) return 0;
   const whole = wholeInput(usage);
-  const { characters, elsewhere } = expectation;
   if (whole === 0 || characters === 0) return 0;
   const wasRead = Math.max(0, whole - (usage.cachedInputTokens ?? 0));
   const best = Math.max(0, elsewhere) * (whole / characters);
@@ -80,8 +77,8 @@ export type BackendSign =
 export const cacheCountsOf = ({ expectation, usage }: Chosen): CacheCounts => ({
   inputTokens: usage === undefined ? 0 : wholeInput(usage),
   cachedTokens: usage?.cachedInputTokens ?? 0,
-  expectedTokens: expectedCachedTokens(expectation, usage) ?? 0,
-  regretTokens: regretTokens(expectation, usage),
+  expectedTokens: (expectation && expectedCachedTokens(expectation, usage)) ?? 0,
+  regretTokens: expectation === undefined ? 0 : regretTokens(expectation, usage),
 });
 
 interface Chosen {

@@ -16,7 +16,6 @@ describe("what was expected of a backend's cache", () => {
       usage({ cachedBesideInputTokens: 200 }),
       200,
     ],
-    ["unknown where there was no choice", undefined, usage(), undefined],
     ["unknown where nothing was reported", expectation(100), undefined, undefined],
   ])("is %s", (_, given, reported, expected) => {
     expect(expectedCachedTokens(given, reported)).toBe(expected);

@@ -119,10 +119,10 @@ export function requestRowOf(request: RequestRecord, endedAt: number, usage: Usa
     flagsOf(request),
   ];
   for (const field of usageFields) values.push(usage?.[field] ?? null);
-  const { estimatedTokens = 0 } = request;
+  const { estimatedTokens = 0, expectation } = request;
   values.push(
     estimatedTokens === 0 ? null : estimatedTokens,
-    expectedCachedTokens(request.expectation, usage) ?? null,
+    (expectation && expectedCachedTokens(expectation, usage)) ?? null,
     request.conversation ?? null,
     request.cacheLoss ?? null,
     request.sends ?? null,

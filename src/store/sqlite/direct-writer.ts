@@ -160,7 +160,8 @@ function createCommitting(state: State, maxCommitMs: number) {
     try {
       const result = await work();
       state.slowCommitsInARow = performance.now() - startedAt > maxCommitMs ? state.slowCommitsInARow + 1 : 0;
-      if (state.slowCommitsInARow === 0) backoff.reset();
+      // Of commits that were never slow there is nothing to reset.
+      if (state.slowCommitsInARow === 0 && state.pausedUntil > 0) backoff.reset();
       if (state.slowCommitsInARow > 1) pause();
       return { result };
     } catch (error) {

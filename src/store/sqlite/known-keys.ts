@@ -20,18 +20,15 @@ export function knowKeys(lookUp: FindKey, version: KeysVersion | undefined, cloc
   let current = read();
   let since = clock();
 
-  function forgetOld(now: number): void {
-    const latest = read();
-    if (latest === current && now - since < maxAgeMs && now >= since) return;
-    known.clear();
-    current = latest;
-    since = now;
-  }
-
   return (key) => {
     const now = clock();
     // Before the look-up: a change that it does not see yet raises the version after this.
-    forgetOld(now);
+    const latest = read();
+    if (latest !== current || now - since >= maxAgeMs || now < since) {
+      known.clear();
+      current = latest;
+      since = now;
+    }
     const old = known.get(key);
     if (old !== undefined && (old.expiresAt ?? Infinity) > now) return old;
     const found = lookUp(key);

@@ -113,12 +113,12 @@ function createSqliteStore({ file, worker, direct, reader, findProblem, watch, c
   const findByReader = prepareFindActiveKey(reader, clock);
   // The look-ups of SQLite are synchronous.
   const lookUp = orElse(direct.findActive, findByReader) as (key: string) => FoundKey | undefined;
-  const findActive = knowKeys(lookUp, openKeysVersion(file), clock);
+  const findActive = knowKeys(withStorageErrors(lookUp), openKeysVersion(file), clock);
   return {
     keys: {
       ...remote("keys", ["list", "create", "update", "rotate", "delete", "countActive"]),
       // Known keys too: requests that go on together wake other threads less often.
-      findActive: coalescePerTick(withStorageErrors(findActive)),
+      findActive: coalescePerTick(findActive),
     },
     usage: {
       add: direct.add,

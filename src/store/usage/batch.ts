@@ -58,8 +58,9 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
   /** By response. */
   const creates = new Map<string, ResponseUsage>();
   const reads = new Map<string, ResponseUsage>();
-  const log = createLogRows(logsRequests);
-  const settled = createSettledList();
+  const log: LogRows = { rows: [], amendments: [], dropped: 0 };
+  /** By key: each is settled once. */
+  const settled = new Map<KeyId, SettledAdmission>();
 
   function addIncrement(added: UsageIncrement): void {
     const id = `${added.minute}:${added.keyId}:${added.model ?? ""}`;
@@ -96,7 +97,7 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
   return {
     add(event) {
       const { keyId, closedAt, requestCount = 1, responseId, created, admission } = event;
-      if (admission !== undefined) settled.add(admission);
+      if (admission !== undefined && !settled.has(admission.keyId)) settled.set(admission.keyId, admission);
       if (created !== undefined) addCreate(event, created);
       // It only tells of a create.
       if (requestCount === 0 && chargedTokens(event) === 0) return true;
@@ -106,24 +107,28 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
         responseId === undefined || (reads.size >= maxResponses && !reads.has(responseRef(keyId, responseId)));
       if (isPlain) {
         addIncrement(createIncrement(event, { keyId, model, minute, requestCount, lastClosedAt: closedAt }));
-        log.addEvent(event, null);
+        if (logsRequests) logEvent(log, event, null);
         return true;
       }
       addIncrement({ keyId, model, minute, requestCount, inputTokens: 0, outputTokens: 0, lastClosedAt: closedAt });
       const isFirst = addRead({ ...event, model }, responseId);
-      log.addEvent(isFirst ? event : { ...event, ...noUsage }, isFirst ? responseId : null);
+      if (logsRequests) logEvent(log, isFirst ? event : { ...event, ...noUsage }, isFirst ? responseId : null);
       return isFirst;
     },
     addIncrement,
-    addRequest: (request, endedAt) => log.add(request, endedAt, undefined, null),
-    amendRequest: log.addEnd,
-    droppedRequests: log.dropped,
-    isEmpty: () => increments.size + creates.size + reads.size === 0 && log.isEmpty(),
+    addRequest(request, endedAt) {
+      if (logsRequests) addRow(log, request, { endedAt, usage: undefined, responseId: null });
+    },
+    amendRequest(request) {
+      if (logsRequests) logEnd(log, request);
+    },
+    droppedRequests: () => log.dropped,
+    isEmpty: () => increments.size + creates.size + reads.size === 0 && log.rows.length + log.amendments.length === 0,
     usage: () => ({
       increments: [...increments.values()],
       responses: [...creates.values(), ...reads.values()],
-      settled: settled.all,
-      ...(logsRequests && { requests: log.requests() }),
+      settled: [...settled.values()],
+      ...(logsRequests && { requests: { rows: log.rows, amendments: log.amendments } }),
     }),
   };
 }
@@ -145,53 +150,40 @@ function createOf(
   return estimated === 0 ? create : { ...create, estimatedTokens: estimated };
 }
 
-/** What a flush settles, each key once. */
-function createSettledList(): { all: readonly SettledAdmission[]; add: (admission: SettledAdmission) => void } {
-  const all: SettledAdmission[] = [];
-  const keys = new Set<KeyId>();
-  return {
-    all,
-    add(admission) {
-      if (keys.has(admission.keyId)) return;
-      keys.add(admission.keyId);
-      all.push(admission);
-    },
-  };
+/** What a flush adds to the request log. */
+interface LogRows {
+  rows: RequestRow[];
+  amendments: RequestAmendment[];
+  dropped: number;
 }
 
-/** What a flush adds to the request log. */
-function createLogRows(isOn: boolean) {
-  const rows: RequestRow[] = [];
-  const amendments: RequestAmendment[] = [];
-  let dropped = 0;
+/** @param responseId set if the tokens are known only once they are counted */
+function logEvent(log: LogRows, event: UsageEvent, responseId: string | null): void {
+  const { request, closedAt, amends: requestId, keyId } = event;
+  if (request !== undefined) addRow(log, request, { endedAt: closedAt, usage: event, responseId });
+  else if (requestId !== undefined) amend(log, { requestId, keyId, responseId, ...pickUsage(event) });
+}
 
-  function add(request: RequestRecord, endedAt: number, usage: Usage | undefined, responseId: string | null): void {
-    if (!isOn) return;
-    if (rows.length < maxRequests) rows.push({ values: requestRowOf(request, endedAt, usage), responseId });
-    else dropped++;
-  }
+function logEnd(log: LogRows, { requestId, keyId, writtenMs = 0, durationMs, receivedBytes }: RequestRecord): void {
+  const [writtenUs, durationUs] = [microseconds(writtenMs), microseconds(durationMs)];
+  const end = { writtenUs, durationUs, responseBytes: receivedBytes };
+  if (keyId !== undefined) amend(log, { requestId, keyId, responseId: null, ...noUsage, end });
+}
 
-  function amend(amendment: RequestAmendment): void {
-    if (isOn && amendments.length < maxRequests) amendments.push(amendment);
-  }
+interface EndedRequest {
+  endedAt: number;
+  /** Undefined if it does not count. */
+  usage: Usage | undefined;
+  responseId: string | null;
+}
 
-  return {
-    add,
-    /** @param responseId set if the tokens are known only once they are counted */
-    addEvent(event: UsageEvent, responseId: string | null): void {
-      const { request, closedAt, amends: requestId, keyId } = event;
-      if (request !== undefined) add(request, closedAt, event, responseId);
-      else if (requestId !== undefined) amend({ requestId, keyId, responseId, ...pickUsage(event) });
-    },
-    addEnd({ requestId, keyId, writtenMs = 0, durationMs, receivedBytes }: RequestRecord): void {
-      const [writtenUs, durationUs] = [microseconds(writtenMs), microseconds(durationMs)];
-      const end = { writtenUs, durationUs, responseBytes: receivedBytes };
-      if (keyId !== undefined) amend({ requestId, keyId, responseId: null, ...noUsage, end });
-    },
-    dropped: () => dropped,
-    isEmpty: () => rows.length + amendments.length === 0,
-    requests: (): FlushedRequests => ({ rows, amendments }),
-  };
+function addRow(log: LogRows, request: RequestRecord, { endedAt, usage, responseId }: EndedRequest): void {
+  if (log.rows.length < maxRequests) log.rows.push({ values: requestRowOf(request, endedAt, usage), responseId });
+  else log.dropped++;
+}
+
+function amend({ amendments }: LogRows, amendment: RequestAmendment): void {
+  if (amendments.length < maxRequests) amendments.push(amendment);
 }
 
 /** Changes `increment`, which is of the same key, minute and model. */
