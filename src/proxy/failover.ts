@@ -7,28 +7,20 @@ import type { RequestTracker } from "./request-tracker.ts";
 import { AbortReason, clientLeft } from "./upstream/abort-reason.ts";
 import type { UpstreamResponse } from "./upstream/forward.ts";
 
-/** Where a request goes: its turn, or the one backend of a request that needs none. */
+/** Where a request goes that has a place, or a choice. */
 export type Route = Pick<Turn, keyof Choice | "report" | "moveOn">;
 
-export const reportNothing = (): void => {};
+/** Sends it once. */
+export type SendOnce = (body: OutgoingRequestBody, backend: Backend) => Promise<UpstreamResponse>;
 
-/** For a request that waits for nothing, and has no choice. */
-export const onlyTo = ([backend = ""]: readonly string[]): Route => ({
-  backend,
-  reason: "only",
-  report: reportNothing,
-  moveOn: async () => undefined,
-});
-
-export interface ToSend {
+interface ToSend {
   tracker: RequestTracker;
   route: Route;
   /** Of the catalog that the request began with. */
   backends: readonly Backend[];
   /** Fires when the client leaves. */
   client: AbortSignal;
-  /** Sends it once. */
-  sendOnce: (body: OutgoingRequestBody, backend: Backend) => Promise<UpstreamResponse>;
+  sendOnce: SendOnce;
   /** Epoch milliseconds. */
   wall: () => number;
 }
@@ -61,9 +53,6 @@ export function sendWithFailover({ tracker, route, backends, client, sendOnce, w
     return backend;
   }
 
-  // Nobody else may get it.
-  if (route.report === reportNothing) return (body) => sendOnce(body, nextBackend());
-
   /** @returns undefined if nothing was sent, and it has a place at another backend */
   async function trySending(body: OutgoingRequestBody, backend: Backend): Promise<UpstreamResponse | undefined> {
     try {
@@ -89,6 +78,7 @@ export function sendWithFailover({ tracker, route, backends, client, sendOnce, w
       // Too many wait for another one, or it has no connection either.
       if (error instanceof ProxyError || (error instanceof AbortReason && error.isUnsent)) {
         tracker.backend = before;
+        tracker.upstreamResponded();
         return undefined;
       }
       discard(busy);

@@ -33,7 +33,8 @@ export function guardedRoutes({ handle, refuse }: Proxy, others: Handler): Guard
 
 /** `serve` with what surrounds every request: tracking, CORS, error responses and the headers that all responses carry. */
 export function createProxy(deps: ProxyDeps): Proxy {
-  const { config, log } = deps;
+  const { log } = deps;
+  const { corsOrigins } = deps.config;
   const serveDeps: ServeDeps = {
     ...deps,
     habitsOf: createHabits(deps.monotonic),
@@ -60,7 +61,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
     // Anthropic's SDKs read the second.
     for (const name of ["x-request-id", "request-id"]) response.headers.set(name, tracker.requestId);
     if (limitHeaders !== undefined) for (const [name, value] of limitHeaders) response.headers.set(name, value);
-    applyCors(response.headers, request, config.corsOrigins);
+    if (corsOrigins !== undefined) applyCors(response.headers, request, corsOrigins);
     return response;
   }
 
@@ -104,7 +105,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
   return {
     async handle(request) {
       const incoming = track(deps, request);
-      const preflight = findPreflightResponse(request, config.corsOrigins);
+      const preflight = corsOrigins && findPreflightResponse(request, corsOrigins);
       if (preflight !== undefined) return complete(incoming.tracker, preflight);
       return deps.sseKeepaliveMs > 0 ? respondOrKeepAlive(incoming) : respondTo(incoming);
     },

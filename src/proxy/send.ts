@@ -1,11 +1,11 @@
 import type { Admission, Reservation } from "../domain/admissions.ts";
-import type { KeyId } from "../domain/keys.ts";
 import type { Backend } from "../domain/models.ts";
 import type { WallClock } from "../time/clock.ts";
-import { reportNothing, type Route, sendWithFailover, type ToSend as Failover } from "./failover.ts";
+import { type Route, type SendOnce, type SendToOne, sendWithFailover } from "./failover.ts";
 import { upstreamRequestHeaders } from "./headers.ts";
 import type { OutgoingRequestBody, RewrittenBody } from "./request/rewrite-body.ts";
 import { chargeEvent, mayGenerate } from "./response/charge.ts";
+import type { Endpoint } from "./rewrite/endpoint.ts";
 import { readAlready, readOrRelease } from "./response/pump.ts";
 import type { RecordUsage } from "./response/count.ts";
 import type { RequestTracker } from "./request-tracker.ts";
@@ -14,17 +14,31 @@ import type { UpstreamRequest, UpstreamResponse } from "./upstream/forward.ts";
 import type { Forwards } from "./upstream/forwards.ts";
 import type { HabitsOf } from "./usage/usage-habits.ts";
 
-export interface ToSend extends Pick<Failover, "tracker" | "route" | "backends" | "client"> {
-  keyId: KeyId;
-  method: string;
+/** A request on its way to a backend. */
+export interface ToSend extends Pick<UpstreamRequest, "keyId" | "method" | "pathAndQuery"> {
+  request: Request;
+  tracker: RequestTracker;
+  /** The address at the other end of the connection. */
+  peerAddress: string | undefined;
+  /** The URL's pathname. */
   path: string;
+  endpoint: Endpoint;
+  timeouts: ReadTimeouts;
   admission: Admission | undefined;
   /** Undefined for a key without limits of tokens. */
   reservation: Reservation | undefined;
+  /** Undefined if there is one backend, which takes every request at any time. */
+  route: Route | undefined;
+  /** Of the catalog that the request began with. */
+  backends: readonly Backend[];
   rewritten: RewrittenBody;
   /** The body as it would be if nobody asked for usage. */
   rewriteUnasked: () => Promise<RewrittenBody>;
-  requestOf: (body: OutgoingRequestBody, backend: Backend) => UpstreamRequest;
+}
+
+interface ReadTimeouts {
+  streamReadTimeoutMs: number;
+  nonStreamReadTimeoutMs: number;
 }
 
 export interface SendDeps {
@@ -45,10 +59,16 @@ interface Sent {
  * @throws AbortReason if no response head comes
  */
 export async function sendRequest(toSend: ToSend, deps: SendDeps): Promise<Sent> {
-  const { route, path } = toSend;
-  const isRefused = asksForUsage(toSend.rewritten) && deps.habitsOf(route.backend).refusesOptions(path);
+  const { request, tracker, endpoint, route, backends } = toSend;
+  // With a choice, it is known only now.
+  const isRefused =
+    route !== undefined && asksForUsage(toSend.rewritten) && deps.habitsOf(route.backend).refusesOptions(endpoint);
   const { rewritten, outgoing } = isRefused ? await rewriteUnasked(toSend) : toSend.rewritten;
-  const send = sendWithFailover({ ...toSend, wall: deps.wall, sendOnce: (...sent) => sendCharged(toSend, sent, deps) });
+  const sendOnce: SendOnce = (...sent) => sendCharged(toSend, sent, deps);
+  const send: SendToOne =
+    route === undefined
+      ? (body) => sendToOnly(toSend, body, deps)
+      : sendWithFailover({ tracker, route, backends, client: request.signal, sendOnce, wall: deps.wall });
   const upstream = await send(outgoing);
   const { status } = upstream.response;
   const mayRefuseOptions = (status === 400 || status === 422) && asksForUsage({ rewritten });
@@ -65,7 +85,7 @@ export async function sendRequest(toSend: ToSend, deps: SendDeps): Promise<Sent>
   const second = await rewriteUnasked(toSend);
   const response = await send(second.outgoing);
   // An error that only quotes the body would be the same again.
-  if (response.response.ok) deps.habitsOf(route.backend).learnRefusal(path);
+  if (response.response.ok) deps.habitsOf(tracker.backend ?? "").learnRefusal(endpoint);
   return { upstream: response, rewritten: second.rewritten };
 }
 
@@ -81,16 +101,24 @@ async function rewriteUnasked({ tracker, rewriteUnasked: rewrite }: ToSend): Pro
 /** A longer refusal passes as it is. */
 const maxRefusalBytes = 64 * 1024;
 
+/** Nobody else may get it. */
+function sendToOnly(toSend: ToSend, body: OutgoingRequestBody, deps: SendDeps): Promise<UpstreamResponse> {
+  const [backend] = toSend.backends;
+  if (backend === undefined) throw new Error("There is no backend.");
+  toSend.tracker.upstreamRequestSent(backend.name);
+  return sendCharged(toSend, [body, backend], deps);
+}
+
 /** A client that leaves before the head is charged the estimated input: the backend has read it, or is about to. */
 async function sendCharged(
   toSend: ToSend,
-  [body, backend]: Parameters<Failover["sendOnce"]>,
+  [body, backend]: Parameters<SendOnce>,
   deps: SendDeps,
 ): Promise<UpstreamResponse> {
   const { tracker } = toSend;
   tracker.sends += 1;
   try {
-    const upstream = await deps.forwards.get(backend)(toSend.requestOf(body, backend));
+    const upstream = await deps.forwards.get(backend)(upstreamRequestOf(toSend, body, backend));
     tracker.upstreamResponded();
     return upstream;
   } catch (error) {
@@ -110,50 +138,31 @@ async function chargeInput(
   await record(chargeEvent({ keyId, closedAt: wall() }, { estimatedTokens, admission }));
 }
 
-interface Incoming {
-  request: Request;
-  tracker: RequestTracker;
-  /** The address at the other end of the connection. */
-  peerAddress: string | undefined;
-}
-
-interface ReadTimeouts {
-  streamReadTimeoutMs: number;
-  nonStreamReadTimeoutMs: number;
-}
-
-interface Outgoing extends Pick<UpstreamRequest, "keyId" | "method" | "pathAndQuery"> {
-  stream: boolean;
-  route: Route;
-}
-
-/** What is sent for a request, to whichever backend. */
-export function requestsFor(
-  { request, tracker, peerAddress }: Incoming,
-  { keyId, method, pathAndQuery, stream, route }: Outgoing,
-  timeouts: ReadTimeouts,
-): ToSend["requestOf"] {
-  const { requestId, startedAt } = tracker;
-  return ({ open, described }, { apiKey: upstreamApiKey }) => ({
+function upstreamRequestOf(
+  { request, tracker, peerAddress, keyId, method, pathAndQuery, timeouts, route, rewritten }: ToSend,
+  { open, described }: OutgoingRequestBody,
+  { apiKey: upstreamApiKey }: Backend,
+): UpstreamRequest {
+  const { requestId, startedAt, bodyReceived } = tracker;
+  return {
     keyId,
     startedAt,
     method,
     pathAndQuery,
     headers: upstreamRequestHeaders(request.headers, { ...described, peerAddress, upstreamApiKey, requestId }),
     body: open(),
-    readTimeoutMs: stream ? timeouts.streamReadTimeoutMs : timeouts.nonStreamReadTimeoutMs,
+    readTimeoutMs: rewritten.rewritten.stream ? timeouts.streamReadTimeoutMs : timeouts.nonStreamReadTimeoutMs,
     client: request.signal,
-    onReceived: receiverOf(tracker, route),
+    onReceived: route === undefined ? bodyReceived : reportBegun(route, bodyReceived),
     onStarted: (abort) => tracker.onEndRequested(() => abort(endedByAdmin())),
-  });
+  };
 }
 
-function receiverOf({ bodyReceived }: RequestTracker, { report }: Route): UpstreamRequest["onReceived"] {
-  if (report === reportNothing) return bodyReceived;
+function reportBegun({ report }: Route, received: RequestTracker["bodyReceived"]): UpstreamRequest["onReceived"] {
   let hasBegun = false;
   return (bytes) => {
     if (!hasBegun) report({ kind: "begun" });
     hasBegun = true;
-    bodyReceived(bytes);
+    received(bytes);
   };
 }

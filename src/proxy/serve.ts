@@ -22,26 +22,26 @@ import type { ReadBody } from "./request/body.ts";
 import { readRequest } from "./request/read-request.ts";
 import { reservationFor, rewriteBody, type RewrittenBody } from "./request/rewrite-body.ts";
 import { findBackendOfId, mayGoOn } from "./request/backend-of-id.ts";
-import { findResponseId, type ListCreators, requireOwnResponse } from "./request/stored-response.ts";
+import { findAskedResponse, type ListCreators } from "./request/stored-response.ts";
 import { readTarget } from "./request/path.ts";
 import type { RequestTracker, TrackerDeps } from "./request-tracker.ts";
 import type { RecordUsage } from "./response/count.ts";
 import type { BackendModels } from "./response/backend-models.ts";
 import { respondWithModels } from "./response/catalog-list.ts";
-import { resolveModelList, restrictModelList } from "./response/model-list.ts";
+import { resolveModelList } from "./response/model-list.ts";
 import { noteHeldIds } from "./response/held-ids.ts";
-import { receive } from "./response/receive.ts";
+import { endWait } from "./response/receive.ts";
 import { respond, type Responding } from "./response/respond.ts";
 import type { StreamWait } from "./response/while-waiting.ts";
-import { getEndpoint } from "./rewrite/endpoint.ts";
+import { type Endpoint, getEndpoint } from "./rewrite/endpoint.ts";
 import type { ClientContext, Rewritten } from "./rewrite/rewrite.ts";
-import type { Rewriting } from "./rewrite/rewriters.ts";
+import type { CurrentRewriting } from "./rewrite/rewriters.ts";
 import { noUsageAdded } from "./rewrite/stream-options.ts";
-import { onlyTo, type Route } from "./failover.ts";
-import { requestsFor, sendRequest } from "./send.ts";
+import { sendRequest } from "./send.ts";
 import { endedByAdmin } from "./upstream/abort-reason.ts";
 import type { Forwards } from "./upstream/forwards.ts";
 import type { StartReadTimeout } from "./upstream/read-timeout.ts";
+import { isEventStream } from "./usage/response-usage.ts";
 import type { HabitsOf, UsageHabits } from "./usage/usage-habits.ts";
 import { type Engines, noConversation } from "../domain/backends.ts";
 import type { KeyId, KeyLimits } from "../domain/keys.ts";
@@ -49,7 +49,7 @@ import type { Admission, Destination, Reservation } from "../domain/admissions.t
 
 export interface ProxyDeps extends TrackerDeps {
   config: Pick<Config, "upstream"> & Pick<Config["proxy"], "corsOrigins" | "maxBodyBytes">;
-  rewriting: () => Rewriting;
+  rewriting: CurrentRewriting;
   backendModels: Pick<BackendModels, "findEntry" | "requestEnded">;
   findKey: FindKey;
   admit: Admit;
@@ -107,7 +107,8 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
   const { method } = request;
   const { config, wall } = deps;
   const { path, pathAndQuery } = readTarget(request);
-  const rewriting = deps.rewriting();
+  const endpoint = getEndpoint(path);
+  const rewriting = deps.rewriting.latest;
   if (deps.draining.aborted) throw new ProxyError("shutting_down");
 
   const key = await authenticate(request.headers, { findKey: deps.findKey, log: deps.log });
@@ -127,50 +128,55 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
   const listed = file && respondWithModels({ request, path, isAllowed, modelNotFound, wall }, names, deps);
   if (listed !== undefined) return complete(tracker, listed);
   if (file !== undefined) tracker.onFinished(() => deps.backendModels.requestEnded(tracker.status));
-  const responseId = findResponseId(method, path);
+  const isOfResponses = endpoint.folder === "responses";
   const asker = { keyId: key.id, method };
-  const stored = responseId === undefined ? undefined : await requireOwnResponse(responseId, asker, deps);
+  const stored = isOfResponses ? await findAskedResponse(path, asker, deps) : undefined;
   const limitsTokens = rules !== null && reservesTokens(rules);
 
   using held = deps.heldBytes.open(key.id);
   const rewriters = rewriting[limitsTokens ? "limited" : "plain"];
   const hasChoice = backends.length > 1;
   // With a choice, this is known only once that is made.
-  const refusesOptions = !hasChoice && deps.habitsOf(backends[0]?.name ?? "").refusesOptions(path);
+  const isKnown = rewriters.mayAsk && !hasChoice;
+  const refusesOptions = isKnown && deps.habitsOf(backends[0]?.name ?? "").refusesOptions(endpoint);
   const client = rewriting.goesByClient ? await contextOf(request, deps.engines) : undefined;
   const toRead = { request, tracker, path, rules, rewriting, rewriters, refusesOptions, client };
   const bounds = { startReadTimeout: deps.startReadTimeout, held, maxBytes: config.maxBodyBytes };
   const { received, rewrittenBody } = await readRequest(toRead, bounds);
   const { rewritten } = rewrittenBody;
-  const { stream, model } = rewritten;
-  let modelList = resolveModelList(method, pathAndQuery, names.catalog, wall);
-  if (allowed !== null) modelList = restrictModelList(pathAndQuery, modelList, isAllowed);
+  const { stream } = rewritten;
+  const ofModels = endpoint.folder === "models" ? { method, pathAndQuery, models: names.catalog, wall } : undefined;
+  const modelList = ofModels && resolveModelList(ofModels, allowed === null ? undefined : isAllowed);
   if (stream && method === "POST" && modelList === undefined && stored === undefined) incoming.wait?.begin();
   const limits = rules !== null && needsAdmission(rules) ? rules : undefined;
   const reservation = limitsTokens ? await reservationFor(received.body, rewritten) : undefined;
   const asked = { ...asker, path, body: received.body, stored };
-  const holder = hasChoice || mayGoOn(path, received.body) ? await findBackendOfId(asked, backends, deps) : undefined;
+  const mayHoldIt = hasChoice || (isOfResponses && mayGoOn(received.body));
+  const holder = mayHoldIt ? await findBackendOfId(asked, backends, deps) : undefined;
   const candidates = holder === undefined ? rewritten.target.candidates : [holder];
-  let route: Route = onlyTo(candidates);
-  if (limits !== undefined || deps.queue.hasPlaces) {
-    const destination = { model: model?.name, candidates, ...routedBy(request, key.id, received.body, rewritten) };
-    tracker.conversation = destination.conversation.trace?.thread;
-    route = await waitForTurn(incoming, { keyId: key.id, limits, reservation, path, destination }, deps);
-  }
-  const { admission } = incoming;
+  const hasPlaces = deps.queue.hasPlaces || hasChoice;
+  const toAdmit = { keyId: key.id, limits, reservation, path, candidates, body: received.body, rewritten };
+  const turn = limits !== undefined || hasPlaces ? await waitForTurn(incoming, toAdmit, deps) : undefined;
+  const { admission, peerAddress } = incoming;
   const common = { keyId: key.id, method, path, tracker, admission, reservation };
-  const outgoing = { keyId: key.id, method, pathAndQuery: modelList?.pathAndQuery ?? pathAndQuery, stream, route };
-  const requestOf = requestsFor(incoming, outgoing, config.upstream);
   const rewriteUnasked = (): Promise<RewrittenBody> => rewriteBody(path, received, rewriters.unasked, client);
-  const routed = { route, backends, client: request.signal };
-  const sent = await sendRequest({ ...common, ...routed, rewritten: rewrittenBody, rewriteUnasked, requestOf }, deps);
+  const bodies = { rewritten: rewrittenBody, rewriteUnasked };
+  const target = {
+    route: hasPlaces ? turn : undefined,
+    backends,
+    pathAndQuery: modelList?.pathAndQuery ?? pathAndQuery,
+  };
+  const toSend = { ...common, ...bodies, ...target, request, endpoint, peerAddress, timeouts: config.upstream };
+  const sent = await sendRequest(toSend, deps);
   held.release();
 
+  tracker.streamed = isEventStream({ contentType: sent.upstream.response.headers.get("content-type") });
   const backend = hasChoice ? tracker.backend : undefined;
   const asksFor = backend === undefined ? undefined : { ...asker, path, backend, isOwn: holder !== undefined };
   const upstream = asksFor === undefined ? sent.upstream : await noteHeldIds(sent.upstream, asksFor, deps);
-  const head = await receive(upstream, { path, tracker, wait: incoming.wait });
-  const usage = usageAsked(path, sent.rewritten, deps.habitsOf(route.backend));
+  const { wait } = incoming;
+  const head = wait === undefined ? { upstream, silentMs: 0 } : await endWait(upstream, path, wait);
+  const usage = usageAsked(endpoint, sent.rewritten, deps.habitsOf(tracker.backend ?? ""));
   const responding = { ...common, ...usage, ...head, modelList, stored, backend };
   return respond(responding, { record: deps.record, wall, sseKeepaliveMs: deps.sseKeepaliveMs });
 }
@@ -192,17 +198,17 @@ async function contextOf({ headers }: Request, { learn, enginesOf }: Engines): P
   return { userAgent: headers.get("user-agent"), enginesOf };
 }
 
-/** What was asked of the usage of a stream, and what it tells of the backend. */
+/** What was asked of the usage of a stream, and who learns from what it has. */
 function usageAsked(
-  path: string,
+  endpoint: Endpoint,
   { stream, usageAdded, asksForUsage }: Rewritten,
   habits: UsageHabits,
-): Pick<Responding, "usageAdded" | "keepsUsage" | "onWholeStream"> {
-  const isPlain = stream && !asksForUsage && usageAdded === noUsageAdded && getEndpoint(path).streamOptions;
+): Pick<Responding, "usageAdded" | "keepsUsage" | "learning"> {
+  const tells = stream && !asksForUsage && usageAdded === noUsageAdded && endpoint.streamOptions;
   return {
     usageAdded,
-    keepsUsage: usageAdded.includeUsage && habits.sendsUnasked(path),
-    onWholeStream: isPlain ? (hasUsageAlone) => habits.learnUnasked(path, hasUsageAlone) : undefined,
+    keepsUsage: usageAdded.includeUsage && habits.sendsUnasked(endpoint),
+    learning: tells ? { habits, endpoint } : undefined,
   };
 }
 
@@ -220,13 +226,15 @@ interface ToAdmit {
   /** Undefined for a key without limits of tokens. */
   reservation: Reservation | undefined;
   path: string;
-  destination: Destination;
+  candidates: readonly string[];
+  body: ReadBody;
+  rewritten: Rewritten;
 }
 
 /** @throws ProxyError if the limits of the key refuse the request, or no place becomes free in time */
 async function waitForTurn(
   incoming: Incoming,
-  { keyId, limits, reservation, path, destination }: ToAdmit,
+  { keyId, limits, reservation, path, candidates, body, rewritten }: ToAdmit,
   { queue, admit, wall }: Pick<ProxyDeps, "queue" | "admit" | "wall">,
 ): Promise<Turn> {
   const { tracker, request } = incoming;
@@ -239,6 +247,8 @@ async function waitForTurn(
       return answer;
     },
   };
+  const destination = { model: rewritten.model?.name, candidates, ...routedBy(request, keyId, body, rewritten) };
+  tracker.conversation = destination.conversation.trace?.thread;
   const queued = { ...destination, keyId, startedAt: tracker.startedAt, client: request.signal, limits: asks };
   const turn = await queue.enter(queued, ({ end, rank }) => {
     tracker.isQueued = true;

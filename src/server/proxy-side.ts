@@ -5,7 +5,7 @@ import { hash } from "../proxy/request/conversation.ts";
 import { createHeldBytes } from "../proxy/request/held-bytes.ts";
 import type { ReadUsed } from "../proxy/request/limits-left.ts";
 import { createRecall } from "../proxy/rewrite/language.ts";
-import { followCatalog } from "../proxy/rewrite/rewriters.ts";
+import { createCurrentRewriting } from "../proxy/rewrite/rewriters.ts";
 import { createProxy, type Proxy } from "../proxy/routes.ts";
 import { createForwards } from "../proxy/upstream/forwards.ts";
 import { createReadTimeouts } from "../proxy/upstream/read-timeout.ts";
@@ -25,7 +25,7 @@ export function proxySideOf({ upstream, proxy }: ProxyConfig, services: Services
   const startReadTimeout = createReadTimeouts(monotonic);
   return createProxy({
     config: { upstream, ...proxy },
-    rewriting: followCatalog(services.catalog, services.backendModels.discovered, createRecall(seededHash())),
+    rewriting: createCurrentRewriting(services.catalog, services.backendModels.discovered, createRecall(seededHash())),
     backendModels: services.backendModels,
     sseKeepaliveMs: proxy.sseKeepaliveMs,
     findKey: services.store.keys.findActive,

@@ -4,7 +4,7 @@ import { hash } from "../../src/proxy/request/conversation.ts";
 import { createRecall } from "../../src/proxy/rewrite/language.ts";
 import { createModelNames } from "../../src/proxy/rewrite/model-names.ts";
 import { createRewriter, type RewriteRequest } from "../../src/proxy/rewrite/rewrite.ts";
-import { followCatalog, type Rewriting } from "../../src/proxy/rewrite/rewriters.ts";
+import { createCurrentRewriting, type CurrentRewriting } from "../../src/proxy/rewrite/rewriters.ts";
 import { type RewriteRules, streamUsages } from "../../src/proxy/rewrite/rules.ts";
 import type { Engines } from "../../src/domain/backends.ts";
 
@@ -42,8 +42,8 @@ const queue = { places: undefined, maxWaiting: 0, timeoutMs: 0, backendWaitMs: 0
 export const catalogOf = (rewrite: RewriteSettings): Catalog => catalogFromEnvironment({ upstream, rewrite, queue });
 
 /** What the proxy makes of a catalog that stays. */
-export const rewritingOf = (settings: RewriteSettings): (() => Rewriting) =>
-  followCatalog(fixedCatalog(catalogOf(settings)));
+export const rewritingOf = (settings: RewriteSettings): CurrentRewriting =>
+  createCurrentRewriting(fixedCatalog(catalogOf(settings)));
 
 /** One for all tests of a process, as one is for all requests: what is remembered may change nothing. */
 const recall = createRecall(hash);

@@ -1,7 +1,7 @@
 import { timestampOf } from "../../time/seoul.ts";
 import { isCalendarWindow, windowResetAt } from "../../time/windows.ts";
 import { type ErrorDetails, ProxyError } from "../errors.ts";
-import { canonical, isBelow } from "../rewrite/endpoint.ts";
+import { getEndpoint } from "../rewrite/endpoint.ts";
 import type { KeyId, KeyLimits, KeyRules, LimitName } from "../../domain/keys.ts";
 import { hasLimit, limitKinds, requestLimits, tokenLimits } from "../../domain/limits.ts";
 import type { Admission, Reservation } from "../../domain/admissions.ts";
@@ -179,7 +179,7 @@ function tooLargeText(
 
 /** Codex shows its user the time of an error of this type, and only of this one. Both are whole seconds. */
 function membersForCodex(path: string, freeAt: number, now: number): ErrorDetails["members"] {
-  if (!isBelow(canonical(path), "/v1/responses")) return undefined;
+  if (getEndpoint(path).folder !== "responses") return undefined;
   return {
     type: "usage_limit_reached",
     resets_at: Math.ceil(freeAt / 1000),

@@ -52,10 +52,12 @@ function findIdInPath(plain: string): string | undefined {
   return undefined;
 }
 
-/** Whether a request may go on from a response, which may be another key's. A name in JSON may have escapes. */
-export const mayGoOn = (path: string, body: ReadBody): boolean =>
+/**
+ * Whether a request under `/v1/responses` may go on from a response, which may be another key's. A name in JSON may have
+ * escapes.
+ */
+export const mayGoOn = (body: ReadBody): boolean =>
   body instanceof Uint8Array &&
-  canonical(path).startsWith("/v1/responses") &&
   [previousResponse, "\\u"].some((part) => Buffer.from(body.buffer, body.byteOffset, body.length).includes(part));
 
 const previousResponse = "previous_response_id";

@@ -1,5 +1,5 @@
-/** The origins whose pages may call `/v1/*`; undefined leaves CORS to the backend. */
-export type CorsOrigins = "*" | readonly string[] | undefined;
+/** The origins whose pages may call `/v1/*`. */
+export type CorsOrigins = "*" | readonly string[];
 
 const allowedMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
 const preflightMaxAgeSeconds = "7200";
@@ -9,7 +9,7 @@ const preflightMaxAgeSeconds = "7200";
  * other request. The requested headers are echoed, because `*` does not cover `authorization`.
  */
 export function findPreflightResponse(request: Request, origins: CorsOrigins): Response | undefined {
-  if (origins === undefined || request.method !== "OPTIONS") return undefined;
+  if (request.method !== "OPTIONS") return undefined;
   if (!request.headers.has("origin") || !request.headers.has("access-control-request-method")) return undefined;
   const headers = new Headers({ vary: "Origin, Access-Control-Request-Headers" });
   const origin = allowedOrigin(request, origins);
@@ -24,7 +24,6 @@ export function findPreflightResponse(request: Request, origins: CorsOrigins): R
 
 /** Replaces the backend's CORS headers with ours, so that every response carries them exactly once. */
 export function applyCors(headers: Headers, request: Request, origins: CorsOrigins): void {
-  if (origins === undefined) return;
   // Listed first: deleting while iterating skips names.
   const backends = headers
     .keys()
@@ -39,7 +38,7 @@ export function applyCors(headers: Headers, request: Request, origins: CorsOrigi
   headers.set("access-control-expose-headers", "*");
 }
 
-function allowedOrigin(request: Request, origins: "*" | readonly string[]): string | undefined {
+function allowedOrigin(request: Request, origins: CorsOrigins): string | undefined {
   if (origins === "*") return "*";
   const origin = request.headers.get("origin");
   return origin !== null && origins.includes(origin) ? origin : undefined;

@@ -22,7 +22,7 @@ const folder = "/v1/responses/";
 
 /**
  * The id of the stored response that a request reads, cancels or deletes.
- * @param path the URL's pathname
+ * @param path the URL's pathname, under `/v1/responses`
  */
 export function findResponseId(method: string, path: string): string | undefined {
   const plain = canonical(path);
@@ -33,7 +33,7 @@ export function findResponseId(method: string, path: string): string | undefined
 }
 
 /**
- * The stored response that a key asks for: `madeAt` is set if only a response of that time may be shown.
+ * The stored response that a key asks for by a path under `/v1/responses`: `madeAt` is set if only a response of that time may be shown.
  *
  * Clients of vLLM and SGLang choose ids, so several keys may create under one id, and the backend then holds the response
  * of one of them. If the first key owned the id, it could block the ids of others; if the last one did, it could take
@@ -47,15 +47,16 @@ export function findResponseId(method: string, path: string): string | undefined
  * that time, or in a create that still waits for the database, is everybody's.
  * @throws ProxyError `not_found` if it does not exist for this key; `storage_unavailable` if that cannot be checked
  */
-export async function requireOwnResponse(
-  id: string,
+export async function findAskedResponse(
+  path: string,
   asker: { keyId: KeyId; method: string },
   deps: StoredDeps,
-): Promise<OwnResponse> {
-  return { id, ...(await findOwn(id, asker, deps)) };
+): Promise<OwnResponse | undefined> {
+  const id = findResponseId(asker.method, path);
+  return id === undefined ? undefined : { id, ...(await findOwn(id, asker, deps)) };
 }
 
-/** As `requireOwnResponse`, for whatever a backend holds under an id. */
+/** As `findAskedResponse`, for whatever a backend holds under an id. */
 export async function findOwn(
   id: string,
   { keyId, method }: { keyId: KeyId; method: string },

@@ -1,7 +1,7 @@
 import type { Admission, Reservation } from "../../domain/admissions.ts";
 import { type Charge, chargedTokens, noUsage, type Usage } from "../../domain/usage.ts";
 import type { UsageEvent } from "../../domain/usage-event.ts";
-import { canonical, getEndpoint, isBelow } from "../rewrite/endpoint.ts";
+import { getEndpoint } from "../rewrite/endpoint.ts";
 import { createOutputObserver, type OutputObserver, type SeenOutput } from "../usage/output-observer.ts";
 import { isEventStream } from "../usage/response-usage.ts";
 import type { UsageShape } from "../usage/token-counts.ts";
@@ -35,7 +35,7 @@ export function createResponseCharge(charged: ChargedResponse): ResponseCharge |
   const { inputTokens: estimatedInput, tokens, prompts } = reservation;
   const observer = createOutputObserver();
   const isStream = isEventStream({ contentType: charged.response.headers.get("content-type") });
-  const isCacheApart = isBelow(canonical(path), "/v1/messages");
+  const isCacheApart = getEndpoint(path).folder === "messages";
   let total: Charge = { besideTokens: 0, estimatedTokens: 0 };
 
   function owe(usage: Usage, isWhole: boolean): Charge {

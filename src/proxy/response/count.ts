@@ -15,7 +15,7 @@ import type { Admission, Reservation } from "../../domain/admissions.ts";
 import type { RequestRecord } from "../../domain/requests.ts";
 import { addUsage, type Charge, countUsage, noUsage, subtractUsage, type Usage } from "../../domain/usage.ts";
 import type { UsageEvent, StoredResponse } from "../../domain/usage-event.ts";
-import { canonical, isBelow } from "../rewrite/endpoint.ts";
+import { canonical, getEndpoint } from "../rewrite/endpoint.ts";
 import { chargeEvent, createResponseCharge, isOutputReported, mayGenerate } from "./charge.ts";
 
 /** Commits one usage event; the client sees no end of the response before. Never rejects. @returns the tokens that it added */
@@ -115,7 +115,7 @@ export function createCount(
     isAnnounced = true;
     if (admission !== undefined) event.admission = admission.handOver();
     const added = await record(event);
-    count.added = addUsage(count.added ?? noUsage, added);
+    count.added = count.added === undefined ? added : addUsage(count.added, added);
   }
 
   const listenerFor = (onStored: typeof keep): ResponseListener => ({
@@ -142,9 +142,8 @@ export function createCount(
       count.isCommitted = true;
       const all = { usage, reported: usage, more: charge?.owed(usage, reason === undefined), request: undefined };
       if (before === undefined) return recordEvent({ ...all, request: described.describe(usage, reason) });
-      const added = subtractUsage(usage, before);
-      if (added.inputTokens === 0 && added.outputTokens === 0) return;
-      await recordEvent(readId === undefined ? { ...all, usage: added } : all);
+      if (usage.inputTokens === before.inputTokens && usage.outputTokens === before.outputTokens) return;
+      await recordEvent(readId === undefined ? { ...all, usage: subtractUsage(usage, before) } : all);
     },
     async charge(usage) {
       if (charge === undefined || !upstream.response.ok) return;
@@ -156,7 +155,7 @@ export function createCount(
 }
 
 /** There, cached input is reported beside the input, and not as part of it. */
-const isCacheApart = (path: string): boolean => isBelow(canonical(path), "/v1/messages");
+const isCacheApart = (path: string): boolean => getEndpoint(path).folder === "messages";
 
 type EndedResponse = Pick<CountedResponse, "method" | "path" | "reservation"> & { tracker: { streamed: boolean } };
 
@@ -183,11 +182,12 @@ export type CountingRule = "all" | "create" | "read" | "none";
  * @param path the URL's pathname
  */
 export function countingRuleOf(method: string, path: string): CountingRule {
-  const plain = canonical(path);
-  if (isBelow(plain, "/v1/responses")) {
+  const { folder } = getEndpoint(path);
+  if (folder === "responses") {
+    const plain = canonical(path);
     if (method === "GET" && plain !== "/v1/responses") return "read";
     if (method !== "POST") return "none";
     return /^\/v1\/responses\/[^/]+\/cancel$/.test(plain) ? "read" : "create";
   }
-  return method === "POST" && !isBelow(plain, "/v1/files") && !isBelow(plain, "/v1/batches") ? "all" : "none";
+  return method === "POST" && folder !== "files" && folder !== "batches" ? "all" : "none";
 }

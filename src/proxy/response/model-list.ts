@@ -22,35 +22,38 @@ export interface ModelListRequest {
   mustEdit: boolean;
 }
 
+interface ModelListAsked {
+  method: string;
+  /** Of `/v1/models`, or below it. */
+  pathAndQuery: string;
+  models: ServedModels;
+  wall: WallClock;
+}
+
 /**
- * How a model list is served to a key that may use only some models.
- * @param others how it is served to a key that may use all
+ * How a request below `/v1/models` is served.
+ * @param isAllowed undefined for a key that may use all models
+ * @returns undefined if it passes as it is
  */
-export function restrictModelList(
-  pathAndQuery: string,
-  others: ModelListRequest | undefined,
-  isAllowed: (name: string) => boolean,
+export function resolveModelList(
+  asked: ModelListAsked,
+  isAllowed: ((name: string) => boolean) | undefined,
 ): ModelListRequest | undefined {
+  const forAll = resolveForAll(asked);
+  if (isAllowed === undefined) return forAll;
+  const { pathAndQuery } = asked;
   const [path = ""] = pathAndQuery.split("?", 1);
   // The synthetic model's entry comes out of the list.
-  if (canonical(path) !== "/v1/models") return others && { ...others, mustEdit: true };
+  if (canonical(path) !== "/v1/models") return forAll && { ...forAll, mustEdit: true };
   return {
     pathAndQuery,
-    edit: (list) => withAllowedModels(others?.edit(list) ?? list, isAllowed),
+    edit: (list) => withAllowedModels(forAll?.edit(list) ?? list, isAllowed),
     mustEdit: true,
   };
 }
 
-/**
- * The model list gets an entry that no backend knows, and a request for that entry asks the backend for its list.
- * @returns undefined for every other request
- */
-export function resolveModelList(
-  method: string,
-  pathAndQuery: string,
-  models: ServedModels,
-  wall: WallClock,
-): ModelListRequest | undefined {
+/** The model list gets an entry that no backend knows, and a request for that entry asks the backend for its list. */
+function resolveForAll({ method, pathAndQuery, models, wall }: ModelListAsked): ModelListRequest | undefined {
   if (method !== "GET" || findAlias(models) === undefined) return undefined;
   const [path = ""] = pathAndQuery.split("?", 1);
   const createdSeconds = Math.floor(wall() / 1000);

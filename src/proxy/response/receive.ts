@@ -6,30 +6,22 @@ import type { UpstreamResponse } from "../upstream/forward.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
 import { decompressBody, isEventStream, isJson, mayBeEventStream } from "../usage/response-usage.ts";
 import { isObject } from "../usage/token-counts.ts";
-import type { RequestTracker } from "../request-tracker.ts";
 import { eventsOfMessage } from "./message-events.ts";
 import { readWhole } from "./pump.ts";
 import type { Responding } from "./respond.ts";
 import type { StreamWait } from "./while-waiting.ts";
 
-interface Receiver {
-  path: string;
-  tracker: RequestTracker;
-  wait: StreamWait | undefined;
-}
-
 /**
- * The upstream's head is here: what `respond` needs to know of it.
+ * The upstream's head is here, and its client got comments meanwhile, or would have.
  * @throws AbortReason if the client has the head of an event stream already, and this is none
  */
-export async function receive(
-  forwarded: UpstreamResponse,
-  { path, tracker, wait }: Receiver,
+export async function endWait(
+  upstream: UpstreamResponse,
+  path: string,
+  wait: StreamWait,
 ): Promise<Pick<Responding, "upstream" | "silentMs">> {
-  tracker.upstreamResponded();
-  tracker.streamed = isEventStream({ contentType: forwarded.response.headers.get("content-type") });
-  const { headSent = false, silentMs = 0 } = wait?.end() ?? {};
-  return { upstream: headSent ? await asEventStream(forwarded, path) : forwarded, silentMs };
+  const { headSent, silentMs } = wait.end();
+  return { upstream: headSent ? await asEventStream(upstream, path) : upstream, silentMs };
 }
 
 /**

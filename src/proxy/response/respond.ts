@@ -2,6 +2,7 @@ import type { StoredResponse } from "../../domain/usage-event.ts";
 import { errorFrame, failureResponse } from "../errors.ts";
 import { clientResponseHeaders } from "../headers.ts";
 import type { RequestTracker } from "../request-tracker.ts";
+import type { Endpoint } from "../rewrite/endpoint.ts";
 import { noUsageAdded, type UsageAdded } from "../rewrite/stream-options.ts";
 import { type AbortReason, abortReasonOf, otherKeysResponse, unreadableModelList } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
@@ -14,6 +15,7 @@ import {
   mayBeEventStream,
 } from "../usage/response-usage.ts";
 import { createStreamUsageFilter } from "../usage/stream-filter.ts";
+import type { UsageHabits } from "../usage/usage-habits.ts";
 import { type Count, type CountDeps, createCount, type DescribedRequest, detailsOf } from "./count.ts";
 import { createEventHold, createSniffingHold, type EventHold } from "./event-hold.ts";
 import { createMeter } from "./meter.ts";
@@ -46,8 +48,8 @@ export interface Responding {
   usageAdded: UsageAdded;
   /** It sends a frame of usage alone to clients that do not ask for it, so that this one gets it too. */
   keepsUsage: boolean;
-  /** Called at the end of a whole stream with whether it had such a frame; undefined if that tells nothing. */
-  onWholeStream: ((hasUsageAlone: boolean) => void) | undefined;
+  /** Learns at the end of a whole stream whether it had such a frame; undefined if that tells nothing. */
+  learning: { habits: UsageHabits; endpoint: Endpoint } | undefined;
   /** Edits the text of a 200; undefined for responses that pass as they are. */
   modelList: ModelListRequest | undefined;
   /** The one that is asked for by its id. If it has a time, no other may be shown. */
@@ -82,11 +84,11 @@ export async function respond(responding: Responding, deps: RespondDeps): Promis
   tracker.status = response.status;
   const head = clientHead(response);
   // No other success may show what the client must not see.
-  const due = editOf(responding);
+  const due = responding.modelList === undefined && responding.stored === undefined ? undefined : editOf(responding);
   const edit = response.status === 200 || (due?.mustEdit === true && response.ok) ? due : undefined;
 
   if (method === "HEAD" || response.body === null) return respondWithoutBody(responding, deps, head);
-  const plain = decompressForFilter(responding, head);
+  const plain = responding.usageAdded === noUsageAdded ? undefined : decompressForFilter(responding, head);
   if (plain !== undefined) return respondStreaming({ ...responding, upstream: plain }, deps, head);
   if (edit !== undefined || (isShort(response) && !isPlainEventStream(head.kind))) {
     return respondWhole(responding, deps, head, edit);
@@ -257,7 +259,10 @@ async function finish(responding: Responding, count: Count, { usage, cause, hasS
   const { upstream, tracker } = responding;
   const reason = cause === undefined || count.isCommitted ? undefined : abortReasonOf(cause, upstream.signal);
   upstream.release();
-  if (reason === undefined && tracker.streamed) responding.onWholeStream?.(count.shape?.().isAlone === true);
+  const { learning } = responding;
+  if (reason === undefined && tracker.streamed && learning !== undefined) {
+    learning.habits.learnUnasked(learning.endpoint, count.shape?.().isAlone === true);
+  }
   // The client gets this status instead of the upstream's.
   if (reason !== undefined && !hasSent) tracker.status = failureResponse(reason.code).status;
   if (isCounted(reason, hasSent)) await count.commit(usage, reason);

@@ -1,7 +1,12 @@
 import type { ClientRule } from "../../domain/models.ts";
 
-/** What is rewritten in bodies of this path besides model name and caps. */
+/** The folders below `/v1` in which some paths are not like all others: they have ids, or reports of their own. */
+const folders = ["messages", "responses", "files", "batches", "models"] as const;
+
+/** What is known of a path, and what is rewritten in its bodies besides model name and caps. */
 export interface Endpoint {
+  /** The one of `folders` that it is, or is below; undefined: none. */
+  folder: (typeof folders)[number] | undefined;
   /** A path of the specification, whose bodies backends read as JSON whatever their content type. */
   takesJson: boolean;
   templateKwargs: boolean;
@@ -18,6 +23,7 @@ export interface Endpoint {
 }
 
 const plain: Endpoint = {
+  folder: undefined,
   takesJson: true,
   templateKwargs: false,
   system: undefined,
@@ -36,6 +42,7 @@ const chat: Endpoint = {
 };
 const messages: Endpoint = {
   ...plain,
+  folder: "messages",
   templateKwargs: true,
   system: "member",
   thinkingBudget: true,
@@ -44,6 +51,7 @@ const messages: Endpoint = {
 };
 const responses: Endpoint = {
   ...plain,
+  folder: "responses",
   templateKwargs: true,
   turns: "input",
   clientRules: ["developer_to_system", "function_tools_only"],
@@ -57,17 +65,23 @@ const endpoints: ReadonlyMap<string, Endpoint> = new Map([
 ]);
 
 const other: Endpoint = { ...plain, takesJson: false };
+const inFolder = (folder: Endpoint["folder"]): Endpoint => ({ ...other, folder });
+const others = folders.map(inFolder);
 
 /**
  * Ignores percent-encoding, repeated slashes and a trailing slash, as backends and the proxies in front of them do; case
  * matters, as it does to them.
  */
 export function getEndpoint(path: string): Endpoint {
-  return endpoints.get(path) ?? endpoints.get(canonical(path)) ?? other;
+  // Nearly every path is one of these.
+  return endpoints.get(path) ?? findEndpoint(canonical(path)) ?? other;
 }
 
+const findEndpoint = (plainPath: string): Endpoint | undefined =>
+  endpoints.get(plainPath) ?? others.find(({ folder }) => isBelow(plainPath, `/v1/${folder}`));
+
 export function canonical(path: string): string {
-  // Nearly every path is one of these, which are canonical, and the replacements cost more than the look-up.
+  // The replacements cost more than the look-up.
   return endpoints.has(path) ? path : decoded(path).replaceAll(/\/+/g, "/").replace(/\/$/, "");
 }
 

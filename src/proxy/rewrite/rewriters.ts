@@ -2,10 +2,12 @@ import type { Catalog, CurrentCatalog, DiscoveredModels } from "../../domain/mod
 import type { Recall } from "./language.ts";
 import { createModelNames, type ModelNames } from "./model-names.ts";
 import { createRewriter, type RewriteRequest } from "./rewrite.ts";
-import { type RewriteRules, streamUsages } from "./rules.ts";
+import { needsOf, type RewriteRules, streamUsages } from "./rules.ts";
 
 /** The rules with and without the usage that we request of streams: a backend may refuse `stream_options`. */
 export interface Rewriters {
+  /** Some requests are given `stream_options`. */
+  mayAsk: boolean;
   asking: Rewriter;
   unasked: Rewriter;
 }
@@ -27,10 +29,14 @@ export interface Rewriting {
 
 function createRewriting(catalog: Catalog, discovered?: DiscoveredModels, recall?: Recall): Rewriting {
   const names = createModelNames(catalog, discovered);
-  const rewriters = (streamUsage: RewriteRules["streamUsage"], reservesTokens: boolean): Rewriters => ({
-    asking: { names, rewrite: createRewriter({ names, streamUsage, reservesTokens, recall }) },
-    unasked: { names, rewrite: createRewriter({ names, streamUsage: streamUsages.unasked, reservesTokens, recall }) },
-  });
+  const rewriters = (streamUsage: RewriteRules["streamUsage"], reservesTokens: boolean): Rewriters => {
+    const rules = { names, streamUsage, reservesTokens, recall };
+    return {
+      mayAsk: needsOf(rules).streamOptions,
+      asking: { names, rewrite: createRewriter(rules) },
+      unasked: { names, rewrite: createRewriter({ ...rules, streamUsage: streamUsages.unasked }) },
+    };
+  };
   return {
     names,
     goesByClient: goesByClient(catalog),
@@ -43,15 +49,19 @@ function createRewriting(catalog: Catalog, discovered?: DiscoveredModels, recall
 export const goesByClient = ({ models, otherModels }: Catalog): boolean =>
   [...models, otherModels].some(({ clientRules }) => clientRules === "auto");
 
-/** @returns what is made of the catalog in use */
-export function followCatalog(
+/** What is made of the catalog in use. */
+export interface CurrentRewriting {
+  readonly latest: Rewriting;
+}
+
+export function createCurrentRewriting(
   current: CurrentCatalog,
   discovered?: DiscoveredModels,
   recall?: Recall,
-): () => Rewriting {
-  let rewriting = createRewriting(current.get(), discovered, recall);
+): CurrentRewriting {
+  const rewriting = { latest: createRewriting(current.get(), discovered, recall) };
   current.onReplaced((catalog) => {
-    rewriting = createRewriting(catalog, discovered, recall);
+    rewriting.latest = createRewriting(catalog, discovered, recall);
   });
-  return () => rewriting;
+  return rewriting;
 }

@@ -1,4 +1,4 @@
-import { canonical } from "../rewrite/endpoint.ts";
+import type { Endpoint } from "../rewrite/endpoint.ts";
 
 /**
  * How a backend treats the usage of streams, as far as its responses have shown. In the memory of this process: what is
@@ -6,12 +6,12 @@ import { canonical } from "../rewrite/endpoint.ts";
  */
 export interface UsageHabits {
   /** It refused a request because of `stream_options`, and took the same one without. */
-  refusesOptions(path: string): boolean;
-  learnRefusal(path: string): void;
+  refusesOptions(endpoint: Endpoint): boolean;
+  learnRefusal(endpoint: Endpoint): void;
   /** It sends a frame of usage alone although nobody asks for it, which is then the client's. */
-  sendsUnasked(path: string): boolean;
+  sendsUnasked(endpoint: Endpoint): boolean;
   /** @param isSent whether a whole stream had such a frame, of a request that did not ask for it */
-  learnUnasked(path: string, isSent: boolean): void;
+  learnUnasked(endpoint: Endpoint, isSent: boolean): void;
 }
 
 /** The habits of each backend, by its name. */
@@ -32,16 +32,15 @@ export function createHabits(monotonic: () => number): HabitsOf {
 const refusalMs = 60 * 60_000;
 
 function createUsageHabits(monotonic: () => number): UsageHabits {
-  /** By path, of which there are two. */
-  const refusedAt = new Map<string, number>();
-  const unasked = new Set<string>();
+  const refusedAt = new Map<Endpoint, number>();
+  const unasked = new Set<Endpoint>();
   return {
-    refusesOptions: (path) => monotonic() - (refusedAt.get(canonical(path)) ?? -Infinity) < refusalMs,
-    learnRefusal: (path) => void refusedAt.set(canonical(path), monotonic()),
-    sendsUnasked: (path) => unasked.has(canonical(path)),
-    learnUnasked(path, isSent) {
-      if (isSent) unasked.add(canonical(path));
-      else unasked.delete(canonical(path));
+    refusesOptions: (endpoint) => monotonic() - (refusedAt.get(endpoint) ?? -Infinity) < refusalMs,
+    learnRefusal: (endpoint) => void refusedAt.set(endpoint, monotonic()),
+    sendsUnasked: (endpoint) => unasked.has(endpoint),
+    learnUnasked(endpoint, isSent) {
+      if (isSent) unasked.add(endpoint);
+      else unasked.delete(endpoint);
     },
   };
 }

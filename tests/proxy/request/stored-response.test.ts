@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../../src/log/log.ts";
 import type { Creator } from "../../../src/domain/usage-event.ts";
-import { findResponseId, requireOwnResponse } from "../../../src/proxy/request/stored-response.ts";
+import { findResponseId, findAskedResponse } from "../../../src/proxy/request/stored-response.ts";
 
 test.each<[string, string, string | undefined]>([
   ["GET", "/v1/responses/resp_1", "resp_1"],
@@ -29,9 +29,13 @@ const entries: string[] = [];
 const log = createLog({ level: "debug", format: "json", clock: () => 0, write: (line) => void entries.push(line) });
 
 async function outcomeFor(creators: readonly Creator[], method = "GET"): Promise<unknown> {
-  const found = requireOwnResponse("resp_1", { keyId: 1, method }, { listCreators: () => creators, log });
+  const found = findAskedResponse(
+    "/v1/responses/resp_1/cancel",
+    { keyId: 1, method },
+    { listCreators: () => creators, log },
+  );
   return found.then(
-    ({ madeAt }) => (madeAt === undefined ? "any" : madeAt),
+    (own) => (own?.madeAt === undefined ? "any" : own.madeAt),
     ({ code }: { code: unknown }) => code,
   );
 }
@@ -101,7 +105,7 @@ test("a response whose creators cannot be looked up is not shown, and the log te
   const listCreators = async () => {
     throw new Error("the disk is on fire");
   };
-  const found = requireOwnResponse("resp_1", { keyId: 1, method: "GET" }, { listCreators, log });
+  const found = findAskedResponse("/v1/responses/resp_1", { keyId: 1, method: "GET" }, { listCreators, log });
   expect(await found.catch(({ code }: { code: unknown }) => code)).toBe("storage_unavailable");
   expect(entries.join()).toContain("the disk is on fire");
 });

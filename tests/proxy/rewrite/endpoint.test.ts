@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { getEndpoint } from "../../../src/proxy/rewrite/endpoint.ts";
+import { type Endpoint, getEndpoint } from "../../../src/proxy/rewrite/endpoint.ts";
 
 const chat = getEndpoint("/v1/chat/completions");
 const other = getEndpoint("/v1/other");
@@ -8,7 +8,7 @@ test("each endpoint has the rewrites that its bodies support", () => {
   const chatRules = ["system_turns_to_user", "developer_to_system"];
   const messagesRules = ["system_turns_to_user", "drop_billing_line"];
   const responsesRules = ["developer_to_system", "function_tools_only"];
-  const row = (path: string) => Object.values(getEndpoint(path));
+  const row = (path: string) => Object.values(getEndpoint(path)).slice(1);
   expect(row("/v1/chat/completions")).toEqual([true, true, "message", false, true, "messages", chatRules]);
   expect(row("/v1/completions")).toEqual([true, false, undefined, false, true, undefined, []]);
   expect(row("/v1/messages")).toEqual([true, true, "member", true, false, "messages", messagesRules]);
@@ -28,7 +28,6 @@ test.each([
   "/V1/chat/completions",
   "/v1/Chat/Completions",
   "/v1/chat/completions/x",
-  "/v1/messages/count_tokens",
   "/chat/completions",
   "/v1/chat/completions%",
   "/v1/chat%252Fcompletions",
@@ -36,4 +35,24 @@ test.each([
   "/",
 ])("%s is another endpoint", (path) => {
   expect(getEndpoint(path)).toBe(other);
+});
+
+test.each<[path: string, folder: Endpoint["folder"]]>([
+  ["/v1/chat/completions", undefined],
+  ["/v1/messages", "messages"],
+  ["/v1/messages/count_tokens", "messages"],
+  ["//v1//messages/batches/", "messages"],
+  ["/v1/messagesx", undefined],
+  ["/v1/responses", "responses"],
+  ["/v1/%72esponses/resp_1", "responses"],
+  ["/v1/files/f/content", "files"],
+  ["/v1/batches", "batches"],
+  ["/v1/models/m", "models"],
+  ["/v1/images/generations", undefined],
+])("%s is in the folder %s", (path, folder) => {
+  expect(getEndpoint(path).folder).toBe(folder);
+});
+
+test("rewrites nothing below an endpoint that it is not", () => {
+  expect(getEndpoint("/v1/messages/count_tokens")).toEqual({ ...other, folder: "messages" });
 });

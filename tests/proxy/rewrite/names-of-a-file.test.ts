@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { DiscoveredModel } from "../../../src/domain/models.ts";
 import { createModelNames, resolveModel } from "../../../src/proxy/rewrite/model-names.ts";
-import { followCatalog } from "../../../src/proxy/rewrite/rewriters.ts";
+import { createCurrentRewriting } from "../../../src/proxy/rewrite/rewriters.ts";
 import type { Rewritten } from "../../../src/proxy/rewrite/rewrite.ts";
 import { backendOf, fileCatalog, modelOf, replaceableCatalog } from "../../support/catalog.ts";
 
@@ -89,7 +89,7 @@ describe("what holds is the rules of the model that a body names", () => {
   });
   const lenient = modelOf("lenient", ["gpu-b"], { contextTokens: 1000, maxOutputTokens: 400 });
   const current = replaceableCatalog(fileCatalog(backends, [strict, lenient]));
-  const rewriting = followCatalog(current);
+  const rewriting = createCurrentRewriting(current);
 
   async function sent(
     model: string,
@@ -97,7 +97,7 @@ describe("what holds is the rules of the model that a body names", () => {
     way: "asking" | "unasked" = "asking",
   ): Promise<Record<string, unknown>> {
     const body = `{"model":"${model}","max_tokens":5000,"stream":true,"messages":[{"role":"user","content":"hi"}]}`;
-    const rewritten = await rewriting()[key][way].rewrite("/v1/chat/completions", Buffer.from(body));
+    const rewritten = await rewriting.latest[key][way].rewrite("/v1/chat/completions", Buffer.from(body));
     const { pieces, target } = rewritten as Rewritten;
     const text = pieces === undefined ? body : Buffer.concat(pieces).toString();
     const json = JSON.parse(text) as Record<string, unknown> & { messages: unknown[] };
@@ -120,16 +120,19 @@ describe("what holds is the rules of the model that a body names", () => {
 
   test("of the last of several, and every one becomes its name", async () => {
     const body = '{"model":"lenient","model":5,"model":"gpt-5","max_tokens":5000,"model":"Strict"}';
-    const { pieces = [], target } = (await rewriting().plain.asking.rewrite("/v1/x", Buffer.from(body))) as Rewritten;
+    const { pieces = [], target } = (await rewriting.latest.plain.asking.rewrite(
+      "/v1/x",
+      Buffer.from(body),
+    )) as Rewritten;
     expect(Buffer.concat(pieces).toString()).toBe('{"model":"s","model":"s","model":"s","max_tokens":100,"model":"s"}');
     expect(target.candidates).toEqual(["gpu-a"]);
   });
 
   test("of a replaced catalog from the next request on", async () => {
-    const before = rewriting();
+    const before = rewriting.latest;
     current.replace(fileCatalog(backends, [{ ...lenient, backends: ["attic"] }]));
     expect((await sent("lenient"))["candidates"]).toBe("attic");
     expect(resolveModel("strict", before.names).candidates).toEqual(["gpu-a"]);
-    expect(resolveModel("strict", rewriting().names).candidates).toEqual([]);
+    expect(resolveModel("strict", rewriting.latest.names).candidates).toEqual([]);
   });
 });
