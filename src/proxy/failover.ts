@@ -37,7 +37,10 @@ export function sendWithFailover({ tracker, route, backends, client, sendOnce, w
   let mayResend = true;
 
   async function moveOn(): Promise<boolean> {
-    const choice = await route.moveOn();
+    const left = tracker.backend;
+    // It may wait now, and those who watch it see where.
+    tracker.backend = undefined;
+    const choice = await route.moveOn().finally(() => (tracker.backend = left));
     if (client.aborted) throw clientLeft();
     return choice !== undefined;
   }

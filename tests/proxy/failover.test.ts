@@ -29,6 +29,8 @@ interface Result {
   sent: readonly string[];
   signs: readonly BackendSign[];
   backend: string | undefined;
+  /** What it was at whenever it moved on. */
+  moving: readonly (string | undefined)[];
   discarded: number;
 }
 
@@ -43,6 +45,7 @@ const refused = new AbortReason("upstream_failed", "upstream_unreachable", "ECON
 async function run({ taken, retry503 = [], body = held, available = 3, leaves = false }: Case): Promise<Result> {
   const sent: string[] = [];
   const signs: BackendSign[] = [];
+  const moving: (string | undefined)[] = [];
   let discarded = 0;
   const client = new AbortController();
   const noObserver = {
@@ -63,6 +66,7 @@ async function run({ taken, retry503 = [], body = held, available = 3, leaves = 
     reason: "load" as Choice["reason"],
     report: (sign: BackendSign) => void signs.push(sign),
     async moveOn(): Promise<Choice | undefined> {
+      moving.push(tracker.backend);
       if (leaves) client.abort();
       const next = names[names.indexOf(route.backend) + 1];
       if (next === undefined || names.indexOf(next) >= available) return undefined;
@@ -93,7 +97,7 @@ async function run({ taken, retry503 = [], body = held, available = 3, leaves = 
     },
     (error: unknown) => (error instanceof AbortReason ? (error.cause ?? error.outcome) : String(error)),
   );
-  return { end, sent, signs, backend: tracker.backend, discarded };
+  return { end, sent, signs, backend: tracker.backend, moving, discarded };
 }
 
 const read = new ReadableStream<Uint8Array<ArrayBuffer>>();
@@ -155,6 +159,14 @@ describe("a request with the choice of three backends", () => {
   test("is named with the backend whose response the client gets", async () => {
     expect((await run({ taken: [429, 200] })).backend).toBe("b");
     expect((await run({ taken: [429, refused, refused] })).backend).toBe("a");
+  });
+
+  test("is at none while it moves on, and at the one that it was at if there is no other", async () => {
+    expect(await run({ taken: [refused, refused], available: 2 })).toMatchObject({
+      moving: [undefined, undefined],
+      backend: "b",
+      end: "ECONNREFUSED",
+    });
   });
 
   const responded: BackendSign = { kind: "responded" };
