@@ -155,16 +155,16 @@ function createTokenCounter(registry: Registry): Observe {
   };
 }
 
-/** By the name that was sent to the backend; requests that name none are left out. */
+/** By the name in the file of models, else by the one that was sent; requests that name none are left out. */
 function createModelCounter(registry: Registry): Observe {
   const requests = createCounter(registry, {
     name: "tollgate_model_requests_total",
-    help: `Requests to /v1 that ended, by the model sent to the backend; at most ${maxModels}, further ones as other`,
+    help: `Requests to /v1 that ended, by model as MODELS_FILE names it, or as sent; at most ${maxModels}, further ones as other`,
     labelNames: ["model"],
   });
   const tokens = createCounter(registry, {
     name: "tollgate_model_tokens_total",
-    help: `Tokens reported by the backend, by the model sent to it; at most ${maxModels}, further ones as other`,
+    help: `Tokens reported by the backend, by model as MODELS_FILE names it, or as sent; at most ${maxModels}, further ones as other`,
     labelNames: ["model", "direction"],
   });
   const known = new Set<string>();
