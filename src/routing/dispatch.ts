@@ -3,7 +3,7 @@ import { type BackendSign, type BackendStatus, type Choice, noConversation } fro
 import { type Affinity, affinityOf, createAffinity } from "./affinity.ts";
 import type { RequestToPlace } from "./choice.ts";
 import type { MemorySize } from "./memory.ts";
-import { type BackendTableOptions, createBackendTable } from "./backend-table.ts";
+import { type BackendTable, type BackendTableOptions, createBackendTable } from "./backend-table.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 import { createFairQueue } from "./fair-queue.ts";
 
@@ -86,12 +86,6 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
     Object.assign(held, { backend, characters });
   }
 
-  function begin(held: Held, backend: string): void {
-    if (held.hasBegun) return;
-    held.hasBegun = true;
-    table.begin(backend, held.characters);
-  }
-
   return {
     enter(ticket, request) {
       all.set(ticket, heldBy(request));
@@ -107,14 +101,14 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
         held.hasResponded = sign.kind === "responded";
         table.note(held.backend, sign);
         // A failure has bytes too, and they say nothing for the backend.
-      } else if (held.hasResponded) begin(held, held.backend);
+      } else if (held.hasResponded) begin(held, table);
     },
     leave(ticket) {
       const held = all.get(ticket);
       all.delete(ticket);
       if (held?.backend !== undefined) {
         // It ended well without a byte.
-        if (held.hasResponded) begin(held, held.backend);
+        if (held.hasResponded) begin(held, table);
         table.giveBack(held.backend, held.characters, held.hasBegun);
       }
       queue.leave(ticket);
@@ -129,6 +123,12 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
     shut: table.shut,
     [Symbol.dispose]: table[Symbol.dispose],
   };
+}
+
+function begin(held: Held, table: BackendTable): void {
+  if (held.hasBegun || held.backend === undefined) return;
+  held.hasBegun = true;
+  table.begin(held.backend, held.characters);
 }
 
 /** A few megabytes. */
