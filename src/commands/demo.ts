@@ -5,7 +5,8 @@ import { parseArgs } from "node:util";
 import { generatePassword } from "../admin/session/password.ts";
 import { pricesSetting } from "../admin/usage/prices.ts";
 import type { Environment } from "../config/config.ts";
-import { demoEmbeddingModel, demoModel, demoSmallModel } from "../demo/client-behaviour.ts";
+import { startDemoBackend } from "../demo/backend.ts";
+import { demoModel } from "../demo/client-behaviour.ts";
 import { createFaults } from "../demo/faults.ts";
 import { loadInMinute } from "../demo/history.ts";
 import { demoPrices } from "../demo/prices.ts";
@@ -15,7 +16,6 @@ import { runSimulatedGpuAgent } from "../demo/simulated-gpu-agent.ts";
 import { ListenError } from "../runtime/listen.ts";
 import { createLog } from "../log/log.ts";
 import type { Server } from "../server/server.ts";
-import { type Simulator, startSimulator } from "../simulator/simulator.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { minuteOf } from "../time/seoul.ts";
 import { wait } from "../time/wait.ts";
@@ -38,24 +38,17 @@ The other environment variables of \`tollgate serve\` apply too, except those fo
 model names, the data, the key that signs sessions and the number of processes.
 `;
 
-/** How fast each simulated response comes; one frame is one token. */
-const tokensPerSecond = 30;
-
 export async function run(args: string[], io: CommandIo): Promise<number> {
   rejectArguments(args);
   const dataDir = mkdtempSync(join(tmpdir(), "tollgate-demo-"));
   const removeData = (): void => rmSync(dataDir, { recursive: true, force: true });
   // A second signal exits without running the `finally` block.
   process.on("exit", removeData);
-  const simulator = startSimulator({
-    models: [demoModel, demoSmallModel, demoEmbeddingModel],
-    framesPerSecond: tokensPerSecond,
-    recordRequests: 0,
-  });
+  const backend = startDemoBackend();
   try {
-    return await runDemo(dataDir, simulator, io);
+    return await runDemo(dataDir, backend.url, io);
   } finally {
-    simulator.stop();
+    backend.stop();
     process.off("exit", removeData);
     removeData();
   }
@@ -69,15 +62,15 @@ function rejectArguments(args: string[]): void {
   }
 }
 
-async function runDemo(dataDir: string, simulator: Simulator, io: CommandIo): Promise<number> {
-  const environment = environmentOf(io.env, dataDir, simulator.url);
+async function runDemo(dataDir: string, backendUrl: string, io: CommandIo): Promise<number> {
+  const environment = environmentOf(io.env, dataDir, backendUrl);
   const config = settingsOf(io, environment);
   const log = createLog({ ...config.log, clock: Date.now, write: (line) => io.stdout.write(line) });
   const seeded = await seed({
     dataDir,
     clock: Date.now,
     log,
-    backend: new URL(simulator.url).host,
+    backend: new URL(backendUrl).host,
     settings: { [pricesSetting]: JSON.stringify(demoPrices) },
   });
   const server = await startOnFreePort(environment, io);

@@ -1,5 +1,5 @@
 import { minuteOf, msPerMinute } from "../time/seoul.ts";
-import { slownessAt, speedOf } from "./backend-speed.ts";
+import { slownessAt, speedOf } from "./backend.ts";
 import { type Persona, usageOf } from "./personas.ts";
 import { noise, type PlannedRequest, plannedRequests } from "./traffic.ts";
 import type { Outcome, RequestRecord } from "../domain/requests.ts";

@@ -1,7 +1,7 @@
 import { bucketOf, encodeHistogram, type Histogram } from "../domain/histogram.ts";
 import type { StoredTraffic } from "../store/traffic/contract.ts";
 import { minuteOf, minutesPerHour, msPerMinute } from "../time/seoul.ts";
-import { slownessAt, speedOf } from "./backend-speed.ts";
+import { slownessAt, speedOf } from "./backend.ts";
 import type { KeyPersona, PastRequest } from "./past-requests.ts";
 import { noise } from "./traffic.ts";
 import { refusals } from "../domain/requests.ts";

@@ -1,11 +1,9 @@
 import { randomBytes } from "node:crypto";
-import type { Log } from "../log/log.ts";
-import { openStore } from "../store/open.ts";
+import { openStore, type StoreOptions } from "../store/open.ts";
 import type { Key } from "../store/keys/contract.ts";
 import { openWriter } from "../store/sqlite/engine.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import type { Store } from "../store/store.ts";
-import type { WallClock } from "../time/clock.ts";
 import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
 import { generateHistory, writeHistory } from "./history.ts";
 import { writePastGpus } from "./past-gpus.ts";
@@ -23,10 +21,7 @@ export interface SeededDemo {
   historyEndsAt: number;
 }
 
-export interface SeedOptions {
-  dataDir: string;
-  clock: WallClock;
-  log: Log;
+export interface SeedOptions extends Pick<StoreOptions, "dataDir" | "clock" | "log"> {
   /** Host and port, as the request log shows them. */
   backend: string;
   /** Settings that the console stores, by name. */

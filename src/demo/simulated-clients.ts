@@ -1,7 +1,7 @@
 import { usageFields } from "../domain/usage.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf, msPerMinute } from "../time/seoul.ts";
-import { speedOf } from "./backend-speed.ts";
+import { speedOf } from "./backend.ts";
 import type { ClientTurn } from "./client-behaviour.ts";
 import { type Persona, usageOf } from "./personas.ts";
 import { type PlannedRequest, plannedRequests } from "./traffic.ts";

@@ -36,7 +36,7 @@ export interface ToSend extends Pick<UpstreamRequest, "keyId" | "method" | "path
   rewriteUnasked: () => Promise<RewrittenBody>;
 }
 
-interface ReadTimeouts {
+export interface ReadTimeouts {
   streamReadTimeoutMs: number;
   nonStreamReadTimeoutMs: number;
 }

@@ -1,4 +1,3 @@
-import type { Config } from "../config/config.ts";
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { ProxyError } from "./errors.ts";
@@ -10,6 +9,7 @@ import {
   requireAdmitted,
   reservesTokens,
 } from "./request/admit.ts";
+import type { CorsOrigins } from "./request/cors.ts";
 import { authenticate, type FindKey } from "./request/authenticate.ts";
 import type { HeldBytes } from "./request/held-bytes.ts";
 import type { ReadUsed } from "./request/limits-left.ts";
@@ -37,7 +37,7 @@ import { type Endpoint, getEndpoint } from "./rewrite/endpoint.ts";
 import type { ClientContext, Rewritten } from "./rewrite/rewrite.ts";
 import type { CurrentRewriting } from "./rewrite/rewriters.ts";
 import { noUsageAdded } from "./rewrite/stream-options.ts";
-import { sendRequest } from "./send.ts";
+import { type ReadTimeouts, sendRequest } from "./send.ts";
 import { endedByAdmin } from "./upstream/abort-reason.ts";
 import type { Forwards } from "./upstream/forwards.ts";
 import type { StartReadTimeout } from "./upstream/read-timeout.ts";
@@ -48,7 +48,13 @@ import type { KeyId, KeyLimits } from "../domain/keys.ts";
 import type { Admission, Destination, Reservation } from "../domain/admissions.ts";
 
 export interface ProxyDeps extends TrackerDeps {
-  config: Pick<Config, "upstream"> & Pick<Config["proxy"], "corsOrigins" | "maxBodyBytes">;
+  config: {
+    upstream: ReadTimeouts;
+    /** Undefined leaves CORS to the backend. */
+    corsOrigins: CorsOrigins | undefined;
+    /** The largest body that is held. */
+    maxBodyBytes: number;
+  };
   rewriting: CurrentRewriting;
   backendModels: Pick<BackendModels, "findEntry" | "requestEnded">;
   findKey: FindKey;

@@ -19,7 +19,6 @@ import { createEngines, findEngine } from "../proxy/upstream/engine.ts";
 import { checkHealth, checkUpstream, fetchBackendMetrics, type UpstreamCheck } from "../proxy/upstream/probe.ts";
 import type { Certificate } from "../runtime/certificate.ts";
 import type { Store } from "../store/store.ts";
-import type { AggregateStats, ProcessStats } from "../supervisor/protocol.ts";
 import { measureDisk } from "../telemetry/disk.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import {
@@ -31,6 +30,7 @@ import {
 import { pollBackendCounters } from "../telemetry/poll-backend-counters.ts";
 import { pollBackends } from "../telemetry/poll-backends.ts";
 import type { Samples } from "../telemetry/sampled-metrics.ts";
+import type { AggregateStats, ProcessStats } from "../telemetry/stats.ts";
 import { createTrafficRecorder, type TrafficRecorder } from "../telemetry/traffic-recorder.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import { build } from "../config/version.ts";

@@ -1,5 +1,5 @@
 import { aggregatedCounters, aggregatedMetricsText, type MetricsSnapshot } from "../telemetry/metrics.ts";
-import type { AggregateStats, ProcessStats } from "./protocol.ts";
+import type { AggregateStats, ProcessStats } from "../telemetry/stats.ts";
 
 /** A process whose stats are summed. Its methods may reject. */
 export type StatsSource = {

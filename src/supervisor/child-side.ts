@@ -1,7 +1,8 @@
 import type { Places } from "../domain/admissions.ts";
 import type { BackendStates } from "../domain/backends.ts";
 import type { Catalog } from "../domain/models.ts";
-import type { Addresses, AggregateStats, ChildMethods, ParentMethods, ProcessStats } from "./protocol.ts";
+import type { AggregateStats, ProcessStats } from "../telemetry/stats.ts";
+import type { Addresses, ChildMethods, ParentMethods } from "./protocol.ts";
 import { parentTimeoutMs } from "./protocol.ts";
 import { createRpc } from "./rpc.ts";
 import { createSharedPlaces } from "./shared-places.ts";

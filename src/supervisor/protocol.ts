@@ -2,32 +2,12 @@ import type { Entry, ListedRequest, Rank } from "../domain/admissions.ts";
 import type { BackendSign, BackendStatus, Choice } from "../domain/backends.ts";
 import type { Catalog } from "../domain/models.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
-import type { IdentifiedRequest } from "../telemetry/observers.ts";
+import type { AggregateStats, ProcessStats } from "../telemetry/stats.ts";
 
 /** The addresses that a process listens on, as `http://host:port`. */
 export interface Addresses {
   url: string;
   adminUrl: string;
-}
-
-/** Counted by one process. */
-export interface ProcessStats {
-  metrics(): Promise<MetricsSnapshot>;
-  /** Requests under `/v1` that have not ended. */
-  inFlight(): number;
-  /** The oldest of them. */
-  running(): IdentifiedRequest[];
-  /** Ends one of them. @returns whether it ran in this process */
-  endRequest(id: string): boolean;
-}
-
-/** The same, combined over all processes that share the port. */
-export interface AggregateStats {
-  /** In the Prometheus text format. */
-  metricsText(): Promise<string>;
-  inFlight(): Promise<number>;
-  running(): Promise<IdentifiedRequest[]>;
-  endRequest(id: string): Promise<boolean>;
 }
 
 /** What the parent can call in a child. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { slownessAt } from "../../src/demo/backend-speed.ts";
+import { slownessAt } from "../../src/demo/backend.ts";
 import { personas } from "../../src/demo/personas.ts";
 import { generateHistory, loadInMinute } from "../../src/demo/history.ts";
 import { gpuCount } from "../../src/demo/past-gpus.ts";

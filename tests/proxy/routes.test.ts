@@ -28,14 +28,7 @@ interface Harness {
 }
 
 const proxyConfig: ProxyDeps["config"] = {
-  upstream: {
-    name: "http://up.example",
-    baseUrl: "http://up.example",
-    socket: undefined,
-    apiKey: undefined,
-    streamReadTimeoutMs: 111,
-    nonStreamReadTimeoutMs: 222,
-  },
+  upstream: { streamReadTimeoutMs: 111, nonStreamReadTimeoutMs: 222 },
   corsOrigins: undefined,
   maxBodyBytes: 1_000_000,
 };

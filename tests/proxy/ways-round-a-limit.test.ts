@@ -66,14 +66,7 @@ function startProxy() {
     backendModels: { findEntry: () => undefined, requestEnded: () => {} },
     rewriting: rewritingOf(rewriteRules({ vendorPrefixes: [] })),
     config: {
-      upstream: {
-        name: "http://up.example",
-        baseUrl: "http://up.example",
-        socket: undefined,
-        apiKey: undefined,
-        streamReadTimeoutMs: 1000,
-        nonStreamReadTimeoutMs: 1000,
-      },
+      upstream: { streamReadTimeoutMs: 1000, nonStreamReadTimeoutMs: 1000 },
       corsOrigins: undefined,
       maxBodyBytes: 10_000_000,
     },

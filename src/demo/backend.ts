@@ -1,5 +1,18 @@
 import { minutesPerHour, msPerMinute } from "../time/seoul.ts";
+import { type Simulator, startSimulator } from "../simulator/simulator.ts";
+import { demoEmbeddingModel, demoModel, demoSmallModel } from "./client-behaviour.ts";
 import { noise, type PlannedRequest } from "./traffic.ts";
+
+/** How fast each simulated response comes to whoever tries the demo; one frame is one token. */
+const visitorTokensPerSecond = 30;
+
+/** The one that stands behind the demo. */
+export const startDemoBackend = (): Pick<Simulator, "url" | "stop"> =>
+  startSimulator({
+    models: [demoModel, demoSmallModel, demoEmbeddingModel],
+    framesPerSecond: visitorTokensPerSecond,
+    recordRequests: 0,
+  });
 
 /** How the simulated backend responds to a request. */
 export interface Speed {

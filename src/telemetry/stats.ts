@@ -1,0 +1,22 @@
+import type { MetricsSnapshot } from "./metrics.ts";
+import type { IdentifiedRequest } from "./observers.ts";
+
+/** Counted by one process. */
+export interface ProcessStats {
+  metrics(): Promise<MetricsSnapshot>;
+  /** Requests under `/v1` that have not ended. */
+  inFlight(): number;
+  /** The oldest of them. */
+  running(): IdentifiedRequest[];
+  /** Ends one of them. @returns whether it ran in this process */
+  endRequest(id: string): boolean;
+}
+
+/** The same, combined over all processes that share the port. */
+export interface AggregateStats {
+  /** In the Prometheus text format. */
+  metricsText(): Promise<string>;
+  inFlight(): Promise<number>;
+  running(): Promise<IdentifiedRequest[]>;
+  endRequest(id: string): Promise<boolean>;
+}
