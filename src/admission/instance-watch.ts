@@ -27,8 +27,9 @@ export interface InstanceWatchOptions {
 const hurriedBeatMs = 1000;
 
 /**
- * Does nothing until the first request of a key with limits, unless another process has left something behind. A process
- * is dead if its beat does not change for a while by our own clock: the wall clocks of two machines may differ, and jump.
+ * Until the first request of a key with limits, it only looks whether others hold leases, and beats as soon as one does. A
+ * process is dead if its beat does not change for a while by our own clock: the wall clocks of two machines may differ, and
+ * jump.
  */
 export function createInstanceWatch(options: InstanceWatchOptions): InstanceWatch {
   const { store, instance, monotonic, log, beatMs, deadAfterMs, onListed, onBeat } = options;
@@ -82,10 +83,15 @@ export function createInstanceWatch(options: InstanceWatchOptions): InstanceWatc
 
   const start = (): Promise<void> => (started ??= beat());
 
-  void store.listInstances().then(
-    (instances) => (instances.length > 0 && !closed ? start() : undefined),
-    () => undefined,
-  );
+  /** Whoever begins later may die when no other process has ever had a key with limits. */
+  async function look(): Promise<void> {
+    const instances = await store.listInstances().catch(() => []);
+    if (started !== undefined || closed) return;
+    if (instances.length > 0) void start();
+    else timer = setTimeout(() => void look(), deadAfterMs).unref();
+  }
+
+  void look();
 
   return {
     start,

@@ -68,15 +68,26 @@ onEachEngine(({ openTestStore }) => {
     await admissions.close();
   });
 
-  test("a process that never has a key with limits still gives back what a dead one left", async () => {
-    await using opened = await openTestStore();
-    const { limits } = opened.store;
-    await limits.beat("killed");
-    await createTestProcess(limits, "killed").admit({ limits: onePlace, requests: [5] });
-    const idle = admissionsOver(limits);
-    await pollUntil(async () => (await limits.listLoads([1]))[0]?.inFlight === 0);
-    await idle.close();
-  });
+  test.each(["before", "after"])(
+    "a process that never has a key with limits still gives back what one left that died %s its start",
+    async (when) => {
+      await using opened = await openTestStore();
+      const { limits } = opened.store;
+      const leave = async (): Promise<void> => {
+        await limits.beat("killed");
+        await createTestProcess(limits, "killed").admit({ limits: onePlace, requests: [5] });
+      };
+      if (when === "before") await leave();
+      const looked = Promise.withResolvers<void>();
+      const listInstances = () => limits.listInstances().finally(looked.resolve);
+      const idle = admissionsOver({ ...limits, listInstances }, { deadAfterMs: 200 });
+      await looked.promise;
+      if (when === "after") await leave();
+      await pollUntil(async () => (await limits.listLoads([1]))[0]?.inFlight === 0);
+      await idle.close();
+      expect(await limits.listInstances()).toEqual([]);
+    },
+  );
 
   test("what a process held that died before its first beat is given back when another one starts", async () => {
     await using opened = await openTestStore();
