@@ -112,11 +112,14 @@ function createDocumentsUsage({ onStored, observer }: ResponseListener) {
     longBytes = text.length;
   }
 
-  /** @returns undefined for a text that holds nothing of interest */
+  /** @returns undefined for a text that holds nothing of interest, such as `[DONE]` */
   function parse(text: Uint8Array): unknown {
+    const isLong = text.length > maxParsedLength;
     if (!readsAll() && !mayHoldUsage(text)) return undefined;
     const document = findShortJson(text);
-    if (document === undefined) startLong(text);
+    // One that was cut may still hold its usage, or the id of its response.
+    const mayHold = isLong || reportStored !== undefined || mayHoldUsage(text);
+    if (document === undefined && mayHold) startLong(text);
     return document ?? json?.document();
   }
 

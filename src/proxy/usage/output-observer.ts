@@ -102,14 +102,19 @@ export function createOutputObserver(): OutputObserver {
       else addOutput(lengthOfOutput(document, eventMembers));
     },
     seen() {
-      const reported = [...choices.values()].filter((one) => one !== undefined);
+      let [reported, input, output] = [0, 0, 0];
+      for (const choice of choices.values()) {
+        if (choice === undefined) continue;
+        reported += 1;
+        input += choice.input;
+        output += choice.output;
+      }
       return {
         estimatedTokens: Math.max(events, Math.ceil(characters / charactersPerToken)),
-        reportedTokens: reported.reduce((sum, { output }) => sum + output, 0),
-        choicesInputTokens:
-          reported.length < 2 ? 0 : reported.reduce((sum, { input }) => sum + input, 0) / reported.length,
+        reportedTokens: output,
+        choicesInputTokens: reported < 2 ? 0 : input / reported,
         isOpening,
-        hasUnreportedChoice: reported.length < choices.size,
+        hasUnreportedChoice: reported < choices.size,
         cacheWriteTokens,
       };
     },
@@ -139,8 +144,11 @@ const outputMembers = [
 const maxDepth = 6;
 
 /** The characters of text, reasoning, tool calls and refusals in an event or a choice. */
-const lengthOfOutput = (of: Record<string, unknown>, members: readonly string[]): number =>
-  members.reduce((sum, name) => sum + lengthOf(of[name], 1), 0);
+function lengthOfOutput(of: Record<string, unknown>, members: readonly string[]): number {
+  let length = 0;
+  for (const name of members) length += lengthOf(of[name], 1);
+  return length;
+}
 
 function lengthOf(value: unknown, depth: number): number {
   if (typeof value === "string") return value.length;
