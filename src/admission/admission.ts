@@ -18,15 +18,7 @@ import { endWait, enqueue, hurryUpkeep, startUpkeep } from "./batches.ts";
 import { decideAlone, noResponse } from "./degraded.ts";
 import { createInstanceWatch } from "./instance-watch.ts";
 import { type Asked, dropAhead, newLease, takeAhead } from "./key-leases.ts";
-import {
-  admissionOf,
-  type AdmissionsOptions,
-  holdOf,
-  markHeld,
-  releaseTokens,
-  type State,
-  unlimited,
-} from "./state.ts";
+import { admitted, type AdmissionsOptions, markHeld, releaseTokens, type State, unlimited } from "./state.ts";
 import type { MaybePromise } from "../store/engine/maybe-promise.ts";
 import { within } from "../time/wait.ts";
 import type { KeyId, KeyLimits } from "../domain/keys.ts";
@@ -103,9 +95,7 @@ function admit(state: State, keyId: KeyId, asked: Asked): MaybePromise<Admission
   state.leases.set(keyId, lease);
   lease.limits = asked.limits;
   const ahead = takeAhead(lease, { ...asked, now: state.monotonic() });
-  if (ahead !== undefined) {
-    return admissionOf({ load: ahead.load }, holdOf(state, lease, { limits: asked.limits, ...ahead }));
-  }
+  if (ahead !== undefined) return admitted(state, lease, { limits: asked.limits, ...ahead });
   if (state.degraded) return decideAlone(state, lease, asked);
   const request = { ...asked, tries: 0, isDecided: false, settled: Promise.withResolvers<Admission>() };
   enqueue(state, lease, request);

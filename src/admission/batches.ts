@@ -10,11 +10,19 @@ import {
   type WaitingRequest,
 } from "./key-leases.ts";
 import { decideAlone, enterDegraded, leaveDegraded } from "./degraded.ts";
-import { admissionOf, holdOf, refuse, type State, unlimited, upkeepMs } from "./state.ts";
-import { heldWaitMs, judge, type Judged, waitOf } from "../store/limits/judge.ts";
-import { holdsPlace, isOfTokens, type KeyLoad, leastTokensLeft } from "../store/limits/windows.ts";
+import { admitted, refuse, type State, unlimited, upkeepMs } from "./state.ts";
+import {
+  heldWaitMs,
+  holdsPlace,
+  isOfTokens,
+  judge,
+  type Judged,
+  type KeyLoad,
+  leastTokensLeft,
+  waitOf,
+} from "../store/limits/windows.ts";
 import type { Lease } from "../store/limits/contract.ts";
-import { hasLimit, limitKinds, type LimitName, requestLimits } from "../domain/limits.ts";
+import { hasLimit, type KeyLimits, limitKinds, type LimitName, requestLimits } from "../domain/limits.ts";
 
 /** Pause before a failed batch is written again. */
 const retryMs = 50;
@@ -50,8 +58,10 @@ export function endWait(state: State): void {
   state.waitTimer = undefined;
 }
 
-const isWaiting = ({ changed }: State): boolean => changed.values().some(({ waiting }) => waiting.length > 0);
-const hasWork = (state: State): boolean => state.isUpkeepDue || (!state.degraded && isWaiting(state));
+function isWaiting({ changed }: State): boolean {
+  for (const { waiting } of changed) if (waiting.length > 0) return true;
+  return false;
+}
 
 function startLoop(state: State): void {
   if (!state.closed) state.loop ??= writeAll(state);
@@ -62,7 +72,7 @@ async function writeAll(state: State): Promise<void> {
   await new Promise(setImmediate);
   if (!state.isListed) await state.watch.start();
   state.isListed = true;
-  while (hasWork(state)) await writeBatch(state);
+  while (state.isUpkeepDue || (!state.degraded && isWaiting(state))) await writeBatch(state);
   // Reset here, not when the promise resolves: a request that arrives in between must start the next loop.
   state.loop = undefined;
 }
@@ -131,22 +141,21 @@ async function tryToTake(
 
 function settle(state: State, work: LeaseWork, { lease: taken, sentAt }: { lease: Lease; sentAt: number }): void {
   const { lease, waiting, request } = work;
-  lease.sent = [];
+  const others: KeyLoad = {
+    ...taken.load,
+    inFlight: taken.load.inFlight - request.places,
+    reserved: taken.load.reserved - request.tokens,
+  };
   const judged = judge(taken.load, request);
-  let [places, tokens] = [request.places, request.tokens];
+  const load = judged.at(-1)?.load ?? taken.load;
+  lease.sent = [];
+  lease.known = { others: { ...others, minuteRequests: load.minuteRequests + taken.ahead }, at: taken.now };
   for (const [index, one] of waiting.entries()) {
     const result = judged[index];
     if (result === undefined) continue;
-    if (result.refusedBy === undefined) {
-      places += 1;
-      tokens += one.tokens;
-    }
     if (one.isDecided) takeBack(lease, result, taken);
-    else settleOne(state, { work, taken, result, one });
+    else settleOne(state, { lease, limits: request.limits, taken, others, result, one });
   }
-  const load = judged.at(-1)?.load ?? taken.load;
-  const counted = { ...load, minuteRequests: load.minuteRequests + taken.ahead };
-  lease.known = { load: counted, at: taken.now, places, tokens };
   keepAhead(work, taken, { load, sentAt });
   if (needsWrite(lease) || lease.ahead !== undefined) state.changed.add(lease);
 }
@@ -160,24 +169,28 @@ function takeBack(lease: KeyLease, { refusedBy }: Judged, { now }: Lease): void 
 }
 
 interface Settled {
-  work: LeaseWork;
+  lease: KeyLease;
+  /** By which it was judged: there may be newer ones. */
+  limits: KeyLimits;
   taken: Lease;
+  /** What others hold, and what counts without this batch. */
+  others: KeyLoad;
   result: Judged;
   one: WaitingRequest;
 }
 
-function settleOne(state: State, { work: { lease, request }, taken, result, one }: Settled): void {
+function settleOne(state: State, { lease, limits, taken, others, result, one }: Settled): void {
   const { refusedBy, load } = result;
+  const { tokens } = one;
   if (refusedBy === undefined) {
-    const held = { limits: request.limits, tokens: one.tokens, second: Math.floor(taken.now / 1000) };
-    if (holdsPlace(request.limits)) hold(lease, one.tokens);
-    return one.settled.resolve(admissionOf({ load }, holdOf(state, lease, held)));
+    if (holdsPlace(limits)) hold(lease, tokens);
+    const second = Math.floor(taken.now / 1000);
+    return one.settled.resolve(admitted(state, lease, { limits, tokens, second, load }));
   }
   if (takesLess(one, refusedBy, load)) return enqueue(state, lease, one);
-  const waitMs = waitOf(result, { limits: request.limits, tokens: one.tokens }, taken);
-  const isOfPlaces = limitKinds[refusedBy].counts === "places";
-  const ofOthers = isOfPlaces ? taken.load.inFlight - request.places : taken.load.reserved - request.tokens;
-  if (waitMs === undefined && ofOthers > 0 && one.tries < maxTries) return askAgain(state, lease, one);
+  const waitMs = waitOf(result, { limits, tokens }, taken);
+  const isHeldByOthers = (limitKinds[refusedBy].counts === "places" ? others.inFlight : others.reserved) > 0;
+  if (waitMs === undefined && isHeldByOthers && one.tries < maxTries) return askAgain(state, lease, one);
   one.settled.resolve(refuse(state, lease, one, { load, refusedBy, waitMs: waitMs ?? heldWaitMs }));
 }
 

@@ -1,19 +1,17 @@
 import { type Asked, hold, type KeyLease } from "./key-leases.ts";
-import { judgeLocally } from "./local-limits.ts";
+import { admitted, type LimitsFallback, markHeld, refuse, type State, unavailable, unlimited } from "./state.ts";
 import {
-  admissionOf,
-  holdOf,
-  type LimitsFallback,
-  markHeld,
-  refuse,
-  type State,
-  unavailable,
-  unlimited,
-} from "./state.ts";
-import { heldWaitMs, waitOf } from "../store/limits/judge.ts";
-import { holdsPlace } from "../store/limits/windows.ts";
-import { hasLimit, requestLimits } from "../domain/limits.ts";
-import { minuteWindowSeconds } from "../time/windows.ts";
+  countedOf,
+  heldWaitMs,
+  holdsPlace,
+  judge,
+  type Judged,
+  type KeyLoad,
+  usedOf,
+  waitOf,
+} from "../store/limits/windows.ts";
+import { hasLimit, limitKinds, limitNames, perLimit, requestLimits } from "../domain/limits.ts";
+import { minuteWindowSeconds, windowResetAt } from "../time/windows.ts";
 import type { Admission } from "../domain/admissions.ts";
 
 const degradedMessages: Readonly<Record<LimitsFallback, string>> = {
@@ -59,13 +57,13 @@ export function decideAlone(state: State, lease: KeyLease, asked: Asked): Admiss
   const judged = judgeLocally(lease, asked, { now, instances });
   if (judged?.refusedBy !== undefined) {
     const waitMs = waitOf(judged, asked, { now, seconds: undefined }) ?? heldWaitMs;
-    return refuse(state, lease, asked, { refusedBy: judged.refusedBy, waitMs });
+    return refuse(state, lease, asked, { refusedBy: judged.refusedBy, waitMs, load: undefined });
   }
   state.changed.add(lease);
   const second = Math.floor(now / 1000);
   if (hasLimit(asked.limits, requestLimits)) addRequest(lease, second);
   if (holdsPlace(asked.limits)) hold(lease, asked.tokens);
-  return admissionOf({}, holdOf(state, lease, { ...asked, second }));
+  return admitted(state, lease, { ...asked, second, load: undefined });
 }
 
 /** Counts a request of which the database does not know. */
@@ -78,3 +76,46 @@ function addRequest(lease: KeyLease, second: number): void {
     lease.corrections.push({ second, requests: 1 });
   }
 }
+
+/**
+ * What a process enforces while the database does not answer: of what a limit had left when it last did, its share. All
+ * processes together admit at most one request more than that for each of them.
+ * @param instances how many processes lived then
+ */
+export function judgeLocally(
+  lease: KeyLease,
+  { limits, tokens }: Pick<Asked, "limits" | "tokens">,
+  { now, instances }: { now: number; instances: number },
+): Judged | undefined {
+  const others = knownLoad(lease, now);
+  const shares = perLimit((name) => {
+    const limit = limits[name];
+    if (limit === null) return null;
+    const used = usedOf(others, name);
+    return used < limit ? used + Math.ceil((limit - used) / instances) : limit;
+  });
+  const own: KeyLoad = {
+    ...others,
+    inFlight: others.inFlight + lease.places,
+    reserved: others.reserved + lease.tokens + lease.tokensMeanwhile,
+    minuteRequests: others.minuteRequests + requestsMeanwhile(lease, now),
+  };
+  return judge(own, { limits: shares, requests: [tokens] })[0];
+}
+
+/** What counted when the database last answered, and still does. */
+function knownLoad({ known }: KeyLease, now: number): KeyLoad {
+  const load = { ...known.others };
+  for (const name of limitNames) {
+    const counted = countedOf[name];
+    if (counted !== undefined && windowResetAt(limitKinds[name].window, known.at) <= now) load[counted] = 0;
+  }
+  return load;
+}
+
+/** What the database has to add to the requests of the last minute. */
+const requestsMeanwhile = ({ corrections, sent }: KeyLease, now: number): number =>
+  [...corrections, ...sent].reduce(
+    (sum, { second, requests }) => (now / 1000 - second < minuteWindowSeconds ? sum + requests : sum),
+    0,
+  );

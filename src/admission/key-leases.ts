@@ -1,5 +1,5 @@
 import type { Lease, LeaseRequest } from "../store/limits/contract.ts";
-import { addRequests, holdsPlace, type KeyLoad, noLoad } from "../store/limits/windows.ts";
+import { holdsPlace, type KeyLoad, noLoad, withRequest } from "../store/limits/windows.ts";
 import type { KeyId, KeyLimits } from "../domain/keys.ts";
 import { hasLimit, limitNames, placeLimits, requestLimits } from "../domain/limits.ts";
 import type { Admission } from "../domain/admissions.ts";
@@ -55,8 +55,8 @@ export interface KeyLease {
   refused: number;
   /** It has more than is held. */
   isDue: boolean;
-  /** Its latest answer: what counted at a time, and how much of that was held here. */
-  known: { load: KeyLoad; at: number; places: number; tokens: number };
+  /** Its latest answer: what counted at a time, but for what was held here. */
+  known: { others: KeyLoad; at: number };
   /** Of requests that ended while the database was away. */
   tokensMeanwhile: number;
   /** Of requests that have ended, and whose counts wait: still among `tokens`. */
@@ -76,7 +76,7 @@ export const newLease = (keyId: KeyId, limits: KeyLimits): KeyLease => ({
   sent: [],
   refused: 0,
   isDue: false,
-  known: { load: noLoad, at: 0, places: 0, tokens: 0 },
+  known: { others: noLoad, at: 0 },
   tokensMeanwhile: 0,
   uncounted: 0,
   pace: { second: 0, requests: 0, wanted: 0 },
@@ -95,8 +95,7 @@ export function takeAhead(
   if (ahead === undefined || ahead.left === 0 || now >= ahead.endsAt || tokens > ahead.tokens) return undefined;
   if (!hasSameLimits(ahead.limits, limits)) return undefined;
   ahead.left -= 1;
-  // A copy: the one before is still of its own request.
-  ahead.load = addRequests({ ...ahead.load }, ahead.tokens, 1);
+  ahead.load = withRequest(ahead.load, ahead.tokens);
   if (holdsPlace(limits)) hold(lease, ahead.tokens);
   return { tokens: ahead.tokens, load: ahead.load, second: ahead.second };
 }

@@ -60,25 +60,22 @@ export interface State extends Required<Omit<AdmissionsOptions, "beatMs" | "dead
 /** So often what ended on a busy key is given back, and what nobody came for. */
 export const upkeepMs = 50;
 
-/** What a request holds. */
-export type Hold = Pick<Admission, "handOver" | "end" | "cancel">;
+const holdsNothing = { handOver: () => undefined, end: () => {}, cancel: () => {} };
 
-export const holdsNothing: Hold = { handOver: () => undefined, end: () => {}, cancel: () => {} };
+/** For a request that no limit is compared with. */
+export const unlimited: Admission = { ...holdsNothing, refusedBy: undefined, waitMs: 0, used: () => undefined };
+export const unavailable: Admission = { ...unlimited, refusedBy: "unavailable" };
 
-/** @param second in which it counts as a request */
-export function holdOf(
-  state: State,
-  lease: KeyLease,
-  { limits, tokens, second }: Pick<Asked, "limits" | "tokens"> & { second: number },
-): Hold {
-  function uncount(): void {
-    if (!hasLimit(limits, requestLimits)) return;
-    lease.corrections.push({ second, requests: -1 });
-    state.changed.add(lease);
-    if (!state.degraded) state.wake(false);
-  }
-  if (!holdsPlace(limits)) return { ...holdsNothing, cancel: uncount };
-  let isEnded = false;
+/** An admitted request, whose place and tokens are held. */
+interface Admitted extends Pick<Asked, "limits" | "tokens"> {
+  /** In which it counts as a request. */
+  second: number;
+  /** What counts, the request included; undefined while the database fails. */
+  load: KeyLoad | undefined;
+}
+
+export function admitted(state: State, lease: KeyLease, { limits, tokens, second, load }: Admitted): Admission {
+  let isEnded = !holdsPlace(limits);
   let isCounted = false;
 
   function end(): void {
@@ -98,6 +95,9 @@ export function holdOf(
   }
 
   return {
+    refusedBy: undefined,
+    waitMs: 0,
+    used: (name) => load && usedOf(load, name),
     handOver() {
       if (!hasLimit(limits, tokenLimits)) return undefined;
       isCounted = true;
@@ -106,7 +106,10 @@ export function holdOf(
     end,
     cancel() {
       end();
-      uncount();
+      if (!hasLimit(limits, requestLimits)) return;
+      lease.corrections.push({ second, requests: -1 });
+      state.changed.add(lease);
+      if (!state.degraded) state.wake(false);
     },
   };
 }
@@ -127,33 +130,18 @@ export function markHeld(state: State): void {
   }
 }
 
+interface Refusal {
+  refusedBy: LimitName;
+  waitMs: number;
+  /** What counts without the request; undefined while the database fails. */
+  load: KeyLoad | undefined;
+}
+
 /** Counts a refusal with the next batch, unless the request waits. */
-export function refuse(state: State, lease: KeyLease, { mayWait }: Asked, refusal: Refusal): Admission {
+export function refuse(state: State, lease: KeyLease, { mayWait }: Asked, { load, ...refusal }: Refusal): Admission {
   if (!mayWait || !isWorthWaiting(refusal)) {
     lease.refused += 1;
     state.changed.add(lease);
   }
-  return admissionOf(refusal, holdsNothing);
+  return { ...holdsNothing, ...refusal, used: (name) => load && usedOf(load, name) };
 }
-
-interface Refusal extends Decided {
-  refusedBy: LimitName;
-  waitMs: number;
-}
-
-interface Decided {
-  load?: KeyLoad;
-  refusedBy?: Admission["refusedBy"];
-  waitMs?: number;
-}
-
-export const admissionOf = ({ load, refusedBy, waitMs = 0 }: Decided, hold: Hold): Admission => ({
-  refusedBy,
-  waitMs,
-  used: (name: LimitName) => load && usedOf(load, name),
-  ...hold,
-});
-
-/** For a request that no limit is compared with. */
-export const unlimited = admissionOf({}, holdsNothing);
-export const unavailable = admissionOf({ refusedBy: "unavailable" }, holdsNothing);

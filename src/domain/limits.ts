@@ -76,8 +76,10 @@ export const requestLimits = namesOf("requests");
 export const tokenLimits = namesOf("tokens");
 
 /** Whether one of these limits is set. */
-export const hasLimit = (limits: Readonly<KeyLimits>, names: readonly LimitName[] = limitNames): boolean =>
-  names.some((name) => limits[name] !== null);
+export function hasLimit(limits: Readonly<KeyLimits>, names: readonly LimitName[] = limitNames): boolean {
+  for (const name of names) if (limits[name] !== null) return true;
+  return false;
+}
 
 /** A value for each kind. */
 export const perLimit = <Value>(valueOf: (name: LimitName) => Value): Record<LimitName, Value> =>

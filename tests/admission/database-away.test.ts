@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createAdmissions } from "../../src/admission/admission.ts";
 import { newLease } from "../../src/admission/key-leases.ts";
-import { judgeLocally } from "../../src/admission/local-limits.ts";
+import { judgeLocally } from "../../src/admission/degraded.ts";
 import type { AdmissionsOptions } from "../../src/admission/state.ts";
 import { noLimits } from "../../src/store/keys/rules.ts";
 import type { LimitStore } from "../../src/store/limits/contract.ts";
@@ -29,7 +29,7 @@ describe("the share of a process", () => {
     const { isKnown = true, afterMs = 1000, tokens = 0 } = more;
     const own = { ...noLimits, ...limits };
     const lease = newLease(1, own);
-    if (isKnown) lease.known = { load: known, at: start, places: 0, tokens: 0 };
+    if (isKnown) lease.known = { others: known, at: start };
     const now = start + afterMs;
     for (let count = 0; count < 1000; count++) {
       if (judgeLocally(lease, { limits: own, tokens }, { now, instances })?.refusedBy !== undefined) return count;

@@ -25,10 +25,11 @@ type Source = "held" | Exclude<Window, "now">;
 const sources = windows.map((window) => (window === "now" ? "held" : window));
 
 /** Whether limits need what a source has. */
-const needs = (limits: KeyLimits, source: Source): boolean =>
-  source === "held"
-    ? holdsPlace(limits)
-    : limitNames.some((name) => limits[name] !== null && limitKinds[name].window === source);
+function needs(limits: KeyLimits, source: Source): boolean {
+  if (source === "held") return holdsPlace(limits);
+  for (const name of limitNames) if (limits[name] !== null && limitKinds[name].window === source) return true;
+  return false;
+}
 
 export function prepareLoads(engine: Engine): Loads {
   const read = prepareReads(engine);

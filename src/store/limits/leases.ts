@@ -5,8 +5,7 @@ import type { Engine } from "../engine/engine.ts";
 import { hasLimit, limitKinds, limitNames, requestLimits } from "../../domain/limits.ts";
 import { prepareLoads } from "./key-loads.ts";
 import { prepareAddSeconds } from "./settling.ts";
-import { judge } from "./judge.ts";
-import { findExceeded, holdsPlace, type KeyLoad } from "./windows.ts";
+import { findExceeded, holdsPlace, judge, type KeyLoad } from "./windows.ts";
 import type { Lease, LeaseBatch, LeaseRequest, LimitStore } from "./contract.ts";
 import type { KeyLimits } from "../../domain/keys.ts";
 
@@ -23,11 +22,11 @@ export function prepareTake(engine: Engine, clock: WallClock): LimitStore["take"
     };
   }
   const takeOne = prepareTakeOne(engine);
-  return ({ requests, ...batch }) =>
+  return (batch) =>
     transaction(async () => {
       const now = clock();
       const leases: Lease[] = [];
-      for (const request of requests) leases.push(await takeOne(request, { ...batch, now }));
+      for (const request of batch.requests) leases.push(await takeOne(request, batch, now));
       return leases;
     });
 }
@@ -43,30 +42,27 @@ function prepareTakeOne(engine: Engine) {
     added: ["requests"],
   });
 
-  return async (
-    request: LeaseRequest,
-    { instance, version, now }: { instance: string; version: number; now: number },
-  ): Promise<Lease> => {
+  return async (request: LeaseRequest, { instance, version }: LeaseBatch, now: number): Promise<Lease> => {
     const { keyId, limits, places, tokens, requests, corrections } = request;
-    const second = Math.floor(now / 1000);
     if (corrections.length > 0)
       await addSeconds(corrections.map((one) => [keyId, one.second, instance, one.requests, 0]))();
     const load = await loads.ofOthers(request, { instance, now });
     load.inFlight += places;
     load.reserved += tokens;
     const judged = judge(load, request);
-    const admitted = judged.flatMap(({ refusedBy }, index) => (refusedBy === undefined ? [requests[index] ?? 0] : []));
-    const isRefused = admitted.length < requests.length;
+    const after = judged.at(-1)?.load ?? load;
+    const admitted = after.inFlight - load.inFlight;
     const aheadTokens = Math.max(0, ...requests);
-    const ahead = aheadOf(request.ahead, { load: judged.at(-1)?.load ?? load, limits, tokens: aheadTokens });
-    const seconds = isRefused ? await loads.seconds(keyId, now) : undefined;
+    const ahead = aheadOf(request.ahead, { load: after, limits, tokens: aheadTokens });
+    const seconds = admitted < requests.length ? await loads.seconds(keyId, now) : undefined;
     if (request.refused > 0) await addRefusals([[dayNumberOf(now), keyId, request.refused]])();
-    const taken = admitted.reduce((sum, one) => sum + one, 0) + ahead * aheadTokens;
     if (holdsPlace(limits)) {
-      await write.execute({ keyId, instance, version, places: places + admitted.length, tokens: tokens + taken });
+      const held = after.reserved - load.reserved + ahead * aheadTokens;
+      await write.execute({ keyId, instance, version, places: places + admitted, tokens: tokens + held });
     }
-    const counted = admitted.length + ahead;
-    if (counted > 0 && hasLimit(limits, requestLimits)) await addSeconds([[keyId, second, instance, counted, 0]])();
+    const counted = admitted + ahead;
+    if (counted > 0 && hasLimit(limits, requestLimits))
+      await addSeconds([[keyId, Math.floor(now / 1000), instance, counted, 0]])();
     return { load, now, ahead, seconds };
   };
 }

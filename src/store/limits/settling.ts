@@ -32,8 +32,10 @@ export function prepareAddTokens(engine: Engine, agoSeconds = 0): (used: readonl
   const addNow =
     second && prepareInsert(tables.leaseSeconds, ["keyId", "writer", ...added], { key, added }, { second });
   return (used) => {
-    const secondOf = (at: number): number => (addNow === undefined ? Math.floor(at / 1000) - agoSeconds : 0);
-    const rows = used.map((one): KeySecondRow => [one.keyId, secondOf(one.at), one.writer, 0, one.tokens]);
+    const rows: KeySecondRow[] = [];
+    for (const { keyId, writer, tokens, at } of used) {
+      rows.push([keyId, addNow === undefined ? Math.floor(at / 1000) - agoSeconds : 0, writer, 0, tokens]);
+    }
     if (rows.length === 0) return [];
     if (addNow === undefined) return [addSeconds(rows)];
     const sums = groupRows(rows, key.length);
@@ -48,16 +50,15 @@ export function prepareSettling(
   const addTokens = prepareAddTokens(engine);
   return (settled, increments) => {
     if (settled.length === 0) return [];
-    const instances = new Map(settled.map(({ keyId, instance }) => [keyId, instance]));
-    return addTokens(
-      increments.flatMap((increment): UsedTokens[] => {
-        const { keyId, lastClosedAt } = increment;
-        const instance = instances.get(keyId);
-        if (instance === undefined) return [];
-        // What an earlier estimate gives back was charged to a second that may be over.
-        const tokens = Math.max(0, chargedTokens(increment));
-        return [{ keyId, writer: `${instance} counts`, tokens, at: lastClosedAt }];
-      }),
-    );
+    const writers = new Map<KeyId, string>();
+    for (const { keyId, instance } of settled) writers.set(keyId, `${instance} counts`);
+    const used: UsedTokens[] = [];
+    for (const increment of increments) {
+      const { keyId, lastClosedAt: at } = increment;
+      const writer = writers.get(keyId);
+      // What an earlier estimate gives back was charged to a second that may be over.
+      if (writer !== undefined) used.push({ keyId, writer, tokens: Math.max(0, chargedTokens(increment)), at });
+    }
+    return addTokens(used);
   };
 }

@@ -1,3 +1,5 @@
+// What counts against the limits of a key, which requests they allow, and how long until they allow one that they refuse.
+
 import type { KeyLimits, LimitName } from "../../domain/keys.ts";
 import {
   type Counts,
@@ -9,7 +11,7 @@ import {
   placeLimits,
   tokenLimits,
 } from "../../domain/limits.ts";
-import { type Window, windows } from "../../time/windows.ts";
+import { minuteWindowSeconds, type Window, windowResetAt, windows } from "../../time/windows.ts";
 
 /** What counts in a window: `minuteRequests`, `dayTokens`. */
 type CountedIn<Kind extends LimitKind> = Kind["window"] extends "now"
@@ -27,11 +29,13 @@ export interface KeyLoad extends Record<Counted, number> {
   reserved: number;
 }
 
-/** Undefined for a kind that is compared with what is held. */
-export const countedOf = ({ counts, window }: { counts: Counts; window: Window }): Counted | undefined =>
+const countedIn = ({ counts, window }: { counts: Counts; window: Window }): Counted | undefined =>
   window === "now" ? undefined : (`${window}${counts.charAt(0).toUpperCase()}${counts.slice(1)}` as Counted);
 
-const counted = limitNames.map((name) => countedOf(limitKinds[name])).filter((name) => name !== undefined);
+/** The sum that a limit is compared with; undefined for one that is compared with what is held. */
+export const countedOf = perLimit((name) => countedIn(limitKinds[name]));
+
+const counted = Object.values(countedOf).filter((name) => name !== undefined);
 
 export const noLoad: Readonly<KeyLoad> = {
   inFlight: 0,
@@ -57,25 +61,25 @@ const order = limitNames.toReversed().toSorted((one, other) => windowLength(othe
  * @param times how many such requests would have to fit
  */
 export function findExceeded(load: KeyLoad, limits: KeyLimits, tokens: number, times = 1): LimitName | undefined {
-  return order.find((name) => {
+  for (const name of order) {
     const limit = limits[name];
-    if (limit === null) return false;
+    if (limit === null) continue;
     const added = times * (isOfTokens(name) ? Math.min(tokens, limit) : 1);
-    return added > 0 && usedOf(load, name) + added > limit;
-  });
+    if (added > 0 && usedOf(load, name) + added > limit) return name;
+  }
+  return undefined;
 }
 
 export const isOfTokens = (name: LimitName): boolean => limitKinds[name].counts === "tokens";
 
 /** What counts against one limit; of tokens, the reserved ones too. */
-export const usedOf = (load: KeyLoad, name: LimitName): number => used[name](load);
+export function usedOf(load: KeyLoad, name: LimitName): number {
+  const sum = countedOf[name];
+  return sum === undefined ? load.inFlight : load[sum] + reservedOf(load, name);
+}
 
-const used = perLimit((name): ((load: KeyLoad) => number) => {
-  const kind = limitKinds[name];
-  const sum = countedOf(kind);
-  if (sum === undefined) return ({ inFlight }) => inFlight;
-  return kind.counts === "tokens" ? (load) => load[sum] + load.reserved : (load) => load[sum];
-});
+/** What of it is reserved for running requests, and not counted yet. */
+export const reservedOf = (load: KeyLoad, name: LimitName): number => (isOfTokens(name) ? load.reserved : 0);
 
 /** Whether nothing is left of one of the limits. */
 export const isAtLimit = (load: KeyLoad, limits: KeyLimits): boolean =>
@@ -88,17 +92,85 @@ export const isAtLimit = (load: KeyLoad, limits: KeyLimits): boolean =>
 export const leastTokensLeft = (load: KeyLoad, limits: KeyLimits): number =>
   Math.min(...tokenLimits.map((name) => (limits[name] ?? Infinity) - usedOf(load, name)));
 
-/** What of it is reserved for running requests, and not counted yet. */
-export const reservedOf = (load: KeyLoad, name: LimitName): number => (isOfTokens(name) ? load.reserved : 0);
-
 /** A key that is limited only in requests per minute gives nothing back. */
 export const holdsPlace = (limits: KeyLimits): boolean =>
   hasLimit(limits, placeLimits) || hasLimit(limits, tokenLimits);
 
-/** Counts admitted requests. @param tokens of each. @returns the same load */
-export function addRequests(load: KeyLoad, tokens: number, count: number): KeyLoad {
-  load.inFlight += count;
-  load.minuteRequests += count;
-  load.reserved += count * tokens;
-  return load;
+/** The load with another admitted request; that before is still of its own request. */
+export const withRequest = (load: KeyLoad, tokens: number): KeyLoad => ({
+  ...load,
+  inFlight: load.inFlight + 1,
+  minuteRequests: load.minuteRequests + 1,
+  reserved: load.reserved + tokens,
+});
+
+/** A request as the limits judge it. */
+export interface Judged {
+  /** Undefined: it is admitted. */
+  refusedBy: LimitName | undefined;
+  /** What counts, the request included if it is admitted. */
+  load: KeyLoad;
+}
+
+/** Which requests the limits allow, in order. On PostgreSQL `tollgate_take_leases` does the same. */
+export function judge(
+  load: KeyLoad,
+  { limits, requests }: { limits: KeyLimits; requests: readonly number[] },
+): Judged[] {
+  const judged: Judged[] = [];
+  let current = load;
+  for (const tokens of requests) {
+    const refusedBy = findExceeded(current, limits, tokens);
+    if (refusedBy === undefined) current = withRequest(current, tokens);
+    judged.push({ refusedBy, load: current });
+  }
+  return judged;
+}
+
+/** How soon a client may try again whose request waits for others of its key to end. */
+export const heldWaitMs = 1000;
+
+/** How long until a refused request may be admitted; undefined if that depends on what others hold. */
+export function waitOf(
+  { refusedBy, load }: Judged,
+  { limits, tokens }: { limits: KeyLimits; tokens: number },
+  { now, seconds = [] }: { now: number; seconds?: readonly KeySecond[] | undefined },
+): number | undefined {
+  if (refusedBy === undefined) return 0;
+  const limit = limits[refusedBy] ?? 0;
+  const { counts, window } = limitKinds[refusedBy];
+  const excess = usedOf(load, refusedBy) + (counts === "tokens" ? Math.min(tokens, limit) : 1) - limit;
+  const freesAt = (): number | undefined => {
+    if (window === "now") return undefined;
+    // What the seconds do not have yet was admitted with it, and so in this second.
+    if (window === "minute" && counts === "requests")
+      return minuteFreesAt(seconds, counts, excess) ?? windowEndOf(Math.floor(now / 1000));
+    if (window === "minute") return minuteFreesAt(seconds, counts, excess);
+    // Without the reserved tokens it may fit.
+    return excess <= load.reserved ? undefined : windowResetAt(window, now);
+  };
+  const at = freesAt();
+  return at === undefined ? undefined : Math.max(1, at - now);
+}
+
+/** When what happened in a second counts no more, epoch milliseconds. */
+const windowEndOf = (second: number): number => (second + minuteWindowSeconds) * 1000;
+
+/**
+ * When enough of a minute's window has passed, epoch milliseconds.
+ * @param seconds oldest first
+ * @param excess by how much the limit is exceeded
+ * @returns undefined if these seconds do not hold that much: the rest is reserved, or of requests that are being admitted
+ */
+function minuteFreesAt(
+  seconds: readonly KeySecond[],
+  counter: "requests" | "tokens",
+  excess: number,
+): number | undefined {
+  let freed = 0;
+  for (const one of seconds) {
+    freed += one[counter];
+    if (freed >= excess) return windowEndOf(one.second);
+  }
+  return undefined;
 }

@@ -1,5 +1,5 @@
 import type { LimitStore } from "../../../src/store/limits/contract.ts";
-import { heldWaitMs, type Judged, judge, waitOf } from "../../../src/store/limits/judge.ts";
+import { heldWaitMs, type Judged, judge, waitOf } from "../../../src/store/limits/windows.ts";
 import type { KeyId, KeyLimits } from "../../../src/domain/keys.ts";
 
 export interface TestResult extends Judged {
