@@ -610,13 +610,19 @@ describe("a backend that sends usage unasked", () => {
   const whole: Answer = { events: [word, chunk({}, { end: true }), alone(tokens(9, 1)), done] };
   const silent: Answer = { events: [word, chunk({}, { end: true }), done] };
 
-  test("is known too if it sends an empty choice beside the usage, and not by usage that is zero", async () => {
+  test("is known too if it sends an empty choice beside the usage, and not by usage that is zero or beside text", async () => {
     const send = startProxy();
-    const beside = (usage: object): Answer => ({
-      events: [word, chunk({}, { end: true }), chunk({ role: "assistant", content: "" }, { usage }), done],
+    const beside = (usage: object, content = ""): Answer => ({
+      events: [word, chunk({}, { end: true }), chunk({ role: "assistant", content }, { usage }), done],
     });
-    await send(null)({ path: chatPath, body: stream, answers: [beside(tokens(0, 0))] });
-    expect((await send(tokenRules)({ path: chatPath, body: stream, answers: [whole] })).text).not.toContain("usage");
+    for (const answer of [
+      beside(tokens(0, 0)),
+      beside(tokens(9, 1), "word"),
+      beside(tokens(9, 1), "x".repeat(99_999)),
+    ]) {
+      await send(null)({ path: chatPath, body: stream, answers: [answer] });
+      expect((await send(tokenRules)({ path: chatPath, body: stream, answers: [whole] })).text).not.toContain("usage");
+    }
     await send(null)({ path: chatPath, body: stream, answers: [beside(tokens(9, 1))] });
     expect((await send(tokenRules)({ path: chatPath, body: stream, answers: [whole] })).text).toContain("usage");
   });

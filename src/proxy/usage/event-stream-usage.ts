@@ -133,12 +133,13 @@ function createDocumentsUsage({ onStored, observer }: ResponseListener) {
     dispatch(): void {
       const document = json === undefined ? parse(held.take(piece)) : json.document();
       const unreadBytes = longBytes > maxParsedLength ? longBytes : 0;
+      const isWhole = json === undefined;
       piece = nothing;
       json = undefined;
       longBytes = 0;
       if (document === undefined) return;
       observer?.see(document, unreadBytes);
-      usage = readEventUsage(document, usage);
+      usage = readEventUsage(document, usage, isWhole);
       const stored = reportStored && findStoredResponse(document);
       if (stored === undefined) return;
       reportStored?.(stored);

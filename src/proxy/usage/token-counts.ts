@@ -105,12 +105,13 @@ export const usageOfStream = (seen: StreamUsage): Usage => (hasCounts(seen) ? pi
 /**
  * Like `readUsage`, for the events of a stream in their order. Only the placeholder in `message_start` is replaced by a
  * zero output, and only if the input is not zero too: a refusal ends with no output, an error with zeros for everything.
+ * @param isWhole it has all that was sent, and not only what usage is read from
  */
-export function readEventUsage(event: unknown, seen: StreamUsage): StreamUsage {
+export function readEventUsage(event: unknown, seen: StreamUsage, isWhole = true): StreamUsage {
   if (!isObject(event)) return seen;
   const usage = readReported(event, seen);
   const elsewhere = readElsewhere(event, seen.elsewhere);
-  const isAlone = seen.isAlone || isUsageAlone(event);
+  const isAlone = seen.isAlone || (isWhole && isUsageAlone(event));
   if (isObject(event.message)) return { ...usage, outputIsOpening: true, isAlone, elsewhere };
   const { outputIsOpening } = seen;
   if (!outputIsOpening || !isObject(event.usage)) return { ...usage, outputIsOpening, isAlone, elsewhere };
