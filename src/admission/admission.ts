@@ -61,6 +61,7 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     loop: undefined,
     isUpkeepDue: false,
     upkeepTimer: undefined,
+    upkeptAt: 0,
     waitTimer: undefined,
     degraded: false,
     failure: noResponse,

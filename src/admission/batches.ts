@@ -27,7 +27,7 @@ import { hasLimit, type KeyLimits, limitKinds, type LimitName, requestLimits } f
 /** Pause before a failed batch is written again. */
 const retryMs = 50;
 /** Requests ahead in one batch: of many keys that send much, each batch has some. */
-const maxAhead = 128;
+const maxAhead = 256;
 /** How often a request is asked again, after 4, 8, 16… ms. */
 const maxTries = 6;
 const firstTryMs = 4;
@@ -99,9 +99,16 @@ async function writeBatch(state: State): Promise<void> {
 }
 
 function takeBatch(state: State): LeaseWork[] {
-  const { changed, isUpkeepDue, clock, monotonic } = state;
-  state.isUpkeepDue = false;
+  const { changed, clock, monotonic } = state;
   const [second, now] = [Math.floor(clock() / 1000), monotonic()];
+  // A batch that is written anyway takes along what would soon have one of its own.
+  const isUpkeepDue = state.isUpkeepDue || now - state.upkeptAt >= upkeepMs / 2;
+  if (isUpkeepDue) {
+    state.isUpkeepDue = false;
+    state.upkeptAt = now;
+    clearTimeout(state.upkeepTimer);
+    state.upkeepTimer = undefined;
+  }
   let most = maxAhead;
   const works: LeaseWork[] = [];
   for (const lease of changed) {

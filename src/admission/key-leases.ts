@@ -61,7 +61,7 @@ export interface KeyLease {
   tokensMeanwhile: number;
   /** Of requests that have ended, and whose counts wait: still among `tokens`. */
   uncounted: number;
-  /** Requests in a second that found nothing ahead, and how many they asked for. */
+  /** Requests in a second, and how many the latest that found none ahead asked for. */
   pace: { second: number; requests: number; wanted: number };
 }
 
@@ -95,6 +95,7 @@ export function takeAhead(
   if (ahead === undefined || ahead.left === 0 || now >= ahead.endsAt || tokens > ahead.tokens) return undefined;
   if (!hasSameLimits(ahead.limits, limits)) return undefined;
   ahead.left -= 1;
+  lease.pace.requests += 1;
   ahead.load = withRequest(ahead.load, ahead.tokens);
   if (holdsPlace(limits)) hold(lease, ahead.tokens);
   return { tokens: ahead.tokens, load: ahead.load, second: ahead.second };
@@ -117,18 +118,21 @@ export function dropAhead(lease: KeyLease): void {
 /** Without anything ahead in a second. */
 const fewRequests = 16;
 const firstWanted = 2;
-const maxWanted = 64;
+const maxWanted = 128;
 
 /** Whether it sends so many requests a second that it has some ahead. */
-export const isBusy = ({ pace }: KeyLease): boolean => pace.requests > fewRequests;
+export const isBusy = ({ pace }: KeyLease): boolean => pace.requests > fewRequests || pace.wanted > 0;
 
 /**
- * How many to ask for ahead: more each time within a second, and none at first, so that of a key that sends few exactly what it
- * sent counts.
+ * How many to ask for ahead: more each time, and none at first, so that of a key that sends few exactly what it sent counts.
+ * One that was busy until the last second goes on with half.
  */
 function wantedAhead(lease: KeyLease, second: number): number {
   const { pace, limits, waiting, ahead } = lease;
-  if (pace.second !== second) Object.assign(pace, { second, requests: 0, wanted: 0 });
+  if (pace.second !== second) {
+    const goesOn = pace.second === second - 1 && pace.requests > fewRequests;
+    Object.assign(pace, { second, requests: 0, wanted: goesOn ? Math.floor(pace.wanted / 2) : 0 });
+  }
   pace.requests += waiting.length;
   // A place that nobody uses would be shown as taken.
   if (waiting.length === 0 || !isBusy(lease) || hasLimit(limits, placeLimits)) return 0;

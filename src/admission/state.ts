@@ -42,6 +42,8 @@ export interface State extends Required<Omit<AdmissionsOptions, "beatMs" | "dead
   /** What ended is to be written, and not only what waits. */
   isUpkeepDue: boolean;
   upkeepTimer: Timer | undefined;
+  /** When it was last written, by the monotonic clock. */
+  upkeptAt: number;
   /** Runs while requests wait. */
   waitTimer: Timer | undefined;
   degraded: boolean;
