@@ -70,7 +70,7 @@ export function createTurns(options: TurnsOptions): Turns {
   return {
     open(request, admission, taken) {
       const { keyId, limits, candidates } = request;
-      const route = createRoute(request, taken, options);
+      const route = taken === undefined ? noRoute : createRoute(request, taken, options);
       const turn = { backend: candidates[0] ?? "", reason: "only" as const, ...taken?.choice };
       const place = {
         report: route.report,
@@ -105,10 +105,15 @@ const noPatience: Patience = {
   },
 };
 
+type Route = Pick<Turn, "leave" | "report" | "moveOn">;
+
+/** Of a request that has no place, because there is one backend and no choice. */
+const noRoute: Route = { leave() {}, report() {}, moveOn: async () => undefined };
+
 /** From place to place. */
-function createRoute(request: RequestToQueue, taken: Taken | undefined, { list, places, backendWaitMs }: TurnsOptions) {
+function createRoute(request: RequestToQueue, taken: Taken, { list, places, backendWaitMs }: TurnsOptions): Route {
   const pauses = createBackoff(firstPauseMs, longestPauseMs);
-  let at = taken;
+  let at: Taken | undefined = taken;
   let tried: readonly string[] = [];
   let wasSent = true;
   let returns = 0;
@@ -120,11 +125,11 @@ function createRoute(request: RequestToQueue, taken: Taken | undefined, { list, 
 
   return {
     leave,
-    report(sign: BackendSign) {
+    report(sign) {
       wasSent = sign.kind !== "unreachable";
       at?.one.report(sign);
     },
-    async moveOn(): Promise<Choice | undefined> {
+    async moveOn() {
       if (at === undefined) return undefined;
       const { onWaiting, patience, choice: left } = at;
       leave();
