@@ -25,18 +25,19 @@ export function dayOf(instantMs: number): string {
   return dayFromNumber(dayNumberOf(instantMs));
 }
 
+/** Without Day.js, which takes 10 µs for it: a report has thousands of them. */
 export function dayFromNumber(dayNumber: number): string {
-  return dayjs.utc(dayNumber * msPerDay).format("YYYY-MM-DD");
+  return new Date(dayNumber * msPerDay).toISOString().slice(0, "YYYY-MM-DD".length);
 }
 
 export function dayNumberFrom(day: string): number {
   return dayjs.utc(day).valueOf() / msPerDay;
 }
 
-/** Whether `YYYY-MM-DD` exists. Parsers take 30 February for 2 March. */
+/** Whether it is `YYYY-MM-DD`, and exists. Parsers take 30 February for 2 March. */
 export function isDay(day: string): boolean {
   const instantMs = Date.parse(day);
-  return !Number.isNaN(instantMs) && new Date(instantMs).toISOString().startsWith(day);
+  return !Number.isNaN(instantMs) && new Date(instantMs).toISOString().slice(0, "YYYY-MM-DD".length) === day;
 }
 
 export function dayBefore(day: string, days: number): string {

@@ -1,6 +1,7 @@
 import { expect } from "bun:test";
 import { treaty } from "@elysiajs/eden";
 import { Elysia, t } from "elysia";
+import { repositoryRoot } from "../support/import-table.ts";
 import { stillNeeded } from "./still-needed.ts";
 
 const origin = "http://localhost";
@@ -47,6 +48,16 @@ stillNeeded("Elysia still reads a whole body to respond to HEAD", "src/admin/htt
   const app = new Elysia().get("/", () => new Response(body()));
   await app.handle(new Request(origin, { method: "HEAD" }));
   expect(chunks).toBe(100);
+});
+
+stillNeeded("The OpenAPI package still replaces the check of a format", "src/admin/http/openapi.ts", () => {
+  const source = `import { FormatRegistry } from "@sinclair/typebox";
+    const check = () => true;
+    FormatRegistry.Set("date", check);
+    await import("@elysiajs/openapi");
+    console.log(FormatRegistry.Get("date") === check);`;
+  const { stdout } = Bun.spawnSync([process.execPath, "-e", source], { cwd: repositoryRoot });
+  expect(stdout.toString().trim()).toBe("false");
 });
 
 stillNeeded("Eden still reports a failed connection as status 503", "console/src/client.ts", async () => {

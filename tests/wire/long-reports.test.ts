@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import { openWriter } from "../../src/store/sqlite/engine.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
-import { minuteOf, minutesPerDay, minutesPerHour } from "../../src/time/seoul.ts";
+import { dayFromNumber, dayNumberOf, minuteOf, minutesPerDay, minutesPerHour } from "../../src/time/seoul.ts";
 import { type AdminClient, logIn } from "../support/admin-client.ts";
 import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
@@ -38,11 +38,20 @@ function writeHistory(): void {
       key(k) as (select 1 union all select k + 1 from key where k < ${keyCount}),
       model(m) as (select 1 union all select m + 1 from model where m < ${modelCount})
     select h, k, 'model-' || m, 1, h % 9000, m, 0, 0, 0 from hour, key, model`);
+  const today = dayNumberOf(Date.now());
+  engine.db.run(sql`insert into usage_model_day (day, key_id, model, request_count, input_tokens, output_tokens,
+      cached_input_tokens, cached_beside_input_tokens, reasoning_tokens)
+    with recursive day(d) as (select ${today - 364} union all select d + 1 from day where d < ${today}),
+      key(k) as (select 1 union all select k + 1 from key where k < ${4 * keyCount}),
+      model(m) as (select 1 union all select m + 1 from model where m < ${modelCount})
+    select d, k, 'model-' || m, 1, d % 9000, m, 0, 0, 0 from day, key, model`);
   engine.db.run(sql`insert into gpu_power_minute (minute, power_draw_w)
     with recursive minute(m) as (select ${last - 30 * minutesPerDay} union all select m + 1 from minute where m < ${last})
     select m, 20000 + m % 9000 from minute`);
   engine.close();
 }
+
+const aYearAgo = dayFromNumber(dayNumberOf(Date.now()) - 364);
 
 /** @returns the longest time between two events of a stream that has one every 5 milliseconds */
 async function longestGapMs(): Promise<number> {
@@ -60,6 +69,13 @@ async function longestGapMs(): Promise<number> {
 
 test.each([
   ["30 days of power minute by minute", "/api/gpu-stats/power-history?days=30&bucket_minutes=1", "points", 43_000],
+  ["a year by key and model", "/api/usage/models?days=365&by=key_model", "rows", 599],
+  [
+    "a year of costs, day by day and key by key",
+    `/api/usage/costs?by=day_key&limit=2000&from=${aYearAgo}`,
+    "rows",
+    1900,
+  ],
   ["90 days by key, model and hour", "/api/usage/models?days=90&by=key_model&bucket=hour", "rows", 4800],
 ])(
   "%s delay the events of a stream by less than 20 ms",

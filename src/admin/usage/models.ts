@@ -28,6 +28,8 @@ type Row = ModelUsageBody["rows"][number];
 const maxRows = 5000;
 const maxHourDays = 90;
 const maxRowsPerRead = 10_000;
+/** Up to two milliseconds of work. */
+const rowsPerPortion = 1000;
 
 export const getModelUsage =
   ({ store, clock }: ModelUsageDeps) =>
@@ -52,8 +54,8 @@ export const getModelUsage =
       const isRecount = addsModels && found.length === maxRowsPerRead;
       const counted = isRecount ? await store.traffic.modelUsage(storeQuery(query, part, false)) : found;
       isCut ||= counted.length === maxRowsPerRead;
-      for (const usage of counted) sums.count(usage);
-      for (const usage of found) sums.charge(usage, priceOf(usage.model));
+      await inPortions(counted, sums.count);
+      await inPortions(found, (usage) => sums.charge(usage, priceOf(usage.model)));
       part = parts.next(found.length).value;
       // Listed are the latest periods, and what is left is before them.
       if (bucket === "none" || part === undefined || sums.rowCount() <= maxRows) continue;
@@ -66,6 +68,14 @@ export const getModelUsage =
     const { currency } = prices;
     return { days, by, bucket, currency, rows, more: isCut || rows.length < sums.rowCount() };
   };
+
+/** Streams go on between the portions, and after the parsing of what was read. */
+async function inPortions(usages: readonly ModelUsage[], add: (usage: ModelUsage) => void): Promise<void> {
+  for (let added = 0; added < usages.length; added += rowsPerPortion) {
+    await new Promise(setImmediate);
+    for (const usage of usages.slice(added, added + rowsPerPortion)) add(usage);
+  }
+}
 
 const keysOf = (rows: readonly Row[]): KeyId[] => [
   ...new Set(rows.flatMap(({ key_id: id }) => (id === null ? [] : [id]))),

@@ -1,4 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
+import { Type } from "@sinclair/typebox";
+import { TypeCompiler } from "@sinclair/typebox/compiler";
+import { Value } from "@sinclair/typebox/value";
+import { dayFromNumber } from "../../../src/time/seoul.ts";
+import { processorMs } from "../../support/processor-time.ts";
 import { startTollgate } from "../../support/tollgate.ts";
 import { type Document, problemsOfResponse } from "../support/document.ts";
 import { type Admin, startAdmin } from "../support/admin-server.ts";
@@ -177,4 +182,22 @@ test("a text of another type is documented as such", () => {
   const [, operation] = operations().find(([name]) => name === "GET /api/requests/stream") ?? [];
   const { 200: success } = (operation?.["responses"] ?? {}) as Record<string, { content: Record<string, unknown> }>;
   expect(Object.keys(success?.content ?? {})).toEqual(["text/event-stream"]);
+});
+
+test.each([
+  ["2024-02-29", true],
+  ["2026-02-29", false],
+  ["2026-05", false],
+  ["2026-05-01T00:00:00Z", false],
+  ["", false],
+])("the format of a date is that of a day: %p %p", (text, isOne) => {
+  expect(Value.Check(Type.String({ format: "date" }), text)).toBe(isOne);
+});
+
+test("the days of a long response are checked in no time, so that they hold up nothing else", async () => {
+  const days = Type.Array(Type.String({ format: "date" }));
+  const values = Array.from({ length: 20_000 }, (_, day) => dayFromNumber(day));
+  const check = TypeCompiler.Compile(days);
+  // It took 25 µs for each.
+  expect(await processorMs(async () => expect(check.Check(values)).toBe(true))).toBeLessThan(100);
 });
