@@ -12,7 +12,8 @@ export interface AskedModel {
  */
 export function vendorNamesProblem(settings: Settings["settings"], asked: readonly AskedModel[]): string | undefined {
   const valueOf = (name: string): string => settings.find((setting) => setting.name === name)?.value ?? "";
-  if (valueOf("PROXY_ALIAS_MODEL") !== "") return undefined;
+  // A file has aliases of its own, and counts under the names of its models.
+  if (valueOf("PROXY_ALIAS_MODEL") !== "" || valueOf("MODELS_FILE") !== "") return undefined;
   const prefixes = valueOf("PROXY_VENDOR_PREFIXES")
     .split(",")
     .map((prefix) => prefix.trim().toLowerCase())

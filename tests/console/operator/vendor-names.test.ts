@@ -31,6 +31,7 @@ test("names of a vendor's models without an alias are told, the most frequent on
 
 test.each([
   ["an alias is set", settings("served"), asked],
+  ["a file of models is set", [...settings(null), setting("MODELS_FILE", "/etc/models.yaml")], asked],
   ["no client asks for one", settings(null), asked.slice(0, 1)],
   ["the prefix is another one", settings(null, "gpt,"), asked],
 ])("nothing is told if %s", (_, given, models) => {
