@@ -32,14 +32,10 @@ interface Entering {
 }
 
 export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
-  const { places, timeoutMs, backendWaitMs, monotonic } = options;
+  const { timeoutMs, monotonic } = options;
   const list = createWaitingList(options);
   const limitWaits = createLimitWaits({ monotonic, timeoutMs });
   const turns = createTurns({ ...options, list, limitWaits });
-
-  /** Until one is back, no limits are asked: what waits for it takes nothing from its key. */
-  const mustWaitForBackend = (needsPlace: boolean, candidates: readonly string[]): boolean =>
-    needsPlace && backendWaitMs > 0 && !places.isAnyIn(candidates);
 
   async function waitForLimits(
     one: Waiting,
@@ -64,8 +60,11 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
       entering.admission = undefined;
     };
     for (;;) {
-      if (limits !== undefined && !isAdmitted(entering.admission) && !mustWaitForBackend(needsPlace, candidates)) {
-        entering.admission = await waitForLimits(one, { keyId, ...limits }, entering.admission);
+      if (limits !== undefined && !isAdmitted(entering.admission)) {
+        entering.admission =
+          needsPlace && mustWaitForBackend(options, candidates)
+            ? undefined
+            : await waitForLimits(one, { keyId, ...limits }, entering.admission);
       }
       if (!needsPlace || (entering.admission !== undefined && isRefused(entering.admission))) {
         one.leave();
@@ -88,7 +87,7 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
       const { keyId, limits, candidates } = request;
       const needsPlace = queue.hasPlaces;
       const isBehind = limits !== undefined && limitWaits.isWaiting(keyId, limits.places);
-      const asksNow = !isBehind && !mustWaitForBackend(needsPlace, candidates);
+      const asksNow = !isBehind && !(needsPlace && mustWaitForBackend(options, candidates));
       const admission = asksNow ? await limits?.ask(timeoutMs > 0) : undefined;
       const entering: Entering = { request, needsPlace, admission };
       const mustWait =
@@ -110,6 +109,12 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
   };
   return queue;
 }
+
+/** Until one is back, no limits are asked, or asked again: what waits for it takes nothing from its key. */
+const mustWaitForBackend = (
+  { places, backendWaitMs }: Pick<RequestQueueOptions, "places" | "backendWaitMs">,
+  candidates: readonly string[],
+): boolean => backendWaitMs > 0 && !places.isAnyIn(candidates);
 
 const isAdmitted = (admission: Admission | undefined): boolean => admission !== undefined && !isRefused(admission);
 

@@ -132,6 +132,22 @@ describe("a turn", () => {
     expect([key.asked(), key.inFlight()]).toEqual([[true], 1]);
   });
 
+  test("is not refused for its key's places in the moment in which its backend goes out", async () => {
+    const { enter, up } = start({ a: 5 }, { backendWaitMs: 30_000 });
+    const key = keyWith(1);
+    const first = await enter(["a"], key);
+    up.clear();
+    const second = enter(["a"], key);
+    for (let n = 0; n < 2; n++) first.report({ kind: "unreachable" });
+    await passTicks();
+    first.leave();
+    expect(key.asked()).toEqual([true, true]);
+    up.add("a");
+    await time.pass(3000);
+    expect(await second).toMatchObject({ backend: "a", admission: { refusedBy: undefined } });
+    expect([key.asked(), key.inFlight()]).toEqual([[true], 1]);
+  });
+
   test("is refused by the limits as it leaves the room, and gives back its place", async () => {
     const { enter, miss, up, inFlight } = start({ a: 5 }, { backendWaitMs: 30_000 });
     const first = await enter();
