@@ -113,15 +113,15 @@ export function simulate(scenario: Scenario, seed: number, createPolicy: CreateP
   return { served: result.served, cached: result.cached / result.input, p95 };
 }
 
-interface SessionDeps {
+export interface SessionDeps {
   seed: number;
   session: number;
-  timeline: Timeline;
+  timeline: Pick<Timeline, "now" | "at">;
   send: (turn: Turn, onEnd: () => void) => void;
 }
 
 /** One after the other, conversations that grow by what tools and the model say. */
-function startSession(scenario: Scenario, { seed, session, timeline, send }: SessionDeps): void {
+export function startSession(scenario: Scenario, { seed, session, timeline, send }: SessionDeps): void {
   const random = createRandom(seed * 7919 + session);
   const program = session % scenario.programs;
   // The same for all sessions of a program.
