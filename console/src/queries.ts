@@ -55,6 +55,15 @@ export type Key = Awaited<ReturnType<typeof getKeys>>[number];
 const getPrices = () => responseBody(api.prices.get());
 export type Prices = Awaited<ReturnType<typeof getPrices>>;
 
+export interface CacheQuery {
+  by: "client" | "key" | "model" | "conversation";
+  hours: number;
+  limit: number;
+}
+
+const getCache = (query: CacheQuery) => responseBody(api.cache.get({ query }));
+export type CacheShares = Awaited<ReturnType<typeof getCache>>;
+
 const getSettings = () => responseBody(api.settings.get());
 export type Settings = Awaited<ReturnType<typeof getSettings>>;
 
@@ -76,6 +85,15 @@ export const usePricesQuery = (): QueryResult<typeof getPrices> =>
 /** For a form: loads the prices anew although the cache has some. */
 export const usePricesToEditQuery = (): QueryResult<typeof getPrices> =>
   useQuery(() => ({ queryKey: ["prices"], queryFn: getPrices, refetchOnMount: "always" }));
+
+/** What share of the input came from caches. */
+export const useCacheQuery = (query: () => CacheQuery): QueryResult<typeof getCache> =>
+  useQuery(() => ({
+    queryKey: ["cache", query()],
+    queryFn: () => getCache(query()),
+    refetchInterval: 60_000,
+    placeholderData: keepPreviousData,
+  }));
 
 export const useSettingsQuery = (): QueryResult<typeof getSettings> =>
   useQuery(() => ({ queryKey: ["settings"], queryFn: getSettings }));

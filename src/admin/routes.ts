@@ -11,6 +11,7 @@ import { addGpuSamples, getPushGpuScript, listGpuHistory, listGpuSamples, listPo
 import { type BackendDeps, listBackends, updateBackend } from "./operations/backends.ts";
 import { createHealth, getHealth, getReadiness, type UpstreamProbe } from "./operations/health.ts";
 import { type ExplainDeps, explainRequest } from "./requests/explain.ts";
+import { type CacheDeps, getCache } from "./requests/cache.ts";
 import { listFailures, listTokenless } from "./requests/failures.ts";
 import { getLatency } from "./requests/latency.ts";
 import { createKey, deleteKey, type EndingDeps, listKeys, rotateKey, updateKey } from "./keys/keys.ts";
@@ -47,6 +48,7 @@ import * as keyContract from "./keys/contract.ts";
 import * as ownKeyContract from "./keys/own-key-contract.ts";
 import * as usageContract from "./usage/contract.ts";
 import * as costContract from "./usage/cost-contract.ts";
+import * as cacheContract from "./requests/cache-contract.ts";
 import * as requestContract from "./requests/contract.ts";
 import * as trafficContract from "./requests/traffic-contract.ts";
 import * as gpuContract from "./gpu/contract.ts";
@@ -89,6 +91,7 @@ export interface AdminDeps {
   endRunning: EndingDeps["endRunning"];
   explain: ExplainDeps["explain"];
   foresee: ExplainDeps["foresee"];
+  cacheRuleOf: CacheDeps["cacheRuleOf"];
   settings: SettingsDeps["settings"];
   versions: SettingsDeps["versions"];
   passwordFromEnvironment: boolean;
@@ -166,6 +169,7 @@ export function adminRoutes(deps: AdminDeps) {
     .get("/api/usage/costs", listCosts(context), costContract.listCosts)
     .get("/api/usage/without-tokens", listTokenless(context), trafficContract.listTokenless)
     .get("/api/latency", getLatency(context), trafficContract.getLatency)
+    .get("/api/cache", getCache(context), cacheContract.getCache)
     .get("/api/failures", listFailures(context), trafficContract.listFailures)
     .get("/api/reconciliation", getReconciliation(context), costContract.getReconciliation)
     .get("/api/prices", getPrices(context), costContract.getPrices)

@@ -1,5 +1,5 @@
 import type { LastTurn, Trace } from "./cache-loss.ts";
-import { type CountedUsage, wholeInput } from "./usage.ts";
+import { cachedTokensOf, type CountedUsage, wholeInput } from "./usage.ts";
 
 /** Why a request went to its backend: Explain, the request log and `x-tollgate-reason` use the same words. */
 export const choiceReasons = ["only", "session", "prefix", "load", "spill", "failover"] as const;
@@ -43,7 +43,7 @@ export function regretTokens({ characters, elsewhere }: Expectation, usage: Coun
   if (elsewhere === undefined || usage === undefined) return 0;
   const whole = wholeInput(usage);
   if (whole === 0 || characters === 0) return 0;
-  const wasRead = Math.max(0, whole - (usage.cachedInputTokens ?? 0));
+  const wasRead = Math.max(0, whole - cachedTokensOf(usage));
   const best = Math.max(0, elsewhere) * (whole / characters);
   return Math.round(Math.max(0, wasRead - best));
 }
@@ -76,7 +76,7 @@ export type BackendSign =
 /** What a backend reported of its input, and what the choice went by. */
 export const cacheCountsOf = ({ expectation, usage }: Chosen): CacheCounts => ({
   inputTokens: usage === undefined ? 0 : wholeInput(usage),
-  cachedTokens: usage?.cachedInputTokens ?? 0,
+  cachedTokens: usage === undefined ? 0 : cachedTokensOf(usage),
   expectedTokens: (expectation && expectedCachedTokens(expectation, usage)) ?? 0,
   regretTokens: expectation === undefined ? 0 : regretTokens(expectation, usage),
 });

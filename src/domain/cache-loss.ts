@@ -1,4 +1,4 @@
-import { type CountedUsage, wholeInput } from "./usage.ts";
+import { cachedTokensOf, type CountedUsage, wholeInput } from "./usage.ts";
 
 /**
  * Why the input of a turn did not come from a cache, though the turn before it was read: another backend got it, or it
@@ -46,7 +46,7 @@ export function findCacheLoss(
   reporters: Set<string>,
 ): CacheLoss | undefined {
   if (usage === undefined) return undefined;
-  const cached = usage.cachedInputTokens ?? 0;
+  const cached = cachedTokensOf(usage);
   if (cached > 0) reporters.add(backend);
   const expected = wholeInput(usage) * share;
   if (expected < leastTokens || cached >= expected / 2) return undefined;

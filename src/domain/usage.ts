@@ -47,6 +47,9 @@ export interface CountedUsage extends Usage, Partial<Record<keyof Charge, number
 export const wholeInput = ({ inputTokens, cachedBesideInputTokens = 0 }: CountedUsage): number =>
   inputTokens + cachedBesideInputTokens;
 
+/** What of the input came from the backend's cache, as far as it reports that. */
+export const cachedTokensOf = ({ cachedInputTokens = 0 }: Usage): number => cachedInputTokens;
+
 /** What limits of tokens are charged. */
 export const chargedTokens = ({ inputTokens, outputTokens, besideTokens = 0 }: CountedUsage): number =>
   inputTokens + outputTokens + besideTokens;

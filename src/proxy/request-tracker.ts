@@ -110,6 +110,14 @@ const nothingYet: Omit<Progress, "sentAt"> = {
   headSent: false,
 };
 
+const unsent = {
+  backend: undefined,
+  reason: undefined,
+  expectation: undefined,
+  lastTurn: undefined,
+  conversation: undefined,
+} satisfies Partial<RequestTracker>;
+
 export function trackRequest(
   { addInFlight, observer, monotonic, cacheReporters }: TrackerDeps,
   request: TrackedRequest,
@@ -127,11 +135,7 @@ export function trackRequest(
     keyId: undefined,
     model: undefined,
     changes: undefined,
-    backend: undefined,
-    reason: undefined,
-    expectation: undefined,
-    lastTurn: undefined,
-    conversation: undefined,
+    ...unsent,
     sends: 0,
     estimatedTokens: undefined,
     isReceived: false,
@@ -218,8 +222,7 @@ function recordOf(
   { receivedBytes, queueMs, upstreamMs, firstByteMs, headSent }: Progress,
   { outcome, durationMs, details, cacheReporters }: End,
 ): RequestRecord {
-  const { backend, lastTurn } = tracker;
-  const isKnown = backend !== undefined && lastTurn !== undefined;
+  const { backend = "", lastTurn } = tracker;
   return {
     requestId: id,
     clientAddress,
@@ -237,11 +240,11 @@ function recordOf(
     cause: details?.cause,
     receivedBytes,
     streamed: tracker.streamed,
-    backend,
+    backend: tracker.backend,
     reason: tracker.reason,
     expectation: tracker.expectation,
     conversation: tracker.conversation,
-    cacheLoss: isKnown ? findCacheLoss(lastTurn, backend, details?.usage, cacheReporters) : undefined,
+    cacheLoss: lastTurn && findCacheLoss(lastTurn, backend, details?.usage, cacheReporters),
     changes: tracker.changes,
     queueMs,
     hasQueued: tracker.isQueued,

@@ -1,6 +1,7 @@
 import { bootstrapAdmin } from "../admin/session/bootstrap.ts";
 import type { AdminAppDeps } from "./app.ts";
 import type { Config } from "../config/config.ts";
+import { cacheRuleOf } from "../proxy/rewrite/client-rules.ts";
 import { explainRewrite } from "../proxy/rewrite/explain.ts";
 import { goesByClient } from "../proxy/rewrite/rewriters.ts";
 import { createModelNames } from "../proxy/rewrite/model-names.ts";
@@ -77,6 +78,7 @@ export async function adminSideOf(
       return await explainRewrite(path, body, createModelNames(catalog.get(), backendModels.discovered), client);
     },
     foresee,
+    cacheRuleOf,
     settings: () => reportSettings(environment),
     versions: { tollgate: build.version, commit: build.commit, bun: Bun.version },
     passwordFromEnvironment: password !== undefined,

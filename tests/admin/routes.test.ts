@@ -54,6 +54,7 @@ const sessionRoutes: SessionRoute[] = [
   { method: "GET", path: "/api/usage/costs", status: 200, contains: '"next_cursor":null' },
   { method: "GET", path: "/api/usage/without-tokens", status: 200, contains: '"rows":[]' },
   { method: "GET", path: "/api/latency", status: 200, contains: '"points":[]' },
+  { method: "GET", path: "/api/cache", status: 200, contains: '"rows":[]' },
   { method: "GET", path: "/api/failures", status: 200, contains: '"points":[]' },
   { method: "GET", path: "/api/reconciliation", status: 200, contains: '"source":null' },
   { method: "GET", path: "/api/prices", status: 200, contains: '"models":[]' },

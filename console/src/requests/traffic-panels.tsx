@@ -1,6 +1,7 @@
 import { A } from "@solidjs/router";
 import { type JSX, Show } from "solid-js";
-import { plural } from "../lib/format.ts";
+import { plural, shareOf } from "../lib/format.ts";
+import { type CacheShares, useCacheQuery } from "../queries.ts";
 import { HandbookLink } from "../ui/handbook-link.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { FailuresPanel } from "./failures-panel.tsx";
@@ -12,6 +13,7 @@ import "../styles/lazy-pages.css";
 export const TrafficPanels = (): JSX.Element => (
   <>
     <TokenlessNotice />
+    <CacheNotice />
     <LatencyPanel />
     <FailuresPanel />
   </>
@@ -35,6 +37,32 @@ function TokenlessNotice(): JSX.Element {
       )}
     </Show>
   );
+}
+
+/** A client whose prompts do not begin alike makes the backend read all of them anew. */
+function CacheNotice(): JSX.Element {
+  const cache = useCacheQuery(() => ({ by: "client", hours: 1, limit: 10 }));
+  return (
+    <Show when={cache.data?.rows.find((row) => row.is_low)}>
+      {(row) => (
+        <div class="notice" data-tone="warning" role="note">
+          <Icon name="warning" />
+          <p>
+            {shareOf(row().cached_tokens, row().input_tokens)} of the input of {row().name} in the last hour came from a
+            cache. {cacheAdvice(row(), cache.data?.is_reported === true)}{" "}
+            <A href={`/requests?${new URLSearchParams({ client: row().name ?? "" }).toString()}`}>See its requests</A>,{" "}
+            <HandbookLink to="agents#what-agents-send">read why</HandbookLink>
+          </p>
+        </div>
+      )}
+    </Show>
+  );
+}
+
+function cacheAdvice({ rule }: CacheShares["rows"][number], isReported: boolean): string {
+  const unless = isReported ? "" : " Or the backend does not report what its cache had.";
+  if (rule === null) return `Its prompts may not begin alike from request to request.${unless}`;
+  return `Its prompts begin with a line that changes: set CLIENT_RULES to auto, or add ${rule}, and Tollgate takes it out.${unless}`;
 }
 
 function mostOf({ rows }: Tokenless): string {

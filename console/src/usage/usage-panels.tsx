@@ -1,4 +1,5 @@
 import type { JSX } from "solid-js";
+import { CachePanel } from "./cache-panel.tsx";
 import { ModelUsagePanel } from "./model-usage-panel.tsx";
 import { ReconciliationPanel } from "./reconciliation-panel.tsx";
 
@@ -6,6 +7,7 @@ import { ReconciliationPanel } from "./reconciliation-panel.tsx";
 export const UsagePanels = (): JSX.Element => (
   <>
     <ModelUsagePanel />
+    <CachePanel />
     <ReconciliationPanel />
   </>
 );

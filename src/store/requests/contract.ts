@@ -124,6 +124,30 @@ export interface RequestTail {
   lastId: number;
 }
 
+export const cacheGroups = ["key", "model", "client", "conversation"] as const;
+
+export type CacheGroup = (typeof cacheGroups)[number];
+
+/** What of the input of several requests came from a cache. Those without tokens are left out. */
+export interface CacheSums {
+  /** The number of a key or a conversation; the name of a model, or of a client with its version. */
+  of: string | number;
+  requestCount: number;
+  /** With cached input, in each dialect. */
+  inputTokens: number;
+  cachedTokens: number;
+  /** Those of which it is known why they did not come from the cache. */
+  lostCount: number;
+  /** Those from which the rule took the client's billing line. */
+  mendedCount: number;
+}
+
+export interface CachePage {
+  sums: CacheSums[];
+  /** Where the sums continue; undefined: these are all. */
+  next: RequestPosition | undefined;
+}
+
 export interface RequestLogStore {
   /**
    * The requests before a position, latest first, at most `limit`. Looks at a bounded number of rows, so it may find none and
@@ -134,6 +158,8 @@ export interface RequestLogStore {
   listAfter(id: number, filter: RequestFilter, limit: number): Promise<RequestTail>;
   /** The highest id, or 0. */
   lastId(): Promise<number>;
+  /** Of the requests that ended since a time, before a position; a bounded number of the log's rows. */
+  cacheSums(by: CacheGroup, since: number, before?: RequestPosition): Promise<CachePage>;
   /** The names of keys, the last ones of deleted keys. */
   keyNames(ids: readonly KeyId[]): Promise<[KeyId, string][]>;
 }

@@ -1,16 +1,13 @@
 import { and, asc, count, desc, eq, gt, gte, inArray, lt, lte, ne, or, type SQL, sql } from "drizzle-orm";
 import { noFailure } from "../../domain/requests.ts";
 import type { Engine } from "../engine/engine.ts";
+import { prepareCacheSums } from "./cache-sums.ts";
+import { findLastId, lateMs, rowsPerScan } from "./scan.ts";
 import { changesOf, isStreamed, isUncounted } from "./row.ts";
 import type { LoggedRequest, RequestFilter, RequestLogStore, RequestPosition } from "./contract.ts";
 
-/** The rows that one call looks at: about five milliseconds, in which no flush runs. */
-const rowsPerScan = 2000;
 /** Fewer if they are those of a key, or failures: each may be a page of its own. */
 const apartRowsPerScan = 500;
-
-/** A process whose flushes failed writes older requests after newer ones of another process. */
-const lateMs = 10 * 60_000;
 
 type LogTable = Engine["tables"]["requestLog"];
 
@@ -51,6 +48,7 @@ export function createRequestLogStore(engine: Engine): RequestLogStore {
       return { requests, leftOut: row?.leftOut ?? 0, lastId };
     },
     lastId: () => findLastId(engine),
+    cacheSums: prepareCacheSums(engine),
     async keyNames(ids) {
       if (ids.length === 0) return [];
       const { keys, deletedKeys } = engine.tables;
@@ -113,11 +111,6 @@ async function firstIdAt(engine: Engine, time: number): Promise<number> {
     else low = row.id;
   }
   return low + 1;
-}
-
-async function findLastId({ db, tables: { requestLog: log } }: Engine): Promise<number> {
-  const [row] = await db.select({ id: log.id }).from(log).orderBy(desc(log.id)).limit(1);
-  return row?.id ?? 0;
 }
 
 /** Whether an index finds exactly the rows that match, so that no row is looked at in vain. */

@@ -69,6 +69,7 @@ test("the document contains every route, and nothing else", () => {
       "GET /api/usage/costs",
       "GET /api/usage/without-tokens",
       "GET /api/latency",
+      "GET /api/cache",
       "GET /api/failures",
       "GET /api/reconciliation",
       "GET /api/prices",
