@@ -156,9 +156,7 @@ export function trackRequest(
       progress.receivedBytes = 0;
     },
     headSent: () => void (progress.headSent = true),
-    firstByte() {
-      progress.firstByteMs ??= monotonic() - startedAt;
-    },
+    firstByte: () => void (progress.firstByteMs ??= monotonic() - startedAt),
     bodyReceived(bytes) {
       progress.receivedBytes = (progress.receivedBytes ?? 0) + bytes;
     },

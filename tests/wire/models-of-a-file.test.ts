@@ -213,7 +213,7 @@ describe("the models that a backend lists itself", () => {
   });
 
   test("are known to the first request, unless the backend is slow to list them", async () => {
-    let delayMs = 300;
+    let delayMs = 200;
     using slow = Bun.serve({
       port: 0,
       hostname: "127.0.0.1",
