@@ -147,43 +147,47 @@ describe.each(["1", "2"])("what the grace cuts, with PROCESSES=%s,", (processes)
   });
 });
 
-describe.each(["1", "2"])("SIGTERM while another program locks the database, with PROCESSES=%s,", (processes) => {
-  /** A program with a count that it cannot write. */
-  async function startLocked(dataDir: string, grace: string) {
-    const running = await start({
-      DATA_DIR: dataDir,
-      SHUTDOWN_GRACE: grace,
-      PROCESSES: processes,
-      SECRET_KEY: "0123456789abcdef",
+// They wait, and each has a program of its own.
+describe.concurrent.each(["1", "2"])(
+  "SIGTERM while another program locks the database, with PROCESSES=%s,",
+  (processes) => {
+    /** A program with a count that it cannot write. */
+    async function startLocked(dataDir: string, grace: string) {
+      const running = await start({
+        DATA_DIR: dataDir,
+        SHUTDOWN_GRACE: grace,
+        PROCESSES: processes,
+        SECRET_KEY: "0123456789abcdef",
+      });
+      const lock = new Database(`${dataDir}/tollgate.db`);
+      lock.run("BEGIN IMMEDIATE");
+      const client = await running.postStream("usage=3,4");
+      expect(await client.ended()).toBe("complete");
+      return { running, lock };
+    }
+
+    test("waits for the database as long as the grace, and writes the counts", async () => {
+      using folder = createTempFolder();
+      const { running, lock } = await startLocked(folder.path, "20");
+      const stopped = running.stop();
+      // The lock plays a program that goes on for a while.
+      await Bun.sleep(6500);
+      lock.run("ROLLBACK");
+      lock.close();
+      expect(await stopped).toBe(0);
+      expect(sumsIn(folder.path)).toMatchObject({ request_count: 1 });
     });
-    const lock = new Database(`${dataDir}/tollgate.db`);
-    lock.run("BEGIN IMMEDIATE");
-    const client = await running.postStream("usage=3,4");
-    expect(await client.ended()).toBe("complete");
-    return { running, lock };
-  }
 
-  test("waits for the database as long as the grace, and writes the counts", async () => {
-    using folder = createTempFolder();
-    const { running, lock } = await startLocked(folder.path, "20");
-    const stopped = running.stop();
-    // The lock plays a program that goes on for a while.
-    await Bun.sleep(6500);
-    lock.run("ROLLBACK");
-    lock.close();
-    expect(await stopped).toBe(0);
-    expect(sumsIn(folder.path)).toMatchObject({ request_count: 1 });
-  });
-
-  test("logs the counts that are lost, and exits with 1", async () => {
-    using folder = createTempFolder();
-    const { running, lock } = await startLocked(folder.path, "0.1");
-    expect(await running.stop()).toBe(1);
-    expect(running.stdout()).toContain("buffered usage is lost");
-    lock.close();
-    expect(sumsIn(folder.path)).toMatchObject({ request_count: 0 });
-  }, 60_000);
-});
+    test("logs the counts that are lost, and exits with 1", async () => {
+      using folder = createTempFolder();
+      const { running, lock } = await startLocked(folder.path, "0.1");
+      expect(await running.stop()).toBe(1);
+      expect(running.stdout()).toContain("buffered usage is lost");
+      lock.close();
+      expect(sumsIn(folder.path)).toMatchObject({ request_count: 0 });
+    }, 60_000);
+  },
+);
 
 describe("an idle program", () => {
   test("stops promptly, even if a client keeps its connection open", async () => {

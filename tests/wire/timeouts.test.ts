@@ -51,15 +51,6 @@ describe("the read timeout", () => {
     client.close();
   });
 
-  test("of a stream is the stream timeout, also for the first byte", async () => {
-    const patient = await post("slow-head=1s", true);
-    expect((await patient.head()).status).toBe(200);
-    expect(await patient.ended()).toBe("complete");
-    const late = await post("slow-head=forever", true);
-    expect((await late.head()).status).toBe(504);
-    late.close();
-  });
-
   test("limits every gap inside a stream, which then breaks", async () => {
     backend.clear();
     const client = await post("gap=forever@2", true);
@@ -72,6 +63,18 @@ describe("the read timeout", () => {
     const entry = await gate.waitForLog(({ cause }) => cause === "between_bytes_timeout");
     expect(entry).toMatchObject({ outcome: "timed_out", code: "upstream_timeout" });
     expect(entry["receivedBytes"]).toBeGreaterThan(0);
+  });
+});
+
+// From here on, each waits and does nothing else.
+describe.concurrent("the read timeout", () => {
+  test("of a stream is the stream timeout, also for the first byte", async () => {
+    const patient = await post("slow-head=1s", true);
+    expect((await patient.head()).status).toBe(200);
+    expect(await patient.ended()).toBe("complete");
+    const late = await post("slow-head=forever", true);
+    expect((await late.head()).status).toBe(504);
+    late.close();
   });
 
   test("restarts with every byte, so that a whole response may take far longer", async () => {
@@ -99,7 +102,6 @@ describe("the read timeout", () => {
   });
 });
 
-// Each waits for ten seconds and does nothing else.
 describe.concurrent("the connect timeout", () => {
   test("ends a request after ten seconds if the backend neither accepts nor refuses connections", async () => {
     using blackhole = await startBlackhole();
