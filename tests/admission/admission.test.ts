@@ -114,6 +114,26 @@ onEachEngine(({ openTestStore }) => {
     await admissions.close();
   });
 
+  test.each([
+    ["of requests", { requests_per_minute: 2 }, { minuteRequests: 1 }],
+    [
+      "of requests, tokens and places",
+      { requests_per_minute: 2, tokens_per_minute: 100, max_concurrency: 5 },
+      { minuteRequests: 1, inFlight: 1, reserved: 10 },
+    ],
+  ])("a request that is never sent counts against no limit %s", async (_, limited, expected) => {
+    await using opened = await openTestStore();
+    const admissions = admissionsOver(opened.store.limits);
+    const limits = { ...noLimits, ...limited };
+    await admissions.admit(1, limits, 10);
+    const unsent = await admissions.admit(1, limits, 10);
+    expect((await admissions.admit(1, limits, 10)).refusedBy).toBe("requests_per_minute");
+    unsent.cancel();
+    await pollUntil(async () => Bun.deepMatch(expected, (await opened.store.limits.listLoads([1]))[0] ?? {}));
+    expect((await admissions.admit(1, limits, 10)).refusedBy).toBeUndefined();
+    await admissions.close();
+  });
+
   test("requests whose admission is repeated, since its reply was lost, hold no place twice", async () => {
     await using opened = await openTestStore();
     const { limits } = opened.store;
