@@ -29,7 +29,8 @@ describe("end_running", () => {
     return before !== undefined && before.received_bytes === after?.received_bytes;
   }
 
-  test.each<[string, (id: number) => Promise<unknown>]>([
+  // Those that only wait do so side by side, each with a key of its own.
+  test.concurrent.each<[string, (id: number) => Promise<unknown>]>([
     ["switching a key off", (id) => gate.admin.updateKey(id, { is_active: false, end_running: true })],
     ["deleting it", (id) => gate.admin.expectOk("DELETE", `/api/keys/${id}?end_running=true`)],
     [
@@ -55,7 +56,7 @@ describe("end_running", () => {
     expect(await other.text()).toContain("[DONE]");
   });
 
-  test("ends nothing that begins after the key was switched on again", async () => {
+  test.concurrent("ends nothing that begins after the key was switched on again", async () => {
     const { id, key } = await gate.createKey({});
     const before = await gate.postRaw(key, "gap=forever@1", stream);
     await before.nextEvent();
@@ -64,6 +65,22 @@ describe("end_running", () => {
     const after = await gate.postRaw(key, "gap=900ms@1", stream);
     expect(await after.text()).toContain("[DONE]");
     expect(await before.text()).toContain('"code":"key_revoked"');
+  });
+
+  test.concurrent("is not asked for, so responses finish", async () => {
+    const { id, key } = await gate.createKey({});
+    const client = await gate.postRaw(key, "gap=300ms@1; gap=300ms@2; gap=300ms@3", stream);
+    await client.nextEvent();
+    await gate.admin.updateKey(id, { is_active: false });
+    expect(await client.text()).toContain("[DONE]");
+  });
+
+  test.concurrent("with an expiry is taken back with the expiry", async () => {
+    const { id, key } = await gate.createKey({});
+    await gate.admin.updateKey(id, { expires_at: new Date(Date.now() + 3000).toISOString(), end_running: true });
+    await gate.admin.updateKey(id, { expires_at: null });
+    const client = await gate.postRaw(key, "gap=4s@1", stream);
+    expect(await client.text()).toContain("[DONE]");
   });
 
   test.each<[string, (id: number) => Promise<unknown>]>([
@@ -86,22 +103,6 @@ describe("end_running", () => {
     expect(await findRunning(id)).toBeUndefined();
     client.resume();
     expect(await client.ended()).not.toBe("complete");
-  });
-
-  test("is not asked for, so responses finish", async () => {
-    const { id, key } = await gate.createKey({});
-    const client = await gate.postRaw(key, "gap=300ms@1; gap=300ms@2; gap=300ms@3", stream);
-    await client.nextEvent();
-    await gate.admin.updateKey(id, { is_active: false });
-    expect(await client.text()).toContain("[DONE]");
-  });
-
-  test("with an expiry is taken back with the expiry", async () => {
-    const { id, key } = await gate.createKey({});
-    await gate.admin.updateKey(id, { expires_at: new Date(Date.now() + 3000).toISOString(), end_running: true });
-    await gate.admin.updateKey(id, { expires_at: null });
-    const client = await gate.postRaw(key, "gap=4s@1", stream);
-    expect(await client.text()).toContain("[DONE]");
   });
 
   test.each([
