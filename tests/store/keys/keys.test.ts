@@ -46,6 +46,33 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     expect(await keys.findActive("secret of a")).toEqual({ id, rules: null, expiresAt: 3000 });
   });
 
+  test("a former secret can be given again once it is accepted no more", async () => {
+    let now = 1000;
+    await using opened = await openTestEngine(() => now);
+    const { keys } = opened.store;
+    const [id = 0, other = 0] = await createKeys(opened.store, ["a", "b"]);
+    await keys.rotate(id, { key: "new", now, validUntil: 5000 });
+    const former = "secret of a";
+    const create = () => keys.create({ name: "c", key: former, createdAt: 0 });
+    const rotate = () => keys.rotate(other, { key: former, now, validUntil: now });
+    expect([await create(), await rotate()]).toEqual(["collision", "collision"]);
+    now = 5000;
+    expect(await rotate()).toMatchObject({ id: other });
+    expect(await keys.findActive(former)).toMatchObject({ id: other });
+  });
+
+  test("keys are active that are neither switched off nor expired", async () => {
+    let now = 1000;
+    await using opened = await openTestEngine(() => now);
+    const { keys } = opened.store;
+    const [off = 0, expiring = 0] = await createKeys(opened.store, ["off", "expiring", "on"]);
+    await keys.update(off, { isActive: false });
+    await keys.update(expiring, { expiresAt: 2000 });
+    expect(await keys.countActive()).toBe(2);
+    now = 2000;
+    expect(await keys.countActive()).toBe(1);
+  });
+
   test("keys are listed by id, either all of them or a page after one of them", async () => {
     await using opened = await openTestEngine();
     const { keys } = opened.store;
