@@ -23,14 +23,11 @@ export function clientAddress({ forwardedFor, socketAddress, trustedHops }: Hops
 }
 
 /** @returns finds a request's client: behind reverse proxies the address that the outermost trusted one saw */
-export const clientAddressOf =
-  (trustedHops: number) =>
-  (request: Request, socketAddress = ""): string =>
-    clientAddress({
-      forwardedFor: trustedHops === 0 ? null : request.headers.get("x-forwarded-for"),
-      socketAddress,
-      trustedHops,
-    });
+export function clientAddressOf(trustedHops: number): (request: Request, socketAddress?: string) => string {
+  if (trustedHops === 0) return (_, socketAddress = "") => plainAddress(socketAddress) ?? socketAddress;
+  return ({ headers }, socketAddress = "") =>
+    clientAddress({ forwardedFor: headers.get("x-forwarded-for"), socketAddress, trustedHops });
+}
 
 /**
  * The addresses that share one limit on login attempts: a whole /64 of IPv6, since one household or machine holds it

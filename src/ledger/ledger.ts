@@ -166,7 +166,9 @@ async function writeAll(state: State): Promise<void> {
     state.gathering = newBatch(state.logsRequests);
     state.dropped += batch.usage.droppedRequests();
     // The keys whose usage was refused have a flush of their own, so that they do not make that of the others fail.
-    for (const part of partsByKeys(batch.usage.usage(), state.refused.keys)) await write(state, part, batch);
+    const usage = batch.usage.usage();
+    const parts = state.refused.keys.size === 0 ? [usage] : partsByKeys(usage, state.refused.keys);
+    for (const part of parts) await write(state, part, batch);
     endWaits(batch);
     state.writing = undefined;
   }
@@ -203,7 +205,7 @@ async function tryWrite(state: State, part: FlushedUsage, id: FlushId, { added }
       if (created === undefined) added.set(responseRef(keyId, responseId), counted?.[index] ?? noUsage);
     }
     const durationMs = performance.now() - startedAt;
-    observer?.committed(durationMs, countsOf(part, counted));
+    observer?.committed(durationMs, part.responses.length === 0 ? part.increments : countsOf(part, counted));
     if (state.degraded && durationMs < state.waitLimitMs) {
       state.degraded = false;
       state.log.info("Database available again; writing buffered usage");
@@ -222,7 +224,6 @@ async function tryWrite(state: State, part: FlushedUsage, id: FlushId, { added }
 
 /** @param added the tokens of each response; undefined if they are not known */
 function countsOf({ increments, responses }: FlushedUsage, added: readonly Usage[] | undefined): readonly KeyUsage[] {
-  if (responses.length === 0) return increments;
   const ofReads = responses.map(({ keyId }, index) => ({ keyId, requestCount: 0, ...(added?.[index] ?? noUsage) }));
   return [...increments, ...ofReads];
 }

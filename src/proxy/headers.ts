@@ -65,14 +65,13 @@ export function clientResponseHeaders(upstream: Headers): Headers {
   const headers = new Headers(upstream);
   removeNamedByConnection(headers);
   for (const name of notReturned) headers.delete(name);
-  dropSessionCookie(headers);
+  if (headers.has("set-cookie")) dropSessionCookie(headers);
   headers.set("x-content-type-options", "nosniff");
   return headers;
 }
 
 /** The console may share this origin, and its session cookie is named so: a backend must not end or replace it. */
 function dropSessionCookie(headers: Headers): void {
-  if (!headers.has("set-cookie")) return;
   const cookies = headers.getSetCookie();
   headers.delete("set-cookie");
   for (const cookie of cookies) if (!/^\s*session\s*=/i.test(cookie)) headers.append("set-cookie", cookie);

@@ -51,17 +51,14 @@ export function createProxy(deps: ProxyDeps): Proxy {
     return withOurHeaders(incoming, response);
   }
 
-  function withOurHeaders(incoming: Incoming, response: Response): Response {
-    const { request, tracker } = incoming;
-    if (request.headers.get("x-tollgate-debug") === "1") addDebugHeaders(response.headers, tracker);
-    return withHeadersOfAll(incoming, response);
-  }
-
-  function withHeadersOfAll({ request, tracker, limitHeaders }: Incoming, response: Response): Response {
+  /** @param isFinal it is known where the request went, and what became of it */
+  function withOurHeaders({ request, tracker, limitHeaders }: Incoming, response: Response, isFinal = true): Response {
+    const { headers } = response;
+    if (isFinal && request.headers.get("x-tollgate-debug") === "1") addDebugHeaders(headers, tracker);
     // Anthropic's SDKs read the second.
-    for (const name of ["x-request-id", "request-id"]) response.headers.set(name, tracker.requestId);
-    if (limitHeaders !== undefined) for (const [name, value] of limitHeaders) response.headers.set(name, value);
-    if (corsOrigins !== undefined) applyCors(response.headers, request, corsOrigins);
+    for (const name of ["x-request-id", "request-id"]) headers.set(name, tracker.requestId);
+    if (limitHeaders !== undefined) for (const [name, value] of limitHeaders) headers.set(name, value);
+    if (corsOrigins !== undefined) applyCors(headers, request, corsOrigins);
     return response;
   }
 
@@ -98,8 +95,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
       keepaliveMs: deps.sseKeepaliveMs,
       rank: () => incoming.rank?.(),
     });
-    // What becomes of it is not known yet.
-    return withHeadersOfAll(incoming, stream);
+    return withOurHeaders(incoming, stream, false);
   }
 
   return {

@@ -35,9 +35,12 @@ export function createRequestLog(log: Log): RequestObserver {
   };
 }
 
+const clientRuleNames: ReadonlySet<string> = new Set(clientRules);
+
 /** Those that changed the request. */
 function clientRulesOf({ changes }: RequestRecord): string | undefined {
-  const rules = changes?.kinds.filter((kind) => clientRules.some((rule) => rule === kind)) ?? [];
+  const rules: string[] = [];
+  for (const kind of changes?.kinds ?? []) if (clientRuleNames.has(kind)) rules.push(kind);
   return rules.length === 0 ? undefined : rules.join(", ");
 }
 

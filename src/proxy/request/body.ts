@@ -104,7 +104,10 @@ export function isJson(contentType: string): boolean {
 
 const isMultipart = ({ headers }: Request): boolean => /^\s*multipart\//i.test(headers.get("content-type") ?? "");
 
-const encodingsNamedBy = ({ headers }: Request): readonly string[] => encodingsOf(headers.get("content-encoding"));
+function encodingsNamedBy({ headers }: Request): readonly string[] {
+  const named = headers.get("content-encoding");
+  return named === null ? [] : encodingsOf(named);
+}
 
 async function readForm(request: Request, deps: ReadBodyDeps): Promise<ReceivedBody> {
   if (request.body === null) return asItCame(null);

@@ -1,5 +1,5 @@
 import type { WallClock } from "../../time/clock.ts";
-import type { FinishDetails } from "../request-tracker.ts";
+import type { FinishDetails, RequestTracker } from "../request-tracker.ts";
 import type { AbortReason } from "../upstream/abort-reason.ts";
 import { isResponseId } from "../usage/token-counts.ts";
 import {
@@ -26,19 +26,12 @@ export interface CountDeps {
   wall: WallClock;
 }
 
-/** What the ledger stores in addition to the counts. */
-export interface DescribedRequest {
-  requestId: string;
-  model: string | undefined;
-  describe: (usage: Usage, reason: AbortReason | undefined) => RequestRecord;
-}
-
 interface CountedResponse {
   upstream: { response: Response };
   keyId: KeyId;
   method: string;
   path: string;
-  described: DescribedRequest;
+  tracker: Pick<RequestTracker, "requestId" | "model" | "streamed" | "describe" | "written">;
   /** The one that a request under `/v1/responses` asks for by its id; undefined for a create. */
   stored: StoredResponse | undefined;
   /** What a create makes is there; undefined with one backend, which has all. */
@@ -75,10 +68,8 @@ interface ToRecord {
   request: RequestRecord | undefined;
 }
 
-export function createCount(
-  { upstream, keyId, method, path, described, stored, backend, admission, reservation }: CountedResponse,
-  { record, wall }: CountDeps,
-): Count {
+export function createCount(counted: CountedResponse, { record, wall }: CountDeps): Count {
+  const { upstream, keyId, method, path, tracker, stored, backend, admission, reservation } = counted;
   const rule = countingRuleOf(method, path);
   const countsCacheApart = isCacheApart(path);
   const readId = rule === "read" && stored !== undefined && isResponseId(stored.id) ? stored.id : undefined;
@@ -86,6 +77,7 @@ export function createCount(
   let isAnnounced = false;
   let committed: Usage | undefined;
   const charge = reservation && createResponseCharge({ reservation, method, path, response: upstream.response });
+  const readsMore = rule === "create" || charge !== undefined;
   const keep = (one: StoredResponse): void => void (created ??= one);
 
   /** A client knows the id of a stream before its end: from then on the response is its key's own. */
@@ -108,9 +100,9 @@ export function createCount(
       // Without tokens there is nothing to look up: clients ask again and again until there are some.
       responseId: usage.inputTokens + usage.outputTokens > 0 ? readId : undefined,
       created: created && { ...created, isNew: !isAnnounced, reported, backend },
-      model: described.model,
+      model: tracker.model?.name,
       request,
-      amends: isFirst ? undefined : described.requestId,
+      amends: isFirst ? undefined : tracker.requestId,
     };
     isAnnounced = true;
     if (admission !== undefined) event.admission = admission.handOver();
@@ -118,10 +110,9 @@ export function createCount(
     count.added = count.added === undefined ? added : addUsage(count.added, added);
   }
 
-  const listenerFor = (onStored: typeof keep): ResponseListener => ({
-    onStored: rule === "create" ? onStored : undefined,
-    observer: charge?.observer,
-  });
+  function listenerFor(onStored: typeof keep): ResponseListener {
+    return { onStored: rule === "create" ? onStored : undefined, observer: charge?.observer };
+  }
 
   const count: Count = {
     isCommitted: false,
@@ -130,7 +121,7 @@ export function createCount(
     shape: undefined,
     createReader(headers) {
       if (rule === "none") return noUsageReader;
-      const reader = createUsageReader(headers, listenerFor(announce));
+      const reader = createUsageReader(headers, readsMore ? listenerFor(announce) : undefined);
       count.shape = reader.shape;
       return reader;
     },
@@ -141,7 +132,10 @@ export function createCount(
       committed = usage;
       count.isCommitted = true;
       const all = { usage, reported: usage, more: charge?.owed(usage, reason === undefined), request: undefined };
-      if (before === undefined) return recordEvent({ ...all, request: described.describe(usage, reason) });
+      if (before === undefined) {
+        tracker.written = tracker.describe(reason?.outcome ?? "completed", detailsOf(counted, count, usage, reason));
+        return recordEvent({ ...all, request: tracker.written });
+      }
       if (usage.inputTokens === before.inputTokens && usage.outputTokens === before.outputTokens) return;
       await recordEvent(readId === undefined ? { ...all, usage: subtractUsage(usage, before) } : all);
     },
@@ -157,7 +151,7 @@ export function createCount(
 /** There, cached input is reported beside the input, and not as part of it. */
 const isCacheApart = (path: string): boolean => getEndpoint(path).folder === "messages";
 
-type EndedResponse = Pick<CountedResponse, "method" | "path" | "reservation"> & { tracker: { streamed: boolean } };
+type EndedResponse = Pick<CountedResponse, "method" | "path" | "reservation" | "tracker">;
 
 /** What log and metrics get of the end of a response. @param reason undefined if it is whole */
 export function detailsOf(

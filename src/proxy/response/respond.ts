@@ -16,7 +16,7 @@ import {
 } from "../usage/response-usage.ts";
 import { createStreamUsageFilter } from "../usage/stream-filter.ts";
 import type { UsageHabits } from "../usage/usage-habits.ts";
-import { type Count, type CountDeps, createCount, type DescribedRequest, detailsOf } from "./count.ts";
+import { type Count, type CountDeps, createCount, detailsOf } from "./count.ts";
 import { createEventHold, createSniffingHold, type EventHold } from "./event-hold.ts";
 import { createMeter } from "./meter.ts";
 import type { ModelListRequest } from "./model-list.ts";
@@ -132,7 +132,7 @@ async function respondWithoutBody(responding: Responding, deps: RespondDeps, { i
     method,
     upstream: { response },
   } = responding;
-  await finish(responding, countOf(responding, deps), { usage: noUsage, cause: undefined, hasSent: false });
+  await finish(responding, createCount(responding, deps), { usage: noUsage, cause: undefined, hasSent: false });
   const announcesNothing = method === "HEAD" && !response.headers.has("content-length");
   return new Response(announcesNothing ? unreadStream() : null, init);
 }
@@ -149,7 +149,7 @@ async function respondWhole(
   try {
     read = await readWhole(upstream, edit === undefined ? Infinity : maxEditedBytes);
   } catch (error) {
-    await finish(responding, countOf(responding, deps), { usage: noUsage, cause: error, hasSent: false });
+    await finish(responding, createCount(responding, deps), { usage: noUsage, cause: error, hasSent: false });
     throw abortReasonOf(error, upstream.signal);
   }
   const edited = read instanceof ReadableStream ? undefined : edit?.edit(read);
@@ -159,7 +159,7 @@ async function respondWhole(
     return respondStreaming({ ...responding, upstream: rest }, deps, { init, headers, kind });
   }
   tracker.firstByte();
-  const count = countOf(responding, deps);
+  const count = createCount(responding, deps);
   await finish(responding, count, { usage: await count.readWhole(read, kind), cause: undefined, hasSent: false });
   headers.delete("content-length");
   const body = edited ?? read;
@@ -170,7 +170,7 @@ async function refuseUnedited(responding: Responding, deps: RespondDeps, refusal
   const { upstream } = responding;
   upstream.abort(refusal);
   const reason = abortReasonOf(undefined, upstream.signal);
-  await finish(responding, countOf(responding, deps), { usage: noUsage, cause: reason, hasSent: false });
+  await finish(responding, createCount(responding, deps), { usage: noUsage, cause: reason, hasSent: false });
   return reason;
 }
 
@@ -188,13 +188,13 @@ async function respondStreaming(
   const isPlain = isPlainEventStream(kind);
   // Bun frames a streamed body itself.
   headers.delete("content-length");
-  const count = countOf(responding, deps);
+  const count = createCount(responding, deps);
   const reader = count.createReader(kind);
   tracker.readUsage = reader.seen;
   const meter = createMeter({
     reader,
     filter: isPlain && usageAdded !== noUsageAdded ? createStreamUsageFilter(usageAdded, keepsUsage) : undefined,
-    hold: holdOf(kind),
+    hold: isPlain ? createEventHold() : holdOfOther(kind),
     keepaliveMs: isPlain ? deps.sseKeepaliveMs : 0,
     silentMs: responding.silentMs,
     commit: count.commit,
@@ -208,10 +208,8 @@ async function respondStreaming(
   return new Response(meter.readable, init);
 }
 
-function holdOf(kind: BodyHeaders): EventHold | undefined {
-  if (isPlainEventStream(kind)) return createEventHold();
-  return mayBeEventStream(kind) ? createSniffingHold() : undefined;
-}
+const holdOfOther = (kind: BodyHeaders): EventHold | undefined =>
+  mayBeEventStream(kind) ? createSniffingHold() : undefined;
 
 /** Bun adds `content-length: 0` to a HEAD's response unless its body is an open stream (1.4.5). Remove when it does not. */
 const unreadStream = (): ReadableStream<Uint8Array> =>
@@ -225,22 +223,6 @@ function streamOf(body: string | Uint8Array): ReadableStream<Uint8Array> {
       controller.close();
     },
   });
-}
-
-function countOf(responding: Responding, deps: RespondDeps): Count {
-  const { tracker } = responding;
-  const described: DescribedRequest = {
-    requestId: tracker.requestId,
-    model: tracker.model?.name,
-    describe: (usage, reason) =>
-      (tracker.written = tracker.describe(reason?.outcome ?? "completed", detailsOf(responding, count, usage, reason))),
-  };
-  const { upstream, keyId, method, path, stored, backend, admission, reservation } = responding;
-  const count = createCount(
-    { upstream, keyId, method, path, stored, backend, admission, reservation, described },
-    deps,
-  );
-  return count;
 }
 
 interface End {
@@ -265,7 +247,7 @@ async function finish(responding: Responding, count: Count, { usage, cause, hasS
   }
   // The client gets this status instead of the upstream's.
   if (reason !== undefined && !hasSent) tracker.status = failureResponse(reason.code).status;
-  if (isCounted(reason, hasSent)) await count.commit(usage, reason);
+  if (reason === undefined || isCounted(reason, hasSent)) await count.commit(usage, reason);
   else if (hasSent) await count.charge(usage);
   tracker.estimatedTokens = count.estimatedTokens();
   // A failure before the first byte becomes an error response, and that ends the request.
@@ -274,10 +256,7 @@ async function finish(responding: Responding, count: Count, { usage, cause, hasS
 }
 
 /** What we cut ourselves counts if the client got any of it. Else it gets an error. */
-const isCounted = (reason: AbortReason | undefined, hasSent: boolean): boolean =>
-  reason === undefined ||
-  reason.outcome === "client_left" ||
-  reason.outcome === "ended_by_admin" ||
-  (hasSent && isCutByUs(reason));
+const isCounted = (reason: AbortReason, hasSent: boolean): boolean =>
+  reason.outcome === "client_left" || reason.outcome === "ended_by_admin" || (hasSent && isCutByUs(reason));
 
 const isCutByUs = ({ outcome }: AbortReason): boolean => outcome === "shutdown" || outcome === "revoked";

@@ -58,7 +58,7 @@ export function* capTokensInSteps(
   let largestInOtherCase: number | undefined;
   let lowered: CappedTokens["lowered"];
   const usual = yield* outputLimitInSteps(bytes, rules);
-  const budget = findBudget(bytes, thinkingBudget) ?? 0;
+  const budget = thinkingBudget === undefined ? 0 : (findBudget(bytes, thinkingBudget) ?? 0);
   const { limit, exemption } =
     usual > budget
       ? { limit: usual }
@@ -103,8 +103,8 @@ function* limitBesideBudgetInSteps(
 }
 
 /** Undefined if there is none, or thinking is turned off. */
-function findBudget(bytes: Uint8Array, thinking: ThinkingBudget | undefined): number | undefined {
-  if (thinking === undefined || thinking.slot.kind !== "object") return undefined;
+function findBudget(bytes: Uint8Array, thinking: ThinkingBudget): number | undefined {
+  if (thinking.slot.kind !== "object") return undefined;
   return isString(bytes, thinking.type, "disabled") ? undefined : findPositiveInteger(bytes, thinking.budgetTokens);
 }
 
@@ -131,13 +131,11 @@ export function largestOf(bytes: Uint8Array, values: readonly JsonValue[]): numb
 
 /** What the context leaves beside the estimated input, at most the operator's limit, at least 1. */
 export function* outputLimitInSteps(bytes: Uint8Array, rules: CapRules): Steps<number> {
-  return findOutputLimit(bytes.length, rules) ?? outputLimit(yield* countCharactersInSteps(bytes), rules);
-}
-
-/** Undefined if it depends on the characters, of which each has one to four bytes in UTF-8. */
-function findOutputLimit(byteCount: number, rules: CapRules): number | undefined {
-  const least = outputLimit(byteCount, rules);
-  return least === outputLimit(byteCount / 4, rules) ? least : undefined;
+  // Of the characters, each has one to four bytes in UTF-8: mostly it does not matter how many there are.
+  const least = outputLimit(bytes.length, rules);
+  return least === outputLimit(bytes.length / 4, rules)
+    ? least
+    : outputLimit(yield* countCharactersInSteps(bytes), rules);
 }
 
 function outputLimit(characters: number, { contextTokens, maxOutputTokens }: CapRules): number {

@@ -8,7 +8,13 @@ import type { FirstMessage } from "./conversation.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
 import { discouragesHan, type Recall } from "./language.ts";
 import type { Opening } from "./opening.ts";
-import { isAbsentOrNull, isLenientFalse, createRequestBody, type RequestBody } from "./request-body.ts";
+import {
+  isAbsentOrNull,
+  isLenientFalse,
+  createRequestBody,
+  type RequestBody,
+  type RequestedTexts,
+} from "./request-body.ts";
 import { type NamedModel, resolveModel } from "./model-names.ts";
 import { fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./reasoning-mode.ts";
 import { type BodyNeeds, needsOf, type RewriteRules } from "./rules.ts";
@@ -171,17 +177,21 @@ export function* rewriteInSteps(
     changes,
     maxTokens: capped.largest,
     maxTokensInOtherCase: capped.largestInOtherCase,
-    ...countTexts(bytes, body),
+    ...(body.texts === undefined ? oneText : countTexts(bytes, body.texts)),
     capExemption: capped.exemption,
     hasSeveralModels,
     ...(body.opening !== undefined && { opening: body.opening.read(bytes, body.conversation?.system) }),
   };
 }
 
+type Texts = Pick<Rewritten, "times" | "prompts">;
+
+const oneText: Texts = { times: 1, prompts: 1 };
+
 /** A backend generates `best_of` texts to return `n`, for each of its prompts. */
-function countTexts(bytes: Uint8Array, { texts }: RequestBody): Pick<Rewritten, "times" | "prompts"> {
-  const prompts = Math.max(1, texts?.prompts ?? 1);
-  const choices = largestOf(bytes, texts === undefined ? [] : [...texts.n.values, ...texts.bestOf.values]) ?? 1;
+function countTexts(bytes: Uint8Array, { n, bestOf, prompts: given }: RequestedTexts): Texts {
+  const prompts = Math.max(1, given);
+  const choices = largestOf(bytes, [...n.values, ...bestOf.values]) ?? 1;
   return { times: prompts * choices, prompts };
 }
 
@@ -199,6 +209,8 @@ interface RewrittenModel {
   named: NamedModel | undefined;
 }
 
+const noModel: RewrittenModel = { model: undefined, named: undefined };
+
 /** Rewrites every `model`. @returns what became of the last one, which backends use */
 function rewriteModel(
   editor: JsonEditor,
@@ -207,20 +219,20 @@ function rewriteModel(
   rules: RewriteRules,
 ): RewrittenModel {
   const hasFile = rules.names.catalog.file !== undefined;
-  let last: RewrittenModel = { model: undefined, named: undefined };
+  let last = noModel;
   for (const value of hasFile ? values.slice(-1) : values) {
     const asked = findModelName(bytes, value);
-    const named = asked === undefined ? undefined : resolveModel(asked, rules.names);
-    if (named !== undefined && named.sent !== asked) editor.replace(value, JSON.stringify(named.sent));
-    last = { named, model: asked === undefined || named === undefined ? undefined : namesOf(asked, named) };
+    last = noModel;
+    if (asked === undefined) continue;
+    const named = resolveModel(asked, rules.names);
+    if (named.sent !== asked) editor.replace(value, JSON.stringify(named.sent));
+    last = { named, model: { asked, sent: named.sent, name: named.name } };
   }
   if (!hasFile || last.named === undefined) return last;
   // A backend that uses the first must not run another model than is counted.
   for (const value of values.slice(0, -1)) editor.replace(value, JSON.stringify(last.named.sent));
   return last;
 }
-
-const namesOf = (asked: string, { sent, name }: NamedModel): RequestedNames => ({ asked, sent, name });
 
 /** No rule looks at more of a name. */
 const maxAffixLength = 1024;

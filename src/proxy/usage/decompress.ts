@@ -112,11 +112,8 @@ export function createDecompressor(
   };
 }
 
-const noEncodings: readonly string[] = [];
-
 /** The encodings that a `Content-Encoding` names, in lower case, in the order in which they were applied. */
-export function encodingsOf(contentEncoding: string | null): readonly string[] {
-  if (contentEncoding === null) return noEncodings;
+export function encodingsOf(contentEncoding: string): readonly string[] {
   const names = contentEncoding.split(",").map((name) => name.trim().toLowerCase());
   return names.filter((name) => name !== "" && name !== "identity");
 }

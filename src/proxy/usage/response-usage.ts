@@ -28,13 +28,16 @@ export interface BodyHeaders {
 
 /** Whether the bytes are an event stream as they pass, so that comments, errors or a filter can be inserted. */
 export function isPlainEventStream(headers: BodyHeaders): boolean {
-  return isEventStream(headers) && encodingsOf(headers.contentEncoding).length === 0;
+  return isEventStream(headers) && isPlain(headers);
 }
 
 /** Whether the bytes may be an event stream as they pass, although the type does not say so. */
 export function mayBeEventStream({ contentType, contentEncoding }: BodyHeaders): boolean {
-  return sniffedTypes.has(mediaType(contentType)) && encodingsOf(contentEncoding).length === 0;
+  return sniffedTypes.has(mediaType(contentType)) && isPlain({ contentEncoding });
 }
+
+const isPlain = ({ contentEncoding }: Pick<BodyHeaders, "contentEncoding">): boolean =>
+  contentEncoding === null || encodingsOf(contentEncoding).length === 0;
 
 /** Whether clients get an event stream, compressed or not. */
 export const isEventStream = ({ contentType }: Pick<BodyHeaders, "contentType">): boolean =>
@@ -45,16 +48,17 @@ export function decompressBody(
   body: ReadableStream<Uint8Array>,
   { contentEncoding }: BodyHeaders,
 ): ReadableStream<Uint8Array> | undefined {
-  const encodings = encodingsOf(contentEncoding);
-  return encodings.length === 0 ? body : createDecodedStream(body, encodings);
+  return isPlain({ contentEncoding }) ? body : createDecodedStream(body, encodingsOf(contentEncoding ?? ""));
 }
 
 /** Usage is read from event streams and JSON, compressed or not, on any path; other responses have none. */
 export function createUsageReader(headers: BodyHeaders, listener: ResponseListener = {}): UsageReader {
-  const reader = createPlainReader(mediaType(headers.contentType), listener);
-  const encodings = encodingsOf(headers.contentEncoding);
-  if (reader === undefined || encodings.length === 0) return reader ?? noUsageReader;
-  return findDecompressingReader(encodings, reader) ?? noUsageReader;
+  const type = mediaType(headers.contentType);
+  const isLines = type === "application/x-ndjson";
+  if (!isLines && !sniffedTypes.has(type) && !type.endsWith("+json")) return noUsageReader;
+  const reader = isLines ? createLinesUsageParser(listener) : createSniffingReader(listener);
+  if (isPlain(headers)) return reader;
+  return findDecompressingReader(encodingsOf(headers.contentEncoding ?? ""), reader) ?? noUsageReader;
 }
 
 function findDecompressingReader(encodings: readonly string[], reader: UsageReader): UsageReader | undefined {
@@ -98,8 +102,8 @@ function report(document: unknown, { onStored, observer }: ResponseListener): vo
   if (stored !== undefined) onStored?.(stored);
 }
 
-function isPlainJson({ contentType, contentEncoding }: BodyHeaders): boolean {
-  return mediaType(contentType) === "application/json" && encodingsOf(contentEncoding).length === 0;
+function isPlainJson(headers: BodyHeaders): boolean {
+  return mediaType(headers.contentType) === "application/json" && isPlain(headers);
 }
 
 /** Reads responses without usage, or whose tokens do not count. */
@@ -112,11 +116,6 @@ const sniffedTypes = new Set(["text/event-stream", "application/json", "text/jso
 export function isJson({ contentType }: BodyHeaders): boolean {
   const type = mediaType(contentType);
   return type === "application/json" || type === "text/json" || type.endsWith("+json");
-}
-
-function createPlainReader(type: string, listener: ResponseListener): UsageReader | undefined {
-  if (type === "application/x-ndjson") return createLinesUsageParser(listener);
-  return sniffedTypes.has(type) || type.endsWith("+json") ? createSniffingReader(listener) : undefined;
 }
 
 /** Distinguishes a JSON object from an event stream by its first byte, whatever the type. */

@@ -96,10 +96,6 @@ export const isUncounted = (flags: number): boolean => (flags & uncountedBit) !=
 export const changesOf = (flags: number): RequestChange[] =>
   Object.entries(changeBits).flatMap(([kind, bit]) => ((flags & bit) === 0 ? [] : [kind as RequestChange]));
 
-/** Whether a request is one of those that are apart from the successes: of another outcome, or an error of the backend. */
-const isApart = ({ outcome, status }: Pick<RequestRecord, "outcome" | "status">): boolean =>
-  outcome !== "completed" || status >= 400;
-
 /** @param usage the tokens that were counted; undefined if the request does not count */
 export function requestRowOf(request: RequestRecord, endedAt: number, usage: Usage | undefined): RequestRow["values"] {
   const values: RequestRow["values"] = [
@@ -136,7 +132,8 @@ export function requestRowOf(request: RequestRecord, endedAt: number, usage: Usa
     request.receivedBytes ?? null,
     request.changes?.maxTokens?.from ?? null,
     request.changes?.maxTokens?.to ?? null,
-    isApart(request) ? 1 : 0,
+    // Apart from the successes: of another outcome, or an error of the backend.
+    request.outcome !== "completed" || request.status >= 400 ? 1 : 0,
   );
   return values;
 }

@@ -88,12 +88,6 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
     return false;
   }
 
-  function modelOf({ model }: UsageEvent): string | undefined {
-    return increments.size >= maxModels && model !== undefined
-      ? otherModels
-      : model && cleanText(model, maxModelLength);
-  }
-
   return {
     add(event) {
       const { keyId, closedAt, requestCount = 1, responseId, created, admission } = event;
@@ -101,7 +95,8 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
       if (created !== undefined) addCreate(event, created);
       // It only tells of a create.
       if (requestCount === 0 && chargedTokens(event) === 0) return true;
-      const model = modelOf(event);
+      const named = event.model && cleanText(event.model, maxModelLength);
+      const model = increments.size >= maxModels && named !== undefined ? otherModels : named;
       const minute = minuteOf(closedAt);
       const isPlain =
         responseId === undefined || (reads.size >= maxResponses && !reads.has(responseRef(keyId, responseId)));

@@ -1,7 +1,6 @@
 import { expect, test } from "bun:test";
 import { trackRequest } from "../../../src/proxy/request-tracker.ts";
 import { createCount } from "../../../src/proxy/response/count.ts";
-import type { Usage } from "../../../src/domain/usage.ts";
 import type { UsageEvent } from "../../../src/domain/usage-event.ts";
 
 const json = { contentType: "application/json", contentEncoding: null };
@@ -17,11 +16,7 @@ function startCount(method: string, path: string, status = 200, id = "resp_1") {
     { addInFlight: () => () => {}, cacheReporters: new Set(), observer: { finished: () => {} }, monotonic: () => 0 },
     { id: "req-1", method, path, clientAddress: "192.0.2.7" },
   );
-  const described = {
-    requestId: "req-1",
-    model: "served",
-    describe: (usage: Usage) => tracker.describe("completed", { usage }),
-  };
+  tracker.model = { asked: "asked", sent: "sent", name: "served" };
   const stored = path.includes(id) ? { id, madeAt: undefined } : undefined;
   const count = createCount(
     {
@@ -29,7 +24,7 @@ function startCount(method: string, path: string, status = 200, id = "resp_1") {
       keyId: 7,
       method,
       path,
-      described,
+      tracker,
       stored,
       backend: undefined,
       admission: undefined,
