@@ -27,7 +27,8 @@ type Answer =
 
 interface Sent {
   path: string;
-  body: object;
+  /** As text where a member comes more than once. */
+  body: object | string;
   answers: readonly Answer[];
   /** The client takes so many chunks and leaves; undefined: it stays. */
   leavesAfter?: number;
@@ -44,6 +45,8 @@ interface Result {
   bodies: Record<string, unknown>[];
   record: RequestRecord | undefined;
 }
+
+const textOf = (body: object | string): string => (typeof body === "string" ? body : JSON.stringify(body));
 
 /** One backend; the rules are those of the key that sends. */
 function startProxy() {
@@ -134,7 +137,7 @@ function startProxy() {
       const headers = { host: "gate.example", "x-api-key": "k", "content-type": "application/json" };
       const client = new AbortController();
       leave = () => client.abort();
-      const init = { method: "POST", headers, body: JSON.stringify(body), signal: client.signal };
+      const init = { method: "POST", headers, body: textOf(body), signal: client.signal };
       const response = await proxy.handle(new Request(`http://gate.example${path}`, init));
       const text = await take(response, client, leavesAfter);
       while (records.length === 0) await Bun.sleep(0);
@@ -212,7 +215,7 @@ const times = (count: number, text: string): string[] => Array.from({ length: co
 
 const chat = { model: "m", max_tokens: 100, messages: [{ role: "user", content: "Hi there" }] };
 const stream = { ...chat, stream: true };
-const inputOf = (body: object): number => Math.floor(JSON.stringify(body).length / 3);
+const inputOf = (body: object | string): number => Math.floor(textOf(body).length / 3);
 
 const word = chunk({ content: "word" });
 const opening = named({ type: "message_start", message: { usage: { input_tokens: 1, output_tokens: 1 } } } as never);
@@ -490,7 +493,7 @@ describe("a key with limits of tokens", () => {
 
 describe("what is reserved", () => {
   const base = { model: "m", max_tokens: 100 };
-  test.each<[string, string, object, number]>([
+  test.each<[string, string, object | string, number]>([
     ["n", chatPath, { ...base, n: 4 }, 400],
     ["n as text", chatPath, { ...base, n: "4" }, 400],
     ["best_of, of which n are returned", "/v1/completions", { ...base, prompt: "Hi", n: 2, best_of: 5 }, 500],
@@ -501,10 +504,28 @@ describe("what is reserved", () => {
     ["a limit in another case, which few backends read", chatPath, { model: "m", Max_Tokens: 5 }, 1024],
     ["a higher one, which some do", chatPath, { model: "m", Max_Tokens: 5000 }, 5000],
     ["one beside the usual", chatPath, { ...base, MAX_TOKENS: 300 }, 300],
+    ["the largest of a repeated one", chatPath, '{"model":"m","max_tokens":300,"max_tokens":5}', 300],
+    ["one under a newer name", chatPath, { model: "m", max_completion_tokens: 300 }, 300],
+    ["the larger of both names", chatPath, { ...base, max_completion_tokens: 300 }, 300],
+    ["one of the Responses API", "/v1/responses", { model: "m", input: "Hi", max_output_tokens: 300 }, 300],
     ["an impossible n", chatPath, { ...base, n: 1e300 }, 1e9],
   ])("grows with %s", async (_, path, body, output) => {
     const { reserved } = await limited({ path, body, answers: [{ json: { usage: tokens(1, 1) } }] });
     expect(reserved).toBe(output === 1e9 ? 1e9 : inputOf(body) + output);
+  });
+
+  test.each([
+    ["an image, whatever its size", (url: string) => [{ type: "image_url", image_url: { url } }], 1500],
+    ["text that looks like one, by its characters", (url: string) => url, 30_000],
+  ] as const)("is for %s", async (_, contentOf, expected) => {
+    const body = (length: number) => ({
+      ...base,
+      messages: [{ role: "user", content: contentOf(`data:image/png;base64,${"A".repeat(length)}`) }],
+    });
+    const answer: Answer = { json: { usage: tokens(1, 1) } };
+    const [large, none] = [body(90_000), body(0)];
+    const { reserved } = await limited({ path: chatPath, body: large, answers: [answer] });
+    expect(reserved).toBe(inputOf(none) + expected + base.max_tokens);
   });
 
   test("a limit in another case is capped", async () => {

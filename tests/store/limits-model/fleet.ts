@@ -82,6 +82,7 @@ export async function startFleet(options: Omit<InstanceOptions, "skewMs">, skews
       if (refusedBy === undefined) return void setTimeout(respond, one.request.runMs, message.number, one, child);
     }
     open.delete(message.number);
+    if (message.kind === "ended") one.observed.mayWait = message.mayWait;
     finish(one, () => (one.observed.endedAt = message.kind === "ended" ? message.at : message.decidedAt));
   }
 
@@ -153,6 +154,7 @@ const nothingYet = {
   backendEndedAt: Infinity,
   generated: null,
   endedAt: Infinity,
+  mayWait: false,
   killedAt: Infinity,
 } as const;
 

@@ -17,7 +17,15 @@ const store = await openStore({ dataDir: options.dataDir, databaseUrl: options.d
 const ledger = createLedger({ store: store.usage, clock, log });
 const { beatMs, deadAfterMs } = options;
 const monotonic = (): number => performance.now();
-const admissions = createAdmissions({ store: store.limits, monotonic, clock, log, beatMs, deadAfterMs });
+const admissions = createAdmissions({
+  store: store.limits,
+  monotonic,
+  clock,
+  log,
+  beatMs,
+  deadAfterMs,
+  areCountsWaiting: () => ledger.state() === "waiting",
+});
 const running = new Map<number, { keyId: number; admission: Admission }>();
 
 async function ask({ number, keyId, limits, tokens }: ToInstance & { kind: "ask" }): Promise<void> {
@@ -28,17 +36,22 @@ async function ask({ number, keyId, limits, tokens }: ToInstance & { kind: "ask"
   tell({ kind: "decided", number, askedAt, decidedAt: Date.now(), refusedBy });
 }
 
+/** A response waits no longer for its commit, with some leeway. */
+const maxCommitMs = 900;
+
 async function end({ number, tokens }: ToInstance & { kind: "respond" }): Promise<void> {
   const request = running.get(number);
   if (request === undefined) return;
   running.delete(number);
   const { keyId, admission } = request;
+  const recordedAt = monotonic();
   if (tokens !== null) {
     const counted = { keyId, closedAt: clock(), inputTokens: tokens, outputTokens: 0 };
     await ledger.record({ ...counted, admission: admission.handOver() });
   }
   admission.end();
-  tell({ kind: "ended", number, at: Date.now() });
+  const mayWait = ledger.state() === "waiting" || monotonic() - recordedAt >= maxCommitMs;
+  tell({ kind: "ended", number, at: Date.now(), mayWait });
 }
 
 process.on("message", (message: ToInstance) => void (message.kind === "ask" ? ask(message) : end(message)));

@@ -21,6 +21,6 @@ export type ToInstance =
 export type FromInstance =
   | { kind: "ready" }
   | { kind: "decided"; number: number; askedAt: number; decidedAt: number; refusedBy: Admission["refusedBy"] }
-  /** Its tokens are committed, if they count, and what it held is given back. */
-  | { kind: "ended"; number: number; at: number }
+  /** What it held is given back, and its tokens are committed, if they count, unless its count may wait for the database. */
+  | { kind: "ended"; number: number; at: number; mayWait: boolean }
   | { kind: "warned"; text: string };

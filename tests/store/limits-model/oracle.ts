@@ -20,6 +20,8 @@ export interface Observed {
   generated: number | null;
   /** When the instance had counted it and given back what it held. */
   endedAt: number;
+  /** Its count may have waited for the database then: a slow one holds up no response. */
+  mayWait: boolean;
   /** When its instance was killed before that, or at once after it. */
   killedAt: number;
 }

@@ -137,10 +137,10 @@ async function findLeaks({ observed, started }: Fleet, { instances }: ModelRun, 
   for (const { keyId, inFlight, reserved, minuteRequests, dayTokens } of await load()) {
     if (found.length > 0)
       found.push(`key ${keyId}: ${inFlight} in flight, ${reserved} reserved, ${minuteRequests} requests`);
-    const isOver = Map.groupBy(own(keyId), ({ endedAt }) => endedAt < Infinity);
-    const counted = generatedBy(isOver.get(true));
-    // A count may be committed whose end the driver did not hear of, because the instance was killed in between.
-    const cut = generatedBy(isOver.get(false));
+    const isCounted = Map.groupBy(own(keyId), ({ endedAt, mayWait }) => endedAt < Infinity && !mayWait);
+    const counted = generatedBy(isCounted.get(true));
+    // A count may be committed whose end the driver did not hear of, or wait and be lost: the instance was killed then.
+    const cut = generatedBy(isCounted.get(false));
     if (dayTokens < counted || dayTokens > counted + cut) {
       found.push(`key ${keyId}: ${dayTokens} tokens of the day, the backend generated ${counted} to ${counted + cut}`);
     }
