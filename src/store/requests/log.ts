@@ -19,6 +19,7 @@ const maxAheadMs = minutesPerDay * msPerMinute;
 export function prepareRequestLog(engine: Engine): WriteRequestLog {
   const insert = engine.prepareInsert(engine.tables.requestLog, requestColumns);
   const amend = prepareAmend(engine);
+  const end = prepareEnds(engine);
   return (requests, added, responses) => {
     if (requests === undefined) return [];
     const reads = responses.flatMap((one, index) =>
@@ -31,8 +32,56 @@ export function prepareRequestLog(engine: Engine): WriteRequestLog {
       const counted = tokensOf(Number(keyIdOf(row)), row.responseId);
       return counted === undefined ? row.values : withTokens(row.values, counted);
     });
-    const amendments = requests.amendments.map((one) => amend({ ...one, ...tokensOf(one.keyId, one.responseId) }));
-    return [...(rows.length === 0 ? [] : [insert(rows)]), ...amendments];
+    const { ends, others } = splitEnds(requests.amendments);
+    const amendments = others.map((one) => amend({ ...one, ...tokensOf(one.keyId, one.responseId) }));
+    return [...(rows.length === 0 ? [] : [insert(rows)]), ...(ends.length === 0 ? [] : [end(ends)]), ...amendments];
+  };
+}
+
+// Amended rows are found by their request's id. Without the plus before `key_id`, SQLite goes through all rows of the key.
+
+type End = RequestAmendment & Required<Pick<RequestAmendment, "end">>;
+
+/** @returns those that only say when a request ended, one for each id, and all others */
+function splitEnds(amendments: readonly RequestAmendment[]): { ends: End[]; others: RequestAmendment[] } {
+  const ends = new Map<string, End>();
+  const others: RequestAmendment[] = [];
+  for (const one of amendments) {
+    const { end, keyId, requestId } = one;
+    const ref = `${keyId} ${requestId}`;
+    if (end === undefined || ends.has(ref)) others.push(one);
+    else ends.set(ref, { ...one, end });
+  }
+  return { ends: [...ends.values()], others };
+}
+
+/** Writes any number in one statement: where commits take long, nearly every request ends long after it was counted. */
+function prepareEnds({ db, jsonRows, tables: { requestLog } }: Engine): (ends: readonly End[]) => Statement {
+  const { endedAt, durationUs, responseBytes } = requestLog;
+  const column = (position: number): SQL => sql`cast(value->>${sql.raw(String(position))} as bigint)`;
+  const update = db
+    .update(requestLog)
+    .set({
+      endedAt: sql`${endedAt} + (ended.duration_us - ${durationUs}) / 1000`,
+      durationUs: sql`ended.duration_us`,
+      responseBytes: sql`coalesce(ended.response_bytes, ${responseBytes})`,
+    })
+    .from(
+      sql`(select ${column(3)} as duration_us, ${column(4)} as response_bytes, (select max(id) from ${requestLog}
+        where request_id = value->>0 and +key_id = ${column(1)} and duration_us = ${column(2)}) as row_id
+        from ${jsonRows(sql.placeholder("rows"))}) as ended`,
+    )
+    .where(eq(requestLog.id, sql`ended.row_id`))
+    .prepare();
+  return (ends) => {
+    const rows = ends.map(({ requestId, keyId, end }) => [
+      requestId,
+      keyId,
+      end.writtenUs,
+      end.durationUs,
+      end.responseBytes ?? null,
+    ]);
+    return () => update.execute({ rows: JSON.stringify(rows) });
   };
 }
 
@@ -58,7 +107,7 @@ function prepareAmend({ db, tables: { requestLog } }: Engine) {
       eq(
         requestLog.id,
         sql`(select max(id) from ${requestLog} where request_id = ${sql.placeholder("requestId")}
-          and key_id = ${sql.placeholder("keyId")} and duration_us = coalesce(${placed("writtenUs")}, duration_us))`,
+          and +key_id = ${sql.placeholder("keyId")} and duration_us = coalesce(${placed("writtenUs")}, duration_us))`,
       ),
     )
     .prepare();

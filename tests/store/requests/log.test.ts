@@ -187,6 +187,32 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     ]);
   });
 
+  test("of requests that ended long after they were counted each gets its own, also under one id and with later usage", async () => {
+    await using opened = await openTestStore(() => start);
+    const { usage, requests } = opened.store;
+    const ids = ["a", "b", "b", "c"];
+    const counted = { inputTokens: 10, outputTokens: 2 };
+    const rows = ids.map((requestId, index) => requestRow(start, { requestId, durationMs: index + 1 }, counted));
+    const amendments = ids.map((requestId, index) => ({
+      requestId,
+      keyId: 1,
+      responseId: null,
+      inputTokens: 0,
+      outputTokens: 0,
+      end: { writtenUs: (index + 1) * 1000, durationUs: (index + 1) * 100_000, responseBytes: undefined },
+    }));
+    const later = { requestId: "c", keyId: 1, responseId: null, inputTokens: 1, outputTokens: 1 };
+    const ofOther = { requestId: "a", keyId: 2, responseId: null, ...noUsage, end: amendments[0]?.end };
+    await usage.add([], undefined, [], { ...requestsOf(...rows), amendments: [later, ...amendments, ofOther] });
+    const listed = (await requests.list({}, 10)).requests;
+    expect(listed.map(({ durationMs, endedAt, inputTokens }) => [durationMs, endedAt - start, inputTokens])).toEqual([
+      [400, 396, 11],
+      [300, 297, 10],
+      [200, 198, 10],
+      [100, 99, 10],
+    ]);
+  });
+
   const rows = [
     requestRow(start + 1, { requestId: "a", status: 200 }),
     requestRow(start + 2, { requestId: "b", status: 404, modelSent: "other", backend: "gpu-b", path: "/v1/models" }),
