@@ -43,8 +43,9 @@ export function createSharedPlaces(parent: Pick<Rpc<ParentMethods>, "call">): Sh
         const entry =
           (await askParent(ticket, request)) ??
           (request.waitsFor === "place" ? own.choose(request, known.isAnyIn) : "waiting");
+        const hasLeft = !waiting.has(ticket);
         if (entry !== "waiting") waiting.delete(ticket);
-        if (typeof entry === "object") own.set(ticket, entry);
+        if (typeof entry === "object" && !hasLeft) own.set(ticket, entry);
         return entry;
       },
       report: (ticket, sign) => void parent.call("reportSign", ticket, sign).catch(ignoreFailure),

@@ -69,6 +69,20 @@ test("a place that the parent grants too late counts nowhere", async () => {
   expect(await enter(3)).toBe(one);
 });
 
+test("a request that leaves before the parent replies counts nowhere", async () => {
+  const { enter, reply, leave } = start();
+  const left = enter(1);
+  leave(1);
+  await reply({ backend: "a", reason: "load" });
+  await left;
+  const first = enter(2);
+  await reply();
+  const own = [await first, await enter(3)];
+  expect(own.toSorted()).toEqual(["a", "b"]);
+  // Each has one: the next goes where the first one went.
+  expect(await enter(4)).toBe(own[0] ?? "");
+});
+
 test("a request that waits gets the place that the parent grants it", async () => {
   const { enter, reply, placeGranted, granted } = start();
   const first = enter(1);
