@@ -111,13 +111,14 @@ export function createProxy(deps: ProxyDeps): Proxy {
 
 function track(deps: ProxyDeps, request: Request): Incoming {
   const peerAddress = deps.peerAddress(request);
+  const given = request.headers.get("x-claude-code-request-class");
   const tracker = trackRequest(deps, {
     id: requestIdOf(request.headers),
     method: request.method,
     path: loggedPath(request),
     clientAddress: deps.clientAddress(request, peerAddress),
     clientProgram: clientProgramOf(request.headers),
-    requestClass: requestClassOf(request.headers),
+    requestClass: given === null ? undefined : requestClassOf(given),
   });
   const unadmitted = { admission: undefined, unreportedLimits: null, limitHeaders: undefined };
   return { request, tracker, peerAddress, ...unadmitted, wait: undefined, rank: undefined };
@@ -134,9 +135,8 @@ function clientProgramOf(headers: Headers): string | undefined {
 }
 
 /** Claude Code's `main`, `subagent` or `compaction`; undefined if it is no short word. */
-function requestClassOf(headers: Headers): string | undefined {
-  const given = headers.get("x-claude-code-request-class");
-  return given !== null && /^[\w.-]{1,40}$/.test(given) ? given.toLowerCase() : undefined;
+function requestClassOf(given: string): string | undefined {
+  return /^[\w.-]{1,40}$/.test(given) ? given.toLowerCase() : undefined;
 }
 
 /**

@@ -65,9 +65,16 @@ export async function sendRequest(toSend: ToSend, deps: SendDeps): Promise<Sent>
     route !== undefined && asksForUsage(toSend.rewritten) && deps.habitsOf(route.backend).refusesOptions(endpoint);
   const { rewritten, outgoing } = isRefused ? await rewriteUnasked(toSend) : toSend.rewritten;
   const sendOnce: SendOnce = (...sent) => sendCharged(toSend, sent, deps);
-  const send: SendToOne =
+  // Nobody else may get it.
+  const sendToOnly: SendToOne = (body) => {
+    const [backend] = backends;
+    if (backend === undefined) throw new Error("There is no backend.");
+    tracker.upstreamRequestSent(backend.name);
+    return sendCharged(toSend, [body, backend], deps);
+  };
+  const send =
     route === undefined
-      ? (body) => sendToOnly(toSend, body, deps)
+      ? sendToOnly
       : sendWithFailover({ tracker, route, backends, client: request.signal, sendOnce, wall: deps.wall });
   const upstream = await send(outgoing);
   const { status } = upstream.response;
@@ -100,14 +107,6 @@ async function rewriteUnasked({ tracker, rewriteUnasked: rewrite }: ToSend): Pro
 
 /** A longer refusal passes as it is. */
 const maxRefusalBytes = 64 * 1024;
-
-/** Nobody else may get it. */
-function sendToOnly(toSend: ToSend, body: OutgoingRequestBody, deps: SendDeps): Promise<UpstreamResponse> {
-  const [backend] = toSend.backends;
-  if (backend === undefined) throw new Error("There is no backend.");
-  toSend.tracker.upstreamRequestSent(backend.name);
-  return sendCharged(toSend, [body, backend], deps);
-}
 
 /** A client that leaves before the head is charged the estimated input: the backend has read it, or is about to. */
 async function sendCharged(

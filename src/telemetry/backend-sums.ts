@@ -38,9 +38,20 @@ export function createBackendSums(): BackendSums {
 
   return {
     addRequest(record, minute) {
-      if (record.backend !== undefined && !refusals.has(record.outcome)) {
-        addRecord(sumOf(minute, record.backend), record);
-      }
+      const { backend, outcome, usage, streamed, firstByteMs, durationMs } = record;
+      if (backend === undefined || refusals.has(outcome)) return;
+      const sum = sumOf(minute, backend);
+      sum.requestCount++;
+      if (isBackendError(record)) sum.errorCount++;
+      const counts = cacheCountsOf(record);
+      for (const name of cacheCountNames) sum[name] += counts[name];
+      sum.outputTokens += usage?.outputTokens ?? 0;
+      if (!streamed || firstByteMs === undefined) return;
+      addValue(sum.firstByte, firstByteMs);
+      const flowMs = durationMs - firstByteMs;
+      if (usage === undefined || usage.outputTokens === 0 || flowMs <= 0) return;
+      sum.streamedTokens += usage.outputTokens;
+      sum.streamedUs += Math.round(flowMs * 1000);
     },
     add(added) {
       const sum = sumOf(added.minute, added.backend);
@@ -49,21 +60,6 @@ export function createBackendSums(): BackendSums {
     },
     list: () => [...sums.values()],
   };
-}
-
-function addRecord(sum: BackendSum, record: RequestRecord): void {
-  const { usage, streamed, firstByteMs, durationMs } = record;
-  sum.requestCount++;
-  if (isBackendError(record)) sum.errorCount++;
-  const counts = cacheCountsOf(record);
-  for (const name of cacheCountNames) sum[name] += counts[name];
-  sum.outputTokens += usage?.outputTokens ?? 0;
-  if (!streamed || firstByteMs === undefined) return;
-  addValue(sum.firstByte, firstByteMs);
-  const flowMs = durationMs - firstByteMs;
-  if (usage === undefined || usage.outputTokens === 0 || flowMs <= 0) return;
-  sum.streamedTokens += usage.outputTokens;
-  sum.streamedUs += Math.round(flowMs * 1000);
 }
 
 /** A request that the backend refused, such as one of a model that it does not have, is no error of the backend. */

@@ -107,12 +107,12 @@ export function createTrafficRecorder({ write, clock, log }: TrafficRecorderDeps
       log.debug("Traffic statistics not written; they wait in memory", { error: String(error) });
       written.add(sums.traffic());
       sums = written;
-      schedule();
+      if (timer === undefined) schedule();
     }
   }
 
   function schedule(): void {
-    timer ??= setTimeout(() => void (writing = writeOut()), writeMs);
+    timer = setTimeout(() => void (writing = writeOut()), writeMs);
   }
 
   function noteTokenless(record: RequestRecord, now: number): void {
@@ -138,7 +138,7 @@ export function createTrafficRecorder({ write, clock, log }: TrafficRecorderDeps
       const now = clock();
       sums.addRequest(record, now);
       if (isTokenless(record)) noteTokenless(record, now);
-      schedule();
+      if (timer === undefined) schedule();
     },
     tokenlessCount: () => tokenless,
     async close() {

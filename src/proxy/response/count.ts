@@ -51,10 +51,12 @@ export interface Count {
   /** For a response that does not count: charges the limits of tokens for what it cost, by an estimate. */
   charge(usage: Usage): Promise<void>;
   isCommitted: boolean;
+  /** Cached input is reported beside the input, and not as part of it. */
+  isCacheApart: boolean;
   /** Of the usage that its reader has seen; undefined before there is one. */
   shape: UsageReader["shape"];
-  /** Charged by an estimate; 0 for a key without limits of tokens. */
-  estimatedTokens: () => number;
+  /** Charged by an estimate; undefined for a key without limits of tokens. */
+  estimatedTokens: (() => number) | undefined;
   /** The tokens that it added to the counts; undefined if it is not committed. */
   added: Usage | undefined;
 }
@@ -71,7 +73,7 @@ interface ToRecord {
 export function createCount(counted: CountedResponse, { record, wall }: CountDeps): Count {
   const { upstream, keyId, method, path, tracker, stored, backend, admission, reservation } = counted;
   const rule = countingRuleOf(method, path);
-  const countsCacheApart = isCacheApart(path);
+  const isCacheApart = getEndpoint(path).folder === "messages";
   const readId = rule === "read" && stored !== undefined && isResponseId(stored.id) ? stored.id : undefined;
   let created: StoredResponse | undefined;
   let isAnnounced = false;
@@ -92,7 +94,7 @@ export function createCount(counted: CountedResponse, { record, wall }: CountDep
   async function recordEvent({ usage, reported, more, request }: ToRecord): Promise<void> {
     const isFirst = request !== undefined;
     const event: UsageEvent = {
-      ...countUsage(usage, countsCacheApart),
+      ...countUsage(usage, isCacheApart),
       ...more,
       keyId,
       closedAt: wall(),
@@ -116,7 +118,8 @@ export function createCount(counted: CountedResponse, { record, wall }: CountDep
 
   const count: Count = {
     isCommitted: false,
-    estimatedTokens: () => charge?.estimatedTokens() ?? 0,
+    isCacheApart,
+    estimatedTokens: charge?.estimatedTokens,
     added: undefined,
     shape: undefined,
     createReader(headers) {
@@ -148,22 +151,25 @@ export function createCount(counted: CountedResponse, { record, wall }: CountDep
   return count;
 }
 
-/** There, cached input is reported beside the input, and not as part of it. */
-const isCacheApart = (path: string): boolean => getEndpoint(path).folder === "messages";
-
 type EndedResponse = Pick<CountedResponse, "method" | "path" | "reservation" | "tracker">;
 
 /** What log and metrics get of the end of a response. @param reason undefined if it is whole */
 export function detailsOf(
   { tracker, method, path, reservation }: EndedResponse,
-  { estimatedTokens, shape, added }: Count,
+  { estimatedTokens, shape, added, isCacheApart }: Count,
   usage: Usage,
   reason: AbortReason | undefined,
 ): FinishDetails {
   const isCut = reason !== undefined && tracker.streamed && mayGenerate(method, path);
   const isUncounted = isCut && reservation === undefined && !isOutputReported(usage, shape?.());
-  const counted = countUsage(added ?? usage, isCacheApart(path));
-  return { code: reason?.code, cause: reason?.cause, usage: counted, estimatedTokens: estimatedTokens(), isUncounted };
+  const counted = countUsage(added ?? usage, isCacheApart);
+  return {
+    code: reason?.code,
+    cause: reason?.cause,
+    usage: counted,
+    estimatedTokens: estimatedTokens?.() ?? 0,
+    isUncounted,
+  };
 }
 
 /** Which tokens of a response count. The request itself always does. */

@@ -62,7 +62,7 @@ export function createEventHold(): EventHold {
   /** @param events whole ones, and what follows them in the same chunk */
   function passEvents(events: Uint8Array, rest: Uint8Array): Uint8Array {
     const found = finder.find(events);
-    if (found === undefined) return joined(events, hold(rest));
+    if (found === undefined) return rest.length === 0 ? events : joined(events, hold(rest));
     const isLong = found.end - found.start > maxHeldEventBytes;
     const start = isLong ? lineEndsBefore(events, found.end) : found.start;
     terminal = joined(events.subarray(start), rest);

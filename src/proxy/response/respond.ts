@@ -90,7 +90,7 @@ export async function respond(responding: Responding, deps: RespondDeps): Promis
   if (method === "HEAD" || response.body === null) return respondWithoutBody(responding, deps, head);
   const plain = responding.usageAdded === noUsageAdded ? undefined : decompressForFilter(responding, head);
   if (plain !== undefined) return respondStreaming({ ...responding, upstream: plain }, deps, head);
-  if (edit !== undefined || (isShort(response) && !isPlainEventStream(head.kind))) {
+  if (edit !== undefined || (!isPlainEventStream(head.kind) && isShort(response))) {
     return respondWhole(responding, deps, head, edit);
   }
   return respondStreaming(responding, deps, head);
@@ -249,7 +249,7 @@ async function finish(responding: Responding, count: Count, { usage, cause, hasS
   if (reason !== undefined && !hasSent) tracker.status = failureResponse(reason.code).status;
   if (reason === undefined || isCounted(reason, hasSent)) await count.commit(usage, reason);
   else if (hasSent) await count.charge(usage);
-  tracker.estimatedTokens = count.estimatedTokens();
+  tracker.estimatedTokens = count.estimatedTokens?.() ?? 0;
   // A failure before the first byte becomes an error response, and that ends the request.
   if (reason !== undefined && !hasSent) return;
   tracker.finish(reason?.outcome ?? "completed", detailsOf(responding, count, usage, reason));

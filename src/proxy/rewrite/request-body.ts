@@ -105,7 +105,9 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
   }
   const texts = needs.texts ? watchTexts(members) : undefined;
   const onOtherMember = (bytes: Uint8Array, start: number, end: number): JsonSlot | undefined => {
-    if (!mayBeginWithM(bytes[start])) return undefined;
+    const first = bytes[start];
+    // An escape may be one too; most other names need not be decoded.
+    if (first !== lowerM && first !== upperM && first !== backslash) return undefined;
     body.hasOtherModel ||= isNameInAnyCase(bytes, start, end, "model");
     const isLimit = maxTokensNames.some((name) => isNameInAnyCase(bytes, start, end, name));
     return isLimit ? maxTokensInOtherCase.slot : undefined;
@@ -145,8 +147,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
 
 const maxTokensNames = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
 
-/** Also as an escape: most other names need not be decoded. */
-const mayBeginWithM = (byte: number | undefined): boolean => byte === 0x6d || byte === 0x4d || byte === 0x5c;
+const [lowerM, upperM, backslash] = [0x6d, 0x4d, 0x5c];
 
 function watchTexts(members: Record<string, JsonSlot>): RequestedTexts {
   const [n, bestOf] = [createRepeatedSlot(maxDuplicates), createRepeatedSlot(maxDuplicates)];
@@ -203,11 +204,13 @@ const trueWords = new Set(["1", "t", "true", "y", "yes", "on"]);
 const falseWords = new Set(["0", "f", "false", "n", "no", "off"]);
 
 export function isLenientTrue(bytes: Uint8Array, value: JsonValue): boolean {
-  return isLiteral(bytes, value, "true") || findNumber(bytes, value) === 1 || isWord(bytes, value, trueWords);
+  if (value.kind === "literal") return isLiteral(bytes, value, "true");
+  return findNumber(bytes, value) === 1 || isWord(bytes, value, trueWords);
 }
 
 export function isLenientFalse(bytes: Uint8Array, value: JsonValue): boolean {
-  return isLiteral(bytes, value, "false") || findNumber(bytes, value) === 0 || isWord(bytes, value, falseWords);
+  if (value.kind === "literal") return isLiteral(bytes, value, "false");
+  return findNumber(bytes, value) === 0 || isWord(bytes, value, falseWords);
 }
 
 export function isAbsentOrNull(bytes: Uint8Array, value: JsonValue): boolean {

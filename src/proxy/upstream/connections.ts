@@ -104,7 +104,7 @@ export function createConnectTimeout(deps: ConnectTimeoutDeps): ConnectTimeout {
   };
 
   const startTimer = (ms: number): void => {
-    timer ??= setTimeout(() => void tick(), ms);
+    timer = setTimeout(() => void tick(), ms);
   };
 
   return {
@@ -117,7 +117,7 @@ export function createConnectTimeout(deps: ConnectTimeoutDeps): ConnectTimeout {
           onTimeout(isCertain);
         },
       });
-      startTimer(tickMs);
+      if (timer === undefined) startTimer(tickMs);
       return stop;
     },
     onReceived() {
