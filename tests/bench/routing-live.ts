@@ -9,7 +9,8 @@ import { agents, type Scenario } from "./routing/model.ts";
 import { formatNumber, markdownTable } from "./table.ts";
 
 // The server with its rule, and other routers with theirs, in front of four simulated engines with prefix caches, over HTTP.
-// Each gets the same sessions, one after the other. Times in the table are those of the sessions, which pass faster.
+// Each gets the same sessions, one after the other. Times in the table are those of the sessions, which pass faster, but for the CPU time that
+// a router takes for each request.
 // `bun tests/bench/routing-live.ts [SECONDS] [SPEED] [even|slow|small] [ONLY]`, on a machine that does nothing else.
 // BENCH_VLLM_ROUTER and BENCH_SGLANG_ROUTER name programs that are left out otherwise.
 
@@ -31,7 +32,8 @@ async function measure(name: string, startRouter: StartRouter, folder: string): 
   const router = await startRouter(engines.urls, folder);
   try {
     const { served, failed, cached, p95 } = await runClients(router, scenario, { seed: 1, seconds, speed });
-    return [name, formatNumber(served), formatNumber(failed), `${formatNumber(100 * cached)} %`, formatNumber(p95)];
+    const figures = [served, failed, 100 * cached, p95, router.cpuMs() / served];
+    return [name, ...figures.map(formatNumber)];
   } finally {
     await router.stop();
   }
@@ -60,4 +62,4 @@ for (const [index, [name, startRouter]] of Object.entries(routers).entries()) {
   rows.push(await measure(name, startRouter, folder.file(String(index))));
   process.stderr.write(`${rows.at(-1)?.join("  ")}\n`);
 }
-process.stdout.write(`${markdownTable([["rule", "served", "failed", "cached", "p95 s"], ...rows])}\n`);
+process.stdout.write(`${markdownTable([["rule", "served", "failed", "cached %", "p95 s", "CPU ms"], ...rows])}\n`);

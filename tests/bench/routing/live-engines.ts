@@ -16,7 +16,9 @@ export interface LiveEnginesOptions {
 
 interface Chat {
   stream?: boolean;
-  max_tokens: number;
+  max_tokens?: number;
+  /** Its later name, which some routers make of it. */
+  max_completion_tokens?: number;
   messages: { content: string }[];
 }
 
@@ -99,7 +101,10 @@ function blocksOf(prompt: string): bigint[] {
   return blocks;
 }
 
-async function respond(engine: LiveEngine, { stream, max_tokens: tokens, messages }: Chat): Promise<Response> {
+async function respond(engine: LiveEngine, chat: Chat): Promise<Response> {
+  const { stream, messages } = chat;
+  const tokens = chat.max_completion_tokens ?? chat.max_tokens;
+  if (tokens === undefined) throw new Error("A request came without a limit of its output");
   const prompt = messages.map(({ content }) => content).join("");
   const read = engine.read(prompt);
   const text = textOf(Bun.hash.xxHash32(prompt.slice(-1024)), tokens * charactersPerToken);
@@ -151,8 +156,10 @@ if (import.meta.main) {
       port,
       idleTimeout: 0,
       async fetch(request) {
-        if (request.method === "POST") return respond(engine, (await request.json()) as Chat);
         const { pathname } = new URL(request.url);
+        if (pathname === "/v1/chat/completions") return respond(engine, (await request.json()) as Chat);
+        // vllm-router asks workers for the tokens of a prompt, and does without.
+        if (request.method === "POST") return new Response("Not found", { status: 404 });
         const model = { id: "m", object: "model", created: 1, owned_by: "bench", max_model_len: 1_000_000 };
         if (pathname === "/v1/models") return Response.json({ object: "list", data: [model] });
         // What routers ask of their workers.

@@ -4,12 +4,15 @@ import { logIn } from "../../support/admin-client.ts";
 import { findFreePort } from "../../support/free-port.ts";
 import { pollUntil } from "../../support/poll-until.ts";
 import { startProgram } from "../../support/program.ts";
+import { cpuUs } from "../processes.ts";
 import { nginxProgram } from "../targets.ts";
 
 /** What stands in front of the engines. */
 export interface LiveRouter {
   url: string;
   key: string;
+  /** So far, in milliseconds. */
+  cpuMs: () => number;
   stop: () => Promise<unknown>;
 }
 
@@ -46,7 +49,7 @@ async function startTollgate(engines: readonly string[], folder: string): Promis
   };
   const program = await startProgram(environment);
   const { key } = await (await logIn(program.adminUrl, "admin", password)).createKey("bench");
-  return { url: program.url, key, stop: () => program.stop() };
+  return { url: program.url, key, cpuMs: program.cpuMs, stop: () => program.stop() };
 }
 
 function startOther(program: string, verb: readonly string[], policy: string): StartRouter {
@@ -115,6 +118,7 @@ async function start(command: readonly string[], port: number, folder: string): 
   return {
     url,
     key: "any",
+    cpuMs: () => cpuUs(child.pid) / 1000,
     async stop() {
       child.kill("SIGTERM");
       await Promise.race([child.exited, Bun.sleep(3000)]);
