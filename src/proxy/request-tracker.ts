@@ -1,6 +1,6 @@
 import type { MonotonicClock } from "../time/clock.ts";
 import type { ErrorCode } from "./errors.ts";
-import { type ChoiceReason, type Expectation, expectedShare } from "../domain/backends.ts";
+import type { ChoiceReason, Expectation } from "../domain/backends.ts";
 import { findCacheLoss, type LastTurn } from "../domain/cache-loss.ts";
 import type { KeyId } from "../domain/keys.ts";
 import type {
@@ -276,19 +276,6 @@ function runningOf(
     receivedBytes: receivedBytes ?? 0,
     usage: readUsage?.(),
   };
-}
-
-/** Where the request went, for a client that asks. */
-export function addDebugHeaders(
-  headers: Headers,
-  { backend, sends, reason = "only", expectation }: RequestTracker,
-): void {
-  if (backend === undefined) return;
-  headers.set("x-tollgate-backend", backend);
-  headers.set("x-tollgate-sends", String(sends));
-  headers.set("x-tollgate-reason", reason);
-  // As a head cannot wait for the count of tokens.
-  if (expectation !== undefined) headers.set("x-tollgate-expected-cache", expectedShare(expectation).toFixed(2));
 }
 
 /** Before the backend responds. */

@@ -10,7 +10,8 @@ import {
   loggedPath,
   readTarget,
 } from "./request/path.ts";
-import { addDebugHeaders, trackRequest } from "./request-tracker.ts";
+import { trackRequest } from "./request-tracker.ts";
+import { addDebugHeaders } from "./response/debug-headers.ts";
 import { commentsUntil, createStreamWait } from "./response/while-waiting.ts";
 import { createHabits } from "./usage/usage-habits.ts";
 import { complete, type Incoming, type ProxyDeps, serve, type ServeDeps } from "./serve.ts";

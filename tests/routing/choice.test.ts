@@ -110,6 +110,34 @@ describe("a request goes", () => {
     expect(before.filter((one, n) => one !== after[n] && one !== "a load")).toEqual([]);
   });
 
+  test("to one of those that are in, whatever the table says of their load and work", () => {
+    const any = fc.oneof(fc.double(), fc.constantFrom(0, -1, Number.NaN, Infinity, -Infinity));
+    const maybe = fc.option(any, { nil: undefined });
+    const anyRow = fc.record<BackendRow>({
+      name: fc.constantFrom("a", "b", "", "__proto__", "constructor"),
+      spill: fc.boolean(),
+      maxConcurrency: maybe,
+      inFlight: any,
+      unbegun: any,
+      waitingCharacters: any,
+      warmUp: maybe,
+      standing: fc.constantFrom("in", "busy", "out", "closed"),
+    });
+    const anyWork = fc.record<ExpectedWork>({ characters: any, reason: fc.constantFrom("session", "prefix", "load") });
+    fc.assert(
+      fc.property(fc.array(anyRow), fc.array(anyWork, { minLength: 1 }), any, (all, works, characters) => {
+        let asked = 0;
+        const workAt = () => works[asked++ % works.length] ?? nothingKnown();
+        const choice = choose(all, { affinity: "key", tried: [], workAt, characters });
+        const chosenRows = all.filter(({ name }) => name === choice?.backend);
+        if (choice !== undefined) expect(chosenRows.map(({ standing }) => standing)).not.toEqual(["closed"]);
+        const isAnyIn = all.some(({ standing }) => standing === "in" || standing === "busy");
+        if (choice !== undefined && isAnyIn)
+          expect(chosenRows.some(({ standing }) => standing === "in" || standing === "busy")).toBe(true);
+      }),
+    );
+  });
+
   test("never to a backend that is closed, full, or was tried, and never waits while one of the others has a place", () => {
     const count = fc.integer({ min: 0, max: 5 });
     const optional = fc.option(fc.integer({ min: 1, max: 5 }), { nil: undefined });

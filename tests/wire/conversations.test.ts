@@ -16,6 +16,7 @@ interface Sent {
   backend: string | null;
   reason: string | null;
   expectedCache: string | null;
+  cachedTokens: string | null;
 }
 
 function senderTo({ url, key }: { url: string; key: string }) {
@@ -31,6 +32,7 @@ function senderTo({ url, key }: { url: string; key: string }) {
       backend: got.get("x-tollgate-backend"),
       reason: got.get("x-tollgate-reason"),
       expectedCache: got.get("x-tollgate-expected-cache"),
+      cachedTokens: got.get("x-tollgate-cached-tokens"),
     };
   };
 }
@@ -64,6 +66,7 @@ describe("with several backends, a conversation", () => {
     const first = await send(messagesOf("one", 0), usage("1000,2,0"));
     const second = await send(messagesOf("one", 1), usage("1000,2,990"));
     expect(first.expectedCache).toBe("0.00");
+    expect([first.cachedTokens, second.cachedTokens]).toEqual([null, "990"]);
     expect([second.backend, Number(second.expectedCache) > 0.9]).toEqual([first.backend, true]);
     await pollUntil(
       async () => (await (await gate.admin.request("GET", "/api/requests")).json()).requests.length === 2,
