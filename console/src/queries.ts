@@ -49,7 +49,7 @@ export const refetchSoonerAfterError =
   ({ state }: { state: { status: string } }): number =>
     state.status === "error" ? 15_000 : everyMs;
 
-const getKeys = () => responseBody(api.keys.get());
+const getKeys = (keyId?: number) => responseBody(api.keys.get({ query: keyId === undefined ? {} : { key_id: keyId } }));
 export type Key = Awaited<ReturnType<typeof getKeys>>[number];
 
 const getPrices = () => responseBody(api.prices.get());
@@ -74,9 +74,26 @@ export const useKeysQuery = (enabled: () => boolean = () => true): QueryResult<t
   useQuery(() => ({
     enabled: enabled(),
     queryKey: ["keys"],
-    queryFn: getKeys,
+    queryFn: () => getKeys(),
     refetchInterval: 15_000,
     reconcile: "id",
+  }));
+
+/** For a choice of keys by name: as they were when the page was opened. */
+export const useKeyNamesQuery = (): QueryResult<typeof getKeys> =>
+  useQuery(() => ({ queryKey: ["keys"], queryFn: () => getKeys(), staleTime: 5 * 60_000, reconcile: "id" }));
+
+/** A list of one key, or of none, which refreshes at a fraction of the bytes. It begins with what the list of all had. */
+export const useKeyQuery = (keyId: () => number): QueryResult<typeof getKeys> =>
+  useQuery(() => ({
+    queryKey: ["keys", keyId()],
+    queryFn: () => getKeys(keyId()),
+    refetchInterval: 15_000,
+    reconcile: "id",
+    placeholderData: () => {
+      const known = queryClient.getQueryData<Key[]>(["keys"])?.find(({ id }) => id === keyId());
+      return known && [known];
+    },
   }));
 
 export const usePricesQuery = (): QueryResult<typeof getPrices> =>

@@ -29,7 +29,7 @@ export async function measureConsole(): Promise<ConsoleResults["rows"]> {
 
 async function measureView(console: ConsoleUnderTest, path: string): Promise<PageCost> {
   const runs: PageCost[] = [];
-  for (let round = 0; round < rounds; round++) runs.push(await measurePage(console, path));
+  for (let round = 0; round < rounds; round++) runs.push(await measurePage(console, { path }));
   const medianOf = (of: (figures: PageCost) => number): number => median(runs.map(of));
   return {
     firstKb: medianOf(({ firstKb }) => firstKb),

@@ -1,4 +1,4 @@
-import { useMutation, type UseMutationResult, useQueryClient } from "@tanstack/solid-query";
+import { type QueryKey, useMutation, type UseMutationResult, useQueryClient } from "@tanstack/solid-query";
 import { createSignal } from "solid-js";
 import { api, responseBody } from "../client.ts";
 import { showToast } from "../lib/toasts.ts";
@@ -13,6 +13,8 @@ interface KeySwitch {
 }
 
 const switchName = "switch-key";
+/** The one of all keys, and those of a single one. */
+const allLists = { queryKey: ["keys"] };
 
 /**
  * Switches a key on or off. The table shows the change at once and reverts it with a message if the server refuses.
@@ -21,7 +23,7 @@ const switchName = "switch-key";
 export function useSwitchKey(): UseMutationResult<Key, Error, KeySwitch> {
   const queries = useQueryClient();
   const show = ({ key, isActive }: KeySwitch): void => {
-    queries.setQueryData<Key[]>(["keys"], (keys) =>
+    queries.setQueriesData<Key[]>(allLists, (keys) =>
       keys?.map((listed) => (listed.id === key.id ? { ...listed, is_active: isActive } : listed)),
     );
   };
@@ -119,20 +121,20 @@ interface KeyDeletion {
 }
 
 /** Deletes a key. It leaves the table at once and comes back with a message if the server refuses. */
-export function useDeleteKey(): UseMutationResult<unknown, Error, KeyDeletion, Key[] | undefined> {
+export function useDeleteKey(): UseMutationResult<unknown, Error, KeyDeletion, [QueryKey, Key[] | undefined][]> {
   const queries = useQueryClient();
   return useMutation(() => ({
     mutationFn: ({ key, endRunning }: KeyDeletion) =>
       responseBody(api.keys({ id: key.id }).delete(undefined, { query: endRunning ? { end_running: "true" } : {} })),
     onMutate: async ({ key }) => {
       await queries.cancelQueries({ queryKey: ["keys"] });
-      const before = queries.getQueryData<Key[]>(["keys"]);
-      queries.setQueryData<Key[]>(["keys"], (keys) => keys?.filter(({ id }) => id !== key.id));
+      const before = queries.getQueriesData<Key[]>(allLists);
+      queries.setQueriesData<Key[]>(allLists, (keys) => keys?.filter(({ id }) => id !== key.id));
       return before;
     },
     onError: (error, { key }, before) => {
       // A session that ended meanwhile has taken its list along, and the next one must not find it.
-      queries.setQueryData<Key[]>(["keys"], (keys) => keys && before);
+      for (const [list, keys] of before ?? []) queries.setQueryData<Key[]>(list, (shown) => shown && keys);
       showToast(`“${key.name}” was not deleted: ${error.message}`, "error");
     },
     onSuccess: (_, { key }) => showToast(`“${key.name}” was deleted`),

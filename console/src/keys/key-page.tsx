@@ -2,7 +2,7 @@ import { A, useNavigate, useParams } from "@solidjs/router";
 import { createSignal, type JSX, Match, onCleanup, Show, Switch } from "solid-js";
 import { compact, count, milliseconds, plural } from "../lib/format.ts";
 import { dateTimeLabel, dayLabel } from "../lib/time-labels.ts";
-import { type Key, useKeysQuery } from "../queries.ts";
+import { type Key, useKeyQuery } from "../queries.ts";
 import { FailuresPanel } from "../requests/failures-panel.tsx";
 import { quantileOf } from "../requests/latency-bands.ts";
 import { useKeyRequestsQuery } from "../requests/queries.ts";
@@ -25,7 +25,7 @@ import "../styles/lazy-pages.css";
 /** Everything about one key. */
 export function KeyPage(): JSX.Element {
   const parameters = useParams<{ id: string }>();
-  const keys = useKeysQuery();
+  const keys = useKeyQuery(() => idOf(parameters.id));
   const key = (): Key | undefined => keys.data?.find(({ id }) => String(id) === parameters.id);
   onCleanup(closeNewKeyDialogUnlessSecret);
   return (
@@ -67,6 +67,9 @@ export function KeyPage(): JSX.Element {
     </Page>
   );
 }
+
+/** Of what is no id, one that no key has. */
+const idOf = (text: string): number => (/^[1-9]\d{0,14}$/.test(text) ? Number(text) : Number.MAX_SAFE_INTEGER);
 
 const KeyPanels = (props: { id: number }): JSX.Element => (
   <>

@@ -164,7 +164,7 @@ export const useLastFailuresQuery = (keyId: () => number | undefined): QueryResu
 export const useKeyRequestsQuery = (keyId: () => number): QueryResult<typeof getLastRequests> =>
   useQuery(() => ({
     queryKey: ["requests", "of-key", keyId()],
-    queryFn: () => getLastRequests({ key_id: keyId(), limit: 200 }),
+    queryFn: () => getLastRequests({ key_id: keyId(), limit: 100 }),
     refetchInterval: 30_000,
   }));
 

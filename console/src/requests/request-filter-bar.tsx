@@ -2,7 +2,7 @@ import { createSignal, For, type JSX, Show } from "solid-js";
 import { parseSeoulMinute, seoulMinute } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { zoneName } from "../lib/time-zone.ts";
-import { useKeysQuery } from "../queries.ts";
+import { useKeyNamesQuery } from "../queries.ts";
 import { useModelNamesQuery } from "./queries.ts";
 import { outcomeLabel } from "./request-format.ts";
 import { outcomes } from "../../../src/domain/requests.ts";
@@ -51,7 +51,7 @@ export function RequestFilterBar(props: { filters: RequestFilters }): JSX.Elemen
 }
 
 function KeySelect(props: { filters: RequestFilters }): JSX.Element {
-  const keys = useKeysQuery();
+  const keys = useKeyNamesQuery();
   const chosen = (): string => props.filters.value("key");
   const isKnown = (): boolean => chosen() === "" || (keys.data?.some(({ id }) => String(id) === chosen()) ?? false);
   return (

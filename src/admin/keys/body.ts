@@ -4,7 +4,7 @@ import type { Key } from "../../store/keys/contract.ts";
 import type { Store } from "../../store/store.ts";
 import { timestampOf } from "../../time/seoul.ts";
 import { windowResetAt } from "../../time/windows.ts";
-import type { KeyBody } from "./contract.ts";
+import type { KeyBody, KeyQuery } from "./contract.ts";
 import { hasLimit, type KeyLimits, limitKinds, type LimitName, limitNames, perLimit } from "../../domain/limits.ts";
 
 /** Formatting a slice takes about a millisecond; streams run between two slices. */
@@ -93,22 +93,23 @@ function matches({ name, owner, note, tags }: Key, text: string): boolean {
 
 /**
  * The keys as JSON: masked objects in the API's shape, separated by commas, without the brackets. Reads on demand.
- * @param search only keys that contain it
+ * @param query only the key with the id, and only keys that contain the text
  */
 export async function* maskedKeysJson(
   { keys: { list }, limits }: Pick<Store, "keys" | "limits">,
-  search = "",
+  { search = "", key_id: keyId }: KeyQuery,
 ): AsyncGenerator<Uint8Array> {
   const encoder = new TextEncoder();
   const text = search.trim().toLowerCase();
-  let after = 0;
+  const isWanted = (key: Key): boolean => (keyId ?? key.id) === key.id && (text === "" || matches(key, text));
+  let after = keyId === undefined ? 0 : keyId - 1;
   let separator = "";
   for (;;) {
-    const keys = await list({ after, limit: keysPerSlice });
+    const keys = await list({ after, limit: keyId === undefined ? keysPerSlice : 1 });
     const last = keys.at(-1);
-    if (last === undefined) return;
+    if (last === undefined || (keyId !== undefined && after >= keyId)) return;
     after = last.id;
-    const found = text === "" ? keys : keys.filter((key) => matches(key, text));
+    const found = keys.filter(isWanted);
     if (found.length === 0) continue;
     const loads = await readLoads(limits, found);
     const bodies = found.map((key) => JSON.stringify(maskedKeyBody(key, loads.get(key.id))));

@@ -1,5 +1,14 @@
 import { type Static, type TArray, type TUnsafe, Type as t } from "@sinclair/typebox";
-import { byHandler, count, errors, nullable, okBody, sessionAndCsrf, timestamp } from "../http/schemas.ts";
+import {
+  byHandler,
+  count,
+  errors,
+  keyParameter,
+  nullable,
+  okBody,
+  sessionAndCsrf,
+  timestamp,
+} from "../http/schemas.ts";
 import { checkedBy, csrfField, describes, optionalText, text } from "../http/body-schema.ts";
 import { limitKinds, perLimit } from "../../domain/limits.ts";
 import { isDay } from "../../time/seoul.ts";
@@ -127,6 +136,7 @@ export const rotationRequest = t.Object({
   _csrf: csrfField,
 });
 export const keyQuery = t.Object({
+  key_id: keyParameter,
   search: t.Optional(
     t.String({
       maxLength: 1000,

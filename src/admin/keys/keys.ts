@@ -39,7 +39,7 @@ interface IdContext {
 export const listKeys =
   ({ store, log }: KeyDeps) =>
   ({ request, query }: { request: Request; query: KeyQuery }): Promise<Response> =>
-    streamJson(request, ["[", maskedKeysJson(store, query.search), "]"], log);
+    streamJson(request, ["[", maskedKeysJson(store, query), "]"], log);
 
 export const createKey =
   ({ store, log, clock }: KeyDeps & { clock: WallClock }) =>

@@ -301,7 +301,16 @@ onEachEngine(({ engine }) => {
       );
       expect(response.json.at(-1)).toMatchObject({ key: "sk-m…6789", is_active: true, total_request_count: 0 });
       expect(response.text).not.toContain("sk-many");
-      expect(await Array.fromAsync(maskedKeysJson(admin.store))).toHaveLength(Math.ceil((there + 450) / 100));
+      const ofOne = async (query: string) =>
+        (await admin.send("GET", `/api/keys?${query}`, { as: owner })).json.map(({ name }: { name: string }) => name);
+      const { id } = response.json.at(-150);
+      expect(await ofOne(`key_id=${id}`)).toEqual(["many 300"]);
+      expect(await ofOne(`key_id=${id}&search=many 301`)).toEqual([]);
+      await admin.store.keys.delete(id);
+      expect(await ofOne(`key_id=${id}`)).toEqual([]);
+      expect(await ofOne(`key_id=${Number.MAX_SAFE_INTEGER}`)).toEqual([]);
+      await admin.store.keys.create({ name: "many 450", key: `sk-many-450-0123456789`, createdAt: 0 });
+      expect(await Array.fromAsync(maskedKeysJson(admin.store, {}))).toHaveLength(Math.ceil((there + 450) / 100));
     });
 
     test("is empty without any key", async () => {

@@ -1,4 +1,6 @@
 import type { CDPSession, Page } from "playwright-core";
+import { requestRow, requestsOf } from "../../store/logged-requests.ts";
+import { createRandom } from "../../support/random.ts";
 import type { ConsoleUnderTest } from "./console-under-test.ts";
 import { seed, seedKeys, usage } from "./seed.ts";
 
@@ -45,8 +47,43 @@ export function seedYear(dataDir: string, keyCount: number): Promise<void> {
   });
 }
 
-/** Opens a page with a chart of usage for each key or for all, and refreshes it once. */
-export async function measurePage(console: ConsoleUnderTest, path: string): Promise<PageCost> {
+/** The latest requests of many keys, half of them of the first one, as busy clients leave them. */
+export function seedRequests(dataDir: string, count: number): Promise<void> {
+  return seed(dataDir, async (store) => {
+    const random = createRandom(27);
+    const now = Date.now();
+    const rows = Array.from({ length: count }, (_, index) => {
+      const durationMs = random.below(60_000_000) / 1000;
+      const fields = {
+        requestId: new Bun.CryptoHasher("md5").update(`request ${index}`).digest("hex"),
+        clientAddress: `10.0.${random.below(4)}.${random.below(250)}`,
+        clientProgram: random.pick(["claude-cli/1.0.119", "OpenAI/Python 1.109.1", "opencode/0.9"]),
+        keyId: index % 2 === 0 ? 1 : 1 + random.below(500),
+        modelAsked: random.pick(["claude-sonnet-4-5", "gpt-5", "served-model"]),
+        receivedBytes: random.below(900_000),
+        queueMs: random.below(900) / 10,
+        upstreamMs: random.below(30_000),
+        firstByteMs: random.below(30_000_000) / 1000,
+        durationMs,
+      };
+      const tokens = { inputTokens: random.below(180_000), outputTokens: random.below(9000) };
+      return requestRow(now - index * 700, fields, tokens);
+    });
+    await store.usage.add([], undefined, [], requestsOf(...rows));
+  });
+}
+
+interface Measured {
+  path: string;
+  /** A request of each refresh. */
+  refreshed?: string;
+}
+
+/** Opens a page, by default with a chart of usage for each key or for all, and refreshes it once. */
+export async function measurePage(
+  console: ConsoleUnderTest,
+  { path, refreshed = "**/api/usage/chart*" }: Measured,
+): Promise<PageCost> {
   await using visit = await console.visit("/nowhere");
   const { page } = visit;
   const session = await page.context().newCDPSession(page);
@@ -62,19 +99,19 @@ export async function measurePage(console: ConsoleUnderTest, path: string): Prom
   await page.waitForLoadState("networkidle");
   const firstKb = apiBytes.take() / 1000;
 
-  const refreshMainThreadMs = await mainThreadDuring(session, () => refresh(page));
+  const refreshMainThreadMs = await mainThreadDuring(session, () => refresh(page, refreshed));
   return { firstKb, firstMainThreadMs, drawnMs, refreshKb: apiBytes.take() / 1000, refreshMainThreadMs };
 }
 
 /** Fetches the last two buckets of the chart, as in the first minutes of a bucket. */
-async function refresh(page: Page): Promise<void> {
+async function refresh(page: Page, refreshed: string): Promise<void> {
   await page.route(/\/api\/usage\/chart\?.*since=/, async (route) => {
     const url = new URL(route.request().url());
     const { to, bucket_minutes } = Object.fromEntries(url.searchParams);
     url.searchParams.set("since", new Date(Date.parse(to ?? "") - Number(bucket_minutes) * 60_000).toISOString());
     await route.continue({ url: url.href });
   });
-  const responded = page.waitForResponse("**/api/usage/chart*");
+  const responded = page.waitForResponse(refreshed);
   await page.getByRole("button", { name: "Refresh" }).click();
   await (await responded).finished();
   await page.waitForLoadState("networkidle");
