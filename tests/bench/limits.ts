@@ -73,5 +73,11 @@ for (const [name, { us, perSecond }] of Object.entries(seen)) {
     `${name}: ${median(us).toFixed(1)} µs of CPU for a completion (${shown}), ${median(perSecond).toFixed(0)} a second\n`,
   );
 }
-const ratios = seen.limited.perSecond.map((value, round) => value / (seen.unlimited.perSecond[round] ?? NaN));
-process.stdout.write(`limited / unlimited: ${median(ratios).toFixed(2)} of the throughput\n`);
+/** Of the two values of each round, which had the same weather. */
+const paired = (of: (limited: number, unlimited: number) => number, by: "us" | "perSecond"): number =>
+  median(seen.limited[by].map((value, round) => of(value, seen.unlimited[by][round] ?? NaN)));
+const more = paired((limited, unlimited) => limited - unlimited, "us");
+const ratio = paired((limited, unlimited) => limited / unlimited, "perSecond");
+process.stdout.write(
+  `limited, by pairs of rounds: ${more.toFixed(1)} µs of CPU more, ${ratio.toFixed(2)} of the throughput\n`,
+);
