@@ -92,8 +92,9 @@ export function admitted(state: State, lease: KeyLease, { limits, tokens, second
     }
     lease.isDue = true;
     state.changed.add(lease);
-    // At once, since the client's next request may come to another process; of a busy key, several together.
-    if (!state.degraded) state.wake(hasLimit(limits, placeLimits) || !isBusy(lease));
+    // At once, to be seen, and as the client's next request may come to another process; of a busy key, several together.
+    const isUrgent = !isBusy(lease) || (state.instances > 1 && hasLimit(limits, placeLimits));
+    if (!state.degraded) state.wake(isUrgent);
   }
 
   return {
