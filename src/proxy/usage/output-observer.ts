@@ -44,12 +44,10 @@ export function createOutputObserver(): OutputObserver {
   /** Undefined: the choice has begun, and has no usage. */
   const choices = new Map<number, ReportedChoice | undefined>();
   let lastEnded: number | undefined;
-  let isOpening = false;
-  let cacheWriteTokens = 0;
+  let [isOpening, cacheWriteTokens] = [false, 0];
 
   function addOutput(text: number): void {
-    if (text === 0) return;
-    events += 1;
+    events += text === 0 ? 0 : 1;
     characters += text;
   }
 
