@@ -97,10 +97,10 @@ function readUnwatched(scan: JsonScan, from: number, limit: number): number {
     const byte = bytes[at];
     const { expected } = scan;
     if (byte === quote && expected <= nameOrEnd) {
-      const isName = expected >= name;
+      const isOfMember = expected >= name;
       at = findQuote(bytes, at + 1, limit);
       const isWhole = at !== notJson && at < limit;
-      if (isName) scan.expected = isWhole ? nameEnd : restOfName;
+      if (isOfMember) scan.expected = isWhole ? nameEnd : restOfName;
       else scan.expected = isWhole ? commaOrEnd : restOfString;
       if (isWhole) at += 1;
     } else if (byte === colon && expected === nameEnd) {
