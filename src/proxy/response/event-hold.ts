@@ -86,9 +86,14 @@ export function createEventHold(): EventHold {
     if (released || bytes.length === 0) return bytes;
     if (overflow !== undefined) return passOverflow(bytes, overflow);
     const end = lastEventEnd(bytes, tail);
-    tail = end === bytes.length ? lineFeeds : lastThree(tail, bytes);
+    // Nearly all: no view of the chunk, which would give it a buffer of its own (Bun 1.4.5).
+    if (end === bytes.length) {
+      tail = lineFeeds;
+      return passEvents(unfinished.take(bytes), nothing);
+    }
+    tail = lastThree(tail, bytes);
     if (end === 0) return hold(bytes);
-    return passEvents(unfinished.take(end === bytes.length ? bytes : bytes.subarray(0, end)), bytes.subarray(end));
+    return passEvents(unfinished.take(bytes.subarray(0, end)), bytes.subarray(end));
   }
 
   return {
