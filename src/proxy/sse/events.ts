@@ -197,7 +197,7 @@ export function createEventSplitter(handler: EventSplitterHandler): EventSplitte
       for (let end = bytes.indexOf(lineFeed); end >= 0; end = bytes.indexOf(lineFeed, lineStart)) {
         const isComment = (firstByte ?? bytes[eventStart]) === colon;
         if (isComment || isEmptyLine(bytes, lineStart, end)) {
-          endEvent(bytes.subarray(eventStart, end + 1));
+          endEvent(eventStart === 0 && end + 1 === bytes.length ? bytes : bytes.subarray(eventStart, end + 1));
           eventStart = end + 1;
         }
         lineStart = end + 1;
