@@ -40,7 +40,7 @@ interface Ahead {
 /** What this process has of one key. */
 export interface KeyLease {
   keyId: KeyId;
-  /** Of the latest request. */
+  /** The limits that the latest request came with. */
   limits: KeyLimits;
   /** Held by requests in flight: the database has at least as much. */
   places: number;

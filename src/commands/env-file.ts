@@ -6,7 +6,7 @@ import { CommandError, type CommandIo } from "./command.ts";
 /** Where the service of the handbook has its settings and its data. */
 const service = { envFile: "/etc/tollgate.env", dataDir: "/var/lib/tollgate" };
 
-/** For `parseArgs`. */
+/** The option as `parseArgs` takes it. */
 export const envFileOption = { "env-file": { type: "string" } } as const;
 
 /** In the help of commands that use the service's settings unless told otherwise. */

@@ -216,7 +216,7 @@ function configFrom(settings: Settings, terminal: boolean) {
     listen: {
       host: settings.HOST,
       port: settings.PORT,
-      /** Of a UNIX socket. */
+      /** The mode of a UNIX socket. */
       socketMode: Number.parseInt(settings.SOCKET_MODE, 8),
       adminPort: settings.ADMIN_PORT,
       /** The same as `host` if both sides share a port. */

@@ -18,7 +18,7 @@ export interface Choice {
 
 /** What a choice went by, in characters: the one unit that is known before a request is sent. */
 export interface Expectation {
-  /** Of the whole body. */
+  /** How long the whole body is. */
   characters: number;
   /** What the backend was expected to read of it; the rest is in its cache. */
   toRead: number;
@@ -102,7 +102,7 @@ export interface BackendCounts {
   /** See `regretTokens`. */
   regretTokens: number;
   outputTokens: number;
-  /** Of streams: their output, and the time in which it flowed. */
+  /** The output of streams, and the time in which it flowed. */
   streamedTokens: number;
   streamedUs: number;
 }

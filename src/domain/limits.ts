@@ -15,7 +15,7 @@ export interface LimitKind {
   maximum: number;
   /** What is limited, for clients and the console: "limited to 5 …". */
   unit: string;
-  /** For the API's documentation. */
+  /** What the API's documentation says of it. */
   description: string;
 }
 

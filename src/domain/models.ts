@@ -1,7 +1,7 @@
 /** A language-model server. */
 export interface Backend {
   name: string;
-  /** As the operator wrote it: names it in the log. */
+  /** The address as the operator wrote it, which names it in the log. */
   url: string;
   /** Origin and path prefix; no trailing slash and no `/v1`. */
   baseUrl: string;
@@ -99,7 +99,7 @@ export interface Target {
 
 /** A model that backends with `discover` list, and that the catalog does not have. */
 export interface DiscoveredModel {
-  /** As the backends spell it. */
+  /** The name as the backends spell it. */
   name: string;
   backends: readonly string[];
 }
@@ -111,6 +111,6 @@ export interface DiscoveredModels {
   list(): readonly DiscoveredModel[];
 }
 
-/** For the log and for operators. */
+/** Names the backends in the log and to operators. */
 export const listBackends = ({ backends }: Pick<Catalog, "backends">): string =>
   backends.map(({ url }) => url).join(", ");

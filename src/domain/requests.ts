@@ -104,13 +104,13 @@ export interface RunningRequest extends Pick<
   RequestRecord,
   "requestId" | "clientAddress" | "method" | "path" | "keyId"
 > {
-  /** As sent to the backend. */
+  /** The name that the backend is sent. */
   model: string | undefined;
   backend: string | undefined;
   /** Its body is being read, it waits in the queue, for the backend, or the response flows. */
   state: "receiving" | "queued" | "waiting" | "running";
   ageMs: number;
-  /** Of the response body, from the backend. */
+  /** How much of the response body came from the backend. */
   receivedBytes: number;
   /** Seen so far. */
   usage: Usage | undefined;

@@ -7,7 +7,7 @@ export interface PushTarget {
   url: string;
   /** An API key. */
   key: string;
-  /** For one request; 10 seconds by default. */
+  /** How long one request may take; 10 seconds by default. */
   timeoutMs?: number;
 }
 

@@ -2,7 +2,7 @@ import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import type { ToolReading } from "./gpu-entry.ts";
 
-/** For hosts with a ROCm older than `amd-smi`; flags from `rocm-smi --help`. */
+/** Hosts whose ROCm is older than `amd-smi` are read with these; `rocm-smi --help` lists the flags. */
 export const rocmSmiArguments = [
   "--showproductname",
   "--showpower",

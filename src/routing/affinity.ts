@@ -19,7 +19,7 @@ export interface ExpectedWork {
 /** What decides among backends that are equal: the same in each process and instance. */
 export const affinityOf = (keyId: KeyId, { name, prefix }: Conversation): string => String(name ?? prefix ?? keyId);
 
-/** For who remembers nothing. */
+/** What is expected where nothing is remembered. */
 export const nothingKnown = (): ExpectedWork => ({ characters: 0, reason: "load" });
 
 /** Remembers which backend has read what, and so has it cached, as far as one can tell from outside. */

@@ -14,9 +14,14 @@ import type { BackendStates, Engines } from "../domain/backends.ts";
 import type { Places } from "../domain/admissions.ts";
 import { clientAddressOf } from "../domain/client-address.ts";
 import { type BackendModels, createBackendModels } from "../proxy/response/backend-models.ts";
-import { fetchModelList } from "../proxy/upstream/fetch-model-list.ts";
 import { createEngines, findEngine } from "../proxy/upstream/engine.ts";
-import { checkHealth, checkUpstream, fetchBackendMetrics, type UpstreamCheck } from "../proxy/upstream/probe.ts";
+import {
+  checkHealth,
+  checkUpstream,
+  fetchBackendMetrics,
+  fetchModelList,
+  type UpstreamCheck,
+} from "../proxy/upstream/probe.ts";
 import type { Certificate } from "../runtime/certificate.ts";
 import type { Store } from "../store/store.ts";
 import { measureDisk } from "../telemetry/disk.ts";

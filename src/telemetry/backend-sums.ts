@@ -12,7 +12,7 @@ import { refusals, type RequestRecord } from "../domain/requests.ts";
 export interface BackendSum extends BackendCounts {
   minute: number;
   backend: string;
-  /** Of streams, in milliseconds. */
+  /** Milliseconds until the first byte of a stream. */
   firstByte: Histogram;
 }
 

@@ -14,7 +14,7 @@ export interface BackendPollDeps {
 const intervalMs = 60_000;
 /** So many intervals may pass until a backend that starts, or restarts, serves its metrics. */
 const maxMisses = 10;
-/** For a backend without such metrics. */
+/** A backend without such metrics is asked this rarely. */
 const rareIntervalMs = 15 * 60_000;
 const timeoutMs = 5000;
 

@@ -17,7 +17,7 @@ interface GpuTableProps {
   onSort: (next: GpuSort) => void;
 }
 
-/** As many as fit on a screen. */
+/** So many fit on a screen. */
 const maxSkeletonRows = 16;
 
 /** A row for each GPU. In the order of their ids they are grouped by host. */

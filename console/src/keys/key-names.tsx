@@ -25,7 +25,7 @@ interface KeyFailure {
   cause: string;
 }
 
-/** For which keys something failed, and why. */
+/** Tells for which keys something failed, and why. */
 export const KeyFailures = (props: { failures: readonly KeyFailure[] }): JSX.Element => (
   <Show when={props.failures.length > 0}>
     <div class="key-failures" role="alert">

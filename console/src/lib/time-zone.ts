@@ -46,7 +46,7 @@ const localName = (at: number): string =>
 /** `KST`, `UTC`, `CET` */
 export const zoneName = (at: number): string => (timeZone() === "local" ? localName(at) : timeZone().toUpperCase());
 
-/** For a control that selects the zone. */
+/** The choices of a control that selects the zone. */
 export const timeZoneOptions = (at: number): { value: TimeZone; label: string }[] => [
   { value: "kst", label: "KST" },
   { value: "utc", label: "UTC" },

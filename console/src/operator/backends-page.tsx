@@ -7,6 +7,7 @@ import { Page } from "../ui/page.tsx";
 import { NotLoaded, Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
+import { NumberHeads } from "../ui/table-head.tsx";
 import {
   type Backend,
   type Backends,
@@ -73,21 +74,7 @@ function BackendTable(props: { backends: Backend[] | undefined; onAsk: (backend:
           <tr>
             <th scope="col">Backend</th>
             <th scope="col">State</th>
-            <th scope="col" class="number">
-              In flight
-            </th>
-            <th scope="col" class="number">
-              Requests
-            </th>
-            <th scope="col" class="number">
-              First byte
-            </th>
-            <th scope="col" class="number">
-              Output
-            </th>
-            <th scope="col" class="number">
-              From cache
-            </th>
+            <NumberHeads labels={["In flight", "Requests", "First byte", "Output", "From cache"]} />
             <th scope="col">
               <span class="visually-hidden">Actions</span>
             </th>

@@ -1,6 +1,6 @@
 import type { Prices } from "../queries.ts";
 
-/** As typed. */
+/** The prices as they are typed. */
 export interface ModelPriceDraft {
   pattern: string;
   validFrom: string;

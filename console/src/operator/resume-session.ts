@@ -9,5 +9,5 @@ async function loadSession(): Promise<Session> {
   return { username: me.username, csrfToken: me.csrf_token };
 }
 
-/** For pages that also work without a session. */
+/** Serves pages that also work without a session. */
 export const tryResumeSession = (): void => void resumeSession().catch(() => undefined);

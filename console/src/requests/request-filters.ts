@@ -1,7 +1,7 @@
 import { type Outcome, outcomes } from "../../../src/domain/requests.ts";
 import { parseSeoulMinute, seoulTimestamp } from "../lib/seoul-time.ts";
 
-/** As in the URL. */
+/** The filters as the URL has them. */
 export interface RequestParameters {
   key?: string | undefined;
   /** `failed`, a class such as `5xx`, a status, or an outcome. */

@@ -4,6 +4,7 @@ import { serverNow } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { zoneName } from "../lib/time-zone.ts";
 import { SkeletonRows } from "../ui/skeleton.tsx";
+import { NumberHeads } from "../ui/table-head.tsx";
 import type { LoggedRequest } from "./queries.ts";
 import { resultLabel, resultTone } from "./request-format.ts";
 import { clockSecondsLabel } from "./request-time.ts";
@@ -26,13 +27,7 @@ export function RequestTable(props: RequestTableProps): JSX.Element {
             <th scope="col">Key</th>
             <th scope="col">Model</th>
             <th scope="col">Path</th>
-            <For each={["Input", "Output", "First byte", "Duration"]}>
-              {(label) => (
-                <th scope="col" class="number">
-                  {label}
-                </th>
-              )}
-            </For>
+            <NumberHeads labels={["Input", "Output", "First byte", "Duration"]} />
           </tr>
         </thead>
         <tbody>

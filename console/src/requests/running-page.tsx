@@ -9,6 +9,7 @@ import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
+import { NumberHeads } from "../ui/table-head.tsx";
 import { type RunningRequest, useEndRequest, useRunningQuery } from "./queries.ts";
 import "../styles/lazy-pages.css";
 
@@ -69,12 +70,7 @@ function RunningTable(props: {
             <th scope="col">Model</th>
             <th scope="col">Path</th>
             <th scope="col">Client address</th>
-            <th scope="col" class="number">
-              Received
-            </th>
-            <th scope="col" class="number">
-              Output
-            </th>
+            <NumberHeads labels={["Received", "Output"]} />
             <th scope="col">
               <span class="visually-hidden">Actions</span>
             </th>

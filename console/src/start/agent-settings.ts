@@ -57,7 +57,7 @@ export function agentSettings(values: QuickStartValues): QuickStart[] {
 }
 
 const json = (value: unknown): string => JSON.stringify(value, null, 2);
-/** For TOML and YAML, whose strings share JSON's escapes. */
+/** Quotes a text for TOML and YAML, whose strings share JSON's escapes. */
 const quoted = (text: string): string => JSON.stringify(text);
 
 /** Claude Code asks for a model of each size, whatever is chosen. */

@@ -7,6 +7,7 @@ import { SegmentedControl } from "../ui/controls.tsx";
 import { HandbookLink } from "../ui/handbook-link.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
+import { NumberHeads } from "../ui/table-head.tsx";
 import { NumberCell } from "./usage-cells.tsx";
 
 const groupOptions = [
@@ -69,13 +70,7 @@ function SharesTable(props: { cache: CacheShares | undefined; isStale: boolean }
         <thead>
           <tr>
             <th scope="col">{heading()}</th>
-            <For each={["Requests", "Input", "Cached", "Share", "Not from cache, known why"]}>
-              {(label) => (
-                <th scope="col" class="number">
-                  {label}
-                </th>
-              )}
-            </For>
+            <NumberHeads labels={["Requests", "Input", "Cached", "Share", "Not from cache, known why"]} />
           </tr>
         </thead>
         <tbody>

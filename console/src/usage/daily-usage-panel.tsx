@@ -1,4 +1,4 @@
-import { For, Index, type JSX, Match, Show, Switch } from "solid-js";
+import { Index, type JSX, Match, Show, Switch } from "solid-js";
 import { plural } from "../lib/format.ts";
 import { type Cost, costLabel, costTitle } from "../lib/money.ts";
 import { zonedClockLabel } from "../lib/time-labels.ts";
@@ -8,6 +8,7 @@ import { Icon } from "../ui/icon.tsx";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
+import { NumberHeads } from "../ui/table-head.tsx";
 import { DailyChart } from "./daily-chart.tsx";
 import type { DailyUsageLine } from "./daily-usage.ts";
 import { NumberCell, UsageCells } from "./usage-cells.tsx";
@@ -135,13 +136,7 @@ function DailyUsageTable(props: { state: DailyUsageState }): JSX.Element {
               <Show when={props.state.perKey()}>
                 <th scope="col">Key</th>
               </Show>
-              <For each={["Requests", "Input tokens", "Output tokens", "Total tokens"]}>
-                {(label) => (
-                  <th scope="col" class="number">
-                    {label}
-                  </th>
-                )}
-              </For>
+              <NumberHeads labels={["Requests", "Input tokens", "Output tokens", "Total tokens"]} />
               <Show when={currency()}>
                 <th scope="col" class="number">
                   Cost

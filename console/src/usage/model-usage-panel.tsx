@@ -10,6 +10,7 @@ import { Icon } from "../ui/icon.tsx";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
+import { NumberHeads } from "../ui/table-head.tsx";
 import { addModelUsage, modelLabel, modelUsageCsv, mostFirst, type UsageSumsRow } from "./model-usage.ts";
 import { type CostRow, type Costs, useCostsQuery } from "./cost-queries.ts";
 import { everyKey } from "./usage-buckets.ts";
@@ -175,13 +176,7 @@ const UsageHead = (props: Columns): JSX.Element => (
       <Show when={props.hasModel()}>
         <th scope="col">Model</th>
       </Show>
-      <For each={["Requests", ...Object.values(counterLabels)]}>
-        {(label) => (
-          <th scope="col" class="number">
-            {label}
-          </th>
-        )}
-      </For>
+      <NumberHeads labels={["Requests", ...Object.values(counterLabels)]} />
       <Show when={props.currency()}>
         <th scope="col" class="number">
           Cost

@@ -60,7 +60,7 @@ export function RangeControl(props: { usage: KeyUsageState }): JSX.Element {
 const isWholeDays = ({ from, to }: TimeSpan): boolean =>
   floorToStep(from, dayMs) === from && floorToStep(to, dayMs) === to;
 
-/** As in the daily table: Seoul's days in any zone. */
+/** Days are Seoul's in any zone, as in the daily table. */
 function daysOf({ from, to }: TimeSpan): string {
   const [first, last] = [seoulDay(from), seoulDay(to - 1)];
   return first === last ? first : `${first} – ${last}`;

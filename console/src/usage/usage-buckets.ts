@@ -4,7 +4,7 @@ import { sumsOf, type UsageFields, type UsageMetric, type UsageSums } from "./us
 
 /** Which keys to show. */
 export interface KeySelection {
-  /** As in the URL; undefined: all keys. */
+  /** The key that the URL names; undefined: all keys. */
   key: string | undefined;
   /** Part of a name. */
   search: string;

@@ -3,6 +3,7 @@ import { saveCount, savedCount } from "../lib/browser-settings.ts";
 import { count } from "../lib/format.ts";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
+import { NumberHeads } from "../ui/table-head.tsx";
 import type { RankedKey } from "./key-ranking.ts";
 import type { OtherKeys, UsageBuckets } from "./usage-buckets.ts";
 import { UsageCells } from "./usage-cells.tsx";
@@ -72,13 +73,7 @@ const LegendHead = (): JSX.Element => (
   <thead>
     <tr>
       <th scope="col">Key</th>
-      <For each={["Requests", "Input", "Output"]}>
-        {(label) => (
-          <th scope="col" class="number">
-            {label}
-          </th>
-        )}
-      </For>
+      <NumberHeads labels={["Requests", "Input", "Output"]} />
     </tr>
   </thead>
 );

@@ -14,7 +14,7 @@ export type UsageView = keyof typeof usageViews;
 export const isUsageView = (text: unknown): text is UsageView =>
   typeof text === "string" && Object.hasOwn(usageViews, text);
 
-/** For a control that selects a view. */
+/** The choices of a control that selects a view. */
 export const usageViewOptions = Object.entries(usageViews).map(([value, { label }]) => ({
   value: value as UsageView,
   label,

@@ -118,7 +118,7 @@ const mustWaitForBackend = (
 
 const isAdmitted = (admission: Admission | undefined): boolean => admission !== undefined && !isRefused(admission);
 
-/** Of such a refusal its client learns more than of a full list. */
+/** Such a refusal tells its client more than a full list does. */
 const isForWindow = (refused: Admission | undefined): boolean => refused !== undefined && !lacksPlace(refused);
 
 const isFull = (error: unknown): boolean => error instanceof ProxyError && error.code === "queue_full";

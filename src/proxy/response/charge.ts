@@ -1,5 +1,5 @@
 import type { Admission, Reservation } from "../../domain/admissions.ts";
-import { type Charge, chargedTokens, noUsage, type Usage } from "../../domain/usage.ts";
+import { cachedTokensOf, type Charge, chargedTokens, noUsage, type Usage } from "../../domain/usage.ts";
 import type { UsageEvent } from "../../domain/usage-event.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
 import { createOutputObserver, type OutputObserver, type SeenOutput } from "../usage/output-observer.ts";
@@ -39,9 +39,9 @@ export function createResponseCharge(charged: ChargedResponse): ResponseCharge |
   let total: Charge = { besideTokens: 0, estimatedTokens: 0 };
 
   function owe(usage: Usage, isWhole: boolean): Charge {
-    const { inputTokens, outputTokens, cachedInputTokens = 0 } = usage;
+    const { inputTokens, outputTokens } = usage;
     const seen = observer.seen();
-    const cache = isCacheApart ? cachedInputTokens + seen.cacheWriteTokens : 0;
+    const cache = isCacheApart ? cachedTokensOf(usage) + seen.cacheWriteTokens : 0;
     const input = Math.max(inputTokens, Math.round(seen.choicesInputTokens * prompts)) + cache;
     const output = Math.max(outputTokens, seen.reportedTokens);
     const whole = input + output > 0 ? 0 : tokens;

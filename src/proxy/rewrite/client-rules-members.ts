@@ -84,7 +84,7 @@ interface Tool extends Span {
   /** Undefined if it has none, or one that cannot be compared. */
   name: string | undefined;
   isKept: boolean;
-  /** Of a namespace. */
+  /** What a namespace holds. */
   functions: Tool[];
 }
 

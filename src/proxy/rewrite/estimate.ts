@@ -30,7 +30,7 @@ const markers = [";base64,", "input_audio", "media_type"].map((text) => Buffer.f
 
 interface Media {
   tokens: number;
-  /** Of its base64. */
+  /** How long its base64 is. */
   characters: number;
 }
 

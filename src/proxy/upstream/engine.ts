@@ -1,4 +1,4 @@
-import { askBackend, type ProbedUpstream } from "./probe.ts";
+import { askBackend, type ProbedUpstream, readStart } from "./probe.ts";
 import type { Engine, Engines } from "../../domain/backends.ts";
 import type { MonotonicClock } from "../../time/clock.ts";
 
@@ -37,14 +37,8 @@ interface Page {
 
 async function readPage(upstream: ProbedUpstream, path: string, signal: AbortSignal): Promise<Page> {
   const response = await askBackend(upstream, path, signal);
-  const chunks: Uint8Array[] = [];
-  let length = 0;
-  for await (const chunk of response.body ?? []) {
-    chunks.push(chunk);
-    length += chunk.length;
-    if (length > maxBytes) break;
-  }
-  return { status: response.status, server: response.headers.get("server"), text: Buffer.concat(chunks).toString() };
+  const text = (await readStart(response, maxBytes)).toString();
+  return { status: response.status, server: response.headers.get("server"), text };
 }
 
 export interface EnginesDeps {

@@ -88,18 +88,38 @@ const healthCheckMs = 5000;
 export const checkHealth = (backend: ProbedBackend): Promise<UpstreamCheck> =>
   checkUpstream(backend, AbortSignal.timeout(healthCheckMs), backend.health);
 
-/** More than any backend's metrics have. */
-const maxMetricsBytes = 4 * 1024 * 1024;
+/** More than any backend's metrics, or its list of models, have. */
+const maxPageBytes = 4 * 1024 * 1024;
 
 /** @returns the backend's metrics in the Prometheus text format; undefined if it serves none, or too many */
 export async function fetchBackendMetrics(upstream: ProbedUpstream, signal: AbortSignal): Promise<string | undefined> {
-  const response = await askBackend(upstream, "/metrics", signal);
+  return (await fetchPage(upstream, "/metrics", signal))?.toString();
+}
+
+/** @returns the bytes of the backend's list of models; undefined if it serves none, or one that is too long */
+export const fetchModelList = (
+  upstream: ProbedUpstream,
+  signal: AbortSignal,
+): Promise<Buffer<ArrayBuffer> | undefined> => fetchPage(upstream, listOfModels, signal);
+
+async function fetchPage(
+  upstream: ProbedUpstream,
+  path: string,
+  signal: AbortSignal,
+): Promise<Buffer<ArrayBuffer> | undefined> {
+  const response = await askBackend(upstream, path, signal);
+  const read = await readStart(response, maxPageBytes);
+  return response.ok && read.length <= maxPageBytes ? read : undefined;
+}
+
+/** @returns the beginning of a body: all of it if that is no longer than `maxBytes`, else more than `maxBytes` */
+export async function readStart({ body }: Response, maxBytes: number): Promise<Buffer<ArrayBuffer>> {
   const chunks: Uint8Array[] = [];
   let length = 0;
-  for await (const chunk of response.body ?? []) {
+  for await (const chunk of body ?? []) {
     chunks.push(chunk);
     length += chunk.length;
-    if (length > maxMetricsBytes) return undefined;
+    if (length > maxBytes) break;
   }
-  return response.ok ? Buffer.concat(chunks).toString() : undefined;
+  return Buffer.concat(chunks);
 }

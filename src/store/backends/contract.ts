@@ -16,7 +16,7 @@ export interface CatalogInstance {
 
 export interface BackendStore {
   listDraining(): Promise<DrainingBackend[]>;
-  /** Of a backend that drains already, nothing changes. */
+  /** Nothing changes for a backend that drains already. */
   drain(draining: DrainingBackend): Promise<void>;
   undrain(backend: string): Promise<void>;
   /** Says which file a process uses; lasts for some minutes. */

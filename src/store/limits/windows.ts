@@ -88,7 +88,7 @@ export const isAtLimit = (load: KeyLoad, limits: KeyLimits): boolean =>
     return limit !== null && usedOf(load, name) >= limit;
   });
 
-/** Of the limits of tokens. */
+/** What is left of the tightest limit of tokens. */
 export const leastTokensLeft = (load: KeyLoad, limits: KeyLimits): number =>
   Math.min(...tokenLimits.map((name) => (limits[name] ?? Infinity) - usedOf(load, name)));
 

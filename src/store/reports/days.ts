@@ -70,7 +70,7 @@ export async function* byDayAndKey(engine: Engine, range: DayRange): AsyncGenera
   yield JSON.stringify(columns);
 }
 
-/** As many whole days as fill a page. */
+/** Keeps as many whole days as fill a page. */
 function firstDays(rows: readonly UsageRow[]): readonly UsageRow[] {
   const lastDay = rows[rowsPerPage - 1]?.period ?? 0;
   return rows.filter(({ period }) => period >= lastDay);

@@ -78,7 +78,7 @@ export interface LoggedRequest extends Record<UsageField, number | null> {
 /** Which requests are meant; unset fields match all. */
 export interface RequestFilter {
   keyId?: KeyId | undefined;
-  /** As sent to the backend. */
+  /** The name that was sent to the backend. */
   model?: string | undefined;
   backend?: string | undefined;
   /** Inclusive. */
@@ -158,7 +158,7 @@ export interface RequestLogStore {
   listAfter(id: number, filter: RequestFilter, limit: number): Promise<RequestTail>;
   /** The highest id, or 0. */
   lastId(): Promise<number>;
-  /** Of the requests that ended since a time, before a position; a bounded number of the log's rows. */
+  /** Sums up requests that ended since a time, before a position: those of a bounded number of the log's rows. */
   cacheSums(by: CacheGroup, since: number, before?: RequestPosition): Promise<CachePage>;
   /** The names of keys, the last ones of deleted keys. */
   keyNames(ids: readonly KeyId[]): Promise<[KeyId, string][]>;
