@@ -5,7 +5,7 @@ import { hash } from "../proxy/request/conversation.ts";
 import { createHeldBytes } from "../proxy/request/held-bytes.ts";
 import type { ReadUsed } from "../proxy/request/limits-left.ts";
 import { createRecall } from "../proxy/rewrite/language.ts";
-import { createCurrentRewriting } from "../proxy/rewrite/rewriters.ts";
+import { createCurrentRewriting } from "../proxy/rewrite/current-rewriting.ts";
 import { createProxy, type Proxy } from "../proxy/routes.ts";
 import { createForwards } from "../proxy/upstream/forwards.ts";
 import { createReadTimeouts } from "../proxy/upstream/read-timeout.ts";

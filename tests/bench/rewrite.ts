@@ -4,7 +4,7 @@
 import { conversationBodies, vocabularies } from "./agent-bodies.ts";
 import { runAtOnce } from "../../src/proxy/json/read.ts";
 import { getEndpoint } from "../../src/proxy/rewrite/endpoint.ts";
-import { createRequestBody } from "../../src/proxy/rewrite/request-body.ts";
+import { createRequestBody } from "../../src/proxy/rewrite/watched-members.ts";
 import { rewriteInSteps } from "../../src/proxy/rewrite/rewrite.ts";
 import { createRecall, type Recall } from "../../src/proxy/rewrite/language.ts";
 import { hash } from "../../src/proxy/request/conversation.ts";

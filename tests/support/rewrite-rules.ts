@@ -4,7 +4,7 @@ import { hash } from "../../src/proxy/request/conversation.ts";
 import { createRecall } from "../../src/proxy/rewrite/language.ts";
 import { createModelNames } from "../../src/proxy/rewrite/model-names.ts";
 import { createRewriter, type RewriteRequest } from "../../src/proxy/rewrite/rewrite.ts";
-import { createCurrentRewriting, type CurrentRewriting } from "../../src/proxy/rewrite/rewriters.ts";
+import { createCurrentRewriting, type CurrentRewriting } from "../../src/proxy/rewrite/current-rewriting.ts";
 import { type RewriteRules, streamUsages } from "../../src/proxy/rewrite/rules.ts";
 import type { Engines } from "../../src/domain/backends.ts";
 

@@ -2,7 +2,7 @@ import { eventLoopPortions } from "../json/read.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
 import { listModelNames } from "../rewrite/model-names.ts";
 import type { ClientContext } from "../rewrite/rewrite.ts";
-import type { Rewriters, Rewriting } from "../rewrite/rewriters.ts";
+import type { Rewriters, Rewriting } from "../rewrite/current-rewriting.ts";
 import { mustBeReadable } from "./admit.ts";
 import { readBody, type ReadBodyDeps, type ReceivedBody } from "./body.ts";
 import { isModelAllowed, modelNotFound, requireAllowedModel } from "./model-rule.ts";

@@ -4,7 +4,7 @@ import { estimateInput } from "../rewrite/estimate.ts";
 import { type ModelNames, resolveModel } from "../rewrite/model-names.ts";
 import { type ClientContext, type Rewritten, untouched } from "../rewrite/rewrite.ts";
 import type { UpstreamRequest } from "../upstream/forward.ts";
-import type { Rewriter } from "../rewrite/rewriters.ts";
+import type { Rewriter } from "../rewrite/current-rewriting.ts";
 import { tokensToReserve } from "./admit.ts";
 import type { ReadBody, ReceivedBody } from "./body.ts";
 import type { Reservation } from "../../domain/admissions.ts";

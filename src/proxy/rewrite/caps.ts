@@ -2,7 +2,7 @@ import { isAscii, partOf, findNumber, findString, isString } from "../json/bytes
 import type { JsonEditor } from "../json/edit.ts";
 import type { JsonValue } from "../json/slots.ts";
 import type { Steps } from "../json/read.ts";
-import type { RequestBody, ThinkingBudget } from "./request-body.ts";
+import type { RequestBody, ThinkingBudget } from "./watched-members.ts";
 import type { ModelRules } from "../../domain/models.ts";
 
 export type CapRules = Pick<ModelRules, "contextTokens" | "maxOutputTokens">;

@@ -1,7 +1,7 @@
 import { contentOf, isLiteral, isString } from "../json/bytes.ts";
 import type { JsonEditor } from "../json/edit.ts";
 import { createSlot, type JsonSlot, type JsonValue, type Span } from "../json/slots.ts";
-import type { FirstMessage } from "./conversation.ts";
+import type { FirstMessage } from "./conversation-slots.ts";
 
 /** A message, or an item of `input`, while it is the latest that was read. */
 export interface Turn {

@@ -5,7 +5,7 @@ import type { Engine } from "../../domain/backends.ts";
 import type { ClientRule, ClientRules } from "../../domain/models.ts";
 import { dropBillingLine, functionToolsOnly } from "./client-rules-members.ts";
 import { createTurnSlot, developerToSystem, systemTurnsToUser, type TurnReader } from "./client-rules-turns.ts";
-import type { FirstMessage } from "./conversation.ts";
+import type { FirstMessage } from "./conversation-slots.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { BodyRule } from "./rules.ts";
 

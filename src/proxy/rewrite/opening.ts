@@ -1,5 +1,5 @@
 import { findString, indexOfBytes, isString } from "../json/bytes.ts";
-import type { OnMessage } from "./conversation.ts";
+import type { OnMessage } from "./conversation-slots.ts";
 import { copyValue, createSlot, type JsonSlot, type JsonValue, type Span } from "../json/slots.ts";
 
 /**

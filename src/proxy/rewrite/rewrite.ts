@@ -4,7 +4,7 @@ import { readJsonInSteps, eventLoopPortions, runAtOnce, runInPortions, type Step
 import type { JsonValue } from "../json/slots.ts";
 import { type CapExemption, capTokensInSteps, largestOf } from "./caps.ts";
 import { chooseClientRules, type ClientContext, type Mended, mendInSteps } from "./client-rules.ts";
-import type { FirstMessage } from "./conversation.ts";
+import type { FirstMessage } from "./conversation-slots.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
 import { discouragesHan, type Recall } from "./language.ts";
 import type { Opening } from "./opening.ts";
@@ -14,7 +14,7 @@ import {
   createRequestBody,
   type RequestBody,
   type RequestedTexts,
-} from "./request-body.ts";
+} from "./watched-members.ts";
 import { type NamedModel, resolveModel } from "./model-names.ts";
 import { fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./reasoning-mode.ts";
 import { type BodyNeeds, needsOf, type RewriteRules } from "./rules.ts";

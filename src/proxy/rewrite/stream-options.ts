@@ -1,7 +1,7 @@
 import { isLiteral } from "../json/bytes.ts";
 import type { JsonEditor } from "../json/edit.ts";
 import type { JsonSlot } from "../json/slots.ts";
-import { isLenientTrue, type StreamOptions } from "./request-body.ts";
+import { isLenientTrue, type StreamOptions } from "./watched-members.ts";
 import type { ModelRules } from "../../domain/models.ts";
 
 /** What a stream has only for our own counting; the response's filter removes it. */

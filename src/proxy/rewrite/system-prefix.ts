@@ -1,7 +1,7 @@
 import type { JsonEditor } from "../json/edit.ts";
 import { isLiteral } from "../json/bytes.ts";
 import type { JsonValue } from "../json/slots.ts";
-import type { ConversationSlots, FirstMessage } from "./conversation.ts";
+import type { ConversationSlots, FirstMessage } from "./conversation-slots.ts";
 
 export const maximumEffortPrefix =
   "Reasoning effort: maximum. Before you answer, think the task through to the end: split it into parts, test every " +

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { getEndpoint } from "../../../src/proxy/rewrite/endpoint.ts";
-import { createRequestBody } from "../../../src/proxy/rewrite/request-body.ts";
+import { createRequestBody } from "../../../src/proxy/rewrite/watched-members.ts";
 import { rewriteInSteps } from "../../../src/proxy/rewrite/rewrite.ts";
 import { needsOf } from "../../../src/proxy/rewrite/rules.ts";
 import { type HostileBody, hostileBodies } from "../../fixtures/hostile-bodies.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { DiscoveredModel } from "../../../src/domain/models.ts";
 import { createModelNames, resolveModel } from "../../../src/proxy/rewrite/model-names.ts";
-import { createCurrentRewriting } from "../../../src/proxy/rewrite/rewriters.ts";
+import { createCurrentRewriting } from "../../../src/proxy/rewrite/current-rewriting.ts";
 import type { Rewritten } from "../../../src/proxy/rewrite/rewrite.ts";
 import { backendOf, fileCatalog, modelOf, replaceableCatalog } from "../../support/catalog.ts";
 

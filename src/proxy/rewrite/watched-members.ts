@@ -1,6 +1,6 @@
 import { isNameInAnyCase, findNumber, findString, isLiteral } from "../json/bytes.ts";
 import { createRepeatedSlot, createSlot, type JsonSlot, type RepeatedSlot, type JsonValue } from "../json/slots.ts";
-import { type ConversationSlots, createConversationSlots } from "./conversation.ts";
+import { type ConversationSlots, createConversationSlots } from "./conversation-slots.ts";
 import { createOpeningSlots, type OpeningSlots } from "./opening.ts";
 import type { Endpoint } from "./endpoint.ts";
 import type { OutputConfig, TemplateKwargs } from "./reasoning-mode.ts";

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { readJson } from "../../../src/proxy/json/read.ts";
 import { createSlot } from "../../../src/proxy/json/slots.ts";
-import { createConversationSlots } from "../../../src/proxy/rewrite/conversation.ts";
+import { createConversationSlots } from "../../../src/proxy/rewrite/conversation-slots.ts";
 
 function messagesOf(body: unknown): [role: string, text: string][] {
   return messagesIn(JSON.stringify(body));
