@@ -49,6 +49,8 @@ describe.skipIf(!hasBrowser)("the page of backends", () => {
     await row("gpu-b").getByText("Draining", { exact: true }).waitFor();
     await row("gpu-c-in-the-other-building").getByText("Out", { exact: true }).waitFor();
     await row("gpu-c-in-the-other-building").getByText("139 errors").waitFor();
+    const help = page.getByRole("link", { name: "When a backend is out" });
+    expect(await help.getAttribute("href")).toBe("/help/handbook/models-and-backends#when-a-backend-is-out");
     await row("attic").getByText("Spill").waitFor();
     await row("attic").getByText("bge-m3, jina-v4, whisper-large and 2 others").waitFor();
     await page.getByText("1 process uses another file of models").waitFor();

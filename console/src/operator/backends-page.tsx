@@ -2,6 +2,7 @@ import { createSignal, For, type JSX, Match, onMount, Show, Switch } from "solid
 import { plural } from "../lib/format.ts";
 import { BackendRow } from "./backend-row.tsx";
 import { Dialog } from "../ui/dialog.tsx";
+import { HandbookLink } from "../ui/handbook-link.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Page } from "../ui/page.tsx";
 import { NotLoaded, Panel } from "../ui/panel.tsx";
@@ -33,7 +34,7 @@ export function BackendsPage(): JSX.Element {
             <NotLoaded query={backends} />
           </Match>
         </Switch>
-        <Show when={backends.data}>{(data) => <TableFoot hash={data().file_hash} />}</Show>
+        <Show when={backends.data}>{(data) => <TableFoot backends={data()} />}</Show>
       </section>
       <Show when={backends.data?.instances.length}>
         <InstancePanel instances={backends.data?.instances ?? []} hash={backends.data?.file_hash ?? null} />
@@ -47,11 +48,11 @@ export function BackendsPage(): JSX.Element {
   );
 }
 
-const TableFoot = (props: { hash: string | null }): JSX.Element => (
+const TableFoot = (props: { backends: Backends }): JSX.Element => (
   <p class="table-foot">
     Figures are of requests that ended in the last hour.{" "}
     <Show
-      when={props.hash !== null}
+      when={props.backends.file_hash !== null}
       fallback={
         <>
           This backend is that of <code>PROXY_UPSTREAM_URL</code>; several stand in a file that <code>MODELS_FILE</code>{" "}
@@ -60,6 +61,10 @@ const TableFoot = (props: { hash: string | null }): JSX.Element => (
       }
     >
       The backends are those of <code>MODELS_FILE</code>.
+    </Show>
+    <Show when={props.backends.backends.some(({ state }) => state === "out")}>
+      {" "}
+      <HandbookLink to="models-and-backends#when-a-backend-is-out">When a backend is out</HandbookLink>
     </Show>
   </p>
 );

@@ -64,7 +64,7 @@ function VendorNamesNotice(props: { settings: Setting[] | undefined }): JSX.Elem
         <div class="notice" data-tone="warning" role="note">
           <Icon name="warning" />
           <p>
-            {text()} <HandbookLink to="agents">Agents and their model names</HandbookLink>
+            {text()} <HandbookLink to="agents#names-of-models">Agents and their model names</HandbookLink>
           </p>
         </div>
       )}
