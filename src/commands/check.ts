@@ -48,7 +48,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   const { quick, "env-file": envFile } = readFlags(args);
   const service = withServiceSettings(io, envFile);
   const config = settingsOf(service);
-  return await io.endAtSignals(() => (quick ? checkQuickly(config, service) : checkAll(config, service)));
+  return await io.endAtSignals(() => (quick ? checkQuickly(config.listen, service) : checkAll(config, service)));
 }
 
 // oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from the options
@@ -60,13 +60,13 @@ function readFlags(args: string[]) {
   }
 }
 
-async function checkQuickly(config: Config, io: CommandIo): Promise<number> {
-  const { adminPort, port } = config.listen;
-  if ((adminPort ?? port) === 0 && socketPathOf(config.listen.adminHost) === undefined) {
+async function checkQuickly(listen: Config["listen"], io: CommandIo): Promise<number> {
+  const { adminPort, port } = listen;
+  if ((adminPort ?? port) === 0 && socketPathOf(listen.adminHost) === undefined) {
     const variable = adminPort === undefined ? "PORT" : "ADMIN_PORT";
     throw new CommandError(`${variable}: 0 lets the system choose the port, so check --quick knows none to ask`, 2);
   }
-  const problem = await requestHealth(config.listen);
+  const problem = await requestHealth(listen);
   if (problem !== undefined) throw new CommandError(`check: ${problem}`);
   io.stdout.write("ok\n");
   return 0;

@@ -7,7 +7,7 @@ import { causeOf } from "../proxy/upstream/failure-cause.ts";
 import { probeUpstream, type UpstreamProbe } from "../proxy/upstream/probe.ts";
 import { type Certificate, expiryOf, readCertificate } from "../runtime/certificate.ts";
 import { createLog } from "../log/log.ts";
-import { readCatalog } from "../server/current-catalog.ts";
+import { type CatalogConfig, readCatalog } from "../server/current-catalog.ts";
 import { rehearseListening } from "../server/rehearse.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import { inspectStore } from "../store/open.ts";
@@ -15,7 +15,7 @@ import { measureDisk } from "../telemetry/disk.ts";
 import { findDescriptorLimit, recommendedDescriptors } from "../telemetry/descriptors.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { CommandError } from "./command.ts";
-import { toCommandError } from "./start-errors.ts";
+import { type StartConfig, toCommandError } from "./start-errors.ts";
 import type { DatabaseState } from "../store/engine/contract.ts";
 
 export interface Finding {
@@ -33,7 +33,7 @@ export interface Seen<T> extends Finding {
 }
 
 /** What a start does with the certificate. */
-export async function checkCertificate(config: Config, now: number): Promise<Seen<Certificate> | undefined> {
+export async function checkCertificate(config: StartConfig, now: number): Promise<Seen<Certificate> | undefined> {
   const { tls } = config.listen;
   if (tls === undefined) return undefined;
   try {
@@ -48,7 +48,7 @@ export async function checkCertificate(config: Config, now: number): Promise<See
 
 /** What a start does with the addresses. @param isServed a server runs with these settings */
 export async function checkAddress(
-  config: Config,
+  config: StartConfig,
   certificate: Certificate | undefined,
   isServed: boolean,
 ): Promise<Finding> {
@@ -63,7 +63,7 @@ export async function checkAddress(
 }
 
 /** @throws what is no problem of the operator's */
-async function failedLikeStart(error: unknown, config: Config): Promise<Finding> {
+async function failedLikeStart(error: unknown, config: StartConfig): Promise<Finding> {
   const problem = await toCommandError(error, config);
   if (problem instanceof CommandError) return failed(problem.message);
   throw problem;
@@ -77,7 +77,10 @@ const sideName = ({ adminHost, adminPort }: Config["listen"]): string[] =>
 const silent = createLog({ level: "error", format: "json", clock: Date.now, write: () => {} });
 
 /** What a start does with the database and the key in its folder. */
-export async function checkDatabase({ storage, admin }: Config): Promise<Seen<DatabaseState>> {
+export async function checkDatabase({
+  storage,
+  admin,
+}: Pick<Config, "storage" | "admin">): Promise<Seen<DatabaseState>> {
   const name = storage.databaseUrl === undefined ? databaseFile(storage.dataDir) : "PostgreSQL";
   try {
     if (admin.secretKey === undefined) await requireUsableSecretKey(storage.dataDir);
@@ -130,7 +133,7 @@ export async function checkBackend(backend: Backend, { file }: Catalog): Promise
 
 /** What a start does with the file of `MODELS_FILE`. @throws CommandError with a line for each of its faults */
 export async function checkCatalog(
-  config: Config,
+  config: StartConfig & CatalogConfig,
   environment: Environment,
 ): Promise<Seen<Catalog> & { seen: Catalog }> {
   try {

@@ -72,24 +72,28 @@ interface Reset {
   warning: string | undefined;
 }
 
-async function reset(config: Config, given: string | undefined, log: Log): Promise<Reset> {
+async function reset(
+  { storage, admin }: Pick<Config, "storage" | "admin">,
+  given: string | undefined,
+  log: Log,
+): Promise<Reset> {
   const clock = Date.now;
-  const { dataDir, databaseUrl } = config.storage;
+  const { dataDir, databaseUrl } = storage;
   try {
     const store = await openStore({ dataDir, databaseUrl, clock, log });
     try {
-      return { password: await resetPassword(store, given), warning: await findWarning(config, store) };
+      return { password: await resetPassword(store, given), warning: await findWarning(admin, store) };
     } finally {
       await store.close();
     }
   } catch (error) {
-    throw error instanceof StorageError ? new CommandError(`${storageName(config.storage)}: ${error.message}`) : error;
+    throw error instanceof StorageError ? new CommandError(`${storageName(storage)}: ${error.message}`) : error;
   }
 }
 
 /** The server's environment is usually not this command's: a unit file sets it. */
-async function findWarning(config: Config, store: Store): Promise<string | undefined> {
-  if (config.admin.password !== undefined) return "is set, and replaces the new password at the next start";
+async function findWarning({ password }: Config["admin"], store: Store): Promise<string | undefined> {
+  if (password !== undefined) return "is set, and replaces the new password at the next start";
   if (!(await wasPasswordFromEnvironment(store))) return undefined;
   return "the server's last start had it, and the next one with it replaces the new password";
 }

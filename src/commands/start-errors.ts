@@ -7,8 +7,11 @@ import { StorageError } from "../store/storage-error.ts";
 import { CommandError } from "./command.ts";
 import { storageName } from "./settings.ts";
 
+/** What errors of a start are named after. */
+export type StartConfig = Pick<Config, "listen" | "storage">;
+
 /** What keeps a server from starting, for the operator who can fix it. @returns any other error as it is */
-export async function toCommandError(error: unknown, config: Config): Promise<unknown> {
+export async function toCommandError(error: unknown, { listen, storage }: StartConfig): Promise<unknown> {
   if (error instanceof CertificateError) {
     return new CommandError(
       `${error.part === "cert" ? "TLS_CERT" : "TLS_KEY"}: ${error.message} (handbook: HTTPS without a web server)`,
@@ -16,16 +19,16 @@ export async function toCommandError(error: unknown, config: Config): Promise<un
     );
   }
   if (error instanceof ModelsFileError) return new CommandError(error.message, 2);
-  if (error instanceof ListenError) return listenCommandError(error, config);
+  if (error instanceof ListenError) return listenCommandError(error, listen);
   if (error instanceof StorageError || error instanceof AdminSetupError) {
-    return new CommandError(`${storageName(config.storage)}: ${error.message}`);
+    return new CommandError(`${storageName(storage)}: ${error.message}`);
   }
   return error;
 }
 
 /** Bun reports a name that does not resolve as a port in use (1.4.5). */
-async function listenCommandError(error: ListenError, config: Config): Promise<CommandError> {
-  const variable = error.host === config.listen.host ? "HOST" : "ADMIN_HOST";
+async function listenCommandError(error: ListenError, { host }: Config["listen"]): Promise<CommandError> {
+  const variable = error.host === host ? "HOST" : "ADMIN_HOST";
   const problem =
     error.host.startsWith("unix:") || (await resolves(error.host))
       ? error.message

@@ -12,7 +12,7 @@ import { build } from "../config/version.ts";
 import { foresee } from "./foresee.ts";
 import type { Services } from "./services.ts";
 
-type AdminConfig = Pick<Config, "admin" | "rewrite" | "storage" | "listen">;
+export type AdminConfig = Pick<Config, "admin" | "rewrite" | "storage" | "listen">;
 
 /** What `/api` and the console are made of. */
 export async function adminSideOf(

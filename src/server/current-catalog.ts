@@ -15,7 +15,7 @@ export class ModelsFileError extends Error {
   }
 }
 
-type CatalogConfig = Pick<Config, "modelsFile" | "upstream" | "rewrite" | "queue">;
+export type CatalogConfig = Pick<Config, "modelsFile" | "upstream" | "rewrite" | "queue">;
 
 /** @throws ModelsFileError */
 export function readCatalog(config: CatalogConfig, environment: Environment): Catalog {

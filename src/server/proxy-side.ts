@@ -18,7 +18,7 @@ import { coalescePerTick } from "../time/per-tick.ts";
 import { monotonic, type Services } from "./services.ts";
 import type { RequestObserver } from "../domain/requests.ts";
 
-type ProxyConfig = Pick<Config, "upstream" | "proxy">;
+export type ProxyConfig = Pick<Config, "upstream" | "proxy">;
 
 /** What `/v1` is made of. */
 export function proxySideOf({ upstream, proxy }: ProxyConfig, services: Services, connections: Connections): Proxy {

@@ -1,12 +1,12 @@
-import { adminSideOf } from "./admin-side.ts";
-import { proxySideOf } from "./proxy-side.ts";
+import { type AdminConfig, adminSideOf } from "./admin-side.ts";
+import { type ProxyConfig, proxySideOf } from "./proxy-side.ts";
 import type { Config } from "../config/config.ts";
 import { listBackends } from "../domain/models.ts";
 import { readCertificate } from "../runtime/certificate.ts";
 import { startFetchThread } from "../runtime/fetch-thread.ts";
 import { type Listener, prepareToListen } from "../runtime/listen.ts";
 import { followCertificate, type Listeners, listenOn } from "./listeners.ts";
-import { createServices, monotonic, type ServerOptions, type Services } from "./services.ts";
+import { createServices, monotonic, type ServerOptions, type Services, type ServicesConfig } from "./services.ts";
 import { openStore } from "../store/open.ts";
 import { build } from "../config/version.ts";
 
@@ -31,7 +31,10 @@ export interface Server {
   stop(): Promise<boolean>;
 }
 
-export async function startServer(config: Config, options: ServerOptions): Promise<Server> {
+/** Each part of a server gets its own sections. */
+export type ServerConfig = ServicesConfig & ProxyConfig & AdminConfig & Pick<Config, "shutdownGraceMs">;
+
+export async function startServer(config: ServerConfig, options: ServerOptions): Promise<Server> {
   const { clock, log } = options;
   const { listen, storage } = config;
   await prepareToListen(listen.host);

@@ -58,7 +58,7 @@ export interface ServerOptions {
 }
 
 /** The sections of the configuration that services need. */
-type ServicesConfig = Pick<
+export type ServicesConfig = Pick<
   Config,
   "upstream" | "rewrite" | "queue" | "limitsFallback" | "metrics" | "storage" | "listen"
 >;

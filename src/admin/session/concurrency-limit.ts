@@ -1,13 +1,13 @@
 export interface ConcurrencyLimits {
   running: number;
   waiting: number;
-  /** How many of all these places are left to known clients. */
+  /** How many of all these are left to known clients. */
   reserved: number;
 }
 
 export interface ConcurrencyLimit {
-  hasPlace(isKnown: boolean): boolean;
-  /** @returns the result of `work`, or undefined if there is no place for it; `work` has then not run */
+  hasRoom(isKnown: boolean): boolean;
+  /** @returns the result of `work`, or undefined if there is no room for it; `work` has then not run */
   run<T>(isKnown: boolean, work: () => Promise<T>): Promise<T | undefined>;
 }
 
@@ -17,21 +17,21 @@ export function createConcurrencyLimit({ running, waiting, reserved }: Concurren
   const knownQueue: Array<() => void> = [];
   const queue: Array<() => void> = [];
 
-  function hasPlace(isKnown: boolean): boolean {
-    const places = free + waiting - knownQueue.length - queue.length;
-    return places > (isKnown ? 0 : reserved);
+  function hasRoom(isKnown: boolean): boolean {
+    const unclaimed = free + waiting - knownQueue.length - queue.length;
+    return unclaimed > (isKnown ? 0 : reserved);
   }
 
   return {
-    hasPlace,
+    hasRoom,
     async run(isKnown, work) {
-      if (!hasPlace(isKnown)) return undefined;
+      if (!hasRoom(isKnown)) return undefined;
       if (free > 0) free -= 1;
       else await new Promise<void>((resolve) => (isKnown ? knownQueue : queue).push(resolve));
       try {
         return await work();
       } finally {
-        // The next in the queue takes this place over, so that no newcomer can take it first.
+        // The next in the queue takes over, so that no newcomer can take it first.
         const next = knownQueue.shift() ?? queue.shift();
         if (next === undefined) free += 1;
         else next();

@@ -23,7 +23,7 @@ export interface LoginDeps {
 
 const parseCredentials = bodyParser(loginRequest);
 
-/** Bodies that are being read, of up to 8 KiB each. A flood that fills the places leaves those for known clients. */
+/** Bodies that are being read, of up to 8 KiB each. A flood leaves the reserved ones to known clients. */
 const readLimits = { running: 128, waiting: 0, reserved: 32 };
 
 /** A verification takes 19 MiB and about 20 ms of a core: a flood of logins must not exhaust either. */
@@ -66,7 +66,7 @@ export function createLogin({ store, config, sessions, clock, log }: LoginDeps):
     const client = { address, isKnown: await isKnown(request.headers, address) };
     attempts.throwIfRefused(client);
     // Before any query: refusing a flood must cost the database nothing.
-    if (!verifications.hasPlace(client.isKnown)) throw tooManyAttempts(retryWhenFullMs);
+    if (!verifications.hasRoom(client.isKnown)) throw tooManyAttempts(retryWhenFullMs);
     const body = await reads.run(client.isKnown, () => readCounted(request, client));
     if (body === undefined) throw tooManyAttempts(retryWhenFullMs);
     const { username, password } = parseCredentials(body);

@@ -2,7 +2,7 @@ import type { UsageReader } from "../usage/response-usage.ts";
 import type { StreamUsageFilter } from "../usage/stream-filter.ts";
 import type { EventHold } from "./event-hold.ts";
 import type { Usage } from "../../domain/usage.ts";
-import { createEventBoundary, type Place } from "../sse/events.ts";
+import { createEventBoundary, type Position } from "../sse/events.ts";
 
 export interface MeterOptions {
   reader: UsageReader;
@@ -163,12 +163,12 @@ interface MeterOutput {
 }
 
 const utf8 = new TextEncoder();
-const comment: Readonly<Record<Place, Uint8Array | undefined>> = {
+const comment: Readonly<Record<Position, Uint8Array | undefined>> = {
   "between events": utf8.encode(": keepalive\n\n"),
   "between lines": utf8.encode(": keepalive\n"),
   "inside a line": undefined,
 };
-const emptyLine: Readonly<Record<Place, Uint8Array>> = {
+const emptyLine: Readonly<Record<Position, Uint8Array>> = {
   "between events": utf8.encode(""),
   "between lines": utf8.encode("\n"),
   "inside a line": utf8.encode("\n\n"),
@@ -195,12 +195,12 @@ function createMeterOutput(onFirstBytes: () => void): MeterOutput {
     },
     send,
     sendComment() {
-      const bytes = comment[boundary.place()];
+      const bytes = comment[boundary.position()];
       const clientReads = (controller?.desiredSize ?? 0) > 0;
       if (bytes !== undefined && clientReads) send(bytes);
     },
     sendEvent(event) {
-      send(Buffer.concat([emptyLine[boundary.place()], event]));
+      send(Buffer.concat([emptyLine[boundary.position()], event]));
     },
     hasSent: () => sent,
     fail: (reason) => controller?.error(reason),

@@ -70,11 +70,11 @@ function endsEmptyLine(bytes: Uint8Array, before: Uint8Array, at: number): boole
 const lineFeeds = 0x0a0a0a0a;
 
 /** Where in an event stream the next byte goes. */
-export type Place = "between events" | "between lines" | "inside a line";
+export type Position = "between events" | "between lines" | "inside a line";
 
 interface EventBoundary {
   passed(bytes: Uint8Array): void;
-  place(): Place;
+  position(): Position;
 }
 
 /** Tracks, by an event stream's last few bytes, whether something else may be inserted. */
@@ -85,7 +85,7 @@ export function createEventBoundary(): EventBoundary {
     passed(bytes) {
       for (let at = Math.max(0, bytes.length - 4); at < bytes.length; at++) tail = (tail << 8) | (bytes[at] ?? 0);
     },
-    place() {
+    position() {
       const last = tail & 0xff;
       const beforeLast = (tail >> 8) & 0xff;
       // A CR ends a line, but its LF may still come. After an empty line, one more LF changes nothing.

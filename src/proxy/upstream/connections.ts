@@ -160,19 +160,19 @@ export interface ConnectionPool {
 }
 
 /** How many idle connections Bun keeps, whatever their hosts (1.4.5). */
-const places = 64;
+const poolSize = 64;
 
 interface IdleConnections {
-  /** When the connection in each place was put there; undefined for a free place. */
+  /** Since when the connection in each entry is idle; undefined for a free entry. */
   since: (number | undefined)[];
   /** Where it leads to. */
   hosts: string[];
 }
 
 /**
- * Follows the pool of `fetch` (Bun 1.4.5): a request takes the connection of its host in the lowest place and leaves it in
+ * Follows the pool of `fetch` (Bun 1.4.5): a request takes the connection of its host in the lowest entry and leaves it in
  * the lowest free one, or, if there is none, in that of the connection that has been idle for longest, of whichever host.
- * TLS has places of its own. A connection that the upstream closes stays here and grows older. Remove when `fetch` limits
+ * TLS has entries of its own. A connection that the upstream closes stays here and grows older. Remove when `fetch` limits
  * how long a connection is idle.
  * @returns the pool as the requests to one upstream see it
  */
@@ -181,7 +181,7 @@ export function createConnectionPools(clock: MonotonicClock): (baseUrl: string, 
   return (baseUrl, socket) => {
     const { protocol, host } = new URL(baseUrl);
     const group = socket ?? protocol;
-    const idle = groups.get(group) ?? { since: Array.from({ length: places }), hosts: [] };
+    const idle = groups.get(group) ?? { since: Array.from({ length: poolSize }), hosts: [] };
     groups.set(group, idle);
     // Bun connects to the number for this name.
     return poolOf(idle, host.replace(/^localhost(?=:|$)/, "127.0.0.1"), clock);
@@ -190,11 +190,11 @@ export function createConnectionPools(clock: MonotonicClock): (baseUrl: string, 
 
 function poolOf({ since, hosts }: IdleConnections, host: string, clock: MonotonicClock): ConnectionPool {
   function findNext(): number {
-    for (let place = 0; place < places; place++) if (since[place] !== undefined && hosts[place] === host) return place;
+    for (let at = 0; at < poolSize; at++) if (since[at] !== undefined && hosts[at] === host) return at;
     return -1;
   }
 
-  function findPlace(): number {
+  function findRoom(): number {
     const free = since.indexOf(undefined);
     return free === -1 ? since.indexOf(Math.min(...since.map((one) => one ?? Infinity))) : free;
   }
@@ -208,9 +208,9 @@ function poolOf({ since, hosts }: IdleConnections, host: string, clock: Monotoni
       const taken = findNext();
       if (taken !== -1) since[taken] = undefined;
       return () => {
-        const place = findPlace();
-        since[place] = clock();
-        hosts[place] = host;
+        const entry = findRoom();
+        since[entry] = clock();
+        hosts[entry] = host;
       };
     },
   };

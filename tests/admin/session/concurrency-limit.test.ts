@@ -50,10 +50,10 @@ test("known clients have places of their own, running and in the queue", async (
     const limit = createConcurrencyLimit(places);
     const first = limit.run(false, work);
     expect(await limit.run(false, work)).toBeUndefined();
-    expect([limit.hasPlace(false), limit.hasPlace(true)]).toEqual([false, true]);
+    expect([limit.hasRoom(false), limit.hasRoom(true)]).toEqual([false, true]);
     const known = [limit.run(true, work), limit.run(true, work)];
     expect(await limit.run(true, work)).toBeUndefined();
-    expect(limit.hasPlace(true)).toBe(false);
+    expect(limit.hasRoom(true)).toBe(false);
     released.resolve("done");
     expect(await Promise.all([first, ...known])).toEqual(["done", "done", "done"]);
     expect(await limit.run(false, work)).toBe("done");

@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { createEventBoundary, type Place } from "../../../src/proxy/sse/events.ts";
+import { createEventBoundary, type Position } from "../../../src/proxy/sse/events.ts";
 import { cutAtEveryByte } from "../../support/random.ts";
 
-const places: [stream: string, place: Place][] = [
+const positions: [stream: string, position: Position][] = [
   ["", "between events"],
   ["data: a\n\n", "between events"],
   ["data: a\r\n\r\n", "between events"],
@@ -21,11 +21,11 @@ const places: [stream: string, place: Place][] = [
 ];
 
 describe("event boundary", () => {
-  test.each(places)("the place after %j is %s", (stream, place) => {
+  test.each(positions)("the position after %j is %s", (stream, position) => {
     for (const pieces of cutAtEveryByte(new TextEncoder().encode(stream))) {
       const boundary = createEventBoundary();
       for (const piece of pieces) boundary.passed(piece);
-      expect(boundary.place()).toBe(place);
+      expect(boundary.position()).toBe(position);
     }
   });
 });
