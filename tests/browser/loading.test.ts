@@ -110,7 +110,7 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
     await panel(page, "Daily usage")
       .getByText(`${rowsOfDays(30)} rows`)
       .waitFor();
-    await page.getByRole("radio", { name: "24 h" }).check();
+    await page.getByRole("radio", { name: "24 h" }).first().check();
     await page.getByRole("alert").getByText("Daily usage could not be loaded").waitFor();
   });
 

@@ -138,7 +138,7 @@ describe.skipIf(!hasBrowser)("usage chart", () => {
     await using visit = await console.visit("/usage?range=1h");
     const { page } = visit;
     await page.getByText("No requests in this period").waitFor();
-    await page.getByRole("radio", { name: "24 h" }).check();
+    await page.getByRole("radio", { name: "24 h" }).first().check();
     await waitForBars(page);
     const path = (await chartOf(page).locator("path.fill").first().getAttribute("d")) ?? "";
     expect(path.match(/M/g)?.length).toBeLessThan(150);

@@ -35,7 +35,7 @@ describe.skipIf(!hasBrowser)("the range of usage", () => {
     await page.getByRole("button", { name: label, pressed: true }).waitFor();
     await waitForBars(page);
     expect(await history(page).locator(".hint").textContent()).toMatch(/^\d+ \w+, 00:00 – /);
-    await page.getByRole("radio", { name: "24 h" }).check();
+    await page.getByRole("radio", { name: "24 h" }).first().check();
     await page.waitForURL("**/usage");
   });
 
