@@ -62,8 +62,12 @@ function rankOf(row: BackendRow, mayTryOut: boolean): number {
 const isFull = ({ inFlight, unbegun, maxConcurrency = Infinity, warmUp = Infinity }: BackendRow): boolean =>
   inFlight >= maxConcurrency || unbegun >= warmUp;
 
-/** What a running stream takes from the reading of prompts. The model of `tests/bench/routing.ts` is flat around it. */
-const charactersPerStream = 1000;
+/**
+ * What a running stream takes from the reading of prompts, now and in its turns to come. In the model of
+ * `tests/bench/routing.ts` 8000 serves 0.98 of the oracle's or more in each set; with 1000 a backend at a third of the speed
+ * keeps too many, and from 16,000 on conversations leave where they are cached.
+ */
+const charactersPerStream = 8000;
 
 /** What a backend has to do before and beside a request, and for it: all in characters, the one unit that can be known. */
 export const costOf = (

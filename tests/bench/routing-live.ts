@@ -9,8 +9,8 @@ import { agents, type Scenario } from "./routing/model.ts";
 import { formatNumber, markdownTable } from "./table.ts";
 
 // The server with its rule, and other routers with theirs, in front of four simulated engines with prefix caches, over HTTP.
-// Each gets the same sessions, one after the other. Times in the table are those of the sessions, which pass faster, but for the CPU time that
-// a router takes for each request.
+// Each gets the same sessions, one after the other. Times in the table are those of the sessions, which pass faster, but for
+// the CPU time that a router takes for each request.
 // `bun tests/bench/routing-live.ts [SECONDS] [SPEED] [even|slow|small] [ONLY]`, on a machine that does nothing else.
 // BENCH_VLLM_ROUTER and BENCH_SGLANG_ROUTER name programs that are left out otherwise.
 

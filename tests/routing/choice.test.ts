@@ -32,7 +32,7 @@ describe("a request goes", () => {
     ["where fewest are in flight", [row("a", { inFlight: 3 }), row("b", { inFlight: 2 })], "b load"],
     [
       "where least waits to be read",
-      [row("a", { waitingCharacters: 4001, inFlight: 1, unbegun: 1 }), row("b", { inFlight: 4 })],
+      [row("a", { waitingCharacters: 32_001, inFlight: 1, unbegun: 1 }), row("b", { inFlight: 4 })],
       "b load",
     ],
     ["past one that is full", [row("a", full), row("b", { inFlight: 9 })], "b load"],
