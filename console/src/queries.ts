@@ -114,3 +114,19 @@ export const useCacheQuery = (query: () => CacheQuery): QueryResult<typeof getCa
 
 export const useSettingsQuery = (): QueryResult<typeof getSettings> =>
   useQuery(() => ({ queryKey: ["settings"], queryFn: getSettings }));
+
+const getClientUsage = (hours: number, keyId?: number) =>
+  responseBody(api.usage.clients.get({ query: { hours, ...(keyId !== undefined && { key_id: keyId }) } }));
+export type ClientUsage = Awaited<ReturnType<typeof getClientUsage>>;
+
+/** What each client program asked for, and which client rules would have helped. */
+export const useClientUsageQuery = (
+  hours: () => number,
+  keyId?: () => number | undefined,
+): QueryResult<typeof getClientUsage> =>
+  useQuery(() => ({
+    queryKey: ["usage", "clients", hours(), keyId?.()],
+    queryFn: () => getClientUsage(hours(), keyId?.()),
+    refetchInterval: refetchSoonerAfterError(60_000),
+    placeholderData: keepPreviousData,
+  }));

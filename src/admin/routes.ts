@@ -10,6 +10,7 @@ import { adminHeaders, toApiError } from "./http/errors.ts";
 import { addGpuSamples, getPushGpuScript, listGpuHistory, listGpuSamples, listPowerHistory } from "./gpu/gpu.ts";
 import { type BackendDeps, listBackends, updateBackend } from "./operations/backends.ts";
 import { createHealth, getHealth, getReadiness, type UpstreamProbe } from "./operations/health.ts";
+import { type ClientsDeps, listClients } from "./requests/clients.ts";
 import { type ExplainDeps, explainRequest } from "./requests/explain.ts";
 import { type CacheDeps, getCache } from "./requests/cache.ts";
 import { listFailures, listTokenless } from "./requests/failures.ts";
@@ -24,6 +25,7 @@ import { notFoundRoutes } from "./http/not-found.ts";
 import { type OpenApiDocument, openApiDocument } from "./http/openapi.ts";
 import { endInFlight, type InFlightDeps, listInFlight } from "./requests/in-flight.ts";
 import { getOverview } from "./operations/overview.ts";
+import { getOwnActivity } from "./keys/own-activity.ts";
 import { getOwnKey } from "./keys/own-key.ts";
 import { getPrices, setPrices } from "./usage/prices.ts";
 import { changePassword, endOtherSessions, endSession, listSessions } from "./session/own-account.ts";
@@ -45,10 +47,12 @@ import {
 import { requireApiKey } from "./keys/require-key.ts";
 import * as sessionContract from "./session/contract.ts";
 import * as keyContract from "./keys/contract.ts";
+import * as ownActivityContract from "./keys/own-activity-contract.ts";
 import * as ownKeyContract from "./keys/own-key-contract.ts";
 import * as usageContract from "./usage/contract.ts";
 import * as costContract from "./usage/cost-contract.ts";
 import * as cacheContract from "./requests/cache-contract.ts";
+import * as clientsContract from "./requests/clients-contract.ts";
 import * as requestContract from "./requests/contract.ts";
 import * as trafficContract from "./requests/traffic-contract.ts";
 import * as gpuContract from "./gpu/contract.ts";
@@ -90,6 +94,7 @@ export interface AdminDeps {
   endRequest: (id: string) => Promise<boolean>;
   endRunning: EndingDeps["endRunning"];
   explain: ExplainDeps["explain"];
+  learnClientNeeds: ClientsDeps["learnClientNeeds"];
   foresee: ExplainDeps["foresee"];
   cacheRuleOf: CacheDeps["cacheRuleOf"];
   settings: SettingsDeps["settings"];
@@ -136,7 +141,8 @@ function routesForOthers(context: Context) {
 
   const withInferenceKey = new Elysia()
     .derive(requireApiKey(context, "inference"))
-    .get("/api/own-key", getOwnKey(context), ownKeyContract.getOwnKey);
+    .get("/api/own-key", getOwnKey(context), ownKeyContract.getOwnKey)
+    .get("/api/own-key/activity", getOwnActivity(context), ownActivityContract.getOwnActivity);
 
   return new Elysia().use(open).use(withMetricsTokenOrSession).use(withGpuKey).use(withInferenceKey);
 }
@@ -166,6 +172,7 @@ export function adminRoutes(deps: AdminDeps) {
     .get("/api/requests/stream", streamRequests(context), requestContract.streamRequests)
     .get("/api/in-flight", listInFlight(context), requestContract.listInFlight)
     .get("/api/usage/models", getModelUsage(context), costContract.getModelUsage)
+    .get("/api/usage/clients", listClients(context), clientsContract.listClients)
     .get("/api/usage/costs", listCosts(context), costContract.listCosts)
     .get("/api/usage/without-tokens", listTokenless(context), trafficContract.listTokenless)
     .get("/api/latency", getLatency(context), trafficContract.getLatency)

@@ -1,7 +1,7 @@
 import { bootstrapAdmin } from "../admin/session/bootstrap.ts";
 import type { AdminAppDeps } from "./app.ts";
 import type { Config } from "../config/config.ts";
-import { cacheRuleOf } from "../proxy/rewrite/client-rules.ts";
+import { cacheRuleOf, chooseClientRules } from "../proxy/rewrite/client-rules.ts";
 import { explainRewrite } from "../proxy/rewrite/explain.ts";
 import { goesByClient } from "../proxy/rewrite/current-rewriting.ts";
 import { createModelNames } from "../proxy/rewrite/model-names.ts";
@@ -76,6 +76,13 @@ export async function adminSideOf(
       if (goesByClient(catalog.get())) await engines.learn();
       const client = { userAgent, enginesOf: engines.enginesOf };
       return await explainRewrite(path, body, createModelNames(catalog.get(), backendModels.discovered), client);
+    },
+    async learnClientNeeds() {
+      await engines.learn();
+      return (userAgent, backends) => ({
+        engines: engines.enginesOf(backends),
+        rules: [...chooseClientRules("auto", { userAgent, enginesOf: engines.enginesOf }, backends)],
+      });
     },
     foresee,
     cacheRuleOf,

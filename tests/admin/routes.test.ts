@@ -51,6 +51,7 @@ const sessionRoutes: SessionRoute[] = [
   { method: "GET", path: "/api/in-flight", status: 200, contains: '"requests":[]' },
   { method: "DELETE", path: "/api/in-flight/1-1", status: 200, contains: '{"ok":true}' },
   { method: "GET", path: "/api/usage/models", status: 200, contains: '"rows":[]' },
+  { method: "GET", path: "/api/usage/clients", status: 200, contains: '"advice":[]' },
   { method: "GET", path: "/api/usage/costs", status: 200, contains: '"next_cursor":null' },
   { method: "GET", path: "/api/usage/without-tokens", status: 200, contains: '"rows":[]' },
   { method: "GET", path: "/api/latency", status: 200, contains: '"points":[]' },
@@ -81,6 +82,7 @@ test("every route but the open ones requires a session or key, and the CSRF toke
         "GET /grafana.json",
         "POST /api/gpu-stats",
         "GET /api/own-key",
+        "GET /api/own-key/activity",
         "GET /api/requests/stream",
       ].length,
   );

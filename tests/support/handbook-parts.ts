@@ -6,6 +6,7 @@ import { quickStarts } from "../../console/src/start/quick-start-lines.ts";
 import { limitKinds, type LimitKind } from "../../src/domain/limits.ts";
 import { modelsFileSchema } from "../../src/config/models-schema.ts";
 import { clientRules } from "../../src/domain/models.ts";
+import { clientNeeds } from "../../src/proxy/rewrite/client-rules.ts";
 import { tableNames } from "../../src/store/schema/tables.ts";
 import { stagedFlushes } from "../../src/store/sqlite/staged-flushes-table.ts";
 import { alerts } from "../../src/watching/alerts.ts";
@@ -25,6 +26,17 @@ export const parts: Readonly<Record<string, Part>> = {
       (limitKinds as Record<string, LimitKind>)[name]?.unit ?? "",
     ]),
   "client-rules": (before) => namedTable(before, clientRules),
+  "client-needs": () =>
+    table(
+      ["client", "since", "before", "needs", "known from"],
+      clientNeeds.map(({ program, since, engines, rules, source }) => [
+        code(program),
+        since.join("."),
+        engines.join(", "),
+        rules.map(code).join(", "),
+        source,
+      ]),
+    ),
   "file-members": () => membersTable(modelsFileSchema),
   "backend-members": () => membersTable(modelsFileSchema.properties.backends.patternProperties),
   "model-members": () => membersTable(modelsFileSchema.properties.models.patternProperties),

@@ -11,6 +11,13 @@ import { Figure } from "../ui/figure.tsx";
 import { Logo } from "../ui/icon.tsx";
 import { EmptyState, Panel } from "../ui/panel.tsx";
 import { usedLimits } from "./key-limits.ts";
+import {
+  type EnteredKey,
+  MonthFigures,
+  type OwnActivity,
+  OwnActivityPanels,
+  useOwnActivityQuery,
+} from "./own-activity.tsx";
 import { UsedLimits } from "./used-limits.tsx";
 import "../styles/lazy-pages.css";
 
@@ -18,6 +25,7 @@ import "../styles/lazy-pages.css";
 export function OwnKeyPage(): JSX.Element {
   const [entered, setEntered] = createSignal<EnteredKey>();
   const query = useOwnKeyQuery(entered);
+  const activity = useOwnActivityQuery(entered);
   const enter = (key: string): void => void setEntered((before) => ({ key, attempt: (before?.attempt ?? 0) + 1 }));
   createEffect(() => void (document.title = "Your key · Tollgate"));
   return (
@@ -29,6 +37,7 @@ export function OwnKeyPage(): JSX.Element {
         {(own) => (
           <OwnKeyPanels
             own={own()}
+            activity={activity.data}
             error={query.error}
             onLeave={() => {
               setEntered(undefined);
@@ -71,7 +80,12 @@ function KeyForm(props: { error: Error | null; busy: boolean; onKey: (key: strin
   );
 }
 
-function OwnKeyPanels(props: { own: OwnKey; error: Error | null; onLeave: () => void }): JSX.Element {
+function OwnKeyPanels(props: {
+  own: OwnKey;
+  activity: OwnActivity | undefined;
+  error: Error | null;
+  onLeave: () => void;
+}): JSX.Element {
   return (
     <>
       <header class="page-head">
@@ -98,6 +112,7 @@ function OwnKeyPanels(props: { own: OwnKey; error: Error | null; onLeave: () => 
         <Show when={props.own.this_month.estimated_tokens > 0}>
           <SumFigure own={props.own} label="Charged by an estimate today" field="estimated_tokens" />
         </Show>
+        <Show when={props.activity}>{(activity) => <MonthFigures month={activity().this_month} />}</Show>
       </dl>
       <Panel title="Limits">
         <div class="panel-body">
@@ -110,6 +125,7 @@ function OwnKeyPanels(props: { own: OwnKey; error: Error | null; onLeave: () => 
       <Panel title="Tokens" hint="Input and output, by day in Seoul time (KST, UTC+9)">
         <OwnKeyChart own={props.own} />
       </Panel>
+      <Show when={props.activity}>{(activity) => <OwnActivityPanels activity={activity()} />}</Show>
     </>
   );
 }
@@ -184,13 +200,6 @@ type OwnKey = NonNullable<Awaited<ReturnType<(typeof api)["own-key"]["get"]>>["d
 
 /** Whether the server does not accept the key, or no longer. */
 const isRefused = (error: Error | null): boolean => error instanceof ApiError && error.status === 401;
-
-/** A key as it was entered. It stays in memory: queries are named by the attempt. */
-interface EnteredKey {
-  key: string;
-  /** Another one for each entry, so that no data of the key before is shown. */
-  attempt: number;
-}
 
 /** @param entered undefined: nothing is requested */
 const useOwnKeyQuery = (entered: () => EnteredKey | undefined): UseQueryResult<OwnKey> =>

@@ -1,7 +1,7 @@
 import { createEffect, createMemo, createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
 import { saveCount, savedCount } from "../lib/browser-settings.ts";
 import { byteSize, count, plural } from "../lib/format.ts";
-import { type Settings, useSettingsQuery } from "../queries.ts";
+import { type Settings, useClientUsageQuery, useSettingsQuery } from "../queries.ts";
 import { FilterField, SegmentedControl } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
 import { HandbookLink } from "../ui/handbook-link.tsx";
@@ -9,6 +9,7 @@ import { Icon } from "../ui/icon.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonList, SkeletonRows } from "../ui/skeleton.tsx";
+import { adviceSentences } from "./client-advice.ts";
 import { useAskedModelsQuery } from "./queries.ts";
 import { groupSettings, unitOf } from "./setting-groups.ts";
 import { vendorNamesProblem } from "./vendor-names.ts";
@@ -34,6 +35,7 @@ export function SettingsPage(): JSX.Element {
         }
       >
         <VendorNamesNotice settings={settings.data?.settings} />
+        <ClientRulesNotice />
         <SettingsPanel settings={settings.data?.settings} />
         <div class="columns">
           <FactsPanel title="Versions" facts={settings.data && versionFacts(settings.data)} />
@@ -68,6 +70,26 @@ function VendorNamesNotice(props: { settings: Setting[] | undefined }): JSX.Elem
           </p>
         </div>
       )}
+    </Show>
+  );
+}
+
+/** Which client rules would have helped whom in the last day. */
+function ClientRulesNotice(): JSX.Element {
+  const clients = useClientUsageQuery(() => 24);
+  const sentences = (): string[] => adviceSentences(clients.data?.advice ?? []);
+  return (
+    <Show when={sentences().length > 0}>
+      <div class="notice" data-tone="warning" role="note">
+        <Icon name="warning" />
+        <div>
+          <For each={sentences().slice(0, 5)}>{(sentence) => <p>{sentence}</p>}</For>
+          <p>
+            All in the last 24 hours. <code>CLIENT_RULES=auto</code> applies them.{" "}
+            <HandbookLink to="agents#what-agents-send">What agents send</HandbookLink>
+          </p>
+        </div>
+      </div>
     </Show>
   );
 }

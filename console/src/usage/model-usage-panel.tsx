@@ -13,7 +13,7 @@ import { SkeletonRows } from "../ui/skeleton.tsx";
 import { NumberHeads } from "../ui/table-head.tsx";
 import { addModelUsage, modelLabel, modelUsageCsv, mostFirst, type UsageSumsRow } from "./model-usage.ts";
 import { type CostRow, type Costs, useCostsQuery } from "./cost-queries.ts";
-import { everyKey } from "./usage-buckets.ts";
+import { everyKey, keyIdOf } from "./usage-buckets.ts";
 import { NumberCell } from "./usage-cells.tsx";
 import "../styles/lazy-pages.css";
 
@@ -106,9 +106,6 @@ const CsvButton = (props: { rows: CostRow[] | undefined; fileName: string }): JS
     CSV
   </button>
 );
-
-const keyIdOf = (text: string | undefined): number | undefined =>
-  text !== undefined && /^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined;
 
 /** @param props the rows are undefined while they load; the choice is that of days, grouping and key, as text */
 function UsageTable(props: {

@@ -173,3 +173,7 @@ export function sumWithin(values: Float64Array, { span, bucketMinutes }: UsageBu
   const indexOf = (at: number): number => Math.max(0, Math.round((at - span.from) / (bucketMinutes * minuteMs)));
   return values.subarray(indexOf(part.from), indexOf(part.to)).reduce((sum, value) => sum + value, 0);
 }
+
+/** The id in the URL; undefined if it is none. */
+export const keyIdOf = (text: string | undefined): number | undefined =>
+  text !== undefined && /^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined;

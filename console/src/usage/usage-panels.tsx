@@ -1,5 +1,6 @@
 import type { JSX } from "solid-js";
 import { CachePanel } from "./cache-panel.tsx";
+import { ClientUsagePanel } from "./client-usage-panel.tsx";
 import { ModelUsagePanel } from "./model-usage-panel.tsx";
 import { ReconciliationPanel } from "./reconciliation-panel.tsx";
 
@@ -8,6 +9,7 @@ export const UsagePanels = (): JSX.Element => (
   <>
     <ModelUsagePanel />
     <CachePanel />
+    <ClientUsagePanel />
     <ReconciliationPanel />
   </>
 );

@@ -34,14 +34,14 @@ export const clientNeeds: readonly Need[] = [
     engines: ["vllm", "sglang", "llama.cpp", "ollama"],
     rules: ["drop_billing_line"],
     source:
-      "recorded requests of 2.1.90 to 2.1.330; the prefix caches of these engines compare the prompt from its start",
+      "recorded requests of 2.1.90 to 2.1.332; the prefix caches of these engines compare the prompt from its start",
   },
   {
     program: "claude-cli",
     since: [2, 1, 178],
     engines: ["vllm", "sglang", "llama.cpp", "ollama"],
     rules: ["system_turns_to_user"],
-    source: "recorded requests of 2.1.178 to 2.1.330; vllm-project/vllm#53393 and #56520, ollama/ollama#18431",
+    source: "recorded requests of 2.1.178 to 2.1.332; vllm-project/vllm#53393 and #56520, ollama/ollama#18431",
   },
   {
     program: "codex",

@@ -1,17 +1,21 @@
-import { and, count, desc, gt, gte, isNotNull, lt, sql } from "drizzle-orm";
+import { and, count, desc, gt, gte, isNotNull, lt, type SQL, sql } from "drizzle-orm";
 import type { Engine } from "../engine/engine.ts";
 import type { CacheGroup, CachePage, RequestPosition } from "./contract.ts";
 import { bitOf } from "./row.ts";
 import { findLastId, lateMs, rowsPerScan } from "./scan.ts";
+
+/** Of a row: input from a cache, and what of it is reported beside the input. */
+export function fromCache(log: Engine["tables"]["requestLog"]): Record<"cached" | "apart", SQL> {
+  const cached = sql`coalesce(${log.cachedInputTokens}, 0)`;
+  return { cached, apart: sql`case when substr(${log.path}, 1, 12) = '/v1/messages' then ${cached} else 0 end` };
+}
 
 /** Adds up the latest part of the log before a position, down to a time. */
 export function prepareCacheSums(engine: Engine) {
   const { db } = engine;
   const { requestLog: log } = engine.tables;
   const groups = { key: log.keyId, model: log.modelSent, client: log.client, conversation: log.conversation } as const;
-  const cached = sql`coalesce(${log.cachedInputTokens}, 0)`;
-  // There, cached input is reported beside the input.
-  const apart = sql`case when substr(${log.path}, 1, 12) = '/v1/messages' then ${cached} else 0 end`;
+  const { cached, apart } = fromCache(log);
   const isMended = sql`case when (${log.flags} & ${sql.raw(String(bitOf("drop_billing_line")))}) = 0 then 0 else 1 end`;
 
   return async (by: CacheGroup, since: number, before?: RequestPosition): Promise<CachePage> => {

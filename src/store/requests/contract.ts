@@ -1,5 +1,6 @@
 import type { RequestRow } from "./row.ts";
 import type { KeyId } from "../../domain/keys.ts";
+import type { ClientRule } from "../../domain/models.ts";
 import type { Outcome, RequestChange } from "../../domain/requests.ts";
 import type { Usage, UsageField } from "../../domain/usage.ts";
 
@@ -148,12 +149,39 @@ export interface CachePage {
   next: RequestPosition | undefined;
 }
 
+/** What requests of one client program have in common, and their sums. Tokens that were not counted are 0. */
+export interface ClientSum {
+  /** Program and version. */
+  client: string | null;
+  requestClass: string | null;
+  backend: string | null;
+  modelSent: string | null;
+  /** The backend refused the body. */
+  isRefused: boolean;
+  /** Those that mended the body. */
+  clientRules: ClientRule[];
+  requestCount: number;
+  /** Whole prompts, with what came from a cache. */
+  promptTokens: number;
+  fromCacheTokens: number;
+  outputTokens: number;
+}
+
+/** Sums of a part of the log. */
+export interface ClientSums {
+  sums: ClientSum[];
+  /** Where the log continues; undefined at its end. */
+  next: RequestPosition | undefined;
+}
+
 export interface RequestLogStore {
   /**
    * The requests before a position, latest first, at most `limit`. Looks at a bounded number of rows, so it may find none and
    * still have a `next`.
    */
   list(filter: RequestFilter, limit: number, before?: RequestPosition): Promise<RequestPage>;
+  /** Adds up what each client sent before a position. Looks at a bounded number of rows, the latest first. */
+  sumClients(filter: Pick<RequestFilter, "keyId" | "since">, before?: RequestPosition): Promise<ClientSums>;
   /** The latest `limit` requests with an id above `id`; for a live tail. */
   listAfter(id: number, filter: RequestFilter, limit: number): Promise<RequestTail>;
   /** The highest id, or 0. */

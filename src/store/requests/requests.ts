@@ -3,6 +3,7 @@ import { noFailure } from "../../domain/requests.ts";
 import type { Engine } from "../engine/engine.ts";
 import { prepareCacheSums } from "./cache-sums.ts";
 import { findLastId, lateMs, rowsPerScan } from "./scan.ts";
+import { sumClients } from "./clients.ts";
 import { changesOf, isStreamed, isUncounted } from "./row.ts";
 import type { LoggedRequest, RequestFilter, RequestLogStore, RequestPosition } from "./contract.ts";
 
@@ -35,6 +36,13 @@ export function createRequestLogStore(engine: Engine): RequestLogStore {
       const last = requests.at(-1);
       const next = requests.length === limit && last !== undefined ? { endedAt: last.endedAt, id: last.id } : end;
       return { requests, next };
+    },
+    async sumClients(filter, before) {
+      const ids = await idRange(filter, before);
+      const selective = selectiveCondition(log, filter);
+      const next = await findEnd(engine, selective, ids);
+      const within = isWithin(log, { from: next?.id ?? ids.from, to: ids.to });
+      return { sums: await sumClients(engine, and(selective, within, ...conditions(log, filter))), next };
     },
     async listAfter(id, filter, limit) {
       // First: a row that is written meanwhile is above it, and read by the next call.

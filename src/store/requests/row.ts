@@ -1,4 +1,5 @@
 import { expectedCachedTokens } from "../../domain/backends.ts";
+import { type ClientRule, clientRules } from "../../domain/models.ts";
 import type { RequestChange, RequestRecord } from "../../domain/requests.ts";
 import { type Usage, usageFields } from "../../domain/usage.ts";
 
@@ -95,6 +96,11 @@ export const isStreamed = (flags: number): boolean => (flags & streamedBit) !== 
 export const isUncounted = (flags: number): boolean => (flags & uncountedBit) !== 0;
 export const changesOf = (flags: number): RequestChange[] =>
   Object.entries(changeBits).flatMap(([kind, bit]) => ((flags & bit) === 0 ? [] : [kind as RequestChange]));
+
+/** The bits of the rules that mended a body. */
+export const clientRuleBits = clientRules.reduce((bits, rule) => bits | changeBits[rule], 0);
+export const clientRulesOf = (flags: number): ClientRule[] =>
+  clientRules.filter((rule) => (flags & changeBits[rule]) !== 0);
 
 /** @param usage the tokens that were counted; undefined if the request does not count */
 export function requestRowOf(request: RequestRecord, endedAt: number, usage: Usage | undefined): RequestRow["values"] {

@@ -135,7 +135,7 @@ function createSqliteStore({ file, worker, direct, reader, findProblem, watch, c
     database: remote("database", ["describe", "tables", "countRows"]),
     reconciliation: remote("reconciliation", ["add", "days", "backendDays", "lastSample"]),
     traffic: remote("traffic", ["add", "modelUsage", "latencies", "outcomes", "tokenless", "backends"]),
-    requests: remote("requests", ["list", "listAfter", "lastId", "cacheSums", "keyNames"]),
+    requests: remote("requests", ["list", "listAfter", "sumClients", "lastId", "cacheSums", "keyNames"]),
     limits: {
       take: direct.take,
       ...remote("limits", [

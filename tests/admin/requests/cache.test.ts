@@ -27,6 +27,7 @@ function read(pages: readonly CacheSums[][], query: Partial<CacheQuery> = {}) {
         list: unused,
         listAfter: unused,
         lastId: unused,
+        sumClients: unused,
         keyNames: async (ids) => ids.filter((id) => id === 1).map((id) => [id, "first"]),
         async cacheSums(_by, since) {
           expect(since).toBe(now - 3_600_000);

@@ -121,6 +121,7 @@ export async function startAdmin({
     requestsFailSince: () => undefined,
     explain: (path, body) =>
       explainRewrite(path, body, rulesOf(rewriteRules({ servedModel: "Served", hanGuard: true })).names),
+    learnClientNeeds: async () => () => ({ engines: [], rules: [] }),
     foresee,
     cacheRuleOf,
     settings: () => reportSettings({ PORT: "1", SECRET_KEY: "0123456789abcdef" }),

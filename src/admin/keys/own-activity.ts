@@ -1,0 +1,98 @@
+import type { KeyId } from "../../domain/keys.ts";
+import { clientRules } from "../../domain/models.ts";
+import type { Store } from "../../store/store.ts";
+import type { WallClock } from "../../time/clock.ts";
+import { dayNumberOf, minutesPerDay, monthOf, msPerMinute, timestampOf } from "../../time/seoul.ts";
+import { counterMembers } from "../http/schemas.ts";
+import { modelPricesOf, readPrices } from "../usage/prices.ts";
+import { readReport } from "../usage/report.ts";
+import type { OwnActivityBody } from "./own-activity-contract.ts";
+
+export interface OwnActivityDeps {
+  store: Pick<Store, "usage" | "requests" | "settings">;
+  clock: WallClock;
+}
+
+type LoggedRequest = Awaited<ReturnType<Store["requests"]["list"]>>["requests"][number];
+
+const shownRequests = 50;
+/** Models of a month. */
+const maxModels = 1000;
+/** Each is a short read of the database, which anyone with a key may ask for. */
+const maxReads = 20;
+
+/** Serves the console's page `/me`: what a holder needs to ask the operator about a request. */
+export const getOwnActivity =
+  ({ store, clock }: OwnActivityDeps) =>
+  async ({ keyId }: { keyId: KeyId }): Promise<OwnActivityBody> => {
+    const now = clock();
+    const [month, { requests }, rules] = await Promise.all([
+      readMonth(store, keyId, now),
+      store.requests.list({ keyId }, shownRequests),
+      countRules(store.requests, { keyId, since: now - minutesPerDay * msPerMinute }),
+    ]);
+    return {
+      this_month: month,
+      client_rules: rules,
+      requests: requests.map(requestBody),
+    };
+  };
+
+const requestBody = (request: LoggedRequest): OwnActivityBody["requests"][number] => ({
+  request_id: request.requestId,
+  ended_at: timestampOf(request.endedAt),
+  path: request.path,
+  model: request.modelAsked,
+  client: request.client,
+  class: request.requestClass,
+  status: request.status,
+  outcome: request.outcome,
+  code: request.code,
+  ...counterMembers((field) => request[field]),
+  duration_ms: request.durationMs,
+  changes: request.changes,
+});
+
+async function readMonth(
+  store: OwnActivityDeps["store"],
+  keyId: KeyId,
+  now: number,
+): Promise<OwnActivityBody["this_month"]> {
+  const prices = await readPrices(store);
+  const { rows } = await readReport(
+    store.usage.costs({
+      firstDay: monthOf(now).firstDay,
+      lastDay: dayNumberOf(now),
+      by: "model",
+      prices: modelPricesOf(prices),
+      limit: maxModels,
+      keyId,
+      hiddenIds: [],
+    }),
+  );
+  const sum = { prompt_tokens: 0, from_cache_tokens: 0, currency: prices.currency, cost_is_partial: false };
+  let cost: number | null = null;
+  for (const row of rows) {
+    sum.prompt_tokens += row.inputTokens + row.cachedBesideInputTokens;
+    sum.from_cache_tokens += row.cachedInputTokens;
+    if (row.cost !== null) cost = (cost ?? 0) + row.cost;
+    sum.cost_is_partial ||= row.isPartial || (row.cost === null && row.inputTokens + row.outputTokens > 0);
+  }
+  return { ...sum, cost };
+}
+
+async function countRules(
+  log: Store["requests"],
+  filter: Parameters<Store["requests"]["sumClients"]>[0],
+): Promise<OwnActivityBody["client_rules"]> {
+  const counts = new Map(clientRules.map((rule) => [rule, 0]));
+  let part = await log.sumClients(filter);
+  for (let read = 1; ; read++) {
+    for (const { clientRules: acted, requestCount } of part.sums) {
+      for (const rule of acted) counts.set(rule, (counts.get(rule) ?? 0) + requestCount);
+    }
+    if (part.next === undefined || read === maxReads) break;
+    part = await log.sumClients(filter, part.next);
+  }
+  return [...counts].flatMap(([rule, count]) => (count === 0 ? [] : [{ rule, request_count: count }]));
+}

@@ -1,0 +1,81 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { requestRow, requestsOf } from "../../store/logged-requests.ts";
+import { onEachEngine } from "../../store/each-engine.ts";
+import { usageIncrement } from "../../store/test-store.ts";
+import { type Admin, startAdmin } from "../support/admin-server.ts";
+
+onEachEngine(({ engine }) => {
+  let admin: Admin;
+  let own: { id: number; key: string };
+  beforeAll(async () => {
+    admin = await startAdmin({ engine });
+    const { now } = admin.time;
+    const minute = Math.floor(now / 60_000);
+    own = await admin.createKey("shared");
+    const other = await admin.createKey("other");
+    const claude = {
+      keyId: own.id,
+      clientProgram: "claude-cli/2.1.332",
+      requestClass: "main",
+      clientAddress: "192.0.2.99",
+      path: "/v1/messages",
+    };
+    const mended = { kinds: ["model", "drop_billing_line"] as const, maxTokens: undefined };
+    const tokens = { inputTokens: 100, outputTokens: 10, cachedInputTokens: 300 };
+    await admin.store.usage.add(
+      [usageIncrement({ keyId: own.id, minute, model: "served", ...tokens, cachedBesideInputTokens: 300 })],
+      undefined,
+      [],
+      requestsOf(
+        requestRow(now - 3000, { ...claude, requestId: "a", changes: mended }, tokens),
+        requestRow(now - 2000, { keyId: other.id, requestId: "b" }, tokens),
+        requestRow(now - 1000, { ...claude, requestId: "c", status: 429, outcome: "limited", code: "tokens_per_day" }),
+      ),
+    );
+  });
+  afterAll(() => admin.stop());
+
+  const get = (key: string) =>
+    admin.send("GET", "/api/own-key/activity", { headers: { authorization: `Bearer ${key}` } });
+
+  test("the holder of a key sees its last requests by their ids, and neither those of others nor an address", async () => {
+    const { status, json, text } = await get(own.key);
+    expect(status).toBe(200);
+    expect(json.requests).toMatchObject([
+      { request_id: "c", status: 429, outcome: "limited", code: "tokens_per_day", input_tokens: null },
+      {
+        request_id: "a",
+        client: "claude-cli/2.1.332",
+        class: "main",
+        input_tokens: 100,
+        cached_input_tokens: 300,
+        changes: ["model", "drop_billing_line"],
+      },
+    ]);
+    expect(json.requests).toHaveLength(2);
+    expect(text).not.toContain("192.0.2");
+  });
+
+  test("and which client rules acted, the share of the cache, and the cost where there are prices", async () => {
+    const { json } = await get(own.key);
+    expect(json.client_rules).toEqual([{ rule: "drop_billing_line", request_count: 1 }]);
+    expect(json.this_month).toEqual({
+      prompt_tokens: 400,
+      from_cache_tokens: 300,
+      currency: null,
+      cost: null,
+      cost_is_partial: true,
+    });
+    const price = { pattern: "served", valid_from: "2026-01-01", input: 10, cached_input: 1, output: 20 };
+    await admin.store.settings.set("prices", JSON.stringify({ currency: "USD", models: [price], energy: [] }));
+    expect((await get(own.key)).json.this_month).toMatchObject({
+      currency: "USD",
+      cost: (100 * 10 + 300 * 1 + 10 * 20) / 1e6,
+      cost_is_partial: false,
+    });
+  });
+
+  test("no other key does", async () => {
+    expect((await get("wrong")).status).toBe(401);
+  });
+});
