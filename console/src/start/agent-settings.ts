@@ -66,10 +66,14 @@ const claudeCodeModels = [
   "ANTHROPIC_DEFAULT_HAIKU_MODEL",
   "ANTHROPIC_DEFAULT_SONNET_MODEL",
   "ANTHROPIC_DEFAULT_OPUS_MODEL",
+  "ANTHROPIC_DEFAULT_FABLE_MODEL",
   "CLAUDE_CODE_SUBAGENT_MODEL",
 ];
 
-/** Without the billing line and the tool search, which change the prompt's beginning and cost the backend its cache. */
+/**
+ * Without the billing line and the tool search, which change the prompt's beginning and cost the backend its cache; with the
+ * headers that say what a request is for, and the server's list of models.
+ */
 const claudeCode = ({ origin, key, model, contextTokens, outputTokens }: QuickStartValues): string =>
   json({
     env: {
@@ -79,6 +83,8 @@ const claudeCode = ({ origin, key, model, contextTokens, outputTokens }: QuickSt
       CLAUDE_CODE_MAX_CONTEXT_TOKENS: String(contextTokens),
       CLAUDE_CODE_MAX_OUTPUT_TOKENS: String(outputTokens),
       CLAUDE_CODE_ATTRIBUTION_HEADER: "0",
+      CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: "1",
+      CLAUDE_CODE_GATEWAY_HINT_HEADERS: "1",
       ENABLE_TOOL_SEARCH: "false",
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
     },
@@ -86,14 +92,23 @@ const claudeCode = ({ origin, key, model, contextTokens, outputTokens }: QuickSt
     permissions: { defaultMode: "default" },
   });
 
-/** Without the tools that are not functions, which open models' servers refuse. */
+/**
+ * Without the tools that are not functions, which open models' servers refuse, and without what Codex tells OpenAI or fetches
+ * from there and from GitHub.
+ */
 const codex = ({ origin, model, contextTokens }: QuickStartValues): string => `model = ${quoted(model)}
 model_provider = "tollgate"
 model_context_window = ${contextTokens}
 web_search = "disabled"
 
+[agents]
+enabled = false
+
+[analytics]
+enabled = false
+
 [features]
-multi_agent = false
+plugins = false
 
 [model_providers.tollgate]
 name = "Tollgate"

@@ -41,10 +41,13 @@ describe("the lines of the quick start", () => {
       ANTHROPIC_DEFAULT_HAIKU_MODEL: values.model,
       ANTHROPIC_DEFAULT_SONNET_MODEL: values.model,
       ANTHROPIC_DEFAULT_OPUS_MODEL: values.model,
+      ANTHROPIC_DEFAULT_FABLE_MODEL: values.model,
       CLAUDE_CODE_SUBAGENT_MODEL: values.model,
       CLAUDE_CODE_MAX_CONTEXT_TOKENS: "131072",
       CLAUDE_CODE_MAX_OUTPUT_TOKENS: "8192",
       CLAUDE_CODE_ATTRIBUTION_HEADER: "0",
+      CLAUDE_CODE_ENABLE_GATEWAY_MODEL_DISCOVERY: "1",
+      CLAUDE_CODE_GATEWAY_HINT_HEADERS: "1",
       ENABLE_TOOL_SEARCH: "false",
       CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC: "1",
     });
@@ -57,7 +60,9 @@ describe("the lines of the quick start", () => {
       model_provider: "tollgate",
       model_context_window: 131_072,
       web_search: "disabled",
-      features: { multi_agent: false },
+      agents: { enabled: false },
+      analytics: { enabled: false },
+      features: { plugins: false },
       model_providers: {
         tollgate: {
           name: "Tollgate",
