@@ -48,6 +48,7 @@ test("what Claude Code and Codex really send is refused", () => {
     "Claude Code 2.1.178": head,
     "Claude Code 2.1.280": head,
     "Claude Code 2.1.330": head,
+    "Claude Code 2.1.332": head,
     "Codex 0.169.0": "Unexpected message role.",
     "opencode 1.18.33": undefined,
   });

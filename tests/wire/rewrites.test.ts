@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import type { SimulatedRequest } from "../../src/simulator/request.ts";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
 const live = "Org/Live-Model";
@@ -89,6 +90,13 @@ const recordings = readdirSync(folder).map(
     },
 );
 
+/** What the log says was edited. */
+const rulesOf: Readonly<Record<string, string | undefined>> = {
+  "Claude Code": "system_turns_to_user, drop_billing_line",
+  Codex: "developer_to_system, function_tools_only",
+  opencode: undefined,
+};
+
 describe.each(recordings)("a backend with a strict template", ({ program, requests }) => {
   const statuses = async (setting: string): Promise<number[]> => {
     const gate = gateOf(setting);
@@ -107,7 +115,15 @@ describe.each(recordings)("a backend with a strict template", ({ program, reques
   };
 
   test(`takes what ${program} sends with CLIENT_RULES=auto, and only opencode's without`, async () => {
+    const { log } = gateOf("client rules");
+    const before = log.length;
     expect(await statuses("client rules")).toEqual(requests.map(() => 200));
+    const logged = await pollUntil(() => {
+      const ended = log.slice(before).filter(({ message }) => message === "Request ended");
+      return ended.length === requests.length && ended;
+    });
+    const name = program.replace(/ [\d.]+$/, "");
+    expect(logged.map(({ clientRules: rules }) => rules)).toEqual(requests.map(() => rulesOf[name]));
     expect((await statuses("live alias unset")).every((status) => status === 200)).toBe(program.startsWith("opencode"));
   });
 });

@@ -87,71 +87,120 @@ test("Codex keeps its functions, those of its namespace too, under their names",
   expect(list(sent["tools"]).map(({ name }) => name)).toContain("spawn_agent");
 });
 
-describe("of the blocks of a growing conversation's prompt", () => {
-  const sentence = (seed: number, length: number): string =>
-    Array.from({ length }, (_, index) => ((seed * 7919 + index * 104_729) % 9973).toString(36)).join(" ");
+const orders = ["system first", "tools first"] as const;
+type Order = (typeof orders)[number];
+
+/** As engines do that have system turns at the head only. */
+function render({ system, messages, input, tools }: Json, order: Order): string {
+  const turns = list(messages ?? input);
+  const isHead = ({ role }: Json): boolean => role === "system" || role === "developer";
+  const head = [...list(system), ...turns.filter(isHead)];
+  const instructions = head.map(({ text, content }) => textsOf(text ?? content)).join("\n");
+  const definitions = JSON.stringify(tools);
+  const opening = order === "system first" ? [instructions, definitions] : [definitions, instructions];
+  const others = turns.filter((turn) => !isHead(turn));
+  return [...opening, ...others.map(({ content, ...turn }) => `${JSON.stringify(turn)} ${textsOf(content)}`)].join(
+    "\n",
+  );
+}
+
+/** Templates take the texts out of their blocks, and ignore where the client wants a cache to end. */
+function textsOf(content: unknown): string {
+  if (!Array.isArray(content)) return String(content);
+  const blockText = (block: Json): string =>
+    typeof block["text"] === "string" ? block["text"] : JSON.stringify(Object.assign({}, block, { cache_control: 0 }));
+  return list(content).map(blockText).join("\n");
+}
+
+/** The share of the first prompt's blocks that the second begins with. */
+function keptShare(before: string, after: string): number {
+  const blocks = Math.floor(before.length / 64);
+  let kept = 0;
+  while (kept < blocks && after.startsWith(before.slice(kept * 64, (kept + 1) * 64), kept * 64)) kept += 1;
+  return kept / blocks;
+}
+
+/** The least share of a turn's prompt that the next one begins with. */
+function leastShare(prompts: readonly string[]): number {
+  return Math.min(...prompts.slice(1).map((prompt, turn) => keptShare(prompts[turn] ?? "", prompt)));
+}
+
+const words = (seed: number, count: number): string =>
+  Array.from({ length: count }, (_, index) => ((seed * 7919 + index * 104_729) % 9973).toString(36)).join(" ");
+
+/** The recordings have a hash and a length instead of each long text: a text of that length, which the hash tells apart. */
+const withTexts = (json: string): string =>
+  json.replaceAll(/(?:Text|Reminder) ([\da-f]{8}) of (\d+) characters\./g, (_, hash: string, length: string) =>
+    words(Number.parseInt(hash, 16) % 1_000_003, Number(length)).slice(0, Number(length)),
+  );
+
+function recordedShare({ requests }: Recording, setting: ClientRules, order: Order): number {
+  // A request for a title is no turn of the conversation.
+  const turns = requests.filter(({ body }) => list(body["tools"]).length > 0);
+  return leastShare(
+    turns.map(({ path, userAgent, body }) =>
+      render(JSON.parse(mended(path, withTexts(JSON.stringify(body)), setting, userAgent)) as Json, order),
+    ),
+  );
+}
+
+describe.each(orders)("of the blocks of a recorded prompt, %s", (order) => {
+  test.each(recordings)("95 %% stay from turn to turn of $program with `auto`", (recording) => {
+    expect(recordedShare(recording, "auto", order)).toBeGreaterThanOrEqual(0.95);
+  });
+});
+
+test.each(recordings.filter(({ program }) => /2\.1\.(178|280)/.test(program)))(
+  "with the rules off, fewer than half of the blocks of $program stay, system first",
+  (recording) => {
+    expect(recordedShare(recording, [], "system first")).toBeLessThan(0.5);
+  },
+);
+
+describe("of the blocks of a long conversation's prompt", () => {
   const tools = Array.from({ length: 12 }, (_, index) => ({
     name: `tool_${index}`,
-    description: sentence(index, 200),
+    description: words(index, 200),
   }));
 
   /** As Claude Code sends it: a new billing line and a new system turn with every request. */
   function request(turnCount: number): Json {
-    const messages: Json[] = [{ role: "user", content: sentence(99, 300) }];
+    const messages: Json[] = [{ role: "user", content: words(99, 300) }];
     for (let turn = 0; turn < turnCount; turn += 1) {
       messages.push(
         { role: "system", content: `<total_tokens>${1_000_000 - turn * 1234} tokens left</total_tokens>` },
         {
           role: "assistant",
-          content: [{ type: "tool_use", id: `t${turn}`, name: "tool_1", input: { a: sentence(turn, 30) } }],
+          content: [{ type: "tool_use", id: `t${turn}`, name: "tool_1", input: { a: words(turn, 30) } }],
         },
         {
           role: "user",
-          content: [{ type: "tool_result", tool_use_id: `t${turn}`, content: sentence(turn + 50, 200) }],
+          content: [{ type: "tool_result", tool_use_id: `t${turn}`, content: words(turn + 50, 200) }],
         },
       );
     }
     const line = `x-anthropic-billing-header: cc_version=2.1.178.bc2; cch=${(turnCount * 7919).toString(16)};`;
-    const system = [line, sentence(1, 2000)].map((text) => ({ type: "text", text }));
+    const system = [line, words(1, 2000)].map((text) => ({ type: "text", text }));
     return { system, tools, messages };
   }
 
-  /** As engines do that have system turns at the head only. */
-  function render({ system, messages, tools: given }: Json, order: "system first" | "tools first"): string {
-    const turns = list(messages);
-    const head = [...list(system), ...turns.filter(({ role }) => role === "system")];
-    const instructions = head.map(({ text, content }) => text ?? content).join("\n");
-    const definitions = JSON.stringify(given);
-    const opening = order === "system first" ? [instructions, definitions] : [definitions, instructions];
-    const others = turns.filter(({ role }) => role !== "system").map((turn) => JSON.stringify(turn));
-    return [...opening, ...others].join("\n");
-  }
-
-  /** The share of the first prompt's blocks that the second begins with. */
-  function keptShare(before: string, after: string): number {
-    const blocks = Math.floor(before.length / 64);
-    let kept = 0;
-    while (kept < blocks && after.startsWith(before.slice(kept * 64, (kept + 1) * 64), kept * 64)) kept += 1;
-    return kept / blocks;
-  }
-
   const userAgent = "claude-cli/2.1.330 (external, cli)";
-  const leastShare = (setting: ClientRules, order: "system first" | "tools first"): number => {
-    const prompts = Array.from({ length: 20 }, (_, turn) =>
-      render(JSON.parse(mended("/v1/messages", JSON.stringify(request(turn)), setting, userAgent)) as Json, order),
+  const share = (setting: ClientRules, order: Order): number =>
+    leastShare(
+      Array.from({ length: 20 }, (_, turn) =>
+        render(JSON.parse(mended("/v1/messages", JSON.stringify(request(turn)), setting, userAgent)) as Json, order),
+      ),
     );
-    return Math.min(...prompts.slice(1).map((prompt, turn) => keptShare(prompts[turn] ?? "", prompt)));
-  };
 
-  test.each(["system first", "tools first"] as const)("95 %% stay with `auto`, %s", (order) => {
-    expect(leastShare("auto", order)).toBeGreaterThanOrEqual(0.95);
+  test.each(orders)("95 %% stay with `auto`, %s", (order) => {
+    expect(share("auto", order)).toBeGreaterThanOrEqual(0.95);
   });
 
   test.each([
     ["system first", 0.01],
     ["tools first", 0.5],
   ] as const)("and few with the rules off, %s: at most %d", (order, most) => {
-    expect(leastShare([], order)).toBeLessThanOrEqual(most);
+    expect(share([], order)).toBeLessThanOrEqual(most);
   });
 });
 
