@@ -101,7 +101,7 @@ describe.skipIf(whyNoPostgres !== undefined).concurrent("instances on PostgreSQL
       const limits = { ...noLimits, tokens_per_minute: 100 };
       const request = { keyId: 1, limits, tokens: 100, runMs: 60_000, generates: 100 };
       const cut = fleet.send(0, request);
-      await pollUntil(() => fleet.observed[1] !== undefined && fleet.observed[1].decidedAt < Infinity);
+      await pollUntil(() => fleet.observed[0] !== undefined && fleet.observed[0].decidedAt < Infinity);
       await fleet.kill(0);
       await cut;
       const isReleased = async () => (await fleet.store.limits.listLoads([1]))[0]?.reserved === 0;
