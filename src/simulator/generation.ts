@@ -2,6 +2,7 @@ import { randomUUID } from "node:crypto";
 import { isObject, type JsonObject } from "./json-object.ts";
 import type { Script } from "./script.ts";
 import { countTokens, type GeneratedText } from "./text.ts";
+import { findToolCall, type ToolCall } from "./tools.ts";
 import type { Usage } from "../domain/usage.ts";
 
 /** What the simulated model is like. */
@@ -15,6 +16,8 @@ export interface ModelOptions {
   maxModelLen: number;
   /** Refuses what strict chat templates refuse. */
   isStrict: boolean;
+  /** Calls a tool if the request offers any. */
+  callsTools: boolean;
 }
 
 /** What the model generates for one request, read from what all dialects have in common. */
@@ -35,6 +38,8 @@ export interface Generation extends GeneratedText {
   usageMode: "reported" | "none" | "null";
   /** Whether a stream ends with `data: [DONE]`, in the dialects that have it. */
   sendsDone: boolean;
+  /** What it generates instead of text. */
+  call: ToolCall | undefined;
 }
 
 export function planGeneration(body: JsonObject, model: string, script: Script, options: ModelOptions): Generation {
@@ -54,6 +59,7 @@ export function planGeneration(body: JsonObject, model: string, script: Script, 
     usage: script.usage,
     usageMode: script.usageMode ?? "reported",
     sendsDone: script.noDone !== true,
+    call: options.callsTools ? findToolCall(body) : undefined,
   };
 }
 

@@ -102,6 +102,7 @@ function modelOf(options: SimulatorOptions): ModelOptions {
     maxOutputTokens: options.maxOutputTokens ?? Infinity,
     maxModelLen: options.maxModelLen ?? 202_752,
     isStrict: options.isStrict ?? false,
+    callsTools: options.callsTools ?? true,
   };
 }
 

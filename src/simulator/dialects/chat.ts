@@ -2,12 +2,12 @@ import { type Generation, usageOf } from "../generation.ts";
 import { isObject } from "../json-object.ts";
 import { type Frame, jsonResponse, type SimulatedResponse, streamResponse, tick } from "../simulated-response.ts";
 import { fullText, tokenText } from "../text.ts";
-import { findToolCall, type ToolCall } from "../tools.ts";
+import type { ToolCall } from "../tools.ts";
 import { openAiUsage, usageMember } from "./openai-usage.ts";
 
 /** POST /v1/chat/completions, with the members that vLLM sends. */
 export function chatResponse(requested: Generation): SimulatedResponse {
-  const call = findToolCall(requested.body);
+  const { call } = requested;
   const generation =
     call === undefined ? requested : { ...requested, outputTokens: call.pieces.length + 1, hitsLimit: false };
   if (generation.body["stream"] !== true)

@@ -9,12 +9,12 @@ import {
 } from "../simulated-response.ts";
 import { isObject } from "../json-object.ts";
 import { fullText, thoughtOf, tokenText } from "../text.ts";
-import { findToolCall, type ToolCall } from "../tools.ts";
+import type { ToolCall } from "../tools.ts";
 import type { Usage } from "../../domain/usage.ts";
 
 /** POST /v1/messages. */
 export function messagesResponse(requested: Generation): SimulatedResponse {
-  const call = findToolCall(requested.body);
+  const { call } = requested;
   const thoughts = thoughtTokens(requested);
   const generation =
     call === undefined

@@ -9,12 +9,12 @@ import {
   tick,
 } from "../simulated-response.ts";
 import { fullText, tokenText } from "../text.ts";
-import { findToolCall, type ToolCall } from "../tools.ts";
+import type { ToolCall } from "../tools.ts";
 import type { Usage } from "../../domain/usage.ts";
 
 /** POST /v1/responses. */
 export function responsesResponse(requested: Generation): SimulatedResponse {
-  const call = findToolCall(requested.body);
+  const { call } = requested;
   const generation =
     call === undefined ? requested : { ...requested, outputTokens: call.pieces.length, hitsLimit: false };
   const usage = usageOf(generation);

@@ -163,3 +163,11 @@ test("a stream that breaks is an error for the client, not a short completion", 
   // Bun loses what arrived right before the break (1.4.5).
   expect(chunks).toBeLessThanOrEqual(3);
 });
+
+test("a model that calls no tools has text, whatever is offered", async () => {
+  using simple = startSimulator({ callsTools: false });
+  const client = new OpenAI({ baseURL: `${simple.url}/v1`, apiKey: "none", maxRetries: 0 });
+  const { choices } = await client.chat.completions.create({ model: "m", messages, tools });
+  expect(choices[0]).toMatchObject({ finish_reason: "stop", message: { tool_calls: [] } });
+  expect(choices[0]?.message.content).not.toBeEmpty();
+});

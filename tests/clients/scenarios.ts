@@ -1,0 +1,185 @@
+import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { findFreePort } from "../support/free-port.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import type { RealClient } from "./client.ts";
+import { createTempFolder } from "../support/temp-folder.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+
+/** What stands behind a client while it runs. */
+export interface World extends AsyncDisposable {
+  gate: Tollgate;
+  /** The client's key. */
+  key: string;
+  backend: () => Simulator;
+}
+
+/** Something that a client may meet, and what is expected of it. */
+export interface Scenario {
+  name: string;
+  /** Of the server, beside those that all have. */
+  settings?: Readonly<Record<string, string>>;
+  /** Members of the client's key. */
+  limits?: object;
+  /** The client sends another key. */
+  wrongKey?: true;
+  /** Before the client starts. */
+  prepare?: (world: World, client: RealClient) => unknown;
+  /** While it runs. */
+  meanwhile?: (world: World, client: RealClient) => Promise<unknown>;
+  /** The backend refuses what strict templates refuse. */
+  strict?: true;
+  /** The backend listens only after that time. */
+  backAfterMs?: number;
+  framesPerSecond?: number;
+  /** What a user should get in the end; unset: that depends on the client. */
+  ends?: "answered" | "refused";
+}
+
+export const model = "local";
+/** The simulated model's first words. */
+export const answer = "A toll gate stands";
+
+const heldSeconds = 25;
+
+export const scenarios: readonly Scenario[] = [
+  { name: "nothing special", ends: "answered" },
+  { name: "401: another key", wrongKey: true, ends: "refused" },
+  { name: "403: the key may not use the model", limits: { allowed_models: ["other"] }, ends: "refused" },
+  {
+    name: "404: no such model",
+    settings: { MODELS_FILE: "other: { backends: [one] }" },
+    ends: "refused",
+  },
+  { name: "413: body too large", settings: { MAX_BODY_BYTES: "2000" }, ends: "refused" },
+  {
+    name: "429: requests of a minute",
+    limits: { requests_per_minute: 1 },
+    prepare: useUp,
+    ends: "answered",
+  },
+  {
+    name: "429: tokens of a day",
+    limits: { tokens_per_day: 60 },
+    prepare: useUp,
+    ends: "refused",
+  },
+  {
+    name: "429: requests at once",
+    settings: { PROXY_QUEUE_TIMEOUT: "1" },
+    limits: { max_concurrency: 1 },
+    prepare: (world) => hold(world, world.key, "forever"),
+    ends: "refused",
+  },
+  {
+    name: "503: the queue lasts too long",
+    settings: { PROXY_MAX_CONCURRENCY: "1", PROXY_QUEUE_TIMEOUT: "1" },
+    prepare: (world) => hold(world, world.gate.key, "forever"),
+    ends: "refused",
+  },
+  {
+    name: `queue of ${heldSeconds} s`,
+    settings: { PROXY_MAX_CONCURRENCY: "1" },
+    prepare: (world) => hold(world, world.gate.key, `${heldSeconds}s`),
+    ends: "answered",
+  },
+  { name: "backend away for 8 s", backAfterMs: 8000, ends: "answered" },
+  {
+    name: "backend away for 8 s, PROXY_BACKEND_WAIT=60",
+    settings: { PROXY_BACKEND_WAIT: "60" },
+    backAfterMs: 8000,
+    ends: "answered",
+  },
+  { name: "stream cut once", prepare: cutNext, ends: "answered" },
+  {
+    name: "ended by an administrator",
+    framesPerSecond: 2,
+    meanwhile: endByAdmin,
+    // Each sends again what was ended within a stream, whatever error that ends with.
+    ends: "answered",
+  },
+  { name: "strict template, CLIENT_RULES=off", strict: true },
+  { name: "strict template, CLIENT_RULES=auto", strict: true, settings: { CLIENT_RULES: "auto" }, ends: "answered" },
+];
+
+export async function openWorld(scenario: Scenario): Promise<World> {
+  const { settings = {}, limits = {}, backAfterMs } = scenario;
+  const port = findFreePort();
+  let backend: Simulator | undefined;
+  const start = (): void => {
+    backend = startSimulator({
+      port,
+      models: [model],
+      framesPerSecond: scenario.framesPerSecond ?? 0,
+      isStrict: scenario.strict === true,
+      callsTools: false,
+      defaultOutputTokens: 24,
+      maxOutputTokens: 24,
+    });
+  };
+  const timer = backAfterMs === undefined ? undefined : setTimeout(start, backAfterMs);
+  if (timer === undefined) start();
+  const folder = createTempFolder();
+  const { MODELS_FILE: models, ...others } = settings;
+  const file = folder.file("models.yaml");
+  if (models !== undefined) {
+    await Bun.write(file, `backends:\n  one: { url: "http://127.0.0.1:${port}" }\nmodels:\n  ${models}\n`);
+  }
+  const gate = await startTollgate({
+    // As Help says for agents.
+    PROXY_SSE_KEEPALIVE: "15",
+    PROXY_HAN_GUARD: "off",
+    ...(models === undefined ? { PROXY_UPSTREAM_URL: `http://127.0.0.1:${port}` } : { MODELS_FILE: file }),
+    ...others,
+  });
+  const { key } = await gate.admin.expectOk<{ key: string }>("POST", "/api/keys", { name: "client", ...limits });
+  return {
+    gate,
+    key,
+    backend: () => {
+      if (backend === undefined) throw new Error("The backend is away");
+      return backend;
+    },
+    async [Symbol.asyncDispose]() {
+      clearTimeout(timer);
+      await gate[Symbol.asyncDispose]();
+      backend?.stop();
+      folder.remove();
+    },
+  };
+}
+
+const chat = (world: World, key: string): Promise<Response> =>
+  fetch(`${world.gate.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { authorization: `Bearer ${key}`, "content-type": "application/json" },
+    body: JSON.stringify({ model, stream: true, messages: [{ role: "user", content: "Hi" }] }),
+  });
+
+async function useUp(world: World): Promise<void> {
+  await (await chat(world, world.key)).text();
+}
+
+/** Claude Code asks for the list of models first. */
+function cutNext({ backend }: World, { id }: RealClient): void {
+  if (id === "claude-code") backend().scriptNext("");
+  backend().scriptNext("reset@6");
+}
+
+/** Takes a place for that time. */
+async function hold(world: World, key: string, time: string): Promise<void> {
+  world.backend().scriptNext(`gap=${time}@1`);
+  const response = await chat(world, key);
+  void response.text().catch(() => undefined);
+}
+
+async function endByAdmin({ gate, backend }: World): Promise<void> {
+  await pollUntil(
+    () =>
+      backend()
+        .requests()
+        .some(({ tokensSent }) => tokensSent > 3),
+    120_000,
+  );
+  const { requests } = await gate.admin.expectOk<{ requests: { id: string }[] }>("GET", "/api/in-flight");
+  for (const { id } of requests) await gate.admin.expectOk("DELETE", `/api/in-flight/${id}`);
+}
