@@ -72,18 +72,7 @@ export async function adminSideOf(
     running: stats.running,
     endRequest: stats.endRequest,
     endRunning: revocations.endRunning,
-    async explain(path, body, userAgent) {
-      if (goesByClient(catalog.get())) await engines.learn();
-      const client = { userAgent, enginesOf: engines.enginesOf };
-      return await explainRewrite(path, body, createModelNames(catalog.get(), backendModels.discovered), client);
-    },
-    async learnClientNeeds() {
-      await engines.learn();
-      return (userAgent, backends) => ({
-        engines: engines.enginesOf(backends),
-        rules: [...chooseClientRules("auto", { userAgent, enginesOf: engines.enginesOf }, backends)],
-      });
-    },
+    ...askingRewriter({ catalog, backendModels, engines }),
     foresee,
     cacheRuleOf,
     settings: () => reportSettings(environment),
@@ -96,3 +85,23 @@ export async function adminSideOf(
     limitsState: () => (admissions.isDegraded() ? "degraded" : "ok"),
   };
 }
+
+/** Asks the rewriter as a request would, without one. */
+const askingRewriter = ({
+  catalog,
+  backendModels,
+  engines,
+}: Pick<Services, "catalog" | "backendModels" | "engines">): Pick<AdminAppDeps, "explain" | "learnClientNeeds"> => ({
+  async explain(path, body, userAgent) {
+    if (goesByClient(catalog.get())) await engines.learn();
+    const client = { userAgent, enginesOf: engines.enginesOf };
+    return await explainRewrite(path, body, createModelNames(catalog.get(), backendModels.discovered), client);
+  },
+  async learnClientNeeds() {
+    await engines.learn();
+    return (userAgent, backends) => ({
+      engines: engines.enginesOf(backends),
+      rules: [...chooseClientRules("auto", { userAgent, enginesOf: engines.enginesOf }, backends)],
+    });
+  },
+});
