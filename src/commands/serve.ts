@@ -16,7 +16,7 @@ import { envFileOption, withEnvFile } from "./env-file.ts";
 import { settingsOf } from "./settings.ts";
 import { toCommandError } from "./start-errors.ts";
 import type { Log } from "../log/log.ts";
-import { addressOf, connectTo } from "../proxy/upstream/connections.ts";
+import { addressOf, connectTo } from "../proxy/upstream/connect-timeout.ts";
 import { causeOf } from "../proxy/upstream/failure-cause.ts";
 import { checkHealth, probeUpstream } from "../proxy/upstream/probe.ts";
 import { warnOfLowDescriptorLimit } from "../telemetry/descriptors.ts";

@@ -10,7 +10,8 @@ import {
   timedOut,
   unconnected,
 } from "./abort-reason.ts";
-import { type ConnectionPool, type ConnectTimeout, mayBeClosing } from "./connections.ts";
+import type { ConnectTimeout } from "./connect-timeout.ts";
+import { type ConnectionPool, mayBeClosing } from "./connection-pool.ts";
 import type { ReadTimeout, StartReadTimeout } from "./read-timeout.ts";
 import { createUpload } from "./upload.ts";
 import type { KeyId } from "../../domain/keys.ts";

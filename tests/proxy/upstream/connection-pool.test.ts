@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import type { Socket } from "bun";
-import { createConnectionPools, mayBeClosing } from "../../../src/proxy/upstream/connections.ts";
+import { createConnectionPools, mayBeClosing } from "../../../src/proxy/upstream/connection-pool.ts";
 import { createRandom } from "../../support/random.ts";
 
 interface Connection {

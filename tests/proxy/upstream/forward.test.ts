@@ -8,11 +8,8 @@ import {
   type UpstreamRequest,
   type UpstreamFetch,
 } from "../../../src/proxy/upstream/forward.ts";
-import {
-  type ConnectTimeout,
-  createConnectionPools,
-  createConnectTimeout,
-} from "../../../src/proxy/upstream/connections.ts";
+import { type ConnectTimeout, createConnectTimeout } from "../../../src/proxy/upstream/connect-timeout.ts";
+import { createConnectionPools } from "../../../src/proxy/upstream/connection-pool.ts";
 import { createReadTimeouts } from "../../../src/proxy/upstream/read-timeout.ts";
 import { useFakeTime } from "../../support/fake-time.ts";
 import { startBlackhole, startBusyBackend } from "../../support/blackhole.ts";
