@@ -37,7 +37,10 @@ export function createSharedApp({ handle }: Pick<Proxy, "handle">, admin: AdminA
   return { fetch: (request) => (isForProxy(request) ? handle(request) : app.fetch(request)) };
 }
 
-/** Such as `/v1` itself, or a path without it. With an invalid Host, a URL is only its path. Remove when `request.url` is absolute then too (Bun 1.4.5). */
+/**
+ * Such as `/v1` itself, or a path without it. With an invalid Host, a URL is only its path. Remove when `request.url` is
+ * absolute then too (Bun 1.4.5).
+ */
 function isForProxy(request: Request): boolean {
   return /^(?:https?:\/\/[^/]*)?\/+v1(?:[/?]|$)/.test(request.url) || isPathWithoutV1(request);
 }

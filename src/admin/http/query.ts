@@ -24,12 +24,6 @@ export function parseIntegers({ query }: { query: Record<string, unknown> }): vo
 
 const dayLength = "2026-05-01".length;
 
-/** @throws ApiError if there is no such day */
-export function parseDay(name: string, text: string | undefined): string | undefined {
-  if (text !== undefined && !isDay(text)) throw new ApiError(400, dayMessage(name));
-  return text;
-}
-
 /** @throws ApiError if there is no such time */
 export function parseTimestamp(
   name: string,
@@ -44,5 +38,3 @@ export function parseTimestamp(
 
 export const timestampMessage = (name: string): string =>
   `${name} must be a timestamp with an offset, such as 2026-05-01T09:00:00+09:00`;
-
-export const dayMessage = (name: string): string => `${name} must be a day, such as 2026-05-01`;

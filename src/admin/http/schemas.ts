@@ -43,6 +43,10 @@ export const integerParameter = (
     t.Integer({ ...range, error: `${name} must be an integer from ${range.minimum} to ${range.maximum}` }),
   ) as TInteger;
 
+/** A day in Seoul time; one that does not exist is refused (`openapi.ts` sets the check of the format). */
+export const dayParameter = (name: string, description: string): TOptional<TString> =>
+  t.Optional(t.String({ format: "date", error: `${name} must be a day, such as 2026-05-01`, description }));
+
 export const cursorMessage = "cursor must be one that this endpoint returned";
 
 /** The query of a list that comes in pages. @param cursor its pattern */

@@ -1,6 +1,6 @@
 import { type Static, Type as t } from "@sinclair/typebox";
-import { count, integerParameter, nullable, timestamp, errors } from "../http/schemas.ts";
-import { timestampMessage, dayMessage } from "../http/query.ts";
+import { count, dayParameter, integerParameter, nullable, timestamp, errors } from "../http/schemas.ts";
+import { timestampMessage } from "../http/query.ts";
 
 export const usageSum = { request_count: count, input_tokens: count, output_tokens: count };
 const usageOfKey = { key_id: t.Integer(), key_name: t.String(), ...usageSum };
@@ -123,13 +123,7 @@ export type UsageByDay = Static<typeof usageByDay>;
 
 export const byDayAndKeyQuery = t.Object({
   ...byDayQuery.properties,
-  before: t.Optional(
-    t.String({
-      pattern: "^\\d{4}-\\d\\d-\\d\\d$",
-      error: dayMessage("before"),
-      description: "The page continues with the day before this one",
-    }),
-  ),
+  before: dayParameter("before", "The page continues with the day before this one"),
 });
 export type ByDayAndKeyQuery = Static<typeof byDayAndKeyQuery>;
 export const usageByDayAndKey = t.Object({

@@ -2,6 +2,7 @@ import { type Static, Type as t } from "@sinclair/typebox";
 import {
   count,
   counterMembers,
+  dayParameter,
   integerParameter,
   nextCursor,
   nullable,
@@ -17,7 +18,6 @@ import {
 } from "../http/schemas.ts";
 import { listedUsageFields } from "../../domain/usage.ts";
 import { csrfText, describes } from "../http/body-schema.ts";
-import { dayMessage } from "../http/query.ts";
 import { keyFilter } from "./contract.ts";
 
 const pricedUsage = {
@@ -60,9 +60,6 @@ export const modelUsageBody = t.Object({
 export type ModelUsageBody = Static<typeof modelUsageBody>;
 
 const day = t.String({ format: "date" });
-
-const dayParameter = (name: string, description: string) =>
-  t.Optional(t.String({ pattern: "^\\d{4}-\\d\\d-\\d\\d$", error: dayMessage(name), description }));
 export const costGroups = ["day", "key", "model", "tag", "owner", "key_model", "day_key"] as const;
 
 export const costsQuery = t.Object({

@@ -3,7 +3,6 @@ import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { dayFromNumber, dayNumberFrom, dayNumberOf } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
-import { parseDay } from "../http/query.ts";
 import { counterMembers, cursorMessage } from "../http/schemas.ts";
 import type { CostsBody, CostsQuery } from "./cost-contract.ts";
 import { modelPricesOf, readPrices } from "./prices.ts";
@@ -44,9 +43,8 @@ export const listCosts =
   };
 
 function daysOf({ from, to }: CostsQuery, today: number): Pick<CostRange, "firstDay" | "lastDay"> {
-  const [first, last] = [parseDay("from", from), parseDay("to", to)];
-  const lastDay = last === undefined ? today : dayNumberFrom(last);
-  const firstDay = first === undefined ? lastDay - defaultDays + 1 : dayNumberFrom(first);
+  const lastDay = to === undefined ? today : dayNumberFrom(to);
+  const firstDay = from === undefined ? lastDay - defaultDays + 1 : dayNumberFrom(from);
   if (firstDay > lastDay) throw new ApiError(400, "from must not be after to");
   if (lastDay - firstDay >= maxDays) throw new ApiError(400, `from and to must be at most ${maxDays} days apart`);
   return { firstDay, lastDay };

@@ -16,7 +16,6 @@ import type {
 } from "./contract.ts";
 import type { UsageSum } from "../../domain/usage.ts";
 import { bucketRange, keptBucketMinutes, keyFilterOf } from "./ranges.ts";
-import { parseDay } from "../http/query.ts";
 import { countersBody, readReport } from "./report.ts";
 
 export interface UsageDeps {
@@ -73,8 +72,7 @@ export const listUsageByDayAndKey =
   ({ store, clock }: Pick<UsageDeps, "store" | "clock">) =>
   async ({ query }: { query: ByDayAndKeyQuery }): Promise<UsageByDayAndKey> => {
     const firstDay = dayBefore(dayOf(clock()), query.days);
-    const beforeDay = parseDay("before", query.before);
-    const report = store.usage.byDayAndKey({ firstDay, beforeDay, ...keyFilterOf(query) });
+    const report = store.usage.byDayAndKey({ firstDay, beforeDay: query.before, ...keyFilterOf(query) });
     const { nextBefore, names, rows } = await readReport(report);
     return {
       next_before: nextBefore === null ? null : dayFromNumber(nextBefore),
