@@ -4,7 +4,7 @@ import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
 import type { UsageBuckets } from "../usage/usage-buckets.ts";
 import { KeyRow } from "./key-row.tsx";
-import { type KeySort, type KeySortColumn, nextKeySort } from "./key-sort.ts";
+import { type KeySort, type KeySortColumn, nextKeySort } from "./key-list.ts";
 import { sparkOf } from "./key-sparks.ts";
 
 interface KeyTableProps {

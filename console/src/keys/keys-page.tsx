@@ -14,7 +14,7 @@ import { DeleteKeyDialog } from "./delete-key-dialog.tsx";
 import { keyCsv } from "./key-csv.ts";
 import { KeyLimitsDialog } from "./key-limits-dialog.tsx";
 import { usedLimits } from "./key-limits.ts";
-import { sortKeys } from "./key-sort.ts";
+import { sortKeys } from "./key-list.ts";
 import { useKeySparksQuery } from "./key-sparks.ts";
 import { KeyTable, useSelectedKeys } from "./key-table.tsx";
 import { closeNewKeyDialogUnlessSecret, openImportForm, openNewKeyForm } from "./new-key.ts";

@@ -2,8 +2,7 @@ import { createMemo } from "solid-js";
 import { useUrlParameters } from "../lib/url-parameters.ts";
 import type { Key } from "../queries.ts";
 import { isAtLimit, isNearLimit } from "./key-limits.ts";
-import { matchesSearch } from "./key-search.ts";
-import { formatKeySort, type KeySort, parseKeySort } from "./key-sort.ts";
+import { formatKeySort, type KeySort, matchesSearch, parseKeySort } from "./key-list.ts";
 
 const states = ["all", "active", "inactive", "near-limit", "at-limit", "refused"] as const;
 type KeyState = (typeof states)[number];

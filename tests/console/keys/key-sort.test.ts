@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { formatKeySort, nextKeySort, parseKeySort, sortKeys } from "../../../console/src/keys/key-sort.ts";
+import { formatKeySort, nextKeySort, parseKeySort, sortKeys } from "../../../console/src/keys/key-list.ts";
 import type { Key } from "../../../console/src/queries.ts";
 
 const key = (id: number, name: string, lastUsedAt: string | null, requests: number): Key => ({
