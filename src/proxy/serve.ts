@@ -18,7 +18,7 @@ import { type OwnKey, ownPaths, respondWithOwnKey } from "./request/own-key.ts";
 import type { RequestQueue, Turn } from "./request/queue.ts";
 import type { Waiting } from "./request/waiting-list.ts";
 import { conversationOf } from "./request/conversation.ts";
-import type { ReadBody } from "./request/body.ts";
+import type { ReadBody } from "./request/hold-or-stream.ts";
 import { readRequest } from "./request/read-request.ts";
 import { reservationFor, rewriteBody, type RewrittenBody } from "./request/rewrite-body.ts";
 import { findBackendOfId, mayGoOn } from "./request/backend-of-id.ts";

@@ -6,7 +6,7 @@ import { findString } from "../json/bytes.ts";
 import { eventLoopPortions, readJsonInSteps, runInPortions } from "../json/read.ts";
 import { createSlot } from "../json/slots.ts";
 import { canonical } from "../rewrite/endpoint.ts";
-import type { ReadBody } from "./body.ts";
+import type { ReadBody } from "./hold-or-stream.ts";
 import { findOwn, type OwnResponse, type StoredDeps } from "./stored-response.ts";
 
 interface Asked {

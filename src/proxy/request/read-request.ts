@@ -4,7 +4,7 @@ import { listModelNames } from "../rewrite/model-names.ts";
 import type { ClientContext } from "../rewrite/rewrite.ts";
 import type { Rewriters, Rewriting } from "../rewrite/current-rewriting.ts";
 import { mustBeReadable } from "./admit.ts";
-import { readBody, type ReadBodyDeps, type ReceivedBody } from "./body.ts";
+import { readBody, type ReadBodyDeps, type ReceivedBody } from "./hold-or-stream.ts";
 import { isModelAllowed, modelNotFound, requireAllowedModel } from "./model-rule.ts";
 import { hasBody, rewriteBody, type RewrittenBody } from "./rewrite-body.ts";
 import type { KeyRules } from "../../domain/keys.ts";

@@ -6,7 +6,7 @@ import { type ClientContext, type Rewritten, untouched } from "../rewrite/rewrit
 import type { UpstreamRequest } from "../upstream/forward.ts";
 import type { Rewriter } from "../rewrite/current-rewriting.ts";
 import { tokensToReserve } from "./admit.ts";
-import type { ReadBody, ReceivedBody } from "./body.ts";
+import type { ReadBody, ReceivedBody } from "./hold-or-stream.ts";
 import type { Reservation } from "../../domain/admissions.ts";
 
 /** How many tokens to reserve for a request. */

@@ -7,7 +7,7 @@ import {
   type ReadBody,
   readBody,
   type ReceivedBody,
-} from "../../../src/proxy/request/body.ts";
+} from "../../../src/proxy/request/hold-or-stream.ts";
 import { createHeldBytes } from "../../../src/proxy/request/held-bytes.ts";
 import type { StartReadTimeout } from "../../../src/proxy/upstream/read-timeout.ts";
 
