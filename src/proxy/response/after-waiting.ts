@@ -5,7 +5,7 @@ import { abortReasonOf, unexpectedResponse } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
 import { decompressBody, isEventStream, isJson, mayBeEventStream } from "../usage/response-usage.ts";
-import { isObject } from "../usage/token-counts.ts";
+import { isObject } from "../usage/event-usage.ts";
 import { eventsOfMessage } from "./message-events.ts";
 import { readWhole } from "./pump.ts";
 import type { Responding } from "./respond.ts";

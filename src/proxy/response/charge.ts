@@ -4,7 +4,7 @@ import type { UsageEvent } from "../../domain/usage-event.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
 import { createOutputObserver, type OutputObserver, type SeenOutput } from "../usage/output-observer.ts";
 import { isEventStream } from "../usage/response-usage.ts";
-import type { UsageShape } from "../usage/token-counts.ts";
+import type { UsageShape } from "../usage/event-usage.ts";
 
 /**
  * What the limits of tokens of a key are charged for one response, beside its counts: what the backend reported, else an

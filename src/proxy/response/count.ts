@@ -1,7 +1,7 @@
 import type { WallClock } from "../../time/clock.ts";
 import type { FinishDetails, RequestTracker } from "../request-tracker.ts";
 import type { AbortReason } from "../upstream/abort-reason.ts";
-import { isResponseId } from "../usage/token-counts.ts";
+import { isResponseId } from "../usage/event-usage.ts";
 import {
   type BodyHeaders,
   createUsageReader,

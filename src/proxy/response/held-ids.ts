@@ -4,7 +4,7 @@ import type { KeyId } from "../../domain/keys.ts";
 import { canonical } from "../rewrite/endpoint.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { findShortJson, maxParsedLength } from "../usage/json-usage.ts";
-import { isObject, isResponseId } from "../usage/token-counts.ts";
+import { isObject, isResponseId } from "../usage/event-usage.ts";
 import type { CountDeps } from "./count.ts";
 import { readAlready, readOrRelease } from "./pump.ts";
 

@@ -1,4 +1,4 @@
-import { isObject } from "../usage/token-counts.ts";
+import { isObject } from "../usage/event-usage.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 

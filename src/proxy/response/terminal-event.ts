@@ -2,7 +2,7 @@ import { indexOfBytes, latin1 } from "../json/bytes.ts";
 import { firstEventEnd, maxHeldEventBytes } from "../sse/events.ts";
 import { createEventStreamParser } from "../sse/parser.ts";
 import { createJsonUsageParser } from "../usage/json-usage.ts";
-import { isObject } from "../usage/token-counts.ts";
+import { isObject } from "../usage/event-usage.ts";
 
 /** Finds the event that ends a stream for its client, on whatever path it is sent. */
 interface TerminalFinder {

@@ -1,7 +1,7 @@
 import { latin1, isLiteral } from "../json/bytes.ts";
 import { readJson } from "../json/read.ts";
 import { createSlot, type JsonSlot } from "../json/slots.ts";
-import { isObject } from "./token-counts.ts";
+import { isObject } from "./event-usage.ts";
 
 export interface MemberSpan {
   start: number;

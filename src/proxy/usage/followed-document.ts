@@ -1,4 +1,4 @@
-import { cacheWriteName, partNames, tokenCountNames, totalName, usageHolders } from "./token-counts.ts";
+import { cacheWriteName, partNames, tokenCountNames, totalName, usageHolders } from "./event-usage.ts";
 
 /** The members of an object that are followed; a count is a number at the end of the path, an id a short string. */
 type Followed = Shape | ArrayShape | "count" | "id";

@@ -1,4 +1,4 @@
-import { cacheWriteName, findCount, isObject, tokenCountNames } from "./token-counts.ts";
+import { cacheWriteName, findCount, isObject, tokenCountNames } from "./event-usage.ts";
 
 /** What a stream showed of its output, as limits of tokens are charged for it. */
 export interface SeenOutput {

@@ -1,12 +1,12 @@
 import type { StoredResponse } from "../../domain/usage-event.ts";
 import { skipLeading } from "../json/bytes.ts";
 import { createDecodedStream, createDecompressor, encodingsOf } from "./decompress.ts";
-import { createEventStreamUsageParser, createLinesUsageParser, type ResponseListener } from "./event-stream-usage.ts";
+import { createEventStreamUsageParser, createLinesUsageParser, type ResponseListener } from "./stream-usage.ts";
 import { createJsonUsageParser, findShortJson } from "./json-usage.ts";
-import { findStoredResponse, noStreamUsage, readUsage, type UsageShape } from "./token-counts.ts";
+import { findStoredResponse, noStreamUsage, readUsage, type UsageShape } from "./event-usage.ts";
 import { noUsage, type Usage } from "../../domain/usage.ts";
 
-export type { ResponseListener } from "./event-stream-usage.ts";
+export type { ResponseListener } from "./stream-usage.ts";
 
 /** Reads the usage of a response from its bytes as they pass. Never throws or rejects. */
 export interface UsageReader {

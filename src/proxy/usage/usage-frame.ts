@@ -1,7 +1,7 @@
 import { latin1 } from "../json/bytes.ts";
 import { isLineEnd } from "../sse/events.ts";
 import { type CompletionChunk, lastChunkMembers, parseObject } from "./completion-chunk.ts";
-import { isEmpty, isEmptyChoice } from "./token-counts.ts";
+import { isEmpty, isEmptyChoice } from "./event-usage.ts";
 
 /** Which choices of a stream have ended, as far as its chunks were read. */
 export interface StreamProgress {

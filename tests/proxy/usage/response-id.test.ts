@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { findStoredResponse } from "../../../src/proxy/usage/token-counts.ts";
+import { findStoredResponse } from "../../../src/proxy/usage/event-usage.ts";
 
 test.each<[string, unknown, string | undefined]>([
   ["a response", { id: "resp_1", object: "response", usage: {} }, "resp_1"],

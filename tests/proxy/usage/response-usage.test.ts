@@ -12,7 +12,7 @@ import {
   zstdCompressSync,
 } from "node:zlib";
 import { createUsageReader, isPlainEventStream, readWholeUsage } from "../../../src/proxy/usage/response-usage.ts";
-import { noStreamUsage, readEventUsage, usageOfStream } from "../../../src/proxy/usage/token-counts.ts";
+import { noStreamUsage, readEventUsage, usageOfStream } from "../../../src/proxy/usage/event-usage.ts";
 import { recordedResponses } from "../../fixtures/recorded-responses.ts";
 import { eventDataOf } from "../../support/event-stream-reference.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../support/random.ts";

@@ -6,7 +6,7 @@ import {
   readUsage,
   type StreamUsage,
   usageOfStream,
-} from "../../../src/proxy/usage/token-counts.ts";
+} from "../../../src/proxy/usage/event-usage.ts";
 import { noUsage, type Usage } from "../../../src/domain/usage.ts";
 
 const seen: Usage = { inputTokens: 3, outputTokens: 4 };

@@ -9,7 +9,7 @@ import {
   mayHoldUsage,
   mentionsUsage,
 } from "./json-usage.ts";
-import { findStoredResponse, noStreamUsage, readEventUsage, type UsageShape, usageOfStream } from "./token-counts.ts";
+import { findStoredResponse, noStreamUsage, readEventUsage, type UsageShape, usageOfStream } from "./event-usage.ts";
 import type { Usage } from "../../domain/usage.ts";
 import type { OutputObserver } from "./output-observer.ts";
 
