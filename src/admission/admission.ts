@@ -17,7 +17,7 @@ import { randomBytes } from "node:crypto";
 import { endWait, enqueue, hurryUpkeep, startUpkeep } from "./batches.ts";
 import { decideAlone, noResponse } from "./degraded.ts";
 import { createInstanceWatch } from "./instance-watch.ts";
-import { type Asked, dropAhead, newLease, takeAhead } from "./key-leases.ts";
+import { type Asked, dropAhead, newLease, takeAhead } from "./process-leases.ts";
 import { admitted, type AdmissionsOptions, markHeld, releaseTokens, type State, unlimited } from "./state.ts";
 import type { MaybePromise } from "../store/engine/maybe-promise.ts";
 import { within } from "../time/wait.ts";

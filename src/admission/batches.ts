@@ -8,7 +8,7 @@ import {
   putBack,
   takeWork,
   type WaitingRequest,
-} from "./key-leases.ts";
+} from "./process-leases.ts";
 import { decideAlone, enterDegraded, leaveDegraded } from "./degraded.ts";
 import { admitted, refuse, type State, unlimited, upkeepMs } from "./state.ts";
 import {

@@ -1,4 +1,4 @@
-import { type Asked, hold, type KeyLease } from "./key-leases.ts";
+import { type Asked, hold, type KeyLease } from "./process-leases.ts";
 import { admitted, type LimitsFallback, markHeld, refuse, type State, unavailable, unlimited } from "./state.ts";
 import {
   countedOf,

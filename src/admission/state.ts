@@ -1,5 +1,5 @@
 import type { InstanceWatch } from "./instance-watch.ts";
-import { type Asked, isBusy, type KeyLease, type LeaseWork } from "./key-leases.ts";
+import { type Asked, isBusy, type KeyLease, type LeaseWork } from "./process-leases.ts";
 import { holdsPlace, type KeyLoad, usedOf } from "../store/limits/windows.ts";
 import type { LimitStore } from "../store/limits/contract.ts";
 import type { Log } from "../log/log.ts";

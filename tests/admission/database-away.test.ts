@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createAdmissions } from "../../src/admission/admission.ts";
-import { newLease } from "../../src/admission/key-leases.ts";
+import { newLease } from "../../src/admission/process-leases.ts";
 import { judgeLocally } from "../../src/admission/degraded.ts";
 import type { AdmissionsOptions } from "../../src/admission/state.ts";
 import { noLimits } from "../../src/store/keys/rules.ts";

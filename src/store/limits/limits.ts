@@ -4,7 +4,7 @@ import type { WallClock } from "../../time/clock.ts";
 import type { Engine } from "../engine/engine.ts";
 import { prepareInstances } from "./instances.ts";
 import { prepareLoads } from "./key-loads.ts";
-import { prepareTake } from "./leases.ts";
+import { prepareTake } from "./take-leases.ts";
 import type { LimitStore } from "./contract.ts";
 import { isAtLimit } from "./windows.ts";
 import { parseRules } from "../keys/rules.ts";

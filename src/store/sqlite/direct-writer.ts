@@ -24,7 +24,7 @@ import type { KeyStore } from "../keys/contract.ts";
 import type { FlushedRequests } from "../requests/contract.ts";
 import type { FlushId, UsageStore } from "../usage/contract.ts";
 import type { Lease, LimitStore } from "../limits/contract.ts";
-import { prepareTake } from "../limits/leases.ts";
+import { prepareTake } from "../limits/take-leases.ts";
 import { isBusy, openDirectWriter } from "./engine.ts";
 import { toStorageError } from "../storage-error.ts";
 import { prepareStage } from "./staged-flushes.ts";
