@@ -11,7 +11,7 @@ import { syncThemeAcrossTabs } from "./lib/theme.ts";
 import { syncTimeZoneAcrossTabs } from "./lib/time-zone.ts";
 import { LoginPage } from "./operator/login-page.tsx";
 import { RequireSession } from "./operator/require-session.tsx";
-import { tryResumeSession } from "./operator/resume-session.ts";
+import { tryResumeSession } from "./operator/session-of-cookie.ts";
 import { queryClient } from "./queries.ts";
 import { OverviewPage } from "./start/overview-page.tsx";
 import { setPlaygroundKey } from "./start/playground-key.ts";

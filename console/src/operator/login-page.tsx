@@ -5,7 +5,7 @@ import { mayHaveSession, safeRedirect, session } from "../lib/session.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
 import { Icon, Logo } from "../ui/icon.tsx";
 import { createLogin, type Login } from "./login.ts";
-import { tryResumeSession } from "./resume-session.ts";
+import { tryResumeSession } from "./session-of-cookie.ts";
 
 /** Opens `?next=` as soon as there is a session. */
 export function LoginPage(): JSX.Element {

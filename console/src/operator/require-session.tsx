@@ -2,12 +2,9 @@ import { type RouteSectionProps, useLocation, useNavigate } from "@solidjs/route
 import { createEffect, createMemo, createSignal, type JSX, onCleanup, onMount, Show } from "solid-js";
 import { ApiError } from "../client.ts";
 import { mayHaveSession, session } from "../lib/session.ts";
-import { queryClient } from "../queries.ts";
-import { Dialog } from "../ui/dialog.tsx";
 import { Logo } from "../ui/icon.tsx";
-import { createLogin } from "./login.ts";
-import { FormProblem } from "./login-page.tsx";
-import { resumeSession } from "./resume-session.ts";
+import { SessionEndedDialog } from "./session-ended-dialog.tsx";
+import { resumeSession } from "./session-of-cookie.ts";
 import { Shell } from "./shell.tsx";
 
 /** The interval of the pages' own queries. */
@@ -64,7 +61,7 @@ export function RequireSession(props: RouteSectionProps): JSX.Element {
         <Show when={resuming() || session() !== undefined || asksPassword()}>
           <Shell {...props} />
           <Show when={asksPassword()}>
-            <SessionDialog username={username() ?? ""} onLeave={() => setHasLeft(true)} />
+            <SessionEndedDialog username={username() ?? ""} onLeave={() => setHasLeft(true)} />
           </Show>
         </Show>
       }
@@ -88,39 +85,5 @@ function ResumeProblem(props: { message: string; onRetry: () => void }): JSX.Ele
         </div>
       </div>
     </main>
-  );
-}
-
-/** Asks for the password above a dialog whose session has ended, so that what was entered there stays. */
-function SessionDialog(props: { username: string; onLeave: () => void }): JSX.Element {
-  const login = createLogin();
-  let password: HTMLInputElement | undefined;
-  onMount(() => password?.focus());
-  const submit = async (event: SubmitEvent): Promise<void> => {
-    event.preventDefault();
-    if (await login.submit(props.username, password?.value ?? "")) await queryClient.invalidateQueries();
-    else password?.select();
-  };
-  return (
-    <Dialog title="Your session has ended" persistent onClose={() => {}}>
-      <form onSubmit={(event) => void submit(event)}>
-        <p>Log in as {props.username} to go on. What you have entered is kept.</p>
-        {/* For password managers. */}
-        <input hidden type="text" name="username" autocomplete="username" value={props.username} readonly />
-        <label class="field">
-          <span>Password</span>
-          <input ref={password} name="password" type="password" autocomplete="current-password" required />
-        </label>
-        <FormProblem login={login} />
-        <div class="dialog-actions">
-          <button class="button" type="button" onClick={() => props.onLeave()}>
-            Leave
-          </button>
-          <button class="button primary" type="submit" disabled={login.busy() || login.secondsLeft() > 0}>
-            {login.busy() ? "Logging in…" : "Log in"}
-          </button>
-        </div>
-      </form>
-    </Dialog>
   );
 }

@@ -1,0 +1,39 @@
+import { type JSX, onMount } from "solid-js";
+import { queryClient } from "../queries.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { createLogin } from "./login.ts";
+import { FormProblem } from "./login-page.tsx";
+
+/** Asks for the password above a dialog whose session has ended, so that what was entered there stays. */
+export function SessionEndedDialog(props: { username: string; onLeave: () => void }): JSX.Element {
+  const login = createLogin();
+  let password: HTMLInputElement | undefined;
+  onMount(() => password?.focus());
+  const submit = async (event: SubmitEvent): Promise<void> => {
+    event.preventDefault();
+    if (await login.submit(props.username, password?.value ?? "")) await queryClient.invalidateQueries();
+    else password?.select();
+  };
+  return (
+    <Dialog title="Your session has ended" persistent onClose={() => {}}>
+      <form onSubmit={(event) => void submit(event)}>
+        <p>Log in as {props.username} to go on. What you have entered is kept.</p>
+        {/* For password managers. */}
+        <input hidden type="text" name="username" autocomplete="username" value={props.username} readonly />
+        <label class="field">
+          <span>Password</span>
+          <input ref={password} name="password" type="password" autocomplete="current-password" required />
+        </label>
+        <FormProblem login={login} />
+        <div class="dialog-actions">
+          <button class="button" type="button" onClick={() => props.onLeave()}>
+            Leave
+          </button>
+          <button class="button primary" type="submit" disabled={login.busy() || login.secondsLeft() > 0}>
+            {login.busy() ? "Logging in…" : "Log in"}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
