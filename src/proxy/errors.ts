@@ -46,7 +46,7 @@ interface ErrorKind {
 const limited: ErrorKind = { status: 429, type: "rate_limit_error", message: "A limit of this API key is reached." };
 
 /** The sentences are fixed: the runtime's own messages would show strangers our network. */
-const kinds: Readonly<Record<ErrorCode, ErrorKind>> = {
+export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   invalid_host: { status: 400, type: "invalid_request_error", message: "The Host header is missing or malformed." },
   invalid_path: {
     status: 400,
@@ -214,14 +214,14 @@ export interface ErrorDetails {
  * @param requestId for Anthropic's, which read it from the body too
  */
 function errorBody(code: ErrorCode, details: ErrorDetails | undefined, requestId: string | undefined): object {
-  const { type, message } = kinds[code];
+  const { type, message } = errorKinds[code];
   return {
     type: "error",
     error: {
       type,
       message: details?.message ?? message,
       param: null,
-      code: kinds[code].code ?? code,
+      code: errorKinds[code].code ?? code,
       ...details?.members,
     },
     ...(requestId !== undefined && { request_id: requestId }),
@@ -241,7 +241,7 @@ export class ProxyError extends Error {
 }
 
 export function errorResponse(code: ErrorCode, details?: ErrorDetails, requestId?: string): Response {
-  const { status, headers } = kinds[code];
+  const { status, headers } = errorKinds[code];
   return Response.json(errorBody(code, details, requestId), {
     status,
     headers: { "x-content-type-options": "nosniff", ...headers, ...Object.fromEntries(details?.headers ?? []) },
@@ -259,20 +259,3 @@ export function failureResponse(code: ErrorCode | undefined, details?: ErrorDeta
 
 /** Whether clients of a path speak the Messages API. */
 export const isMessagesPath = (path: string): boolean => path.startsWith("/v1/messages");
-
-/**
- * The event that ends a broken stream, in the dialect of its path: the Messages API names its events, the OpenAI APIs
- * have only an `error` member.
- */
-export function errorFrame(path: string, code: ErrorCode, requestId: string): Uint8Array {
-  const { type, message } = kinds[code];
-  const body = isMessagesPath(path)
-    ? { type: "error", error: { type, message }, request_id: requestId }
-    : { error: { message, type, param: null, code } };
-  return errorEvent(path, JSON.stringify(body));
-}
-
-/** @param json an error's body */
-export function errorEvent(path: string, json: string): Uint8Array {
-  return new TextEncoder().encode(`${isMessagesPath(path) ? "event: error\n" : ""}data: ${json}\n\n`);
-}

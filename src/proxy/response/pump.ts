@@ -1,14 +1,11 @@
-import type { ErrorCode } from "../errors.ts";
-import { type AbortReason, abortReasonOf, clientLeft } from "../upstream/abort-reason.ts";
+import { abortReasonOf, clientLeft } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
+import { endBroken, type ErrorFrame } from "./broken-stream.ts";
 import type { Meter } from "./meter.ts";
 
 /** Responses up to this length are read whole and returned whole, at half the cost of a stream. */
 const maxWholeBytes = 1024 * 1024;
-
-/** Bun 1.4.5 drops a frame that is enqueued right before a stream errors, unless it gets this long to write it. Remove when it sends it. */
-export const lastFrameMs = 10;
 
 /** Whether a response is known to be short, so that reading it whole does not delay its first byte. */
 export function isShort(response: Response, maxBytes = maxWholeBytes): boolean {
@@ -68,7 +65,7 @@ export const readAlready = (
 
 export interface PumpOptions {
   /** The event that ends a broken event stream; absent for other bodies. */
-  errorFrame: ((code: ErrorCode) => Uint8Array) | undefined;
+  errorFrame: ErrorFrame | undefined;
   onFirstByte: () => void;
 }
 
@@ -115,13 +112,4 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
     abort(writing ? clientLeft() : abortReasonOf(error, signal));
     await endBroken(abortReasonOf(error, signal), meter, options.errorFrame);
   }
-}
-
-/** Never ends cleanly: no client may take half a response for a whole one. */
-async function endBroken(reason: AbortReason, meter: Meter, errorFrame: PumpOptions["errorFrame"]): Promise<void> {
-  if (reason.code !== undefined) {
-    await meter.fail(errorFrame?.(reason.code));
-    await Bun.sleep(lastFrameMs);
-  }
-  await meter.abort(reason).catch(() => {});
 }

@@ -1,5 +1,5 @@
 import type { StoredResponse } from "../../domain/usage-event.ts";
-import { errorFrame, failureResponse } from "../errors.ts";
+import { failureResponse } from "../errors.ts";
 import { clientResponseHeaders } from "../headers.ts";
 import type { RequestTracker } from "../request-tracker.ts";
 import type { Endpoint } from "../rewrite/endpoint.ts";
@@ -16,6 +16,7 @@ import {
 } from "../usage/response-usage.ts";
 import { createStreamUsageFilter } from "../usage/stream-filter.ts";
 import type { UsageHabits } from "../usage/usage-habits.ts";
+import { errorFrame } from "./broken-stream.ts";
 import { type Count, type CountDeps, createCount, detailsOf } from "./count.ts";
 import { createEventHold, createSniffingHold, type EventHold } from "./event-hold.ts";
 import { createMeter } from "./meter.ts";

@@ -1,7 +1,6 @@
 import type { Rank } from "../../domain/admissions.ts";
-import { errorEvent } from "../errors.ts";
+import { errorEvent, lastFrameMs } from "./broken-stream.ts";
 import { withoutByteOrderMark } from "./meter.ts";
-import { lastFrameMs } from "./pump.ts";
 
 const commentOf = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(`: ${text}\n\n`);
 const keepalive = commentOf("keepalive");
