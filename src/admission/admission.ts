@@ -17,8 +17,18 @@ import { randomBytes } from "node:crypto";
 import { endWait, enqueue, hurryUpkeep, startUpkeep } from "./batches.ts";
 import { decideAlone, noResponse } from "./degraded.ts";
 import { createInstanceWatch } from "./instance-watch.ts";
-import { type Asked, dropAhead, newLease, takeAhead } from "./process-leases.ts";
-import { admitted, type AdmissionsOptions, markHeld, releaseTokens, type State, unlimited } from "./state.ts";
+import {
+  admitted,
+  type AdmissionsOptions,
+  type Asked,
+  dropAhead,
+  newLease,
+  releaseTokens,
+  type State,
+  takeAhead,
+  unlimited,
+  writeAllAgain,
+} from "./process-leases.ts";
 import type { MaybePromise } from "../store/engine/maybe-promise.ts";
 import { within } from "../time/wait.ts";
 import type { KeyId, KeyLimits } from "../domain/keys.ts";
@@ -75,7 +85,7 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
       log,
       beatMs,
       deadAfterMs,
-      onListed: () => markHeld(state),
+      onListed: () => writeAllAgain(state),
       onBeat: (instances) => onBeat(state, instances),
     }),
     wake: (isUrgent) => (isUrgent ? hurryUpkeep : startUpkeep)(state),

@@ -1,27 +1,28 @@
 import {
+  admitted,
   dropAhead,
-  hold,
-  keepAhead,
   type KeyLease,
   type LeaseWork,
   needsWrite,
-  putBack,
-  takeWork,
+  refuse,
+  reserve,
+  type State,
+  unlimited,
   type WaitingRequest,
+  wantedAhead,
 } from "./process-leases.ts";
-import { decideAlone, enterDegraded, leaveDegraded } from "./degraded.ts";
-import { admitted, refuse, type State, unlimited, upkeepMs } from "./state.ts";
+import { decideAlone, enterDegraded, leaveDegraded, noResponse } from "./degraded.ts";
 import {
-  heldWaitMs,
-  holdsPlace,
   isOfTokens,
   judge,
   type Judged,
   type KeyLoad,
   leastTokensLeft,
+  needsLease,
+  othersEndMs,
   waitOf,
 } from "../store/limits/windows.ts";
-import type { Lease } from "../store/limits/contract.ts";
+import type { Lease, LeaseRequest } from "../store/limits/contract.ts";
 import { hasLimit, type KeyLimits, limitKinds, type LimitName, requestLimits } from "../domain/limits.ts";
 
 /** Pause before a failed batch is written again. */
@@ -31,6 +32,8 @@ const maxAhead = 256;
 /** How often a request is asked again, after 4, 8, 16… ms. */
 const maxTries = 6;
 const firstTryMs = 4;
+/** So often what ended on a busy key is given back, and what nobody came for. */
+const upkeepMs = 50;
 
 /** Has a request wait for the next batch. */
 export function enqueue(state: State, lease: KeyLease, request: WaitingRequest): void {
@@ -88,7 +91,7 @@ async function writeBatch(state: State): Promise<void> {
   if (taken === undefined) {
     for (const work of works) putBack(work);
   } else {
-    leaveDegraded(state);
+    if (state.degraded) leaveDegraded(state);
     for (const [index, work] of works.entries()) {
       const lease = taken.leases[index];
       if (lease !== undefined) settle(state, work, { lease, sentAt: taken.sentAt });
@@ -124,6 +127,49 @@ function takeBatch(state: State): LeaseWork[] {
   return works;
 }
 
+/** Takes out what the next batch writes. @param second of our clock. @param most how many may be asked for ahead */
+function takeWork(lease: KeyLease, { second, most }: { second: number; most: number }): LeaseWork {
+  const { keyId, limits, places, waiting, corrections, refused, ahead } = lease;
+  const request: LeaseRequest = {
+    keyId,
+    limits,
+    places,
+    tokens: lease.tokens + (ahead === undefined ? 0 : ahead.left * ahead.tokens),
+    requests: waiting.map(({ tokens }) => tokens),
+    ahead: Math.min(most, wantedAhead(lease, second)),
+    corrections,
+    refused,
+  };
+  Object.assign(lease, { waiting: [], corrections: [], sent: corrections, refused: 0, isDue: false });
+  return { lease, waiting, request };
+}
+
+/** Puts back what could not be written. */
+function putBack({ lease, waiting, request }: LeaseWork): void {
+  lease.waiting.unshift(...waiting.filter(({ isDecided }) => !isDecided));
+  lease.corrections.push(...request.corrections);
+  lease.sent = [];
+  lease.refused += request.refused;
+  lease.isDue = true;
+}
+
+/** @param load what counts without those ahead. @param sentAt when it was asked for, by the monotonic clock */
+function keepAhead(
+  { lease, request }: LeaseWork,
+  { ahead, now }: Lease,
+  { load, sentAt }: { load: KeyLoad; sentAt: number },
+): void {
+  if (ahead === 0) {
+    if (request.ahead > 0) lease.pace.wanted = 0;
+    return;
+  }
+  dropAhead(lease);
+  const tokens = Math.max(0, ...request.requests);
+  // The network only shortens it, and the clocks of the two machines may be anything.
+  const endsAt = sentAt + 1000 - (now % 1000);
+  lease.ahead = { limits: request.limits, tokens, left: ahead, load, second: Math.floor(now / 1000), endsAt };
+}
+
 /** @returns undefined if the database did not take the batch before the requests had waited too long */
 async function tryToTake(
   state: State,
@@ -131,6 +177,7 @@ async function tryToTake(
 ): Promise<{ leases: Lease[]; sentAt: number } | undefined> {
   const { store, instance, monotonic } = state;
   const requests = works.map(({ request }) => request);
+  state.failure = noResponse;
   for (;;) {
     const sentAt = monotonic();
     state.version += 1;
@@ -190,7 +237,7 @@ function settleOne(state: State, { lease, limits, taken, others, result, one }: 
   const { refusedBy, load } = result;
   const { tokens } = one;
   if (refusedBy === undefined) {
-    if (holdsPlace(limits)) hold(lease, tokens);
+    if (needsLease(limits)) reserve(lease, tokens);
     const second = Math.floor(taken.now / 1000);
     return one.settled.resolve(admitted(state, lease, { limits, tokens, second, load }));
   }
@@ -198,7 +245,7 @@ function settleOne(state: State, { lease, limits, taken, others, result, one }: 
   const waitMs = waitOf(result, { limits, tokens }, taken);
   const isHeldByOthers = (limitKinds[refusedBy].counts === "places" ? others.inFlight : others.reserved) > 0;
   if (waitMs === undefined && isHeldByOthers && one.tries < maxTries) return askAgain(state, lease, one);
-  one.settled.resolve(refuse(state, lease, one, { load, refusedBy, waitMs: waitMs ?? heldWaitMs }));
+  one.settled.resolve(refuse(state, lease, one, { load, refusedBy, waitMs: waitMs ?? othersEndMs }));
 }
 
 /** Nobody said how much the request may generate: what is left is as good a guess. */

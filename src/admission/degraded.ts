@@ -1,9 +1,19 @@
-import { type Asked, hold, type KeyLease } from "./process-leases.ts";
-import { admitted, type LimitsFallback, markHeld, refuse, type State, unavailable, unlimited } from "./state.ts";
+import {
+  admitted,
+  type Asked,
+  type KeyLease,
+  type LimitsFallback,
+  refuse,
+  reserve,
+  type State,
+  unavailable,
+  unlimited,
+  writeAllAgain,
+} from "./process-leases.ts";
 import {
   countedOf,
-  heldWaitMs,
-  holdsPlace,
+  othersEndMs,
+  needsLease,
   judge,
   type Judged,
   type KeyLoad,
@@ -40,12 +50,10 @@ export function enterDegraded(state: State): void {
 }
 
 export function leaveDegraded(state: State): void {
-  state.failure = noResponse;
-  if (!state.degraded) return;
   state.degraded = false;
   state.log.info("Database available again; enforcing the limits of keys");
   for (const lease of state.leases.values()) lease.tokensMeanwhile = 0;
-  markHeld(state);
+  writeAllAgain(state);
 }
 
 /** Decides without the database. */
@@ -56,13 +64,13 @@ export function decideAlone(state: State, lease: KeyLease, asked: Asked): Admiss
   const now = state.clock();
   const judged = judgeLocally(lease, asked, { now, instances });
   if (judged?.refusedBy !== undefined) {
-    const waitMs = waitOf(judged, asked, { now, seconds: undefined }) ?? heldWaitMs;
+    const waitMs = waitOf(judged, asked, { now, seconds: undefined }) ?? othersEndMs;
     return refuse(state, lease, asked, { refusedBy: judged.refusedBy, waitMs, load: undefined });
   }
   state.changed.add(lease);
   const second = Math.floor(now / 1000);
   if (hasLimit(asked.limits, requestLimits)) addRequest(lease, second);
-  if (holdsPlace(asked.limits)) hold(lease, asked.tokens);
+  if (needsLease(asked.limits)) reserve(lease, asked.tokens);
   return admitted(state, lease, { ...asked, second, load: undefined });
 }
 

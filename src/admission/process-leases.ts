@@ -1,8 +1,64 @@
-import type { Lease, LeaseRequest } from "../store/limits/contract.ts";
-import { holdsPlace, type KeyLoad, noLoad, withRequest } from "../store/limits/windows.ts";
-import type { KeyId, KeyLimits } from "../domain/keys.ts";
-import { hasLimit, limitNames, placeLimits, requestLimits } from "../domain/limits.ts";
-import type { Admission } from "../domain/admissions.ts";
+// What this process has of each key: its lease, and what requests get of that.
+
+import type { InstanceWatch } from "./instance-watch.ts";
+import { type KeyLoad, needsLease, noLoad, usedOf, withRequest } from "../store/limits/windows.ts";
+import type { LeaseRequest, LimitStore } from "../store/limits/contract.ts";
+import type { Log } from "../log/log.ts";
+import type { MonotonicClock, WallClock } from "../time/clock.ts";
+import type { KeyId, KeyLimits, LimitName } from "../domain/keys.ts";
+import { hasLimit, limitNames, placeLimits, requestLimits, tokenLimits } from "../domain/limits.ts";
+import { type Admission, isWorthWaiting } from "../domain/admissions.ts";
+
+/** What holds while the database does not answer: this process's share of the limits, nothing, or no request is admitted. */
+export type LimitsFallback = "local" | "open" | "closed";
+
+export interface AdmissionsOptions {
+  store: LimitStore;
+  monotonic: MonotonicClock;
+  /** The store's. */
+  clock: WallClock;
+  log: Log;
+  fallback?: LimitsFallback;
+  /** Whether counts wait for the database: what they cover stays reserved. */
+  areCountsWaiting?: () => boolean;
+  /** How long a request waits for the database. */
+  waitLimitMs?: number;
+  beatMs?: number;
+  /** After how long without a beat a process counts as dead. */
+  deadAfterMs?: number;
+}
+
+export interface State extends Required<Omit<AdmissionsOptions, "beatMs" | "deadAfterMs">> {
+  instance: string;
+  /** Of the latest batch. */
+  version: number;
+  leases: Map<KeyId, KeyLease>;
+  /** Those that may have something to write, or something ahead. */
+  changed: Set<KeyLease>;
+  /** The batch that is under way. */
+  writing: readonly LeaseWork[];
+  /** Those with tokens of requests that have ended, and whose counts wait. */
+  uncounted: Set<KeyLease>;
+  loop: Promise<void> | undefined;
+  /** What ended is to be written, and not only what waits. */
+  isUpkeepDue: boolean;
+  upkeepTimer: Timer | undefined;
+  /** When it was last written, by the monotonic clock. */
+  upkeptAt: number;
+  /** Runs while requests wait. */
+  waitTimer: Timer | undefined;
+  degraded: boolean;
+  /** Why the latest batch failed, or has no reply yet. */
+  failure: string;
+  /** Processes that live, this one included. */
+  instances: number;
+  closed: boolean;
+  /** Whether the database lists this process, or has failed to. */
+  isListed: boolean;
+  watch: InstanceWatch;
+  /** Has what changed in leases written: at once, or a little later. */
+  wake: (isUrgent: boolean) => void;
+}
 
 /** What is asked for one request. */
 export interface Asked {
@@ -82,6 +138,13 @@ export const newLease = (keyId: KeyId, limits: KeyLimits): KeyLease => ({
   pace: { second: 0, requests: 0, wanted: 0 },
 });
 
+/** What is written of one key in a batch. */
+export interface LeaseWork {
+  lease: KeyLease;
+  waiting: readonly WaitingRequest[];
+  request: LeaseRequest;
+}
+
 /** Whether the database does not know all that there is to know. */
 export const needsWrite = ({ waiting, corrections, refused, isDue }: KeyLease): boolean =>
   isDue || waiting.length > 0 || corrections.length > 0 || refused > 0;
@@ -97,11 +160,11 @@ export function takeAhead(
   ahead.left -= 1;
   lease.pace.requests += 1;
   ahead.load = withRequest(ahead.load, ahead.tokens);
-  if (holdsPlace(limits)) hold(lease, ahead.tokens);
+  if (needsLease(limits)) reserve(lease, ahead.tokens);
   return { tokens: ahead.tokens, load: ahead.load, second: ahead.second };
 }
 
-export function hold(lease: KeyLease, tokens: number): void {
+export function reserve(lease: KeyLease, tokens: number): void {
   lease.places += 1;
   lease.tokens += tokens;
 }
@@ -121,13 +184,13 @@ const firstWanted = 2;
 const maxWanted = 128;
 
 /** Whether it sends so many requests a second that it has some ahead. */
-export const isBusy = ({ pace }: KeyLease): boolean => pace.requests > fewRequests || pace.wanted > 0;
+const isBusy = ({ pace }: KeyLease): boolean => pace.requests > fewRequests || pace.wanted > 0;
 
 /**
  * How many to ask for ahead: more each time, and none at first, so that of a key that sends few exactly what it sent counts.
  * One that was busy until the last second goes on with half.
  */
-function wantedAhead(lease: KeyLease, second: number): number {
+export function wantedAhead(lease: KeyLease, second: number): number {
   const { pace, limits, waiting, ahead } = lease;
   if (pace.second !== second) {
     const goesOn = pace.second === second - 1 && pace.requests > fewRequests;
@@ -141,55 +204,92 @@ function wantedAhead(lease: KeyLease, second: number): number {
   return Math.max(0, pace.wanted - (ahead?.left ?? 0));
 }
 
-/** What is written of one key in a batch. */
-export interface LeaseWork {
-  lease: KeyLease;
-  waiting: readonly WaitingRequest[];
-  request: LeaseRequest;
-}
-
-/** Takes out what the next batch writes. @param second of our clock. @param most how many may be asked for ahead */
-export function takeWork(lease: KeyLease, { second, most }: { second: number; most: number }): LeaseWork {
-  const { keyId, limits, places, waiting, corrections, refused, ahead } = lease;
-  const request: LeaseRequest = {
-    keyId,
-    limits,
-    places,
-    tokens: lease.tokens + (ahead === undefined ? 0 : ahead.left * ahead.tokens),
-    requests: waiting.map(({ tokens }) => tokens),
-    ahead: Math.min(most, wantedAhead(lease, second)),
-    corrections,
-    refused,
-  };
-  Object.assign(lease, { waiting: [], corrections: [], sent: corrections, refused: 0, isDue: false });
-  return { lease, waiting, request };
-}
-
-/** Puts back what could not be written. */
-export function putBack({ lease, waiting, request }: LeaseWork): void {
-  lease.waiting.unshift(...waiting.filter(({ isDecided }) => !isDecided));
-  lease.corrections.push(...request.corrections);
-  lease.sent = [];
-  lease.refused += request.refused;
-  lease.isDue = true;
-}
-
-/** @param load what counts without those ahead. @param sentAt when it was asked for, by the monotonic clock */
-export function keepAhead(
-  { lease, request }: LeaseWork,
-  { ahead, now }: Lease,
-  { load, sentAt }: { load: KeyLoad; sentAt: number },
-): void {
-  if (ahead === 0) {
-    if (request.ahead > 0) lease.pace.wanted = 0;
-    return;
-  }
-  dropAhead(lease);
-  const tokens = Math.max(0, ...request.requests);
-  // The network only shortens it, and the clocks of the two machines may be anything.
-  const endsAt = sentAt + 1000 - (now % 1000);
-  lease.ahead = { limits: request.limits, tokens, left: ahead, load, second: Math.floor(now / 1000), endsAt };
-}
-
 const hasSameLimits = (own: KeyLimits, limits: KeyLimits): boolean =>
   own === limits || limitNames.every((name) => own[name] === limits[name]);
+
+const nothingLeased = { handOver: () => undefined, end: () => {}, cancel: () => {} };
+
+/** For a request that no limit is compared with. */
+export const unlimited: Admission = { ...nothingLeased, refusedBy: undefined, waitMs: 0, used: () => undefined };
+export const unavailable: Admission = { ...unlimited, refusedBy: "unavailable" };
+
+/** An admitted request, whose place and tokens are held. */
+interface Admitted extends Pick<Asked, "limits" | "tokens"> {
+  /** In which it counts as a request. */
+  second: number;
+  /** What counts, the request included; undefined while the database fails. */
+  load: KeyLoad | undefined;
+}
+
+export function admitted(state: State, lease: KeyLease, { limits, tokens, second, load }: Admitted): Admission {
+  let isEnded = !needsLease(limits);
+  let isCounted = false;
+
+  function end(): void {
+    if (isEnded) return;
+    isEnded = true;
+    lease.places -= 1;
+    if (isCounted && state.areCountsWaiting()) {
+      lease.uncounted += tokens;
+      state.uncounted.add(lease);
+    } else {
+      releaseTokens(state, lease, tokens);
+    }
+    lease.isDue = true;
+    state.changed.add(lease);
+    // At once, to be seen, and as the client's next request may come to another process; of a busy key, several together.
+    const isUrgent = !isBusy(lease) || (state.instances > 1 && hasLimit(limits, placeLimits));
+    if (!state.degraded) state.wake(isUrgent);
+  }
+
+  return {
+    refusedBy: undefined,
+    waitMs: 0,
+    used: (name) => load && usedOf(load, name),
+    handOver() {
+      if (!hasLimit(limits, tokenLimits)) return undefined;
+      isCounted = true;
+      return { keyId: lease.keyId, instance: state.instance };
+    },
+    end,
+    cancel() {
+      end();
+      if (!hasLimit(limits, requestLimits)) return;
+      lease.corrections.push({ second, requests: -1 });
+      state.changed.add(lease);
+      if (!state.degraded) state.wake(false);
+    },
+  };
+}
+
+export function releaseTokens(state: State, lease: KeyLease, tokens: number): void {
+  lease.tokens -= tokens;
+  lease.isDue = true;
+  state.changed.add(lease);
+  if (state.degraded) lease.tokensMeanwhile += tokens;
+}
+
+/** Has the database told again of all that requests have. */
+export function writeAllAgain(state: State): void {
+  for (const lease of state.leases.values()) {
+    if (lease.places === 0 && lease.tokens === 0 && lease.ahead === undefined) continue;
+    lease.isDue = true;
+    state.changed.add(lease);
+  }
+}
+
+interface Refusal {
+  refusedBy: LimitName;
+  waitMs: number;
+  /** What counts without the request; undefined while the database fails. */
+  load: KeyLoad | undefined;
+}
+
+/** Counts a refusal with the next batch, unless the request waits. */
+export function refuse(state: State, lease: KeyLease, { mayWait }: Asked, { load, ...refusal }: Refusal): Admission {
+  if (!mayWait || !isWorthWaiting(refusal)) {
+    lease.refused += 1;
+    state.changed.add(lease);
+  }
+  return { ...nothingLeased, ...refusal, used: (name) => load && usedOf(load, name) };
+}

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createAdmissions } from "../../src/admission/admission.ts";
-import type { AdmissionsOptions } from "../../src/admission/state.ts";
+import type { AdmissionsOptions } from "../../src/admission/process-leases.ts";
 import { noLimits } from "../../src/store/keys/rules.ts";
 import type { Instance, Lease, LeaseBatch, LimitStore } from "../../src/store/limits/contract.ts";
 import { noLoad } from "../../src/store/limits/windows.ts";

@@ -4,6 +4,7 @@ import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { DatabaseStore } from "./contract.ts";
 import type { Tables } from "../schema/schema.ts";
 import type { MaybePromise } from "./maybe-promise.ts";
+import type { RowValues } from "./rows.ts";
 import type { KeyId } from "../../domain/keys.ts";
 
 /** A database as the queries see it. `sqlite/engine.ts` and `postgres/engine.ts` implement it; the queries are written once. */
@@ -15,15 +16,16 @@ export interface Engine {
   jsonRows: (array: ReturnType<typeof sql.placeholder>) => SQL;
   /**
    * Prepares a statement that inserts rows, given as values in the order of the columns; other columns have their default.
-   * @param sums for rows that exist, by their `key`: the columns to which the values are added; none leaves them as they are
-   * @param computed what other columns get; on PostgreSQL only
+   * @param sums for rows that exist, by their `key`, the first columns: those to which the values are added; none leaves them
+   * as they are. Rows of one key are added up before
+   * @param computed what columns get instead of a value; on PostgreSQL only
    */
   prepareInsert: (
     table: SQLiteTable,
     columns: readonly string[],
     sums?: { key: readonly string[]; added: readonly string[] },
     computed?: Readonly<Record<string, SQL>>,
-  ) => (rows: readonly (readonly (string | number | null)[])[]) => Statement;
+  ) => (rows: readonly RowValues[]) => Statement;
   /** Prepares a statement that deletes the rows with these values in the columns. */
   prepareDelete: (
     table: SQLiteTable,

@@ -1,12 +1,18 @@
-import { and, eq, gt, inArray, isNotNull } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, isNotNull, notInArray, sql } from "drizzle-orm";
 import { dayNumberOf } from "../../time/seoul.ts";
 import type { WallClock } from "../../time/clock.ts";
 import type { Engine } from "../engine/engine.ts";
-import { prepareInstances } from "./instances.ts";
-import { prepareLoads } from "./key-loads.ts";
-import { prepareTake } from "./take-leases.ts";
+import {
+  allSources,
+  daysJson,
+  daysOfMonth,
+  givenDays,
+  prepareAddTokens,
+  prepareLoads,
+  prepareTake,
+} from "./take-leases.ts";
 import type { LimitStore } from "./contract.ts";
-import { isAtLimit } from "./windows.ts";
+import { isAtLimit, noLoad } from "./windows.ts";
 import { parseRules } from "../keys/rules.ts";
 import { hasLimit } from "../../domain/limits.ts";
 import type { KeyId } from "../../domain/keys.ts";
@@ -14,21 +20,22 @@ import type { KeyId } from "../../domain/keys.ts";
 export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
   const { db, tables } = engine;
   const { keyRefusals, keys } = tables;
-  const loads = prepareLoads(engine);
+  const loadsOf = prepareLoads(engine);
+  const { estimatesOf, listDays } = prepareDays(engine);
   return {
     take: prepareTake(engine, clock),
     async listLoads(keyIds) {
       const now = clock();
-      const byKey = await loads.ofKeys(keyIds, now);
+      const loads = await loadsOf(keyIds, allSources, { now });
       const today = and(eq(keyRefusals.day, dayNumberOf(now)), inArray(keyRefusals.keyId, [...keyIds]));
       const refusals = await db.select().from(keyRefusals).where(today);
-      const refusedOf = new Map(refusals.map(({ keyId, requests }) => [keyId, requests]));
-      const estimatedOf = await loads.estimatesOf(keyIds, now);
+      const refused = new Map(refusals.map(({ keyId, requests }) => [keyId, requests]));
+      const estimates = await estimatesOf(keyIds, { today: dayNumberOf(now), days: daysOfMonth(now) });
       return keyIds.map((keyId) => ({
         keyId,
-        ...byKey(keyId),
-        refusedToday: refusedOf.get(keyId) ?? 0,
-        estimated: estimatedOf(keyId),
+        ...(loads.get(keyId) ?? noLoad),
+        refusedToday: refused.get(keyId) ?? 0,
+        estimated: estimates.get(keyId) ?? { day: 0, month: 0 },
         readAt: now,
       }));
     },
@@ -38,15 +45,86 @@ export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
       const limited = found
         .map(({ id, rules }) => ({ id, limits: parseRules(rules ?? "{}") }))
         .filter(({ limits }) => hasLimit(limits));
-      const loadOf = await loads.ofKeys(
-        limited.map(({ id }) => id),
-        clock(),
-      );
-      return limited.filter(({ id, limits }) => isAtLimit(loadOf(id), limits)).length;
+      const ids = limited.map(({ id }) => id);
+      const loads = await loadsOf(ids, allSources, { now: clock() });
+      return limited.filter(({ id, limits }) => isAtLimit(loads.get(id) ?? noLoad, limits)).length;
     },
-    listDays: loads.listDays,
+    listDays,
     ...prepareInstances(engine, clock),
     ...prepareEndings(engine, clock),
+  };
+}
+
+/** What keys used by day, and what of their tokens of the day and of the month was charged by an estimate. */
+function prepareDays(engine: Engine) {
+  const { db, tables, prepareKeySums } = engine;
+  const { usageDay } = tables;
+  const { day, requestCount, inputTokens, outputTokens, estimatedTokens } = usageDay;
+  const isGiven = inArray(day, givenDays(engine));
+  const estimatesOf = prepareKeySums({
+    table: usageDay,
+    sums: {
+      day: sql`sum(case when ${day} = ${sql.placeholder("today")} then ${estimatedTokens} else 0 end)`,
+      month: sql`sum(${estimatedTokens})`,
+    },
+    where: isGiven,
+  });
+  const daily = db
+    .select({ day, requestCount, inputTokens, outputTokens, estimatedTokens })
+    .from(usageDay)
+    .where(and(isGiven, eq(usageDay.keyId, sql.placeholder("keyId"))))
+    .orderBy(asc(day))
+    .prepare();
+  const listDays: LimitStore["listDays"] = async (keyId, first, last) =>
+    daily.execute({ keyId, days: daysJson(first, last + 1) });
+  return { estimatesOf, listDays };
+}
+
+/** For about so long a process is silent before the others release what it held. */
+const deadSeconds = 15;
+
+/** The processes that hold leases. What a dead one held is given back by the others. */
+function prepareInstances(engine: Engine, clock: WallClock): Pick<LimitStore, "beat" | "listInstances" | "remove"> {
+  const { db, transaction, pipeline, lock, tables } = engine;
+  const { keyLeases, instances } = tables;
+  const addTokens = prepareAddTokens(engine, deadSeconds);
+
+  /** At the first beat of a process, or after the others took it for dead, such as after a long stop of the machine. */
+  async function onListed(): Promise<void> {
+    // One process at a time: otherwise another one may delete what this one, which it does not see listed yet, holds.
+    await lock("admissions");
+    // A process that died before it was listed is never removed. One that lives writes again what it holds.
+    await db.delete(keyLeases).where(notInArray(keyLeases.instance, db.select({ id: instances.id }).from(instances)));
+  }
+
+  /** Its requests may have used what they reserved, before it died. */
+  async function charge(dead: readonly string[]): Promise<void> {
+    const held = await db
+      .select()
+      .from(keyLeases)
+      .where(and(inArray(keyLeases.instance, [...dead]), gt(keyLeases.tokens, 0)));
+    const at = clock();
+    await pipeline(addTokens(held.map(({ keyId, instance, tokens }) => ({ keyId, writer: instance, tokens, at }))));
+  }
+
+  return {
+    beat: (instance) =>
+      transaction(async () => {
+        const [own] = await db
+          .insert(instances)
+          .values({ id: instance, beat: 1 })
+          .onConflictDoUpdate({ target: instances.id, set: { beat: sql`${instances.beat} + 1` } })
+          .returning();
+        if (own?.beat === 1) await onListed();
+        return await db.select().from(instances).orderBy(asc(instances.id));
+      }),
+    listInstances: async () => db.select().from(instances),
+    remove: (dead) =>
+      transaction(async () => {
+        await charge(dead);
+        await db.delete(keyLeases).where(inArray(keyLeases.instance, [...dead]));
+        await db.delete(instances).where(inArray(instances.id, [...dead]));
+      }),
   };
 }
 

@@ -1,13 +1,147 @@
-import { sql } from "drizzle-orm";
-import { dayNumberOf } from "../../time/seoul.ts";
+// What the limits of keys are compared with, what a process takes of what they leave, and what responses are charged.
+
+import { and, type AnyColumn, asc, eq, gt, inArray, lt, ne, type SQL, sql } from "drizzle-orm";
+import { dayNumberOf, monthOf } from "../../time/seoul.ts";
 import type { WallClock } from "../../time/clock.ts";
-import type { Engine } from "../engine/engine.ts";
+import { minuteWindowSeconds, type Window, windows } from "../../time/windows.ts";
+import type { Engine, Statement } from "../engine/engine.ts";
 import { hasLimit, limitKinds, limitNames, requestLimits } from "../../domain/limits.ts";
-import { prepareLoads } from "./key-loads.ts";
-import { prepareAddSeconds } from "./settling.ts";
-import { findExceeded, holdsPlace, judge, type KeyLoad } from "./windows.ts";
+import { type Counted, findExceeded, needsLease, judge, type KeyLoad, noLoad } from "./windows.ts";
 import type { Lease, LeaseBatch, LeaseRequest, LimitStore } from "./contract.ts";
-import type { KeyLimits } from "../../domain/keys.ts";
+import type { SettledAdmission } from "../../domain/admissions.ts";
+import type { KeyId, KeyLimits } from "../../domain/keys.ts";
+import { chargedTokens, type UsageIncrement } from "../../domain/usage.ts";
+
+/** The statement that sums what a limit is compared with. */
+type Source = "leases" | Exclude<Window, "now">;
+
+const sourceOf = (window: Window): Source => (window === "now" ? "leases" : window);
+
+/** Leases come first: if it is counted meanwhile, it is seen twice, and not missed. */
+export const allSources = windows.map(sourceOf);
+
+/** Those that limits need. */
+const sourcesOf = (limits: KeyLimits): Source[] =>
+  allSources.filter((source) =>
+    source === "leases"
+      ? needsLease(limits)
+      : limitNames.some((name) => limits[name] !== null && limitKinds[name].window === source),
+  );
+
+/** What a source has of a load. */
+type PartOf<From extends Source> = From extends "leases"
+  ? "inFlight" | "reserved"
+  : Extract<Counted, `${From}${string}`>;
+
+/** @param instance whose own part is left out. @returns the sums of some sources; the rest is 0 */
+type ReadLoads = (
+  keyIds: readonly KeyId[],
+  from: readonly Source[],
+  at: { now: number; instance?: string },
+) => Promise<Map<KeyId, KeyLoad>>;
+
+const given = (name: string): ReturnType<typeof sql.placeholder> => sql.placeholder(name);
+const sum = (expression: AnyColumn | SQL): SQL => sql`sum(${expression})`;
+
+export function prepareLoads(engine: Engine): ReadLoads {
+  const { tables, prepareKeySums } = engine;
+  const { keyLeases, leaseSeconds, usageDay } = tables;
+  const dayTokens = sum(sql`${usageDay.inputTokens} + ${usageDay.outputTokens} + ${usageDay.besideTokens}`);
+  const read = {
+    leases: prepareKeySums({
+      table: keyLeases,
+      sums: { inFlight: sum(keyLeases.places), reserved: sum(keyLeases.tokens) },
+      where: ne(keyLeases.instance, given("instance")),
+    }),
+    minute: prepareKeySums({
+      table: leaseSeconds,
+      sums: { minuteRequests: sum(leaseSeconds.requests), minuteTokens: sum(leaseSeconds.tokens) },
+      where: inLastMinute(leaseSeconds.second),
+    }),
+    day: prepareKeySums({ table: usageDay, sums: { dayTokens }, where: eq(usageDay.day, given("day")) }),
+    month: prepareKeySums({
+      table: usageDay,
+      sums: { monthTokens: dayTokens },
+      where: inArray(usageDay.day, givenDays(engine)),
+    }),
+  } satisfies { [From in Source]: (...given: never[]) => Promise<Map<KeyId, Record<PartOf<From>, number>>> };
+
+  return async (keyIds, from, { now, instance = "" }) => {
+    const loads = new Map(keyIds.map((keyId) => [keyId, { ...noLoad }]));
+    const days = from.includes("month") ? daysOfMonth(now) : "";
+    const values = { instance, ...minuteBounds(now), day: dayNumberOf(now), days };
+    for (const source of from) {
+      for (const [keyId, part] of await read[source](keyIds, values)) Object.assign(loads.get(keyId) ?? {}, part);
+    }
+    return loads;
+  };
+}
+
+/** Ignores the future: a clock that was set back must not lock a key out. */
+const inLastMinute = (second: AnyColumn): SQL | undefined =>
+  and(gt(second, given("after")), lt(second, given("before")));
+
+function minuteBounds(now: number): { after: number; before: number } {
+  const second = Math.floor(now / 1000);
+  return { after: second - minuteWindowSeconds, before: second + minuteWindowSeconds };
+}
+
+/** A list: with a range of days, SQLite would read the rows of all keys. */
+export const givenDays = ({ jsonRows }: Engine): SQL =>
+  sql`(select cast(value->>0 as bigint) from ${jsonRows(given("days"))})`;
+
+export const daysJson = (from: number, to: number): string =>
+  JSON.stringify(Array.from({ length: to - from }, (_, index) => [from + index]));
+
+export function daysOfMonth(now: number): string {
+  const { firstDay, nextFirstDay } = monthOf(now);
+  return daysJson(firstDay, nextFirstDay);
+}
+
+const key = ["keyId", "second", "writer"];
+const added = ["requests", "tokens"];
+
+/** Adds to what keys used in each second. @param second counts all in that one; on PostgreSQL only */
+const prepareAddSeconds = ({ prepareInsert, tables }: Engine, second?: SQL) =>
+  prepareInsert(tables.leaseSeconds, [...key, ...added], { key, added }, second && { second });
+
+interface UsedTokens {
+  keyId: KeyId;
+  writer: string;
+  tokens: number;
+  /** By our clock, epoch milliseconds. */
+  at: number;
+}
+
+/** Counts tokens in the second in which they were used. @param agoSeconds before now, by the database's clock if it has one */
+export function prepareAddTokens(engine: Engine, agoSeconds = 0): (used: readonly UsedTokens[]) => Statement[] {
+  const { currentSecond } = engine;
+  const add = prepareAddSeconds(engine, currentSecond && sql`${currentSecond} - ${sql.raw(String(agoSeconds))}`);
+  const secondOf = (at: number): number => (currentSecond === undefined ? Math.floor(at / 1000) - agoSeconds : 0);
+  return (used) =>
+    used.length === 0
+      ? []
+      : [add(used.map(({ keyId, writer, tokens, at }) => [keyId, secondOf(at), writer, 0, tokens]))];
+}
+
+/** What a flush does for keys with limits of tokens. It writes nothing that is held, and no row that an admission waits for. */
+export function prepareSettling(
+  engine: Engine,
+): (settled: readonly SettledAdmission[], increments: readonly UsageIncrement[]) => Statement[] {
+  const addTokens = prepareAddTokens(engine);
+  return (settled, increments) => {
+    if (settled.length === 0) return [];
+    const writers = new Map(settled.map(({ keyId, instance }) => [keyId, `${instance} counts`]));
+    const used: UsedTokens[] = [];
+    for (const increment of increments) {
+      const { keyId, lastClosedAt: at } = increment;
+      const writer = writers.get(keyId);
+      // What an earlier estimate gives back was charged to a second that may be over.
+      if (writer !== undefined) used.push({ keyId, writer, tokens: Math.max(0, chargedTokens(increment)), at });
+    }
+    return addTokens(used);
+  };
+}
 
 /** How many times all that is taken ahead has to fit, so that it hardly takes anything from other requests. */
 const timesAhead = 64;
@@ -34,7 +168,8 @@ export function prepareTake(engine: Engine, clock: WallClock): LimitStore["take"
 /** Within a transaction that has the write lock. */
 function prepareTakeOne(engine: Engine) {
   const { prepareInsert, tables } = engine;
-  const loads = prepareLoads(engine);
+  const loadsOf = prepareLoads(engine);
+  const listSeconds = prepareSeconds(engine);
   const addSeconds = prepareAddSeconds(engine);
   const write = prepareWrite(engine);
   const addRefusals = prepareInsert(tables.keyRefusals, ["day", "keyId", "requests"], {
@@ -46,7 +181,7 @@ function prepareTakeOne(engine: Engine) {
     const { keyId, limits, places, tokens, requests, corrections } = request;
     if (corrections.length > 0)
       await addSeconds(corrections.map((one) => [keyId, one.second, instance, one.requests, 0]))();
-    const load = await loads.ofOthers(request, { instance, now });
+    const load = (await loadsOf([keyId], sourcesOf(limits), { now, instance })).get(keyId) ?? { ...noLoad };
     load.inFlight += places;
     load.reserved += tokens;
     const judged = judge(load, request);
@@ -54,11 +189,11 @@ function prepareTakeOne(engine: Engine) {
     const admitted = after.inFlight - load.inFlight;
     const aheadTokens = Math.max(0, ...requests);
     const ahead = aheadOf(request.ahead, { load: after, limits, tokens: aheadTokens });
-    const seconds = admitted < requests.length ? await loads.seconds(keyId, now) : undefined;
+    const seconds = admitted < requests.length ? await listSeconds.execute({ keyId, ...minuteBounds(now) }) : undefined;
     if (request.refused > 0) await addRefusals([[dayNumberOf(now), keyId, request.refused]])();
-    if (holdsPlace(limits)) {
-      const held = after.reserved - load.reserved + ahead * aheadTokens;
-      await write.execute({ keyId, instance, version, places: places + admitted, tokens: tokens + held });
+    if (needsLease(limits)) {
+      const taken = after.reserved - load.reserved + ahead * aheadTokens;
+      await write.execute({ keyId, instance, version, places: places + admitted, tokens: tokens + taken });
     }
     const counted = admitted + ahead;
     if (counted > 0 && hasLimit(limits, requestLimits))
@@ -81,7 +216,6 @@ function aheadOf(
 
 // oxlint-disable-next-line typescript/explicit-function-return-type -- Drizzle's type of a prepared statement
 function prepareWrite({ db, tables: { keyLeases } }: Engine) {
-  const given = (name: string) => sql.placeholder(name);
   return db
     .insert(keyLeases)
     .values({
@@ -99,6 +233,19 @@ function prepareWrite({ db, tables: { keyLeases } }: Engine) {
     .prepare();
 }
 
+/** The seconds of the last minute, oldest first. */
+// oxlint-disable-next-line typescript/explicit-function-return-type -- Drizzle's type of a prepared statement
+function prepareSeconds({ db, tables: { leaseSeconds } }: Engine) {
+  const { keyId, second, requests, tokens } = leaseSeconds;
+  return db
+    .select({ second, requests: sum(requests).mapWith(Number), tokens: sum(tokens).mapWith(Number) })
+    .from(leaseSeconds)
+    .where(and(eq(keyId, given("keyId")), inLastMinute(second)))
+    .groupBy(second)
+    .orderBy(asc(second))
+    .prepare();
+}
+
 /** As `tollgate_take_leases` reads it. @param now null: by the database's clock */
 const argumentOf = ({ instance, version, requests }: LeaseBatch, now: number | null): object => ({
   instance,
@@ -107,7 +254,7 @@ const argumentOf = ({ instance, version, requests }: LeaseBatch, now: number | n
   requests: requests.map(({ limits, ...request }) => ({
     ...request,
     aheadTokens: Math.max(0, ...request.requests),
-    holds: holdsPlace(limits),
+    holds: needsLease(limits),
     limits: limitNames.flatMap((name) => {
       const { counts, window } = limitKinds[name];
       return limits[name] === null ? [] : [[`${counts} ${window}`, limits[name]]];

@@ -93,7 +93,7 @@ export const leastTokensLeft = (load: KeyLoad, limits: KeyLimits): number =>
   Math.min(...tokenLimits.map((name) => (limits[name] ?? Infinity) - usedOf(load, name)));
 
 /** A key that is limited only in requests per minute gives nothing back. */
-export const holdsPlace = (limits: KeyLimits): boolean =>
+export const needsLease = (limits: KeyLimits): boolean =>
   hasLimit(limits, placeLimits) || hasLimit(limits, tokenLimits);
 
 /** The load with another admitted request; that before is still of its own request. */
@@ -128,7 +128,7 @@ export function judge(
 }
 
 /** How soon a client may try again whose request waits for others of its key to end. */
-export const heldWaitMs = 1000;
+export const othersEndMs = 1000;
 
 /** How long until a refused request may be admitted; undefined if that depends on what others hold. */
 export function waitOf(

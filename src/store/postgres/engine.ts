@@ -2,6 +2,7 @@ import { and, getTableColumns, getTableName, inArray, type SQL as Query, sql } f
 import { drizzle } from "drizzle-orm/bun-sql";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import { type ColumnValues, type Engine, type KeySums, orZero, type TextColumn } from "../engine/engine.ts";
+import { groupRows } from "../engine/rows.ts";
 import type { PostgresPool } from "./pool.ts";
 import { columnName } from "../schema/tables.ts";
 import * as schema from "./schema.ts";
@@ -73,16 +74,17 @@ function prepareStatements(
     prepareInsert: (table, columns, sums, computed = {}) => {
       const values = Object.entries(getTableColumns(table)).map(([name, column]) => {
         const position = columns.indexOf(name);
+        if (computed[name] !== undefined) return computed[name];
         if (position !== -1) return sql.raw(`cast(value->>${position} as ${column.getSQLType()})`);
-        return (
-          computed[name] ??
-          sql.raw(`nextval(pg_get_serial_sequence('${getTableName(table)}', '${columnName(table, name)}'))`)
-        );
+        return sql.raw(`nextval(pg_get_serial_sequence('${getTableName(table)}', '${columnName(table, name)}'))`);
       });
       const select = sql`select ${sql.join(values, sql`, `)} from ${jsonRows(sql.placeholder("rows"))}`;
       const statement = db.insert(table).select(select);
       const insert = onConflict(statement, table, sums).prepare();
-      return (rows) => () => insert.execute({ rows: JSON.stringify(rows) });
+      return (rows) => {
+        const given = JSON.stringify(sums === undefined ? rows : groupRows(rows, sums.key.length));
+        return () => insert.execute({ rows: given });
+      };
     },
     prepareDelete: (table, columns) => {
       const all = getTableColumns(table);

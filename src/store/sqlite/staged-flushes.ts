@@ -16,7 +16,7 @@ import { randomUUID } from "node:crypto";
 import { and, asc, gt, lte, sql } from "drizzle-orm";
 import type { WallClock } from "../../time/clock.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
-import { prepareSettling } from "../limits/settling.ts";
+import { prepareSettling } from "../limits/take-leases.ts";
 import { keyIdOf } from "../requests/row.ts";
 import { toStorageError } from "../storage-error.ts";
 import type { FlushedUsage } from "../usage/batch.ts";

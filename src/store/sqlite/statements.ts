@@ -1,6 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { and, eq, getTableName, sql } from "drizzle-orm";
 import { type Engine, type KeySums, orZero } from "../engine/engine.ts";
+import { groupRows } from "../engine/rows.ts";
 import { columnName, primaryKeyOf } from "../schema/tables.ts";
 
 /** A statement for this many rows takes two thirds of the time of one for each. */
@@ -24,7 +25,8 @@ export function prepareStatements(
       const insert = client.prepare(statement(1));
       // Only few tables ever get so many rows at once.
       let insertMany: typeof insert | undefined;
-      return (rows) => async () => {
+      return (given) => async () => {
+        const rows = sums === undefined || given.length < 2 ? given : groupRows(given, sums.key.length);
         let at = 0;
         for (; at + rowsPerInsert <= rows.length; at += rowsPerInsert) {
           insertMany ??= client.prepare(statement(rowsPerInsert));

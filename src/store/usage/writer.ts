@@ -1,11 +1,11 @@
 import { eq, sql } from "drizzle-orm";
+import { minutesPerDay, minutesPerHour, offsetMinutes } from "../../time/seoul.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { lastUsedAtAfter } from "../keys/keys.ts";
-import { prepareSettling } from "../limits/settling.ts";
+import { prepareSettling } from "../limits/take-leases.ts";
 import { createModelNames } from "./model-names.ts";
 import { prepareRequestLog } from "../requests/log.ts";
 import type { FlushedRequests } from "../requests/contract.ts";
-import { dayOf, hourOf, sumDayRows, sumModelRows, sumRows } from "./rows.ts";
 import type { FlushId } from "./contract.ts";
 import type { SettledAdmission } from "../../domain/admissions.ts";
 import {
@@ -18,6 +18,7 @@ import {
 
 type CounterTable = Engine["tables"]["usageMinute" | "usageHour" | "usageDay"];
 type ModelTable = Engine["tables"]["usageModelHour" | "usageModelDay"];
+type AddSums = (increments: readonly UsageIncrement[]) => Statement;
 
 export interface WrittenUsage {
   increments: readonly UsageIncrement[];
@@ -95,38 +96,60 @@ function prepareFlushes({ db, tables: { usageFlushes } }: Engine): Pick<UsageWri
   };
 }
 
+type PeriodOf = (increment: UsageIncrement) => number;
+
+const minuteOf: PeriodOf = ({ minute }) => minute;
+const hourOf: PeriodOf = ({ minute }) => Math.floor(minute / minutesPerHour);
+const dayOf: PeriodOf = ({ minute }) => Math.floor((minute + offsetMinutes) / minutesPerDay);
+
 const counters = ["requestCount", ...usageTotals] as const;
 const modelCounters = ["requestCount", ...countedFields] as const;
-
 const dayCounters = [...counters, ...chargeFields] as const;
 
-const prepareAddSums = (
+/** Adds usage to a table of sums by period and key. */
+function prepareAddSums(
   { prepareInsert }: Engine,
   table: CounterTable,
-  period: string,
-  added: readonly string[] = counters,
-) => prepareInsert(table, [period, "keyId", ...added], { key: [period, "keyId"], added });
+  [period, periodOf]: [column: string, PeriodOf],
+  added: readonly (typeof dayCounters)[number][] = counters,
+): AddSums {
+  const add = prepareInsert(table, [period, "keyId", ...added], { key: [period, "keyId"], added });
+  return (increments) =>
+    add(increments.map((one) => [periodOf(one), one.keyId, ...added.map((field) => one[field] ?? 0)]));
+}
+
+/** The same by model too. */
+function prepareAddModels(
+  { prepareInsert }: Engine,
+  table: ModelTable,
+  [period, periodOf]: [column: string, PeriodOf],
+): AddSums {
+  const key = [period, "keyId", "model"];
+  const add = prepareInsert(table, [...key, ...modelCounters], { key, added: modelCounters });
+  return (increments) =>
+    add(
+      increments.map((one) => [
+        periodOf(one),
+        one.keyId,
+        one.model ?? "",
+        ...modelCounters.map((field) => one[field] ?? 0),
+      ]),
+    );
+}
 
 /** Adds usage to the sums of days, which limits are compared with. */
-export function prepareAddDays(engine: Engine): (increments: readonly UsageIncrement[]) => Statement {
-  const add = prepareAddSums(engine, engine.tables.usageDay, "day", dayCounters);
-  return (increments) => add(sumDayRows(increments));
-}
+export const prepareAddDays = (engine: Engine): AddSums =>
+  prepareAddSums(engine, engine.tables.usageDay, ["day", dayOf], dayCounters);
 
 /** Six constant statements, however many keys and minutes. */
 function prepareAdding(engine: Engine) {
-  const { db, tables, jsonRows, prepareInsert } = engine;
+  const { db, tables, jsonRows } = engine;
   const { keys, usageMinute, usageHour, usageModelHour, usageModelDay } = tables;
-  const prepareModels = (table: ModelTable, period: string) =>
-    prepareInsert(table, [period, "keyId", "model", ...modelCounters], {
-      key: [period, "keyId", "model"],
-      added: modelCounters,
-    });
-  const addMinutes = prepareAddSums(engine, usageMinute, "minute");
-  const addHours = prepareAddSums(engine, usageHour, "hour");
+  const addMinutes = prepareAddSums(engine, usageMinute, ["minute", minuteOf]);
+  const addHours = prepareAddSums(engine, usageHour, ["hour", hourOf]);
   const addDays = prepareAddDays(engine);
-  const addModelHours = prepareModels(usageModelHour, "hour");
-  const addModelDays = prepareModels(usageModelDay, "day");
+  const addModelHours = prepareAddModels(engine, usageModelHour, ["hour", hourOf]);
+  const addModelDays = prepareAddModels(engine, usageModelDay, ["day", dayOf]);
 
   const column = (position: number) => sql`cast(value->>${sql.raw(String(position))} as bigint)`;
   const addToKeys = db
@@ -158,11 +181,11 @@ function prepareAdding(engine: Engine) {
       ]),
     );
     return [
-      addMinutes(sumRows(increments, ({ minute }) => minute)),
-      addHours(sumRows(increments, hourOf)),
+      addMinutes(increments),
+      addHours(increments),
       addDays(missingInDays),
-      addModelHours(sumModelRows(increments, hourOf)),
-      addModelDays(sumModelRows(increments, dayOf)),
+      addModelHours(increments),
+      addModelDays(increments),
       // Last: an update locks rows in any order, but a flush with the same keys already waits for their day rows.
       () => addToKeys.execute({ rows }),
     ];

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { noLimits } from "../../../src/store/keys/rules.ts";
 import type { Store } from "../../../src/store/store.ts";
-import { holdsPlace, judge } from "../../../src/store/limits/windows.ts";
+import { needsLease, judge } from "../../../src/store/limits/windows.ts";
 import { pollUntil } from "../../support/poll-until.ts";
 import { createRandom } from "../../support/random.ts";
 import { whyNoPostgres } from "../../support/postgres.ts";
@@ -355,11 +355,11 @@ describe.skipIf(whyNoPostgres !== undefined)("on PostgreSQL", () => {
         const judged = await process.admit({ limits, requests });
         const admitted = judged.filter(({ refusedBy }) => refusedBy === undefined).length;
         const [before, after] = [judged[0]?.load, (await opened.store.limits.listLoads([1]))[0]];
-        if (holdsPlace(limits) && before !== undefined)
+        if (needsLease(limits) && before !== undefined)
           expect([round, after?.inFlight]).toEqual([round, judged.at(-1)?.load.inFlight]);
         if (limits.requests_per_minute !== null && admitted > 0)
           expect([round, after?.minuteRequests]).toEqual([round, judged.at(-1)?.load.minuteRequests]);
-        if (holdsPlace(limits) && before !== undefined) expect(after?.reserved).toBe(judged.at(-1)?.load.reserved);
+        if (needsLease(limits) && before !== undefined) expect(after?.reserved).toBe(judged.at(-1)?.load.reserved);
       }
     }
   });

@@ -1,5 +1,5 @@
 import type { LimitStore } from "../../../src/store/limits/contract.ts";
-import { heldWaitMs, type Judged, judge, waitOf } from "../../../src/store/limits/windows.ts";
+import { othersEndMs, type Judged, judge, waitOf } from "../../../src/store/limits/windows.ts";
 import type { KeyId, KeyLimits } from "../../../src/domain/keys.ts";
 
 export interface TestResult extends Judged {
@@ -43,7 +43,7 @@ export function createTestProcess(store: Pick<LimitStore, "take">, instance = "a
       const results: TestResult[] = [];
       for (const [index, { refusedBy, load }] of judge(lease.load, request).entries()) {
         const tokens = request.requests[index] ?? 0;
-        const waitMs = waitOf({ refusedBy, load }, { limits: request.limits, tokens }, lease) ?? heldWaitMs;
+        const waitMs = waitOf({ refusedBy, load }, { limits: request.limits, tokens }, lease) ?? othersEndMs;
         if (refusedBy === undefined) Object.assign(own, { places: own.places + 1, tokens: own.tokens + tokens });
         results.push({ refusedBy, load, waitMs, ahead: lease.ahead });
       }
