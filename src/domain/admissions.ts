@@ -44,8 +44,6 @@ export const shortWaitMs = 1500;
 
 type Refusal = Pick<Admission, "refusedBy" | "waitMs">;
 
-export const isRefused = ({ refusedBy }: Pick<Admission, "refusedBy">): boolean => refusedBy !== undefined;
-
 /** Whether a request was refused that runs as soon as one of its key ends. */
 export const lacksPlace = ({ refusedBy }: Refusal): boolean =>
   isLimit(refusedBy) && limitKinds[refusedBy].counts === "places";

@@ -1,7 +1,7 @@
 import { type ErrorCode, failureResponse, isMessagesPath, ProxyError } from "./errors.ts";
 import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { isHalfSent } from "./request/half-sent.ts";
-import { readLimitsLeft } from "./request/limits-left.ts";
+import { readLimitsLeft } from "./request/admit.ts";
 import {
   findPathAndQuery,
   type GuardedRoutes,

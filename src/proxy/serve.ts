@@ -4,15 +4,14 @@ import { ProxyError } from "./errors.ts";
 import {
   type Admit,
   type HeaderPairs,
-  needsAdmission,
   rateLimitHeaders,
+  type ReadUsed,
   requireAdmitted,
-  reservesTokens,
+  reservationFor,
 } from "./request/admit.ts";
 import type { CorsOrigins } from "./request/cors.ts";
 import { authenticate, type FindKey } from "./request/authenticate.ts";
 import type { HeldBytes } from "./request/held-bytes.ts";
-import type { ReadUsed } from "./request/limits-left.ts";
 import { isModelAllowed, modelNotFound } from "./request/model-rule.ts";
 import { type OwnKey, ownPaths, respondWithOwnKey } from "./request/own-key.ts";
 import type { RequestQueue, Turn } from "./request/queue.ts";
@@ -20,7 +19,7 @@ import type { Waiting } from "./request/waiting-list.ts";
 import { conversationOf } from "./request/conversation.ts";
 import type { ReadBody } from "./request/hold-or-stream.ts";
 import { readRequest } from "./request/read-request.ts";
-import { reservationFor, rewriteBody, type RewrittenBody } from "./request/rewrite-body.ts";
+import { rewriteBody, type RewrittenBody } from "./request/rewrite-body.ts";
 import { findBackendOfId, mayGoOn } from "./request/backend-of-id.ts";
 import { findAskedResponse, type ListCreators } from "./request/stored-response.ts";
 import { readTarget } from "./request/path.ts";
@@ -45,6 +44,7 @@ import { isEventStream } from "./usage/response-usage.ts";
 import type { HabitsOf, UsageHabits } from "./usage/usage-habits.ts";
 import { type Engines, noConversation } from "../domain/backends.ts";
 import type { KeyId, KeyLimits } from "../domain/keys.ts";
+import { hasLimit, tokenLimits } from "../domain/limits.ts";
 import type { Admission, Destination, Reservation } from "../domain/admissions.ts";
 
 export interface ProxyDeps extends TrackerDeps {
@@ -137,7 +137,7 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
   const isOfResponses = endpoint.folder === "responses";
   const asker = { keyId: key.id, method };
   const stored = isOfResponses ? await findAskedResponse(path, asker, deps) : undefined;
-  const limitsTokens = rules !== null && reservesTokens(rules);
+  const limitsTokens = rules !== null && hasLimit(rules, tokenLimits);
 
   using held = deps.heldBytes.open(key.id);
   const rewriters = rewriting[limitsTokens ? "limited" : "plain"];
@@ -154,7 +154,7 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
   const ofModels = endpoint.folder === "models" ? { method, pathAndQuery, models: names.catalog, wall } : undefined;
   const modelList = ofModels && resolveModelList(ofModels, allowed === null ? undefined : isAllowed);
   if (stream && method === "POST" && modelList === undefined && stored === undefined) incoming.wait?.begin();
-  const limits = rules !== null && needsAdmission(rules) ? rules : undefined;
+  const limits = rules !== null && hasLimit(rules) ? rules : undefined;
   const reservation = limitsTokens ? await reservationFor(received.body, rewritten) : undefined;
   const asked = { ...asker, path, body: received.body, stored };
   const mayHoldIt = hasChoice || (isOfResponses && mayGoOn(received.body));

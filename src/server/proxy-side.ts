@@ -3,7 +3,7 @@ import { describeOwnKey } from "../admin/keys/own-key.ts";
 import type { Config } from "../config/config.ts";
 import { hash } from "../proxy/request/conversation.ts";
 import { createHeldBytes } from "../proxy/request/held-bytes.ts";
-import type { ReadUsed } from "../proxy/request/limits-left.ts";
+import type { ReadUsed } from "../proxy/request/admit.ts";
 import { createRecall } from "../proxy/rewrite/language.ts";
 import { createCurrentRewriting } from "../proxy/rewrite/current-rewriting.ts";
 import { createProxy, type Proxy } from "../proxy/routes.ts";

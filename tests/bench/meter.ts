@@ -1,7 +1,7 @@
 import { createEventHold } from "../../src/proxy/response/event-hold.ts";
 import { createMeter, type MeterOptions } from "../../src/proxy/response/meter.ts";
-import { createOutputObserver, type OutputObserver } from "../../src/proxy/usage/output-observer.ts";
-import { createUsageReader } from "../../src/proxy/usage/response-usage.ts";
+import { createResponseCharge } from "../../src/proxy/response/charge.ts";
+import { createUsageReader, type ResponseListener } from "../../src/proxy/usage/response-usage.ts";
 import { createStreamUsageFilter } from "../../src/proxy/usage/stream-filter.ts";
 
 const frames = 200_000;
@@ -21,9 +21,9 @@ function passthrough(): Passage {
   });
 }
 
-function meter(options: Partial<MeterOptions> = {}, observer?: OutputObserver): Passage {
+function meter(options: Partial<MeterOptions> = {}, listener: ResponseListener = {}): Passage {
   return createMeter({
-    reader: createUsageReader({ contentType: "text/event-stream", contentEncoding: null }, { observer }),
+    reader: createUsageReader({ contentType: "text/event-stream", contentEncoding: null }, listener),
     keepaliveMs: 0,
     commit: async () => {},
     finish: async () => {},
@@ -32,6 +32,13 @@ function meter(options: Partial<MeterOptions> = {}, observer?: OutputObserver): 
 }
 
 const hold = () => createEventHold();
+const charge = () =>
+  createResponseCharge({
+    reservation: { inputTokens: 7, tokens: 1000, texts: 1, prompts: 1 },
+    method: "POST",
+    path: "/v1/chat/completions",
+    response: new Response(null, { headers: { "content-type": "text/event-stream" } }),
+  });
 const filter = () => createStreamUsageFilter({ includeUsage: true, continuousUsage: false });
 
 /** @returns microseconds of CPU per frame */
@@ -56,7 +63,7 @@ const kinds: Record<string, () => Passage> = {
   "meter with keepalive": () => meter({ keepaliveMs: 15_000 }),
   "meter with hold": () => meter({ hold: hold() }),
   "meter with filter": () => meter({ filter: filter(), hold: hold() }),
-  "meter that estimates": () => meter({}, createOutputObserver()),
+  "meter that estimates": () => meter({}, { onDocument: charge()?.see }),
 };
 const best = new Map<string, number>();
 for (let round = 0; round < rounds; round++) {

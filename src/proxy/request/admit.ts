@@ -2,7 +2,13 @@ import { timestampOf } from "../../time/seoul.ts";
 import { isCalendarWindow, windowResetAt } from "../../time/windows.ts";
 import { type ErrorDetails, ProxyError } from "../errors.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
-import type { KeyId, KeyLimits, KeyRules, LimitName } from "../../domain/keys.ts";
+import { estimateInput } from "../rewrite/estimate.ts";
+import type { Rewritten } from "../rewrite/rewrite.ts";
+import type { WallClock } from "../../time/clock.ts";
+import { within } from "../../time/wait.ts";
+import type { ReadBody } from "./hold-or-stream.ts";
+import { hasBody } from "./rewrite-body.ts";
+import type { KeyId, KeyLimits, LimitName } from "../../domain/keys.ts";
 import { hasLimit, limitKinds, requestLimits, tokenLimits } from "../../domain/limits.ts";
 import type { Admission, Reservation } from "../../domain/admissions.ts";
 
@@ -40,38 +46,26 @@ interface AdmittedRequest {
   now: number;
 }
 
-/** Whether a request has to be admitted at all. */
-export const needsAdmission = (limits: KeyLimits): boolean => hasLimit(limits);
-
-/** Whether what a key sends must be readable: nothing else can be held to its limits and models. */
-export const mustBeReadable = (rules: KeyRules): boolean => rules.allowed_models !== null || needsAdmission(rules);
-
-/** Whether a request has to be read before it is admitted, since its tokens are reserved. */
-export const reservesTokens = (limits: KeyLimits): boolean => hasLimit(limits, tokenLimits);
-
 /** How many tokens are reserved for the output of a request that does not limit it. */
 const defaultOutputTokens = 1024;
 
 /** Admissions and counts of one response stay below it. */
 const maxReservation = 1_000_000_000;
 
-/** What is known of the tokens of a request. */
-export interface ExpectedTokens {
-  hasBody: boolean;
-  /** Estimated; 0 for a body that is not held. */
-  inputTokens: number;
-  /** The capped `max_tokens`; undefined if the body has none. */
-  maxTokens: number | undefined;
-  /** The same under a name in another case: a backend that does not read it has its own limit. */
-  maxTokensInOtherCase: number | undefined;
-  /** How many texts it asks for, each of which may be as long. */
-  times: number;
-}
+type ExpectedOutput = Pick<Rewritten, "maxTokens" | "maxTokensInOtherCase" | "times" | "prompts">;
 
-/** A request without a body generates nothing. */
-export function tokensToReserve(expected: ExpectedTokens): number {
-  const { hasBody, inputTokens, maxTokens = defaultOutputTokens, maxTokensInOtherCase = 0, times } = expected;
-  return hasBody ? Math.min(inputTokens + Math.max(maxTokens, maxTokensInOtherCase) * times, maxReservation) : 0;
+/** How many tokens to reserve for a request. One without a body generates nothing. */
+export async function reservationFor(
+  body: ReadBody,
+  { maxTokens, maxTokensInOtherCase, times, prompts }: ExpectedOutput,
+): Promise<Reservation> {
+  const inputTokens = body instanceof Uint8Array ? await estimateInput(body) : 0;
+  // A backend that does not read the name in another case has its own limit.
+  const outputTokens = Math.max(maxTokens ?? defaultOutputTokens, maxTokensInOtherCase ?? 0) * times;
+  const tokens = hasBody(body) ? Math.min(inputTokens + outputTokens, maxReservation) : 0;
+  const isGuess = maxTokens === undefined && maxTokensInOtherCase === undefined;
+  const leastTokens = isGuess && tokens > 0 ? inputTokens + 1 : undefined;
+  return { inputTokens, tokens, leastTokens, texts: times, prompts };
 }
 
 export type HeaderPairs = readonly (readonly [name: string, value: string])[];
@@ -185,4 +179,28 @@ function membersForCodex(path: string, freeAt: number, now: number): ErrorDetail
     resets_at: Math.ceil(freeAt / 1000),
     resets_in_seconds: Math.ceil((freeAt - now) / 1000),
   };
+}
+
+/** What counts against the limits of a key now. */
+export type ReadUsed = (keyId: KeyId) => Promise<Admission["used"]>;
+
+/** An error must not wait for a database that is away. */
+const waitLimitMs = 1000;
+
+/**
+ * The headers that report how much is left, for an error before its request is admitted: an admission reports it otherwise.
+ * @returns none if the database does not respond in time
+ */
+export async function readLimitsLeft(
+  keyId: KeyId,
+  limits: KeyLimits,
+  { readUsed, wall }: { readUsed: ReadUsed; wall: WallClock },
+): Promise<HeaderPairs> {
+  if (!hasLimit(limits, tokenLimits) && !hasLimit(limits, requestLimits)) return [];
+  try {
+    const used = await within(waitLimitMs, readUsed(keyId), () => new Error("no response in time"));
+    return rateLimitHeaders(limits, used, wall());
+  } catch {
+    return [];
+  }
 }

@@ -3,11 +3,11 @@ import { getEndpoint } from "../rewrite/endpoint.ts";
 import { listModelNames } from "../rewrite/model-names.ts";
 import type { ClientContext } from "../rewrite/rewrite.ts";
 import type { Rewriters, Rewriting } from "../rewrite/current-rewriting.ts";
-import { mustBeReadable } from "./admit.ts";
 import { readBody, type ReadBodyDeps, type ReceivedBody } from "./hold-or-stream.ts";
 import { isModelAllowed, modelNotFound, requireAllowedModel } from "./model-rule.ts";
 import { hasBody, rewriteBody, type RewrittenBody } from "./rewrite-body.ts";
 import type { KeyRules } from "../../domain/keys.ts";
+import { hasLimit } from "../../domain/limits.ts";
 import type { RequestChanges, RequestedNames } from "../../domain/requests.ts";
 
 export interface RequestToRead {
@@ -48,7 +48,8 @@ export async function readRequest(
   const { names } = rewriting;
   const bodyRules = {
     takesJson: getEndpoint(path).takesJson,
-    mustBeReadable: rules !== null && mustBeReadable(rules),
+    // Nothing else can be held to the key's limits and models.
+    mustBeReadable: rules !== null && (rules.allowed_models !== null || hasLimit(rules)),
     readsForms: names.catalog.file !== undefined,
   };
   const received = await readBody(request, bodyRules, { ...deps, waitForTurn: eventLoopPortions.waitForTurn });

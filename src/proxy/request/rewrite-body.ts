@@ -1,22 +1,10 @@
 import { ProxyError } from "../errors.ts";
 import type { RequestHeaderOptions } from "../headers.ts";
-import { estimateInput } from "../rewrite/estimate.ts";
 import { type ModelNames, resolveModel } from "../rewrite/model-names.ts";
 import { type ClientContext, type Rewritten, untouched } from "../rewrite/rewrite.ts";
 import type { UpstreamRequest } from "../upstream/forward.ts";
 import type { Rewriter } from "../rewrite/current-rewriting.ts";
-import { tokensToReserve } from "./admit.ts";
 import type { ReadBody, ReceivedBody } from "./hold-or-stream.ts";
-import type { Reservation } from "../../domain/admissions.ts";
-
-/** How many tokens to reserve for a request. */
-export async function reservationFor(body: ReadBody, rewritten: Rewritten): Promise<Reservation> {
-  const inputTokens = body instanceof Uint8Array ? await estimateInput(body) : 0;
-  const tokens = tokensToReserve({ ...rewritten, hasBody: hasBody(body), inputTokens });
-  const isGuess = rewritten.maxTokens === undefined && rewritten.maxTokensInOtherCase === undefined;
-  const leastTokens = isGuess && tokens > 0 ? inputTokens + 1 : undefined;
-  return { inputTokens, tokens, leastTokens, texts: rewritten.times, prompts: rewritten.prompts };
-}
 
 export interface RewrittenBody {
   outgoing: OutgoingRequestBody;

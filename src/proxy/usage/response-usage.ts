@@ -96,8 +96,8 @@ export function findShownResponse(bytes: Uint8Array): StoredResponse | undefined
   return shown;
 }
 
-function report(document: unknown, { onStored, observer }: ResponseListener): void {
-  observer?.see(document, 0);
+function report(document: unknown, { onStored, onDocument }: ResponseListener): void {
+  onDocument?.(document, 0);
   const stored = onStored && findStoredResponse(document);
   if (stored !== undefined) onStored?.(stored);
 }

@@ -11,7 +11,6 @@ import {
 } from "./json-usage.ts";
 import { findStoredResponse, noStreamUsage, readEventUsage, type UsageShape, usageOfStream } from "./event-usage.ts";
 import type { Usage } from "../../domain/usage.ts";
-import type { OutputObserver } from "./output-observer.ts";
 
 /** Reads the usage of an event stream that arrives in pieces, cut anywhere. */
 interface EventStreamUsageParser {
@@ -29,8 +28,11 @@ const lineFeed = 0x0a;
 export interface ResponseListener {
   /** Called once, with the first response that a text names. Every text before it is parsed. */
   onStored?: ((stored: StoredResponse) => void) | undefined;
-  /** Called with each text. Every text is parsed. */
-  observer?: OutputObserver | undefined;
+  /**
+   * Called with each text in its order. Every text is parsed.
+   * @param unreadBytes of one that is too long to be parsed, of which only the usage is known; else 0
+   */
+  onDocument?: ((document: unknown, unreadBytes: number) => void) | undefined;
 }
 
 export function createEventStreamUsageParser(listener: ResponseListener = {}): EventStreamUsageParser {
@@ -80,7 +82,7 @@ export function createLinesUsageParser(listener: ResponseListener = {}): EventSt
 const nothing = new Uint8Array();
 
 /** Reads the usage of JSON texts that follow one another, each in one or several pieces. */
-function createDocumentsUsage({ onStored, observer }: ResponseListener) {
+function createDocumentsUsage({ onStored, onDocument }: ResponseListener) {
   let usage = noStreamUsage;
   let reportStored = onStored;
   /** What earlier chunks brought of the current text, while that is short enough to be parsed at once. */
@@ -92,7 +94,7 @@ function createDocumentsUsage({ onStored, observer }: ResponseListener) {
   /** What was pushed of that text. */
   let longBytes = 0;
 
-  const readsAll = (): boolean => reportStored !== undefined || observer !== undefined;
+  const readsAll = (): boolean => reportStored !== undefined || onDocument !== undefined;
 
   /** The rest of the text comes later, and nothing may keep the chunk until then. */
   function letGo(): void {
@@ -138,7 +140,7 @@ function createDocumentsUsage({ onStored, observer }: ResponseListener) {
       json = undefined;
       longBytes = 0;
       if (document === undefined) return;
-      observer?.see(document, unreadBytes);
+      onDocument?.(document, unreadBytes);
       usage = readEventUsage(document, usage, isWhole);
       const stored = reportStored && findStoredResponse(document);
       if (stored === undefined) return;
