@@ -88,7 +88,6 @@ export const expiringRows: readonly ExpiringRows[] = [
   { table: "gpuHour", column: "hour", timeOf: hourOf, keeps: always(gpuDays * hoursPerDay), perRound: 1 },
   // Limits count the last 61 seconds by the database's clock: an instance whose own is minutes ahead must not delete these.
   { table: "leaseSeconds", column: "second", timeOf: secondOf, keeps: always(5 * 60) },
-  { table: "keySeconds", column: "second", timeOf: secondOf, keeps: always(62) },
   // Listed for minutes only.
   { table: "catalogInstances", column: "seenAt", timeOf: milliseconds, keeps: always(msPerDay) },
   { table: "keyRefusals", column: "day", timeOf: dayNumberOf, keeps: always(1) },

@@ -24,8 +24,6 @@ export const {
   instances,
   keyLeases,
   leaseSeconds,
-  admissions,
-  keySeconds,
   keyRefusals,
   keyEndings,
   backendMinute,

@@ -33,27 +33,6 @@ export function defineLimitTables({ table, identity, integer, text, primaryKey }
       },
       (t) => [primaryKey({ columns: [t.keyId, t.second, t.writer] })],
     ),
-    /** Versions before leases write this table and the next one, while they run beside this one. */
-    admissions: table(
-      "admissions",
-      {
-        keyId: integer().notNull(),
-        instance: text().notNull(),
-        number: integer().notNull(),
-        tokens: integer().notNull(),
-      },
-      (t) => [primaryKey({ columns: [t.keyId, t.instance, t.number] })],
-    ),
-    keySeconds: table(
-      "key_seconds",
-      {
-        keyId: integer().notNull(),
-        second: integer().notNull(),
-        requests: integer().notNull(),
-        tokens: integer().notNull(),
-      },
-      (t) => [primaryKey({ columns: [t.keyId, t.second] })],
-    ),
     /** How many requests the limits of a key refused on a day in Seoul. */
     keyRefusals: table(
       "key_refusals",

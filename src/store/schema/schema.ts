@@ -92,8 +92,6 @@ export const {
   instances,
   keyLeases,
   leaseSeconds,
-  admissions,
-  keySeconds,
   keyRefusals,
   keyEndings,
   backendMinute,

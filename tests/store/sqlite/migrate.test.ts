@@ -21,14 +21,14 @@ test("the tables that are written most are ordered by their primary key", () => 
   const tables = client.query<{ name: string; wr: number }, []>("PRAGMA table_list").all();
   const withoutRowid = tables.filter(({ wr }) => wr === 1).map(({ name }) => name);
   expect(withoutRowid.toSorted()).toEqual([
-    "admissions",
     "counted_responses",
     "gpu_hour",
     "gpu_minute",
+    "key_leases",
     "key_refusals",
-    "key_seconds",
     "latency_hour",
     "latency_minute",
+    "lease_seconds",
     "outcome_hour",
     "outcome_minute",
     "tokenless_hour",

@@ -1,0 +1,2 @@
+DROP TABLE "admissions" CASCADE;--> statement-breakpoint
+DROP TABLE "key_seconds" CASCADE;
