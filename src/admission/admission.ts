@@ -31,23 +31,12 @@ import {
 } from "./process-leases.ts";
 import type { MaybePromise } from "../store/engine/maybe-promise.ts";
 import { within } from "../time/wait.ts";
-import type { KeyId, KeyLimits } from "../domain/keys.ts";
-import type { Admission } from "../domain/admissions.ts";
+import type { KeyId } from "../domain/keys.ts";
+import type { Admission, Admit } from "../domain/admissions.ts";
 
 /** Admits the requests of keys with limits. */
 export interface Admissions {
-  /**
-   * @param tokens reserved until the request ends
-   * @param mayWait the request asks again if it is worth waiting: then a refusal does not count
-   * @param leastTokens reserved instead if no more is left
-   */
-  admit(
-    keyId: KeyId,
-    limits: KeyLimits,
-    tokens: number,
-    mayWait?: boolean,
-    leastTokens?: number,
-  ): MaybePromise<Admission>;
+  admit: Admit;
   /** Whether this process decides alone, because the database does not answer. */
   isDegraded(): boolean;
   /** Gives back what this process holds. */

@@ -1,5 +1,5 @@
 import type { BackendSign, Choice, Conversation } from "./backends.ts";
-import type { KeyId, LimitName } from "./keys.ts";
+import type { KeyId, KeyLimits, LimitName } from "./keys.ts";
 import { limitKinds } from "./limits.ts";
 
 /** Whose limits the tokens of a response count against. */
@@ -38,6 +38,21 @@ export interface Admission {
   /** Gives back that too, and the request itself: the backend never gets it. */
   cancel(): void;
 }
+
+/**
+ * Asks the limits of a key for a request.
+ * @param tokens reserved until the request ends
+ * @param mayWait the request asks again if it is worth waiting: then a refusal does not count
+ * @param leastTokens reserved instead if no more is left
+ * @returns a promise if it has to wait for the database
+ */
+export type Admit = (
+  keyId: KeyId,
+  limits: KeyLimits,
+  tokens: number,
+  mayWait?: boolean,
+  leastTokens?: number,
+) => Admission | Promise<Admission>;
 
 /** A request that may be admitted this soon waits for it: clients that are told so come back later than that. */
 export const shortWaitMs = 1500;

@@ -42,6 +42,8 @@ export interface Ledger {
   waiting(): { requests: number; keys: number; sinceMs: number };
   /** The requests whose usage the database refuses. It is kept in memory. */
   refusedRequests(): number;
+  /** Whether counts wait for the database, and responses do not wait for them. */
+  areCountsWaiting(): boolean;
   /** Whether counts are written, wait for the database, or contain numbers that it refuses. */
   state(): "ok" | "waiting" | "partly refused";
   /**
@@ -144,6 +146,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     droppedRequests: () => state.dropped + state.gathering.usage.droppedRequests(),
     waiting: () => waitingIn(state),
     refusedRequests: refused.requests,
+    areCountsWaiting: () => state.degraded,
     state: () => (state.degraded ? "waiting" : refused.keys.size > 0 ? "partly refused" : "ok"),
     close: (closeTimeoutMs = 5000) => close(state, closeTimeoutMs),
   };

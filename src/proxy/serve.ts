@@ -1,14 +1,7 @@
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { ProxyError } from "./errors.ts";
-import {
-  type Admit,
-  type HeaderPairs,
-  rateLimitHeaders,
-  type ReadUsed,
-  requireAdmitted,
-  reservationFor,
-} from "./request/admit.ts";
+import { type HeaderPairs, rateLimitHeaders, type ReadUsed, requireAdmitted, reservationFor } from "./request/admit.ts";
 import type { CorsOrigins } from "./request/cors.ts";
 import { authenticate, type FindKey } from "./request/authenticate.ts";
 import type { HeldBytes } from "./request/held-bytes.ts";
@@ -45,7 +38,7 @@ import type { HabitsOf, UsageHabits } from "./usage/usage-habits.ts";
 import { type Engines, noConversation } from "../domain/backends.ts";
 import type { KeyId, KeyLimits } from "../domain/keys.ts";
 import { hasLimit, tokenLimits } from "../domain/limits.ts";
-import type { Admission, Destination, Reservation } from "../domain/admissions.ts";
+import type { Admission, Admit, Destination, Reservation } from "../domain/admissions.ts";
 
 export interface ProxyDeps extends TrackerDeps {
   config: {

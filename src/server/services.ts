@@ -133,7 +133,7 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
     clock,
     log,
     fallback: config.limitsFallback,
-    areCountsWaiting: () => ledger.state() === "waiting",
+    areCountsWaiting: ledger.areCountsWaiting,
   });
   const stats = statsOf(opened, metrics, inFlight);
   const backendStates = withLoad(places, async () =>

@@ -13,20 +13,6 @@ import { hasLimit, limitKinds, requestLimits, tokenLimits } from "../../domain/l
 import type { Admission, Reservation } from "../../domain/admissions.ts";
 
 /**
- * @param tokens reserved until the request ends
- * @param mayWait the request asks again if it is worth waiting: then a refusal does not count
- * @param leastTokens reserved instead if no more is left
- * @returns a promise if it has to wait for the database
- */
-export type Admit = (
-  keyId: KeyId,
-  limits: KeyLimits,
-  tokens: number,
-  mayWait: boolean,
-  leastTokens?: number,
-) => Admission | Promise<Admission>;
-
-/**
  * @returns the headers that report what is left
  * @throws ProxyError if a limit refuses the request
  */
