@@ -11,6 +11,8 @@ export interface Request {
   runMs: number;
   /** What the backend then generates; null: the response does not count, as of an error or of one that broke. */
   generates: number | null;
+  /** Its client leaves before the backend has it: it does not count at all. */
+  isLeft?: boolean;
 }
 
 /** Instances of the model on one database. It is their clients and their backend, and writes down what both see. */
@@ -77,8 +79,8 @@ export async function startFleet(options: Omit<InstanceOptions, "skewMs">, skews
     const one = open.get(message.number);
     if (one === undefined) return;
     if (message.kind === "decided") {
-      const { askedAt, decidedAt, refusedBy } = message;
-      Object.assign(one.observed, { askedAt, decidedAt, refusedBy });
+      const { askedAt, decidedAt, refusedBy, used } = message;
+      Object.assign(one.observed, { askedAt, decidedAt, refusedBy, used });
       if (refusedBy === undefined) return void setTimeout(respond, one.request.runMs, message.number, one, child);
     }
     open.delete(message.number);
@@ -91,7 +93,7 @@ export async function startFleet(options: Omit<InstanceOptions, "skewMs">, skews
     if (own.killedAt < Infinity) return;
     own.backendEndedAt = Date.now();
     own.generated = request.generates;
-    tell(child, { kind: "respond", number, tokens: request.generates });
+    tell(child, { kind: "respond", number, tokens: request.generates, isSent: !own.isLeft });
   }
 
   const fleet = skews.map((_, index) => launch(index));
@@ -118,8 +120,8 @@ export async function startFleet(options: Omit<InstanceOptions, "skewMs">, skews
     send(index, request) {
       const { process: child, open } = at(index);
       const number = ++lastNumber;
-      const { keyId, limits, tokens } = request;
-      const own: Observed = { keyId, limits, tokens, instance: index, sentAt: Date.now(), ...nothingYet };
+      const { keyId, limits, tokens, isLeft = false } = request;
+      const own: Observed = { keyId, limits, tokens, isLeft, instance: index, sentAt: Date.now(), ...nothingYet };
       observed.push(own);
       const one: OpenRequest = { observed: own, request, done: Promise.withResolvers() };
       if (child.exitCode !== null || child.signalCode !== null) {
@@ -151,6 +153,7 @@ const nothingYet = {
   askedAt: Infinity,
   decidedAt: Infinity,
   refusedBy: undefined,
+  used: {},
   backendEndedAt: Infinity,
   generated: null,
   endedAt: Infinity,

@@ -3,7 +3,8 @@ import { createLedger } from "../../../src/ledger/ledger.ts";
 import { createLog } from "../../../src/log/log.ts";
 import { openStore } from "../../../src/store/open.ts";
 import type { Admission } from "../../../src/domain/admissions.ts";
-import type { FromInstance, InstanceOptions, ToInstance } from "./messages.ts";
+import { limitNames } from "../../../src/domain/limits.ts";
+import type { FromInstance, InstanceOptions, ReportedUse, ToInstance } from "./messages.ts";
 
 /*
  * One instance of the model: what the program does between a request and its limits, without HTTP. The process that started
@@ -24,7 +25,7 @@ const admissions = createAdmissions({
   log,
   beatMs,
   deadAfterMs,
-  areCountsWaiting: () => ledger.state() === "waiting",
+  areCountsWaiting: ledger.areCountsWaiting,
 });
 const running = new Map<number, { keyId: number; admission: Admission }>();
 
@@ -32,14 +33,16 @@ async function ask({ number, keyId, limits, tokens }: ToInstance & { kind: "ask"
   const askedAt = Date.now();
   const admission = await admissions.admit(keyId, limits, tokens);
   const { refusedBy } = admission;
+  const used: ReportedUse = {};
+  for (const name of limitNames) if (limits[name] !== null) used[name] = admission.used(name);
   if (refusedBy === undefined) running.set(number, { keyId, admission });
-  tell({ kind: "decided", number, askedAt, decidedAt: Date.now(), refusedBy });
+  tell({ kind: "decided", number, askedAt, decidedAt: Date.now(), refusedBy, used });
 }
 
 /** A response waits no longer for its commit, with some leeway. */
 const maxCommitMs = 900;
 
-async function end({ number, tokens }: ToInstance & { kind: "respond" }): Promise<void> {
+async function end({ number, tokens, isSent }: ToInstance & { kind: "respond" }): Promise<void> {
   const request = running.get(number);
   if (request === undefined) return;
   running.delete(number);
@@ -49,8 +52,9 @@ async function end({ number, tokens }: ToInstance & { kind: "respond" }): Promis
     const counted = { keyId, closedAt: clock(), inputTokens: tokens, outputTokens: 0 };
     await ledger.record({ ...counted, admission: admission.handOver() });
   }
-  admission.end();
-  const mayWait = ledger.state() === "waiting" || monotonic() - recordedAt >= maxCommitMs;
+  if (isSent) admission.end();
+  else admission.cancel();
+  const mayWait = ledger.areCountsWaiting() || monotonic() - recordedAt >= maxCommitMs;
   tell({ kind: "ended", number, at: Date.now(), mayWait });
 }
 

@@ -1,5 +1,5 @@
 import type { Admission } from "../../../src/domain/admissions.ts";
-import type { KeyId, KeyLimits } from "../../../src/domain/keys.ts";
+import type { KeyId, KeyLimits, LimitName } from "../../../src/domain/keys.ts";
 
 /** What an instance of the model is started with, as JSON in its first argument. */
 export interface InstanceOptions {
@@ -14,13 +14,22 @@ export interface InstanceOptions {
 /** What the driver, which is the clients and the backend, tells an instance. */
 export type ToInstance =
   | { kind: "ask"; number: number; keyId: KeyId; limits: KeyLimits; tokens: number }
-  /** The request is over. @param tokens counted for it; null if its response does not count */
-  | { kind: "respond"; number: number; tokens: number | null };
+  /** The request is over. @param tokens counted for it; null if its response does not count. @param isSent the backend had it */
+  | { kind: "respond"; number: number; tokens: number | null; isSent: boolean };
+
+/** What counted against each limit, as responses report it; nothing while the database fails. */
+export type ReportedUse = Partial<Record<LimitName, number | undefined>>;
+
+export interface Decision extends Pick<Admission, "refusedBy"> {
+  askedAt: number;
+  decidedAt: number;
+  used: ReportedUse;
+}
 
 /** What an instance tells the driver. Times are the machine's, whatever the instance's clock. */
 export type FromInstance =
   | { kind: "ready" }
-  | { kind: "decided"; number: number; askedAt: number; decidedAt: number; refusedBy: Admission["refusedBy"] }
+  | ({ kind: "decided"; number: number } & Decision)
   /** What it held is given back, and its tokens are committed, if they count, unless its count may wait for the database. */
   | { kind: "ended"; number: number; at: number; mayWait: boolean }
   | { kind: "warned"; text: string };

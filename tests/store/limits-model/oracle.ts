@@ -1,6 +1,7 @@
-import { perLimit } from "../../../src/domain/limits.ts";
+import { limitKinds, limitNames } from "../../../src/domain/limits.ts";
 import type { Admission } from "../../../src/domain/admissions.ts";
 import type { KeyId, KeyLimits, LimitName } from "../../../src/domain/keys.ts";
+import type { ReportedUse } from "./messages.ts";
 
 /** One request as its client and the backend saw it. Times are the machine's, Infinity: not yet. */
 export interface Observed {
@@ -14,6 +15,10 @@ export interface Observed {
   askedAt: number;
   decidedAt: number;
   refusedBy: Admission["refusedBy"];
+  /** What its response reports. */
+  used: ReportedUse;
+  /** Its client left before the backend had it: it gives all of it back. */
+  isLeft: boolean;
   /** When the backend was done with it, or saw the connection break. */
   backendEndedAt: number;
   /** What the backend generated and reported; null if the response does not count. */
@@ -40,6 +45,12 @@ const windowMs = 63_000;
 const settleMs = 1000;
 /** A process takes at most this part of what is left ahead of its requests. */
 const ahead = 1 / 64;
+/** How old what is reported may be: it counted when requests were taken ahead. */
+const aheadMs = 1000;
+/** So long after a kill, at least, what its requests had reserved counts: it is charged to a time before it is released. */
+const chargedMs = 40_000;
+/** How much later a report may still have what ended: a stopped instance gives nothing back, nor does a busy machine. */
+const reportMs = 3000;
 
 const isAdmitted = ({ decidedAt, refusedBy }: Observed): boolean => decidedAt < Infinity && refusedBy === undefined;
 const sum = (requests: readonly Observed[], of: (one: Observed) => number): number =>
@@ -65,7 +76,10 @@ export function findViolations(observed: readonly Observed[], judge: Judge): str
       );
     }
     found.push(...overInAll(admitted));
-    for (const one of own) if (one.refusedBy !== undefined) found.push(...refusedWithoutCause(one, own, judge));
+    for (const one of own) {
+      if (one.refusedBy !== undefined) found.push(...refusedWithoutCause(one, own, judge));
+      found.push(...reportedWrongly(one, admitted, own, judge));
+    }
   }
   return found;
 }
@@ -92,7 +106,7 @@ const tokenLimits = ["tokens_per_minute", "tokens_per_day", "tokens_per_month"] 
 /** More were admitted than the limit within 60 seconds, of which this one is the last. All of them surely lie inside. */
 function overInMinute(one: Observed, admitted: readonly Observed[], own: readonly Observed[]): string[] {
   const inside = admitted.filter(
-    ({ askedAt, decidedAt }) => askedAt > one.decidedAt - minuteMs && decidedAt <= one.decidedAt,
+    ({ askedAt, decidedAt, isLeft }) => askedAt > one.decidedAt - minuteMs && decidedAt <= one.decidedAt && !isLeft,
   );
   const limit = limitOf("requests_per_minute", [...inside, ...around(one, own)]);
   return limit !== undefined && inside.length > limit
@@ -100,42 +114,81 @@ function overInMinute(one: Observed, admitted: readonly Observed[], own: readonl
     : [];
 }
 
+/** What a request takes of a limit. */
+const needOf = (name: LimitName, { tokens }: Observed, limit: number): number =>
+  isOfTokens(name) ? Math.min(tokens, limit) : 1;
+
+const isOfTokens = (name: LimitName): boolean => limitKinds[name].counts === "tokens";
+
+const isReported = ({ used }: Observed): boolean => Object.values(used).some((value) => value !== undefined);
+
+/** What surely counted against each limit from `since` until the request was decided, without the request. */
+function leastCounted(one: Observed, admitted: readonly Observed[], since: number): Record<LimitName, number> {
+  // What an instance admitted alone, because the database was slow, others do not know at once.
+  const before = admitted.filter((other) => other !== one && other.decidedAt < since && isReported(other));
+  /** @param cutFrom what was cut by a kill since then counts as it was reserved: it may have been used */
+  const tokensFrom = (from: number, cutFrom: number) => (other: Observed) => {
+    const { tokens, backendEndedAt, killedAt } = other;
+    const counted = other.generated ?? 0;
+    if (backendEndedAt > one.decidedAt) return tokens;
+    if (other.endedAt < since && !other.mayWait) return backendEndedAt > from ? counted : 0;
+    if (killedAt < Infinity) return backendEndedAt >= killedAt && killedAt > cutFrom ? tokens : 0;
+    // It is counted, or still reserved, or both.
+    return backendEndedAt > from ? Math.min(tokens, counted) : 0;
+  };
+  const inAll = sum(before, tokensFrom(0, Infinity));
+  return {
+    max_concurrency: before.filter(({ backendEndedAt }) => backendEndedAt > one.decidedAt).length,
+    requests_per_minute: before.filter(({ askedAt, isLeft }) => askedAt > one.decidedAt - minuteMs && !isLeft).length,
+    tokens_per_minute: sum(before, tokensFrom(one.decidedAt - minuteMs, one.decidedAt - chargedMs)),
+    tokens_per_day: inAll,
+    tokens_per_month: inAll,
+  };
+}
+
 /**
  * It was admitted although what surely counted before left no room for it, by the limits that it came with: or by those of
  * a request beside it, where they were changed just then.
  */
 function overWhenAdmitted(one: Observed, admitted: readonly Observed[], own: readonly Observed[]): string[] {
-  const limits = perLimit((name) => limitOf(name, around(one, own)) ?? null);
-  const before = admitted.filter(({ decidedAt }) => decidedAt < one.askedAt);
-  const { requests_per_minute: requests, max_concurrency: places } = limits;
-  const found: string[] = [];
-  const recent = before.filter(({ askedAt }) => askedAt > one.decidedAt - minuteMs).length;
-  if (requests !== null && recent >= requests) {
-    found.push(`key ${one.keyId}: admitted after ${recent} in a minute, ${requests} allowed`);
-  }
-  const beside = before.filter(({ backendEndedAt }) => backendEndedAt > one.decidedAt);
-  if (places !== null && beside.length >= places) {
-    found.push(`key ${one.keyId}: admitted beside ${beside.length}, ${places} allowed`);
-  }
-  for (const name of tokenLimits) {
-    const limit = limits[name];
-    if (limit === null || one.tokens === 0) continue;
-    const from = name === "tokens_per_minute" ? one.decidedAt - minuteMs : 0;
-    const counted = sum(
-      before.filter(({ endedAt, backendEndedAt }) => endedAt < one.askedAt && backendEndedAt > from),
-      ({ generated }) => generated ?? 0,
-    );
-    const reserved = sum(
-      beside.filter((other) => other.limits[name] !== null),
-      ({ tokens }) => tokens,
-    );
-    if (counted + reserved + Math.min(one.tokens, limit) > limit) {
-      found.push(
-        `key ${one.keyId}: ${one.tokens} tokens beside ${counted} counted and ${reserved} reserved, ${name} is ${limit}`,
-      );
-    }
-  }
-  return found;
+  const counted = leastCounted(one, admitted, one.askedAt);
+  return limitNames.flatMap((name) => {
+    const limit = limitOf(name, around(one, own));
+    if (limit === undefined) return [];
+    const need = needOf(name, one, limit);
+    return need > 0 && counted[name] + need > limit
+      ? [`key ${one.keyId}: ${need} admitted beside ${counted[name]}, ${name} is ${limit}`]
+      : [];
+  });
+}
+
+/** What it reports cannot be, or contradicts what became of it. */
+function reportedWrongly(
+  one: Observed,
+  admitted: readonly Observed[],
+  own: readonly Observed[],
+  judge: Judge,
+): string[] {
+  // Of a limit of places, nothing is taken ahead.
+  const since = one.askedAt - (one.limits.max_concurrency === null ? aheadMs : 0);
+  const least = leastCounted(one, admitted, since);
+  const most = mostCounted(one, own, judge, since - reportMs);
+  return limitNames.flatMap((name) => {
+    const used = one.used[name];
+    const judging = around(one, own).flatMap(({ limits }) => limits[name] ?? []);
+    if (used === undefined) return [];
+    const included = one.refusedBy !== undefined ? 0 : isOfTokens(name) ? one.tokens : 1;
+    const left = judging.map((limit) => limit - used + included - needOf(name, one, limit));
+    const isTooMuch =
+      one.refusedBy === undefined && left.every((rest) => rest < 0) && (!isOfTokens(name) || one.tokens > 0);
+    const isTooLittle = one.refusedBy === name && left.every((rest) => rest >= 0);
+    const [low, high] = [least[name] + included, most[name] + included];
+    return isTooMuch || isTooLittle || used < low || used > high
+      ? [
+          `key ${one.keyId}: reports ${used} of ${name}, ${low} to ${high} counted, ${one.refusedBy ?? "admitted"} at ${judging.join()}`,
+        ]
+      : [];
+  });
 }
 
 /** Requests that were decided at the same time: where limits are changed just then, the newest may be those of one of them. */
@@ -165,26 +218,35 @@ function refusedWithoutCause(one: Observed, own: readonly Observed[], judge: Jud
   const limit = judging.length === 0 ? null : Math.min(...judging);
   if (name === undefined || limit === null)
     return [`key ${one.keyId}: refused by ${one.refusedBy}, which it does not have`];
-  // A request that was not answered, or whose answer was lost with its instance, may count as well.
-  const others = own.filter((other) => other !== one && other.refusedBy === undefined && other.sentAt < one.decidedAt);
-  const taken = judge.instances * Math.ceil(limit * ahead);
-  const held = others.filter((other) => goneAt(other, judge) > one.askedAt - settleMs);
-  const most: Record<LimitName, () => number> = {
-    max_concurrency: () => held.length + 1,
-    requests_per_minute: () => recentOf(others, one).length + taken + 1,
-    tokens_per_minute: () => tokensOf(recentOf(others, one), held) + taken + Math.min(one.tokens, limit),
-    tokens_per_day: () => tokensOf(others, held) + taken + Math.min(one.tokens, limit),
-    tokens_per_month: () => tokensOf(others, held) + taken + Math.min(one.tokens, limit),
-  };
-  const counted = most[name]();
+  const counted = mostCounted(one, own, judge, one.askedAt - settleMs)[name] + needOf(name, one, limit);
   return counted <= limit ? [`key ${one.keyId}: refused by ${name} ${limit}, at most ${counted} counted with it`] : [];
 }
 
-const recentOf = (others: readonly Observed[], one: Observed): Observed[] =>
+/** All that may have counted against each limit when the request was decided, without the request. @param since what ended before it is given back */
+function mostCounted(one: Observed, own: readonly Observed[], judge: Judge, since: number): Record<LimitName, number> {
+  // A request that was not answered, or whose answer was lost with its instance, may count as well.
+  const others = own.filter((other) => other !== one && other.refusedBy === undefined && other.sentAt < one.decidedAt);
+  const held = others.filter((other) => goneAt(other, judge) > since);
+  const recent = recentOf(others, since);
+  const counting = recent.filter(({ isLeft, endedAt, killedAt }) => !isLeft || endedAt > since || killedAt < Infinity);
+  /** What was taken ahead, and by how much what was taken ahead is larger than the requests that got it. */
+  const aheadOf = (name: LimitName, ofEach: number): number =>
+    (judge.instances + ofEach) * Math.ceil(Math.max(...own.map(({ limits }) => limits[name] ?? 0)) * ahead);
+  const tokens = (name: LimitName, counted: readonly Observed[]): number =>
+    tokensOf(counted, held) + aheadOf(name, one.limits.max_concurrency === null ? held.length + 1 : 0);
+  return {
+    max_concurrency: held.length,
+    requests_per_minute: counting.length + aheadOf("requests_per_minute", 0),
+    tokens_per_minute: tokens("tokens_per_minute", recent),
+    tokens_per_day: tokens("tokens_per_day", others),
+    tokens_per_month: tokens("tokens_per_month", others),
+  };
+}
+
+const recentOf = (others: readonly Observed[], since: number): Observed[] =>
   others.filter(
     (other) =>
-      Math.min(other.decidedAt, other.endedAt, other.killedAt) > one.askedAt - windowMs ||
-      other.endedAt > one.askedAt - windowMs,
+      Math.min(other.decidedAt, other.endedAt, other.killedAt) > since - windowMs || other.endedAt > since - windowMs,
   );
 
 /** Of one that ended what was counted, of one that may be held or was cut by a kill what it reserved; it may be both. */

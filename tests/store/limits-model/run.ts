@@ -34,8 +34,8 @@ export const keyCount = kinds.length;
 
 const draw = (random: Random): KeyLimits[] => kinds.map((kind) => ({ ...noLimits, ...kind(random) }));
 
-/** Whole, left early, an error of the client's or the backend's, broken, timed out: only the first two count. */
-const ends = ["whole", "whole", "whole", "left", "4xx", "5xx", "broken", "timed out"] as const;
+/** Whole, left early, an error of the client's or the backend's, broken, timed out, never sent: only the first two count. */
+const ends = ["whole", "whole", "whole", "left", "4xx", "5xx", "broken", "timed out", "never sent"] as const;
 
 function nextRequest(random: Random, limits: readonly KeyLimits[]): Request {
   const keyId = random.pick([1, 1, 2, 3, 4, 5, 6, 6, 6, 6]);
@@ -49,6 +49,7 @@ function nextRequest(random: Random, limits: readonly KeyLimits[]): Request {
     tokens,
     runMs: end === "timed out" ? 150 : random.below(30),
     generates: end === "whole" || end === "left" ? counts[end] : null,
+    isLeft: end === "never sent",
   };
 }
 
@@ -153,9 +154,10 @@ const generatedBy = (requests: readonly Observed[] = []): number =>
 
 /** All that may count as requests of the last minute. */
 function mostRequests(own: readonly Observed[], killed: number): number {
-  const recent = own.filter(({ refusedBy, sentAt, decidedAt, killedAt }) => {
+  const recent = own.filter(({ refusedBy, isLeft, sentAt, decidedAt, killedAt }) => {
     const latest = decidedAt < Infinity ? decidedAt : killedAt;
-    return refusedBy === undefined && Math.max(sentAt, latest) > Date.now() - 63_000;
+    const isGivenBack = isLeft && killedAt === Infinity;
+    return refusedBy === undefined && !isGivenBack && Math.max(sentAt, latest) > Date.now() - 63_000;
   });
   const limit = Math.max(0, ...own.map(({ limits }) => limits.requests_per_minute ?? 0));
   return limit === 0 ? Infinity : recent.length + killed * Math.ceil(limit / 64);
