@@ -1,4 +1,4 @@
-import type { KeyEnding, LimitStore } from "../store/limits/contract.ts";
+import type { KeyEnding, KeyStore } from "../store/keys/contract.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import type { KeyId } from "../domain/keys.ts";
 
@@ -14,7 +14,7 @@ export interface Revocations {
 }
 
 export interface RevocationsOptions {
-  store: Pick<LimitStore, "listEndings" | "endRunning">;
+  store: Pick<KeyStore, "listEndings" | "endRunning">;
   clock: WallClock;
   monotonic: MonotonicClock;
   /** Whether there is anything to end. */

@@ -107,7 +107,7 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
   const catalog = opened.catalog ?? fixedCatalog(catalogFromEnvironment(config));
   const inFlight = createInFlight();
   const isRunning = (): boolean => inFlight.count() > 0;
-  const revocations = createRevocations({ store: store.limits, clock, monotonic, isRunning });
+  const revocations = createRevocations({ store: store.keys, clock, monotonic, isRunning });
   const { places, stopProbing } = placesOf(config.queue, { ...opened, catalog, inFlight });
   const checkBackends = createCheck(catalog, () => backendStates.list());
   const queue = createQueue(config.queue, { catalog, places, stopping, revocations });

@@ -430,9 +430,6 @@ describe("while the database fails", () => {
     beat: () => Promise.reject(new Error("the disk is full")),
     listInstances: async () => [],
     remove: async () => {},
-    endRunning: async () => {},
-    keepRunning: async () => {},
-    listEndings: () => [],
   };
 
   test("requests run without limits after a wait, later ones at once, and the log says so once", async () => {

@@ -163,9 +163,6 @@ const away: LimitStore = {
   listLoads: async () => [],
   countAtLimit: async () => 0,
   listDays: async () => [],
-  endRunning: async () => {},
-  keepRunning: async () => {},
-  listEndings: () => [],
 };
 
 test.each([

@@ -1,13 +1,13 @@
 import { expect, test } from "bun:test";
 import { createRevocations } from "../../src/admission/revocations.ts";
-import type { KeyEnding, LimitStore } from "../../src/store/limits/contract.ts";
+import type { KeyEnding, KeyStore } from "../../src/store/keys/contract.ts";
 import { onEachEngine } from "../store/each-engine.ts";
 import { createKeys } from "../store/test-store.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 /** A process that was idle until now, and runs requests from now on. */
 function startBusy(
-  store: Pick<LimitStore, "listEndings" | "endRunning">,
+  store: Pick<KeyStore, "listEndings" | "endRunning">,
   /** By both clocks. */
   time: { now: number; monotonic: number },
 ) {
@@ -58,17 +58,17 @@ onEachEngine(({ openTestStore }) => {
   test("a process that was idle ends nothing of a key that was switched off, and on again", async () => {
     const time = { now: start, monotonic: 0 };
     await using opened = await openTestStore(() => time.now);
-    const { keys, limits } = opened.store;
+    const { keys } = opened.store;
     await createKeys(opened.store, ["off", "on again", "expired", "without expiry again", "deleted"]);
     for (const id of [1, 2]) await keys.update(id, { isActive: false });
     for (const id of [3, 4]) await keys.update(id, { expiresAt: start });
     await keys.delete(5);
-    for (const id of [1, 2, 3, 4, 5]) await limits.endRunning(id, start);
+    for (const id of [1, 2, 3, 4, 5]) await keys.endRunning(id, start);
     await keys.update(2, { isActive: true });
     await keys.update(4, { expiresAt: null });
     time.now += 2000;
     // As far as the clocks of machines may differ, something may have run here.
-    using busy = startBusy(limits, time);
+    using busy = startBusy(keys, time);
     time.monotonic = 1;
     await busy.poll();
     expect(busy.ended(1)).toEqual([1, 3, 5]);
@@ -77,14 +77,14 @@ onEachEngine(({ openTestStore }) => {
   test("a process ends at once what it is asked to end, and later what comes later or from others", async () => {
     const time = { now: start, monotonic: 0 };
     await using opened = await openTestStore(() => time.now);
-    const { limits } = opened.store;
-    using busy = startBusy(limits, time);
+    const { keys } = opened.store;
+    using busy = startBusy(keys, time);
     const release = await busy.holdPoll();
     await busy.endRunning(1, start);
     expect(busy.ended(0)).toEqual([1]);
     release();
     await busy.endRunning(2, start + 1);
-    await limits.endRunning(3, start + 1);
+    await keys.endRunning(3, start + 1);
     await busy.poll();
     expect(busy.ended(0)).toEqual([1]);
     time.now += 1;
@@ -98,15 +98,15 @@ onEachEngine(({ openTestStore }) => {
     async (aheadMs) => {
       const time = { now: start, monotonic: 10 };
       await using opened = await openTestStore(() => time.now);
-      const { keys, limits } = opened.store;
+      const { keys } = opened.store;
       await createKeys(opened.store, ["off and on", "off"]);
-      using busy = startBusy(limits, time);
+      using busy = startBusy(keys, time);
       await busy.poll();
       const release = await busy.holdPoll();
       time.monotonic = 20;
       for (const id of [1, 2]) {
         await keys.update(id, { isActive: false });
-        await limits.endRunning(id, start + aheadMs);
+        await keys.endRunning(id, start + aheadMs);
       }
       await keys.update(1, { isActive: true });
       time.monotonic = 30;
@@ -122,9 +122,9 @@ onEachEngine(({ openTestStore }) => {
   test("a process that ended its own requests of a key ends none that begin once it is on again", async () => {
     const time = { now: start, monotonic: 10 };
     await using opened = await openTestStore(() => time.now);
-    const { keys, limits } = opened.store;
+    const { keys } = opened.store;
     await createKeys(opened.store, ["off and on"]);
-    using busy = startBusy(limits, time);
+    using busy = startBusy(keys, time);
     const release = await busy.holdPoll();
     time.monotonic = 20;
     await keys.update(1, { isActive: false });

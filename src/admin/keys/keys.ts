@@ -56,7 +56,7 @@ export const updateKey =
     const { change, changed, endsAt } = parseKeyChange(json, clock());
     const key = await store.keys.update(parseKeyId(params.id), change);
     if (key === undefined) throw keyNotFound();
-    if (change.expiresAt !== undefined) await store.limits.keepRunning(key.id);
+    if (change.expiresAt !== undefined) await store.keys.keepRunning(key.id);
     if (endsAt !== undefined) await endRunning(key.id, endsAt);
     const fields = { ...actor, keyId: key.id, name: key.name };
     if (change.name !== undefined) log.info("Key renamed", fields);

@@ -58,6 +58,16 @@ export interface Rotation {
   validUntil: number;
 }
 
+/** A request to end the running responses of a key. */
+export interface KeyEnding {
+  id: number;
+  keyId: KeyId;
+  endedAt: number;
+  /** The key's, as it is now; null if the key is deleted. */
+  isActive: boolean | null;
+  expiresAt: number | null;
+}
+
 export interface KeyStore {
   /** Runs for each request. A key that is switched off, by whichever process, is refused from the next request on. */
   findActive(key: string): MaybePromise<FoundKey | undefined>;
@@ -72,4 +82,13 @@ export interface KeyStore {
   /** Its usage rows remain and keep its last name. @returns that name; undefined if there is no such key */
   delete(id: KeyId): Promise<string | undefined>;
   countActive(): Promise<number>;
+  /**
+   * Requests that all processes end the running responses of a key.
+   * @param at epoch milliseconds
+   */
+  endRunning(keyId: KeyId, at: number): Promise<void>;
+  /** Withdraws such requests whose time has not come. */
+  keepRunning(keyId: KeyId): Promise<void>;
+  /** Such requests, until at least a minute after their time. */
+  listEndings(): MaybePromise<KeyEnding[]>;
 }

@@ -4,6 +4,7 @@ import type { Engine } from "../engine/engine.ts";
 import { jsonOfRules, noRules, parseRules } from "./rules.ts";
 import type { FoundKey, Key, KeyChange, KeyStore } from "./contract.ts";
 import type { MaybePromise } from "../engine/maybe-promise.ts";
+import type { KeyId } from "../../domain/keys.ts";
 
 /** Both look-ups are prepared once, since the first runs for each request of the proxy. */
 export function prepareFindActiveKey(engine: Engine, clock: WallClock): KeyStore["findActive"] {
@@ -67,6 +68,7 @@ export function createKeyStore(engine: Engine, clock: WallClock): KeyStore {
 
   return {
     findActive: prepareFindActiveKey(engine, clock),
+    ...prepareEndings(engine, clock),
     async list(page) {
       const all = db.select().from(keys).orderBy(asc(keys.id)).$dynamic();
       return (await (page === undefined ? all : all.where(gt(keys.id, page.after)).limit(page.limit))).map(keyOf);
@@ -147,3 +149,33 @@ function columnsOf({ rules, tags, ...fields }: KeyChange, before: string | null 
 /** The new `last_used_at` after a use at `usedAt`, epoch milliseconds. It moves at most once a minute. */
 export const lastUsedAtAfter = (usedAt: ReturnType<typeof sql>, { keys }: Engine["tables"]): ReturnType<typeof sql> =>
   sql`case when ${keys.lastUsedAt} > ${usedAt} - 60000 then ${keys.lastUsedAt} else ${usedAt} end`;
+
+export function prepareListEndings({ db, tables: { keyEndings, keys } }: Engine): KeyStore["listEndings"] {
+  const { id, keyId, endedAt } = keyEndings;
+  const query = db
+    .select({ id, keyId, endedAt, isActive: keys.isActive, expiresAt: keys.expiresAt })
+    .from(keyEndings)
+    .leftJoin(keys, eq(keys.id, keyId))
+    .prepare();
+  return () => query.execute();
+}
+
+function prepareEndings(
+  engine: Engine,
+  clock: WallClock,
+): Pick<KeyStore, "endRunning" | "keepRunning" | "listEndings"> {
+  const { db, transaction, tables } = engine;
+  const { keyEndings } = tables;
+  const deleteFuture = async (keyId: KeyId): Promise<void> => {
+    await db.delete(keyEndings).where(and(eq(keyEndings.keyId, keyId), gt(keyEndings.endedAt, clock())));
+  };
+  return {
+    listEndings: prepareListEndings(engine),
+    keepRunning: deleteFuture,
+    endRunning: (keyId, at) =>
+      transaction(async () => {
+        await deleteFuture(keyId);
+        await db.insert(keyEndings).values({ keyId, endedAt: at });
+      }),
+  };
+}

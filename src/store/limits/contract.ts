@@ -1,5 +1,4 @@
 import type { KeyLoad, KeySecond } from "./windows.ts";
-import type { MaybePromise } from "../engine/maybe-promise.ts";
 import type { KeyId, KeyLimits } from "../../domain/keys.ts";
 import type { UsageSum } from "../../domain/usage.ts";
 import type { Window } from "../../time/windows.ts";
@@ -38,16 +37,6 @@ export interface LeaseBatch {
   /** Grows with each batch of the instance: one that arrives after a later one changes nothing that is held. */
   version: number;
   requests: readonly LeaseRequest[];
-}
-
-/** A request to end the running responses of a key. */
-export interface KeyEnding {
-  id: number;
-  keyId: KeyId;
-  endedAt: number;
-  /** The key's, as it is now; null if the key is deleted. */
-  isActive: boolean | null;
-  expiresAt: number | null;
 }
 
 /** The seconds of a minute do not tell estimates apart. */
@@ -94,13 +83,4 @@ export interface LimitStore {
   listInstances(): Promise<Instance[]>;
   /** Gives back all that instances hold. The tokens are charged, since what their requests used is unknown. */
   remove(instances: readonly string[]): Promise<void>;
-  /**
-   * Requests that all processes end the running responses of a key.
-   * @param at epoch milliseconds
-   */
-  endRunning(keyId: KeyId, at: number): Promise<void>;
-  /** Withdraws such requests whose time has not come. */
-  keepRunning(keyId: KeyId): Promise<void>;
-  /** Such requests, until at least a minute after their time. */
-  listEndings(): MaybePromise<KeyEnding[]>;
 }

@@ -15,7 +15,6 @@ import type { LimitStore } from "./contract.ts";
 import { isAtLimit, noLoad } from "./windows.ts";
 import { parseRules } from "../keys/rules.ts";
 import { hasLimit } from "../../domain/limits.ts";
-import type { KeyId } from "../../domain/keys.ts";
 
 export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
   const { db, tables } = engine;
@@ -51,7 +50,6 @@ export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
     },
     listDays,
     ...prepareInstances(engine, clock),
-    ...prepareEndings(engine, clock),
   };
 }
 
@@ -124,36 +122,6 @@ function prepareInstances(engine: Engine, clock: WallClock): Pick<LimitStore, "b
         await charge(dead);
         await db.delete(keyLeases).where(inArray(keyLeases.instance, [...dead]));
         await db.delete(instances).where(inArray(instances.id, [...dead]));
-      }),
-  };
-}
-
-export function prepareListEndings({ db, tables: { keyEndings, keys } }: Engine): LimitStore["listEndings"] {
-  const { id, keyId, endedAt } = keyEndings;
-  const query = db
-    .select({ id, keyId, endedAt, isActive: keys.isActive, expiresAt: keys.expiresAt })
-    .from(keyEndings)
-    .leftJoin(keys, eq(keys.id, keyId))
-    .prepare();
-  return () => query.execute();
-}
-
-function prepareEndings(
-  engine: Engine,
-  clock: WallClock,
-): Pick<LimitStore, "endRunning" | "keepRunning" | "listEndings"> {
-  const { db, transaction, tables } = engine;
-  const { keyEndings } = tables;
-  const deleteFuture = async (keyId: KeyId): Promise<void> => {
-    await db.delete(keyEndings).where(and(eq(keyEndings.keyId, keyId), gt(keyEndings.endedAt, clock())));
-  };
-  return {
-    listEndings: prepareListEndings(engine),
-    keepRunning: deleteFuture,
-    endRunning: (keyId, at) =>
-      transaction(async () => {
-        await deleteFuture(keyId);
-        await db.insert(keyEndings).values({ keyId, endedAt: at });
       }),
   };
 }

@@ -1,8 +1,7 @@
 import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
-import { prepareFindActiveKey } from "../keys/keys.ts";
+import { prepareFindActiveKey, prepareListEndings } from "../keys/keys.ts";
 import { prepareListCreators } from "../usage/counted-responses.ts";
-import { prepareListEndings } from "../limits/limits.ts";
 import { type Migration, readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import { prepareFindSession } from "../accounts/sessions.ts";
 import { createSqlStore } from "../sql-store.ts";
@@ -96,6 +95,7 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
   return {
     keys: {
       ...withTimeouts(limited, store.keys),
+      listEndings: () => lookups.withTimeout(callTimeoutMs, () => retryIfConnectionLost(async () => listEndings())),
       findActive: coalescePerTick(
         createVerifiedKeys({
           clock,
@@ -132,7 +132,6 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
     limits: {
       ...withTimeouts(admissions, admissionStore.limits),
       ...withTimeouts(limited, { listLoads, countAtLimit, listDays }),
-      listEndings: () => lookups.withTimeout(callTimeoutMs, () => retryIfConnectionLost(async () => listEndings())),
     },
     gpu: {
       ...withTimeouts(limited, store.gpu),

@@ -7,14 +7,13 @@ import { coalescePerTick } from "../../time/per-tick.ts";
 import { within } from "../../time/wait.ts";
 import type { Engine } from "../engine/engine.ts";
 import { prepareListCreators } from "../usage/counted-responses.ts";
-import { prepareListEndings } from "../limits/limits.ts";
 import { prepareFindSession } from "../accounts/sessions.ts";
 import type { SqlStore } from "../sql-store.ts";
 import { toStorageError, StorageError } from "../storage-error.ts";
 import { defaultRetention, type Retention } from "../retention.ts";
 import type { Store } from "../store.ts";
 import { findFileProblem, requireAccess } from "./database-file.ts";
-import { prepareFindActiveKey } from "../keys/keys.ts";
+import { prepareFindActiveKey, prepareListEndings } from "../keys/keys.ts";
 import type { FoundKey } from "../keys/contract.ts";
 import { createDirectWriter, type DirectWriter } from "./direct-writer.ts";
 import { openReader } from "./engine.ts";
@@ -116,7 +115,8 @@ function createSqliteStore({ file, worker, direct, reader, findProblem, watch, c
   const findActive = knowKeys(withStorageErrors(lookUp), openKeysVersion(file), clock);
   return {
     keys: {
-      ...remote("keys", ["list", "create", "update", "rotate", "delete", "countActive"]),
+      ...remote("keys", ["list", "create", "update", "rotate", "delete", "countActive", "endRunning", "keepRunning"]),
+      listEndings: withStorageErrors(prepareListEndings(reader)),
       // Known keys too: requests that go on together wake other threads less often.
       findActive: coalescePerTick(findActive),
     },
@@ -138,17 +138,7 @@ function createSqliteStore({ file, worker, direct, reader, findProblem, watch, c
     requests: remote("requests", ["list", "listAfter", "sumClients", "lastId", "cacheSums", "keyNames"]),
     limits: {
       take: direct.take,
-      ...remote("limits", [
-        "listLoads",
-        "countAtLimit",
-        "listDays",
-        "beat",
-        "listInstances",
-        "remove",
-        "endRunning",
-        "keepRunning",
-      ]),
-      listEndings: withStorageErrors(prepareListEndings(reader)),
+      ...remote("limits", ["listLoads", "countAtLimit", "listDays", "beat", "listInstances", "remove"]),
     },
     gpu: {
       ...remote("gpu", ["add", "latest"]),
