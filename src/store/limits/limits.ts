@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, isNotNull, notInArray, sql } from "drizzle-orm";
+import { and, asc, eq, inArray, isNotNull, notInArray, sql } from "drizzle-orm";
 import { dayNumberOf } from "../../time/seoul.ts";
 import type { WallClock } from "../../time/clock.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -95,16 +95,6 @@ function prepareInstances(engine: Engine, clock: WallClock): Pick<LimitStore, "b
     await db.delete(keyLeases).where(notInArray(keyLeases.instance, db.select({ id: instances.id }).from(instances)));
   }
 
-  /** Its requests may have used what they reserved, before it died. */
-  async function charge(dead: readonly string[]): Promise<void> {
-    const held = await db
-      .select()
-      .from(keyLeases)
-      .where(and(inArray(keyLeases.instance, [...dead]), gt(keyLeases.tokens, 0)));
-    const at = clock();
-    await pipeline(addTokens(held.map(({ keyId, instance, tokens }) => ({ keyId, writer: instance, tokens, at }))));
-  }
-
   return {
     beat: (instance) =>
       transaction(async () => {
@@ -119,8 +109,15 @@ function prepareInstances(engine: Engine, clock: WallClock): Pick<LimitStore, "b
     listInstances: async () => db.select().from(instances),
     remove: (dead) =>
       transaction(async () => {
-        await charge(dead);
-        await db.delete(keyLeases).where(inArray(keyLeases.instance, [...dead]));
+        // Each row is deleted by one of the processes that release it, which then charges it: its requests may have used
+        // what they reserved.
+        const held = await db
+          .delete(keyLeases)
+          .where(inArray(keyLeases.instance, [...dead]))
+          .returning();
+        const at = clock();
+        const used = held.filter(({ tokens }) => tokens > 0);
+        await pipeline(addTokens(used.map(({ keyId, instance, tokens }) => ({ keyId, writer: instance, tokens, at }))));
         await db.delete(instances).where(inArray(instances.id, [...dead]));
       }),
   };

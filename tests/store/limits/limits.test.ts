@@ -337,6 +337,29 @@ describe.skipIf(whyNoPostgres !== undefined)("on PostgreSQL", () => {
     expect(seconds).toHaveLength(2);
   });
 
+  test("what a process reserved that died is charged once, though two others give it back at once", async () => {
+    await using opened = await openPostgresTestEngine(() => start);
+    const { engine, store } = opened;
+    await createTestProcess(store.limits, "dead").admit({
+      limits: { ...noLimits, tokens_per_minute: 99 },
+      requests: [40],
+    });
+    const [locked, waited] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+    const other = engine.transaction(async () => {
+      await engine.rows(sql`lock table lease_seconds in exclusive mode`);
+      locked.resolve();
+      await waited.promise;
+    });
+    await locked.promise;
+    const removed = [1, 2].map(() => store.limits.remove(["dead"]));
+    const waiting = sql`select count(*) as n from pg_stat_activity
+      where datname = current_database() and wait_event_type = 'Lock'`;
+    await pollUntil(async () => (await engine.rows<{ n: number }>(waiting))[0]?.n === 2);
+    waited.resolve();
+    await Promise.all([other, ...removed]);
+    expect((await store.limits.listLoads([1]))[0]).toMatchObject({ reserved: 0, minuteTokens: 40 });
+  });
+
   test("random requests are granted as they are judged", async () => {
     await using opened = await openPostgresTestEngine(() => start);
     const random = createRandom(7);
