@@ -5,15 +5,15 @@ import type { Engine } from "./engine/engine.ts";
 import { prepareRequestLogDeletion } from "./requests/log.ts";
 import { type ExpiringRows, expiringRows, type Retention } from "./retention.ts";
 
-// Nothing else deletes by time but a push of GPU samples. A round of maintenance is one turn of each table; a step is one
+// Nothing else deletes by time but a push of GPU samples. A round of maintenance is one turn of each table; a portion is one
 // statement that deletes a bounded number of rows, so that neither the lock nor the storage thread is held for long. A table
-// with more rows gets its next step after all others. What is left when the process ends is found by the next round: a
+// with more rows gets its next portion after all others. What is left when the process ends is found by the next round: a
 // round's own state is only which tables have had their turn.
 
-/** A step takes up to two milliseconds, in which nothing else is written. */
-const rowsPerStep = 500;
-/** Between two steps: up to 5000 rows a second are deleted, more than a process logs. */
-const stepPauseMs = 100;
+/** A portion takes up to two milliseconds, in which nothing else is written. */
+const rowsPerPortion = 500;
+/** Between two portions: up to 5000 rows a second are deleted, more than a process logs. */
+const portionPauseMs = 100;
 /** Between two rounds, and after a failure. */
 const roundPauseMs = 60_000;
 /** The first round comes soon, since the retention may be shorter than before. */
@@ -22,21 +22,21 @@ const firstPauseMs = 1000;
 interface Deletion {
   /** What is older goes in this round. */
   cutoffAt(now: number): Promise<number>;
-  /** @returns how many rows it has deleted; as many as `rowsPerStep` if there may be more */
+  /** @returns how many rows it has deleted; as many as `rowsPerPortion` if there may be more */
   deleteBefore(cutoff: number): Promise<number>;
 }
 
 /**
- * Prepares one step of maintenance, to be called until it returns false, which ends a round: the next call begins another.
+ * Prepares one portion of maintenance, to be called until it returns false, which ends a round: the next call begins another.
  * @returns whether there may be more to do in this round
  */
 export function prepareMaintenance(engine: Engine, clock: WallClock, retention: Retention): () => Promise<boolean> {
   const deleteRequests = prepareRequestLogDeletion(engine, retention.requestLog);
   const deletions: readonly Deletion[] = [
     ...expiringRows.map((rows) => prepareDeletion(engine, rows, retention)),
-    { cutoffAt: async (now) => now, deleteBefore: (now) => deleteRequests(now, rowsPerStep) },
+    { cutoffAt: async (now) => now, deleteBefore: (now) => deleteRequests(now, rowsPerPortion) },
   ];
-  /** Those that are to have a step in this round. */
+  /** Those that are to have a portion in this round. */
   let turns: { deletion: Deletion; cutoff?: number }[] = [];
 
   return () =>
@@ -47,7 +47,7 @@ export function prepareMaintenance(engine: Engine, clock: WallClock, retention: 
       for (let turn = turns.shift(); turn !== undefined; turn = turns.shift()) {
         const { deletion, cutoff = await deletion.cutoffAt(clock()) } = turn;
         const deleted = await deletion.deleteBefore(cutoff);
-        if (deleted >= rowsPerStep) turns.push({ deletion, cutoff });
+        if (deleted >= rowsPerPortion) turns.push({ deletion, cutoff });
         if (deleted > 0) break;
       }
       return turns.length > 0;
@@ -65,30 +65,30 @@ function prepareDeletion(engine: Engine, rows: ExpiringRows, retention: Retentio
       const [first] = await engine.rows<{ time: number | null }>(oldest);
       return Math.min(cutoff, (first?.time ?? cutoff) + perRound);
     },
-    deleteBefore: engine.prepareDeleteOldest(table, column, rowsPerStep),
+    deleteBefore: engine.prepareDeleteOldest(table, column, rowsPerPortion),
   };
 }
 
 export interface MaintenanceOptions {
   /** @returns whether there is more to do */
-  step: () => Promise<boolean>;
+  portion: () => Promise<boolean>;
   log: Log;
 }
 
-/** Runs steps of maintenance: a round a minute, whether or not the server is used. @returns stops it */
-export function startMaintenance({ step, log }: MaintenanceOptions): () => void {
+/** Runs portions of maintenance: a round a minute, whether or not the server is used. @returns stops it */
+export function startMaintenance({ portion, log }: MaintenanceOptions): () => void {
   let stopped = false;
   let timer = setTimeout(() => void run(), firstPauseMs);
   timer.unref();
 
   async function run(): Promise<void> {
-    const hasMore = await step().catch((error: unknown) => {
+    const hasMore = await portion().catch((error: unknown) => {
       // A database that fails is reported by those who need it.
       log.debug("Old rows not deleted", { error: String(error) });
       return false;
     });
     if (stopped) return;
-    timer = setTimeout(() => void run(), hasMore ? stepPauseMs : roundPauseMs);
+    timer = setTimeout(() => void run(), hasMore ? portionPauseMs : roundPauseMs);
     timer.unref();
   }
 

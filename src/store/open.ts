@@ -25,7 +25,7 @@ export interface StoreOptions {
  */
 export async function openStore(options: StoreOptions): Promise<Store> {
   const store = await openEngine(options);
-  const stopMaintenance = startMaintenance({ step: store.maintain, log: options.log });
+  const stopMaintenance = startMaintenance({ portion: store.maintain, log: options.log });
   return {
     ...store,
     close() {

@@ -50,7 +50,7 @@ onEachEngine(({ engine: name, openTestEngine }) => {
     }
   });
 
-  test("a step deletes 500 rows, a round a few minutes, and the other tables have their turn in between", async () => {
+  test("a portion deletes 500 rows, a round a few minutes, and the other tables have their turn in between", async () => {
     await using opened = await openTestEngine(() => now);
     await addMinutes(opened, 300, ...Array.from({ length: 7 }, (_, n) => minute - keptMinutes - 100 + n));
     await opened.store.sessions.create("old", { csrfToken: "token", username: "admin", expiresAt: now - 1 });
@@ -129,44 +129,44 @@ describe("the loop", () => {
   }
 
   function start(results: (boolean | Error)[]) {
-    const steps = { count: 0 };
+    const portions = { count: 0 };
     const stop = startMaintenance({
-      async step() {
-        const result = results[steps.count++] ?? false;
+      async portion() {
+        const result = results[portions.count++] ?? false;
         if (result instanceof Error) throw result;
         return result;
       },
       log: memoryLog().log,
     });
-    return { steps, stop };
+    return { portions, stop };
   }
 
-  test("begins soon, pauses between steps, and wakes up once a minute while there is nothing to do", async () => {
-    const { steps, stop } = start([true, true, false, false]);
+  test("begins soon, pauses between portions, and wakes up once a minute while there is nothing to do", async () => {
+    const { portions, stop } = start([true, true, false, false]);
     await pass(999);
-    expect(steps.count).toBe(0);
+    expect(portions.count).toBe(0);
     await pass(1);
-    expect(steps.count).toBe(1);
+    expect(portions.count).toBe(1);
     await pass(99);
-    expect(steps.count).toBe(1);
+    expect(portions.count).toBe(1);
     await pass(1);
     await pass(100);
-    expect(steps.count).toBe(3);
+    expect(portions.count).toBe(3);
     await pass(59_999);
-    expect(steps.count).toBe(3);
+    expect(portions.count).toBe(3);
     await pass(1);
-    expect(steps.count).toBe(4);
+    expect(portions.count).toBe(4);
     stop();
     await pass(60 * 60_000);
-    expect([steps.count, jest.getTimerCount()]).toEqual([4, 0]);
+    expect([portions.count, jest.getTimerCount()]).toEqual([4, 0]);
   });
 
   test("goes on a minute after a failure", async () => {
-    const { steps, stop } = start([new Error("the database does not respond"), false]);
+    const { portions, stop } = start([new Error("the database does not respond"), false]);
     await pass(1000);
-    expect(steps.count).toBe(1);
+    expect(portions.count).toBe(1);
     await pass(60_000);
-    expect(steps.count).toBe(2);
+    expect(portions.count).toBe(2);
     stop();
   });
 });
