@@ -1,4 +1,4 @@
-import type { CountedField } from "./usage.ts";
+import { cachedTokensOf, type CountedField } from "./usage.ts";
 
 /** What a million tokens cost, of the models that a pattern names, from a day on. */
 export interface ModelPrice {
@@ -7,8 +7,8 @@ export interface ModelPrice {
   /** The first day, as a day number in Seoul. */
   fromDay: number;
   input: number;
-  /** Null: the same as the input. */
-  cachedInput: number | null;
+  /** Input from a cache; null: the same as the input. */
+  cached: number | null;
   output: number;
 }
 
@@ -58,8 +58,9 @@ function matches([first = "", ...rest]: readonly string[], model: string): boole
 export const priceDays = (ranked: readonly RankedPrice[]): number[] => ranked.map(({ price }) => price.fromDay);
 
 export function costOf(price: ModelPrice, tokens: Record<CountedField, number>): number {
-  const { inputTokens, cachedInputTokens, cachedBesideInputTokens, outputTokens } = tokens;
-  const uncached = Math.max(0, inputTokens - (cachedInputTokens - cachedBesideInputTokens));
-  const cached = price.cachedInput ?? price.input;
-  return (uncached * price.input + cachedInputTokens * cached + outputTokens * price.output) / 1_000_000;
+  const { inputTokens, cachedBesideInputTokens, outputTokens } = tokens;
+  const cachedTokens = cachedTokensOf(tokens);
+  const uncached = Math.max(0, inputTokens - (cachedTokens - cachedBesideInputTokens));
+  const cached = price.cached ?? price.input;
+  return (uncached * price.input + cachedTokens * cached + outputTokens * price.output) / 1_000_000;
 }

@@ -83,3 +83,6 @@ function thinkingTokensOf(body: JsonObject, outputTokens: number): number {
 export function usageOf(generation: Generation): Usage {
   return generation.usage ?? { inputTokens: generation.inputTokens, outputTokens: generation.outputTokens };
 }
+
+/** What of the input came from a cache; undefined: that is not reported. */
+export const findCached = ({ cachedInputTokens }: Usage): number | undefined => cachedInputTokens;

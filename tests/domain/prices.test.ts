@@ -6,7 +6,7 @@ const price = (pattern: string, from: string) => ({
   pattern,
   fromDay: dayNumberFrom(from),
   input: 1,
-  cachedInput: null,
+  cached: null,
   output: 2,
 });
 

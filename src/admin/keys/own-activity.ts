@@ -1,5 +1,6 @@
 import type { KeyId } from "../../domain/keys.ts";
 import { clientRules } from "../../domain/models.ts";
+import { cachedTokensOf } from "../../domain/usage.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { dayNumberOf, minutesPerDay, monthOf, msPerMinute, timestampOf } from "../../time/seoul.ts";
@@ -74,7 +75,7 @@ async function readMonth(
   let cost: number | null = null;
   for (const row of rows) {
     sum.prompt_tokens += row.inputTokens + row.cachedBesideInputTokens;
-    sum.from_cache_tokens += row.cachedInputTokens;
+    sum.from_cache_tokens += cachedTokensOf(row);
     if (row.cost !== null) cost = (cost ?? 0) + row.cost;
     sum.cost_is_partial ||= row.isPartial || (row.cost === null && row.inputTokens + row.outputTokens > 0);
   }

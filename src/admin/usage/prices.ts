@@ -26,11 +26,11 @@ export async function readPrices({ settings }: PricesDeps["store"]): Promise<Pri
 
 /** A day is parsed once, since thousands of look-ups follow. */
 export const modelPricesOf = ({ models }: PricesBody): ModelPrice[] =>
-  models.map(({ pattern, valid_from: from, input, cached_input: cachedInput, output }) => ({
+  models.map(({ pattern, valid_from: from, input, cached_input: cached, output }) => ({
     pattern,
     fromDay: dayNumberFrom(from),
     input,
-    cachedInput,
+    cached,
     output,
   }));
 

@@ -1,4 +1,4 @@
-import { type Generation, usageOf } from "../generation.ts";
+import { findCached, type Generation, usageOf } from "../generation.ts";
 import {
   type Frame,
   jsonResponse,
@@ -53,10 +53,10 @@ function emptyMessage(generation: Generation): Readonly<Record<string, unknown>>
   };
 }
 
-const inputOf = ({ inputTokens, cachedInputTokens: cached }: Usage): object => ({
-  input_tokens: inputTokens,
-  ...(cached !== undefined && { cache_read_input_tokens: cached }),
-});
+function inputOf(usage: Usage): object {
+  const cached = findCached(usage);
+  return { input_tokens: usage.inputTokens, ...(cached !== undefined && { cache_read_input_tokens: cached }) };
+}
 
 function usageMember(generation: Generation, usage: unknown): { usage?: unknown } {
   if (generation.usageMode === "none") return {};

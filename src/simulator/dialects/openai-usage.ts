@@ -1,9 +1,11 @@
-import { type Generation, usageOf } from "../generation.ts";
+import { findCached, type Generation, usageOf } from "../generation.ts";
 
 /** The `usage` of chat completions and completions as JSON text, by default for all output tokens. */
 export function openAiUsage(generation: Generation, tokensSoFar?: number): string {
-  const { inputTokens, outputTokens: total, cachedInputTokens: cached } = usageOf(generation);
-  const outputTokens = tokensSoFar ?? total;
+  const usage = usageOf(generation);
+  const { inputTokens } = usage;
+  const outputTokens = tokensSoFar ?? usage.outputTokens;
+  const cached = findCached(usage);
   const details = cached === undefined ? "" : `,"prompt_tokens_details":{"cached_tokens":${cached}}`;
   return `{"prompt_tokens":${inputTokens},"total_tokens":${inputTokens + outputTokens},"completion_tokens":${outputTokens}${details}}`;
 }

@@ -14,7 +14,7 @@ const all = (
   rowsOf: (periods: number) => number,
   fromDays: number[] = [],
 ) => {
-  const price = { pattern: "*", input: 1, cachedInput: null, output: 1 };
+  const price = { pattern: "*", input: 1, cached: null, output: 1 };
   const prices = rankPrices(fromDays.map((fromDay) => ({ ...price, fromDay })));
   const parts = partsOf({ first: today - days + 1, now }, bucket, prices);
   const found: [from: number, to: number, unit: string][] = [];
