@@ -1,4 +1,5 @@
-import { type RequestRow, requestRowOf } from "../../src/store/requests/row.ts";
+import type { RequestRow } from "../../src/store/requests/contract.ts";
+import { requestRowOf } from "../../src/store/requests/row.ts";
 import { requestRecord } from "../support/request-record.ts";
 import type { RequestRecord } from "../../src/domain/requests.ts";
 import type { Usage } from "../../src/domain/usage.ts";

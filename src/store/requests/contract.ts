@@ -1,10 +1,17 @@
-import type { RequestRow } from "./row.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { ClientRule } from "../../domain/models.ts";
 import type { Outcome, RequestChange } from "../../domain/requests.ts";
 import type { Usage, UsageField } from "../../domain/usage.ts";
 
 // The request log's part of the store's contract.
+
+/** A row of the request log on its way into the database. */
+export interface RequestRow {
+  /** In the order of `requestColumns`. */
+  values: (string | number | null)[];
+  /** Its tokens are those that this response adds to the counts, which only the transaction shows. */
+  responseId: string | null;
+}
 
 /** What came, of a request, after its row was written: usage, or its end. */
 export interface RequestAmendment extends Usage {

@@ -1,15 +1,8 @@
+import type { RequestRow } from "./contract.ts";
 import { expectedCachedTokens } from "../../domain/backends.ts";
 import { type ClientRule, clientRules } from "../../domain/models.ts";
 import type { RequestChange, RequestRecord } from "../../domain/requests.ts";
 import { type Usage, usageFields } from "../../domain/usage.ts";
-
-/** A row of the request log on its way into the database. */
-export interface RequestRow {
-  /** In the order of `requestColumns`. */
-  values: (string | number | null)[];
-  /** Its tokens are those that this response adds to the counts, which only the transaction shows. */
-  responseId: string | null;
-}
 
 /** The columns of the request log that a request fills. */
 export const requestColumns = [

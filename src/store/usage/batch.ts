@@ -1,5 +1,6 @@
 import { minuteOf } from "../../time/seoul.ts";
-import { cleanText, keyIdOf, maxModelLength, microseconds, type RequestRow, requestRowOf } from "../requests/row.ts";
+import type { RequestRow } from "../requests/contract.ts";
+import { cleanText, keyIdOf, maxModelLength, microseconds, requestRowOf } from "../requests/row.ts";
 import type { FlushedRequests, RequestAmendment } from "../requests/contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { SettledAdmission } from "../../domain/admissions.ts";
