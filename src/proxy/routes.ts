@@ -1,4 +1,5 @@
 import { type ErrorCode, failureResponse, isMessagesPath, ProxyError } from "./errors.ts";
+import { addDebugHeaders } from "./headers.ts";
 import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { isHalfSent } from "./request/half-sent.ts";
 import { readLimitsLeft } from "./request/admit.ts";
@@ -11,7 +12,6 @@ import {
   readTarget,
 } from "./request/path.ts";
 import { trackRequest } from "./request-tracker.ts";
-import { addDebugHeaders } from "./response/debug-headers.ts";
 import { commentsUntil, createStreamWait } from "./response/while-waiting.ts";
 import { createHabits } from "./usage/usage-habits.ts";
 import { complete, type Incoming, type ProxyDeps, serve, type ServeDeps } from "./serve.ts";

@@ -13,7 +13,7 @@ import type { LimitName } from "../../src/domain/keys.ts";
 import type { RequestRecord } from "../../src/domain/requests.ts";
 import { noUsage, type Usage } from "../../src/domain/usage.ts";
 
-const noTimeout = { beginWait: () => {}, beginClientWait: () => {}, endWait: () => {}, clear: () => {} };
+const noTimeout = { beginWait: () => {}, endWait: () => {}, clear: () => {} };
 const models = '{"object":"list","data":[]}';
 const json = { "content-type": "application/json" };
 

@@ -16,7 +16,7 @@ import { forwardsTo } from "../support/forwards.ts";
 import { startPlaces } from "../support/local-places.ts";
 import { noEngines, rewriteRules, rewritingOf } from "../support/rewrite-rules.ts";
 
-const noTimeout = { beginWait: () => {}, beginClientWait: () => {}, endWait: () => {}, clear: () => {} };
+const noTimeout = { beginWait: () => {}, endWait: () => {}, clear: () => {} };
 
 /** What the backend sends. A stream is given by its events, of which `"breaks"` cuts the connection. */
 type Answer =

@@ -99,7 +99,7 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
       onFirstByte?.();
       onFirstByte = undefined;
       writing = true;
-      readTimeout.beginClientWait(leave);
+      readTimeout.beginWait(leave);
       await writer.write(value);
       readTimeout.endWait();
       writing = false;

@@ -2,10 +2,12 @@ import type { MonotonicClock } from "../../time/clock.ts";
 
 /** The idle connections of `fetch`, which does not expose them. */
 export interface ConnectionPool {
-  /** How long the connection that the next request gets has been idle; undefined if that one is new. */
-  nextIdleMs(): number | undefined;
-  /** Called when a request is sent. @returns puts its connection into the pool; due at the end of the response body */
-  take(): () => void;
+  /**
+   * Called when a request is sent.
+   * @param isFit asked of the connection that the request would get, if that one has been idle
+   * @returns puts its connection into the pool, due at the end of the response body; undefined if that one is not fit
+   */
+  take(isFit?: (idleMs: number) => boolean): (() => void) | undefined;
 }
 
 /** How many idle connections Bun keeps, whatever their hosts (1.4.5). */
@@ -49,13 +51,13 @@ function poolOf({ since, hosts }: IdleConnections, host: string, clock: Monotoni
   }
 
   return {
-    nextIdleMs() {
-      const idleSince = since[findNext()];
-      return idleSince === undefined ? undefined : clock() - idleSince;
-    },
-    take() {
-      const taken = findNext();
-      if (taken !== -1) since[taken] = undefined;
+    take(isFit) {
+      const next = findNext();
+      const idleSince = since[next];
+      if (idleSince !== undefined) {
+        if (isFit?.(clock() - idleSince) === false) return undefined;
+        since[next] = undefined;
+      }
       return () => {
         const entry = findRoom();
         since[entry] = clock();
@@ -72,7 +74,5 @@ function poolOf({ since, hosts }: IdleConnections, host: string, clock: Monotoni
 const closingAfterMs = 1_500;
 const closedAfterMs = 8_000;
 
-/** Whether the upstream may be closing a connection at the moment at which a request is sent over it. */
-export function mayBeClosing(idleMs: number | undefined): boolean {
-  return idleMs !== undefined && idleMs >= closingAfterMs && idleMs < closedAfterMs;
-}
+/** Whether the upstream is not about to close a connection at the moment at which a request is sent over it. */
+export const staysOpen = (idleMs: number): boolean => idleMs < closingAfterMs || idleMs >= closedAfterMs;

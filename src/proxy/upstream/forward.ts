@@ -11,7 +11,7 @@ import {
   unconnected,
 } from "./abort-reason.ts";
 import type { ConnectTimeout } from "./connect-timeout.ts";
-import { type ConnectionPool, mayBeClosing } from "./connection-pool.ts";
+import { type ConnectionPool, staysOpen } from "./connection-pool.ts";
 import type { ReadTimeout, StartReadTimeout } from "./read-timeout.ts";
 import { createUpload } from "./upload.ts";
 import type { KeyId } from "../../domain/keys.ts";
@@ -103,10 +103,9 @@ export function createForward(deps: ForwardDeps): Forward {
         : undefined;
     readTimeout.beginWait();
     try {
-      const keepalive = mayUsePool(request, pool);
-      const putBack = keepalive ? pool.take() : undefined;
+      const putBack = takeConnection(request, pool);
       const body = upload?.body ?? request.body;
-      const response = await deps.fetch(url, fetchInit(request, body, keepalive, aborter.signal, route));
+      const response = await deps.fetch(url, fetchInit(request, body, putBack !== undefined, aborter.signal, route));
       hasResponded = true;
       deps.connectTimeout.onReceived();
       if (!isReadable(response)) throw failed("not_http");
@@ -162,10 +161,13 @@ function targetUrlBelow(baseUrl: string): (pathAndQuery: string) => string {
  */
 const repeatedByBun = new Set(["GET", "HEAD", "OPTIONS", "PUT"]);
 
-/** A request that is not repeated must not be sent over a connection that the upstream is closing. */
-function mayUsePool({ method, body }: UpstreamRequest, pool: ConnectionPool): boolean {
-  if (body instanceof ReadableStream || method === "DELETE") return false;
-  return repeatedByBun.has(method) || !mayBeClosing(pool.nextIdleMs());
+/**
+ * A request that is not repeated must not be sent over a connection that the upstream is closing.
+ * @returns puts its connection back into the pool; undefined if it gets one outside of it
+ */
+function takeConnection({ method, body }: UpstreamRequest, pool: ConnectionPool): (() => void) | undefined {
+  if (body instanceof ReadableStream || method === "DELETE") return undefined;
+  return pool.take(repeatedByBun.has(method) ? undefined : staysOpen);
 }
 
 /** HTTP_PROXY and the like are meant for the operator's other programs. */

@@ -4,9 +4,11 @@ import type { MonotonicClock } from "../../time/clock.ts";
 
 /** Bounds each wait for the other side, and only the waits: time that a slow client takes does not count against the upstream. */
 export interface ReadTimeout {
-  beginWait(): void;
-  /** Begins a wait for a client that takes nothing of what it is sent. It may take as long as the upstream may, and `noProgressMs` at least. */
-  beginClientWait(onTimeout: () => void): void;
+  /**
+   * @param onClientTimeout given, the wait is for a client that takes nothing of what it is sent: it may take as long as the
+   * upstream may, and `noProgressMs` at least
+   */
+  beginWait(onClientTimeout?: () => void): void;
   endWait(): void;
   /** Ends it for good. */
   clear(): void;
@@ -53,14 +55,12 @@ export function createReadTimeouts(monotonic: MonotonicClock): StartReadTimeout 
   return (timeoutMs, onTimeout) => {
     const wait = { dueAt: Infinity, onTimeout };
     const remove = waits.add(wait);
-    function begin(waitMs: number, onWaitTimeout: () => void): void {
-      wait.onTimeout = onWaitTimeout;
-      wait.dueAt = monotonic() + waitMs;
-      if (wait.dueAt < firesAt) arm(wait.dueAt);
-    }
     return {
-      beginWait: () => begin(timeoutMs, onTimeout),
-      beginClientWait: (onWaitTimeout) => begin(Math.max(timeoutMs, noProgressMs), onWaitTimeout),
+      beginWait(onClientTimeout) {
+        wait.onTimeout = onClientTimeout ?? onTimeout;
+        wait.dueAt = monotonic() + (onClientTimeout === undefined ? timeoutMs : Math.max(timeoutMs, noProgressMs));
+        if (wait.dueAt < firesAt) arm(wait.dueAt);
+      },
       endWait() {
         wait.dueAt = Infinity;
       },

@@ -48,7 +48,7 @@ describe("isRewritable", () => {
 describe("readBody", () => {
   const noTimeout: StartReadTimeout = () => ({
     beginWait: () => {},
-    beginClientWait: () => {},
+
     endWait: () => {},
     clear: () => {},
   });
@@ -136,7 +136,7 @@ describe("readBody", () => {
       const silent = new ReadableStream({ start: (controller) => controller.enqueue(Buffer.from("{")) });
       const timesOut: StartReadTimeout = (_, onTimeout) => {
         const timer = setTimeout(onTimeout, 20);
-        return { beginWait: () => {}, beginClientWait: () => {}, endWait: () => {}, clear: () => clearTimeout(timer) };
+        return { beginWait: () => {}, endWait: () => {}, clear: () => clearTimeout(timer) };
       };
       const request = post({ ...open, ...headers }, silent);
       expect(await read(request, { startReadTimeout: timesOut })).toBe("request_timeout");

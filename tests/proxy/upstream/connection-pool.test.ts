@@ -1,6 +1,6 @@
 import { afterAll, describe, expect, test } from "bun:test";
 import type { Socket } from "bun";
-import { createConnectionPools, mayBeClosing } from "../../../src/proxy/upstream/connection-pool.ts";
+import { type ConnectionPool, createConnectionPools, staysOpen } from "../../../src/proxy/upstream/connection-pool.ts";
 import { createRandom } from "../../support/random.ts";
 
 interface Connection {
@@ -41,6 +41,17 @@ describe("the model of the pool", () => {
     end: () => Promise<void>;
   }
 
+  /** @returns also how long the connection has been idle; undefined if it is new */
+  function takeFrom(pool: ConnectionPool): { idleMs: number | undefined; putBack: () => void } {
+    let idleMs: number | undefined;
+    const putBack = pool.take((ms) => {
+      idleMs = ms;
+      return true;
+    });
+    if (putBack === undefined) throw new Error("the pool gave no connection");
+    return { idleMs, putBack };
+  }
+
   /** Sends a request and waits until the backend has it. */
   async function send(to = url): Promise<Sent> {
     const received = Promise.withResolvers<Socket<Connection>>();
@@ -65,8 +76,7 @@ describe("the model of the pool", () => {
     // At first more requests begin than end, then fewer.
     for (now = 1; now < 1_000; now += 1) {
       if (random.below(1_000) > now) {
-        const idleMs = pool.nextIdleMs();
-        const putBack = pool.take();
+        const { idleMs, putBack } = takeFrom(pool);
         const { connection, end } = await send();
         expect(putAt.get(connection)).toBe(idleMs === undefined ? undefined : now - idleMs);
         putAt.delete(connection);
@@ -88,8 +98,8 @@ describe("the model of the pool", () => {
     const fill = async () => {
       const requests: (Sent & { putBack: () => void; isNew: boolean })[] = [];
       for (let count = 0; count < 80; count += 1) {
-        const isNew = pool.nextIdleMs() === undefined;
-        requests.push({ isNew, putBack: pool.take(), ...(await send()) });
+        const { idleMs, putBack } = takeFrom(pool);
+        requests.push({ isNew: idleMs === undefined, putBack, ...(await send()) });
       }
       for (const { end, putBack } of requests) {
         await end();
@@ -115,8 +125,7 @@ describe("the model of the pool", () => {
       if (random.below(750) > now % 750) {
         const host = hosts[random.below(hosts.length)];
         if (host === undefined) throw new Error("there is no such host");
-        const idleMs = host.pool.nextIdleMs();
-        const putBack = host.pool.take();
+        const { idleMs, putBack } = takeFrom(host.pool);
         const { connection, end } = await send(host.to);
         if (idleMs !== undefined) taken += 1;
         // Those of the tests before are not known here.
@@ -140,14 +149,29 @@ describe("the model of the pool", () => {
 });
 
 test.each([
-  [undefined, false],
-  [0, false],
-  [1_499, false],
-  [1_500, true],
-  [2_000, true],
-  [5_000, true],
-  [7_999, true],
-  [8_000, false],
-])("a connection that has been idle for %p ms may be closing: %p", (idleMs, expected) => {
-  expect(mayBeClosing(idleMs)).toBe(expected);
+  [0, true],
+  [1_499, true],
+  [1_500, false],
+  [2_000, false],
+  [5_000, false],
+  [7_999, false],
+  [8_000, true],
+])("a connection that has been idle for %p ms stays open: %p", (idleMs, expected) => {
+  expect(staysOpen(idleMs)).toBe(expected);
+});
+
+test("a connection that is not fit stays in the pool, and a new one is not asked about", () => {
+  let now = 0;
+  const pool = createConnectionPools(() => now)(url);
+  const asked: number[] = [];
+  const refuse = (idleMs: number): boolean => {
+    asked.push(idleMs);
+    return false;
+  };
+  pool.take(refuse)?.();
+  now = 5;
+  expect(pool.take(refuse)).toBeUndefined();
+  now = 7;
+  expect(pool.take(refuse)).toBeUndefined();
+  expect(asked).toEqual([5, 7]);
 });
