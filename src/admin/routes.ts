@@ -83,7 +83,7 @@ export interface AdminDeps {
   upstreamUrl: string;
   /** Whether the backend responds. Called at most once every few seconds. */
   probeUpstream: (signal: AbortSignal) => Promise<UpstreamProbe>;
-  /** Since when no request of a client got a response from the backend, epoch milliseconds. Known to this process alone. */
+  /** Since when no request of a client got a response from the backend, epoch milliseconds, as this process knows it. */
   requestsFailSince: () => number | undefined;
   catalog: BackendDeps["catalog"];
   discoveredModels: BackendDeps["discoveredModels"];

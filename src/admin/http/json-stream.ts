@@ -15,7 +15,7 @@ export async function streamJson(
   const chunks = middle[Symbol.asyncIterator]();
   const first = await chunks.next();
   const headers = { "content-type": "application/json;charset=utf-8" };
-  // For HEAD, Elysia (1.4.30) reads the body to its end to find its length. Remove when it does not.
+  // Elysia (1.4.30) reads the body for HEAD to its end to find its length. Remove when it does not.
   if (method === "HEAD") {
     await chunks.return?.();
     return new Response(null, { headers });

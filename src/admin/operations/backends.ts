@@ -51,7 +51,7 @@ export const listBackends =
     };
   };
 
-/** Of a backend that a changed file has just added. */
+/** The status of a backend that a changed file has just added. */
 const unseen = (name: string, since: number): BackendStatus => ({ name, state: "in", since, inFlight: 0, waiting: 0 });
 
 type Figures = Pick<

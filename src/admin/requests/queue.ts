@@ -27,7 +27,7 @@ export function queueOf(
   running: readonly RunningRequest[],
 ): QueueBody {
   const offering = backends.filter(({ name }) => states.find((one) => one.name === name)?.state === "in");
-  // Of those that are not known, nobody knows.
+  // Without states it is not known which backends have a limit.
   const isLimited = states.length > 0 && offering.every(({ maxConcurrency }) => maxConcurrency !== undefined);
   return {
     places: isLimited ? offering.reduce((sum, { maxConcurrency = 0 }) => sum + maxConcurrency, 0) : null,

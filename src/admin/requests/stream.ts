@@ -32,7 +32,7 @@ export const streamRequests = (deps: RequestStreamDeps) => {
     if (deps.retention.requestLog.days === 0) throw new ApiError(409, "The request log is off (REQUEST_LOG_DAYS)");
     if (open >= maxStreams) throw new ApiError(429, "Too many live views are open", { "retry-after": "5" });
     const headers = { "content-type": "text/event-stream;charset=utf-8" };
-    // For HEAD, Elysia (1.4.30) reads the body to its end, which never comes.
+    // Elysia (1.4.30) reads the body for HEAD to its end, which never comes. Remove when it does not.
     if (request.method === "HEAD") return new Response(null, { headers });
     open++;
     const events = tail(deps, filterOf(query), request);
