@@ -25,7 +25,7 @@ export interface ExpiringRows {
   column: string;
   /** An instant in epoch milliseconds, in the unit of the column. */
   timeOf: (instantMs: number) => number;
-  /** For how many units a row is kept. */
+  /** How many units a row is kept. */
   keeps: (retention: Retention) => number;
   /**
    * How many units one round of maintenance deletes at most, and there is one a minute: a clock that is wrong for a while

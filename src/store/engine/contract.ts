@@ -8,7 +8,7 @@ export interface DatabaseStore {
 
 export interface StoreSize {
   bytes: number;
-  /** Of SQLite's write-ahead log. */
+  /** The size of SQLite's write-ahead log. */
   logBytes?: number;
 }
 

@@ -192,7 +192,7 @@ const sourceOf = ({ tables: { usageModelDay, usageModelMonth } }: Engine, part: 
     : { table: usageModelMonth, period: usageModelMonth.month }),
 });
 
-/** As many rows as one slice has, the latest first; those of a period and a key stay together. */
+/** Slices of the rows, the latest first; those of a period and a key stay together. */
 async function* slicesOf({ rows }: Engine, { table, period, from, to }: Source): AsyncGenerator<SQL> {
   const position = sql`(${period}, ${table.keyId})`;
   for (let end = { period: to - 1, keyId: Number.MAX_SAFE_INTEGER }; ;) {

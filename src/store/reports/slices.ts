@@ -59,7 +59,7 @@ export async function* sumSlices(
         sql`select ${period} as "period" from ${table} where ${period} >= ${start} and ${period} < ${beyondLast}
           order by ${period}, ${table.keyId} limit 1 offset ${sliceRows}`,
       );
-      // As many whole minutes, hours or days as fit; one with more rows than a slice is a slice of its own.
+      // A slice has as many whole minutes, hours or days as fit; one with more rows than a slice is a slice of its own.
       const end = beyond === undefined ? beyondLast : Math.max(beyond.period, start + 1);
       yield await rows<SummedRow>(
         sql`select ${bucket} as "period", ${key} as "keyId",

@@ -4,7 +4,7 @@ import type { CacheGroup, CachePage, RequestPosition } from "./contract.ts";
 import { bitOf } from "./row.ts";
 import { findLastId, lateMs, rowsPerScan } from "./scan.ts";
 
-/** Of a row: input from a cache, and what of it is reported beside the input. */
+/** The input of a row that came from a cache, and what of it is reported beside the input. */
 export function fromCache(log: Engine["tables"]["requestLog"]): Record<"cached" | "apart", SQL> {
   const cached = sql`coalesce(${log.cachedInputTokens}, 0)`;
   return { cached, apart: sql`case when substr(${log.path}, 1, 12) = '/v1/messages' then ${cached} else 0 end` };

@@ -63,13 +63,13 @@ export interface LoggedRequest extends Record<UsageField, number | null> {
   streamed: boolean;
   /** Charged to the key's limits of tokens, because the backend did not report it; null: nothing. */
   estimatedTokens: number | null;
-  /** Of the input, from the backend's cache; null: there was no choice among backends. */
+  /** How much of the input was expected to come from the backend's cache; null: there was no choice among backends. */
   expectedCachedTokens: number | null;
   /** A number that its turns have in common; null if it is of none, or there is one backend. */
   conversation: number | null;
   /** Why its input did not come from the cache; null if it did, or that is not known. */
   cacheLoss: string | null;
-  /** It was cut before the backend reported its output, which counts for nobody. */
+  /** It was cut before the backend reported its output, which counts for no key. */
   uncounted: boolean;
   /** How often it was handed to a connection; null: once, or not at all. */
   sends: number | null;

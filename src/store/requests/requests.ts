@@ -89,7 +89,7 @@ async function findEnd(
   selective: SQL | undefined,
   ids: IdRange,
 ): Promise<RequestPosition | undefined> {
-  // The index alone has the id; a row of a key or a failure is a page of its own.
+  // The index has the id; a row of a key or a failure is a page of its own.
   const [last] = await db
     .select({ id: log.id })
     .from(log)

@@ -17,7 +17,7 @@ export function defineBackendTables({ table, integer, text, primaryKey }: Column
         expectedTokens: integer().notNull().default(0),
         regretTokens: integer().notNull().default(0),
         outputTokens: integer().notNull(),
-        /** Of streams: their output, and the time in which it flowed, in microseconds. */
+        /** The output of streams, and the time in which it flowed, in microseconds. */
         streamedTokens: integer().notNull(),
         streamedUs: integer().notNull(),
         /** A histogram as text; see `domain/histogram.ts`. */
@@ -37,7 +37,7 @@ export function defineBackendTables({ table, integer, text, primaryKey }: Column
       fileHash: text().notNull(),
       seenAt: integer().notNull(),
     }),
-    /** As `reconciliation_day`, by backend where there is a file of models. */
+    /** Like `reconciliation_day`, by backend, if there is a file of models. */
     reconciliationBackendDay: table(
       "reconciliation_backend_day",
       {

@@ -32,7 +32,7 @@ export function defineRequestLogTables({ table, rowId, integer, text, index }: C
         flags: integer().notNull(),
         ...mapCounters(usageFields, () => integer()),
         estimatedTokens: integer(),
-        /** Of the input, what was expected to come from the backend's cache; null if there was no choice. */
+        /** How much of the input was expected to come from the backend's cache; null if there was no choice. */
         expectedCachedTokens: integer(),
         /** A number that its turns have in common; null if it is of none, or there is one backend. */
         conversation: integer(),

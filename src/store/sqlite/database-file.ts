@@ -58,7 +58,7 @@ export function markCreated(file: string): void {
 /** Exists beside a database whose data is in PostgreSQL now. Its text is the error of those who would use it all the same. */
 export const movedMarkerOf = (file: string): string => `${file}-moved`;
 
-/** @throws StorageError if the data was moved to PostgreSQL: a server would count into a copy that nobody reads */
+/** @throws StorageError if the data was moved to PostgreSQL: a server would count into a copy that is not read */
 export function requireNotMoved(file: string): void {
   const marker = movedMarkerOf(file);
   if (existsSync(marker)) throw new StorageError(readFileSync(marker, "utf8").trim());

@@ -147,7 +147,7 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
 
 /** Commits in this thread, one transaction at a time, and pauses after those that are slow or fail. */
 function createCommitting(state: State, maxCommitMs: number) {
-  // Without jitter: nobody else pauses at the same time.
+  // Without jitter: no other process pauses at the same time.
   const backoff = createBackoff(firstPauseMs, maxPauseMs, () => 1);
 
   function pause(): void {
@@ -160,7 +160,7 @@ function createCommitting(state: State, maxCommitMs: number) {
     try {
       const result = await work();
       state.slowCommitsInARow = performance.now() - startedAt > maxCommitMs ? state.slowCommitsInARow + 1 : 0;
-      // Of commits that were never slow there is nothing to reset.
+      // While no commit was ever slow, there is nothing to reset.
       if (state.slowCommitsInARow === 0 && state.pausedUntil > 0) backoff.reset();
       if (state.slowCommitsInARow > 1) pause();
       return { result };

@@ -49,7 +49,7 @@ export interface TokenlessSums {
 /** What one backend was sent, and how it responded. */
 export interface BackendFigures extends BackendCounts {
   backend: string;
-  /** Of streams: a histogram of milliseconds, as text. */
+  /** A histogram of the milliseconds until the first byte of streams, as text. */
   firstByte: string;
 }
 

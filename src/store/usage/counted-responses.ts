@@ -105,7 +105,7 @@ const jsonOf = (rows: readonly Row[], now: number): string =>
 function addedBy(read: Row, known: readonly Counted[]): CountedUsage {
   const added = excessOf(read, countedBefore(read.keyId, known));
   const own = known.find(({ keyId }) => keyId === read.keyId);
-  // Of several creates under one id, a read shows one, and the others were spent too.
+  // A read shows one of several creates under one id, and the others were spent too.
   const estimate = own?.creates === 1 ? own.estimatedTokens : 0;
   return estimate === 0 ? added : { ...added, besideTokens: -estimate, estimatedTokens: -estimate };
 }

@@ -115,7 +115,7 @@ const sumColumns = {
   countedInputTokens: "counted_input_tokens",
 } as const satisfies Record<Exclude<keyof ReconciledDay, "day">, string>;
 
-/** Of the only backend, and of all that have names. */
+/** Adds up the days of the only backend and of all that have names. */
 async function sumDays({ rows, tables }: Engine, sinceDay: number): Promise<ReconciledDay[]> {
   const { reconciliationDay, reconciliationBackendDay } = tables;
   const columns = sql.raw(["day", ...Object.values(sumColumns)].join(", "));
@@ -138,7 +138,7 @@ const sumsOf = (table: Record<keyof typeof sumColumns, SQLiteColumn>): Record<ke
 });
 
 /**
- * Then nobody knows what the backend generated between the last sample and its restart. Of several behind one address, or
+ * Then it is not known what the backend generated between the last sample and its restart. Of several behind one address, or
  * of two instances on one database, each backend has counters of its own.
  */
 const mayHaveRestarted = (last: BackendSample, now: BackendSample): boolean =>
