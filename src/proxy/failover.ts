@@ -16,7 +16,7 @@ export type SendOnce = (body: OutgoingRequestBody, backend: Backend) => Promise<
 interface ToSend {
   tracker: RequestTracker;
   route: Route;
-  /** Of the catalog that the request began with. */
+  /** The backends of the catalog that the request began with. */
   backends: readonly Backend[];
   /** Fires when the client leaves. */
   client: AbortSignal;

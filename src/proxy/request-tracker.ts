@@ -41,7 +41,7 @@ export interface RequestTracker {
   streamed: boolean;
   /** The client's response has it; set before `finish`. */
   status: number;
-  /** As the ledger has it, together with its counts; set before `finish`. */
+  /** The record that the ledger has, together with its counts; set before `finish`. */
   written: RequestRecord | undefined;
   /** Reads the usage seen so far. */
   readUsage: (() => Usage) | undefined;

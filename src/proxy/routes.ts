@@ -135,7 +135,7 @@ function clientProgramOf(headers: Headers): string | undefined {
   return end === -1 ? agent : agent.slice(0, end);
 }
 
-/** Claude Code's `main`, `subagent` or `compaction`; undefined if it is no short word. */
+/** Claude Code's `main`, `subagent` or `compaction`; undefined if it is not a short word. */
 function requestClassOf(given: string): string | undefined {
   return /^[\w.-]{1,40}$/.test(given) ? given.toLowerCase() : undefined;
 }

@@ -29,10 +29,10 @@ export interface ToSend extends Pick<UpstreamRequest, "keyId" | "method" | "path
   reservation: Reservation | undefined;
   /** Undefined if there is one backend, which takes every request at any time. */
   route: Route | undefined;
-  /** Of the catalog that the request began with. */
+  /** The backends of the catalog that the request began with. */
   backends: readonly Backend[];
   rewritten: RewrittenBody;
-  /** The body as it would be if nobody asked for usage. */
+  /** The body as it would be without asking for usage. */
   rewriteUnasked: () => Promise<RewrittenBody>;
 }
 
@@ -65,7 +65,7 @@ export async function sendRequest(toSend: ToSend, deps: SendDeps): Promise<Sent>
     route !== undefined && asksForUsage(toSend.rewritten) && deps.habitsOf(route.backend).refusesOptions(endpoint);
   const { rewritten, outgoing } = isRefused ? await rewriteUnasked(toSend) : toSend.rewritten;
   const sendOnce: SendOnce = (...sent) => sendCharged(toSend, sent, deps);
-  // Nobody else may get it.
+  // No other backend may get it.
   const sendToOnly: SendToOne = (body) => {
     const [backend] = backends;
     if (backend === undefined) throw new Error("There is no backend.");

@@ -85,7 +85,7 @@ interface Left {
   remaining: number;
 }
 
-/** Of the limits that are set. */
+/** What is left of the limit that has the least left, of those that are set. */
 function leastLeft(names: readonly LimitName[], limits: KeyLimits, used: Admission["used"]): Left | undefined {
   let least: Left | undefined;
   for (const name of names) {

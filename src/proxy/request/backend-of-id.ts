@@ -39,7 +39,7 @@ export async function findBackendOfId(
 async function findBackend({ keyId, method, path, body }: Asked, deps: StoredDeps): Promise<string | undefined> {
   const plain = canonical(path);
   const id = findIdInPath(plain) ?? (method === "POST" ? await findIdInBody(plain, body) : undefined);
-  // As for what is cancelled or deleted, nothing can be checked before it happens.
+  // Like a cancellation or a deletion, this cannot be checked before it happens.
   return id === undefined ? undefined : (await findOwn(id, { keyId, method: "POST" }, deps)).backend;
 }
 
@@ -69,7 +69,7 @@ async function findIdInBody(plain: string, body: ReadBody): Promise<string | und
   return file === undefined ? undefined : heldId("files", file);
 }
 
-/** Of several members of one name the last one counts, as for most backends. */
+/** The last of several members of one name counts, as for most backends. */
 async function findMember(bytes: Uint8Array, name: string): Promise<string | undefined> {
   const slot = createSlot();
   const isJson = await runInPortions(

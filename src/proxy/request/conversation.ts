@@ -38,7 +38,7 @@ function hashParts(parts: readonly Uint8Array[], seed: number): number {
 
 /**
  * Which conversation a request belongs to, by what its client calls it, else by how it begins; always together with the
- * key, so that nobody aims at what others have cached.
+ * key, so that no client aims at what others have cached.
  */
 export function conversationOf(
   headers: Headers,

@@ -222,7 +222,7 @@ const noPatience: Patience = {
 
 type Route = Pick<Turn, "leave" | "report" | "moveOn">;
 
-/** Of a request that has no place, because there is one backend and no choice. */
+/** The route of a request that has no place, because there is one backend and no choice. */
 const noRoute: Route = { leave() {}, report() {}, moveOn: async () => undefined };
 
 /** From place to place. */

@@ -39,7 +39,7 @@ export interface ReadRequest {
 
 /**
  * Reads a request's body as far as its rules need, and rewrites it for the model that it names.
- * @throws ProxyError if the key may not use that model, or nobody has it
+ * @throws ProxyError if the key may not use that model, or no backend has it
  */
 export async function readRequest(
   { request, tracker, path, rules, rewriting, rewriters, refusesOptions, client }: RequestToRead,

@@ -14,7 +14,7 @@ export interface StoredDeps {
 
 /** A response that a key may ask for. */
 export interface OwnResponse extends StoredResponse {
-  /** The name of the backend that holds it; undefined if nobody created it here, or there was one backend only. */
+  /** The name of the backend that holds it; undefined if it was not created here, or there was one backend only. */
   backend: string | undefined;
 }
 
@@ -28,7 +28,7 @@ export function findResponseId(method: string, path: string): string | undefined
   const plain = canonical(path);
   if (!plain.startsWith(folder)) return undefined;
   const [id, action] = plain.slice(folder.length).split("/");
-  // Such as `compact`: a create, which nobody may block by choosing that word as an id.
+  // Such as `compact`: a create, which no client may block by choosing that word as an id.
   return method === "POST" && action === undefined ? undefined : id;
 }
 
@@ -43,7 +43,7 @@ export function findResponseId(method: string, path: string): string | undefined
  * at a backend that names no time, cannot be told apart: their keys, and no others, may use the id. No key saves tokens by
  * that, because each of these reads counts in full (`store/counted-responses.ts`).
  *
- * Creators are known for as long as their counts, a month, deleted keys too. An id that nobody created here, not within
+ * Creators are known for as long as their counts, a month, deleted keys too. An id that was not created here, not within
  * that time, or in a create that still waits for the database, is everybody's.
  * @throws ProxyError `not_found` if it does not exist for this key; `storage_unavailable` if that cannot be checked
  */
@@ -56,7 +56,7 @@ export async function findAskedResponse(
   return id === undefined ? undefined : { id, ...(await findOwn(id, asker, deps)) };
 }
 
-/** As `findAskedResponse`, for whatever a backend holds under an id. */
+/** Like `findAskedResponse`, for whatever a backend holds under an id. */
 export async function findOwn(
   id: string,
   { keyId, method }: { keyId: KeyId; method: string },

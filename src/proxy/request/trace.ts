@@ -4,7 +4,7 @@ import { indexOfBytes } from "../json/bytes.ts";
 import type { Span } from "../json/slots.ts";
 import type { MessageSpan, Opening } from "../rewrite/opening.ts";
 
-/** Of a longer text its beginning, its end and its length count. */
+/** A longer text is known by its beginning, its end and its length. */
 const maxHashedBytes = 64 * 1024;
 
 /** A turn adds a few messages: an answer, and what its tools returned. */

@@ -81,7 +81,7 @@ interface FollowedBackend {
   backend: Backend;
   /** Resolves once it was asked. */
   first: Promise<void>;
-  /** Of its last list; undefined before the first. */
+  /** The entries of its last list; undefined before the first. */
   entries(): Entries | undefined;
   askAgain(): void;
   stop(): void;

@@ -11,7 +11,7 @@ interface Listed {
   id: string;
   /** Its name everywhere but at the backends. */
   model: string;
-  /** As a backend sent it; undefined if none has listed it yet. */
+  /** The entry that a backend sent; undefined if none has listed it yet. */
   entry: string | undefined;
   contextTokens: number;
   maxOutputTokens: number;
@@ -46,7 +46,7 @@ export function respondWithModels(
   if (asked === undefined && read !== listPath) return undefined;
   const mayUse = ({ id, model }: Listed): boolean => isAllowed(id) || isAllowed(model);
   const isAnthropic = request.headers.has("anthropic-version");
-  // For those of which no backend tells.
+  // Models that no backend has listed were created now.
   const createdSeconds = Math.floor(wall() / 1000);
   const textOf = (one: Listed): string => (isAnthropic ? anthropicEntry : openAiEntry)(one, createdSeconds);
   const all = listModels(names, backendModels);
@@ -83,7 +83,7 @@ function listModels({ catalog, discovered }: ModelNames, { findEntry }: Pick<Bac
   return [...ofFile, ...ofBackends];
 }
 
-/** A prefix is no name that a client could ask for. */
+/** A prefix is not a name that a client could ask for. */
 const namesOf = (model: Model, listAliases: boolean): string[] => [
   model.name,
   ...(model.reasoning ? [nonThinkingNameOf(model)] : []),

@@ -144,10 +144,10 @@ const maxChoices = 4096;
 const charactersPerToken = 4;
 
 /**
- * For keys with limits of tokens. vLLM and SGLang report one total after the last choice, and beside each choice its own
- * count if they are asked to; llama.cpp reports each choice by itself, in a chat by a frame of usage alone after its end. So
- * usage beside a choice is that choice's, and a frame of usage alone belongs to the choice that ended before it, unless that
- * one has usage already.
+ * Follows the output for keys with limits of tokens. vLLM and SGLang report one total after the last choice, and, if they
+ * are asked to, its own count beside each choice; llama.cpp reports each choice by itself, in a chat by a frame of only usage
+ * after its end. So usage beside a choice is that choice's, and a frame of only usage belongs to the choice that ended before
+ * it, unless that one has usage already.
  */
 function createOutputObserver(): OutputObserver {
   let events = 0;
@@ -244,7 +244,7 @@ const outputMembers = [
   "function",
   "name",
   "arguments",
-  // Of the Messages API.
+  // These are of the Messages API.
   "thinking",
   "partial_json",
 ] as const;

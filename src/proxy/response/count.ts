@@ -48,12 +48,12 @@ export interface Count {
   readWhole(body: Uint8Array, headers: BodyHeaders): Promise<Usage>;
   /** Commits a counted response, and later what came on top. Nothing for a status other than 2xx. */
   commit(usage: Usage, reason?: AbortReason): Promise<void>;
-  /** For a response that does not count: charges the limits of tokens for what it cost, by an estimate. */
+  /** Charges the limits of tokens for what a response cost that does not count, by an estimate. */
   charge(usage: Usage): Promise<void>;
   isCommitted: boolean;
   /** Cached input is reported beside the input, and not as part of it. */
   isCacheApart: boolean;
-  /** Of the usage that its reader has seen; undefined before there is one. */
+  /** What the usage looks like that its reader has seen; undefined before there is a reader. */
   shape: UsageReader["shape"];
   /** Charged by an estimate; undefined for a key without limits of tokens. */
   estimatedTokens: (() => number) | undefined;

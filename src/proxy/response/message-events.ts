@@ -4,7 +4,7 @@ type Members = Readonly<Record<string, unknown>>;
 
 /**
  * The events that a stream of `/v1/messages` would have had, made of a whole message: its clients know no other.
- * @returns undefined if it is no message
+ * @returns undefined if it is not a message
  */
 export function eventsOfMessage(json: string): string | undefined {
   const message = parse(json);

@@ -24,7 +24,7 @@ export interface ModelListRequest {
 
 interface ModelListAsked {
   method: string;
-  /** Of `/v1/models`, or below it. */
+  /** The path of `/v1/models`, or one below it. */
   pathAndQuery: string;
   models: ServedModels;
   wall: WallClock;

@@ -43,7 +43,7 @@ export async function readWhole(
   return only !== undefined && chunks.length === 1 ? only : Buffer.concat(chunks);
 }
 
-/** As `readWhole`, for a caller that has nothing to do if it fails. */
+/** Like `readWhole`, for a caller that has nothing to do if it fails. */
 export async function readOrRelease(upstream: UpstreamResponse, maxBytes: number): ReturnType<typeof readWhole> {
   try {
     return await readWhole(upstream, maxBytes);

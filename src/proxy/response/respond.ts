@@ -47,7 +47,7 @@ export interface Responding {
   reservation: Reservation | undefined;
   /** What the rewriter added to the request for our own counting; the client must not see what it brings. */
   usageAdded: UsageAdded;
-  /** It sends a frame of usage alone to clients that do not ask for it, so that this one gets it too. */
+  /** It sends a frame of only usage to clients that do not ask for it, so that this one gets it too. */
   keepsUsage: boolean;
   /** Learns at the end of a whole stream whether it had such a frame; undefined if that tells nothing. */
   learning: { habits: UsageHabits; endpoint: Endpoint } | undefined;

@@ -131,7 +131,7 @@ export function largestOf(bytes: Uint8Array, values: readonly JsonValue[]): numb
 
 /** What the context leaves beside the estimated input, at most the operator's limit, at least 1. */
 export function* outputLimitInSteps(bytes: Uint8Array, rules: CapRules): Steps<number> {
-  // Of the characters, each has one to four bytes in UTF-8: mostly it does not matter how many there are.
+  // Each character has one to four bytes in UTF-8: mostly it does not matter how many there are.
   const least = outputLimit(bytes.length, rules);
   return least === outputLimit(bytes.length / 4, rules)
     ? least

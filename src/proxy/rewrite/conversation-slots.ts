@@ -17,7 +17,7 @@ export interface ConversationSlots {
   clear: () => void;
 }
 
-/** Of a message, its role and its content: the slots hold these only during the call. */
+/** Gets a message, its role and its content, which the slots hold only during the call. */
 export type OnMessage = (bytes: Uint8Array, message: JsonSlot, role: JsonSlot, content: JsonSlot) => void;
 
 export interface FirstMessage {

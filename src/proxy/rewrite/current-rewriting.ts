@@ -22,7 +22,7 @@ export interface Rewriting {
   names: ModelNames;
   /** The rules of a model depend on client and engine. */
   goesByClient: boolean;
-  /** For keys with a limit of tokens: a stream whose usage nobody requests can only be estimated. */
+  /** Those for keys with a limit of tokens: a stream that is not asked for its usage can only be estimated. */
   limited: Rewriters;
   plain: Rewriters;
 }

@@ -12,7 +12,7 @@ export interface Explanation {
   /** The error that the client would get; undefined if the body would be forwarded. */
   refused: "invalid_json" | "model_not_found" | undefined;
   changed: boolean;
-  /** As it would be sent. */
+  /** The body as it would be sent. */
   body: string;
   stream: boolean;
   model: RequestedNames | undefined;

@@ -51,7 +51,7 @@ const maxPlainLength = 8_000;
 
 /** What was found out about the sample of a text. */
 export interface Reading {
-  /** Of the sample as it was read, in characters. */
+  /** The length of the sample as it was read, in characters. */
   length: number;
   request: RequestedLanguage;
   /** Undefined until it is needed. */
@@ -63,7 +63,7 @@ export type Recall = (message: ConversationMessage, size: Sample, read: () => Re
 
 const readAnew: Recall = (_message, _size, read) => read();
 
-/** Of 52 bits. With a seed that no client knows, none can choose two texts with the same. */
+/** A hash of 52 bits. With a seed that no client knows, none can choose two texts with the same. */
 type Hash = (text: string | Uint8Array, seed: number) => number;
 
 /**
@@ -88,7 +88,7 @@ export function createRecall(hash: Hash, capacity = 20_000): Recall {
   };
 }
 
-/** Of a system prompt more is read than of the same text of a user, and a text is not what it is decoded from. */
+/** More is read of a system prompt than of the same text of a user, and a text is not what it is decoded from. */
 function nameOf(message: ConversationMessage, size: Sample, hash: Hash): number {
   const parts = message.raw?.parts;
   if (parts === undefined) return hash(partsOf(message.text, size).join("\n"), 2 * size.head);

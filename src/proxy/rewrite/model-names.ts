@@ -20,7 +20,7 @@ export interface ModelNames {
   readonly aliases: ReadonlyMap<string, ModelEntry>;
   /** The longest first. */
   readonly prefixes: readonly (readonly [prefix: string, entry: ModelEntry])[];
-  /** What names become that nobody has. */
+  /** What names become that no backend has. */
   readonly defaultEntry: ModelEntry | undefined;
   readonly reasoningEntry: ModelEntry | undefined;
   /** Undefined if no backend adds models. */

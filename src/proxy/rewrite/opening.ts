@@ -30,7 +30,7 @@ export interface MessageSpan extends Span {
 
 /** Slots for a body's opening, of any length. */
 export interface OpeningSlots {
-  /** Of the body. Whoever watches `messages` and `system` for something else puts its own slots there. */
+  /** The members of the body. Whoever watches `messages` and `system` for something else puts its own slots there. */
   members: Readonly<Record<string, JsonSlot>>;
   /** To be called with each message, if they are in a slot of others. */
   onMessage: OnMessage;

@@ -1,6 +1,6 @@
 export interface RequestedLanguage {
   language: "chinese or japanese" | "another" | "none";
-  /** For the messages to come too ("always answer in Japanese"), not for this one only ("translate this"). */
+  /** It holds for the messages to come too ("always answer in Japanese"), not for this one only ("translate this"). */
   lasting: boolean;
 }
 

@@ -58,7 +58,7 @@ export function abortReasonOf(error: unknown, signal: AbortSignal): AbortReason 
   return error instanceof AbortReason ? error : failed(causeOf(error));
 }
 
-/** As `abortReasonOf`, for a request whose response has not begun. */
+/** Like `abortReasonOf`, for a request whose response has not begun. */
 export function sendFailureOf(error: unknown, signal: AbortSignal): AbortReason {
   const reason = abortReasonOf(error, signal);
   const { outcome, code, cause, details } = reason;

@@ -49,7 +49,7 @@ export interface EnginesDeps {
 
 /** An operator may replace an engine behind an address. */
 const refreshMs = 300_000;
-/** A backend that could not be asked, or is no engine that rules know. */
+/** A backend that could not be asked, or whose engine the rules do not know. */
 const retryMs = 30_000;
 const timeoutMs = 2_000;
 

@@ -121,7 +121,7 @@ export function isJson({ contentType }: BodyHeaders): boolean {
 /** Distinguishes a JSON object from an event stream by its first byte, whatever the type. */
 function createSniffingReader(listener: ResponseListener): UsageReader {
   let reader: UsageReader | undefined;
-  // It gets what precedes the first byte too: a line that begins with a blank is no field.
+  // It gets what precedes the first byte too: a line that begins with a blank is not a field.
   const events = createEventStreamUsageParser(listener);
   return {
     push(chunk) {

@@ -8,7 +8,7 @@ export interface UsageHabits {
   /** It refused a request because of `stream_options`, and took the same one without. */
   refusesOptions(endpoint: Endpoint): boolean;
   learnRefusal(endpoint: Endpoint): void;
-  /** It sends a frame of usage alone although nobody asks for it, which is then the client's. */
+  /** It sends a frame of only usage although it is not asked to; the frame is then the client's. */
   sendsUnasked(endpoint: Endpoint): boolean;
   /** @param isSent whether a whole stream had such a frame, of a request that did not ask for it */
   learnUnasked(endpoint: Endpoint, isSent: boolean): void;
