@@ -62,7 +62,7 @@ export async function checkAddress(
   }
 }
 
-/** @throws what is no problem of the operator's */
+/** @throws what is not a problem of the operator's */
 async function failedLikeStart(error: unknown, config: StartConfig): Promise<Finding> {
   const problem = await toCommandError(error, config);
   if (problem instanceof CommandError) return failed(problem.message);

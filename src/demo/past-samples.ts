@@ -5,7 +5,7 @@ import type { BackendSample } from "../store/usage/contract.ts";
 const days = 3;
 /** No longer than between two samples that are compared. */
 const stepMinutes = 10;
-/** What clients leave behind when they go: the backend generated it, and nobody reported it. */
+/** What clients leave behind when they go: the backend generated it, and did not report it. */
 const uncountedShare = 0.004;
 /** On one day, somebody reached the backend without Tollgate. */
 const drift = { daysAgo: 1, share: 0.11 };

@@ -33,7 +33,7 @@ export function addHistogram(sum: Histogram, added: Histogram): void {
   for (const [bucket, count] of added) sum.set(bucket, (sum.get(bucket) ?? 0) + count);
 }
 
-/** As text: `bucket:count`, separated by spaces. Where consecutive buckets have counts, `first bucket:count:count` does too. */
+/** Writes `bucket:count`, separated by spaces. Where consecutive buckets have counts, `first bucket:count:count` does too. */
 export const encodeHistogram = (histogram: Histogram): string =>
   [...histogram].map(([bucket, count]) => `${bucket}:${count}`).join(" ");
 
@@ -147,7 +147,7 @@ export function countOf({ counts, from, to }: HistogramSum): number {
   return count;
 }
 
-/** For each share, in rising order and such as 0.95, the value that this share of the values does not exceed. */
+/** The value that each share of the values does not exceed. @param shares in rising order, such as 0.95 */
 export function quantilesOf(sum: HistogramSum, shares: readonly number[]): number[] {
   const total = countOf(sum);
   if (total === 0) return shares.map(() => 0);

@@ -62,7 +62,7 @@ export interface Catalog {
   /** At least one. */
   backends: readonly Backend[];
   models: readonly Model[];
-  /** The model that a name becomes which nobody has; undefined: as `unknownNames` says. */
+  /** The model that a name becomes which no backend has; undefined: as `unknownNames` says. */
   defaultModel: string | undefined;
   /** `pass`: such a name goes to the first backend as it is, which judges it. `refuse`: 404. */
   unknownNames: "pass" | "refuse";
@@ -93,7 +93,7 @@ export interface Target {
   /** Undefined for a name that is not in the catalog, and for none. */
   model: Model | undefined;
   rules: ModelRules;
-  /** Names of backends, in the operator's order. Empty: nobody has the model. */
+  /** Names of backends, in the operator's order. Empty: no backend has the model. */
   candidates: readonly string[];
 }
 

@@ -91,7 +91,7 @@ export interface RequestRecord {
   usage: CountedUsage | undefined;
   /** Charged to the key's limits of tokens, because the backend did not report it. */
   estimatedTokens?: number | undefined;
-  /** It ended before the backend reported its output, and no limit is charged for it: nobody counts that output. */
+  /** It ended before the backend reported its output, and no limit is charged for it: that output is not counted. */
   isUncounted?: boolean;
   /** How often it was handed to a connection; unset: once, or not at all. */
   sends?: number | undefined;

@@ -10,7 +10,7 @@ export interface StoredResponse {
   madeAt: number | undefined;
 }
 
-/** Of what backends hold beside responses. */
+/** The folders of what backends hold beside responses. */
 export const heldFolders = ["files", "batches"] as const;
 
 export type HeldFolder = (typeof heldFolders)[number];
@@ -21,7 +21,7 @@ export const heldId = (folder: HeldFolder, id: string): string => `${folder}/${i
 /** A key that created a response under an id. */
 export interface Creator {
   keyId: KeyId;
-  /** As the backend said; of the latest one. Null: it did not say. */
+  /** When the latest one was made, as the backend said. Null: it did not say. */
   madeAt: number | null;
   /** Where the latest one is; null or unset: there was one backend only. */
   backend?: string | null;
@@ -53,7 +53,7 @@ export interface UsageEvent extends CountedUsage {
   created?: ReportedCreate | undefined;
   /** The name sent to the backend; unset if the request named none. */
   model?: string | undefined;
-  /** For the request log; unset for usage that came after its response was counted. */
+  /** What the request log gets; unset for usage that came after its response was counted. */
   request?: RequestRecord | undefined;
   /** The request that this usage belongs to, if its response was counted before. */
   amends?: string | undefined;

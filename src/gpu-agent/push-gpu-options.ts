@@ -35,7 +35,7 @@ const flags = {
 export interface OptionSources {
   env: Environment;
   readFile: (file: string) => string;
-  /** As the system knows this host. */
+  /** The name by which the system knows this host. */
   hostName: string;
 }
 

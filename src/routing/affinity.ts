@@ -119,7 +119,7 @@ export function createAffinity(size: MemorySize): Affinity {
   };
 }
 
-/** As one number, which an entry of the memory is. */
+/** Packs a trace into one number, which is what an entry of the memory holds. */
 const packTrace = ({ tools, system, messages }: Trace, life: number): number =>
   (((messages.at(-1)?.[0] ?? 0) % messageHashes) * partHashes * partHashes + packParts(tools, system)) * maxLives +
   life;

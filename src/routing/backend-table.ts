@@ -54,7 +54,7 @@ export function createBackendTable(options: BackendTableOptions): BackendTable {
   const draining = new Set<string>();
   const rows = createRows(options, draining);
 
-  /** One backend from which nobody waits to come back is never out: each request tries it. */
+  /** The only backend is never out if requests do not wait for it to come back: each request tries it. */
   const isWatched = (): boolean => backendWaitMs > 0 || catalog.get().backends.length > 1;
 
   return {

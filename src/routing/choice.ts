@@ -9,7 +9,7 @@ export interface BackendRow {
   /** How many requests it gets at once; undefined: any number. */
   maxConcurrency: number | undefined;
   inFlight: number;
-  /** Of these, how many have no first byte. */
+  /** How many of these have no first byte. */
   unbegun: number;
   /** What these have to read, in characters. */
   waitingCharacters: number;
@@ -26,7 +26,7 @@ export interface RequestToPlace {
   workAt: (backend: string) => ExpectedWork;
   /** The backends that it was at already, to no avail. */
   tried: readonly string[];
-  /** Of its body; 0: what the backends would have to read is not known. */
+  /** How long its body is; 0: what the backends would have to read is not known. */
   characters: number;
 }
 

@@ -9,7 +9,7 @@ interface ListenOptions {
   /** An address, a name, or `unix:` and the path of a socket, which `prepareToListen` has to free first. */
   host: string;
   port: number;
-  /** Of a UNIX socket; else all users may connect, as with PostgreSQL: the mode of the folder decides who reaches it. */
+  /** The mode of a UNIX socket. Without one, all users may connect, as with PostgreSQL: the folder decides who reaches it. */
   socketMode?: number;
   /** Lets several processes share the port. */
   shared: boolean;
@@ -29,7 +29,7 @@ export interface Listener {
   /** `http://host:port`, `https://host:port` or `unix:/path`. */
   url: string;
   /**
-   * Serves connections from now on with it; those that are open, and their responses, are left alone.
+   * Serves connections from now on with it; those that are open, and their responses, go on.
    * @throws CertificateError if it cannot be used, and the earlier one stays in use
    * @throws ListenError if another program has taken the port
    */

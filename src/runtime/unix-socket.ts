@@ -18,7 +18,7 @@ export async function releaseSocket(path: string): Promise<string | undefined> {
   return problem;
 }
 
-/** @returns why a server cannot listen there, if it cannot; what a program that has gone left is no reason */
+/** @returns why a server cannot listen there, if it cannot; what a program that has gone left does not stop it */
 export async function findSocketProblem(path: string): Promise<string | undefined> {
   const found = lstatSync(path, { throwIfNoEntry: false });
   if (found === undefined) return undefined;

@@ -2,7 +2,7 @@ import { isObject, type JsonObject } from "./json-object.ts";
 
 /**
  * What engines refuse whose chat template wants one system message, at the head, and no other roles than those that open
- * models were trained on; and whose parser of `/v1/responses` knows functions alone.
+ * models were trained on; and whose parser of `/v1/responses` knows only functions.
  * @returns the error's sentence; undefined if nothing is refused
  */
 export function findTemplateRefusal(body: JsonObject, path: string): string | undefined {

@@ -36,7 +36,7 @@ export interface ParentMethods extends AggregateStats {
   leaveQueue(ticket: number): void;
   reportSign(ticket: number, sign: BackendSign): void;
   rankInLine(ticket: number): Rank | undefined;
-  /** The one in use: where a file has it, the parent alone reads that file. */
+  /** The one in use. If a file has it, only the parent reads that file. */
   catalog(): Catalog;
   listBackends(): BackendStatus[];
   setDraining(backend: string, isDraining: boolean): void;

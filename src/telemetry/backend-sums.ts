@@ -62,7 +62,7 @@ export function createBackendSums(): BackendSums {
   };
 }
 
-/** A request that the backend refused, such as one of a model that it does not have, is no error of the backend. */
+/** A request that the backend refused, such as one of a model that it does not have, is not an error of the backend. */
 export const isBackendError = ({ outcome, status }: Pick<RequestRecord, "outcome" | "status">): boolean =>
   outcome === "upstream_failed" || outcome === "timed_out" || (outcome === "completed" && status >= 500);
 
