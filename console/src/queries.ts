@@ -79,7 +79,7 @@ export const useKeysQuery = (enabled: () => boolean = () => true): QueryResult<t
     reconcile: "id",
   }));
 
-/** For a choice of keys by name: as they were when the page was opened. */
+/** The keys as they were when the page was opened, to choose one by name. */
 export const useKeyNamesQuery = (): QueryResult<typeof getKeys> =>
   useQuery(() => ({ queryKey: ["keys"], queryFn: () => getKeys(), staleTime: 5 * 60_000, reconcile: "id" }));
 
@@ -99,7 +99,7 @@ export const useKeyQuery = (keyId: () => number): QueryResult<typeof getKeys> =>
 export const usePricesQuery = (): QueryResult<typeof getPrices> =>
   useQuery(() => ({ queryKey: ["prices"], queryFn: getPrices }));
 
-/** For a form: loads the prices anew although the cache has some. */
+/** Loads the prices anew for a form, although the cache has some. */
 export const usePricesToEditQuery = (): QueryResult<typeof getPrices> =>
   useQuery(() => ({ queryKey: ["prices"], queryFn: getPrices, refetchOnMount: "always" }));
 

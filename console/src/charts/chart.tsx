@@ -204,7 +204,7 @@ function ChartTooltip(props: ChartProps & ChartParts): JSX.Element {
   );
 }
 
-/** For touch screens, on which a drag does not zoom. @param props.zoom takes the factor of the length of the span */
+/** Zooms on touch screens, on which a drag does not. @param props.zoom takes the factor of the length of the span */
 function ZoomButtons(props: { zoom: (factor: number) => void; zoomed: boolean }): JSX.Element {
   return (
     // The chart would take a press on a button for one on itself.

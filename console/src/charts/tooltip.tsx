@@ -4,7 +4,7 @@ import type { TimeSpan } from "../lib/time-range.ts";
 
 export interface TooltipRow {
   label: string;
-  /** As in `Series`; -1 is a sum, without a swatch. */
+  /** See `Series`; -1 is a sum, without a swatch. */
   colour: number;
   value: string;
 }

@@ -27,7 +27,7 @@ export function listSharedIds(gpus: readonly Gpu[]): SharedIds[] {
 }
 
 const maxGpuId = 255;
-/** As many GPUs as most hosts have. */
+/** Most hosts have at most so many GPUs. */
 const offsetStep = 8;
 
 /** The first multiple of eight above all ids; undefined if there is none up to 255. */

@@ -1,9 +1,9 @@
 /** A chapter as the build has rendered it. */
 export interface Chapter {
-  /** Of its file, and in its address. */
+  /** The name of its file, and in its address. */
   name: string;
   title: string;
-  /** Of the contents. */
+  /** The line that the contents have. */
   summary: string;
   blocks: readonly Block[];
   sections: readonly Section[];

@@ -2,7 +2,7 @@ import { csv } from "../lib/csv.ts";
 import type { Key } from "../queries.ts";
 
 const maxNameCharacters = 120;
-/** More would make a page that nobody reads before the click. */
+/** More would make a page that operators do not read before they click. */
 export const maxImportedKeys = 1000;
 
 interface ImportedNames {

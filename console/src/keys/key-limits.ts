@@ -24,7 +24,7 @@ interface UsedLimit {
   /** What is reserved included. */
   used: number;
   reserved: number;
-  /** Of what is used; null if unknown. */
+  /** How much of what is used is an estimate; null if unknown. */
   estimated: number | null;
 }
 

@@ -68,7 +68,7 @@ export function KeyPage(): JSX.Element {
   );
 }
 
-/** Of what is no id, one that no key has. */
+/** What is not an id becomes one that no key has. */
 const idOf = (text: string): number => (/^[1-9]\d{0,14}$/.test(text) ? Number(text) : Number.MAX_SAFE_INTEGER);
 
 const KeyPanels = (props: { id: number }): JSX.Element => (

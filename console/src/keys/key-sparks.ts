@@ -8,7 +8,7 @@ const sparksRequest = {
   timeRange: { preset: "24h", zoom: undefined },
   bucketMinutes: 60,
   metric: "total",
-  // As many as the API draws; no names, which the table has.
+  // The API draws no more than these; the table has the names.
   top: 1000,
   list: 0,
 } as const;

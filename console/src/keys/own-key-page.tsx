@@ -21,7 +21,7 @@ import {
 import { UsedLimits } from "./used-limits.tsx";
 import "../styles/lazy-pages.css";
 
-/** For the holder of a key: its own limits and usage. The key is kept in memory only, so a reload asks for it again. */
+/** Shows the holder of a key its limits and usage. The key is kept in memory only, so a reload asks for it again. */
 export function OwnKeyPage(): JSX.Element {
   const [entered, setEntered] = createSignal<EnteredKey>();
   const query = useOwnKeyQuery(entered);

@@ -16,7 +16,7 @@ const isIn: Readonly<Record<KeyState, (key: Key) => boolean>> = {
   refused: (key) => key.refused_today > 0,
 };
 
-/** Of keys with limits. */
+/** Whether only keys with limits have the state. */
 export const isLimitState = (state: KeyState): boolean =>
   state === "near-limit" || state === "at-limit" || state === "refused";
 

@@ -17,7 +17,7 @@ export function costLabel({ cost, cost_is_partial: isPartial }: Cost, currency: 
   return `${isPartial ? "≥ " : ""}${money(cost, currency)}`;
 }
 
-/** Why the label is no exact amount. */
+/** Why the label is not an exact amount. */
 export function costTitle({ cost, cost_is_partial: isPartial }: Cost): string | undefined {
   if (isPartial) return `The cost of ${cost === null ? "" : "some of "}these tokens is not known`;
   return undefined;

@@ -53,7 +53,7 @@ export function createSeries<Range, Request, Data extends Fetched<Request>>({
   const requested = createMemo(() => request(range()), undefined, { equals: sameRequest });
   const query = useFetched(requested, () => width === undefined || width() > 0);
   const isFor = (data: Data | undefined): boolean => data !== undefined && sameRequest(data.request, requested());
-  // It depends on the query alone, not on what is requested: with a choice that has just changed, a legend would otherwise
+  // It depends only on the query, not on what is requested: with a choice that has just changed, a legend would otherwise
   // first be drawn from the old data, and lose the row that has the focus.
   const data = createMemo<Data | undefined>((before) => query.data ?? before);
   const shownRange = createMemo<Range | undefined>((before) => {

@@ -39,7 +39,7 @@ export function verdictOf({ state, in_flight: inFlight }: Pick<Backend, "state" 
   return { label: inFlight === 0 ? "Drained" : "Draining", tone: "warn" };
 }
 
-/** The models that nobody else serves while a backend drains. */
+/** The models that no other backend serves while one drains. */
 export const modelsLeftAlone = (drained: Backend, all: readonly Backend[]): string[] =>
   drained.models.filter(
     (model) =>

@@ -17,7 +17,7 @@ const systems = [
   ["Linux", /\bLinux\b/],
 ] as const;
 
-/** `Firefox 148 on Windows`; the first word of the User-Agent if it is no browser that is known: `curl/8.14`. */
+/** `Firefox 148 on Windows`; the first word of the User-Agent if it is not a known browser: `curl/8.14`. */
 export function clientName(userAgent: string): string {
   for (const [browser, pattern] of browsers) {
     const found = pattern.exec(userAgent);

@@ -49,7 +49,7 @@ export function unitOf({ name, value, allowed }: { name: string; value: string; 
 
 const wordOf = (unit: string, number: number): string => (number === 1 ? unit : `${unit}s`);
 
-/** ` (20 minutes)` for what nobody reads as seconds. */
+/** ` (20 minutes)` for what is hard to read as seconds. */
 function longTime(seconds: number): string {
   if (seconds >= 3600 && seconds % 3600 === 0) return ` (${plural(seconds / 3600, "hour")})`;
   return seconds > 60 && seconds % 60 === 0 ? ` (${plural(seconds / 60, "minute")})` : "";

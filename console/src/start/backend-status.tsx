@@ -26,7 +26,7 @@ export function BackendStatus(props: { overview: Overview | undefined }): JSX.El
 
 const listOut = ({ backends }: Overview): Overview["backends"] => backends.filter(({ state }) => state === "out");
 
-/** One backend alone is never known to be out: each request tries it. */
+/** The only backend is never known to be out: each request tries it. */
 const isWell = (overview: Overview): boolean =>
   overview.backends.length > 1 ? listOut(overview).length === 0 : overview.upstream.ok;
 

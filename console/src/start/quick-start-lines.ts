@@ -29,7 +29,7 @@ export function quickStarts(values: QuickStartValues): QuickStart[] {
   ];
 }
 
-/** For a shell: everything but the quote itself is literal in single quotes. */
+/** Quotes a text for a shell: everything but the quote itself is literal in single quotes. */
 const shell = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
 /** Quotes a text for Python, JavaScript and TOML, whose strings share JSON's escapes. */
 const quoted = (text: string): string => JSON.stringify(text);

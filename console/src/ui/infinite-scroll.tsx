@@ -21,7 +21,7 @@ interface PagedList {
 interface ScrollOptions {
   /** The user's choice of rows and their order, as text. Another one starts with the first rows again; a refresh does not. */
   choice?: () => string;
-  /** For a list that is loaded in pages. */
+  /** Given for a list that is loaded in pages. */
   paged?: PagedList;
 }
 

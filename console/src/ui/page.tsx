@@ -16,12 +16,12 @@ interface PageQuery {
 
 /** What a query feeds. */
 export interface PageSource {
-  /** As in the panel's title. */
+  /** The name in the panel's title. */
   name: string;
   query: PageQuery;
   /** The time of the data on the screen, server time; by default, of the query's last good response. */
   fetchedAt?: number | undefined;
-  /** Refreshes less often, or in another way. A page of such sources alone has no age. */
+  /** Refreshes less often, or in another way. A page with only such sources has no age. */
   slow?: boolean;
 }
 

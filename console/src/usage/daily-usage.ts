@@ -14,7 +14,7 @@ export interface DailyUsageLine extends UsageSums {
   date: string;
   /** Undefined: summed over keys. */
   key: { id: number; name: string } | undefined;
-  /** Of a key on its day, if it is known. */
+  /** What the key cost on its day, if that is known. */
   cost?: Cost | undefined;
 }
 

@@ -27,7 +27,7 @@ interface UsageChartProps {
   loading: boolean;
   failure: JSX.Element;
   onZoom: (zoom: TimeSpan | undefined) => void;
-  /** As in `Chart`. */
+  /** See `Chart`. */
   pans?: boolean;
   onPlotWidth: (widthPx: number) => void;
   empty?: JSX.Element;

@@ -9,7 +9,7 @@ export interface UsageFilters {
   metric: () => UsageMetric;
   view: () => UsageView;
   search: () => string;
-  /** As in the URL; undefined: all keys. */
+  /** The key in the URL; undefined: all keys. */
   key: () => string | undefined;
   hiddenIds: () => ReadonlySet<number>;
   /** The keys to request. It follows the search after a moment, so that typing a word sends one request. */
