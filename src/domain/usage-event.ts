@@ -10,13 +10,13 @@ export interface StoredResponse {
   madeAt: number | undefined;
 }
 
-/** The folders of what backends hold beside responses. */
-export const heldFolders = ["files", "batches"] as const;
+/** The folders of what backends store beside responses. */
+export const storedFolders = ["files", "batches"] as const;
 
-export type HeldFolder = (typeof heldFolders)[number];
+export type StoredFolder = (typeof storedFolders)[number];
 
 /** What a file or batch is known under here: its folder in front, so that none is taken for a response. */
-export const heldId = (folder: HeldFolder, id: string): string => `${folder}/${id}`;
+export const storedId = (folder: StoredFolder, id: string): string => `${folder}/${id}`;
 
 /** A key that created a response under an id. */
 export interface Creator {

@@ -21,7 +21,7 @@ import type { RecordUsage } from "./response/count.ts";
 import type { BackendModels } from "./response/backend-models.ts";
 import { respondWithModels } from "./response/catalog-list.ts";
 import { resolveModelList } from "./response/model-list.ts";
-import { noteHeldIds } from "./response/held-ids.ts";
+import { noteStoredIds } from "./response/stored-ids.ts";
 import { endWait } from "./response/after-waiting.ts";
 import { respond, type Responding } from "./response/respond.ts";
 import type { StreamWait } from "./response/while-waiting.ts";
@@ -172,7 +172,7 @@ export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Respon
   tracker.streamed = isEventStream({ contentType: sent.upstream.response.headers.get("content-type") });
   const backend = hasChoice ? tracker.backend : undefined;
   const asksFor = backend === undefined ? undefined : { ...asker, path, backend, isOwn: holder !== undefined };
-  const upstream = asksFor === undefined ? sent.upstream : await noteHeldIds(sent.upstream, asksFor, deps);
+  const upstream = asksFor === undefined ? sent.upstream : await noteStoredIds(sent.upstream, asksFor, deps);
   const { wait } = incoming;
   const head = wait === undefined ? { upstream, silentMs: 0 } : await endWait(upstream, path, wait);
   const usage = usageAsked(endpoint, sent.rewritten, deps.habitsOf(tracker.backend ?? ""));

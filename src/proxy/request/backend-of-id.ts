@@ -1,4 +1,4 @@
-import { heldFolders, heldId } from "../../domain/usage-event.ts";
+import { storedFolders, storedId } from "../../domain/usage-event.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { Backend } from "../../domain/models.ts";
 import { ProxyError } from "../errors.ts";
@@ -44,10 +44,10 @@ async function findBackend({ keyId, method, path, body }: Asked, deps: StoredDep
 }
 
 function findIdInPath(plain: string): string | undefined {
-  for (const folder of heldFolders) {
+  for (const folder of storedFolders) {
     const prefix = `/v1/${folder}/`;
     const [id = ""] = plain.startsWith(prefix) ? plain.slice(prefix.length).split("/") : [];
-    if (id !== "") return heldId(folder, id);
+    if (id !== "") return storedId(folder, id);
   }
   return undefined;
 }
@@ -66,7 +66,7 @@ async function findIdInBody(plain: string, body: ReadBody): Promise<string | und
   if (!(body instanceof Uint8Array)) return undefined;
   if (plain.startsWith("/v1/responses")) return findMember(body, previousResponse);
   const file = plain === "/v1/batches" ? await findMember(body, "input_file_id") : undefined;
-  return file === undefined ? undefined : heldId("files", file);
+  return file === undefined ? undefined : storedId("files", file);
 }
 
 /** The last of several members of one name counts, as for most backends. */

@@ -1,4 +1,4 @@
-import { type HeldFolder, heldId } from "../../domain/usage-event.ts";
+import { type StoredFolder, storedId } from "../../domain/usage-event.ts";
 import { noUsage } from "../../domain/usage.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import { canonical } from "../rewrite/endpoint.ts";
@@ -20,7 +20,7 @@ interface Asked {
 }
 
 /** Which members of a response name a file or batch that its key may ask for from now on. */
-function findNamed({ method, path, isOwn }: Asked): { folder: HeldFolder; members: readonly string[] } | undefined {
+function findNamed({ method, path, isOwn }: Asked): { folder: StoredFolder; members: readonly string[] } | undefined {
   const plain = canonical(path);
   if (method === "POST" && plain === "/v1/files") return { folder: "files", members: ["id"] };
   if (method === "POST" && plain === "/v1/batches") return { folder: "batches", members: ["id"] };
@@ -33,7 +33,7 @@ function findNamed({ method, path, isOwn }: Asked): { folder: HeldFolder; member
  * @returns the response from its start
  * @throws AbortReason if it breaks off
  */
-export async function noteHeldIds(
+export async function noteStoredIds(
   upstream: UpstreamResponse,
   asked: Asked,
   deps: CountDeps,
@@ -44,7 +44,7 @@ export async function noteHeldIds(
   const { keyId, backend } = asked;
   if (body instanceof Uint8Array) {
     const common = { ...noUsage, keyId, closedAt: deps.wall(), requestCount: 0 } as const;
-    const ids = named.members.flatMap((name) => idAt(body, name)).map((id) => heldId(named.folder, id));
+    const ids = named.members.flatMap((name) => idAt(body, name)).map((id) => storedId(named.folder, id));
     const created = { madeAt: undefined, isNew: true, reported: noUsage, backend };
     await Promise.all(ids.map((id) => deps.record({ ...common, created: { ...created, id } })));
   }
