@@ -34,7 +34,7 @@ import {
 } from "../telemetry/observers.ts";
 import { pollBackendCounters } from "../telemetry/poll-backend-counters.ts";
 import { pollBackends } from "../telemetry/poll-backends.ts";
-import type { Samples } from "../telemetry/sampled-metrics.ts";
+import type { SlowValues } from "../telemetry/slow-gauges.ts";
 import type { AggregateStats, ProcessStats } from "../telemetry/stats.ts";
 import { createTrafficRecorder, type TrafficRecorder } from "../telemetry/traffic-recorder.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
@@ -121,7 +121,7 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
     inFlight: inFlight.count,
     droppedRequests: () => ledger.droppedRequests(),
     tokenless: recorder.tokenlessCount,
-    samples: samplesOf(() => checkBackends(AbortSignal.timeout(probeMs)), config.storage.dataDir, store),
+    slow: slowValuesOf(() => checkBackends(AbortSignal.timeout(probeMs)), config.storage.dataDir, store),
     queue: { places: config.queue.places, depth: queue.depth },
     backends: catalog.get().file === undefined ? undefined : () => backendStates.list(),
   });
@@ -209,7 +209,7 @@ function createCheck(catalog: CurrentCatalog, list: BackendStates["list"]): Serv
 }
 
 /** What `/metrics` reports of the server's surroundings. */
-function samplesOf(check: () => Promise<UpstreamCheck>, dataDir: string, store: Store): Samples {
+function slowValuesOf(check: () => Promise<UpstreamCheck>, dataDir: string, store: Store): SlowValues {
   return {
     upstreamUp: async () => (await check()).ok,
     database: store.size,

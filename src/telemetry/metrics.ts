@@ -10,7 +10,7 @@ import {
 import { addBackendMetrics } from "./backend-metrics.ts";
 import { addProcessMetrics } from "./process-metrics.ts";
 import { createCountedCounter, createRequestMetrics } from "./request-metrics.ts";
-import { addSampledMetrics, type Samples } from "./sampled-metrics.ts";
+import { addSlowGauges, type SlowValues } from "./slow-gauges.ts";
 import { addGauge, createCounter, isolateCollectors } from "./series.ts";
 import type { BackendStates } from "../domain/backends.ts";
 import type { RequestObserver } from "../domain/requests.ts";
@@ -45,7 +45,7 @@ export interface MetricsOptions {
   areLimitsDegraded: () => boolean;
   /** Requests whose response has not ended; read at each scrape. */
   inFlight: () => number;
-  samples: Samples;
+  slow: SlowValues;
   queue?: ObservedQueue;
   /** Those of a file of models, read at each scrape; undefined without one. */
   backends?: BackendStates["list"] | undefined;
@@ -128,7 +128,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   );
   addLedgerGauges(registry, options);
   addQueueGauges(registry, options);
-  addSampledMetrics(registry, options.samples);
+  addSlowGauges(registry, options.slow);
   const closeProcess = addProcessMetrics(registry);
   const ofBackends = options.backends === undefined ? [] : [addBackendMetrics(registry, options.backends)];
   const observers = {

@@ -1,7 +1,7 @@
 /** The cost of counting one finished request: `bun tests/bench/metrics.ts`. */
 import { createMetrics } from "../../src/telemetry/metrics.ts";
 import { requestRecord } from "../support/request-record.ts";
-import { steadySamples } from "../support/steady-samples.ts";
+import { steadyValues } from "../support/steady-values.ts";
 
 const requests = 500_000;
 
@@ -16,7 +16,7 @@ for (const perKey of [false, true]) {
     refusedRequests: () => 0,
     areLimitsDegraded: () => false,
     inFlight: () => 0,
-    samples: steadySamples,
+    slow: steadyValues,
     droppedRequests: () => 0,
     tokenless: () => 0,
   });

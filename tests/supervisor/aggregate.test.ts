@@ -1,7 +1,7 @@
 import { afterEach, expect, test } from "bun:test";
 import { createMetrics, type Metrics } from "../../src/telemetry/metrics.ts";
 import { type Aggregate, createAggregate, type StatsSource } from "../../src/supervisor/aggregate.ts";
-import { steadySamples } from "../support/steady-samples.ts";
+import { steadyValues } from "../support/steady-values.ts";
 
 const opened: Metrics[] = [];
 afterEach(() => {
@@ -25,7 +25,7 @@ function startProcess(): TestProcess {
     refusedRequests: () => 5,
     areLimitsDegraded: () => false,
     inFlight: () => 2,
-    samples: steadySamples,
+    slow: steadyValues,
     droppedRequests: () => 0,
     tokenless: () => 0,
   });

@@ -1,5 +1,5 @@
 import { createMetrics, type Metrics, type ObservedQueue } from "../../src/telemetry/metrics.ts";
-import { steadySamples } from "../support/steady-samples.ts";
+import { steadyValues } from "../support/steady-values.ts";
 import type { BackendStates } from "../../src/domain/backends.ts";
 import type { RequestRecord } from "../../src/domain/requests.ts";
 
@@ -8,7 +8,7 @@ export function openMetrics({
   perKey = false,
   waiting = { requests: 0, keys: 0, sinceMs: 0 },
   inFlight = (): number => 0,
-  samples = steadySamples,
+  slow = steadyValues,
   backends = undefined as BackendStates["list"] | undefined,
   queue = undefined as ObservedQueue | undefined,
 } = {}): Metrics & Disposable {
@@ -20,7 +20,7 @@ export function openMetrics({
     refusedRequests: () => 5,
     areLimitsDegraded: () => false,
     inFlight,
-    samples,
+    slow,
     backends,
     ...(queue && { queue }),
     droppedRequests: () => 0,

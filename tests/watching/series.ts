@@ -1,5 +1,5 @@
 import { createMetrics } from "../../src/telemetry/metrics.ts";
-import { steadySamples } from "../support/steady-samples.ts";
+import { steadyValues } from "../support/steady-values.ts";
 
 /** The names of all series in `/metrics`, those that Prometheus makes of a histogram included. */
 export async function listSeries(): Promise<ReadonlySet<string>> {
@@ -11,7 +11,7 @@ export async function listSeries(): Promise<ReadonlySet<string>> {
     refusedRequests: () => 0,
     areLimitsDegraded: () => false,
     inFlight: () => 0,
-    samples: steadySamples,
+    slow: steadyValues,
     queue: { places: 1, depth: () => ({ waiting: 0, running: 0 }) },
     backends: async () => [],
     droppedRequests: () => 0,

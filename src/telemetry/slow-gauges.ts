@@ -2,7 +2,7 @@ import type { Registry } from "prom-client";
 import { addGauge } from "./series.ts";
 
 /** What takes time to find out. A value that is undefined has no series; one that rejects keeps the value before. */
-export interface Samples {
+export interface SlowValues {
   upstreamUp: () => Promise<boolean>;
   database: () => Promise<{ bytes: number; logBytes?: number | undefined }>;
   /** The disk of DATA_DIR. */
@@ -10,17 +10,17 @@ export interface Samples {
 }
 
 /**
- * Adds gauges of slow things. A scrape gets the values of the last sampling and starts the next one, so that it waits for
+ * Adds gauges of slow things. A scrape gets the values that were read last and has them read again, so that it waits for
  * neither a backend nor a disk that hangs; the first scrape gets none.
  */
-export function addSampledMetrics(registry: Registry, { upstreamUp, database, disk }: Samples): void {
-  const readUpstream = sampled(upstreamUp);
+export function addSlowGauges(registry: Registry, { upstreamUp, database, disk }: SlowValues): void {
+  const readUpstream = readInBackground(upstreamUp);
   addGauge(
     registry,
     { name: "tollgate_upstream_up", help: "Whether the backend responded at the last scrape", aggregator: "min" },
     () => toNumber(readUpstream()),
   );
-  const readDatabase = sampled(database);
+  const readDatabase = readInBackground(database);
   addGauge(
     registry,
     { name: "tollgate_database_bytes", help: "Size of the database, in bytes", aggregator: "max" },
@@ -31,7 +31,7 @@ export function addSampledMetrics(registry: Registry, { upstreamUp, database, di
     { name: "tollgate_database_log_bytes", help: "Size of SQLite's write-ahead log, in bytes", aggregator: "max" },
     () => readDatabase()?.logBytes,
   );
-  const readDisk = sampled(disk);
+  const readDisk = readInBackground(disk);
   addGauge(
     registry,
     { name: "tollgate_disk_free_bytes", help: "Free space in DATA_DIR, in bytes", aggregator: "min" },
@@ -50,23 +50,23 @@ const toNumber = (isUp: boolean | undefined): number | undefined => (isUp === un
  * @returns the latest value, and starts to find out the next one unless that is under way; it throws if the latest could
  * not be found out
  */
-function sampled<T>(sample: () => Promise<T>): () => T | undefined {
+function readInBackground<T>(read: () => Promise<T>): () => T | undefined {
   let readLatest = (): T | undefined => undefined;
-  let isSampling = false;
+  let isReading = false;
   const refresh = async (): Promise<void> => {
-    isSampling = true;
+    isReading = true;
     try {
-      const value = await sample();
+      const value = await read();
       readLatest = () => value;
     } catch (error) {
       readLatest = () => {
         throw error;
       };
     }
-    isSampling = false;
+    isReading = false;
   };
   return () => {
-    if (!isSampling) void refresh();
+    if (!isReading) void refresh();
     return readLatest();
   };
 }

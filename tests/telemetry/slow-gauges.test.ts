@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { aggregatedMetricsText, type Metrics } from "../../src/telemetry/metrics.ts";
-import { steadySamples } from "../support/steady-samples.ts";
+import { steadyValues } from "../support/steady-values.ts";
 import { openMetrics, valueOf } from "./open-metrics.ts";
 
 describe("what takes time to find out", () => {
@@ -25,7 +25,7 @@ describe("what takes time to find out", () => {
 
   test("has no series until it is found out", async () => {
     const fails = () => Promise.reject(new Error("away"));
-    using metrics = openMetrics({ samples: { upstreamUp: async () => false, database: fails, disk: fails } });
+    using metrics = openMetrics({ slow: { upstreamUp: async () => false, database: fails, disk: fails } });
     const text = await scrapeTwice(metrics);
     expect(valueOf(text, "tollgate_upstream_up")).toBe(0);
     expect(valueOf(text, "tollgate_database_bytes")).toBeUndefined();
@@ -34,7 +34,7 @@ describe("what takes time to find out", () => {
 
   test("keeps its last value while it cannot be found out, and counts the failures", async () => {
     let size = async () => ({ bytes: 4096, logBytes: 512 });
-    using metrics = openMetrics({ samples: { ...steadySamples, database: () => size() } });
+    using metrics = openMetrics({ slow: { ...steadyValues, database: () => size() } });
     await scrapeTwice(metrics);
     size = () => Promise.reject(new Error("away"));
     const text = await scrapeTwice(metrics);
@@ -49,14 +49,14 @@ describe("what takes time to find out", () => {
       asked++;
       return new Promise<never>(() => {});
     };
-    using metrics = openMetrics({ samples: { ...steadySamples, upstreamUp: hangs } });
+    using metrics = openMetrics({ slow: { ...steadyValues, upstreamUp: hangs } });
     await scrapeTwice(metrics);
     expect(asked).toBe(1);
   });
 
   test("is the worst of several processes, and not a sum", async () => {
     using up = openMetrics();
-    using down = openMetrics({ samples: { ...steadySamples, upstreamUp: async () => false } });
+    using down = openMetrics({ slow: { ...steadyValues, upstreamUp: async () => false } });
     await Promise.all([up.text(), down.text()]);
     const text = await aggregatedMetricsText([await up.snapshot(), await down.snapshot()]);
     expect(valueOf(text, "tollgate_upstream_up")).toBe(0);
