@@ -4,7 +4,7 @@ import type { StoredTraffic } from "../store/traffic/contract.ts";
 import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import { type GpuPast, pastGpus } from "./past-gpus.ts";
 import { type KeyPersona, type PastRequest, pastRequests } from "./past-requests.ts";
-import { pastSamples } from "./past-samples.ts";
+import { pastCounters } from "./past-counters.ts";
 import { trafficOf, trafficOfCounts } from "./past-traffic.ts";
 import { type Persona, usageOf } from "./personas.ts";
 import { plannedRequests, requestsIn, type Traffic } from "./traffic.ts";
@@ -17,7 +17,7 @@ import {
   type Usage,
   type UsageIncrement,
 } from "../domain/usage.ts";
-import type { BackendSample } from "../store/usage/contract.ts";
+import type { CounterReading } from "../store/usage/contract.ts";
 
 export interface History {
   counts: UsageIncrement[];
@@ -26,7 +26,7 @@ export interface History {
   traffic: StoredTraffic;
   gpus: GpuPast;
   /** Readings of the backend's own counters, in the order of time. */
-  samples: BackendSample[];
+  readings: CounterReading[];
 }
 
 const historyMinutes = 30 * minutesPerDay;
@@ -61,7 +61,7 @@ export function generateHistory(keys: readonly KeyPersona[], nowMs: number, back
     requests,
     traffic: joinTraffic(older, trafficOf(requests)),
     gpus: pastGpus(now - historyMinutes, now, loadIn),
-    samples: pastSamples(counts, now),
+    readings: pastCounters(counts, now),
   };
 }
 
@@ -144,7 +144,7 @@ const batchSize = 100;
 /** Writes all of it but what GPUs measured, which the store takes only in pushes. */
 export async function writeHistory(
   store: Pick<Store, "usage" | "traffic" | "reconciliation">,
-  { counts, requests, traffic, samples }: History,
+  { counts, requests, traffic, readings }: History,
 ): Promise<void> {
   const rows = requests.map(({ record, endedAt, usage }) => ({
     values: requestRowOf(record, endedAt, usage),
@@ -152,8 +152,8 @@ export async function writeHistory(
   }));
   // Without waiting in between: the store runs the writes in sequence.
   await Promise.all([store.usage.add(counts, undefined, [], { rows, amendments: [] }), store.traffic.add(traffic)]);
-  // Each sample is compared with what was counted since the last one.
-  for (let first = 0; first < samples.length; first += batchSize) {
-    await Promise.all(samples.slice(first, first + batchSize).map((sample) => store.reconciliation.add(sample)));
+  // Each reading is compared with what was counted since the last one.
+  for (let first = 0; first < readings.length; first += batchSize) {
+    await Promise.all(readings.slice(first, first + batchSize).map((reading) => store.reconciliation.add(reading)));
   }
 }

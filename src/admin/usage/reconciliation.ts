@@ -17,14 +17,14 @@ export const getReconciliation =
   ({ store, clock }: ReconciliationDeps) =>
   async ({ query: { days } }: { query: { days: number } }): Promise<ReconciliationBody> => {
     // First, because the rows must not be older.
-    const sample = await store.reconciliation.lastSample();
+    const reading = await store.reconciliation.lastReading();
     const since = dayNumberOf(clock()) - days + 1;
     const found = await store.reconciliation.days(since);
     const ofBackends = await store.reconciliation.backendDays(since, maxBackendDays);
     return {
       days,
-      source: sample?.source ?? null,
-      checked_at: sample === undefined ? null : timestampOf(sample.at),
+      source: reading?.source ?? null,
+      checked_at: reading === undefined ? null : timestampOf(reading.at),
       rows: found.map(dayBody),
       by_backend: ofBackends.map((row) => Object.assign(dayBody(row), { backend: row.backend })),
     };

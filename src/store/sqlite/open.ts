@@ -133,7 +133,7 @@ function createSqliteStore({ file, worker, direct, reader, findProblem, watch, c
     },
     backends: remote("backends", ["listDraining", "drain", "undrain", "usesFile", "listFiles", "forgetInstance"]),
     database: remote("database", ["describe", "tables", "countRows"]),
-    reconciliation: remote("reconciliation", ["add", "days", "backendDays", "lastSample"]),
+    reconciliation: remote("reconciliation", ["add", "days", "backendDays", "lastReading"]),
     traffic: remote("traffic", ["add", "modelUsage", "latencies", "outcomes", "tokenless", "backends"]),
     requests: remote("requests", ["list", "listAfter", "sumClients", "lastId", "cacheSums", "keyNames"]),
     limits: {

@@ -41,7 +41,7 @@ export interface UsageStore extends UsageReports {
 }
 
 /** The backend's own token counters, since its start, at one moment. */
-export interface BackendSample {
+export interface CounterReading {
   /** Undefined: the only one, without a file of models. */
   backend?: string | undefined;
   source: string;
@@ -51,7 +51,7 @@ export interface BackendSample {
   promptTokens: number;
   /** When its process started, if it reports that. It identifies the process, which has its own counters. */
   startedAt?: number | undefined;
-  /** The backend did not respond since the last sample: it may have restarted, and generated more than before. */
+  /** The backend did not respond since the last reading: it may have restarted, and generated more than before. */
   afterMiss?: boolean;
 }
 
@@ -72,14 +72,14 @@ export interface ReconciledBackendDay extends ReconciledDay {
 
 export interface ReconciliationStore {
   /**
-   * Adds what came since the last sample, unless the backend may have restarted or be another one, or the last sample is
-   * ten minutes old. A sample less than half a minute after the last one is ignored.
+   * Adds what came since the last reading, unless the backend may have restarted or be another one, or the last reading is
+   * ten minutes old. A reading less than half a minute after the last one is ignored.
    */
-  add(sample: BackendSample): Promise<void>;
+  add(reading: CounterReading): Promise<void>;
   /** From a day on, latest first; of all backends together. */
   days(sinceDay: number): Promise<ReconciledDay[]>;
   /** Those of a file of models, latest day first; at most `limit`. */
   backendDays(sinceDay: number, limit: number): Promise<ReconciledBackendDay[]>;
   /** The latest, whichever backend it is of. */
-  lastSample(): Promise<Pick<BackendSample, "source" | "at"> | undefined>;
+  lastReading(): Promise<Pick<CounterReading, "source" | "at"> | undefined>;
 }

@@ -2,14 +2,14 @@ import { and, desc, eq, gte, lt, type SQL, sql } from "drizzle-orm";
 import type { SQLiteColumn } from "drizzle-orm/sqlite-core";
 import { dayNumberOf, minuteOf } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
-import type { BackendSample, ReconciledDay, ReconciliationStore, UsageStore } from "./contract.ts";
+import type { CounterReading, ReconciledDay, ReconciliationStore, UsageStore } from "./contract.ts";
 import type { SettingsStore } from "../accounts/contract.ts";
 
-/** The setting that holds the last sample of the only backend, as JSON; with a name after it, that of this one. */
-const sampleSetting = "backend_sample";
+/** The setting that holds the last reading of the only backend, as JSON; with a name after it, that of this one. */
+const readingSetting = "backend_sample";
 /** Which of those with names was the latest. */
 const latestSetting = "backend_sample_latest";
-/** Other processes take samples too. */
+/** Other processes take readings too. */
 const minAgeMs = 30_000;
 /** After a longer pause nothing is known of what was counted meanwhile. */
 const maxAgeMs = 10 * 60_000;
@@ -24,22 +24,22 @@ export function createReconciliationStore(
   const { db, transaction, lock, tables } = engine;
   const { reconciliationDay: table, reconciliationBackendDay: backendTable } = tables;
 
-  async function readSample<T extends object>(name: string): Promise<T | undefined> {
+  async function findReading<T extends object>(name: string): Promise<T | undefined> {
     const text = await settings.find(name);
     return text === undefined ? undefined : (JSON.parse(text) as T);
   }
 
-  async function addSince(last: BackendSample, sample: BackendSample): Promise<void> {
-    const { backend } = sample;
-    const [from, to] = [minuteOf(last.at), minuteOf(sample.at)];
+  async function addSince(last: CounterReading, reading: CounterReading): Promise<void> {
+    const { backend } = reading;
+    const [from, to] = [minuteOf(last.at), minuteOf(reading.at)];
     const counted =
       backend === undefined
         ? await usage.sumOfMinutes(from, to)
         : await sumOfBackend(engine, backend, { from: from - lateMinutes, to: to - lateMinutes });
     const row = {
-      day: dayNumberOf(sample.at),
-      generatedTokens: sample.generatedTokens - last.generatedTokens,
-      promptTokens: sample.promptTokens - last.promptTokens,
+      day: dayNumberOf(reading.at),
+      generatedTokens: reading.generatedTokens - last.generatedTokens,
+      promptTokens: reading.promptTokens - last.promptTokens,
       countedOutputTokens: counted.outputTokens,
       countedInputTokens: counted.inputTokens,
     };
@@ -57,19 +57,19 @@ export function createReconciliationStore(
   }
 
   return {
-    add: (sample) =>
+    add: (reading) =>
       transaction(async () => {
-        const { backend } = sample;
-        const setting = backend === undefined ? sampleSetting : `${sampleSetting} ${backend}`;
+        const { backend } = reading;
+        const setting = backend === undefined ? readingSetting : `${readingSetting} ${backend}`;
         await lock("reconciliation");
-        const last = await readSample<BackendSample>(setting);
-        const ageMs = last === undefined ? Infinity : sample.at - last.at;
+        const last = await findReading<CounterReading>(setting);
+        const ageMs = last === undefined ? Infinity : reading.at - last.at;
         if (ageMs >= 0 && ageMs < minAgeMs) return;
-        const isComparable = last !== undefined && ageMs >= 0 && ageMs <= maxAgeMs && !mayHaveRestarted(last, sample);
-        if (isComparable) await addSince(last, sample);
-        await settings.set(setting, JSON.stringify(sample));
+        const isComparable = last !== undefined && ageMs >= 0 && ageMs <= maxAgeMs && !mayHaveRestarted(last, reading);
+        if (isComparable) await addSince(last, reading);
+        await settings.set(setting, JSON.stringify(reading));
         if (backend === undefined) return;
-        await settings.set(latestSetting, JSON.stringify({ source: sample.source, at: sample.at }));
+        await settings.set(latestSetting, JSON.stringify({ source: reading.source, at: reading.at }));
       }),
     days: (sinceDay) => sumDays(engine, sinceDay),
     backendDays: async (sinceDay, limit) =>
@@ -79,14 +79,14 @@ export function createReconciliationStore(
         .where(gte(backendTable.day, sinceDay))
         .orderBy(desc(backendTable.day), backendTable.backend)
         .limit(limit),
-    async lastSample() {
-      const found = [await readSample<Latest>(sampleSetting), await readSample<Latest>(latestSetting)];
+    async lastReading() {
+      const found = [await findReading<Latest>(readingSetting), await findReading<Latest>(latestSetting)];
       return found.reduce((latest, one) => (one !== undefined && one.at > (latest?.at ?? -Infinity) ? one : latest));
     },
   };
 }
 
-type Latest = Pick<BackendSample, "source" | "at">;
+type Latest = Pick<CounterReading, "source" | "at">;
 
 interface Counted {
   inputTokens: number;
@@ -138,10 +138,10 @@ const sumsOf = (table: Record<keyof typeof sumColumns, SQLiteColumn>): Record<ke
 });
 
 /**
- * Then it is not known what the backend generated between the last sample and its restart. Of several behind one address, or
+ * Then it is not known what the backend generated between the last reading and its restart. Of several behind one address, or
  * of two instances on one database, each backend has counters of its own.
  */
-const mayHaveRestarted = (last: BackendSample, now: BackendSample): boolean =>
+const mayHaveRestarted = (last: CounterReading, now: CounterReading): boolean =>
   now.afterMiss === true ||
   now.source !== last.source ||
   now.startedAt !== last.startedAt ||

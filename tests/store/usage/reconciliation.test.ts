@@ -20,7 +20,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     const counted = (at: number) =>
       usageIncrement({ keyId: 1, minute: minuteOf(at), inputTokens: 50, outputTokens: 90 });
     await usage.add([counted(start - minute), counted(start), counted(start + minute), counted(start + 3 * minute)]);
-    expect(await reconciliation.lastSample()).toBeUndefined();
+    expect(await reconciliation.lastReading()).toBeUndefined();
     await reconciliation.add(sample(start, 1000, 500));
     expect(await reconciliation.days(0)).toEqual([]);
     await reconciliation.add(sample(start + minute, 1100, 560));
@@ -34,7 +34,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     };
     expect(await reconciliation.days(0)).toEqual([day]);
     expect(await reconciliation.days(dayNumberOf(start) + 1)).toEqual([]);
-    expect(await reconciliation.lastSample()).toEqual(sample(start + 2 * minute, 1200, 600));
+    expect(await reconciliation.lastReading()).toEqual(sample(start + 2 * minute, 1200, 600));
   });
 
   test("of a file of models, each backend is compared with what it was sent, and their days add up", async () => {
@@ -72,7 +72,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     expect(await reconciliation.backendDays(day + 1, 10)).toEqual([]);
     const sum = { generatedTokens: 57, promptTokens: 20, countedOutputTokens: 47, countedInputTokens: 15 };
     expect(await reconciliation.days(day)).toEqual([{ day, ...sum }]);
-    expect(await reconciliation.lastSample()).toEqual({ source: "vllm", at: start + minute });
+    expect(await reconciliation.lastReading()).toEqual({ source: "vllm", at: start + minute });
   });
 
   test("a sample of another process and a long pause count nothing twice", async () => {

@@ -1,9 +1,9 @@
 import { dayNumberOf, minutesPerDay, msPerMinute } from "../time/seoul.ts";
 import type { UsageIncrement } from "../domain/usage.ts";
-import type { BackendSample } from "../store/usage/contract.ts";
+import type { CounterReading } from "../store/usage/contract.ts";
 
 const days = 3;
-/** No longer than between two samples that are compared. */
+/** No longer than between two readings that are compared. */
 const stepMinutes = 10;
 /** What clients leave behind when they go: the backend generated it, and did not report it. */
 const uncountedShare = 0.004;
@@ -11,10 +11,10 @@ const uncountedShare = 0.004;
 const drift = { daysAgo: 1, share: 0.11 };
 
 /** The counters of a backend that served what was counted, and a little more. @param now minutes since the epoch */
-export function pastSamples(counts: readonly UsageIncrement[], now: number): BackendSample[] {
+export function pastCounters(counts: readonly UsageIncrement[], now: number): CounterReading[] {
   const from = now - days * minutesPerDay;
   const driftDay = dayNumberOf(now * msPerMinute) - drift.daysAgo;
-  const samples: BackendSample[] = [];
+  const readings: CounterReading[] = [];
   let [generated, prompt] = [0, 0];
   const byTime = counts.filter(({ minute }) => minute >= from).toSorted((a, b) => a.minute - b.minute);
   let next = 0;
@@ -25,7 +25,7 @@ export function pastSamples(counts: readonly UsageIncrement[], now: number): Bac
       prompt += one.inputTokens * (1 + (isDrifting ? drift.share : 0));
     }
     const at = minute * msPerMinute;
-    samples.push({ source: "vllm", at, generatedTokens: Math.round(generated), promptTokens: Math.round(prompt) });
+    readings.push({ source: "vllm", at, generatedTokens: Math.round(generated), promptTokens: Math.round(prompt) });
   }
-  return samples;
+  return readings;
 }
