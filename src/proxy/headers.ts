@@ -1,6 +1,6 @@
-import { expectedShare } from "../domain/backends.ts";
+import { type ChoiceReason, type Expectation, expectedShare } from "../domain/backends.ts";
+import type { RequestRecord } from "../domain/requests.ts";
 import { cachedTokensOf } from "../domain/usage.ts";
-import type { RequestTracker } from "./request-tracker.ts";
 
 /** Headers that concern one connection only (RFC 9110 section 7.6.1). */
 const hopByHop = [
@@ -91,10 +91,19 @@ function removeNamedByConnection(headers: Headers): void {
   }
 }
 
-/** Where the request went, for a client that asks. */
+interface WentTo {
+  backend: string | undefined;
+  sends: number;
+  reason: ChoiceReason | undefined;
+  expectation: Expectation | undefined;
+  /** Undefined while its counts are not written. */
+  written: Pick<RequestRecord, "usage"> | undefined;
+}
+
+/** Tells a client that asks where its request went. */
 export function addDebugHeaders(
   headers: Headers,
-  { backend, sends, reason = "only", expectation, written }: RequestTracker,
+  { backend, sends, reason = "only", expectation, written }: WentTo,
 ): void {
   if (backend === undefined) return;
   headers.set("x-tollgate-backend", backend);
