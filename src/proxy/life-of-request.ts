@@ -96,12 +96,12 @@ export interface Incoming {
   rank: Waiting["rank"];
 }
 
-export interface ServeDeps extends ProxyDeps {
+export interface RequestDeps extends ProxyDeps {
   habitsOf: HabitsOf;
 }
 
 /** The life of a request, after the path guard. Each step refuses with a ProxyError or ends with an AbortReason. */
-export async function serve(incoming: Incoming, deps: ServeDeps): Promise<Response> {
+export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise<Response> {
   const { request, tracker } = incoming;
   const { method } = request;
   const { config, wall } = deps;

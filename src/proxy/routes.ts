@@ -14,7 +14,7 @@ import {
 import { trackRequest } from "./request-tracker.ts";
 import { commentsUntil, createStreamWait } from "./response/while-waiting.ts";
 import { createHabits } from "./usage/usage-habits.ts";
-import { complete, type Incoming, type ProxyDeps, serve, type ServeDeps } from "./serve.ts";
+import { complete, type Incoming, type ProxyDeps, type RequestDeps, runRequest } from "./life-of-request.ts";
 import { classifyFailure } from "./upstream/abort-reason.ts";
 
 export interface Proxy {
@@ -32,11 +32,11 @@ export function guardedRoutes({ handle, refuse }: Proxy, others: Handler): Guard
   return guardPaths({ handle, others, refuse: (request) => refuse(request, "invalid_path") });
 }
 
-/** `serve` with what surrounds every request: tracking, CORS, error responses and the headers that all responses carry. */
+/** `runRequest` with what surrounds every request: tracking, CORS, error responses and the headers that all responses carry. */
 export function createProxy(deps: ProxyDeps): Proxy {
   const { log } = deps;
   const { corsOrigins } = deps.config;
-  const serveDeps: ServeDeps = {
+  const requestDeps: RequestDeps = {
     ...deps,
     habitsOf: createHabits(deps.monotonic),
   };
@@ -65,7 +65,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
 
   async function respondTo(incoming: Incoming): Promise<Response> {
     try {
-      return withOurHeaders(incoming, await serve(incoming, serveDeps));
+      return withOurHeaders(incoming, await runRequest(incoming, requestDeps));
     } catch (error) {
       const { request, tracker, unreportedLimits } = incoming;
       if (unreportedLimits !== null && tracker.keyId !== undefined && !request.signal.aborted) {

@@ -101,7 +101,7 @@ export function listen(options: ListenOptions): Listener {
   const path = socketPathOf(host);
   const handlers = spreadHandlers(options);
   let certificate = path === undefined ? options.certificate : undefined;
-  let server = serve(handlers, certificate);
+  let server = startServer(handlers, certificate);
   connections.attach(server);
   const removeSocket = path === undefined ? () => {} : createSocketRemover(path);
   /** They serve the certificates that were replaced, while they still respond. */
@@ -119,10 +119,10 @@ export function listen(options: ListenOptions): Listener {
         previous.stop().finally(() => earlier.delete(previous)),
       );
       try {
-        server = serve(atSamePort, next);
+        server = startServer(atSamePort, next);
         certificate = next;
       } catch {
-        server = serve(atSamePort, certificate);
+        server = startServer(atSamePort, certificate);
         throw new CertificateError("a server cannot use the certificate", "cert");
       } finally {
         connections.attach(server);
@@ -156,7 +156,10 @@ function spreadHandlers({
   };
 }
 
-function serve(options: ReturnType<typeof spreadHandlers>, certificate: KeyPair | undefined): Bun.Server<undefined> {
+function startServer(
+  options: ReturnType<typeof spreadHandlers>,
+  certificate: KeyPair | undefined,
+): Bun.Server<undefined> {
   const { host, port, connections, routes, fetch, internalError } = options;
   const path = socketPathOf(host);
   try {

@@ -4,7 +4,7 @@ import type { UpstreamRequest } from "../../src/proxy/upstream/forward.ts";
 import { createReadTimeouts } from "../../src/proxy/upstream/read-timeout.ts";
 import { createHeldBytes } from "../../src/proxy/request/held-bytes.ts";
 import { createProxy } from "../../src/proxy/routes.ts";
-import type { ProxyDeps } from "../../src/proxy/serve.ts";
+import type { ProxyDeps } from "../../src/proxy/life-of-request.ts";
 import { noRules } from "../../src/store/keys/rules.ts";
 import { passTicks } from "../support/event-loop.ts";
 import { forwardsTo } from "../support/forwards.ts";

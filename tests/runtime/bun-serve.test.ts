@@ -94,7 +94,7 @@ stillNeeded("Bun still buffers a body that nothing reads, without limit", "src/a
 });
 
 describe.concurrent("idle timeouts:", () => {
-  stillNeeded("Bun still closes a connection on which a body trickles in", "src/proxy/serve.ts", async () => {
+  stillNeeded("Bun still closes a connection on which a body trickles in", "src/proxy/life-of-request.ts", async () => {
     const head = "POST / HTTP/1.1\r\nHost: h\r\nX-Respond: after body\r\nContent-Length: 1000\r\n\r\n";
     const closed = Promise.withResolvers<void>();
     const socket = connect(port, "127.0.0.1", () => socket.write(head));

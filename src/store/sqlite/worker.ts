@@ -75,7 +75,7 @@ type Methods = Record<string, Method>;
 declare const self: Worker;
 
 /** The storage Worker: the only thread of this process that folds, deletes and checkpoints. It also runs long queries. */
-function serve(): void {
+function runStorage(): void {
   let now = 0;
   /** Whether a call is being handled; a transaction may be open then. */
   let running = false;
@@ -220,4 +220,4 @@ function createReports(methods: Methods): Methods {
   };
 }
 
-serve();
+runStorage();
