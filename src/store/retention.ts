@@ -48,7 +48,7 @@ const gpuDays = 30 + spareDays;
 /**
  * What maintenance deletes by time. Three statements stand elsewhere: `gpu/ingest.ts` deletes old samples with each push,
  * as the specification says, and the latest ones with them (`keptSamples`); `requests/log.ts` knows clocks that were wrong,
- * and deletes by number too. Rows of processes that died are given back by the others (`limits/instances.ts`).
+ * and deletes by number too. Rows of processes that died are given back by the others (`limits/limits.ts`).
  */
 export const expiringRows: readonly ExpiringRows[] = [
   { table: "usageMinute", column: "minute", timeOf: minuteOf, keeps: keptMinutes, perRound: 5 },

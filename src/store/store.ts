@@ -25,7 +25,7 @@ export interface Store {
   readonly sessions: SessionStore;
   readonly settings: SettingsStore;
   /**
-   * One short step of what keeps the database small: deletes rows whose time is over, then gives space back.
+   * One short portion of what keeps the database small: deletes rows whose time is over, then gives space back.
    * @returns whether there is more to do now
    */
   maintain(): Promise<boolean>;

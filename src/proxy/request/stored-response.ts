@@ -41,7 +41,7 @@ export function findResponseId(method: string, path: string): string | undefined
  * its own: it is shown a response with the creation time of its own create, and for any other the id does not exist. What
  * cannot be checked before it happens, cancelling and deleting, is refused to all of them. Only creates of one second, or
  * at a backend that names no time, cannot be told apart: their keys, and no others, may use the id. No key saves tokens by
- * that, because each of these reads counts in full (`store/counted-responses.ts`).
+ * that, because each of these reads counts in full (`store/usage/counted-responses.ts`).
  *
  * Creators are known for as long as their counts, a month, deleted keys too. An id that was not created here, not within
  * that time, or in a create that still waits for the database, is everybody's.
