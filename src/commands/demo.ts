@@ -8,7 +8,7 @@ import type { Environment } from "../config/config.ts";
 import { startDemoBackend } from "../demo/backend.ts";
 import { demoModel } from "../demo/client-behaviour.ts";
 import { createFaults } from "../demo/faults.ts";
-import { loadInMinute } from "../demo/history.ts";
+import { loadInMinute } from "../demo/past.ts";
 import { demoPrices } from "../demo/prices.ts";
 import { seed, type SeededDemo } from "../demo/seed.ts";
 import { runSimulatedClient } from "../demo/simulated-clients.ts";
@@ -120,10 +120,10 @@ async function startOnFreePort(environment: Environment, io: CommandIo): Promise
   }
 }
 
-/** Continues the history of the clients and of the GPUs. */
+/** Continues the past of the clients and of the GPUs. */
 async function simulateActivity(seeded: SeededDemo, server: Server, signal: AbortSignal): Promise<void> {
   const load = (minute: number): number => loadInMinute(seeded.keys, minute);
-  const shared = { url: server.url, since: seeded.historyEndsAt, clock: Date.now, wait, load, signal };
+  const shared = { url: server.url, since: seeded.pastEndsAt, clock: Date.now, wait, load, signal };
   const nextFault = createFaults(Date.now);
   const clients = seeded.clients.map(({ persona, key }, index) =>
     runSimulatedClient({ ...shared, key, persona, seed: index, nextFault }),

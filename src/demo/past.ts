@@ -19,7 +19,7 @@ import {
 } from "../domain/usage.ts";
 import type { CounterReading } from "../store/usage/contract.ts";
 
-export interface History {
+export interface Past {
   counts: UsageIncrement[];
   /** Those of the last day; older ones are only counted. */
   requests: PastRequest[];
@@ -29,25 +29,27 @@ export interface History {
   readings: CounterReading[];
 }
 
-const historyMinutes = 30 * minutesPerDay;
+const pastMinutes = 30 * minutesPerDay;
 /** Output of all GPUs at full load. */
 const outputTokensPerMinute = 9000;
 const requestMinutes = 25 * minutesPerHour;
 
-/** Charts of older data are coarser and need fewer rows. Ages and steps in minutes. */
-const countSteps = [
-  { upToAge: 26 * minutesPerHour, step: 1 },
-  { upToAge: historyMinutes, step: 10 },
+/** Charts of older data are coarser and need fewer rows. Both in minutes. */
+const countBuckets = [
+  { upToAge: 26 * minutesPerHour, bucketMinutes: 1 },
+  { upToAge: pastMinutes, bucketMinutes: 10 },
 ];
 
 /**
- * Generates thirty days of history up to `nowMs`, from where the simulated clients continue it. The same arguments always
- * give the same history.
+ * Generates what happened in thirty days up to `nowMs`, from where the simulated clients continue it. The same arguments
+ * always give the same.
  * @param backend host and port, as the request log shows them
  */
-export function generateHistory(keys: readonly KeyPersona[], nowMs: number, backend = "127.0.0.1:8000"): History {
+export function generatePast(keys: readonly KeyPersona[], nowMs: number, backend = "127.0.0.1:8000"): Past {
   const now = minuteOf(nowMs);
-  const counts = momentsBefore(now, countSteps).flatMap(({ minute, step }) => countsIn(keys, now, minute, step));
+  const counts = momentsBefore(now, countBuckets).flatMap(({ minute, bucketMinutes }) =>
+    countsIn(keys, now, minute, bucketMinutes),
+  );
   const loadIn = loadsOf(counts, keys, now);
   const requestsFrom = (Math.floor((now - requestMinutes) / minutesPerHour) + 1) * minutesPerHour;
   const requests = pastRequests({ keys, from: requestsFrom * msPerMinute, to: nowMs, loadIn, backend });
@@ -60,7 +62,7 @@ export function generateHistory(keys: readonly KeyPersona[], nowMs: number, back
     counts: [...counts, ...startedCounts(keys, nowMs)],
     requests,
     traffic: joinTraffic(older, trafficOf(requests)),
-    gpus: pastGpus(now - historyMinutes, now, loadIn),
+    gpus: pastGpus(now - pastMinutes, now, loadIn),
     readings: pastCounters(counts, now),
   };
 }
@@ -71,14 +73,14 @@ export const loadInMinute = (keys: readonly KeyPersona[], minute: number): numbe
   return Math.min(1, tokens / outputTokensPerMinute);
 };
 
-/** The load of each minute of the history; of older minutes that of the step that they are in. */
+/** The load of each minute of the past; of older minutes that of the bucket that they are in. */
 function loadsOf(counts: readonly UsageIncrement[], keys: readonly KeyPersona[], now: number) {
   const tokens = new Map<number, number>();
   for (const { minute, outputTokens } of counts) tokens.set(minute, (tokens.get(minute) ?? 0) + outputTokens);
   const loads = new Map<number, number>();
-  for (const { minute, step } of momentsBefore(now, countSteps)) {
-    const load = Math.min(1, (tokens.get(minute) ?? 0) / step / outputTokensPerMinute);
-    for (let at = minute; at < minute + step; at++) loads.set(at, load);
+  for (const { minute, bucketMinutes } of momentsBefore(now, countBuckets)) {
+    const load = Math.min(1, (tokens.get(minute) ?? 0) / bucketMinutes / outputTokensPerMinute);
+    for (let at = minute; at < minute + bucketMinutes; at++) loads.set(at, load);
   }
   return (minute: number): number => loads.get(minute) ?? loadInMinute(keys, minute);
 }
@@ -92,24 +94,24 @@ const joinTraffic = (a: StoredTraffic, b: StoredTraffic): StoredTraffic => ({
 
 interface Moment {
   minute: number;
-  step: number;
+  bucketMinutes: number;
 }
 
-function momentsBefore(now: number, steps: typeof countSteps): Moment[] {
+function momentsBefore(now: number, buckets: typeof countBuckets): Moment[] {
   const moments: Moment[] = [];
-  for (let minute = now - historyMinutes; minute < now;) {
-    const step = steps.find(({ upToAge }) => now - minute <= upToAge)?.step ?? 1;
-    moments.push({ minute, step });
-    minute += step;
+  for (let minute = now - pastMinutes; minute < now;) {
+    const bucketMinutes = buckets.find(({ upToAge }) => now - minute <= upToAge)?.bucketMinutes ?? 1;
+    moments.push({ minute, bucketMinutes });
+    minute += bucketMinutes;
   }
   return moments;
 }
 
-function countsIn(keys: readonly KeyPersona[], now: number, minute: number, step: number): UsageIncrement[] {
+function countsIn(keys: readonly KeyPersona[], now: number, minute: number, bucketMinutes: number): UsageIncrement[] {
   return keys.flatMap(({ keyId, persona }, index) => {
     const { traffic, model } = persona;
     if (!isActiveAt(traffic, now - minute)) return [];
-    const requests = requestsIn(traffic, minute, step, index);
+    const requests = requestsIn(traffic, minute, bucketMinutes, index);
     if (requests.requestCount === 0) return [];
     const { requestCount } = requests;
     const of = { keyId, minute, lastClosedAt: minute * msPerMinute, model, requestCount };
@@ -142,9 +144,9 @@ function isActiveAt({ daysAgo: [from, to] }: Traffic, ageMinutes: number): boole
 const batchSize = 100;
 
 /** Writes all of it but what GPUs measured, which the store takes only in pushes. */
-export async function writeHistory(
+export async function writePast(
   store: Pick<Store, "usage" | "traffic" | "reconciliation">,
-  { counts, requests, traffic, readings }: History,
+  { counts, requests, traffic, readings }: Past,
 ): Promise<void> {
   const rows = requests.map(({ record, endedAt, usage }) => ({
     values: requestRowOf(record, endedAt, usage),

@@ -5,7 +5,7 @@ import { openWriter } from "../store/sqlite/engine.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import type { Store } from "../store/store.ts";
 import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
-import { generateHistory, writeHistory } from "./history.ts";
+import { generatePast, writePast } from "./past.ts";
 import { writePastGpus } from "./past-gpus.ts";
 import type { KeyPersona } from "./past-requests.ts";
 import { type Persona, personas } from "./personas.ts";
@@ -15,10 +15,10 @@ export interface SeededDemo {
   key: string;
   gpuHostKey: string;
   clients: { persona: Persona; key: string }[];
-  /** The clients, as in the history. */
+  /** The clients, as in the past. */
   keys: KeyPersona[];
-  /** When the history ends, epoch milliseconds. */
-  historyEndsAt: number;
+  /** When the past ends, epoch milliseconds. */
+  pastEndsAt: number;
 }
 
 export interface SeedOptions extends Pick<StoreOptions, "dataDir" | "clock" | "log"> {
@@ -28,7 +28,7 @@ export interface SeedOptions extends Pick<StoreOptions, "dataDir" | "clock" | "l
   settings: Readonly<Record<string, string>>;
 }
 
-/** Fills an empty data folder with keys and thirty days of history. */
+/** Fills an empty data folder with keys and thirty days of the past. */
 export async function seed({ backend, settings, ...options }: SeedOptions): Promise<SeededDemo> {
   const store = await openStore(options);
   try {
@@ -53,10 +53,10 @@ async function fill(
   const gpuHost = await createKey(store, "GPU host", now, 30);
   const visitor = await createKey(store, "Your key", now, 0);
   const keys = clients.map(({ persona, key }) => ({ keyId: key.id, persona }));
-  const history = generateHistory(keys, now, backend);
-  await writeHistory(store, history);
+  const past = generatePast(keys, now, backend);
+  await writePast(store, past);
   const engine = openWriter(databaseFile(dataDir));
-  await writePastGpus(engine, history.gpus);
+  await writePastGpus(engine, past.gpus);
   engine.close();
   for (const { persona, key } of clients) {
     if (persona.details !== undefined) await store.keys.update(key.id, persona.details);
@@ -67,7 +67,7 @@ async function fill(
     gpuHostKey: gpuHost.key,
     clients: clients.map(({ persona, key }) => ({ persona, key: key.key })),
     keys,
-    historyEndsAt: now,
+    pastEndsAt: now,
   };
 }
 

@@ -11,9 +11,9 @@ export interface SimulatedClient {
   url: string;
   key: string;
   persona: Persona;
-  /** The one that the history is made with. */
+  /** The one that the past is made with. */
   seed: number;
-  /** When the history ends, epoch milliseconds. */
+  /** When the past ends, epoch milliseconds. */
   since: number;
   clock: WallClock;
   wait: (ms: number, signal: AbortSignal) => Promise<void>;
@@ -25,7 +25,7 @@ export interface SimulatedClient {
   signal: AbortSignal;
 }
 
-/** Continues the history: sends the requests that the traffic has in each minute, until the signal aborts. */
+/** Continues the past: sends the requests that the traffic has in each minute, until the signal aborts. */
 export async function runSimulatedClient(client: SimulatedClient): Promise<void> {
   const { persona, seed, since, clock, wait, signal } = client;
   const { traffic, nextTurn } = persona;

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { slownessAt } from "../../src/demo/backend.ts";
 import { personas } from "../../src/demo/personas.ts";
-import { generateHistory, loadInMinute } from "../../src/demo/history.ts";
+import { generatePast, loadInMinute } from "../../src/demo/past.ts";
 import { gpuCount } from "../../src/demo/past-gpus.ts";
 import { plannedRequests } from "../../src/demo/traffic.ts";
 import { advanceGpuHost, idleGpuHost, readGpus } from "../../src/simulator/gpu-host.ts";
@@ -10,14 +10,14 @@ import type { Outcome } from "../../src/domain/requests.ts";
 
 const now = Date.parse("2026-03-04T05:06:07Z");
 const keys = personas.map((persona, index) => ({ keyId: index + 1, persona }));
-const history = generateHistory(keys, now);
-const { counts, requests, traffic, gpus } = history;
+const past = generatePast(keys, now);
+const { counts, requests, traffic, gpus } = past;
 const dayMs = 24 * 60 * 60 * 1000;
 const hourMinutes = 60;
 
-describe("generateHistory", () => {
+describe("generatePast", () => {
   test("generates the same history for the same time", () => {
-    expect(generateHistory(keys, now)).toEqual(history);
+    expect(generatePast(keys, now)).toEqual(past);
   });
 
   test("covers thirty days up to now", () => {
@@ -110,16 +110,16 @@ describe("generateHistory", () => {
 
   test("live requests continue the current minute where the history ends", () => {
     const minute = minuteOf(now);
-    const whole = generateHistory(keys, (minute + 1) * 60_000).counts.filter((count) => count.minute === minute);
+    const whole = generatePast(keys, (minute + 1) * 60_000).counts.filter((count) => count.minute === minute);
     expect(whole.length).toBeGreaterThan(2);
     for (const { keyId, ...sums } of whole) {
-      const past = counts.find((count) => count.keyId === keyId && count.minute === minute);
+      const before = counts.find((count) => count.keyId === keyId && count.minute === minute);
       const persona = keys[keyId - 1]?.persona;
       const live = persona === undefined ? [] : plannedRequests(persona.traffic, minute, keyId - 1);
       const after = live.filter(({ startsAt }) => startsAt >= now);
       const total = (field: "inputTokens" | "outputTokens"): number =>
-        after.reduce((sum, request) => sum + request[field], past?.[field] ?? 0);
-      expect([after.length + (past?.requestCount ?? 0), total("inputTokens"), total("outputTokens")]).toEqual([
+        after.reduce((sum, request) => sum + request[field], before?.[field] ?? 0);
+      expect([after.length + (before?.requestCount ?? 0), total("inputTokens"), total("outputTokens")]).toEqual([
         sums.requestCount,
         sums.inputTokens,
         sums.outputTokens,

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { NextTurn } from "../../src/demo/client-behaviour.ts";
-import { generateHistory } from "../../src/demo/history.ts";
+import { generatePast } from "../../src/demo/past.ts";
 import { personas } from "../../src/demo/personas.ts";
 import { runSimulatedClient } from "../../src/demo/simulated-clients.ts";
 import { minuteOf, msPerMinute, startOfDay } from "../../src/time/seoul.ts";
@@ -70,7 +70,7 @@ test.each([3, 10.5, 20])("from %p h on, the clients send what the history would 
   const since = startOfDay("2026-03-04") + hour * 60 * msPerMinute;
   const sent = await recordTenMinutes(since);
   const keys = personas.map((persona, index) => ({ keyId: index, persona }));
-  const expected = generateHistory(keys, since + 10 * msPerMinute).counts.filter(
+  const expected = generatePast(keys, since + 10 * msPerMinute).counts.filter(
     ({ minute }) => minute >= minuteOf(since),
   );
   for (const [index, { nextTurn }] of personas.entries()) {
