@@ -10,7 +10,7 @@ export interface Bag<T> {
 
 interface Entry<T> {
   item: T;
-  /** Its place in the array. */
+  /** Its index in the array. */
   at: number;
 }
 

@@ -43,7 +43,7 @@ export function createRpc<Remote extends Methods>(
   let nextId = 1;
   let closed = false;
 
-  function settle(id: number, how: (call: PendingCall) => void): void {
+  function conclude(id: number, how: (call: PendingCall) => void): void {
     const call = pending.get(id);
     pending.delete(id);
     if (call === undefined) return;
@@ -51,7 +51,7 @@ export function createRpc<Remote extends Methods>(
     how(call);
   }
 
-  const fail = (id: number, reason: string): void => settle(id, ({ reject }) => reject(new Error(reason)));
+  const fail = (id: number, reason: string): void => conclude(id, ({ reject }) => reject(new Error(reason)));
 
   async function reply({ id, call = "", args = [] }: Message): Promise<void> {
     const method = (own as Record<string, ((...args: unknown[]) => unknown) | undefined>)[call];
@@ -80,7 +80,7 @@ export function createRpc<Remote extends Methods>(
       const message = received as Message;
       if (message.call !== undefined) void reply(message);
       else if (message.failed === true) fail(message.id, "the other process failed");
-      else settle(message.id, ({ resolve }) => resolve(message.result as never));
+      else conclude(message.id, ({ resolve }) => resolve(message.result as never));
     },
     close() {
       closed = true;

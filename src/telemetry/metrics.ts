@@ -219,7 +219,10 @@ function addQueueGauges(registry: Registry, { queue }: MetricsOptions): void {
   if (queue === undefined) return;
   addGauge(
     registry,
-    { name: "tollgate_queue_waiting_requests", help: "Requests that wait for a place of their key or at the backend" },
+    {
+      name: "tollgate_queue_waiting_requests",
+      help: "Requests that wait for the limits of their key or for a place at a backend",
+    },
     () => queue.depth().waiting,
   );
   const { places } = queue;

@@ -40,7 +40,7 @@ interface Waiter extends Pick<RequestOfKey, "ask"> {
   until: number;
   /** While it waits for a limit other than of places. */
   shortUntil: number;
-  settled: PromiseWithResolvers<Admission>;
+  decided: PromiseWithResolvers<Admission>;
 }
 
 /** The requests of a key that wait here, oldest first. */
@@ -97,9 +97,9 @@ export function createLimitWaits({ monotonic, timeoutMs }: LimitWaitsOptions): L
   return {
     async wait({ keyId, places, ask }, refused, signal) {
       const line = lineOf(keyId);
-      const settled = Promise.withResolvers<Admission>();
+      const decided = Promise.withResolvers<Admission>();
       const now = monotonic();
-      const waiter: Waiter = { ask, until: now + timeoutMs, shortUntil: Infinity, settled };
+      const waiter: Waiter = { ask, until: now + timeoutMs, shortUntil: Infinity, decided };
       if (refused !== undefined) noteReason(waiter, refused, now);
       line.waiters.add(waiter);
       line.places = places;
@@ -109,7 +109,7 @@ export function createLimitWaits({ monotonic, timeoutMs }: LimitWaitsOptions): L
       });
       if (signal.aborted) line.waiters.delete(waiter);
       if (line.waiters.size <= 1 && !line.isAsking) schedule(keyId, line);
-      return settled.promise;
+      return decided.promise;
     },
     ended(keyId, durationMs) {
       const before = durations.get(keyId) ?? durationMs;
@@ -140,9 +140,9 @@ async function askFor(waiter: Waiter, waiters: Set<Waiter>, monotonic: Monotonic
     if (!waiters.has(waiter)) return isRefused ? undefined : admission.cancel();
     noteReason(waiter, admission, monotonic());
     if (isRefused && !isLast && isWorthWaiting(admission)) return;
-    waiter.settled.resolve(admission);
+    waiter.decided.resolve(admission);
   } catch (error) {
-    waiter.settled.reject(error);
+    waiter.decided.reject(error);
   }
   waiters.delete(waiter);
 }
