@@ -238,7 +238,7 @@ async function waitForTurn(
 ): Promise<Turn> {
   const { tracker, request } = incoming;
   const asks = limits && {
-    places: limits.max_concurrency,
+    maxConcurrency: limits.max_concurrency,
     async ask(mayWait: boolean) {
       const answer = await admit(keyId, limits, reservation?.tokens ?? 0, mayWait, reservation?.leastTokens);
       // The head of a stream may go out while it waits.

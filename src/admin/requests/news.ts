@@ -3,10 +3,10 @@ import type { LoggedRequest, RequestTail } from "../../store/requests/contract.t
 /** Rows become visible when their transaction commits, which may be after rows with higher ids. */
 const overlapPolls = 3;
 /** More would make each event long; a view that is resumed then misses those that become visible late. */
-const maxSeenInPlace = 100;
+const maxSeen = 100;
 
-/** Where a view of the log is: it has seen nothing above the first id but the others. */
-export interface Place {
+/** What a view of the log has seen: nothing above the first id but the others. */
+export interface Seen {
   from: number;
   seen: readonly number[];
 }
@@ -23,7 +23,7 @@ export interface News {
 const versionOf = ({ durationMs }: LoggedRequest): number => durationMs;
 
 /** Reads some rows again, and passes each on once. */
-export function createNews({ from, seen: seenBefore }: Place): News {
+export function createNews({ from, seen: seenBefore }: Seen): News {
   /** The highest ids after the last polls, the oldest first. */
   const highest = [from];
   /** The version of each, if it is known. */
@@ -51,15 +51,15 @@ export function createNews({ from, seen: seenBefore }: Place): News {
       return { rows: fresh, missed };
     },
     eventId() {
-      const ids = seen.size > maxSeenInPlace ? [] : [...seen.keys()];
-      const start = seen.size > maxSeenInPlace ? (highest.at(-1) ?? from) : readFrom();
+      const ids = seen.size > maxSeen ? [] : [...seen.keys()];
+      const start = seen.size > maxSeen ? (highest.at(-1) ?? from) : readFrom();
       return [start, ...ids.map((id) => id - start)].join(".");
     },
   };
 }
 
 /** @param eventId as a client sends it back; undefined if it is none of ours */
-export function placeOf(eventId: string | null): Place | undefined {
+export function seenOf(eventId: string | null): Seen | undefined {
   if (eventId === null || !/^\d{1,15}(\.\d{1,15}){0,100}$/.test(eventId)) return undefined;
   const [from = 0, ...seen] = eventId.split(".").map(Number);
   return { from, seen: seen.map((distance) => from + distance) };

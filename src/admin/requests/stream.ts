@@ -2,7 +2,7 @@ import type { Log } from "../../log/log.ts";
 import type { LoggedRequest, RequestFilter } from "../../store/requests/contract.ts";
 import { ApiError } from "../http/errors.ts";
 import type { RequestFilterQuery } from "./contract.ts";
-import { createNews, type News, placeOf } from "./news.ts";
+import { createNews, type News, seenOf } from "./news.ts";
 import { filterOf, requestBodyOf, type RequestsDeps } from "./requests.ts";
 import type { Sessions } from "../session/session.ts";
 
@@ -45,7 +45,7 @@ export const streamRequests = (deps: RequestStreamDeps) => {
 
 async function* tail(deps: RequestStreamDeps, filter: RequestFilter, request: Request): AsyncGenerator<string> {
   const { store, draining, sessions } = deps;
-  const resumed = placeOf(request.headers.get("last-event-id"));
+  const resumed = seenOf(request.headers.get("last-event-id"));
   let news: News | undefined;
   const read = whileOthersWait(deps.log, async () => {
     if (news !== undefined) return store.requests.listAfter(news.readFrom(), filter, maxRead);

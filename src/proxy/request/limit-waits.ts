@@ -8,7 +8,7 @@ export type AskLimits = (mayWait: boolean) => Admission | Promise<Admission>;
 export interface RequestOfKey {
   keyId: KeyId;
   /** How many of the key may be in flight; null: any number. */
-  places: number | null;
+  maxConcurrency: number | null;
   ask: AskLimits;
 }
 
@@ -23,8 +23,8 @@ export interface LimitWaits {
    * @param signal the request no longer waits: it leaves at once, and an admission that comes later is cancelled
    */
   wait(request: RequestOfKey, refused: Admission | undefined, signal: AbortSignal): Promise<Admission>;
-  /** Whether requests of the key wait here under the same limit of places: those that arrive line up behind them. */
-  isWaiting(keyId: KeyId, places: number | null): boolean;
+  /** Whether requests of the key wait here under the same limit of concurrency: those that arrive line up behind them. */
+  isWaiting(keyId: KeyId, maxConcurrency: number | null): boolean;
   /** A request of the key has ended, and had taken so long. */
   ended(keyId: KeyId, durationMs: number): void;
   /** How long requests of the key take, of late; undefined if none has ended here. */
@@ -38,7 +38,7 @@ export interface LimitWaitsOptions {
 
 interface Waiter extends Pick<RequestOfKey, "ask"> {
   until: number;
-  /** While it waits for a limit other than of places. */
+  /** While it waits for a limit other than of concurrency. */
   shortUntil: number;
   decided: PromiseWithResolvers<Admission>;
 }
@@ -47,7 +47,7 @@ interface Waiter extends Pick<RequestOfKey, "ask"> {
 interface Line {
   waiters: Set<Waiter>;
   /** The limit that the newest of them came under. */
-  places: number | null;
+  maxConcurrency: number | null;
   timer: Timer | undefined;
   isAsking: boolean;
   /** How many of the key have ended since it last asked. */
@@ -83,26 +83,32 @@ export function createLimitWaits({ monotonic, timeoutMs }: LimitWaitsOptions): L
     if (line.waiters.size === 0) return void lines.delete(keyId);
     const pause = minPauseMs + Math.random() * (maxPauseMs - minPauseMs);
     const nextDeadline = line.waiters.values().reduce((first, one) => Math.min(first, deadlineOf(one)), Infinity);
-    const most = Math.min(maxInBatch, line.places ?? maxInBatch);
+    const most = Math.min(maxInBatch, line.maxConcurrency ?? maxInBatch);
     const waitMs = Math.min(pause, Math.max(0, nextDeadline - monotonic()));
     line.timer = setTimeout(() => void askAll(keyId, line, most), waitMs);
   }
 
   function lineOf(keyId: KeyId): Line {
-    const line = lines.get(keyId) ?? { waiters: new Set(), places: null, timer: undefined, isAsking: false, freed: 0 };
+    const line = lines.get(keyId) ?? {
+      waiters: new Set(),
+      maxConcurrency: null,
+      timer: undefined,
+      isAsking: false,
+      freed: 0,
+    };
     lines.set(keyId, line);
     return line;
   }
 
   return {
-    async wait({ keyId, places, ask }, refused, signal) {
+    async wait({ keyId, maxConcurrency, ask }, refused, signal) {
       const line = lineOf(keyId);
       const decided = Promise.withResolvers<Admission>();
       const now = monotonic();
       const waiter: Waiter = { ask, until: now + timeoutMs, shortUntil: Infinity, decided };
       if (refused !== undefined) noteReason(waiter, refused, now);
       line.waiters.add(waiter);
-      line.places = places;
+      line.maxConcurrency = maxConcurrency;
       signal.addEventListener("abort", () => {
         line.waiters.delete(waiter);
         if (line.waiters.size === 0 && !line.isAsking) schedule(keyId, line);
@@ -119,7 +125,7 @@ export function createLimitWaits({ monotonic, timeoutMs }: LimitWaitsOptions): L
       line.freed += 1;
       void askAll(keyId, line, line.freed);
     },
-    isWaiting: (keyId, places) => lines.get(keyId)?.places === places,
+    isWaiting: (keyId, maxConcurrency) => lines.get(keyId)?.maxConcurrency === maxConcurrency,
     durationOf: (keyId) => durations.get(keyId),
   };
 }

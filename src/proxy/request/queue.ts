@@ -117,7 +117,7 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
     async enter(request, onWaiting) {
       const { keyId, limits, candidates } = request;
       const needsPlace = queue.hasPlaces;
-      const isBehind = limits !== undefined && limitWaits.isWaiting(keyId, limits.places);
+      const isBehind = limits !== undefined && limitWaits.isWaiting(keyId, limits.maxConcurrency);
       const asksNow = !isBehind && !(needsPlace && mustWaitForBackend(options, candidates));
       const admission = asksNow ? await limits?.ask(timeoutMs > 0) : undefined;
       const entering: Entering = { request, needsPlace, admission };

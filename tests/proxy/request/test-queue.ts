@@ -76,7 +76,7 @@ export function startTestQueue({ places, maxWaiting, timeoutMs, monotonic }: Tes
 
 /** A key as the database knows it. */
 export interface KeyInDatabase {
-  places: number | null;
+  maxConcurrency: number | null;
   ask(mayWait: boolean): Promise<Admission>;
   /** Whether each request that asked since the last call would ask again. */
   asked(): boolean[];
@@ -89,7 +89,7 @@ export interface KeyInDatabase {
   cancelled(): number;
 }
 
-export function keyWith(places: number): KeyInDatabase {
+export function keyWith(maxConcurrency: number): KeyInDatabase {
   let [inFlight, cancelled] = [0, 0];
   let refusal: { refusedBy: LimitName; waitMs: number } | undefined;
   const asked: boolean[] = [];
@@ -102,11 +102,11 @@ export function keyWith(places: number): KeyInDatabase {
     cancel() {},
   });
   return {
-    places,
+    maxConcurrency,
     async ask(mayWait) {
       asked.push(mayWait);
       if (refusal !== undefined) return refused(refusal.refusedBy, refusal.waitMs);
-      if (inFlight >= places) return refused("max_concurrency", 1000);
+      if (inFlight >= maxConcurrency) return refused("max_concurrency", 1000);
       inFlight += 1;
       let isEnded = false;
       const end = (): void => {
