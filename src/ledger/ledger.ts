@@ -2,7 +2,14 @@ import { randomUUID } from "node:crypto";
 import type { Log } from "../log/log.ts";
 import { createRefusedUsage, type RefusedUsage } from "./refused-usage.ts";
 import type { FlushId, UsageStore } from "../store/usage/contract.ts";
-import { createUsageBatch, type FlushedUsage, halvesOf, partsByKeys, type UsageBatch } from "../store/usage/batch.ts";
+import {
+  createUsageBatch,
+  type Dropped,
+  type FlushedUsage,
+  halvesOf,
+  partsByKeys,
+  type UsageBatch,
+} from "../store/usage/batch.ts";
 import type { WallClock } from "../time/clock.ts";
 import { wait } from "../time/wait.ts";
 import type { RequestRecord } from "../domain/requests.ts";
@@ -93,15 +100,15 @@ interface State extends Required<Omit<LedgerOptions, "observer">>, Pick<LedgerOp
   degraded: boolean;
   refused: RefusedUsage;
   /** Rows of the request log. */
-  dropped: number;
+  dropped: Dropped;
   flushTimer: Timer | undefined;
   closed: boolean;
   /** Aborted to try again at once. */
   pause: AbortController;
 }
 
-const newBatch = (logsRequests: boolean): Batch => ({
-  usage: createUsageBatch(logsRequests),
+const newBatch = (logsRequests: boolean, dropped: Dropped): Batch => ({
+  usage: createUsageBatch(logsRequests, dropped),
   since: 0,
   added: new Map(),
   waited: Promise.withResolvers(),
@@ -113,17 +120,18 @@ const defaults = { waitLimitMs: 1000, firstRetryMs: 50, maxRetryMs: 2000, logsRe
 export function createLedger(options: LedgerOptions): Ledger {
   const { clock, log } = options;
   const refused = createRefusedUsage(log, clock);
+  const dropped: Dropped = { requests: 0 };
   const state: State = {
     ...defaults,
     ...options,
     id: randomUUID(),
     flushNumber: 0,
-    gathering: newBatch(options.logsRequests ?? defaults.logsRequests),
+    gathering: newBatch(options.logsRequests ?? defaults.logsRequests, dropped),
     writing: undefined,
     loop: undefined,
     degraded: false,
     refused,
-    dropped: 0,
+    dropped,
     flushTimer: undefined,
     closed: false,
     pause: new AbortController(),
@@ -143,7 +151,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     },
     logRequest: (request) => addToLog(state, (usage) => usage.addRequest(request, clock())),
     amendRequest: (request) => addToLog(state, (usage) => usage.amendRequest(request)),
-    droppedRequests: () => state.dropped + state.gathering.usage.droppedRequests(),
+    droppedRequests: () => dropped.requests,
     waiting: () => waitingIn(state),
     refusedRequests: refused.requests,
     areCountsWaiting: () => state.degraded,
@@ -166,8 +174,7 @@ async function writeAll(state: State): Promise<void> {
   while (!state.gathering.usage.isEmpty() && !state.closed) {
     const batch = state.gathering;
     state.writing = batch;
-    state.gathering = newBatch(state.logsRequests);
-    state.dropped += batch.usage.droppedRequests();
+    state.gathering = newBatch(state.logsRequests, state.dropped);
     // The keys whose usage was refused have a flush of their own, so that they do not make that of the others fail.
     const usage = batch.usage.usage();
     const parts = state.refused.keys.size === 0 ? [usage] : partsByKeys(usage, state.refused.keys);
@@ -237,7 +244,7 @@ async function writeHalves(state: State, part: FlushedUsage, batch: Batch, reaso
   for (const half of halves ?? []) await write(state, half, batch);
   if (halves !== undefined) return;
   state.refused.add(part, reason.message);
-  state.dropped += part.requests?.rows.length ?? 0;
+  state.dropped.requests += part.requests?.rows.length ?? 0;
 }
 
 function endWaits(batch: Batch | undefined): void {

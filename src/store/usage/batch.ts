@@ -38,8 +38,6 @@ export interface UsageBatch {
   addRequest(request: RequestRecord, endedAt: number): void;
   /** Corrects the row of a request that counted before. */
   amendRequest(request: RequestRecord): void;
-  /** How many rows of the log were dropped because the batch is full. */
-  droppedRequests(): number;
   isEmpty(): boolean;
   usage(): FlushedUsage;
 }
@@ -52,14 +50,17 @@ const maxRequests = 10_000;
 const maxModels = 5000;
 export const otherModels = "other";
 
-/** @param logsRequests whether requests are also logged one by one */
-export function createUsageBatch(logsRequests = false): UsageBatch {
+/**
+ * @param logsRequests whether requests are also logged one by one
+ * @param dropped is added to
+ */
+export function createUsageBatch(logsRequests = false, dropped: Dropped = { requests: 0 }): UsageBatch {
   /** By minute, key and model, so that memory does not grow with the number of requests. */
   const increments = new Map<string, UsageIncrement>();
   /** By response. */
   const creates = new Map<string, ResponseUsage>();
   const reads = new Map<string, ResponseUsage>();
-  const log: LogRows = { rows: [], amendments: [], dropped: 0 };
+  const log: LogRows = { rows: [], amendments: [], dropped };
   /** By key: each is settled once. */
   const settled = new Map<KeyId, SettledAdmission>();
 
@@ -118,7 +119,6 @@ export function createUsageBatch(logsRequests = false): UsageBatch {
     amendRequest(request) {
       if (logsRequests) logEnd(log, request);
     },
-    droppedRequests: () => log.dropped,
     isEmpty: () => increments.size + creates.size + reads.size === 0 && log.rows.length + log.amendments.length === 0,
     usage: () => ({
       increments: [...increments.values()],
@@ -146,11 +146,16 @@ function createOf(
   return estimated === 0 ? create : { ...create, estimatedTokens: estimated };
 }
 
+/** How many rows of the log were dropped because a batch is full. */
+export interface Dropped {
+  requests: number;
+}
+
 /** What a flush adds to the request log. */
 interface LogRows {
   rows: RequestRow[];
   amendments: RequestAmendment[];
-  dropped: number;
+  dropped: Dropped;
 }
 
 /** @param responseId set if the tokens are known only once they are counted */
@@ -175,7 +180,7 @@ interface EndedRequest {
 
 function addRow(log: LogRows, request: RequestRecord, { endedAt, usage, responseId }: EndedRequest): void {
   if (log.rows.length < maxRequests) log.rows.push({ values: requestRowOf(request, endedAt, usage), responseId });
-  else log.dropped++;
+  else log.dropped.requests++;
 }
 
 function amend({ amendments }: LogRows, amendment: RequestAmendment): void {
