@@ -7,16 +7,14 @@ export interface JsonEditor {
   replace(value: Span, json: string): void;
   /** Removes all that an array or a string holds: what is added to its head later stands alone. */
   clear(value: JsonValue): void;
-  /** Whether nothing is left of a string. */
-  isEmpty(string: JsonValue): boolean;
   /** After the object's last member. The object must not have the name yet. */
   addMember(object: JsonValue, name: string, json: string): void;
   /** Before all other elements. An empty array can be given one element, at either end. */
   prependElement(array: JsonValue, json: string): void;
   /** After all other elements. */
   appendElement(array: JsonValue, json: string): void;
-  /** Before a string's first character. */
-  prependText(string: Span, text: string): void;
+  /** Before a string's first character. @param separator follows the text unless nothing is left of the string */
+  prependText(string: Span, text: string, separator?: string): void;
   /** What was collected so far. */
   readonly edits: readonly Span[];
   /**
@@ -46,7 +44,6 @@ export function createJsonEditor(): JsonEditor {
       cleared.add(start);
       edits.push({ start: start + 1, end: end - 1, json: "" });
     },
-    isEmpty: ({ start, end }) => end - start === 2 || cleared.has(start),
     addMember(object, name, json) {
       const separator = isEmpty(object) && !filled.has(object.start) ? "" : ",";
       filled.add(object.start);
@@ -54,7 +51,10 @@ export function createJsonEditor(): JsonEditor {
     },
     prependElement: (array, json) => insert(array.start + 1, holdsNothing(array) ? json : `${json},`),
     appendElement: (array, json) => insert(array.tail, isEmpty(array) ? json : `,${json}`),
-    prependText: (string, prefix) => insert(string.start + 1, JSON.stringify(prefix).slice(1, -1)),
+    prependText({ start, end }, text, separator = "") {
+      const isLeftEmpty = end - start === 2 || cleared.has(start);
+      insert(start + 1, JSON.stringify(isLeftEmpty ? text : text + separator).slice(1, -1));
+    },
     edits,
     apply: (bytes) => (edits.length === 0 ? undefined : listPieces(bytes, edits)),
   };

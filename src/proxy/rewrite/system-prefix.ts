@@ -49,9 +49,7 @@ function prefixMember(
   const text = prefixes.join(separator);
   if (given.kind === "absent") editor.addMember(owner, name, JSON.stringify(text));
   else if (isLiteral(bytes, given, "null")) editor.replace(given, JSON.stringify(text));
-  else if (given.kind === "string") {
-    editor.prependText(given, editor.isEmpty(given) ? text : text + separator);
-  }
+  else if (given.kind === "string") editor.prependText(given, text, separator);
   // Backends join parts without a separator, so the empty line is in the part.
   else if (given.kind === "array") {
     editor.prependElement(given, JSON.stringify({ type: "text", text: text + separator }));
