@@ -99,7 +99,8 @@ export interface Places {
   enter(ticket: number, request: ListedRequest, listener: PlaceListener): Promise<Entry>;
   /** Tells of the backend that the request was sent to. */
   report(ticket: number, sign: BackendSign): void;
-  leave(ticket: number): void;
+  /** @param cachedShare the part of the input that the backend reports to have had cached; undefined: it reports no usage */
+  leave(ticket: number, cachedShare?: number): void;
   /** Whether one of these backends is in, as far as this process knows. */
   isAnyIn(backends: readonly string[]): boolean;
   /** Registers what runs when a backend went out or came back. @returns ends that */

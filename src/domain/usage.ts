@@ -50,6 +50,12 @@ export const wholeInput = ({ inputTokens, cachedBesideInputTokens = 0 }: Counted
 /** What of the input came from the backend's cache, as far as it reports that. */
 export const cachedTokensOf = ({ cachedInputTokens = 0 }: Usage): number => cachedInputTokens;
 
+/** @returns undefined if no input is reported */
+export function cachedShareOf(usage: CountedUsage | undefined): number | undefined {
+  const whole = usage === undefined ? 0 : wholeInput(usage);
+  return usage === undefined || whole === 0 ? undefined : cachedTokensOf(usage) / whole;
+}
+
 /** What limits of tokens are charged. */
 export const chargedTokens = ({ inputTokens, outputTokens, besideTokens = 0 }: CountedUsage): number =>
   inputTokens + outputTokens + besideTokens;

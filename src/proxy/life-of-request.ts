@@ -38,6 +38,7 @@ import type { HabitsOf, UsageHabits } from "./usage/usage-habits.ts";
 import { type Engines, noConversation } from "../domain/backends.ts";
 import type { KeyId, KeyLimits } from "../domain/keys.ts";
 import { hasLimit, tokenLimits } from "../domain/limits.ts";
+import { cachedShareOf } from "../domain/usage.ts";
 import type { Admission, Admit, Destination, Reservation } from "../domain/admissions.ts";
 
 export interface ProxyDeps extends TrackerDeps {
@@ -255,7 +256,7 @@ async function waitForTurn(
     tracker.onEndRequested(() => end(endedByAdmin()));
   });
   const { admission } = turn;
-  tracker.onFinished(turn.leave);
+  tracker.onFinished((usage) => turn.leave(cachedShareOf(usage)));
   // A refusal reports what is left itself.
   incoming.unreportedLimits = null;
   if (limits === undefined || admission === undefined) return turn;

@@ -57,12 +57,15 @@ export interface RequestTracker {
   /** Registers what ends the request; called at once if its end was requested before. */
   onEndRequested(end: () => void): void;
   /** Registers what runs when the request has ended, in this order. */
-  onFinished(callback: () => void): void;
+  onFinished(callback: FinishedCallback): void;
   /** The request as it would end now. */
   describe(outcome: Outcome, details?: FinishDetails): RequestRecord;
   /** Reports how it ended. Only the first call counts. */
   finish(outcome: Outcome, details?: FinishDetails): void;
 }
+
+/** @param usage what the response reported; undefined: nothing is known of it */
+type FinishedCallback = (usage: CountedUsage | undefined) => void;
 
 export interface FinishDetails {
   code?: ErrorCode | undefined;
@@ -127,7 +130,7 @@ export function trackRequest(
   let finished = false;
   let endRequested = false;
   let endCallback: (() => void) | undefined;
-  let finishedCallback = nothing;
+  let finishedCallback: FinishedCallback = nothing;
 
   const tracker: RequestTracker = {
     requestId: request.id,
@@ -169,9 +172,9 @@ export function trackRequest(
       finishedCallback =
         earlier === nothing
           ? callback
-          : () => {
-              earlier();
-              callback();
+          : (usage) => {
+              earlier(usage);
+              callback(usage);
             };
     },
     describe: (outcome, details) =>
@@ -179,7 +182,7 @@ export function trackRequest(
     finish(outcome, details) {
       if (finished) return;
       finished = true;
-      finishedCallback();
+      finishedCallback(details?.usage);
       endInFlight();
       observer.finished(finalRecord(tracker.describe(outcome, details), tracker.written));
     },

@@ -72,8 +72,8 @@ const charactersPerStream = 8000;
 /** What a backend has to do before and beside a request, and for it: all in characters, the one unit that can be known. */
 export const costOf = (
   { inFlight, unbegun, waitingCharacters }: Pick<BackendRow, "inFlight" | "unbegun" | "waitingCharacters">,
-  { characters }: ExpectedWork,
-): number => waitingCharacters + (inFlight - unbegun) * charactersPerStream + characters;
+  { characters, leaving }: Pick<ExpectedWork, "characters" | "leaving">,
+): number => waitingCharacters + (inFlight - unbegun) * charactersPerStream + characters + leaving;
 
 interface Least {
   chosen: BackendRow | undefined;
@@ -83,18 +83,17 @@ interface Least {
 
 function leastWork(rows: readonly BackendRow[], { affinity, workAt }: RequestToPlace): Least {
   if (rows.length < 2) return { chosen: rows[0], elsewhere: undefined };
-  let least: { row: BackendRow; cost: number; waits: number; score: number } | undefined;
-  let second = Infinity;
-  for (const row of rows) {
+  const costs = rows.map((row) => {
     const work = workAt(row.name);
     const cost = costOf(row, work);
-    const score = rendezvous(affinity, row.name);
-    if (least === undefined || cost < least.cost || (cost === least.cost && score > least.score)) {
-      second = least?.cost ?? Infinity;
-      least = { row, cost, waits: cost - work.characters, score };
-    } else second = Math.min(second, cost);
-  }
-  return { chosen: least?.row, elsewhere: least && second - least.waits };
+    return { row, cost, toDo: cost - work.leaving, waits: cost - work.leaving - work.characters };
+  });
+  const score = ({ row }: { row: BackendRow }): number => rendezvous(affinity, row.name);
+  const least = costs.reduce((best, one) =>
+    one.cost < best.cost || (one.cost === best.cost && score(one) > score(best)) ? one : best,
+  );
+  const others = costs.filter((one) => one !== least).map(({ toDo }) => toDo);
+  return { chosen: least.row, elsewhere: Math.min(...others) - least.waits };
 }
 
 function reasonOf(

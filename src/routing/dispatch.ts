@@ -12,8 +12,8 @@ export interface Dispatch<Ticket> extends Disposable {
   /** A request that waits for the limits of its key enters again when they admit it. */
   enter(ticket: Ticket, request: ListedRequest): Entry;
   report(ticket: Ticket, sign: BackendSign): void;
-  /** To be called when the request has ended, moves on, or no longer waits. */
-  leave(ticket: Ticket): void;
+  /** To be called when the request has ended, moves on, or no longer waits. See `Places`. */
+  leave(ticket: Ticket, cachedShare?: number): void;
   rankOf(ticket: Ticket): Rank | undefined;
   list(): BackendStatus[];
   setDraining(name: string, isDraining: boolean): void;
@@ -41,6 +41,8 @@ interface Held {
   backend: string | undefined;
   /** What that has to read of it. */
   characters: number;
+  /** What that has read of its conversation before. */
+  readBefore: number;
   hasResponded: boolean;
   hasBegun: boolean;
 }
@@ -80,10 +82,10 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
   function take(ticket: Ticket, { backend }: Choice): void {
     const held = all.get(ticket);
     if (held === undefined) return;
-    const { characters } = affinity.expect(held.request)(backend);
+    const { characters, readBefore } = affinity.expect(held.request)(backend);
     affinity.remember(backend, held.request);
     table.take(backend, characters);
-    Object.assign(held, { backend, characters });
+    Object.assign(held, { backend, characters, readBefore });
   }
 
   return {
@@ -103,10 +105,11 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
         // A failure has bytes too, and they say nothing for the backend.
       } else if (held.hasResponded) begin(held, table);
     },
-    leave(ticket) {
+    leave(ticket, cachedShare) {
       const held = all.get(ticket);
       all.delete(ticket);
       if (held?.backend !== undefined) {
+        if (cachedShare !== undefined) affinity.learn(held.backend, readOf(held), cachedShare);
         // It ended well without a byte.
         if (held.hasResponded) begin(held, table);
         table.giveBack(held.backend, held.characters, held.hasBegun);
@@ -124,6 +127,8 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
     [Symbol.dispose]: table[Symbol.dispose],
   };
 }
+
+const readOf = ({ readBefore, request }: Held) => ({ readBefore, whole: request.characters });
 
 function begin(held: Held, table: BackendTable): void {
   if (held.hasBegun || held.backend === undefined) return;
@@ -162,6 +167,7 @@ const heldBy = (request: ListedRequest): Held => ({
   group: JSON.stringify([request.candidates, request.tried]),
   backend: undefined,
   characters: 0,
+  readBefore: 0,
   hasResponded: false,
   hasBegun: false,
 });

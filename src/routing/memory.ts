@@ -15,7 +15,8 @@ export interface MemorySize {
   perOwner: number;
 }
 
-export function createMemory({ entries, perOwner }: MemorySize): Memory {
+/** @param onForgotten called with each value that is replaced, or makes room */
+export function createMemory({ entries, perOwner }: MemorySize, onForgotten?: (value: number) => void): Memory {
   /** Both in the order of their last use, oldest first. */
   const owners = new Map<number, Map<number, number>>();
   let size = 0;
@@ -29,9 +30,10 @@ export function createMemory({ entries, perOwner }: MemorySize): Memory {
   }
 
   function forgetOldest(owner: number, own: Map<number, number>): void {
-    for (const name of own.keys()) {
+    for (const [name, value] of own) {
       own.delete(name);
       size -= 1;
+      onForgotten?.(value);
       break;
     }
     if (own.size === 0) owners.delete(owner);
@@ -57,6 +59,8 @@ export function createMemory({ entries, perOwner }: MemorySize): Memory {
     set(owner, name, value) {
       const own = touch(owner) ?? new Map<number, number>();
       owners.set(owner, own);
+      const before = own.get(name);
+      if (before !== undefined) onForgotten?.(before);
       if (own.delete(name)) size -= 1;
       own.set(name, value);
       size += 1;

@@ -29,9 +29,9 @@ export function createLocalPlaces(
       return entry;
     },
     report: dispatch.report,
-    leave(ticket) {
+    leave(ticket, cachedShare) {
       listeners.delete(ticket);
-      dispatch.leave(ticket);
+      dispatch.leave(ticket, cachedShare);
     },
     isAnyIn: known.isAnyIn,
     onChanged: known.onChanged,

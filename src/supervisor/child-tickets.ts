@@ -26,10 +26,10 @@ export function createChildTickets(
 ): ChildTickets {
   const tickets = new Map<number, Ticket>();
 
-  function leaveQueue(number: number): void {
+  function leaveQueue(number: number, cachedShare?: number): void {
     const ticket = tickets.get(number);
     tickets.delete(number);
-    if (ticket !== undefined) dispatch.leave(ticket);
+    if (ticket !== undefined) dispatch.leave(ticket, cachedShare);
   }
 
   return {

@@ -33,7 +33,7 @@ export interface ParentMethods extends AggregateStats {
   draining(): void;
   /** Enters the list of waiting requests that all processes share. @param ticket unique within the child */
   enterQueue(ticket: number, request: ListedRequest): Entry;
-  leaveQueue(ticket: number): void;
+  leaveQueue(ticket: number, cachedShare?: number): void;
   reportSign(ticket: number, sign: BackendSign): void;
   rankInLine(ticket: number): Rank | undefined;
   /** The one in use. If a file has it, only the parent reads that file. */

@@ -49,10 +49,10 @@ export function createSharedPlaces(parent: Pick<Rpc<ParentMethods>, "call">): Sh
         return entry;
       },
       report: (ticket, sign) => void parent.call("reportSign", ticket, sign).catch(ignoreFailure),
-      leave(ticket) {
+      leave(ticket, cachedShare) {
         waiting.delete(ticket);
         own.delete(ticket);
-        void parent.call("leaveQueue", ticket).catch(ignoreFailure);
+        void parent.call("leaveQueue", ticket, cachedShare).catch(ignoreFailure);
       },
       isAnyIn: known.isAnyIn,
       onChanged: known.onChanged,

@@ -13,8 +13,12 @@ const turn = (name: number | undefined, characters: number, prefix?: number, key
 test("a backend reads what a conversation grew by since it was there, and all of it elsewhere", () => {
   const affinity = affinityOf();
   affinity.remember("a", turn(7, 10_000));
-  expect(affinity.expect(turn(7, 12_000))("a")).toEqual({ characters: 2000, reason: "session" });
-  expect(affinity.expect(turn(7, 12_000))("b")).toEqual({ characters: 12_000, reason: "load" });
+  expect(affinity.expect(turn(7, 12_000))("a")).toMatchObject({
+    characters: 2000,
+    readBefore: 10_000,
+    reason: "session",
+  });
+  expect(affinity.expect(turn(7, 12_000))("b")).toMatchObject({ characters: 12_000, reason: "load" });
   expect(affinity.expect(turn(7, 12_000))("a").reason).toBe("session");
 });
 
@@ -22,13 +26,13 @@ test("a conversation is where it was last", () => {
   const affinity = affinityOf();
   for (const backend of ["a", "b"]) affinity.remember(backend, turn(7, 10_000));
   expect(affinity.expect(turn(7, 10_000))("a").reason).toBe("load");
-  expect(affinity.expect(turn(7, 10_000))("b")).toEqual({ characters: 400, reason: "session" });
+  expect(affinity.expect(turn(7, 10_000))("b")).toMatchObject({ characters: 400, reason: "session" });
 });
 
 test("a shorter conversation, such as a compacted one, is still at least a message", () => {
   const affinity = affinityOf();
   affinity.remember("a", turn(7, 90_000));
-  expect(affinity.expect(turn(7, 3000))("a")).toEqual({ characters: 400, reason: "session" });
+  expect(affinity.expect(turn(7, 3000))("a")).toMatchObject({ characters: 400, reason: "session" });
 });
 
 test("a prefix is known for every key, at each backend that had it", () => {
@@ -36,7 +40,7 @@ test("a prefix is known for every key, at each backend that had it", () => {
   affinity.remember("a", turn(7, 10_000, 99));
   affinity.remember("b", turn(8, 10_000, 99));
   const other = turn(9, 10_000, 99, 2);
-  expect(["a", "b", "c"].map((backend) => affinity.expect(other)(backend))).toEqual([
+  expect(["a", "b", "c"].map((backend) => affinity.expect(other)(backend))).toMatchObject([
     { characters: 7000, reason: "prefix" },
     { characters: 7000, reason: "prefix" },
     { characters: 10_000, reason: "load" },
@@ -64,7 +68,74 @@ test("what a backend had is forgotten with it, and learnt anew", () => {
 test("a request without a conversation is remembered nowhere", () => {
   const affinity = affinityOf();
   affinity.remember("a", turn(undefined, 10_000));
-  expect(affinity.expect(turn(undefined, 10_000))("a")).toEqual({ characters: 10_000, reason: "load" });
+  expect(affinity.expect(turn(undefined, 10_000))("a")).toMatchObject({ characters: 10_000, reason: "load" });
+});
+
+describe("a backend that reports what it had cached", () => {
+  const grown = { readBefore: 90_000, whole: 100_000 };
+
+  /** After many turns with this share of their input from its cache. */
+  function reporting(cachedShare: number, turns = 300) {
+    const affinity = affinityOf();
+    for (const [backend, name] of [
+      ["a", 7],
+      ["b", 8],
+    ] as const)
+      affinity.remember(backend, turn(name, 90_000));
+    for (let n = 0; n < turns; n++) affinity.learn("a", grown, cachedShare);
+    return affinity;
+  }
+
+  test.each([
+    ["all that it read before", 0.9, 10_000],
+    ["a third of it", 0.3, 70_000],
+    ["more than there was, which counts as all", 7, 10_000],
+  ])("is expected to have as much as of late: %s", (_, cachedShare, expected) => {
+    expect(reporting(cachedShare).expect(turn(7, 100_000))("a").characters).toBeCloseTo(expected, -2);
+  });
+
+  test("is expected to have all as long as it reports nothing: nothing cached and nothing reported look the same", () => {
+    const affinity = reporting(0);
+    expect(affinity.expect(turn(7, 100_000))("a").characters).toBe(10_000);
+    expect(affinity.expect(turn(7, 100_000))("b").leaving).toBe(0);
+    affinity.learn("a", grown, 0.9);
+    for (let n = 0; n < 300; n++) affinity.learn("a", grown, 0);
+    expect(affinity.expect(turn(7, 100_000))("a").characters).toBeGreaterThan(99_000);
+  });
+
+  test("is not judged by a request of which it had read next to nothing", () => {
+    const affinity = reporting(0.9);
+    for (let n = 0; n < 300; n++) affinity.learn("a", { readBefore: 100, whole: 100_000 }, 0);
+    affinity.learn("a", { readBefore: 0, whole: 0 }, 0);
+    affinity.learn("never seen", grown, 0.5);
+    expect(affinity.expect(turn(7, 100_000))("a").characters).toBeCloseTo(10_000, -2);
+  });
+
+  test("keeps its conversations for the longer, the fuller the others are", () => {
+    const affinity = reporting(0.9);
+    const leavingFor = (backend: string) => affinity.expect(turn(7, 100_000))(backend).leaving;
+    expect([leavingFor("a"), leavingFor("b"), leavingFor("c")]).toEqual([0, 200_000, 0]);
+    affinity.remember("b", turn(8, 30_000));
+    expect(leavingFor("b")).toBeCloseTo(200_000 / 3);
+    affinity.forget("b");
+    expect(leavingFor("b")).toBe(0);
+    expect(affinity.expect(turn(9, 100_000))("b").leaving).toBe(0);
+  });
+
+  test("is as full as what it has that others do not, whatever is forgotten to make room", () => {
+    const affinity = createAffinity({ entries: 4, perOwner: 2 });
+    for (let name = 0; name < 20; name++) affinity.remember("a", turn(name, 50_000));
+    for (const name of [30, 31]) affinity.remember("b", turn(name, 50_000, undefined, 2));
+    affinity.learn("a", grown, 0.9);
+    expect(affinity.expect(turn(19, 100_000))("b").leaving).toBe(200_000);
+  });
+
+  test("is learnt anew once it was out", () => {
+    const affinity = reporting(0.3);
+    affinity.forget("a");
+    affinity.remember("a", turn(7, 90_000));
+    expect(affinity.expect(turn(7, 100_000))("a").characters).toBe(10_000);
+  });
 });
 
 describe("what a turn keeps of the one before", () => {
@@ -138,6 +209,7 @@ describe("whatever is remembered", () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant("remember" as const), backend, request }),
     fc.record({ kind: fc.constant("forget" as const), backend }),
+    fc.record({ kind: fc.constant("learn" as const), backend, readBefore: number, whole: number, share: fc.double() }),
   );
 
   test("a backend is expected to read something, and no more than the request has or a message", () => {
@@ -146,9 +218,11 @@ describe("whatever is remembered", () => {
         const affinity = createAffinity({ entries: 5, perOwner: 3 });
         for (const one of steps) {
           if (one.kind === "forget") affinity.forget(one.backend);
+          else if (one.kind === "learn") affinity.learn(one.backend, one, one.share);
           else affinity.remember(one.backend, one.request);
         }
-        const { characters } = affinity.expect(asked)(where);
+        const { characters, leaving } = affinity.expect(asked)(where);
+        expect(leaving).toBeGreaterThanOrEqual(0);
         expect(characters).toBeGreaterThanOrEqual(0);
         expect(characters).toBeLessThanOrEqual(Math.max(400, asked.characters));
       }),

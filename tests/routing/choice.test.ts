@@ -68,8 +68,8 @@ describe("a request goes", () => {
     (characters: Record<string, number>, reason: ExpectedWork["reason"]) =>
     (backend: string): ExpectedWork =>
       characters[backend] === undefined
-        ? { characters: 10_000, reason: "load" }
-        : { characters: characters[backend], reason };
+        ? { ...nothingKnown(), characters: 10_000 }
+        : { ...nothingKnown(), characters: characters[backend], reason };
 
   test.each([
     ["where its conversation was", 0, "a session"],
@@ -78,6 +78,18 @@ describe("a request goes", () => {
   ])("%s", (_, waitingCharacters, expected) => {
     const rows = [row("a", { waitingCharacters, inFlight: 2, unbegun: 2 }), row("b")];
     expect(chosen(rows, { workAt: work({ a: 400 }, "session") })).toBe(expected);
+  });
+
+  test("where its conversation was, until leaving that costs less than waiting there", () => {
+    const workAt = (backend: string): ExpectedWork =>
+      backend === "a"
+        ? { ...nothingKnown(), characters: 400, reason: "session" }
+        : { ...nothingKnown(), characters: 10_000, leaving: 20_000 };
+    const at = (waitingCharacters: number) => row("a", { waitingCharacters, inFlight: 2, unbegun: 2 });
+    expect(chosen([at(29_000), row("b")], { workAt })).toBe("a session");
+    expect(chosen([at(30_000), row("b")], { workAt })).toBe("b load");
+    const choice = choose([at(29_000), row("b")], { affinity: "", tried: [], workAt, characters: 10_000 });
+    expect(choice?.expectation?.elsewhere).toBe(10_000 - 29_000);
   });
 
   test("where its instructions were", () => {
@@ -123,7 +135,8 @@ describe("a request goes", () => {
       warmUp: maybe,
       standing: fc.constantFrom("in", "busy", "out", "closed"),
     });
-    const anyWork = fc.record<ExpectedWork>({ characters: any, reason: fc.constantFrom("session", "prefix", "load") });
+    const reason = fc.constantFrom<ExpectedWork["reason"]>("session", "prefix", "load");
+    const anyWork = fc.record<ExpectedWork>({ characters: any, readBefore: any, leaving: any, reason });
     fc.assert(
       fc.property(fc.array(anyRow), fc.array(anyWork, { minLength: 1 }), any, (all, works, characters) => {
         let asked = 0;

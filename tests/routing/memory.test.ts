@@ -33,6 +33,18 @@ test("a name that is set again counts once", () => {
   expect([memory.get(1, 10), memory.size()]).toEqual([9, 1]);
 });
 
+test("whoever made it hears of each value that is replaced or makes room", () => {
+  const forgotten: number[] = [];
+  const memory = createMemory({ entries: 3, perOwner: 2 }, (value) => void forgotten.push(value));
+  memory.set(1, 10, 100);
+  memory.set(1, 10, 101);
+  memory.set(1, 11, 110);
+  memory.set(1, 12, 120);
+  memory.set(2, 10, 200);
+  memory.set(3, 10, 300);
+  expect(forgotten).toEqual([100, 101, 110]);
+});
+
 test("100,000 entries of 100 owners take at most 64 bytes each", () => {
   Bun.gc(true);
   const before = process.memoryUsage().heapUsed;

@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { RequestBody } from "../../src/admin/requests/contract.ts";
+import { logIn } from "../support/admin-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { startProgram } from "../support/program.ts";
 import { startBackends } from "../support/several-backends.ts";
 import { startTollgate } from "../support/tollgate.ts";
 
@@ -35,6 +37,14 @@ function senderTo({ url, key }: { url: string; key: string }) {
       cachedTokens: got.get("x-tollgate-cached-tokens"),
     };
   };
+}
+
+const startInProcess = (file: string) => startTollgate({ MODELS_FILE: file });
+
+async function startSeveralProcesses(file: string) {
+  const program = await startProgram({ MODELS_FILE: file, ADMIN_PASSWORD: "password", PROCESSES: "2" });
+  const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
+  return { url: program.url, key, [Symbol.asyncDispose]: async () => void (await program.stop()) };
 }
 
 const names = Array.from({ length: 12 }, (_, n) => `conversation ${n}`);
@@ -87,6 +97,25 @@ describe("with several backends, a conversation", () => {
       return used.expected_cached_share === latest / 2000 && used.cached_share === 990 / 2000;
     });
   });
+
+  test.each([
+    ["one process", startInProcess],
+    ["several processes", startSeveralProcesses],
+  ] as const)(
+    "is expected to be cached as far as its backend reports to keep what it has read: %s",
+    async (_, start) => {
+      using backends = startBackends({ a: "", b: "" });
+      await using gate = await start(backends.file);
+      const send = senderTo(gate);
+      const cached = (tokens: number) => ({ "x-simulate": `usage=1000,2,${tokens}` });
+      for (const turn of [0, 1]) await send(messagesOf("one", turn), cached(900 * turn));
+      expect(Number((await send(messagesOf("one", 2), cached(300))).expectedCache)).toBeGreaterThan(0.9);
+      for (let turn = 3; turn < 40; turn++) await send(messagesOf("one", turn), cached(300));
+      const { expectedCache, reason } = await send(messagesOf("one", 40), cached(300));
+      expect(reason).toBe("session");
+      expect(Number(expectedCache)).toBeWithin(0.3, 0.6);
+    },
+  );
 
   test("has in its rows why what should have come from a cache did not", async () => {
     using backends = startBackends({ a: "", b: "" });

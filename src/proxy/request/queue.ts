@@ -34,8 +34,8 @@ export interface Turn extends Readonly<Choice> {
    * @throws ProxyError if it has waited too long for a backend; AbortReason if it ends while it waits for the place
    */
   moveOn(): Promise<Choice | undefined>;
-  /** Gives back what it has. */
-  leave(): void;
+  /** Gives back what it has. See `Places`. */
+  leave(cachedShare?: number): void;
 }
 
 export interface RequestQueue {
@@ -200,10 +200,10 @@ function createTurns(options: TurnsOptions) {
       running += 1;
       return Object.assign(turn, place, {
         admission,
-        leave() {
+        leave(cachedShare?: number) {
           running -= 1;
           admission?.end();
-          route.leave();
+          route.leave(cachedShare);
           if (limits !== undefined) limitWaits.ended(keyId, monotonic() - since);
         },
       });
@@ -233,8 +233,8 @@ function createRoute(request: RequestToQueue, taken: Taken, { list, places, back
   let wasSent = true;
   let returns = 0;
 
-  function leave(): void {
-    at?.one.leave();
+  function leave(cachedShare?: number): void {
+    at?.one.leave(cachedShare);
     at = undefined;
   }
 

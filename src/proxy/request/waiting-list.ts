@@ -52,8 +52,8 @@ export interface Waiting {
   report(sign: BackendSign): void;
   /** Where it stands in its model's line; undefined where nothing waits for backends. */
   rank: (() => Promise<Rank | undefined>) | undefined;
-  /** Leaves it, and gives back the place. */
-  leave(): void;
+  /** Leaves it, and gives back the place. See `Places`. */
+  leave(cachedShare?: number): void;
   /** Rejects when the wait ends before its time. */
   ended: Promise<never>;
   /** Fires at the same moment. */
@@ -148,7 +148,7 @@ function openWaiting(
     },
     rank: backendWaitMs > 0 ? () => places.rankOf(ticket) : undefined,
     report: (sign) => places.report(ticket, sign),
-    leave: () => places.leave(ticket),
+    leave: (cachedShare) => places.leave(ticket, cachedShare),
   };
 }
 

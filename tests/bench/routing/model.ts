@@ -69,6 +69,7 @@ export function simulate(scenario: Scenario, seed: number, createPolicy: CreateP
   function send(turn: Turn, onEnd: () => void): void {
     const there = engines.flatMap(({ isAway }, number) => (isAway ? [] : [number]));
     const number = policy.choose(turn, there);
+    let cachedShare: number | undefined;
     const job: Job = {
       ...turn,
       state: "waiting",
@@ -77,11 +78,12 @@ export function simulate(scenario: Scenario, seed: number, createPolicy: CreateP
         waits.push(timeline.now - turn.arrivedAt);
         result.input += turn.promptTokens;
         result.cached += cached;
+        cachedShare = cached / turn.promptTokens;
         if (!turn.isWhole) policy.onFirstToken?.(turn, number);
       },
       onEnd() {
         result.served += 1;
-        policy.onEnd?.(turn, number);
+        policy.onEnd?.(turn, number, cachedShare);
         onEnd();
       },
     };

@@ -9,7 +9,8 @@ export interface Policy {
   choose(turn: Turn, there: readonly number[]): number;
   /** A prompt was read; not seen of whole responses. */
   onFirstToken?(turn: Turn, engine: number): void;
-  onEnd?(turn: Turn, engine: number): void;
+  /** @param cachedShare of its input, as the engine reports it; undefined if it did not end well */
+  onEnd?(turn: Turn, engine: number, cachedShare?: number): void;
   onAway?(engine: number): void;
 }
 
@@ -72,6 +73,7 @@ function leastWork(): Policy {
   const affinity = createAffinity({ entries: 100_000, perOwner: 25_000 });
   const loads = new Map<number, Load>();
   const waiting = new Map<Turn, number>();
+  const readBefore = new Map<Turn, number>();
   const loadOf = (engine: number): Load => loads.get(engine) ?? { waitingCharacters: 0, inFlight: 0, unbegun: 0 };
   const add = (engine: number, characters: number, streams: number): void => {
     const load = loadOf(engine);
@@ -89,17 +91,21 @@ function leastWork(): Policy {
       const ranked = there.toSorted((a, b) => rank(turn, b) - rank(turn, a));
       const workAt = affinity.expect(request);
       const engine = leastOf(ranked, (one) => costOf(loadOf(one), workAt(String(one))));
-      const { characters } = workAt(String(engine));
+      const work = workAt(String(engine));
       affinity.remember(String(engine), request);
-      waiting.set(turn, characters);
-      add(engine, characters, 0);
+      waiting.set(turn, work.characters);
+      readBefore.set(turn, work.readBefore);
+      add(engine, work.characters, 0);
       return engine;
     },
     onFirstToken(turn, engine) {
       add(engine, -(waiting.get(turn) ?? 0), 1);
       waiting.delete(turn);
     },
-    onEnd(turn, engine) {
+    onEnd(turn, engine, cachedShare) {
+      const read = { readBefore: readBefore.get(turn) ?? 0, whole: turn.characters };
+      readBefore.delete(turn);
+      if (cachedShare !== undefined) affinity.learn(String(engine), read, cachedShare);
       const characters = waiting.get(turn);
       if (characters === undefined) add(engine, 0, -1);
       else add(engine, -characters, 0);
