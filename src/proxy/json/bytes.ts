@@ -5,7 +5,7 @@ import { backslash, minus, startsWith } from "./tokens.ts";
 export { isAscii, isUtf8 } from "node:buffer";
 
 /** No view of the whole: the first view of bytes that the runtime has read gives them a buffer of their own (Bun 1.4.5). */
-export const partOf = (bytes: Uint8Array, from: number, to: number): Uint8Array =>
+export const partOf = <B extends ArrayBufferLike>(bytes: Uint8Array<B>, from: number, to: number): Uint8Array<B> =>
   from === 0 && to === bytes.length ? bytes : bytes.subarray(from, to);
 
 const colon = 0x3a;
