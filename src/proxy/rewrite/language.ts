@@ -129,7 +129,7 @@ export function languageOf(
       if (request.language === "another") return "neither";
     }
     if (written === "unclear") {
-      reading.writing ??= writingOf(plain().replace(codeLine, "").replace(nudge, " "));
+      reading.writing ??= writingOfMessage(plain());
       written = reading.writing;
     }
     if (written === "chinese" || written === "japanese") return written;
@@ -197,6 +197,8 @@ const code = /```[^]*?(?:```|$)|`[^`\n]*`|<[^<>\n]{1,200}>|\bhttps?:\/\/[!-~]+/g
 const codeLine =
   /^(?: *(?:\/\/|#|\/\*|<!--|--|at |File "|Traceback|\d{4}-\d\d-\d\d[T ]|[\w.]*(?:Error|Exception|Warning)\b)[^\n]*|(?![^\n]*[^"]: ?[[{])[^\n]*(?:[;{}]|=>|\(\):?) *)$/gmu;
 
+const codeLineAt = new RegExp(codeLine.source, "muy");
+
 /** Short words that users of any language also type in another. */
 const nudge =
   /\b(?:ok(?:ay)?|yes|no|yep|sure|continue|proceed|go on|go ahead|keep going|another one|one more|next|more|again|retry|please|thanks?|thank you|great|good|weiter|continúa|sigue|continua|devam|dalej)\b|продолжай(?:те)?|дальше|계속(?:해\s*(?:줘|주세요)?)?|(?:네|응|넵|좋아요?|감사합니다|고마워요?)(?![가-힣])|继续|繼續|好的|谢谢|謝謝|続けて(?:ください)?|はい|ありがとう/giu;
@@ -205,6 +207,24 @@ type Writing = "chinese" | "japanese" | "other" | "unclear";
 
 /** In letters of an alphabet: a shorter message does not change the language of the conversation. */
 const minWeight = 9;
+
+/** Without code and nudges. In ASCII, the first line that is neither mostly decides: what follows is not read. */
+function writingOfMessage(text: string): Writing {
+  if (outsideAscii.test(text)) return writingOf(text.replace(codeLine, "").replace(nudge, " "));
+  let letters = 0;
+  for (let start = 0; start < text.length && letters < minWeight;) {
+    const end = endOfLine(text, start);
+    codeLineAt.lastIndex = start;
+    if (!codeLineAt.test(text)) letters += countScripts(text.slice(start, end).replace(nudge, " ")).other;
+    start = end + 1;
+  }
+  return letters < minWeight ? "unclear" : "other";
+}
+
+function endOfLine(text: string, from: number): number {
+  const end = text.indexOf("\n", from);
+  return end === -1 ? text.length : end;
+}
 
 function writingOf(text: string): Writing {
   const whole = weigh(text);
