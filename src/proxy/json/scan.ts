@@ -9,7 +9,6 @@ import {
   bracketOpen,
   colon,
   comma,
-  findQuote,
   isCompleteNumber,
   isName,
   literalEnd,
@@ -20,6 +19,7 @@ import {
   quote,
   startsWith,
 } from "./tokens.ts";
+import { findQuoteIn, idOf, type SearchedText } from "./quote-search.ts";
 import { createSlot, type JsonSlot } from "./slots.ts";
 
 /**
@@ -27,8 +27,7 @@ import { createSlot, type JsonSlot } from "./slots.ts";
  * container and nothing else, and can be interrupted anywhere, so that neither its memory nor the time of one call
  * depends on the text.
  */
-export interface JsonScan {
-  readonly bytes: Uint8Array;
+export interface JsonScan extends SearchedText {
   /** Blanks that are not JSON's white space may stand around the text. */
   readonly allowsBlanks: boolean;
   /** The next byte to read; `notJson` once the text has turned out not to be JSON. */
@@ -66,6 +65,7 @@ export function startScan(bytes: Uint8Array, root: JsonSlot, allowsBlanks = fals
   document.current = root;
   return {
     bytes,
+    id: idOf(bytes),
     allowsBlanks,
     // llama.cpp and Python skip a byte order mark.
     at: startsWith(bytes, 0, "\u00ef\u00bb\u00bf") ? 3 : 0,
@@ -92,27 +92,34 @@ export function continueScan(scan: JsonScan, limit: number): void {
  */
 function readUnwatched(scan: JsonScan, from: number, limit: number): number {
   const { bytes, nesting, watched } = scan;
+  const least = watched.length;
   let at = from;
-  while (at < limit && at !== notJson && nesting.depth >= watched.length) {
+  let { expected } = scan;
+  while (at < limit) {
     const byte = bytes[at];
-    const { expected } = scan;
     if (byte === quote && expected <= nameOrEnd) {
       const isOfMember = expected >= name;
-      at = findQuote(bytes, at + 1, limit);
-      const isWhole = at !== notJson && at < limit;
-      if (isOfMember) scan.expected = isWhole ? nameEnd : restOfName;
-      else scan.expected = isWhole ? commaOrEnd : restOfString;
-      if (isWhole) at += 1;
+      at = findQuoteIn(scan, at + 1, limit);
+      if (at === notJson || at >= limit) {
+        scan.expected = isOfMember ? restOfName : restOfString;
+        return at;
+      }
+      expected = isOfMember ? nameEnd : commaOrEnd;
+      at += 1;
     } else if (byte === colon && expected === nameEnd) {
-      scan.expected = value;
+      expected = value;
       at += 1;
     } else if (byte === comma && expected === commaOrEnd) {
-      scan.expected = isInObject(nesting) ? name : value;
+      expected = isInObject(nesting) ? name : value;
       at += 1;
     } else {
+      scan.expected = expected;
       at = readToken(scan, at, limit);
+      if (at === notJson || nesting.depth < least) return at;
+      expected = scan.expected;
     }
   }
+  scan.expected = expected;
   return at;
 }
 
@@ -173,7 +180,7 @@ function beginName(scan: JsonScan, at: number, limit: number): number {
 }
 
 function readName(scan: JsonScan, from: number, limit: number): number {
-  const at = findQuote(scan.bytes, from, limit);
+  const at = findQuoteIn(scan, from, limit);
   if (at === notJson || at >= limit) return at;
   const parent = findWatched(scan);
   if (parent !== undefined) parent.current = findMember(parent, scan.bytes, scan.nameStart + 1, at);
@@ -265,7 +272,7 @@ function readNumber(scan: JsonScan, from: number, limit: number): number {
 }
 
 function readString(scan: JsonScan, from: number, limit: number): number {
-  const at = findQuote(scan.bytes, from, limit);
+  const at = findQuoteIn(scan, from, limit);
   return at === notJson || at >= limit ? at : endValue(scan, at + 1);
 }
 
