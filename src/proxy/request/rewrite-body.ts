@@ -12,7 +12,7 @@ export interface RewrittenBody {
 }
 
 export interface OutgoingRequestBody {
-  /** Called for each time that it is sent. What is opened next may take the place of these bytes. */
+  /** Called for each time that it is sent. */
   open: () => UpstreamRequest["body"];
   /** It can be sent more than once. */
   isHeld: boolean;
@@ -69,26 +69,24 @@ interface OutgoingBody {
 const maxWholeBytes = 2 * 1024 * 1024;
 const maxChunkBytes = 128 * 1024;
 
-/** Joins the pieces of a short body each time; makes a stream of a long one, which copies nothing. */
+/** Joins the pieces of a short body; makes a stream of a long one, which copies nothing. */
 export function outgoingBodyOf(pieces: readonly Bytes[]): OutgoingBody {
   let length = 0;
   for (const piece of pieces) length += piece.length;
   if (length > maxWholeBytes) return { open: () => streamOf(pieces), length };
   const [only] = pieces;
-  return { open: () => (pieces.length === 1 && only !== undefined ? only : join(pieces)), length };
+  const whole = pieces.length === 1 && only !== undefined ? only : join(pieces, length);
+  return { open: () => whole, length };
 }
 
-/** One for all bodies, as `fetch` copies them: memory that the kernel has to hand out costs four times as much as the copy. */
-let joined: Bytes | undefined;
-
-function join(pieces: readonly Bytes[]): Bytes {
-  joined ??= new Uint8Array(Buffer.allocUnsafeSlow(maxWholeBytes).buffer);
+function join(pieces: readonly Bytes[], length: number): Bytes {
+  const joined = new Uint8Array(length);
   let at = 0;
   for (const piece of pieces) {
     joined.set(piece, at);
     at += piece.length;
   }
-  return joined.subarray(0, at);
+  return joined;
 }
 
 function streamOf(pieces: readonly Bytes[]): ReadableStream<Bytes> {

@@ -16,19 +16,6 @@ describe("the outgoing body", () => {
     expect(outgoingBodyOf([]).open()).toEqual(new Uint8Array());
   });
 
-  test("of several short pieces is sent as it was opened, although the next one takes its place", async () => {
-    using server = Bun.serve({ port: 0, fetch: async (request) => new Response(await request.bytes()) });
-    const lengths = [10, 70_000, 2 * 1024 * 1024];
-    const sent = lengths.map(async (length, index) => {
-      const pieces = [new Uint8Array(length - 1).fill(index), bytesOf("x")];
-      const body = outgoingBodyOf(pieces).open() as Uint8Array<ArrayBuffer>;
-      const response = await fetch(server.url, { method: "POST", body });
-      expect(Buffer.concat(pieces).equals(await response.bytes())).toBe(true);
-    });
-    await Promise.all(sent);
-    expect.assertions(lengths.length);
-  });
-
   test("of long pieces can be read again from its start", async () => {
     const { open } = outgoingBodyOf([bytesOf("a"), new Uint8Array(3_000_000)]);
     const lengths = [open(), open()].map(async (body) => (await new Response(body).bytes()).length);
