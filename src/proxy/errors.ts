@@ -40,6 +40,8 @@ interface ErrorKind {
   type: string;
   message: string;
   headers?: Readonly<Record<string, string>>;
+  /** For Anthropic's clients. */
+  details?: Readonly<Record<string, string>>;
 }
 
 /** A refusal by a limit of the key; its own message names the limit and when to try again. */
@@ -179,12 +181,14 @@ export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     message: "The server is shutting down.",
     headers: { "retry-after": "1" },
   },
+  // A retry would start again what was just ended. Codex (0.169) repeats what gets 403, 410 or 503, Claude Code (2.1.332)
+  // what lacks the detail, by which it knows what must not be sent again.
   ended_by_admin: {
-    status: 503,
-    type: "api_error",
+    status: 400,
+    type: "invalid_request_error",
     message: "An administrator ended this request.",
-    // A retry would start again what was just ended.
     headers: { "x-should-retry": "false" },
+    details: { error_code: "dlp_request_denied" },
   },
   storage_unavailable: {
     status: 503,
@@ -214,14 +218,15 @@ export interface ErrorDetails {
  * @param requestId for Anthropic's, which read it from the body too
  */
 function errorBody(code: ErrorCode, details: ErrorDetails | undefined, requestId: string | undefined): object {
-  const { type, message } = errorKinds[code];
+  const kind = errorKinds[code];
   return {
     type: "error",
     error: {
-      type,
-      message: details?.message ?? message,
+      type: kind.type,
+      message: details?.message ?? kind.message,
       param: null,
-      code: errorKinds[code].code ?? code,
+      code: kind.code ?? code,
+      ...(kind.details && { details: kind.details }),
       ...details?.members,
     },
     ...(requestId !== undefined && { request_id: requestId }),

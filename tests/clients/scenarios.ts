@@ -94,8 +94,7 @@ export const scenarios: readonly Scenario[] = [
     name: "ended by an administrator",
     framesPerSecond: 2,
     meanwhile: endByAdmin,
-    // Each sends again what was ended within a stream, whatever error that ends with.
-    ends: "answered",
+    ends: "refused",
   },
   { name: "strict template, CLIENT_RULES=off", strict: true },
   { name: "strict template, CLIENT_RULES=auto", strict: true, settings: { CLIENT_RULES: "auto" }, ends: "answered" },

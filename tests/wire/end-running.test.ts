@@ -116,3 +116,98 @@ describe("end_running", () => {
     expect([response.status, await response.json()]).toEqual([400, { error }]);
   });
 });
+
+describe("a request that an administrator ends", () => {
+  const bodies: Record<string, object> = {
+    "/v1/chat/completions": chat,
+    "/v1/completions": { model: "m", prompt: "Hi" },
+    "/v1/messages": chat,
+    "/v1/responses": { model: "m", input: "Hi" },
+  };
+  const message = "An administrator ended this request.";
+  const notToBeSentAgain = { error_code: "dlp_request_denied" };
+
+  const send = (server: TollgateWithKeys, key: string, path: string, script: string): Promise<Response> =>
+    fetch(`${server.url}${path}`, {
+      method: "POST",
+      headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": script },
+      body: JSON.stringify({ ...bodies[path], stream: true }),
+    });
+
+  async function endAll(server: TollgateWithKeys, keyId: number): Promise<void> {
+    const list = async (): Promise<{ id: string; key_id: number }[]> =>
+      (await server.admin.expectOk<{ requests: { id: string; key_id: number }[] }>("GET", "/api/in-flight")).requests;
+    await pollUntil(async () => (await list()).some(({ key_id }) => key_id === keyId));
+    for (const { id, key_id } of await list())
+      if (key_id === keyId) await server.admin.expectOk("DELETE", `/api/in-flight/${id}`);
+  }
+
+  const lastEvent = (text: string): unknown => JSON.parse(text.trimEnd().split("data: ").at(-1) ?? "");
+
+  const endings: [path: string, event: object][] = [
+    ["/v1/chat/completions", { error: { code: "ended_by_admin", message } }],
+    ["/v1/completions", { error: { code: "ended_by_admin", message } }],
+    ["/v1/messages", { type: "error", error: { message, details: notToBeSentAgain } }],
+    [
+      "/v1/responses",
+      {
+        type: "response.failed",
+        response: { status: "failed", error: { code: "invalid_prompt", message } },
+        error: { code: "ended_by_admin", message },
+      },
+    ],
+  ];
+
+  // Agents repeat what breaks off.
+  test.concurrent.each(endings)(
+    "within a stream on %s gets an error that says so, and a clean end",
+    async (path, event) => {
+      const { id, key } = await gate.createKey({});
+      const response = await send(gate, key, path, "gap=forever@3");
+      await endAll(gate, id);
+      const text = await response.text();
+      expect(lastEvent(text)).toMatchObject(event);
+      expect(text).not.toMatch(/\[DONE\]|message_stop|response\.completed/);
+      expect(await gate.waitForLog(({ keyId, outcome }) => keyId === id && outcome === "ended_by_admin")).toMatchObject(
+        {
+          status: 200,
+        },
+      );
+    },
+  );
+
+  test.concurrent.each(endings)("while %s waits with comments gets the same", async (path, event) => {
+    await using patient = await startTollgateWithKeys({ PROXY_SSE_KEEPALIVE: "0.1" });
+    const { id, key } = await patient.createKey({});
+    const response = await send(patient, key, path, "slow-head=60s");
+    expect(response.status).toBe(200);
+    await endAll(patient, id);
+    expect(lastEvent(await response.text())).toMatchObject(event);
+  });
+
+  test.concurrent.each(Object.keys(bodies))(
+    "before %s has a head gets a 400 that agents do not repeat",
+    async (path) => {
+      const { id, key } = await gate.createKey({});
+      const pending = send(gate, key, path, "slow-head=60s");
+      await endAll(gate, id);
+      const response = await pending;
+      expect([response.status, response.headers.get("x-should-retry")]).toEqual([400, "false"]);
+      expect(await response.json()).toMatchObject({
+        error: { type: "invalid_request_error", code: "ended_by_admin", details: notToBeSentAgain },
+      });
+    },
+  );
+
+  test("breaks off if its client takes nothing", async () => {
+    const { id, key } = await gate.createKey({});
+    const client = await gate.postRaw(key, "flood", { ...chat, stream: true });
+    await client.nextEvent();
+    client.pause();
+    await Bun.sleep(500);
+    await endAll(gate, id);
+    await gate.waitForLog(({ keyId, outcome }) => keyId === id && outcome === "ended_by_admin");
+    client.resume();
+    expect(await client.ended()).not.toBe("complete");
+  });
+});

@@ -73,10 +73,10 @@ describe("PROXY_MAX_CONCURRENCY", () => {
     const { id } = await queued(gate);
     await gate.admin.expectOk("DELETE", `/api/in-flight/${id}`);
     expect([(await ended).status, await (await ended).json()]).toMatchObject([
-      503,
+      400,
       { error: { code: "ended_by_admin" } },
     ]);
-    expect(await gate.waitForLog(({ outcome }) => outcome === "ended_by_admin")).toMatchObject({ status: 503 });
+    expect(await gate.waitForLog(({ outcome }) => outcome === "ended_by_admin")).toMatchObject({ status: 400 });
 
     const displaced = post(gate.url, gate.key, "");
     await queued(gate);

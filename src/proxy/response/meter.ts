@@ -37,8 +37,11 @@ export interface Meter {
    * The caller aborts next, a macrotask later: Bun 1.4.5 drops what was enqueued right before an error.
    */
   fail(frame: Uint8Array | undefined): Promise<void>;
-  /** Finishes and breaks the stream, even while the client takes nothing: aborting the writable would wait for it. */
-  abort(reason: unknown): Promise<void>;
+  /**
+   * Finishes and breaks the stream, even while the client takes nothing: aborting the writable would wait for it.
+   * @param isFinal it ends cleanly, if the client has taken all
+   */
+  abort(reason: unknown, isFinal?: boolean): Promise<void>;
 }
 
 /**
@@ -137,9 +140,10 @@ export function createMeter({ reader, filter, hold, keepaliveMs, silentMs, commi
     await terminalSent?.catch(() => {});
   }
 
-  async function abort(reason: unknown): Promise<void> {
+  async function abort(reason: unknown, isFinal = false): Promise<void> {
     await finishOnce(reason);
-    output.fail(reason);
+    if (isFinal && output.isTaken()) output.end();
+    else output.fail(reason);
   }
   return { readable, writable, started: started.promise, hasSent: output.hasSent, fail, abort };
 }
@@ -158,6 +162,10 @@ interface MeterOutput {
   /** Sends an event of its own, after ending a line or an event that was left open. */
   sendEvent(event: Uint8Array): void;
   hasSent(): boolean;
+  /** Whether the client takes what it is sent. */
+  isTaken(): boolean;
+  /** Ends the stream for the client, and breaks the other side. */
+  end(): void;
   /** Breaks the stream on both sides, and drops what the client has not taken. */
   fail(reason: unknown): void;
 }
@@ -189,6 +197,8 @@ function createMeterOutput(onFirstBytes: () => void): MeterOutput {
     onFirstBytes();
   }
 
+  const isTaken = (): boolean => (controller?.desiredSize ?? 0) > 0;
+
   return {
     attach(given) {
       controller = given;
@@ -196,13 +206,14 @@ function createMeterOutput(onFirstBytes: () => void): MeterOutput {
     send,
     sendComment() {
       const bytes = comment[boundary.position()];
-      const clientReads = (controller?.desiredSize ?? 0) > 0;
-      if (bytes !== undefined && clientReads) send(bytes);
+      if (bytes !== undefined && isTaken()) send(bytes);
     },
     sendEvent(event) {
       send(Buffer.concat([emptyLine[boundary.position()], event]));
     },
     hasSent: () => sent,
+    isTaken,
+    end: () => controller?.terminate(),
     fail: (reason) => controller?.error(reason),
   };
 }

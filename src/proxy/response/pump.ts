@@ -1,7 +1,7 @@
 import { abortReasonOf, clientLeft } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
-import { endBroken, type ErrorFrame } from "./broken-stream.ts";
+import { endEarly, type ErrorFrame } from "./broken-stream.ts";
 import type { Meter } from "./meter.ts";
 
 /** Responses up to this length are read whole and returned whole, at half the cost of a stream. */
@@ -86,7 +86,7 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
   let writing = false;
   // A client that takes nothing would keep a request alive that has been ended.
   const onEnded = (): void => {
-    if (writing) void endBroken(abortReasonOf(undefined, signal), meter, options.errorFrame);
+    if (writing) void endEarly(abortReasonOf(undefined, signal), meter, options.errorFrame);
   };
   signal.addEventListener("abort", onEnded);
   try {
@@ -110,6 +110,6 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
     await writer.close();
   } catch (error) {
     abort(writing ? clientLeft() : abortReasonOf(error, signal));
-    await endBroken(abortReasonOf(error, signal), meter, options.errorFrame);
+    await endEarly(abortReasonOf(error, signal), meter, options.errorFrame);
   }
 }

@@ -1,5 +1,5 @@
 import type { Rank } from "../../domain/admissions.ts";
-import { errorEvent, lastFrameMs } from "./broken-stream.ts";
+import { errorEvent, isFinalError, lastFrameMs } from "./broken-stream.ts";
 import { withoutByteOrderMark } from "./meter.ts";
 
 const commentOf = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(`: ${text}\n\n`);
@@ -47,7 +47,7 @@ export interface WaitingStream {
 
 /**
  * An event stream that sends comments until the response to its request is known, and then that. The head has gone out by
- * then: an error becomes an event and a broken connection.
+ * then: an error becomes an event and a broken connection, or a clean end if an administrator ended the request.
  * @param response an event stream, or an error of our own
  */
 export function commentsUntil(response: Promise<Response>, { path, keepaliveMs, rank }: WaitingStream): Response {
@@ -74,7 +74,9 @@ export function commentsUntil(response: Promise<Response>, { path, keepaliveMs, 
         });
         if (cancelled) return found.body?.cancel().catch(() => {});
         if (!found.ok || found.body === null) {
-          controller.enqueue(errorEvent(path, await found.text()));
+          const json = await found.text();
+          controller.enqueue(errorEvent(path, json));
+          if (isFinalError(json)) return controller.close();
           await Bun.sleep(lastFrameMs);
           throw new Error("The response is not an event stream.");
         }
