@@ -4,7 +4,7 @@ import { echoResponse } from "./dialects/echo.ts";
 import { embeddingsResponse } from "./dialects/embeddings.ts";
 import { countTokensResponse, messagesResponse } from "./dialects/messages.ts";
 import { modelsResponse } from "./dialects/models.ts";
-import { responsesResponse } from "./dialects/responses.ts";
+import { compactionResponse, responsesResponse } from "./dialects/responses.ts";
 import { errorResponse } from "./errors.ts";
 import { findTemplateRefusal } from "./template-refusal.ts";
 import { findLimit, type Generation, type ModelOptions, planGeneration } from "./generation.ts";
@@ -18,6 +18,7 @@ const endpoints: Readonly<Record<string, (generation: Generation) => SimulatedRe
   "/v1/completions": completionsResponse,
   "/v1/embeddings": embeddingsResponse,
   "/v1/responses": responsesResponse,
+  "/v1/responses/compact": compactionResponse,
   "/v1/messages": messagesResponse,
   "/v1/messages/count_tokens": countTokensResponse,
 };
@@ -56,6 +57,7 @@ function healthyResponse(request: SimulatedRequest, script: Script, options: Mod
   const body = request.json();
   if (!isObject(body)) return errorResponse(path, 400, "The body is not a JSON object");
   const { model } = body;
+  if (model === undefined) return errorResponse(path, 400, "The body has no model");
   if (typeof model !== "string" || (options.models.length > 0 && !options.models.includes(model))) {
     return errorResponse(path, 404, `The model ${JSON.stringify(model)} does not exist.`);
   }

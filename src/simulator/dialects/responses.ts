@@ -71,6 +71,16 @@ function responseObject(generation: Generation, fields: JsonObject): JsonObject 
 const toolOf = (tool: unknown): unknown =>
   isObject(tool) && tool["type"] === "function" ? { description: null, parameters: null, strict: null, ...tool } : tool;
 
+/** POST /v1/responses/compact: what a client sends in place of the conversation so far. */
+export function compactionResponse(generation: Generation): SimulatedResponse {
+  const usage = usageOf(generation);
+  const item = { id: `cmp_${generation.id}`, type: "compaction", encrypted_content: fullText(generation) };
+  const { id, created } = generation;
+  const compaction = { id: `resp_${id}`, object: "response.compaction", created_at: created, output: [item] };
+  const isReported = generation.usageMode === "reported";
+  return jsonResponse(200, { ...compaction, ...usageMember(generation, usage) }, usage, isReported);
+}
+
 /** In this API a response that hits its limit is incomplete, not completed. */
 function finalResponse(generation: Generation, call: ToolCall | undefined): JsonObject {
   const item =

@@ -80,6 +80,27 @@ test("a tool's result gets text", async () => {
   expect(response.output_text).not.toBe("");
 });
 
+test("a conversation is compacted to an item that stands for it", async () => {
+  const compact = async (body: object): Promise<Response> =>
+    await fetch(`${simulator.url}/v1/responses/compact`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify(body),
+    });
+  const {
+    id,
+    created_at: createdAt,
+    ...compaction
+  } = (await (await compact(request)).json()) as Record<string, unknown>;
+  expect([typeof id, typeof createdAt]).toEqual(["string", "number"]);
+  expect(compaction).toMatchObject({
+    object: "response.compaction",
+    output: [{ type: "compaction", id: expect.any(String), encrypted_content: expect.any(String) }],
+    usage: { input_tokens: 5, output_tokens: 64, total_tokens: 69 },
+  });
+  expect((await compact({ input: request.input })).status).toBe(400);
+});
+
 /** The compliance suite of Open Responses refuses a response that lacks one of them. */
 const members =
   "background completed_at created_at error frequency_penalty id incomplete_details instructions max_output_tokens " +
