@@ -11,7 +11,7 @@ describe.skipIf(!hasBrowser)("accessibility of a new installation", () => {
   afterAll(() => console[Symbol.asyncDispose]());
 
   test.each(["/", "/keys", "/usage", "/gpus"])("%s has no axe violations", async (path) => {
-    await using visit = await console.visit(path, { onlyLooks: true });
+    await using visit = await console.visit(path);
     await waitUntilLoaded(visit.page);
     expect(await violations(visit.page)).toEqual([]);
   });
@@ -25,7 +25,7 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
   afterAll(() => console[Symbol.asyncDispose]());
 
   test.each(pagePaths)("%s has no axe violations, in light and in dark mode", async (path) => {
-    await using visit = await console.visit(path, { onlyLooks: true, anonymous: path === "/login" || path === "/me" });
+    await using visit = await console.visit(path, { anonymous: path === "/login" || path === "/me" });
     const { page } = visit;
     await waitUntilLoaded(page);
     const found: Record<string, string[]> = {};

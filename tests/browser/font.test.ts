@@ -10,7 +10,7 @@ describe.skipIf(!hasBrowser)("font", () => {
   afterAll(() => console[Symbol.asyncDispose]());
 
   test("every page uses the font that the console ships, in one file", async () => {
-    await using visit = await console.visit("/");
+    await using visit = await console.visit("/", { fresh: true });
     const { page } = visit;
     // From the cache of the first visit, the font is there at the first paint.
     await page.reload();
@@ -32,7 +32,7 @@ describe.skipIf(!hasBrowser)("font", () => {
   });
 
   test("digits are equally wide, and the font does not replace a text that is painted", async () => {
-    await using visit = await console.visit("/");
+    await using visit = await console.visit("/", { fresh: true });
     const { page } = visit;
     await page.reload();
     await waitUntilLoaded(page);

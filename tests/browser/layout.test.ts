@@ -23,7 +23,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
   const isForAnyone = (path: string): boolean => path === "/login" || path === "/me";
 
   test.each([...pagePaths, "/keys?new=1"])("%s fits phones of any width without horizontal scrolling", async (path) => {
-    await using visit = await console.visit(path, { phone: true, onlyLooks: true, anonymous: isForAnyone(path) });
+    await using visit = await console.visit(path, { phone: true, anonymous: isForAnyone(path) });
     const { page } = visit;
     await waitUntilLoaded(page);
     expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
@@ -46,7 +46,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
   test.each(pagePaths)(
     "%s fits tablets and small windows, with targets and labels that can be told apart",
     async (path) => {
-      await using visit = await console.visit(path, { onlyLooks: true, anonymous: isForAnyone(path) });
+      await using visit = await console.visit(path, { anonymous: isForAnyone(path) });
       const { page } = visit;
       for (const width of [768, 820, 1024, 1180]) {
         await page.setViewportSize({ width, height: 900 });
@@ -233,7 +233,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
   test.each(["/", "/keys", "/keys/1", "/usage", "/gpus", "/gpus/0", "/requests", "/settings"])(
     "%s has no visible layout shift while it loads",
     async (path) => {
-      await using visit = await console.visit(path);
+      await using visit = await console.visit(path, { fresh: true });
       const { page } = visit;
       await waitUntilLoaded(page);
       await page.addInitScript(() => {

@@ -46,7 +46,7 @@ describe.skipIf(!hasBrowser)("with fifty keys and a year of usage", () => {
   }
 
   test("a chart of 30 days renders within its budget", async () => {
-    await using visit = await console.visit("/usage");
+    await using visit = await console.visit("/usage", { fresh: true });
     const { page } = visit;
     await page.locator("path.fill").first().waitFor({ state: "attached" });
     const ms = await measure(page, async () => {
@@ -58,7 +58,7 @@ describe.skipIf(!hasBrowser)("with fifty keys and a year of usage", () => {
   });
 
   test.each(["By day", "By day and key"])("a table of 365 days, %s, renders within its budget", async (lines) => {
-    await using visit = await console.visit("/usage");
+    await using visit = await console.visit("/usage", { fresh: true });
     const { page } = visit;
     const daily = page.getByRole("region", { name: "Daily usage" });
     await daily.getByText("30 rows").waitFor();

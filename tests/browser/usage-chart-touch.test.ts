@@ -54,7 +54,7 @@ describe.skipIf(!hasBrowser)("usage chart on a touch screen", () => {
   });
 
   test("a sideways drag moves the span by its length, and not the page", async () => {
-    await using visit = await console.visit("/usage?range=6h", { phone: true });
+    await using visit = await console.visit("/usage?range=6h", { phone: true, fresh: true });
     const { page } = visit;
     await waitForBars(page);
     await swipe(page, 2, 7);

@@ -6,7 +6,11 @@ import { buildConsole } from "../../support/built-program.ts";
 import { type Program, type ProgramEnvironment, startProgram } from "../../support/program.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";
 
-export const chromiumPath = process.env["CHROMIUM"] ?? "/usr/bin/chromium";
+/** The headless shell is Chromium without its windows, and takes half the CPU time. */
+export const chromiumPath =
+  process.env["CHROMIUM"] ??
+  ["/usr/bin/chromium-headless-shell", "/usr/bin/chromium"].find((path) => existsSync(path)) ??
+  "/usr/bin/chromium";
 
 /** Without Chromium these tests are skipped. CI sets TOLLGATE_NEEDS_BROWSER, so that they fail instead. */
 export const hasBrowser = existsSync(chromiumPath) || process.env["TOLLGATE_NEEDS_BROWSER"] !== undefined;
@@ -44,6 +48,9 @@ const disabledFeatures = [
 export const launchFlags = [
   "--no-sandbox",
   "--disable-gpu",
+  "--in-process-gpu",
+  // As wide as in a browser with windows: the headless shell rounds the width of each character.
+  "--font-render-hinting=none",
   "--disable-quic",
   "--no-first-run",
   "--disable-background-networking",
@@ -67,10 +74,10 @@ export interface VisitOptions {
   /** Lines in the browser's console that the test causes on purpose. */
   expectedErrors?: RegExp;
   /**
-   * The test neither routes requests nor leaves anything in the page but its size and color scheme: the page is handed to
-   * the next such test of this console, which saves a browser profile and the parsing of the console's code.
+   * A browser profile that no visit had before and none gets later: for a test that measures, or that leaves in it what
+   * nothing undoes, such as a script for each page.
    */
-  onlyLooks?: boolean;
+  fresh?: boolean;
 }
 
 /** A browser profile with one page. Disposing it fails the test if the page logged an error or sent a request elsewhere. */
@@ -95,6 +102,7 @@ const sharedBrowser = (): Promise<Browser> => (launched ??= launch());
 async function launch(): Promise<Browser> {
   const forget = (): void => {
     launched = undefined;
+    leftProfiles.clear();
   };
   try {
     const browser = await chromium.launch({ executablePath: chromiumPath, args: launchFlags });
@@ -121,16 +129,12 @@ export async function startConsole(
     ...environment,
   });
   const admin = await logIn(program.adminUrl, "admin", password);
-  const open = async (path: string, options: VisitOptions): Promise<OpenVisit> =>
-    openVisit(await sharedBrowser(), program.adminUrl, admin.cookie, path, options);
-  const looking = createReuse(open, program.adminUrl);
   return {
     program,
     simulator,
     admin,
-    visit: (path, options = {}) => (options.onlyLooks === true ? looking.visit(path, options) : open(path, options)),
+    visit: (path, options = {}) => visitPage(program.adminUrl, admin.cookie, path, options),
     async [Symbol.asyncDispose]() {
-      await looking.close();
       // Its data is deleted next, so it need not shut down cleanly.
       await program.stop("SIGKILL");
       simulator.stop();
@@ -139,79 +143,49 @@ export async function startConsole(
   };
 }
 
-interface OpenVisit extends Visit {
-  /** What has gone wrong in the page so far. */
-  problems: readonly string[];
+interface Profile {
+  page: Page;
+  context: BrowserContext;
+  visits: number;
+  visit: { origin: string; expectedErrors: RegExp | undefined; problems: string[] };
 }
 
-/** Visits that only look: each takes over a page that an earlier one with the same options has left, if there is one. */
-function createReuse(open: (path: string, options: VisitOptions) => Promise<OpenVisit>, adminUrl: string) {
-  const left = new Map<string, OpenVisit[]>();
-  const takeOver = async ({ page }: OpenVisit, path: string, options: VisitOptions): Promise<void> => {
-    await page.setViewportSize(viewportOf(options));
-    await page.emulateMedia({ colorScheme: options.scheme ?? "light", media: null });
-    await page.goto((options.origin ?? adminUrl) + path);
-    await page.getByRole("heading", { level: 1 }).waitFor();
-  };
-  return {
-    async visit(path: string, options: VisitOptions): Promise<Visit> {
-      const kind = JSON.stringify(options);
-      const idle = left.get(kind)?.pop();
-      if (idle !== undefined) await takeOver(idle, path, options);
-      const visit = idle ?? (await open(path, options));
-      return {
-        page: visit.page,
-        context: visit.context,
-        async [Symbol.asyncDispose]() {
-          // Closing reports the problems.
-          if (visit.problems.length > 0) return visit[Symbol.asyncDispose]();
-          left.set(kind, [...(left.get(kind) ?? []), visit]);
-        },
-      };
-    },
-    close: async (): Promise<void> => {
-      await Promise.all([...left.values()].flat().map((visit) => visit[Symbol.asyncDispose]()));
-    },
-  };
-}
+/** Its memory grows with each visit. */
+const maxVisits = 50;
 
-const viewportOf = ({ phone = false }: VisitOptions): { width: number; height: number } =>
-  phone ? { width: 390, height: 844 } : { width: 1280, height: 800 };
+/**
+ * Profiles that visits have left, by what is fixed in one. The next such visit takes one over, of another test file too:
+ * a new one costs more CPU time than the page, because it starts a process and compiles the console's code anew.
+ */
+const leftProfiles = new Map<string, Profile[]>();
 
-async function openVisit(
-  browser: Browser,
-  adminUrl: string,
-  cookie: string,
-  path: string,
-  options: VisitOptions,
-): Promise<OpenVisit> {
-  const { scheme = "light", phone = false, anonymous = false, origin = adminUrl, timeZone } = options;
-  const context = await browser.newContext({
-    colorScheme: scheme,
-    reducedMotion: "reduce",
-    viewport: viewportOf(options),
-    isMobile: phone,
-    hasTouch: phone,
-    acceptDownloads: true,
-    ...(timeZone === undefined ? {} : { timezoneId: timeZone }),
-    permissions: origin === adminUrl ? ["clipboard-read", "clipboard-write"] : [],
-  });
+async function visitPage(adminUrl: string, cookie: string, path: string, options: VisitOptions): Promise<Visit> {
+  const { scheme = "light", phone, anonymous = false, origin = adminUrl, timeZone, expectedErrors } = options;
+  const isFresh = options.fresh === true || options.fakeClock === true;
+  const kind = JSON.stringify([phone === true, anonymous, origin === adminUrl, timeZone]);
+  const left = isFresh ? undefined : leftProfiles.get(kind)?.pop();
+  const profile = left ?? (await openProfile(origin === adminUrl, isFresh, options));
+  profile.visits += 1;
+  profile.visit = { origin, expectedErrors, problems: [] };
+  const { page, context } = profile;
+  await context.clearCookies();
   if (!anonymous) await addSession(context, adminUrl, cookie);
-  // Shorter than the timeout of a test, after which Bun kills the program that later tests need.
-  context.setDefaultTimeout(10_000);
-  const page = await context.newPage();
-  if (options.fakeClock === true) await page.clock.install();
-  const problems = collectProblems(page, origin, options.expectedErrors);
+  await page.setViewportSize(viewportOf(options));
+  const media = { media: null, forcedColors: null, contrast: null, reducedMotion: "reduce" } as const;
+  await page.emulateMedia({ ...media, colorScheme: scheme });
   await page.goto(origin + path);
   await page.getByRole("heading", { level: 1 }).waitFor();
   return {
     page,
     context,
-    problems,
     async [Symbol.asyncDispose]() {
       // What a test answers for the server may be under way while the page closes.
       await page.unrouteAll({ behavior: "ignoreErrors" });
-      await context.close();
+      const { problems } = profile.visit;
+      const mayLeave = !isFresh && problems.length === 0 && profile.visits < maxVisits;
+      const isLeft = mayLeave && (await leave(profile).catch(() => false));
+      if (isLeft) leftProfiles.set(kind, [...(leftProfiles.get(kind) ?? []), profile]);
+      else await context.close();
       if (problems.length === 0) return;
       const message = `Problems in the page:\n${problems.join("\n")}`;
       // Bun does not print the second of two errors (1.4.5), and the test may have failed because of these.
@@ -221,24 +195,81 @@ async function openVisit(
   };
 }
 
+/** Leaves the console, and nothing of the visit but what is fixed in the profile. */
+async function leave({ page, context, visit }: Profile): Promise<true> {
+  await Promise.all(context.pages().map((other) => (other === page ? undefined : other.close())));
+  // A text of the same origin, in which no script of ours runs.
+  await page.goto(`${visit.origin}/figtree-license.txt`);
+  await page.evaluate(() => localStorage.clear());
+  await page.mouse.move(-1, -1);
+  // A test may have waited for one that did not come.
+  page.removeAllListeners("dialog");
+  return true;
+}
+
+const viewportOf = ({ phone = false }: VisitOptions): { width: number; height: number } =>
+  phone ? { width: 390, height: 844 } : { width: 1280, height: 800 };
+
+async function openProfile(isOwnOrigin: boolean, isFresh: boolean, options: VisitOptions): Promise<Profile> {
+  const { phone = false, anonymous = false, timeZone } = options;
+  const context = await (
+    await sharedBrowser()
+  ).newContext({
+    isMobile: phone,
+    hasTouch: phone,
+    acceptDownloads: true,
+    ...(timeZone === undefined ? {} : { timezoneId: timeZone }),
+    permissions: isOwnOrigin ? ["clipboard-read", "clipboard-write"] : [],
+  });
+  if (!anonymous) await context.addInitScript(() => localStorage.setItem("tollgate.session", "yes"));
+  // Shorter than the timeout of a test, after which Bun kills the program that later tests need.
+  context.setDefaultTimeout(10_000);
+  const page = await context.newPage();
+  if (options.fakeClock === true) await page.clock.install();
+  const profile: Profile = { page, context, visits: 0, visit: { origin: "", expectedErrors: undefined, problems: [] } };
+  collectProblems(profile);
+  if (!isFresh) refuseWhatLasts(page);
+  return profile;
+}
+
+function refuseWhatLasts(page: Page): void {
+  for (const [owner, name] of [
+    [page, "addInitScript"],
+    [page, "exposeFunction"],
+    [page.context(), "newCDPSession"],
+  ] as const) {
+    Reflect.set(owner, name, () => {
+      throw new Error(`The next visit would see this: visit with fresh: true to use ${name}`);
+    });
+  }
+}
+
+/** Takes the session's cookie away. A response to an earlier request would renew it. */
+export async function loseSession({ page, context }: Visit): Promise<void> {
+  await page.waitForLoadState("networkidle");
+  await context.clearCookies();
+}
+
 async function addSession(context: BrowserContext, adminUrl: string, cookie: string): Promise<void> {
   const [name = "", ...value] = cookie.split("=");
   const { hostname } = new URL(adminUrl);
   await context.addCookies([
     { name, value: value.join("="), domain: hostname, path: "/", httpOnly: true, secure: true, sameSite: "Lax" },
   ]);
-  await context.addInitScript(() => localStorage.setItem("tollgate.session", "yes"));
 }
 
-function collectProblems(page: Page, origin: string, expectedErrors: RegExp | undefined): string[] {
-  const problems: string[] = [];
+function collectProblems(profile: Profile): void {
+  const { page } = profile;
   page.on("console", (line) => {
+    const { expectedErrors, problems } = profile.visit;
+    // A browser with windows asks for it beside the text that a visit leaves.
+    if (line.location().url.endsWith("/favicon.ico")) return;
     if (expectedErrors?.test(line.text()) !== true) problems.push(`${line.type()}: ${line.text()}`);
   });
-  page.on("pageerror", (error) => problems.push(`thrown: ${error.stack ?? error.message}`));
+  page.on("pageerror", (error) => profile.visit.problems.push(`thrown: ${error.stack ?? error.message}`));
   page.on("request", (request) => {
     const { protocol, origin: target } = new URL(request.url());
+    const { origin, problems } = profile.visit;
     if (target !== origin && protocol !== "data:" && protocol !== "blob:") problems.push(`request to ${request.url()}`);
   });
-  return problems;
 }

@@ -84,7 +84,7 @@ export async function measurePage(
   console: ConsoleUnderTest,
   { path, refreshed = "**/api/usage/chart*" }: Measured,
 ): Promise<PageCost> {
-  await using visit = await console.visit("/nowhere");
+  await using visit = await console.visit("/nowhere", { fresh: true });
   const { page } = visit;
   const session = await page.context().newCDPSession(page);
   await session.send("Performance.enable", { timeDomain: "threadTicks" });
