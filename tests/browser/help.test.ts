@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { findFreePort } from "../support/free-port.ts";
 import { violations } from "./support/axe.ts";
-import { hasBrowser, password, startConsole, type Visit } from "./support/console-under-test.ts";
+import { hasBrowser, loseSession, password, startConsole, type Visit } from "./support/console-under-test.ts";
 import { startTrafficConsole, type TrafficConsole, trafficModel } from "./support/traffic-console.ts";
 
 describe.skipIf(!hasBrowser)("help", () => {
@@ -87,9 +87,9 @@ describe.skipIf(!hasBrowser)("help", () => {
     ["a logout", async ({ page }: Visit) => page.getByRole("button", { name: "Log out admin" }).click()],
     [
       "a logout of an expired session",
-      async ({ page, context }: Visit) => {
-        await context.clearCookies();
-        await page.getByRole("button", { name: "Log out admin" }).click();
+      async (visit: Visit) => {
+        await loseSession(visit);
+        await visit.page.getByRole("button", { name: "Log out admin" }).click();
       },
     ],
     [

@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { type ConsoleUnderTest, hasBrowser, password, startConsole } from "./support/console-under-test.ts";
+import {
+  type ConsoleUnderTest,
+  hasBrowser,
+  loseSession,
+  password,
+  startConsole,
+} from "./support/console-under-test.ts";
 import { waitUntilDrawn } from "./support/seeded-console.ts";
 
 describe.skipIf(!hasBrowser)("API keys", () => {
@@ -360,12 +366,10 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     }
     await console.admin.createKey("seen before");
     await using visit = await console.visit("/keys?q=seen", { expectedErrors: /status of 401/ });
-    const { page, context } = visit;
+    const { page } = visit;
     await rowOf(page, "seen before").waitFor();
     await page.getByRole("button", { name: "Log out admin" }).waitFor();
-    // A response to an earlier request may renew the cookie.
-    await page.waitForLoadState("networkidle");
-    await context.clearCookies();
+    await loseSession(visit);
     await notice(page);
     await page.getByLabel("Username").fill("admin");
     await page.getByLabel("Password").fill(password);

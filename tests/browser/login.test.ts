@@ -1,6 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { type ConsoleUnderTest, hasBrowser, lanName, password, startConsole } from "./support/console-under-test.ts";
+import {
+  type ConsoleUnderTest,
+  hasBrowser,
+  lanName,
+  loseSession,
+  password,
+  startConsole,
+} from "./support/console-under-test.ts";
 
 describe.skipIf(!hasBrowser)("login", () => {
   let console: ConsoleUnderTest;
@@ -81,12 +88,11 @@ describe.skipIf(!hasBrowser)("login", () => {
 
   test("is required again after the session has ended", async () => {
     await using visit = await console.visit("/keys?q=a", { expectedErrors: refused });
-    const { page, context } = visit;
+    const { page } = visit;
     await page.getByRole("button", { name: "Log out admin" }).waitFor();
     // A refresh during the first load would join that request, which still has the cookie.
     await page.getByText(/^Updated/).waitFor();
-    await page.waitForLoadState("networkidle");
-    await context.clearCookies();
+    await loseSession(visit);
     await page.getByRole("button", { name: "Refresh" }).click();
     await page.waitForURL("**/login?next=%2Fkeys%3Fq%3Da");
   });
@@ -128,9 +134,9 @@ describe.skipIf(!hasBrowser)("login", () => {
 
   test("that has already expired can be logged out without an error", async () => {
     await using visit = await console.visit("/keys", { expectedErrors: refused });
-    const { page, context } = visit;
+    const { page } = visit;
     await page.getByRole("button", { name: "Log out admin" }).waitFor();
-    await context.clearCookies();
+    await loseSession(visit);
     await page.getByRole("button", { name: "Log out admin" }).click();
     await page.getByRole("button", { name: "Log in" }).waitFor();
     expect(await page.getByText("Could not log out").count()).toBe(0);

@@ -1,6 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { violations } from "./support/axe.ts";
-import { type ConsoleUnderTest, hasBrowser, password, startConsole } from "./support/console-under-test.ts";
+import {
+  type ConsoleUnderTest,
+  hasBrowser,
+  loseSession,
+  password,
+  startConsole,
+} from "./support/console-under-test.ts";
 
 describe.skipIf(!hasBrowser)("login after a session has ended", () => {
   let console: ConsoleUnderTest;
@@ -16,7 +22,7 @@ describe.skipIf(!hasBrowser)("login after a session has ended", () => {
     const { page } = visit;
     const form = page.getByRole("dialog", { name: "New API key" });
     await form.getByLabel("Name").fill("kept");
-    await page.context().clearCookies();
+    await loseSession(visit);
     await page.keyboard.press("Enter");
     const ended = page.getByRole("dialog", { name: "Your session has ended" });
     await ended.getByLabel("Password").fill("wrong");
@@ -36,9 +42,18 @@ describe.skipIf(!hasBrowser)("login after a session has ended", () => {
     await using visit = await console.visit("/keys?new=1", { expectedErrors: refused });
     const { page } = visit;
     await page.getByRole("dialog", { name: "New API key" }).getByLabel("Name").fill("left");
-    await page.context().clearCookies();
+    await loseSession(visit);
     await page.keyboard.press("Enter");
     await page.getByRole("button", { name: "Leave" }).click();
     await page.waitForURL("**/login?next=*");
+  });
+
+  test("is on the login page if the session had ended before the console knew whose it was", async () => {
+    await using visit = await console.visit("/keys", { expectedErrors: refused });
+    const { page } = visit;
+    await loseSession(visit);
+    await page.goto(`${console.program.adminUrl}/keys?new=1`);
+    await page.waitForURL("**/login?next=%2Fkeys*");
+    await page.getByLabel("Username").waitFor();
   });
 });

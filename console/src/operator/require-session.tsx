@@ -42,9 +42,9 @@ export function RequireSession(props: RouteSectionProps): JSX.Element {
   });
   const [hasLeft, setHasLeft] = createSignal(false);
   const username = createMemo((before: string | undefined) => session()?.username ?? before, undefined);
-  // A memo, since it has to look before the page is gone.
+  // A memo, since it has to look before the page is gone. Only for a known user: the dialog does not ask for the name.
   const asksPassword = createMemo((before: boolean) => {
-    if (resuming() || session() !== undefined || hasLeft()) return false;
+    if (resuming() || session() !== undefined || username() === undefined || hasLeft()) return false;
     return before || document.querySelector("dialog[open] form") !== null;
   }, false);
   createEffect(() => session() !== undefined && setHasLeft(false));
