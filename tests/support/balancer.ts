@@ -76,7 +76,12 @@ async function startBalancer(prepare: (folder: TempFolder, port: number) => Prom
   const kill = (): void => child.kill("SIGKILL");
   process.on("exit", kill);
   const url = `http://127.0.0.1:${port}`;
-  await pollUntil(async () => child.exitCode !== null || (await fetch(`${url}/healthz`)).ok);
+  try {
+    await pollUntil(async () => child.exitCode !== null || (await fetch(`${url}/healthz`)).ok);
+  } catch (error) {
+    kill();
+    throw error;
+  }
   if (child.exitCode !== null) throw new Error(await Bun.file(folder.file("stderr.log")).text());
   return {
     url,

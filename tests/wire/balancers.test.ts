@@ -62,9 +62,12 @@ describe.each(balancers)("$name in front of two instances", (balancerProgram, la
   let admins: [AdminClient, AdminClient];
   let balancer: Balancer;
   let created: ListedKey;
+  /** Also what a set-up that failed had started. */
+  const started = new AsyncDisposableStack();
   beforeAll(async () => {
     if (isSkipped) return;
     backend = startSimulator();
+    started.defer(() => backend.stop());
     environment = {
       PROXY_UPSTREAM_URL: backend.url,
       DATABASE_URL: await (await sharedPostgres()).createDatabase(),
@@ -75,10 +78,11 @@ describe.each(balancers)("$name in front of two instances", (balancerProgram, la
       LOG_LEVEL: "warn",
     };
     instances = await Promise.all([startProgram(environment), startProgram(environment)]);
+    started.defer(async () => void (await Promise.all(instances.map((instance) => instance.stop("SIGKILL")))));
     const logInAt = ({ adminUrl }: Program): Promise<AdminClient> => logIn(adminUrl, "admin", "password");
     admins = await Promise.all([logInAt(instances[0]), logInAt(instances[1])]);
     created = await admins[0].createKey("test");
-    balancer = await startBefore(instances[0].url, instances[1].url);
+    balancer = started.use(await startBefore(instances[0].url, instances[1].url));
   });
   const startBefore = (one: string, two: string): Promise<Balancer> =>
     balancerProgram.start(
@@ -86,12 +90,7 @@ describe.each(balancers)("$name in front of two instances", (balancerProgram, la
         .replaceAll("gate-1.internal:8080", new URL(one).host)
         .replaceAll("gate-2.internal:8080", new URL(two).host),
     );
-  afterAll(async () => {
-    if (isSkipped) return;
-    await balancer[Symbol.asyncDispose]();
-    await Promise.all(instances.map((instance) => instance.stop("SIGKILL")));
-    backend.stop();
-  });
+  afterAll(() => started.disposeAsync());
 
   test.skipIf(isSkipped)("forwards each frame immediately, and a client's disconnect", async () => {
     const streams = await Promise.all(

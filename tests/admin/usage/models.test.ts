@@ -120,8 +120,8 @@ onEachEngine(({ engine }) => {
 
     /** PostgreSQL has a few seconds for each. */
     async function addInParts(increments: readonly UsageIncrement[]): Promise<void> {
-      for (let added = 0; added < increments.length; added += 500) {
-        await crowded.store.usage.add(increments.slice(added, added + 500));
+      for (let added = 0; added < increments.length; added += 200) {
+        await crowded.store.usage.add(increments.slice(added, added + 200));
       }
     }
 

@@ -5,6 +5,13 @@ import { startWorker } from "../../../src/store/sqlite/worker-client.ts";
 import { pollUntil } from "../../support/poll-until.ts";
 import { startDirectWriter } from "./start-direct-writer.ts";
 
+/** Another program, which waits for locks as programs do. */
+function openOther(file: string): Database {
+  const other = new Database(file);
+  other.run("PRAGMA busy_timeout = 20000");
+  return other;
+}
+
 test("flushes are committed here, and those of many keys by the thread", async () => {
   await using started = await startDirectWriter();
   const { add, addFirst, writes, requestCount, state } = started;
@@ -41,7 +48,7 @@ test("while another program locks the database, the thread waits for it", async 
   await using started = await startDirectWriter();
   const { add, addFirst, writes, requestCount, direct, file } = started;
   await addFirst();
-  using other = new Database(file);
+  using other = openOther(file);
   other.run("BEGIN IMMEDIATE");
   const adding = add(1);
   expect(await direct.findActive("secret of a")).toMatchObject({ id: 1 });
@@ -75,7 +82,7 @@ test("a flush that finds the database locked while the thread folds waits for it
   const gate = Promise.withResolvers<void>();
   state.gates["fold"] = gate.promise;
   for (let flush = 0; flush < 2; flush++) await add(...Array.from({ length: 256 }, () => 1));
-  using other = new Database(file);
+  using other = openOther(file);
   other.run("BEGIN IMMEDIATE");
   const adding = add(2);
   expect(await Promise.race([adding, Bun.sleep(20).then(() => "waits")])).toBe("waits");
@@ -136,7 +143,7 @@ test("what the database refuses stays staged, is logged, and keeps nothing else 
   await using started = await startDirectWriter();
   const { add, addFirst, staged, requestCount, logged, worker, file } = started;
   await addFirst();
-  using other = new Database(file);
+  using other = openOther(file);
   other.run("CREATE TRIGGER refuse BEFORE UPDATE ON keys WHEN new.id = 2 BEGIN SELECT RAISE(ABORT, 'no'); END");
   await add(1);
   await add(2);
