@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createTempFolder } from "../support/temp-folder.ts";
-import { median, mergeRows, readResults, type Row, rowsOf } from "./results.ts";
+import { median, mergeGrowth, mergeRows, readResults, type Row, rowsOf } from "./results.ts";
 
 const row = (workload: string, value: number): Row => ({
   workload,
@@ -32,4 +32,14 @@ test("results are read back, and a missing file has none", async () => {
   expect(readResults(folder.file("none.json"))).toEqual({ rows: [], storage: undefined });
   await Bun.write(folder.file("some.json"), JSON.stringify({ rows: [row("a", 1)] }));
   expect(readResults(folder.file("some.json")).rows).toEqual([row("a", 1)]);
+});
+
+test("what grew is measured kind by kind, and replaces what was measured of that kind", () => {
+  const grown = (name: string, ratio: number) => ({ name, sizes: [1, 100], cpuUs: [1, ratio], ratio });
+  const earlier = { conditions: "then", rows: [grown("keys", 1), grown("models", 1)] };
+  expect(mergeGrowth(earlier, undefined)).toBe(earlier);
+  expect(mergeGrowth(earlier, { conditions: "now", rows: [grown("keys", 2)] })).toEqual({
+    conditions: "now",
+    rows: [grown("keys", 2), grown("models", 1)],
+  });
 });

@@ -84,6 +84,16 @@ export function mergeRows(earlier: readonly Row[], measured: readonly Row[]): Ro
   return [...rows.values()];
 }
 
+/** The same for what grows. The conditions are those of the last run. */
+export function mergeGrowth(
+  earlier: GrowthResults | undefined,
+  measured: GrowthResults | undefined,
+): GrowthResults | undefined {
+  if (earlier === undefined || measured === undefined) return measured ?? earlier;
+  const rows = new Map([...earlier.rows, ...measured.rows].map((row) => [row.name, row]));
+  return { conditions: measured.conditions, rows: [...rows.values()] };
+}
+
 export function rowsOf(workload: Workload, runs: ReadonlyMap<string, readonly Run[]>, conditions: string): Row[] {
   return workload.figures.map((figure) => ({
     workload: workload.title,
