@@ -13,6 +13,8 @@ import { createTerminalFinder, type LongEvent } from "./terminal-event.ts";
 export interface EventHold {
   /** @returns the bytes that may be sent: whole events, up to the terminal one */
   push(bytes: Uint8Array): Uint8Array;
+  /** Whether a push of whole events, after whole events, would return them and change nothing. */
+  passes(events: Uint8Array): boolean;
   /** The terminal event and what came with it, once: to be sent when its count is committed. Nothing is held afterwards. */
   takeTerminal(): Uint8Array | undefined;
   /** @returns the unfinished event at the end of the stream */
@@ -98,6 +100,7 @@ export function createEventHold(): EventHold {
 
   return {
     push,
+    passes: finder.findsNone,
     takeTerminal() {
       const taken = terminal;
       if (taken !== undefined) released = true;
@@ -143,9 +146,15 @@ export function createSniffingHold(): EventHold {
       hold = begins ? events : passAll;
       return hold.push(all);
     },
+    passes: (bytes) => hold?.passes(bytes) === true,
     takeTerminal: () => hold?.takeTerminal(),
     end: () => hold?.end() ?? start.take(nothing),
   };
 }
 
-const passAll: EventHold = { push: (bytes) => bytes, takeTerminal: () => undefined, end: () => nothing };
+const passAll: EventHold = {
+  push: (bytes) => bytes,
+  passes: () => true,
+  takeTerminal: () => undefined,
+  end: () => nothing,
+};

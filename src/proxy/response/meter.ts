@@ -2,7 +2,7 @@ import type { UsageReader } from "../usage/response-usage.ts";
 import type { StreamUsageFilter } from "../usage/stream-filter.ts";
 import type { EventHold } from "./event-hold.ts";
 import type { Usage } from "../../domain/usage.ts";
-import { createEventBoundary, type Position } from "../sse/events.ts";
+import { createEventBoundary, endInLineFeeds, type Position } from "../sse/events.ts";
 
 export interface MeterOptions {
   reader: UsageReader;
@@ -71,7 +71,8 @@ const oneChunk: QueuingStrategy<Uint8Array> = { highWaterMark: 1 };
  * - After `fail`, nothing is sent but the terminal event whose usage is already being committed.
  * - A process that is killed loses what it had not committed, and no client has seen the end of that.
  */
-export function createMeter({ reader, filter, hold, keepaliveMs, silentMs, commit, finish }: MeterOptions): Meter {
+export function createMeter(options: MeterOptions): Meter {
+  const { reader, filter, hold, keepaliveMs, silentMs, commit, finish } = options;
   const started = Promise.withResolvers<void>();
   // The streams report a failure to whoever does not wait for the start.
   started.promise.catch(() => {});
@@ -79,6 +80,8 @@ export function createMeter({ reader, filter, hold, keepaliveMs, silentMs, commi
   const keepalive = keepaliveMs > 0 ? startKeepaliveTimer(keepaliveMs, output.sendComment, silentMs) : undefined;
   /** The client got bytes of the upstream's. */
   let upstreamBegan = false;
+  /** All that came are whole events, which the client has. Nearly every chunk then is whole events too, and only passes. */
+  let isBetweenEvents = false;
   /** Commits and sends the terminal event. Once it is sent, the response is whole for the client. */
   let terminalSent: Promise<void> | undefined;
   let failed = false;
@@ -86,12 +89,11 @@ export function createMeter({ reader, filter, hold, keepaliveMs, silentMs, commi
 
   function send(visible: Uint8Array): void {
     const bytes = hold === undefined ? visible : hold.push(visible);
-    if (bytes.length === 0) return;
-    keepalive?.restart();
-    sendFromUpstream(bytes);
+    if (bytes.length > 0) sendFromUpstream(bytes);
   }
 
   function sendFromUpstream(bytes: Uint8Array): void {
+    keepalive?.restart();
     output.send(upstreamBegan || !output.hasSent() ? bytes : withoutByteOrderMark(bytes));
     upstreamBegan = true;
   }
@@ -115,9 +117,12 @@ export function createMeter({ reader, filter, hold, keepaliveMs, silentMs, commi
     start: output.attach,
     transform(chunk) {
       if (failed) return undefined;
+      const endsEvent = endInLineFeeds(chunk);
+      if (isBetweenEvents && endsEvent && passAsTheyCame(options, chunk)) return sendFromUpstream(chunk);
       send(filter === undefined ? chunk : filter.push(chunk));
       const backlog = reader.push(chunk);
       const terminal = hold?.takeTerminal();
+      isBetweenEvents = endsEvent && upstreamBegan && terminal === undefined;
       return terminal === undefined ? backlog : (terminalSent = sendOnceCommitted(terminal));
     },
     async flush() {
@@ -147,6 +152,10 @@ export function createMeter({ reader, filter, hold, keepaliveMs, silentMs, commi
   }
   return { readable, writable, started: started.promise, hasSent: output.hasSent, fail, abort };
 }
+
+/** Whether whole events, after whole ones, change nothing but what the client has. */
+const passAsTheyCame = ({ hold, reader, filter }: MeterOptions, events: Uint8Array): boolean =>
+  hold?.passes(events) === true && reader.skips(events) && filter?.passes(events) !== false;
 
 /** The mark counts only at the very start; after a comment of ours it would spoil the first line. What is held comes whole. */
 export function withoutByteOrderMark(bytes: Uint8Array): Uint8Array {

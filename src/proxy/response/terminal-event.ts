@@ -8,6 +8,8 @@ import { isObject } from "../usage/event-usage.ts";
 interface TerminalFinder {
   /** @param events whole ones @returns where the first terminal one begins and ends */
   find(events: Uint8Array): { start: number; end: number } | undefined;
+  /** Whether `find` would find none, and learn nothing. */
+  findsNone(events: Uint8Array): boolean;
   /** Follows an event that is too long to be held. @param start its first bytes */
   follow(start: Uint8Array): LongEvent;
 }
@@ -63,12 +65,16 @@ export function createTerminalFinder(): TerminalFinder {
     dialect = dialectOf(events.subarray(0, firstEventEnd(events, nothing))) ?? anyDialect;
   }
 
+  const mayLearn = (): boolean => dialect === anyDialect && learned < maxLearnedEvents;
+  const markersIn = (events: Uint8Array): Markers => (dialect.fits(events) ? dialect.markers : anyMarkers);
+
   return {
     find(events) {
-      if (dialect === anyDialect && learned < maxLearnedEvents) learn(events);
-      const markers = dialect.fits(events) ? dialect.markers : anyMarkers;
+      if (mayLearn()) learn(events);
+      const markers = markersIn(events);
       return mayHoldOne(events, markers) ? findTerminal(events, markers) : undefined;
     },
+    findsNone: (events) => !mayLearn() && !mayHoldOne(events, markersIn(events)),
     follow: (start) =>
       dialect === completions && dialect.fits(start) ? { push() {}, isTerminal: () => false } : followEvent(start),
   };

@@ -6,6 +6,12 @@ export function isLineEnd(byte: number | undefined): boolean {
   return byte === lineFeed || byte === carriageReturn;
 }
 
+/** Whether bytes end an event, as nearly every chunk does. False for the few that end it in CRLF or CR. */
+export function endInLineFeeds(bytes: Uint8Array): boolean {
+  const { length } = bytes;
+  return length > 1 && bytes[length - 1] === lineFeed && bytes[length - 2] === lineFeed;
+}
+
 /**
  * How many of `bytes` belong to whole events: the index after the last empty line, 0 if there is none. Lines end in LF,
  * CRLF or CR (WHATWG HTML, section 9.2.6).
@@ -13,8 +19,7 @@ export function isLineEnd(byte: number | undefined): boolean {
  */
 export function lastEventEnd(bytes: Uint8Array, before: Uint8Array): number {
   const { length } = bytes;
-  // Nearly every chunk ends like this.
-  if (length > 1 && bytes[length - 1] === lineFeed && bytes[length - 2] === lineFeed) return length;
+  if (endInLineFeeds(bytes)) return length;
   let lastCarriageReturn = bytes.lastIndexOf(carriageReturn);
   for (let at = length - 1; at >= 0; at--) {
     if (lastCarriageReturn > at) lastCarriageReturn = bytes.lastIndexOf(carriageReturn, at);
@@ -83,7 +88,8 @@ export function createEventBoundary(): EventBoundary {
   let tail = lineFeeds;
   return {
     passed(bytes) {
-      for (let at = Math.max(0, bytes.length - 4); at < bytes.length; at++) tail = (tail << 8) | (bytes[at] ?? 0);
+      if (endInLineFeeds(bytes)) tail = lineFeeds;
+      else for (let at = Math.max(0, bytes.length - 4); at < bytes.length; at++) tail = (tail << 8) | (bytes[at] ?? 0);
     },
     position() {
       const last = tail & 0xff;

@@ -12,6 +12,8 @@ export type { ResponseListener } from "./stream-usage.ts";
 export interface UsageReader {
   /** @returns a promise if the reader cannot keep up: the next chunk should wait for it, so that nothing piles up */
   push(chunk: Uint8Array): Promise<void> | undefined;
+  /** Whether whole events of a stream, pushed after whole events, would change nothing. */
+  skips(events: Uint8Array): boolean;
   /** The usage of the events pushed so far; none while a JSON document is unfinished. */
   seen(): Usage;
   /** The usage of everything pushed, also if the response was cut short. Called once. */
@@ -68,7 +70,7 @@ function findDecompressingReader(encodings: readonly string[], reader: UsageRead
     await decompressor.end();
     return reader.end();
   };
-  return { push: decompressor.push, seen: reader.seen, end, shape: reader.shape };
+  return { push: decompressor.push, skips: () => false, seen: reader.seen, end, shape: reader.shape };
 }
 
 /** The usage of a whole response. */
@@ -107,7 +109,12 @@ function isPlainJson(headers: BodyHeaders): boolean {
 }
 
 /** Reads responses without usage, or whose tokens do not count. */
-export const noUsageReader: UsageReader = { push: () => undefined, seen: () => noUsage, end: () => noUsage };
+export const noUsageReader: UsageReader = {
+  push: () => undefined,
+  skips: () => true,
+  seen: () => noUsage,
+  end: () => noUsage,
+};
 
 /** What holds usage: JSON and event streams, and what small servers send if they set no type. */
 const sniffedTypes = new Set(["text/event-stream", "application/json", "text/json", "text/plain", ""]);
@@ -131,6 +138,7 @@ function createSniffingReader(listener: ResponseListener): UsageReader {
       reader = chunk[start] === openBrace ? createJsonReader(listener) : events;
       return reader.push(reader === events ? chunk : chunk.subarray(start));
     },
+    skips: (whole) => reader?.skips(whole) === true,
     seen: () => reader?.seen() ?? noUsage,
     end: () => reader?.end() ?? noUsage,
     shape: () => reader?.shape?.() ?? noStreamUsage,
@@ -146,6 +154,7 @@ function createJsonReader(listener: ResponseListener): UsageReader {
       parser.push(chunk);
       return undefined;
     },
+    skips: () => false,
     seen: () => noUsage,
     end() {
       report(parser.document(), listener);

@@ -17,6 +17,8 @@ import {
 export interface StreamUsageFilter {
   /** @returns what the client gets now; empty if the bytes are still held */
   push(chunk: Uint8Array): Uint8Array;
+  /** Whether a push of whole events, after whole events, would return them and change nothing. */
+  passes(events: Uint8Array): boolean;
   /** @returns what is still held, without the beginning of an added chunk */
   end(): Uint8Array;
 }
@@ -94,10 +96,8 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
     return before;
   }
 
-  function mayMatter(event: Uint8Array): boolean {
-    if (detector.isUnasked()) return false;
-    return detector.mayEdit(event) || (progress.hasEnded() && hasMember(event, choicesName));
-  }
+  const mayMatter = (event: Uint8Array): boolean =>
+    !detector.isUnasked() && (detector.mayEdit(event) || (progress.hasEnded() && hasMember(event, choicesName)));
 
   function passUsage(event: Uint8Array, chunk: CompletionChunk): Uint8Array[] {
     expectsUsage = false;
@@ -127,6 +127,7 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
       splitter.push(bytes);
       return joined(output.splice(0));
     },
+    passes: (events) => held === undefined && !expectsUsage && !mayMatter(events),
     end: () => joined([...passRest(splitter.end()), ...release(undefined)]),
   };
 }

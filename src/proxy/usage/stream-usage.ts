@@ -1,5 +1,5 @@
 import type { StoredResponse } from "../../domain/usage-event.ts";
-import { createUnfinishedEvent } from "../sse/events.ts";
+import { createUnfinishedEvent, endInLineFeeds } from "../sse/events.ts";
 import { createEventStreamParser } from "../sse/parser.ts";
 import {
   createJsonUsageParser,
@@ -15,6 +15,8 @@ import type { Usage } from "../../domain/usage.ts";
 /** Reads the usage of an event stream that arrives in pieces, cut anywhere. */
 interface EventStreamUsageParser {
   push(chunk: Uint8Array): undefined;
+  /** Whether whole events, pushed after whole events, would change nothing. */
+  skips(events: Uint8Array): boolean;
   /** The usage of the events that are complete. */
   seen(): Usage;
   /** The usage of all events pushed. Called once. */
@@ -38,12 +40,13 @@ export interface ResponseListener {
 export function createEventStreamUsageParser(listener: ResponseListener = {}): EventStreamUsageParser {
   const documents = createDocumentsUsage(listener);
   const events = createEventStreamParser(documents);
+  const skips = (whole: Uint8Array): boolean => !documents.readsAll() && !mentionsUsage(whole);
   return {
     seen: documents.seen,
     shape: documents.shape,
+    skips,
     push(chunk) {
-      const isWhole = events.isBetweenEvents() && chunk.at(-1) === lineFeed && chunk.at(-2) === lineFeed;
-      if (isWhole && !documents.readsAll() && !mentionsUsage(chunk)) return undefined;
+      if (endInLineFeeds(chunk) && events.isBetweenEvents() && skips(chunk)) return undefined;
       events.push(chunk);
       documents.letGo();
       return undefined;
@@ -61,6 +64,7 @@ export function createLinesUsageParser(listener: ResponseListener = {}): EventSt
   return {
     seen: documents.seen,
     shape: documents.shape,
+    skips: () => false,
     push(chunk) {
       let start = 0;
       for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {

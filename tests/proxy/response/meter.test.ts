@@ -1,11 +1,49 @@
 import { describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
+import type { Usage } from "../../../src/domain/usage.ts";
+import { createEventHold } from "../../../src/proxy/response/event-hold.ts";
 import { createStreamUsageFilter } from "../../../src/proxy/usage/stream-filter.ts";
 import { createUsageReader } from "../../../src/proxy/usage/response-usage.ts";
 import { recordedResponses } from "../../fixtures/recorded-responses.ts";
+import { usageServers } from "../../fixtures/usage-servers.ts";
 import { passTicks } from "../../support/event-loop.ts";
-import { createRandom, cutAtRandom } from "../../support/random.ts";
+import { createRandom, cutAtRandom, type Random } from "../../support/random.ts";
 import { five, readAll, startMeter, usageEvent, utf8, write } from "./start-meter.ts";
+
+/** Whole events, one or several at a time, and now and then a piece of one. */
+function cutAtEvents(bytes: Uint8Array, random: Random): Uint8Array[] {
+  const pieces: Uint8Array[] = [];
+  for (let at = 0; at < bytes.length;) {
+    let end = at;
+    for (let count = 1 + random.below(3); count > 0 && end >= 0; count--)
+      end = Buffer.from(bytes).indexOf("\n\n", end + 2);
+    const whole = end < 0 ? bytes.length : end + 2;
+    const next = random.below(4) === 0 ? at + 1 + random.below(whole - at) : whole;
+    pieces.push(bytes.slice(at, next));
+    at = next;
+  }
+  return pieces;
+}
+
+/** What a client gets of an event stream before its usage is committed, what it gets in all, and what is counted. */
+async function passHeld(pieces: readonly Uint8Array[], hasFilter: boolean) {
+  const filter = hasFilter ? createStreamUsageFilter({ includeUsage: true, continuousUsage: false }) : undefined;
+  const commits: { usage: Usage; sent: string }[] = [];
+  let sent = "";
+  const { meter, writer, finishes } = startMeter({
+    filter,
+    hold: createEventHold(),
+    async commit(usage) {
+      await passTicks();
+      // The LF of a CRLF may come with the next piece.
+      commits.push({ usage, sent: sent.trimEnd() });
+    },
+  });
+  for (const piece of pieces) write(writer, piece);
+  void writer.close();
+  for await (const chunk of meter.readable) sent += Buffer.from(chunk).toString("latin1");
+  return { sent, commits, finishes };
+}
 
 describe("the meter", () => {
   test.each(recordedResponses)("passes every byte on and counts: $server", async ({ contentType, body, usage }) => {
@@ -17,6 +55,24 @@ describe("the meter", () => {
       void writer.close();
       expect(await readAll(meter.readable)).toBe(body);
       expect(finishes).toEqual([{ usage, cause: undefined }]);
+    }
+  });
+
+  test.each([
+    ...recordedResponses
+      .filter(({ contentType }) => contentType.startsWith("text/event-stream"))
+      .map(({ server, body }) => ({ server, body, hasFilter: false })),
+    ...usageServers.flatMap(({ server, stream }) =>
+      [false, true].map((hasFilter) => ({ server, body: stream({ include: true, continuous: false }), hasFilter })),
+    ),
+  ])("sends and counts the same, whether events come whole or in pieces: $server, $hasFilter", async (row) => {
+    const bytes = utf8.encode(row.body);
+    const expected = await passHeld(
+      Array.from(bytes, (byte) => Uint8Array.of(byte)),
+      row.hasFilter,
+    );
+    for (let seed = 0; seed < 30; seed++) {
+      expect(await passHeld(cutAtEvents(bytes, createRandom(seed)), row.hasFilter)).toEqual(expected);
     }
   });
 
