@@ -49,7 +49,7 @@ function addDescriptors(registry: Registry): void {
 }
 
 function addEventLoopDelay(registry: Registry): () => void {
-  const delays = monitorEventLoopDelay({ resolution: 20 });
+  const delays = monitorEventLoopDelay({ resolution: 50 });
   delays.enable();
   addGauge(
     registry,
