@@ -163,6 +163,13 @@ function createJsonReader(listener: ResponseListener): UsageReader {
   };
 }
 
+/** Of the response before, which is asked for several times, and which the next one nearly always has too. */
+let latest = { contentType: "", mediaType: "" };
+
 function mediaType(contentType: string | null): string {
-  return (contentType?.split(";", 1)[0] ?? "").trim().toLowerCase();
+  if (contentType === null) return "";
+  if (contentType !== latest.contentType) {
+    latest = { contentType, mediaType: (contentType.split(";", 1)[0] ?? "").trim().toLowerCase() };
+  }
+  return latest.mediaType;
 }
