@@ -5,7 +5,7 @@ import type { Workload, Run } from "./workloads.ts";
 import { cpuUs, loadCore, residentMb, type ThreadCpu, threadCpuUs } from "./processes.ts";
 
 const limitMs = 30_000;
-const warmUpMs = 15_000;
+const warmUpMs = 8_000;
 /** The CPU time after the last response also counts. */
 const settleMs = 200;
 

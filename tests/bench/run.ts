@@ -51,7 +51,7 @@ import {
   startTollgate,
   type Target,
 } from "./targets.ts";
-import { appliesTo, type Run, small, type Workload, workloads } from "./workloads.ts";
+import { appliesTo, type Run, small, warmingUp, type Workload, workloads } from "./workloads.ts";
 
 const { values: options } = parseArgs({
   options: {
@@ -217,7 +217,11 @@ function chosenWorkloads(): Workload[] {
 }
 
 async function warmUpAll(targets: readonly Target[], key: string): Promise<void> {
-  for (const target of targets) await warmUp(small, target, target.key ?? key);
+  for (const target of targets) {
+    for (const one of warmingUp.filter((workload) => appliesTo(workload, target))) {
+      await warmUp(one, target, target.key ?? key);
+    }
+  }
 }
 
 type KeysOf = (target: Target) => Promise<readonly string[]>;
