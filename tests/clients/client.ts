@@ -18,10 +18,12 @@ export interface RealClient {
   binary: string;
   /** Asks for one answer and exits. */
   ask: (prompt: string) => string[];
-  /** The same in the conversation before. */
-  goOn: (prompt: string) => string[];
+  /** The same in the conversation before; only of those whose conversations are recorded. */
+  goOn?: (prompt: string) => string[];
   /** What a user sets beside the file. */
-  environment: (key: string) => Readonly<Record<string, string>>;
+  environment?: (key: string) => Readonly<Record<string, string>>;
+  /** Hosts that it asks directly, whatever proxy is set. */
+  unseenHosts?: readonly string[];
 }
 
 const folder = join(repositoryRoot, "node_modules/.cache/real-clients");
@@ -33,10 +35,9 @@ export const realClients: readonly RealClient[] = [
     version: versions["claude-code"],
     program: "claude-cli/",
     file: ".claude/settings.json",
-    binary: "claude-code/claude",
+    binary: "node_modules/claude-code/claude",
     ask: (prompt) => ["-p", prompt],
     goOn: (prompt) => ["-p", "--continue", prompt],
-    environment: () => ({}),
   },
   {
     id: "codex",
@@ -44,7 +45,7 @@ export const realClients: readonly RealClient[] = [
     version: versions.codex,
     program: "codex_exec/",
     file: ".codex/config.toml",
-    binary: `codex/vendor/${process.arch === "arm64" ? "aarch64" : "x86_64"}-unknown-linux-musl/bin/codex`,
+    binary: `node_modules/codex/vendor/${process.arch === "arm64" ? "aarch64" : "x86_64"}-unknown-linux-musl/bin/codex`,
     ask: (prompt) => ["exec", "--skip-git-repo-check", prompt],
     goOn: (prompt) => ["exec", "resume", "--last", "--skip-git-repo-check", prompt],
     environment: (key) => ({ TOLLGATE_API_KEY: key }),
@@ -55,11 +56,35 @@ export const realClients: readonly RealClient[] = [
     version: versions.opencode,
     program: "opencode/",
     file: ".config/opencode/opencode.json",
-    binary: "opencode/bin/opencode",
+    binary: "node_modules/opencode/bin/opencode",
     ask: (prompt) => ["run", prompt],
     goOn: (prompt) => ["run", "--continue", prompt],
     // Its list of models, which no setting of the file turns off; and it waits for packages that it cannot get.
     environment: () => ({ OPENCODE_DISABLE_MODELS_FETCH: "1", npm_config_fetch_retries: "0" }),
+  },
+  {
+    id: "aider",
+    label: "aider",
+    version: versions.aider,
+    // The SDK of OpenAI, inside LiteLLM.
+    program: "OpenAI/",
+    file: ".aider.conf.yml",
+    binary: "aider/bin/aider",
+    ask: (prompt) => ["--no-git", "--yes-always", "--message", prompt],
+    // It breaks lines there.
+    environment: () => ({ COLUMNS: "400" }),
+  },
+  {
+    id: "continue",
+    label: "Continue",
+    version: versions.continue,
+    // The minified name of a class in its copy of OpenAI's SDK.
+    program: "ls/",
+    file: ".continue/config.yaml",
+    binary: "node_modules/@continuedev/cli/dist/cn.js",
+    ask: (prompt) => ["-p", prompt],
+    // For its newest version.
+    unseenHosts: ["api.continue.dev"],
   },
 ];
 
@@ -111,12 +136,12 @@ export async function installClient(
   const work = home.file("work");
   mkdirSync(work);
   const outside = startOutside();
-  const env = { ...environmentOf(home, outside.url), ...client.environment(address.key) };
+  const env = { ...environmentOf(home, outside.url), ...client.environment?.(address.key) };
   return {
-    elsewhere: outside.hosts,
+    elsewhere: () => [...outside.hosts(), ...(client.unseenHosts ?? [])],
     async run(args) {
       const begun = performance.now();
-      const child = Bun.spawn([join(folder, "node_modules", client.binary), ...args], {
+      const child = Bun.spawn([join(folder, client.binary), ...args], {
         cwd: work,
         env,
         stdin: "ignore",

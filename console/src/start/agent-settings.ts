@@ -130,9 +130,13 @@ const openCode = ({ origin, key, model, contextTokens, outputTokens }: QuickStar
     },
   });
 
+/** Without what aider tells its makers, asks PyPI, and warns of since it knows nothing of the model. */
 const aider = ({ origin, key, model }: QuickStartValues): string => `openai-api-base: ${quoted(`${origin}/v1`)}
 openai-api-key: ${quoted(key)}
-model: ${quoted(`openai/${model}`)}`;
+model: ${quoted(`openai/${model}`)}
+analytics-disable: true
+check-update: false
+show-model-warnings: false`;
 
 const continueDev = ({ origin, key, model, contextTokens, outputTokens }: QuickStartValues): string => `name: Tollgate
 version: 1.0.0

@@ -22,7 +22,7 @@ export function quickStarts(values: QuickStartValues): QuickStart[] {
     {
       id: "cursor",
       label: "Cursor",
-      note: "In Settings, Models. Cursor’s own servers send the requests, so they must reach this address.",
+      note: "In Settings, Models. Cursor’s own servers send the requests: they must reach this address over the internet.",
       text: cursor(values),
       isAgent: true,
     },
