@@ -255,3 +255,12 @@ const tokensOf = (counted: readonly Observed[], held: readonly Observed[]): numb
     [...new Set([...counted, ...held])],
     (one) => (one.generated ?? 0) + (held.includes(one) || one.killedAt < Infinity ? one.tokens : 0),
   );
+
+/** What surely counts of the minute for a key with such a limit, when nothing runs any more and all of it is given back. */
+export function leastCharged(own: readonly Observed[], now: number): number {
+  const isLimited = own.every(({ limits }) => limits.tokens_per_minute !== null);
+  const recent = own.filter((one) => isAdmitted(one) && isReported(one) && one.backendEndedAt > now - chargedMs);
+  return sum(isLimited ? recent : [], ({ tokens, generated, backendEndedAt, killedAt, endedAt, mayWait }) =>
+    endedAt < Infinity && !mayWait ? (generated ?? 0) : killedAt < Infinity && backendEndedAt >= killedAt ? tokens : 0,
+  );
+}

@@ -5,7 +5,7 @@ import { pollUntil } from "../../support/poll-until.ts";
 import { createRandom, type Random } from "../../support/random.ts";
 import { type Fleet, type Request, startFleet } from "./fleet.ts";
 import type { InstanceOptions } from "./messages.ts";
-import { findViolations, type Observed } from "./oracle.ts";
+import { findViolations, leastCharged, type Observed } from "./oracle.ts";
 
 /** A killed instance is known to be dead after this; on a busy machine a live one must not seem so. */
 export const deadAfterMs = 3000;
@@ -135,9 +135,12 @@ async function findLeaks({ observed, started }: Fleet, { instances }: ModelRun, 
       ({ keyId, minuteRequests }) => minuteRequests <= mostRequests(own(keyId), started() - instances),
     );
   await pollUntil(countsNoMore, 5000).catch(() => found.push("requests count that nobody sent"));
-  for (const { keyId, inFlight, reserved, minuteRequests, dayTokens } of await load()) {
+  for (const { keyId, inFlight, reserved, minuteRequests, minuteTokens, dayTokens } of await load()) {
     if (found.length > 0)
       found.push(`key ${keyId}: ${inFlight} in flight, ${reserved} reserved, ${minuteRequests} requests`);
+    const charged = leastCharged(own(keyId), Date.now());
+    if (minuteTokens < charged)
+      found.push(`key ${keyId}: ${minuteTokens} tokens of the minute, at least ${charged} used`);
     const isCounted = Map.groupBy(own(keyId), ({ endedAt, mayWait }) => endedAt < Infinity && !mayWait);
     const counted = generatedBy(isCounted.get(true));
     // A count may be committed whose end the driver did not hear of, or wait and be lost: the instance was killed then.
