@@ -4,7 +4,6 @@ import { sql } from "drizzle-orm";
 import { openWriter } from "../../src/store/sqlite/engine.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { seed, seedKeys } from "../browser/support/seed.ts";
-import type { AdminClient } from "../support/admin-client.ts";
 import { startLoad } from "./load/start.ts";
 import { type Bench, startTollgateWith, type Target } from "./targets.ts";
 import { ratioOf } from "./guard.ts";
@@ -22,8 +21,8 @@ export interface Growing {
   /** Fills the data folder before the program opens it. */
   seed?: (dataDir: string, size: number) => Promise<void>;
   settings?: (bench: Bench, size: number) => Readonly<Record<string, string>>;
-  /** @returns the keys to send with, if not that of the bench */
-  createKeys?: (admin: AdminClient, size: number) => Promise<string[]>;
+  /** The keys to send with, if not that of the bench. */
+  keysOf?: (size: number) => string[];
   /** Runs beside the load. @param size more than 0 */
   beside?: (target: Target, key: string, size: number) => Promise<unknown>;
 }
@@ -42,8 +41,8 @@ export const growing: readonly Growing[] = [
   },
   { name: "models", sizes: [1, 100, 1000], settings: settingsOfModels },
   { name: "open streams", sizes: [0, 200, 2000], beside: openStreams },
-  // A few keys would each send so much that the database admits requests ahead of them, which costs less.
-  { name: "keys with limits that send", sizes: [100, 1000, 10_000], createKeys: createLimitedKeys },
+  // Fewer would each send so much that the database admits requests ahead of them, which costs less.
+  { name: "keys with limits", sizes: [1000, 10_000, 100_000], seed: seedLimitedKeys, keysOf: limitedKeys },
 ];
 
 const namesOf = (count: number): string[] => Array.from({ length: count }, (_, index) => `key ${index}`);
@@ -110,26 +109,34 @@ async function openStreams({ port, headers }: Target, key: string, size: number)
   return undefined;
 }
 
-async function createLimitedKeys(admin: AdminClient, size: number): Promise<string[]> {
-  const limits = { requests_per_minute: 1e9, tokens_per_minute: 1e12, tokens_per_day: 1e12 };
-  const created = namesOf(size).map((name) =>
-    admin.expectOk<{ key: string }>("POST", "/api/keys", { name, ...limits }),
-  );
-  return (await Promise.all(created)).map(({ key }) => key);
+/** As many as a run has requests. */
+function limitedKeys(size: number): string[] {
+  return Array.from({ length: Math.min(size, 10_000) }, (_, index) => limitedKey(index));
+}
+
+function limitedKey(index: number): string {
+  return `limited-key-${index}-0123456789abcdef`;
+}
+
+function seedLimitedKeys(dataDir: string, size: number): Promise<void> {
+  const rules = { requests_per_minute: 1e9, tokens_per_minute: 1e12, tokens_per_day: 1e12 };
+  return seed(dataDir, async (store) => void (await seedKeys(store, namesOf(size), { secret: limitedKey, rules })));
 }
 
 /** @returns a program of that size, and the keys to send with */
 export async function startGrown(
   bench: Bench,
-  { name, seed: fill, settings, createKeys, beside }: Growing,
+  { name, seed: fill, settings, keysOf, beside }: Growing,
   size: number,
 ): Promise<{ target: Target; keys: string[] }> {
   const dataDir = join(bench.folder, `growth ${name} ${size}`);
   await fill?.(dataDir, size);
-  const { admin, ...target } = await startTollgateWith(bench, { DATA_DIR: dataDir, ...settings?.(bench, size) });
-  const keys = (await createKeys?.(admin, size)) ?? [bench.key];
+  const started = await startTollgateWith(bench, { DATA_DIR: dataDir, ...settings?.(bench, size) });
+  // Without a session of the console, which would list all keys before and after each round.
+  const target = { name: sizeName(size), port: started.port, headers: started.headers, process: started.process };
+  const keys = keysOf?.(size) ?? [bench.key];
   if (size > 0) await beside?.(target, bench.key, size);
-  return { target: { ...target, name: sizeName(size) }, keys };
+  return { target, keys };
 }
 
 const sizeName = (size: number): string => size.toLocaleString("en");

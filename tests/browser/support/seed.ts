@@ -1,5 +1,6 @@
 import { createLog } from "../../../src/log/log.ts";
 import { openStore } from "../../../src/store/open.ts";
+import type { KeyChange } from "../../../src/store/keys/contract.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { GpuReading } from "../../../src/domain/gpu.ts";
 import type { UsageIncrement } from "../../../src/domain/usage.ts";
@@ -18,19 +19,25 @@ export interface KeySeed {
   /** How long after one key the next is made. */
   apartMs?: number;
   secret?: (index: number) => string;
+  rules?: KeyChange["rules"];
 }
 
 /** @returns the new ids */
 export async function seedKeys(
   store: Store,
   names: readonly string[],
-  { seeded = 0, apartMs = 1, secret = (index) => `seeded-key-${index}-0123456789abcdef` }: KeySeed = {},
+  { seeded = 0, apartMs = 1, secret = (index) => `seeded-key-${index}-0123456789abcdef`, rules }: KeySeed = {},
 ): Promise<number[]> {
   const ids: number[] = [];
   // Not as late as it is by then: how well a list of keys compresses must not depend on how busy this machine is.
   const firstAt = Date.now() - (names.length - 1) * apartMs;
   for (const [index, name] of names.entries()) {
-    const key = await store.keys.create({ name, key: secret(seeded + index), createdAt: firstAt + index * apartMs });
+    const key = await store.keys.create({
+      name,
+      key: secret(seeded + index),
+      createdAt: firstAt + index * apartMs,
+      ...(rules && { rules }),
+    });
     if (key === "collision") throw new Error("The seeded key already exists");
     ids.push(key.id);
   }
