@@ -49,7 +49,7 @@ export interface RequestRecord {
   clientAddress: string;
   /** The client program and its version: the first word of its `User-Agent`. */
   clientProgram?: string | undefined;
-  /** What the client says that the request is for, such as `subagent`. */
+  /** What it is for, as far as its client says or shows that, such as `subagent`. */
   requestClass?: string | undefined;
   method: string;
   path: string;

@@ -19,6 +19,9 @@ export interface RequestTracker {
   readonly requestId: string;
   /** By the monotonic clock. */
   readonly startedAt: number;
+  readonly clientProgram: string | undefined;
+  /** What it is for, as far as its client says or shows that. */
+  requestClass: string | undefined;
   keyId: KeyId | undefined;
   model: RequestedNames | undefined;
   changes: RequestChanges | undefined;
@@ -135,6 +138,8 @@ export function trackRequest(
   const tracker: RequestTracker = {
     requestId: request.id,
     startedAt,
+    clientProgram: request.clientProgram,
+    requestClass: request.requestClass,
     keyId: undefined,
     model: undefined,
     changes: undefined,
@@ -218,7 +223,7 @@ interface End {
 }
 
 function recordOf(
-  { id, clientAddress, clientProgram, requestClass, method, path }: TrackedRequest,
+  { id, clientAddress, method, path }: TrackedRequest,
   tracker: RequestTracker,
   { receivedBytes, queueMs, upstreamMs, firstByteMs, headSent }: Progress,
   { outcome, durationMs, details, cacheReporters }: End,
@@ -227,8 +232,8 @@ function recordOf(
   return {
     requestId: id,
     clientAddress,
-    clientProgram,
-    requestClass,
+    clientProgram: tracker.clientProgram,
+    requestClass: tracker.requestClass,
     method,
     path,
     status: headSent ? 200 : tracker.status,

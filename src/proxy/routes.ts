@@ -11,6 +11,7 @@ import {
   loggedPath,
   readTarget,
 } from "./request/path.ts";
+import { classOfHeaders } from "./request/request-class.ts";
 import { trackRequest } from "./request-tracker.ts";
 import { commentsUntil, createStreamWait } from "./response/while-waiting.ts";
 import { createHabits } from "./usage/usage-habits.ts";
@@ -112,14 +113,14 @@ export function createProxy(deps: ProxyDeps): Proxy {
 
 function track(deps: ProxyDeps, request: Request): Incoming {
   const peerAddress = deps.peerAddress(request);
-  const given = request.headers.get("x-claude-code-request-class");
+  const clientProgram = clientProgramOf(request.headers);
   const tracker = trackRequest(deps, {
     id: requestIdOf(request.headers),
     method: request.method,
     path: loggedPath(request),
     clientAddress: deps.clientAddress(request, peerAddress),
-    clientProgram: clientProgramOf(request.headers),
-    requestClass: given === null ? undefined : requestClassOf(given),
+    clientProgram,
+    requestClass: classOfHeaders(request.headers, clientProgram),
   });
   const unadmitted = { admission: undefined, unreportedLimits: null, limitHeaders: undefined };
   return { request, tracker, peerAddress, ...unadmitted, wait: undefined, rank: undefined };
@@ -133,11 +134,6 @@ function clientProgramOf(headers: Headers): string | undefined {
   if (agent === null || agent === "") return undefined;
   const end = agent.indexOf(" ");
   return end === -1 ? agent : agent.slice(0, end);
-}
-
-/** Claude Code's `main`, `subagent` or `compaction`; undefined if it is not a short word. */
-function requestClassOf(given: string): string | undefined {
-  return /^[\w.-]{1,40}$/.test(given) ? given.toLowerCase() : undefined;
 }
 
 /**

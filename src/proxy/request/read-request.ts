@@ -6,6 +6,7 @@ import type { Rewriters, Rewriting } from "../rewrite/current-rewriting.ts";
 import { readBody, type ReadBodyDeps, type ReceivedBody } from "./hold-or-stream.ts";
 import { isModelAllowed, modelNotFound, requireAllowedModel } from "./model-rule.ts";
 import { hasBody, rewriteBody, type RewrittenBody } from "./rewrite-body.ts";
+import { classOfBody } from "./request-class.ts";
 import type { KeyRules } from "../../domain/keys.ts";
 import { hasLimit } from "../../domain/limits.ts";
 import type { RequestChanges, RequestedNames } from "../../domain/requests.ts";
@@ -27,6 +28,8 @@ export interface RequestToRead {
 
 /** What log and metrics get of a body, of one that is refused too. */
 interface TrackedBody {
+  readonly clientProgram: string | undefined;
+  requestClass: string | undefined;
   isReceived: boolean;
   model: RequestedNames | undefined;
   changes: RequestChanges | undefined;
@@ -57,6 +60,7 @@ export async function readRequest(
   const rewrittenBody = await rewriteBody(path, received, rewriter, client);
   const { model, changes, target, hasSeveralModels } = rewrittenBody.rewritten;
   tracker.isReceived = true;
+  tracker.requestClass = classOfBody(received.body, tracker.clientProgram) ?? tracker.requestClass;
   tracker.model = model;
   tracker.changes = changes;
   const allowed = rules?.allowed_models ?? null;

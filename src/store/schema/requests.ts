@@ -15,7 +15,7 @@ export function defineRequestLogTables({ table, rowId, integer, text, index }: C
         keyId: integer(),
         address: text().notNull(),
         client: text(),
-        /** What the client says that the request is for. */
+        /** What it is for, as far as its client says or shows that. */
         requestClass: text(),
         method: text().notNull(),
         path: text().notNull(),
