@@ -55,15 +55,6 @@ export type Key = Awaited<ReturnType<typeof getKeys>>[number];
 const getPrices = () => responseBody(api.prices.get());
 export type Prices = Awaited<ReturnType<typeof getPrices>>;
 
-export interface CacheQuery {
-  by: "client" | "key" | "model" | "conversation";
-  hours: number;
-  limit: number;
-}
-
-const getCache = (query: CacheQuery) => responseBody(api.cache.get({ query }));
-export type CacheShares = Awaited<ReturnType<typeof getCache>>;
-
 const getSettings = () => responseBody(api.settings.get());
 export type Settings = Awaited<ReturnType<typeof getSettings>>;
 
@@ -103,30 +94,20 @@ export const usePricesQuery = (): QueryResult<typeof getPrices> =>
 export const usePricesToEditQuery = (): QueryResult<typeof getPrices> =>
   useQuery(() => ({ queryKey: ["prices"], queryFn: getPrices, refetchOnMount: "always" }));
 
-/** What share of the input came from caches. */
-export const useCacheQuery = (query: () => CacheQuery): QueryResult<typeof getCache> =>
-  useQuery(() => ({
-    queryKey: ["cache", query()],
-    queryFn: () => getCache(query()),
-    refetchInterval: 60_000,
-    placeholderData: keepPreviousData,
-  }));
-
 export const useSettingsQuery = (): QueryResult<typeof getSettings> =>
   useQuery(() => ({ queryKey: ["settings"], queryFn: getSettings }));
 
-const getClientUsage = (hours: number, keyId?: number) =>
-  responseBody(api.usage.clients.get({ query: { hours, ...(keyId !== undefined && { key_id: keyId }) } }));
-export type ClientUsage = Awaited<ReturnType<typeof getClientUsage>>;
+const getClientRules = (hours: number) => responseBody(api["client-rules"].get({ query: { hours } }));
+export type ClientRules = Awaited<ReturnType<typeof getClientRules>>;
 
-/** What each client program asked for, and which client rules would have helped. */
-export const useClientUsageQuery = (
-  hours: () => number,
-  keyId?: () => number | undefined,
-): QueryResult<typeof getClientUsage> =>
+/** Which client rules would have helped whom. */
+export const useClientRulesQuery = (
+  hours: number,
+  enabled: () => boolean = () => true,
+): QueryResult<typeof getClientRules> =>
   useQuery(() => ({
-    queryKey: ["usage", "clients", hours(), keyId?.()],
-    queryFn: () => getClientUsage(hours(), keyId?.()),
+    enabled: enabled(),
+    queryKey: ["client-rules", hours],
+    queryFn: () => getClientRules(hours),
     refetchInterval: refetchSoonerAfterError(60_000),
-    placeholderData: keepPreviousData,
   }));

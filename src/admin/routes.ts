@@ -10,10 +10,10 @@ import { adminHeaders, toApiError } from "./http/errors.ts";
 import { addGpuSamples, getPushGpuScript, listGpuHistory, listGpuSamples, listPowerHistory } from "./gpu/gpu.ts";
 import { type BackendDeps, listBackends, updateBackend } from "./operations/backends.ts";
 import { createHealth, getHealth, getReadiness, type UpstreamProbe } from "./operations/health.ts";
-import { type ClientsDeps, listClients } from "./requests/clients.ts";
+import { type ClientRulesDeps, listClientRules } from "./requests/client-rules.ts";
 import { type ExplainDeps, explainRequest } from "./requests/explain.ts";
-import { type CacheDeps, getCache } from "./requests/cache.ts";
 import { listFailures, listTokenless } from "./requests/failures.ts";
+import { listGroups } from "./requests/groups.ts";
 import { getLatency } from "./requests/latency.ts";
 import { createKey, deleteKey, type EndingDeps, listKeys, rotateKey, updateKey } from "./keys/keys.ts";
 import { createLogin } from "./session/login.ts";
@@ -51,8 +51,8 @@ import * as ownActivityContract from "./keys/own-activity-contract.ts";
 import * as ownKeyContract from "./keys/own-key-contract.ts";
 import * as usageContract from "./usage/contract.ts";
 import * as costContract from "./usage/cost-contract.ts";
-import * as cacheContract from "./requests/cache-contract.ts";
-import * as clientsContract from "./requests/clients-contract.ts";
+import * as clientRulesContract from "./requests/client-rules-contract.ts";
+import * as groupsContract from "./requests/groups-contract.ts";
 import * as requestContract from "./requests/contract.ts";
 import * as trafficContract from "./requests/traffic-contract.ts";
 import * as gpuContract from "./gpu/contract.ts";
@@ -94,9 +94,8 @@ export interface AdminDeps {
   endRequest: (id: string) => Promise<boolean>;
   endRunning: EndingDeps["endRunning"];
   explain: ExplainDeps["explain"];
-  learnClientNeeds: ClientsDeps["learnClientNeeds"];
+  learnClientNeeds: ClientRulesDeps["learnClientNeeds"];
   foresee: ExplainDeps["foresee"];
-  cacheRuleOf: CacheDeps["cacheRuleOf"];
   settings: SettingsDeps["settings"];
   versions: SettingsDeps["versions"];
   passwordFromEnvironment: boolean;
@@ -169,14 +168,14 @@ export function adminRoutes(deps: AdminDeps) {
     .get("/api/overview", getOverview(context), operationsContract.getOverview)
     .get("/api/backends", listBackends(context), backendContract.listBackends)
     .get("/api/requests", listRequests(context), requestContract.listRequests)
+    .get("/api/requests/groups", listGroups(context), groupsContract.listGroups)
     .get("/api/requests/stream", streamRequests(context), requestContract.streamRequests)
     .get("/api/in-flight", listInFlight(context), requestContract.listInFlight)
     .get("/api/usage/models", getModelUsage(context), costContract.getModelUsage)
-    .get("/api/usage/clients", listClients(context), clientsContract.listClients)
     .get("/api/usage/costs", listCosts(context), costContract.listCosts)
     .get("/api/usage/without-tokens", listTokenless(context), trafficContract.listTokenless)
+    .get("/api/client-rules", listClientRules(context), clientRulesContract.listClientRules)
     .get("/api/latency", getLatency(context), trafficContract.getLatency)
-    .get("/api/cache", getCache(context), cacheContract.getCache)
     .get("/api/failures", listFailures(context), trafficContract.listFailures)
     .get("/api/reconciliation", getReconciliation(context), costContract.getReconciliation)
     .get("/api/prices", getPrices(context), costContract.getPrices)

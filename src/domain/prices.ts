@@ -59,8 +59,16 @@ export const priceDays = (ranked: readonly RankedPrice[]): number[] => ranked.ma
 
 export function costOf(price: ModelPrice, tokens: Record<CountedField, number>): number {
   const { inputTokens, cachedBesideInputTokens, outputTokens } = tokens;
-  const cachedTokens = cachedTokensOf(tokens);
-  const uncached = Math.max(0, inputTokens - (cachedTokens - cachedBesideInputTokens));
+  const fromCacheTokens = cachedTokensOf(tokens);
+  return costOfPrompts(price, { promptTokens: inputTokens + cachedBesideInputTokens, fromCacheTokens, outputTokens });
+}
+
+/** @param tokens the prompts are whole, with what came from a cache */
+export function costOfPrompts(
+  price: ModelPrice,
+  { promptTokens, fromCacheTokens, outputTokens }: Record<"promptTokens" | "fromCacheTokens" | "outputTokens", number>,
+): number {
+  const uncached = Math.max(0, promptTokens - fromCacheTokens);
   const cached = price.cached ?? price.input;
-  return (uncached * price.input + cachedTokens * cached + outputTokens * price.output) / 1_000_000;
+  return (uncached * price.input + fromCacheTokens * cached + outputTokens * price.output) / 1_000_000;
 }

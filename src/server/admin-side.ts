@@ -1,7 +1,7 @@
 import { bootstrapAdmin } from "../admin/session/bootstrap.ts";
 import type { AdminAppDeps } from "./app.ts";
 import type { Config } from "../config/config.ts";
-import { cacheRuleOf, chooseClientRules } from "../proxy/rewrite/client-rules.ts";
+import { chooseClientRules } from "../proxy/rewrite/client-rules.ts";
 import { explainRewrite } from "../proxy/rewrite/explain.ts";
 import { goesByClient } from "../proxy/rewrite/current-rewriting.ts";
 import { createModelNames } from "../proxy/rewrite/model-names.ts";
@@ -74,7 +74,6 @@ export async function adminSideOf(
     endRunning: revocations.endRunning,
     ...askingRewriter({ catalog, backendModels, engines }),
     foresee,
-    cacheRuleOf,
     settings: () => reportSettings(environment),
     versions: { tollgate: build.version, commit: build.commit, bun: Bun.version },
     passwordFromEnvironment: password !== undefined,

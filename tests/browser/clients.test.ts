@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { pollUntil } from "../support/poll-until.ts";
+import { violations } from "./support/axe.ts";
 import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { csvOf } from "./support/usage-console.ts";
 
 describe.skipIf(!hasBrowser)("coding agents", () => {
   let console: ConsoleUnderTest;
@@ -33,18 +35,96 @@ describe.skipIf(!hasBrowser)("coding agents", () => {
 
   test("Usage says what each class of requests took, and leads to them", async () => {
     await using visit = await console.visit("/usage");
-    const panel = visit.page.getByRole("region", { name: "Clients", exact: true });
+    const panel = visit.page.getByRole("region", { name: "Clients and caches" });
     await panel.getByText("main took 69%, compaction took 31% of the input").waitFor();
-    await panel.getByRole("radio", { name: "Class" }).check();
+    await panel.getByRole("row", { name: /^claude-cli 2 1,002 100% 0 0% 10$/ }).waitFor();
+    await panel.getByLabel("Group by").selectOption("Class");
     await panel.getByRole("link", { name: "compaction" }).click();
     await visit.page.waitForURL("**/requests?class=compaction");
+  });
+
+  test("Requests are grouped by what their filters know, and a group filters them", async () => {
+    await using visit = await console.visit("/requests", {
+      expectedErrors: /ERR_INCOMPLETE_CHUNKED_ENCODING|ERR_FAILED/,
+    });
+    const { page } = visit;
+    await page.getByLabel("Group by").selectOption("Class");
+    const panel = page.getByRole("region", { name: "Requests by class" });
+    await panel.getByRole("row", { name: /^main 1 691 69% 0 0% 5$/ }).waitFor();
+    await panel.getByRole("row", { name: /^2 rows 2 1,002 100% 0 0% 10$/ }).waitFor();
+    const csv = await csvOf(page, "Requests by class");
+    expect(csv).toContainEqual(["main", "", "1", "691", "0", "0", "5", "", "true"]);
+    await page.getByLabel("Result").selectOption("5xx");
+    await panel.getByText("No matching requests").waitFor();
+    await panel.getByRole("button", { name: "Clear filters" }).click();
+    await panel.getByRole("link", { name: "compaction" }).click();
+    await page.waitForURL("**/requests?class=compaction");
+    await page.locator("tr[data-row]").first().waitFor();
+    expect(await page.locator("tr[data-row]").count()).toBe(1);
+    // With more than one filter, and back.
+    await page.getByLabel("Group by").selectOption("API key");
+    await page.getByRole("region", { name: "Requests by API key" }).getByRole("link", { name: "engineers" }).click();
+    await page.waitForURL("**/requests?key=1&class=compaction");
+    await page.goBack();
+    await page.getByRole("region", { name: "Requests by API key" }).waitFor();
   });
 
   test("Settings says which rules would have helped whom", async () => {
     await using visit = await console.visit("/settings");
     const note = visit.page.getByRole("note").filter({ hasText: "claude-cli/2.1.332" });
-    await note.getByText(/^2 requests of claude-cli\/2.1.332 had 1,002 tokens read .* for vLLM, the rules/).waitFor();
+    await note
+      .getByText(/^Of 2 requests of claude-cli\/2.1.332, 2 may have been read anew .* For vLLM, the rules/)
+      .waitFor();
     await note.getByRole("link", { name: "What agents send" }).waitFor();
+  });
+
+  test("the overview names a client of which little came from a cache, the rules that mend it, and its requests", async () => {
+    await using visit = await console.visit("/");
+    const { page } = visit;
+    await page.route("**/api/requests/groups?*", async (route) => {
+      const response = await route.fetch();
+      const body = (await response.json()) as { rows: object[]; total: object };
+      const sums = { request_count: 1200, prompt_tokens: 48_000_000, from_cache_tokens: 900_000 };
+      Object.assign(body.rows[0] ?? {}, sums);
+      await route.fulfill({ response, json: { ...body, total: { ...body.total, ...sums } } });
+    });
+    await page.reload();
+    const notice = page.getByRole("note").filter({ hasText: "came from a cache" });
+    await notice.getByText("1.9% of the input of claude-cli in the last hour").waitFor();
+    await notice.getByText("set CLIENT_RULES to auto, or add drop_billing_line and system_turns_to_user").waitFor();
+    const link = notice.getByRole("link", { name: "See its requests" });
+    expect(await link.getAttribute("href")).toBe("/requests?client=claude-cli");
+  });
+
+  test("many groups with long names fit a screen and a phone, and have no axe violations", async () => {
+    await using visit = await console.visit("/login");
+    const { page } = visit;
+    const name = "a-very-long-name-without-a-place-to-break".repeat(2);
+    await page.route("**/api/requests/groups?*", async (route) => {
+      const response = await route.fetch();
+      const body = (await response.json()) as { rows: object[]; total: object };
+      const sums = { prompt_tokens: 123_456_789_012, from_cache_tokens: 98_765_432_109, lost_count: 31, cost: 1234.5 };
+      const rows = Array.from({ length: 200 }, (_, at) => ({ ...body.rows[0], ...sums, name: `${name}${at}` }));
+      const total = { ...body.total, ...sums };
+      await route.fulfill({ response, json: { ...body, rows, total, group_count: 300, currency: "EUR" } });
+    });
+    for (const path of ["/requests?group=class", "/usage?group=class"]) {
+      await page.goto(`${console.program.adminUrl}${path}`);
+      const panel = page.getByRole("region", { name: /^(Requests by class|Clients and caches)$/ });
+      await panel.getByText("Of 300 groups, these 200 have most input.").waitFor();
+      for (const [width, colorScheme] of [
+        [1280, "light"],
+        [390, "dark"],
+      ] as const) {
+        await page.setViewportSize({ width, height: 800 });
+        await page.emulateMedia({ colorScheme });
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        expect([path, width, overflow <= 0]).toEqual([path, width, true]);
+        expect(await violations(page, "main")).toEqual([]);
+      }
+      await panel.getByRole("button", { name: "Show more" }).click();
+      await panel.getByRole("rowheader", { name: `${name}199` }).waitFor();
+    }
   });
 
   test("the holder of the key sees its last requests with their ids", async () => {

@@ -8,7 +8,7 @@ import { Page } from "../ui/page.tsx";
 import { NotLoaded, Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
-import { NumberHeads } from "../ui/table-head.tsx";
+import { NumberHeads } from "../ui/number-columns.tsx";
 import {
   type Backend,
   type Backends,

@@ -1,7 +1,7 @@
-import { compact, plural } from "../lib/format.ts";
-import type { ClientUsage } from "../queries.ts";
+import { compact, count, plural } from "../lib/format.ts";
+import type { ClientRules } from "../queries.ts";
 
-type Advice = ClientUsage["advice"][number];
+type Advice = ClientRules["rows"][number];
 
 const engineNames: Readonly<Record<Advice["engines"][number], string>> = {
   vllm: "vLLM",
@@ -11,15 +11,21 @@ const engineNames: Readonly<Record<Advice["engines"][number], string>> = {
 };
 
 /** What clients met for want of a rule, and which one: one sentence for each client and backend. */
-export function adviceSentences(advice: readonly Advice[]): string[] {
-  return advice.map((one) => {
-    const { client, engines, rules, request_count: requests, refused_count: refused, read_again_tokens: tokens } = one;
-    const read = tokens > 0 ? [`had ${compact(tokens)} tokens read that were in no cache`] : [];
-    const errors = refused > 0 ? [`got ${plural(refused, "error")} of the backend`] : [];
-    const names = engines.map((name) => engineNames[name]).join(" and ");
-    return `${plural(requests, "request")} of ${client} ${[...read, ...errors].join(" and ")}; for ${names}, ${listed(rules)}.`;
+export const adviceSentences = (rows: readonly Advice[]): string[] =>
+  rows.map((row) => {
+    const met = [...readAnew(row), ...refused(row)].join(" and ");
+    const names = row.engines.map((name) => engineNames[name]).join(" and ");
+    return `Of ${plural(row.request_count, "request")} of ${row.client}, ${met}. For ${names}, ${listed(row.rules)}.`;
   });
+
+function readAnew({ read_anew_count: requests, read_anew_tokens: tokens }: Advice): string[] {
+  if (requests === 0) return [];
+  if (tokens === null) return [`${count(requests)} may have been read anew (the backend does not report its cache)`];
+  return [`${count(requests)} had ${compact(tokens)} tokens read anew`];
 }
+
+const refused = ({ refused_count: requests }: Advice): string[] =>
+  requests === 0 ? [] : [`the backend refused ${count(requests)}`];
 
 const listed = (rules: Advice["rules"]): string =>
   rules.length === 1 ? `the rule ${rules.join()} helps it` : `the rules ${rules.join(" and ")} help it`;

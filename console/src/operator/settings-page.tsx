@@ -1,7 +1,7 @@
 import { createEffect, createMemo, createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
 import { saveCount, savedCount } from "../lib/browser-settings.ts";
 import { byteSize, count, plural } from "../lib/format.ts";
-import { type Settings, useClientUsageQuery, useSettingsQuery } from "../queries.ts";
+import { type Settings, useClientRulesQuery, useSettingsQuery } from "../queries.ts";
 import { FilterField, SegmentedControl } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
 import { HandbookLink } from "../ui/handbook-link.tsx";
@@ -76,8 +76,8 @@ function VendorNamesNotice(props: { settings: Setting[] | undefined }): JSX.Elem
 
 /** Which client rules would have helped whom in the last day. */
 function ClientRulesNotice(): JSX.Element {
-  const clients = useClientUsageQuery(() => 24);
-  const sentences = (): string[] => adviceSentences(clients.data?.advice ?? []);
+  const rules = useClientRulesQuery(24);
+  const sentences = (): string[] => adviceSentences(rules.data?.rows ?? []);
   return (
     <Show when={sentences().length > 0}>
       <div class="notice" data-tone="warning" role="note">

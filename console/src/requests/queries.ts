@@ -8,9 +8,10 @@ import {
   useQueryClient,
 } from "@tanstack/solid-query";
 import { api, ApiError, responseBody } from "../client.ts";
+import { hourMs } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { showToast } from "../lib/toasts.ts";
-import { keepPreviousData, type QueryResult } from "../queries.ts";
+import { keepPreviousData, type QueryResult, refetchSoonerAfterError } from "../queries.ts";
 import type { RequestFilterQuery } from "./request-filters.ts";
 
 /** How many requests one page of the log has. */
@@ -99,6 +100,39 @@ export function useEndRequest(): UseMutationResult<unknown, Error, RunningReques
     onSettled: () => queries.invalidateQueries({ queryKey: ["in-flight"] }),
   }));
 }
+
+/** By what requests are grouped. */
+export type Grouping = Parameters<typeof api.requests.groups.get>[0]["query"]["by"];
+
+export interface GroupsQuery extends RequestQuery {
+  by: Grouping;
+  /** The last ones, in place of `since`. */
+  hours?: number;
+}
+
+/** The API adds up all groups, and lists so many. */
+const maxGroups = 200;
+
+const getGroups = ({ hours, ...query }: GroupsQuery) =>
+  responseBody(
+    api.requests.groups.get({
+      query: {
+        ...query,
+        ...(hours !== undefined && { since: new Date(serverNow() - hours * hourMs).toISOString() }),
+        limit: maxGroups,
+      },
+    }),
+  );
+export type RequestGroups = Awaited<ReturnType<typeof getGroups>>;
+
+/** What requests of the log have in common, and their sums. */
+export const useRequestGroupsQuery = (query: () => GroupsQuery): QueryResult<typeof getGroups> =>
+  useQuery(() => ({
+    queryKey: ["requests", "groups", query()],
+    queryFn: () => getGroups(query()),
+    refetchInterval: refetchSoonerAfterError(60_000),
+    placeholderData: keepPreviousData,
+  }));
 
 async function getLatency(hours: number, bucketMinutes: number) {
   const query = { hours, bucket_minutes: bucketMinutes, by: "all" as const };

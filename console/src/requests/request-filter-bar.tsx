@@ -3,11 +3,13 @@ import { parseSeoulMinute, seoulMinute } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { zoneName } from "../lib/time-zone.ts";
 import { useKeyNamesQuery } from "../queries.ts";
+import { GroupSelect } from "./group-select.tsx";
 import { useModelNamesQuery } from "./queries.ts";
 import { outcomeLabel } from "./request-format.ts";
 import { outcomes } from "../../../src/domain/requests.ts";
 import { fromInputTime, toInputTime } from "./request-time.ts";
-import type { RequestFilterName, RequestFilters } from "./use-request-filters.ts";
+import type { RequestFilterName } from "./request-filters.ts";
+import type { RequestFilters } from "./use-request-filters.ts";
 
 const results = [
   { value: "", label: "All results" },
@@ -30,6 +32,7 @@ export function RequestFilterBar(props: { filters: RequestFilters }): JSX.Elemen
         <KeySelect filters={props.filters} />
         <ResultSelect filters={props.filters} />
         <ModelField filters={props.filters} />
+        <GroupSelect value={props.filters.grouping()} none="Nothing" onChange={(by) => props.filters.setGrouping(by)} />
       </div>
       <details open={hasMore()}>
         <summary>More filters</summary>

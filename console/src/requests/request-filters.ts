@@ -21,6 +21,8 @@ export interface RequestParameters {
   until?: string | undefined;
 }
 
+export type RequestFilterName = keyof RequestParameters;
+
 /** The parameters of the API. */
 export interface RequestFilterQuery {
   key_id?: number;

@@ -4,7 +4,7 @@ import { serverNow } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { zoneName } from "../lib/time-zone.ts";
 import { SkeletonRows } from "../ui/skeleton.tsx";
-import { NumberHeads } from "../ui/table-head.tsx";
+import { NumberHeads } from "../ui/number-columns.tsx";
 import type { LoggedRequest } from "./queries.ts";
 import { resultLabel, resultTone } from "./request-format.ts";
 import { clockSecondsLabel } from "./request-time.ts";

@@ -8,9 +8,11 @@ import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { isOpened, type LoggedRequest, readAllRequests, useRequestQuery } from "./queries.ts";
+import { GroupsPanel } from "./groups-panel.tsx";
 import { requestCsv } from "./request-csv.ts";
 import { RequestDrawer } from "./request-drawer.tsx";
 import { RequestFilterBar } from "./request-filter-bar.tsx";
+import { groupings } from "./request-groups.ts";
 import { RequestTable } from "./request-table.tsx";
 import { type RequestFilters, useRequestFilters } from "./use-request-filters.ts";
 import { type RequestLog, useRequestLog } from "./use-request-log.ts";
@@ -26,38 +28,51 @@ export function RequestsPage(): JSX.Element {
       help="watching#the-request-log"
       sources={[{ name: "Requests", query: log.query, slow: true }]}
       actions={
-        <>
+        <Show when={filters.grouping() === undefined}>
           <TailControl log={log} hasEnd={filters.value("until") !== ""} />
           <ExportButton filters={filters} disabled={(log.rows()?.length ?? 0) === 0} />
-        </>
+        </Show>
       }
     >
       <SectionTabs section="requests" label="Requests" />
       <Show when={log.limits()?.days !== 0} fallback={<LogIsOff />}>
         <RequestFilterBar filters={filters} />
-        <section class="panel" aria-label="Requests" ref={(panel) => watchReading(panel, log.setReading)}>
-          <Switch
-            fallback={
-              <>
-                <WaitingRequests log={log} />
-                <RequestTable rows={log.rows()} onOpen={filters.open} />
-                <TableFoot log={log} />
-              </>
-            }
-          >
-            <Match when={log.rows() === undefined && log.query.isError}>
-              <NotLoaded query={log.query} />
-            </Match>
-            <Match when={log.rows()?.length === 0}>
-              <NoRequests log={log} filters={filters} />
-            </Match>
-          </Switch>
-        </section>
+        <Show when={filters.grouping()} fallback={<RequestList filters={filters} log={log} />}>
+          {(by) => (
+            <GroupsPanel
+              title={`Requests by ${groupings[by()].label.replace(/^[A-Z](?![A-Z])/, (first) => first.toLowerCase())}`}
+              query={{ ...filters.query(), ...filters.timeQuery(), by: by() }}
+              href={filters.href}
+              empty={<NoRequests log={log} filters={filters} />}
+            />
+          )}
+        </Show>
       </Show>
       <OpenRequest filters={filters} rows={log.rows() ?? []} />
     </Page>
   );
 }
+
+const RequestList = (props: { filters: RequestFilters; log: RequestLog }): JSX.Element => (
+  <section class="panel" aria-label="Requests" ref={(panel) => watchReading(panel, props.log.setReading)}>
+    <Switch
+      fallback={
+        <>
+          <WaitingRequests log={props.log} />
+          <RequestTable rows={props.log.rows()} onOpen={props.filters.open} />
+          <TableFoot log={props.log} />
+        </>
+      }
+    >
+      <Match when={props.log.rows() === undefined && props.log.query.isError}>
+        <NotLoaded query={props.log.query} />
+      </Match>
+      <Match when={props.log.rows()?.length === 0}>
+        <NoRequests log={props.log} filters={props.filters} />
+      </Match>
+    </Switch>
+  </section>
+);
 
 /** More would take a minute and a hundred MB of a browser's memory. */
 const maxExported = 50_000;
@@ -193,7 +208,7 @@ function NoRequests(props: { log: RequestLog; filters: RequestFilters }): JSX.El
           <SearchedBack at={props.log.searchedBackTo()} />
         </p>
         <div class="actions">
-          <Show when={props.log.hasMore()}>
+          <Show when={props.log.hasMore() && props.filters.grouping() === undefined}>
             <button class="button primary" type="button" onClick={() => props.log.loadMore()}>
               {props.log.query.isFetchingNextPage ? "Searching…" : "Search further back"}
             </button>

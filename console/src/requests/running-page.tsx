@@ -9,7 +9,7 @@ import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
-import { NumberHeads } from "../ui/table-head.tsx";
+import { NumberHeads } from "../ui/number-columns.tsx";
 import { type RunningRequest, useEndRequest, useRunningQuery } from "./queries.ts";
 import "../styles/lazy-pages.css";
 

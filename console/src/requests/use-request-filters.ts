@@ -1,12 +1,14 @@
 import { createMemo } from "solid-js";
 import { useUrlParameters } from "../lib/url-parameters.ts";
-import type { LoggedRequest, OpenedRequest } from "./queries.ts";
+import type { Grouping, LoggedRequest, OpenedRequest } from "./queries.ts";
 import {
+  type RequestFilterName,
   type RequestFilterQuery,
   requestFilterQuery,
   type RequestParameters,
   requestTimeQuery,
 } from "./request-filters.ts";
+import { findGrouping } from "./request-groups.ts";
 
 const names = [
   "key",
@@ -22,8 +24,7 @@ const names = [
   "slower",
   "since",
   "until",
-] as const;
-export type RequestFilterName = (typeof names)[number];
+] as const satisfies readonly RequestFilterName[];
 
 /** The filters of the request log, and the request that is open. All of them are part of the URL. */
 export interface RequestFilters {
@@ -33,12 +34,17 @@ export interface RequestFilters {
   timeQuery: () => { since?: string; until?: string };
   isFiltered: () => boolean;
   clear: () => void;
+  /** Undefined: the requests are listed one by one. */
+  grouping: () => Grouping | undefined;
+  setGrouping: (by: string) => void;
+  /** The address of the list with one more filter. */
+  href: (name: RequestFilterName, value: string) => string;
   opened: () => OpenedRequest | undefined;
   open: (request: LoggedRequest | undefined) => void;
 }
 
 export function useRequestFilters(): RequestFilters {
-  const [parameters, setParameters] = useUrlParameters<RequestFilterName | "open" | "row">();
+  const [parameters, setParameters] = useUrlParameters<RequestFilterName | "group" | "open" | "row">();
   const chosen = createMemo(
     (): RequestParameters => Object.fromEntries(names.map((name) => [name, parameters[name]])),
     undefined,
@@ -57,6 +63,12 @@ export function useRequestFilters(): RequestFilters {
     timeQuery,
     isFiltered: () => names.some((name) => (chosen()[name] ?? "") !== ""),
     clear: () => setParameters(Object.fromEntries(names.map((name) => [name, undefined])), { replace: true }),
+    grouping: () => findGrouping(parameters.group),
+    setGrouping: (by) => setParameters({ group: by || undefined }, { replace: true }),
+    href(name, value) {
+      const all = Object.entries({ ...chosen(), [name]: value }).flatMap(([of, given]) => (given ? [[of, given]] : []));
+      return `/requests?${new URLSearchParams(all).toString()}`;
+    },
     opened,
     open: (request) =>
       setParameters(

@@ -34,7 +34,9 @@ export function useRequestLog(filters: RequestFilters): RequestLog {
   const query = useRequestPages(() => ({ ...filters.query(), ...filters.timeQuery() }));
   const pages = (): readonly RequestPage[] => query.data?.pages ?? [];
   const limits = (): RequestPage["log"] | undefined => pages()[0]?.log;
-  const isOn = (): boolean => limits() !== undefined && limits()?.days !== 0 && filters.value("until") === "";
+  const isGrouped = (): boolean => filters.grouping() !== undefined;
+  const isOn = (): boolean =>
+    limits() !== undefined && limits()?.days !== 0 && filters.value("until") === "" && !isGrouped();
   const tail = useArrived(filters, { isOn, listed: () => merged(), refetch: () => void query.refetch() });
   createEffect(
     on([filters.query, filters.timeQuery], () => {

@@ -1,4 +1,5 @@
 import { createUniqueId, For, type JSX, Show } from "solid-js";
+import { downloadCsv } from "../lib/csv.ts";
 import { Icon, type IconName } from "./icon.tsx";
 
 interface SegmentedProps<T extends string> {
@@ -61,6 +62,19 @@ export function FilterField(props: { label: string; value: string; onInput: (tex
     </label>
   );
 }
+
+/** @param props.text is asked for when it is clicked */
+export const CsvButton = (props: { disabled: boolean; fileName: string; text: () => string }): JSX.Element => (
+  <button
+    class="button"
+    type="button"
+    disabled={props.disabled}
+    onClick={() => downloadCsv(props.fileName, props.text())}
+  >
+    <Icon name="download" />
+    CSV
+  </button>
+);
 
 /** @param props.label the state, not the effect of a click: `alpha is active` */
 export function ToggleSwitch(props: { label: string; on: boolean; onChange: (on: boolean) => void }): JSX.Element {

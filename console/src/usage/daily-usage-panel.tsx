@@ -1,6 +1,6 @@
 import { Index, type JSX, Match, Show, Switch } from "solid-js";
 import { plural } from "../lib/format.ts";
-import { type Cost, costLabel, costTitle } from "../lib/money.ts";
+import type { Cost } from "../lib/money.ts";
 import { zonedClockLabel } from "../lib/time-labels.ts";
 import type { TimeSpan } from "../lib/time-range.ts";
 import { SegmentedControl } from "../ui/controls.tsx";
@@ -8,10 +8,10 @@ import { Icon } from "../ui/icon.tsx";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
-import { NumberHeads } from "../ui/table-head.tsx";
+import { CostCell, NumberCell, NumberHeads } from "../ui/number-columns.tsx";
 import { DailyChart } from "./daily-chart.tsx";
 import type { DailyUsageLine } from "./daily-usage.ts";
-import { NumberCell, UsageCells } from "./usage-cells.tsx";
+import { UsageCells } from "./usage-cells.tsx";
 import type { UsageMetric, UsageSums } from "./usage-sums.ts";
 import { type DailyUsageState, dayOptions } from "./use-daily-usage.ts";
 
@@ -136,12 +136,15 @@ function DailyUsageTable(props: { state: DailyUsageState }): JSX.Element {
               <Show when={props.state.perKey()}>
                 <th scope="col">Key</th>
               </Show>
-              <NumberHeads labels={["Requests", "Input tokens", "Output tokens", "Total tokens"]} />
-              <Show when={currency()}>
-                <th scope="col" class="number">
-                  Cost
-                </th>
-              </Show>
+              <NumberHeads
+                labels={[
+                  "Requests",
+                  "Input tokens",
+                  "Output tokens",
+                  "Total tokens",
+                  ...(currency() === undefined ? [] : ["Cost"]),
+                ]}
+              />
             </tr>
           </thead>
           <tbody>
@@ -185,7 +188,6 @@ function DailyUsageTableRow(props: { line: DailyUsageLine; state: DailyUsageStat
   );
 }
 
-/** @param props.cost undefined: not known, which is a dash too */
 function UsageAndTotalCells(props: {
   sums: UsageSums;
   cost: Cost | undefined;
@@ -195,13 +197,7 @@ function UsageAndTotalCells(props: {
     <>
       <UsageCells sums={props.sums} />
       <NumberCell label="Total" value={props.sums.input + props.sums.output} />
-      <Show when={props.currency}>
-        {(currency) => (
-          <td class="number" data-label="Cost" title={props.cost && costTitle(props.cost)}>
-            {props.cost === undefined ? "–" : costLabel(props.cost, currency())}
-          </td>
-        )}
-      </Show>
+      <CostCell cost={props.cost} currency={props.currency} />
     </>
   );
 }

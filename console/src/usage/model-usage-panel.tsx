@@ -1,20 +1,14 @@
 import { A } from "@solidjs/router";
-import { createMemo, For, type JSX, Match, Show, Switch } from "solid-js";
+import { createMemo, For, type JSX, Show } from "solid-js";
 import { counterLabels, counters } from "../lib/counters.ts";
-import { downloadCsv } from "../lib/csv.ts";
-import { plural } from "../lib/format.ts";
-import { costLabel, costTitle } from "../lib/money.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
-import { SegmentedControl } from "../ui/controls.tsx";
-import { Icon } from "../ui/icon.tsx";
-import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
-import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
-import { SkeletonRows } from "../ui/skeleton.tsx";
-import { NumberHeads } from "../ui/table-head.tsx";
+import { CsvButton, SegmentedControl } from "../ui/controls.tsx";
+import { CostCell, NumberCell, NumberHeads } from "../ui/number-columns.tsx";
+import { EmptyState, Panel } from "../ui/panel.tsx";
+import { SumsTable } from "../ui/sums-table.tsx";
 import { addModelUsage, modelLabel, modelUsageCsv, mostFirst, type UsageSumsRow } from "./model-usage.ts";
 import { type CostRow, type Costs, useCostsQuery } from "./cost-queries.ts";
 import { everyKey, keyIdOf } from "./usage-buckets.ts";
-import { NumberCell } from "./usage-cells.tsx";
 import "../styles/lazy-pages.css";
 
 const groupOptions = [
@@ -47,7 +41,7 @@ export function ModelUsagePanel(props: { keyId?: number }): JSX.Element {
   }));
   const rows = createMemo((): CostRow[] | undefined => usage.data && mostFirst(usage.data.rows));
   // Not within the JSX: read by a click, a condition there would create a memo outside of a root.
-  const current = (): CostRow[] | undefined => (usage.isPlaceholderData ? undefined : rows());
+  const current = (): CostRow[] => (usage.isPlaceholderData ? [] : (rows() ?? []));
   return (
     <Panel
       title="Models and cost"
@@ -67,123 +61,92 @@ export function ModelUsagePanel(props: { keyId?: number }): JSX.Element {
             value={days()}
             onChange={(span) => setParameters({ span: span === "30" ? undefined : span }, { replace: true })}
           />
-          <CsvButton rows={current()} fileName={`usage-by-${group()}-${days()}-days.csv`} />
+          <CsvButton
+            disabled={current().length === 0}
+            fileName={`usage-by-${group()}-${days()}-days.csv`}
+            text={() => modelUsageCsv(current())}
+          />
         </>
       }
     >
-      <Switch
-        fallback={
-          <UsageTable
-            rows={rows()}
-            choice={JSON.stringify([group(), days(), keyId()])}
-            usage={usage.data}
-            isStale={usage.isPlaceholderData}
-          />
-        }
-      >
-        <Match when={usage.data === undefined && usage.isError}>
-          <NotLoaded query={usage} />
-        </Match>
-        <Match when={rows()?.length === 0}>
-          <EmptyState title="No usage by model in these days">
-            <p>A request appears here with the model that it was sent to.</p>
-          </EmptyState>
-        </Match>
-      </Switch>
+      <UsageTable
+        rows={rows()}
+        choice={JSON.stringify([group(), days(), keyId()])}
+        query={usage}
+        by={usage.data?.request.by ?? "model"}
+        currency={usage.data?.currency ?? undefined}
+      />
       <Notes usage={usage.data} />
     </Panel>
   );
 }
 
-const CsvButton = (props: { rows: CostRow[] | undefined; fileName: string }): JSX.Element => (
-  <button
-    class="button"
-    type="button"
-    disabled={(props.rows?.length ?? 0) === 0}
-    onClick={() => downloadCsv(props.fileName, modelUsageCsv(props.rows ?? []))}
-  >
-    <Icon name="download" />
-    CSV
-  </button>
-);
-
 /** @param props the rows are undefined while they load; the choice is that of days, grouping and key, as text */
 function UsageTable(props: {
   rows: CostRow[] | undefined;
   choice: string;
-  usage: Costs | undefined;
-  isStale: boolean;
+  query: ReturnType<typeof useCostsQuery>;
+  by: string;
+  currency: string | undefined;
 }): JSX.Element {
-  const scroll = createInfiniteScroll(() => props.rows ?? [], { choice: () => props.choice });
-  const by = (): string => props.usage?.request.by ?? "model";
-  const hasKey = (): boolean => by() === "key" || by() === "key_model";
-  const hasModel = (): boolean => by() === "model" || by() === "key_model";
-  /** The first column of rows of neither. */
-  const label = (): string | undefined =>
-    groupOptions.find(({ value }) => value === by() && !hasKey() && !hasModel())?.label;
-  const currency = (): string | undefined => props.usage?.currency ?? undefined;
-  const columns = { label, hasKey, hasModel, currency };
+  const hasKey = (): boolean => props.by === "key" || props.by === "key_model";
+  const hasModel = (): boolean => props.by === "model" || props.by === "key_model";
+  const columns = {
+    label: () => groupOptions.find(({ value }) => value === props.by && !hasKey() && !hasModel())?.label,
+    hasKey,
+    hasModel,
+    currency: () => props.currency,
+  };
   return (
-    <>
-      <div class="table-scroll">
-        <table class="cards-on-phone models" classList={{ stale: props.isStale }} aria-busy={props.isStale}>
-          <caption class="visually-hidden">Usage by model</caption>
-          <UsageHead {...columns} />
-          <tbody>
-            <Show when={props.rows} fallback={<SkeletonRows columns={6} />}>
-              <For each={scroll.shown()}>{(row) => <UsageRow row={row} {...columns} />}</For>
-            </Show>
-          </tbody>
-          <Show when={props.rows}>
-            {(rows) => (
-              <tfoot>
-                <tr>
-                  <th scope="row" colspan={hasKey() && hasModel() ? 2 : 1}>
-                    {plural(rows().length, "row")}
-                  </th>
-                  {/* A key may have several tags. */}
-                  <Show when={by() !== "tag"}>
-                    <SumCells row={addModelUsage(rows())} currency={currency()} />
-                  </Show>
-                </tr>
-              </tfoot>
-            )}
-          </Show>
-        </table>
-      </div>
-      <MoreRows scroll={scroll} />
-    </>
+    <SumsTable
+      caption="Usage by model"
+      query={props.query}
+      rows={props.rows}
+      choice={props.choice}
+      span={hasKey() && hasModel() ? 2 : 1}
+      numbers={5}
+      head={<UsageHeads {...columns} />}
+      foot={
+        // A key may have several tags.
+        <Show when={props.by !== "tag"}>
+          <SumCells row={addModelUsage(props.rows ?? [])} currency={props.currency} />
+        </Show>
+      }
+      empty={
+        <EmptyState title="No usage by model in these days">
+          <p>A request appears here with the model that it was sent to.</p>
+        </EmptyState>
+      }
+    >
+      {(row) => <UsageCells row={row} {...columns} />}
+    </SumsTable>
   );
 }
 
 interface Columns {
+  /** The first column of rows of neither key nor model. */
   label: () => string | undefined;
   hasKey: () => boolean;
   hasModel: () => boolean;
   currency: () => string | undefined;
 }
 
-const UsageHead = (props: Columns): JSX.Element => (
-  <thead>
-    <tr>
-      <Show when={props.label()}>{(label) => <th scope="col">{label()}</th>}</Show>
-      <Show when={props.hasKey()}>
-        <th scope="col">Key</th>
-      </Show>
-      <Show when={props.hasModel()}>
-        <th scope="col">Model</th>
-      </Show>
-      <NumberHeads labels={["Requests", ...Object.values(counterLabels)]} />
-      <Show when={props.currency()}>
-        <th scope="col" class="number">
-          Cost
-        </th>
-      </Show>
-    </tr>
-  </thead>
+const UsageHeads = (props: Columns): JSX.Element => (
+  <>
+    <Show when={props.label()}>{(label) => <th scope="col">{label()}</th>}</Show>
+    <Show when={props.hasKey()}>
+      <th scope="col">Key</th>
+    </Show>
+    <Show when={props.hasModel()}>
+      <th scope="col">Model</th>
+    </Show>
+    <NumberHeads
+      labels={["Requests", ...Object.values(counterLabels), ...(props.currency() === undefined ? [] : ["Cost"])]}
+    />
+  </>
 );
 
-function UsageRow(props: Columns & { row: CostRow }): JSX.Element {
+function UsageCells(props: Columns & { row: CostRow }): JSX.Element {
   const model = (): JSX.Element => (
     <Show when={props.row.model} fallback={modelLabel(props.row.model ?? "")}>
       {(name) => (
@@ -194,7 +157,7 @@ function UsageRow(props: Columns & { row: CostRow }): JSX.Element {
     </Show>
   );
   return (
-    <tr>
+    <>
       <Show when={props.label()}>
         {(label) => (
           <th scope="row" class="cut">
@@ -224,7 +187,7 @@ function UsageRow(props: Columns & { row: CostRow }): JSX.Element {
         </Show>
       </Show>
       <SumCells row={props.row} currency={props.currency()} />
-    </tr>
+    </>
   );
 }
 
@@ -232,13 +195,7 @@ const SumCells = (props: { row: UsageSumsRow; currency: string | undefined }): J
   <>
     <NumberCell label="Requests" value={props.row.request_count} />
     <For each={counters}>{(counter) => <NumberCell label={counterLabels[counter]} value={props.row[counter]} />}</For>
-    <Show when={props.currency}>
-      {(currency) => (
-        <td class="number" data-label="Cost" title={costTitle(props.row)}>
-          {costLabel(props.row, currency())}
-        </td>
-      )}
-    </Show>
+    <CostCell cost={props.row} currency={props.currency} />
   </>
 );
 

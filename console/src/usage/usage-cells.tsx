@@ -1,13 +1,6 @@
 import type { JSX } from "solid-js";
-import { count } from "../lib/format.ts";
+import { NumberCell } from "../ui/number-columns.tsx";
 import type { UsageSums } from "./usage-sums.ts";
-
-/** @param props.label of its column, which a narrow screen shows beside it */
-export const NumberCell = (props: { label: string; value: number }): JSX.Element => (
-  <td class="number" data-label={props.label}>
-    {count(props.value)}
-  </td>
-);
 
 /** The columns that all usage tables share. */
 export const UsageCells = (props: { sums: UsageSums }): JSX.Element => (

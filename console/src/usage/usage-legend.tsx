@@ -3,7 +3,7 @@ import { saveCount, savedCount } from "../lib/browser-settings.ts";
 import { count } from "../lib/format.ts";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
-import { NumberHeads } from "../ui/table-head.tsx";
+import { NumberHeads } from "../ui/number-columns.tsx";
 import type { RankedKey } from "./key-ranking.ts";
 import type { OtherKeys, UsageBuckets } from "./usage-buckets.ts";
 import { UsageCells } from "./usage-cells.tsx";

@@ -1,6 +1,7 @@
 import type { KeyId } from "../../domain/keys.ts";
 import { clientRules } from "../../domain/models.ts";
 import { cachedTokensOf } from "../../domain/usage.ts";
+import { readSums } from "../../store/requests/sums.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { dayNumberOf, minutesPerDay, monthOf, msPerMinute, timestampOf } from "../../time/seoul.ts";
@@ -84,16 +85,12 @@ async function readMonth(
 
 async function countRules(
   log: Store["requests"],
-  filter: Parameters<Store["requests"]["sumClients"]>[0],
+  filter: Parameters<Store["requests"]["sum"]>[1],
 ): Promise<OwnActivityBody["client_rules"]> {
   const counts = new Map(clientRules.map((rule) => [rule, 0]));
-  let part = await log.sumClients(filter);
-  for (let read = 1; ; read++) {
-    for (const { clientRules: acted, requestCount } of part.sums) {
-      for (const rule of acted) counts.set(rule, (counts.get(rule) ?? 0) + requestCount);
-    }
-    if (part.next === undefined || read === maxReads) break;
-    part = await log.sumClients(filter, part.next);
+  const { sums } = await readSums(log, ["clientRules"], filter, maxReads);
+  for (const { clientRules: acted, requestCount } of sums) {
+    for (const rule of acted) counts.set(rule, (counts.get(rule) ?? 0) + requestCount);
   }
   return [...counts].flatMap(([rule, count]) => (count === 0 ? [] : [{ rule, request_count: count }]));
 }

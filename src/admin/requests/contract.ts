@@ -89,10 +89,13 @@ const filters = {
 export const requestFilterQuery = t.Object(filters);
 export type RequestFilterQuery = Static<typeof requestFilterQuery>;
 
+/** Of the log, which has a past. */
+export const logFilterParameters = { ...filters, since: timeParameter("since"), until: timeParameter("until") };
+const logFilterQuery = t.Object(logFilterParameters);
+export type LogFilterQuery = Static<typeof logFilterQuery>;
+
 export const requestsQuery = t.Object({
-  ...filters,
-  since: timeParameter("since"),
-  until: timeParameter("until"),
+  ...logFilterParameters,
   ...pageParameters({ maximum: 200, default: 50 }, "^[\\da-z]{1,11}\\.[\\da-z]{1,11}$"),
 });
 export type RequestsQuery = Static<typeof requestsQuery>;
@@ -105,7 +108,9 @@ export const requestBody = t.Object({
   key_name: nullable(t.String()),
   address: t.String(),
   client: nullable(t.String({ description: "Program and version: the first word of User-Agent" })),
-  class: nullable(t.String({ description: "What the client says that the request is for, such as subagent" })),
+  class: nullable(
+    t.String({ description: "What it is for, as far as its client says or shows that, such as subagent" }),
+  ),
   method: t.String(),
   path: t.String(),
   model_asked: nullable(t.String()),

@@ -6,6 +6,7 @@ import { ApiError } from "../http/errors.ts";
 import { parseTimestamp } from "../http/query.ts";
 import { counterMembers, cursorMessage } from "../http/schemas.ts";
 import {
+  type LogFilterQuery,
   type RequestBody,
   type RequestFilterQuery,
   type RequestsBody,
@@ -24,8 +25,7 @@ export interface RequestsDeps {
 export const listRequests =
   ({ store, retention }: RequestsDeps) =>
   async ({ query }: { query: RequestsQuery }): Promise<RequestsBody> => {
-    const filter = { ...filterOf(query), since: parseTime(query, "since"), until: parseTime(query, "until") };
-    const { requests, next } = await search(store.requests, filter, query.limit, positionOf(query.cursor));
+    const { requests, next } = await search(store.requests, logFilterOf(query), query.limit, positionOf(query.cursor));
     return {
       requests: requests.map(requestBodyOf),
       next_cursor: next === undefined ? null : `${next.endedAt.toString(36)}.${next.id.toString(36)}`,
@@ -52,6 +52,9 @@ async function search(
   }
 }
 
+export const logFilterOf = (query: LogFilterQuery): RequestFilter =>
+  Object.assign(filterOf(query), { since: parseTime(query, "since"), until: parseTime(query, "until") });
+
 export function filterOf(query: RequestFilterQuery): RequestFilter {
   return {
     keyId: query.key_id,
@@ -75,7 +78,7 @@ function statusRange(text: string): { from: number; to: number } {
   return { from: Number(text.replaceAll("x", "0")), to: Number(text.replaceAll("x", "9")) };
 }
 
-function parseTime(query: RequestsQuery, name: "since" | "until"): number | undefined {
+function parseTime(query: LogFilterQuery, name: "since" | "until"): number | undefined {
   return parseTimestamp(name, query[name], timeMessage(name));
 }
 

@@ -83,16 +83,6 @@ export function chooseClientRules(
   return due.flatMap(({ rules }) => rules);
 }
 
-/** Without them, prompts of a client do not begin alike, and so come from no cache. */
-const cacheRules: ReadonlySet<ClientRule> = new Set(["drop_billing_line"]);
-
-/** The rule that has a client's prompts come from caches. @param client its program and version */
-export const cacheRuleOf = (client: string): ClientRule | undefined =>
-  clientNeeds
-    .filter(({ program, since }) => client.startsWith(program) && isSince(client, since))
-    .flatMap(({ rules }) => rules)
-    .find((rule) => cacheRules.has(rule));
-
 /** `claude-cli/2.1.330 (external, cli)`. */
 const versionOf = /^[^/ ]{1,40}\/(\d{1,9})\.(\d{1,9})\.(\d{1,9})/;
 

@@ -77,7 +77,7 @@ export type Statement = () => PromiseLike<unknown>;
 
 export type ColumnValues<Row> = { [Column in keyof Row]: number | string | null };
 
-export type TextColumn<Row> = { [Column in keyof Row]: Row[Column] extends string ? Column : never }[keyof Row];
+export type TextColumn<Row> = { [Column in keyof Row]: Row[Column] extends string | null ? Column : never }[keyof Row];
 
 interface PreparedQuery<Row> {
   get(values: Record<string, unknown>): Row | undefined;

@@ -47,7 +47,7 @@ export interface LoggedRequest extends Record<UsageField, number | null> {
   address: string;
   /** Program and version. */
   client: string | null;
-  /** What the client says that the request is for. */
+  /** What it is for, as far as its client says or shows that. */
   requestClass: string | null;
   method: string;
   path: string;
@@ -132,51 +132,48 @@ export interface RequestTail {
   lastId: number;
 }
 
-export const cacheGroups = ["key", "model", "client", "conversation"] as const;
-
-export type CacheGroup = (typeof cacheGroups)[number];
-
-/** What of the input of several requests came from a cache. Those without tokens are left out. */
-export interface CacheSums {
-  /** The number of a key or a conversation; the name of a model, or of a client with its version. */
-  of: string | number;
-  requestCount: number;
-  /** With cached input, in each dialect. */
-  inputTokens: number;
-  cachedTokens: number;
-  /** Those of which it is known why they did not come from the cache. */
-  lostCount: number;
-  /** Those from which the rule took the client's billing line. */
-  mendedCount: number;
-}
-
-export interface CachePage {
-  sums: CacheSums[];
-  /** Where the sums continue; undefined: these are all. */
-  next: RequestPosition | undefined;
-}
-
-/** What requests of one client program have in common, and their sums. Tokens that were not counted are 0. */
-export interface ClientSum {
-  /** Program and version. */
-  client: string | null;
-  requestClass: string | null;
-  backend: string | null;
-  modelSent: string | null;
+/** What requests may have in common. Null: the request does not have it. */
+export interface RequestTraits extends Pick<
+  LoggedRequest,
+  | "client"
+  | "requestClass"
+  | "keyId"
+  | "modelSent"
+  | "backend"
+  | "path"
+  | "status"
+  | "outcome"
+  | "address"
+  | "conversation"
+  | "cacheLoss"
+> {
+  /** On which it ended, in Seoul. */
+  day: number;
   /** The backend refused the body. */
   isRefused: boolean;
+  /** Less than half of its input came from a cache. */
+  isReadAnew: boolean;
   /** Those that mended the body. */
   clientRules: ClientRule[];
+}
+
+export type RequestTrait = keyof RequestTraits;
+
+/** Sums over requests. Tokens that were not counted are 0. */
+export interface RequestSums {
   requestCount: number;
-  /** Whole prompts, with what came from a cache. */
+  /** Those of which it is known why their input did not come from a cache. */
+  lostCount: number;
+  /** Whole prompts, with what came from a cache, in each dialect. */
   promptTokens: number;
   fromCacheTokens: number;
   outputTokens: number;
 }
 
 /** Sums of a part of the log. */
-export interface ClientSums {
-  sums: ClientSum[];
+export interface RequestSumsPage<Trait extends RequestTrait> {
+  /** One for each group of requests that have these traits in common. */
+  sums: (RequestSums & Pick<RequestTraits, Trait>)[];
   /** Where the log continues; undefined at its end. */
   next: RequestPosition | undefined;
 }
@@ -187,14 +184,18 @@ export interface RequestLogStore {
    * still have a `next`.
    */
   list(filter: RequestFilter, limit: number, before?: RequestPosition): Promise<RequestPage>;
-  /** Adds up what each client sent before a position. Looks at a bounded number of rows, the latest first. */
-  sumClients(filter: Pick<RequestFilter, "keyId" | "since">, before?: RequestPosition): Promise<ClientSums>;
+  /**
+   * Adds up the requests before a position that have the same traits. Looks at a bounded number of rows, the latest first.
+   */
+  sum<Trait extends RequestTrait>(
+    traits: readonly Trait[],
+    filter: RequestFilter,
+    before?: RequestPosition,
+  ): Promise<RequestSumsPage<Trait>>;
   /** The latest `limit` requests with an id above `id`; for a live tail. */
   listAfter(id: number, filter: RequestFilter, limit: number): Promise<RequestTail>;
   /** The highest id, or 0. */
   lastId(): Promise<number>;
-  /** Sums up requests that ended since a time, before a position: those of a bounded number of the log's rows. */
-  cacheSums(by: CacheGroup, since: number, before?: RequestPosition): Promise<CachePage>;
   /** The names of keys, the last ones of deleted keys. */
   keyNames(ids: readonly KeyId[]): Promise<[KeyId, string][]>;
 }

@@ -1,14 +1,17 @@
 import { and, asc, count, desc, eq, gt, gte, inArray, lt, lte, ne, or, type SQL, sql } from "drizzle-orm";
 import { noFailure } from "../../domain/requests.ts";
 import type { Engine } from "../engine/engine.ts";
-import { prepareCacheSums } from "./cache-sums.ts";
-import { findLastId, lateMs, rowsPerScan } from "./scan.ts";
-import { sumClients } from "./clients.ts";
+import { sumRequests } from "./sums.ts";
 import { changesOf, isStreamed, isUncounted } from "./row.ts";
 import type { LoggedRequest, RequestFilter, RequestLogStore, RequestPosition } from "./contract.ts";
 
+/** The rows that one call looks at: about five milliseconds, in which no flush runs. */
+const rowsPerScan = 2000;
 /** Fewer if they are those of a key, or failures: each may be a page of its own. */
 const apartRowsPerScan = 500;
+
+/** A process whose flushes failed writes older requests after newer ones of another process. */
+const lateMs = 10 * 60_000;
 
 type LogTable = Engine["tables"]["requestLog"];
 
@@ -37,12 +40,16 @@ export function createRequestLogStore(engine: Engine): RequestLogStore {
       const next = requests.length === limit && last !== undefined ? { endedAt: last.endedAt, id: last.id } : end;
       return { requests, next };
     },
-    async sumClients(filter, before) {
-      const ids = await idRange(filter, before);
+    async sum(traits, filter, before) {
+      const { since } = filter;
+      // The end of each part tells when to stop, for less than a search of the first row.
+      const ids = await idRange(before === undefined ? { until: filter.until } : {}, before);
       const selective = selectiveCondition(log, filter);
-      const next = await findEnd(engine, selective, ids);
-      const within = isWithin(log, { from: next?.id ?? ids.from, to: ids.to });
-      return { sums: await sumClients(engine, and(selective, within, ...conditions(log, filter))), next };
+      const end = await findEnd(engine, selective, ids);
+      const within = isWithin(log, { from: end?.id, to: ids.to });
+      const sums = await sumRequests(engine, traits, and(selective, within, ...conditions(log, filter)));
+      const isOver = end === undefined || (since !== undefined && end.endedAt < since - lateMs);
+      return { sums, next: isOver ? undefined : end };
     },
     async listAfter(id, filter, limit) {
       // First: a row that is written meanwhile is above it, and read by the next call.
@@ -56,7 +63,6 @@ export function createRequestLogStore(engine: Engine): RequestLogStore {
       return { requests, leftOut: row?.leftOut ?? 0, lastId };
     },
     lastId: () => findLastId(engine),
-    cacheSums: prepareCacheSums(engine),
     async keyNames(ids) {
       if (ids.length === 0) return [];
       const { keys, deletedKeys } = engine.tables;
@@ -71,6 +77,11 @@ export function createRequestLogStore(engine: Engine): RequestLogStore {
       return [...deleted, ...existing].map(({ id, name }) => [id, name]);
     },
   };
+}
+
+async function findLastId({ db, tables: { requestLog: log } }: Engine): Promise<number> {
+  const [row] = await db.select({ id: log.id }).from(log).orderBy(desc(log.id)).limit(1);
+  return row?.id ?? 0;
 }
 
 /** From (inclusive) to (exclusive). */

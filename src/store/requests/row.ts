@@ -75,9 +75,6 @@ const changeBits: Readonly<Record<RequestChange, number>> = {
 };
 const uncountedBit = 128;
 
-/** What marks a row that was changed in this way. */
-export const bitOf = (change: RequestChange): number => changeBits[change];
-
 function flagsOf({ streamed, isUncounted, changes }: RequestRecord): number {
   let flags = streamed ? streamedBit : 0;
   if (isUncounted === true) flags |= uncountedBit;

@@ -135,7 +135,7 @@ function createSqliteStore({ file, worker, direct, reader, findProblem, watch, c
     database: remote("database", ["describe", "tables", "countRows"]),
     reconciliation: remote("reconciliation", ["add", "days", "backendDays", "lastReading"]),
     traffic: remote("traffic", ["add", "modelUsage", "latencies", "outcomes", "tokenless", "backends"]),
-    requests: remote("requests", ["list", "listAfter", "sumClients", "lastId", "cacheSums", "keyNames"]),
+    requests: remote("requests", ["list", "listAfter", "sum", "lastId", "keyNames"]),
     limits: {
       take: direct.take,
       ...remote("limits", ["listLoads", "countAtLimit", "listDays", "beat", "listInstances", "remove"]),

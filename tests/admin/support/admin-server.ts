@@ -13,7 +13,6 @@ import { rewriteRules, rulesOf } from "../../support/rewrite-rules.ts";
 import { reportSettings } from "../../../src/config/settings-report.ts";
 import { createLog } from "../../../src/log/log.ts";
 import { defaultRetention } from "../../../src/store/retention.ts";
-import { cacheRuleOf } from "../../../src/proxy/rewrite/client-rules.ts";
 import { foresee } from "../../../src/server/foresee.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { type Document, problemsOfResponse } from "./document.ts";
@@ -123,7 +122,6 @@ export async function startAdmin({
       explainRewrite(path, body, rulesOf(rewriteRules({ servedModel: "Served", hanGuard: true })).names),
     learnClientNeeds: async () => () => ({ engines: [], rules: [] }),
     foresee,
-    cacheRuleOf,
     settings: () => reportSettings({ PORT: "1", SECRET_KEY: "0123456789abcdef" }),
     versions: { tollgate: "1.0.0", commit: "c", bun: "1" },
     passwordFromEnvironment: false,

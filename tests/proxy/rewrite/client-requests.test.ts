@@ -1,39 +1,25 @@
 import { describe, expect, test } from "bun:test";
-import { readdirSync, readFileSync } from "node:fs";
 import * as fc from "fast-check";
 import { type ClientRule, type ClientRules, clientRules } from "../../../src/domain/models.ts";
 import { memberTexts, stringText } from "../../support/json-text.ts";
+import {
+  type Json,
+  list,
+  type Order,
+  orders,
+  type Recording,
+  recordings,
+  refusalOf,
+  render,
+  withTexts,
+  words,
+} from "../../support/recorded-requests.ts";
 import { rewriterOf, rewriteRules } from "../../support/rewrite-rules.ts";
 import { textOf } from "../../support/rewritten.ts";
-
-type Json = Record<string, unknown>;
-
-interface Recording {
-  program: string;
-  /** The real program sent these, with other texts and without the schemas of tools. */
-  requests: { path: string; userAgent: string; body: Json }[];
-}
-
-const folder = `${import.meta.dir}/../../fixtures/client-requests`;
-const recordings = readdirSync(folder).map(
-  (name) => JSON.parse(readFileSync(`${folder}/${name}`, "utf8")) as Recording,
-);
 
 function mended(path: string, body: string, setting: ClientRules, userAgent: string): string {
   const rewrite = rewriterOf(rewriteRules({ clientRules: setting, maxOutputTokens: 64_000 }));
   return textOf(rewrite(path, Buffer.from(body), { userAgent, enginesOf: () => ["vllm"] })).body ?? body;
-}
-
-const list = (value: unknown): Json[] => (Array.isArray(value) ? (value as Json[]) : []);
-const rolesOf = (turns: unknown): unknown[] => list(turns).map(({ role }) => role);
-
-/** What strict templates, llama.cpp and vLLM refuse. */
-function refusalOf({ messages, input, tools, system }: Json, isResponses: boolean): string | undefined {
-  const roles = rolesOf(messages ?? input).filter((role) => role !== undefined);
-  if (roles.lastIndexOf("system") > (system === undefined ? 0 : -1)) return "System message must be at the beginning";
-  if (roles.includes("developer")) return "Unexpected message role";
-  const isRefused = isResponses && list(tools).some(({ type }) => type !== "function");
-  return isRefused ? "'type' of tool must be 'function'" : undefined;
 }
 
 describe.each(recordings)("$program, recorded", ({ program, requests }) => {
@@ -87,31 +73,6 @@ test("Codex keeps its functions, those of its namespace too, under their names",
   expect(list(sent["tools"]).map(({ name }) => name)).toContain("spawn_agent");
 });
 
-const orders = ["system first", "tools first"] as const;
-type Order = (typeof orders)[number];
-
-/** As engines do that have system turns at the head only. */
-function render({ system, messages, input, tools }: Json, order: Order): string {
-  const turns = list(messages ?? input);
-  const isHead = ({ role }: Json): boolean => role === "system" || role === "developer";
-  const head = [...list(system), ...turns.filter(isHead)];
-  const instructions = head.map(({ text, content }) => textsOf(text ?? content)).join("\n");
-  const definitions = JSON.stringify(tools);
-  const opening = order === "system first" ? [instructions, definitions] : [definitions, instructions];
-  const others = turns.filter((turn) => !isHead(turn));
-  return [...opening, ...others.map(({ content, ...turn }) => `${JSON.stringify(turn)} ${textsOf(content)}`)].join(
-    "\n",
-  );
-}
-
-/** Templates take the texts out of their blocks, and ignore where the client wants a cache to end. */
-function textsOf(content: unknown): string {
-  if (!Array.isArray(content)) return String(content);
-  const blockText = (block: Json): string =>
-    typeof block["text"] === "string" ? block["text"] : JSON.stringify(Object.assign({}, block, { cache_control: 0 }));
-  return list(content).map(blockText).join("\n");
-}
-
 /** The share of the first prompt's blocks that the second begins with. */
 function keptShare(before: string, after: string): number {
   const blocks = Math.floor(before.length / 64);
@@ -124,15 +85,6 @@ function keptShare(before: string, after: string): number {
 function leastShare(prompts: readonly string[]): number {
   return Math.min(...prompts.slice(1).map((prompt, turn) => keptShare(prompts[turn] ?? "", prompt)));
 }
-
-const words = (seed: number, count: number): string =>
-  Array.from({ length: count }, (_, index) => ((seed * 7919 + index * 104_729) % 9973).toString(36)).join(" ");
-
-/** The recordings have a hash and a length instead of each long text: a text of that length, which the hash tells apart. */
-const withTexts = (json: string): string =>
-  json.replaceAll(/(?:Text|Reminder) ([\da-f]{8}) of (\d+) characters\./g, (_, hash: string, length: string) =>
-    words(Number.parseInt(hash, 16) % 1_000_003, Number(length)).slice(0, Number(length)),
-  );
 
 function recordedShare({ requests }: Recording, setting: ClientRules, order: Order): number {
   // A request for a title is no turn of the conversation.

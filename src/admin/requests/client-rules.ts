@@ -1,0 +1,117 @@
+import type { Engine } from "../../domain/backends.ts";
+import type { CacheLoss } from "../../domain/cache-loss.ts";
+import type { Catalog, ClientRule } from "../../domain/models.ts";
+import type { RequestSums, RequestTraits } from "../../store/requests/contract.ts";
+import { readSums } from "../../store/requests/sums.ts";
+import type { Store } from "../../store/store.ts";
+import type { WallClock } from "../../time/clock.ts";
+import { minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
+import type { ClientRulesBody, ClientRulesQuery } from "./client-rules-contract.ts";
+import { maxReads } from "./groups.ts";
+
+export interface ClientRulesDeps {
+  store: Pick<Store, "requests">;
+  clock: WallClock;
+  catalog: () => Catalog;
+  /** Asks each backend what it is, unless that is known. */
+  learnClientNeeds: () => Promise<FindNeeds>;
+}
+
+/** @param client program and version */
+type FindNeeds = (client: string, backends: readonly string[]) => { engines: readonly Engine[]; rules: ClientRule[] };
+
+/**
+ * What of a request each rule would have mended, as the log has it. A loss of null: it is not known why the input came from no
+ * cache, because it was the first turn of a conversation, or there is one backend.
+ */
+const mends: Readonly<Record<ClientRule, { refusal: boolean; losses: readonly (CacheLoss | null)[] }>> = {
+  // The line is part of the system prompt: it changes with each request, or with each conversation.
+  drop_billing_line: { refusal: false, losses: ["system_changed", null] },
+  // Strict templates refuse these turns, others move them in front of what they had read before.
+  system_turns_to_user: { refusal: true, losses: ["evicted", null] },
+  developer_to_system: { refusal: true, losses: [] },
+  function_tools_only: { refusal: true, losses: [] },
+};
+
+const traits = ["client", "backend", "modelSent", "isRefused", "isReadAnew", "cacheLoss", "clientRules"] as const;
+type Sums = RequestSums & Pick<RequestTraits, (typeof traits)[number]>;
+
+export const listClientRules =
+  ({ store, clock, catalog, learnClientNeeds }: ClientRulesDeps) =>
+  async ({ query: { hours } }: { query: ClientRulesQuery }): Promise<ClientRulesBody> => {
+    const since = clock() - hours * minutesPerHour * msPerMinute;
+    const { sums, next } = await readSums(store.requests, traits, { since }, maxReads);
+    return {
+      hours,
+      since: timestampOf(next?.endedAt ?? since),
+      complete: next === undefined,
+      rows: rowsOf(sums, catalog(), await learnClientNeeds()),
+    };
+  };
+
+interface Group {
+  row: ClientRulesBody["rows"][number];
+  rules: Set<ClientRule>;
+}
+
+function rowsOf(sums: readonly Sums[], catalog: Catalog, findNeeds: FindNeeds): ClientRulesBody["rows"] {
+  const reporters = new Set(sums.flatMap(({ backend, fromCacheTokens }) => (fromCacheTokens > 0 ? [backend] : [])));
+  const groups = new Map<string, Group>();
+  for (const one of sums) {
+    const { client, backend, requestCount } = one;
+    // Requests without tokens were lists of models, or refused by us.
+    if (client === null || (one.promptTokens === 0 && !one.isRefused)) continue;
+    const missing = findMissing(one, catalog, findNeeds(client, backend === null ? [] : [backend]).rules);
+    if (missing.length === 0) continue;
+    const isReporter = reporters.has(backend);
+    const name = JSON.stringify([client, backend]);
+    const group = groups.get(name) ?? newGroup(client, backend, isReporter);
+    groups.set(name, group);
+    group.row.request_count += requestCount;
+    const mending = missing.filter((rule) => wouldMend(rule, one, isReporter));
+    if (mending.length === 0) continue;
+    for (const rule of mending) group.rules.add(rule);
+    if (one.isRefused) group.row.refused_count += requestCount;
+    else group.row.read_anew_count += requestCount;
+    if (group.row.read_anew_tokens !== null)
+      group.row.read_anew_tokens += one.isRefused ? 0 : one.promptTokens - one.fromCacheTokens;
+  }
+  return [...groups.values()]
+    .filter(({ rules }) => rules.size > 0)
+    .map(({ row, rules }) => {
+      const { engines, rules: due } = findNeeds(row.client, row.backend === null ? [] : [row.backend]);
+      return Object.assign(row, { engines: [...engines], rules: due.filter((rule) => rules.has(rule)) });
+    })
+    .toSorted((a, b) => weightOf(b) - weightOf(a));
+}
+
+const newGroup = (client: string, backend: string | null, isReporter: boolean): Group => ({
+  row: {
+    client,
+    backend,
+    engines: [],
+    rules: [],
+    request_count: 0,
+    refused_count: 0,
+    read_anew_count: 0,
+    read_anew_tokens: isReporter ? 0 : null,
+  },
+  rules: new Set(),
+});
+
+/** Those that are due, and neither acted nor are set for the model by now. */
+function findMissing({ modelSent, clientRules }: Sums, catalog: Catalog, due: readonly ClientRule[]): ClientRule[] {
+  const setting = (catalog.models.find(({ servedAs }) => servedAs === modelSent) ?? catalog.otherModels).clientRules;
+  if (setting === "auto") return [];
+  return due.filter((rule) => !setting.includes(rule) && !clientRules.includes(rule));
+}
+
+/** Of a backend that reports no caches, nothing tells those apart that it read anew. */
+function wouldMend(rule: ClientRule, { isRefused, isReadAnew, cacheLoss }: Sums, isReporter: boolean): boolean {
+  const { refusal, losses } = mends[rule];
+  if (isRefused) return refusal;
+  return (isReadAnew || !isReporter) && (losses as readonly (string | null)[]).includes(cacheLoss);
+}
+
+const weightOf = ({ refused_count: refused, read_anew_tokens: tokens }: ClientRulesBody["rows"][number]): number =>
+  (tokens ?? 0) + refused;

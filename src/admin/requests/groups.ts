@@ -1,0 +1,110 @@
+import { costOfPrompts, type ModelPrice, pricesOn, rankPrices } from "../../domain/prices.ts";
+import type { Catalog } from "../../domain/models.ts";
+import type { RequestSums, RequestTrait, RequestTraits } from "../../store/requests/contract.ts";
+import { addTo, noSums, readSums } from "../../store/requests/sums.ts";
+import type { Store } from "../../store/store.ts";
+import { timestampOf } from "../../time/seoul.ts";
+import { modelPricesOf, readPrices } from "../usage/prices.ts";
+import { type GroupsBody, groupings, type GroupsQuery } from "./groups-contract.ts";
+import { logFilterOf } from "./requests.ts";
+
+export interface GroupsDeps {
+  store: Pick<Store, "requests" | "settings">;
+  catalog: () => Catalog;
+}
+
+/** About half a second of the database's time, of which a count waits for five milliseconds at most. */
+export const maxReads = 100;
+const maxClasses = 20;
+
+type Row = GroupsBody["rows"][number];
+type Charged = RequestSums & { cost: number | null; isPartial: boolean };
+
+export const listGroups =
+  ({ store, catalog }: GroupsDeps) =>
+  async ({ query }: { query: GroupsQuery }): Promise<GroupsBody> => {
+    const { by, limit } = query;
+    const prices = await readPrices(store);
+    const models = modelPricesOf(prices);
+    const traits = new Set<RequestTrait>([groupings[by], "requestClass"]);
+    // Prices differ by model and day.
+    if (models.length > 0) traits.add("modelSent").add("day");
+    const { sums, next } = await readSums(store.requests, [...traits], logFilterOf(query), maxReads);
+    const priceOf = priceFinder(models, catalog());
+    const total = newCharged();
+    const classes = new Map<string | null, number>();
+    const groups = new Map<Name, Charged>();
+    for (const one of sums) {
+      const name = nameOf(query, one);
+      const group = groups.get(name) ?? newCharged();
+      groups.set(name, group);
+      const price = priceOf(one);
+      for (const sum of [group, total]) charge(sum, one, price);
+      classes.set(one.requestClass, (classes.get(one.requestClass) ?? 0) + one.promptTokens);
+    }
+    const sorted = [...groups].toSorted(([, a], [, b]) => mostInput(a, b)).slice(0, limit);
+    const keyNames = by === "key" ? sorted.flatMap(([id]) => (typeof id === "number" ? [id] : [])) : [];
+    const names = new Map(await store.requests.keyNames(keyNames));
+    return {
+      by,
+      counted_from: next === undefined ? null : timestampOf(next.endedAt),
+      currency: prices.currency,
+      total: sumsOf(total),
+      classes: [...classes]
+        .map(([requestClass, tokens]) => ({ class: requestClass, prompt_tokens: tokens }))
+        .toSorted((a, b) => b.prompt_tokens - a.prompt_tokens)
+        .slice(0, maxClasses),
+      group_count: groups.size,
+      rows: sorted.map(([name, group]) => Object.assign(labelOf(name, by, names), sumsOf(group))),
+    };
+  };
+
+type Name = string | number | null;
+
+function nameOf({ by }: GroupsQuery, traits: RequestTraits): Name {
+  const value = traits[groupings[by]];
+  return by === "program" ? (traits.client?.split("/", 1)[0] ?? null) : value;
+}
+
+function labelOf(name: Name, by: GroupsQuery["by"], keyNames: ReadonlyMap<number, string>): Pick<Row, "name" | "id"> {
+  const hasId = by === "key" || by === "conversation";
+  if (!hasId || typeof name !== "number") return { name: name === null ? null : String(name), id: null };
+  return { name: keyNames.get(name) ?? null, id: name };
+}
+
+/** By the name under which a model is counted. */
+function priceFinder(models: readonly ModelPrice[], catalog: Catalog) {
+  const ranked = rankPrices(models);
+  const days = new Map<number, ReturnType<typeof pricesOn>>();
+  return ({ day, modelSent }: Pick<RequestTraits, "day" | "modelSent">): ModelPrice | undefined => {
+    if (ranked.length === 0) return undefined;
+    const find = days.get(day) ?? pricesOn(ranked, day);
+    days.set(day, find);
+    return find(catalog.models.find(({ servedAs }) => servedAs === modelSent)?.name ?? modelSent ?? "");
+  };
+}
+
+const newCharged = (): Charged => ({ ...noSums, cost: null, isPartial: false });
+
+function charge(sum: Charged, added: RequestSums, price: ModelPrice | undefined): void {
+  addTo(sum, added);
+  if (added.promptTokens + added.outputTokens === 0) return;
+  if (price === undefined) {
+    sum.isPartial = true;
+    return;
+  }
+  sum.cost = (sum.cost ?? 0) + costOfPrompts(price, added);
+}
+
+const mostInput = (a: RequestSums, b: RequestSums): number =>
+  b.promptTokens - a.promptTokens || b.requestCount - a.requestCount;
+
+const sumsOf = (sums: Charged): GroupsBody["total"] => ({
+  request_count: sums.requestCount,
+  prompt_tokens: sums.promptTokens,
+  from_cache_tokens: sums.fromCacheTokens,
+  lost_count: sums.lostCount,
+  output_tokens: sums.outputTokens,
+  cost: sums.cost,
+  cost_is_partial: sums.isPartial,
+});

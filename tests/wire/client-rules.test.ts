@@ -1,0 +1,135 @@
+import { expect, test } from "bun:test";
+import type { ClientRules } from "../../src/domain/models.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { type Json, type Recording, recordings, refusalOf, render, withTexts } from "../support/recorded-requests.ts";
+import { rewriterOf, rewriteRules } from "../support/rewrite-rules.ts";
+import { textOf } from "../support/rewritten.ts";
+import { startTollgate } from "../support/tollgate.ts";
+
+interface Read {
+  tokens: number;
+  cached: number;
+  refused: boolean;
+}
+
+/** An engine like vLLM, with a cache of prefixes: system turns go to its head, and roles that it does not know are refused. */
+function startEngine() {
+  const prompts: string[] = [];
+  const read: Read[] = [];
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch(request) {
+      const { pathname } = new URL(request.url);
+      if (pathname === "/version") return Response.json({ version: "0.11.0" });
+      if (request.method !== "POST") return new Response("", { status: 404 });
+      const body = (await request.json()) as Json;
+      const refusal = refusalOf(body, pathname === "/v1/responses");
+      const refused = refusal !== undefined && !refusal.startsWith("System message");
+      const prompt = render(body, "system first");
+      const cached = Math.max(0, ...prompts.map((earlier) => commonTokens(earlier, prompt)));
+      const tokens = Math.ceil(prompt.length / 4);
+      read.push({ tokens, cached, refused });
+      if (refused) return Response.json({ error: { message: refusal } }, { status: 400 });
+      prompts.push(prompt);
+      return Response.json(answer(pathname, tokens, cached));
+    },
+  });
+  return { url: `http://127.0.0.1:${server.port}`, read, [Symbol.dispose]: () => void server.stop(true) };
+}
+
+/** In blocks of 16 tokens of 4 characters. */
+function commonTokens(earlier: string, prompt: string): number {
+  let at = 0;
+  while (at + 64 <= earlier.length && prompt.startsWith(earlier.slice(at, at + 64), at)) at += 64;
+  return at / 4;
+}
+
+function answer(path: string, tokens: number, cached: number): object {
+  if (path === "/v1/messages") {
+    const usage = { input_tokens: tokens - cached, cache_read_input_tokens: cached, output_tokens: 1 };
+    return { id: "msg", type: "message", role: "assistant", content: [], model: "m", stop_reason: "end_turn", usage };
+  }
+  if (path === "/v1/responses") {
+    const usage = { input_tokens: tokens, input_tokens_details: { cached_tokens: cached }, output_tokens: 1 };
+    return { id: "resp", object: "response", status: "completed", output: [], usage };
+  }
+  const usage = { prompt_tokens: tokens, prompt_tokens_details: { cached_tokens: cached }, completion_tokens: 1 };
+  return { id: "chat", object: "chat.completion", choices: [], usage };
+}
+
+/** Sends a recorded conversation. @returns what the engine read of it, and what the console says of client rules */
+async function lead({ requests }: Recording, setting: string) {
+  using engine = startEngine();
+  await using gate = await startTollgate({
+    PROXY_UPSTREAM_URL: engine.url,
+    PROXY_HAN_GUARD: "off",
+    MAX_OUTPUT_TOKENS: "64000",
+    CLIENT_RULES: setting,
+  });
+  for (const { path, userAgent, body } of requests) {
+    const response = await fetch(gate.url + path, {
+      method: "POST",
+      headers: { "x-api-key": gate.key, "content-type": "application/json", "user-agent": userAgent },
+      body: withTexts(JSON.stringify({ ...body, stream: false, stream_options: undefined })),
+    });
+    await response.text();
+  }
+  await pollUntil(async () => {
+    const { total } = await gate.admin.expectOk<{ total: { request_count: number } }>("GET", "/api/requests/groups");
+    return total.request_count === requests.length;
+  });
+  const { rows } = await gate.admin.expectOk<{ rows: Advice[] }>("GET", "/api/client-rules");
+  return { read: engine.read, rows };
+}
+
+interface Advice {
+  client: string;
+  rules: string[];
+  request_count: number;
+  refused_count: number;
+  read_anew_count: number;
+  read_anew_tokens: number | null;
+}
+
+function isEdited({ path, userAgent, body }: Recording["requests"][number], setting: ClientRules): boolean {
+  const rewrite = rewriterOf(rewriteRules({ clientRules: setting, maxOutputTokens: 64_000 }));
+  const client = { userAgent, enginesOf: () => ["vllm" as const] };
+  return textOf(rewrite(path, Buffer.from(JSON.stringify(body)), client)).body !== undefined;
+}
+
+const readAnew = (read: readonly Read[]): Read[] =>
+  read.filter(({ tokens, cached, refused }) => !refused && cached * 2 < tokens);
+const notCached = (read: readonly Read[]): number => read.reduce((sum, { tokens, cached }) => sum + tokens - cached, 0);
+
+test.each(recordings)("of $program, as it was recorded, those requests count that rules mend", async (recording) => {
+  const { requests } = recording;
+  const off = await lead(recording, "off");
+  const anew = readAnew(off.read);
+  const refused = off.read.filter((one) => one.refused);
+  if (recording.program.startsWith("opencode")) {
+    expect(off.rows).toEqual([]);
+    return;
+  }
+  expect(off.rows).toHaveLength(1);
+  const [row] = off.rows;
+  expect(row).toMatchObject({
+    client: requests[0]?.userAgent.split(" ", 1)[0],
+    request_count: requests.length,
+    refused_count: refused.length,
+    read_anew_count: anew.length,
+    // An engine that refused everything has reported nothing of its cache.
+    read_anew_tokens: refused.length === requests.length ? null : notCached(anew),
+  });
+  expect(anew.length + refused.length).toBeGreaterThan(0);
+  // Each rule that is named edits these requests, and none that is not.
+  for (const rule of row?.rules ?? []) {
+    expect(requests.some((request) => isEdited(request, [rule as never]))).toBe(true);
+  }
+  // With the rules, only the first is still read anew.
+  const auto = await lead(recording, "auto");
+  expect(auto.rows).toEqual([]);
+  expect(auto.read.filter((one) => one.refused)).toEqual([]);
+  expect(readAnew(auto.read)).toEqual(auto.read.slice(0, 1));
+  if (anew.length > 1) expect(notCached(auto.read)).toBeLessThan(notCached(off.read) / 2);
+});
