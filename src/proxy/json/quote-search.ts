@@ -73,13 +73,8 @@ const search = repeats(
   set(quotes, bitsOf(areEqual(get(part), each(quote)))),
   set(backslashes, bitsOf(areEqual(get(part), each(backslash)))),
   // What is escaped, and what of that is none of the letters: `u`, or an error.
-  set(escaped, number(0)),
-  set(wrong, number(0)),
-  when(
-    get(backslashes),
-    set(escaped, or(afterOddRuns(0x5555, 0xaaaaa), afterOddRuns(0xaaaa, 0x55555))),
-    set(wrong, and(and(get(escaped), number(0xffff)), not(or(get(quotes), bitsOf(isLetter))))),
-  ),
+  set(escaped, or(afterOddRuns(0x5555, 0xaaaaa), afterOddRuns(0xaaaa, 0x55555))),
+  set(wrong, and(and(get(escaped), number(0xffff)), not(or(get(quotes), bitsOf(isLetter))))),
   // The quotes that end the string, and what no string may hold.
   set(ends, or(and(get(quotes), not(get(escaped))), bitsOf(areLess(get(part), each(0x20))))),
   when(
