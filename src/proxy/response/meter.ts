@@ -147,8 +147,7 @@ export function createMeter(options: MeterOptions): Meter {
 
   async function abort(reason: unknown, isFinal = false): Promise<void> {
     await finishOnce(reason);
-    if (isFinal && output.isTaken()) output.end();
-    else output.fail(reason);
+    output.stop(reason, isFinal);
   }
   return { readable, writable, started: started.promise, hasSent: output.hasSent, fail, abort };
 }
@@ -171,12 +170,11 @@ interface MeterOutput {
   /** Sends an event of its own, after ending a line or an event that was left open. */
   sendEvent(event: Uint8Array): void;
   hasSent(): boolean;
-  /** Whether the client takes what it is sent. */
-  isTaken(): boolean;
-  /** Ends the stream for the client, and breaks the other side. */
-  end(): void;
-  /** Breaks the stream on both sides, and drops what the client has not taken. */
-  fail(reason: unknown): void;
+  /**
+   * Breaks the stream on both sides, and drops what the client has not taken.
+   * @param isFinal it ends cleanly for a client that takes what it is sent
+   */
+  stop(reason: unknown, isFinal: boolean): void;
 }
 
 const utf8 = new TextEncoder();
@@ -221,9 +219,10 @@ function createMeterOutput(onFirstBytes: () => void): MeterOutput {
       send(Buffer.concat([emptyLine[boundary.position()], event]));
     },
     hasSent: () => sent,
-    isTaken,
-    end: () => controller?.terminate(),
-    fail: (reason) => controller?.error(reason),
+    stop(reason, isFinal) {
+      if (isFinal && isTaken()) controller?.terminate();
+      else controller?.error(reason);
+    },
   };
 }
 
