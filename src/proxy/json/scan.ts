@@ -9,6 +9,7 @@ import {
   bracketOpen,
   colon,
   comma,
+  findQuote,
   isCompleteNumber,
   isName,
   literalEnd,
@@ -19,7 +20,6 @@ import {
   quote,
   startsWith,
 } from "./tokens.ts";
-import { findQuoteIn, idOf, type SearchedText } from "./quote-search.ts";
 import { createSlot, type JsonSlot } from "./slots.ts";
 
 /**
@@ -27,7 +27,8 @@ import { createSlot, type JsonSlot } from "./slots.ts";
  * container and nothing else, and can be interrupted anywhere, so that neither its memory nor the time of one call
  * depends on the text.
  */
-export interface JsonScan extends SearchedText {
+export interface JsonScan {
+  readonly bytes: Uint8Array;
   /** Blanks that are not JSON's white space may stand around the text. */
   readonly allowsBlanks: boolean;
   /** The next byte to read; `notJson` once the text has turned out not to be JSON. */
@@ -65,7 +66,6 @@ export function startScan(bytes: Uint8Array, root: JsonSlot, allowsBlanks = fals
   document.current = root;
   return {
     bytes,
-    id: idOf(bytes),
     allowsBlanks,
     // llama.cpp and Python skip a byte order mark.
     at: startsWith(bytes, 0, "\u00ef\u00bb\u00bf") ? 3 : 0,
@@ -99,7 +99,7 @@ function readUnwatched(scan: JsonScan, from: number, limit: number): number {
     const byte = bytes[at];
     if (byte === quote && expected <= nameOrEnd) {
       const isOfMember = expected >= name;
-      at = findQuoteIn(scan, at + 1, limit);
+      at = findQuote(bytes, at + 1, limit);
       if (at === notJson || at >= limit) {
         scan.expected = isOfMember ? restOfName : restOfString;
         return at;
@@ -180,7 +180,7 @@ function beginName(scan: JsonScan, at: number, limit: number): number {
 }
 
 function readName(scan: JsonScan, from: number, limit: number): number {
-  const at = findQuoteIn(scan, from, limit);
+  const at = findQuote(scan.bytes, from, limit);
   if (at === notJson || at >= limit) return at;
   const parent = findWatched(scan);
   if (parent !== undefined) parent.current = findMember(parent, scan.bytes, scan.nameStart + 1, at);
@@ -272,7 +272,7 @@ function readNumber(scan: JsonScan, from: number, limit: number): number {
 }
 
 function readString(scan: JsonScan, from: number, limit: number): number {
-  const at = findQuoteIn(scan, from, limit);
+  const at = findQuote(scan.bytes, from, limit);
   return at === notJson || at >= limit ? at : endValue(scan, at + 1);
 }
 
