@@ -78,7 +78,7 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
   test.each(["/", "/usage", "/gpus"])("%s shows neither zeros nor an axis", async (path) => {
     await using visit = await console.visit("/keys");
     const { page } = visit;
-    await page.route(/\/api\/(usage|gpu-stats|overview|latency|failures)/, () => {});
+    await page.route(/\/api\/(usage|requests|gpu-stats|overview|latency|failures)/, () => {});
     await page.goto(console.program.adminUrl + path);
     await page.locator(".chart-skeleton").first().waitFor();
     expect(await page.locator(".y-tick, .x-tick").count()).toBe(0);
