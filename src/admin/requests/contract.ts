@@ -44,13 +44,11 @@ const textParameter = (name: string, description = "Exact"): TOptional<TString> 
   );
 
 export const timeMessage = (name: string): string => `${name} must be a time such as 2026-05-01T12:00:00Z`;
+const dayPattern = "\\d{4}-((0[1-9]|1[0-2])-(0[1-9]|1\\d|2[0-8])|(0[13-9]|1[0-2])-(29|30)|02-29|(0[13578]|1[02])-31)";
+const hourPattern = "([01]\\d|2[0-3]):[0-5]\\d";
+const timePattern = `^${dayPattern}T${hourPattern}(:[0-5]\\d(\\.\\d{1,3})?)?(Z|[+-]${hourPattern})$`;
 const timeParameter = (name: string): TOptional<TString> =>
-  t.Optional(
-    t.String({
-      pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d(:\\d\\d(\\.\\d{1,3})?)?(Z|[+-]\\d\\d:\\d\\d)$",
-      error: timeMessage(name),
-    }),
-  );
+  t.Optional(t.String({ pattern: timePattern, error: timeMessage(name) }));
 
 const optionalInteger = (name: string, maximum: number, minimum = 0): TOptional<TInteger> =>
   t.Optional(t.Integer({ minimum, maximum, error: `${name} must be an integer from ${minimum} to ${maximum}` }));
