@@ -13,21 +13,21 @@ interface Running {
   received_bytes: number;
 }
 
+const findRunning = async (keyId: number): Promise<Running | undefined> =>
+  (await gate.admin.expectOk<{ requests: Running[] }>("GET", "/api/in-flight")).requests.find(
+    ({ key_id }) => key_id === keyId,
+  );
+
+/** Whether nothing of the key's response is read any more. */
+async function isStalled(keyId: number): Promise<boolean> {
+  const before = await findRunning(keyId);
+  await Bun.sleep(300);
+  const after = await findRunning(keyId);
+  return before !== undefined && before.received_bytes === after?.received_bytes;
+}
+
 describe("end_running", () => {
   const stream = { ...chat, stream: true };
-
-  const findRunning = async (keyId: number): Promise<Running | undefined> =>
-    (await gate.admin.expectOk<{ requests: Running[] }>("GET", "/api/in-flight")).requests.find(
-      ({ key_id }) => key_id === keyId,
-    );
-
-  /** Whether nothing of the key's response is read any more. */
-  async function isStalled(keyId: number): Promise<boolean> {
-    const before = await findRunning(keyId);
-    await Bun.sleep(100);
-    const after = await findRunning(keyId);
-    return before !== undefined && before.received_bytes === after?.received_bytes;
-  }
 
   // Those that only wait do so side by side, each with a key of its own.
   test.concurrent.each<[string, (id: number) => Promise<unknown>]>([
@@ -204,7 +204,7 @@ describe("a request that an administrator ends", () => {
     const client = await gate.postRaw(key, "flood", { ...chat, stream: true });
     await client.nextEvent();
     client.pause();
-    await Bun.sleep(500);
+    await pollUntil(() => isStalled(id));
     await endAll(gate, id);
     await gate.waitForLog(({ keyId, outcome }) => keyId === id && outcome === "ended_by_admin");
     client.resume();
