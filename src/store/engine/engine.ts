@@ -15,6 +15,11 @@ export interface Engine {
   /** The elements of a JSON array as rows with one column, `value`. */
   jsonRows: (array: ReturnType<typeof sql.placeholder>) => SQL;
   /**
+   * Joins a table to such rows by its index. PostgreSQL expects a hundred of them, and for these would read the whole table
+   * while it has less than some 50,000 rows.
+   */
+  byIndex: (column: SQLiteColumn, value: SQL) => SQL;
+  /**
    * Prepares a statement that inserts rows, given as values in the order of the columns; other columns have their default.
    * @param sums for rows that exist, by their `key`, the first columns: those to which the values are added; none leaves them
    * as they are. Rows of one key are added up before

@@ -21,6 +21,8 @@ export function createPostgresEngine({ client, transaction, close }: PostgresPoo
     db: engineDb,
     tables: schema,
     jsonRows,
+    // No hash is joined by an array.
+    byIndex: (column, value) => sql`${column} = any(array[${value}])`,
     ...prepareStatements(client, engineDb),
     async rows<Row extends ColumnValues<Row>>(query: Query, texts: readonly TextColumn<Row>[] = []) {
       const found = (await db.execute(query)) as Record<string, unknown>[];
@@ -63,7 +65,9 @@ export function createPostgresEngine({ client, transaction, close }: PostgresPoo
   };
 }
 
-const jsonRows: Engine["jsonRows"] = (array) => sql`json_array_elements(cast(cast(${array} as text) as json)) as value`;
+/** In `jsonb`, as each `->>` of `json` parses the row again. */
+const jsonRows: Engine["jsonRows"] = (array) =>
+  sql`jsonb_array_elements(cast(cast(${array} as text) as jsonb)) as value`;
 
 /** The statements that take any number of rows or keys as one parameter, and the one that deletes so many. */
 function prepareStatements(

@@ -56,7 +56,7 @@ function splitEnds(amendments: readonly RequestAmendment[]): { ends: End[]; othe
 }
 
 /** Writes any number in one statement: where commits take long, nearly every request ends long after it was counted. */
-function prepareEnds({ db, jsonRows, tables: { requestLog } }: Engine): (ends: readonly End[]) => Statement {
+function prepareEnds({ db, jsonRows, byIndex, tables: { requestLog } }: Engine): (ends: readonly End[]) => Statement {
   const { endedAt, durationUs, responseBytes } = requestLog;
   const column = (position: number): SQL => sql`cast(value->>${sql.raw(String(position))} as bigint)`;
   const update = db
@@ -71,7 +71,7 @@ function prepareEnds({ db, jsonRows, tables: { requestLog } }: Engine): (ends: r
         where request_id = value->>0 and +key_id = ${column(1)} and duration_us = ${column(2)}) as row_id
         from ${jsonRows(sql.placeholder("rows"))}) as ended`,
     )
-    .where(eq(requestLog.id, sql`ended.row_id`))
+    .where(byIndex(requestLog.id, sql`ended.row_id`))
     .prepare();
   return (ends) => {
     const rows = ends.map(({ requestId, keyId, end }) => [

@@ -1,6 +1,6 @@
 import { constants, Database } from "bun:sqlite";
 import { statSync } from "node:fs";
-import { sql } from "drizzle-orm";
+import { eq, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import type { Engine } from "../engine/engine.ts";
 import { ensureDatabaseFile, markCreated, requireNotMoved } from "./database-file.ts";
@@ -201,6 +201,7 @@ function createSqliteEngine(client: Database, { begin, isWriter }: SqliteEngineO
     db,
     tables: schema,
     jsonRows: (array) => sql`json_each(${array})`,
+    byIndex: eq,
     ...prepareStatements(client, db),
     rows: async (query) => db.all(query),
     find: (query, values) => query.get(values),

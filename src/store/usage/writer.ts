@@ -143,7 +143,7 @@ export const prepareAddDays = (engine: Engine): AddSums =>
 
 /** Six constant statements, however many keys and minutes. */
 function prepareAdding(engine: Engine) {
-  const { db, tables, jsonRows } = engine;
+  const { db, tables, jsonRows, byIndex } = engine;
   const { keys, usageMinute, usageHour, usageModelHour, usageModelDay } = tables;
   const addMinutes = prepareAddSums(engine, usageMinute, ["minute", minuteOf]);
   const addHours = prepareAddSums(engine, usageHour, ["hour", hourOf]);
@@ -166,7 +166,7 @@ function prepareAdding(engine: Engine) {
         sum(${column(3)}) as output, max(${column(4)}) as used_at, sum(${column(5)}) as estimated
         from ${jsonRows(sql.placeholder("rows"))} group by 1 order by 1) as added`,
     )
-    .where(eq(keys.id, sql`added.key_id`))
+    .where(byIndex(keys.id, sql`added.key_id`))
     .prepare();
 
   return (increments: readonly UsageIncrement[], missingInDays: readonly UsageIncrement[]): Statement[] => {

@@ -2,8 +2,12 @@ import { describe, expect, test } from "bun:test";
 import { createLedger } from "../../../src/ledger/ledger.ts";
 import { readMigrations } from "../../../src/store/schema/migrations.ts";
 import { openPostgresStore } from "../../../src/store/postgres/open.ts";
+import type { FlushedRequests } from "../../../src/store/requests/contract.ts";
+import { noUsage } from "../../../src/domain/usage.ts";
 import { startFaultyProxy } from "../../support/faulty-proxy.ts";
 import { sharedPostgres, whyNoPostgres } from "../../support/postgres.ts";
+import { pollUntil } from "../../support/poll-until.ts";
+import { requestRow, requestsOf } from "../logged-requests.ts";
 import { createKeys, memoryLog, usageIncrement } from "../test-store.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
 
@@ -125,6 +129,49 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
     ).run("select deadlocks from pg_stat_database where datname = current_database()", url);
     expect(row).toEqual({ deadlocks: "0" });
     for (const store of stores) await store.close();
+  });
+
+  test("reads no more rows of small tables than a flush corrects", async () => {
+    const url = await createDatabase();
+    const postgres = await sharedPostgres();
+    const writeOnce = async (ids: readonly number[], requests: FlushedRequests): Promise<void> => {
+      const store = await openPostgresStore({ url, clock });
+      await store.usage.add(
+        ids.map((keyId) => usageIncrement({ keyId, minute: 5 })),
+        undefined,
+        [],
+        requests,
+      );
+      // The server's statistics have what a connection did once it is closed.
+      await store.close();
+    };
+    const scansAfter = async (updates: number): Promise<unknown> =>
+      pollUntil(async () => {
+        const [row] = await postgres.run(
+          "select sum(n_tup_upd)::int as updates, sum(seq_tup_read)::int as rows from pg_stat_user_tables where relname in ('keys', 'request_log')",
+          url,
+        );
+        return row?.["updates"] === updates && row;
+      });
+
+    const store = await openPostgresStore({ url, clock });
+    const names = Array.from({ length: 2000 }, (_, n) => `key ${n}`);
+    const [keyId = 0] = await createKeys(store, names.slice(0, 1));
+    await store.close();
+    await postgres.run(
+      `insert into keys select (jsonb_populate_record(k, jsonb_build_object('id', n, 'name', n, 'key', n))).*
+        from keys k, generate_series(2, 2000) n`,
+      url,
+    );
+    await writeOnce([], requestsOf(...names.map((requestId) => requestRow(5, { requestId, keyId, durationMs: 120 }))));
+    await postgres.run("analyze keys, request_log", url);
+    const before = await scansAfter(0);
+    const end = { writtenUs: 120_000, durationUs: 130_000, responseBytes: 1 };
+    await writeOnce([keyId], {
+      rows: [],
+      amendments: [{ requestId: "key 7", keyId, responseId: null, ...noUsage, end }],
+    });
+    expect(await scansAfter(2)).toEqual({ ...(before as object), updates: 2 });
   });
 
   test("with a counter that is full counts the usage of all other keys, and logs what it refuses", async () => {
