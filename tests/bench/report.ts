@@ -18,8 +18,9 @@ of storage and console too. \`bun run bench --only NAME\` measures one thing aga
 ![CPU per request and per frame, compared with nginx, another gateway and a bare Bun server](bench.svg)
 
 The simulated backend and the load generator share one core; the measured program has another one to itself. Each figure
-is the median of several rounds, in which the targets are measured in turn. Ratios hold on other machines too. A run counts
-only if Tollgate's counters equal what the clients read; frames that were lost or stalled would have a row.
+is the median of several rounds, in which the targets are measured in turn. Ratios differ less than times between machines,
+but by up to half: cold caches cost a larger program more. A run counts only if Tollgate's counters equal what the clients
+read; frames that were lost or stalled would have a row.
 
 - direct: without a proxy. nginx: without a log; "nginx, key map" checks keys against a map and writes a log.
 - Tollgate: checks each key, commits each count before the client sees the end of its response, and writes its log.

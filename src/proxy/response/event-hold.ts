@@ -7,14 +7,12 @@ import {
   createUnfinishedEvent,
   maxHeldEventBytes,
 } from "../sse/events.ts";
-import { createTerminalFinder, type LongEvent } from "./terminal-event.ts";
+import { findTerminal, followEvent, type LongEvent } from "./terminal-event.ts";
 
 /** What of an event stream may go to the client now. */
 export interface EventHold {
   /** @returns the bytes that may be sent: whole events, up to the terminal one */
   push(bytes: Uint8Array): Uint8Array;
-  /** Whether a push of whole events, after whole events, would return them and change nothing. */
-  passes(events: Uint8Array): boolean;
   /** The terminal event and what came with it, once: to be sent when its count is committed. Nothing is held afterwards. */
   takeTerminal(): Uint8Array | undefined;
   /** @returns the unfinished event at the end of the stream */
@@ -37,7 +35,6 @@ const lineFeeds = Uint8Array.of(lineFeed, lineFeed);
  * - Nothing here survives the process: what waits has not been sent, so the client sees a response without its end.
  */
 export function createEventHold(): EventHold {
-  const finder = createTerminalFinder();
   const unfinished = createUnfinishedEvent();
   /** The unfinished event was too long to hold, and its first bytes were sent. */
   let overflow: LongEvent | undefined;
@@ -51,7 +48,7 @@ export function createEventHold(): EventHold {
     if (isComment && bytes.includes(lineFeed)) return passComments(unfinished.take(bytes));
     const start = unfinished.add(bytes);
     if (start === undefined) return nothing;
-    overflow = finder.follow(start);
+    overflow = followEvent(start);
     return start;
   }
 
@@ -63,7 +60,7 @@ export function createEventHold(): EventHold {
 
   /** @param events whole ones, and what follows them in the same chunk */
   function passEvents(events: Uint8Array, rest: Uint8Array): Uint8Array {
-    const found = finder.find(events);
+    const found = findTerminal(events);
     if (found === undefined) return rest.length === 0 ? events : joined(events, hold(rest));
     const isLong = found.end - found.start > maxHeldEventBytes;
     const start = isLong ? lineEndsBefore(events, found.end) : found.start;
@@ -100,7 +97,6 @@ export function createEventHold(): EventHold {
 
   return {
     push,
-    passes: finder.findsNone,
     takeTerminal() {
       const taken = terminal;
       if (taken !== undefined) released = true;
@@ -146,7 +142,6 @@ export function createSniffingHold(): EventHold {
       hold = begins ? events : passAll;
       return hold.push(all);
     },
-    passes: (bytes) => hold?.passes(bytes) === true,
     takeTerminal: () => hold?.takeTerminal(),
     end: () => hold?.end() ?? start.take(nothing),
   };
@@ -154,7 +149,6 @@ export function createSniffingHold(): EventHold {
 
 const passAll: EventHold = {
   push: (bytes) => bytes,
-  passes: () => true,
   takeTerminal: () => undefined,
   end: () => nothing,
 };

@@ -1,6 +1,7 @@
 import type { UsageReader } from "../usage/response-usage.ts";
 import type { StreamUsageFilter } from "../usage/stream-filter.ts";
 import type { EventHold } from "./event-hold.ts";
+import { carryOnlyContent } from "./terminal-event.ts";
 import type { Usage } from "../../domain/usage.ts";
 import { createEventBoundary, endInLineFeeds, type Position } from "../sse/events.ts";
 
@@ -31,6 +32,14 @@ export interface Meter {
   readonly started: Promise<void>;
   /** Whether the client got anything, a keepalive included. */
   hasSent(): boolean;
+  /** Whether the client has taken all that it was sent. */
+  isTaken(): boolean;
+  /**
+   * Does at once what a write to `writable` does later, for a client that has taken all, as nearly all have: that saves a
+   * twelfth of what a frame costs.
+   * @returns a promise if the next chunk should wait
+   */
+  push(chunk: Uint8Array): Promise<void> | undefined;
   /**
    * Sends what the filter still holds, and `frame` as an event of its own. An unfinished event is dropped. Nothing is sent
    * afterwards, but a terminal event whose usage is being committed: then the promise waits for it, and no frame is sent.
@@ -77,8 +86,8 @@ export function createMeter(options: MeterOptions): Meter {
   // The streams report a failure to whoever does not wait for the start.
   started.promise.catch(() => {});
   const output = createMeterOutput(started.resolve);
+  const { hasSent, isTaken } = output;
   const keepalive = keepaliveMs > 0 ? startKeepaliveTimer(keepaliveMs, output.sendComment, silentMs) : undefined;
-  /** The client got bytes of the upstream's. */
   let upstreamBegan = false;
   /** All that came are whole events, which the client has. Nearly every chunk then is whole events too, and only passes. */
   let isBetweenEvents = false;
@@ -92,16 +101,14 @@ export function createMeter(options: MeterOptions): Meter {
     if (bytes.length > 0) sendFromUpstream(bytes);
   }
 
-  function sendFromUpstream(bytes: Uint8Array): void {
+  function sendFromUpstream(bytes: Uint8Array): undefined {
     keepalive?.restart();
-    output.send(upstreamBegan || !output.hasSent() ? bytes : withoutByteOrderMark(bytes));
+    output.send(upstreamBegan || !hasSent() ? bytes : withoutByteOrderMark(bytes));
     upstreamBegan = true;
   }
 
-  async function sendOnceCommitted(terminal: Uint8Array): Promise<void> {
-    await commit(reader.seen());
-    sendFromUpstream(terminal);
-  }
+  const sendOnceCommitted = (terminal: Uint8Array): Promise<void> =>
+    commit(reader.seen()).then(() => sendFromUpstream(terminal));
 
   /** Bun 1.4.5 ends a stream through either `flush` or `cancel`; a count does not depend on that. */
   const finishOnce = (cause: unknown): Promise<void> => (finished ??= finishWith(cause));
@@ -109,22 +116,24 @@ export function createMeter(options: MeterOptions): Meter {
   async function finishWith(cause: unknown): Promise<void> {
     keepalive?.stop();
     await finish(await reader.end(), cause);
-    if (cause === undefined || output.hasSent()) started.resolve();
+    if (cause === undefined || hasSent()) started.resolve();
     else started.reject(cause);
+  }
+
+  function push(chunk: Uint8Array): Promise<void> | undefined {
+    if (failed) return undefined;
+    const endsEvent = endInLineFeeds(chunk);
+    if (isBetweenEvents && endsEvent && changesNothing(options, chunk)) return sendFromUpstream(chunk);
+    send(filter === undefined ? chunk : filter.push(chunk));
+    const backlog = reader.push(chunk);
+    const terminal = hold?.takeTerminal();
+    isBetweenEvents = hold !== undefined && endsEvent && upstreamBegan && terminal === undefined;
+    return terminal === undefined ? backlog : (terminalSent = sendOnceCommitted(terminal));
   }
 
   const transformer: MeterTransformer = {
     start: output.attach,
-    transform(chunk) {
-      if (failed) return undefined;
-      const endsEvent = endInLineFeeds(chunk);
-      if (isBetweenEvents && endsEvent && passAsTheyCame(options, chunk)) return sendFromUpstream(chunk);
-      send(filter === undefined ? chunk : filter.push(chunk));
-      const backlog = reader.push(chunk);
-      const terminal = hold?.takeTerminal();
-      isBetweenEvents = endsEvent && upstreamBegan && terminal === undefined;
-      return terminal === undefined ? backlog : (terminalSent = sendOnceCommitted(terminal));
-    },
+    transform: push,
     async flush() {
       if (!failed && filter !== undefined) send(filter.end());
       const rest = failed ? [] : [hold?.takeTerminal(), hold?.end()];
@@ -140,7 +149,7 @@ export function createMeter(options: MeterOptions): Meter {
     failed = true;
     keepalive?.stop();
     if (filter !== undefined) send(filter.end());
-    if (frame !== undefined && terminalSent === undefined && output.hasSent()) output.sendEvent(frame);
+    if (frame !== undefined && terminalSent === undefined && hasSent()) output.sendEvent(frame);
     // It fails if the client leaves meanwhile.
     await terminalSent?.catch(() => {});
   }
@@ -149,12 +158,12 @@ export function createMeter(options: MeterOptions): Meter {
     await finishOnce(reason);
     output.stop(reason, isFinal);
   }
-  return { readable, writable, started: started.promise, hasSent: output.hasSent, fail, abort };
+  return { readable, writable, started: started.promise, hasSent, isTaken, push, fail, abort };
 }
 
 /** Whether whole events, after whole ones, change nothing but what the client has. */
-const passAsTheyCame = ({ hold, reader, filter }: MeterOptions, events: Uint8Array): boolean =>
-  hold?.passes(events) === true && reader.skips(events) && filter?.passes(events) !== false;
+const changesNothing = ({ reader, filter }: MeterOptions, events: Uint8Array): boolean =>
+  reader.skipsContent() && carryOnlyContent(events) && filter?.passes(events) !== false;
 
 /** The mark counts only at the very start; after a comment of ours it would spoil the first line. What is held comes whole. */
 export function withoutByteOrderMark(bytes: Uint8Array): Uint8Array {
@@ -170,6 +179,7 @@ interface MeterOutput {
   /** Sends an event of its own, after ending a line or an event that was left open. */
   sendEvent(event: Uint8Array): void;
   hasSent(): boolean;
+  isTaken(): boolean;
   /**
    * Breaks the stream on both sides, and drops what the client has not taken.
    * @param isFinal it ends cleanly for a client that takes what it is sent
@@ -219,6 +229,7 @@ function createMeterOutput(onFirstBytes: () => void): MeterOutput {
       send(Buffer.concat([emptyLine[boundary.position()], event]));
     },
     hasSent: () => sent,
+    isTaken,
     stop(reason, isFinal) {
       if (isFinal && isTaken()) controller?.terminate();
       else controller?.error(reason);

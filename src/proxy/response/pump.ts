@@ -71,7 +71,7 @@ export interface PumpOptions {
 
 /**
  * Moves the response's bytes through the meter. Written out instead of piped, because the read timeout has to know which
- * side we wait for: `write` resolves when the client has taken the chunk, `read` waits only for the upstream.
+ * side we wait for: `write` resolves when the client has taken the chunk before, `read` waits only for the upstream.
  */
 export async function pump(upstream: UpstreamResponse, meter: Meter, options: PumpOptions): Promise<void> {
   const { response, readTimeout, signal, abort, onBodyRead } = upstream;
@@ -93,17 +93,18 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
     for (;;) {
       readTimeout.beginWait();
       const { done, value } = await reader.read();
-      readTimeout.endWait();
       onBodyRead(value);
       if (done) break;
       onFirstByte?.();
       onFirstByte = undefined;
+      const taken = meter.isTaken() ? meter.push(value) : writer.write(value);
+      if (taken === undefined) continue;
       writing = true;
       readTimeout.beginWait(leave);
-      await writer.write(value);
-      readTimeout.endWait();
+      await taken;
       writing = false;
     }
+    readTimeout.endWait();
     // From here on we wait for the count, not for the client.
     signal.removeEventListener("abort", onEnded);
     writing = true;

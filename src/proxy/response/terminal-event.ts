@@ -1,18 +1,8 @@
 import { indexOfBytes, latin1 } from "../json/bytes.ts";
-import { firstEventEnd, maxHeldEventBytes } from "../sse/events.ts";
+import { firstEventEnd } from "../sse/events.ts";
 import { createEventStreamParser } from "../sse/parser.ts";
-import { createJsonUsageParser } from "../usage/json-usage.ts";
+import { createJsonUsageParser, mentionsUsage } from "../usage/json-usage.ts";
 import { isObject } from "../usage/event-usage.ts";
-
-/** Finds the event that ends a stream for its client, on whatever path it is sent. */
-interface TerminalFinder {
-  /** @param events whole ones @returns where the first terminal one begins and ends */
-  find(events: Uint8Array): { start: number; end: number } | undefined;
-  /** Whether `find` would find none, and learn nothing. */
-  findsNone(events: Uint8Array): boolean;
-  /** Follows an event that is too long to be held. @param start its first bytes */
-  follow(start: Uint8Array): LongEvent;
-}
 
 export interface LongEvent {
   push(bytes: Uint8Array): void;
@@ -29,76 +19,67 @@ const messageStop = Buffer.from("message_stop");
 const responseEnds = ["response.completed", "response.incomplete", "response.failed"].map((name) => Buffer.from(name));
 
 /** One of these is in every terminal event. */
-type Markers = readonly Uint8Array[];
-const anyMarkers: Markers = [done, messageStop, ...responseEnds];
+const markers: readonly Uint8Array[] = [done, messageStop, ...responseEnds];
 
-/** Each marker is searched in all bytes, so a stream is searched for those of its dialect. */
-interface Dialect {
-  markers: Markers;
-  /** Whether bytes begin as its events do. Others are searched for the end of any dialect. */
-  fits: (events: Uint8Array) => boolean;
-}
+/** Longer events are searched by the runtime, which is quicker at it once its call has paid. */
+const maxLookedThrough = 1024;
 
-// `data: {"id"`, and not `data: {"type"`.
-const completions: Dialect = { markers: [done], fits: (events) => events[0] === letterD && events[8] !== letterT };
-// `event: message_…`, `event: content_…`, and not `event: response.…`
-const messages: Dialect = {
-  markers: [done, messageStop],
-  fits: (events) => events[0] === letterE && events[7] !== letterR,
-};
-const responses: Dialect = {
-  markers: [done, ...responseEnds],
-  fits: (events) => events[0] === letterE && events[7] === letterR,
-};
-const anyDialect: Dialect = { markers: anyMarkers, fits: () => true };
-const [letterD, letterE, letterR, letterT] = [0x64, 0x65, 0x72, 0x74];
-
-/** A dialect shows in a stream's first events, or not at all. */
-const maxLearnedEvents = 8;
-
-export function createTerminalFinder(): TerminalFinder {
-  let dialect = anyDialect;
-  let learned = 0;
-
-  function learn(events: Uint8Array): void {
-    learned += 1;
-    dialect = dialectOf(events.subarray(0, firstEventEnd(events, nothing))) ?? anyDialect;
+/**
+ * Whether whole events only carry content, as nearly all do: none of them ends the stream, and none mentions usage. False
+ * for some that do.
+ */
+export function carryOnlyContent(events: Uint8Array): boolean {
+  if (events.length > maxLookedThrough) return !mayHoldOne(events) && !mentionsUsage(events);
+  for (let at = 0; at < events.length; at++) {
+    if (isLookedAt[events[at] ?? 0] === 1 && beginsSign(events, at)) return false;
   }
-
-  const mayLearn = (): boolean => dialect === anyDialect && learned < maxLearnedEvents;
-  const markersIn = (events: Uint8Array): Markers => (dialect.fits(events) ? dialect.markers : anyMarkers);
-
-  return {
-    find(events) {
-      if (mayLearn()) learn(events);
-      const markers = markersIn(events);
-      return mayHoldOne(events, markers) ? findTerminal(events, markers) : undefined;
-    },
-    findsNone: (events) => !mayLearn() && !mayHoldOne(events, markersIn(events)),
-    follow: (start) =>
-      dialect === completions && dialect.fits(start) ? { push() {}, isTerminal: () => false } : followEvent(start),
-  };
+  return true;
 }
 
-const nothing = new Uint8Array();
+const isLookedAt = new Uint8Array(256);
+for (const sign of '["\\_.') isLookedAt[sign.charCodeAt(0)] = 1;
 
-/** Whether a terminal event may be in `bytes`: false for nearly all. */
-function mayHoldOne(bytes: Uint8Array, markers: Markers): boolean {
-  for (const marker of markers) if (indexOfBytes(bytes, marker, 0) >= 0) return true;
-  return false;
+/** By letters that are nowhere else in usual events: looking at whole words costs more than it saves. */
+function beginsSign(events: Uint8Array, at: number): boolean {
+  switch (events[at] ?? 0) {
+    // [DONE]
+    case 0x5b:
+      return events[at + 1] === 0x44;
+    // usage"
+    case 0x22:
+      return events[at - 1] === 0x65 && events[at - 2] === 0x67;
+    // \u00: a letter of a name may be written like this.
+    case 0x5c:
+      return events[at + 1] === 0x75 && events[at + 2] === 0x30 && events[at + 3] === 0x30;
+    // message_stop, not content_block_stop
+    case 0x5f:
+      return events[at + 1] === 0x73 && events[at - 1] === 0x65;
+    // response.completed, .incomplete and .failed, by their third letters
+    default: {
+      const third = events[at + 3];
+      return events[at - 1] === 0x65 && (third === 0x6d || third === 0x63 || third === 0x69);
+    }
+  }
 }
 
-function findTerminal(events: Uint8Array, markers: Markers): { start: number; end: number } | undefined {
+/** @param events whole ones @returns where the first terminal one begins and ends, on whatever path the stream is sent */
+export function findTerminal(events: Uint8Array): { start: number; end: number } | undefined {
+  if (!mayHoldOne(events)) return undefined;
   let start = 0;
   while (start < events.length) {
     const length = firstEventEnd(events.subarray(start), nothing);
     const end = length === 0 ? events.length : start + length;
     const event = events.subarray(start, end);
-    if (mayHoldOne(event, markers) && isTerminal(event)) return { start, end };
+    if (mayHoldOne(event) && isTerminal(event)) return { start, end };
     start = end;
   }
   return undefined;
 }
+
+const nothing = new Uint8Array();
+
+/** Whether a terminal event may be in `bytes`: false for nearly all. */
+const mayHoldOne = (bytes: Uint8Array): boolean => markers.some((marker) => indexOfBytes(bytes, marker, 0) >= 0);
 
 const mark = "(?:\xef\xbb\xbf)?";
 const doneLine = new RegExp(`^${mark}data:[ \\t]*\\[DONE\\]`, "m");
@@ -118,7 +99,8 @@ function isTerminal(event: Uint8Array): boolean {
   return doneLine.test(headOf(event)) || followEvent(event).isTerminal();
 }
 
-function followEvent(start: Uint8Array): LongEvent {
+/** Follows an event that is too long to be held. @param start its first bytes */
+export function followEvent(start: Uint8Array): LongEvent {
   const head = headOf(start);
   const [name, type] = [nameIn(head), typeIn(head)];
   if (type !== undefined || terminalName.test(name)) {
@@ -133,23 +115,4 @@ function followEvent(start: Uint8Array): LongEvent {
 
 function typeOf(document: unknown): string {
   return isObject(document) && typeof document.type === "string" ? document.type : "";
-}
-
-/** @returns undefined if the event does not show it */
-function dialectOf(event: Uint8Array): Dialect | undefined {
-  if (event.length === 0 || event.length > maxHeldEventBytes) return undefined;
-  const head = headOf(event);
-  const name = typeIn(head) ?? nameIn(head);
-  if (name.startsWith("response.")) return responses;
-  if (name === "message_start") return messages;
-  return name === "" && hasChoices(event) ? completions : undefined;
-}
-
-function hasChoices(event: Uint8Array): boolean {
-  try {
-    const json: unknown = JSON.parse(/^data:(.*)$/m.exec(latin1(event))?.[1] ?? "");
-    return isObject(json) && Array.isArray(json.choices);
-  } catch {
-    return false;
-  }
 }

@@ -12,8 +12,8 @@ export type { ResponseListener } from "./stream-usage.ts";
 export interface UsageReader {
   /** @returns a promise if the reader cannot keep up: the next chunk should wait for it, so that nothing piles up */
   push(chunk: Uint8Array): Promise<void> | undefined;
-  /** Whether whole events of a stream, pushed after whole events, would change nothing. */
-  skips(events: Uint8Array): boolean;
+  /** Whether whole events of a stream that mention no usage, pushed after whole events, would change nothing. */
+  skipsContent(): boolean;
   /** The usage of the events pushed so far; none while a JSON document is unfinished. */
   seen(): Usage;
   /** The usage of everything pushed, also if the response was cut short. Called once. */
@@ -70,7 +70,7 @@ function findDecompressingReader(encodings: readonly string[], reader: UsageRead
     await decompressor.end();
     return reader.end();
   };
-  return { push: decompressor.push, skips: () => false, seen: reader.seen, end, shape: reader.shape };
+  return { push: decompressor.push, skipsContent: () => false, seen: reader.seen, end, shape: reader.shape };
 }
 
 /** The usage of a whole response. */
@@ -111,7 +111,7 @@ function isPlainJson(headers: BodyHeaders): boolean {
 /** Reads responses without usage, or whose tokens do not count. */
 export const noUsageReader: UsageReader = {
   push: () => undefined,
-  skips: () => true,
+  skipsContent: () => true,
   seen: () => noUsage,
   end: () => noUsage,
 };
@@ -138,7 +138,7 @@ function createSniffingReader(listener: ResponseListener): UsageReader {
       reader = chunk[start] === openBrace ? createJsonReader(listener) : events;
       return reader.push(reader === events ? chunk : chunk.subarray(start));
     },
-    skips: (whole) => reader?.skips(whole) === true,
+    skipsContent: () => reader?.skipsContent() === true,
     seen: () => reader?.seen() ?? noUsage,
     end: () => reader?.end() ?? noUsage,
     shape: () => reader?.shape?.() ?? noStreamUsage,
@@ -154,7 +154,7 @@ function createJsonReader(listener: ResponseListener): UsageReader {
       parser.push(chunk);
       return undefined;
     },
-    skips: () => false,
+    skipsContent: () => false,
     seen: () => noUsage,
     end() {
       report(parser.document(), listener);

@@ -15,8 +15,8 @@ import type { Usage } from "../../domain/usage.ts";
 /** Reads the usage of an event stream that arrives in pieces, cut anywhere. */
 interface EventStreamUsageParser {
   push(chunk: Uint8Array): undefined;
-  /** Whether whole events, pushed after whole events, would change nothing. */
-  skips(events: Uint8Array): boolean;
+  /** Whether whole events that mention no usage, pushed after whole events, would change nothing. */
+  skipsContent(): boolean;
   /** The usage of the events that are complete. */
   seen(): Usage;
   /** The usage of all events pushed. Called once. */
@@ -40,13 +40,14 @@ export interface ResponseListener {
 export function createEventStreamUsageParser(listener: ResponseListener = {}): EventStreamUsageParser {
   const documents = createDocumentsUsage(listener);
   const events = createEventStreamParser(documents);
-  const skips = (whole: Uint8Array): boolean => !documents.readsAll() && !mentionsUsage(whole);
+  const skipsContent = (): boolean => !documents.readsAll();
   return {
     seen: documents.seen,
     shape: documents.shape,
-    skips,
+    skipsContent,
     push(chunk) {
-      if (endInLineFeeds(chunk) && events.isBetweenEvents() && skips(chunk)) return undefined;
+      if (endInLineFeeds(chunk) && events.isBetweenEvents() && skipsContent() && !mentionsUsage(chunk))
+        return undefined;
       events.push(chunk);
       documents.letGo();
       return undefined;
@@ -64,7 +65,7 @@ export function createLinesUsageParser(listener: ResponseListener = {}): EventSt
   return {
     seen: documents.seen,
     shape: documents.shape,
-    skips: () => false,
+    skipsContent: () => false,
     push(chunk) {
       let start = 0;
       for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {

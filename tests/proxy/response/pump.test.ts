@@ -85,3 +85,15 @@ test("a response that waits only for its count ends as a whole one, whoever ends
   settled.resolve();
   expect(await readText(reader)).toBe("(end)");
 });
+
+test("a response that waits for its count longer than the read timeout is not cut", async () => {
+  const counted = Promise.withResolvers<void>();
+  const { send, close, reader, outcome } = startPump({ finish: () => counted.promise });
+  send("data: a\n\n");
+  expect(await readText(reader)).toBe("data: a\n\n");
+  close();
+  await pass(60_000);
+  expect(outcome()).toBeUndefined();
+  counted.resolve();
+  expect(await readText(reader)).toBe("(end)");
+});
