@@ -95,15 +95,14 @@ test("a flush that finds the database locked while the thread folds waits for it
 
 test("after 1000 pages the thread copies the log while commits go on here, and commits itself while it begins the log anew", async () => {
   await using started = await startDirectWriter();
-  const { add, addFirst, calls, writes, requestCount, logPages, worker, state } = started;
+  const { add, addFirst, calls, writes, requestCount, logPages, folded, worker, state } = started;
   await addFirst();
   const [copying, ending] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
   state.gates = { copyLog: copying.promise, checkpoint: ending.promise };
   let added = 1;
   for (; !calls.includes("copyLog"); added++) {
     await add(1);
-    // Lets the replies of the thread in.
-    await new Promise(setImmediate);
+    await folded();
   }
   expect(logPages()).toBeWithin(1000, 2000);
   const before = writes().length;

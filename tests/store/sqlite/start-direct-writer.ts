@@ -1,12 +1,19 @@
 import { Database } from "bun:sqlite";
 import { createDirectWriter } from "../../../src/store/sqlite/direct-writer.ts";
+import { databaseFile, openSqliteStore } from "../../../src/store/sqlite/open.ts";
 import { startWorker, type StorageWorker } from "../../../src/store/sqlite/worker-client.ts";
-import { createKeys, memoryLog, openTestStore, usageIncrement } from "../test-store.ts";
+import { copyMigratedDatabase } from "../../support/migrated-database.ts";
+import { createTempFolder } from "../../support/temp-folder.ts";
+import { createKeys, memoryLog, usageIncrement } from "../test-store.ts";
 
 /** A direct writer beside a storage thread whose calls are recorded, on a database with the keys 1 and 2. */
 export async function startDirectWriter({ maxCommitMs = Infinity } = {}) {
-  const opened = await openTestStore();
-  const { store, file } = opened;
+  const folder = createTempFolder();
+  copyMigratedDatabase(folder.path);
+  const file = databaseFile(folder.path);
+  const logged = memoryLog();
+  // Without maintenance, which locks the database and folds a second after the start.
+  const store = await openSqliteStore({ dataDir: folder.path, clock: Date.now, log: logged.log });
   await createKeys(store, ["a", "b"]);
   const state = {
     now: 60_000 * 1000,
@@ -20,15 +27,20 @@ export async function startDirectWriter({ maxCommitMs = Infinity } = {}) {
   const clock = () => state.now;
   const thread = startWorker(clock);
   await thread.call("open", file);
+  const callOnceOpen = async (method: string, ...args: unknown[]): Promise<unknown> => {
+    await state.gates[method];
+    return thread.call(method, ...args);
+  };
+  let latestFold: Promise<unknown> | undefined;
   const worker: StorageWorker = {
     ...thread,
-    async call(method, ...args) {
+    call(method, ...args) {
       calls.push(method);
-      await state.gates[method];
-      return thread.call(method, ...args);
+      const reply = callOnceOpen(method, ...args);
+      if (method === "fold") latestFold = reply;
+      return reply;
     },
   };
-  const logged = memoryLog();
   const direct = createDirectWriter({ file, worker, clock, log: logged.log, maxCommitMs });
 
   const add = (...keyIds: number[]): Promise<unknown> =>
@@ -54,6 +66,11 @@ export async function startDirectWriter({ maxCommitMs = Infinity } = {}) {
       await add(1);
       await worker.call("checkWritable");
     },
+    /** Waits for the thread's latest fold, and for what follows from it here. */
+    async folded() {
+      await latestFold;
+      await new Promise(setImmediate);
+    },
     /** How many flushes are staged. */
     staged() {
       using client = new Database(file, { readonly: true });
@@ -69,7 +86,8 @@ export async function startDirectWriter({ maxCommitMs = Infinity } = {}) {
       direct.close();
       await worker.call("close");
       worker.stop();
-      await opened[Symbol.asyncDispose]();
+      await store.close();
+      folder.remove();
     },
   };
 }
