@@ -103,26 +103,35 @@ describe.skipIf(!hasBrowser)("coding agents", () => {
     await using visit = await console.visit("/login");
     const { page } = visit;
     const name = "a-very-long-name-without-a-place-to-break".repeat(2);
+    // Axe looks at each row anew, and they are alike.
+    let rowCount = 12;
     await page.route("**/api/requests/groups?*", async (route) => {
       const response = await route.fetch();
       const body = (await response.json()) as { rows: object[]; total: object };
       const sums = { prompt_tokens: 123_456_789_012, from_cache_tokens: 98_765_432_109, lost_count: 31, cost: 1234.5 };
-      const rows = Array.from({ length: 200 }, (_, at) => ({ ...body.rows[0], ...sums, name: `${name}${at}` }));
+      const rows = Array.from({ length: rowCount }, (_, at) => ({ ...body.rows[0], ...sums, name: `${name}${at}` }));
       const total = { ...body.total, ...sums };
       await route.fulfill({ response, json: { ...body, rows, total, group_count: 300, currency: "EUR" } });
     });
+    const screens = [
+      { width: 1280, colorScheme: "light" },
+      { width: 390, colorScheme: "dark" },
+    ] as const;
     await page.goto(`${console.program.adminUrl}${path}`);
     const panel = page.getByRole("region", { name: title });
-    await panel.getByText("Of 300 groups, these 200 have most input.").waitFor();
-    for (const [width, colorScheme] of [
-      [1280, "light"],
-      [390, "dark"],
-    ] as const) {
+    await panel.getByText("Of 300 groups, these 12 have most input.").waitFor();
+    for (const { width, colorScheme } of screens) {
       await page.setViewportSize({ width, height: 800 });
       await page.emulateMedia({ colorScheme });
+      expect(await violations(page, "main")).toEqual([]);
+    }
+    rowCount = 200;
+    await page.reload();
+    await panel.getByText("Of 300 groups, these 200 have most input.").waitFor();
+    for (const { width } of screens) {
+      await page.setViewportSize({ width, height: 800 });
       const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       expect([width, overflow <= 0]).toEqual([width, true]);
-      expect(await violations(page, "main")).toEqual([]);
     }
     // The next rows come before their button is in view.
     await panel.getByRole("rowheader", { name: `${name}99` }).scrollIntoViewIfNeeded();
