@@ -16,7 +16,7 @@
 // staged flushes before it reads counts. A flush without a reply is either there as a whole or not at all.
 
 import type { Log } from "../../log/log.ts";
-import type { WallClock } from "../../time/clock.ts";
+import type { MonotonicClock, WallClock } from "../../time/clock.ts";
 import { createBackoff } from "../../time/backoff.ts";
 import { minuteOf } from "../../time/seoul.ts";
 import { prepareFindActiveKey } from "../keys/keys.ts";
@@ -47,6 +47,7 @@ export interface DirectWriterOptions {
   file: string;
   worker: StorageWorker;
   clock: WallClock;
+  monotonic?: MonotonicClock;
   log: Log;
   /** Commits that take longer hold up every request. */
   maxCommitMs?: number;
@@ -82,7 +83,8 @@ interface State {
 type Add = Parameters<UsageStore["add"]>;
 
 /** Keys are found over the same connection, because the commits of any other one empty its page cache. */
-export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }: DirectWriterOptions): DirectWriter {
+export function createDirectWriter(options: DirectWriterOptions): DirectWriter {
+  const { file, worker, clock, monotonic = performance.now.bind(performance), log, maxCommitMs = 5 } = options;
   const engine = openDirectWriter(file);
   const stage = prepareStage(engine);
   const take = prepareTake(engine, clock);
@@ -97,7 +99,7 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
     hasFoldFailed: false,
     checkpoint: "none",
   };
-  const { tryToCommit, pause } = createCommitting(state, maxCommitMs);
+  const { tryToCommit, pause } = createCommitting(state, monotonic, maxCommitMs);
   const startFold = createFolding(state, { worker, log, pause });
 
   async function tryToStage(
@@ -146,20 +148,20 @@ export function createDirectWriter({ file, worker, clock, log, maxCommitMs = 5 }
 }
 
 /** Commits in this thread, one transaction at a time, and pauses after those that are slow or fail. */
-function createCommitting(state: State, maxCommitMs: number) {
+function createCommitting(state: State, monotonic: MonotonicClock, maxCommitMs: number) {
   // Without jitter: no other process pauses at the same time.
   const backoff = createBackoff(firstPauseMs, maxPauseMs, () => 1);
 
   function pause(): void {
-    state.pausedUntil = performance.now() + backoff.next();
+    state.pausedUntil = monotonic() + backoff.next();
   }
 
   async function commit<T>(rows: number, work: () => Promise<T>): Promise<{ result: T } | undefined> {
-    const startedAt = performance.now();
+    const startedAt = monotonic();
     if (rows > maxRows || state.checkpoint === "ending" || startedAt < state.pausedUntil) return undefined;
     try {
       const result = await work();
-      state.slowCommitsInARow = performance.now() - startedAt > maxCommitMs ? state.slowCommitsInARow + 1 : 0;
+      state.slowCommitsInARow = monotonic() - startedAt > maxCommitMs ? state.slowCommitsInARow + 1 : 0;
       // While no commit was ever slow, there is nothing to reset.
       if (state.slowCommitsInARow === 0 && state.pausedUntil > 0) backoff.reset();
       if (state.slowCommitsInARow > 1) pause();
