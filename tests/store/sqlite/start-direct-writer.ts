@@ -7,7 +7,10 @@ import { createTempFolder } from "../../support/temp-folder.ts";
 import { createKeys, memoryLog, usageIncrement } from "../test-store.ts";
 
 /** A direct writer beside a storage thread whose calls are recorded, on a database with the keys 1 and 2. */
-export async function startDirectWriter({ maxCommitMs = Infinity, monotonic = performance.now.bind(performance) } = {}) {
+export async function startDirectWriter({
+  maxCommitMs = Infinity,
+  monotonic = performance.now.bind(performance),
+} = {}) {
   const folder = createTempFolder();
   copyMigratedDatabase(folder.path);
   const file = databaseFile(folder.path);
