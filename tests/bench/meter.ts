@@ -63,7 +63,7 @@ const kinds: Record<string, () => Passage> = {
   "meter with keepalive": () => meter({ keepaliveMs: 15_000 }),
   "meter with hold": () => meter({ hold: hold() }),
   "meter with filter": () => meter({ filter: filter(), hold: hold() }),
-  "meter that estimates": () => meter({}, { onDocument: charge()?.see }),
+  "meter that estimates": () => meter({ hold: hold() }, charge()?.output),
 };
 const best = new Map<string, number>();
 for (let round = 0; round < rounds; round++) {

@@ -113,7 +113,7 @@ export function createCount(counted: CountedResponse, { record, wall }: CountDep
   }
 
   function listenerFor(onStored: typeof keep): ResponseListener {
-    return { onStored: rule === "create" ? onStored : undefined, onDocument: charge?.see };
+    return { onStored: rule === "create" ? onStored : undefined, ...charge?.output };
   }
 
   const count: Count = {

@@ -123,7 +123,7 @@ export function createMeter(options: MeterOptions): Meter {
   function push(chunk: Uint8Array): Promise<void> | undefined {
     if (failed) return undefined;
     const endsEvent = endInLineFeeds(chunk);
-    if (isBetweenEvents && endsEvent && changesNothing(options, chunk)) return sendFromUpstream(chunk);
+    if (isBetweenEvents && endsEvent && skim(options, chunk)) return sendFromUpstream(chunk);
     send(filter === undefined ? chunk : filter.push(chunk));
     const backlog = reader.push(chunk);
     const terminal = hold?.takeTerminal();
@@ -161,9 +161,9 @@ export function createMeter(options: MeterOptions): Meter {
   return { readable, writable, started: started.promise, hasSent, isTaken, push, fail, abort };
 }
 
-/** Whether whole events, after whole ones, change nothing but what the client has. */
-const changesNothing = ({ reader, filter }: MeterOptions, events: Uint8Array): boolean =>
-  reader.skipsContent() && carryOnlyContent(events) && filter?.passes(events) !== false;
+/** Takes whole events, after whole ones, that change nothing but what the client has, and how much of it is output. */
+const skim = ({ reader, filter }: MeterOptions, events: Uint8Array): boolean =>
+  carryOnlyContent(events) && filter?.passes(events) !== false && reader.skim(events);
 
 /** The mark counts only at the very start; after a comment of ours it would spoil the first line. What is held comes whole. */
 export function withoutByteOrderMark(bytes: Uint8Array): Uint8Array {

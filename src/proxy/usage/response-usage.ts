@@ -12,8 +12,11 @@ export type { ResponseListener } from "./stream-usage.ts";
 export interface UsageReader {
   /** @returns a promise if the reader cannot keep up: the next chunk should wait for it, so that nothing piles up */
   push(chunk: Uint8Array): Promise<void> | undefined;
-  /** Whether whole events of a stream that mention no usage, pushed after whole events, would change nothing. */
-  skipsContent(): boolean;
+  /**
+   * Takes whole events of a stream that mention no usage, after whole events, without reading them. False: they are to be
+   * pushed.
+   */
+  skim(events: Uint8Array): boolean;
   /** The usage of the events pushed so far; none while a JSON document is unfinished. */
   seen(): Usage;
   /** The usage of everything pushed, also if the response was cut short. Called once. */
@@ -70,7 +73,7 @@ function findDecompressingReader(encodings: readonly string[], reader: UsageRead
     await decompressor.end();
     return reader.end();
   };
-  return { push: decompressor.push, skipsContent: () => false, seen: reader.seen, end, shape: reader.shape };
+  return { push: decompressor.push, skim: () => false, seen: reader.seen, end, shape: reader.shape };
 }
 
 /** The usage of a whole response. */
@@ -111,7 +114,7 @@ function isPlainJson(headers: BodyHeaders): boolean {
 /** Reads responses without usage, or whose tokens do not count. */
 export const noUsageReader: UsageReader = {
   push: () => undefined,
-  skipsContent: () => true,
+  skim: () => true,
   seen: () => noUsage,
   end: () => noUsage,
 };
@@ -138,7 +141,7 @@ function createSniffingReader(listener: ResponseListener): UsageReader {
       reader = chunk[start] === openBrace ? createJsonReader(listener) : events;
       return reader.push(reader === events ? chunk : chunk.subarray(start));
     },
-    skipsContent: () => reader?.skipsContent() === true,
+    skim: (whole) => reader?.skim(whole) === true,
     seen: () => reader?.seen() ?? noUsage,
     end: () => reader?.end() ?? noUsage,
     shape: () => reader?.shape?.() ?? noStreamUsage,
@@ -154,7 +157,7 @@ function createJsonReader(listener: ResponseListener): UsageReader {
       parser.push(chunk);
       return undefined;
     },
-    skipsContent: () => false,
+    skim: () => false,
     seen: () => noUsage,
     end() {
       report(parser.document(), listener);

@@ -17,7 +17,7 @@ import {
 export interface StreamUsageFilter {
   /** @returns what the client gets now; empty if the bytes are still held */
   push(chunk: Uint8Array): Uint8Array;
-  /** Whether a push of whole events, after whole events, would return them and change nothing. */
+  /** Whether a push of whole events that mention no usage, after whole events, would return them and change nothing. */
   passes(events: Uint8Array): boolean;
   /** @returns what is still held, without the beginning of an added chunk */
   end(): Uint8Array;
@@ -72,7 +72,7 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
   const output: Uint8Array[] = [];
 
   function pass(event: Uint8Array): Uint8Array[] {
-    if (!mayMatter(event)) return passOther(event);
+    if (detector.isUnasked() || !mayMatter(event)) return passOther(event);
     // A chunk that waits is in memory of its own: a view would keep all that arrived with it.
     const own = event.length > maxHeldEventBytes ? event : new Uint8Array(event);
     const chunk = readCompletionChunk(own);
@@ -96,8 +96,10 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
     return before;
   }
 
-  const mayMatter = (event: Uint8Array): boolean =>
-    !detector.isUnasked() && (detector.mayEdit(event) || (progress.hasEnded() && hasMember(event, choicesName)));
+  const mayMatter = (event: Uint8Array): boolean => hasMember(event, usageName) || mayMatterWithoutUsage(event);
+
+  const mayMatterWithoutUsage = (event: Uint8Array): boolean =>
+    detector.mayEditWithoutUsage(event) || (progress.hasEnded() && hasMember(event, choicesName));
 
   function passUsage(event: Uint8Array, chunk: CompletionChunk): Uint8Array[] {
     expectsUsage = false;
@@ -127,7 +129,7 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
       splitter.push(bytes);
       return joined(output.splice(0));
     },
-    passes: (events) => held === undefined && !expectsUsage && !mayMatter(events),
+    passes: (events) => held === undefined && !expectsUsage && (detector.isUnasked() || !mayMatterWithoutUsage(events)),
     end: () => joined([...passRest(splitter.end()), ...release(undefined)]),
   };
 }
@@ -174,7 +176,7 @@ interface FrameEdit extends MemberSpan {
 
 interface InjectedUsageDetector {
   /** False for most events, which then need not be parsed. */
-  mayEdit(event: Uint8Array): boolean;
+  mayEditWithoutUsage(event: Uint8Array): boolean;
   inspect(event: Uint8Array, chunk: CompletionChunk): Outgoing;
   /** Another chunk with usage follows: the usage in doubt was requested. */
   confirm(outgoing: Outgoing): void;
@@ -220,8 +222,7 @@ function createInjectedUsageDetector({ includeUsage, continuousUsage }: UsageAdd
   }
 
   return {
-    mayEdit: (event) =>
-      hasMember(event, usageName) ||
+    mayEditWithoutUsage: (event) =>
       hasMember(event, finishReasonName, quote) ||
       (continuousUsage && unset === undefined && hasMember(event, choicesName, openBracket)),
     inspect(event, chunk) {

@@ -15,8 +15,8 @@ import type { Usage } from "../../domain/usage.ts";
 /** Reads the usage of an event stream that arrives in pieces, cut anywhere. */
 interface EventStreamUsageParser {
   push(chunk: Uint8Array): undefined;
-  /** Whether whole events that mention no usage, pushed after whole events, would change nothing. */
-  skipsContent(): boolean;
+  /** Takes whole events that mention no usage, after whole events, without reading them. False: they are to be pushed. */
+  skim(events: Uint8Array): boolean;
   /** The usage of the events that are complete. */
   seen(): Usage;
   /** The usage of all events pushed. Called once. */
@@ -33,21 +33,23 @@ export interface ResponseListener {
   /**
    * Called with each text in its order. Every text is parsed.
    * @param unreadBytes of one that is too long to be parsed, of which only the usage is known; else 0
+   * @param json its text, if it is an event's
    */
-  onDocument?: ((document: unknown, unreadBytes: number) => void) | undefined;
+  onDocument?: ((document: unknown, unreadBytes: number, json?: Uint8Array) => void) | undefined;
+  /** Takes whole events that mention no usage without parsing their texts. False: they are to be parsed. */
+  skim?: ((events: Uint8Array) => boolean) | undefined;
 }
 
 export function createEventStreamUsageParser(listener: ResponseListener = {}): EventStreamUsageParser {
   const documents = createDocumentsUsage(listener);
   const events = createEventStreamParser(documents);
-  const skipsContent = (): boolean => !documents.readsAll();
   return {
     seen: documents.seen,
     shape: documents.shape,
-    skipsContent,
+    skim: documents.skim,
     push(chunk) {
-      if (endInLineFeeds(chunk) && events.isBetweenEvents() && skipsContent() && !mentionsUsage(chunk))
-        return undefined;
+      const mayBeLeftOut = endInLineFeeds(chunk) && events.isBetweenEvents() && !mentionsUsage(chunk);
+      if (mayBeLeftOut && documents.skim(chunk)) return undefined;
       events.push(chunk);
       documents.letGo();
       return undefined;
@@ -65,7 +67,7 @@ export function createLinesUsageParser(listener: ResponseListener = {}): EventSt
   return {
     seen: documents.seen,
     shape: documents.shape,
-    skipsContent: () => false,
+    skim: () => false,
     push(chunk) {
       let start = 0;
       for (let end = chunk.indexOf(lineFeed); end >= 0; end = chunk.indexOf(lineFeed, start)) {
@@ -87,7 +89,7 @@ export function createLinesUsageParser(listener: ResponseListener = {}): EventSt
 const nothing = new Uint8Array();
 
 /** Reads the usage of JSON texts that follow one another, each in one or several pieces. */
-function createDocumentsUsage({ onStored, onDocument }: ResponseListener) {
+function createDocumentsUsage({ onStored, onDocument, skim }: ResponseListener) {
   let usage = noStreamUsage;
   let reportStored = onStored;
   /** What earlier chunks brought of the current text, while that is short enough to be parsed at once. */
@@ -138,14 +140,15 @@ function createDocumentsUsage({ onStored, onDocument }: ResponseListener) {
     },
     letGo,
     dispatch(): void {
-      const document = json === undefined ? parse(held.take(piece)) : json.document();
+      const text = json === undefined ? held.take(piece) : undefined;
+      const document = text === undefined ? json?.document() : parse(text);
       const unreadBytes = longBytes > maxParsedLength ? longBytes : 0;
       const isWhole = json === undefined;
       piece = nothing;
       json = undefined;
       longBytes = 0;
       if (document === undefined) return;
-      onDocument?.(document, unreadBytes);
+      onDocument?.(document, unreadBytes, text);
       usage = readEventUsage(document, usage, isWhole);
       const stored = reportStored && findStoredResponse(document);
       if (stored === undefined) return;
@@ -154,7 +157,7 @@ function createDocumentsUsage({ onStored, onDocument }: ResponseListener) {
     },
     seen: (): Usage => usageOfStream(usage),
     shape: (): UsageShape => usage,
-    readsAll,
+    skim: (events: Uint8Array) => !readsAll() || (reportStored === undefined && skim?.(events) === true),
   };
 }
 

@@ -86,7 +86,7 @@ test.each(recorded)("two choices of $server", async ({ body, prompts = 1, counte
     const reservation = { inputTokens: 7, tokens: 1000, texts: 2, prompts };
     const charge = createResponseCharge({ reservation, method: "POST", path: "/v1/chat/completions", response });
     const headers = { contentType: "text/event-stream", contentEncoding: null };
-    const reader = createUsageReader(headers, { onDocument: charge?.see });
+    const reader = createUsageReader(headers, charge?.output);
     for (let at = 0; at < bytes.length; at += size) void reader.push(bytes.subarray(at, at + size));
     const usage: Usage = await reader.end();
     const owed = charge?.owed(usage, body.includes("[DONE]"));

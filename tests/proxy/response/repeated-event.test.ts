@@ -1,0 +1,126 @@
+import { describe, expect, spyOn, test } from "bun:test";
+import fc from "fast-check";
+import { createResponseCharge } from "../../../src/proxy/response/charge.ts";
+import { createRepeatedEvent } from "../../../src/proxy/response/repeated-event.ts";
+import { createUsageReader } from "../../../src/proxy/usage/response-usage.ts";
+
+const bytesOf = (text: string): Uint8Array => Buffer.from(text);
+const json = (content: string): string => `{"id":"c","choices":[{"index":0,"delta":{"content":${content}}}]}`;
+const event = (content: string): string => `data: ${json(content)}\n\n`;
+
+describe("a repeated event", () => {
+  const learned = (text = "word") => {
+    const repeated = createRepeatedEvent();
+    repeated.learn(bytesOf(json(JSON.stringify(text))), text);
+    return (events: string) => repeated.lengthOf(bytesOf(events));
+  };
+
+  test.each<[string, string, number, number]>([
+    ["one", event('"word"'), 1, 4],
+    ["another text", event('" longer than before"'), 1, 19],
+    ["several events", event('"a"') + event('""') + event('"bcd"'), 2, 4],
+    ["an event with a name", `event: content_block_delta\n${event('"a"')}`, 1, 1],
+    ["letters of two bytes, three and four", event('"é안🙂"'), 1, "é안🙂".length],
+  ])("has the length of %s", (_name, events, count, characters) => {
+    expect(learned()(events)).toEqual({ events: count, characters });
+  });
+
+  test.each([
+    ["something escaped", event('"a\\n"')],
+    ["a quote", event('"a\\"b"')],
+    ["a control character", event('"a\tb"')],
+    ["no string", event("null")],
+    ["another member", event('"a","role":"assistant"')],
+    ["another id", event('"a"').replace('"c"', '"d"')],
+    ["a finish reason", event('"a"').replace("}}]}", '},"finish_reason":"stop"}]}')],
+    ["a second line of data", event('"a"').replace("\n\n", "\ndata: b\n\n")],
+    ["an id", `id: 7\n${event('"a"')}`],
+    ["a comment", `: a\n\n${event('"a"')}`],
+    ["the end", `${event('"a"')}data: [DONE]\n\n`],
+    ["half of one", event('"a"').slice(0, 20)],
+  ])("is none with %s", (_name, events) => {
+    expect(learned()(events)).toBeUndefined();
+  });
+
+  test.each([
+    ["stands twice in its JSON text", "content"],
+    ["is written like what is between a name and its value", ":"],
+    ["is escaped", "a\n"],
+    ["makes it long", "a".repeat(1024)],
+  ])("is not learned if its text %s", (_name, text) => {
+    expect(learned(text)(event('"word"'))).toBeUndefined();
+  });
+
+  test("is not looked for in a stream whose every event has a number of its own", () => {
+    const repeated = createRepeatedEvent();
+    for (let number = 0; number < 8; number++) repeated.learn(bytesOf(json(`"a","n":${number}`)), "a");
+    repeated.learn(bytesOf(json('"a"')), "a");
+    expect(repeated.lengthOf(bytesOf(event('"a"')))).toBeUndefined();
+  });
+});
+
+const text = fc.oneof(
+  fc.string({ maxLength: 12 }),
+  fc.constantFrom("", "a", ":", "안녕", "🙂", '"', "\\", "usage", "id"),
+);
+const index = fc.nat({ max: 1 });
+const usage = { prompt_tokens: 9, completion_tokens: 5 };
+const choices = (one: object): object => ({ id: "c", object: "chat.completion.chunk", choices: [one] });
+const document = fc.oneof(
+  { weight: 40, arbitrary: text.map((content) => choices({ index: 0, delta: { content }, finish_reason: null })) },
+  { weight: 4, arbitrary: text.map((part) => ({ type: "content_block_delta", index: 0, delta: { text: part } })) },
+  fc.tuple(index, text).map(([at, content]) => choices({ index: at, delta: { content, reasoning: content } })),
+  fc.tuple(index, text).map(([at, content]) => choices({ index: at, text: content, finish_reason: "stop" })),
+  text.map((part) => choices({ index: 0, delta: { tool_calls: [{ function: { name: "f", arguments: part } }] } })),
+  index.map((at) => Object.assign(choices({ index: at, delta: {}, finish_reason: "length" }), { usage })),
+  fc.constantFrom<object>(
+    { choices: [], usage },
+    { ...choices({ index: 0, delta: { content: "" } }), usage },
+    {
+      type: "message_start",
+      message: { usage: { input_tokens: 7, output_tokens: 1, cache_creation_input_tokens: 3 } },
+    },
+    { type: "message_delta", delta: { stop_reason: "end_turn" }, usage: { output_tokens: 4 } },
+  ),
+);
+/** A chunk of whole events. */
+const chunk = fc
+  .array(fc.tuple(document, fc.boolean()), { minLength: 1, maxLength: 2 })
+  .map((all) => all.map(([one, isNamed]) => `${isNamed ? "event: x\n" : ""}data: ${JSON.stringify(one)}\n\n`).join(""));
+
+const read = async (chunks: readonly string[], path: string, skims: boolean): Promise<object> => {
+  const contentType = "text/event-stream";
+  const charge = createResponseCharge({
+    reservation: { inputTokens: 7, tokens: 1000, texts: 1, prompts: 1 },
+    method: "POST",
+    path,
+    response: new Response(null, { headers: { "content-type": contentType } }),
+  });
+  const output = skims ? charge?.output : { ...charge?.output, skim: () => false };
+  const reader = createUsageReader({ contentType, contentEncoding: null }, output);
+  for (const one of chunks) void reader.push(bytesOf(one));
+  const seen = await reader.end();
+  return { seen, cut: charge?.owed(seen, false), whole: charge?.owed(seen, true), output: charge?.output.seen() };
+};
+
+test("what is skimmed is charged as if it were parsed", async () => {
+  const parse = spyOn(JSON, "parse");
+  let [skimmed, parsed] = [0, 0];
+  await fc.assert(
+    fc.asyncProperty(
+      fc.array(chunk, { maxLength: 30 }),
+      fc.constantFrom("/v1/chat/completions", "/v1/messages"),
+      async (chunks, path) => {
+        parse.mockClear();
+        const charged = await read(chunks, path, true);
+        skimmed += parse.mock.calls.length;
+        parse.mockClear();
+        expect(charged).toEqual(await read(chunks, path, false));
+        parsed += parse.mock.calls.length;
+      },
+    ),
+    { numRuns: 1000 },
+  );
+  parse.mockRestore();
+  expect(skimmed).toBeLessThan(0.9 * parsed);
+});
