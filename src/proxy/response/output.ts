@@ -19,7 +19,9 @@ export interface SeenOutput {
 }
 
 /** Sees each document of a response in its order, and skims what is like one before. */
-export interface OutputObserver extends Required<Omit<ResponseListener, "onStored">> {
+export interface OutputObserver {
+  onDocument: NonNullable<ResponseListener["onDocument"]>;
+  skim: NonNullable<ResponseListener["skim"]>;
   seen(): SeenOutput;
 }
 

@@ -33,10 +33,18 @@ const backslash = 0x5c;
 const letterE = 0x65;
 const dataField = Buffer.from("data: ");
 const eventEnd = Buffer.from("\n\n");
+/** The Responses API numbers its events. */
+const numberName = Buffer.from('"sequence_number":');
+
+/** What is the same in each event. The text is between two of the pieces, and maybe a number between two others. */
+interface Pieces {
+  pieces: readonly Uint8Array[];
+  /** The index of the piece after the text. */
+  afterText: number;
+}
 
 export function createRepeatedEvent(): RepeatedEvent {
-  /** What is before the text in its event, without the event's name, and what is after it, with the quotes. */
-  let parts: { before: Uint8Array; after: Uint8Array } | undefined;
+  let known: Pieces | undefined;
   /** How many were learned since one was repeated. */
   let learned = 0;
 
@@ -48,30 +56,61 @@ export function createRepeatedEvent(): RepeatedEvent {
       // Where nothing is escaped, the only place is that of the text.
       if (at < 0 || indexOfBytes(json, value, at + 1) >= 0) return;
       learned += 1;
-      const before = Buffer.concat([dataField, json.subarray(0, at + 1)]);
-      parts = { before, after: Buffer.concat([json.subarray(at + value.length - 1), eventEnd]) };
+      const before = piecesOf(Buffer.concat([dataField, json.subarray(0, at + 1)]));
+      const after = piecesOf(Buffer.concat([json.subarray(at + value.length - 1), eventEnd]));
+      known = { pieces: [...before, ...after], afterText: before.length };
     },
     lengthOf(events) {
-      if (parts === undefined) return undefined;
-      const { before, after } = parts;
+      if (known === undefined) return undefined;
       const length: OutputLength = { events: 0, characters: 0 };
-      let at = 0;
+      let at: number | undefined = 0;
       while (at < events.length) {
         // Its name says nothing that its JSON text does not say.
-        const start = events[at] === letterE ? events.indexOf(lineFeed, at) + 1 : at;
-        const textStart = start + before.length;
-        const textEnd = isAt(events, start, before) ? events.indexOf(quote, textStart) : -1;
-        if (textEnd < 0 || !isAt(events, textEnd, after)) return undefined;
-        const characters = countCharacters(events, textStart, textEnd);
-        if (characters === undefined) return undefined;
-        length.events += characters === 0 ? 0 : 1;
-        length.characters += characters;
-        at = textEnd + after.length;
+        const start: number = events[at] === letterE ? events.indexOf(lineFeed, at) + 1 : at;
+        at = addEvent(length, known, events, start);
+        if (at === undefined) return undefined;
       }
       learned = 0;
       return length;
     },
   };
+}
+
+function piecesOf(bytes: Uint8Array): Uint8Array[] {
+  const at = indexOfBytes(bytes, numberName, 0);
+  const start = at < 0 ? bytes.length : at + numberName.length;
+  const end = digitsEnd(bytes, start);
+  return end > start ? [bytes.subarray(0, start), bytes.subarray(end)] : [bytes];
+}
+
+/** @returns where the event that begins at `start` ends; undefined if it is something else */
+function addEvent(
+  length: OutputLength,
+  { pieces, afterText }: Pieces,
+  events: Uint8Array,
+  start: number,
+): number | undefined {
+  let at = start;
+  for (let index = 0; index < pieces.length; index++) {
+    if (index === afterText) {
+      const textEnd = events.indexOf(quote, at);
+      const characters = textEnd < 0 ? undefined : countCharacters(events, at, textEnd);
+      if (characters === undefined) return undefined;
+      length.events += characters === 0 ? 0 : 1;
+      length.characters += characters;
+      at = textEnd;
+    } else if (index > 0) at = digitsEnd(events, at);
+    const piece = pieces[index] ?? eventEnd;
+    if (!isAt(events, at, piece)) return undefined;
+    at += piece.length;
+  }
+  return at;
+}
+
+function digitsEnd(bytes: Uint8Array, from: number): number {
+  let at = from;
+  while ((bytes[at] ?? 0) >= 0x30 && (bytes[at] ?? 0) <= 0x39) at++;
+  return at;
 }
 
 function isAt(bytes: Uint8Array, from: number, wanted: Uint8Array): boolean {

@@ -1,6 +1,7 @@
 import { describe, expect, spyOn, test } from "bun:test";
 import fc from "fast-check";
 import { createResponseCharge } from "../../../src/proxy/response/charge.ts";
+import { createOutputObserver } from "../../../src/proxy/response/output.ts";
 import { createRepeatedEvent } from "../../../src/proxy/response/repeated-event.ts";
 import { createUsageReader } from "../../../src/proxy/usage/response-usage.ts";
 
@@ -43,12 +44,30 @@ describe("a repeated event", () => {
   });
 
   test.each([
-    ["stands twice in its JSON text", "content"],
-    ["is written like what is between a name and its value", ":"],
-    ["is escaped", "a\n"],
-    ["makes it long", "a".repeat(1024)],
-  ])("is not learned if its text %s", (_name, text) => {
-    expect(learned(text)(event('"word"'))).toBeUndefined();
+    ["stands twice in its JSON text", json('"content"'), "content", json('"content"').replace('{"content"', '{"name"')],
+    ["looks like what is between a name and its value", json('":"'), ":", json('"a"')],
+    ["is escaped", json('"\\u0069d"'), "id", json('"\\u0069d"').replace('"id"', '"name"')],
+    ["makes it long", json(`"${"a".repeat(1024)}"`), "a".repeat(1024), json('"a"')],
+  ])("is not learned if its text %s", (_name, learnt, own, other) => {
+    const repeated = createRepeatedEvent();
+    repeated.learn(bytesOf(learnt), own);
+    expect(repeated.lengthOf(bytesOf(`data: ${other}\n\n`))).toBeUndefined();
+  });
+
+  test.each([
+    (number: number, delta: string) => `{"type":"d","sequence_number":${number},"delta":${delta}}`,
+    (number: number, delta: string) => `{"delta":${delta},"sequence_number":${number},"type":"d"}`,
+    (number: number, delta: string) => `{"delta":${delta},"sequence_number":${number}}`,
+  ])("may have a number of its own where the Responses API has it", (numbered) => {
+    const repeated = createRepeatedEvent();
+    repeated.learn(bytesOf(numbered(9, '"word"')), "word");
+    const events = (...texts: string[]): Uint8Array => bytesOf(texts.map((one) => `data: ${one}\n\n`).join(""));
+    const alike = events(numbered(10, '"a"'), numbered(1234, '"bc"'));
+    expect(repeated.lengthOf(alike)).toEqual({ events: 2, characters: 3 });
+    for (const other of ['"a"', "1.5", "-1", "null"]) {
+      const text = numbered(10, '"a"').replace("10", other);
+      expect(repeated.lengthOf(events(text))).toBeUndefined();
+    }
   });
 
   test("is not looked for in a stream whose every event has a number of its own", () => {
@@ -56,6 +75,29 @@ describe("a repeated event", () => {
     for (let number = 0; number < 8; number++) repeated.learn(bytesOf(json(`"a","n":${number}`)), "a");
     repeated.learn(bytesOf(json('"a"')), "a");
     expect(repeated.lengthOf(bytesOf(event('"a"')))).toBeUndefined();
+  });
+});
+
+describe("the output of a stream", () => {
+  const delta = (content: string, rest = ""): string =>
+    `{"choices":[{"index":0,"delta":{"content":"${content}"}${rest}}]}`;
+  const skims = (first: string, second: string): boolean => {
+    const observer = createOutputObserver();
+    observer.onDocument(JSON.parse(first), 0, bytesOf(first));
+    return observer.skim(bytesOf(`data: ${second}\n\n`));
+  };
+
+  test("is skimmed where an event is like one before", () => {
+    expect(skims(delta("a"), delta("b"))).toBe(true);
+  });
+
+  test.each([
+    ["ends a choice", (content: string) => delta(content, ',"finish_reason":"stop"')],
+    ["has usage", (content: string) => delta(content).replace("{", '{"usage":{"completion_tokens":1},')],
+    ["has a message", (content: string) => delta(content).replace("{", '{"message":{"id":"m"},')],
+    ["has two texts", (content: string) => delta(content).replace('"content"', '"reasoning":"c","content"')],
+  ])("is parsed where an event %s", (_name, eventWith) => {
+    expect(skims(eventWith("a"), eventWith("b"))).toBe(false);
   });
 });
 
@@ -68,6 +110,12 @@ const usage = { prompt_tokens: 9, completion_tokens: 5 };
 const choices = (one: object): object => ({ id: "c", object: "chat.completion.chunk", choices: [one] });
 const document = fc.oneof(
   { weight: 40, arbitrary: text.map((content) => choices({ index: 0, delta: { content }, finish_reason: null })) },
+  {
+    weight: 20,
+    arbitrary: fc
+      .tuple(fc.nat(), text)
+      .map(([at, delta]) => ({ type: "response.output_text.delta", sequence_number: at, delta })),
+  },
   { weight: 4, arbitrary: text.map((part) => ({ type: "content_block_delta", index: 0, delta: { text: part } })) },
   fc.tuple(index, text).map(([at, content]) => choices({ index: at, delta: { content, reasoning: content } })),
   fc.tuple(index, text).map(([at, content]) => choices({ index: at, text: content, finish_reason: "stop" })),
@@ -109,7 +157,7 @@ test("what is skimmed is charged as if it were parsed", async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.array(chunk, { maxLength: 30 }),
-      fc.constantFrom("/v1/chat/completions", "/v1/messages"),
+      fc.constantFrom("/v1/chat/completions", "/v1/messages", "/v1/responses"),
       async (chunks, path) => {
         parse.mockClear();
         const charged = await read(chunks, path, true);
