@@ -5,16 +5,22 @@ import { type Program, startProgram } from "../support/program.ts";
 
 // Small completions at 32 connections for each instance: CPU time and throughput for a key without limits, and for one with
 // limits of requests per minute, tokens per minute and tokens per day.
-// `bun tests/bench/limits.ts [ROUNDS] [INSTANCES]`: with a number of instances, on one PostgreSQL, else on SQLite.
+// `bun tests/bench/limits.ts [ROUNDS] [INSTANCES] [streams]`: with a number of instances, on one PostgreSQL, else, or with 0,
+// on SQLite. With `streams`, 100 streams at a time of 64 frames, 25 a second.
 // TOLLGATE_BINARY measures another build.
 
-const connections = 32;
-const requestsPerRound = 6000;
+const isOfStreams = process.argv[4] === "streams";
+const connections = isOfStreams ? 100 : 32;
+const requestsPerRound = isOfStreams ? 200 : 6000;
 const rounds = Number(process.argv[2] ?? 5);
 const instances = Number(process.argv[3] ?? 0);
 const high = { requests_per_minute: 1e9, tokens_per_minute: 1e12, tokens_per_day: 1e12 };
 const headers = { "content-type": "application/json" };
-const body = JSON.stringify({ model: "m", max_tokens: 5, messages: [{ role: "user", content: "Hi" }] });
+const body = JSON.stringify({
+  model: "m",
+  messages: [{ role: "user", content: "Hi" }],
+  ...(isOfStreams ? { max_tokens: 64, stream: true } : { max_tokens: 5 }),
+});
 
 async function complete(urls: readonly string[], key: string): Promise<void> {
   let left = requestsPerRound;
@@ -34,7 +40,7 @@ async function complete(urls: readonly string[], key: string): Promise<void> {
 
 const median = (values: readonly number[]): number => values.toSorted((a, b) => a - b)[values.length >> 1] ?? 0;
 
-using backend = startSimulator({ recordRequests: 0 });
+using backend = startSimulator({ recordRequests: 0, framesPerSecond: isOfStreams ? 25 : 0 });
 await using postgres = instances === 0 ? undefined : await startPostgres();
 const environment = {
   PROXY_UPSTREAM_URL: backend.url,
@@ -72,7 +78,7 @@ for (const program of programs) await program.stop();
 for (const [name, { us, perSecond }] of Object.entries(seen)) {
   const shown = us.map((value) => value.toFixed(1)).join(" ");
   process.stdout.write(
-    `${name}: ${median(us).toFixed(1)} µs of CPU for a completion (${shown}), ${median(perSecond).toFixed(0)} a second\n`,
+    `${name}: ${median(us).toFixed(1)} µs of CPU for each (${shown}), ${median(perSecond).toFixed(0)} a second\n`,
   );
 }
 /** Of the two values of each round, which had the same weather. */
