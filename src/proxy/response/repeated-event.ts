@@ -1,4 +1,4 @@
-import { indexOfBytes } from "../json/bytes.ts";
+import { indexOfBytes, latin1 } from "../json/bytes.ts";
 
 /** How much output some events have. */
 export interface OutputLength {
@@ -28,46 +28,41 @@ const maxLength = 1024;
 const maxLearned = 8;
 
 const lineFeed = 0x0a;
+const space = 0x20;
 const quote = 0x22;
+const colon = 0x3a;
 const backslash = 0x5c;
 const letterE = 0x65;
+const letterU = 0x75;
 const dataField = Buffer.from("data: ");
 const eventEnd = Buffer.from("\n\n");
 /** The Responses API numbers its events. */
 const numberName = Buffer.from('"sequence_number":');
 
-/** What is the same in each event. The text is between two of the pieces, and maybe a number between two others. */
-interface Pieces {
-  pieces: readonly Uint8Array[];
-  /** The index of the piece after the text. */
-  afterText: number;
-}
+/** What an event has in turn. Newer vLLM sends a text under two names. */
+type Part = Uint8Array | "text" | "number";
 
 export function createRepeatedEvent(): RepeatedEvent {
-  let known: Pieces | undefined;
+  let parts: readonly Part[] | undefined;
   /** How many were learned since one was repeated. */
   let learned = 0;
 
   return {
     learn(json, text) {
-      if (learned === maxLearned || json.length > maxLength || json.includes(backslash)) return;
-      const value = Buffer.from(`"${text}"`);
-      const at = indexOfBytes(json, value, 0);
-      // Where nothing is escaped, the only place is that of the text.
-      if (at < 0 || indexOfBytes(json, value, at + 1) >= 0) return;
+      if (learned === maxLearned || json.length > maxLength) return;
+      const found = partsOf(json, Buffer.from(JSON.stringify(text)));
+      if (found === undefined) return;
+      parts = found;
       learned += 1;
-      const before = piecesOf(Buffer.concat([dataField, json.subarray(0, at + 1)]));
-      const after = piecesOf(Buffer.concat([json.subarray(at + value.length - 1), eventEnd]));
-      known = { pieces: [...before, ...after], afterText: before.length };
     },
     lengthOf(events) {
-      if (known === undefined) return undefined;
+      if (parts === undefined) return undefined;
       const length: OutputLength = { events: 0, characters: 0 };
       let at: number | undefined = 0;
       while (at < events.length) {
         // Its name says nothing that its JSON text does not say.
         const start: number = events[at] === letterE ? events.indexOf(lineFeed, at) + 1 : at;
-        at = addEvent(length, known, events, start);
+        at = addEvent(length, parts, events, start);
         if (at === undefined) return undefined;
       }
       learned = 0;
@@ -76,56 +71,83 @@ export function createRepeatedEvent(): RepeatedEvent {
   };
 }
 
-function piecesOf(bytes: Uint8Array): Uint8Array[] {
+/** @param value the text as it is written, with its quotes @returns undefined if it is not sure where that is */
+function partsOf(json: Uint8Array, value: Uint8Array): Part[] | undefined {
+  const parts: Part[] = [];
+  let from = 0;
+  let piece: Uint8Array = dataField;
+  for (let at = indexOfBytes(json, value, 0); at >= 0; at = indexOfBytes(json, value, from)) {
+    // A name, or what is between a name and its value, such as `":"`.
+    const before = json[at - 1] === space ? json[at - 2] : json[at - 1];
+    if (before !== colon) return undefined;
+    addPieces(parts, Buffer.concat([piece, json.subarray(from, at + 1)]));
+    parts.push("text");
+    piece = value.subarray(-1);
+    from = at + value.length;
+  }
+  const rest = json.subarray(from);
+  addPieces(parts, Buffer.concat([piece, rest, eventEnd]));
+  // With an escape in another place, the text may be written in another way, and what was found is something else.
+  return parts.length > 1 && !parts.some((part) => typeof part !== "string" && part.includes(backslash))
+    ? parts
+    : undefined;
+}
+
+function addPieces(parts: Part[], bytes: Uint8Array): void {
   const at = indexOfBytes(bytes, numberName, 0);
   const start = at < 0 ? bytes.length : at + numberName.length;
   const end = digitsEnd(bytes, start);
-  return end > start ? [bytes.subarray(0, start), bytes.subarray(end)] : [bytes];
+  if (end === start) parts.push(bytes);
+  else parts.push(bytes.subarray(0, start), "number", bytes.subarray(end));
 }
 
 /** @returns where the event that begins at `start` ends; undefined if it is something else */
-function addEvent(
-  length: OutputLength,
-  { pieces, afterText }: Pieces,
-  events: Uint8Array,
-  start: number,
-): number | undefined {
+function addEvent(length: OutputLength, parts: readonly Part[], events: Uint8Array, start: number): number | undefined {
   let at = start;
-  for (let index = 0; index < pieces.length; index++) {
-    if (index === afterText) {
-      const textEnd = events.indexOf(quote, at);
-      const characters = textEnd < 0 ? undefined : countCharacters(events, at, textEnd);
-      if (characters === undefined) return undefined;
+  let text: Uint8Array | undefined;
+  for (const part of parts) {
+    const wanted = part === "text" ? text : part;
+    if (wanted === "number") at = digitsEnd(events, at);
+    else if (wanted === undefined) {
+      const { end, characters } = readText(events, at);
+      if (events[end] !== quote) return undefined;
       length.events += characters === 0 ? 0 : 1;
       length.characters += characters;
-      at = textEnd;
-    } else if (index > 0) at = digitsEnd(events, at);
-    const piece = pieces[index] ?? eventEnd;
-    if (!isAt(events, at, piece)) return undefined;
-    at += piece.length;
+      text = events.subarray(at, end);
+      at = end;
+    } else {
+      for (let index = 0; index < wanted.length; index++) if (events[at + index] !== wanted[index]) return undefined;
+      at += wanted.length;
+    }
   }
   return at;
 }
+
+/** @returns where its last quote is, or what no string has */
+function readText(bytes: Uint8Array, start: number): { end: number; characters: number } {
+  let characters = 0;
+  let at = start;
+  for (;;) {
+    const byte = bytes[at] ?? 0;
+    const size = byte === backslash ? escapeLength(bytes, at) : 1;
+    if (byte === quote || byte < 0x20 || size === 0) return { end: at, characters };
+    // The bytes of a character after its first begin with the bits 10. One of four bytes is two units.
+    if (byte < 0x80 || byte >= 0xc0) characters += byte >= 0xf0 ? 2 : 1;
+    at += size;
+  }
+}
+
+/** Of one UTF-16 unit. @returns 0 if it is no JSON */
+function escapeLength(bytes: Uint8Array, at: number): number {
+  const letter = bytes[at + 1] ?? 0;
+  if (letter === letterU) return hexDigits.test(latin1(bytes, at + 2, at + 6)) ? 6 : 0;
+  return '"\\/bfnrt'.includes(String.fromCharCode(letter)) ? 2 : 0;
+}
+
+const hexDigits = /^[\da-f]{4}$/i;
 
 function digitsEnd(bytes: Uint8Array, from: number): number {
   let at = from;
   while ((bytes[at] ?? 0) >= 0x30 && (bytes[at] ?? 0) <= 0x39) at++;
   return at;
-}
-
-function isAt(bytes: Uint8Array, from: number, wanted: Uint8Array): boolean {
-  for (let at = 0; at < wanted.length; at++) if (bytes[from + at] !== wanted[at]) return false;
-  return true;
-}
-
-/** @returns undefined if something is escaped, or is no JSON */
-function countCharacters(utf8: Uint8Array, from: number, to: number): number | undefined {
-  let count = 0;
-  for (let at = from; at < to; at++) {
-    const byte = utf8[at] ?? 0;
-    if (byte === backslash || byte < 0x20) return undefined;
-    // The bytes of a character after its first begin with the bits 10. One of four bytes is two units.
-    if (byte < 0x80 || byte >= 0xc0) count += byte >= 0xf0 ? 2 : 1;
-  }
-  return count;
 }

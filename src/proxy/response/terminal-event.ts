@@ -25,8 +25,8 @@ const markers: readonly Uint8Array[] = [done, messageStop, ...responseEnds];
 const maxLookedThrough = 1024;
 
 /**
- * Whether whole events only carry content, as nearly all do: none of them ends the stream, and none mentions usage. False
- * for some that do.
+ * Whether whole events only carry content, as nearly all do: none of them ends the stream, and none has usage but null.
+ * False for some that do.
  */
 export function carryOnlyContent(events: Uint8Array): boolean {
   if (events.length > maxLookedThrough) return !mayHoldOne(events) && !mentionsUsage(events);
@@ -45,9 +45,9 @@ function beginsSign(events: Uint8Array, at: number): boolean {
     // [DONE]
     case 0x5b:
       return events[at + 1] === 0x44;
-    // usage"
+    // usage", but for "usage":null, which SGLang has in each event
     case 0x22:
-      return events[at - 1] === 0x65 && events[at - 2] === 0x67;
+      return events[at - 1] === 0x65 && events[at - 2] === 0x67 && !isNullMember(events, at);
     // \u00: a letter of a name may be written like this.
     case 0x5c:
       return events[at + 1] === 0x75 && events[at + 2] === 0x30 && events[at + 3] === 0x30;
@@ -61,6 +61,9 @@ function beginsSign(events: Uint8Array, at: number): boolean {
     }
   }
 }
+
+/** @param at the last quote of the member's name */
+const isNullMember = (events: Uint8Array, at: number): boolean => events[at + 1] === 0x3a && events[at + 2] === 0x6e;
 
 /** @param events whole ones @returns where the first terminal one begins and ends, on whatever path the stream is sent */
 export function findTerminal(events: Uint8Array): { start: number; end: number } | undefined {

@@ -17,7 +17,7 @@ import {
 export interface StreamUsageFilter {
   /** @returns what the client gets now; empty if the bytes are still held */
   push(chunk: Uint8Array): Uint8Array;
-  /** Whether a push of whole events that mention no usage, after whole events, would return them and change nothing. */
+  /** Whether a push of whole events that have no usage but null, after whole events, would return them and change nothing. */
   passes(events: Uint8Array): boolean;
   /** @returns what is still held, without the beginning of an added chunk */
   end(): Uint8Array;
@@ -96,10 +96,10 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
     return before;
   }
 
-  const mayMatter = (event: Uint8Array): boolean => hasMember(event, usageName) || mayMatterWithoutUsage(event);
+  const mayMatter = (event: Uint8Array): boolean =>
+    hasMember(event, usageName) || detector.mayEditWithoutUsage(event) || isAfterEnd(event);
 
-  const mayMatterWithoutUsage = (event: Uint8Array): boolean =>
-    detector.mayEditWithoutUsage(event) || (progress.hasEnded() && hasMember(event, choicesName));
+  const isAfterEnd = (event: Uint8Array): boolean => progress.hasEnded() && hasMember(event, choicesName);
 
   function passUsage(event: Uint8Array, chunk: CompletionChunk): Uint8Array[] {
     expectsUsage = false;
@@ -129,7 +129,12 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
       splitter.push(bytes);
       return joined(output.splice(0));
     },
-    passes: (events) => held === undefined && !expectsUsage && (detector.isUnasked() || !mayMatterWithoutUsage(events)),
+    passes(events) {
+      if (held !== undefined || expectsUsage) return false;
+      if (detector.isUnasked()) return true;
+      const mayEdit = detector.mayEditNull(events) || detector.mayEditWithoutUsage(events);
+      return !mayEdit && !isAfterEnd(events);
+    },
     end: () => joined([...passRest(splitter.end()), ...release(undefined)]),
   };
 }
@@ -175,6 +180,8 @@ interface FrameEdit extends MemberSpan {
 }
 
 interface InjectedUsageDetector {
+  /** False for events without usage but null, once it stays. */
+  mayEditNull(event: Uint8Array): boolean;
   /** False for most events, which then need not be parsed. */
   mayEditWithoutUsage(event: Uint8Array): boolean;
   inspect(event: Uint8Array, chunk: CompletionChunk): Outgoing;
@@ -222,6 +229,7 @@ function createInjectedUsageDetector({ includeUsage, continuousUsage }: UsageAdd
   }
 
   return {
+    mayEditNull: (event) => unset !== "null" && hasMember(event, usageName),
     mayEditWithoutUsage: (event) =>
       hasMember(event, finishReasonName, quote) ||
       (continuousUsage && unset === undefined && hasMember(event, choicesName, openBracket)),

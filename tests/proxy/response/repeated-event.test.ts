@@ -22,13 +22,15 @@ describe("a repeated event", () => {
     ["several events", event('"a"') + event('""') + event('"bcd"'), 2, 4],
     ["an event with a name", `event: content_block_delta\n${event('"a"')}`, 1, 1],
     ["letters of two bytes, three and four", event('"é안🙂"'), 1, "é안🙂".length],
+    ["what is escaped", event('"a\\n\\"b\\\\\\uc548\\ud83d\\uDE42"'), 1, 'a\n"b\\안🙂'.length],
   ])("has the length of %s", (_name, events, count, characters) => {
     expect(learned()(events)).toEqual({ events: count, characters });
   });
 
   test.each([
-    ["something escaped", event('"a\\n"')],
-    ["a quote", event('"a\\"b"')],
+    ["an escape that JSON does not have", event('"a\\x"')],
+    ["half an escape", event('"a\\u00e"')],
+    ["an open string", event('"a\\"').replace("}}]}", "")],
     ["a control character", event('"a\tb"')],
     ["no string", event("null")],
     ["another member", event('"a","role":"assistant"')],
@@ -44,7 +46,7 @@ describe("a repeated event", () => {
   });
 
   test.each([
-    ["stands twice in its JSON text", json('"content"'), "content", json('"content"').replace('{"content"', '{"name"')],
+    ["is a name too", json('"content"'), "content", json('"x"').replace('{"content"', '{"x"')],
     ["looks like what is between a name and its value", json('":"'), ":", json('"a"')],
     ["is escaped", json('"\\u0069d"'), "id", json('"\\u0069d"').replace('"id"', '"name"')],
     ["makes it long", json(`"${"a".repeat(1024)}"`), "a".repeat(1024), json('"a"')],
@@ -52,6 +54,20 @@ describe("a repeated event", () => {
     const repeated = createRepeatedEvent();
     repeated.learn(bytesOf(learnt), own);
     expect(repeated.lengthOf(bytesOf(`data: ${other}\n\n`))).toBeUndefined();
+  });
+
+  test("may have its text twice", () => {
+    const twice = (reasoning: string, again: string): string =>
+      `{"delta":{"reasoning":${reasoning},"reasoning_content":${again}}}`;
+    const repeated = createRepeatedEvent();
+    repeated.learn(bytesOf(twice('"word"', '"word"')), "word");
+    expect(repeated.lengthOf(bytesOf(`data: ${twice('" a"', '" a"')}\n\n`))).toEqual({ events: 1, characters: 2 });
+    for (const [one, other] of [
+      ['"a"', '"b"'],
+      ['"a"', '"ab"'],
+      ['"ab"', '"a"'],
+    ] as const)
+      expect(repeated.lengthOf(bytesOf(`data: ${twice(one, other)}\n\n`))).toBeUndefined();
   });
 
   test.each([
@@ -118,6 +134,10 @@ const document = fc.oneof(
   },
   { weight: 4, arbitrary: text.map((part) => ({ type: "content_block_delta", index: 0, delta: { text: part } })) },
   fc.tuple(index, text).map(([at, content]) => choices({ index: at, delta: { content, reasoning: content } })),
+  {
+    weight: 10,
+    arbitrary: text.map((part) => choices({ index: 0, delta: { reasoning: part, reasoning_content: part } })),
+  },
   fc.tuple(index, text).map(([at, content]) => choices({ index: at, text: content, finish_reason: "stop" })),
   text.map((part) => choices({ index: 0, delta: { tool_calls: [{ function: { name: "f", arguments: part } }] } })),
   index.map((at) => Object.assign(choices({ index: at, delta: {}, finish_reason: "length" }), { usage })),

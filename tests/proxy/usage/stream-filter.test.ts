@@ -1,4 +1,6 @@
 import { describe, expect, test } from "bun:test";
+import fc from "fast-check";
+import { carryOnlyContent } from "../../../src/proxy/response/terminal-event.ts";
 import type { UsageAdded } from "../../../src/proxy/rewrite/stream-options.ts";
 import { createStreamUsageFilter } from "../../../src/proxy/usage/stream-filter.ts";
 import { usageServers, type UsageAsked, type UsageServer } from "../../fixtures/usage-servers.ts";
@@ -15,6 +17,20 @@ function filtered(added: UsageAdded, pieces: Iterable<Uint8Array>): string {
   return Buffer.concat([...output, filter.end()]).toString();
 }
 
+/** Without what need not be pushed. @returns how many events that were, too */
+function filteredByEvent(added: UsageAdded, events: readonly string[]): { sent: string; leftOut: number } {
+  const filter = createStreamUsageFilter(added);
+  let leftOut = 0;
+  const sent = events.map((text) => {
+    const bytes = Buffer.from(text);
+    if (!text.endsWith("\n\n") || !carryOnlyContent(bytes) || filter?.passes(bytes) !== true)
+      return filter?.push(bytes) ?? bytes;
+    leftOut += 1;
+    return bytes;
+  });
+  return { sent: Buffer.concat([...sent, filter?.end() ?? Buffer.of()]).toString(), leftOut };
+}
+
 function expectInvisible(server: UsageServer, client: UsageAsked, added: UsageAdded): void {
   const expected = server.stream(client);
   const asked = {
@@ -24,6 +40,7 @@ function expectInvisible(server: UsageServer, client: UsageAsked, added: UsageAd
   const bytes = Buffer.from(server.stream(asked));
   for (const pieces of cutAtEveryByte(bytes)) expect(filtered(added, pieces)).toBe(expected);
   for (let seed = 0; seed < 50; seed++) expect(filtered(added, cutAtRandom(bytes, createRandom(seed)))).toBe(expected);
+  expect(filteredByEvent(added, bytes.toString().split(/(?<=\n\n)/)).sent).toBe(expected);
 }
 
 describe("stream usage filter", () => {
@@ -238,4 +255,33 @@ describe("stream usage filter", () => {
     ].join("");
     expect(filtered(both, [Buffer.from(stream)])).toBe(stream);
   });
+});
+
+test("events that need not be pushed change nothing if they are left out", () => {
+  const usages = ["", ',"usage":null', ',"usage":{"prompt_tokens":9,"completion_tokens":5}'];
+  const event = fc
+    .record({
+      index: fc.nat({ max: 1 }),
+      finish: fc.constantFrom("null", "null", "null", '"stop"'),
+      usage: fc.constantFrom(...usages, ...usages.slice(0, 2)),
+      isAlone: fc.constantFrom(false, false, false, true),
+    })
+    .map(({ index, finish, usage, isAlone }) => {
+      const choice = `{"index":${index},"delta":{"content":"a"},"finish_reason":${finish}}`;
+      return `data: {"id":"c","choices":[${isAlone ? "" : choice}]${usage}}\n\n`;
+    });
+  const texts = fc.array(event, { maxLength: 20 });
+  const added = fc.record({ includeUsage: fc.boolean(), continuousUsage: fc.boolean() });
+  let leftOut = 0;
+  fc.assert(
+    fc.property(texts, added, (events, options) => {
+      const seen = filteredByEvent(options, events);
+      leftOut += seen.leftOut;
+      const filter = createStreamUsageFilter(options);
+      const pushed = events.map((text) => filter?.push(Buffer.from(text)) ?? Buffer.from(text));
+      expect(seen.sent).toBe(Buffer.concat([...pushed, filter?.end() ?? Buffer.of()]).toString());
+    }),
+    { numRuns: 5000 },
+  );
+  expect(leftOut).toBeGreaterThan(1000);
 });
