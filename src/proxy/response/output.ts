@@ -78,10 +78,10 @@ export function createOutputObserver(): OutputObserver {
       if (!isObject(document)) return;
       seeUsage(document);
       if (unreadBytes > 0) return addOutput({ events: 1, characters: unreadBytes });
-      texts = [];
       const hasEnded = seeOutput(document);
-      const [text] = texts;
-      const isOnlyText = text !== undefined && texts.length === 1 && !hasEnded;
+      const [text, ...others] = texts;
+      texts = [];
+      const isOnlyText = text !== undefined && others.length === 0 && !hasEnded;
       const { message, usage } = document;
       if (isOnlyText && json !== undefined && !isObject(message) && !isObject(usage)) repeated.learn(json, text);
     },

@@ -85,12 +85,10 @@ function partsOf(json: Uint8Array, value: Uint8Array): Part[] | undefined {
     piece = value.subarray(-1);
     from = at + value.length;
   }
-  const rest = json.subarray(from);
-  addPieces(parts, Buffer.concat([piece, rest, eventEnd]));
+  addPieces(parts, Buffer.concat([piece, json.subarray(from), eventEnd]));
   // With an escape in another place, the text may be written in another way, and what was found is something else.
-  return parts.length > 1 && !parts.some((part) => typeof part !== "string" && part.includes(backslash))
-    ? parts
-    : undefined;
+  const hasEscape = parts.some((part) => typeof part !== "string" && part.includes(backslash));
+  return from === 0 || hasEscape ? undefined : parts;
 }
 
 function addPieces(parts: Part[], bytes: Uint8Array): void {

@@ -72,7 +72,7 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
   const output: Uint8Array[] = [];
 
   function pass(event: Uint8Array): Uint8Array[] {
-    if (detector.isUnasked() || !mayMatter(event)) return passOther(event);
+    if (!mayMatter(event)) return passOther(event);
     // A chunk that waits is in memory of its own: a view would keep all that arrived with it.
     const own = event.length > maxHeldEventBytes ? event : new Uint8Array(event);
     const chunk = readCompletionChunk(own);
@@ -96,10 +96,8 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
     return before;
   }
 
-  const mayMatter = (event: Uint8Array): boolean =>
-    hasMember(event, usageName) || detector.mayEditWithoutUsage(event) || isAfterEnd(event);
-
-  const isAfterEnd = (event: Uint8Array): boolean => progress.hasEnded() && hasMember(event, choicesName);
+  const mayMatter = (event: Uint8Array, mayEdit = detector.mayEdit): boolean =>
+    !detector.isUnasked() && (mayEdit(event) || (progress.hasEnded() && hasMember(event, choicesName)));
 
   function passUsage(event: Uint8Array, chunk: CompletionChunk): Uint8Array[] {
     expectsUsage = false;
@@ -129,12 +127,7 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
       splitter.push(bytes);
       return joined(output.splice(0));
     },
-    passes(events) {
-      if (held !== undefined || expectsUsage) return false;
-      if (detector.isUnasked()) return true;
-      const mayEdit = detector.mayEditNull(events) || detector.mayEditWithoutUsage(events);
-      return !mayEdit && !isAfterEnd(events);
-    },
+    passes: (events) => held === undefined && !expectsUsage && !mayMatter(events, detector.mayEditContent),
     end: () => joined([...passRest(splitter.end()), ...release(undefined)]),
   };
 }
@@ -180,10 +173,10 @@ interface FrameEdit extends MemberSpan {
 }
 
 interface InjectedUsageDetector {
-  /** False for events without usage but null, once it stays. */
-  mayEditNull(event: Uint8Array): boolean;
   /** False for most events, which then need not be parsed. */
-  mayEditWithoutUsage(event: Uint8Array): boolean;
+  mayEdit(event: Uint8Array): boolean;
+  /** The same for events without usage but null, which may stay. */
+  mayEditContent(event: Uint8Array): boolean;
   inspect(event: Uint8Array, chunk: CompletionChunk): Outgoing;
   /** Another chunk with usage follows: the usage in doubt was requested. */
   confirm(outgoing: Outgoing): void;
@@ -204,6 +197,10 @@ function createInjectedUsageDetector({ includeUsage, continuousUsage }: UsageAdd
   /** A chunk in the middle of a choice had usage that was requested. */
   let isContinuous = false;
   let isUnasked = false;
+
+  const mayEditEnd = (event: Uint8Array): boolean =>
+    hasMember(event, finishReasonName, quote) ||
+    (continuousUsage && unset === undefined && hasMember(event, choicesName, openBracket));
 
   function inspectNull({ event, chunk, edits }: Outgoing): void {
     const stays = !includeUsage || chunk.nullIsUsual || unset === "null";
@@ -229,10 +226,8 @@ function createInjectedUsageDetector({ includeUsage, continuousUsage }: UsageAdd
   }
 
   return {
-    mayEditNull: (event) => unset !== "null" && hasMember(event, usageName),
-    mayEditWithoutUsage: (event) =>
-      hasMember(event, finishReasonName, quote) ||
-      (continuousUsage && unset === undefined && hasMember(event, choicesName, openBracket)),
+    mayEdit: (event) => hasMember(event, usageName) || mayEditEnd(event),
+    mayEditContent: (event) => (unset !== "null" && hasMember(event, usageName)) || mayEditEnd(event),
     inspect(event, chunk) {
       const outgoing: Outgoing = { event, chunk, edits: [], usageInDoubt: false };
       if (chunk.usage === "absent") unset ??= "omitted";
