@@ -128,10 +128,13 @@ describe.skipIf(!hasBrowser)("coding agents", () => {
     rowCount = 200;
     await page.reload();
     await panel.getByText("Of 300 groups, these 200 have most input.").waitFor();
-    for (const { width } of screens) {
+    for (const { width, colorScheme } of screens) {
       await page.setViewportSize({ width, height: 800 });
+      await page.emulateMedia({ colorScheme });
       const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       expect([width, overflow <= 0]).toEqual([width, true]);
+      // The button for more of them.
+      expect(await violations(page, "main .table-foot")).toEqual([]);
     }
     // The next rows come before their button is in view.
     await panel.getByRole("rowheader", { name: `${name}99` }).scrollIntoViewIfNeeded();
