@@ -1,4 +1,5 @@
-import { indexOfBytes, latin1 } from "../json/bytes.ts";
+import { indexOfBytes } from "../json/bytes.ts";
+import { backslash, colon, findQuote, isDigit, lowerU, notJson } from "../json/tokens.ts";
 
 /** How much output some events have. */
 export interface OutputLength {
@@ -29,11 +30,7 @@ const maxLearned = 8;
 
 const lineFeed = 0x0a;
 const space = 0x20;
-const quote = 0x22;
-const colon = 0x3a;
-const backslash = 0x5c;
 const letterE = 0x65;
-const letterU = 0x75;
 const dataField = Buffer.from("data: ");
 const eventEnd = Buffer.from("\n\n");
 /** The Responses API numbers its events. */
@@ -107,8 +104,9 @@ function addEvent(length: OutputLength, parts: readonly Part[], events: Uint8Arr
     const wanted = part === "text" ? text : part;
     if (wanted === "number") at = digitsEnd(events, at);
     else if (wanted === undefined) {
-      const { end, characters } = readText(events, at);
-      if (events[end] !== quote) return undefined;
+      const end = findQuote(events, at, events.length);
+      if (end === notJson) return undefined;
+      const characters = countCharacters(events, at, end);
       length.events += characters === 0 ? 0 : 1;
       length.characters += characters;
       text = events.subarray(at, end);
@@ -121,31 +119,20 @@ function addEvent(length: OutputLength, parts: readonly Part[], events: Uint8Arr
   return at;
 }
 
-/** @returns where its last quote is, or what no string has */
-function readText(bytes: Uint8Array, start: number): { end: number; characters: number } {
-  let characters = 0;
-  let at = start;
-  for (;;) {
-    const byte = bytes[at] ?? 0;
-    const size = byte === backslash ? escapeLength(bytes, at) : 1;
-    if (byte === quote || byte < 0x20 || size === 0) return { end: at, characters };
+/** @param utf8 a JSON string between its quotes. @returns UTF-16 units */
+function countCharacters(utf8: Uint8Array, from: number, to: number): number {
+  let count = 0;
+  for (let at = from; at < to; at++) {
+    const byte = utf8[at] ?? 0;
     // The bytes of a character after its first begin with the bits 10. One of four bytes is two units.
-    if (byte < 0x80 || byte >= 0xc0) characters += byte >= 0xf0 ? 2 : 1;
-    at += size;
+    if (byte < 0x80 || byte >= 0xc0) count += byte >= 0xf0 ? 2 : 1;
+    if (byte === backslash) at += utf8[at + 1] === lowerU ? 5 : 1;
   }
+  return count;
 }
-
-/** Of one UTF-16 unit. @returns 0 if it is no JSON */
-function escapeLength(bytes: Uint8Array, at: number): number {
-  const letter = bytes[at + 1] ?? 0;
-  if (letter === letterU) return hexDigits.test(latin1(bytes, at + 2, at + 6)) ? 6 : 0;
-  return '"\\/bfnrt'.includes(String.fromCharCode(letter)) ? 2 : 0;
-}
-
-const hexDigits = /^[\da-f]{4}$/i;
 
 function digitsEnd(bytes: Uint8Array, from: number): number {
   let at = from;
-  while ((bytes[at] ?? 0) >= 0x30 && (bytes[at] ?? 0) <= 0x39) at++;
+  while (isDigit(bytes[at] ?? 0)) at++;
   return at;
 }
