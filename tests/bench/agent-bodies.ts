@@ -1,7 +1,7 @@
 /**
- * What coding agents send: tools with schemas and a long system prompt first, then turns that each add a message of the user,
- * a tool call, and its result. A conversation comes again with each turn, longer by one, so a body is worth measuring only
- * among those before and after it.
+ * What coding agents send: a long system prompt, turns that each add a message of the user, a tool call and its result, and
+ * behind these, as their SDKs write it, tools with schemas. A conversation comes again with each turn, longer by one, so a body
+ * is worth measuring only among those before and after it.
  */
 
 /** In a text of the user: replaced by as many digits, which differ from conversation to conversation. */
@@ -54,19 +54,18 @@ export interface ConversationShape {
 export function conversationBodies({ bytes, vocabulary, escaped = false, tools, turns }: ConversationShape): string[] {
   const text = (characters: number): string => textOf(characters, vocabulary);
   const write = (value: unknown): string => (escaped ? escapeAll(JSON.stringify(value)) : JSON.stringify(value));
-  const head = {
-    model: "m",
-    max_tokens: 32_000,
-    ...(tools > 0 && { tools: Array.from({ length: tools }, (_, index) => toolOf(index, text)) }),
-  };
   const first = { role: "system", content: text(tools > 0 ? Math.min(8000, bytes / 8) : 300) };
-  const start = `${write(head).slice(0, -1)},"messages":[${write(first)}`;
-  const end = "]}";
+  const start = `{"model":"m","messages":[${write(first)}`;
+  const options = {
+    ...(tools > 0 && { tools: Array.from({ length: tools }, (_, index) => toolOf(index, text)) }),
+    max_tokens: 32_000,
+  };
+  const end = `],${write(options).slice(1)}`;
   const list: string[] = [];
   // The turns of a short conversation are short.
   const share = Math.min(1, bytes / 100_000);
   const turn = write(turnOf(tools > 0, (characters) => text(characters * share))).slice(1, -1);
-  const count = Math.max(turns, Math.floor((bytes - Buffer.byteLength(start)) / Buffer.byteLength(`,${turn}`)));
+  const count = Math.max(turns, Math.floor((bytes - Buffer.byteLength(start + end)) / Buffer.byteLength(`,${turn}`)));
   const latest = write({ role: "user", content: `${conversationMark} ${text(200)}` });
   for (let body = count - turns; body < count; body += 1) {
     list.push(`${start}${`,${turn}`.repeat(body)},${latest}${end}`);
