@@ -10,10 +10,11 @@ import { readFormModel } from "./form-model.ts";
 import type { HeldShare } from "./held-bytes.ts";
 
 /**
- * Bodies up to this length are read in one go: at 100 kB, a stream costs a tenth of all that such a request costs. They show no
- * progress before they are whole, so one that is not whole after `noProgressMs` is given up, which is slower than 2.2 kB/s.
+ * Bodies up to this length are read in one go: a stream costs a tenth of all that a request of 100 kB costs. They show no
+ * progress before they are whole, so each part of `slowBytes` is given `noProgressMs`: one slower than 2.2 kB/s is given up.
  */
-const shortBytes = 128 * 1024;
+const shortBytes = 512 * 1024;
+const slowBytes = 128 * 1024;
 
 /** The buffer of a body of unknown length doubles up to here, and then gets the largest size allowed. */
 const gatheredBytes = 1024 * 1024;
@@ -157,7 +158,7 @@ async function decode(encoded: Bytes, encodings: readonly string[], deps: ReadBo
 
 function holdWhole(request: Request, deps: ReadBodyDeps): Promise<Bytes> {
   const length = declaredLength(request, deps);
-  if (length !== undefined && length <= shortBytes) return readShort(request, deps);
+  if (length !== undefined && length <= shortBytes) return readShort(request, length, deps);
   return gatherAll((request.body ?? new Blob().stream()).getReader(), createGathered(length, deps), deps);
 }
 
@@ -203,9 +204,11 @@ function declaredLength(request: Request, { held, maxBytes }: ReadBodyDeps): num
   return length;
 }
 
-function readShort(request: Request, { startReadTimeout }: ReadBodyDeps): Promise<Bytes> {
+function readShort(request: Request, length: number, { startReadTimeout }: ReadBodyDeps): Promise<Bytes> {
   const { promise, resolve, reject } = Promise.withResolvers<Bytes>();
-  const timeout = startReadTimeout(noProgressMs, () => reject(new ProxyError("request_timeout")));
+  const timeout = startReadTimeout(noProgressMs * Math.max(1, Math.ceil(length / slowBytes)), () =>
+    reject(new ProxyError("request_timeout")),
+  );
   timeout.beginWait();
   request.bytes().then(resolve, reject).finally(timeout.clear);
   return promise;
