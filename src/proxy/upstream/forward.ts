@@ -39,7 +39,7 @@ export interface UpstreamRequest {
   pathAndQuery: string;
   headers: Headers;
   /** A stream is sent as it arrives, in constant memory. */
-  body: Uint8Array<ArrayBuffer> | string | ReadableStream<Uint8Array<ArrayBuffer>> | null;
+  body: Uint8Array<ArrayBuffer> | Blob | string | ReadableStream<Uint8Array<ArrayBuffer>> | null;
   /** Bounds the wait for the head and every wait for bytes after it. */
   readTimeoutMs: number;
   /** Fires when the client leaves. */
