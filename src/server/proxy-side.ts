@@ -4,8 +4,7 @@ import type { Config } from "../config/config.ts";
 import { hash } from "../proxy/request/conversation.ts";
 import { createHeldBytes } from "../proxy/request/held-bytes.ts";
 import type { ReadUsed } from "../proxy/request/admit.ts";
-import { createRecall } from "../proxy/rewrite/language.ts";
-import { createCurrentRewriting } from "../proxy/rewrite/current-rewriting.ts";
+import { createCurrentRewriting, createMemory } from "../proxy/rewrite/current-rewriting.ts";
 import { createProxy, type Proxy } from "../proxy/routes.ts";
 import { createForwards } from "../proxy/upstream/forwards.ts";
 import { createReadTimeouts } from "../proxy/upstream/read-timeout.ts";
@@ -25,7 +24,7 @@ export function proxySideOf({ upstream, proxy }: ProxyConfig, services: Services
   const startReadTimeout = createReadTimeouts(monotonic);
   return createProxy({
     config: { upstream, ...proxy },
-    rewriting: createCurrentRewriting(services.catalog, services.backendModels.discovered, createRecall(seededHash())),
+    rewriting: createCurrentRewriting(services.catalog, services.backendModels.discovered, createMemory(seededHash())),
     backendModels: services.backendModels,
     sseKeepaliveMs: proxy.sseKeepaliveMs,
     findKey: services.store.keys.findActive,

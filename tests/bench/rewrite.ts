@@ -6,7 +6,7 @@ import { runAtOnce } from "../../src/proxy/json/read.ts";
 import { getEndpoint } from "../../src/proxy/rewrite/endpoint.ts";
 import { createRequestBody } from "../../src/proxy/rewrite/watched-members.ts";
 import { rewriteInSteps } from "../../src/proxy/rewrite/rewrite.ts";
-import { createRecall, type Recall } from "../../src/proxy/rewrite/language.ts";
+import { createMemory } from "../../src/proxy/rewrite/current-rewriting.ts";
 import { hash } from "../../src/proxy/request/conversation.ts";
 import { needsOf } from "../../src/proxy/rewrite/rules.ts";
 import { type RewriteSettings, rulesOf } from "../support/rewrite-rules.ts";
@@ -23,10 +23,14 @@ const rules: RewriteSettings = {
   clientRules: [],
 };
 
+type Memory = ReturnType<typeof createMemory>;
+
+const nothing: Memory = { recall: undefined, knownBlocks: undefined };
+
 /** At once, however long the body is. */
-function rewriterOf(chosen: RewriteSettings, recall?: Recall): (bytes: Uint8Array<ArrayBuffer>) => unknown {
+function rewriterOf(chosen: RewriteSettings, memory: Memory = nothing): (bytes: Uint8Array<ArrayBuffer>) => unknown {
   const endpoint = getEndpoint("/v1/chat/completions");
-  const rewriteRules = { ...rulesOf(chosen), recall };
+  const rewriteRules = { ...rulesOf(chosen), ...memory };
   const body = createRequestBody(endpoint, needsOf(rewriteRules));
   return (bytes) => runAtOnce(rewriteInSteps(endpoint, bytes, body, rewriteRules));
 }
@@ -54,7 +58,7 @@ function measureCosts(body: string, rounds: number): Costs {
   const bytes = new Uint8Array(Buffer.from(body));
   const unguarded = rewriterOf({ ...rules, hanGuard: false });
   const guarded = rewriterOf(rules);
-  const remembering = rewriterOf(rules, createRecall(hash));
+  const remembering = rewriterOf(rules, createMemory(hash));
   remembering(bytes);
   for (let index = 0; index < rounds; index += 1) {
     samples.push({

@@ -1,10 +1,13 @@
 import { catalogFromEnvironment, fixedCatalog, type RewriteSettings as Settings } from "../../src/config/catalog.ts";
 import type { Catalog } from "../../src/domain/models.ts";
 import { hash } from "../../src/proxy/request/conversation.ts";
-import { createRecall } from "../../src/proxy/rewrite/language.ts";
 import { createModelNames } from "../../src/proxy/rewrite/model-names.ts";
 import { createRewriter, type RewriteRequest } from "../../src/proxy/rewrite/rewrite.ts";
-import { createCurrentRewriting, type CurrentRewriting } from "../../src/proxy/rewrite/current-rewriting.ts";
+import {
+  createCurrentRewriting,
+  createMemory,
+  type CurrentRewriting,
+} from "../../src/proxy/rewrite/current-rewriting.ts";
 import { type RewriteRules, streamUsages } from "../../src/proxy/rewrite/rules.ts";
 import type { Engines } from "../../src/domain/backends.ts";
 
@@ -46,13 +49,13 @@ export const rewritingOf = (settings: RewriteSettings): CurrentRewriting =>
   createCurrentRewriting(fixedCatalog(catalogOf(settings)));
 
 /** One for all tests of a process, as one is for all requests: what is remembered may change nothing. */
-const recall = createRecall(hash);
+const memory = createMemory(hash);
 
 export const rulesOf = (settings: RewriteSettings): RewriteRules => ({
   names: createModelNames(catalogOf(settings)),
   streamUsage: streamUsages.asSet,
   reservesTokens: settings.reservesTokens === true,
-  recall,
+  ...memory,
 });
 
 type Portions = Parameters<typeof createRewriter>[1];

@@ -1,7 +1,8 @@
 import { isUtf8, partOf } from "./bytes.ts";
-import { continueScan, isComplete, startScan } from "./scan.ts";
+import { continueScan, isComplete } from "./scan.ts";
+import { type JsonScan, startScan } from "./scan-state.ts";
 import type { JsonSlot } from "./slots.ts";
-import { notJson } from "./tokens.ts";
+import { backslash, notJson } from "./tokens.ts";
 
 /**
  * A computation that yields after every step of at most about a millisecond, so that one code serves short texts, which
@@ -68,23 +69,32 @@ export function createPortions(portionMs: number, now = () => performance.now())
 /** One for all that shares the event loop, servers in one process included. */
 export const eventLoopPortions = createPortions(2);
 
-/** Takes 0.02 ms, or 1 ms for the worst text before it is compiled. */
-const stepBytes = 16 * 1024;
+/** A text is read in blocks of at most this: one takes 0.01 ms, or half a millisecond for the worst before it is compiled. */
+export const maxBlockBytes = 8 * 1024;
+
+/** Reads the next block of a text. @returns where it ends, or `notJson`: it is no JSON in valid UTF-8 */
+export type ReadBlock = (scan: JsonScan, from: number) => number;
+
+export const readBlock: ReadBlock = (scan, from) => readUntil(scan, from, blockEnd(scan.bytes, from));
+
+export function readUntil(scan: JsonScan, from: number, end: number): number {
+  if (!isUtf8(partOf(scan.bytes, from, end))) return notJson;
+  continueScan(scan, end);
+  return scan.at === notJson ? notJson : end;
+}
 
 /**
  * Fills the slots below `root` from a text of any size; what they hold after a text that is not JSON is meaningless. Blanks
  * of any kind may stand around it.
+ * @param read reads the text block by block
  * @returns whether it is JSON in valid UTF-8
  */
-export function* readJsonInSteps(bytes: Uint8Array, root: JsonSlot): Steps<boolean> {
+export function* readJsonInSteps(bytes: Uint8Array, root: JsonSlot, read: ReadBlock = readBlock): Steps<boolean> {
   const scan = startScan(bytes, root, true);
   let from = 0;
   while (from < bytes.length) {
-    const limit = characterStart(bytes, Math.min(from + stepBytes, bytes.length));
-    if (!isUtf8(partOf(bytes, from, limit))) return false;
-    continueScan(scan, limit);
-    if (scan.at === notJson) return false;
-    from = limit;
+    from = read(scan, from);
+    if (from === notJson) return false;
     yield;
   }
   return isComplete(scan);
@@ -96,6 +106,22 @@ export function readJson(bytes: Uint8Array, root: JsonSlot): boolean {
   continueScan(scan, bytes.length);
   return isComplete(scan);
 }
+
+/** How far before the end of a block a place is looked for that lies in no token but a string. */
+const maxMoved = 64;
+
+/** Where no escape, literal or number reaches over the end, if there is such a place near. Depends on what is before it. */
+export function blockEnd(bytes: Uint8Array, from: number): number {
+  const end = from + maxBlockBytes;
+  if (end >= bytes.length) return bytes.length;
+  for (let at = end - 1; at > end - maxMoved; at -= 1) {
+    const before = bytes[at - 1];
+    if (before === space || (bytes[at] === backslash && before !== backslash)) return at;
+  }
+  return characterStart(bytes, end);
+}
+
+const space = 0x20;
 
 /** The start of the character at `at`, in valid UTF-8. */
 function characterStart(bytes: Uint8Array, at: number): number {

@@ -1,3 +1,5 @@
+import { isName } from "./tokens.ts";
+
 export interface Span {
   readonly start: number;
   readonly end: number;
@@ -79,6 +81,12 @@ export function createSlot({ members, element, onOtherMember, onStart, onValue }
     onValue,
     current: undefined,
   };
+}
+
+/** @returns the slot of the member of this name, as it stands in the text */
+export function findMember(object: JsonSlot, bytes: Uint8Array, start: number, end: number): JsonSlot | undefined {
+  for (const member of object.members) if (isName(bytes, start, end, member.name)) return member.slot;
+  return object.onOtherMember?.(bytes, start, end);
 }
 
 /** Keeps every value at a place, for a member that comes several times. */

@@ -1,7 +1,9 @@
 import type { Catalog, CurrentCatalog, DiscoveredModels } from "../../domain/models.ts";
-import type { Recall } from "./language.ts";
+import { createKnownBlocks, type Hash } from "../json/known-blocks.ts";
+import { createRecall } from "./language.ts";
 import { createModelNames, type ModelNames } from "./model-names.ts";
 import { createRewriter, type RewriteRequest } from "./rewrite.ts";
+import { lastingMembers } from "./watched-members.ts";
 import { needsOf, type RewriteRules, streamUsages } from "./rules.ts";
 
 /** The rules with and without the usage that we request of streams: a backend may refuse `stream_options`. */
@@ -27,10 +29,19 @@ export interface Rewriting {
   plain: Rewriters;
 }
 
-function createRewriting(catalog: Catalog, discovered?: DiscoveredModels, recall?: Recall): Rewriting {
+/** What is remembered of bodies that came before. */
+type Memory = Pick<RewriteRules, "recall" | "knownBlocks">;
+
+/** @param hash with a seed that no client knows */
+export const createMemory = (hash: Hash): Memory => ({
+  recall: createRecall(hash),
+  knownBlocks: createKnownBlocks({ hash, seams: lastingMembers }),
+});
+
+function createRewriting(catalog: Catalog, discovered?: DiscoveredModels, memory: Memory = {}): Rewriting {
   const names = createModelNames(catalog, discovered);
   const rewriters = (streamUsage: RewriteRules["streamUsage"], reservesTokens: boolean): Rewriters => {
-    const rules = { names, streamUsage, reservesTokens, recall };
+    const rules = { names, streamUsage, reservesTokens, ...memory };
     return {
       mayAsk: needsOf(rules).streamOptions,
       asking: { names, rewrite: createRewriter(rules) },
@@ -57,11 +68,11 @@ export interface CurrentRewriting {
 export function createCurrentRewriting(
   current: CurrentCatalog,
   discovered?: DiscoveredModels,
-  recall?: Recall,
+  memory: Memory = {},
 ): CurrentRewriting {
-  const rewriting = { latest: createRewriting(current.get(), discovered, recall) };
+  const rewriting = { latest: createRewriting(current.get(), discovered, memory) };
   current.onReplaced((catalog) => {
-    rewriting.latest = createRewriting(catalog, discovered, recall);
+    rewriting.latest = createRewriting(catalog, discovered, memory);
   });
   return rewriting;
 }

@@ -1,3 +1,4 @@
+import type { Hash } from "../json/known-blocks.ts";
 import { readRequestedLanguage, type RequestedLanguage } from "./requested-language.ts";
 import { countScripts } from "./scripts.ts";
 
@@ -62,9 +63,6 @@ export interface Reading {
 export type Recall = (message: ConversationMessage, size: Sample, read: () => Reading) => Reading;
 
 const readAnew: Recall = (_message, _size, read) => read();
-
-/** A hash of 52 bits. With a seed that no client knows, none can choose two texts with the same. */
-type Hash = (text: string | Uint8Array, seed: number) => number;
 
 /**
  * Agents send their system prompt and earlier turns again with each turn; reading them took half the time that such a body

@@ -1,6 +1,13 @@
 import { contentOf, decodeHead, decodeTail, findString } from "../json/bytes.ts";
 import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
-import { readJsonInSteps, eventLoopPortions, runAtOnce, runInPortions, type Steps } from "../json/read.ts";
+import {
+  eventLoopPortions,
+  maxBlockBytes,
+  readJsonInSteps,
+  runAtOnce,
+  runInPortions,
+  type Steps,
+} from "../json/read.ts";
 import type { JsonValue } from "../json/slots.ts";
 import { type CapExemption, capTokensInSteps, largestOf } from "./caps.ts";
 import { chooseClientRules, type ClientContext, type Mended, mendInSteps } from "./client-rules.ts";
@@ -125,7 +132,8 @@ export function* rewriteInSteps(
 ): Steps<Rewritten | RefusedBody> {
   const target = rules.names.unnamed;
   if (isUtf16Or32(bytes)) return endpoint.takesJson ? { refused: "not_utf8" } : { ...untouched, target };
-  const isJson = yield* readJsonInSteps(bytes, body.root);
+  const readKnown = bytes.length > maxBlockBytes ? rules.knownBlocks?.(body.shape) : undefined;
+  const isJson = yield* readJsonInSteps(bytes, body.root, readKnown);
   if (!isJson || body.root.kind !== "object") return { ...untouched, target };
   if (body.hasTooManyDuplicates()) return { refused: "too_many_duplicates" };
 

@@ -1,4 +1,5 @@
 import type { JsonEditor } from "../json/edit.ts";
+import type { KnownBlocks } from "../json/known-blocks.ts";
 import type { JsonSlot } from "../json/slots.ts";
 import type { Catalog, ModelRules } from "../../domain/models.ts";
 import type { Recall } from "./language.ts";
@@ -13,6 +14,8 @@ export interface RewriteRules {
   readonly reservesTokens: boolean;
   /** Undefined: each text is read anew. */
   readonly recall?: Recall | undefined;
+  /** Undefined: each body is read anew. */
+  readonly knownBlocks?: KnownBlocks | undefined;
 }
 
 type ForceUsage = ModelRules["forceStreamUsage"];

@@ -13,6 +13,8 @@ import type { BodyNeeds } from "./rules.ts";
  */
 export interface RequestBody {
   root: JsonSlot;
+  /** The same for bodies whose watched members are the same. */
+  shape: string;
   model: RepeatedSlot;
   /** Whether it has a member that backends in Go take for `model` too. */
   hasOtherModel: boolean;
@@ -65,6 +67,9 @@ interface ReasoningOptions {
   templateKwargs: TemplateKwargs;
   outputConfig: OutputConfig;
 }
+
+/** What clients send again with each turn of a conversation, mostly behind its messages, to which each turn adds some. */
+export const lastingMembers: readonly string[] = ['"system":', '"tools":'];
 
 /** All of these are edited, because backends differ in which one they read. No client has a reason for more. */
 const maxDuplicates = 64;
@@ -125,6 +130,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
   };
   const body: RequestBody = {
     root: createSlot({ members, onOtherMember, onStart }),
+    shape: JSON.stringify([endpoint, needs]),
     model,
     hasOtherModel: false,
     hasTooManyDuplicates() {

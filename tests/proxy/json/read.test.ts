@@ -30,7 +30,7 @@ describe("a long text is accepted if it is valid UTF-8,", () => {
     );
     const property = fc.property(bytes, fc.nat(9), (around, shift) => {
       const content = Buffer.from(Uint8Array.from(around).filter((byte) => byte >= 0x23 && byte !== 0x5c));
-      const text = Buffer.concat([Buffer.from(`"${"x".repeat(16_384 - shift)}`), content, Buffer.from('yyyyyyy"')]);
+      const text = Buffer.concat([Buffer.from(`"${"x".repeat(8192 - shift)}`), content, Buffer.from('yyyyyyy"')]);
       expect(isValid(text)).toBe(isUtf8(text));
     });
     fc.assert(property, { numRuns: 1000 });
@@ -96,10 +96,10 @@ test("a text of invalid UTF-8 is read at once all the same", () => {
   expect([slot.kind, slot.start, slot.end]).toEqual(["string", 5, 8]);
 });
 
-test("a text takes one step for each 16 KiB, and none after it turned out not to be JSON", () => {
+test("a text takes one step for each 8 KiB, and none after it turned out not to be JSON", () => {
   const countSteps = (text: Buffer) => Array.from(readJsonInSteps(text, createSlot())).length;
   expect(countSteps(Buffer.from("{}"))).toBe(1);
-  expect(countSteps(Buffer.alloc(1_000_000, "["))).toBe(62);
+  expect(countSteps(Buffer.alloc(1_000_000, "["))).toBe(123);
   expect(countSteps(Buffer.alloc(1_000_000, "]"))).toBe(0);
   expect(isValid(Buffer.alloc(0))).toBe(false);
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { Rewritten } from "../../../src/proxy/rewrite/rewrite.ts";
+import { createRewriter, type Rewritten } from "../../../src/proxy/rewrite/rewrite.ts";
 import { rewriteText } from "../../support/rewritten.ts";
 import { hanGuardPrefix, maximumEffortPrefix } from "../../../src/proxy/rewrite/system-prefix.ts";
 import { familyRules, rewriteRules, rewriterOf, rulesOf } from "../../support/rewrite-rules.ts";
@@ -217,6 +217,35 @@ describe("a hundred thousand levels", () => {
   );
 });
 
+test.each(["/v1/chat/completions", "/v1/messages", "/v1/responses"])(
+  "a conversation that grows is rewritten on %s as if each of its bodies were the first",
+  async (path) => {
+    const turn = (index: number): object[] => [
+      {
+        role: "user",
+        content: [{ type: "text", text: `${index}. read "src/${index}.ts"\n${"and say why ".repeat(200)}` }],
+      },
+      { role: "assistant", content: null, tool_calls: [{ function: { name: "read", arguments: '{"path":"a"}' } }] },
+      { role: "tool", content: "const a = '漢字';\n".repeat(300) },
+    ];
+    const tools = Array.from({ length: 40 }, (_, index) => ({
+      name: `tool_${index}`,
+      description: "does it ".repeat(100),
+    }));
+    const turns: object[] = [];
+    for (let index = 0; index < 45; index += 1) {
+      turns.push(...turn(index));
+      const head = { model: "claude-x", messages: turns, input: turns, system: "Be brief.", tools };
+      const bytes = Buffer.from(JSON.stringify({ ...head, max_tokens: 99_999 + index, stream: index % 2 === 0 }));
+      const first = createRewriter({ ...rulesOf(everyRule), recall: undefined, knownBlocks: undefined });
+      const [known, anew] = await Promise.all([rewrite(path, bytes), first(path, bytes)]);
+      expect(known).toEqual(anew);
+      if (!("pieces" in known)) throw new Error("The body was refused");
+      expect(JSON.parse(Buffer.concat(known.pieces ?? []).toString())).toMatchObject({ model: "Deep-V4", tools });
+    }
+  },
+);
+
 describe("a long body", () => {
   const padding = `"padding":"${"x".repeat(300_000)}"`;
 
@@ -237,7 +266,7 @@ describe("a long body", () => {
       ...short,
       body: `{${padding},${short.body?.slice(1)}`,
     });
-    expect(portions).toBe(10);
+    expect(portions).toBe(19);
   });
 
   test("of 256 KiB is rewritten at once, a longer one is not", () => {
