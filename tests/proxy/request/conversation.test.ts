@@ -122,6 +122,15 @@ describe("from turn to turn", () => {
       next,
       undefined,
     ],
+    [
+      "a mark wanders from a later one",
+      {
+        ...body,
+        messages: [...turns.slice(0, 2), user([{ type: "text", text: "More", cache_control: {} }]), ...turns.slice(3)],
+      },
+      next,
+      undefined,
+    ],
     ["a tool is added", body, { ...next, tools: [{ name: "t" }, { name: "u" }] }, "tools_changed"],
     [
       "a long tool changes at its end",
