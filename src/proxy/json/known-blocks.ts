@@ -43,7 +43,7 @@ export interface KnownBlocksOptions {
 const maxSeams = 8;
 
 /**
- * Agents send their tools and all earlier turns again with each turn, byte for byte: to find these by a hash takes a tenth of
+ * Agents send their tools and all earlier turns again with each turn, byte for byte: to know these by a hash takes a fifth of
  * the time to read them. No text is kept.
  */
 export function createKnownBlocks({ hash, seams, maxKept = 1_000_000 }: KnownBlocksOptions): KnownBlocks {
@@ -82,9 +82,9 @@ export function createKnownBlocks({ hash, seams, maxKept = 1_000_000 }: KnownBlo
   }
 
   function readNew(scan: JsonScan, from: number, end: number, name: number): number {
+    notes.from = from;
     notes.count = 0;
     scan.notes = notes;
-    scan.blockStart = from;
     const read = readUntil(scan, from, end);
     scan.notes = undefined;
     // Where an escape or a literal reaches over the end, what it is depends on what follows.
@@ -125,8 +125,7 @@ export function createKnownBlocks({ hash, seams, maxKept = 1_000_000 }: KnownBlo
 }
 
 function passOver(scan: JsonScan, from: number, end: number, block: KnownBlock): number {
-  scan.blockStart = from;
-  repeatSteps(scan, block.steps);
+  repeatSteps(scan, from, block.steps);
   scan.at = end;
   scan.expected = block.expected;
   scan.nameStart = from + block.nameStart;

@@ -22,8 +22,6 @@ export interface JsonScan {
   nameStart: number;
   /** How much of a number was read (see `numberStep`). */
   numberState: number;
-  /** Where the block starts that is read; of which positions are noted. */
-  blockStart: number;
   /** What is done to the slots while it is read, to be done again for the same block; undefined unless it is to be known. */
   notes: Notes | undefined;
 }
@@ -55,13 +53,14 @@ export function startScan(bytes: Uint8Array, root: JsonSlot, allowsBlanks = fals
     watched: [document],
     nameStart: 0,
     numberState: 0,
-    blockStart: 0,
     notes: undefined,
   };
 }
 
-/** Steps in the memory of many blocks, one after the other. */
+/** The steps of a block, in memory that serves many, one after the other. */
 export interface Notes {
+  /** Where the block starts. */
+  from: number;
   readonly steps: Int32Array;
   /** How many there are; over `maxSteps` if there were more. */
   count: number;
@@ -70,7 +69,7 @@ export interface Notes {
 /** A block with more is not kept. Messages of a dozen words each are half as many to a block. */
 export const maxSteps = 1024;
 
-export const createNotes = (): Notes => ({ steps: new Int32Array(maxSteps + 1), count: 0 });
+export const createNotes = (): Notes => ({ from: 0, steps: new Int32Array(maxSteps + 1), count: 0 });
 
 /** A step is where it is done, from the start of the block, and in the two lowest bits what. */
 const memberNamed = 0;
@@ -78,24 +77,24 @@ const valueBegun = 1;
 const valueEnded = 2;
 const containerEnded = 3;
 
-function note({ notes, blockStart }: JsonScan, step: number, at: number): void {
+function note({ notes }: JsonScan, step: number, at: number): void {
   if (notes === undefined || notes.count > maxSteps) return;
-  notes.steps[notes.count] = ((at - blockStart) << 2) | step;
+  notes.steps[notes.count] = ((at - notes.from) << 2) | step;
   notes.count += 1;
 }
 
-/** Does to the slots what was done when the same block was read in the same state. */
-export function repeatSteps(scan: JsonScan, steps: Int32Array): void {
-  const { bytes, blockStart, nesting, watched } = scan;
+/** Does to the slots what was done when the same block was read in the same state. @param from where it starts now */
+export function repeatSteps(scan: JsonScan, from: number, steps: Int32Array): void {
+  const { bytes, nesting, watched } = scan;
   // The block may begin in a container that is not watched; the first step is its end.
   nesting.depth = watched.length - 1;
   for (let index = 0; index < steps.length; index += 1) {
     const step = steps[index] ?? 0;
-    const at = blockStart + (step >> 2);
+    const at = from + (step >> 2);
     switch (step & 3) {
       case memberNamed:
         index += 1;
-        nameMember(scan, at, blockStart + ((steps[index] ?? 0) >> 2));
+        nameMember(scan, at, from + ((steps[index] ?? 0) >> 2));
         break;
       case valueBegun: {
         const slot = beginValue(scan, at);
