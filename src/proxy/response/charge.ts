@@ -2,16 +2,17 @@ import type { Admission, Reservation } from "../../domain/admissions.ts";
 import { cachedTokensOf, type Charge, chargedTokens, noUsage, type Usage } from "../../domain/usage.ts";
 import type { UsageEvent } from "../../domain/usage-event.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
-import { isEventStream } from "../usage/response-usage.ts";
+import { isEventStream, isJson } from "../usage/response-usage.ts";
 import type { UsageShape } from "../usage/event-usage.ts";
-import { createOutputObserver, type OutputObserver, type SeenOutput } from "./output.ts";
+import { createOutputObserver, nothingSeen, type OutputObserver, type SeenOutput } from "./output.ts";
 
 /**
  * What the limits of tokens of a key are charged for one response, beside its counts: what the backend reported, else an
  * estimate by how the response ended.
  */
 export interface ResponseCharge {
-  output: OutputObserver;
+  /** Undefined if the usage of a response tells all that is charged for it. */
+  output: OutputObserver | undefined;
   /** @param isWhole the response has come to its end. @returns what is owed since the last call */
   owed(usage: Usage, isWhole: boolean): Charge;
   /** What is owed for a response that does not count, all of which is then an estimate. */
@@ -33,14 +34,16 @@ export function createResponseCharge(charged: ChargedResponse): ResponseCharge |
   const { reservation, method, path } = charged;
   if (!mayGenerate(method, path)) return undefined;
   const { inputTokens: estimatedInput, tokens, prompts } = reservation;
-  const observer = createOutputObserver();
-  const isStream = isEventStream({ contentType: charged.response.headers.get("content-type") });
+  const type = { contentType: charged.response.headers.get("content-type") };
+  const isStream = isEventStream(type);
   const isCacheApart = getEndpoint(path).folder === "messages";
+  // What the Messages API wrote into a cache is in no count.
+  const observer = isJson(type) && !isCacheApart ? undefined : createOutputObserver();
   let total: Charge = { besideTokens: 0, estimatedTokens: 0 };
 
   function owe(usage: Usage, isWhole: boolean): Charge {
     const { inputTokens, outputTokens } = usage;
-    const seen = observer.seen();
+    const seen = observer?.seen() ?? nothingSeen;
     const cache = isCacheApart ? cachedTokensOf(usage) + seen.cacheWriteTokens : 0;
     const input = Math.max(inputTokens, Math.round(seen.choicesInputTokens * prompts)) + cache;
     const output = Math.max(outputTokens, seen.reportedTokens);

@@ -79,7 +79,7 @@ export function createCount(counted: CountedResponse, { record, wall }: CountDep
   let isAnnounced = false;
   let committed: Usage | undefined;
   const charge = reservation && createResponseCharge({ reservation, method, path, response: upstream.response });
-  const readsMore = rule === "create" || charge !== undefined;
+  const readsMore = rule === "create" || charge?.output !== undefined;
   const keep = (one: StoredResponse): void => void (created ??= one);
 
   /** A client knows the id of a stream before its end: from then on the response is its key's own. */

@@ -18,6 +18,15 @@ export interface SeenOutput {
   cacheWriteTokens: number;
 }
 
+export const nothingSeen: SeenOutput = {
+  estimatedTokens: 0,
+  reportedTokens: 0,
+  choicesInputTokens: 0,
+  isOpening: false,
+  hasUnreportedChoice: false,
+  cacheWriteTokens: 0,
+};
+
 /** Sees each document of a response in its order, and skims what is like one before. */
 export interface OutputObserver {
   onDocument: NonNullable<ResponseListener["onDocument"]>;

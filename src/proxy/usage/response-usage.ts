@@ -123,7 +123,7 @@ export const noUsageReader: UsageReader = {
 const sniffedTypes = new Set(["text/event-stream", "application/json", "text/json", "text/plain", ""]);
 
 /** Whether a body says that it is JSON, compressed or not. */
-export function isJson({ contentType }: BodyHeaders): boolean {
+export function isJson({ contentType }: Pick<BodyHeaders, "contentType">): boolean {
   const type = mediaType(contentType);
   return type === "application/json" || type === "text/json" || type.endsWith("+json");
 }

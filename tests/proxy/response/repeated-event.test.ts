@@ -176,7 +176,7 @@ const read = async (chunks: readonly string[], path: string, skims: boolean): Pr
   const reader = createUsageReader({ contentType, contentEncoding: null }, output);
   for (const one of chunks) void reader.push(bytesOf(one));
   const seen = await reader.end();
-  return { seen, cut: charge?.owed(seen, false), whole: charge?.owed(seen, true), output: charge?.output.seen() };
+  return { seen, cut: charge?.owed(seen, false), whole: charge?.owed(seen, true), output: charge?.output?.seen() };
 };
 
 test("what is skimmed is charged as if it were parsed", async () => {
