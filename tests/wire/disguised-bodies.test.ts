@@ -225,6 +225,19 @@ describe("a body that really is encoded", () => {
   });
 });
 
+test.each(limitedKeys)("a body cannot hide behind what was read of one before it, for a key of %s", async (key) => {
+  // The first is read up to a `tools` in the middle of a block; in the second, the same text stands behind that block too.
+  const [tools, thinking, next] = ['"tools":1,"p":"', '","thinking":{"y":1,', '"tools":1},"x":{'];
+  const block = tools + "p".repeat(8192 - (tools + thinking + next).length) + thinking + next;
+  const rest = `"z":1},"model":"other","max_tokens":5000,"q":"${"q".repeat(8192)}"}`;
+  const [path, names] = ["/v1/messages", '"tools":1,'.repeat(7)];
+  await (await send({ key, path, body: `{"model":"m",${block}${rest}` })).bytes();
+  gate.backend.clear();
+  const response = await send({ key, path, body: `{"model":"m","w":{${names}"u":1},${block}${next}${rest}` });
+  if (key === "models") expect(await errorOf(response)).toMatchObject({ status: 403, code: "model_not_allowed" });
+  else expect(Buffer.from((await gate.backend.nextRequest()).body()).toString()).toContain('"max_tokens":300');
+});
+
 describe("a content type in which a backend would read something else", () => {
   // As a form it has the model `other`.
   const polyglot = '{"model":"m","user":"&model=other&user="}';

@@ -112,12 +112,17 @@ export function createKnownBlocks({ hash, seams, maxKept = 1_000_000 }: KnownBlo
         isAfterSeam = true;
       }
       const end = blockEnd(bytes, from);
-      name = hash(partOf(bytes, from, end), name);
+      const before = name;
+      name = hash(partOf(bytes, from, end), before);
       const block = find(name);
       if (block !== undefined) return passOver(scan, from, end, block);
       seam = seamsLeft > 0 ? findSeam(bytes, from, end) : undefined;
       if (seam !== undefined) seamsLeft -= 1;
-      if (seam !== undefined && seam < end) return readUntil(scan, from, seam);
+      if (seam !== undefined && seam < end) {
+        // Named by all of this block, what begins at the seam would be taken for the same text behind the block.
+        name = hash(partOf(bytes, from, seam), before);
+        return readUntil(scan, from, seam);
+      }
       // Behind its messages a text ends as it did a turn before, and nowhere else.
       return end < bytes.length || isAfterSeam ? readNew(scan, from, end, name) : readUntil(scan, from, end);
     };

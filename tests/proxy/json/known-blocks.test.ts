@@ -162,6 +162,21 @@ describe("what is read with blocks that are known is the same,", () => {
     }
   });
 
+  test("where a text was read up to a name, and another goes on behind the block that has it", () => {
+    const known = createKnownBlocks({ hash, seams });
+    const [nested, next] = ['"tools":[],"p":"', '","messages":[{"y":1,'];
+    const turn = '"tools":1}],"x":[{';
+    const filled = "p".repeat(maxBlockBytes - nested.length - next.length - turn.length);
+    const block = `${nested}${filled}${next}${turn}`;
+    const rest = `"z":1}],"model":"other","q":"${"q".repeat(maxBlockBytes)}"}`;
+    // Behind the eighth, no name is looked for.
+    const names = `"w":{${'"tools":1,'.repeat(7)}"u":1},`;
+    for (const text of [`{"a":1,${block}${rest}`, `{"model":"m",${names}${block}${turn}${rest}`]) {
+      expect(read(text)).not.toEqual(["not JSON"]);
+      expect(read(text, known)).toEqual(read(text));
+    }
+  });
+
   test("however often a text has one of the members", () => {
     const known = createKnownBlocks({ hash, seams });
     const nested = `${'{"tools":'.repeat(5000)}1${"}".repeat(5000)}`;
