@@ -53,6 +53,8 @@ export function hasMember(json: Uint8Array, nameEnd: Uint8Array, firstByte?: num
   return false;
 }
 
+export const areSameBytes = (a: Uint8Array, b: Uint8Array): boolean => Buffer.prototype.equals.call(a, b);
+
 /** `Buffer`'s search on bytes that are not a `Buffer`: wrapping them in one costs more than the search. */
 export function indexOfBytes(bytes: Uint8Array, wanted: Uint8Array, from: number): number {
   return Buffer.prototype.indexOf.call(bytes, wanted, from);

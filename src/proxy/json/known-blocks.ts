@@ -1,10 +1,23 @@
+import { areSameBytes, indexOfBytes, partOf } from "./bytes.ts";
 import { blockEnd, type ReadBlock, readUntil } from "./read.ts";
-import { indexOfBytes, partOf } from "./bytes.ts";
-import { createNotes, type JsonScan, maxSteps, name as expectsName, repeatSteps } from "./scan-state.ts";
+import { createNotes, type JsonScan, maxSteps, type Notes, name as expectsName, repeatSteps } from "./scan-state.ts";
 import { minus, notJson } from "./tokens.ts";
 
-/** What was found out about a block by what stands in it and before it. */
+/** What is before a block: the number of the block there, or a name where a chain of blocks begins. */
+type Place = number | string;
+
+/** A text as far as the end of the block is known by what stands in the block and what is before it. */
 interface KnownBlock {
+  before: Place;
+  text: Uint8Array;
+  /** No other has it, now or later. */
+  number: number;
+  /** Undefined if it has to be read each time. */
+  effect: Effect | undefined;
+}
+
+/** What was found out when the block was read. */
+interface Effect {
   /** What it does to the slots (see `repeatSteps`). */
   steps: Int32Array;
   /** How the scan goes on behind it. */
@@ -19,10 +32,10 @@ interface KnownBlock {
 
 /** The containers in that word. */
 const maxDepth = 31;
-/** What a block takes beside its steps, as if it were steps. */
-const stepsOfBlock = 32;
+/** What a block takes beside its text and steps. */
+const overheadBytes = 300;
 
-/** A hash of 52 bits. With a seed that no client knows, none can choose two texts with the same. */
+/** A hash of 52 bits. A client may find two texts with the same, whatever the seed. */
 export type Hash = (text: string | Uint8Array, seed: number) => number;
 
 /** Reads the blocks of one text, in turn. @param shape a name for what is watched in it */
@@ -35,72 +48,25 @@ export interface KnownBlocksOptions {
    * from their beginning on too.
    */
   seams: readonly string[];
-  /** At least so many steps are kept, and at most twice as many; one takes 4 bytes. An agent's block has 20 to 60. */
-  maxKept?: number;
+  /** At least so much is kept, and at most twice as much. */
+  maxKeptBytes?: number;
+  areSame?: (a: Uint8Array, b: Uint8Array) => boolean;
 }
 
 /** A hostile text has any number of them. */
 const maxSeams = 8;
 
 /**
- * Agents send their tools and all earlier turns again with each turn, byte for byte: to know these by a hash takes a fifth of
- * the time to read them. No text is kept.
+ * Agents send their tools and all earlier turns again with each turn, byte for byte: to compare these takes a fifth of the
+ * time to read them. Their texts are kept for that: of two texts with the same hash, one could hide what the other has.
  */
-export function createKnownBlocks({ hash, seams, maxKept = 1_000_000 }: KnownBlocksOptions): KnownBlocks {
-  const marks = seams.map((seam) => Buffer.from(seam));
-  const maxMarkLength = Math.max(...marks.map((mark) => mark.length));
+export function createKnownBlocks(options: KnownBlocksOptions): KnownBlocks {
+  const blocks = createKeptBlocks(options);
+  const findSeam = createSeamSearch(options.seams);
   const notes = createNotes();
-  let recent = new Map<number, KnownBlock>();
-  let older = recent;
-  let kept = 0;
-
-  function keep(name: number, block: KnownBlock): void {
-    kept += block.steps.length + stepsOfBlock;
-    if (kept > maxKept) {
-      older = recent;
-      recent = new Map();
-      kept = 0;
-    }
-    recent.set(name, block);
-  }
-
-  function find(name: number): KnownBlock | undefined {
-    const block = recent.get(name) ?? older.get(name);
-    if (block !== undefined && !recent.has(name)) keep(name, block);
-    return block;
-  }
-
-  /** @returns where the first begins that does so behind `from`, but not behind `end` */
-  function findSeam(bytes: Uint8Array, from: number, end: number): number | undefined {
-    const searched = bytes.subarray(from + 1, end + maxMarkLength);
-    let first: number | undefined;
-    for (const mark of marks) {
-      const at = from + 1 + indexOfBytes(searched, mark, 0);
-      if (at > from && at <= Math.min(end, first ?? end)) first = at;
-    }
-    return first;
-  }
-
-  function readNew(scan: JsonScan, from: number, end: number, name: number): number {
-    notes.from = from;
-    notes.count = 0;
-    scan.notes = notes;
-    const read = readUntil(scan, from, end);
-    scan.notes = undefined;
-    // Where an escape or a literal reaches over the end, what it is depends on what follows.
-    if (read === notJson || scan.at !== end || scan.bytes[end - 1] === minus) return read;
-    const { expected, numberState } = scan;
-    const { depth, objects } = scan.nesting;
-    if (depth > maxDepth || notes.count > maxSteps) return end;
-    const steps = notes.steps.slice(0, notes.count);
-    const nameStart = scan.nameStart - from;
-    keep(name, { steps, expected, depth, objects: objects[0] ?? 0, nameStart, numberState });
-    return end;
-  }
 
   return (shape) => {
-    const afterSeam = hash(shape, 1);
-    let name = hash(shape, 0);
+    let before: Place = shape;
     let isAfterSeam = false;
     let seam: number | undefined;
     let seamsLeft = maxSeams;
@@ -108,35 +74,106 @@ export function createKnownBlocks({ hash, seams, maxKept = 1_000_000 }: KnownBlo
     return (scan, from) => {
       const { bytes } = scan;
       if (from === seam && isBetweenMembers(scan)) {
-        name = afterSeam;
+        before = `${shape}, from a seam on`;
         isAfterSeam = true;
       }
       const end = blockEnd(bytes, from);
-      const before = name;
-      name = hash(partOf(bytes, from, end), before);
-      const block = find(name);
-      if (block !== undefined) return passOver(scan, from, end, block);
+      const text = partOf(bytes, from, end);
+      const known = blocks.find(text, before);
+      if (known?.effect !== undefined) {
+        before = known.number;
+        return passOver(scan, from, end, known.effect);
+      }
       seam = seamsLeft > 0 ? findSeam(bytes, from, end) : undefined;
       if (seam !== undefined) seamsLeft -= 1;
       if (seam !== undefined && seam < end) {
-        // Named by all of this block, what begins at the seam would be taken for the same text behind the block.
-        name = hash(partOf(bytes, from, seam), before);
+        const start = partOf(bytes, from, seam);
+        before = (blocks.find(start, before) ?? blocks.add(start, before, undefined)).number;
         return readUntil(scan, from, seam);
       }
       // Behind its messages a text ends as it did a turn before, and nowhere else.
-      return end < bytes.length || isAfterSeam ? readNew(scan, from, end, name) : readUntil(scan, from, end);
+      if (end === bytes.length && !isAfterSeam) return readUntil(scan, from, end);
+      notes.from = from;
+      notes.count = 0;
+      scan.notes = notes;
+      const read = readUntil(scan, from, end);
+      scan.notes = undefined;
+      if (read !== notJson) before = (known ?? blocks.add(text, before, effectOf(scan, notes, end))).number;
+      return read;
     };
   };
 }
 
-function passOver(scan: JsonScan, from: number, end: number, block: KnownBlock): number {
-  repeatSteps(scan, from, block.steps);
+/** Those that came last, each found by its text and what is before it. */
+function createKeptBlocks({ hash, maxKeptBytes = 16 * 1024 * 1024, areSame = areSameBytes }: KnownBlocksOptions) {
+  let recent = new Map<number, KnownBlock>();
+  let older = recent;
+  let [keptBytes, count] = [0, 0];
+
+  const nameOf = (text: Uint8Array, before: Place): number =>
+    hash(text, typeof before === "number" ? before : hash(before, 0));
+
+  function keep(name: number, block: KnownBlock): void {
+    keptBytes += block.text.length + (block.effect?.steps.byteLength ?? 0) + overheadBytes;
+    if (keptBytes > maxKeptBytes) {
+      older = recent;
+      recent = new Map();
+      keptBytes = 0;
+    }
+    recent.set(name, block);
+  }
+
+  return {
+    find(text: Uint8Array, before: Place): KnownBlock | undefined {
+      const name = nameOf(text, before);
+      const block = recent.get(name) ?? older.get(name);
+      if (block?.before !== before || !areSame(block.text, text)) return undefined;
+      if (!recent.has(name)) keep(name, block);
+      return block;
+    },
+    add(text: Uint8Array, before: Place, effect: Effect | undefined): KnownBlock {
+      count += 1;
+      const block = { before, text: new Uint8Array(text), number: count, effect };
+      keep(nameOf(text, before), block);
+      return block;
+    },
+  };
+}
+
+/** @returns finds where the first of them begins that does so behind `from`, but not behind `end` */
+function createSeamSearch(seams: readonly string[]) {
+  const marks = seams.map((seam) => Buffer.from(seam));
+  const maxMarkLength = Math.max(...marks.map((mark) => mark.length));
+  return (bytes: Uint8Array, from: number, end: number): number | undefined => {
+    const searched = bytes.subarray(from + 1, end + maxMarkLength);
+    let first: number | undefined;
+    for (const mark of marks) {
+      const at = from + 1 + indexOfBytes(searched, mark, 0);
+      if (at > from && at <= Math.min(end, first ?? end)) first = at;
+    }
+    return first;
+  };
+}
+
+/** @param notes of the block that the scan has read. @returns undefined if what it does depends on what follows, or takes much */
+function effectOf(scan: JsonScan, { from, steps, count }: Notes, end: number): Effect | undefined {
+  const { expected, numberState, nesting } = scan;
+  // An escape or a literal reaches over the end.
+  if (scan.at !== end || scan.bytes[end - 1] === minus) return undefined;
+  if (nesting.depth > maxDepth || count > maxSteps) return undefined;
+  const { depth, objects } = nesting;
+  const nameStart = scan.nameStart - from;
+  return { steps: steps.slice(0, count), expected, depth, objects: objects[0] ?? 0, nameStart, numberState };
+}
+
+function passOver(scan: JsonScan, from: number, end: number, effect: Effect): number {
+  repeatSteps(scan, from, effect.steps);
   scan.at = end;
-  scan.expected = block.expected;
-  scan.nameStart = from + block.nameStart;
-  scan.numberState = block.numberState;
-  scan.nesting.depth = block.depth;
-  scan.nesting.objects[0] = block.objects;
+  scan.expected = effect.expected;
+  scan.nameStart = from + effect.nameStart;
+  scan.numberState = effect.numberState;
+  scan.nesting.depth = effect.depth;
+  scan.nesting.objects[0] = effect.objects;
   return end;
 }
 

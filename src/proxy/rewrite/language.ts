@@ -66,7 +66,8 @@ const readAnew: Recall = (_message, _size, read) => read();
 
 /**
  * Agents send their system prompt and earlier turns again with each turn; reading them took half the time that such a body
- * took. No text is kept, and a reading is a pure function of its text.
+ * took. No text is kept, and a reading is a pure function of its text; of two texts with the same hash, which only somebody
+ * who searches finds, one gets the other's.
  * @param capacity at least this many readings are kept, and at most twice as many; one takes some 150 bytes
  */
 export function createRecall(hash: Hash, capacity = 20_000): Recall {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { createKnownBlocks, type KnownBlocks } from "../../../src/proxy/json/known-blocks.ts";
+import { createKnownBlocks, type Hash, type KnownBlocks } from "../../../src/proxy/json/known-blocks.ts";
 import { maxBlockBytes, readJsonInSteps, runAtOnce } from "../../../src/proxy/json/read.ts";
 import { createSlot, type JsonSlot, type SlotOptions } from "../../../src/proxy/json/slots.ts";
 import { hash } from "../../../src/proxy/request/conversation.ts";
@@ -53,9 +53,13 @@ function read(text: string | Buffer, known?: KnownBlocks): unknown[] {
 const mark = "<";
 const notAllowed = "\u0001";
 
-/** Takes both for the same, so that a test sees which blocks are read again. */
-const hashWithoutMarks = (text: string | Uint8Array, seed: number): number =>
-  hash(Buffer.from(text).toString("latin1").replaceAll(notAllowed, mark), seed);
+/** Both stand for the same, so that a test sees which blocks are read again. */
+const withoutMarks = (text: string | Uint8Array): string =>
+  Buffer.from(text).toString("latin1").replaceAll(notAllowed, mark);
+const takingThemForTheSame = {
+  hash: (text: string | Uint8Array, seed: number): number => hash(withoutMarks(text), seed),
+  areSame: (a: Uint8Array, b: Uint8Array): boolean => withoutMarks(a) === withoutMarks(b),
+};
 
 const padding = (length: number): string => "some words ".repeat(length).slice(0, length);
 const message = (content: string): string => `{"role":"user","content":"${content}"}`;
@@ -77,14 +81,18 @@ describe("what is read with blocks that are known is the same,", () => {
     added: fc.constantFrom("", ",", '"', "\\", "]", "}", '{"a":1},', "-Infinity", "é", "\u0000", '"tools":'),
   });
 
-  test("however texts go on from those before them", () => {
+  const ofFour: Hash = (text, seed) => hash(text, seed) % 4;
+  test.each([
+    ["few have the same hash", hash, 200],
+    ["very many have the same hash", ofFour, 200],
+  ] as const)("however texts go on from those before them, and %s", (_, used, numRuns) => {
     const texts = fc.tuple(
       fc.array(element, { minLength: 3, maxLength: 12 }),
       element,
       fc.array(change, { maxLength: 4 }),
     );
     const property = fc.property(texts, ([elements, tools, changes]) => {
-      const known = createKnownBlocks({ hash, seams });
+      const known = createKnownBlocks({ hash: used, seams });
       const write = (count: number): string =>
         `{"model":"m","messages":[${elements.slice(0, count).join()}],"system":[${tools}],"tools":[${tools}],"m":1}`;
       const grown = elements.map((_, count) => write(count + 1));
@@ -95,7 +103,7 @@ describe("what is read with blocks that are known is the same,", () => {
       });
       for (const text of [...grown, ...changed, last]) expect(read(text, known)).toEqual(read(text));
     });
-    fc.assert(property, { numRuns: 300 });
+    fc.assert(property, { numRuns });
   });
 
   const cut: [string, string[]][] = [
@@ -177,6 +185,44 @@ describe("what is read with blocks that are known is the same,", () => {
     }
   });
 
+  test("where the hash of two texts is the same", () => {
+    const known = createKnownBlocks({ hash: () => 0, seams });
+    const first = conversation([`${padding(9000)}","a":1,"b":"${padding(9000)}`, padding(20_000)]);
+    const second = first.replace('"a":1', '"role":1');
+    for (const text of [first, first, second, second, first]) expect(read(text, known)).toEqual(read(text));
+  });
+
+  test("where the same text follows another", () => {
+    const known = createKnownBlocks({ hash: (text) => hash(text, 0), seams });
+    const heads = [
+      '{"messages":[{"content":"',
+      `{"x":[[[{"y":[[{"model":"`,
+      `{"model":"${padding(15)}`,
+      `["${padding(23)}`,
+    ];
+    for (const head of [...heads, ...heads]) {
+      for (const end of ['"}', '"}]}', '"]', '"}]]}]]]}']) {
+        const text = `${head}${padding(30_000)}${end}`;
+        expect([head, end, read(text, known)]).toEqual([head, end, read(text)]);
+      }
+    }
+  });
+
+  test("whatever becomes of the memory of a text that was read", () => {
+    // Goes by what is before a block alone.
+    const byPlace: Hash = (text, seed) => (typeof text === "string" ? -text.length : seed);
+    const known = createKnownBlocks({ hash: byPlace, seams });
+    const [first, second] = ['"role":1,"role":2', '"role":"1,role:2"'].map((member) =>
+      Buffer.from(conversation([`${padding(9000)}",${member},"z":"${padding(9000)}`, padding(20_000)])),
+    ) as [Buffer, Buffer];
+    const memory = Buffer.from(first);
+    const { root } = createWatched();
+    runAtOnce(readJsonInSteps(memory, root, known("shape")));
+    second.copy(memory);
+    expect(read(second, known)).toEqual(read(second));
+    expect(read(first, known)).toEqual(read(first));
+  });
+
   test("however often a text has one of the members", () => {
     const known = createKnownBlocks({ hash, seams });
     const nested = `${'{"tools":'.repeat(5000)}1${"}".repeat(5000)}`;
@@ -188,8 +234,8 @@ describe("what is read with blocks that are known is the same,", () => {
 describe("blocks are not read again", () => {
   const broken = (text: string): string => text.replaceAll(mark, notAllowed);
   const isPassedOver = (text: string, known: KnownBlocks): boolean => read(broken(text), known)[0] !== "not JSON";
-  const create = (maxKept?: number): KnownBlocks =>
-    createKnownBlocks({ hash: hashWithoutMarks, seams, ...(maxKept !== undefined && { maxKept }) });
+  const create = (maxKeptBytes = 1_000_000): KnownBlocks =>
+    createKnownBlocks({ ...takingThemForTheSame, seams, maxKeptBytes });
 
   test("of a text that goes on from one that came before", () => {
     const known = create();
@@ -242,7 +288,7 @@ describe("blocks are not read again", () => {
   });
 
   test("but those that have not come for long: only so many are kept", () => {
-    const known = create(2000);
+    const known = create(300_000);
     const turns = [`${padding(10_000)}<`, padding(30_000)];
     read(conversation(turns), known);
     expect(isPassedOver(conversation(turns), known)).toBe(true);
