@@ -79,7 +79,14 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
       if (!isForWindow(refused) || !isFull(error)) throw error;
       return request.ask(false);
     }
-    return Promise.race([limitWaits.wait(request, refused, one.gone), one.ended]);
+    const decided = limitWaits.wait(request, refused, one.gone);
+    try {
+      return await Promise.race([decided, one.ended]);
+    } catch (error) {
+      // It may have been admitted at the same moment.
+      void decided.then(cancelAdmitted, () => {});
+      throw error;
+    }
   }
 
   async function waitForTurn(entering: Entering, one: Waiting, onWaiting: OnWaiting): Promise<Turn> {
@@ -129,7 +136,7 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
           if (one.gone.aborted) await one.ended;
           return await waitForTurn(entering, one, onWaiting);
         } catch (error) {
-          if (isAdmitted(entering.admission)) entering.admission?.cancel();
+          cancelAdmitted(entering.admission);
           throw error;
         }
       });
@@ -147,6 +154,10 @@ const mustWaitForBackend = (
 
 const isAdmitted = (admission: Admission | undefined): boolean =>
   admission !== undefined && admission.refusedBy === undefined;
+
+function cancelAdmitted(admission: Admission | undefined): void {
+  if (isAdmitted(admission)) admission?.cancel();
+}
 
 /** Such a refusal tells its client more than a full list does. */
 const isForWindow = (refused: Admission | undefined): boolean => refused !== undefined && !lacksPlace(refused);

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { passTicks } from "../../support/event-loop.ts";
 import { useFakeTime } from "../../support/fake-time.ts";
 import type { KeyId } from "../../../src/domain/keys.ts";
-import { keyWith, startTestQueue } from "./test-queue.ts";
+import { type KeyInDatabase, keyWith, startTestQueue } from "./test-queue.ts";
 
 const timeoutMs = 30_000;
 /** The longest pause between two times of asking. */
@@ -112,6 +112,31 @@ describe("a request over the places of its key", () => {
     const other = await queue.send(otherKey, 0, others);
     expect([first.state(), second.state(), other.state()]).toEqual(["waiting", "queue_full", "waiting"]);
     expect(queue.depth().waiting).toBe(2);
+  });
+
+  test("gives back its place if it makes room for another key at the moment in which it is given one", async () => {
+    const [queue, limits, others] = [startQueue({ maxWaiting: 2 }), keyWith(2), keyWith(1)];
+    await others.ask(true);
+    for (let n = 0; n < 2; n++) await limits.ask(true);
+    // All are answered together, as those of a batch are.
+    let answered = Promise.resolve();
+    const inBatch = (of: KeyInDatabase): KeyInDatabase => ({
+      ...of,
+      async ask(mayWait) {
+        await answered;
+        return of.ask(mayWait);
+      },
+    });
+    const [first, second] = [await queue.send(key, 0, inBatch(limits)), await queue.send(key, 0, inBatch(limits))];
+    const answer = Promise.withResolvers<void>();
+    answered = answer.promise;
+    for (let n = 0; n < 2; n++) limits.endElsewhere();
+    await time.pass(pollMs);
+    const other = await queue.send(otherKey, 0, inBatch(others));
+    answer.resolve();
+    await passTicks();
+    expect([first.state(), second.state(), other.state()]).toEqual(["running", "queue_full", "waiting"]);
+    expect([limits.inFlight(), limits.cancelled()]).toEqual([1, 1]);
   });
 
   test("leaves the list with its client, at once, and gives back what it is given after that", async () => {
