@@ -140,7 +140,9 @@ function takeWork(lease: KeyLease, { second, most }: { second: number; most: num
     corrections,
     refused,
   };
-  Object.assign(lease, { waiting: [], corrections: [], sent: corrections, refused: 0, isDue: false });
+  // Beside requests that hold nothing, nothing is given back either: the next batch does.
+  const isDue = lease.isDue && waiting.length > 0 && !needsLease(limits);
+  Object.assign(lease, { waiting: [], corrections: [], sent: corrections, refused: 0, isDue });
   return { lease, waiting, request };
 }
 

@@ -68,6 +68,23 @@ onEachEngine(({ openTestStore }) => {
     await admissions.close();
   });
 
+  test("what a request held is given back if its key has only a limit of requests when it ends", async () => {
+    await using opened = await openTestStore();
+    const { limits } = opened.store;
+    const [first, second] = [admissionsOver(limits), admissionsOver(limits)];
+    const both = { ...onePlace, tokens_per_day: 1000 };
+    const running = await first.admit(1, both, 30);
+    expect((await first.admit(1, { ...noLimits, requests_per_minute: 5 }, 0)).refusedBy).toBeUndefined();
+    running.end();
+    await pollUntil(async () => {
+      const [load] = await limits.listLoads([1]);
+      return load?.inFlight === 0 && load.reserved === 0;
+    });
+    // The key has its limits again.
+    expect((await second.admit(1, both, 30)).refusedBy).toBeUndefined();
+    await Promise.all([first.close(), second.close()]);
+  });
+
   test.each(["before", "after"])(
     "a process that never has a key with limits still gives back what one left that died %s its start",
     async (when) => {

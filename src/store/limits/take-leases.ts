@@ -191,7 +191,7 @@ function prepareTakeOne(engine: Engine) {
     const ahead = aheadOf(request.ahead, { load: after, limits, tokens: aheadTokens });
     const seconds = admitted < requests.length ? await listSeconds.execute({ keyId, ...minuteBounds(now) }) : undefined;
     if (request.refused > 0) await addRefusals([[dayNumberOf(now), keyId, request.refused]])();
-    if (needsLease(limits)) {
+    if (writesLease(request)) {
       const taken = after.reserved - load.reserved + ahead * aheadTokens;
       await write.execute({ keyId, instance, version, places: places + admitted, tokens: tokens + taken });
     }
@@ -201,6 +201,10 @@ function prepareTakeOne(engine: Engine) {
     return { load, now, ahead, seconds };
   };
 }
+
+/** Without new requests it gives back, perhaps what was held while the key had other limits. */
+const writesLease = ({ limits, requests }: Pick<LeaseRequest, "limits" | "requests">): boolean =>
+  needsLease(limits) || requests.length === 0;
 
 /** So many that they take little of what is left. */
 function aheadOf(
@@ -254,7 +258,7 @@ const argumentOf = ({ instance, version, requests }: LeaseBatch, now: number | n
   requests: requests.map(({ limits, ...request }) => ({
     ...request,
     aheadTokens: Math.max(0, ...request.requests),
-    holds: needsLease(limits),
+    holds: writesLease({ limits, requests: request.requests }),
     limits: limitNames.flatMap((name) => {
       const { counts, window } = limitKinds[name];
       return limits[name] === null ? [] : [[`${counts} ${window}`, limits[name]]];
