@@ -129,7 +129,8 @@ function refusalOf(
   const resets = timestampOf(windowResetAt(window, now));
   const soon = `try again in ${seconds} ${seconds === 1 ? "second" : "seconds"}`;
   const amount = amountOf(limits[limit] ?? 0, unit);
-  const left = (limits[limit] ?? 0) - (used(limit) ?? 0);
+  // Unknown while the database does not answer.
+  const left = (limits[limit] ?? 0) - (used(limit) ?? Infinity);
   const isTooLarge = tokenLimits.includes(limit) && left > 0;
   return new ProxyError(limit, {
     message:

@@ -70,6 +70,22 @@ test.each([
   }
 });
 
+test("a refusal says nothing of what is left while the database does not tell", () => {
+  const admission = { refusedBy: "tokens_per_day", waitMs: 1000, used: () => undefined } as const;
+  const rest = { handOver: () => undefined, end() {}, cancel() {} };
+  const reservation = { tokens: 30, inputTokens: 6, texts: 1, prompts: 1 };
+  const refused = () =>
+    requireAdmitted({ ...noLimits, tokens_per_day: 1000 }, { ...admission, ...rest }, { path: "/", now, reservation });
+  expect(refused).toThrow(ProxyError);
+  try {
+    refused();
+  } catch (error) {
+    const { message, headers } = (error as ProxyError).details ?? {};
+    expect(message).toBe("This API key is limited to 1000 tokens per day; try again in 1 second.");
+    expect(headers).toEqual([]);
+  }
+});
+
 test("a refusal by tokens that running requests reserve may be retried at once", () => {
   const error = refuse("tokens_per_day", 1000);
   expect(headersOf(error).has("retry-after")).toBe(false);
