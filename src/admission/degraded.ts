@@ -12,9 +12,11 @@ import {
 } from "./process-leases.ts";
 import {
   countedOf,
+  findExceeded,
+  isOfTokens,
+  leastTokensLeft,
   othersEndMs,
   needsLease,
-  judge,
   type Judged,
   type KeyLoad,
   usedOf,
@@ -63,15 +65,16 @@ export function decideAlone(state: State, lease: KeyLease, asked: Asked): Admiss
   if (fallback === "closed") return unavailable;
   const now = state.clock();
   const judged = judgeLocally(lease, asked, { now, instances });
-  if (judged?.refusedBy !== undefined) {
+  if (judged.refusedBy !== undefined) {
     const waitMs = waitOf(judged, asked, { now, seconds: undefined }) ?? othersEndMs;
     return refuse(state, lease, asked, { refusedBy: judged.refusedBy, waitMs, load: undefined });
   }
   state.changed.add(lease);
   const second = Math.floor(now / 1000);
   if (hasLimit(asked.limits, requestLimits)) addRequest(lease, second);
-  if (needsLease(asked.limits)) reserve(lease, asked.tokens);
-  return admitted(state, lease, { ...asked, second, load: undefined });
+  const [{ limits }, { tokens }] = [asked, judged];
+  if (needsLease(limits)) reserve(lease, tokens);
+  return admitted(state, lease, { limits, tokens, second, load: undefined });
 }
 
 /** Counts a request of which the database does not know. */
@@ -85,6 +88,11 @@ function addRequest(lease: KeyLease, second: number): void {
   }
 }
 
+interface LocallyJudged extends Judged {
+  /** What it reserves. */
+  tokens: number;
+}
+
 /**
  * What a process enforces while the database does not answer: of what a limit had left when it last did, its share. All
  * processes together admit at most one request more than that for each of them.
@@ -92,9 +100,9 @@ function addRequest(lease: KeyLease, second: number): void {
  */
 export function judgeLocally(
   lease: KeyLease,
-  { limits, tokens }: Pick<Asked, "limits" | "tokens">,
+  { limits, tokens, leastTokens = Infinity }: Pick<Asked, "limits" | "tokens" | "leastTokens">,
   { now, instances }: { now: number; instances: number },
-): Judged | undefined {
+): LocallyJudged {
   const others = knownLoad(lease, now);
   const shares = perLimit((name) => {
     const limit = limits[name];
@@ -108,7 +116,13 @@ export function judgeLocally(
     reserved: others.reserved + lease.tokens + lease.tokensMeanwhile,
     minuteRequests: others.minuteRequests + requestsMeanwhile(lease, now),
   };
-  return judge(own, { limits: shares, requests: [tokens] })[0];
+  const refusedBy = findExceeded(own, shares, tokens);
+  // As where the database answers, what is left is as good a guess of what may be generated.
+  const left = leastTokensLeft(own, shares);
+  const takesLess = refusedBy !== undefined && isOfTokens(refusedBy) && left >= leastTokens;
+  return takesLess
+    ? { refusedBy: findExceeded(own, shares, left), load: own, tokens: left }
+    : { refusedBy, load: own, tokens };
 }
 
 /** What counted when the database last answered, and still does. */

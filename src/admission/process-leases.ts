@@ -253,6 +253,8 @@ export function admitted(state: State, lease: KeyLease, { limits, tokens, second
     },
     end,
     cancel() {
+      // It used none of what is left until the database answers.
+      if (!isEnded && state.degraded) lease.tokensMeanwhile -= tokens;
       end();
       if (!hasLimit(limits, requestLimits)) return;
       lease.corrections.push({ second, requests: -1 });

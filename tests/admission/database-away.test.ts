@@ -32,7 +32,7 @@ describe("the share of a process", () => {
     if (isKnown) lease.known = { others: known, at: start };
     const now = start + afterMs;
     for (let count = 0; count < 1000; count++) {
-      if (judgeLocally(lease, { limits: own, tokens }, { now, instances })?.refusedBy !== undefined) return count;
+      if (judgeLocally(lease, { limits: own, tokens }, { now, instances }).refusedBy !== undefined) return count;
       lease.places += 1;
       lease.tokens += tokens;
       lease.corrections.push({ second: Math.floor(now / 1000), requests: 1 });
@@ -164,6 +164,20 @@ const away: LimitStore = {
   countAtLimit: async () => 0,
   listDays: async () => [],
 };
+
+test("a request that does not say how much it may generate reserves what is left of a share", async () => {
+  const admissions = open(away);
+  const rules = { ...noLimits, tokens_per_day: 1000 };
+  const sizes = [600, 1030, 1030];
+  const results = await Promise.all(sizes.map((size) => admissions.admit(1, rules, size, false, 7)));
+  expect(results.map(({ refusedBy }) => refusedBy)).toEqual([undefined, undefined, "tokens_per_day"]);
+  // A request that is not sent uses nothing of it, and one that ended may have used all.
+  results[1]?.cancel();
+  expect(countAdmitted(await admit(admissions, rules, 1, 400))).toBe(1);
+  results[0]?.end();
+  expect(countAdmitted(await admit(admissions, rules, 1, 1))).toBe(0);
+  await admissions.close();
+});
 
 test.each([
   ["closed", "unavailable", 3],
