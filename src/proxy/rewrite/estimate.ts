@@ -1,4 +1,4 @@
-import { contentOf, indexOfBytes, latin1 } from "../json/bytes.ts";
+import { contentOf, indexOfBytes, isString, latin1 } from "../json/bytes.ts";
 import { eventLoopPortions, readJsonInSteps, runAtOnce, runInPortions, type Steps } from "../json/read.ts";
 import { createSlot, type JsonSlot } from "../json/slots.ts";
 import { countCharacters, countCharactersInSteps, estimatedTokens } from "./caps.ts";
@@ -70,8 +70,8 @@ function createMediaSlots(found: Found): JsonSlot {
 /** @param content of a block that holds others, such as the result of a tool */
 function createBlockSlot(found: Found, content: JsonSlot = createSlot()): JsonSlot {
   const audio = createSlot();
-  const [mediaType, data] = [createSlot(), createSlot()];
-  const source = createSlot({ members: { media_type: mediaType, data } });
+  const [type, mediaType, data] = [createSlot(), createSlot(), createSlot()];
+  const source = createSlot({ members: { type, media_type: mediaType, data } });
   const dataUrl = (): JsonSlot => {
     const url = createSlot({ onValue: (bytes) => readDataUrl(bytes, url, found) });
     return url;
@@ -89,7 +89,9 @@ function createBlockSlot(found: Found, content: JsonSlot = createSlot()): JsonSl
     },
     onValue(bytes) {
       if (audio.kind === "string") found("audio/", lengthOf(audio));
-      if (source.kind === "object" && mediaType.kind === "string" && data.kind === "string") {
+      // A document may be plain text.
+      const isBase64 = source.kind === "object" && isString(bytes, type, "base64");
+      if (isBase64 && mediaType.kind === "string" && data.kind === "string") {
         found(latin1(bytes, mediaType.start + 1, mediaType.start + 1 + maxTypeLength), lengthOf(data));
       }
     },

@@ -45,6 +45,11 @@ test.each<[string, unknown]>([
   ["an image with an address", chat({ type: "image_url", image_url: { url: "https://a.example/b.png" } })],
   ["base64 in a text", chat({ type: "text", text: dataUrl("image/png") })],
   ["base64 where no dialect has any", { ...chat(), image_url: { url: dataUrl("image/png") } }],
+  [
+    "a document of messages that is plain text",
+    chat({ type: "document", source: { type: "text", media_type: "text/plain", data: base64 } }),
+  ],
+  ["text that says it is an image", chat({ source: { type: "text", media_type: "image/png", data: base64 } })],
   ["what is no JSON", `{"messages":[{"content":[${JSON.stringify(image)}]`],
   ["an address that is not closed", chat({ type: "image_url", image_url: { url: "data:;base64" } })],
 ])("%s counts as text", async (_, body) => {
