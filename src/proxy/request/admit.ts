@@ -132,10 +132,11 @@ function refusalOf(
   // Unknown while the database does not answer.
   const left = (limits[limit] ?? 0) - (used(limit) ?? Infinity);
   const isTooLarge = tokenLimits.includes(limit) && left > 0;
+  const leftOfAll = leastLeft(tokenLimits, limits, used)?.remaining ?? left;
   return new ProxyError(limit, {
     message:
       isTooLarge && reservation !== undefined
-        ? tooLargeText(reservation, { left, amount, when: isUsedUp ? `wait until ${resets}` : soon })
+        ? tooLargeText(reservation, { left, leftOfAll, amount, when: isUsedUp ? `wait until ${resets}` : soon })
         : `This API key is limited to ${amount}; ${isUsedUp ? `the limit resets at ${resets}` : soon}.`,
     headers: [
       // Some clients obey it however long it is, and hang for hours.
@@ -148,12 +149,15 @@ function refusalOf(
   });
 }
 
-/** A client whose one request is larger than what is left can do more than wait. */
+/**
+ * A client whose one request is larger than what is left can do more than wait.
+ * @param leftOfAll what is left of the limit of tokens that has the least left
+ */
 function tooLargeText(
   { tokens, inputTokens, texts }: Reservation,
-  { left, amount, when }: { left: number; amount: string; when: string },
+  { left, leftOfAll, amount, when }: { left: number; leftOfAll: number; amount: string; when: string },
 ): string {
-  const most = Math.floor((left - inputTokens) / texts);
+  const most = Math.floor((leftOfAll - inputTokens) / texts);
   const advice = most >= 1 ? `lower max_tokens to at most ${most}, or ${when}` : when;
   return `This request may use ${tokens} tokens, and of the limit of ${amount}, ${left} are left: ${advice}.`;
 }

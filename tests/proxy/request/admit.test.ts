@@ -70,6 +70,20 @@ test.each([
   }
 });
 
+test.each([
+  [18, "lower max_tokens to at most 976, or wait until"],
+  [995, "4700 are left: wait until"],
+])("a request that is larger than what two limits leave hears what fits both: %i used of the other", (used, advice) => {
+  const limits = { ...noLimits, tokens_per_day: 1000, tokens_per_month: 5000 };
+  const rest = { handOver: () => undefined, end() {}, cancel() {} };
+  const usedOf = (name: LimitName): number => (name === "tokens_per_month" ? 300 : used);
+  const admission = { refusedBy: "tokens_per_month", waitMs: 1e9, used: usedOf, ...rest } as const;
+  const reservation = { tokens: 6006, inputTokens: 6, texts: 1, prompts: 1 };
+  expect(() => requireAdmitted(limits, admission, { path: "/", now, reservation })).toThrow(
+    expect.objectContaining({ details: expect.objectContaining({ message: expect.stringContaining(advice) }) }),
+  );
+});
+
 test("a refusal says nothing of what is left while the database does not tell", () => {
   const admission = { refusedBy: "tokens_per_day", waitMs: 1000, used: () => undefined } as const;
   const rest = { handOver: () => undefined, end() {}, cancel() {} };
