@@ -517,6 +517,19 @@ describe("what is reserved", () => {
   test.each([
     ["an image, whatever its size", (url: string) => [{ type: "image_url", image_url: { url } }], 1500],
     ["text that looks like one, by its characters", (url: string) => url, 30_000],
+    [
+      "letters where an image stands that no backend reads, by their number",
+      (url: string) => [{ type: "text", text: "Hi", image_url: url.replaceAll("A", "한") }],
+      30_000,
+    ],
+    [
+      "audio once, whatever follows it",
+      (url: string) => [
+        { type: "input_audio", input_audio: { data: url.slice("data:image/png;base64,".length), format: "wav" } },
+        ...Array.from({ length: 9 }, () => ({ type: "text", text: "Hi" })),
+      ],
+      3000,
+    ],
   ] as const)("is for %s", async (_, contentOf, expected) => {
     const body = (length: number) => ({
       ...base,

@@ -1,6 +1,6 @@
-import { contentOf, indexOfBytes, isString, latin1 } from "../json/bytes.ts";
+import { contentOf, indexOfBytes, isAscii, isString, latin1, partOf } from "../json/bytes.ts";
 import { eventLoopPortions, readJsonInSteps, runAtOnce, runInPortions, type Steps } from "../json/read.ts";
-import { createSlot, type JsonSlot } from "../json/slots.ts";
+import { createSlot, type JsonSlot, type Span } from "../json/slots.ts";
 import { countCharacters, countCharactersInSteps, estimatedTokens } from "./caps.ts";
 
 /** Takes a few milliseconds. */
@@ -50,7 +50,10 @@ function tokensOf(mediaType: string, base64Length: number): number {
 /** Only what stands where the dialects put media counts by its kind: text that looks like it is text to a model. */
 function* readMediaInSteps(bytes: Uint8Array): Steps<Media> {
   const media: Media = { ...noMedia };
-  const root = createMediaSlots((mediaType, length) => {
+  const root = createMediaSlots((mediaType, { start, end }) => {
+    // Anything else is no base64, and has fewer characters than bytes.
+    if (!isAscii(partOf(bytes, start, end))) return;
+    const length = end - start;
     media.tokens += tokensOf(mediaType, length);
     media.characters += length;
   });
@@ -58,7 +61,7 @@ function* readMediaInSteps(bytes: Uint8Array): Steps<Media> {
   return isJson ? media : noMedia;
 }
 
-type Found = (mediaType: string, base64Length: number) => void;
+type Found = (mediaType: string, base64: Span) => void;
 
 /** `image_url`, `input_audio` and `file` of chat, `image_url` and `file_data` of responses, `source` of messages. */
 function createMediaSlots(found: Found): JsonSlot {
@@ -70,6 +73,7 @@ function createMediaSlots(found: Found): JsonSlot {
 /** @param content of a block that holds others, such as the result of a tool */
 function createBlockSlot(found: Found, content: JsonSlot = createSlot()): JsonSlot {
   const audio = createSlot();
+  const inputAudio = createSlot({ members: { data: audio } });
   const [type, mediaType, data] = [createSlot(), createSlot(), createSlot()];
   const source = createSlot({ members: { type, media_type: mediaType, data } });
   const dataUrl = (): JsonSlot => {
@@ -81,18 +85,19 @@ function createBlockSlot(found: Found, content: JsonSlot = createSlot()): JsonSl
   return createSlot({
     members: {
       image_url: imageUrl,
-      input_audio: createSlot({ members: { data: audio } }),
+      input_audio: inputAudio,
       file: createSlot({ members: { file_data: dataUrl() } }),
       file_data: dataUrl(),
       source,
       content,
     },
     onValue(bytes) {
-      if (audio.kind === "string") found("audio/", lengthOf(audio));
+      // Its members are those of an earlier block if this one has none.
+      if (inputAudio.kind === "object" && audio.kind === "string") found("audio/", contentOf(audio));
       // A document may be plain text.
       const isBase64 = source.kind === "object" && isString(bytes, type, "base64");
       if (isBase64 && mediaType.kind === "string" && data.kind === "string") {
-        found(latin1(bytes, mediaType.start + 1, mediaType.start + 1 + maxTypeLength), lengthOf(data));
+        found(latin1(bytes, mediaType.start + 1, mediaType.start + 1 + maxTypeLength), contentOf(data));
       }
     },
   });
@@ -107,7 +112,5 @@ function readDataUrl(bytes: Uint8Array, value: JsonSlot, found: Found): void {
   const head = latin1(bytes, start, Math.min(end, start + "data:".length + maxTypeLength + base64Mark.length));
   const mark = head.indexOf(base64Mark);
   if (!head.startsWith("data:") || mark < 0) return;
-  found(head.slice("data:".length, mark), end - start - mark - base64Mark.length);
+  found(head.slice("data:".length, mark), { start: start + mark + base64Mark.length, end });
 }
-
-const lengthOf = ({ start, end }: JsonSlot): number => end - start - 2;

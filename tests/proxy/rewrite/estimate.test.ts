@@ -7,6 +7,7 @@ const dataUrl = (type: string): string => `data:${type};base64,${base64}`;
 
 const chat = (...content: object[]): object => ({ messages: [{ role: "user", content }] });
 const image = { type: "image_url", image_url: { url: dataUrl("image/png"), detail: "high" } };
+const audio = { type: "input_audio", input_audio: { data: base64, format: "wav" } };
 const source = (media_type: string): object => ({ source: { type: "base64", media_type, data: base64 } });
 /** A quarter of what 100,000 characters of base64 hold, as text. */
 const fileTokens = Math.floor(75_000 / 4 / 3);
@@ -15,7 +16,7 @@ test.each<[string, object, number]>([
   ["an image of chat", chat({ type: "text", text }, image), 1500],
   ["two of them", chat(image, image), 3000],
   ["an image whose address stands alone", chat({ type: "image_url", image_url: dataUrl("image/jpeg") }), 1500],
-  ["audio of chat", chat({ type: "input_audio", input_audio: { data: base64, format: "wav" } }), 3000],
+  ["audio of chat", chat(audio), 3000],
   [
     "a file of chat",
     chat({ type: "file", file: { filename: "a", file_data: dataUrl("application/pdf") } }),
@@ -34,6 +35,7 @@ test.each<[string, object, number]>([
     chat({ type: "tool_result", content: [{ type: "image", ...source("image/png") }] }),
     1500,
   ],
+  ["audio before other blocks", chat(audio, { type: "text", text }, { type: "text", text }), 3000],
   ["audio at an address", chat({ type: "image_url", image_url: { url: dataUrl("audio/mp3") } }), 3000],
 ])("%s counts by its kind", async (_, body, tokens) => {
   const json = JSON.stringify(body);
@@ -50,6 +52,7 @@ test.each<[string, unknown]>([
     chat({ type: "document", source: { type: "text", media_type: "text/plain", data: base64 } }),
   ],
   ["text that says it is an image", chat({ source: { type: "text", media_type: "image/png", data: base64 } })],
+  ["an image of other letters", chat({ type: "image_url", image_url: `data:image/png;base64,${"한".repeat(9000)}` })],
   ["what is no JSON", `{"messages":[{"content":[${JSON.stringify(image)}]`],
   ["an address that is not closed", chat({ type: "image_url", image_url: { url: "data:;base64" } })],
 ])("%s counts as text", async (_, body) => {
