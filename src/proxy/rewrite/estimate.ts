@@ -63,7 +63,10 @@ function* readMediaInSteps(bytes: Uint8Array): Steps<Media> {
 
 type Found = (mediaType: string, base64: Span) => void;
 
-/** `image_url`, `input_audio` and `file` of chat, `image_url` and `file_data` of responses, `source` of messages. */
+/**
+ * `image_url`, `input_audio` and `file` of chat, there `audio_url` and `video_url` of vLLM; `image_url` and `file_data` of
+ * responses; `source` of messages.
+ */
 function createMediaSlots(found: Found): JsonSlot {
   const blocks = createSlot({ element: createBlockSlot(found, createSlot({ element: createBlockSlot(found) })) });
   const list = createSlot({ element: createSlot({ members: { content: blocks, output: blocks } }) });
@@ -80,11 +83,18 @@ function createBlockSlot(found: Found, content: JsonSlot = createSlot()): JsonSl
     const url = createSlot({ onValue: (bytes) => readDataUrl(bytes, url, found) });
     return url;
   };
-  const url = dataUrl();
-  const imageUrl = createSlot({ members: { url }, onValue: (bytes) => readDataUrl(bytes, imageUrl, found) });
+  const mediaUrl = (): JsonSlot => {
+    const holder = createSlot({
+      members: { url: dataUrl() },
+      onValue: (bytes) => readDataUrl(bytes, holder, found),
+    });
+    return holder;
+  };
   return createSlot({
     members: {
-      image_url: imageUrl,
+      image_url: mediaUrl(),
+      audio_url: mediaUrl(),
+      video_url: mediaUrl(),
       input_audio: inputAudio,
       file: createSlot({ members: { file_data: dataUrl() } }),
       file_data: dataUrl(),

@@ -36,6 +36,8 @@ test.each<[string, object, number]>([
     1500,
   ],
   ["audio before other blocks", chat(audio, { type: "text", text }, { type: "text", text }), 3000],
+  ["audio of vLLM", chat({ type: "audio_url", audio_url: { url: dataUrl("audio/wav") } }), 3000],
+  ["video of vLLM", chat({ type: "video_url", video_url: { url: dataUrl("video/mp4") } }), fileTokens],
   ["audio at an address", chat({ type: "image_url", image_url: { url: dataUrl("audio/mp3") } }), 3000],
 ])("%s counts by its kind", async (_, body, tokens) => {
   const json = JSON.stringify(body);
