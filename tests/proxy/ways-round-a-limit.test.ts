@@ -505,6 +505,7 @@ describe("what is reserved", () => {
     ["a higher one, which some do", chatPath, { model: "m", Max_Tokens: 5000 }, 5000],
     ["one beside the usual", chatPath, { ...base, MAX_TOKENS: 300 }, 300],
     ["the largest of a repeated one", chatPath, '{"model":"m","max_tokens":300,"max_tokens":5}', 300],
+    ["one as text, as Python reads it", chatPath, { ...base, max_tokens: " +3_00.0" }, 300],
     ["one under a newer name", chatPath, { model: "m", max_completion_tokens: 300 }, 300],
     ["the larger of both names", chatPath, { ...base, max_completion_tokens: 300 }, 300],
     ["one of the Responses API", "/v1/responses", { model: "m", input: "Hi", max_output_tokens: 300 }, 300],

@@ -108,15 +108,25 @@ function findBudget(bytes: Uint8Array, thinking: ThinkingBudget): number | undef
   return isString(bytes, thinking.type, "disabled") ? undefined : findPositiveInteger(bytes, thinking.budgetTokens);
 }
 
+/** As pydantic, and so vLLM and SGLang, reads an integer from a string. */
+const integerText = /^[\s\u0085]*\+?(\d+(?:_\d+)*)(?:\.0+)?[\s\u0085]*$/;
+
 /**
  * The value as a double, as backends read it: `1e3` and `100.0` are integers, and so are a string of digits and a number
  * too large to have decimals or to be finite. Undefined for anything else, such as `NaN` and `Infinity`.
  */
 function findPositiveInteger(bytes: Uint8Array, value: JsonValue): number | undefined {
-  const digits = findString(bytes, value);
-  const tokens = digits !== undefined && /^[0-9]+$/.test(digits) ? Number(digits) : findNumber(bytes, value);
+  const tokens = value.kind === "string" ? findIntegerText(bytes, value) : findNumber(bytes, value);
   const isInteger = Number.isInteger(tokens) || tokens === Infinity;
   return tokens !== undefined && tokens > 0 && isInteger ? tokens : undefined;
+}
+
+/** One of more than 64 KiB, of which most may be spaces, counts as infinite. */
+function findIntegerText(bytes: Uint8Array, value: JsonValue): number | undefined {
+  const text = findString(bytes, value);
+  if (text === undefined) return Infinity;
+  const digits = integerText.exec(text)?.[1];
+  return digits === undefined ? undefined : Number(digits.replaceAll("_", ""));
 }
 
 /** The largest positive integer; undefined if there is none. */
