@@ -29,7 +29,8 @@ export interface Turn extends Readonly<Choice> {
   report(sign: BackendSign): void;
   /**
    * Gives up the place, and takes one at another candidate that it has not been at; the turn then names that one. Where no
-   * connection was made, none of them is in, and requests wait for backends, it may be one that it has been at.
+   * connection was made, none of them is in, and requests wait for backends, it may be one that it has been at, for as long
+   * as they wait.
    * @returns undefined if there is none: the request has no place then, and ends with what it has
    * @throws ProxyError if it has waited too long for a backend; AbortReason if it ends while it waits for the place
    */
@@ -237,12 +238,15 @@ type Route = Pick<Turn, "leave" | "report" | "moveOn">;
 const noRoute: Route = { leave() {}, report() {}, moveOn: async () => undefined };
 
 /** From place to place. */
-function createRoute(request: RequestToQueue, taken: Taken, { list, places, backendWaitMs }: TurnsOptions): Route {
+function createRoute(request: RequestToQueue, taken: Taken, options: TurnsOptions): Route {
+  const { list, places, backendWaitMs, monotonic } = options;
   const pauses = createBackoff(firstPauseMs, longestPauseMs);
   let at: Taken | undefined = taken;
   let tried: readonly string[] = [];
   let wasSent = true;
   let returns = 0;
+  /** A backend that is in while it takes no connection would have it return for ever. */
+  let returnsUntil: number | undefined;
 
   function leave(cachedShare?: number): void {
     at?.one.leave(cachedShare);
@@ -261,9 +265,12 @@ function createRoute(request: RequestToQueue, taken: Taken, { list, places, back
       leave();
       tried = [...tried, left.backend];
       const hasOther = places.isAnyIn(request.candidates.filter((name) => !tried.includes(name)));
-      if (!hasOther && (wasSent || backendWaitMs === 0)) return undefined;
-      if (!hasOther) tried = [];
-      if (!hasOther) returns += 1;
+      if (!hasOther) {
+        returnsUntil ??= monotonic() + backendWaitMs;
+        if (wasSent || monotonic() >= returnsUntil) return undefined;
+        tried = [];
+        returns += 1;
+      }
       try {
         return await list.during(request, onWaiting, async (one) => {
           if (returns > maxHasty) await Promise.race([wait(pauses.next(), one.gone), one.ended]);

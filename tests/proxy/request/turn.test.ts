@@ -132,6 +132,19 @@ describe("a turn", () => {
     expect([key.asked(), key.inFlight()]).toEqual([[true], 1]);
   });
 
+  test("connects no longer than requests wait for backends where only probes are responded to", async () => {
+    const { enter, miss, inFlight } = start({ a: 5 }, { backendWaitMs: 30_000 });
+    const turn = await enter();
+    let connections = 1;
+    for (; connections < 20; connections++) {
+      const moved = miss(turn);
+      await passTicks();
+      await time.pass(5000);
+      if ((await moved) === undefined) break;
+    }
+    expect([connections, await inFlight()]).toEqual([7, [0]]);
+  });
+
   test("is not refused for its key's places in the moment in which its backend goes out", async () => {
     const { enter, up } = start({ a: 5 }, { backendWaitMs: 30_000 });
     const key = keyWith(1);
