@@ -119,7 +119,12 @@ function discard({ response, release }: UpstreamResponse): void {
 }
 
 /** Whatever takes its connections, such as the port of a container that has exited: a probe tells whether it is up. */
-const failedWith: Partial<Record<string, number>> = { ECONNRESET: 502, not_http: 502, first_byte_timeout: 504 };
+const failedWith: Partial<Record<string, number>> = {
+  ECONNRESET: 502,
+  EPROTO: 502,
+  not_http: 502,
+  first_byte_timeout: 504,
+};
 
 function signOfFailure({ isUnsent, cause = "" }: AbortReason): BackendSign | undefined {
   if (isUnsent || cause === "connect_timeout") return { kind: "unreachable" };

@@ -186,6 +186,7 @@ describe("a request with the choice of three backends", () => {
     ["a refused connection", [refused, 200], [{ kind: "unreachable" }, responded]],
     ["no connection in time", [timedOut("connect_timeout")], [{ kind: "unreachable" }]],
     ["a reset connection", [failed("ECONNRESET")], [failure(502)]],
+    ["a connection that breaks the rules of TLS", [failed("EPROTO")], [failure(502)]],
     ["what is no HTTP server", [failed("not_http")], [failure(502)]],
     ["silence", [timedOut("first_byte_timeout")], [failure(504)]],
     ["a failure of this machine", [failed("EMFILE")], []],

@@ -1,4 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { writeFileSync } from "node:fs";
+import { type AddressInfo, createConnection, createServer } from "node:net";
 import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
 import type { ProgramEnvironment } from "../support/program.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
@@ -30,13 +32,18 @@ describe.skipIf(openssl === null)("a backend with TLS", () => {
     );
   }
 
+  const listOfNothing = (): Response => Response.json({ object: "list", data: [] });
+
   /** @returns the origin of a backend with that certificate */
-  function serve(certificate: string): string {
+  function serve(
+    certificate: string,
+    fetch: (request: Request) => Response | Promise<Response> = listOfNothing,
+  ): string {
     const server = Bun.serve({
       hostname: "127.0.0.1",
       port: 0,
       tls: { key: Bun.file(folder.file(`${certificate}.key`)), cert: Bun.file(folder.file(`${certificate}.pem`)) },
-      fetch: () => Response.json({ object: "list", data: [] }),
+      fetch,
     });
     servers.push(server);
     return server.url.origin;
@@ -94,4 +101,38 @@ describe.skipIf(openssl === null)("a backend with TLS", () => {
       ]);
     },
   );
+
+  test("that breaks TLS when it has a request has executed it, and no other backend gets it", async () => {
+    const arrived = Promise.withResolvers<undefined>();
+    const executes = serve("private", ({ method }) => {
+      if (method !== "POST") return listOfNothing();
+      arrived.resolve(undefined);
+      return new Promise(() => {});
+    });
+    const breaking = createServer((client) => {
+      const backend = createConnection(Number(new URL(executes).port), "127.0.0.1");
+      for (const socket of [client, backend]) socket.on("error", () => {});
+      client.pipe(backend).pipe(client);
+      void arrived.promise.then(() => client.write("this is not TLS"));
+    });
+    await new Promise<void>((listening) => breaking.listen(0, "127.0.0.1", listening));
+    const { port } = breaking.address() as AddressInfo;
+    const toOther: string[] = [];
+    const other = serve("private", ({ method }) => {
+      if (method === "POST") toOther.push(method);
+      return listOfNothing();
+    });
+    const file = folder.file("models.yaml");
+    const backends = `  first: { url: "https://127.0.0.1:${port}" }\n  other: { url: "${other}", spill: true }`;
+    writeFileSync(file, `backends:\n${backends}\nmodels:\n  m: { backends: [first, other] }\n`);
+    const program = await startProgramWithKey("", { ...withCa(), PROXY_UPSTREAM_URL: "", MODELS_FILE: file });
+    const response = await fetch(`${program.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "x-api-key": program.key, "content-type": "application/json", "x-tollgate-debug": "1" },
+      body: '{"model":"m","messages":[]}',
+    });
+    expect([response.status, response.headers.get("x-tollgate-sends"), toOther]).toEqual([502, "1", []]);
+    await program.stop();
+    breaking.close();
+  });
 });

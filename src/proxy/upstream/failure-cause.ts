@@ -31,16 +31,12 @@ function findDescriptorShortage(): string | undefined {
   }
 }
 
-/** No connection was made, or TLS failed on it: the request is written after that. A connection that breaks is always `ECONNRESET`. */
-const notSent: ReadonlySet<string> = new Set([
-  "ECONNREFUSED",
-  "EHOSTUNREACH",
-  "ENETUNREACH",
-  "ENOENT",
-  "ENOTFOUND",
-  "EPROTO",
-]);
+/**
+ * No connection was made. One that breaks is always `ECONNRESET`, or `EPROTO` if it breaks the rules of TLS, be that at its
+ * start or after a request.
+ */
+const notSent: ReadonlySet<string> = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "ENOENT", "ENOTFOUND"]);
 
-/** @returns whether the cause proves that nothing of the request was sent */
+/** @returns whether the cause proves that nothing of the request was sent: no connection, or a certificate that we refused */
 export const provesUnsent = (cause: string): boolean =>
   notSent.has(cause) || /^(?:CERT|CRL|DEPTH_ZERO|ERR_TLS_CERT|SELF_SIGNED|UNABLE_TO)_/.test(cause);

@@ -24,6 +24,7 @@ test.each([
   ["ERR_TLS_CERT_ALTNAME_INVALID", true],
   ["CERT_HAS_EXPIRED", true],
   ["ECONNRESET", false],
+  ["EPROTO", false],
   ["not_http", false],
   ["timeout", false],
   ["unknown", false],
