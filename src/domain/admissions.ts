@@ -70,8 +70,8 @@ export const isWorthWaiting = (refusal: Refusal): boolean =>
 const isLimit = (refusedBy: Admission["refusedBy"]): refusedBy is LimitName =>
   refusedBy !== undefined && refusedBy !== "unavailable";
 
-/** Until the limits of its key admit the request, or until it has a place at a backend. */
-export type WaitsFor = "limits" | "place";
+/** Until the limits of its key admit the request, until it has a place at a backend, or not at all. */
+export type WaitsFor = "limits" | "place" | "nothing";
 
 /** What the choice of a backend depends on. */
 export interface Destination {
@@ -84,7 +84,7 @@ export interface Destination {
   conversation: Conversation;
 }
 
-/** The request has a place, waits, or is refused because too many wait. */
+/** The request has a place, waits, or is refused because too many wait, or it does not. */
 export type Entry = Choice | "waiting" | "full";
 
 /**

@@ -5,7 +5,7 @@ import type { Choice } from "../domain/backends.ts";
 /** The one list of waiting requests, which share the places at the backends, fairly by key. */
 export interface FairQueue<Ticket> {
   /**
-   * Whether the request has a place, waits, or is refused because too many wait. One that waits for the limits of its key
+   * Whether the request has a place, waits, or is refused because too many wait, or it does not. One that waits for the limits of its key
    * is in the list and gets no place; it enters again when they admit it, and keeps its turn.
    */
   enter(ticket: Ticket, keyId: KeyId, waitsFor: WaitsFor): Entry;
@@ -96,11 +96,12 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): Fair
 
   return {
     enter(ticket, keyId, waitsFor) {
-      const choice = waitsFor === "place" ? findPlace(ticket) : undefined;
+      const choice = waitsFor === "limits" ? undefined : findPlace(ticket);
       if (choice !== undefined) {
         run(ticket, keyId);
         return choice;
       }
+      if (waitsFor === "nothing") return "full";
       if (!waiting.has(ticket) && waiting.size >= maxWaiting && !makeRoomFor(keyId)) return "full";
       waiting.set(ticket, keyId);
       lineOf(keyId).waiting.set(ticket, waitsFor);

@@ -42,7 +42,7 @@ export function createSharedPlaces(parent: Pick<Rpc<ParentMethods>, "call">): Sh
         waiting.set(ticket, listener);
         const entry =
           (await askParent(ticket, request)) ??
-          (request.waitsFor === "place" ? own.choose(request, known.isAnyIn) : "waiting");
+          (request.waitsFor === "limits" ? "waiting" : own.choose(request, known.isAnyIn));
         const hasLeft = !waiting.has(ticket);
         if (entry !== "waiting") waiting.delete(ticket);
         if (typeof entry === "object" && !hasLeft) own.set(ticket, entry);

@@ -224,14 +224,6 @@ function createTurns(options: TurnsOptions) {
   };
 }
 
-/** What a backend was too busy for does not wait for another one: its client is told so at once. */
-const noPatience: Patience = {
-  begin(end) {
-    end(new ProxyError("queue_timeout"));
-    return () => {};
-  },
-};
-
 type Route = Pick<Turn, "leave" | "report" | "moveOn">;
 
 /** The route of a request that has no place, because there is one backend and no choice. */
@@ -274,7 +266,8 @@ function createRoute(request: RequestToQueue, taken: Taken, options: TurnsOption
       try {
         return await list.during(request, onWaiting, async (one) => {
           if (returns > maxHasty) await Promise.race([wait(pauses.next(), one.gone), one.ended]);
-          const choice = await one.enterForPlace(tried, wasSent ? noPatience : patience);
+          // What a backend was too busy for does not wait for another one: its client is told so at once.
+          const choice = await one.enterForPlace(tried, wasSent ? undefined : patience);
           at = { one, choice, onWaiting, patience };
           return choice;
         });

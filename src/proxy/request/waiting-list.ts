@@ -45,10 +45,11 @@ export interface Waiting {
   /**
    * Enters it for a place at a backend, or goes on waiting there for that.
    * @param tried the backends that it was at already
+   * @param patience undefined: it does not wait
    * @param onOut called whenever no backend is in meanwhile
    * @throws ProxyError if too many wait, or its patience ends
    */
-  enterForPlace(tried: readonly string[], patience: Patience, onOut?: () => void): Promise<Choice>;
+  enterForPlace(tried: readonly string[], patience: Patience | undefined, onOut?: () => void): Promise<Choice>;
   report(sign: BackendSign): void;
   /** Where it stands in its model's line; undefined where nothing waits for backends. */
   rank: (() => Promise<Rank | undefined>) | undefined;
@@ -141,9 +142,9 @@ function openWaiting(
     enterForLimits: async () => void (await enter({ waitsFor: "limits", tried: [] }, Promise.withResolvers())),
     async enterForPlace(tried, patience, onOut = () => {}) {
       const granted = Promise.withResolvers<Choice>();
-      const choice = await enter({ waitsFor: "place", tried }, granted);
+      const choice = await enter({ waitsFor: patience === undefined ? "nothing" : "place", tried }, granted);
       if (choice !== undefined) return choice;
-      const stop = patience.begin(end, onOut);
+      const stop = patience?.begin(end, onOut);
       return await Promise.race([granted.promise, ended]).finally(stop);
     },
     rank: backendWaitMs > 0 ? () => places.rankOf(ticket) : undefined,

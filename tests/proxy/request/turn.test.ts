@@ -11,12 +11,15 @@ import { keyWith } from "./test-queue.ts";
 const time = useFakeTime();
 
 /** Backends of these sizes. */
-function start(sizes: Readonly<Record<string, number>>, { backendWaitMs = 0, timeoutMs = 60_000 } = {}) {
+function start(
+  sizes: Readonly<Record<string, number>>,
+  { backendWaitMs = 0, timeoutMs = 60_000, maxWaiting = 1000 } = {},
+) {
   const candidates = Object.keys(sizes);
   const up = new Set(candidates);
   const backends = candidates.map((name) => backendOf(name, { maxConcurrency: sizes[name] }));
   const probe = async ({ name }: { name: string }) => ({ ok: up.has(name) });
-  const places = startPlaces(backends, { backendWaitMs, monotonic: time.now, probe });
+  const places = startPlaces(backends, { backendWaitMs, maxWaiting, monotonic: time.now, probe });
   const queue = createRequestQueue({
     places,
     hasPlaces: true,
@@ -27,10 +30,10 @@ function start(sizes: Readonly<Record<string, number>>, { backendWaitMs = 0, tim
     onKeyEnded() {},
   });
   const client = new AbortController();
-  const enter = (of: readonly string[] = candidates, limits?: ReturnType<typeof keyWith>): Promise<Turn> =>
+  const enter = (of: readonly string[] = candidates, limits?: ReturnType<typeof keyWith>, keyId = 1): Promise<Turn> =>
     queue.enter(
       {
-        keyId: 1,
+        keyId,
         startedAt: 0,
         client: client.signal,
         model: "m",
@@ -77,6 +80,17 @@ describe("a turn", () => {
     const busy = await enter(["a", "b"]);
     busy.report({ kind: "busy", retryAfterMs: undefined });
     expect(await busy.moveOn()).toBeUndefined();
+  });
+
+  test("that will not wait takes no place in a full list from one that does", async () => {
+    const { enter, depth } = start({ a: 1, b: 1 }, { maxWaiting: 1 });
+    await enter(["b"], undefined, 2);
+    const refused = rejectionOf(enter(["b"], undefined, 2)).then(() => "refused");
+    const busy = await enter(["a", "b"]);
+    busy.report({ kind: "busy", retryAfterMs: undefined });
+    expect(await busy.moveOn()).toBeUndefined();
+    expect(await Promise.race([refused, passTicks().then(() => "waiting")])).toBe("waiting");
+    expect(depth().waiting).toBe(1);
   });
 
   test("has no other place in time, or ends with its client", async () => {
