@@ -113,6 +113,14 @@ test("every metric in the code is in the handbook's table", () => {
   expect(names.filter((name) => !table.includes(`\`${name}\``))).toEqual([]);
 });
 
+test("every metric that the handbook names is in its table", () => {
+  const known = new Set(textOfPage("console/src/handbook/watching.md").match(/(?<=^\| `)tollgate_\w+(?=` )/gm));
+  expect(known.size).toBeGreaterThan(40);
+  // `tollgate_counted_…` stands for several.
+  const named = pages.flatMap((page) => textOfPage(page).match(/(?<=`)tollgate_\w+(?=`)/g) ?? []);
+  expect(named.filter((name) => !known.has(name))).toEqual([]);
+});
+
 test("what commands and their errors name in the handbook exists", () => {
   const titles = new Set(
     chapters.flatMap(({ title, sections }) => [title, ...sections.map((section) => section.title)]),
