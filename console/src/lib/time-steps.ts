@@ -1,4 +1,4 @@
-import { ceilToStep, minuteMs } from "./seoul-time.ts";
+import { ceilToStep, floorToStep, hourMs, minuteMs } from "./seoul-time.ts";
 import type { TimeSpan } from "./time-range.ts";
 
 interface Bucket {
@@ -29,9 +29,12 @@ export function valuesInSteps<T extends Bucket>(
 
 export const add = (a: number, b: number): number => a + b;
 
-/** The last hours in whole buckets, the incomplete one too. Like the server's, buckets are aligned to Seoul's clock. */
+/**
+ * The last hours in whole buckets, the incomplete one too. Like the server's, they end with the current minute, and buckets
+ * are aligned to Seoul's clock.
+ */
 export function lastHours(hours: number, bucketMinutes: number, now: number): TimeSpan {
   const bucketMs = bucketMinutes * minuteMs;
-  const to = ceilToStep(now + 1, bucketMs);
-  return { from: to - Math.ceil((hours * 60) / bucketMinutes) * bucketMs, to };
+  const from = floorToStep(ceilToStep(now + 1, minuteMs) - hours * hourMs, bucketMs);
+  return { from, to: ceilToStep(now + 1, bucketMs) };
 }
