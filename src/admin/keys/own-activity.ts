@@ -1,6 +1,6 @@
 import type { KeyId } from "../../domain/keys.ts";
 import { clientRules } from "../../domain/models.ts";
-import { cachedTokensOf } from "../../domain/usage.ts";
+import { cachedTokensOf, wholeInput } from "../../domain/usage.ts";
 import { readSums } from "../../store/requests/sums.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
@@ -18,8 +18,6 @@ export interface OwnActivityDeps {
 type LoggedRequest = Awaited<ReturnType<Store["requests"]["list"]>>["requests"][number];
 
 const shownRequests = 50;
-/** Models of a month. */
-const maxModels = 1000;
 /** Each is a short read of the database, which anyone with a key may ask for. */
 const maxReads = 20;
 
@@ -65,22 +63,21 @@ async function readMonth(
     store.usage.costs({
       firstDay: monthOf(now).firstDay,
       lastDay: dayNumberOf(now),
-      by: "model",
+      by: "key",
       prices: modelPricesOf(prices),
-      limit: maxModels,
+      limit: 1,
       keyId,
       hiddenIds: [],
     }),
   );
-  const sum = { prompt_tokens: 0, from_cache_tokens: 0, currency: prices.currency, cost_is_partial: false };
-  let cost: number | null = null;
-  for (const row of rows) {
-    sum.prompt_tokens += row.inputTokens + row.cachedBesideInputTokens;
-    sum.from_cache_tokens += cachedTokensOf(row);
-    if (row.cost !== null) cost = (cost ?? 0) + row.cost;
-    sum.cost_is_partial ||= row.isPartial || (row.cost === null && row.inputTokens + row.outputTokens > 0);
-  }
-  return { ...sum, cost };
+  const [row] = rows;
+  return {
+    prompt_tokens: row === undefined ? 0 : wholeInput(row),
+    from_cache_tokens: row === undefined ? 0 : cachedTokensOf(row),
+    currency: prices.currency,
+    cost: row?.cost ?? null,
+    cost_is_partial: row?.isPartial ?? false,
+  };
 }
 
 async function countRules(

@@ -75,6 +75,24 @@ onEachEngine(({ engine }) => {
     });
   });
 
+  test("the sums of the month are of all models that the key named, however many", async () => {
+    const many = await admin.createKey("many models");
+    const noon = Date.parse("2026-05-01T12:00:00+09:00") / 60_000;
+    // As many names a day as are kept apart.
+    for (let day = 0; day < 6; day++) {
+      const minute = noon + day * 24 * 60;
+      const named = Array.from({ length: 200 }, (_, index) => `model-${day}-${index}`);
+      await admin.store.usage.add(
+        named.map((model) => usageIncrement({ keyId: many.id, minute, model, cachedInputTokens: 3 })),
+      );
+    }
+    const { now } = admin.time;
+    admin.time.now = (noon + 6 * 24 * 60) * 60_000;
+    const { json } = await get(many.key);
+    admin.time.now = now;
+    expect(json.this_month).toMatchObject({ prompt_tokens: 6 * 200 * 10, from_cache_tokens: 6 * 200 * 3 });
+  });
+
   test("no other key does", async () => {
     expect((await get("wrong")).status).toBe(401);
   });
