@@ -91,6 +91,26 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
     expect(await violations(page)).toEqual([]);
   });
 
+  test("that are used up are those of keys that are accepted, as on the overview", async () => {
+    const fields = { requests_per_minute: 1 };
+    const atLimit = await Promise.all(["used up", "ended", "turned off"].map((name) => create({ name, ...fields })));
+    expect(await Promise.all(atLimit.map(({ key }) => use(key)))).toEqual([200, 200, 200]);
+    const [, ended, off] = atLimit;
+    await console.admin.updateKey(ended?.id ?? 0, { expires_at: "2026-01-01T00:00:00Z" });
+    await console.admin.updateKey(off?.id ?? 0, { is_active: false });
+    await using visit = await console.visit("/keys?state=at-limit");
+    const { page } = visit;
+    const shown = async (): Promise<number[]> =>
+      Promise.all(["used up", "ended", "turned off"].map((name) => page.getByRole("link", { name }).count()));
+    await page.getByRole("link", { name: "used up" }).waitFor();
+    expect(await shown()).toEqual([1, 0, 0]);
+    await page.getByRole("radio", { name: "Inactive" }).check();
+    await page.getByRole("link", { name: "ended" }).waitFor();
+    expect(await shown()).toEqual([0, 1, 1]);
+    await page.getByRole("link", { name: "ended" }).click();
+    await page.getByText("Expired", { exact: true }).waitFor();
+  });
+
   test("are shown to the holder of the key at /me, which keeps the key in memory only", async () => {
     const { key } = await create({ name: "mine", tokens_per_day: 1000, note: "confidential" });
     expect(await use(key)).toBe(200);

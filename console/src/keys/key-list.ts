@@ -1,5 +1,13 @@
 import type { Key } from "../queries.ts";
 
+/** Whether a key is accepted: one that has expired is like an inactive one. */
+export function isUsable(
+  { is_active: isActive, expires_at: at }: Pick<Key, "is_active" | "expires_at">,
+  now: number,
+): boolean {
+  return isActive && (at === null || Date.parse(at) > now);
+}
+
 /** The sortable columns of the key table, and the direction of the first click. */
 const firstDirections = {
   name: "ascending",

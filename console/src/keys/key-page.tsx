@@ -1,6 +1,7 @@
 import { A, useNavigate, useParams } from "@solidjs/router";
 import { createSignal, type JSX, Match, onCleanup, Show, Switch } from "solid-js";
 import { compact, count, milliseconds, plural } from "../lib/format.ts";
+import { now } from "../lib/server-clock.ts";
 import { dateTimeLabel, dayLabel } from "../lib/time-labels.ts";
 import { type Key, useKeyQuery } from "../queries.ts";
 import { FailuresPanel } from "../requests/failures-panel.tsx";
@@ -17,6 +18,7 @@ import { ModelUsagePanel } from "../usage/model-usage-panel.tsx";
 import { DeleteKeyDialog } from "./delete-key-dialog.tsx";
 import { KeyChart } from "./key-chart.tsx";
 import { KeyDetails } from "./key-details.tsx";
+import { isUsable } from "./key-list.ts";
 import { useSwitchKey } from "./key-mutations.ts";
 import { closeNewKeyDialogUnlessSecret, openRotationForm } from "./new-key.ts";
 import { RenameField } from "./rename-field.tsx";
@@ -118,6 +120,11 @@ function KeyActions(props: { key: Key }): JSX.Element {
   );
 }
 
+function stateOf(key: Key): string {
+  if (!key.is_active) return "Off";
+  return isUsable(key, now()) ? "Active" : "Expired";
+}
+
 /** @param props.key undefined while it loads */
 function KeyFigures(props: { key: Key | undefined }): JSX.Element {
   const created = (): number => Date.parse(props.key?.created_at ?? "");
@@ -141,7 +148,7 @@ function KeyFigures(props: { key: Key | undefined }): JSX.Element {
       <Show when={props.key?.id}>{(id) => <CostFigure keyId={id()} />}</Show>
       <Figure
         label="State"
-        value={props.key && (props.key.is_active ? "Active" : "Off")}
+        value={props.key && stateOf(props.key)}
         note={
           <Show when={props.key}>
             {(key) => (

@@ -2,12 +2,14 @@ import { A } from "@solidjs/router";
 import { createSignal, type JSX, Show } from "solid-js";
 import { Sparkline } from "../charts/sparkline.tsx";
 import { compact, count } from "../lib/format.ts";
+import { now } from "../lib/server-clock.ts";
 import { dateTimeLabel, dayLabel } from "../lib/time-labels.ts";
 import type { Key } from "../queries.ts";
 import { ToggleSwitch } from "../ui/controls.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
 import { isNearLimit } from "./key-limits.ts";
+import { isUsable } from "./key-list.ts";
 import { useSwitchKey } from "./key-mutations.ts";
 import { RenameField } from "./rename-field.tsx";
 
@@ -34,7 +36,7 @@ export function KeyRow(props: KeyRowProps): JSX.Element {
   };
 
   return (
-    <tr classList={{ inactive: !props.key.is_active, selected: props.isSelected }}>
+    <tr classList={{ inactive: !isUsable(props.key, now()), selected: props.isSelected }}>
       <td class="key-select">
         <input
           type="checkbox"

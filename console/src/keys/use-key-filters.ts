@@ -1,18 +1,20 @@
 import { createMemo } from "solid-js";
+import { serverNow } from "../lib/server-clock.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
 import type { Key } from "../queries.ts";
 import { isAtLimit, isNearLimit } from "./key-limits.ts";
-import { formatKeySort, type KeySort, matchesSearch, parseKeySort } from "./key-list.ts";
+import { formatKeySort, isUsable, type KeySort, matchesSearch, parseKeySort } from "./key-list.ts";
 
 const states = ["all", "active", "inactive", "near-limit", "at-limit", "refused"] as const;
 type KeyState = (typeof states)[number];
 
+/** Active keys are those that the overview counts, at a limit too. */
 const isIn: Readonly<Record<KeyState, (key: Key) => boolean>> = {
   all: () => true,
-  active: (key) => key.is_active,
-  inactive: (key) => !key.is_active,
+  active: (key) => isUsable(key, serverNow()),
+  inactive: (key) => !isUsable(key, serverNow()),
   "near-limit": isNearLimit,
-  "at-limit": isAtLimit,
+  "at-limit": (key) => isUsable(key, serverNow()) && isAtLimit(key),
   refused: (key) => key.refused_today > 0,
 };
 

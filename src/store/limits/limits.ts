@@ -1,4 +1,4 @@
-import { and, asc, eq, inArray, isNotNull, notInArray, sql } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, isNotNull, isNull, notInArray, or, sql } from "drizzle-orm";
 import { dayNumberOf } from "../../time/seoul.ts";
 import type { WallClock } from "../../time/clock.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -39,7 +39,8 @@ export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
       }));
     },
     async countAtLimit() {
-      const ruled = and(eq(keys.isActive, true), isNotNull(keys.rules));
+      const isUsable = and(eq(keys.isActive, true), or(isNull(keys.expiresAt), gt(keys.expiresAt, clock())));
+      const ruled = and(isUsable, isNotNull(keys.rules));
       const found = await db.select({ id: keys.id, rules: keys.rules }).from(keys).where(ruled);
       const limited = found
         .map(({ id, rules }) => ({ id, limits: parseRules(rules ?? "{}") }))

@@ -89,10 +89,12 @@ onEachEngine(({ engine }) => {
       ["tokens", { tokens_per_day: 10 }, true],
       ["left", { tokens_per_day: 11, max_concurrency: 2 }, true],
       ["off", { max_concurrency: 1 }, false],
+      ["expired", { max_concurrency: 1 }, true],
     ] as const) {
       const { id } = await admin.createKey(name);
       const rules = { ...noRules, ...set };
-      await admin.store.keys.update(id, { rules: set, isActive });
+      const expiresAt = name === "expired" ? admin.time.now - 1 : null;
+      await admin.store.keys.update(id, { rules: set, isActive, expiresAt });
       ids.push(id);
       await admit({ keyId: id, limits: rules, requests: [10] });
     }
