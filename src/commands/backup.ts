@@ -63,8 +63,17 @@ async function backUp({ file, target, keep }: Request, { signal }: CommandIo): P
 }
 
 function existingFolder(folder: string): string {
-  if (statSync(folder, { throwIfNoEntry: false })?.isDirectory() === true) return folder;
+  if (isFolder(folder)) return folder;
   throw new CommandError(`${JSON.stringify(folder)}: there is no such folder`);
+}
+
+function isFolder(path: string): boolean {
+  try {
+    return statSync(path, { throwIfNoEntry: false })?.isDirectory() === true;
+  } catch (error) {
+    const { code } = error as NodeJS.ErrnoException;
+    throw new CommandError(`${JSON.stringify(path)}: it cannot be read (${code})`);
+  }
 }
 
 function parse(args: string[]): Pick<Request, "target" | "keep"> & { envFile: string | undefined } {

@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { existsSync, readdirSync, statSync, utimesSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, statSync, utimesSync } from "node:fs";
 import { addBackup } from "../../src/store/sqlite/backup-folder.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { logIn } from "../support/admin-client.ts";
@@ -76,6 +76,14 @@ describe("tollgate backup", () => {
     const { status, stderr } = await backUp(folder.file("no/such/copy.db"));
     expect(status).toBe(1);
     expect(stderr).toBe(`tollgate: "${folder.file("no/such/copy.db")}": the folder does not exist (ENOENT)\n`);
+  });
+
+  test("reports that the folder of the file is a file, and does not call it the data folder", async () => {
+    using folder = createTempFolder();
+    await Bun.write(folder.file("kept"), "precious");
+    const { status, stderr } = await backUp(folder.file("kept/copy.db"));
+    expect(status).toBe(1);
+    expect(stderr).toBe(`tollgate: "${folder.file("kept/copy.db")}": its folder is not a folder (ENOTDIR)\n`);
   });
 
   test("reports a missing database, and creates none", async () => {
@@ -174,6 +182,28 @@ describe("tollgate backup", () => {
         status: 1,
         stderr: `tollgate: "${folder.file("none")}": there is no such folder\n`,
       });
+    });
+
+    test("reports in one line that the folder is within a file", async () => {
+      using folder = createTempFolder();
+      await Bun.write(folder.file("kept"), "precious");
+      const { status, stderr } = await keep("1", folder.file("kept/backups"));
+      expect({ status, stderr }).toEqual({
+        status: 1,
+        stderr: `tollgate: "${folder.file("kept/backups")}": it cannot be read (ENOTDIR)\n`,
+      });
+    });
+
+    test("reports in one line an older copy that cannot be deleted", async () => {
+      using folder = createTempFolder();
+      const older = folder.file("tollgate-20260101T000000Z.db");
+      mkdirSync(older);
+      const { status, stderr } = await keep("1", folder.path);
+      expect(status).toBe(1);
+      expect(stderr).toStartWith(`tollgate: "${folder.path}": `);
+      expect(stderr).toContain(older);
+      expect(stderr.trimEnd().split("\n")).toHaveLength(1);
+      expect(readdirSync(folder.path)).toHaveLength(2);
     });
 
     test.each(["0", "-1", "1.5", "10001", "all", ""])("rejects %p", async (count) => {

@@ -161,15 +161,26 @@ describe("tollgate restore", () => {
       itself: "is the database itself",
       missing: "there is no such file",
       data: "it is not a file",
+      "text/copy.db": "it cannot be read (ENOTDIR)",
+      ["x".repeat(300)]: "it cannot be read (ENAMETOOLONG)",
     };
     for (const [name, problem] of Object.entries(problems)) {
       const { status, stdout, stderr } = await restore(dataDir, folder.file(name));
       expect({ name, status, stdout }).toEqual({ name, status: 1, stdout: "" });
       expect(stderr).toStartWith(`tollgate: restore: "${folder.file(name)}": `);
       expect(stderr).toContain(problem);
+      expect(stderr.trimEnd().split("\n")).toHaveLength(1);
     }
     expect(listFiles()).toEqual(before);
     expect(namesIn(`${dataDir}/tollgate.db`)).toHaveLength(2);
+    folder.remove();
+  });
+
+  test("reports a data folder that is a file in one line", async () => {
+    const { folder, backup } = await createBackup();
+    const { status, stdout, stderr } = await restore(backup, backup);
+    expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
+    expect(stderr).toMatch(/^tollgate: restore: the data folder is not a folder [^\n]*\n$/);
     folder.remove();
   });
 

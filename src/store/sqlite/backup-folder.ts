@@ -1,6 +1,7 @@
 import { readdirSync, rmSync, statSync } from "node:fs";
 import { join } from "node:path";
 import type { WallClock } from "../../time/clock.ts";
+import { toStorageError } from "../storage-error.ts";
 import { type Backup, backupDatabase } from "./backup.ts";
 
 /** `20261121T094500Z`: UTC, so that names sort by time and no hour comes twice. */
@@ -21,13 +22,17 @@ export interface BackupSeries extends Omit<Backup, "target"> {
 /**
  * Makes a backup that is named after the time, and then deletes the oldest of those that this function made.
  * @returns the new file
- * @throws StorageError if the backup failed; none is deleted then
+ * @throws StorageError if the backup failed, none is deleted then; or if one cannot be deleted
  */
 export async function addBackup({ folder, keep, ...backup }: BackupSeries): Promise<string> {
   const name = await backUpAt(backup.clock(), folder, backup);
-  deleteUnfinished(folder, backup.clock);
-  const older = listFinished(folder).filter((other) => other !== name);
-  for (const one of older.toSorted().slice(0, Math.max(0, older.length - (keep - 1)))) rmSync(join(folder, one));
+  try {
+    deleteUnfinished(folder, backup.clock);
+    const older = listFinished(folder).filter((other) => other !== name);
+    for (const one of older.toSorted().slice(0, Math.max(0, older.length - (keep - 1)))) rmSync(join(folder, one));
+  } catch (error) {
+    throw toStorageError(error);
+  }
   return join(folder, name);
 }
 

@@ -1,6 +1,6 @@
 import { closeSync, openSync } from "node:fs";
 import type { WallClock } from "../../time/clock.ts";
-import { toStorageError } from "../storage-error.ts";
+import { toStorageError, StorageError } from "../storage-error.ts";
 import { removeUnfinishedCopy } from "./copy-database.ts";
 import { startWorker } from "./worker-client.ts";
 
@@ -39,6 +39,15 @@ function createTarget(target: string): void {
   try {
     closeSync(openSync(target, "wx", 0o600));
   } catch (error) {
-    throw toStorageError(error);
+    const code = String((error as NodeJS.ErrnoException).code);
+    const problem = problemsOfFolder[code];
+    throw problem === undefined ? toStorageError(error) : new StorageError(`${problem} (${code})`, { cause: error });
   }
 }
+
+/** What else would be said of the data folder. */
+const problemsOfFolder: Readonly<Record<string, string>> = {
+  EACCES: "its folder is not writable; check its permissions",
+  EROFS: "its folder is on a read-only disk",
+  ENOTDIR: "its folder is not a folder",
+};

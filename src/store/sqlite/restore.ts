@@ -1,5 +1,5 @@
 import type { Database } from "bun:sqlite";
-import { chownSync, lstatSync, renameSync, statSync } from "node:fs";
+import { chownSync, lstatSync, renameSync, type Stats, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { WallClock } from "../../time/clock.ts";
 import { toStorageError, StorageError } from "../storage-error.ts";
@@ -27,6 +27,14 @@ export interface Restore {
  * of another program; the database is unchanged then
  */
 export async function restoreDatabase(restore: Restore): Promise<boolean> {
+  try {
+    return await replaceByCopy(restore);
+  } catch (error) {
+    throw toStorageError(error);
+  }
+}
+
+async function replaceByCopy(restore: Restore): Promise<boolean> {
   const { source, file, keptFile } = restore;
   requireBackup(source, file);
   requireNotMoved(file);
@@ -38,7 +46,7 @@ export async function restoreDatabase(restore: Restore): Promise<boolean> {
     giveToOwner(restored, file);
   } catch (error) {
     removeUnfinishedCopy(restored);
-    throw toStorageError(error);
+    throw error;
   } finally {
     // The database is then one file, without a log.
     locked?.close();
@@ -48,12 +56,20 @@ export async function restoreDatabase(restore: Restore): Promise<boolean> {
 }
 
 function requireBackup(source: string, file: string): void {
-  const found = statSync(source, { throwIfNoEntry: false });
+  const found = statOf(source);
   if (found === undefined) throw problemOf(source, "there is no such file");
   if (!found.isFile()) throw problemOf(source, "it is not a file");
   const database = statSync(file, { throwIfNoEntry: false });
   if (database?.ino === found.ino && database.dev === found.dev) {
     throw problemOf(source, "it is the database itself; name a backup");
+  }
+}
+
+function statOf(source: string): Stats | undefined {
+  try {
+    return statSync(source, { throwIfNoEntry: false });
+  } catch (error) {
+    throw problemOf(source, `it cannot be read (${(error as NodeJS.ErrnoException).code})`);
   }
 }
 
@@ -86,7 +102,7 @@ function lockIfReadable(file: string): Database | undefined {
     const code = error instanceof Error && "code" in error ? String(error.code) : "";
     // A damaged database is one reason to restore a backup.
     if (code.startsWith("SQLITE_NOTADB") || code.startsWith("SQLITE_CORRUPT")) return undefined;
-    throw toStorageError(error);
+    throw error;
   }
 }
 
