@@ -2,6 +2,7 @@ import { Database } from "bun:sqlite";
 import { closeSync, openSync, renameSync, rmSync, statSync, truncateSync, writeFileSync, writeSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { logIn } from "../support/admin-client.ts";
 import { startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
@@ -13,7 +14,11 @@ beforeAll(() => {
 });
 afterAll(() => backend.stop());
 
-const post = (gate: Tollgate, fields: object = {}, id: string = crypto.randomUUID()): Promise<Response> =>
+const post = (
+  gate: Pick<Tollgate, "url" | "key">,
+  fields: object = {},
+  id: string = crypto.randomUUID(),
+): Promise<Response> =>
   fetch(`${gate.url}/v1/chat/completions`, {
     method: "POST",
     headers: {
@@ -124,6 +129,23 @@ describe("while the database file is moved away", () => {
     await gate.waitForLog(({ message }) => message === "Database file is back");
     expect(await gate.readKey()).toMatchObject({ total_request_count: 1, total_input_tokens: 3 });
   });
+});
+
+test("a server whose database's log was deleted says so, and a stop saves its counts", async () => {
+  using folder = createTempFolder();
+  const environment = { DATA_DIR: folder.path, PROXY_UPSTREAM_URL: backend.url, ADMIN_PASSWORD: "password" };
+  const program = await startProgram(environment);
+  const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
+  rmSync(folder.file("tollgate.db-wal"));
+  await pollUntil(async () => (await fetch(`${program.url}/readyz`)).status === 503);
+  await pollUntil(() => program.stdout().includes("Database log is gone"));
+  expect((await post({ url: program.url, key })).status).toBe(200);
+  expect(await program.stop()).toBe(0);
+  const next = await startProgram(environment);
+  const [listed] = await (await logIn(next.adminUrl, "admin", "password")).listKeys();
+  expect(listed).toMatchObject({ total_request_count: 1, total_input_tokens: 3 });
+  expect((await fetch(`${next.url}/readyz`)).status).toBe(200);
+  expect(await next.stop()).toBe(0);
 });
 
 test.each<[string, (file: string) => void]>([

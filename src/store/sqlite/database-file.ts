@@ -111,7 +111,7 @@ export function createFolder(folder: string): void {
 /** @throws StorageError that names what this user cannot write: the folder, the database, or one of its log files */
 export function requireAccess(file: string): void {
   const { R_OK, W_OK } = constants;
-  for (const path of [dirname(file), file, `${file}-wal`, `${file}-shm`]) {
+  for (const path of [dirname(file), file, logOf(file), `${file}-shm`]) {
     try {
       accessSync(path, R_OK | W_OK);
     } catch (error) {
@@ -136,4 +136,18 @@ export async function findFileProblem(file: string, inode: number): Promise<stri
   const found = await stat(file).catch(() => undefined);
   if (found === undefined || found.ino !== inode) return "the database file was moved, deleted or replaced";
   return found.size === 0 ? "the database file was emptied" : undefined;
+}
+
+/** SQLite's write-ahead log, which holds the latest commits. */
+export const logOf = (file: string): string => `${file}-wal`;
+
+/**
+ * What is committed to a log that was deleted is found by those who have it open, and lost when they are killed.
+ * @param inode of the log when the database was opened; undefined if there was no room for one
+ * @returns what has happened to it since; undefined if nothing has
+ */
+export async function findProblemOfLog(file: string, inode: number | undefined): Promise<string | undefined> {
+  const log = logOf(file);
+  const found = await stat(log).catch(() => undefined);
+  return inode === undefined || found?.ino === inode ? undefined : `${basename(log)} was moved, deleted or replaced`;
 }

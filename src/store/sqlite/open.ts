@@ -12,7 +12,7 @@ import type { SqlStore } from "../sql-store.ts";
 import { toStorageError, StorageError } from "../storage-error.ts";
 import { defaultRetention, type Retention } from "../retention.ts";
 import type { Store } from "../store.ts";
-import { findFileProblem, requireAccess } from "./database-file.ts";
+import { findFileProblem, findProblemOfLog, logOf, requireAccess } from "./database-file.ts";
 import { prepareFindActiveKey, prepareListEndings } from "../keys/keys.ts";
 import type { FoundKey } from "../keys/contract.ts";
 import { createDirectWriter, type DirectWriter } from "./direct-writer.ts";
@@ -53,14 +53,17 @@ export async function openSqliteStore({
     worker = await startRestartingWorker({ file, retention, clock, log });
     await requireWritable(worker, log);
     const { ino } = statSync(file);
+    const logInode = statSync(logOf(file), { throwIfNoEntry: false })?.ino;
     const findProblem = () => findFileProblem(file, ino);
+    const findLogProblem = () => findProblemOfLog(file, logInode);
     return createSqliteStore({
       file,
       worker,
       direct: createDirectWriter({ file, worker, clock, log }),
       reader: openReader(file),
       findProblem,
-      watch: watchFile(findProblem, log),
+      findLogProblem,
+      watches: [watchFile(findProblem, fileTexts, log), watchFile(findLogProblem, logTexts, log)],
       clock,
     });
   } catch (error) {
@@ -80,18 +83,30 @@ async function requireWritable(worker: StorageWorker, log: Log): Promise<void> {
   }
 }
 
+const fileTexts = {
+  gone: "Database file is gone; counts are lost unless it comes back",
+  back: "Database file is back",
+};
+const logTexts = {
+  gone: "Database log is gone; stop the server, which saves its counts, and start it again",
+  back: "Database log is back",
+};
+
 /** Logs when the file disappears, since SQLite goes on writing to a deleted one (3.54, WAL). */
-function watchFile(findProblem: SqliteParts["findProblem"], log: Log): Timer {
+function watchFile(findProblem: FindProblem, { gone, back }: typeof fileTexts, log: Log): Timer {
   let latest: string | undefined;
   const check = async (): Promise<void> => {
     const problem = await findProblem();
     if (problem === latest) return;
     latest = problem;
-    if (problem === undefined) log.info("Database file is back");
-    else log.error("Database file is gone; counts are lost unless it comes back", { reason: problem });
+    if (problem === undefined) log.info(back);
+    else log.error(gone, { reason: problem });
   };
   return setInterval(() => void check(), watchIntervalMs);
 }
+
+/** @returns what has happened to a file since it was opened; undefined if nothing has */
+type FindProblem = () => Promise<string | undefined>;
 
 interface SqliteParts {
   file: string;
@@ -101,13 +116,15 @@ interface SqliteParts {
   direct: DirectWriter;
   /** Finds sessions in the calling thread, and keys while the other connection cannot: it waits for a lock. */
   reader: Engine;
-  /** @returns what has happened to the file; undefined if nothing has */
-  findProblem: () => Promise<string | undefined>;
-  watch: Timer;
+  findProblem: FindProblem;
+  /** Of the log, which loses nothing once the database is closed. */
+  findLogProblem: FindProblem;
+  watches: readonly Timer[];
   clock: WallClock;
 }
 
-function createSqliteStore({ file, worker, direct, reader, findProblem, watch, clock }: SqliteParts): Store {
+function createSqliteStore(parts: SqliteParts): Store {
+  const { file, worker, direct, reader, findProblem, findLogProblem, watches, clock } = parts;
   const remote = remoteMethods(worker);
   const findByReader = prepareFindActiveKey(reader, clock);
   // The look-ups of SQLite are synchronous.
@@ -152,13 +169,13 @@ function createSqliteStore({ file, worker, direct, reader, findProblem, watch, c
     settings: remote("settings", ["find", "set", "setIfAbsent"]),
     maintain: async () => (await worker.call("maintain")) as boolean,
     async checkWritable() {
-      const problem = await findProblem();
+      const problem = (await findProblem()) ?? (await findLogProblem());
       if (problem !== undefined) throw new StorageError(problem);
       await withTimeout(worker.call("checkWritable"));
     },
-    size: async () => ({ bytes: await bytesOf(file), logBytes: await bytesOf(`${file}-wal`) }),
+    size: async () => ({ bytes: await bytesOf(file), logBytes: await bytesOf(logOf(file)) }),
     async close() {
-      clearInterval(watch);
+      for (const watch of watches) clearInterval(watch);
       // A disk that hangs tells nothing.
       const problem = await withTimeout(findProblem()).catch(() => undefined);
       reader.close();

@@ -90,3 +90,16 @@ test("a file that is moved while the store is open is logged once, and when it i
     { level: "info", message: "Database file is back" },
   ]);
 });
+
+test("a log that is replaced while the store is open is logged once, and is no loss when the store is closed", async () => {
+  await using opened = await openTestStore();
+  const { file, entries, store } = opened;
+  rmSync(`${file}-wal`);
+  await pollUntil(() => entries.length > 0);
+  writeFileSync(`${file}-wal`, "");
+  await expect(store.checkWritable()).rejects.toThrow("tollgate.db-wal was moved, deleted or replaced");
+  expect(await store.close()).toBeUndefined();
+  expect(entries).toMatchObject([
+    { level: "error", message: "Database log is gone; stop the server, which saves its counts, and start it again" },
+  ]);
+});
