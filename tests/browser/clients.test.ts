@@ -151,4 +151,21 @@ describe.skipIf(!hasBrowser)("coding agents", () => {
     await page.getByText("From the cache this month").waitFor();
     expect(await page.getByRole("row").filter({ hasText: "first-request" }).count()).toBe(1);
   });
+
+  test("the holder of the key reads and copies a whole request id on a phone", async () => {
+    const requestId = crypto.randomUUID();
+    const response = await fetch(`${console.program.url}/v1/models`, {
+      headers: { "x-api-key": key, "x-request-id": requestId },
+    });
+    await response.text();
+    await using visit = await console.visit("/me", { anonymous: true, phone: true });
+    const { page } = visit;
+    await page.getByLabel("API key", { exact: true }).fill(key);
+    await page.getByRole("button", { name: "Show my limits and usage" }).click();
+    const cell = page.locator("td").filter({ hasText: requestId });
+    await cell.waitFor();
+    expect(await cell.evaluate((element) => element.scrollWidth - element.clientWidth)).toBe(0);
+    await cell.getByRole("button", { name: "Copy the request id" }).click();
+    await cell.getByText("Copied").waitFor();
+  });
 });
