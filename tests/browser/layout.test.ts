@@ -127,6 +127,20 @@ describe.skipIf(!hasBrowser)("layout", () => {
     }
   });
 
+  test.each(["/", "/keys/1", "/usage", "/gpus"])(
+    "the figures of %s show their notes in full in small windows",
+    async (path) => {
+      await using visit = await console.visit(path);
+      const { page } = visit;
+      await waitUntilLoaded(page);
+      for (const width of [768, 820, 1024, 1100, 1180, 1220]) {
+        await page.setViewportSize({ width, height: 800 });
+        await waitUntilDrawn(page);
+        expect([width, await cutOff(page, ".figure .note, .figure .note > *")]).toEqual([width, []]);
+      }
+    },
+  );
+
   test("a phone shows the daily sums in full", async () => {
     await using visit = await console.visit("/usage", { phone: true });
     const { page } = visit;
