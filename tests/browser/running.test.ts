@@ -83,9 +83,18 @@ describe.skipIf(!hasBrowser)("running now", () => {
     await page.getByText("The request had already ended").waitFor();
   });
 
-  test("fits the narrowest phone", async () => {
+  test("fits the narrowest phone, which shows what a request waits for in full", async () => {
     await using visit = await traffic.console.visit("/requests/running", { phone: true });
-    await visit.page.setViewportSize({ width: 320, height: 640 });
-    expect(await visit.page.evaluate(() => document.documentElement.scrollWidth)).toBe(320);
+    const { page } = visit;
+    await page.setViewportSize({ width: 320, height: 640 });
+    const waiting = traffic.chat({ model: "a-name-that-is-longer-than-a-phone-is-wide" }, "slow-head=60s");
+    const row = page.getByRole("row").filter({ hasText: "caller" });
+    await row.getByText("Waiting for the backend").waitFor();
+    const cells = await row.locator("td").evaluateAll((all) => all.map((cell) => cell.scrollWidth - cell.clientWidth));
+    expect(cells.filter((beyond) => beyond > 0)).toEqual([]);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(320);
+    await page.getByRole("button", { name: "End the request of caller" }).click();
+    await page.getByRole("button", { name: "End request" }).click();
+    await waiting;
   });
 });

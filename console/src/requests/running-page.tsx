@@ -60,7 +60,7 @@ function RunningTable(props: {
 }): JSX.Element {
   return (
     <div class="table-scroll">
-      <table class="cards-on-phone requests">
+      <table class="cards-on-phone running">
         <caption class="visually-hidden">Running requests, oldest first</caption>
         <thead>
           <tr>
@@ -124,7 +124,7 @@ function RunningRow(props: { request: RunningRequest; onEnd: () => void }): JSX.
       <td class="cut" data-label="Path" title={`${props.request.method} ${props.request.path}`}>
         {props.request.path}
       </td>
-      <td class="cut" data-label="Client address">
+      <td class="cut" data-label="Client address" title={props.request.address}>
         {props.request.address}
       </td>
       <td class="number" data-label="Received">
