@@ -81,6 +81,22 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
     await page.locator(".figure", { hasText: "Power now" }).getByText("412 W", { exact: true }).waitFor();
   });
 
+  test("a GPU whose samples cannot be loaded says so in place of its history, which loads once they can", async () => {
+    await push([gpu(0)]);
+    await using visit = await console.visit("/nowhere", { expectedErrors: /status of 500/ });
+    const { page } = visit;
+    await page.route("**/api/gpu-stats", (route) =>
+      route.fulfill({ status: 500, json: { ok: false, error: "Internal error" } }),
+    );
+    await page.goto(`${console.program.adminUrl}/gpus/0`);
+    const history = page.getByRole("region", { name: "History" });
+    await history.getByText("Could not be loaded").waitFor();
+    expect(await page.getByText("Loading…").count()).toBe(0);
+    await page.unroute("**/api/gpu-stats");
+    await history.getByRole("button", { name: "Try again" }).click();
+    await history.getByText("Utilisation").waitFor();
+  });
+
   test("while the server does not answer, no figure or card looks current, and none blames its host", async () => {
     await push([gpu(0)]);
     for (const path of ["/gpus", "/gpus/0"]) {

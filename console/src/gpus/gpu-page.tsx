@@ -3,7 +3,7 @@ import { type JSX, Show } from "solid-js";
 import { memory, watts } from "../lib/format.ts";
 import { Figure } from "../ui/figure.tsx";
 import { Page, type PageSource } from "../ui/page.tsx";
-import { EmptyState } from "../ui/panel.tsx";
+import { EmptyState, NotLoaded } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
 import { GpuHistoryPanel } from "./gpu-history-panel.tsx";
 import { GpuNotes } from "./gpu-notes.tsx";
@@ -60,7 +60,11 @@ function GpuDetails(props: { id: number | undefined }): JSX.Element {
           </p>
           <LatestFigures gpu={gpu()} failed={gpus.isError} />
         </ShownAtProvider>
-        <GpuHistoryPanel state={history} />
+        <Show when={gpus.data === undefined && gpus.isError} fallback={<GpuHistoryPanel state={history} />}>
+          <section class="panel" aria-label="History">
+            <NotLoaded query={gpus} />
+          </section>
+        </Show>
       </Show>
     </Page>
   );
