@@ -141,6 +141,23 @@ describe.skipIf(!hasBrowser)("layout", () => {
     },
   );
 
+  test("a phone shows the tab of its page in full", async () => {
+    await using visit = await console.visit("/help/explain", { phone: true });
+    const { page } = visit;
+    const beyond = (): Promise<number> =>
+      page.locator(".tabs [aria-current]").evaluate((tab) => {
+        const [{ right }, whole] = [tab.getBoundingClientRect(), tab.parentElement?.getBoundingClientRect()];
+        return Math.max(0, Math.round(right - (whole?.right ?? 0)));
+      });
+    expect(await beyond()).toBe(0);
+    await page.getByRole("link", { name: "Quick start" }).click();
+    await page.getByRole("heading", { level: 1, name: "Quick start" }).waitFor();
+    await page.setViewportSize({ width: 320, height: 640 });
+    await page.getByRole("link", { name: "Explain a request" }).click();
+    await page.getByRole("heading", { level: 1, name: "Explain a request" }).waitFor();
+    expect(await beyond()).toBe(0);
+  });
+
   test("a phone shows the daily sums in full", async () => {
     await using visit = await console.visit("/usage", { phone: true });
     const { page } = visit;

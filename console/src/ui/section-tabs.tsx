@@ -1,5 +1,5 @@
 import { A } from "@solidjs/router";
-import { For, type JSX } from "solid-js";
+import { For, type JSX, onMount } from "solid-js";
 
 const sections = {
   requests: [
@@ -24,8 +24,15 @@ const sections = {
 
 /** Links between the pages under one entry of the navigation. */
 export function SectionTabs(props: { section: keyof typeof sections; label: string }): JSX.Element {
+  let tabs: HTMLElement | undefined;
+  // On a phone they scroll. Scrolling the tab itself into view would scroll the page too.
+  onMount(() => {
+    const current = tabs?.querySelector<HTMLElement>("[aria-current]");
+    if (!tabs || !current) return;
+    tabs.scrollLeft = current.offsetLeft + current.offsetWidth - tabs.offsetLeft - tabs.clientWidth;
+  });
   return (
-    <nav class="tabs" aria-label={props.label}>
+    <nav class="tabs" aria-label={props.label} ref={tabs}>
       <For each={sections[props.section]}>
         {(tab) => (
           <A href={tab.href} end classList={{ "only-on-phone": tab.label === "Help" }}>
