@@ -125,7 +125,7 @@ describe.skipIf(!hasBrowser)("help", () => {
     const { page } = visit;
     await page.getByLabel(/^API key/).fill("no-such-key");
     await page.getByRole("button", { name: "Send" }).click();
-    await page.getByRole("alert").filter({ hasText: /key/i }).waitFor();
+    await page.getByRole("alert").getByText("Invalid API key.", { exact: true }).waitFor();
     await page.getByText("Status 401").waitFor();
   });
 

@@ -163,7 +163,7 @@ function RunResult(props: { run: PlaygroundRun }): JSX.Element {
       </dl>
       <div class="panel-body">
         <div role="alert">
-          <Show when={props.run.problem}>{(problem) => <p class="form-error">{problem()}.</p>}</Show>
+          <Show when={props.run.problem}>{(problem) => <p class="form-error">{problem().replace(/\.$/, "")}.</p>}</Show>
         </div>
         <Show when={props.run.progress.reasoning}>
           {(reasoning) => (
