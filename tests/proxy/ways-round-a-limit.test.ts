@@ -279,6 +279,15 @@ const ways: Way[] = [
     estimated: inputOf(stream) + 3,
   },
   {
+    way: "the path may be written with a fragment, which the backend does not get",
+    path: `${chatPath}#`,
+    body: stream,
+    answers: [{ events: times(9, word) }],
+    leavesAfter: 3,
+    charged: inputOf(stream) + 3,
+    estimated: inputOf(stream) + 3,
+  },
+  {
     way: "a stream of legacy completions that its client leaves",
     path: "/v1/completions",
     body: text,

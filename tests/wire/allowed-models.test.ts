@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { connectRaw } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
 /** What the backend responds with next. */
@@ -114,6 +115,14 @@ describe("of a model list, a key sees no name that is not allowed", () => {
       data: [{ id: "open" }, { id: "open-nonthinking" }],
       models: [{ name: "open", model: "open" }],
     });
+  });
+
+  test("if a fragment follows the path, which the backend does not get", async () => {
+    respond = () => json(JSON.stringify(list));
+    const client = await connectRaw(gate.url);
+    client.request("GET", "/v1/models#x", { "x-api-key": key });
+    expect(await client.json()).toEqual({ object: "list", data: [{ id: "open" }, { id: "open-nonthinking" }] });
+    client.close();
   });
 
   test("if its data comes twice", async () => {

@@ -3,6 +3,7 @@ import { logIn } from "../support/admin-client.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startProgram } from "../support/program.ts";
+import { connectRaw } from "../support/raw-client.ts";
 import { type CreateBody, type ResponsesBackend, startResponsesBackend } from "../support/responses-backend.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
@@ -21,6 +22,15 @@ function holderOf(url: string, key: string) {
     send,
     create: (body: CreateBody) => send("POST", "/v1/responses", { model: "m", ...body }),
     read: (id: string, query = "") => send("GET", `/v1/responses/${id}${query}`),
+    /** The target goes out as it is, while `fetch` drops a fragment. */
+    async readRaw(target: string): Promise<[number, unknown]> {
+      const client = await connectRaw(url);
+      client.request("GET", target, { "x-api-key": key });
+      const { status } = await client.head();
+      const body = await client.json();
+      client.close();
+      return [status, body];
+    },
   };
 }
 
@@ -126,6 +136,9 @@ describe.each(engines)("on %s", (engine) => {
       expect([method, path, response.status, await response.json()]).toEqual([method, path, 404, notFound]);
     }
     expect((await b.send("HEAD", `/v1/responses/${id}`)).status).toBe(404);
+    for (const suffix of ["#", "#x", "/#?stream=true"]) {
+      expect([suffix, ...(await b.readRaw(`/v1/responses/${id}${suffix}`))]).toEqual([suffix, 404, notFound]);
+    }
     expect(backend.seen.slice(seenBefore)).toEqual([]);
     expect(await b.counts()).toEqual([0, 0, 0]);
     expect(await showing(await a.read(id))).toEqual([200, "secret"]);

@@ -147,15 +147,19 @@ export function isPathWithoutV1({ method, headers, url }: Request): boolean {
 }
 
 /**
- * Path and query of a request's URL as they came, less empty segments in front of `v1`; undefined if an invalid Host made
- * the URL relative. Remove when `request.url` is absolute for an invalid Host (Bun 1.4.5).
+ * Path and query of a request's URL as they came, less empty segments in front of `v1`, and less a fragment, which no target
+ * may have (RFC 9112 section 3.2): `fetch` drops it, so that the backend would get another path than the one that was
+ * checked. Undefined if an invalid Host made the URL relative. Remove that when `request.url` is absolute for an invalid
+ * Host (Bun 1.4.5).
  */
 export function findPathAndQuery(url: string): string | undefined {
   if (!url.startsWith("http")) return undefined;
   const start = url.indexOf("/", url.indexOf("://") + 3);
   if (start === -1) return undefined;
+  const end = url.indexOf("#", start);
+  const pathAndQuery = end === -1 ? url.slice(start) : url.slice(start, end);
   // A base URL with a slash at its end makes `//v1/…`.
-  return url.slice(start).replace(/^\/+(?=\/v1(?:[/?]|$))/, "");
+  return pathAndQuery.replace(/^\/+(?=\/v1(?:[/?]|$))/, "");
 }
 
 /** Whether a Host header is a name or an address, with or without a port (RFC 9110 section 7.2). */

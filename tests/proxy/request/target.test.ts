@@ -74,6 +74,10 @@ describe("findPathAndQuery", () => {
     ["http://h//v1/a", "/v1/a"],
     ["http://h///v1?a=//v1/", "/v1?a=//v1/"],
     ["http://h//v10/a", "//v10/a"],
+    ["http://h/v1/models#x", "/v1/models"],
+    ["http://h/v1/a?b=c#d?e", "/v1/a?b=c"],
+    ["http://h/v1/a#b?c", "/v1/a"],
+    ["http://h/v1/a%23b", "/v1/a%23b"],
   ])("splits %s", (url, target) => expect(findPathAndQuery(url)).toBe(target));
 
   test("finds none if the Host made the URL relative", () => expect(findPathAndQuery("/v1/a")).toBeUndefined());
