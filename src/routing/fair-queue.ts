@@ -5,8 +5,8 @@ import type { Choice } from "../domain/backends.ts";
 /** The one list of waiting requests, which share the places at the backends, fairly by key. */
 export interface FairQueue<Ticket> {
   /**
-   * Whether the request has a place, waits, or is refused because too many wait, or it does not. One that waits for the limits of its key
-   * is in the list and gets no place; it enters again when they admit it, and keeps its turn.
+   * Whether the request has a place, waits, or is refused because too many wait, or it does not. One that waits for the
+   * limits of its key is in the list and gets no place; it enters again when they admit it, and keeps its turn.
    */
   enter(ticket: Ticket, keyId: KeyId, waitsFor: WaitsFor): Entry;
   /** To be called when the request has ended, or no longer waits. */

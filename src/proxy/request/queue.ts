@@ -69,27 +69,6 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
   const limitWaits = createLimitWaits({ monotonic, timeoutMs });
   const turns = createTurns({ ...options, list, limitWaits });
 
-  async function waitForLimits(
-    one: Waiting,
-    request: RequestOfKey,
-    refused: Admission | undefined,
-  ): Promise<Admission> {
-    try {
-      await one.enterForLimits();
-    } catch (error) {
-      if (!isForWindow(refused) || !isFull(error)) throw error;
-      return request.ask(false);
-    }
-    const decided = limitWaits.wait(request, refused, one.gone);
-    try {
-      return await Promise.race([decided, one.ended]);
-    } catch (error) {
-      // It may have been admitted at the same moment.
-      void decided.then(cancelAdmitted, () => {});
-      throw error;
-    }
-  }
-
   async function waitForTurn(entering: Entering, one: Waiting, onWaiting: OnWaiting): Promise<Turn> {
     const { request, needsPlace } = entering;
     const { keyId, limits, candidates } = request;
@@ -103,7 +82,7 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
         entering.admission =
           needsPlace && mustWaitForBackend(options, candidates)
             ? undefined
-            : await waitForLimits(one, { keyId, ...limits }, entering.admission);
+            : await waitForLimits(limitWaits, one, { keyId, ...limits }, entering.admission);
       }
       if (!needsPlace || entering.admission?.refusedBy !== undefined) {
         one.leave();
@@ -145,6 +124,28 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
     depth: () => ({ waiting: list.size(), running: turns.running() }),
   };
   return queue;
+}
+
+async function waitForLimits(
+  limitWaits: LimitWaits,
+  one: Waiting,
+  request: RequestOfKey,
+  refused: Admission | undefined,
+): Promise<Admission> {
+  try {
+    await one.enterForLimits();
+  } catch (error) {
+    if (!isForWindow(refused) || !isFull(error)) throw error;
+    return request.ask(false);
+  }
+  const decided = limitWaits.wait(request, refused, one.gone);
+  try {
+    return await Promise.race([decided, one.ended]);
+  } catch (error) {
+    // It may have been admitted at the same moment.
+    void decided.then(cancelAdmitted, () => {});
+    throw error;
+  }
 }
 
 /** Until one is back, no limits are asked, or asked again: what waits for it takes nothing from its key. */
