@@ -67,11 +67,12 @@ export function* capTokensInSteps(
   for (const repeated of all) {
     for (const value of repeated.values) {
       const tokens = findPositiveInteger(bytes, value);
-      if (tokens === undefined) continue;
-      const sent = Math.min(tokens, limit, leftByEmptyConversation);
+      const asked = tokens === undefined ? findIntegerText(bytes, value) : Math.min(tokens, limit);
+      if (asked === undefined) continue;
+      const sent = Math.min(asked, leftByEmptyConversation);
       if (repeated === maxTokensInOtherCase) largestInOtherCase = Math.max(largestInOtherCase ?? 0, sent);
       else largest = Math.max(largest ?? 0, sent);
-      if (tokens <= limit) continue;
+      if (tokens === undefined || tokens <= limit) continue;
       lowered ??= { from: Math.min(tokens, Number.MAX_SAFE_INTEGER), to: limit };
       editor.replace(value, value.kind === "string" ? `"${limit}"` : String(limit));
     }
@@ -108,32 +109,36 @@ function findBudget(bytes: Uint8Array, thinking: ThinkingBudget): number | undef
   return isString(bytes, thinking.type, "disabled") ? undefined : findPositiveInteger(bytes, thinking.budgetTokens);
 }
 
-/** As pydantic, and so vLLM and SGLang, reads an integer from a string. */
-const integerText = /^[\s\u0085]*\+?(\d+(?:_\d+)*)(?:\.0+)?[\s\u0085]*$/;
-
 /**
  * The value as a double, as backends read it: `1e3` and `100.0` are integers, and so are a string of digits and a number
  * too large to have decimals or to be finite. Undefined for anything else, such as `NaN` and `Infinity`.
  */
 function findPositiveInteger(bytes: Uint8Array, value: JsonValue): number | undefined {
-  const tokens = value.kind === "string" ? findIntegerText(bytes, value) : findNumber(bytes, value);
+  const digits = findString(bytes, value);
+  const tokens = digits !== undefined && /^[0-9]+$/.test(digits) ? Number(digits) : findNumber(bytes, value);
   const isInteger = Number.isInteger(tokens) || tokens === Infinity;
   return tokens !== undefined && tokens > 0 && isInteger ? tokens : undefined;
 }
 
-/** One of more than 64 KiB, of which most may be spaces, counts as infinite. */
+const integerText = /^[\s\u0085]*\+?(\d+(?:_\d+)*)(?:\.0+)?[\s\u0085]*$/;
+
+/**
+ * What is no string of digits, and pydantic, and so vLLM and SGLang, reads as a positive integer all the same: it passes the
+ * cap as it is, but not the limits of a key. One of more than 64 KiB, of which most may be spaces, counts as infinite.
+ */
 function findIntegerText(bytes: Uint8Array, value: JsonValue): number | undefined {
+  if (value.kind !== "string") return undefined;
   const text = findString(bytes, value);
   if (text === undefined) return Infinity;
   const digits = integerText.exec(text)?.[1];
-  return digits === undefined ? undefined : Number(digits.replaceAll("_", ""));
+  return digits === undefined ? undefined : Number(digits.replaceAll("_", "")) || undefined;
 }
 
 /** The largest positive integer; undefined if there is none. */
 export function largestOf(bytes: Uint8Array, values: readonly JsonValue[]): number | undefined {
   let largest: number | undefined;
   for (const value of values) {
-    const found = findPositiveInteger(bytes, value);
+    const found = findPositiveInteger(bytes, value) ?? findIntegerText(bytes, value);
     if (found !== undefined) largest = Math.max(largest ?? 0, found);
   }
   return largest;
