@@ -36,7 +36,8 @@ const requestMinutes = 25 * minutesPerHour;
 
 /** Charts of older data are coarser and need fewer rows. Both in minutes. */
 const countBuckets = [
-  { upToAge: 26 * minutesPerHour, bucketMinutes: 1 },
+  // The last day, and the one that it is compared with.
+  { upToAge: 50 * minutesPerHour, bucketMinutes: 1 },
   { upToAge: pastMinutes, bucketMinutes: 10 },
 ];
 

@@ -27,6 +27,15 @@ describe("generatePast", () => {
     expect(counts.every(({ minute, lastClosedAt }) => minuteOf(lastClosedAt) === minute)).toBeTrue();
   });
 
+  test("has counts in each five minutes of two days, so that a day compares with the one before", () => {
+    const fiveMinutes = new Set(counts.map(({ minute }) => Math.floor(minute / 5)));
+    const last = Math.floor(minuteOf(now) / 5) - 1;
+    const missing = Array.from({ length: (2 * 24 * 60) / 5 }, (_, index) => last - index).filter(
+      (bucket) => !fiveMinutes.has(bucket),
+    );
+    expect(missing).toEqual([]);
+  });
+
   test("has at most one row for each key and minute", () => {
     expect(new Set(counts.map(({ minute, keyId }) => `${minute} ${keyId}`)).size).toBe(counts.length);
   });
