@@ -1,0 +1,17 @@
+import { expect, test } from "bun:test";
+import { findBackendOfId } from "../../../src/proxy/request/backend-of-id.ts";
+import { backendOf } from "../../support/catalog.ts";
+import { passTicks } from "../../support/event-loop.ts";
+import { silentLog } from "../../support/local-places.ts";
+
+test("short requests that go on from a response do not wait for each other", async () => {
+  const deps = { listCreators: () => [{ keyId: 1, madeAt: 1, backend: "b" }], log: silentLog };
+  const body = new TextEncoder().encode('{"model":"m","previous_response_id":"resp_1"}');
+  const asked = { keyId: 1, method: "POST", path: "/v1/responses", body, stored: undefined };
+  const found: (string | undefined)[] = [];
+  for (let count = 0; count < 50; count++) {
+    void findBackendOfId(asked, [backendOf("a"), backendOf("b")], deps).then((name) => found.push(name));
+  }
+  await passTicks();
+  expect(found).toEqual(Array.from({ length: 50 }, () => "b"));
+});
