@@ -154,7 +154,11 @@ export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     type: "not_found_error",
     message: "Not found: the path begins with /v1 twice, so the base URL of this client must end without /v1.",
   },
-  request_timeout: { status: 408, type: "timeout_error", message: "The request body made no progress for 60 seconds." },
+  request_timeout: {
+    status: 408,
+    type: "timeout_error",
+    message: "The request body made no progress for 60 seconds, or took longer than that for each 128 KiB.",
+  },
   upstream_unreachable: {
     status: 502,
     type: "api_error",

@@ -11,7 +11,7 @@ import type { HeldShare } from "./held-bytes.ts";
 
 /**
  * Bodies up to this length are read in one go: a stream costs a tenth of all that a request of 100 kB costs. They show no
- * progress before they are whole, so each part of `slowBytes` is given `noProgressMs`: one slower than 2.2 kB/s is given up.
+ * progress before they are whole, so each part of `slowBytes` is given `noProgressMs`: what is given up is slower than 2.2 kB/s.
  */
 const shortBytes = 512 * 1024;
 const slowBytes = 128 * 1024;

@@ -8,6 +8,7 @@ import {
   readBody,
   type ReceivedBody,
 } from "../../../src/proxy/request/hold-or-stream.ts";
+import { errorResponse } from "../../../src/proxy/errors.ts";
 import { createHeldBytes } from "../../../src/proxy/request/held-bytes.ts";
 import { createReadTimeouts, type StartReadTimeout } from "../../../src/proxy/upstream/read-timeout.ts";
 import { useFakeTime } from "../../support/fake-time.ts";
@@ -222,6 +223,11 @@ describe("readBody", () => {
       await time.pass(1);
       expect(result()).toBe("request_timeout");
     });
+  });
+
+  test("tells the client of a body that comes all the time, but too slowly, that this is why", async () => {
+    const { error } = (await errorResponse("request_timeout").json()) as { error: { message: string } };
+    expect(error.message).toContain("or took longer than that for each 128 KiB");
   });
 
   test.each(["application/x-www-form-urlencoded", "text/plain", "application/octet-stream"])(
