@@ -2,7 +2,7 @@ import type { RequestRow } from "../../src/store/requests/contract.ts";
 import { requestRowOf } from "../../src/store/requests/row.ts";
 import { requestRecord } from "../support/request-record.ts";
 import type { RequestRecord } from "../../src/domain/requests.ts";
-import type { Usage } from "../../src/domain/usage.ts";
+import type { CountedUsage } from "../../src/domain/usage.ts";
 
 /** With what only the stored log has: the client's program, the backend and the wait in the queue. */
 export const loggedRecord = (fields: Partial<RequestRecord> = {}): RequestRecord =>
@@ -23,7 +23,7 @@ export const loggedRecord = (fields: Partial<RequestRecord> = {}): RequestRecord
 export const requestRow = (
   endedAt: number,
   fields: Partial<RequestRecord> = {},
-  usage?: Usage,
+  usage?: CountedUsage,
   responseId: string | null = null,
 ): RequestRow => ({ values: requestRowOf(loggedRecord(fields), endedAt, usage), responseId });
 

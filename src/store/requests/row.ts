@@ -2,7 +2,7 @@ import type { RequestRow } from "./contract.ts";
 import { expectedCachedTokens } from "../../domain/backends.ts";
 import { type ClientRule, clientRules } from "../../domain/models.ts";
 import type { RequestChange, RequestRecord } from "../../domain/requests.ts";
-import { type Usage, usageFields } from "../../domain/usage.ts";
+import { type CountedUsage, type Usage, usageFields } from "../../domain/usage.ts";
 
 /** The columns of the request log that a request fills. */
 export const requestColumns = [
@@ -74,10 +74,13 @@ const changeBits: Readonly<Record<RequestChange, number>> = {
   function_tools_only: 2048,
 };
 const uncountedBit = 128;
+/** Its cached input is beside its input, and not a part of it. Rows from before have only the path to tell. */
+export const cacheApartBit = 4096;
 
-function flagsOf({ streamed, isUncounted, changes }: RequestRecord): number {
+function flagsOf({ streamed, isUncounted, changes }: RequestRecord, usage: CountedUsage | undefined): number {
   let flags = streamed ? streamedBit : 0;
   if (isUncounted === true) flags |= uncountedBit;
+  if (usage?.cachedBesideInputTokens !== undefined) flags |= cacheApartBit;
   if (changes !== undefined) for (const kind of changes.kinds) flags |= changeBits[kind];
   return flags;
 }
@@ -93,7 +96,11 @@ export const clientRulesOf = (flags: number): ClientRule[] =>
   clientRules.filter((rule) => (flags & changeBits[rule]) !== 0);
 
 /** @param usage the tokens that were counted; undefined if the request does not count */
-export function requestRowOf(request: RequestRecord, endedAt: number, usage: Usage | undefined): RequestRow["values"] {
+export function requestRowOf(
+  request: RequestRecord,
+  endedAt: number,
+  usage: CountedUsage | undefined,
+): RequestRow["values"] {
   const values: RequestRow["values"] = [
     endedAt,
     request.requestId,
@@ -111,7 +118,7 @@ export function requestRowOf(request: RequestRecord, endedAt: number, usage: Usa
     request.outcome,
     request.code ?? null,
     textOrNull(request.cause, maxClientLength),
-    flagsOf(request),
+    flagsOf(request, usage),
   ];
   for (const field of usageFields) values.push(usage?.[field] ?? null);
   const { estimatedTokens = 0, expectation } = request;

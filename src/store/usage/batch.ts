@@ -12,7 +12,6 @@ import {
   createIncrement,
   noUsage,
   pickUsage,
-  type Usage,
   type ResponseUsage,
   type UsageIncrement,
   responseRef,
@@ -174,7 +173,7 @@ function logEnd(log: LogRows, { requestId, keyId, writtenMs = 0, durationMs, rec
 interface EndedRequest {
   endedAt: number;
   /** Undefined if it does not count. */
-  usage: Usage | undefined;
+  usage: CountedUsage | undefined;
   responseId: string | null;
 }
 

@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import type { RequestPosition, RequestTrait } from "../../../src/store/requests/contract.ts";
 import { readSums } from "../../../src/store/requests/sums.ts";
 import type { Store } from "../../../src/store/store.ts";
+import { countUsage } from "../../../src/domain/usage.ts";
 import { onEachEngine } from "../each-engine.ts";
 import { requestRow, requestsOf } from "../logged-requests.ts";
 
@@ -128,6 +129,29 @@ onEachEngine(({ openTestStore }) => {
     expect(late.sums).toMatchObject([{ client: null, requestCount: 1 }]);
     const early = await store.requests.sum(["client"], { until: start - 2000, requestClass: "main" });
     expect(early.sums).toMatchObject([{ requestCount: 1 }]);
+  });
+
+  test("cached input that was counted beside the input is part of the prompt, however its path is written", async () => {
+    await using opened = await openTestStore(() => start);
+    const { store } = opened;
+    const beside = countUsage(tokens, true);
+    await store.usage.add(
+      [],
+      undefined,
+      [],
+      requestsOf(
+        requestRow(start, { path: "/v1//messages" }, beside),
+        requestRow(start, { path: "/v1/%6dessages" }, beside),
+        requestRow(start, { path: "/v1/messages" }, beside),
+        requestRow(start, { path: "/v1//chat/completions" }, countUsage(tokens, false)),
+      ),
+    );
+    expect(await sumsBy(store, "path")).toEqual([
+      ["/v1//chat/completions", 1, 100],
+      ["/v1//messages", 1, 140],
+      ["/v1/%6dessages", 1, 140],
+      ["/v1/messages", 1, 140],
+    ]);
   });
 
   test("a long log is added up 2,000 rows at a time, no request twice or never, until its time is reached", async () => {
