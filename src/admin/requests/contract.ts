@@ -57,7 +57,7 @@ const maxInteger = Number.MAX_SAFE_INTEGER;
 
 const filters = {
   key_id: optionalInteger("key_id", maxInteger, 1),
-  model: textParameter("model"),
+  model: textParameter("model", "As sent to the backend, or the name in MODELS_FILE of what was sent"),
   backend: textParameter("backend"),
   status: t.Optional(
     t.String({ pattern: "^[1-5](xx|\\d\\d)$", error: "status must be a status such as 404, or a class such as 5xx" }),

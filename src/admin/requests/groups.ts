@@ -29,7 +29,7 @@ export const listGroups =
     const traits = new Set<RequestTrait>([groupings[by], "requestClass"]);
     // Prices differ by model and day.
     if (models.length > 0) traits.add("modelSent").add("day");
-    const { sums, next } = await readSums(store.requests, [...traits], logFilterOf(query), maxReads);
+    const { sums, next } = await readSums(store.requests, [...traits], logFilterOf(query, catalog()), maxReads);
     const priceOf = priceFinder(models, catalog());
     const total = newCharged();
     const classes = new Map<string | null, number>();

@@ -1,3 +1,4 @@
+import type { Catalog } from "../../domain/models.ts";
 import type { LoggedRequest, RequestFilter, RequestPosition } from "../../store/requests/contract.ts";
 import type { Retention } from "../../store/retention.ts";
 import type { Store } from "../../store/store.ts";
@@ -19,13 +20,15 @@ const searchMs = 30;
 
 export interface RequestsDeps {
   store: Pick<Store, "requests">;
+  catalog: () => Catalog;
   retention: Pick<Retention, "requestLog">;
 }
 
 export const listRequests =
-  ({ store, retention }: RequestsDeps) =>
+  ({ store, retention, catalog }: RequestsDeps) =>
   async ({ query }: { query: RequestsQuery }): Promise<RequestsBody> => {
-    const { requests, next } = await search(store.requests, logFilterOf(query), query.limit, positionOf(query.cursor));
+    const filter = logFilterOf(query, catalog());
+    const { requests, next } = await search(store.requests, filter, query.limit, positionOf(query.cursor));
     return {
       requests: requests.map(requestBodyOf),
       next_cursor: next === undefined ? null : `${next.endedAt.toString(36)}.${next.id.toString(36)}`,
@@ -52,13 +55,13 @@ async function search(
   }
 }
 
-export const logFilterOf = (query: LogFilterQuery): RequestFilter =>
-  Object.assign(filterOf(query), { since: parseTime(query, "since"), until: parseTime(query, "until") });
+export const logFilterOf = (query: LogFilterQuery, catalog: Catalog): RequestFilter =>
+  Object.assign(filterOf(query, catalog), { since: parseTime(query, "since"), until: parseTime(query, "until") });
 
-export function filterOf(query: RequestFilterQuery): RequestFilter {
+export function filterOf(query: RequestFilterQuery, catalog: Catalog): RequestFilter {
   return {
     keyId: query.key_id,
-    model: query.model,
+    model: query.model === undefined ? undefined : servedName(query.model, catalog),
     backend: query.backend,
     status: query.status === undefined ? undefined : statusRange(query.status),
     outcome: query.outcome,
@@ -72,6 +75,10 @@ export function filterOf(query: RequestFilterQuery): RequestFilter {
     minDurationMs: query.min_duration_ms,
   };
 }
+
+/** Usage is counted, and linked here, under the name in the file of models; the log has what the backend was sent. */
+const servedName = (name: string, { models }: Catalog): string =>
+  models.some(({ servedAs }) => servedAs === name) ? name : (models.find((one) => one.name === name)?.servedAs ?? name);
 
 /** @param text `404`, or `4xx` */
 function statusRange(text: string): { from: number; to: number } {

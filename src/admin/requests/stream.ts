@@ -35,7 +35,7 @@ export const streamRequests = (deps: RequestStreamDeps) => {
     // Elysia (1.4.30) reads the body for HEAD to its end, which never comes. Remove when it does not.
     if (request.method === "HEAD") return new Response(null, { headers });
     open++;
-    const events = tail(deps, filterOf(query), request);
+    const events = tail(deps, filterOf(query, deps.catalog()), request);
     return new Response(
       streamOf(events, () => open--),
       { headers },

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { defaultRetention } from "../../../src/store/retention.ts";
 import { requestRow, requestsOf } from "../../store/logged-requests.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
+import { backendOf, fileCatalog, modelOf } from "../../support/catalog.ts";
 import { pollUntil } from "../../support/poll-until.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
 import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
@@ -11,7 +12,10 @@ onEachEngine(({ engine }) => {
   let owner: Required<Visitor>;
   let now: number;
   beforeAll(async () => {
-    admin = await startAdmin({ engine });
+    admin = await startAdmin({
+      engine,
+      catalog: () => fileCatalog([backendOf("gpu-b")], [modelOf("tiny", ["gpu-b"], { servedAs: "small" })]),
+    });
     owner = await admin.login();
     now = admin.time.now;
     await admin.createKey("first");
@@ -75,6 +79,9 @@ onEachEngine(({ engine }) => {
   test.each([
     ["key_id=1", "b a"],
     ["model=small", "a"],
+    // The name in the file of models, under which usage is counted.
+    ["model=tiny", "a"],
+    ["model=TINY", ""],
     ["backend=gpu-b", "b"],
     ["client=claude-cli", "b"],
     ["client=claude-cli/2.1.330", "b"],
