@@ -5,10 +5,13 @@ export interface Cost {
   cost_is_partial: boolean;
 }
 
-/** `$12.30`, `₩1,200`; small amounts with more digits. An unknown currency has its code. */
+/** `$12.30`, `₩1,200`; amounts of less than two digits with more. An unknown currency has its code. */
 export function money(amount: number, currency: string): string {
-  const digits = amount !== 0 && Math.abs(amount) < 0.1 ? { maximumSignificantDigits: 2 } : {};
-  return new Intl.NumberFormat("en-US", { style: "currency", currency, ...digits }).format(amount);
+  const style = { style: "currency", currency } as const;
+  const format = new Intl.NumberFormat("en-US", style);
+  const { maximumFractionDigits = 0 } = format.resolvedOptions();
+  const isSmall = amount !== 0 && Math.abs(amount) < 10 ** (1 - maximumFractionDigits);
+  return (isSmall ? new Intl.NumberFormat("en-US", { ...style, maximumSignificantDigits: 2 }) : format).format(amount);
 }
 
 /** Never guessed: a part without a price makes the sum a lower bound. */

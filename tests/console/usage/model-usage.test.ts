@@ -69,6 +69,12 @@ test.each([
   [0.00123, "USD", "$0.0012"],
   [0, "EUR", "€0.00"],
   [1200, "KRW", "₩1,200"],
+  [12.6, "KRW", "₩13"],
+  // Not less precise than a smaller one, and not nothing.
+  [7.25, "KRW", "₩7.3"],
+  [0.4, "KRW", "₩0.4"],
+  [0.05, "KRW", "₩0.05"],
+  [0.125, "USD", "$0.13"],
   [3, "XQZ", "XQZ\u00a03.00"],
 ])("%d of %s is %s", (amount, currency, label) => {
   expect(money(amount, currency)).toBe(label);
