@@ -11,6 +11,7 @@ import {
   errors,
   sessionAndCsrf,
   okBody,
+  withoutNull,
 } from "../http/schemas.ts";
 import { csrfField, describes } from "../http/body-schema.ts";
 import { type ChoiceReason, choiceReasons } from "../../domain/backends.ts";
@@ -38,7 +39,8 @@ const textParameter = (name: string, description = "Exact"): TOptional<TString> 
     t.String({
       minLength: 1,
       maxLength: 512,
-      error: `${name} must have from 1 to 512 characters`,
+      pattern: withoutNull,
+      error: `${name} must have from 1 to 512 characters, none of them null`,
       description,
     }),
   );
