@@ -288,6 +288,15 @@ const ways: Way[] = [
     estimated: inputOf(stream) + 3,
   },
   {
+    way: "the path may be written with a line feed at its end, which vLLM ignores",
+    path: `${chatPath}%0A`,
+    body: stream,
+    answers: [{ events: times(9, word) }],
+    leavesAfter: 3,
+    charged: inputOf(stream) + 3,
+    estimated: inputOf(stream) + 3,
+  },
+  {
     way: "a stream of legacy completions that its client leaves",
     path: "/v1/completions",
     body: text,

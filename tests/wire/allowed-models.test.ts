@@ -117,6 +117,15 @@ describe("of a model list, a key sees no name that is not allowed", () => {
     });
   });
 
+  test.each(["/v1/models%0A", "/v1/%2E%2Fmodels", "/v1/models%2F."])(
+    "if it is at %s, which some backends take for the list",
+    async (path) => {
+      respond = () => json(JSON.stringify(list));
+      const { data } = (await (await get(path)).json()) as { data: unknown };
+      expect(data).toEqual([{ id: "open" }]);
+    },
+  );
+
   test("if a fragment follows the path, which the backend does not get", async () => {
     respond = () => json(JSON.stringify(list));
     const client = await connectRaw(gate.url);

@@ -125,6 +125,8 @@ describe.each(engines)("on %s", (engine) => {
       ["GET", `//v1/responses/${id}`],
       ["GET", `/v1/%72esponses/${id.replace("c", "%63")}`],
       ["GET", `/v1/responses%2F${id}`],
+      ["GET", `/v1/responses/%2E%2F${id}`],
+      ["GET", `/v1/responses/${id}%2F.`],
       ["GET", `/v1/responses/${id}/input_items`],
       ["GET", `/v1/responses/${id}%2Finput_items`],
       ["POST", `/v1/responses/${id}/cancel`],

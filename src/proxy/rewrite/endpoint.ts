@@ -69,8 +69,8 @@ const inFolder = (folder: Endpoint["folder"]): Endpoint => ({ ...other, folder }
 const others = folders.map(inFolder);
 
 /**
- * Ignores percent-encoding, repeated slashes and a trailing slash, as backends and the proxies in front of them do; case
- * matters, as it does to them.
+ * Ignores percent-encoding, repeated slashes, segments of one dot, and a slash or a line feed at the end, as backends and the
+ * proxies in front of them do; case matters, as it does to them.
  */
 export function getEndpoint(path: string): Endpoint {
   // Nearly every path is one of these.
@@ -82,7 +82,10 @@ const findEndpoint = (plainPath: string): Endpoint | undefined =>
 
 export function canonical(path: string): string {
   // The replacements cost more than the look-up.
-  return endpoints.has(path) ? path : decoded(path).replaceAll(/\/+/g, "/").replace(/\/$/, "");
+  if (endpoints.has(path)) return path;
+  // nginx takes dots out that it has decoded. Starlette, and so vLLM, finds its routes before a line feed at the end too.
+  const text = decoded(path).replace(/\n$/, "");
+  return text.replaceAll(/\/(?:\.?\/)+/g, "/").replace(/\/\.?$/, "");
 }
 
 /** @param path canonical */

@@ -17,12 +17,21 @@ test("each endpoint has the rewrites that its bodies support", () => {
   expect(row("/v1/other")).toEqual([false, false, undefined, false, false, undefined, []]);
 });
 
-test.each(["/v1/chat/completions/", "//v1//chat///completions", "/v1/chat%2Fcompletions", "/v1/chat/%63ompletions"])(
-  "%s is the same endpoint, as for a backend that decodes and merges",
-  (path) => {
-    expect(getEndpoint(path)).toBe(chat);
-  },
-);
+test.each([
+  "/v1/chat/completions/",
+  "//v1//chat///completions",
+  "/v1/chat%2Fcompletions",
+  "/v1/chat/%63ompletions",
+  // nginx takes a segment of one dot out once it has decoded it.
+  "/v1/%2E%2Fchat/completions",
+  "/v1/chat%2f.%2f%2e%2f/completions",
+  "/v1/chat/completions%2F%2e",
+  "/v1/chat/completions%2F.%2F",
+  // Starlette's patterns end in `$`, which Python finds before a line feed too.
+  "/v1/chat/completions%0A",
+])("%s is the same endpoint, as for a backend that decodes and merges", (path) => {
+  expect(getEndpoint(path)).toBe(chat);
+});
 
 test.each([
   "/V1/chat/completions",
@@ -31,6 +40,9 @@ test.each([
   "/chat/completions",
   "/v1/chat/completions%",
   "/v1/chat%252Fcompletions",
+  "/v1/.chat/completions",
+  "/v1/chat./completions",
+  "/v1/chat/%0Acompletions",
   "",
   "/",
 ])("%s is another endpoint", (path) => {
