@@ -297,6 +297,15 @@ const ways: Way[] = [
     estimated: inputOf(stream) + 3,
   },
   {
+    way: "the path may be written with %u0063 for c, which llama.cpp decodes",
+    path: "/v1/%u0063hat/completions",
+    body: stream,
+    answers: [{ events: times(9, word) }],
+    leavesAfter: 3,
+    charged: inputOf(stream) + 3,
+    estimated: inputOf(stream) + 3,
+  },
+  {
     way: "a stream of legacy completions that its client leaves",
     path: "/v1/completions",
     body: text,

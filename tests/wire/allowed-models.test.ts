@@ -117,7 +117,7 @@ describe("of a model list, a key sees no name that is not allowed", () => {
     });
   });
 
-  test.each(["/v1/models%0A", "/v1/%2E%2Fmodels", "/v1/models%2F."])(
+  test.each(["/v1/models%0A", "/v1/%u006dodels", "/v1/%2E%2Fmodels", "/v1/models%2F."])(
     "if it is at %s, which some backends take for the list",
     async (path) => {
       respond = () => json(JSON.stringify(list));

@@ -125,6 +125,7 @@ describe.each(engines)("on %s", (engine) => {
       ["GET", `//v1/responses/${id}`],
       ["GET", `/v1/%72esponses/${id.replace("c", "%63")}`],
       ["GET", `/v1/responses%2F${id}`],
+      ["GET", `/v1/responses%u002F${id}`],
       ["GET", `/v1/responses/%2E%2F${id}`],
       ["GET", `/v1/responses/${id}%2F.`],
       ["GET", `/v1/responses/${id}/input_items`],

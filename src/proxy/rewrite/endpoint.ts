@@ -91,10 +91,11 @@ export function canonical(path: string): string {
 /** @param path canonical */
 export const isBelow = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`);
 
-/** What is malformed stays as it is, as backends leave it. */
-const decoded = (path: string): string => path.replaceAll(/(?:%[\da-f]{2})+/gi, (part) => decodedPart(part));
+/** What is malformed stays as it is, as backends leave it, but for `%u0063`, which llama.cpp decodes. */
+const decoded = (path: string): string => path.replaceAll(/(?:%[\da-f]{2})+|%u[\da-f]{4}/gi, decodedPart);
 
 function decodedPart(part: string): string {
+  if (/^%u/i.test(part)) return String.fromCharCode(Number.parseInt(part.slice(2), 16));
   try {
     return decodeURIComponent(part);
   } catch {

@@ -22,6 +22,9 @@ test.each([
   "//v1//chat///completions",
   "/v1/chat%2Fcompletions",
   "/v1/chat/%63ompletions",
+  // llama.cpp decodes this too.
+  "/v1/chat/completion%u0073",
+  "/v1/chat%u002Fcompletion%73",
   // nginx takes a segment of one dot out once it has decoded it.
   "/v1/%2E%2Fchat/completions",
   "/v1/chat%2f.%2f%2e%2f/completions",
@@ -40,6 +43,8 @@ test.each([
   "/chat/completions",
   "/v1/chat/completions%",
   "/v1/chat%252Fcompletions",
+  "/v1/chat%25u002Fcompletions",
+  "/v1/chat/completion%u73",
   "/v1/.chat/completions",
   "/v1/chat./completions",
   "/v1/chat/%0Acompletions",
