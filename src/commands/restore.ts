@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
 import { timestampOf } from "../store/sqlite/backup-folder.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
@@ -35,7 +36,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
     );
   }
   const file = databaseFile(dataDir);
-  const keptFile = `${file}.before-${timestampOf(Date.now())}`;
+  const keptFile = freeName(file, Date.now());
   try {
     const wasReplaced = await restoreDatabase({ source, file, keptFile, clock: Date.now, signal: io.signal });
     io.stdout.write(`Restored ${file} from ${source}\n`);
@@ -45,6 +46,12 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
     if (io.signal.aborted) throw new CommandError("restore was interrupted; the database is unchanged");
     throw error instanceof StorageError ? new CommandError(`restore: ${error.message}`) : error;
   }
+}
+
+/** Names the old database after the next second if an earlier one has the name. */
+function freeName(file: string, now: number): string {
+  const name = `${file}.before-${timestampOf(now)}`;
+  return existsSync(name) ? freeName(file, now + 1000) : name;
 }
 
 function parse(args: string[]): { source: string; envFile: string | undefined } {

@@ -1,6 +1,7 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync } from "node:fs";
+import { timestampOf } from "../../src/store/sqlite/backup-folder.ts";
 import { logIn } from "../support/admin-client.ts";
 import { type FinishedProgram, runProgram, startProgram } from "../support/program.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
@@ -48,6 +49,23 @@ describe("tollgate restore", () => {
     expect(namesIn(`${dataDir}/tollgate.db`)).toEqual(["Before the backup"]);
     expect(namesIn(`${dataDir}/${kept}`)).toEqual(["Before the backup", "After the backup"]);
     expect(statSync(`${dataDir}/tollgate.db`).mode & 0o777).toBe(0o600);
+    folder.remove();
+  });
+
+  test("keeps what an earlier one within the same second kept", async () => {
+    const { folder, dataDir, backup } = await createBackup();
+    const names = Array.from(
+      { length: 60 },
+      (_, second) => `tollgate.db.before-${timestampOf(Date.now() + second * 1000)}`,
+    );
+    for (const name of names) await Bun.write(`${dataDir}/${name}`, "kept before");
+    const { status, stdout } = await restore(dataDir, backup);
+    expect(status).toBe(0);
+    for (const name of names) expect(await Bun.file(`${dataDir}/${name}`).text()).toBe("kept before");
+    const [kept = "", ...more] = keptIn(dataDir).filter((name) => name.endsWith("Z") && !names.includes(name));
+    expect(more).toEqual([]);
+    expect(stdout).toContain(`The old database is ${dataDir}/${kept}\n`);
+    expect(namesIn(`${dataDir}/${kept}`)).toEqual(["Before the backup", "After the backup"]);
     folder.remove();
   });
 
