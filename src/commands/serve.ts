@@ -135,7 +135,12 @@ export async function startServing(config: Config, io: CommandIo, parent?: Paren
 }
 
 function logOptions({ log }: Pick<Config, "log">, io: CommandIo): LogOptions {
-  return { ...log, clock: Date.now, write: createLogWriter((text) => io.stdout.write(text)) };
+  const write = createLogWriter(
+    (text, written) => io.stdout.write(text, written),
+    (lines) => createLog(options).warn("Log lines dropped; the reader of the log had stopped reading", { lines }),
+  );
+  const options: LogOptions = { ...log, clock: Date.now, write };
+  return options;
 }
 
 export async function untilStopped(signal: AbortSignal): Promise<void> {
