@@ -7,7 +7,7 @@ import { countersBody, readReport } from "./report.ts";
 import type { ChartQuery, PointsQuery, UsageChart } from "./contract.ts";
 import type { UsageDeps } from "./usage.ts";
 import type { KeyId } from "../../domain/keys.ts";
-import { keptBucketMinutes, keyFilterOf, keyIdsOf } from "./ranges.ts";
+import { existingBucketMinutes, keyFilterOf, keyIdsOf } from "./ranges.ts";
 
 const maxDays = 366;
 /** Buckets within the hour reach no further back, however long minute counts are kept. */
@@ -19,7 +19,7 @@ export const getUsageChart =
   ({ store, clock, retention }: Omit<UsageDeps, "log">) =>
   async ({ query }: { query: ChartQuery }): Promise<UsageChart> => {
     const range = {
-      ...wholeBuckets(query, clock(), retention),
+      ...(await wholeBuckets(query, clock(), { store, retention })),
       metric: query.metric ?? "output",
       top: query.top,
       listed: query.list,
@@ -46,8 +46,8 @@ const chartBody = ({ from, to, bucketMinutes, metric }: ChartRange, chart: Chart
 
 export const listUsagePoints =
   ({ store, clock, retention, log }: UsageDeps) =>
-  ({ query, request }: { query: PointsQuery; request: Request }): Promise<Response> => {
-    const { from, to, bucketMinutes } = wholeBuckets(query, clock(), retention);
+  async ({ query, request }: { query: PointsQuery; request: Request }): Promise<Response> => {
+    const { from, to, bucketMinutes } = await wholeBuckets(query, clock(), { store, retention });
     const [since, until] = [from * msPerMinute, to * msPerMinute];
     const head = `{"from":"${timestampOf(since)}","to":"${timestampOf(until)}","bucket_minutes":${bucketMinutes},"points":[`;
     return streamJson(request, [head, store.usage.history({ since, until, bucketMinutes }), "]}"], log);
@@ -61,7 +61,11 @@ interface Buckets {
 }
 
 /** Whole buckets around the requested times, and none after the current one. */
-function wholeBuckets(query: PointsQuery, nowMs: number, retention: UsageDeps["retention"]): Buckets {
+async function wholeBuckets(
+  query: PointsQuery,
+  nowMs: number,
+  kept: Pick<UsageDeps, "store" | "retention">,
+): Promise<Buckets> {
   const { bucket_minutes: requested } = query;
   const toMs = Math.min(parseTimestamp("to", query.to) ?? nowMs + 1, nowMs + 1);
   const fromMs = parseTimestamp("from", query.from) ?? toMs - msPerDay;
@@ -69,7 +73,7 @@ function wholeBuckets(query: PointsQuery, nowMs: number, retention: UsageDeps["r
   if (fromMs < nowMs - maxDays * msPerDay) throw new ApiError(400, `from must be at most ${maxDays} days ago`);
   if (fromMs < nowMs - minuteDays * msPerDay && requested % minutesPerHour > 0)
     throw new ApiError(400, `bucket_minutes must be a multiple of 60 if from is more than ${minuteDays} days ago`);
-  const bucketMinutes = keptBucketMinutes({ from: fromMs, bucketMinutes: requested }, nowMs, retention);
+  const bucketMinutes = await existingBucketMinutes({ from: fromMs, bucketMinutes: requested }, nowMs, kept);
   const from = bucketFloor(minuteOf(fromMs), bucketMinutes);
   const to = bucketFloor(minuteOf(toMs - 1), bucketMinutes) + bucketMinutes;
   if ((to - from) / bucketMinutes > maxBuckets)

@@ -1,5 +1,6 @@
 import { keptMinutes, type Retention } from "../../store/retention.ts";
 import type { BucketRange, KeyFilter } from "../../store/reports/contract.ts";
+import type { UsageStore } from "../../store/usage/contract.ts";
 import { bucketFloor, minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../../time/seoul.ts";
 import type { HistoryQuery, ByDayQuery } from "./contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
@@ -9,19 +10,39 @@ export const bucketRange = (nowMs: number, query: Pick<HistoryQuery, "days" | "b
   bucketMinutes: query.bucket_minutes,
 });
 
+interface Width {
+  /** What the first bucket contains, epoch milliseconds. */
+  from: number;
+  bucketMinutes: number;
+}
+
 /**
  * The requested width, or the next one of whole hours if the first bucket begins before the minute counts that are kept: it
  * would show nothing of what hour counts still have.
- * @param from what the first bucket contains, epoch milliseconds
  */
 export function keptBucketMinutes(
-  { from, bucketMinutes }: { from: number; bucketMinutes: number },
+  { from, bucketMinutes }: Width,
   nowMs: number,
   retention: Pick<Retention, "usageMinutesDays">,
 ): number {
   const isKept = bucketFloor(minuteOf(from), bucketMinutes) >= minuteOf(nowMs) - keptMinutes(retention);
-  return isKept ? bucketMinutes : Math.ceil(bucketMinutes / minutesPerHour) * minutesPerHour;
+  return isKept ? bucketMinutes : wholeHours(bucketMinutes);
 }
+
+interface Kept {
+  store: { usage: Pick<UsageStore, "hasMinutesFrom"> };
+  retention: Pick<Retention, "usageMinutesDays">;
+}
+
+/** The same for what is there: minutes that were deleted stay so if they are to be kept for longer later. */
+export async function existingBucketMinutes(range: Width, nowMs: number, { store, retention }: Kept): Promise<number> {
+  const width = keptBucketMinutes(range, nowMs, retention);
+  if (width % minutesPerHour === 0) return width;
+  const isThere = await store.usage.hasMinutesFrom(bucketFloor(minuteOf(range.from), width));
+  return isThere ? width : wholeHours(width);
+}
+
+const wholeHours = (minutes: number): number => Math.ceil(minutes / minutesPerHour) * minutesPerHour;
 
 export const keyIdsOf = (text = ""): KeyId[] => text.split(",").filter(Boolean).map(Number);
 

@@ -15,7 +15,7 @@ import type {
   UsageTotal,
 } from "./contract.ts";
 import type { UsageSum } from "../../domain/usage.ts";
-import { bucketRange, keptBucketMinutes, keyFilterOf } from "./ranges.ts";
+import { bucketRange, existingBucketMinutes, keyFilterOf } from "./ranges.ts";
 import { countersBody, readReport } from "./report.ts";
 
 export interface UsageDeps {
@@ -46,10 +46,11 @@ export const listDailyUsage =
 
 export const listUsageHistory =
   ({ store, clock, retention, log }: UsageDeps) =>
-  ({ query, request }: { query: HistoryQuery; request: Request }): Promise<Response> => {
+  async ({ query, request }: { query: HistoryQuery; request: Request }): Promise<Response> => {
     const now = clock();
     const { since, bucketMinutes: requested } = bucketRange(now, query);
-    const bucketMinutes = keptBucketMinutes({ from: since, bucketMinutes: requested }, now, retention);
+    const width = { from: since, bucketMinutes: requested };
+    const bucketMinutes = await existingBucketMinutes(width, now, { store, retention });
     const head = `{"days":${query.days},"bucket_minutes":${bucketMinutes},"points":[`;
     return streamJson(request, [head, store.usage.history({ since, bucketMinutes }), "]}"], log);
   };

@@ -140,7 +140,7 @@ function createSqliteStore(parts: SqliteParts): Store {
     usage: {
       add: direct.add,
       listCreators: withStorageErrors(prepareListCreators(reader)),
-      ...remote("usage", ["sumOfDay", "sumOfMinutes", "sumOfKeys"]),
+      ...remote("usage", ["sumOfDay", "sumOfMinutes", "hasMinutesFrom", "sumOfKeys"]),
       daily: (sinceDay) => readReport(worker, "usage.daily", sinceDay),
       history: (range) => readReport(worker, "usage.history", range),
       chart: (range) => readReport(worker, "usage.chart", range),

@@ -36,6 +36,8 @@ export interface UsageStore extends UsageReports {
   sumOfDay(day: string): Promise<UsageSum>;
   /** The sum over all keys from one minute (inclusive, minutes since the epoch) to another (exclusive). */
   sumOfMinutes(from: number, to: number): Promise<UsageSum>;
+  /** Whether minute counts reach back to this minute, as far as hour counts do. */
+  hasMinutesFrom(minute: number): Promise<boolean>;
   /** The sum over the keys that exist now. */
   sumOfKeys(): Promise<UsageSum>;
 }

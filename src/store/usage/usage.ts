@@ -1,4 +1,4 @@
-import { and, eq, gte, lt, sql } from "drizzle-orm";
+import { and, eq, gte, lt, min, sql } from "drizzle-orm";
 import type { WallClock } from "../../time/clock.ts";
 import { dayNumberFrom, minutesPerHour } from "../../time/seoul.ts";
 import { prepareCountedResponses, prepareListCreators } from "./counted-responses.ts";
@@ -44,7 +44,10 @@ function prepareAddUsage(engine: Engine, clock: WallClock): UsageStore["add"] {
   };
 }
 
-function prepareSums({ db, tables }: Engine): Pick<UsageStore, "sumOfDay" | "sumOfMinutes" | "sumOfKeys"> {
+function prepareSums({
+  db,
+  tables,
+}: Engine): Pick<UsageStore, "sumOfDay" | "sumOfMinutes" | "hasMinutesFrom" | "sumOfKeys"> {
   const { keys, usageDay, usageHour, usageMinute } = tables;
   const sumOf = (table: typeof usageMinute | typeof usageHour | typeof usageDay | typeof keys) => ({
     requestCount: sql`coalesce(${safeSum(table.requestCount)}, 0)`.mapWith(Number),
@@ -79,6 +82,13 @@ function prepareSums({ db, tables }: Engine): Pick<UsageStore, "sumOfDay" | "sum
       const before = await sumOfMinuteRows(from, firstHour * minutesPerHour);
       const after = await sumOfMinuteRows(lastHour * minutesPerHour, to);
       return addSums(firstOrZero(hours), addSums(before, after));
+    },
+    async hasMinutesFrom(minute) {
+      const [oldest] = await db.select({ minute: min(usageMinute.minute) }).from(usageMinute);
+      const firstHour = Math.ceil(minute / minutesPerHour);
+      const beforeHour = Math.floor((oldest?.minute ?? Number.MAX_SAFE_INTEGER) / minutesPerHour);
+      const isWithout = and(gte(usageHour.hour, firstHour), lt(usageHour.hour, beforeHour));
+      return (await db.select({ hour: usageHour.hour }).from(usageHour).where(isWithout).limit(1)).length === 0;
     },
     async sumOfKeys() {
       return firstOrZero(await db.select(sumOf(keys)).from(keys));

@@ -188,6 +188,31 @@ onEachEngine(({ engine }) => {
     });
   });
 
+  test("where minutes were deleted before they were to be kept for longer, a chart has the same sums as its columns", async () => {
+    const retention = { ...defaultRetention, usageMinutesDays: 1 };
+    const admin = await startAdmin({ engine, retention });
+    const owner = await admin.login();
+    await admin.createKey("first");
+    await admin.store.usage.add([closed(1, noon - 5 * day, 5), closed(1, noon - 5 * day + 61 * minute, 6)]);
+    await admin.store.usage.add([closed(1, noon, 7)]);
+    for (let portion = 0; portion < 20; portion++) await admin.store.maintain();
+    retention.usageMinutesDays = 30;
+    const query = `from=${new Date(noon - 6 * day).toISOString()}&bucket_minutes=20`;
+    for (const report of ["chart", "points", "history"]) {
+      const path = `/api/usage/${report}?${report === "history" ? "days=6&bucket_minutes=20" : query}`;
+      const { json } = await admin.send("GET", path, { as: owner });
+      const values: number[] =
+        json.series?.[0].values ?? json.points.map((point: { output_tokens: number }) => point.output_tokens);
+      const sum = values.reduce((a, b) => a + b, 0);
+      expect([report, json.bucket_minutes, sum, json.output_tokens ?? 18]).toEqual([report, 60, 18, 18]);
+    }
+    const later = `/api/usage/chart?from=${new Date(noon - 4 * day).toISOString()}&bucket_minutes=20`;
+    expect((await admin.send("GET", later, { as: owner })).json).toMatchObject({
+      bucket_minutes: 20,
+      output_tokens: 7,
+    });
+  });
+
   describe("where the counts by the minute are no longer kept", () => {
     let admin: Admin;
     let owner: Required<Visitor>;
