@@ -31,7 +31,7 @@ function spawnAfter(lines: string, dataDir: string, launcher: string[] = [], com
   const port = String(findFreePort());
   const env = { PATH: process.env["PATH"] ?? "", HOME: dataDir, DATA_DIR: dataDir, PORT: port };
   const script = `${lines}\nshift; exec "$@"`;
-  const child = Bun.spawn([...launcher, "sh", "-ec", script, "sh", dataDir, ...commandLine([command])], {
+  const child = Bun.spawn([...launcher, "sh", "-ec", script, "sh", dataDir, ...commandLine(command.split(" "))], {
     env: { ...env, PROXY_UPSTREAM_URL: backend.url, ADMIN_PASSWORD: "password" },
     cwd: "/",
     stdout: "pipe",
@@ -50,11 +50,10 @@ async function failureOf({ child }: ReturnType<typeof spawnAfter>) {
 }
 
 const inMounts = ["unshare", "--mount"];
+const mounted = 'mount --bind "$1" "$1"; mount -o remount,ro,bind "$1"';
 const names = ["tollgate.db", "tollgate.db-created", "secret_key"];
 
 describe.skipIf(!canMount)("a data folder on a read-only disk", () => {
-  const mounted = 'mount --bind "$1" "$1"; mount -o remount,ro,bind "$1"';
-
   test("ends a start with one line that says so", async () => {
     const { status, stderr, stdout } = await failureOf(spawnAfter(mounted, made.path, inMounts));
     expect({ status, stderr }).toEqual({
@@ -68,6 +67,41 @@ describe.skipIf(!canMount)("a data folder on a read-only disk", () => {
     const { status, stdout } = await failureOf(spawnAfter(mounted, made.path, inMounts, "check"));
     expect(status).toBe(1);
     expect(stdout).toContain(`${made.path}/tollgate.db: the data folder is on a read-only disk (EROFS)`);
+  });
+});
+
+describe("a restore", () => {
+  /** @returns a folder that everybody may read, with a copy of the database */
+  function copyDatabase(mode: number): TempFolder {
+    const folder = createTempFolder();
+    chmodSync(folder.path, 0o755);
+    copyFileSync(made.file("tollgate.db"), folder.file("copy.db"));
+    chmodSync(folder.file("copy.db"), mode);
+    return folder;
+  }
+
+  test.skipIf(!canMount)("into a folder on a read-only disk says so", async () => {
+    using copy = copyDatabase(0o600);
+    const { status, stderr } = await failureOf(
+      spawnAfter(mounted, made.path, inMounts, `restore ${copy.file("copy.db")}`),
+    );
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr: "tollgate: restore: the data folder is on a read-only disk (EROFS)\n",
+    });
+  });
+
+  test.skipIf(isRoot && Bun.which("setpriv") === null)("of a file that this user cannot read names it", async () => {
+    using folder = createTempFolder();
+    if (isRoot) chownSync(folder.path, 65534, 65534);
+    using copy = copyDatabase(isRoot ? 0o600 : 0);
+    const { status, stderr } = await failureOf(
+      spawnAfter(":", folder.path, asNobody, `restore ${copy.file("copy.db")}`),
+    );
+    expect({ status, stderr }).toEqual({
+      status: 1,
+      stderr: `tollgate: restore: "${copy.file("copy.db")}": it cannot be read (EACCES)\n`,
+    });
   });
 });
 

@@ -1,10 +1,10 @@
 import type { Database } from "bun:sqlite";
-import { chownSync, lstatSync, renameSync, type Stats, statSync } from "node:fs";
+import { accessSync, chownSync, constants, lstatSync, renameSync, type Stats, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { WallClock } from "../../time/clock.ts";
 import { toStorageError, StorageError } from "../storage-error.ts";
 import { removeUnfinishedCopy } from "./copy-database.ts";
-import { createFolder, requireNotMoved, syncFolder } from "./database-file.ts";
+import { createFolder, requireAccess, requireNotMoved, syncFolder } from "./database-file.ts";
 import { lockDatabase } from "./lock-database.ts";
 import { startWorker } from "./worker-client.ts";
 
@@ -39,6 +39,7 @@ async function replaceByCopy(restore: Restore): Promise<boolean> {
   requireBackup(source, file);
   requireNotMoved(file);
   createFolder(dirname(file));
+  requireAccess(file);
   const restored = `${file}.restored`;
   const locked = lockIfReadable(file);
   try {
@@ -67,7 +68,9 @@ function requireBackup(source: string, file: string): void {
 
 function statOf(source: string): Stats | undefined {
   try {
-    return statSync(source, { throwIfNoEntry: false });
+    const found = statSync(source, { throwIfNoEntry: false });
+    if (found !== undefined) accessSync(source, constants.R_OK);
+    return found;
   } catch (error) {
     throw problemOf(source, `it cannot be read (${(error as NodeJS.ErrnoException).code})`);
   }
