@@ -123,7 +123,9 @@ const reconciledDay = {
 };
 export const reconciliationBody = t.Object({
   days: t.Integer(),
-  source: nullable(t.String({ description: "`vllm` or `sglang`; null if the backend has no such metrics" })),
+  source: nullable(
+    t.String({ description: "`vllm`, `sglang` or `llamacpp`; null if the backend has no such metrics" }),
+  ),
   checked_at: nullable(timestamp),
   rows: t.Array(t.Object(reconciledDay), { description: "Latest day first" }),
   by_backend: t.Array(t.Object({ backend: t.String(), ...reconciledDay }), {
