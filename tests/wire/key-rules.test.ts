@@ -23,6 +23,19 @@ describe("the rules of a key", () => {
       });
       expect(twice.status).toBe(403);
     }
+    // LiteLLM takes the model of the query first.
+    for (const [query, status] of [
+      ["model=sim-x&api-version=1", 200],
+      ["model=other", 403],
+      ["a=b&%6dodel=other&model=sim", 403],
+    ] as const) {
+      const asked = await fetch(`${gate.url}/v1/chat/completions?${query}`, {
+        method: "POST",
+        headers: { "x-api-key": key, "content-type": "application/json" },
+        body: JSON.stringify({ ...chat, model: "sim" }),
+      });
+      expect([query, asked.status]).toEqual([query, status]);
+    }
     const form = new FormData();
     form.set("model", "other");
     const upload = await fetch(`${gate.url}/v1/audio/transcriptions`, {

@@ -13,6 +13,8 @@ export function isModelAllowed(allowed: AllowedModels, name: string): boolean {
 export interface RequestedModel {
   /** The URL's pathname. */
   path: string;
+  /** The models that the query names: LiteLLM takes one of these before that of the body. */
+  inQuery: readonly string[];
   /** The request has a body, read or not. */
   hasBody: boolean;
   /** Undefined if the body names none, or could not be read. */
@@ -27,11 +29,12 @@ export interface RequestedModel {
  * @throws ProxyError `model_not_allowed`
  */
 export function requireAllowedModel(allowed: AllowedModels, requested: RequestedModel): void {
-  const { path, hasBody, model, isAmbiguous } = requested;
+  const { path, inQuery, hasBody, model, isAmbiguous } = requested;
   const isAllowed = (name: string): boolean => isModelAllowed(allowed, name);
   const read = canonical(path);
   const named = read.startsWith("/v1/models/") ? read.slice("/v1/models/".length) : undefined;
   if (named !== undefined && !isAllowed(named)) throw new ProxyError("model_not_allowed");
+  if (!inQuery.every(isAllowed)) throw new ProxyError("model_not_allowed");
   if (!hasBody) return;
   if (model === undefined || isAmbiguous) throw new ProxyError("model_not_allowed");
   if (!isAllowed(model.asked) && !isAllowed(model.name)) throw new ProxyError("model_not_allowed");

@@ -67,8 +67,9 @@ export async function readRequest(
   if (allowed !== null) {
     // A form may name another model where we do not look.
     const readable = received.formModel === undefined ? model : undefined;
-    const requested = { path, hasBody: hasBody(received.body), model: readable, isAmbiguous: hasSeveralModels };
-    requireAllowedModel(allowed, requested);
+    const inQuery = new URL(request.url).searchParams.getAll("model");
+    const body = { hasBody: hasBody(received.body), model: readable, isAmbiguous: hasSeveralModels };
+    requireAllowedModel(allowed, { path, inQuery, ...body });
   }
   if (model !== undefined && target.candidates.length === 0) {
     const mayUse = (name: string): boolean => allowed === null || isModelAllowed(allowed, name);

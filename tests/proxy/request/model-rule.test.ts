@@ -6,7 +6,8 @@ const allowed = ["gpt-4*", "qwen"];
 
 const outcome = (requested: Partial<RequestedModel>): string => {
   try {
-    const defaults = { path: "/v1/x", hasBody: true, model: { asked: "QWEN", name: "Qwen" }, isAmbiguous: false };
+    const model = { asked: "QWEN", name: "Qwen" };
+    const defaults = { path: "/v1/x", inQuery: [], hasBody: true, model, isAmbiguous: false };
     requireAllowedModel(allowed, { ...defaults, ...requested });
     return "allowed";
   } catch (error) {
@@ -41,6 +42,8 @@ test.each<[string, Partial<RequestedModel>, string]>([
     { path: "/v1/models//secret", hasBody: false },
     "model_not_allowed",
   ],
+  ["the query names one that is allowed", { inQuery: ["gpt-4"] }, "allowed"],
+  ["the query names another beside it", { inQuery: ["gpt-4", "secret"] }, "model_not_allowed"],
   ["the path is malformed", { path: "/v1/models/%zz", hasBody: false }, "model_not_allowed"],
 ])("a request is judged if %s", (_, requested, expected) => {
   expect(outcome(requested)).toBe(expected);
