@@ -535,6 +535,13 @@ describe("what is reserved", () => {
     ["one as text, as Python reads it", chatPath, { ...base, max_tokens: " +3_00.0" }, 300],
     ["one under a newer name", chatPath, { model: "m", max_completion_tokens: 300 }, 300],
     ["the larger of both names", chatPath, { ...base, max_completion_tokens: 300 }, 300],
+    ["one that llama.cpp prefers", chatPath, { ...base, n_predict: 5000 }, 5000],
+    ["none, as one of two is for llama.cpp", chatPath, { ...base, max_completion_tokens: -1 }, 1024],
+    ["none under the name that llama.cpp prefers", chatPath, { ...base, n_predict: -1 }, 1024],
+    ["none, as the last of a repeated one", chatPath, '{"model":"m","max_tokens":5,"max_tokens":null}', 1024],
+    ["the other of two, of which one is null", chatPath, { ...base, max_completion_tokens: null }, 100],
+    ["n as llama.cpp prefers it", chatPath, { ...base, n: 1, n_cmpl: 4 }, 400],
+    ["several prompts that are embedded", "/v1/completions", { ...base, prompt_embeds: ["AA==", "AA=="] }, 200],
     ["one of the Responses API", "/v1/responses", { model: "m", input: "Hi", max_output_tokens: 300 }, 300],
     ["an impossible n", chatPath, { ...base, n: 1e300 }, 1e9],
   ])("grows with %s", async (_, path, body, output) => {
@@ -569,13 +576,13 @@ describe("what is reserved", () => {
     expect(reserved).toBe(inputOf(none) + expected + base.max_tokens);
   });
 
-  test("a limit in another case is capped", async () => {
+  test.each(["Max_Tokens", "n_predict"])("%s, a limit that few backends read, is capped", async (name) => {
     const { bodies } = await limited({
       path: chatPath,
-      body: { model: "m", Max_Tokens: 99_999_999 },
+      body: { model: "m", [name]: 99_999_999 },
       answers: [{ json: { usage: tokens(1, 1) } }],
     });
-    expect(bodies).toEqual([{ model: "m", Max_Tokens: 16_384 }]);
+    expect(bodies).toEqual([{ model: "m", [name]: 16_384 }]);
   });
 });
 

@@ -1,6 +1,7 @@
 import { timestampOf } from "../../time/seoul.ts";
 import { isCalendarWindow, windowResetAt } from "../../time/windows.ts";
 import { type ErrorDetails, ProxyError } from "../errors.ts";
+import { defaultOutputTokens } from "../rewrite/caps.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
 import { estimateInput } from "../rewrite/estimate.ts";
 import type { Rewritten } from "../rewrite/rewrite.ts";
@@ -32,9 +33,6 @@ interface AdmittedRequest {
   now: number;
 }
 
-/** How many tokens are reserved for the output of a request that does not limit it. */
-const defaultOutputTokens = 1024;
-
 /** Admissions and counts of one response stay below it. */
 const maxReservation = 1_000_000_000;
 
@@ -46,7 +44,7 @@ export async function reservationFor(
   { maxTokens, maxTokensInOtherCase, times, prompts }: ExpectedOutput,
 ): Promise<Reservation> {
   const inputTokens = body instanceof Uint8Array ? await estimateInput(body) : 0;
-  // A backend that does not read the name in another case has its own limit.
+  // A backend that does not read the name has its own limit.
   const outputTokens = Math.max(maxTokens ?? defaultOutputTokens, maxTokensInOtherCase ?? 0) * times;
   const tokens = hasBody(body) ? Math.min(inputTokens + outputTokens, maxReservation) : 0;
   const isGuess = maxTokens === undefined && maxTokensInOtherCase === undefined;

@@ -1,4 +1,4 @@
-import { isAscii, partOf, findNumber, findString, isString } from "../json/bytes.ts";
+import { isAscii, isLiteral, partOf, findNumber, findString, isString } from "../json/bytes.ts";
 import type { JsonEditor } from "../json/edit.ts";
 import type { JsonValue } from "../json/slots.ts";
 import type { Steps } from "../json/read.ts";
@@ -11,11 +11,17 @@ export type CapRules = Pick<ModelRules, "contextTokens" | "maxOutputTokens">;
 const reservedTokens = 512;
 const charactersPerToken = 3;
 
+/** How many tokens are reserved for the output of a request that does not limit it. */
+export const defaultOutputTokens = 1024;
+
 /** The token limits of a body. */
 export interface CappedTokens {
-  /** The largest that is sent, as far as the context could ever leave room for it; undefined if there is none. */
+  /**
+   * The largest that is sent, as far as the context could ever leave room for it, and no less than for none where backends
+   * may read none; undefined if there is none.
+   */
   largest: number | undefined;
-  /** The same under a name in another case, which only some backends read. */
+  /** The same under a name that only some backends read. */
   largestInOtherCase: number | undefined;
   /** The first that was lowered; undefined if none was. */
   lowered: { from: number; to: number } | undefined;
@@ -56,6 +62,7 @@ export function* capTokensInSteps(
   const all = [...maxTokens, maxTokensInOtherCase];
   let largest: number | undefined;
   let largestInOtherCase: number | undefined;
+  let mayReadNone = false;
   let lowered: CappedTokens["lowered"];
   const usual = yield* outputLimitInSteps(bytes, rules);
   const budget = thinkingBudget === undefined ? 0 : (findBudget(bytes, thinkingBudget) ?? 0);
@@ -68,7 +75,11 @@ export function* capTokensInSteps(
     for (const value of repeated.values) {
       const tokens = findPositiveInteger(bytes, value);
       const asked = tokens === undefined ? findIntegerText(bytes, value) : Math.min(tokens, limit);
-      if (asked === undefined) continue;
+      if (asked === undefined) {
+        // -1 is none for llama.cpp. A null alone is as good as absent; beside others of its name, it may be the one that counts.
+        mayReadNone ||= repeated.values.length > 1 || !isLiteral(bytes, value, "null");
+        continue;
+      }
       const sent = Math.min(asked, leftByEmptyConversation);
       if (repeated === maxTokensInOtherCase) largestInOtherCase = Math.max(largestInOtherCase ?? 0, sent);
       else largest = Math.max(largest ?? 0, sent);
@@ -77,6 +88,7 @@ export function* capTokensInSteps(
       editor.replace(value, value.kind === "string" ? `"${limit}"` : String(limit));
     }
   }
+  if (mayReadNone && largest !== undefined) largest = Math.max(largest, defaultOutputTokens);
   return { largest, largestInOtherCase, lowered, exemption };
 }
 

@@ -51,7 +51,7 @@ export interface Rewritten {
   changes?: RequestChanges | undefined;
   /** The output limit that is sent; undefined if the body has none. */
   maxTokens: number | undefined;
-  /** The same under a name in another case, which only some backends read. */
+  /** The same under a name that only some backends read. */
   maxTokensInOtherCase: number | undefined;
   /** How many texts the body asks for, each of which may be as long as that. Read for limits of tokens only. */
   times: number;

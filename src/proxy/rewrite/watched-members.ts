@@ -22,7 +22,7 @@ export interface RequestBody {
   hasTooManyDuplicates: () => boolean;
   /** The same limit under its names of different years and endpoints. */
   maxTokens: readonly RepeatedSlot[];
-  /** The same in names such as `Max_Tokens`, which backends in Go read. */
+  /** The same in names such as `Max_Tokens`, which backends in Go read, and in the one that llama.cpp prefers. */
   maxTokensInOtherCase: RepeatedSlot;
   /** Undefined unless tokens are to be reserved. */
   texts: RequestedTexts | undefined;
@@ -112,7 +112,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
   const onOtherMember = (bytes: Uint8Array, start: number, end: number): JsonSlot | undefined => {
     const first = bytes[start];
     // An escape may be one too; most other names need not be decoded.
-    if (first !== lowerM && first !== upperM && first !== backslash) return undefined;
+    if (first !== lowerM && first !== upperM && first !== lowerN && first !== backslash) return undefined;
     body.hasOtherModel ||= isNameInAnyCase(bytes, start, end, "model");
     const isLimit = maxTokensNames.some((name) => isNameInAnyCase(bytes, start, end, name));
     return isLimit ? maxTokensInOtherCase.slot : undefined;
@@ -151,9 +151,9 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
   return body;
 }
 
-const maxTokensNames = ["max_tokens", "max_completion_tokens", "max_output_tokens"];
+const maxTokensNames = ["max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict"];
 
-const [lowerM, upperM, backslash] = [0x6d, 0x4d, 0x5c];
+const [lowerM, upperM, lowerN, backslash] = [0x6d, 0x4d, 0x6e, 0x5c];
 
 function watchTexts(members: Record<string, JsonSlot>): RequestedTexts {
   const [n, bestOf] = [createRepeatedSlot(maxDuplicates), createRepeatedSlot(maxDuplicates)];
@@ -165,8 +165,12 @@ function watchTexts(members: Record<string, JsonSlot>): RequestedTexts {
     },
   });
   members["n"] = n.slot;
+  // llama.cpp prefers it.
+  members["n_cmpl"] = n.slot;
   members["best_of"] = bestOf.slot;
   members["prompt"] = createSlot({ element: prompt });
+  // vLLM adds them to the others.
+  members["prompt_embeds"] = members["prompt"];
   return texts;
 }
 
