@@ -70,6 +70,28 @@ test.each(["/v1/models/open", "/v1//%6Dodels/%6Fpen"])("a key may read of its ow
   expect(await (await get(path)).json()).toEqual({ id: "open" });
 });
 
+test.each(["?model=secret", "?a=b&mod%65l=secret", "?model=open&model=secret", "?model=secret#"])(
+  "a key cannot name a model that it may not use in the query of a request, which LiteLLM prefers, as %s",
+  async (query) => {
+    respond = () => json("{}");
+    const client = await connectRaw(gate.url);
+    const headers = { "x-api-key": key, "content-type": "application/json" };
+    client.request("POST", `/v1/chat/completions${query}`, headers, '{"model":"open"}');
+    expect([(await client.head()).status, await client.json()]).toMatchObject([
+      403,
+      { error: { code: "model_not_allowed" } },
+    ]);
+    client.close();
+  },
+);
+
+test("a key may name its own model in the query of a request", async () => {
+  respond = () => json('{"id":"open"}');
+  const headers = { "x-api-key": key, "content-type": "application/json" };
+  const sent = { method: "POST", headers, body: '{"model":"open"}' };
+  expect((await fetch(`${gate.url}/v1/chat/completions?model=open&x=y`, sent)).status).toBe(200);
+});
+
 describe("of a model list, a key sees no name that is not allowed", () => {
   test.each<[string, () => Response]>([
     ["is compressed", gzipped],

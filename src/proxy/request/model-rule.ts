@@ -13,7 +13,7 @@ export function isModelAllowed(allowed: AllowedModels, name: string): boolean {
 export interface RequestedModel {
   /** The URL's pathname. */
   path: string;
-  /** The models that the query names: LiteLLM takes one of these before that of the body. */
+  /** The models that the URL's query names: LiteLLM prefers them to the body's. */
   inQuery: readonly string[];
   /** The request has a body, read or not. */
   hasBody: boolean;

@@ -68,8 +68,8 @@ export async function readRequest(
     // A form may name another model where we do not look.
     const readable = received.formModel === undefined ? model : undefined;
     const inQuery = new URL(request.url).searchParams.getAll("model");
-    const body = { hasBody: hasBody(received.body), model: readable, isAmbiguous: hasSeveralModels };
-    requireAllowedModel(allowed, { path, inQuery, ...body });
+    const named = { path, inQuery, model: readable, isAmbiguous: hasSeveralModels };
+    requireAllowedModel(allowed, { ...named, hasBody: hasBody(received.body) });
   }
   if (model !== undefined && target.candidates.length === 0) {
     const mayUse = (name: string): boolean => allowed === null || isModelAllowed(allowed, name);

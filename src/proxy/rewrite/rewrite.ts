@@ -59,7 +59,7 @@ export interface Rewritten {
   prompts: number;
   /** Why the usual cap does not apply; undefined if it does. */
   capExemption: CapExemption | undefined;
-  /** The body names a model more than once, or in a member whose name backends in Go take for `model` too: `Model`. */
+  /** The body names a model more than once, or where some backends look for one too, such as in `Model` or `fallbacks`. */
   hasSeveralModels: boolean;
   /** Undefined if there is one backend. */
   opening?: Opening | undefined;

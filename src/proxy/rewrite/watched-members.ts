@@ -1,5 +1,6 @@
 import { isNameInAnyCase, findNumber, findString, isLiteral } from "../json/bytes.ts";
 import { createRepeatedSlot, createSlot, type JsonSlot, type RepeatedSlot, type JsonValue } from "../json/slots.ts";
+import { isName } from "../json/tokens.ts";
 import { type ConversationSlots, createConversationSlots } from "./conversation-slots.ts";
 import { createOpeningSlots, type OpeningSlots } from "./opening.ts";
 import type { Endpoint } from "./endpoint.ts";
@@ -16,7 +17,7 @@ export interface RequestBody {
   /** The same for bodies whose watched members are the same. */
   shape: string;
   model: RepeatedSlot;
-  /** Whether it has a member that backends in Go take for `model` too. */
+  /** Whether it has a member that backends in Go take for `model` too, or that names models beside it. */
   hasOtherModel: boolean;
   /** A member that would be edited comes more often than is kept. */
   hasTooManyDuplicates: () => boolean;
@@ -109,11 +110,14 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     members["system"] = conversation.system;
   }
   const texts = needs.texts ? watchTexts(members) : undefined;
+  const noteModel = (bytes: Uint8Array, start: number, end: number): undefined => {
+    body.hasOtherModel ||= namesModels(bytes, start, end);
+  };
+  // LiteLLM sends its members in place of the others.
+  members["extra_body"] = createSlot({ onOtherMember: noteModel });
   const onOtherMember = (bytes: Uint8Array, start: number, end: number): JsonSlot | undefined => {
-    const first = bytes[start];
-    // An escape may be one too; most other names need not be decoded.
-    if (first !== lowerM && first !== upperM && first !== lowerN && first !== backslash) return undefined;
-    body.hasOtherModel ||= isNameInAnyCase(bytes, start, end, "model");
+    noteModel(bytes, start, end);
+    if (!beginsLikeLimit(bytes[start])) return undefined;
     const isLimit = maxTokensNames.some((name) => isNameInAnyCase(bytes, start, end, name));
     return isLimit ? maxTokensInOtherCase.slot : undefined;
   };
@@ -151,7 +155,18 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
   return body;
 }
 
+/** What OpenRouter and LiteLLM take other models from, if the one that is named fails, which clients can bring about. */
+const otherModelsNames = ["models", "fallbacks", "context_window_fallbacks", "content_policy_fallbacks"];
+
+const namesModels = (bytes: Uint8Array, start: number, end: number): boolean =>
+  (beginsLikeLimit(bytes[start]) && isNameInAnyCase(bytes, start, end, "model")) ||
+  otherModelsNames.some((name) => isName(bytes, start, end, name));
+
 const maxTokensNames = ["max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict"];
+
+/** An escape may be one too; most other names need not be decoded. */
+const beginsLikeLimit = (byte: number | undefined): boolean =>
+  byte === lowerM || byte === upperM || byte === lowerN || byte === backslash;
 
 const [lowerM, upperM, lowerN, backslash] = [0x6d, 0x4d, 0x6e, 0x5c];
 

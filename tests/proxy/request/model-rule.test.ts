@@ -43,7 +43,8 @@ test.each<[string, Partial<RequestedModel>, string]>([
     "model_not_allowed",
   ],
   ["the query names one that is allowed", { inQuery: ["gpt-4"] }, "allowed"],
-  ["the query names another beside it", { inQuery: ["gpt-4", "secret"] }, "model_not_allowed"],
+  ["the query names another too", { inQuery: ["gpt-4", "secret"] }, "model_not_allowed"],
+  ["the query of a request without a body does", { inQuery: ["secret"], hasBody: false }, "model_not_allowed"],
   ["the path is malformed", { path: "/v1/models/%zz", hasBody: false }, "model_not_allowed"],
 ])("a request is judged if %s", (_, requested, expected) => {
   expect(outcome(requested)).toBe(expected);

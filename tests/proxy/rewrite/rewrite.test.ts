@@ -286,11 +286,17 @@ test("the model names asked for and sent are those of the last member, which bac
 
 test.each([
   ['{"model":"a"}', false],
-  ['{"model":"a","messages":[{"Model":"b"}],"models":1,"":2}', false],
+  ['{"model":"a","messages":[{"Model":"b","models":["b"]}],"modes":1,"":2,"extra_body":{"a":{"model":"b"}}}', false],
   ['{"model":"a","model":"a"}', true],
   ['{"model":"a","MODEL":"b"}', true],
   ['{"Model":"b"}', true],
   ['{"\\u004dOdel":"b","model":"a"}', true],
+  ['{"model":"a","models":["b"]}', true],
+  ['{"fallbacks":["b"],"model":"a"}', true],
+  ['{"model":"a","context_window_fallbacks":[{"a":["b"]}]}', true],
+  ['{"model":"a","content_policy_\\u0066allbacks":[{"a":["b"]}]}', true],
+  ['{"model":"a","extra_body":{"model":"b"}}', true],
+  ['{"model":"a","extra_body":{"models":["b"]}}', true],
 ])("%s names a model twice, or hides one from us: %p", (body, expected) => {
   expect((rewrite("/v1/x", Buffer.from(body)) as Rewritten).hasSeveralModels).toBe(expected);
 });
