@@ -530,6 +530,8 @@ describe("what is reserved", () => {
     ["no limit of tokens, for each text", chatPath, { model: "m", n: 3 }, 3072],
     ["a limit in another case, which few backends read", chatPath, { model: "m", Max_Tokens: 5 }, 1024],
     ["a higher one, which some do", chatPath, { model: "m", Max_Tokens: 5000 }, 5000],
+    ["one with a letter that Go takes for an s", chatPath, { ...base, max_tokenſ: 300 }, 300],
+    ["one with a letter that Go takes for a k", chatPath, { ...base, "max_to\u212aens": 300 }, 300],
     ["one beside the usual", chatPath, { ...base, MAX_TOKENS: 300 }, 300],
     ["the largest of a repeated one", chatPath, '{"model":"m","max_tokens":300,"max_tokens":5}', 300],
     ["one as text, as Python reads it", chatPath, { ...base, max_tokens: " +3_00.0" }, 300],

@@ -104,11 +104,14 @@ export function isString(bytes: Uint8Array, value: JsonValue, text: string): boo
   return mayBeEscaped && findString(bytes, value) === text;
 }
 
-/** Whether a member's name is `name` for a backend that ignores upper and lower case. @param name ASCII in lower case */
+/**
+ * Whether a member's name is `name` for a backend that ignores upper and lower case; Go takes the long s for one too.
+ * @param name ASCII in lower case
+ */
 export function isNameInAnyCase(bytes: Uint8Array, start: number, end: number, name: string): boolean {
   const length = end - start;
   if (length < name.length || length > name.length * maxUnitBytes) return false;
-  return decodeString(bytes, { start, end }).toLowerCase() === name;
+  return decodeString(bytes, { start, end }).toLowerCase().replaceAll("ſ", "s") === name;
 }
 
 /** The part between a string's quotes. */
