@@ -542,6 +542,8 @@ describe("what is reserved", () => {
     ["none under the name that llama.cpp prefers", chatPath, { ...base, n_predict: -1 }, 1024],
     ["none, as the last of a repeated one", chatPath, '{"model":"m","max_tokens":5,"max_tokens":null}', 1024],
     ["the other of two, of which one is null", chatPath, { ...base, max_completion_tokens: null }, 100],
+    ["one that LiteLLM puts in its place", chatPath, { ...base, extra_body: { max_tokens: 300, n: 2 } }, 600],
+    ["none that LiteLLM puts in its place", chatPath, { ...base, extra_body: { max_tokens: null } }, 1024],
     ["n as llama.cpp prefers it", chatPath, { ...base, n: 1, n_cmpl: 4 }, 400],
     ["several prompts that are embedded", "/v1/completions", { ...base, prompt_embeds: ["AA==", "AA=="] }, 200],
     ["one of the Responses API", "/v1/responses", { model: "m", input: "Hi", max_output_tokens: 300 }, 300],
@@ -576,6 +578,15 @@ describe("what is reserved", () => {
     const [large, none] = [body(90_000), body(0)];
     const { reserved } = await limited({ path: chatPath, body: large, answers: [answer] });
     expect(reserved).toBe(inputOf(none) + expected + base.max_tokens);
+  });
+
+  test("a limit that LiteLLM puts in place of the usual is capped", async () => {
+    const { bodies } = await limited({
+      path: chatPath,
+      body: { model: "m", max_tokens: 5, extra_body: { max_tokens: 99_999_999 } },
+      answers: [{ json: { usage: tokens(1, 1) } }],
+    });
+    expect(bodies).toEqual([{ model: "m", max_tokens: 5, extra_body: { max_tokens: 16_384 } }]);
   });
 
   test.each(["Max_Tokens", "n_predict"])("%s, a limit that few backends read, is capped", async (name) => {

@@ -84,13 +84,12 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     createRepeatedSlot(maxDuplicates),
   ];
   const stream = createSlot();
-  const members: Record<string, JsonSlot> = {
-    model: model.slot,
+  const extraMembers: Record<string, JsonSlot> = {
     max_tokens: maxTokens.slot,
     max_completion_tokens: maxCompletionTokens.slot,
     max_output_tokens: maxOutputTokens.slot,
-    stream,
   };
+  const members: Record<string, JsonSlot> = { model: model.slot, ...extraMembers, stream };
   const thinkingBudget = endpoint.thinkingBudget ? createThinkingBudget() : undefined;
   if (thinkingBudget !== undefined) members["thinking"] = thinkingBudget.slot;
   const streamOptions = endpoint.streamOptions && needs.streamOptions ? createStreamOptions() : undefined;
@@ -109,18 +108,15 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     members["messages"] = conversation.messages;
     members["system"] = conversation.system;
   }
-  const texts = needs.texts ? watchTexts(members) : undefined;
-  const noteModel = (bytes: Uint8Array, start: number, end: number): undefined => {
-    body.hasOtherModel ||= namesModels(bytes, start, end);
-  };
-  // LiteLLM sends its members in place of the others.
-  members["extra_body"] = createSlot({ onOtherMember: noteModel });
+  const texts = needs.texts ? watchTexts(members, extraMembers) : undefined;
   const onOtherMember = (bytes: Uint8Array, start: number, end: number): JsonSlot | undefined => {
-    noteModel(bytes, start, end);
+    body.hasOtherModel ||= namesModels(bytes, start, end);
     if (!beginsLikeLimit(bytes[start])) return undefined;
     const isLimit = maxTokensNames.some((name) => isNameInAnyCase(bytes, start, end, name));
     return isLimit ? maxTokensInOtherCase.slot : undefined;
   };
+  // LiteLLM sends its members in place of the others.
+  members["extra_body"] = createSlot({ members: extraMembers, onOtherMember });
   const options = streamOptions === undefined ? [] : [streamOptions.all, streamOptions.includeUsage];
   const multipliers = texts === undefined ? [] : [texts.n, texts.bestOf];
   const limits = [maxTokens, maxCompletionTokens, maxOutputTokens];
@@ -170,7 +166,7 @@ const beginsLikeLimit = (byte: number | undefined): boolean =>
 
 const [lowerM, upperM, lowerN, backslash] = [0x6d, 0x4d, 0x6e, 0x5c];
 
-function watchTexts(members: Record<string, JsonSlot>): RequestedTexts {
+function watchTexts(members: Record<string, JsonSlot>, extraMembers: Record<string, JsonSlot>): RequestedTexts {
   const [n, bestOf] = [createRepeatedSlot(maxDuplicates), createRepeatedSlot(maxDuplicates)];
   const texts: RequestedTexts = { n, bestOf, prompts: 0 };
   // A list of numbers is one prompt: its tokens.
@@ -179,10 +175,10 @@ function watchTexts(members: Record<string, JsonSlot>): RequestedTexts {
       if (prompt.kind !== "number") texts.prompts += 1;
     },
   });
-  members["n"] = n.slot;
-  // llama.cpp prefers it.
-  members["n_cmpl"] = n.slot;
-  members["best_of"] = bestOf.slot;
+  // llama.cpp prefers the second.
+  const multipliers = { n: n.slot, n_cmpl: n.slot, best_of: bestOf.slot };
+  Object.assign(members, multipliers);
+  Object.assign(extraMembers, multipliers);
   members["prompt"] = createSlot({ element: prompt });
   // vLLM adds them to the others.
   members["prompt_embeds"] = members["prompt"];
