@@ -1,6 +1,6 @@
 import { ProxyError } from "../errors.ts";
 import { findNotBlank, partOf } from "../json/bytes.ts";
-import { readJsonInSteps, eventLoopPortions, runInPortions } from "../json/read.ts";
+import { readJsonInSteps, eventLoopPortions, runAtOnce, runInPortions } from "../json/read.ts";
 import { createSlot } from "../json/slots.ts";
 import { noProgressMs } from "../upstream/abort-reason.ts";
 import type { ReadTimeout, StartReadTimeout } from "../upstream/read-timeout.ts";
@@ -135,9 +135,14 @@ async function readObject(request: Request, deps: ReadBodyDeps): Promise<Receive
   return { ...plain, body: await decode(body, encodings, deps), encoded: body };
 }
 
+/** Takes a few milliseconds; portions leave gaps, which all requests would share. */
+const maxBytesAtOnce = 256 * 1024;
+
 async function isObject(bytes: Bytes): Promise<boolean> {
   const root = createSlot();
-  return (await runInPortions(readJsonInSteps(bytes, root), eventLoopPortions)) && root.kind === "object";
+  const steps = readJsonInSteps(bytes, root);
+  const isRead = bytes.length <= maxBytesAtOnce ? runAtOnce(steps) : await runInPortions(steps, eventLoopPortions);
+  return isRead && root.kind === "object";
 }
 
 async function decode(encoded: Bytes, encodings: readonly string[], deps: ReadBodyDeps): Promise<Bytes> {

@@ -11,6 +11,7 @@ import {
 import { errorResponse } from "../../../src/proxy/errors.ts";
 import { createHeldBytes } from "../../../src/proxy/request/held-bytes.ts";
 import { createReadTimeouts, type StartReadTimeout } from "../../../src/proxy/upstream/read-timeout.ts";
+import { passTicks } from "../../support/event-loop.ts";
 import { useFakeTime } from "../../support/fake-time.ts";
 
 const post = (headers: Record<string, string>, body: BodyInit | null = "{}", method = "POST"): Request =>
@@ -292,6 +293,14 @@ describe("readBody", () => {
       expect([textOf(body), Buffer.from(encoded ?? []).equals(bytes)]).toEqual([text, true]);
       expect(await decoded("gzip", Buffer.from(text))).toMatchObject({ isDecoded: true, encoded: undefined });
       expect(await decoded("identity", Buffer.from(text))).toMatchObject({ isDecoded: false, encoded: undefined });
+    });
+
+    test("short bodies without waiting for each other", async () => {
+      const received: (ReceivedBody | string)[] = [];
+      for (let count = 0; count < 50; count++)
+        void decoded("gzip", Buffer.from(text)).then((one) => received.push(one));
+      await passTicks();
+      expect(received).toHaveLength(50);
     });
 
     test("no more than may be held, and no more than the budget", async () => {
