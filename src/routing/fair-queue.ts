@@ -21,7 +21,7 @@ export interface FairQueueOptions<Ticket> {
   maxWaiting: number;
   /** The place that a request would get now. */
   findPlace: (ticket: Ticket) => Choice | undefined;
-  /** Requests of a group may use the same places. */
+  /** Requests of a group may use the same places. It is asked once for each that waits. */
   groupOf: (ticket: Ticket) => string;
   /** Called when a request that waited has a place. */
   onGranted: (ticket: Ticket, choice: Choice) => void;
@@ -31,12 +31,37 @@ export interface FairQueueOptions<Ticket> {
 
 /** The requests of a key that wait or have a place. */
 interface Line<Ticket> {
+  keyId: KeyId;
+  /** A later line has a higher one. */
+  number: number;
   /** Oldest first. */
-  waiting: Map<Ticket, WaitsFor>;
+  waiting: Set<Ticket>;
   inFlight: number;
   /** How many places had been given when it last got one. */
   servedAt: number;
 }
+
+/** A request that waits. */
+interface Waiting<Ticket> {
+  line: Line<Ticket>;
+  group: string;
+  waitsFor: WaitsFor;
+  /** A newer request has a higher one. */
+  number: number;
+}
+
+/**
+ * The requests that wait and may use the same places. While these are full, all of them are passed over at once: otherwise
+ * each request that ends elsewhere would cost more, the more wait here.
+ */
+interface Group<Ticket> {
+  /** Each oldest first. */
+  waiting: Map<Line<Ticket>, Map<Ticket, Waiting<Ticket>>>;
+  /** How many of them wait for a place. */
+  forPlace: number;
+}
+
+type Groups<Ticket> = Map<string, Group<Ticket>>;
 
 /**
  * A free place goes to the key with the fewest requests in flight; of several such keys, to the one that was served least
@@ -44,13 +69,13 @@ interface Line<Ticket> {
  * request to one that waits with less, so no key can keep the others out.
  */
 export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): FairQueue<Ticket> {
-  const { maxWaiting, findPlace, onGranted, onDisplaced } = options;
-  const lines = new Map<KeyId, Line<Ticket>>();
-  const [running, waiting] = [new Map<Ticket, KeyId>(), new Map<Ticket, KeyId>()];
-  let served = 0;
+  const { maxWaiting, findPlace, groupOf, onGranted, onDisplaced } = options;
+  const [lines, groups] = [new Map<KeyId, Line<Ticket>>(), new Map<string, Group<Ticket>>()];
+  const [running, waiting] = [new Map<Ticket, KeyId>(), new Map<Ticket, Waiting<Ticket>>()];
+  let [served, numbers] = [0, 0];
 
   function lineOf(keyId: KeyId): Line<Ticket> {
-    const found = lines.get(keyId) ?? { waiting: new Map(), inFlight: 0, servedAt: 0 };
+    const found = lines.get(keyId) ?? { keyId, number: ++numbers, waiting: new Set(), inFlight: 0, servedAt: 0 };
     lines.set(keyId, found);
     return found;
   }
@@ -68,12 +93,22 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): Fair
     line.servedAt = ++served;
   }
 
+  function wait(ticket: Ticket, keyId: KeyId, waitsFor: WaitsFor): void {
+    const known = waiting.get(ticket);
+    if (known !== undefined) return changeReason(groups, known, waitsFor);
+    const one = { line: lineOf(keyId), group: groupOf(ticket), waitsFor, number: ++numbers };
+    waiting.set(ticket, one);
+    one.line.waiting.add(ticket);
+    join(groups, ticket, one);
+  }
+
   function stopWaiting(ticket: Ticket): void {
-    const keyId = waiting.get(ticket);
-    if (keyId === undefined) return;
+    const one = waiting.get(ticket);
+    if (one === undefined) return;
     waiting.delete(ticket);
-    lineOf(keyId).waiting.delete(ticket);
-    forgetEmpty(keyId);
+    one.line.waiting.delete(ticket);
+    leaveGroup(groups, ticket, one);
+    forgetEmpty(one.line.keyId);
   }
 
   /** @returns whether a request was displaced for one of this key */
@@ -87,9 +122,9 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): Fair
 
   /** @returns whether a request that waited got a place */
   function grantNext(): boolean {
-    const next = findNext(lines, options);
+    const next = findNext(groups, findPlace);
     if (next === undefined) return false;
-    run(next.ticket, next.keyId);
+    run(next.ticket, next.line.keyId);
     onGranted(next.ticket, next.choice);
     return true;
   }
@@ -103,8 +138,7 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): Fair
       }
       if (waitsFor === "nothing") return "full";
       if (!waiting.has(ticket) && waiting.size >= maxWaiting && !makeRoomFor(keyId)) return "full";
-      waiting.set(ticket, keyId);
-      lineOf(keyId).waiting.set(ticket, waitsFor);
+      wait(ticket, keyId, waitsFor);
       return "waiting";
     },
     leave(ticket) {
@@ -119,49 +153,65 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): Fair
     grant() {
       while (waiting.size > 0 && grantNext());
     },
-    waiting: () =>
-      [...waiting].flatMap(([ticket, keyId]) => (lines.get(keyId)?.waiting.get(ticket) === "place" ? [ticket] : [])),
+    waiting: () => [...waiting].flatMap(([ticket, { waitsFor }]) => (waitsFor === "place" ? [ticket] : [])),
   };
+}
+
+function join<Ticket>(groups: Groups<Ticket>, ticket: Ticket, one: Waiting<Ticket>): void {
+  const group = groups.get(one.group) ?? { waiting: new Map(), forPlace: 0 };
+  groups.set(one.group, group);
+  const ofLine = group.waiting.get(one.line) ?? new Map<Ticket, Waiting<Ticket>>();
+  group.waiting.set(one.line, ofLine);
+  ofLine.set(ticket, one);
+  if (one.waitsFor === "place") group.forPlace += 1;
+}
+
+function leaveGroup<Ticket>(groups: Groups<Ticket>, ticket: Ticket, one: Waiting<Ticket>): void {
+  const group = groups.get(one.group);
+  const ofLine = group?.waiting.get(one.line);
+  if (group === undefined || ofLine?.delete(ticket) !== true) return;
+  if (one.waitsFor === "place") group.forPlace -= 1;
+  if (ofLine.size === 0) group.waiting.delete(one.line);
+  if (group.waiting.size === 0) groups.delete(one.group);
+}
+
+function changeReason<Ticket>(groups: Groups<Ticket>, one: Waiting<Ticket>, waitsFor: WaitsFor): void {
+  const group = groups.get(one.group);
+  if (group !== undefined && waitsFor !== one.waitsFor) group.forPlace += waitsFor === "place" ? 1 : -1;
+  one.waitsFor = waitsFor;
 }
 
 /** The request that the next free place goes to. */
-interface Next<Ticket> {
+interface Next<Ticket> extends Waiting<Ticket> {
   ticket: Ticket;
   choice: Choice;
-  keyId: KeyId;
-  line: Line<Ticket>;
 }
 
 function findNext<Ticket>(
-  lines: Iterable<[KeyId, Line<Ticket>]>,
-  { findPlace, groupOf }: Pick<FairQueueOptions<Ticket>, "findPlace" | "groupOf">,
+  groups: Groups<Ticket>,
+  findPlace: FairQueueOptions<Ticket>["findPlace"],
 ): Next<Ticket> | undefined {
-  const full = new Set<string>();
-  const placeOf = (ticket: Ticket): Choice | undefined => {
-    const group = groupOf(ticket);
-    const choice = full.has(group) ? undefined : findPlace(ticket);
-    if (choice === undefined) full.add(group);
-    return choice;
-  };
   let next: Next<Ticket> | undefined;
-  for (const [keyId, line] of lines) {
-    const found = next === undefined || isBefore(line, next.line) ? firstWithPlace(line, placeOf) : undefined;
-    if (found !== undefined) next = { ...found, keyId, line };
+  for (const group of groups.values()) {
+    if (group.forPlace === 0) continue;
+    for (const [line, ofLine] of group.waiting) {
+      if (next !== undefined && line !== next.line && !isBefore(line, next.line)) continue;
+      const first = firstForPlace(ofLine);
+      if (first === undefined || (next?.line === line && next.number < first.number)) continue;
+      const choice = findPlace(first.ticket);
+      if (choice === undefined) break;
+      next = { ...first, choice };
+    }
   }
   return next;
 }
 
+/** Of several that have not been served, the one that waited first comes first. */
 const isBefore = (one: Line<unknown>, other: Line<unknown>): boolean =>
-  one.inFlight < other.inFlight || (one.inFlight === other.inFlight && one.servedAt < other.servedAt);
+  (one.inFlight - other.inFlight || one.servedAt - other.servedAt || one.number - other.number) < 0;
 
-function firstWithPlace<Ticket>(
-  line: Line<Ticket>,
-  placeOf: (ticket: Ticket) => Choice | undefined,
-): Pick<Next<Ticket>, "ticket" | "choice"> | undefined {
-  for (const [ticket, waitsFor] of line.waiting) {
-    const choice = waitsFor === "place" ? placeOf(ticket) : undefined;
-    if (choice !== undefined) return { ticket, choice };
-  }
+function firstForPlace<Ticket>(ofLine: Map<Ticket, Waiting<Ticket>>): Omit<Next<Ticket>, "choice"> | undefined {
+  for (const [ticket, one] of ofLine) if (one.waitsFor === "place") return { ...one, ticket };
   return undefined;
 }
 
@@ -178,5 +228,5 @@ function findDisplaced<Ticket>(lines: Iterable<Line<Ticket>>, own: Line<Ticket> 
   if (longest === undefined) return undefined;
   const more = longest.waiting.size - (own?.waiting.size ?? 0) - 1;
   const staysBehind = more > 0 || (more === 0 && (own?.inFlight ?? 0) < longest.inFlight);
-  return staysBehind ? [...longest.waiting.keys()].at(-1) : undefined;
+  return staysBehind ? [...longest.waiting].at(-1) : undefined;
 }

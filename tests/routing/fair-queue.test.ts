@@ -121,6 +121,31 @@ test("a request that waits for the limits of its key gets no place, counts as on
   expect(queue.enter("c1", 3, "place")).toBe("granted");
 });
 
+test("what waits for full places, or for limits, is passed over at once when a request ends elsewhere", () => {
+  let looks = 0;
+  const queue = createFairQueue<string>({
+    maxWaiting: 10_000,
+    findPlace(ticket) {
+      looks += 1;
+      return ticket.startsWith("free") ? { backend: "free", reason: "only" } : undefined;
+    },
+    groupOf(ticket) {
+      looks += 1;
+      return ticket.split(" ")[0] ?? "";
+    },
+    onGranted() {},
+    onDisplaced() {},
+  });
+  for (let n = 0; n < 1000; n++) {
+    queue.enter(`full ${n}`, n % 10, "place");
+    queue.enter(`free ${n}`, n % 10, "limits");
+  }
+  queue.enter("free", 1, "place");
+  looks = 0;
+  queue.leave("free");
+  expect(looks).toBeLessThan(10);
+});
+
 test("no request waits in a queue of no size", () => {
   const queue = queueOf(1, 0);
   queue.enter("a1", 1, "place");
