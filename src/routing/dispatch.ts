@@ -79,6 +79,8 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
     },
   });
 
+  const rankOf = createRanks(queue.waiting, (ticket) => lineNameOf(requestOf(ticket)), options.monotonic);
+
   function take(ticket: Ticket, { backend }: Choice): void {
     const held = all.get(ticket);
     if (held === undefined) return;
@@ -116,7 +118,7 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
       }
       queue.leave(ticket);
     },
-    rankOf: (ticket) => rankIn(queue.waiting(), ticket, (one) => lineNameOf(requestOf(one))),
+    rankOf,
     list() {
       const waiting = queue.waiting().map(requestOf);
       return table.list().map((row) => Object.assign(row, { waiting: countFor(row.name, waiting) }));
@@ -179,16 +181,33 @@ const requestToPlace = (request: ListedRequest, { expect }: Affinity): RequestTo
   characters: request.characters,
 });
 
-/** @param waiting oldest first */
-function rankIn<Ticket>(
-  waiting: readonly Ticket[],
-  ticket: Ticket,
+/** All that wait ask time and again, and to look through the line for each would take the longer, the longer it is. */
+const ranksMs = 100;
+
+/** Ranks that may be `ranksMs` old. @param listWaiting oldest first */
+function createRanks<Ticket>(
+  listWaiting: () => Ticket[],
   lineOf: (ticket: Ticket) => string,
-): Rank | undefined {
-  const own = lineOf(ticket);
-  const line = waiting.filter((one) => lineOf(one) === own);
-  const position = line.indexOf(ticket) + 1;
-  return position === 0 ? undefined : { position, length: line.length };
+  monotonic: MonotonicClock,
+): (ticket: Ticket) => Rank | undefined {
+  let ranks = new Map<Ticket, Rank>();
+  let readAt = -Infinity;
+  return (ticket) => {
+    const now = monotonic();
+    if (now - readAt >= ranksMs) {
+      readAt = now;
+      ranks = rankAll(listWaiting(), lineOf);
+    }
+    return ranks.get(ticket);
+  };
+}
+
+function rankAll<Ticket>(waiting: readonly Ticket[], lineOf: (ticket: Ticket) => string): Map<Ticket, Rank> {
+  const ranks = new Map<Ticket, Rank>();
+  for (const line of Map.groupBy(waiting, lineOf).values()) {
+    for (const [index, ticket] of line.entries()) ranks.set(ticket, { position: index + 1, length: line.length });
+  }
+  return ranks;
 }
 
 const countFor = (backend: string, waiting: readonly ListedRequest[]): number =>
