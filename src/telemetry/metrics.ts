@@ -9,6 +9,7 @@ import {
 } from "prom-client";
 import { addBackendMetrics } from "./backend-metrics.ts";
 import { addProcessMetrics } from "./process-metrics.ts";
+import { metricsText } from "./metrics-text.ts";
 import { createCountedCounter, createRequestMetrics } from "./request-metrics.ts";
 import { addSlowGauges, type SlowValues } from "./slow-gauges.ts";
 import { addGauge, createCounter, isolateCollectors } from "./series.ts";
@@ -79,7 +80,7 @@ export const metricsContentType = Registry.PROMETHEUS_CONTENT_TYPE;
 
 /** The metrics of several processes as one text: counters and histograms are sums, lags are maxima. */
 export async function aggregatedMetricsText(snapshots: MetricsSnapshot[]): Promise<string> {
-  return AggregatorRegistry.aggregate(snapshots).metrics();
+  return metricsText(AggregatorRegistry.aggregate(snapshots));
 }
 
 /** Merges the counters and histograms of several snapshots. Gauges are left out: they describe a running process. */
@@ -143,7 +144,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
     requestOmitted: () => void omitted.count++,
     text() {
       readCounts();
-      return registry.metrics();
+      return metricsText(registry);
     },
     snapshot() {
       readCounts();

@@ -54,6 +54,22 @@ test("reports the delay of a blocked event loop once", async () => {
   expect(await readDelay()).toBeLessThan(0.9);
 });
 
+test("gives others a turn after each 500 series, and tells all of them", async () => {
+  using metrics = openMetrics({ perKey: true });
+  for (let keyId = 0; keyId < 5000; keyId++) metrics.finished(requestRecord({ keyId }));
+  let turns = 0;
+  let isRead = false;
+  const countTurns = (): void => {
+    turns += 1;
+    if (!isRead) setImmediate(countTurns);
+  };
+  countTurns();
+  const text = await metrics.text().finally(() => (isRead = true));
+  expect(turns).toBeGreaterThan(30);
+  expect(seriesOf(text, "tollgate_key_tokens_total")).toHaveLength(10_000);
+  expect(text.split("\n").filter((line) => line.startsWith("# TYPE tollgate_key_tokens_total "))).toHaveLength(1);
+});
+
 test("two servers in one process count separately", async () => {
   using one = openMetrics();
   using other = openMetrics();
