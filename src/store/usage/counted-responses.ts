@@ -3,7 +3,7 @@ import { and, eq, gt, inArray, sql } from "drizzle-orm";
 import type { Engine } from "../engine/engine.ts";
 import type { UsageStore } from "./contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
-import { type CountedUsage, noUsage, type Usage, type ResponseUsage } from "../../domain/usage.ts";
+import { noUsage, type Usage, type ResponseUsage } from "../../domain/usage.ts";
 
 /** What is stored of the creates and reads of one key under one id. */
 interface Counted extends Usage {
@@ -12,6 +12,14 @@ interface Counted extends Usage {
   creates: number;
   madeAt: number | null;
   estimatedTokens: number;
+  /** When the latest create closed, or the latest read was counted, epoch milliseconds. */
+  countedAt: number;
+}
+
+/** What a read adds. */
+export interface AddedUsage extends Usage {
+  /** Unset: nothing. */
+  givenBack?: { tokens: number; chargedAt: number };
 }
 
 export interface CountedResponses {
@@ -26,28 +34,25 @@ export interface CountedResponses {
    * What a create was charged by an estimate is given back by the first read of its key that reports tokens.
    * @returns the tokens that each of them adds
    */
-  count(responses: readonly ResponseUsage[], now: number): Promise<CountedUsage[]>;
+  count(responses: readonly ResponseUsage[], now: number): Promise<AddedUsage[]>;
 }
 
 export function prepareCountedResponses(engine: Engine): CountedResponses {
   const { findAll, add } = prepareStatements(engine);
-  const addRows = async (rows: readonly Row[], now: number): Promise<void> => {
-    if (rows.length > 0) await add.execute({ rows: jsonOf(rows, now) });
+  const addRows = async (rows: readonly Row[]): Promise<void> => {
+    if (rows.length > 0) await add.execute({ rows: jsonOf(rows) });
   };
 
   return {
     async count(responses, now) {
-      const rows = responses.map(rowOf);
+      const rows = responses.map((response) => rowOf(response, now));
       const reads = rows.filter(({ isRead }) => isRead);
-      await addRows(
-        rows.filter(({ isRead }) => !isRead),
-        now,
-      );
+      await addRows(rows.filter(({ isRead }) => !isRead));
       if (reads.length === 0) return rows.map(() => noUsage);
       // Another instance may count the same ones at this moment.
       await engine.lock("counted_responses");
       const found = await findAll.execute({ rows: JSON.stringify(reads.map(({ idHash }) => [idHash])) });
-      await addRows(reads, now);
+      await addRows(reads);
       const known = Map.groupBy(found, ({ idHash }) => idHash);
       return rows.map((row) => (row.isRead ? addedBy(row, known.get(row.idHash) ?? []) : noUsage));
     },
@@ -69,14 +74,16 @@ interface Row extends Counted {
   backend: string | null;
 }
 
-const rowOf = ({ responseId, keyId, created, inputTokens, outputTokens, estimatedTokens = 0 }: ResponseUsage): Row => ({
+const rowOf = ({ responseId, keyId, created, estimatedTokens = 0, ...response }: ResponseUsage, now: number): Row => ({
   idHash: hashOf(responseId),
   keyId,
   creates: created?.count ?? 0,
   madeAt: created?.madeAt ?? null,
-  inputTokens,
-  outputTokens,
+  inputTokens: response.inputTokens,
+  outputTokens: response.outputTokens,
   estimatedTokens,
+  // Its estimate is charged to that day.
+  countedAt: created === undefined ? now : response.closedAt,
   isRead: created === undefined,
   backend: created?.backend ?? null,
 });
@@ -85,7 +92,7 @@ const rowOf = ({ responseId, keyId, created, inputTokens, outputTokens, estimate
 const hashOf = (id: string): string => createHash("sha256").update(id).digest().subarray(0, 16).toString("base64url");
 
 /** Columns in the order that the statements read; rows sorted, so that concurrent flushes lock them in the same order. */
-const jsonOf = (rows: readonly Row[], now: number): string =>
+const jsonOf = (rows: readonly Row[]): string =>
   JSON.stringify(
     rows
       .toSorted((a, b) => (a.idHash === b.idHash ? a.keyId - b.keyId : a.idHash < b.idHash ? -1 : 1))
@@ -97,17 +104,17 @@ const jsonOf = (rows: readonly Row[], now: number): string =>
         row.inputTokens,
         row.outputTokens,
         row.estimatedTokens,
-        now,
+        row.countedAt,
         row.backend,
       ]),
   );
 
-function addedBy(read: Row, known: readonly Counted[]): CountedUsage {
+function addedBy(read: Row, known: readonly Counted[]): AddedUsage {
   const added = excessOf(read, countedBefore(read.keyId, known));
   const own = known.find(({ keyId }) => keyId === read.keyId);
   // A read shows one of several creates under one id, and the others were spent too.
-  const estimate = own?.creates === 1 ? own.estimatedTokens : 0;
-  return estimate === 0 ? added : { ...added, besideTokens: -estimate, estimatedTokens: -estimate };
+  if (own?.creates !== 1 || own.estimatedTokens === 0) return added;
+  return { ...added, givenBack: { tokens: own.estimatedTokens, chargedAt: own.countedAt } };
 }
 
 /** @param known what is stored under the id; key 0 stands for what was counted before keys were stored */
@@ -134,7 +141,7 @@ const excessOf = (usage: Usage, counted: Usage): Usage => ({
 // oxlint-disable-next-line typescript/explicit-function-return-type -- Drizzle's types of prepared statements
 function prepareStatements({ db, tables, jsonRows }: Engine) {
   const { countedResponses: table } = tables;
-  const { idHash, keyId, creates, madeAt, inputTokens, outputTokens, estimatedTokens, backend } = table;
+  const { idHash, keyId, creates, madeAt, inputTokens, outputTokens, estimatedTokens, countedAt, backend } = table;
   const rows = jsonRows(sql.placeholder("rows"));
   const bigints = sql.raw([1, 2, 3, 4, 5, 6, 7].map((position) => `cast(value->>${position} as bigint)`).join());
   /** The first create forgets what the key has read before under the same id: that was another response. */
@@ -144,7 +151,7 @@ function prepareStatements({ db, tables, jsonRows }: Engine) {
 
   return {
     findAll: db
-      .select({ idHash, keyId, creates, madeAt, inputTokens, outputTokens, estimatedTokens })
+      .select({ idHash, keyId, creates, madeAt, inputTokens, outputTokens, estimatedTokens, countedAt })
       .from(table)
       .where(inArray(idHash, sql`(select value->>0 from ${rows})`))
       .prepare(),

@@ -1,14 +1,22 @@
 import { and, eq, gte, lt, min, sql } from "drizzle-orm";
 import type { WallClock } from "../../time/clock.ts";
-import { dayNumberFrom, minutesPerHour } from "../../time/seoul.ts";
-import { prepareCountedResponses, prepareListCreators } from "./counted-responses.ts";
+import { dayNumberFrom, dayNumberOf, minutesPerHour } from "../../time/seoul.ts";
+import { type AddedUsage, prepareCountedResponses, prepareListCreators } from "./counted-responses.ts";
 import type { Engine } from "../engine/engine.ts";
 import { safeSum } from "../engine/safe-sum.ts";
 import type { UsageStore } from "./contract.ts";
 import { incrementOf } from "./batch.ts";
 import { createUsageReports } from "../reports/reports.ts";
 import { createUsageWriter } from "./writer.ts";
-import { type CountedUsage, limitUsage, noUsage, type UsageSum, addSums, noSum } from "../../domain/usage.ts";
+import {
+  limitUsage,
+  noUsage,
+  type ResponseUsage,
+  type UsageIncrement,
+  type UsageSum,
+  addSums,
+  noSum,
+} from "../../domain/usage.ts";
 
 export function createUsageStore(engine: Engine, clock: WallClock): UsageStore {
   return {
@@ -29,19 +37,38 @@ function prepareAddUsage(engine: Engine, clock: WallClock): UsageStore["add"] {
     return transaction(async () => {
       if (flush !== undefined && !(await recordFlush(flush, now))) return undefined;
       const added = responses.length === 0 ? [] : await countedResponses.count(responses, now);
-      const newTokens = responses.map((response, index) => {
-        const tokens: CountedUsage = added[index] ?? noUsage;
-        const { besideTokens, estimatedTokens } = tokens;
-        return incrementOf(response, { ...limitUsage(response, tokens), besideTokens, estimatedTokens });
-      });
+      const newTokens = responses.map((response, index) =>
+        incrementOf(response, limitUsage(response, added[index] ?? noUsage)),
+      );
+      const givenBack = responses.flatMap((response, index) => giveBack(response, newTokens[index], added[index]));
       // What adds nothing needs no row of its minute.
       const counted = newTokens.filter(
         (one) => one.inputTokens + one.outputTokens > 0 || one.besideTokens !== undefined,
       );
-      await write({ increments: [...increments, ...counted], requests, responses, newTokens, settled });
+      await write({ increments: [...increments, ...counted, ...givenBack], requests, responses, newTokens, settled });
       return added;
     });
   };
+}
+
+/**
+ * Gives back to the day that was charged: on another one, it would be room for more tokens than a day may have.
+ * @param newTokens of the read, changed if that day is its own
+ * @returns what is given back to another day
+ */
+function giveBack(
+  response: ResponseUsage,
+  newTokens: UsageIncrement | undefined,
+  { givenBack }: AddedUsage = noUsage,
+): UsageIncrement[] {
+  if (givenBack === undefined) return [];
+  const { tokens, chargedAt } = givenBack;
+  const charge = { besideTokens: -tokens, estimatedTokens: -tokens };
+  if (dayNumberOf(chargedAt) !== dayNumberOf(response.closedAt)) {
+    return [incrementOf({ ...response, closedAt: chargedAt }, { ...noUsage, ...charge })];
+  }
+  Object.assign(newTokens ?? {}, charge);
+  return [];
 }
 
 function prepareSums({

@@ -95,6 +95,19 @@ onEachEngine(({ openTestStore }) => {
     }
   });
 
+  test("what is given back is given back to the day that was charged, and no day has more than its own limit", async () => {
+    await using opened = await openTestStore(() => start);
+    await createKeys(opened.store, ["a"]);
+    const yesterday = start - 24 * 3_600_000;
+    const created = { id: "r", madeAt: 9, isNew: true, reported: { inputTokens: 0, outputTokens: 0 } };
+    await commit(opened, { created, besideTokens: 500, estimatedTokens: 500, closedAt: yesterday });
+    expect(await stateOf(opened)).toMatchObject({ day: 0, month: 500, estimated: 500 });
+    await commit(opened, { responseId: "r", inputTokens: 10, outputTokens: 20 });
+    expect(await stateOf(opened)).toMatchObject({ day: 30, month: 30, estimated: 0 });
+    const days = await opened.store.limits.listDays(1, 0, 100_000);
+    expect(days.map(({ estimatedTokens }) => estimatedTokens)).toEqual([0, 0]);
+  });
+
   test("of several creates under one id, which a client may choose, none is given back", async () => {
     await using opened = await openTestStore(() => start);
     await createKeys(opened.store, ["a"]);
