@@ -151,8 +151,11 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
   return body;
 }
 
-/** What OpenRouter and LiteLLM take other models from, if the one that is named fails, which clients can bring about. */
-const otherModelsNames = ["models", "fallbacks", "context_window_fallbacks", "content_policy_fallbacks"];
+/**
+ * What OpenRouter and LiteLLM take other models from, if the one that is named fails, which clients can bring about; and
+ * where SGLang looks for an adapter, which its list of models has too.
+ */
+const otherModelsNames = ["models", "fallbacks", "context_window_fallbacks", "content_policy_fallbacks", "lora_path"];
 
 const namesModels = (bytes: Uint8Array, start: number, end: number): boolean =>
   (beginsLikeLimit(bytes[start]) && isNameInAnyCase(bytes, start, end, "model")) ||

@@ -293,6 +293,7 @@ test.each([
   ['{"\\u004dOdel":"b","model":"a"}', true],
   ['{"model":"a","models":["b"]}', true],
   ['{"fallbacks":["b"],"model":"a"}', true],
+  ['{"model":"a","lora_path":"b"}', true],
   ['{"model":"a","context_window_fallbacks":[{"a":["b"]}]}', true],
   ['{"model":"a","content_policy_\\u0066allbacks":[{"a":["b"]}]}', true],
   ['{"model":"a","extra_body":{"model":"b"}}', true],
