@@ -22,6 +22,7 @@ const notForwarded = [
   "proxy-authorization",
   "cookie", // the console's session may be among them
   "x-tollgate-debug", // asks us, not the backend
+  "x-conversation-id", // has llama.cpp go on when its client has left, and any key read, replace or end that by the id
 ] as const;
 
 const notReturned = [

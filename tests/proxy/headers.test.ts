@@ -26,6 +26,7 @@ describe("upstreamRequestHeaders", () => {
     "proxy-authorization",
     "cookie",
     "x-tollgate-debug",
+    "x-conversation-id",
   ])("keeps %s from the upstream", (name) => {
     const headers = upstreamRequestHeaders(new Headers({ [name]: "value" }), options);
     expect(headers.has(name)).toBe(false);
