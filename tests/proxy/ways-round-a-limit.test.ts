@@ -543,6 +543,8 @@ describe("what is reserved", () => {
     ["none, as the last of a repeated one", chatPath, '{"model":"m","max_tokens":5,"max_tokens":null}', 1024],
     ["the other of two, of which one is null", chatPath, { ...base, max_completion_tokens: null }, 100],
     ["one that LiteLLM puts in its place", chatPath, { ...base, extra_body: { max_tokens: 300, n: 2 } }, 600],
+    ["no limit but one that only LiteLLM reads", chatPath, { model: "m", extra_body: { max_tokens: 5 } }, 1024],
+    ["none that Go puts in its place", chatPath, { ...base, Max_Tokens: null }, 1024],
     ["none that LiteLLM puts in its place", chatPath, { ...base, extra_body: { max_tokens: null } }, 1024],
     ["n as llama.cpp prefers it", chatPath, { ...base, n: 1, n_cmpl: 4 }, 400],
     ["several prompts that are embedded", "/v1/completions", { ...base, prompt_embeds: ["AA==", "AA=="] }, 200],

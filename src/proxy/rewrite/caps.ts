@@ -76,8 +76,9 @@ export function* capTokensInSteps(
       const tokens = findPositiveInteger(bytes, value);
       const asked = tokens === undefined ? findIntegerText(bytes, value) : Math.min(tokens, limit);
       if (asked === undefined) {
-        // -1 is none for llama.cpp. A null alone is as good as absent; beside others of its name, it may be the one that counts.
-        mayReadNone ||= repeated.values.length > 1 || !isLiteral(bytes, value, "null");
+        // -1 is none for llama.cpp. A null under a usual name is as good as absent, unless it comes beside others of its name.
+        const isAbsent = repeated !== maxTokensInOtherCase && repeated.values.length === 1;
+        mayReadNone ||= !isAbsent || !isLiteral(bytes, value, "null");
         continue;
       }
       const sent = Math.min(asked, leftByEmptyConversation);

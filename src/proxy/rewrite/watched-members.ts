@@ -23,7 +23,7 @@ export interface RequestBody {
   hasTooManyDuplicates: () => boolean;
   /** The same limit under its names of different years and endpoints. */
   maxTokens: readonly RepeatedSlot[];
-  /** The same in names such as `Max_Tokens`, which backends in Go read, and in the one that llama.cpp prefers. */
+  /** The same in names such as `Max_Tokens`, which backends in Go read, in llama.cpp's own, and in `extra_body`. */
   maxTokensInOtherCase: RepeatedSlot;
   /** Undefined unless tokens are to be reserved. */
   texts: RequestedTexts | undefined;
@@ -84,12 +84,14 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     createRepeatedSlot(maxDuplicates),
   ];
   const stream = createSlot();
-  const extraMembers: Record<string, JsonSlot> = {
+  const members: Record<string, JsonSlot> = {
+    model: model.slot,
     max_tokens: maxTokens.slot,
     max_completion_tokens: maxCompletionTokens.slot,
     max_output_tokens: maxOutputTokens.slot,
+    stream,
   };
-  const members: Record<string, JsonSlot> = { model: model.slot, ...extraMembers, stream };
+  const extraMembers: Record<string, JsonSlot> = {};
   const thinkingBudget = endpoint.thinkingBudget ? createThinkingBudget() : undefined;
   if (thinkingBudget !== undefined) members["thinking"] = thinkingBudget.slot;
   const streamOptions = endpoint.streamOptions && needs.streamOptions ? createStreamOptions() : undefined;
@@ -115,7 +117,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     const isLimit = maxTokensNames.some((name) => isNameInAnyCase(bytes, start, end, name));
     return isLimit ? maxTokensInOtherCase.slot : undefined;
   };
-  // LiteLLM sends its members in place of the others.
+  // LiteLLM sends its members in place of the others; other backends do not read it.
   members["extra_body"] = createSlot({ members: extraMembers, onOtherMember });
   const options = streamOptions === undefined ? [] : [streamOptions.all, streamOptions.includeUsage];
   const multipliers = texts === undefined ? [] : [texts.n, texts.bestOf];
