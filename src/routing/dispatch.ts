@@ -79,8 +79,6 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
     },
   });
 
-  const rankOf = createRanks(queue.waiting, (ticket) => lineNameOf(requestOf(ticket)), options.monotonic);
-
   function take(ticket: Ticket, { backend }: Choice): void {
     const held = all.get(ticket);
     if (held === undefined) return;
@@ -118,7 +116,7 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
       }
       queue.leave(ticket);
     },
-    rankOf,
+    rankOf: createRanks(queue.waiting, (ticket) => lineNameOf(requestOf(ticket)), options.monotonic),
     list() {
       const waiting = queue.waiting().map(requestOf);
       return table.list().map((row) => Object.assign(row, { waiting: countFor(row.name, waiting) }));

@@ -70,20 +70,10 @@ type Groups<Ticket> = Map<string, Group<Ticket>>;
  */
 export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): FairQueue<Ticket> {
   const { maxWaiting, findPlace, groupOf, onGranted, onDisplaced } = options;
-  const [lines, groups] = [new Map<KeyId, Line<Ticket>>(), new Map<string, Group<Ticket>>()];
+  const { lines, lineOf, forgetEmpty } = createLines<Ticket>();
+  const groups: Groups<Ticket> = new Map();
   const [running, waiting] = [new Map<Ticket, KeyId>(), new Map<Ticket, Waiting<Ticket>>()];
-  let [served, numbers] = [0, 0];
-
-  function lineOf(keyId: KeyId): Line<Ticket> {
-    const found = lines.get(keyId) ?? { keyId, number: ++numbers, waiting: new Set(), inFlight: 0, servedAt: 0 };
-    lines.set(keyId, found);
-    return found;
-  }
-
-  function forgetEmpty(keyId: KeyId): void {
-    const line = lines.get(keyId);
-    if (line?.inFlight === 0 && line.waiting.size === 0) lines.delete(keyId);
-  }
+  let [served, waited] = [0, 0];
 
   function run(ticket: Ticket, keyId: KeyId): void {
     stopWaiting(ticket);
@@ -96,7 +86,7 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): Fair
   function wait(ticket: Ticket, keyId: KeyId, waitsFor: WaitsFor): void {
     const known = waiting.get(ticket);
     if (known !== undefined) return changeReason(groups, known, waitsFor);
-    const one = { line: lineOf(keyId), group: groupOf(ticket), waitsFor, number: ++numbers };
+    const one = { line: lineOf(keyId), group: groupOf(ticket), waitsFor, number: ++waited };
     waiting.set(ticket, one);
     one.line.waiting.add(ticket);
     join(groups, ticket, one);
@@ -154,6 +144,23 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): Fair
       while (waiting.size > 0 && grantNext());
     },
     waiting: () => [...waiting].flatMap(([ticket, { waitsFor }]) => (waitsFor === "place" ? [ticket] : [])),
+  };
+}
+
+function createLines<Ticket>() {
+  const lines = new Map<KeyId, Line<Ticket>>();
+  let numbers = 0;
+  return {
+    lines,
+    lineOf(keyId: KeyId): Line<Ticket> {
+      const found = lines.get(keyId) ?? { keyId, number: ++numbers, waiting: new Set(), inFlight: 0, servedAt: 0 };
+      lines.set(keyId, found);
+      return found;
+    },
+    forgetEmpty(keyId: KeyId): void {
+      const line = lines.get(keyId);
+      if (line?.inFlight === 0 && line.waiting.size === 0) lines.delete(keyId);
+    },
   };
 }
 
