@@ -91,8 +91,9 @@ const namesOf = (model: Model, listAliases: boolean): string[] => [
 ];
 
 function openAiEntry({ id, entry, contextTokens, maxOutputTokens }: Listed, created: number): string {
-  const bare = JSON.stringify({ id, object: "model", created, owned_by: "tollgate" });
-  return editEntry(entry ?? bare, { id, context_length: contextTokens, max_output_tokens: maxOutputTokens });
+  const own = { id, context_length: contextTokens, max_output_tokens: maxOutputTokens };
+  if (entry !== undefined) return editEntry(entry, own);
+  return JSON.stringify(Object.assign({ id, object: "model", created, owned_by: "tollgate" }, own));
 }
 
 function anthropicEntry({ id, model, entry, contextTokens, maxOutputTokens }: Listed, createdSeconds: number): string {

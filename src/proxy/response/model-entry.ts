@@ -38,6 +38,29 @@ const maxDuplicates = 64;
 
 /** A backend's entry with these members in place of its own, every other byte as it came. */
 export function editEntry(json: string, fields: EntryFields): string {
+  return edited(Object.values(fields).join("\n"), json, () => edit(json, fields));
+}
+
+/** As many as two backends list. */
+const maxRemembered = 2 * maxEntries;
+
+const edited = createMemory<string>();
+const parsed = createMemory<KnownOfEntry>();
+
+/** Entries are read once, and not for each list that a client asks for: 1,000 of them take 50 ms. */
+function createMemory<T>(): (key: string, json: string, make: () => T) => T {
+  const remembered = new Map<string, { json: string; made: T }>();
+  return (key, json, make) => {
+    const found = remembered.get(key);
+    if (found?.json === json) return found.made;
+    if (remembered.size >= maxRemembered) remembered.clear();
+    const made = make();
+    remembered.set(key, { json, made });
+    return made;
+  };
+}
+
+function edit(json: string, fields: EntryFields): string {
   const bytes = Buffer.from(json);
   const slots = Object.fromEntries(Object.keys(fields).map((name) => [name, createRepeatedSlot(maxDuplicates)]));
   const root = createSlot({
@@ -65,6 +88,10 @@ export interface KnownOfEntry {
 /** @param json undefined if no backend has listed the model */
 export function readEntry(json: string | undefined): KnownOfEntry {
   if (json === undefined) return { contextLength: undefined, created: undefined, displayName: undefined };
+  return parsed(json, json, () => parse(json));
+}
+
+function parse(json: string): KnownOfEntry {
   const bytes = Buffer.from(json);
   const [context, longest, created, display] = [createSlot(), createSlot(), createSlot(), createSlot()];
   const members = { context_length: context, max_model_len: longest, created, display_name: display };

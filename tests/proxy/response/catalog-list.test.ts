@@ -1,4 +1,4 @@
-import { describe, expect, test } from "bun:test";
+import { describe, expect, spyOn, test } from "bun:test";
 import { ProxyError } from "../../../src/proxy/errors.ts";
 import { respondWithModels } from "../../../src/proxy/response/catalog-list.ts";
 import { createModelNames } from "../../../src/proxy/rewrite/model-names.ts";
@@ -33,12 +33,13 @@ interface Asked {
   isAllowed?: (name: string) => boolean;
 }
 
+const wall = () => 1_790_000_000_500;
+const modelNotFound = (_: string, listed: readonly string[]): ProxyError =>
+  new ProxyError("model_not_found", { message: listed.join() });
+
 function ask({ path = "/v1/models", method = "GET", headers = {}, fields, isAllowed = () => true }: Asked) {
   const names = createModelNames(fileCatalog(backends, [coder, embedder], fields), discovered);
   const request = { method, headers: new Headers(headers) };
-  const modelNotFound = (_: string, listed: readonly string[]): ProxyError =>
-    new ProxyError("model_not_found", { message: listed.join() });
-  const wall = () => 1_790_000_000_500;
   return respondWithModels({ request, path, isAllowed, modelNotFound, wall }, names, { backendModels });
 }
 
@@ -86,6 +87,23 @@ describe("the list", () => {
       { type: "model", id: "org/bge", display_name: "org/bge", ...ownTime, context_length: 202_752 },
       { type: "model", id: "found", display_name: "Found", ...ownTime, context_length: 8192 },
     ]);
+  });
+
+  test("is made of entries that are read once", async () => {
+    const listed = Array.from({ length: 100 }, (_, n) => ({ name: `many-${n}`, backends: ["attic"] }));
+    const names = createModelNames(fileCatalog(backends, [coder]), { find: () => undefined, list: () => listed });
+    const findEntry = (_: readonly string[], servedAs: string) => `{"id":"${servedAs}","max_model_len":4096}`;
+    using reads = spyOn(Buffer, "from");
+    const list = (): Promise<string> | undefined => {
+      const request = { method: "GET", headers: new Headers() };
+      const rest = { path: "/v1/models", isAllowed: () => true, modelNotFound, wall };
+      return respondWithModels({ request, ...rest }, names, { backendModels: { findEntry } })?.text();
+    };
+    const first = await list();
+    expect(reads.mock.calls.length).toBeGreaterThan(100);
+    reads.mockClear();
+    expect(await list()).toBe(first);
+    expect(reads).not.toHaveBeenCalled();
   });
 
   test("has what a key may use, by any of a model's names", async () => {
