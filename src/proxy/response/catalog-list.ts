@@ -2,9 +2,9 @@ import type { WallClock } from "../../time/clock.ts";
 import { ProxyError } from "../errors.ts";
 import { canonical } from "../rewrite/endpoint.ts";
 import { listModelNames, type ModelNames, nonThinkingNameOf } from "../rewrite/model-names.ts";
-import type { Model } from "../../domain/models.ts";
+import type { Catalog, Model } from "../../domain/models.ts";
 import type { BackendModels } from "./backend-models.ts";
-import { editEntry, readEntry } from "./model-entry.ts";
+import { createEntryReader, type EntryReader } from "./model-entry.ts";
 
 /** A model under one of its names. */
 interface Listed {
@@ -48,8 +48,9 @@ export function respondWithModels(
   const isAnthropic = request.headers.has("anthropic-version");
   // Models that no backend has listed were created now.
   const createdSeconds = Math.floor(wall() / 1000);
-  const textOf = (one: Listed): string => (isAnthropic ? anthropicEntry : openAiEntry)(one, createdSeconds);
-  const all = listModels(names, backendModels);
+  const entries = readerFor(names.catalog);
+  const textOf = (one: Listed): string => (isAnthropic ? anthropicEntry : openAiEntry)(one, createdSeconds, entries);
+  const all = listModels(names, backendModels, entries);
   if (asked !== undefined) {
     const lower = asked.toLowerCase();
     const found = all.find(({ id }) => id.toLowerCase() === lower);
@@ -67,7 +68,20 @@ export function respondWithModels(
 const jsonResponse = (json: string): Response =>
   new Response(json, { headers: { "content-type": "application/json", "x-content-type-options": "nosniff" } });
 
-function listModels({ catalog, discovered }: ModelNames, { findEntry }: Pick<BackendModels, "findEntry">): Listed[] {
+const readers = new WeakMap<Catalog, EntryReader>();
+
+/** One for each catalog in use. */
+function readerFor(catalog: Catalog): EntryReader {
+  const reader = readers.get(catalog) ?? createEntryReader();
+  readers.set(catalog, reader);
+  return reader;
+}
+
+function listModels(
+  { catalog, discovered }: ModelNames,
+  { findEntry }: Pick<BackendModels, "findEntry">,
+  entries: EntryReader,
+): Listed[] {
   const { models, otherModels, listAliases } = catalog;
   const ofFile = models.flatMap((model) => {
     const { name, contextTokens, maxOutputTokens } = model;
@@ -77,7 +91,7 @@ function listModels({ catalog, discovered }: ModelNames, { findEntry }: Pick<Bac
   const ofBackends = (discovered?.list() ?? []).map(({ name, backends }): Listed => {
     const entry = findEntry(backends, name);
     // The backend knows its own context, and our cap holds for it too.
-    const contextTokens = Math.min(readEntry(entry).contextLength ?? Infinity, otherModels.contextTokens);
+    const contextTokens = Math.min(entries.read(entry).contextLength ?? Infinity, otherModels.contextTokens);
     return { id: name, model: name, entry, contextTokens, maxOutputTokens: otherModels.maxOutputTokens };
   });
   return [...ofFile, ...ofBackends];
@@ -90,14 +104,22 @@ const namesOf = (model: Model, listAliases: boolean): string[] => [
   ...(listAliases ? model.aliases.filter((alias) => !alias.endsWith("*")) : []),
 ];
 
-function openAiEntry({ id, entry, contextTokens, maxOutputTokens }: Listed, created: number): string {
+function openAiEntry(
+  { id, entry, contextTokens, maxOutputTokens }: Listed,
+  created: number,
+  entries: EntryReader,
+): string {
   const own = { id, context_length: contextTokens, max_output_tokens: maxOutputTokens };
-  if (entry !== undefined) return editEntry(entry, own);
+  if (entry !== undefined) return entries.edited(entry, own);
   return JSON.stringify(Object.assign({ id, object: "model", created, owned_by: "tollgate" }, own));
 }
 
-function anthropicEntry({ id, model, entry, contextTokens, maxOutputTokens }: Listed, createdSeconds: number): string {
-  const { created = createdSeconds, displayName } = readEntry(entry);
+function anthropicEntry(
+  { id, model, entry, contextTokens, maxOutputTokens }: Listed,
+  createdSeconds: number,
+  entries: EntryReader,
+): string {
+  const { created = createdSeconds, displayName } = entries.read(entry);
   const at = new Date(Math.min(Math.max(0, created * 1000), maxDateMs));
   return JSON.stringify({
     type: "model",
