@@ -29,7 +29,7 @@ import { getOwnActivity } from "./keys/own-activity.ts";
 import { getOwnKey } from "./keys/own-key.ts";
 import { getPrices, setPrices } from "./usage/prices.ts";
 import { changePassword, endOtherSessions, endSession, listSessions } from "./session/own-account.ts";
-import { parseIntegers } from "./http/query.ts";
+import { readQuery } from "./http/query.ts";
 import { getReconciliation } from "./usage/reconciliation.ts";
 import { streamRequests } from "./requests/stream.ts";
 import { listRequests } from "./requests/requests.ts";
@@ -151,7 +151,7 @@ export function adminRoutes(deps: AdminDeps) {
   const context = contextOf(deps);
   const withSession = new Elysia()
     .derive(requireSession(context))
-    .onTransform(parseIntegers)
+    .onTransform(readQuery)
     .mapResponse(compressJson)
     .get("/api/keys", listKeys(context), keyContract.listKeys)
     .get("/api/usage/summary", getUsageSummary(context), usageContract.getUsageSummary)

@@ -14,8 +14,12 @@ const integerNames = [
   "conversation",
 ];
 
-/** Accepts only decimal digits. Elysia (1.4.30) also converts `0x7`, `1e1` and `7.0`. Remove when it does not. */
-export function parseIntegers({ query }: { query: Record<string, unknown> }): void {
+export function readQuery({ query }: { query: Record<string, unknown> }): void {
+  for (const [name, text] of Object.entries(query)) {
+    // As it is stored: PostgreSQL cannot compare with one.
+    if (typeof text === "string" && text.includes("\0")) query[name] = text.replaceAll("\0", "\ufffd");
+  }
+  // Only decimal digits. Elysia (1.4.30) also converts `0x7`, `1e1` and `7.0`. Remove when it does not.
   for (const name of integerNames) {
     const text = query[name];
     if (text !== undefined) query[name] = typeof text === "string" && /^\d+$/.test(text) ? Number(text) : Number.NaN;

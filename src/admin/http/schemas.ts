@@ -93,17 +93,8 @@ export const sessionAndCsrf = { security: [{ session: [], csrf: [] }] };
 export const keyParameter = t.Optional(
   t.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, error: "key_id must be an integer of at least 1" }),
 );
-
-/** PostgreSQL cannot compare with a null character, and nothing that is stored has one. */
-export const withoutNull = "^[^\\u0000]*$";
-
 export const modelParameter = t.Optional(
-  t.String({
-    maxLength: 200,
-    pattern: withoutNull,
-    error: "model must have at most 200 characters, none of them null",
-    description: "Exact",
-  }),
+  t.String({ maxLength: 200, error: "model must have at most 200 characters", description: "Exact" }),
 );
 
 export const choice = <const T extends string>(name: string, values: readonly T[], byDefault: NoInfer<T>): TUnsafe<T> =>

@@ -11,7 +11,6 @@ import {
   errors,
   sessionAndCsrf,
   okBody,
-  withoutNull,
 } from "../http/schemas.ts";
 import { csrfField, describes } from "../http/body-schema.ts";
 import { type ChoiceReason, choiceReasons } from "../../domain/backends.ts";
@@ -39,8 +38,7 @@ const textParameter = (name: string, description = "Exact"): TOptional<TString> 
     t.String({
       minLength: 1,
       maxLength: 512,
-      pattern: withoutNull,
-      error: `${name} must have from 1 to 512 characters, none of them null`,
+      error: `${name} must have from 1 to 512 characters`,
       description,
     }),
   );

@@ -97,6 +97,7 @@ onEachEngine(({ engine }) => {
     ["min_duration_ms=9000", "b"],
     ["since=2026-05-01T11:59:58%2B09:00&until=2026-05-01T02:59:59.000Z", "b"],
     ["key_id=77", ""],
+    ["client=a%00", ""],
   ])("the filter %s finds %p", async (query, expected) => {
     expect(idsOf((await get(`/api/requests?${query}`)).json)).toBe(expected);
   });
@@ -125,9 +126,8 @@ onEachEngine(({ engine }) => {
       "outcome must be one of completed, client_left, shutdown, upstream_failed, timed_out, refused, limited, revoked, ended_by_admin",
     ],
     ["failed=yes", "failed must be true, or left out"],
-    ["model=", "model must have from 1 to 512 characters, none of them null"],
-    [`path=${"x".repeat(513)}`, "path must have from 1 to 512 characters, none of them null"],
-    ["client=a%00", "client must have from 1 to 512 characters, none of them null"],
+    ["model=", "model must have from 1 to 512 characters"],
+    [`path=${"x".repeat(513)}`, "path must have from 1 to 512 characters"],
     ["since=yesterday", "since must be a time such as 2026-05-01T12:00:00Z"],
     ["until=2026-13-41T12:00:00Z", "until must be a time such as 2026-05-01T12:00:00Z"],
     ["cursor=1;drop", cursorError],

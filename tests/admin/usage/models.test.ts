@@ -93,6 +93,7 @@ onEachEngine(({ engine }) => {
       "2026-05-01T12:00:00.000+09:00",
     ]);
     expect(await rowsOf("model=small&days=1")).toHaveLength(1);
+    expect(await rowsOf("model=small%00")).toEqual([]);
   });
 
   test.each([
@@ -101,8 +102,7 @@ onEachEngine(({ engine }) => {
     ["bucket=week", "bucket must be one of none, hour, day"],
     ["bucket=hour&days=91", "days must be at most 90 if bucket is hour"],
     ["key_id=x", "key_id must be an integer of at least 1"],
-    [`model=${"x".repeat(201)}`, "model must have at most 200 characters, none of them null"],
-    ["model=%00", "model must have at most 200 characters, none of them null"],
+    [`model=${"x".repeat(201)}`, "model must have at most 200 characters"],
   ])("the query %s gets 400", async (query, error) => {
     const response = await get(`/api/usage/models?${query}`);
     expect([response.status, response.json]).toEqual([400, { error }]);
