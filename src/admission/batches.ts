@@ -1,6 +1,7 @@
 import {
   admitted,
   dropAhead,
+  hasSameLimits,
   type KeyLease,
   type LeaseWork,
   needsWrite,
@@ -129,7 +130,12 @@ function takeBatch(state: State): LeaseWork[] {
 
 /** Takes out what the next batch writes. @param second of our clock. @param most how many may be asked for ahead */
 function takeWork(lease: KeyLease, { second, most }: { second: number; most: number }): LeaseWork {
-  const { keyId, limits, places, waiting, corrections, refused, ahead } = lease;
+  const { keyId, places, corrections, refused, ahead } = lease;
+  // Those that came with others wait for the next batch: each is judged by its own.
+  const limits = lease.waiting[0]?.limits ?? lease.limits;
+  const isAmongThem = (one: WaitingRequest): boolean => hasSameLimits(one.limits, limits);
+  const waiting = lease.waiting.filter(isAmongThem);
+  const others = lease.waiting.filter((one) => !isAmongThem(one));
   const request: LeaseRequest = {
     keyId,
     limits,
@@ -142,7 +148,7 @@ function takeWork(lease: KeyLease, { second, most }: { second: number; most: num
   };
   // Beside requests that hold nothing, nothing is given back either: the next batch does.
   const isDue = lease.isDue && waiting.length > 0 && !needsLease(limits);
-  Object.assign(lease, { waiting: [], corrections: [], sent: corrections, refused: 0, isDue });
+  Object.assign(lease, { waiting: others, corrections: [], sent: corrections, refused: 0, isDue });
   return { lease, waiting, request };
 }
 

@@ -204,7 +204,7 @@ export function wantedAhead(lease: KeyLease, second: number): number {
   return Math.max(0, pace.wanted - (ahead?.left ?? 0));
 }
 
-const hasSameLimits = (own: KeyLimits, limits: KeyLimits): boolean =>
+export const hasSameLimits = (own: KeyLimits, limits: KeyLimits): boolean =>
   own === limits || limitNames.every((name) => own[name] === limits[name]);
 
 const nothingLeased = { handOver: () => undefined, end: () => {}, cancel: () => {} };

@@ -68,6 +68,19 @@ onEachEngine(({ openTestStore }) => {
     await admissions.close();
   });
 
+  test("requests from before and after a change of limits are each judged by their own, also within one tick", async () => {
+    await using opened = await openTestStore();
+    const admissions = admissionsOver(opened.store.limits);
+    const [old, changed] = [
+      { ...noLimits, tokens_per_day: 100 },
+      { ...noLimits, requests_per_minute: 2 },
+    ];
+    const asked = [old, changed, old, changed].map((limits) => admissions.admit(1, limits, 60));
+    const refusals = (await Promise.all(asked)).map(({ refusedBy }) => refusedBy);
+    expect(refusals).toEqual([undefined, undefined, "tokens_per_day", undefined]);
+    await admissions.close();
+  });
+
   test("what a request held is given back if its key has only a limit of requests when it ends", async () => {
     await using opened = await openTestStore();
     const { limits } = opened.store;
