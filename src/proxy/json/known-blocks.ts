@@ -79,7 +79,8 @@ export function createKnownBlocks(options: KnownBlocksOptions): KnownBlocks {
       }
       const end = blockEnd(bytes, from);
       const text = partOf(bytes, from, end);
-      const known = blocks.find(text, before);
+      const name = blocks.nameOf(text, before);
+      const known = blocks.find(name, text, before);
       if (known?.effect !== undefined) {
         before = known.number;
         return passOver(scan, from, end, known.effect);
@@ -88,7 +89,8 @@ export function createKnownBlocks(options: KnownBlocksOptions): KnownBlocks {
       if (seam !== undefined) seamsLeft -= 1;
       if (seam !== undefined && seam < end) {
         const start = partOf(bytes, from, seam);
-        before = (blocks.find(start, before) ?? blocks.add(start, before, undefined)).number;
+        const startName = blocks.nameOf(start, before);
+        before = (blocks.find(startName, start, before) ?? blocks.add(startName, start, before)).number;
         return readUntil(scan, from, seam);
       }
       // Behind its messages a text ends as it did a turn before, and nowhere else.
@@ -98,7 +100,7 @@ export function createKnownBlocks(options: KnownBlocksOptions): KnownBlocks {
       scan.notes = notes;
       const read = readUntil(scan, from, end);
       scan.notes = undefined;
-      if (read !== notJson) before = (known ?? blocks.add(text, before, effectOf(scan, notes, end))).number;
+      if (read !== notJson) before = (known ?? blocks.add(name, text, before, effectOf(scan, notes, end))).number;
       return read;
     };
   };
@@ -109,9 +111,6 @@ function createKeptBlocks({ hash, maxKeptBytes = 16 * 1024 * 1024, areSame = are
   let recent = new Map<number, KnownBlock>();
   let older = recent;
   let [keptBytes, count] = [0, 0];
-
-  const nameOf = (text: Uint8Array, before: Place): number =>
-    hash(text, typeof before === "number" ? before : hash(before, 0));
 
   function keep(name: number, block: KnownBlock): void {
     keptBytes += block.text.length + (block.effect?.steps.byteLength ?? 0) + overheadBytes;
@@ -124,17 +123,19 @@ function createKeptBlocks({ hash, maxKeptBytes = 16 * 1024 * 1024, areSame = are
   }
 
   return {
-    find(text: Uint8Array, before: Place): KnownBlock | undefined {
-      const name = nameOf(text, before);
+    /** Under which a block is kept, unless another has the same name. */
+    nameOf: (text: Uint8Array, before: Place): number =>
+      hash(text, typeof before === "number" ? before : hash(before, 0)),
+    find(name: number, text: Uint8Array, before: Place): KnownBlock | undefined {
       const block = recent.get(name) ?? older.get(name);
       if (block?.before !== before || !areSame(block.text, text)) return undefined;
       if (!recent.has(name)) keep(name, block);
       return block;
     },
-    add(text: Uint8Array, before: Place, effect: Effect | undefined): KnownBlock {
+    add(name: number, text: Uint8Array, before: Place, effect?: Effect): KnownBlock {
       count += 1;
       const block = { before, text: new Uint8Array(text), number: count, effect };
-      keep(nameOf(text, before), block);
+      keep(name, block);
       return block;
     },
   };
