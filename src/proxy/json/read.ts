@@ -69,6 +69,13 @@ export function createPortions(portionMs: number, now = () => performance.now())
 /** One for all that shares the event loop, servers in one process included. */
 export const eventLoopPortions = createPortions(2);
 
+/** A text of this length takes a few milliseconds. Portions leave gaps, which all requests would share. */
+export const maxBytesAtOnce = 256 * 1024;
+
+/** Runs what is to be done with a text at once if that is short. @returns a promise for a long one, which takes portions */
+export const runByLength = <T>(steps: Steps<T>, bytes: number, portions = eventLoopPortions): T | Promise<T> =>
+  bytes <= maxBytesAtOnce ? runAtOnce(steps) : runInPortions(steps, portions);
+
 /** A text is read in blocks of at most this: one takes 0.01 ms, or half a millisecond for the worst before it is compiled. */
 export const maxBlockBytes = 8 * 1024;
 

@@ -3,7 +3,7 @@ import type { KeyId } from "../../domain/keys.ts";
 import type { Backend } from "../../domain/models.ts";
 import { ProxyError } from "../errors.ts";
 import { findString } from "../json/bytes.ts";
-import { eventLoopPortions, readJsonInSteps, runAtOnce, runInPortions } from "../json/read.ts";
+import { readJsonInSteps, runByLength } from "../json/read.ts";
 import { createSlot } from "../json/slots.ts";
 import { canonical } from "../rewrite/endpoint.ts";
 import type { ReadBody } from "./hold-or-stream.ts";
@@ -69,13 +69,9 @@ async function findIdInBody(plain: string, body: ReadBody): Promise<string | und
   return file === undefined ? undefined : storedId("files", file);
 }
 
-/** Takes a few milliseconds; portions leave gaps, which all requests would share. */
-const maxBytesAtOnce = 256 * 1024;
-
 /** The last of several members of one name counts, as for most backends. */
 async function findMember(bytes: Uint8Array, name: string): Promise<string | undefined> {
   const slot = createSlot();
   const steps = readJsonInSteps(bytes, createSlot({ members: { [name]: slot } }));
-  const isJson = bytes.length <= maxBytesAtOnce ? runAtOnce(steps) : await runInPortions(steps, eventLoopPortions);
-  return isJson ? findString(bytes, slot) : undefined;
+  return (await runByLength(steps, bytes.length)) ? findString(bytes, slot) : undefined;
 }

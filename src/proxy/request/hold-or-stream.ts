@@ -1,6 +1,6 @@
 import { ProxyError } from "../errors.ts";
 import { findNotBlank, partOf } from "../json/bytes.ts";
-import { readJsonInSteps, eventLoopPortions, runAtOnce, runInPortions } from "../json/read.ts";
+import { readJsonInSteps, runByLength } from "../json/read.ts";
 import { createSlot } from "../json/slots.ts";
 import { noProgressMs } from "../upstream/abort-reason.ts";
 import type { ReadTimeout, StartReadTimeout } from "../upstream/read-timeout.ts";
@@ -135,14 +135,9 @@ async function readObject(request: Request, deps: ReadBodyDeps): Promise<Receive
   return { ...plain, body: await decode(body, encodings, deps), encoded: body };
 }
 
-/** Takes a few milliseconds; portions leave gaps, which all requests would share. */
-const maxBytesAtOnce = 256 * 1024;
-
 async function isObject(bytes: Bytes): Promise<boolean> {
   const root = createSlot();
-  const steps = readJsonInSteps(bytes, root);
-  const isRead = bytes.length <= maxBytesAtOnce ? runAtOnce(steps) : await runInPortions(steps, eventLoopPortions);
-  return isRead && root.kind === "object";
+  return (await runByLength(readJsonInSteps(bytes, root), bytes.length)) && root.kind === "object";
 }
 
 async function decode(encoded: Bytes, encodings: readonly string[], deps: ReadBodyDeps): Promise<Bytes> {

@@ -1,10 +1,7 @@
 import { contentOf, indexOfBytes, isAscii, isString, latin1, partOf } from "../json/bytes.ts";
-import { eventLoopPortions, readJsonInSteps, runAtOnce, runInPortions, type Steps } from "../json/read.ts";
+import { eventLoopPortions, maxBytesAtOnce, readJsonInSteps, runByLength, type Steps } from "../json/read.ts";
 import { createSlot, type JsonSlot, type Span } from "../json/slots.ts";
 import { countCharacters, countCharactersInSteps, estimatedTokens } from "./caps.ts";
-
-/** Takes a few milliseconds. */
-const maxBytesAtOnce = 256 * 1024;
 
 /**
  * The estimated input tokens of a body, for limits: its characters as the cap counts them, but images, audio and files by
@@ -15,8 +12,7 @@ export function estimateInput(bytes: Uint8Array, portions = eventLoopPortions): 
   const mayHoldMedia = markers.some((marker) => indexOfBytes(bytes, marker, 0) >= 0);
   // Most bodies are short text, and steps cost more than their characters.
   if (!mayHoldMedia && bytes.length <= maxBytesAtOnce) return estimatedTokens(countCharacters(bytes));
-  const steps = estimateInSteps(bytes, mayHoldMedia);
-  return bytes.length <= maxBytesAtOnce ? runAtOnce(steps) : runInPortions(steps, portions);
+  return runByLength(estimateInSteps(bytes, mayHoldMedia), bytes.length, portions);
 }
 
 function* estimateInSteps(bytes: Uint8Array, mayHoldMedia: boolean): Steps<number> {

@@ -3,6 +3,7 @@ import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
 import {
   eventLoopPortions,
   maxBlockBytes,
+  maxBytesAtOnce,
   readJsonInSteps,
   runAtOnce,
   runInPortions,
@@ -85,9 +86,6 @@ export const untouched: Omit<Rewritten, "target"> = {
   capExemption: undefined,
   hasSeveralModels: false,
 };
-
-/** Takes a few milliseconds. */
-const maxBytesAtOnce = 256 * 1024;
 
 /**
  * Adapts a client's JSON to the backend: the model's name, token caps, the family's reasoning mode, system prefixes and a
