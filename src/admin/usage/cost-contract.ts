@@ -17,7 +17,7 @@ import {
   sessionAndCsrf,
 } from "../http/schemas.ts";
 import { listedUsageFields } from "../../domain/usage.ts";
-import { csrfText, describes } from "../http/body-schema.ts";
+import { csrfField, describes } from "../http/body-schema.ts";
 import { keyFilter } from "./contract.ts";
 
 const pricedUsage = {
@@ -106,7 +106,7 @@ export const pricesBody = t.Object({
   energy: t.Array(t.Object({ valid_from: day, per_kwh: price }), { maxItems: 100 }),
 });
 export type PricesBody = Static<typeof pricesBody>;
-export const pricesRequest = t.Object({ ...t.Partial(pricesBody).properties, _csrf: t.Optional(csrfText) });
+export const pricesRequest = t.Object({ ...t.Partial(pricesBody).properties, _csrf: csrfField });
 
 export const reconciliationQuery = t.Object({
   days: integerParameter("days", { minimum: 1, maximum: 90, default: 30 }),
