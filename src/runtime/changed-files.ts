@@ -1,14 +1,20 @@
 import { statSync } from "node:fs";
 
-/** Tells one state of files from another without reading them; a link is followed. */
+/**
+ * Tells one state of files from another without reading them; a link is followed. A file that cannot be looked at has a
+ * state too: those who then read it report why.
+ */
 export function stateOfFiles(files: readonly string[]): string {
-  const states = files.map((file) => {
-    const found = statSync(file, { throwIfNoEntry: false });
-    return found === undefined
-      ? "missing"
-      : `${found.dev}:${found.ino}:${found.size}:${found.mtimeMs}:${found.ctimeMs}`;
-  });
-  return states.join(" ");
+  return files.map(stateOfFile).join(" ");
+}
+
+function stateOfFile(file: string): string {
+  try {
+    const { dev, ino, size, mtimeMs, ctimeMs } = statSync(file);
+    return `${dev}:${ino}:${size}:${mtimeMs}:${ctimeMs}`;
+  } catch (error) {
+    return String((error as NodeJS.ErrnoException).code);
+  }
 }
 
 /**

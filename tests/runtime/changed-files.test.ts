@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { renameSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { createChangeDetector, stateOfFiles } from "../../src/runtime/changed-files.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 
@@ -17,6 +17,20 @@ test("a change of files is told once, when two looks in a row saw the same", () 
   renameSync(other, one);
   expect([hasChanged(), hasChanged(), hasChanged()]).toEqual([false, true, false]);
   rmSync(one);
+  expect([hasChanged(), hasChanged(), hasChanged()]).toEqual([false, true, false]);
+});
+
+test("a folder that can no longer be entered is a change like any other", () => {
+  using folder = createTempFolder();
+  mkdirSync(folder.file("folder"));
+  const file = folder.file("folder/one");
+  writeFileSync(file, "1");
+  const hasChanged = createChangeDetector([file], stateOfFiles([file]));
+  renameSync(folder.file("folder"), folder.file("elsewhere"));
+  symlinkSync("folder", folder.file("folder"));
+  expect([hasChanged(), hasChanged(), hasChanged()]).toEqual([false, true, false]);
+  rmSync(folder.file("folder"));
+  renameSync(folder.file("elsewhere"), folder.file("folder"));
   expect([hasChanged(), hasChanged(), hasChanged()]).toEqual([false, true, false]);
 });
 

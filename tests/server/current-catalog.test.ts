@@ -88,13 +88,18 @@ describe("a program with a wrong MODELS_FILE", () => {
     },
   );
 
-  test("and several processes ends with status 2", async () => {
+  test.each([
+    ["2", "models.yaml", "ENOENT"],
+    ["1", "file/models.yaml", "ENOTDIR"],
+    ["2", "file/models.yaml", "ENOTDIR"],
+  ])("and PROCESSES=%s ends with status 2 if %s cannot be read (%s)", async (PROCESSES, name, code) => {
     using folder = createTempFolder();
-    const environment = { MODELS_FILE: folder.file("models.yaml"), PORT: "0", PROCESSES: "2" };
+    writeFileSync(folder.file("file"), "");
+    const environment = { MODELS_FILE: folder.file(name), PORT: "0", PROCESSES };
     const { status, stderr } = await runProgram(["serve"], environment);
     expect({ status, stderr }).toEqual({
       status: 2,
-      stderr: `tollgate: MODELS_FILE: "${folder.file("models.yaml")}" cannot be read (ENOENT)\n`,
+      stderr: `tollgate: MODELS_FILE: "${folder.file(name)}" cannot be read (${code})\n`,
     });
   });
 });

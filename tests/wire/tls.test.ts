@@ -202,11 +202,13 @@ describe.skipIf(whyNoOpenssl !== undefined)("with TLS_CERT and TLS_KEY, the prog
       stdout: "",
       stderr: `tollgate: TLS_KEY: "${other.keyFile}" is not the key of the certificate (handbook: HTTPS without a web server)\n`,
     });
-    const missing = { ...settingsOf(one), TLS_CERT: "/nowhere.pem" };
-    expect(await runProgram(["serve"], missing)).toMatchObject({
-      status: 2,
-      stderr: 'tollgate: TLS_CERT: "/nowhere.pem" cannot be read (ENOENT) (handbook: HTTPS without a web server)\n',
-    });
+    const unreadable = { "/nowhere.pem": "ENOENT", [`${one.keyFile}/cert.pem`]: "ENOTDIR" };
+    for (const [TLS_CERT, code] of Object.entries(unreadable)) {
+      expect(await runProgram(["serve"], { ...settingsOf(one), TLS_CERT })).toMatchObject({
+        status: 2,
+        stderr: `tollgate: TLS_CERT: "${TLS_CERT}" cannot be read (${code}) (handbook: HTTPS without a web server)\n`,
+      });
+    }
     await Bun.write(one.certFile, (await Bun.file(one.certFile).text()) + authority.ca.slice(0, 200));
     expect(await runProgram(["serve"], settingsOf(one))).toEqual({
       status: 2,
