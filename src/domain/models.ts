@@ -81,7 +81,10 @@ export interface CatalogFile {
   hash: string;
 }
 
-/** The catalog in use: a changed file replaces it, and a request keeps the one that it began with. */
+/**
+ * The catalog in use: a changed file replaces it, and a request keeps the one that it began with, but for the addresses of
+ * backends.
+ */
 export interface CurrentCatalog {
   get(): Catalog;
   /** Registers what runs after it was replaced. */

@@ -16,8 +16,8 @@ export type SendOnce = (body: OutgoingRequestBody, backend: Backend) => Promise<
 interface ToSend {
   tracker: RequestTracker;
   route: Route;
-  /** The backends of the catalog that the request began with. */
-  backends: readonly Backend[];
+  /** The backends of the catalog that the request began with, where they are now. */
+  backends: () => readonly Backend[];
   /** Fires when the client leaves. */
   client: AbortSignal;
   sendOnce: SendOnce;
@@ -47,7 +47,7 @@ export function sendWithFailover({ tracker, route, backends, client, sendOnce, w
 
   function nextBackend(): Backend {
     const { backend: name, reason, expectation, lastTurn } = route;
-    const backend = backends.find((one) => one.name === name);
+    const backend = backends().find((one) => one.name === name);
     if (backend === undefined) throw new Error(`There is no backend ${name}.`);
     tracker.upstreamRequestSent(name);
     tracker.reason = reason === "only" ? undefined : reason;

@@ -29,8 +29,8 @@ export interface ToSend extends Pick<UpstreamRequest, "keyId" | "method" | "path
   reservation: Reservation | undefined;
   /** Undefined if there is one backend, which takes every request at any time. */
   route: Route | undefined;
-  /** The backends of the catalog that the request began with. */
-  backends: readonly Backend[];
+  /** The backends of the catalog that the request began with, where they are now. */
+  backends: () => readonly Backend[];
   rewritten: RewrittenBody;
   /** The body as it would be without asking for usage. */
   rewriteUnasked: () => Promise<RewrittenBody>;
@@ -67,7 +67,7 @@ export async function sendRequest(toSend: ToSend, deps: SendDeps): Promise<Sent>
   const sendOnce: SendOnce = (...sent) => sendCharged(toSend, sent, deps);
   // No other backend may get it.
   const sendToOnly: SendToOne = (body) => {
-    const [backend] = backends;
+    const [backend] = backends();
     if (backend === undefined) throw new Error("There is no backend.");
     tracker.upstreamRequestSent(backend.name);
     return sendCharged(toSend, [body, backend], deps);

@@ -77,7 +77,7 @@ async function run({ taken, retry503 = [], body = held, available = 3, leaves = 
   const send = sendWithFailover({
     tracker,
     route,
-    backends: names.map((name) => ({ name, retry503: retry503.includes(name) }) as Backend),
+    backends: () => names.map((name) => ({ name, retry503: retry503.includes(name) }) as Backend),
     client: client.signal,
     wall: () => Date.UTC(2026, 0, 1),
     async sendOnce(_, { name }) {

@@ -3,6 +3,7 @@ import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:
 import { readConfig } from "../../src/config/config.ts";
 import { ModelsFileError, readCatalog } from "../../src/server/current-catalog.ts";
 import { startSimulator } from "../../src/simulator/simulator.ts";
+import { findFreePort } from "../support/free-port.ts";
 import { runProgram, startProgram } from "../support/program.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
@@ -237,5 +238,32 @@ describe("requests around a change of MODELS_FILE", () => {
     expect(
       [before, after].map((backend) => backend.requests().filter(({ method }) => method === "POST").length),
     ).toEqual([1, 2]);
+  });
+
+  test.each([
+    ["go to its new address if they waited for a backend that was away", "m", 30, true],
+    ["keep the address that they began with if the backend's name of their model changes too", "other", 5, false],
+  ])("%s", async (_what, servedAs, waitS, arrive) => {
+    using moved = startSimulator();
+    using folder = createTempFolder();
+    const path = folder.file("models.yaml");
+    const write = (url: string, name: string): void =>
+      writeFileSync(path, `backends: { b: { url: "${url}" } }\nmodels: { m: { backends: [b], served_as: ${name} } }\n`);
+    write(`http://127.0.0.1:${findFreePort()}`, "m");
+    await using tollgate = await startTollgate({ MODELS_FILE: path, PROXY_BACKEND_WAIT: String(waitS) });
+    const ask = async (): Promise<boolean> => {
+      const headers = { authorization: `Bearer ${tollgate.key}`, "content-type": "application/json" };
+      const response = await fetch(`${tollgate.url}/v1/chat/completions`, { method: "POST", headers, body });
+      await response.text();
+      return response.ok;
+    };
+    const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "hi" }] });
+    // The first one finds out that the backend is away; the second one waits from the start.
+    const first = ask();
+    await tollgate.waitForLog(({ message }) => message === "Backend out");
+    const second = ask();
+    write(moved.url, servedAs);
+    expect(await Promise.all([first, second])).toEqual([arrive, arrive]);
+    expect(moved.requests().filter(({ method }) => method === "POST")).toHaveLength(arrive ? 2 : 0);
   });
 });
