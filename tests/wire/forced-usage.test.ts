@@ -158,6 +158,22 @@ describe.each(["final", "continuous", limited])("with PROXY_FORCE_STREAM_USAGE=%
     expect(await client.text()).toContain('"code":"upstream_unreachable"');
   });
 
+  test("a compressed stream whose end is missing breaks, although the backend ended its response", async () => {
+    const gate = gateOf(mode);
+    const compressed = Bun.gzipSync(Buffer.from('data: {"choices":[]}\n\n'.repeat(100)));
+    const type = "Content-Type: text/event-stream\r\nContent-Encoding: gzip\r\n";
+    backend.handle((_, wire) => {
+      wire.write(`HTTP/1.1 200 OK\r\n${type}Content-Length: ${compressed.length - 9}\r\n\r\n`);
+      wire.write(compressed.subarray(0, -9));
+    });
+    const client = await connectRaw(gate.url);
+    const headers = { "x-api-key": gate.key, "Content-Type": "application/json" };
+    client.request("POST", "/v1/chat/completions", headers, JSON.stringify(chat));
+    const isWhole = (await client.ended()) === "complete" && (await client.head()).status === 200;
+    backend.handle(undefined);
+    expect(isWhole).toBeFalse();
+  });
+
   test("a stream that breaks ends with all events so far, an error event and a broken connection", async () => {
     const gate = gateOf(mode);
     const client = await connectRaw(gate.url);

@@ -11,8 +11,8 @@ import {
 import { createInflater, deflateFormat, gzipFormat, isZlib } from "./inflate.ts";
 
 interface Encoding {
-  /** Decodes responses: passes on what is flushed, even if the end is missing. */
-  createLenient: () => Transform;
+  /** Decodes responses: passes on what is flushed. @param needsEnd fails if the end is missing, except of zstd (Bun 1.4.5) */
+  createLenient: (needsEnd: boolean) => Transform;
   /** Decodes what strangers send: fails at what is broken, and many empty members or frames cost it little. */
   createStrict: (firstByte: number) => Transform;
 }
@@ -20,7 +20,7 @@ interface Encoding {
 /** How much a decoder passes on at once, in bytes. */
 const chunkSize = 64 * 1024;
 const gzip: Encoding = {
-  createLenient: () => createInflater(gzipFormat),
+  createLenient: (needsEnd) => createInflater(gzipFormat, needsEnd),
   createStrict: () => createGunzip({ chunkSize }),
 };
 
@@ -30,14 +30,15 @@ const known: ReadonlyMap<string, Encoding> = new Map([
   [
     "deflate",
     {
-      createLenient: () => createInflater(deflateFormat),
+      createLenient: (needsEnd) => createInflater(deflateFormat, needsEnd),
       createStrict: (firstByte) => (isZlib(firstByte) ? createInflate : createInflateRaw)({ chunkSize }),
     },
   ],
   [
     "br",
     {
-      createLenient: () => createBrotliDecompress({ finishFlush: constants.BROTLI_OPERATION_FLUSH }),
+      createLenient: (needsEnd) =>
+        createBrotliDecompress(needsEnd ? {} : { finishFlush: constants.BROTLI_OPERATION_FLUSH }),
       createStrict: () => createBrotliDecompress({ chunkSize }),
     },
   ],
@@ -99,7 +100,7 @@ export function createDecompressor(
   return {
     push(chunk) {
       if (chunk.length === 0) return undefined;
-      if (chain === undefined) start((chain = linkDecoders(createDecoders(encodings))));
+      if (chain === undefined) start((chain = linkDecoders(createDecoders(encodings, false))));
       if (chain.first.destroyed || chain.first.write(chunk)) return undefined;
       return new Promise((resolve) => {
         resume = resolve;
@@ -130,13 +131,16 @@ export function createStrictDecodedStream(bytes: Uint8Array, encoding: string): 
   return Readable.toWeb(decoder) as unknown as ReadableStream<Uint8Array>;
 }
 
-/** Nothing is decoded ahead of the consumer. @returns undefined if an encoding is unknown */
+/**
+ * Nothing is decoded ahead of the consumer. Fails if the body ends too soon: once it is decoded, no client could tell.
+ * @returns undefined if an encoding is unknown
+ */
 export function createDecodedStream(
   body: ReadableStream<Uint8Array>,
   encodings: readonly string[],
 ): ReadableStream<Uint8Array> | undefined {
   if (!areKnown(encodings)) return undefined;
-  const chain = createDecoders(encodings);
+  const chain = createDecoders(encodings, true);
   const last = chain.at(-1);
   if (last === undefined) return body;
   // Node's types of web streams are not the global ones.
@@ -151,8 +155,8 @@ export function areKnown(encodings: readonly string[]): boolean {
 }
 
 /** The encoding that was applied last is decoded first. */
-function createDecoders(encodings: readonly string[]): Transform[] {
-  return encodings.toReversed().flatMap((name) => known.get(name)?.createLenient() ?? []);
+function createDecoders(encodings: readonly string[], needsEnd: boolean): Transform[] {
+  return encodings.toReversed().flatMap((name) => known.get(name)?.createLenient(needsEnd) ?? []);
 }
 
 interface DecoderChain {

@@ -16,15 +16,16 @@ const nothing = new Uint8Array();
  * Decodes gzip or deflate without checking its checksums, and ignores what follows its end: zlib's own decoders lose what
  * they decoded last when they find an error there. Decodes no faster than it is read: a chunk can unpack to a thousand
  * times its length.
+ * @param needsEnd fails if the data end too soon
  */
-export function createInflater({ headerLength, trailerLength }: InflateFormat): Transform {
+export function createInflater({ headerLength, trailerLength }: InflateFormat, needsEnd: boolean): Transform {
   let raw: InflateRaw | undefined;
   let header: Uint8Array = nothing;
   let trailerLeft = 0;
   let state: "first member" | "next member" | "ended" = "first member";
 
   function startRaw(): InflateRaw {
-    const started = createInflateRaw({ finishFlush: constants.Z_SYNC_FLUSH });
+    const started = createInflateRaw(needsEnd ? {} : { finishFlush: constants.Z_SYNC_FLUSH });
     started.on("data", (decoded: Uint8Array) => {
       if (!transform.push(decoded)) started.pause();
     });
@@ -69,6 +70,7 @@ export function createInflater({ headerLength, trailerLength }: InflateFormat): 
   }
 
   async function finish(): Promise<void> {
+    if (needsEnd && state === "first member" && header.length > 0) throw new Error("The body ends in its header");
     raw?.end();
     if (raw !== undefined) await untilRead(raw);
   }

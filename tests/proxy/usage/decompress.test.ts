@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { heapStats } from "bun:jsc";
-import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { createDecodedStream } from "../../../src/proxy/usage/decompress.ts";
 import { pollUntilStable } from "../../support/poll-until.ts";
 
@@ -27,4 +27,21 @@ test.each([
     received += value?.length ?? 0;
   }
   expect(received).toBe(40 * megabyte);
+});
+
+// Of gzip and zlib's format, only a checksum is missing at the later places.
+test.each([
+  ["gzip", gzipSync, 8],
+  ["deflate", deflateSync, 4],
+  ["deflate", deflateRawSync, 0],
+  ["br", brotliCompressSync, 0],
+])("a body in %s (by %p) that ends too soon fails, wherever it ends", async (name, compress, checksumLength) => {
+  const text = "half an answer is no answer ".repeat(3);
+  const compressed = new Uint8Array(compress(text));
+  const decode = (length: number): Promise<string> =>
+    new Response(createDecodedStream(new Blob([compressed.subarray(0, length)]).stream(), [name])).text();
+  for (let length = 1; length < compressed.length - checksumLength; length++) {
+    expect(await decode(length).catch(() => "failed")).toBe("failed");
+  }
+  expect(await decode(compressed.length)).toBe(text);
 });
