@@ -52,6 +52,8 @@ export function regretTokens({ characters, elsewhere }: Expectation, usage: Coun
 export interface Conversation {
   /** The conversation that it is a turn of; undefined if it is of none. */
   name: number | undefined;
+  /** In a session that the client names, the one agent: each has a conversation of its own. Unset without a session. */
+  agent?: number | undefined;
   /** Its instructions and tools, which other conversations have too. */
   prefix: number | undefined;
   /** Unset if nothing can be told of what a turn keeps of the one before. */

@@ -83,10 +83,13 @@ export function createAffinity(size: MemorySize): Affinity {
   const prefixAt = (prefix: number, { number }: Life): number =>
     (prefix + number * 0x9e37_79b1) % Number.MAX_SAFE_INTEGER;
 
-  function findLast({ keyId, conversation: { name } }: RoutedRequest): { life: Life; characters: number } | undefined {
-    const found = name === undefined ? undefined : memory.get(keyId, name);
-    const life = found === undefined ? undefined : lives.of(found);
-    return life && found !== undefined ? { life, characters: Math.floor(found / maxLives) } : undefined;
+  function findLast({ keyId, conversation: { name, agent } }: RoutedRequest): Last | undefined {
+    for (const one of [agent, name]) {
+      const found = one === undefined ? undefined : memory.get(keyId, one);
+      const life = found === undefined ? undefined : lives.of(found);
+      if (life && found !== undefined) return { life, characters: Math.floor(found / maxLives) };
+    }
+    return undefined;
   }
 
   return {
@@ -95,19 +98,22 @@ export function createAffinity(size: MemorySize): Affinity {
       const last = findLast(request);
       return (backend) => {
         const life = lives.find(backend);
-        if (last !== undefined && last.life === life) {
+        const isThere = last !== undefined && last.life === life;
+        if (isThere && last.characters > 0) {
           const readBefore = Math.min(characters, last.characters);
           const toRead = Math.max(leastCharacters, characters - readBefore * (life.kept ?? 1));
           return { characters: toRead, readBefore, leaving: 0, reason: "session" };
         }
         const hasPrefix =
-          life !== undefined &&
-          conversation.prefix !== undefined &&
-          memory.get(everyone, prefixAt(conversation.prefix, life)) !== undefined;
+          isThere ||
+          (life !== undefined &&
+            conversation.prefix !== undefined &&
+            memory.get(everyone, prefixAt(conversation.prefix, life)) !== undefined);
         const toRead = hasPrefix ? characters * shareBesidePrefix : Math.max(leastCharacters, characters);
-        const leaves = life !== undefined && last?.life.kept !== undefined;
+        const leaves = life !== undefined && last?.life.kept !== undefined && last.characters > 0;
         const leaving = leaves ? leavingCosts * lives.fullness(life) * toRead : 0;
-        return { characters: toRead, readBefore: 0, leaving, reason: hasPrefix ? "prefix" : "load" };
+        const reason = isThere ? "session" : hasPrefix ? "prefix" : "load";
+        return { characters: toRead, readBefore: 0, leaving, reason };
       };
     },
     learn(backend, read, cachedShare) {
@@ -120,18 +126,27 @@ export function createAffinity(size: MemorySize): Affinity {
       if (trace === undefined || found === undefined || before === undefined) return undefined;
       return compare(trace, found, { characters, isElsewhere: before.backend !== backend });
     },
-    remember(backend, { keyId, conversation: { name, prefix, trace }, characters }) {
+    remember(backend, { keyId, conversation: { name, agent, prefix, trace }, characters }) {
       const life = lives.open(backend);
       if (trace !== undefined) traces.set(keyId, trace.thread, packTrace(trace, life.number));
-      if (name !== undefined) {
+      const own = agent ?? name;
+      if (own !== undefined) {
         const kept = Math.min(characters, maxCharacters);
-        memory.set(keyId, name, kept * maxLives + life.number);
+        memory.set(keyId, own, kept * maxLives + life.number);
         life.held += kept;
       }
+      if (name !== undefined && name !== own) memory.set(keyId, name, life.number);
       if (prefix !== undefined) memory.set(everyone, prefixAt(prefix, life), 1);
     },
     forget: lives.end,
   };
+}
+
+/** Where a conversation was last. */
+interface Last {
+  life: Life;
+  /** How much of it was read there; 0 if that was another agent of its session. */
+  characters: number;
 }
 
 /** From when a backend has nothing cached until it was out. */

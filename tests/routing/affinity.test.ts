@@ -35,6 +35,27 @@ test("a shorter conversation, such as a compacted one, is still at least a messa
   expect(affinity.expect(turn(7, 3000))("a")).toMatchObject({ characters: 400, reason: "session" });
 });
 
+test("the agents of a session have a conversation each, and a new one rather begins where the session was", () => {
+  const affinity = affinityOf();
+  const of = (agent: number, characters: number): RoutedRequest => ({
+    keyId: 1,
+    conversation: { name: 7, agent, prefix: undefined },
+    characters,
+  });
+  const work = (request: RoutedRequest) => ["a", "b"].map((backend) => affinity.expect(request)(backend));
+  affinity.remember("a", of(1, 90_000));
+  expect(work(of(2, 10_000))).toMatchObject([
+    { characters: 7000, readBefore: 0, reason: "session" },
+    { characters: 10_000, reason: "load" },
+  ]);
+  affinity.remember("b", of(2, 10_000));
+  expect(work(of(1, 92_000))).toMatchObject([
+    { characters: 2000, readBefore: 90_000, reason: "session" },
+    { characters: 92_000, reason: "load" },
+  ]);
+  expect(work(of(2, 12_000))[1]).toMatchObject({ characters: 2000, readBefore: 10_000, reason: "session" });
+});
+
 test("a prefix is known for every key, at each backend that had it", () => {
   const affinity = affinityOf();
   affinity.remember("a", turn(7, 10_000, 99));

@@ -68,6 +68,18 @@ describe("with several backends, a conversation", () => {
     }
   });
 
+  test("of a session is cached as far as it was read, whatever else its session asked meanwhile", async () => {
+    using backends = startBackends({ a: "", b: "" });
+    await using gate = await startTollgate({ MODELS_FILE: backends.file });
+    const send = senderTo(gate);
+    const session = { "x-claude-code-session-id": "one" };
+    const first = await send(messagesOf("task", 0), session);
+    for (const side of ["a title", "a sub-agent"]) await send([{ role: "user", content: side }], session);
+    const { backend, reason, expectedCache } = await send(messagesOf("task", 1), session);
+    expect([backend, reason]).toEqual([first.backend, "session"]);
+    expect(Number(expectedCache)).toBeGreaterThan(0.85);
+  });
+
   test("has in its row, its response and the figures of its backend what was expected of the cache", async () => {
     using backends = startBackends({ a: "", b: "" });
     await using gate = await startTollgate({ MODELS_FILE: backends.file });

@@ -56,7 +56,8 @@ export function conversationOf(
   const name = named ?? (user.length === 0 ? undefined : hashParts([...instructions, ...user], keyId));
   // A session has several: each of its agents has a task of its own, with which it begins.
   const thread = user.length === 0 ? name : hashParts(user, named ?? keyId);
-  return { name, prefix, trace: thread === undefined ? undefined : traceOf(thread, body, opening, changes) };
+  const agent = named === undefined || thread === undefined ? undefined : thread + (prefix ?? 0);
+  return { name, agent, prefix, trace: thread === undefined ? undefined : traceOf(thread, body, opening, changes) };
 }
 
 function firstOfUser(body: Uint8Array, { user, messages = [] }: Opening): readonly Uint8Array[] {

@@ -75,6 +75,16 @@ describe("a conversation is named", () => {
     expect(nameOf(long("a"))).toBe(nameOf(long("b")) ?? 0);
   });
 
+  test("and in a session, which agent's it is by its beginning", () => {
+    const agentOf = (body: object, session = "s") => read(body, { headers: { "x-session-id": session } }).agent;
+    const grown = { ...first, messages: [user("Hello"), assistant("Hi"), user("More")] };
+    expect(agentOf(grown)).toBe(agentOf(first) ?? 0);
+    for (const body of [other, { ...first, system: "Be long." }, { ...first, tools: [] }])
+      expect(agentOf(body)).not.toBe(agentOf(first) ?? 0);
+    expect(agentOf(first, "t")).not.toBe(agentOf(first) ?? 0);
+    expect(read(first).agent).toBeUndefined();
+  });
+
   test("and has its instructions in common with those of other keys", () => {
     expect(read(other, { keyId: 2 }).prefix).toBe(read(first).prefix ?? 0);
     expect(read({ ...first, tools: [] }).prefix).not.toBe(read(first).prefix ?? 0);
