@@ -20,6 +20,12 @@ export interface BackendTableOptions extends Omit<WatchOptions, "onChange"> {
   onOut: (name: string) => void;
 }
 
+/**
+ * A backend that hangs takes every request, and gives no sign: clients leave before a timeout tells. If it is silent for so
+ * long, the next request has it probed, as does one each time that this has passed again. One that reads a long prompt is up.
+ */
+const maxSilenceMs = 30_000;
+
 /** What is known of each backend; disposed, none is probed any more. */
 export interface BackendTable extends Disposable {
   findPlace(candidates: readonly string[], request: RequestToPlace): Choice | undefined;
@@ -44,13 +50,15 @@ interface Row {
   inFlight: number;
   unbegun: number;
   waitingCharacters: number;
+  /** Since when it has had requests, and given no sign; undefined: it has given one since its last request. */
+  silentSince: number | undefined;
   isDraining: boolean;
   /** Since when its state is what it is. */
   since: number;
 }
 
 export function createBackendTable(options: BackendTableOptions): BackendTable {
-  const { catalog, backendWaitMs, clock, onFreed, onChanged } = options;
+  const { catalog, backendWaitMs, clock, monotonic, onFreed, onChanged } = options;
   const draining = new Set<string>();
   const rows = createRows(options, draining);
 
@@ -68,12 +76,18 @@ export function createBackendTable(options: BackendTableOptions): BackendTable {
       row.inFlight += 1;
       row.unbegun += 1;
       row.waitingCharacters += characters;
+      const now = monotonic();
+      row.silentSince ??= now;
+      if (now - row.silentSince < maxSilenceMs || !isWatched()) return;
+      row.silentSince = now;
+      row.watch.doubt();
     },
     begin(name, characters) {
       const row = rows.find(name);
       if (row === undefined) return;
       row.unbegun -= 1;
       row.waitingCharacters -= characters;
+      row.silentSince = undefined;
       if (isWatched()) row.watch.note({ kind: "begun" });
     },
     giveBack(name, characters, hasBegun) {
@@ -87,7 +101,10 @@ export function createBackendTable(options: BackendTableOptions): BackendTable {
       rows.forgetIdle(row);
     },
     note(name, sign) {
-      if (isWatched()) rows.find(name)?.watch.note(sign);
+      const row = rows.find(name);
+      if (row === undefined) return;
+      row.silentSince = undefined;
+      if (isWatched()) row.watch.note(sign);
     },
     setDraining(name, isDraining) {
       if (draining.has(name) === isDraining) return;
@@ -126,7 +143,7 @@ function createRows(options: BackendTableOptions, draining: ReadonlySet<string>)
     if (found !== undefined) return found;
     const watch = createWatch({ ...options, onChange: (...change) => onHealth(row, ...change) });
     const isDraining = draining.has(name);
-    const idle = { inFlight: 0, unbegun: 0, waitingCharacters: 0 };
+    const idle = { inFlight: 0, unbegun: 0, waitingCharacters: 0, silentSince: undefined };
     const row: Row = { name, backend: undefined, watch, ...idle, isDraining, since: clock() };
     rows.set(name, row);
     return row;

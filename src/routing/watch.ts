@@ -16,6 +16,8 @@ export interface Watch extends Disposable {
   /** The server behind the name; undefined: none any more. */
   follow(backend: Backend | undefined): void;
   note(sign: BackendSign): void;
+  /** It gives no sign: a probe is to tell whether it is up. */
+  doubt(): void;
   /** It takes requests again. */
   warmUp(): void;
 }
@@ -93,6 +95,9 @@ export function createWatch({ probe, received, monotonic, onChange }: WatchOptio
       // Somebody tried it all the same, and it answered.
       if (health.isOut && sign.kind === "responded") void ask();
       change(afterSign(health, sign, monotonic()));
+    },
+    doubt() {
+      if (!health.isOut) change({ ...health, isSuspect: true });
     },
     warmUp() {
       if (!health.isOut) change(returned);

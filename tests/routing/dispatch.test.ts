@@ -244,6 +244,25 @@ describe("a backend", () => {
     expect(stateOf("a")).toBe("out");
   });
 
+  test("that takes requests and is silent is asked for, and out if it hangs, though each client leaves before a timeout", async () => {
+    const { enter, report, leave, stateOf, probes, down } = start([a, b]);
+    async function sendFor(seconds: number, ...signs: BackendSign[]): Promise<void> {
+      for (let second = 0; second < seconds; second++) {
+        enter("1", ["a"]);
+        await time.pass(1000);
+        report("1", ...signs);
+        leave("1");
+      }
+    }
+    await sendFor(100, { kind: "responded" }, { kind: "begun" });
+    expect(probes()).toBe(0);
+    await sendFor(65);
+    expect([stateOf("a"), probes()]).toEqual(["in", 2]);
+    down.add("a");
+    await sendFor(30);
+    expect(stateOf("a")).toBe("out");
+  });
+
   test("that warms up takes no more for the bytes of a failure", () => {
     const { enter, report, leave, granted, setDraining } = start([a, b]);
     setDraining("a", true);
