@@ -1,6 +1,6 @@
 import type { Trace, TracedMessage } from "../../domain/cache-loss.ts";
 import type { RequestChanges } from "../../domain/requests.ts";
-import { indexOfBytes } from "../json/bytes.ts";
+import { indexOfBytes, isWhiteSpace } from "../json/bytes.ts";
 import type { Span } from "../json/slots.ts";
 import type { MessageSpan, Opening } from "../rewrite/opening.ts";
 
@@ -61,20 +61,30 @@ export function lastingPartsOf(body: Uint8Array, { start, end, content, text }: 
 
 const mark = Buffer.from('"cache_control"');
 
+/** A request may have four. A hostile message has millions, each of which would be cut out. */
+const maxMarks = 16;
+
 /** @returns a copy if there are any */
 function withoutMarks(bytes: Uint8Array): Uint8Array {
   let at = indexOfBytes(bytes, mark, 0);
   if (at === -1) return bytes;
   const parts: Uint8Array[] = [];
   let from = 0;
-  for (; at !== -1; at = indexOfBytes(bytes, mark, from)) {
-    parts.push(bytes.subarray(from, Math.max(from, bytes.lastIndexOf(comma, at))));
+  for (; at !== -1 && parts.length < maxMarks; at = indexOfBytes(bytes, mark, from)) {
+    parts.push(bytes.subarray(from, endBefore(bytes, from, at)));
     // Its value is an object without further ones.
     const closes = bytes.indexOf(closingBrace, at);
     from = closes === -1 ? bytes.length : closes + 1;
   }
   parts.push(bytes.subarray(from));
   return Buffer.concat(parts);
+}
+
+/** Where the text ends before a member, without the comma in front of that. */
+function endBefore(bytes: Uint8Array, from: number, member: number): number {
+  let end = member;
+  while (end > from && isWhiteSpace(bytes[end - 1])) end -= 1;
+  return end > from && bytes[end - 1] === comma ? end - 1 : end;
 }
 
 const [comma, closingBrace] = [0x2c, 0x7d];

@@ -9,6 +9,7 @@ import { createAffinity } from "../../../src/routing/affinity.ts";
 import claudeCode178 from "../../fixtures/client-requests/claude-code-2.1.178.json";
 import claudeCode280 from "../../fixtures/client-requests/claude-code-2.1.280.json";
 import claudeCode330 from "../../fixtures/client-requests/claude-code-2.1.330.json";
+import { leastProcessorMs } from "../../support/processor-time.ts";
 import codex from "../../fixtures/client-requests/codex-0.169.0.json";
 
 interface Given {
@@ -17,15 +18,16 @@ interface Given {
   changes?: readonly RequestChange[];
 }
 
-function read(body: object, { headers = {}, keyId = 1, changes = [] }: Given = {}): Conversation {
+const read = (body: object, given?: Given): Conversation => opened(JSON.stringify(body), given)();
+
+/** @returns finds the conversation of a body that was read */
+function opened(json: string, { headers = {}, keyId = 1, changes = [] }: Given = {}): () => Conversation {
   const slots = createOpeningSlots();
-  const bytes = new TextEncoder().encode(JSON.stringify(body));
+  const bytes = new TextEncoder().encode(json);
   slots.clear();
   expect(readJson(bytes, createSlot({ members: slots.members }))).toBe(true);
-  return conversationOf(new Headers(headers), keyId, bytes, slots.read(bytes), {
-    kinds: changes,
-    maxTokens: undefined,
-  });
+  const opening = slots.read(bytes);
+  return () => conversationOf(new Headers(headers), keyId, bytes, opening, { kinds: changes, maxTokens: undefined });
 }
 
 const nameOf = (...given: Parameters<typeof read>): number | undefined => read(...given).name;
@@ -217,5 +219,29 @@ describe("from turn to turn", () => {
     const messages = Array.from({ length: 5000 }, (_, n) => user(String(n)));
     expect(read({ ...first, messages }).trace).toBeUndefined();
     expect(read({ ...first, messages: messages.slice(0, 4096) }).trace?.messages).toHaveLength(64);
+  });
+});
+
+describe("marks for caches cost little, however many a message has", () => {
+  const bodyOf = (content: string): string =>
+    `{"messages":[{"role":"user","content":${content}},{"role":"assistant","content":""}]}`;
+
+  test.each([
+    ["beside each other", "[", '{"cache_control":{}},', "0", "", "]"],
+    ["inside each other, without a comma in front", "", '{"cache_control":{"}":', "0", "}}", ""],
+  ])("%s", async (_, start, mark, middle, closing, end) => {
+    const count = 20_000;
+    const marks = bodyOf(`${start}${mark.repeat(count)}${middle}${closing.repeat(count)}${end}`);
+    const find = opened(marks);
+    const findOfText = opened(bodyOf(JSON.stringify("x".repeat(marks.length))));
+    const tenTimes = async (act: () => unknown): Promise<void> => {
+      for (let time = 0; time < 10; time += 1) act();
+    };
+    const [took, least] = await leastProcessorMs(
+      3,
+      () => tenTimes(find),
+      () => tenTimes(findOfText),
+    );
+    expect(took / least).toBeLessThan(20);
   });
 });
