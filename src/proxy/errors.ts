@@ -53,7 +53,7 @@ export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   invalid_path: {
     status: 400,
     type: "invalid_request_error",
-    message: "The path must not contain '..' and must stay within 64 segments.",
+    message: "The path must not contain '..', and may have up to 64 segments, or 8 if one or two are empty.",
   },
   method_not_allowed: {
     status: 405,

@@ -30,24 +30,29 @@ describe("a key", () => {
     expect((await get({ authorization: "Bearer wrong", "x-api-key": gate.key })).status).toBe(401);
   });
 
-  test.each<[string, Record<string, string>]>([
-    ["missing", {}],
-    ["unknown", { authorization: "Bearer wrong" }],
-    ["empty", { authorization: "Bearer " }],
-    ["of another scheme", { authorization: "Basic dTpw" }],
-    ["an empty x-api-key", { "x-api-key": "" }],
-    ["SQL", { "x-api-key": "' OR 1=1 --" }],
-    ["a wildcard", { "x-api-key": "%" }],
-    ["wildcards of the right length", { "x-api-key": "_".repeat(32) }],
-    ["very long", { "x-api-key": "k".repeat(10_000) }],
-  ])("that is %s is refused", async (_, headers) => {
+  const none = "The request has no API key; send one as Authorization: Bearer KEY, or as x-api-key: KEY.";
+  const invalid = "Invalid API key.";
+
+  test.each<[string, Record<string, string>, string]>([
+    ["missing", {}, none],
+    ["unknown", { authorization: "Bearer wrong" }, invalid],
+    ["empty", { authorization: "Bearer " }, none],
+    ["of another scheme", { authorization: "Basic dTpw" }, none],
+    ["without a scheme", { authorization: "wrong" }, none],
+    ["in a header that other services read", { "api-key": "wrong" }, none],
+    ["an empty x-api-key", { "x-api-key": "" }, none],
+    ["SQL", { "x-api-key": "' OR 1=1 --" }, invalid],
+    ["a wildcard", { "x-api-key": "%" }, invalid],
+    ["wildcards of the right length", { "x-api-key": "_".repeat(32) }, invalid],
+    ["very long", { "x-api-key": "k".repeat(10_000) }, invalid],
+  ])("that is %s is refused, and its sender told why", async (_, headers, message) => {
     backend.clear();
     const response = await get(headers);
     expect(response.status).toBe(401);
     expect(response.headers.get("www-authenticate")).toBe("Bearer");
     expect(await response.json()).toEqual({
       type: "error",
-      error: { type: "authentication_error", message: "Invalid API key.", param: null, code: "invalid_api_key" },
+      error: { type: "authentication_error", message, param: null, code: "invalid_api_key" },
     });
     expect(backend.requests()).toEqual([]);
   });

@@ -12,6 +12,10 @@ export interface ActiveKey {
 /** Undefined for an unknown and for an inactive key alike. Throws if storage cannot be read. */
 export type FindKey = (key: string) => ActiveKey | undefined | Promise<ActiveKey | undefined>;
 
+const noKey = {
+  message: "The request has no API key; send one as Authorization: Bearer KEY, or as x-api-key: KEY.",
+};
+
 /**
  * The key that a request presents.
  * @throws ProxyError `invalid_api_key` if it is missing, unknown or inactive; `storage_unavailable` if it cannot be
@@ -22,7 +26,7 @@ export async function authenticate(
   { findKey, log }: { findKey: FindKey; log: Log },
 ): Promise<ActiveKey> {
   const credential = findCredential(headers);
-  if (credential === undefined) throw new ProxyError("invalid_api_key");
+  if (credential === undefined) throw new ProxyError("invalid_api_key", noKey);
   let key: ActiveKey | undefined;
   try {
     key = await findKey(credential);

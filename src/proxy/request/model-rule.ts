@@ -23,6 +23,10 @@ export interface RequestedModel {
   isAmbiguous: boolean;
 }
 
+const notOneModel = {
+  message: "With this API key, the body must name exactly one model; GET /v1/models lists those that the key may use.",
+};
+
 /**
  * Strict, because the backend chooses a model of its own, or reads one that we cannot see: a body must name one model, and
  * its name as asked for or the model's must be allowed.
@@ -36,7 +40,7 @@ export function requireAllowedModel(allowed: AllowedModels, requested: Requested
   if (named !== undefined && !isAllowed(named)) throw new ProxyError("model_not_allowed");
   if (!inQuery.every(isAllowed)) throw new ProxyError("model_not_allowed");
   if (!hasBody) return;
-  if (model === undefined || isAmbiguous) throw new ProxyError("model_not_allowed");
+  if (model === undefined || isAmbiguous) throw new ProxyError("model_not_allowed", notOneModel);
   if (!isAllowed(model.asked) && !isAllowed(model.name)) throw new ProxyError("model_not_allowed");
 }
 

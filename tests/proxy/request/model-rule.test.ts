@@ -4,6 +4,9 @@ import { isModelAllowed, requireAllowedModel, type RequestedModel } from "../../
 
 const allowed = ["gpt-4*", "qwen"];
 
+const notOne =
+  "With this API key, the body must name exactly one model; GET /v1/models lists those that the key may use.";
+
 const outcome = (requested: Partial<RequestedModel>): string => {
   try {
     const model = { asked: "QWEN", name: "Qwen" };
@@ -11,7 +14,7 @@ const outcome = (requested: Partial<RequestedModel>): string => {
     requireAllowedModel(allowed, { ...defaults, ...requested });
     return "allowed";
   } catch (error) {
-    return error instanceof ProxyError ? error.code : String(error);
+    return error instanceof ProxyError ? (error.details?.message ?? error.code) : String(error);
   }
 };
 
@@ -32,8 +35,8 @@ test.each<[string, Partial<RequestedModel>, string]>([
   ["the name asked for is allowed", { model: { asked: "gpt-4", name: "served" } }, "allowed"],
   ["the model's name is allowed", { model: { asked: "claude-x", name: "Qwen" } }, "allowed"],
   ["neither is", { model: { asked: "claude-x", name: "served" } }, "model_not_allowed"],
-  ["the body names none", { model: undefined }, "model_not_allowed"],
-  ["the body names several", { isAmbiguous: true }, "model_not_allowed"],
+  ["the body names none", { model: undefined }, notOne],
+  ["the body names several", { isAmbiguous: true }, notOne],
   ["there is no body", { hasBody: false, model: undefined }, "allowed"],
   ["the path names one that is allowed", { path: "/v1/models/gpt%2d4", hasBody: false }, "allowed"],
   ["the path names another", { path: "/v1/models/secret", hasBody: false }, "model_not_allowed"],
