@@ -1,4 +1,5 @@
-import { expect } from "bun:test";
+import { expect, test } from "bun:test";
+import type { Socket } from "node:net";
 import { serveRaw } from "./raw-http.ts";
 import { stillNeeded } from "./still-needed.ts";
 
@@ -86,4 +87,16 @@ stillNeeded("Bun still retries a DELETE on a closing connection", "src/proxy/ups
   for (const method of ["GET", "HEAD", "OPTIONS", "PUT", "DELETE"]) {
     expect(await reuseClosing(method)).toEqual({ error: undefined, connections: 2 });
   }
+});
+
+test("Bun still takes a reset for the end of a body without length or chunks (see Guarantees in the handbook)", async () => {
+  const connected = Promise.withResolvers<Socket>();
+  using server = await serveRaw((socket) => {
+    socket.write("HTTP/1.1 200 OK\r\nConnection: close\r\n\r\nhalf");
+    connected.resolve(socket);
+  });
+  const body = (await fetch(server.url)).body?.getReader();
+  expect((await body?.read())?.value).toEqual(Buffer.from("half"));
+  (await connected.promise).resetAndDestroy();
+  expect((await body?.read())?.done).toBeTrue();
 });
