@@ -152,7 +152,7 @@ describe.skipIf(!hasBrowser)("coding agents", () => {
     expect(await page.getByRole("row").filter({ hasText: "first-request" }).count()).toBe(1);
   });
 
-  test("the holder of the key reads and copies a whole request id on a phone", async () => {
+  test("the holder of the key reads and copies a whole request id, also on a phone or a tablet", async () => {
     const requestId = crypto.randomUUID();
     const response = await fetch(`${console.program.url}/v1/models`, {
       headers: { "x-api-key": key, "x-request-id": requestId },
@@ -167,5 +167,8 @@ describe.skipIf(!hasBrowser)("coding agents", () => {
     expect(await cell.evaluate((element) => element.scrollWidth - element.clientWidth)).toBe(0);
     await cell.getByRole("button", { name: "Copy the request id" }).click();
     await cell.getByText("Copied").waitFor();
+    await page.setViewportSize({ width: 768, height: 1024 });
+    // On one line.
+    expect((await cell.locator("code").boundingBox())?.height).toBeLessThan(30);
   });
 });
