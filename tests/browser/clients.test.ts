@@ -133,6 +133,9 @@ describe.skipIf(!hasBrowser)("coding agents", () => {
       await page.emulateMedia({ colorScheme });
       const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
       expect([width, overflow <= 0]).toEqual([width, true]);
+      const figures = panel.locator(".cards-on-phone td.number");
+      const cut = await figures.evaluateAll((all) => all.filter((cell) => cell.scrollWidth > cell.clientWidth).length);
+      expect([width, cut]).toEqual([width, 0]);
       // The button for more of them.
       expect(await violations(page, "main .table-foot")).toEqual([]);
     }

@@ -181,6 +181,10 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     await panel.getByText("Token counters of vLLM").waitFor();
     expect(await panel.getByText("Drifting").count()).toBe(1);
     expect(await panel.getByText("In line").count()).toBe(1);
+    // As on a screen of 1280 at four times its size.
+    await page.setViewportSize({ width: 320, height: 640 });
+    const cells = panel.locator("td");
+    expect(await cells.evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth).length)).toBe(0);
   });
 
   test("a refused price keeps what was typed", async () => {

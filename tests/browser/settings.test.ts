@@ -55,6 +55,9 @@ describe.skipIf(!hasBrowser)("settings", () => {
     const end = page.getByRole("button", { name: /^End the session of/ });
     await end.nth(1).waitFor();
     expect(await page.getByText("This session").count()).toBe(1);
+    const cells = page.locator(".sessions td");
+    await page.setViewportSize({ width: 320, height: 640 });
+    expect(await cells.evaluateAll((all) => all.filter((one) => one.scrollWidth > one.clientWidth).length)).toBe(0);
     await end.first().click();
     await page.getByText("The session was ended").waitFor();
     await end.nth(1).waitFor({ state: "detached" });

@@ -38,7 +38,7 @@ function Rows<Row>(props: SumsTableProps<Row>): JSX.Element {
   return (
     <>
       <div class="table-scroll">
-        <table class="cards-on-phone" classList={{ stale: isStale() }} aria-busy={isStale()}>
+        <table class="cards-on-phone sums" classList={{ stale: isStale() }} aria-busy={isStale()}>
           <caption class="visually-hidden">{props.caption}</caption>
           <thead>
             <tr>{props.head}</tr>

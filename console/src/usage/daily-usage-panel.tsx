@@ -128,7 +128,7 @@ function DailyUsageTable(props: { state: DailyUsageState }): JSX.Element {
   return (
     <>
       <div class="table-scroll">
-        <table class="cards-on-phone daily">
+        <table class="cards-on-phone sums daily">
           <caption class="visually-hidden">Usage by day</caption>
           <thead>
             <tr>

@@ -37,7 +37,7 @@ export function ReconciliationPanel(): JSX.Element {
           }
         >
           <div class="table-scroll">
-            <table class="cards-on-phone">
+            <table class="cards-on-phone sums">
               <caption class="visually-hidden">Tokens by the backend’s counters and as counted, by day</caption>
               <thead>
                 <tr>

@@ -35,7 +35,7 @@ export function UsageLegend(props: UsageLegendProps): JSX.Element {
   return (
     <Show when={props.loading || props.ranked.length > 0}>
       <div class="table-scroll legend">
-        <table class="cards-on-phone">
+        <table class="cards-on-phone sums">
           <caption class="visually-hidden">Keys in the chart</caption>
           <LegendHead />
           <tbody>
