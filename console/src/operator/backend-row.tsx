@@ -64,7 +64,8 @@ export function BackendRow(props: { backend: Backend; onAsk: () => void }): JSX.
 }
 
 function StateCell(props: { backend: Backend }): JSX.Element {
-  const since = (): number => Date.parse(props.backend.since);
+  const since = (): number =>
+    Date.parse((props.backend.state === "in" && props.backend.failing_since) || props.backend.since);
   return (
     <td data-label="State">
       <span class="badge" data-tone={verdictOf(props.backend).tone}>

@@ -62,7 +62,7 @@ const TableFoot = (props: { backends: Backends }): JSX.Element => (
     >
       The backends are those of <code>MODELS_FILE</code>.
     </Show>
-    <Show when={props.backends.backends.some(({ state }) => state === "out")}>
+    <Show when={props.backends.backends.some((one) => one.state === "out" || one.failing_since !== null)}>
       {" "}
       <HandbookLink to="models-and-backends#when-a-backend-is-out">When a backend is out</HandbookLink>
     </Show>

@@ -32,8 +32,10 @@ interface Verdict {
   tone: "good" | "warn" | "bad";
 }
 
-/** A backend that drains may be stopped once nothing runs on it. */
-export function verdictOf({ state, in_flight: inFlight }: Pick<Backend, "state" | "in_flight">): Verdict {
+/** A backend that drains may be stopped once nothing runs on it. The only one is in although it does not respond. */
+export function verdictOf(backend: Pick<Backend, "state" | "in_flight" | "failing_since">): Verdict {
+  const { state, in_flight: inFlight, failing_since: failingSince } = backend;
+  if (state === "in" && failingSince !== null) return { label: "Does not respond", tone: "bad" };
   if (state === "in") return { label: "In", tone: "good" };
   if (state === "out") return { label: "Out", tone: "bad" };
   return { label: inFlight === 0 ? "Drained" : "Draining", tone: "warn" };

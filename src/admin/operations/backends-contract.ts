@@ -19,6 +19,10 @@ const backendBody = t.Object({
   models: t.Array(t.String(), { description: "Those of MODELS_FILE that it serves, then those found by discover" }),
   state: backendState,
   since: timestamp,
+  failing_since: nullable({
+    ...timestamp,
+    description: "Since when the only backend, which is in all the same, is known not to respond",
+  }),
   in_flight: count,
   waiting: t.Integer({ minimum: 0, description: "Requests that wait for a place and may use it" }),
   max_concurrency: nullable(count),

@@ -12,6 +12,7 @@ import { ApiError } from "../http/errors.ts";
 import type { OkBody } from "../http/schemas.ts";
 import type { Actor } from "../session/auth.ts";
 import { type BackendBody, backendRequest, type BackendsBody } from "./backends-contract.ts";
+import type { Health } from "./health.ts";
 
 export interface BackendDeps {
   store: Pick<Store, "backends" | "traffic">;
@@ -20,22 +21,24 @@ export interface BackendDeps {
   catalog: () => Catalog;
   discoveredModels: DiscoveredModels["list"];
   backendStates: BackendStates["list"];
+  health: Pick<Health, "checkUpstream">;
   /** In all processes and instances. */
   setDraining: (backend: string, isDraining: boolean, username: string) => Promise<void>;
 }
 
 export const listBackends =
-  ({ store, clock, catalog, discoveredModels, backendStates }: Omit<BackendDeps, "log" | "setDraining">) =>
+  ({ store, clock, catalog, discoveredModels, backendStates, health }: Omit<BackendDeps, "log" | "setDraining">) =>
   async (): Promise<BackendsBody> => {
     const { backends, models: listed, file } = catalog();
     const models = [...listed, ...discoveredModels()];
     const now = clock();
     const minute = minuteOf(now) + 1;
-    const [statuses, figures, draining, instances] = await Promise.all([
+    const [statuses, figures, draining, instances, failingSince] = await Promise.all([
       backendStates(),
       store.traffic.backends(minute - minutesPerHour, minute),
       store.backends.listDraining(),
       store.backends.listFiles(),
+      backends.length === 1 ? health.checkUpstream().then((upstream) => upstream.failingSince) : undefined,
     ]);
     return {
       file_hash: file?.hash ?? null,
@@ -43,6 +46,7 @@ export const listBackends =
       backends: backends.map((backend) =>
         Object.assign(
           describe(backend, statuses.find(({ name }) => name === backend.name) ?? unseen(backend.name, now)),
+          { failing_since: failingSince === undefined ? null : timestampOf(failingSince) },
           { models: models.filter((model) => model.backends.includes(backend.name)).map(({ name }) => name) },
           sinceOf(draining.find((one) => one.backend === backend.name)),
           figuresOf(figures.find((one) => one.backend === backend.name)),
@@ -69,7 +73,7 @@ type Figures = Pick<
 const describe = (
   { name, url, maxConcurrency, spill }: Backend,
   { state, since, inFlight, waiting }: BackendStatus,
-): Omit<BackendBody, "models" | keyof Figures> => ({
+): Omit<BackendBody, "models" | "failing_since" | keyof Figures> => ({
   name,
   url: withoutSecrets(url),
   state,

@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 const since = (minutes: number): string => new Date(Date.now() - minutes * 60_000).toISOString();
 
 const quiet = {
+  failing_since: null,
   requests_1h: 0,
   errors_1h: 0,
   first_byte_p50_ms: null,
@@ -26,6 +27,7 @@ export const severalBackends = {
       url: "http://10.0.0.11:8000",
       models: ["qwen3-coder", "glm-5"],
       state: "in",
+      failing_since: null,
       since: since(3000),
       in_flight: 61,
       waiting: 12,
