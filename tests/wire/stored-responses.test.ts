@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { gzipSync } from "node:zlib";
+import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { gzipSync, zstdCompressSync } from "node:zlib";
 import type { ListedKey } from "../support/admin-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { errorOf } from "../support/tollgate-with-keys.ts";
 
 /** A backend that stores responses, batches and files, as OpenAI's does. */
 function startBackend() {
@@ -26,6 +27,7 @@ function startBackend() {
     hostname: "127.0.0.1",
     routes: {
       "/v1/responses": async (request) => {
+        if (request.headers.get("content-encoding") !== null) return Response.json({});
         const { background, stream, nameless, padding = 0 } = (await request.json()) as Record<string, number>;
         const id = `resp_${++created}`;
         if (stream !== undefined) return streamOf(id);
@@ -180,8 +182,12 @@ test("background work costs a key with limits what its create reserved, until a 
 test("a response of another key cannot be gone on with, however its name is written; an own or unknown one can", async () => {
   const id = await create({});
   const other = await gate.admin.createKey("goes on");
-  const goOn = async (key: string, body: string): Promise<number> => {
-    const headers = { "x-api-key": key, "content-type": "application/json" };
+  const goOn = async (key: string, body: string | Uint8Array<ArrayBuffer>, encoding?: string): Promise<number> => {
+    const headers = {
+      "x-api-key": key,
+      "content-type": "application/json",
+      ...(encoding !== undefined && { "content-encoding": encoding }),
+    };
     const response = await fetch(`${gate.url}/v1/responses`, { method: "POST", headers, body });
     await response.text();
     return response.status;
@@ -190,13 +196,37 @@ test("a response of another key cannot be gone on with, however its name is writ
     `{"model":"m","previous_response_id":"${id}"}`,
     `{"model":"m","previous_response\\u005fid":"${id}"}`,
     `{"model":"m","previous_response_id":"resp_0","previous_response_id":"${id}"}`,
+    `{"model":"m","previous_response_id":"${id}","previous_response_id":"resp_0"}`,
+    // Go reads these too, and LiteLLM the last.
+    `{"model":"m","Previous_Response_ID":"${id}"}`,
+    `{"model":"m","previou\u017f_response_id":"${id}"}`,
+    `{"model":"m","extra_body":{"previous_response_id":"${id}"}}`,
   ];
   for (const body of bodies) {
     expect(await goOn(gate.key, body)).toBe(200);
     const before = await gate.readKey();
     expect(await goOn(other.key, body)).toBe(404);
+    expect(await goOn(other.key, new Uint8Array(zstdCompressSync(body)), "zstd")).toBe(404);
     expect(countsOf(await gate.readKey())).toEqual(countsOf(before));
   }
   expect(await goOn(other.key, `{"model":"m","input":"${id}","previous_response_id":null}`)).toBe(200);
   expect(await goOn(other.key, `{"model":"m","previous_response_id":"resp_unknown"}`)).toBe(200);
+});
+
+describe("a body that may hide from Tollgate what it goes on from is refused for every key", () => {
+  const form = "model=m&previous_response_id=resp_1";
+  const multipart = `--x\r\ncontent-disposition: form-data; name="previous_response_id"\r\n\r\nresp_1\r\n--x--`;
+  const body = '{"previous_response_id":"resp_1"}';
+  test.each<[string, Record<string, string>, string | Uint8Array<ArrayBuffer>]>([
+    ["a form, which LiteLLM reads", { "content-type": "application/x-www-form-urlencoded" }, form],
+    ["another form", { "content-type": "multipart/form-data; boundary=x" }, multipart],
+    ["a compression that SGLang reads", { "x-body-compressed": "zstd" }, new Uint8Array(zstdCompressSync(body))],
+    ["an encoding that is unknown", { "content-encoding": "x" }, new Uint8Array(gzipSync(body))],
+  ])("%s", async (_, headers, sent) => {
+    for (const path of ["/v1/responses", "/v1/responses/compact", "/v1/batches"]) {
+      const init = { method: "POST", headers: { "x-api-key": gate.key, ...headers }, body: sent };
+      const response = await fetch(gate.url + path, init);
+      expect([path, await errorOf(response)]).toMatchObject([path, { status: 415, code: "unsupported_body" }]);
+    }
+  });
 });

@@ -2,11 +2,7 @@ import { storedFolders, storedId } from "../../domain/usage-event.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { Backend } from "../../domain/models.ts";
 import { ProxyError } from "../errors.ts";
-import { findString } from "../json/bytes.ts";
-import { readJsonInSteps, runByLength } from "../json/read.ts";
-import { createSlot } from "../json/slots.ts";
-import { canonical } from "../rewrite/endpoint.ts";
-import type { ReadBody } from "./hold-or-stream.ts";
+import { canonical, isBelow } from "../rewrite/endpoint.ts";
 import { findOwn, type OwnResponse, type StoredDeps } from "./stored-response.ts";
 
 interface Asked {
@@ -14,7 +10,8 @@ interface Asked {
   method: string;
   /** The URL's pathname. */
   path: string;
-  body: ReadBody;
+  /** The ids that the body refers to. */
+  references: readonly string[];
   /** The response that the path names. */
   stored: OwnResponse | undefined;
 }
@@ -36,11 +33,19 @@ export async function findBackendOfId(
   throw new ProxyError("not_found", { message });
 }
 
-async function findBackend({ keyId, method, path, body }: Asked, deps: StoredDeps): Promise<string | undefined> {
+async function findBackend({ keyId, method, path, references }: Asked, deps: StoredDeps): Promise<string | undefined> {
   const plain = canonical(path);
-  const id = findIdInPath(plain) ?? (method === "POST" ? await findIdInBody(plain, body) : undefined);
-  // Like a cancellation or a deletion, this cannot be checked before it happens.
-  return id === undefined ? undefined : (await findOwn(id, { keyId, method: "POST" }, deps)).backend;
+  const inPath = findIdInPath(plain);
+  const isBatch = isBelow(plain, "/v1/batches");
+  const inBody = (): string[] => references.map((id) => (isBatch ? storedId("files", id) : id));
+  const ids = inPath === undefined && method === "POST" ? inBody() : [inPath];
+  let backend: string | undefined;
+  // Backends differ in which of several they use: all must be the key's own. The last one counts for most.
+  for (const id of ids) {
+    // Like a cancellation or a deletion, this cannot be checked before it happens.
+    if (id !== undefined) ({ backend } = await findOwn(id, { keyId, method: "POST" }, deps));
+  }
+  return backend;
 }
 
 function findIdInPath(plain: string): string | undefined {
@@ -50,28 +55,4 @@ function findIdInPath(plain: string): string | undefined {
     if (id !== "") return storedId(folder, id);
   }
   return undefined;
-}
-
-/**
- * Whether a request under `/v1/responses` may go on from a response, which may be another key's. A name in JSON may have
- * escapes.
- */
-export const mayGoOn = (body: ReadBody): boolean =>
-  body instanceof Uint8Array &&
-  [previousResponse, "\\u"].some((part) => Buffer.from(body.buffer, body.byteOffset, body.length).includes(part));
-
-const previousResponse = "previous_response_id";
-
-async function findIdInBody(plain: string, body: ReadBody): Promise<string | undefined> {
-  if (!(body instanceof Uint8Array)) return undefined;
-  if (plain.startsWith("/v1/responses")) return findMember(body, previousResponse);
-  const file = plain === "/v1/batches" ? await findMember(body, "input_file_id") : undefined;
-  return file === undefined ? undefined : storedId("files", file);
-}
-
-/** The last of several members of one name counts, as for most backends. */
-async function findMember(bytes: Uint8Array, name: string): Promise<string | undefined> {
-  const slot = createSlot();
-  const steps = readJsonInSteps(bytes, createSlot({ members: { [name]: slot } }));
-  return (await runByLength(steps, bytes.length)) ? findString(bytes, slot) : undefined;
 }

@@ -49,10 +49,13 @@ export async function readRequest(
   deps: Omit<ReadBodyDeps, "waitForTurn">,
 ): Promise<ReadRequest> {
   const { names } = rewriting;
+  const { takesJson, folder } = getEndpoint(path);
+  // What they refer to may be another key's.
+  const mayRefer = folder === "responses" || folder === "batches";
   const bodyRules = {
-    takesJson: getEndpoint(path).takesJson,
+    takesJson: takesJson || mayRefer,
     // Nothing else can be held to the key's limits and models.
-    mustBeReadable: rules !== null && (rules.allowed_models !== null || hasLimit(rules)),
+    mustBeReadable: mayRefer || (rules !== null && (rules.allowed_models !== null || hasLimit(rules))),
     readsForms: names.catalog.file !== undefined,
   };
   const received = await readBody(request, bodyRules, { ...deps, waitForTurn: eventLoopPortions.waitForTurn });

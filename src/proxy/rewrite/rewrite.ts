@@ -62,6 +62,8 @@ export interface Rewritten {
   capExemption: CapExemption | undefined;
   /** The body names a model more than once, or where some backends look for one too, such as in `Model` or `fallbacks`. */
   hasSeveralModels: boolean;
+  /** The ids of what it refers to: a response that it goes on from, or the file of a batch. */
+  references: readonly string[];
   /** Undefined if there is one backend. */
   opening?: Opening | undefined;
 }
@@ -85,6 +87,7 @@ export const untouched: Omit<Rewritten, "target"> = {
   prompts: 1,
   capExemption: undefined,
   hasSeveralModels: false,
+  references: [],
 };
 
 /**
@@ -186,6 +189,7 @@ export function* rewriteInSteps(
     ...(body.texts === undefined ? oneText : countTexts(bytes, body.texts)),
     capExemption: capped.exemption,
     hasSeveralModels,
+    references: textsOf(bytes, body.references.values),
     ...(body.opening !== undefined && { opening: body.opening.read(bytes, body.conversation?.system) }),
   };
 }
@@ -208,6 +212,10 @@ function isUtf16Or32(bytes: Uint8Array): boolean {
   if (first === undefined || second === undefined) return false;
   return first === 0 || second === 0 || (first === 0xfe && second === 0xff) || (first === 0xff && second === 0xfe);
 }
+
+/** Without what is too long for an id, and what is no text, which backends refuse. */
+const textsOf = (bytes: Uint8Array, values: readonly JsonValue[]): string[] =>
+  values.map((value) => findString(bytes, value)).filter((text) => text !== undefined);
 
 interface RewrittenModel {
   model: RequestedNames | undefined;

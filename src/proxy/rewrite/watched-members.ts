@@ -19,7 +19,9 @@ export interface RequestBody {
   model: RepeatedSlot;
   /** Whether it has a member that backends in Go take for `model` too, or that names models beside it. */
   hasOtherModel: boolean;
-  /** A member that would be edited comes more often than is kept. */
+  /** What the request refers to by an id, under its name in any case. */
+  references: RepeatedSlot;
+  /** A member that would be edited, or that refers to something, comes more often than is kept. */
   hasTooManyDuplicates: () => boolean;
   /** The same limit under its names of different years and endpoints. */
   maxTokens: readonly RepeatedSlot[];
@@ -111,8 +113,10 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     members["system"] = conversation.system;
   }
   const texts = needs.texts ? watchTexts(members, extraMembers) : undefined;
+  const references = createRepeatedSlot(maxDuplicates);
   const onOtherMember = (bytes: Uint8Array, start: number, end: number): JsonSlot | undefined => {
     body.hasOtherModel ||= namesModels(bytes, start, end);
+    if (isReference(endpoint, bytes, start, end)) return references.slot;
     if (!beginsLikeLimit(bytes[start])) return undefined;
     const isLimit = maxTokensNames.some((name) => isNameInAnyCase(bytes, start, end, name));
     return isLimit ? maxTokensInOtherCase.slot : undefined;
@@ -122,7 +126,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
   const options = streamOptions === undefined ? [] : [streamOptions.all, streamOptions.includeUsage];
   const multipliers = texts === undefined ? [] : [texts.n, texts.bestOf];
   const limits = [maxTokens, maxCompletionTokens, maxOutputTokens];
-  const repeated = [model, ...limits, maxTokensInOtherCase, ...multipliers, ...options];
+  const repeated = [model, references, ...limits, maxTokensInOtherCase, ...multipliers, ...options];
   const onStart = (): void => {
     body.hasOtherModel = false;
     if (texts !== undefined) texts.prompts = 0;
@@ -135,6 +139,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     shape: JSON.stringify([endpoint, needs]),
     model,
     hasOtherModel: false,
+    references,
     hasTooManyDuplicates() {
       for (const { isOverflowing } of repeated) if (isOverflowing) return true;
       return false;
@@ -162,6 +167,17 @@ const otherModelsNames = ["models", "fallbacks", "context_window_fallbacks", "co
 const namesModels = (bytes: Uint8Array, start: number, end: number): boolean =>
   (beginsLikeLimit(bytes[start]) && isNameInAnyCase(bytes, start, end, "model")) ||
   otherModelsNames.some((name) => isName(bytes, start, end, name));
+
+/** What may be another key's: a response to go on from, and the file with the requests of a batch. */
+const referenceNames: Partial<Record<NonNullable<Endpoint["folder"]>, string>> = {
+  responses: "previous_response_id",
+  batches: "input_file_id",
+};
+
+function isReference({ folder }: Endpoint, bytes: Uint8Array, start: number, end: number): boolean {
+  const name = folder && referenceNames[folder];
+  return name !== undefined && isNameInAnyCase(bytes, start, end, name);
+}
 
 const maxTokensNames = ["max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict"];
 

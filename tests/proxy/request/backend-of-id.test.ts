@@ -6,8 +6,7 @@ import { silentLog } from "../../support/local-places.ts";
 
 test("short requests that go on from a response do not wait for each other", async () => {
   const deps = { listCreators: () => [{ keyId: 1, madeAt: 1, backend: "b" }], log: silentLog };
-  const body = new TextEncoder().encode('{"model":"m","previous_response_id":"resp_1"}');
-  const asked = { keyId: 1, method: "POST", path: "/v1/responses", body, stored: undefined };
+  const asked = { keyId: 1, method: "POST", path: "/v1/responses", references: ["resp_1"], stored: undefined };
   const found: (string | undefined)[] = [];
   for (let count = 0; count < 50; count++) {
     void findBackendOfId(asked, [backendOf("a"), backendOf("b")], deps).then((name) => found.push(name));

@@ -24,6 +24,7 @@ const untouchedBytes = {
   times: 1,
   prompts: 1,
   hasSeveralModels: false,
+  references: [],
   model: undefined,
   pieces: undefined,
   stream: false,
