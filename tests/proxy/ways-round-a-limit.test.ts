@@ -230,6 +230,8 @@ const chatPath = "/v1/chat/completions";
 const text = { model: "m", prompt: "Hi", max_tokens: 100, stream: true };
 const textChunk = event({ choices: [{ index: 0, text: " word", finish_reason: null }] });
 const responses = { model: "m", input: "Hi", stream: true };
+const batchPath = "/v1/chat/completions/batch";
+const batch = { ...chat, messages: [chat.messages, chat.messages, chat.messages] };
 
 const ways: Way[] = [
   {
@@ -394,6 +396,22 @@ const ways: Way[] = [
     estimated: inputOf(chat) + 100,
   },
   {
+    way: "several conversations in one request of vLLM's cost what each of them reserved",
+    path: batchPath,
+    body: batch,
+    answers: ["client leaves after the head"],
+    charged: inputOf(batch) + 300,
+    estimated: inputOf(batch) + 300,
+  },
+  {
+    way: "several conversations whose client leaves before the head cost their estimated input",
+    path: batchPath,
+    body: batch,
+    answers: ["client leaves before the head"],
+    charged: inputOf(batch),
+    estimated: inputOf(batch),
+  },
+  {
     way: "work in the background costs what was reserved, whether it is cancelled or never looked at",
     path: "/v1/responses",
     body: { model: "m", input: "Hi", background: true, max_output_tokens: 500 },
@@ -548,6 +566,7 @@ describe("what is reserved", () => {
     ["none that LiteLLM puts in its place", chatPath, { ...base, extra_body: { max_tokens: null } }, 1024],
     ["n as llama.cpp prefers it", chatPath, { ...base, n: 1, n_cmpl: 4 }, 400],
     ["several prompts that are embedded", "/v1/completions", { ...base, prompt_embeds: ["AA==", "AA=="] }, 200],
+    ["several conversations", batchPath, { ...batch, n: 2 }, 600],
     ["one of the Responses API", "/v1/responses", { model: "m", input: "Hi", max_output_tokens: 300 }, 300],
     ["an impossible n", chatPath, { ...base, n: 1e300 }, 1e9],
   ])("grows with %s", async (_, path, body, output) => {
@@ -572,14 +591,18 @@ describe("what is reserved", () => {
       3000,
     ],
   ] as const)("is for %s", async (_, contentOf, expected) => {
-    const body = (length: number) => ({
-      ...base,
-      messages: [{ role: "user", content: contentOf(`data:image/png;base64,${"A".repeat(length)}`) }],
-    });
+    const messages = (length: number) => [
+      { role: "user", content: contentOf(`data:image/png;base64,${"A".repeat(length)}`) },
+    ];
     const answer: Answer = { json: { usage: tokens(1, 1) } };
-    const [large, none] = [body(90_000), body(0)];
-    const { reserved } = await limited({ path: chatPath, body: large, answers: [answer] });
-    expect(reserved).toBe(inputOf(none) + expected + base.max_tokens);
+    for (const [path, bodyOf] of [
+      [chatPath, (length: number) => ({ ...base, messages: messages(length) })],
+      [batchPath, (length: number) => ({ ...base, messages: [messages(length)] })],
+    ] as const) {
+      const [large, none] = [bodyOf(90_000), bodyOf(0)];
+      const { reserved } = await limited({ path, body: large, answers: [answer] });
+      expect(reserved).toBe(inputOf(none) + expected + base.max_tokens);
+    }
   });
 
   test("a limit that LiteLLM puts in place of the usual is capped", async () => {

@@ -7,7 +7,7 @@ const folders = ["messages", "responses", "files", "batches", "models"] as const
 export interface Endpoint {
   /** The one of `folders` that it is, or is below; undefined: none. */
   folder: (typeof folders)[number] | undefined;
-  /** A path of the specification, whose bodies backends read as JSON whatever their content type. */
+  /** A path that generates or embeds, whose bodies backends read as JSON whatever their content type. */
   takesJson: boolean;
   templateKwargs: boolean;
   /** Whether its system text is a leading message or a member of its own. */
@@ -16,6 +16,8 @@ export interface Endpoint {
   thinkingBudget: boolean;
   /** Its streams have usage only if `stream_options` requests it. */
   streamOptions: boolean;
+  /** Its messages are a list of conversations, each of which gets an answer of its own. */
+  hasConversations: boolean;
   /** The member with its turns; undefined if it has none. */
   turns: "messages" | "input" | undefined;
   /** Those that know its bodies. */
@@ -29,6 +31,7 @@ const plain: Endpoint = {
   system: undefined,
   thinkingBudget: false,
   streamOptions: false,
+  hasConversations: false,
   turns: undefined,
   clientRules: [],
 };
@@ -58,6 +61,8 @@ const responses: Endpoint = {
 };
 const endpoints: ReadonlyMap<string, Endpoint> = new Map([
   ["/v1/chat/completions", chat],
+  // vLLM's.
+  ["/v1/chat/completions/batch", { ...plain, hasConversations: true }],
   ["/v1/completions", { ...plain, streamOptions: true }],
   ["/v1/embeddings", plain],
   ["/v1/messages", messages],

@@ -65,7 +65,9 @@ type Found = (mediaType: string, base64: Span) => void;
  */
 function createMediaSlots(found: Found): JsonSlot {
   const blocks = createSlot({ element: createBlockSlot(found, createSlot({ element: createBlockSlot(found) })) });
-  const list = createSlot({ element: createSlot({ members: { content: blocks, output: blocks } }) });
+  const members = { content: blocks, output: blocks };
+  // An element may be a conversation, whose elements are messages.
+  const list = createSlot({ element: createSlot({ members, element: createSlot({ members }) }) });
   return createSlot({ members: { messages: list, input: list } });
 }
 

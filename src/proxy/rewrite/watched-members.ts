@@ -48,7 +48,7 @@ export interface RequestBody {
 export interface RequestedTexts {
   n: RepeatedSlot;
   bestOf: RepeatedSlot;
-  /** How many prompts legacy completions have; 0 for a single one. */
+  /** How many prompts legacy completions have, or conversations a batch; 0 for a single one. */
   prompts: number;
 }
 
@@ -112,7 +112,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     members["messages"] = conversation.messages;
     members["system"] = conversation.system;
   }
-  const texts = needs.texts ? watchTexts(members, extraMembers) : undefined;
+  const texts = needs.texts ? watchTexts(endpoint, members, extraMembers) : undefined;
   const references = createRepeatedSlot(maxDuplicates);
   const onOtherMember = (bytes: Uint8Array, start: number, end: number): JsonSlot | undefined => {
     body.hasOtherModel ||= namesModels(bytes, start, end);
@@ -187,7 +187,11 @@ const beginsLikeLimit = (byte: number | undefined): boolean =>
 
 const [lowerM, upperM, lowerN, backslash] = [0x6d, 0x4d, 0x6e, 0x5c];
 
-function watchTexts(members: Record<string, JsonSlot>, extraMembers: Record<string, JsonSlot>): RequestedTexts {
+function watchTexts(
+  { hasConversations }: Endpoint,
+  members: Record<string, JsonSlot>,
+  extraMembers: Record<string, JsonSlot>,
+): RequestedTexts {
   const [n, bestOf] = [createRepeatedSlot(maxDuplicates), createRepeatedSlot(maxDuplicates)];
   const texts: RequestedTexts = { n, bestOf, prompts: 0 };
   // A list of numbers is one prompt: its tokens.
@@ -203,6 +207,7 @@ function watchTexts(members: Record<string, JsonSlot>, extraMembers: Record<stri
   members["prompt"] = createSlot({ element: prompt });
   // vLLM adds them to the others.
   members["prompt_embeds"] = members["prompt"];
+  if (hasConversations) members["messages"] = members["prompt"];
   return texts;
 }
 

@@ -9,12 +9,13 @@ test("each endpoint has the rewrites that its bodies support", () => {
   const messagesRules = ["system_turns_to_user", "drop_billing_line"];
   const responsesRules = ["developer_to_system", "function_tools_only"];
   const row = (path: string) => Object.values(getEndpoint(path)).slice(1);
-  expect(row("/v1/chat/completions")).toEqual([true, true, "message", false, true, "messages", chatRules]);
-  expect(row("/v1/completions")).toEqual([true, false, undefined, false, true, undefined, []]);
-  expect(row("/v1/messages")).toEqual([true, true, "member", true, false, "messages", messagesRules]);
-  expect(row("/v1/responses")).toEqual([true, true, undefined, false, false, "input", responsesRules]);
-  expect(row("/v1/embeddings")).toEqual([true, false, undefined, false, false, undefined, []]);
-  expect(row("/v1/other")).toEqual([false, false, undefined, false, false, undefined, []]);
+  expect(row("/v1/chat/completions")).toEqual([true, true, "message", false, true, false, "messages", chatRules]);
+  expect(row("/v1/completions")).toEqual([true, false, undefined, false, true, false, undefined, []]);
+  expect(row("/v1/messages")).toEqual([true, true, "member", true, false, false, "messages", messagesRules]);
+  expect(row("/v1/responses")).toEqual([true, true, undefined, false, false, false, "input", responsesRules]);
+  expect(row("/v1/embeddings")).toEqual([true, false, undefined, false, false, false, undefined, []]);
+  expect(row("/v1/chat/completions/batch")).toEqual([true, false, undefined, false, false, true, undefined, []]);
+  expect(row("/v1/other")).toEqual([false, false, undefined, false, false, false, undefined, []]);
 });
 
 test.each([
