@@ -19,6 +19,8 @@ export interface Engine {
    * while it has less than some 50,000 rows.
    */
   byIndex: (column: SQLiteColumn, value: SQL) => SQL;
+  /** The same of a column that has one of the values of a query: beside a second such column, `in` reads the whole table too. */
+  anyByIndex: (column: SQLiteColumn, query: SQL) => SQL;
   /**
    * Prepares a statement that inserts rows, given as values in the order of the columns; other columns have their default.
    * @param sums for rows that exist, by their `key`, the first columns: those to which the values are added; none leaves them

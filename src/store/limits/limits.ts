@@ -6,10 +6,11 @@ import {
   allSources,
   daysJson,
   daysOfMonth,
-  givenDays,
+  isGivenDay,
   prepareAddTokens,
   prepareLoads,
   prepareTake,
+  sourcesOf,
 } from "./take-leases.ts";
 import type { LimitStore } from "./contract.ts";
 import { isAtLimit, noLoad } from "./windows.ts";
@@ -45,9 +46,16 @@ export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
       const limited = found
         .map(({ id, rules }) => ({ id, limits: parseRules(rules ?? "{}") }))
         .filter(({ limits }) => hasLimit(limits));
-      const ids = limited.map(({ id }) => id);
-      const loads = await loadsOf(ids, allSources, { now: clock() });
-      return limited.filter(({ id, limits }) => isAtLimit(loads.get(id) ?? noLoad, limits)).length;
+      const now = clock();
+      let atLimit = 0;
+      // Keys that need the same sums together: that of a month reads thirty times as many rows as that of a day.
+      for (const [sources, group] of Map.groupBy(limited, ({ limits }) => sourcesOf(limits).join())) {
+        const needed = allSources.filter((source) => sources.includes(source));
+        const ids = group.map(({ id }) => id);
+        const loads = await loadsOf(ids, needed, { now });
+        atLimit += group.filter(({ id, limits }) => isAtLimit(loads.get(id) ?? noLoad, limits)).length;
+      }
+      return atLimit;
     },
     listDays,
     ...prepareInstances(engine, clock),
@@ -59,7 +67,7 @@ function prepareDays(engine: Engine) {
   const { db, tables, prepareKeySums } = engine;
   const { usageDay } = tables;
   const { day, requestCount, inputTokens, outputTokens, estimatedTokens } = usageDay;
-  const isGiven = inArray(day, givenDays(engine));
+  const isGiven = isGivenDay(engine);
   const estimatesOf = prepareKeySums({
     table: usageDay,
     sums: {

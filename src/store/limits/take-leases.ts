@@ -1,6 +1,6 @@
 // What the limits of keys are compared with, what a process takes of what they leave, and what responses are charged.
 
-import { and, type AnyColumn, asc, eq, gt, inArray, lt, ne, type SQL, sql } from "drizzle-orm";
+import { and, type AnyColumn, asc, eq, gt, lt, ne, type SQL, sql } from "drizzle-orm";
 import { dayNumberOf, monthOf } from "../../time/seoul.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { minuteWindowSeconds, type Window, windows } from "../../time/windows.ts";
@@ -21,7 +21,7 @@ const sourceOf = (window: Window): Source => (window === "now" ? "leases" : wind
 export const allSources = windows.map(sourceOf);
 
 /** Those that limits need. */
-const sourcesOf = (limits: KeyLimits): Source[] =>
+export const sourcesOf = (limits: KeyLimits): Source[] =>
   allSources.filter((source) =>
     source === "leases"
       ? needsLease(limits)
@@ -62,7 +62,7 @@ export function prepareLoads(engine: Engine): ReadLoads {
     month: prepareKeySums({
       table: usageDay,
       sums: { monthTokens: dayTokens },
-      where: inArray(usageDay.day, givenDays(engine)),
+      where: isGivenDay(engine),
     }),
   } satisfies { [From in Source]: (...given: never[]) => Promise<Map<KeyId, Record<PartOf<From>, number>>> };
 
@@ -87,8 +87,8 @@ function minuteBounds(now: number): { after: number; before: number } {
 }
 
 /** A list: with a range of days, SQLite would read the rows of all keys. */
-export const givenDays = ({ jsonRows }: Engine): SQL =>
-  sql`(select cast(value->>0 as bigint) from ${jsonRows(given("days"))})`;
+export const isGivenDay = ({ anyByIndex, jsonRows, tables }: Engine): SQL =>
+  anyByIndex(tables.usageDay.day, sql`select cast(value->>0 as bigint) from ${jsonRows(given("days"))}`);
 
 export const daysJson = (from: number, to: number): string =>
   JSON.stringify(Array.from({ length: to - from }, (_, index) => [from + index]));

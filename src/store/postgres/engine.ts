@@ -1,4 +1,4 @@
-import { and, getTableColumns, getTableName, inArray, type SQL as Query, sql } from "drizzle-orm";
+import { and, getTableColumns, getTableName, type SQL as Query, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sql";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import { type ColumnValues, type Engine, type KeySums, orZero, type TextColumn } from "../engine/engine.ts";
@@ -23,6 +23,7 @@ export function createPostgresEngine({ client, transaction, close }: PostgresPoo
     jsonRows,
     // No hash is joined by an array.
     byIndex: (column, value) => sql`${column} = any(array[${value}])`,
+    anyByIndex,
     ...prepareStatements(client, engineDb),
     async rows<Row extends ColumnValues<Row>>(query: Query, texts: readonly TextColumn<Row>[] = []) {
       const found = (await db.execute(query)) as Record<string, unknown>[];
@@ -68,6 +69,8 @@ export function createPostgresEngine({ client, transaction, close }: PostgresPoo
 /** In `jsonb`, as each `->>` of `json` parses the row again. */
 const jsonRows: Engine["jsonRows"] = (array) =>
   sql`jsonb_array_elements(cast(cast(${array} as text) as jsonb)) as value`;
+
+const anyByIndex: Engine["anyByIndex"] = (column, query) => sql`${column} = any(array(${query}))`;
 
 /** The statements that take any number of rows or keys as one parameter, and the one that deletes so many. */
 function prepareStatements(
@@ -115,11 +118,11 @@ function prepareStatements(
     },
     prepareKeySums: <Name extends string>({ table, sums, where }: KeySums<Name>) => {
       const zero = Object.fromEntries(Object.keys(sums).map((name) => [name, 0])) as Record<Name, number>;
-      const keyIds = sql`(select cast(value #>> '{}' as bigint) from ${jsonRows(sql.placeholder("keyIds"))})`;
+      const keyIds = sql`select cast(value #>> '{}' as bigint) from ${jsonRows(sql.placeholder("keyIds"))}`;
       const query = db
         .select({ keyId: table.keyId, ...orZero(sums) })
         .from(table)
-        .where(and(inArray(table.keyId, keyIds), where))
+        .where(and(anyByIndex(table.keyId, keyIds), where))
         .groupBy(table.keyId)
         .prepare();
       return async (ids, values) => {

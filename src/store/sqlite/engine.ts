@@ -202,6 +202,7 @@ function createSqliteEngine(client: Database, { begin, isWriter }: SqliteEngineO
     tables: schema,
     jsonRows: (array) => sql`json_each(${array})`,
     byIndex: eq,
+    anyByIndex: (column, query) => sql`${column} in (${query})`,
     ...prepareStatements(client, db),
     rows: async (query) => db.all(query),
     find: (query, values) => query.get(values),

@@ -5,6 +5,7 @@ import { openPostgresStore } from "../../../src/store/postgres/open.ts";
 import type { FlushedRequests } from "../../../src/store/requests/contract.ts";
 import { noUsage } from "../../../src/domain/usage.ts";
 import { startFaultyProxy } from "../../support/faulty-proxy.ts";
+import { dayNumberOf } from "../../../src/time/seoul.ts";
 import { sharedPostgres, whyNoPostgres } from "../../support/postgres.ts";
 import { pollUntil } from "../../support/poll-until.ts";
 import { requestRow, requestsOf } from "../logged-requests.ts";
@@ -218,5 +219,27 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
     await (await sharedPostgres()).run("create table notes (text text)", url);
     await (await openPostgresStore({ url, clock })).close();
     await (await openPostgresStore({ url, clock })).close();
+  });
+
+  test("finds what counts against the limits of some keys without reading the usage of all others", async () => {
+    const url = await createDatabase();
+    const postgres = await sharedPostgres();
+    const store = await openPostgresStore({ url, clock });
+    const today = dayNumberOf(clock());
+    await postgres.run(
+      `insert into usage_day (day, key_id, request_count, input_tokens, output_tokens)
+        select ${today} - days, key, 1, 1, 1 from generate_series(0, 40) as days, generate_series(1, 1000) as key`,
+      url,
+    );
+    await postgres.run("analyze usage_day", url);
+    const loads = await store.limits.listLoads(Array.from({ length: 50 }, (_, index) => index + 1));
+    expect(loads.map(({ dayTokens }) => dayTokens)).toEqual(loads.map(() => 2));
+    expect(await store.limits.listDays(1, today - 1, today)).toHaveLength(2);
+    // Statistics are written when the connections end.
+    await store.close();
+    const scans = () =>
+      postgres.run("select seq_tup_read, idx_scan from pg_stat_user_tables where relname = 'usage_day'", url);
+    await pollUntil(async () => Number((await scans())[0]?.["idx_scan"]) > 0);
+    expect((await scans())[0]?.["seq_tup_read"]).toBe("0");
   });
 });
