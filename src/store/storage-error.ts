@@ -21,10 +21,10 @@ const explanations: readonly (readonly [code: string, explanation: string])[] = 
 
 /**
  * Codes of writes that fail however often they are repeated. SQLSTATE: 22 data exception, such as a number out of range; 23
- * integrity constraint violation.
+ * integrity constraint violation, 44 a view's own check, P0 an error that a function or trigger raises.
  */
 const refusals = ["SQLITE_CONSTRAINT", "SQLITE_MISMATCH", "SQLITE_TOOBIG", "SQLITE_RANGE"] as const;
-const refusedStates = /^2[23][0-9A-Z]{3}$/;
+const refusedStates = /^(2[23]|44|P0)[0-9A-Z]{3}$/;
 
 /** Turns any failure of the engine into a StorageError with one sentence and the error code. Returns a StorageError as it is. */
 export function toStorageError(error: unknown): StorageError {

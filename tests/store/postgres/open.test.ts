@@ -175,11 +175,23 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
     expect(await scansAfter(2)).toEqual({ ...(before as object), updates: 2 });
   });
 
-  test("with a counter that is full counts the usage of all other keys, and logs what it refuses", async () => {
+  test.each([
+    [
+      "a counter that is full",
+      "update keys set input_tokens = 9223372036854775807 where id = 2",
+      "bigint out of range (22003)",
+    ],
+    [
+      "a trigger that refuses a key",
+      `create function refuse() returns trigger language plpgsql as $$ begin raise exception 'over budget'; end $$;
+        create trigger refuse before update on keys for each row when (new.id = 2) execute function refuse()`,
+      "over budget (P0001)",
+    ],
+  ])("with %s counts the usage of all other keys, and logs what it refuses", async (_, statement, reason) => {
     const url = await createDatabase();
     const store = await openPostgresStore({ url, clock });
     await createKeys(store, ["a", "b", "c"]);
-    await (await sharedPostgres()).run("update keys set input_tokens = 9223372036854775807 where id = 2", url);
+    await (await sharedPostgres()).run(statement, url);
     const { log, entries } = memoryLog();
     const ledger = createLedger({ store: store.usage, clock, log });
     for (let round = 0; round < 3; round++) {
@@ -190,9 +202,7 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
     }
     expect((await store.keys.list()).map(({ requestCount }) => requestCount)).toEqual([3, 0, 3]);
     expect(ledger.refusedRequests()).toBe(3);
-    expect(entries).toMatchObject([
-      { level: "error", reason: "bigint out of range (22003)", keyId: 2, inputTokens: 3 },
-    ]);
+    expect(entries).toMatchObject([{ level: "error", reason, keyId: 2, inputTokens: 3 }]);
     expect(await ledger.close()).toBe(false);
     expect(entries.slice(1)).toMatchObject([{ level: "error", keyId: 2, requestCount: 3, inputTokens: 9 }]);
     await store.close();
