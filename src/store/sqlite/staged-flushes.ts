@@ -3,7 +3,7 @@
 // transaction, before anything reads or writes counts.
 //
 // A flush is staged -> folded, or refused by the tables -> split into a row for each key and one for the rest -> those
-// that are accepted are folded, the others stay behind `refusedId` and are tried again after a restart.
+// that are accepted are folded, the others stay and are tried again after a restart.
 //
 // Invariants. A flush counts once: the fold records the last number of each ledger in the same transaction, and skips rows up
 // to it. The thread folds before it writes a flush by itself, since that one's number would hide those that wait here. What
@@ -13,7 +13,7 @@
 // what is left.
 
 import { randomUUID } from "node:crypto";
-import { and, asc, gt, lte, sql } from "drizzle-orm";
+import { and, asc, eq, lte, sql } from "drizzle-orm";
 import type { WallClock } from "../../time/clock.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { prepareSettling } from "../limits/take-leases.ts";
@@ -83,21 +83,24 @@ export function createFold(engine: Engine, clock: WallClock): Fold {
   const { findFirst, findRows, remove } = prepareStatements(engine);
   const writer = createUsageWriter(engine);
   const split = prepareSplit(engine);
-  /** The rows up to this one were refused. */
-  let refusedId = 0;
+  /**
+   * The ledgers of what was refused, as JSON. Not their ids: these come again once another process, started later, has folded
+   * all rows.
+   */
+  let passedOver = "[]";
   const refused: RefusedCounts[] = [];
 
   /** @returns whether there may be more */
   function foldSome(limit: number): Promise<boolean> {
     return writer.transaction(async () => {
-      const rows = await findRows.execute({ after: refusedId, limit });
+      const rows = await findRows.execute({ passedOver, limit });
       const last = rows.at(-1);
       if (last === undefined) return false;
       const flushes = (await recordNew(writer, rows, clock())).map(flushOf);
       const flush = merge(flushes);
       const missingInDays = merge(flushes.filter(({ isSettled }) => isSettled !== true)).increments;
       await writer.write({ ...flush, missingInDays });
-      await remove.execute({ after: refusedId, last: last.id });
+      await remove.execute({ passedOver, last: last.id });
       return rows.length === limit;
     });
   }
@@ -105,7 +108,7 @@ export function createFold(engine: Engine, clock: WallClock): Fold {
   /** One at a time, so that what the database refuses does not keep it from the others. */
   async function foldEach(): Promise<void> {
     for (;;) {
-      const [row] = await findRows.execute({ after: refusedId, limit: 1 });
+      const [row] = await findRows.execute({ passedOver, limit: 1 });
       if (row === undefined) return;
       try {
         await foldSome(1);
@@ -120,7 +123,7 @@ export function createFold(engine: Engine, clock: WallClock): Fold {
 
   function keepRefused(row: Row, reason: string): void {
     const { increments } = flushOf(row);
-    refusedId = row.id;
+    passedOver = JSON.stringify([...(JSON.parse(passedOver) as string[]), row.ledger]);
     refused.push({ ...increments.reduce(addSums, noSum), keyId: increments[0]?.keyId ?? 0, reason });
   }
 
@@ -128,7 +131,7 @@ export function createFold(engine: Engine, clock: WallClock): Fold {
     async fold() {
       try {
         // The write lock is taken only if there is something to fold.
-        let hasMore = findFirst.get({ after: refusedId }) !== undefined;
+        let hasMore = findFirst.get({ passedOver }) !== undefined;
         while (hasMore) hasMore = await foldSome(maxFolded);
       } catch (error) {
         if (!toStorageError(error).isRefusal) throw error;
@@ -158,17 +161,17 @@ async function recordNew(writer: UsageWriter, rows: readonly Row[], now: number)
 
 /** Replaces a row by one for each key and one for the rest, so that only the counts that are refused stay. */
 function prepareSplit(engine: Engine): (id: number) => Promise<void> {
-  const { findRows, remove } = prepareStatements(engine);
+  const { findOne, removeOne } = prepareStatements(engine);
   const append = prepareAppend(engine);
   return async (id) => {
-    const [row] = await findRows.execute({ after: id - 1, limit: 1 });
+    const [row] = await findOne.execute({ id });
     // Another process may have done it.
-    if (row?.id !== id) return;
+    if (row === undefined) return;
     for (const part of partsOf(flushOf(row))) {
       // A ledger of its own: flushes after this one may be recorded, and it would pass for one that was counted.
       await append({ ledger: `${partLedger} ${randomUUID()}`, number: 1 }, part)();
     }
-    await remove.execute({ after: id - 1, last: id });
+    await removeOne.execute({ id });
   };
 }
 
@@ -201,15 +204,18 @@ function partsOf({ increments, requests, settled, isSettled = false }: StagedFlu
 }
 
 // oxlint-disable-next-line typescript/explicit-function-return-type -- Drizzle's types of prepared statements
-function prepareStatements({ db }: Engine) {
-  const { id } = stagedFlushes;
-  const after = gt(id, sql.placeholder("after"));
+function prepareStatements({ db, jsonRows }: Engine) {
+  const { id, ledger } = stagedFlushes;
+  const isMeant = sql`${ledger} not in (select value from ${jsonRows(sql.placeholder("passedOver"))})`;
+  const isOne = eq(id, sql.placeholder("id"));
   return {
-    findFirst: db.select({ id }).from(stagedFlushes).where(after).limit(1).prepare(),
-    findRows: db.select().from(stagedFlushes).where(after).orderBy(asc(id)).limit(sql.placeholder("limit")).prepare(),
+    findFirst: db.select({ id }).from(stagedFlushes).where(isMeant).limit(1).prepare(),
+    findRows: db.select().from(stagedFlushes).where(isMeant).orderBy(asc(id)).limit(sql.placeholder("limit")).prepare(),
     remove: db
       .delete(stagedFlushes)
-      .where(and(after, lte(id, sql.placeholder("last"))))
+      .where(and(isMeant, lte(id, sql.placeholder("last"))))
       .prepare(),
+    findOne: db.select().from(stagedFlushes).where(isOne).prepare(),
+    removeOne: db.delete(stagedFlushes).where(isOne).prepare(),
   };
 }
