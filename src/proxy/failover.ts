@@ -4,7 +4,7 @@ import { ProxyError } from "./errors.ts";
 import type { Turn } from "./request/queue.ts";
 import type { OutgoingRequestBody } from "./request/rewrite-body.ts";
 import type { RequestTracker } from "./request-tracker.ts";
-import { AbortReason, clientLeft } from "./upstream/abort-reason.ts";
+import { AbortReason, clientLeft, endedByAdmin } from "./upstream/abort-reason.ts";
 import type { UpstreamResponse } from "./upstream/forward.ts";
 
 /** Where a request goes that has a place, or a choice. */
@@ -97,7 +97,11 @@ export function sendWithFailover({ tracker, route, backends, client, sendOnce, w
       route.report(signOf(upstream.response, wall()));
       if (!mayResend || !body.isHeld || !isTooBusy(upstream.response, backend)) return upstream;
       mayResend = false;
-      return (await resend(body, upstream)) ?? upstream;
+      const resent = await resend(body, upstream);
+      if (resent !== undefined) return resent;
+      // In its place stands what ended since: a wait, or a send that found no connection.
+      tracker.onEndRequested(() => upstream.abort(endedByAdmin()));
+      return upstream;
     }
   }
 

@@ -1,5 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { pollUntil } from "../support/poll-until.ts";
+import { startBackends } from "../support/several-backends.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 import { chat, startTollgateWithKeys, type TollgateWithKeys } from "../support/tollgate-with-keys.ts";
 
 let gate: TollgateWithKeys;
@@ -13,8 +15,8 @@ interface Running {
   received_bytes: number;
 }
 
-const findRunning = async (keyId: number): Promise<Running | undefined> =>
-  (await gate.admin.expectOk<{ requests: Running[] }>("GET", "/api/in-flight")).requests.find(
+const findRunning = async (keyId: number, { admin }: Pick<Tollgate, "admin"> = gate): Promise<Running | undefined> =>
+  (await admin.expectOk<{ requests: Running[] }>("GET", "/api/in-flight")).requests.find(
     ({ key_id }) => key_id === keyId,
   );
 
@@ -127,14 +129,14 @@ describe("a request that an administrator ends", () => {
   const message = "An administrator ended this request.";
   const notToBeSentAgain = { error_code: "dlp_request_denied" };
 
-  const send = (server: TollgateWithKeys, key: string, path: string, script: string): Promise<Response> =>
+  const send = (server: Pick<Tollgate, "url">, key: string, path: string, script: string): Promise<Response> =>
     fetch(`${server.url}${path}`, {
       method: "POST",
       headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": script },
       body: JSON.stringify({ ...bodies[path], stream: true }),
     });
 
-  async function endAll(server: TollgateWithKeys, keyId: number): Promise<void> {
+  async function endAll(server: Pick<Tollgate, "admin">, keyId: number): Promise<void> {
     const list = async (): Promise<{ id: string; key_id: number }[]> =>
       (await server.admin.expectOk<{ requests: { id: string; key_id: number }[] }>("GET", "/api/in-flight")).requests;
     await pollUntil(async () => (await list()).some(({ key_id }) => key_id === keyId));
@@ -198,6 +200,20 @@ describe("a request that an administrator ends", () => {
       });
     },
   );
+
+  test("ends too if its backend was busy, and no other one could be reached", async () => {
+    using backends = startBackends({ busy: "", gone: "spill: true" });
+    await using patient = await startTollgate({ MODELS_FILE: backends.file });
+    backends.stop("gone");
+    // Of the body of its refusal, the rest never comes.
+    backends.get("busy").handle((_, wire) => {
+      wire.write("HTTP/1.1 429 Too Many Requests\r\ncontent-length: 100\r\n\r\n{");
+    });
+    const pending = send(patient, patient.key, "/v1/messages", "");
+    await pollUntil(async () => (await findRunning(patient.keyId, patient))?.received_bytes === 1);
+    await endAll(patient, patient.keyId);
+    expect(await (await pending).json()).toMatchObject({ error: { code: "ended_by_admin" } });
+  });
 
   test("breaks off if its client takes nothing", async () => {
     const { id, key } = await gate.createKey({});
