@@ -110,11 +110,14 @@ export const getReadiness =
     });
   };
 
-/** Calls `load` at most once in `maxAgeMs` and shares the result, so that frequent callers cost no more than one. */
+/**
+ * Calls `load` at most once in `maxAgeMs` and shares the result, so that frequent callers cost no more than one. After the
+ * clock was set back, a result seems to be of the future, and is too old as well.
+ */
 export function cached<T>(clock: WallClock, maxAgeMs: number, load: () => Promise<T>): () => Promise<T> {
   let latest: { at: number; value: Promise<T> } | undefined;
   return () => {
-    if (latest === undefined || clock() - latest.at >= maxAgeMs) latest = { at: clock(), value: load() };
+    if (latest === undefined || Math.abs(clock() - latest.at) >= maxAgeMs) latest = { at: clock(), value: load() };
     return latest.value;
   };
 }

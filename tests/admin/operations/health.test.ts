@@ -95,6 +95,17 @@ onEachEngine(({ engine }) => {
     ]);
   });
 
+  test("GET /readyz looks anew after the clock was set back by hours", async () => {
+    [writable, upstream] = [true, true];
+    admin.time.now += 10_000;
+    expect((await admin.send("GET", "/readyz")).status).toBe(200);
+    [writable, upstream] = [false, false];
+    admin.time.now -= 3 * 3_600_000;
+    const { status, json } = await admin.send("GET", "/readyz");
+    [writable, upstream] = [true, true];
+    expect([status, json]).toMatchObject([503, { database: "not writable", upstream: "not answering" }]);
+  });
+
   test("GET /readyz writes to the database at most once a second", async () => {
     admin.time.now += 10_000;
     checks = 0;
