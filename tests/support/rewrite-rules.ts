@@ -1,5 +1,6 @@
 import { catalogFromEnvironment, fixedCatalog, type RewriteSettings as Settings } from "../../src/config/catalog.ts";
 import type { Catalog } from "../../src/domain/models.ts";
+import { eventLoopPortions } from "../../src/proxy/json/read.ts";
 import { hash } from "../../src/proxy/request/conversation.ts";
 import { createModelNames } from "../../src/proxy/rewrite/model-names.ts";
 import { createRewriter, type RewriteRequest } from "../../src/proxy/rewrite/rewrite.ts";
@@ -58,9 +59,10 @@ export const rulesOf = (settings: RewriteSettings): RewriteRules => ({
   ...memory,
 });
 
-type Portions = Parameters<typeof createRewriter>[1];
+/** They end only where a body is long, however slow the machine is. */
+const endless: typeof eventLoopPortions = { ...eventLoopPortions, portionMs: Infinity };
 
-export const rewriterOf = (settings: RewriteSettings, portions?: Portions): RewriteRequest =>
+export const rewriterOf = (settings: RewriteSettings, portions = endless): RewriteRequest =>
   createRewriter(rulesOf(settings), portions);
 
 /** The engines of backends that are none. */

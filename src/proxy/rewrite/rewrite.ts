@@ -1,14 +1,6 @@
 import { contentOf, decodeHead, decodeTail, findString } from "../json/bytes.ts";
 import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
-import {
-  eventLoopPortions,
-  maxBlockBytes,
-  maxBytesAtOnce,
-  readJsonInSteps,
-  runAtOnce,
-  runInPortions,
-  type Steps,
-} from "../json/read.ts";
+import { eventLoopPortions, maxBlockBytes, readJsonInSteps, runByLength, type Steps } from "../json/read.ts";
 import type { JsonValue } from "../json/slots.ts";
 import { type CapExemption, capTokensInSteps, largestOf } from "./caps.ts";
 import { chooseClientRules, type ClientContext, type Mended, mendInSteps } from "./client-rules.ts";
@@ -96,7 +88,7 @@ export const untouched: Omit<Rewritten, "target"> = {
  * of any length.
  * @param path the URL's pathname, such as `/v1/chat/completions`
  * @param client undefined: one that `auto` knows nothing of
- * @returns a promise for a long body, which is read in portions so that no other request waits for it
+ * @returns a promise for a body that takes long, which is read in portions so that no other request waits for it
  */
 export type RewriteRequest = (
   path: string,
@@ -105,21 +97,18 @@ export type RewriteRequest = (
 ) => Rewritten | RefusedBody | Promise<Rewritten | RefusedBody>;
 
 export function createRewriter(rules: RewriteRules, portions = eventLoopPortions): RewriteRequest {
-  /** Short bodies share these, because only one is read at a time. */
+  /** Bodies that are read at once share these, because only one is read at a time. */
   const bodies = new Map<Endpoint, RequestBody>();
   const needs: BodyNeeds = needsOf(rules);
 
   return (path, bytes, client) => {
     const endpoint = getEndpoint(path);
-    if (bytes.length > maxBytesAtOnce) {
-      return runInPortions(
-        rewriteInSteps(endpoint, bytes, createRequestBody(endpoint, needs), rules, client),
-        portions,
-      );
-    }
     const body = bodies.get(endpoint) ?? createRequestBody(endpoint, needs);
-    bodies.set(endpoint, body);
-    return runAtOnce(rewriteInSteps(endpoint, bytes, body, rules, client));
+    const rewritten = runByLength(rewriteInSteps(endpoint, bytes, body, rules, client), bytes.length, portions);
+    // Between portions, others are read.
+    if (rewritten instanceof Promise) bodies.delete(endpoint);
+    else bodies.set(endpoint, body);
+    return rewritten;
   };
 }
 

@@ -1,5 +1,13 @@
 import { describe, expect, test } from "bun:test";
-import { createPortions, runAtOnce, runInPortions, type Steps } from "../../../src/proxy/json/read.ts";
+import {
+  createPortions,
+  maxBlockBytes,
+  maxBytesAtOnce,
+  runAtOnce,
+  runByLength,
+  runInPortions,
+  type Steps,
+} from "../../../src/proxy/json/read.ts";
 
 /** Each step takes a millisecond of the test's clock. */
 function createSteps(count: number, clock: { ms: number }): Steps<string> {
@@ -24,6 +32,38 @@ test("steps run in portions wait whenever a portion is over", async () => {
     "result",
   );
   expect(turns).toEqual([0, 3, 6, 9]);
+});
+
+describe("what is done with a text", () => {
+  const run = (stepCount: number, bytes: number) => {
+    const clock = { ms: 0 };
+    const turns: number[] = [];
+    const waitForTurn = () => Promise.resolve(void turns.push(clock.ms));
+    const result = runByLength(createSteps(stepCount, clock), bytes, {
+      portionMs: 3,
+      now: () => clock.ms,
+      waitForTurn,
+    });
+    return { result, turns };
+  };
+
+  test("is done at once if it is short", () => {
+    expect(run(2, maxBytesAtOnce)).toEqual({ result: "result", turns: [] });
+    // A block: to ask for the time would cost more than to read most of them.
+    expect(run(9, maxBlockBytes)).toEqual({ result: "result", turns: [] });
+  });
+
+  test("is done in portions if it is long", async () => {
+    const { result, turns } = run(3, maxBytesAtOnce + 1);
+    expect(await result).toBe("result");
+    expect(turns).toEqual([0, 3]);
+  });
+
+  test("goes on in portions if it is short and takes long", async () => {
+    const { result, turns } = run(9, maxBytesAtOnce);
+    expect(await result).toBe("result");
+    expect(turns).toEqual([3, 6, 9]);
+  });
 });
 
 test("an error in a step rejects", async () => {

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { createRewriter, type Rewritten } from "../../../src/proxy/rewrite/rewrite.ts";
 import { rewriteText } from "../../support/rewritten.ts";
 import { hanGuardPrefix, maximumEffortPrefix } from "../../../src/proxy/rewrite/system-prefix.ts";
+import { eventLoopPortions } from "../../../src/proxy/json/read.ts";
 import { familyRules, rewriteRules, rewriterOf, rulesOf } from "../../support/rewrite-rules.ts";
 
 const paths = ["/v1/chat/completions", "/v1/completions", "/v1/messages", "/v1/responses", "/v1/embeddings"];
@@ -268,6 +269,19 @@ describe("a long body", () => {
       body: `{${padding},${short.body?.slice(1)}`,
     });
     expect(portions).toBe(19);
+  });
+
+  test("of less, that takes long, is rewritten beside others as if it came alone", async () => {
+    const member = String.raw`"\u0061":1,`;
+    const bodies = ["claude-x", "gpt-x", "Deep-V4"].map((model, index) =>
+      Buffer.from(`{"model":"${model}","max_tokens":${99_999 + index},${member.repeat(5000)}"stream":true}`),
+    );
+    let nowMs = 0;
+    const beside = rewriterOf(everyRule, { ...eventLoopPortions, now: () => (nowMs += 1) });
+    const running = bodies.map((body) => beside("/v1/messages", body));
+    expect(running.every((one) => one instanceof Promise)).toBe(true);
+    const alone = await Promise.all(bodies.map((body) => rewrite("/v1/messages", body)));
+    expect(await Promise.all(running)).toEqual(alone);
   });
 
   test("of 256 KiB is rewritten at once, a longer one is not", () => {
