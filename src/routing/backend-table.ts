@@ -16,7 +16,7 @@ export interface BackendTableOptions extends Omit<WatchOptions, "onChange"> {
   onFreed: () => void;
   /** Called when a backend no longer takes requests, or does again. */
   onChanged: () => void;
-  /** Called when a backend went out: it may come back with nothing cached. */
+  /** Called when a backend went out, or is another server: it may come back with nothing cached. */
   onOut: (name: string) => void;
 }
 
@@ -171,7 +171,10 @@ function createRows(options: BackendTableOptions, draining: ReadonlySet<string>)
     for (const { name } of backends) open(name);
     for (const row of rows.values()) {
       const backend = backends.find(({ name }) => name === row.name);
-      if ((backend === undefined) !== (row.backend === undefined)) row.since = clock();
+      const isOther = backend?.url !== row.backend?.url;
+      if (isOther && !row.watch.health.isOut) row.since = clock();
+      if (isOther) row.silentSince = undefined;
+      if (isOther && row.backend !== undefined && backend !== undefined) options.onOut(row.name);
       row.watch.follow(backend);
       row.backend = backend;
       forgetIdle(row);

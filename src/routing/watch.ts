@@ -84,12 +84,15 @@ export function createWatch({ probe, received, monotonic, onChange }: WatchOptio
       return health;
     },
     follow(replaced) {
-      // Another address is another server.
-      if (replaced?.url !== backend?.url) {
-        stop();
-        health = healthy;
-      }
+      const isOther = replaced?.url !== backend?.url;
       backend = replaced;
+      if (!isOther) return;
+      stop();
+      pauses.reset();
+      // Another address is another server. One in the place of one that is out may not be up yet: requests wait for it.
+      const mustAsk = health.isOut && replaced !== undefined;
+      health = mustAsk ? { ...healthy, isOut: true } : healthy;
+      if (mustAsk) void ask();
     },
     note(sign) {
       // Somebody tried it all the same, and it answered.

@@ -360,6 +360,33 @@ describe("a backend", () => {
     expect(enter("5", ["a", "b"])).toBe("5 a load");
   });
 
+  test("that is replaced by another at a new address has nothing cached, and is asked for if it was out", async () => {
+    const gate = start([a, b], { backendWaitMs: 60_000 });
+    const conversation = { name: 1, prefix: undefined };
+    const home = gate.enter("1", ["a", "b"], { conversation, characters: 50_000 }).split(" ")[1] === "a" ? a : b;
+    const enter = (ticket: string) => gate.enter(ticket, ["a", "b"], { conversation, characters: 50_000 });
+    gate.leave("1");
+    expect(enter("2")).toBe(`2 ${home.name} session`);
+    const other = home === a ? b : a;
+    gate.catalog.replace(fileCatalog([other, { ...home, url: "http://elsewhere.example" }], []));
+    gate.leave("2");
+    expect(enter("3")).toEndWith(" load");
+    gate.leave("3");
+
+    gate.enter("4", ["a"]);
+    await gate.takeOut("a");
+    const since = () => gate.list().find(({ name }) => name === "a")?.since;
+    const outSince = since();
+    expect([gate.stateOf("a"), gate.enter("5", ["a"]), gate.enter("6", ["a"])]).toEqual(["out", "waiting", "waiting"]);
+    gate.leave("4");
+    gate.down.delete("a");
+    await time.pass(1);
+    gate.catalog.replace(fileCatalog([b, { ...a, url: "http://third.example" }], []));
+    expect(gate.granted()).toEqual([]);
+    await passTicks();
+    expect([gate.granted(), gate.stateOf("a"), since() === outSince]).toEqual([[`5 a only`], "in", false]);
+  });
+
   test("that the file no longer has ends what it has and is gone, and a new one takes what waits", () => {
     const gate = start([backendOf("a", { maxConcurrency: 1 }), b]);
     gate.enter("1", ["a"]);

@@ -129,6 +129,20 @@ describe("PROXY_BACKEND_WAIT", () => {
     };
   }
 
+  test("holds requests until the only backend has an address at which it is, and sends them there", async () => {
+    using backends = startBackends({ a: "" });
+    using moved = startBackends({ a: "" });
+    await using gate = await startTollgate({ MODELS_FILE: backends.file, PROXY_BACKEND_WAIT: "30" });
+    backends.stop("a");
+    const waits = [post(gate.url, gate.key), post(gate.url, gate.key)];
+    await gate.waitForLog(isLogged("Backend out", "a"));
+    await pollUntil(async () => (await waiting(gate)) === 2);
+    writeFileSync(backends.file, readFileSync(moved.file));
+    await gate.waitForLog(isLogged("Backend back", "a"));
+    expect((await Promise.all(waits)).map(({ status }) => status)).toEqual([200, 200]);
+    expect(chats(moved.get("a"))).toBe(2);
+  });
+
   test("holds requests until the only backend is back, and streams are told where they stand", async () => {
     await using alone = await startAlone({ PROXY_SSE_KEEPALIVE: "0.1" });
     const { backends, gate } = alone;
