@@ -29,17 +29,30 @@ const maxSilenceMs = 30_000;
 /** What is known of each backend; disposed, none is probed any more. */
 export interface BackendTable extends Disposable {
   findPlace(candidates: readonly string[], request: RequestToPlace): Choice | undefined;
-  /** @param characters what the backend has to read of the request */
-  take(name: string, characters: number): void;
+  /** @param characters what the backend has to read of the request. @returns what it is part of */
+  take(name: string, characters: number): Load;
   /** The first byte of a request there came. */
-  begin(name: string, characters: number): void;
-  /** @param hasBegun whether `begin` was called for the request */
-  giveBack(name: string, characters: number, hasBegun: boolean): void;
+  begin(name: string, taken: Taken): void;
+  giveBack(name: string, taken: Taken & { hasBegun: boolean }): void;
   note(name: string, sign: BackendSign): void;
   setDraining(name: string, isDraining: boolean): void;
   list(): Omit<BackendStatus, "waiting">[];
   /** Those that take no requests now. */
   shut(): string[];
+}
+
+/** What a backend was sent since it was out, or began: nobody may ever answer what it was sent before. */
+export interface Load {
+  inFlight: number;
+  /** How many of these have no first byte. */
+  unbegun: number;
+  /** What these have to read. */
+  waitingCharacters: number;
+}
+
+interface Taken {
+  load: Load;
+  characters: number;
 }
 
 interface Row {
@@ -48,8 +61,7 @@ interface Row {
   backend: Backend | undefined;
   watch: Watch;
   inFlight: number;
-  unbegun: number;
-  waitingCharacters: number;
+  load: Load;
   /** Since when it has had requests, and given no sign; undefined: it has given one since its last request. */
   silentSince: number | undefined;
   isDraining: boolean;
@@ -74,30 +86,31 @@ export function createBackendTable(options: BackendTableOptions): BackendTable {
     take(name, characters) {
       const row = rows.open(name);
       row.inFlight += 1;
-      row.unbegun += 1;
-      row.waitingCharacters += characters;
+      const { load } = row;
+      load.inFlight += 1;
+      load.unbegun += 1;
+      load.waitingCharacters += characters;
       const now = monotonic();
       row.silentSince ??= now;
-      if (now - row.silentSince < maxSilenceMs || !isWatched()) return;
-      row.silentSince = now;
-      row.watch.doubt();
+      if (now - row.silentSince >= maxSilenceMs && isWatched()) {
+        row.silentSince = now;
+        row.watch.doubt();
+      }
+      return load;
     },
-    begin(name, characters) {
+    begin(name, taken) {
       const row = rows.find(name);
       if (row === undefined) return;
-      row.unbegun -= 1;
-      row.waitingCharacters -= characters;
+      markBegun(taken);
       row.silentSince = undefined;
       if (isWatched()) row.watch.note({ kind: "begun" });
     },
-    giveBack(name, characters, hasBegun) {
+    giveBack(name, taken) {
       const row = rows.find(name);
       if (row === undefined) return;
       row.inFlight -= 1;
-      if (!hasBegun) {
-        row.unbegun -= 1;
-        row.waitingCharacters -= characters;
-      }
+      taken.load.inFlight -= 1;
+      if (!taken.hasBegun) markBegun(taken);
       rows.forgetIdle(row);
     },
     note(name, sign) {
@@ -127,6 +140,13 @@ export function createBackendTable(options: BackendTableOptions): BackendTable {
   };
 }
 
+function markBegun({ load, characters }: Taken): void {
+  load.unbegun -= 1;
+  load.waitingCharacters -= characters;
+}
+
+export const noLoad = (): Load => ({ inFlight: 0, unbegun: 0, waitingCharacters: 0 });
+
 /** Those of the catalog, and those that it no longer has until their requests have ended. */
 function createRows(options: BackendTableOptions, draining: ReadonlySet<string>) {
   const { catalog, backendWaitMs, clock, monotonic, onFreed, onChanged } = options;
@@ -143,7 +163,7 @@ function createRows(options: BackendTableOptions, draining: ReadonlySet<string>)
     if (found !== undefined) return found;
     const watch = createWatch({ ...options, onChange: (...change) => onHealth(row, ...change) });
     const isDraining = draining.has(name);
-    const idle = { inFlight: 0, unbegun: 0, waitingCharacters: 0, silentSince: undefined };
+    const idle = { inFlight: 0, load: noLoad(), silentSince: undefined };
     const row: Row = { name, backend: undefined, watch, ...idle, isDraining, since: clock() };
     rows.set(name, row);
     return row;
@@ -162,6 +182,7 @@ function createRows(options: BackendTableOptions, draining: ReadonlySet<string>)
     row.since = clock();
     const { log } = options;
     if (row.watch.health.isOut) {
+      row.load = noLoad();
       log.warn("Backend out", { backend: row.name, cause });
       options.onOut(row.name);
     } else log.info("Backend back", { backend: row.name });
@@ -173,7 +194,7 @@ function createRows(options: BackendTableOptions, draining: ReadonlySet<string>)
       const backend = backends.find(({ name }) => name === row.name);
       const isOther = backend?.url !== row.backend?.url;
       if (isOther && !row.watch.health.isOut) row.since = clock();
-      if (isOther) row.silentSince = undefined;
+      if (isOther) Object.assign(row, { silentSince: undefined, load: noLoad() });
       if (isOther && row.backend !== undefined && backend !== undefined) options.onOut(row.name);
       row.watch.follow(backend);
       row.backend = backend;
@@ -198,11 +219,19 @@ function createRows(options: BackendTableOptions, draining: ReadonlySet<string>)
   function describe(name: string): BackendRow {
     const row = rows.get(name);
     if (row === undefined) return { ...unknown, name };
-    const { inFlight, unbegun, waitingCharacters, watch, backend } = row;
+    const { inFlight, load, watch, backend } = row;
     const [spill, maxConcurrency] = [backend?.spill === true, backend?.maxConcurrency];
     const { warmUp } = watch.health;
-    const load = { inFlight, unbegun, waitingCharacters };
-    return { name, spill, maxConcurrency, ...load, warmUp, standing: standingOf(row) };
+    return {
+      name,
+      spill,
+      maxConcurrency,
+      ...load,
+      inFlight,
+      lost: inFlight - load.inFlight,
+      warmUp,
+      standing: standingOf(row),
+    };
   }
 
   return { open, find: (name: string) => rows.get(name), all: () => [...rows.values()], describe, forgetIdle };

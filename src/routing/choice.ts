@@ -9,7 +9,9 @@ export interface BackendRow {
   /** How many requests it gets at once; undefined: any number. */
   maxConcurrency: number | undefined;
   inFlight: number;
-  /** How many of these have no first byte. */
+  /** How many of these it was sent before it was out: nobody may ever answer them. */
+  lost?: number;
+  /** How many of the others have no first byte. */
   unbegun: number;
   /** What these have to read, in characters. */
   waitingCharacters: number;
@@ -71,9 +73,14 @@ const charactersPerStream = 8000;
 
 /** What a backend has to do before and beside a request, and for it: all in characters, the one unit that can be known. */
 export const costOf = (
-  { inFlight, unbegun, waitingCharacters }: Pick<BackendRow, "inFlight" | "unbegun" | "waitingCharacters">,
+  {
+    inFlight,
+    lost = 0,
+    unbegun,
+    waitingCharacters,
+  }: Pick<BackendRow, "inFlight" | "lost" | "unbegun" | "waitingCharacters">,
   { characters, leaving }: Pick<ExpectedWork, "characters" | "leaving">,
-): number => waitingCharacters + (inFlight - unbegun) * charactersPerStream + characters + leaving;
+): number => waitingCharacters + (inFlight - lost - unbegun) * charactersPerStream + characters + leaving;
 
 interface Least {
   chosen: BackendRow | undefined;

@@ -3,7 +3,7 @@ import { type BackendSign, type BackendStatus, type Choice, noConversation } fro
 import { type Affinity, affinityOf, createAffinity } from "./affinity.ts";
 import type { RequestToPlace } from "./choice.ts";
 import type { MemorySize } from "./memory.ts";
-import { type BackendTable, type BackendTableOptions, createBackendTable } from "./backend-table.ts";
+import { type BackendTable, type BackendTableOptions, createBackendTable, type Load, noLoad } from "./backend-table.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 import { createFairQueue } from "./fair-queue.ts";
 
@@ -41,6 +41,7 @@ interface Held {
   backend: string | undefined;
   /** What that has to read of it. */
   characters: number;
+  load: Load;
   /** What that has read of its conversation before. */
   readBefore: number;
   hasResponded: boolean;
@@ -84,8 +85,8 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
     if (held === undefined) return;
     const { characters, readBefore } = affinity.expect(held.request)(backend);
     affinity.remember(backend, held.request);
-    table.take(backend, characters);
-    Object.assign(held, { backend, characters, readBefore });
+    const load = table.take(backend, characters);
+    Object.assign(held, { backend, characters, load, readBefore });
   }
 
   return {
@@ -112,7 +113,7 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
         if (cachedShare !== undefined) affinity.learn(held.backend, readOf(held), cachedShare);
         // It ended well without a byte.
         if (held.hasResponded) begin(held, table);
-        table.giveBack(held.backend, held.characters, held.hasBegun);
+        table.giveBack(held.backend, held);
       }
       queue.leave(ticket);
     },
@@ -133,7 +134,7 @@ const readOf = ({ readBefore, request }: Held) => ({ readBefore, whole: request.
 function begin(held: Held, table: BackendTable): void {
   if (held.hasBegun || held.backend === undefined) return;
   held.hasBegun = true;
-  table.begin(held.backend, held.characters);
+  table.begin(held.backend, held);
 }
 
 /** A few megabytes. */
@@ -167,6 +168,7 @@ const heldBy = (request: ListedRequest): Held => ({
   group: JSON.stringify([request.candidates, request.tried]),
   backend: undefined,
   characters: 0,
+  load: noLoad(),
   readBefore: 0,
   hasResponded: false,
   hasBegun: false,

@@ -263,6 +263,25 @@ describe("a backend", () => {
     expect(stateOf("a")).toBe("out");
   });
 
+  test("that is back takes requests, whatever it was sent before that nobody answers any more", async () => {
+    const { enter, report, leave, list, granted, takeOut, bringBack } = start([a, b]);
+    const characters = 50_000;
+    for (const ticket of ["1", "2", "3"]) enter(ticket, ["a"], { characters });
+    await takeOut("a");
+    await bringBack("a");
+    expect([enter("4", ["a"]), enter("5", ["a"])]).toEqual(["4 a only", "waiting"]);
+    report("4", { kind: "responded" }, { kind: "begun" });
+    expect(granted()).toEqual(["5 a only"]);
+    for (const ticket of ["4", "5"]) leave(ticket);
+    enter("other", ["b"], { characters: 1 });
+    expect(enter("new", ["a", "b"], { characters })).toBe("new a load");
+    for (const ticket of ["other", "new"]) leave(ticket);
+    for (const ticket of ["1", "2", "3"]) leave(ticket);
+    expect(list().map(({ inFlight }) => inFlight)).toEqual([0, 0]);
+    enter("6", ["b"], { characters: 1 });
+    expect(enter("7", ["a", "b"], { characters })).toBe("7 a load");
+  });
+
   test("that warms up takes no more for the bytes of a failure", () => {
     const { enter, report, leave, granted, setDraining } = start([a, b]);
     setDraining("a", true);

@@ -15,9 +15,14 @@ import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
 const chat = { model: "m", max_tokens: 2, messages: [{ role: "user", content: "Hi" }] };
 
-function post(url: string, key: string, script = ""): Promise<Response> {
+function post(url: string, key: string, script = "", signal?: AbortSignal): Promise<Response> {
   const headers = { "x-api-key": key, "content-type": "application/json", "x-simulate": script, connection: "close" };
-  return fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(chat) });
+  return fetch(`${url}/v1/chat/completions`, {
+    method: "POST",
+    headers,
+    body: JSON.stringify(chat),
+    signal: signal ?? null,
+  });
 }
 
 async function postStream({ url, key }: Pick<Tollgate, "url" | "key">, script = ""): Promise<RawClient> {
@@ -96,6 +101,31 @@ describe("with several backends", () => {
       await gate.waitForLog(isLogged("Backend back", "dead"));
     },
   );
+
+  test("one that is back takes requests, though one from before still waits there", async () => {
+    using alive = startEngine("alive");
+    using lost = startEngine("lost");
+    const catalog = catalogWith([alive, lost].map(({ name, url }) => ({ name, url })));
+    await using gate = await startTollgate({}, { catalog: fixedCatalog(catalog) });
+    const sendAtOnce = () =>
+      Promise.all(Array.from({ length: 8 }, async () => (await post(gate.url, gate.key)).status));
+    lost.behaves = "hangs";
+    const stuck = new AbortController();
+    const waits = Promise.allSettled(Array.from({ length: 2 }, () => post(gate.url, gate.key, "", stuck.signal)));
+    await pollUntil(() => lost.executions.size > 0);
+    lost.behaves = 503;
+    await pollUntil(async () => {
+      await sendAtOnce();
+      return gate.log.some(isLogged("Backend out", "lost"));
+    });
+    lost.behaves = "works";
+    await gate.waitForLog(isLogged("Backend back", "lost"));
+    const before = lost.executions.size;
+    expect(await sendAtOnce()).toEqual(Array.from({ length: 8 }, () => 200));
+    expect(lost.executions.size).toBeGreaterThan(before);
+    stuck.abort();
+    await waits;
+  });
 
   test("a client gets 502 at once while all are out", async () => {
     using backends = startBackends({ a: "", b: "" });
