@@ -5,9 +5,8 @@ import type { QueryResult } from "../queries.ts";
 const getOverview = () => responseBody(api.overview.get());
 export type Overview = Awaited<ReturnType<typeof getOverview>>;
 
-export const useOverviewQuery = (enabled: () => boolean = () => true): QueryResult<typeof getOverview> =>
+export const useOverviewQuery = (): QueryResult<typeof getOverview> =>
   useQuery(() => ({
-    enabled: enabled(),
     queryKey: ["overview"],
     queryFn: getOverview,
     refetchInterval: 5000,

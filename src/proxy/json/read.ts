@@ -41,7 +41,8 @@ export async function runInPortions<T>(steps: Steps<T>, { portionMs, now, waitFo
 const gapMs = 1;
 
 /** Portions of which, however many computations share them, only one runs at a time and a gap for others follows each. */
-export function createPortions(portionMs: number, now = () => performance.now()): Portions {
+export function createPortions(portionMs: number): Portions {
+  const now = (): number => performance.now();
   /** In the order in which they get a turn. A turn is scheduled if and only if this is not empty. */
   const waiting: (() => void)[] = [];
   let nextTurnAt = -Infinity;

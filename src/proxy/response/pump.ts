@@ -8,9 +8,9 @@ import type { Meter } from "./meter.ts";
 const maxWholeBytes = 1024 * 1024;
 
 /** Whether a response is known to be short, so that reading it whole does not delay its first byte. */
-export function isShort(response: Response, maxBytes = maxWholeBytes): boolean {
+export function isShort(response: Response): boolean {
   const length = response.headers.get("content-length");
-  return length !== null && Number(length) <= maxBytes;
+  return length !== null && Number(length) <= maxWholeBytes;
 }
 
 /**

@@ -1,4 +1,4 @@
-import { foreignDatabase, type Migration, listPending } from "../schema/migrations.ts";
+import { foreignDatabase, listPending } from "../schema/migrations.ts";
 import { readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import { listApplied, requireVersion } from "./migrate.ts";
 import { isMoveUnfinished } from "./move-marker.ts";
@@ -14,13 +14,10 @@ const timeoutMs = 10_000;
  * @throws StorageError if it cannot be reached or is read-only, if a move into it is unfinished, or if it belongs to a
  * newer version or another program
  */
-export async function inspectPostgres(
-  url: string,
-  migrations: readonly Migration[] = readMigrations("postgres-migrations"),
-): Promise<DatabaseState | undefined> {
+export async function inspectPostgres(url: string): Promise<DatabaseState | undefined> {
   const pool = createPostgresPool({ url, connections: 1, statementTimeoutMs: timeoutMs });
   try {
-    return await pool.withTimeout(timeoutMs, () => inspect(pool, migrations));
+    return await pool.withTimeout(timeoutMs, () => inspect(pool));
   } finally {
     await pool.close();
   }
@@ -38,13 +35,13 @@ const query = `select pg_database_size(current_database()) as bytes,
   current_setting('transaction_read_only') as read_only,
   to_regclass('keys') is not null as has_keys`;
 
-async function inspect(pool: PostgresPool, migrations: readonly Migration[]): Promise<DatabaseState | undefined> {
+async function inspect(pool: PostgresPool): Promise<DatabaseState | undefined> {
   const { client } = pool;
   await requireVersion(client);
   const [state] = (await client.unsafe(query)) as State[];
   if (state?.read_only !== "off") throw new StorageError("the database is read-only; use the primary server");
   const applied = await listApplied(client);
-  const pendingMigrations = listPending(applied, migrations).length;
+  const pendingMigrations = listPending(applied, readMigrations("postgres-migrations")).length;
   if (applied.length === 0 && state.has_keys) throw foreignDatabase();
   if (applied.length === 0) return undefined;
   if (await isMoveUnfinished(pool)) {

@@ -3,22 +3,21 @@ import type { FoundKey, KeyStore } from "../keys/contract.ts";
 
 const maxAgeMs = 5 * 60_000;
 const maxKeys = 10_000;
+const timeoutMs = 900;
+/** While the last query failed. */
+const unavailableTimeoutMs = 200;
 
 export interface VerifiedKeysOptions {
   /** Queries the database. Rejects if it does not respond within `timeoutMs`. */
   find: (key: string, timeoutMs: number) => Promise<FoundKey | undefined>;
   clock: WallClock;
-  timeoutMs?: number;
-  /** While the last query failed. */
-  unavailableTimeoutMs?: number;
 }
 
 /**
  * Accepts keys that the database confirmed within the last five minutes while it does not respond. Every lookup queries the
  * database first, so a key that is switched off stays refused.
  */
-export function createVerifiedKeys(options: VerifiedKeysOptions): KeyStore["findActive"] {
-  const { find, clock, timeoutMs = 900, unavailableTimeoutMs = 200 } = options;
+export function createVerifiedKeys({ find, clock }: VerifiedKeysOptions): KeyStore["findActive"] {
   /** In the order of their last confirmation, oldest first. */
   const verified = new Map<string, { found: FoundKey; at: number }>();
   let unavailable = false;

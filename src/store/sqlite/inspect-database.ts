@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { existsSync, statSync } from "node:fs";
 import { dirname } from "node:path";
-import { foreignDatabase, type Migration, listPending } from "../schema/migrations.ts";
+import { foreignDatabase, listPending } from "../schema/migrations.ts";
 import { readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import { toStorageError, StorageError } from "../storage-error.ts";
 import { requireAccess, requireNotLost, requireNotMoved } from "./database-file.ts";
@@ -17,16 +17,12 @@ export type Thoroughness = "quick" | "full";
  * Reads a database without changing it, also while a server uses it. Blocks until the whole file is read.
  * @throws StorageError if it is damaged, or if a newer version of this program wrote it, or another program
  */
-export function inspectDatabase(
-  file: string,
-  thoroughness: Thoroughness,
-  migrations: readonly Migration[] = readMigrations("migrations"),
-): DatabaseState {
+export function inspectDatabase(file: string, thoroughness: Thoroughness): DatabaseState {
   const client = new Database(file, { readonly: true, strict: true });
   try {
     client.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
     const applied = listApplied(client);
-    const pendingMigrations = listPending(applied, migrations).length;
+    const pendingMigrations = listPending(applied, readMigrations("migrations")).length;
     if (applied.length === 0) throw foreignDatabase();
     requireIntact(client, thoroughness);
     return { bytes: statSync(file).size, pendingMigrations, lastUsedAt: lastUsedAtIn(client) };
