@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
 import type { ListedKey } from "../support/admin-client.ts";
-import { connectRaw } from "../support/raw-client.ts";
+import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
@@ -81,6 +81,14 @@ async function post(url: string, path: string, body: object, headers: Record<str
   return response.text();
 }
 
+const compressed = Bun.gzipSync(Buffer.from('data: {"choices":[]}\n\n'.repeat(100)));
+const compressedHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n";
+
+function postChat(client: RawClient, mode: string): void {
+  const headers = { "x-api-key": gateOf(mode).key, "Content-Type": "application/json" };
+  client.request("POST", "/v1/chat/completions", headers, JSON.stringify(chat));
+}
+
 describe.each(["final", "continuous", limited])("with PROXY_FORCE_STREAM_USAGE=%s", (mode) => {
   describe.each([
     ["/v1/chat/completions", chat],
@@ -146,29 +154,27 @@ describe.each(["final", "continuous", limited])("with PROXY_FORCE_STREAM_USAGE=%
   });
 
   test("a compressed stream that breaks ends with an error event and a broken connection", async () => {
-    const gate = gateOf(mode);
-    const client = await connectRaw(gate.url);
-    const headers = {
-      "x-api-key": gate.key,
-      "Content-Type": "application/json",
-      "x-simulate": "gzip; gap=30ms@3; reset@4",
-    };
-    client.request("POST", "/v1/chat/completions", headers, JSON.stringify(chat));
+    const client = await connectRaw(gateOf(mode).url);
+    backend.handle(async (_, wire) => {
+      wire.write(`${compressedHead}Content-Length: ${compressed.length}\r\n\r\n`);
+      wire.write(compressed.subarray(0, -9));
+      // A break before the client has anything gives it a whole 502.
+      await client.bodyContaining("data:");
+      wire.reset();
+    });
+    postChat(client, mode);
     expect(await client.ended()).not.toBe("complete");
+    backend.handle(undefined);
     expect(await client.text()).toContain('"code":"upstream_unreachable"');
   });
 
   test("a compressed stream whose end is missing breaks, although the backend ended its response", async () => {
-    const gate = gateOf(mode);
-    const compressed = Bun.gzipSync(Buffer.from('data: {"choices":[]}\n\n'.repeat(100)));
-    const type = "Content-Type: text/event-stream\r\nContent-Encoding: gzip\r\n";
+    const client = await connectRaw(gateOf(mode).url);
     backend.handle((_, wire) => {
-      wire.write(`HTTP/1.1 200 OK\r\n${type}Content-Length: ${compressed.length - 9}\r\n\r\n`);
+      wire.write(`${compressedHead}Content-Length: ${compressed.length - 9}\r\n\r\n`);
       wire.write(compressed.subarray(0, -9));
     });
-    const client = await connectRaw(gate.url);
-    const headers = { "x-api-key": gate.key, "Content-Type": "application/json" };
-    client.request("POST", "/v1/chat/completions", headers, JSON.stringify(chat));
+    postChat(client, mode);
     const isWhole = (await client.ended()) === "complete" && (await client.head()).status === 200;
     backend.handle(undefined);
     expect(isWhole).toBeFalse();
