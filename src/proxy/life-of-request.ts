@@ -13,7 +13,7 @@ import { conversationOf } from "./request/conversation.ts";
 import type { ReadBody } from "./request/hold-or-stream.ts";
 import { readRequest } from "./request/read-request.ts";
 import { rewriteBody, type RewrittenBody } from "./request/rewrite-body.ts";
-import { findBackendOfId } from "./request/backend-of-id.ts";
+import { findHolder } from "./request/backend-of-id.ts";
 import { findAskedResponse, type ListCreators } from "./request/stored-response.ts";
 import { readTarget } from "./request/path.ts";
 import type { RequestTracker, TrackerDeps } from "./request-tracker.ts";
@@ -152,9 +152,10 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const limits = rules !== null && hasLimit(rules) ? rules : undefined;
   const reservation = limitsTokens ? await reservationFor(received.body, rewritten) : undefined;
   const asked = { ...asker, path, references: rewritten.references, stored };
-  const mayHoldIt = hasChoice || (isOfResponses && rewritten.references.length > 0);
-  const holder = mayHoldIt ? await findBackendOfId(asked, backends, deps) : undefined;
-  const candidates = holder === undefined ? rewritten.target.candidates : [holder];
+  const isStored = endpoint.folder === "files" || endpoint.folder === "batches";
+  const mayHoldIt = hasChoice || isStored || (isOfResponses && rewritten.references.length > 0);
+  const holder = mayHoldIt ? await findHolder(asked, backends, deps) : undefined;
+  const candidates = holder?.backend === undefined ? rewritten.target.candidates : [holder.backend];
   const hasPlaces = deps.queue.hasPlaces || hasChoice;
   const toAdmit = { keyId: key.id, limits, reservation, path, candidates, body: received.body, rewritten };
   const turn = limits !== undefined || hasPlaces ? await waitForTurn(incoming, toAdmit, deps) : undefined;
@@ -173,8 +174,8 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
 
   tracker.streamed = isEventStream({ contentType: sent.upstream.response.headers.get("content-type") });
   const backend = hasChoice ? tracker.backend : undefined;
-  const asksFor = backend === undefined ? undefined : { ...asker, path, backend, isOwn: holder !== undefined };
-  const upstream = asksFor === undefined ? sent.upstream : await noteStoredIds(sent.upstream, asksFor, deps);
+  const asksFor = { ...asker, path, backend, isOwn: holder !== undefined };
+  const upstream = isStored ? await noteStoredIds(sent.upstream, asksFor, deps) : sent.upstream;
   const { wait } = incoming;
   const head = wait === undefined ? { upstream, silentMs: 0 } : await endWait(upstream, path, wait);
   const usage = usageAsked(endpoint, sent.rewritten, deps.habitsOf(tracker.backend ?? ""));

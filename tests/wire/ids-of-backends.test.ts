@@ -158,11 +158,38 @@ describe.each(engines)("on %s", (engine) => {
   });
 });
 
-test("with one backend nothing is remembered of where files are", async () => {
+test("with one backend, files and batches are those of the key that made them too", async () => {
   using backend = startBackend("only");
   await using gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
-  const { key } = await gate.admin.createKey("other");
-  const made = await fetch(`${gate.url}/v1/files`, { method: "POST", headers: { "x-api-key": gate.key }, body: "{}" });
-  const { id } = (await made.json()) as { id: string };
-  expect((await fetch(`${gate.url}/v1/files/${id}`, { headers: { "x-api-key": key } })).status).toBe(200);
+  const { key: other } = await gate.admin.createKey("other");
+  const send = (key: string, method: string, path: string, body?: object): Promise<Response> =>
+    fetch(`${gate.url}/v1${path}`, {
+      method,
+      headers: { "x-api-key": key, "content-type": "application/json" },
+      ...(body && { body: JSON.stringify(body) }),
+    });
+  const make = async (path: string, body: object): Promise<Record<string, string>> =>
+    (await (await send(gate.key, "POST", path, body)).json()) as Record<string, string>;
+  const { id: file } = await make("/files", {});
+  const { id: batch } = await make("/batches", { input_file_id: file });
+  const shown = await send(gate.key, "GET", `/batches/${batch}`);
+  const { output_file_id: output } = (await shown.json()) as Record<string, string>;
+  const asked: [method: string, path: string, body?: object][] = [
+    ["GET", `/files/${file}`],
+    ["GET", `/files/${file}/content`],
+    ["GET", `/batches/${batch}`],
+    ["POST", `/batches/${batch}/cancel`],
+    ["POST", "/batches", { input_file_id: file }],
+    ["GET", `/files/${output}/content`],
+    ["DELETE", `/files/${file}`],
+  ];
+  for (const one of asked) {
+    expect([...one, (await send(other, ...one)).status]).toEqual([...one, 404]);
+    expect([...one, (await send(gate.key, ...one)).status]).toEqual([...one, 200]);
+  }
+  // Nobody created it here.
+  backend.held.push("file-of-another-gateway");
+  for (const key of [gate.key, other]) {
+    expect((await send(key, "GET", "/files/file-of-another-gateway")).status).toBe(200);
+  }
 });

@@ -16,36 +16,40 @@ interface Asked {
   stored: OwnResponse | undefined;
 }
 
+/** Where that is which a request refers to. */
+export type Holder = Pick<OwnResponse, "backend">;
+
 /**
  * The backend that holds what a request refers to by an id: a response, a file, or a batch, which has to be where its
  * input is.
  * @returns undefined if it refers to nothing that was made here
  * @throws ProxyError `not_found` if that is another key's, or its backend is gone
  */
-export async function findBackendOfId(
+export async function findHolder(
   asked: Asked,
   backends: readonly Backend[],
   deps: StoredDeps,
-): Promise<string | undefined> {
-  const backend = asked.stored === undefined ? await findBackend(asked, deps) : asked.stored.backend;
-  if (backend === undefined || backends.some(({ name }) => name === backend)) return backend;
+): Promise<Holder | undefined> {
+  const holder = asked.stored ?? (await findNamed(asked, deps));
+  const backend = holder?.backend;
+  if (backend === undefined || backends.some(({ name }) => name === backend)) return holder;
   const message = `What this id names is at the backend ${backend}, which is no longer configured.`;
   throw new ProxyError("not_found", { message });
 }
 
-async function findBackend({ keyId, method, path, references }: Asked, deps: StoredDeps): Promise<string | undefined> {
+async function findNamed({ keyId, method, path, references }: Asked, deps: StoredDeps): Promise<Holder | undefined> {
   const plain = canonical(path);
   const inPath = findIdInPath(plain);
   const isBatch = isBelow(plain, "/v1/batches");
   const inBody = (): string[] => references.map((id) => (isBatch ? storedId("files", id) : id));
   const ids = inPath === undefined && method === "POST" ? inBody() : [inPath];
-  let backend: string | undefined;
+  let holder: Holder | undefined;
   // Backends differ in which of several they use: all must be the key's own. The last one counts for most.
   for (const id of ids) {
     // Like a cancellation or a deletion, this cannot be checked before it happens.
-    if (id !== undefined) ({ backend } = await findOwn(id, { keyId, method: "POST" }, deps));
+    if (id !== undefined) holder = await findOwn(id, { keyId, method: "POST" }, deps);
   }
-  return backend;
+  return holder;
 }
 
 function findIdInPath(plain: string): string | undefined {

@@ -53,15 +53,17 @@ export async function findAskedResponse(
   deps: StoredDeps,
 ): Promise<OwnResponse | undefined> {
   const id = findResponseId(asker.method, path);
-  return id === undefined ? undefined : { id, ...(await findOwn(id, asker, deps)) };
+  return id === undefined ? undefined : { id, ...((await findOwn(id, asker, deps)) ?? unknownHere) };
 }
 
-/** Like `findAskedResponse`, for whatever a backend holds under an id. */
+const unknownHere: Omit<OwnResponse, "id"> = { madeAt: undefined, backend: undefined };
+
+/** Like `findAskedResponse`, for whatever a backend holds under an id. @returns undefined if it was not made here */
 export async function findOwn(
   id: string,
   { keyId, method }: { keyId: KeyId; method: string },
   { listCreators, log }: StoredDeps,
-): Promise<Omit<OwnResponse, "id">> {
+): Promise<Omit<OwnResponse, "id"> | undefined> {
   let creators: readonly Creator[];
   try {
     creators = await listCreators(id);
@@ -71,7 +73,7 @@ export async function findOwn(
     const message = "The key that created this response cannot be looked up right now.";
     throw new ProxyError("storage_unavailable", { message, headers: [] });
   }
-  if (creators.length === 0) return { madeAt: undefined, backend: undefined };
+  if (creators.length === 0) return undefined;
   const own = creators.find((one) => one.keyId === keyId);
   if (own === undefined) throw new ProxyError("not_found");
   const backend = own.backend ?? undefined;

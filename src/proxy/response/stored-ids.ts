@@ -13,8 +13,8 @@ interface Asked {
   method: string;
   /** The URL's pathname. */
   path: string;
-  /** The name of the backend that responds. */
-  backend: string;
+  /** The name of the backend that responds; undefined if there is one only. */
+  backend: string | undefined;
   /** What the path names was made by the key. */
   isOwn: boolean;
 }

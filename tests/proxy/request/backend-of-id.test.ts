@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { findBackendOfId } from "../../../src/proxy/request/backend-of-id.ts";
+import { findHolder } from "../../../src/proxy/request/backend-of-id.ts";
 import { backendOf } from "../../support/catalog.ts";
 import { passTicks } from "../../support/event-loop.ts";
 import { silentLog } from "../../support/local-places.ts";
@@ -9,7 +9,7 @@ test("short requests that go on from a response do not wait for each other", asy
   const asked = { keyId: 1, method: "POST", path: "/v1/responses", references: ["resp_1"], stored: undefined };
   const found: (string | undefined)[] = [];
   for (let count = 0; count < 50; count++) {
-    void findBackendOfId(asked, [backendOf("a"), backendOf("b")], deps).then((name) => found.push(name));
+    void findHolder(asked, [backendOf("a"), backendOf("b")], deps).then((holder) => found.push(holder?.backend));
   }
   await passTicks();
   expect(found).toEqual(Array.from({ length: 50 }, () => "b"));
