@@ -1,6 +1,6 @@
 import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { ProxyError } from "../errors.ts";
+import { type ErrorDetails, ProxyError } from "../errors.ts";
 import { rateLimitHeaders } from "./admit.ts";
 import type { KeyLimits, LimitName } from "../../domain/keys.ts";
 
@@ -23,10 +23,12 @@ export interface OwnKeyRequest {
   log: Log;
 }
 
+const onlyRead: ErrorDetails = { message: "Here only GET and HEAD are supported.", headers: [["allow", "GET, HEAD"]] };
+
 /** Describes a key to its holder. @throws ProxyError for all but a GET of `/v1/tollgate/key` */
 export async function respondWithOwnKey({ method, path, limits, find, wall, log }: OwnKeyRequest): Promise<Response> {
   if (path !== `${ownPaths}key`) throw new ProxyError("not_found");
-  if (method !== "GET" && method !== "HEAD") throw new ProxyError("method_not_allowed");
+  if (method !== "GET" && method !== "HEAD") throw new ProxyError("method_not_allowed", onlyRead);
   const found = await find().catch((error: unknown) => {
     log.warn("Describing a key to its holder failed", {
       error: error instanceof Error ? error.message : String(error),
