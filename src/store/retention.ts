@@ -98,5 +98,5 @@ export const expiringRows: readonly ExpiringRows[] = [
   { table: "formerSecrets", column: "validUntil", timeOf: milliseconds, keeps: always(0) },
 ];
 
-/** Samples of GPUs; `perPush` limits what one push deletes. */
+/** Samples of GPUs; `perPushMs` limits what one push deletes. */
 export const keptSamples = { ms: 7 * msPerDay, perPushMs: 10_000 };

@@ -77,7 +77,7 @@ function hexNumber(bytes: Uint8Array, at: number): number {
   return number;
 }
 
-/** What was read of a number. Only those in `completeNumbers` are numbers; 0 means that the byte is not part of one. */
+/** What was read of a number. `isCompleteNumber` tells which of them are numbers; 0 means that the byte is not part of one. */
 const [sign, zero, integer, point, fraction, exponent, exponentSign, exponentDigits] = [1, 2, 3, 4, 5, 6, 7, 8];
 
 export const numberSign = sign;
