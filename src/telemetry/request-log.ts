@@ -9,7 +9,7 @@ export function createRequestLog(log: Log): RequestObserver {
     finished: (record) =>
       log.info("Request ended", {
         requestId: record.requestId,
-        client: record.clientAddress,
+        address: record.clientAddress,
         method: record.method,
         path: record.path,
         status: record.status,

@@ -23,7 +23,7 @@ test("logs tokens and durations to a tenth of a millisecond, and leaves out what
     level: "info",
     message: "Request ended",
     requestId: "req-1",
-    client: "192.0.2.7",
+    address: "192.0.2.7",
     method: "POST",
     path: "/v1/messages",
     status: 200,

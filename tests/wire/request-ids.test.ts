@@ -26,7 +26,7 @@ test("client, backend and log have the client's request id, and the log has the 
   expect(response.headers.get("x-request-id")).toBe("from-client-1");
   expect((await backend.nextRequest()).header("x-request-id")).toBe("from-client-1");
   const entry = await gate.waitForLog(({ requestId }) => requestId === "from-client-1");
-  expect(entry).toMatchObject({ message: "Request ended", client: "198.51.100.7", status: 200 });
+  expect(entry).toMatchObject({ message: "Request ended", address: "198.51.100.7", status: 200 });
 });
 
 test.each(["", "two words", "x".repeat(129)])("a request without a usable id (%j) gets a new one", async (given) => {
