@@ -1,3 +1,4 @@
+import { eventLoopPortions } from "../json/read.ts";
 import { abortReasonOf, clientLeft } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
@@ -63,6 +64,22 @@ export const readAlready = (
   onBodyRead: body instanceof Uint8Array ? () => {} : upstream.onBodyRead,
 });
 
+/** What came in one go is passed on in parts of this size: the runtime gives all that came since it was last asked. */
+const maxPartBytes = 32 * 1024;
+
+/** A hostile backend may send what takes seconds to read, such as a million empty lines: others have their turns between. */
+async function passInParts(chunk: Uint8Array, pass: (part: Uint8Array) => Promise<void> | undefined): Promise<void> {
+  const { now, portionMs, waitForTurn } = eventLoopPortions;
+  let portionEnd = now() + portionMs;
+  for (let at = 0; at < chunk.length; at += maxPartBytes) {
+    if (now() > portionEnd) {
+      await waitForTurn();
+      portionEnd = now() + portionMs;
+    }
+    await pass(chunk.subarray(at, at + maxPartBytes));
+  }
+}
+
 export interface PumpOptions {
   /** The event that ends a broken event stream; absent for other bodies. */
   errorFrame: ErrorFrame | undefined;
@@ -84,6 +101,8 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
   let onFirstByte: (() => void) | undefined = options.onFirstByte;
   /** Which side we wait for, and so whose failure an error is. */
   let writing = false;
+  const pass = (chunk: Uint8Array): Promise<void> | undefined =>
+    meter.isTaken() ? meter.push(chunk) : writer.write(chunk);
   // A client that takes nothing would keep a request alive that has been ended.
   const onEnded = (): void => {
     if (writing) void endEarly(abortReasonOf(undefined, signal), meter, options.errorFrame);
@@ -97,7 +116,7 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
       if (done) break;
       onFirstByte?.();
       onFirstByte = undefined;
-      const taken = meter.isTaken() ? meter.push(value) : writer.write(value);
+      const taken = value.length > maxPartBytes ? passInParts(value, pass) : pass(value);
       if (taken === undefined) continue;
       writing = true;
       readTimeout.beginWait(leave);

@@ -1,0 +1,55 @@
+import { expect, test } from "bun:test";
+import { createEventHold } from "../../../src/proxy/response/event-hold.ts";
+import { pump } from "../../../src/proxy/response/pump.ts";
+import { createReadTimeouts } from "../../../src/proxy/upstream/read-timeout.ts";
+import { createStreamUsageFilter } from "../../../src/proxy/usage/stream-filter.ts";
+import { startMeter, utf8 } from "./start-meter.ts";
+
+/** Calls back in each tick of the event loop. @returns stops it */
+function inEachTick(act: () => void): () => void {
+  let isOver = false;
+  const tick = (): void => {
+    if (isOver) return;
+    act();
+    setImmediate(tick);
+  };
+  tick();
+  return () => void (isOver = true);
+}
+
+test.each([
+  ["empty lines", "\n"],
+  ["comments", ":\n\n"],
+  ["what looks like the end of a stream", "data: message_stop\n\n"],
+])("a million bytes of %s in one chunk keep others waiting for a part of their time only", async (_, unit) => {
+  const sent = unit.repeat(1_000_000 / unit.length);
+  const filter = createStreamUsageFilter({ includeUsage: true, continuousUsage: true });
+  const { meter, writer } = startMeter({ filter, hold: createEventHold() });
+  writer.releaseLock();
+  const readTimeout = createReadTimeouts(() => performance.now())(60_000, () => {});
+  const { signal } = new AbortController();
+  const start = process.threadCpuUsage();
+  let last = start;
+  let longest = 0;
+  const measure = (): void => {
+    const { user, system } = process.threadCpuUsage(last);
+    longest = Math.max(longest, user + system);
+    last = process.threadCpuUsage();
+  };
+  const stop = inEachTick(measure);
+  const body = new ReadableStream<Uint8Array>({
+    start(controller) {
+      controller.enqueue(utf8.encode(sent));
+      controller.close();
+    },
+  });
+  const response = new Response(body);
+  const upstream = { response, readTimeout, signal, abort: () => {}, onBodyRead: () => {}, release: () => {} };
+  void pump(upstream, meter, { errorFrame: undefined, onFirstByte: () => {} });
+  expect(await new Response(meter.readable).text()).toBe(sent);
+  stop();
+  measure();
+  readTimeout.clear();
+  const { user, system } = process.threadCpuUsage(start);
+  expect(longest / (user + system)).toBeLessThan(0.4);
+});
