@@ -5,6 +5,7 @@ import { readSums } from "../../store/requests/sums.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { dayNumberOf, minutesPerDay, monthOf, msPerMinute, timestampOf } from "../../time/seoul.ts";
+import { shareNextRun } from "../../time/share-next-run.ts";
 import { counterMembers } from "../http/schemas.ts";
 import { modelPricesOf, readPrices } from "../usage/prices.ts";
 import { readReport } from "../usage/report.ts";
@@ -22,9 +23,8 @@ const shownRequests = 50;
 const maxReads = 20;
 
 /** Serves the console's page `/me`: what a holder needs to ask the operator about a request. */
-export const getOwnActivity =
-  ({ store, clock }: OwnActivityDeps) =>
-  async ({ keyId }: { keyId: KeyId }): Promise<OwnActivityBody> => {
+export function getOwnActivity({ store, clock }: OwnActivityDeps) {
+  const read = shareNextRun(async (keyId: KeyId): Promise<OwnActivityBody> => {
     const now = clock();
     const [month, { requests }, rules] = await Promise.all([
       readMonth(store, keyId, now),
@@ -36,7 +36,9 @@ export const getOwnActivity =
       client_rules: rules,
       requests: requests.map(requestBody),
     };
-  };
+  });
+  return ({ keyId }: { keyId: KeyId }): Promise<OwnActivityBody> => read(keyId);
+}
 
 const requestBody = (request: LoggedRequest): OwnActivityBody["requests"][number] => ({
   request_id: request.requestId,

@@ -1,6 +1,7 @@
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { dayFromNumber, dayNumberOf, monthOf, timestampOf } from "../../time/seoul.ts";
+import { shareNextRun } from "../../time/share-next-run.ts";
 import { windowResetAt } from "../../time/windows.ts";
 import { ApiError } from "../http/errors.ts";
 import { limitsBody } from "./body.ts";
@@ -17,9 +18,8 @@ export interface OwnKeyDeps {
   clock: WallClock;
 }
 
-export const describeOwnKey =
-  ({ store, clock }: OwnKeyDeps) =>
-  async (keyId: KeyId): Promise<OwnKeyBody | undefined> => {
+export const describeOwnKey = ({ store, clock }: OwnKeyDeps): ((keyId: KeyId) => Promise<OwnKeyBody | undefined>) =>
+  shareNextRun(async (keyId) => {
     const now = clock();
     const today = dayNumberOf(now);
     const { firstDay } = monthOf(now);
@@ -30,7 +30,7 @@ export const describeOwnKey =
     ]);
     if (key?.id !== keyId || load === undefined) return undefined;
     return ownKeyBody({ key, load, days, now });
-  };
+  });
 
 /** Serves the console's page `/me`, which cannot reach `/v1` on another port. */
 export function getOwnKey(deps: OwnKeyDeps) {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, spyOn, test } from "bun:test";
 import { requestRow, requestsOf } from "../../store/logged-requests.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
 import { usageIncrement } from "../../store/test-store.ts";
@@ -91,6 +91,28 @@ onEachEngine(({ engine }) => {
     const { json } = await get(many.key);
     admin.time.now = now;
     expect(json.this_month).toMatchObject({ prompt_tokens: 6 * 200 * 10, from_cache_tokens: 6 * 200 * 3 });
+  });
+
+  test("a holder who asks 200 times at once is refused none, while the database reads for one after the other", async () => {
+    let [running, most, calls] = [0, 0, 0];
+    const { requests, keys } = admin.store;
+    const list = requests.list.bind(requests);
+    const counted = spyOn(requests, "list").mockImplementation(async (...given) => {
+      calls += 1;
+      running += 1;
+      most = Math.max(most, running);
+      return list(...given).finally(() => (running -= 1));
+    });
+    const described = spyOn(keys, "list");
+    const authorization = `Bearer ${own.key}`;
+    const ask = (path: string) => admin.send("GET", path, { headers: { authorization } });
+    const paths = ["/api/own-key", "/api/own-key/activity"];
+    const answers = await Promise.all(Array.from({ length: 200 }, (_, index) => ask(paths[index % 2] ?? "")));
+    expect(answers.every(({ status }) => status === 200)).toBe(true);
+    expect(most).toBe(1);
+    expect(calls + described.mock.calls.length).toBeLessThan(100);
+    counted.mockRestore();
+    described.mockRestore();
   });
 
   test("no other key does", async () => {
