@@ -17,6 +17,8 @@ export interface Reservation {
   tokens: number;
   /** Reserved if no more than this is left; unset if the request says how much it may generate. */
   leastTokens?: number | undefined;
+  /** The member of the body that says how much it may generate, if that is not `max_tokens`. */
+  limitedBy?: string | undefined;
   /** How many texts it asks for, each of which may be as long. */
   texts: number;
   /** How many prompts it has: each choice reports the input of its own. */

@@ -97,6 +97,25 @@ describe("a limit of tokens", () => {
     });
   });
 
+  test.each([
+    ["/v1/chat/completions", { max_tokens: 5000 }, "max_tokens"],
+    ["/v1/chat/completions", { max_completion_tokens: 5000 }, "max_completion_tokens"],
+    ["/v1/chat/completions", { max_tokens: 10, max_completion_tokens: 5000 }, "max_completion_tokens"],
+    ["/v1/responses", { max_output_tokens: 5000 }, "max_output_tokens"],
+    ["/v1/messages", { max_tokens: 5000 }, "max_tokens"],
+  ])("of tokens tells the client which member to lower: %s with %j", async (path, members, name) => {
+    const { key } = await gate.createKey({ tokens_per_day: 500 });
+    const headers = { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=30,30" };
+    const send = (more: object) => {
+      const body = { model: "m", input: "Hi", messages: [{ role: "user", content: "Hi" }], ...more };
+      return fetch(`${gate.url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
+    };
+    // The first may be larger than the limit.
+    await (await send({})).text();
+    const { status, message } = await errorOf(await send(members));
+    expect([status, message]).toEqual([429, expect.stringContaining(`: lower ${name} to at most `)]);
+  });
+
   test("of a month tells Codex when it resets", async () => {
     const { key } = await gate.createKey({ tokens_per_month: 50 });
     const send = (body: object, path = "/v1/responses") =>

@@ -36,12 +36,12 @@ interface AdmittedRequest {
 /** Admissions and counts of one response stay below it. */
 const maxReservation = 1_000_000_000;
 
-type ExpectedOutput = Pick<Rewritten, "maxTokens" | "maxTokensInOtherCase" | "times" | "prompts">;
+type ExpectedOutput = Pick<Rewritten, "maxTokens" | "maxTokensName" | "maxTokensInOtherCase" | "times" | "prompts">;
 
 /** How many tokens to reserve for a request. One without a body generates nothing. */
 export async function reservationFor(
   body: ReadBody,
-  { maxTokens, maxTokensInOtherCase, times, prompts }: ExpectedOutput,
+  { maxTokens, maxTokensName, maxTokensInOtherCase, times, prompts }: ExpectedOutput,
 ): Promise<Reservation> {
   const inputTokens = body instanceof Uint8Array ? await estimateInput(body) : 0;
   // A backend that does not read the name has its own limit.
@@ -49,7 +49,7 @@ export async function reservationFor(
   const tokens = hasBody(body) ? Math.min(inputTokens + outputTokens, maxReservation) : 0;
   const isGuess = maxTokens === undefined && maxTokensInOtherCase === undefined;
   const leastTokens = isGuess && tokens > 0 ? inputTokens + 1 : undefined;
-  return { inputTokens, tokens, leastTokens, texts: times, prompts };
+  return { inputTokens, tokens, leastTokens, limitedBy: maxTokensName, texts: times, prompts };
 }
 
 export type HeaderPairs = readonly (readonly [name: string, value: string])[];
@@ -152,11 +152,11 @@ function refusalOf(
  * @param leftOfAll what is left of the limit of tokens that has the least left
  */
 function tooLargeText(
-  { tokens, inputTokens, texts }: Reservation,
+  { tokens, inputTokens, texts, limitedBy = "max_tokens" }: Reservation,
   { left, leftOfAll, amount, when }: { left: number; leftOfAll: number; amount: string; when: string },
 ): string {
   const most = Math.floor((leftOfAll - inputTokens) / texts);
-  const advice = most >= 1 ? `lower max_tokens to at most ${most}, or ${when}` : when;
+  const advice = most >= 1 ? `lower ${limitedBy} to at most ${most}, or ${when}` : when;
   return `This request may use ${tokens} tokens, and of the limit of ${amount}, ${left} are left: ${advice}.`;
 }
 

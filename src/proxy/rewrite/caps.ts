@@ -2,7 +2,7 @@ import { isAscii, isLiteral, partOf, findNumber, findString, isString } from "..
 import type { JsonEditor } from "../json/edit.ts";
 import type { JsonValue } from "../json/slots.ts";
 import type { Steps } from "../json/read.ts";
-import type { RequestBody, ThinkingBudget } from "./watched-members.ts";
+import { maxTokensNames, type RequestBody, type ThinkingBudget } from "./watched-members.ts";
 import type { ModelRules } from "../../domain/models.ts";
 
 export type CapRules = Pick<ModelRules, "contextTokens" | "maxOutputTokens">;
@@ -21,6 +21,8 @@ export interface CappedTokens {
    * may read none; undefined if there is none.
    */
   largest: number | undefined;
+  /** The member that has it, if that is not `max_tokens`. */
+  largestName?: string | undefined;
   /** The same under a name that only some backends read. */
   largestInOtherCase: number | undefined;
   /** The first that was lowered; undefined if none was. */
@@ -61,6 +63,7 @@ export function* capTokensInSteps(
   if (count === 0) return noLimits;
   const all = [...maxTokens, maxTokensInOtherCase];
   let largest: number | undefined;
+  let largestName: string | undefined;
   let largestInOtherCase: number | undefined;
   let mayReadNone = false;
   let lowered: CappedTokens["lowered"];
@@ -83,14 +86,17 @@ export function* capTokensInSteps(
       }
       const sent = Math.min(asked, leftByEmptyConversation);
       if (repeated === maxTokensInOtherCase) largestInOtherCase = Math.max(largestInOtherCase ?? 0, sent);
-      else largest = Math.max(largest ?? 0, sent);
+      else if (largest === undefined || sent > largest) {
+        largest = sent;
+        largestName = repeated === maxTokens[0] ? undefined : maxTokensNames[all.indexOf(repeated)];
+      }
       if (tokens === undefined || tokens <= limit) continue;
       lowered ??= { from: Math.min(tokens, Number.MAX_SAFE_INTEGER), to: limit };
       editor.replace(value, value.kind === "string" ? `"${limit}"` : String(limit));
     }
   }
   if (mayReadNone && largest !== undefined) largest = Math.max(largest, defaultOutputTokens);
-  return { largest, largestInOtherCase, lowered, exemption };
+  return { largest, largestName, largestInOtherCase, lowered, exemption };
 }
 
 interface CapBesideBudget {

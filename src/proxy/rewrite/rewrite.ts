@@ -44,6 +44,8 @@ export interface Rewritten {
   changes?: RequestChanges | undefined;
   /** The output limit that is sent; undefined if the body has none. */
   maxTokens: number | undefined;
+  /** The member that has it, if that is not `max_tokens`. */
+  maxTokensName?: string | undefined;
   /** The same under a name that only some backends read. */
   maxTokensInOtherCase: number | undefined;
   /** How many texts the body asks for, each of which may be as long as that. Read for limits of tokens only. */
@@ -174,6 +176,7 @@ export function* rewriteInSteps(
     target: named ?? target,
     changes,
     maxTokens: capped.largest,
+    maxTokensName: capped.largestName,
     maxTokensInOtherCase: capped.largestInOtherCase,
     ...(body.texts === undefined ? oneText : countTexts(bytes, body.texts)),
     capExemption: capped.exemption,

@@ -179,7 +179,13 @@ function isReference({ folder }: Endpoint, bytes: Uint8Array, start: number, end
   return name !== undefined && isNameInAnyCase(bytes, start, end, name);
 }
 
-const maxTokensNames = ["max_tokens", "max_completion_tokens", "max_output_tokens", "n_predict"];
+/** In the order of `maxTokens`, and llama.cpp's own. */
+export const maxTokensNames: readonly string[] = [
+  "max_tokens",
+  "max_completion_tokens",
+  "max_output_tokens",
+  "n_predict",
+];
 
 /** An escape may be one too; most other names need not be decoded. */
 const beginsLikeLimit = (byte: number | undefined): boolean =>
