@@ -5,6 +5,7 @@ import {
   existsSync,
   fchmodSync,
   fsyncSync,
+  lchownSync,
   mkdirSync,
   openSync,
   readFileSync,
@@ -47,6 +48,13 @@ export function requireNotLost(file: string): number | undefined {
     );
   }
   return bytes;
+}
+
+/** What root leaves beside a database, or in its place, must be one that the server's user can open. No link is followed. */
+export function giveToOwner(left: string, file: string): void {
+  if (process.getuid?.() !== 0) return;
+  const { uid, gid } = statSync(file, { throwIfNoEntry: false }) ?? statSync(dirname(file));
+  lchownSync(left, uid, gid);
 }
 
 /** To be called when the database has its tables. */
@@ -123,7 +131,7 @@ export function requireAccess(file: string): void {
   }
 }
 
-function unlessExists(create: () => void): void {
+export function unlessExists(create: () => void): void {
   try {
     create();
   } catch (error) {

@@ -1,4 +1,5 @@
 import { closeSync, fstatSync, ftruncateSync, openSync, writeSync } from "node:fs";
+import { giveToOwner, unlessExists } from "./database-file.ts";
 
 /** The version of all keys: a number that rises with each change of one, in memory that all processes on a database share. */
 export interface KeysVersion {
@@ -10,7 +11,11 @@ export interface KeysVersion {
 export function openKeysVersion(databaseFile: string): KeysVersion | undefined {
   const file = `${databaseFile}-keys`;
   try {
-    const descriptor = openSync(file, "a", 0o600);
+    unlessExists(() => {
+      closeSync(openSync(file, "wx", 0o600));
+      giveToOwner(file, databaseFile);
+    });
+    const descriptor = openSync(file, "a");
     try {
       occupy(descriptor);
     } finally {

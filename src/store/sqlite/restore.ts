@@ -1,10 +1,10 @@
 import type { Database } from "bun:sqlite";
-import { accessSync, chownSync, constants, lstatSync, renameSync, type Stats, statSync } from "node:fs";
+import { accessSync, constants, lstatSync, renameSync, type Stats, statSync } from "node:fs";
 import { dirname } from "node:path";
 import type { WallClock } from "../../time/clock.ts";
 import { toStorageError, StorageError } from "../storage-error.ts";
 import { removeUnfinishedCopy } from "./copy-database.ts";
-import { createFolder, requireAccess, requireNotMoved, syncFolder } from "./database-file.ts";
+import { createFolder, giveToOwner, requireAccess, requireNotMoved, syncFolder } from "./database-file.ts";
 import { lockDatabase } from "./lock-database.ts";
 import { startWorker } from "./worker-client.ts";
 
@@ -107,13 +107,6 @@ function lockIfReadable(file: string): Database | undefined {
     if (code.startsWith("SQLITE_NOTADB") || code.startsWith("SQLITE_CORRUPT")) return undefined;
     throw error;
   }
-}
-
-/** A restore by root must leave a file that the server's user can open. */
-function giveToOwner(restored: string, file: string): void {
-  if (process.getuid?.() !== 0) return;
-  const { uid, gid } = statSync(file, { throwIfNoEntry: false }) ?? statSync(dirname(file));
-  chownSync(restored, uid, gid);
 }
 
 /**

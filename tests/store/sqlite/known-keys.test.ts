@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { Database } from "bun:sqlite";
-import { mkdirSync, statSync, truncateSync, writeFileSync } from "node:fs";
+import { chownSync, mkdirSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { FoundKey } from "../../../src/store/keys/contract.ts";
 import { openKeysVersion } from "../../../src/store/sqlite/keys-version.ts";
@@ -128,6 +128,19 @@ test("without a file that can be mapped, each key is looked up", () => {
   for (let n = 0; n < 2; n++) expect(find("a")).toEqual(keyOf(1));
   expect(lookUps).toBe(2);
 });
+
+test.skipIf(process.getuid?.() !== 0)(
+  "a version that root opens first can be opened by the owner of the database",
+  () => {
+    using folder = createTempFolder();
+    const file = join(folder.path, "tollgate.db");
+    writeFileSync(file, "");
+    chownSync(file, 65534, 65534);
+    expect(openKeysVersion(file)).toBeDefined();
+    const { uid, gid } = statSync(`${file}-keys`);
+    expect([uid, gid]).toEqual([65534, 65534]);
+  },
+);
 
 test("a file that is longer than a version keeps it", () => {
   using folder = createTempFolder();
