@@ -3,7 +3,7 @@ import type { Config } from "../config/config.ts";
 import { CertificateError } from "../runtime/certificate.ts";
 import { ListenError } from "../runtime/listen.ts";
 import { ModelsFileError } from "../server/current-catalog.ts";
-import { StorageError } from "../store/storage-error.ts";
+import { AddressError, StorageError } from "../store/storage-error.ts";
 import { CommandError } from "./command.ts";
 import { storageName } from "./settings.ts";
 
@@ -21,7 +21,7 @@ export async function toCommandError(error: unknown, { listen, storage }: StartC
   if (error instanceof ModelsFileError) return new CommandError(error.message, 2);
   if (error instanceof ListenError) return listenCommandError(error, listen);
   if (error instanceof StorageError || error instanceof AdminSetupError) {
-    return new CommandError(`${storageName(storage)}: ${error.message}`);
+    return new CommandError(`${storageName(storage)}: ${error.message}`, error instanceof AddressError ? 2 : 1);
   }
   return error;
 }

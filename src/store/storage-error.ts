@@ -65,3 +65,8 @@ export class StorageError extends Error {
     this.isFull = isFull;
   }
 }
+
+/** The address of the database is none: a wrong setting, which no second try mends. */
+export class AddressError extends StorageError {
+  override name = "AddressError";
+}

@@ -147,6 +147,24 @@ describe("an unusable data folder", () => {
   });
 });
 
+test.each(["1", "2"])(
+  "with PROCESSES=%s, an address of PostgreSQL that is none ends it with status 2",
+  async (PROCESSES) => {
+    const DATABASE_URL = "postgres://tollgate:pass#word@db/tollgate";
+    const finished = await runProgram(["serve"], {
+      DATABASE_URL,
+      SECRET_KEY: "0123456789abcdef",
+      PROCESSES,
+      PORT: "0",
+    });
+    expect(finished).toMatchObject({
+      status: 2,
+      stderr:
+        "tollgate: DATABASE_URL: the address is malformed; encode special characters of the password, such as # as %23\n",
+    });
+  },
+);
+
 describe("a .env file in the working folder", () => {
   test("is read; real environment variables take precedence", async () => {
     using folder = createTempFolder();

@@ -1,6 +1,6 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { SQL } from "bun";
-import { toStorageError, StorageError } from "../storage-error.ts";
+import { AddressError, toStorageError, StorageError } from "../storage-error.ts";
 
 /** The server ends a transaction of an instance that has stopped in the middle of it, and thus releases its locks. */
 const defaultIdleInTransactionMs = 10_000;
@@ -38,7 +38,7 @@ export interface PostgresPool {
   close(): Promise<void>;
 }
 
-/** Connects on first use. @throws StorageError if the address is malformed */
+/** Connects on first use. @throws AddressError if the address is malformed */
 export function createPostgresPool(options: PoolOptions): PostgresPool {
   let connections = connect(options);
   const transactionConnection = new AsyncLocalStorage<SQL>();
@@ -109,7 +109,8 @@ function connect({
     });
   } catch (error) {
     // The original message may contain the address, and so the password.
-    throw new StorageError("the address is malformed", { cause: error });
+    const problem = "the address is malformed; encode special characters of the password, such as # as %23";
+    throw new AddressError(problem, { cause: error });
   }
 }
 
