@@ -52,6 +52,8 @@ export interface Engine {
    * thousands of rows. It returns numbers, and text in the columns that are named.
    */
   rows: <Row extends ColumnValues<Row>>(query: SQL, texts?: readonly TextColumn<Row>[]) => Promise<Row[]>;
+  /** Whether queries group many rows. SQLite sorts them for that, which takes longer than to read them and to add them up here. */
+  groupsRows: boolean;
   /** Runs a prepared query that returns at most one row. SQLite returns it synchronously. */
   find: <Row>(query: PreparedQuery<Row>, values: Record<string, unknown>) => MaybePromise<Row | undefined>;
   /** Commits if `work` resolves, else rolls back. SQLite takes the write lock first; PostgreSQL repeats `work` after a deadlock. */

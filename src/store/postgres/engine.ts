@@ -32,6 +32,7 @@ export function createPostgresEngine({ client, transaction, close }: PostgresPoo
       for (const row of found) for (const column of numbers) row[column] = numberOf(row[column]);
       return Array.from(found) as Row[];
     },
+    groupsRows: true,
     async find<Row>(query: unknown, values: Record<string, unknown>) {
       const rows = await (query as { execute(values: Record<string, unknown>): Promise<Row[]> }).execute(values);
       return rows[0];

@@ -205,6 +205,7 @@ function createSqliteEngine(client: Database, { begin, isWriter }: SqliteEngineO
     anyByIndex: (column, query) => sql`${column} in (${query})`,
     ...prepareStatements(client, db),
     rows: async (query) => db.all(query),
+    groupsRows: false,
     find: (query, values) => query.get(values),
     pipeline: async (statements) => {
       // One at a time: a full disk ends the transaction, and a later statement would be committed without it.

@@ -22,10 +22,10 @@ const success = "completed";
 
 /**
  * Successes, which most rows are, are added up by SQL in the order of the table. All others are added up here, by two groupings
- * at once: SQLite sorts rows for each grouping, which takes longer than to read them.
+ * at once, unless the database groups rows: an outage has one for each key and minute.
  */
 export async function sumOutcomes(
-  { rows, tables: { outcomeMinute, outcomeHour } }: Engine,
+  { rows, groupsRows, tables: { outcomeMinute, outcomeHour } }: Engine,
   range: TrafficRange,
   limit: number,
   keyId: KeyId | undefined,
@@ -38,12 +38,33 @@ export async function sumOutcomes(
     sql`select ${period} as "period", ${safeSum(table.count)} as "count"
       from ${table} where ${isMeant} and ${isSuccess} group by 1 order by 1`,
   );
-  const others = await rows<OutcomeRow>(
-    sql`select ${period} as "period", ${table.keyId} as "keyId", ${table.outcome} as "outcome", ${table.code} as "code",
-      ${table.count} as "count", ${table.lastAt} as "lastAt" from ${table} where ${isMeant} and not (${isSuccess})`,
-    ["outcome", "code"],
+  const others = sql`${isMeant} and not (${isSuccess})`;
+  const read = (periods: SQL, keyIds: SQL, sums: SQL, rest: SQL): Promise<OutcomeRow[]> =>
+    rows<OutcomeRow>(
+      sql`select ${periods} as "period", ${keyIds} as "keyId", ${table.outcome} as "outcome", ${table.code} as "code",
+        ${sums} from ${table} where ${rest}`,
+      ["outcome", "code"],
+    );
+  if (!groupsRows) {
+    const found = await read(
+      period,
+      sql`${table.keyId}`,
+      sql`${table.count} as "count", ${table.lastAt} as "lastAt"`,
+      others,
+    );
+    return { points: pointsOf(successes, found, range), failures: mostFirst(failuresOf(found)).slice(0, limit) };
+  }
+  const sums = sql`${safeSum(table.count)} as "count", max(${table.lastAt}) as "lastAt"`;
+  const byPeriod = await read(period, sql`0`, sums, sql`${others} group by 1, 3, 4`);
+  const isFailed = sql`${table.code} <> '' and ${table.outcome} <> ${noFailure}`;
+  const order = sql`${safeSum(table.count)} desc, max(${table.lastAt}) desc, ${table.keyId}`;
+  const byKey = await read(
+    sql`0`,
+    sql`${table.keyId}`,
+    sums,
+    sql`${isMeant} and ${isFailed} group by 2, 3, 4 order by ${order} limit ${limit}`,
   );
-  return { points: pointsOf(successes, others, range), failures: mostFirst(failuresOf(others)).slice(0, limit) };
+  return { points: pointsOf(successes, byPeriod, range), failures: mostFirst(failuresOf(byKey)) };
 }
 
 function pointsOf(

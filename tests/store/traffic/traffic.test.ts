@@ -1,5 +1,7 @@
 import { expect, test } from "bun:test";
 import type { StoredBackend, StoredLatency, StoredTraffic } from "../../../src/store/traffic/contract.ts";
+import type { Engine } from "../../../src/store/engine/engine.ts";
+import { createSqlStore } from "../../../src/store/sql-store.ts";
 import { minuteOf } from "../../../src/time/seoul.ts";
 import { onEachEngine } from "../each-engine.ts";
 import { maintain } from "../test-store.ts";
@@ -162,6 +164,35 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       ],
       failures: [{ ...failed, minute: 0 }],
     });
+  });
+
+  test("an outage of many keys is added up the same, and on PostgreSQL by the database", async () => {
+    await using opened = await openTestEngine(() => start);
+    const { engine } = opened;
+    let rowsRead = 0;
+    const rows: Engine["rows"] = async (...args) => {
+      const found = await engine.rows(...(args as Parameters<Engine["rows"]>));
+      rowsRead += found.length;
+      return found as never;
+    };
+    const { traffic: store } = createSqlStore({ ...engine, rows }, () => start);
+    const outcomes = Array.from({ length: 20 * 60 }, (_, n) => ({
+      minute: minute + (n % 60),
+      keyId: 1 + Math.floor(n / 60),
+      outcome: "upstream_failed",
+      code: n % 2 === 0 ? "upstream_unreachable" : "upstream_timeout",
+      count: 1 + (n % 60 === 0 ? Math.floor(n / 60) : 0),
+      lastAt: start + n,
+    }));
+    await store.add(traffic({ outcomes }));
+    const { points, failures } = await store.outcomes({ ...window, bucketMinutes: 60 }, 2);
+    expect(points).toEqual([{ minute, outcome: "upstream_failed", count: 1390, failedCount: 1390 }]);
+    const failure = { minute: 0, outcome: "upstream_failed", code: "upstream_unreachable" };
+    expect(failures).toEqual([
+      { ...failure, keyId: 20, count: 49, lastAt: start + 1198 },
+      { ...failure, keyId: 19, count: 48, lastAt: start + 1138 },
+    ]);
+    if (engine.groupsRows) expect(rowsRead).toBeLessThan(100);
   });
 
   test("responses without tokens add up, most first", async () => {
