@@ -39,8 +39,8 @@ describe.skipIf(!hasBrowser)("the page of backends", () => {
   });
 
   test("says of the only backend that it does not respond, although it is in", async () => {
-    await using console = await startConsole(undefined, { PROXY_UPSTREAM_URL: "http://127.0.0.1:9" });
-    await using visit = await console.visit("/settings/backends");
+    await using unreachable = await startConsole(undefined, { PROXY_UPSTREAM_URL: "http://127.0.0.1:9" });
+    await using visit = await unreachable.visit("/settings/backends");
     const row = visit.page.getByRole("row").filter({ hasText: "127.0.0.1:9" });
     await row.getByText("Does not respond", { exact: true }).waitFor();
     expect(await row.getByText("In", { exact: true }).count()).toBe(0);

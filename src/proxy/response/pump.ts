@@ -64,7 +64,7 @@ export const readAlready = (
   onBodyRead: body instanceof Uint8Array ? () => {} : upstream.onBodyRead,
 });
 
-/** What came in one go is passed on in parts of this size: the runtime gives all that came since it was last asked. */
+/** What came in one go of a stream is passed on in parts of this size: the runtime gives all that came since it was asked. */
 const maxPartBytes = 32 * 1024;
 
 /** A hostile backend may send what takes seconds to read, such as a million empty lines: others have their turns between. */
@@ -101,6 +101,7 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
   let onFirstByte: (() => void) | undefined = options.onFirstByte;
   /** Which side we wait for, and so whose failure an error is. */
   let writing = false;
+  const isStream = options.errorFrame !== undefined;
   const pass = (chunk: Uint8Array): Promise<void> | undefined =>
     meter.isTaken() ? meter.push(chunk) : writer.write(chunk);
   // A client that takes nothing would keep a request alive that has been ended.
@@ -116,7 +117,7 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
       if (done) break;
       onFirstByte?.();
       onFirstByte = undefined;
-      const taken = value.length > maxPartBytes ? passInParts(value, pass) : pass(value);
+      const taken = isStream && value.length > maxPartBytes ? passInParts(value, pass) : pass(value);
       if (taken === undefined) continue;
       writing = true;
       readTimeout.beginWait(leave);

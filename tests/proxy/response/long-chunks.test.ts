@@ -45,7 +45,7 @@ test.each([
   });
   const response = new Response(body);
   const upstream = { response, readTimeout, signal, abort: () => {}, onBodyRead: () => {}, release: () => {} };
-  void pump(upstream, meter, { errorFrame: undefined, onFirstByte: () => {} });
+  void pump(upstream, meter, { errorFrame: () => utf8.encode(""), onFirstByte: () => {} });
   expect(await new Response(meter.readable).text()).toBe(sent);
   stop();
   measure();
