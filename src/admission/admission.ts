@@ -14,8 +14,8 @@
 // After `kill -9`: what was held is charged and given back by the others after `deadAfterMs`; requests count for their minute.
 
 import { randomBytes } from "node:crypto";
-import { endWait, enqueue, hurryUpkeep, startUpkeep } from "./batches.ts";
-import { decideAlone, noResponse } from "./degraded.ts";
+import { enqueue, hurryUpkeep, startUpkeep } from "./batches.ts";
+import { decideAlone, endWait, noResponse } from "./degraded.ts";
 import { createInstanceWatch } from "./instance-watch.ts";
 import {
   admitted,
@@ -62,6 +62,7 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     upkeepTimer: undefined,
     upkeptAt: 0,
     waitTimer: undefined,
+    waitingSince: undefined,
     degraded: false,
     failure: noResponse,
     instances: 1,

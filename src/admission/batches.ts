@@ -12,7 +12,7 @@ import {
   type WaitingRequest,
   wantedAhead,
 } from "./process-leases.ts";
-import { decideAlone, enterDegraded, leaveDegraded, noResponse } from "./degraded.ts";
+import { decideAlone, endWait, leaveDegraded, noResponse, startWait } from "./degraded.ts";
 import {
   isOfTokens,
   judge,
@@ -39,27 +39,10 @@ const upkeepMs = 50;
 /** Has a request wait for the next batch. */
 export function enqueue(state: State, lease: KeyLease, request: WaitingRequest): void {
   lease.waiting.push(request);
+  state.waitingSince ??= state.monotonic();
   state.changed.add(lease);
   startWait(state);
   startLoop(state);
-}
-
-/** A reply that arrived while our own event loop stalled is taken in after timers and before immediates (Bun 1.4.5). */
-function startWait(state: State): void {
-  if (state.waitTimer !== undefined) return;
-  const timer = setTimeout(() => {
-    setImmediate(() => {
-      if (state.waitTimer !== timer) return;
-      endWait(state);
-      enterDegraded(state);
-    });
-  }, state.waitLimitMs);
-  state.waitTimer = timer;
-}
-
-export function endWait(state: State): void {
-  clearTimeout(state.waitTimer);
-  state.waitTimer = undefined;
 }
 
 function isWaiting({ changed }: State): boolean {
@@ -114,6 +97,7 @@ function takeBatch(state: State): LeaseWork[] {
     state.upkeepTimer = undefined;
   }
   let most = maxAhead;
+  let isLeft = false;
   const works: LeaseWork[] = [];
   for (const lease of changed) {
     if (lease.ahead !== undefined && now >= lease.ahead.endsAt) dropAhead(lease);
@@ -121,10 +105,12 @@ function takeBatch(state: State): LeaseWork[] {
       if (lease.ahead === undefined) changed.delete(lease);
     } else if (isUpkeepDue || lease.waiting.length > 0) {
       const work = takeWork(lease, { second, most });
+      isLeft ||= lease.waiting.length > 0;
       most -= work.request.ahead;
       works.push(work);
     }
   }
+  if (!isLeft) state.waitingSince = undefined;
   return works;
 }
 

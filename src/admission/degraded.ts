@@ -35,10 +35,33 @@ const degradedMessages: Readonly<Record<LimitsFallback, string>> = {
 /** Of a batch that is under way. */
 export const noResponse = "no response in time";
 
+/** A reply that arrived while our own event loop stalled is taken in after timers and before immediates (Bun 1.4.5). */
+export function startWait(state: State): void {
+  if (state.waitTimer !== undefined) return;
+  const { waitLimitMs, monotonic, waitingSince = monotonic() } = state;
+  const timer = setTimeout(
+    () => {
+      setImmediate(() => {
+        if (state.waitTimer !== timer) return;
+        endWait(state);
+        enterDegraded(state);
+      });
+    },
+    waitLimitMs + waitingSince - monotonic(),
+  );
+  state.waitTimer = timer;
+}
+
+export function endWait(state: State): void {
+  clearTimeout(state.waitTimer);
+  state.waitTimer = undefined;
+}
+
 /** Slow is not failed: what is under way goes on, and only the requests wait no longer. */
 export function enterDegraded(state: State): void {
   if (!state.degraded) state.log.warn(degradedMessages[state.fallback], { reason: state.failure });
   state.degraded = true;
+  state.waitingSince = undefined;
   for (const { lease, waiting } of state.writing) {
     for (const one of waiting) {
       one.isDecided = true;

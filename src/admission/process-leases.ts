@@ -47,6 +47,8 @@ export interface State extends Required<Omit<AdmissionsOptions, "beatMs" | "dead
   upkeptAt: number;
   /** Runs while requests wait. */
   waitTimer: Timer | undefined;
+  /** When the first of those came that the next batch takes, by the monotonic clock; undefined if there are none. */
+  waitingSince: number | undefined;
   degraded: boolean;
   /** Why the latest batch failed, or has no reply yet. */
   failure: string;

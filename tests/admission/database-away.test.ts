@@ -155,6 +155,34 @@ onEachEngine(({ openTestStore }) => {
   });
 });
 
+test("a request waits no longer because it came while the database was slow to answer for others", async () => {
+  const [first, never] = [Promise.withResolvers<void>(), Promise.withResolvers<void>()];
+  let batches = 0;
+  const slow: LimitStore = {
+    ...away,
+    beat: async () => [],
+    async take({ requests }) {
+      await (++batches === 1 ? first : never).promise;
+      return requests.map(() => ({ now: Date.now(), ahead: 0, load: { ...noLoad }, seconds: undefined }));
+    },
+  };
+  const waitLimitMs = 2000;
+  const admissions = open(slow, { waitLimitMs, fallback: "open" });
+  const rules = { ...noLimits, max_concurrency: 10 };
+  const early = admit(admissions, rules, 1);
+  await pollUntil(() => batches === 1);
+  const startedAt = performance.now();
+  const late = admit(admissions, rules, 1);
+  // A database that takes so long.
+  await Bun.sleep(0.75 * waitLimitMs);
+  first.resolve();
+  expect(countAdmitted(await early)).toBe(1);
+  expect([countAdmitted(await late), admissions.isDegraded(), batches]).toEqual([1, true, 2]);
+  expect(performance.now() - startedAt).toBeLessThan(1.4 * waitLimitMs);
+  never.resolve();
+  await admissions.close();
+});
+
 const away: LimitStore = {
   take: () => Promise.reject(new Error("the disk is full")),
   beat: () => Promise.reject(new Error("the disk is full")),
