@@ -73,16 +73,19 @@ export function createKeyStore(engine: Engine, clock: WallClock): KeyStore {
       const all = db.select().from(keys).orderBy(asc(keys.id)).$dynamic();
       return (await (page === undefined ? all : all.where(gt(keys.id, page.after)).limit(page.limit))).map(keyOf);
     },
-    async create({ key, createdAt, ...fields }) {
-      if (await isFormer(key)) return "collision";
-      const { name } = fields;
-      const [created] = await db
-        .insert(keys)
-        .values({ isActive: true, ...zeroes, ...columnsOf(fields), name, key, createdAt })
-        .onConflictDoNothing({ target: keys.key })
-        .returning();
-      return created === undefined ? "collision" : keyOf(created);
-    },
+    create: ({ key, createdAt, ...fields }) =>
+      transaction(async () => {
+        // The secret may be one that another instance replaces at this moment.
+        await lock("key_secrets");
+        if (await isFormer(key)) return "collision";
+        const { name } = fields;
+        const [created] = await db
+          .insert(keys)
+          .values({ isActive: true, ...zeroes, ...columnsOf(fields), name, key, createdAt })
+          .onConflictDoNothing({ target: keys.key })
+          .returning();
+        return created === undefined ? "collision" : keyOf(created);
+      }),
     update: (id, change) =>
       transaction(async () => {
         // The rules are read, changed and written: two changes of different rules must both hold.

@@ -252,4 +252,24 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
     await pollUntil(async () => Number((await scans())[0]?.["idx_scan"]) > 0);
     expect((await scans())[0]?.["seq_tup_read"]).toBe("0");
   });
+
+  test("gives a secret that is just being replaced to no other key", async () => {
+    const url = await createDatabase();
+    const postgres = await sharedPostgres();
+    const [store, other] = [await openPostgresStore({ url, clock }), await openPostgresStore({ url, clock })];
+    const [id = 0] = await createKeys(store, ["a"]);
+    await postgres.run(
+      `create function wait() returns trigger language plpgsql as $$ begin perform pg_sleep(0.5); return new; end $$;
+        create trigger wait before insert on former_secrets for each row execute function wait()`,
+      url,
+    );
+    const now = clock();
+    const rotated = store.keys.rotate(id, { key: "new", now, validUntil: now + 60_000 });
+    await pollUntil(
+      async () => (await postgres.run("select 1 from pg_stat_activity where wait_event = 'PgSleep'", url)).length > 0,
+    );
+    expect(await other.keys.create({ name: "b", key: "secret of a", createdAt: now })).toBe("collision");
+    expect(await rotated).toMatchObject({ id });
+    for (const one of [store, other]) await one.close();
+  });
 });
