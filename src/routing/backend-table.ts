@@ -193,7 +193,7 @@ function createRows(options: BackendTableOptions, draining: ReadonlySet<string>)
     for (const row of rows.values()) {
       const backend = backends.find(({ name }) => name === row.name);
       const isOther = backend?.url !== row.backend?.url;
-      if (isOther && !row.watch.health.isOut) row.since = clock();
+      if (isOther && !(row.watch.health.isOut && backend !== undefined)) row.since = clock();
       if (isOther) Object.assign(row, { silentSince: undefined, load: noLoad() });
       if (isOther && row.backend !== undefined && backend !== undefined) options.onOut(row.name);
       row.watch.follow(backend);
@@ -206,14 +206,6 @@ function createRows(options: BackendTableOptions, draining: ReadonlySet<string>)
     if (backend !== undefined || inFlight > 0) return;
     watch[Symbol.dispose]();
     rows.delete(name);
-  }
-
-  function standingOf({ backend, isDraining, watch: { health } }: Row): BackendRow["standing"] {
-    if (isDraining) return "closed";
-    if (backend === undefined) return "out";
-    if (health.isOut) return backendWaitMs > 0 ? "closed" : "out";
-    if (health.isSuspect) return backendWaitMs > 0 ? "closed" : "busy";
-    return health.busyUntil > monotonic() ? "busy" : "in";
   }
 
   function describe(name: string): BackendRow {
@@ -230,11 +222,24 @@ function createRows(options: BackendTableOptions, draining: ReadonlySet<string>)
       inFlight,
       lost: inFlight - load.inFlight,
       warmUp,
-      standing: standingOf(row),
+      standing: standingOf(row, backendWaitMs > 0, monotonic()),
     };
   }
 
   return { open, find: (name: string) => rows.get(name), all: () => [...rows.values()], describe, forgetIdle };
+}
+
+/** @param waits whether requests wait for a backend to come back */
+function standingOf(
+  { backend, isDraining, watch: { health } }: Row,
+  waits: boolean,
+  now: number,
+): BackendRow["standing"] {
+  if (isDraining) return "closed";
+  if (backend === undefined) return "out";
+  if (health.isOut) return waits ? "closed" : "out";
+  if (health.isSuspect) return waits ? "closed" : "busy";
+  return health.busyUntil > now ? "busy" : "in";
 }
 
 const isShut = ({ standing }: BackendRow): boolean => standing === "out" || standing === "closed";
