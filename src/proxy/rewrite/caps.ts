@@ -76,6 +76,7 @@ export function* capTokensInSteps(
   const leftByEmptyConversation = Math.max(1, rules.contextTokens - reservedTokens);
   for (const repeated of all) {
     for (const value of repeated.values) {
+      if (isLong(value)) yield;
       const tokens = findPositiveInteger(bytes, value);
       const asked = tokens === undefined ? findIntegerText(bytes, value) : Math.min(tokens, limit);
       if (asked === undefined) {
@@ -111,8 +112,11 @@ function* limitBesideBudgetInSteps(
   { maxTokens, budget }: { maxTokens: RequestBody["maxTokens"]; budget: number },
   rules: CapRules,
 ): Steps<CapBesideBudget> {
-  const given = maxTokens.flatMap(({ values }) => values.map((value) => findPositiveInteger(bytes, value) ?? 0));
-  const most = Math.max(...given);
+  let most = 0;
+  for (const value of maxTokens.flatMap(({ values }) => values)) {
+    if (isLong(value)) yield;
+    most = Math.max(most, findPositiveInteger(bytes, value) ?? 0);
+  }
   if (most <= usual) return { limit: usual };
   const contextRules = { ...rules, maxOutputTokens: Infinity };
   // A body that is far from filling the context: its characters need not be counted.
@@ -153,10 +157,14 @@ function findIntegerText(bytes: Uint8Array, value: JsonValue): number | undefine
   return digits === undefined ? undefined : Number(digits.replaceAll("_", "")) || undefined;
 }
 
+/** A hostile body has hundreds, and each takes up to two milliseconds: between them, others have their turns. */
+const isLong = ({ start, end }: JsonValue): boolean => end - start > 1024;
+
 /** The largest positive integer; undefined if there is none. */
-export function largestOf(bytes: Uint8Array, values: readonly JsonValue[]): number | undefined {
+export function* largestInSteps(bytes: Uint8Array, values: readonly JsonValue[]): Steps<number | undefined> {
   let largest: number | undefined;
   for (const value of values) {
+    if (isLong(value)) yield;
     const found = findPositiveInteger(bytes, value) ?? findIntegerText(bytes, value);
     if (found !== undefined) largest = Math.max(largest ?? 0, found);
   }

@@ -2,7 +2,7 @@ import { contentOf, decodeHead, decodeTail, findString } from "../json/bytes.ts"
 import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
 import { eventLoopPortions, maxBlockBytes, readJsonInSteps, runByLength, type Steps } from "../json/read.ts";
 import type { JsonValue } from "../json/slots.ts";
-import { type CapExemption, capTokensInSteps, largestOf } from "./caps.ts";
+import { type CapExemption, capTokensInSteps, largestInSteps } from "./caps.ts";
 import { chooseClientRules, type ClientContext, type Mended, mendInSteps } from "./client-rules.ts";
 import type { FirstMessage } from "./conversation-slots.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
@@ -178,7 +178,7 @@ export function* rewriteInSteps(
     maxTokens: capped.largest,
     maxTokensName: capped.largestName,
     maxTokensInOtherCase: capped.largestInOtherCase,
-    ...(body.texts === undefined ? oneText : countTexts(bytes, body.texts)),
+    ...(body.texts === undefined ? oneText : yield* countTextsInSteps(bytes, body.texts)),
     capExemption: capped.exemption,
     hasSeveralModels,
     references: textsOf(bytes, body.references.values),
@@ -191,9 +191,9 @@ type Texts = Pick<Rewritten, "times" | "prompts">;
 const oneText: Texts = { times: 1, prompts: 1 };
 
 /** A backend generates `best_of` texts to return `n`, for each of its prompts. */
-function countTexts(bytes: Uint8Array, { n, bestOf, prompts: given }: RequestedTexts): Texts {
+function* countTextsInSteps(bytes: Uint8Array, { n, bestOf, prompts: given }: RequestedTexts): Steps<Texts> {
   const prompts = Math.max(1, given);
-  const choices = largestOf(bytes, [...n.values, ...bestOf.values]) ?? 1;
+  const choices = (yield* largestInSteps(bytes, [...n.values, ...bestOf.values])) ?? 1;
   return { times: prompts * choices, prompts };
 }
 
