@@ -70,7 +70,7 @@ export type BackendSign =
   | { kind: "begun" }
   /** No connection was made: nothing was sent. */
   | { kind: "unreachable" }
-  /** 502, 503 or 504, of the backend or because of it. */
+  /** 500, 502, 503 or 504, of the backend or because of it, or 404 for a model that it has. */
   | { kind: "failed"; status: number; retryAfterMs: number | undefined }
   /** 429. */
   | { kind: "busy"; retryAfterMs: number | undefined };

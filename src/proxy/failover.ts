@@ -18,6 +18,8 @@ interface ToSend {
   route: Route;
   /** The backends of the catalog that the request began with, where they are now. */
   backends: () => readonly Backend[];
+  /** All that it names is a model of the catalog: a backend that says 404 does not serve what it should. */
+  hasModel: boolean;
   /** Fires when the client leaves. */
   client: AbortSignal;
   sendOnce: SendOnce;
@@ -33,7 +35,8 @@ export type SendToOne = (body: OutgoingRequestBody) => Promise<UpstreamResponse>
  * to one after the other; and once more where a backend responds that it is too busy. Everything else might be executed
  * twice, and what kills one backend must not visit the next.
  */
-export function sendWithFailover({ tracker, route, backends, client, sendOnce, wall }: ToSend): SendToOne {
+export function sendWithFailover(toSend: ToSend): SendToOne {
+  const { tracker, route, backends, hasModel, client, sendOnce, wall } = toSend;
   let mayResend = true;
 
   async function moveOn(): Promise<boolean> {
@@ -94,7 +97,7 @@ export function sendWithFailover({ tracker, route, backends, client, sendOnce, w
       const backend = nextBackend();
       const upstream = await trySending(body, backend);
       if (upstream === undefined) continue;
-      route.report(signOf(upstream.response, wall()));
+      route.report(signOf(upstream.response, hasModel, wall()));
       if (!mayResend || !body.isHeld || !isTooBusy(upstream.response, backend)) return upstream;
       mayResend = false;
       const resent = await resend(body, upstream);
@@ -136,9 +139,11 @@ function signOfFailure({ isUnsent, cause = "" }: AbortReason): BackendSign | und
   return status === undefined ? undefined : { kind: "failed", status, retryAfterMs: undefined };
 }
 
-function signOf({ status, headers }: Response, now: number): BackendSign {
+const failures = new Set([500, 502, 503, 504]);
+
+function signOf({ status, headers }: Response, hasModel: boolean, now: number): BackendSign {
   if (status === 429) return { kind: "busy", retryAfterMs: retryAfterOf(headers, now) };
-  if (status < 502 || status > 504) return { kind: "responded" };
+  if (!failures.has(status) && !(status === 404 && hasModel)) return { kind: "responded" };
   return { kind: "failed", status, retryAfterMs: retryAfterOf(headers, now) };
 }
 

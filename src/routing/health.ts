@@ -7,7 +7,7 @@ export interface Health {
   isSuspect: boolean;
   /** How often in a row no connection was made. */
   unreachable: number;
-  /** How often in a row it failed. */
+  /** How often in a row it failed, whatever probes said. */
   failed: number;
   /** Until then it asks for no more requests, by the monotonic clock. */
   busyUntil: number;
@@ -25,6 +25,8 @@ export const healthy: Health = {
 };
 
 const [maxUnreachable, maxFailed] = [2, 3];
+/** One that fails is fast and so has little to do: without a pause, most requests would go there. */
+const [firstFailingMs, longestFailingMs] = [1000, 30_000];
 /** A backend that asks for more gets requests that have no other choice meanwhile. */
 const maxBusyMs = 60_000;
 /** A backend that takes so many new requests at once is warm. */
@@ -34,11 +36,20 @@ export function afterSign(health: Health, sign: BackendSign, now: number): Healt
   const retryAfterMs = "retryAfterMs" in sign ? (sign.retryAfterMs ?? 0) : 0;
   const busyUntil = Math.max(health.busyUntil, now + Math.min(retryAfterMs, maxBusyMs));
   if (sign.kind === "unreachable") return suspected({ ...health, unreachable: health.unreachable + 1 });
-  if (sign.kind === "failed") return suspected({ ...health, busyUntil, unreachable: 0, failed: health.failed + 1 });
+  if (sign.kind === "failed") return afterFailure({ ...health, busyUntil, unreachable: 0 }, now);
   // Whoever takes requests is up, whatever a probe says.
   const answering = { ...health, isSuspect: false, unreachable: 0, failed: 0 };
   if (sign.kind === "busy") return { ...answering, busyUntil };
   return sign.kind === "begun" ? warmer(answering) : answering;
+}
+
+/** Once it failed so often, it gets requests that have no other choice for a while, longer with each failure. */
+function afterFailure(health: Health, now: number): Health {
+  const failed = health.failed + 1;
+  if (failed < maxFailed) return { ...health, failed };
+  const pauseMs = Math.min(firstFailingMs * 2 ** (failed - maxFailed), longestFailingMs);
+  const busyUntil = Math.max(health.busyUntil, now + pauseMs);
+  return suspected({ ...health, failed, busyUntil });
 }
 
 /** One client that asks for what the backend does not offer must not take it from the others: only a probe does. */
@@ -56,7 +67,7 @@ function warmer(health: Health): Health {
 
 /** @param isUp what the probe says that was called while the backend was suspect or out */
 export function afterProbe(health: Health, isUp: boolean): Health {
-  if (isUp) return health.isOut ? returned : { ...health, isSuspect: false, unreachable: 0, failed: 0 };
+  if (isUp) return health.isOut ? returned : { ...health, isSuspect: false, unreachable: 0 };
   return health.isSuspect ? { ...healthy, isOut: true } : health;
 }
 

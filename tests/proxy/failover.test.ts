@@ -15,6 +15,7 @@ interface Case {
   taken: readonly Taken[];
   /** The backends whose 503 is the engine's own. */
   retry503?: readonly string[];
+  hasModel?: boolean;
   body?: OutgoingRequestBody;
   /** How many of a, b and c have a place; 3 if unset. */
   available?: number;
@@ -42,7 +43,14 @@ const held: OutgoingRequestBody = {
 };
 const refused = new AbortReason("upstream_failed", "upstream_unreachable", "ECONNREFUSED", undefined, true);
 
-async function run({ taken, retry503 = [], body = held, available = 3, leaves = false }: Case): Promise<Result> {
+async function run({
+  taken,
+  retry503 = [],
+  hasModel = false,
+  body = held,
+  available = 3,
+  leaves = false,
+}: Case): Promise<Result> {
   const sent: string[] = [];
   const signs: BackendSign[] = [];
   const moving: (string | undefined)[] = [];
@@ -78,6 +86,7 @@ async function run({ taken, retry503 = [], body = held, available = 3, leaves = 
     tracker,
     route,
     backends: () => names.map((name) => ({ name, retry503: retry503.includes(name) }) as Backend),
+    hasModel,
     client: client.signal,
     wall: () => Date.UTC(2026, 0, 1),
     async sendOnce(_, { name }) {
@@ -177,7 +186,10 @@ describe("a request with the choice of three backends", () => {
 
   test.each<[what: string, taken: readonly Taken[], signs: readonly BackendSign[]]>([
     ["200", [200], [responded]],
-    ["500", [500], [responded]],
+    ["400", [400], [responded]],
+    ["404", [404], [responded]],
+    ["500", [500], [failure(500)]],
+    ["501", [501], [responded]],
     ["502", [502], [failure(502)]],
     ["503, for 7 seconds", [{ status: 503, retryAfter: "7" }], [failure(503, 7000)]],
     ["429, not for how long", [{ status: 429, retryAfter: "soon" }, 200], [busy(), responded]],
@@ -193,5 +205,9 @@ describe("a request with the choice of three backends", () => {
     ["a client that leaves", [clientLeft()], []],
   ])("tells of %s", async (_, taken, signs) => {
     expect((await run({ taken })).signs).toEqual(signs);
+  });
+
+  test("tells of a model that a backend should have, and has not", async () => {
+    expect((await run({ taken: [404], hasModel: true })).signs).toEqual([failure(404)]);
   });
 });

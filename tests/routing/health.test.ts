@@ -34,6 +34,9 @@ describe("a backend is", () => {
     // A connection was made.
     ["ufu", "in"],
     ["fuuf", "suspect"],
+    ["fff+", "in"],
+    ["fff+f", "suspect"],
+    ["fff+rf", "in"],
     ["uu+", "in"],
     ["uu+u", "in"],
     ["uu-", "out"],
@@ -69,4 +72,11 @@ test.each<[BackendSign, number]>([
   expect(busyUntil).toBe(until);
   // A shorter pause does not end a longer one.
   expect(afterSign({ ...healthy, busyUntil: 50_000 }, sign, 1000).busyUntil).toBe(Math.max(until, 50_000));
+});
+
+test("a backend that fails though it is up is left alone for longer each time, until it responds", () => {
+  const pauses = Array.from({ length: 10 }, (_, n) => after("f".repeat(n)).busyUntil);
+  expect(pauses).toEqual([0, 0, 0, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
+  expect(after("fff+f").busyUntil).toBe(2000);
+  expect(after("fffrff").busyUntil).toBe(1000);
 });

@@ -15,14 +15,15 @@ import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
 const chat = { model: "m", max_tokens: 2, messages: [{ role: "user", content: "Hi" }] };
 
-function post(url: string, key: string, script = "", signal?: AbortSignal): Promise<Response> {
+interface Posted {
+  content?: string;
+  signal?: AbortSignal;
+}
+
+function post(url: string, key: string, script = "", { content = "Hi", signal }: Posted = {}): Promise<Response> {
   const headers = { "x-api-key": key, "content-type": "application/json", "x-simulate": script, connection: "close" };
-  return fetch(`${url}/v1/chat/completions`, {
-    method: "POST",
-    headers,
-    body: JSON.stringify(chat),
-    signal: signal ?? null,
-  });
+  const body = JSON.stringify({ ...chat, messages: [{ role: "user", content }] });
+  return fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body, signal: signal ?? null });
 }
 
 async function postStream({ url, key }: Pick<Tollgate, "url" | "key">, script = ""): Promise<RawClient> {
@@ -102,6 +103,21 @@ describe("with several backends", () => {
     },
   );
 
+  test.each([500, 404])("one that fails fast (%p), although it is up, gets few requests", async (status) => {
+    using alive = startEngine("alive");
+    using failing = startEngine("failing");
+    const catalog = catalogWith([alive, failing].map(({ name, url }) => ({ name, url })));
+    await using gate = await startTollgate({}, { catalog: fixedCatalog(catalog) });
+    failing.behaves = status;
+    async function converse(client: number): Promise<void> {
+      for (let turn = 0; turn < 20; turn++) await post(gate.url, gate.key, "", { content: `${client} ${turn}` });
+    }
+    await Promise.all(Array.from({ length: 6 }, (_, client) => converse(client)));
+    expect(alive.executions.size + failing.executions.size).toBe(120);
+    expect(failing.executions.size).toBeWithin(1, 40);
+    expect(gate.log.some(isLogged("Backend out", "failing"))).toBeFalse();
+  });
+
   test("one that is back takes requests, though one from before still waits there", async () => {
     using alive = startEngine("alive");
     using lost = startEngine("lost");
@@ -111,7 +127,9 @@ describe("with several backends", () => {
       Promise.all(Array.from({ length: 8 }, async () => (await post(gate.url, gate.key)).status));
     lost.behaves = "hangs";
     const stuck = new AbortController();
-    const waits = Promise.allSettled(Array.from({ length: 2 }, () => post(gate.url, gate.key, "", stuck.signal)));
+    const waits = Promise.allSettled(
+      Array.from({ length: 2 }, () => post(gate.url, gate.key, "", { signal: stuck.signal })),
+    );
     await pollUntil(() => lost.executions.size > 0);
     lost.behaves = 503;
     await pollUntil(async () => {
