@@ -37,7 +37,7 @@ import { isEventStream } from "./usage/response-usage.ts";
 import type { HabitsOf, UsageHabits } from "./usage/usage-habits.ts";
 import { type Engines, noConversation } from "../domain/backends.ts";
 import type { KeyId, KeyLimits } from "../domain/keys.ts";
-import type { Backend, Catalog } from "../domain/models.ts";
+import type { Backend, Catalog, Target } from "../domain/models.ts";
 import { hasLimit, tokenLimits } from "../domain/limits.ts";
 import { cachedShareOf } from "../domain/usage.ts";
 import type { Admission, Admit, Destination, Reservation } from "../domain/admissions.ts";
@@ -165,7 +165,7 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const bodies = { rewritten: rewrittenBody, rewriteUnasked };
   const target = {
     route: hasPlaces ? turn : undefined,
-    backends: () => backendsNow(names.catalog, deps.rewriting.latest.names.catalog, rewritten),
+    backends: () => backendsNow(names.catalog, deps.rewriting.latest.names.catalog, rewritten.target),
     pathAndQuery: modelList?.pathAndQuery ?? pathAndQuery,
   };
   const toSend = { ...common, ...bodies, ...target, request, endpoint, peerAddress, timeouts: config.upstream };
@@ -199,11 +199,11 @@ function routedBy(
  * A place is one at a backend as the catalog in use has it: a request that waited for it, perhaps since that backend went
  * away, goes to its new address. Not if the body has a name of the model that no longer holds.
  */
-function backendsNow(begun: Catalog, inUse: Catalog, { target }: Rewritten): readonly Backend[] {
+function backendsNow(begun: Catalog, inUse: Catalog, { model }: Target): readonly Backend[] {
   if (inUse === begun) return begun.backends;
-  const { name, servedAs } = target.model ?? {};
-  if (inUse.models.find((model) => model.name === name)?.servedAs !== servedAs) return begun.backends;
-  return begun.backends.map((backend) => inUse.backends.find((one) => one.name === backend.name) ?? backend);
+  const sameModel = inUse.models.find(({ name }) => name === model?.name);
+  if (sameModel?.servedAs !== model?.servedAs) return begun.backends;
+  return begun.backends.map((backend) => inUse.backends.find(({ name }) => name === backend.name) ?? backend);
 }
 
 async function contextOf({ headers }: Request, { learn, enginesOf }: Engines): Promise<ClientContext> {

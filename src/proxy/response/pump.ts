@@ -67,18 +67,26 @@ export const readAlready = (
 /** What came in one go of a stream is passed on in parts of this size: the runtime gives all that came since it was asked. */
 const maxPartBytes = 32 * 1024;
 
+const lineFeed = 0x0a;
+
 /** A hostile backend may send what takes seconds to read, such as a million empty lines: others have their turns between. */
-async function passInParts(chunk: Uint8Array, pass: (part: Uint8Array) => Promise<void> | undefined): Promise<void> {
+async function passInParts(chunk: Uint8Array, meter: Meter, writer: Writer): Promise<void> {
   const { now, portionMs, waitForTurn } = eventLoopPortions;
   let portionEnd = now() + portionMs;
-  for (let at = 0; at < chunk.length; at += maxPartBytes) {
+  for (let at = 0; at < chunk.length;) {
     if (now() > portionEnd) {
       await waitForTurn();
       portionEnd = now() + portionMs;
     }
-    await pass(chunk.subarray(at, at + maxPartBytes));
+    const most = chunk.subarray(at, at + maxPartBytes);
+    // Whole events cost less than parts of them.
+    const part = most.subarray(0, most.lastIndexOf(lineFeed) + 1 || most.length);
+    await (meter.isTaken() ? meter.push(part) : writer.write(part));
+    at += part.length;
   }
 }
+
+type Writer = Pick<WritableStreamDefaultWriter<Uint8Array>, "write">;
 
 export interface PumpOptions {
   /** The event that ends a broken event stream; absent for other bodies. */
@@ -102,8 +110,6 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
   /** Which side we wait for, and so whose failure an error is. */
   let writing = false;
   const isStream = options.errorFrame !== undefined;
-  const pass = (chunk: Uint8Array): Promise<void> | undefined =>
-    meter.isTaken() ? meter.push(chunk) : writer.write(chunk);
   // A client that takes nothing would keep a request alive that has been ended.
   const onEnded = (): void => {
     if (writing) void endEarly(abortReasonOf(undefined, signal), meter, options.errorFrame);
@@ -117,7 +123,9 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
       if (done) break;
       onFirstByte?.();
       onFirstByte = undefined;
-      const taken = isStream && value.length > maxPartBytes ? passInParts(value, pass) : pass(value);
+      const isLong = isStream && value.length > maxPartBytes;
+      const passed = isLong ? passInParts(value, meter, writer) : undefined;
+      const taken = passed ?? (meter.isTaken() ? meter.push(value) : writer.write(value));
       if (taken === undefined) continue;
       writing = true;
       readTimeout.beginWait(leave);

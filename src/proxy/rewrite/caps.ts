@@ -76,7 +76,7 @@ export function* capTokensInSteps(
   const leftByEmptyConversation = Math.max(1, rules.contextTokens - reservedTokens);
   for (const repeated of all) {
     for (const value of repeated.values) {
-      if (isLong(value)) yield;
+      if (value.end - value.start > maxShortBytes) yield;
       const tokens = findPositiveInteger(bytes, value);
       const asked = tokens === undefined ? findIntegerText(bytes, value) : Math.min(tokens, limit);
       if (asked === undefined) {
@@ -114,7 +114,7 @@ function* limitBesideBudgetInSteps(
 ): Steps<CapBesideBudget> {
   let most = 0;
   for (const value of maxTokens.flatMap(({ values }) => values)) {
-    if (isLong(value)) yield;
+    if (value.end - value.start > maxShortBytes) yield;
     most = Math.max(most, findPositiveInteger(bytes, value) ?? 0);
   }
   if (most <= usual) return { limit: usual };
@@ -157,14 +157,14 @@ function findIntegerText(bytes: Uint8Array, value: JsonValue): number | undefine
   return digits === undefined ? undefined : Number(digits.replaceAll("_", "")) || undefined;
 }
 
-/** A hostile body has hundreds, and each takes up to two milliseconds: between them, others have their turns. */
-const isLong = ({ start, end }: JsonValue): boolean => end - start > 1024;
+/** A hostile body has hundreds of longer ones, each of which takes up to two milliseconds: others have their turns between. */
+const maxShortBytes = 1024;
 
 /** The largest positive integer; undefined if there is none. */
 export function* largestInSteps(bytes: Uint8Array, values: readonly JsonValue[]): Steps<number | undefined> {
   let largest: number | undefined;
   for (const value of values) {
-    if (isLong(value)) yield;
+    if (value.end - value.start > maxShortBytes) yield;
     const found = findPositiveInteger(bytes, value) ?? findIntegerText(bytes, value);
     if (found !== undefined) largest = Math.max(largest ?? 0, found);
   }

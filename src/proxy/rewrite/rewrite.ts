@@ -181,7 +181,7 @@ export function* rewriteInSteps(
     ...(body.texts === undefined ? oneText : yield* countTextsInSteps(bytes, body.texts)),
     capExemption: capped.exemption,
     hasSeveralModels,
-    references: textsOf(bytes, body.references.values),
+    references: body.references.values.length === 0 ? [] : textsOf(bytes, body.references.values),
     ...(body.opening !== undefined && { opening: body.opening.read(bytes, body.conversation?.system) }),
   };
 }

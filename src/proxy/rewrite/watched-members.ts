@@ -78,10 +78,9 @@ export const lastingMembers: readonly string[] = ['"system":', '"tools":'];
 const maxDuplicates = 64;
 
 export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): RequestBody {
-  const [model, maxTokens, maxCompletionTokens, maxOutputTokens, maxTokensInOtherCase] = [
-    createRepeatedSlot(maxDuplicates),
-    createRepeatedSlot(maxDuplicates),
-    createRepeatedSlot(maxDuplicates),
+  const [model, references] = [createRepeatedSlot(maxDuplicates), createRepeatedSlot(maxDuplicates)];
+  const [maxTokens, maxCompletionTokens] = [createRepeatedSlot(maxDuplicates), createRepeatedSlot(maxDuplicates)];
+  const [maxOutputTokens, maxTokensInOtherCase] = [
     createRepeatedSlot(maxDuplicates),
     createRepeatedSlot(maxDuplicates),
   ];
@@ -113,20 +112,20 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     members["system"] = conversation.system;
   }
   const texts = needs.texts ? watchTexts(endpoint, members, extraMembers) : undefined;
-  const references = createRepeatedSlot(maxDuplicates);
+  const reference = endpoint.folder && referenceNames[endpoint.folder];
   const onOtherMember = (bytes: Uint8Array, start: number, end: number): JsonSlot | undefined => {
     body.hasOtherModel ||= namesModels(bytes, start, end);
-    if (isReference(endpoint, bytes, start, end)) return references.slot;
+    if (reference !== undefined && isNameInAnyCase(bytes, start, end, reference)) return references.slot;
     if (!beginsLikeLimit(bytes[start])) return undefined;
     const isLimit = maxTokensNames.some((name) => isNameInAnyCase(bytes, start, end, name));
     return isLimit ? maxTokensInOtherCase.slot : undefined;
   };
   // LiteLLM sends its members in place of the others; other backends do not read it.
   members["extra_body"] = createSlot({ members: extraMembers, onOtherMember });
-  const options = streamOptions === undefined ? [] : [streamOptions.all, streamOptions.includeUsage];
-  const multipliers = texts === undefined ? [] : [texts.n, texts.bestOf];
   const limits = [maxTokens, maxCompletionTokens, maxOutputTokens];
-  const repeated = [model, references, ...limits, maxTokensInOtherCase, ...multipliers, ...options];
+  const repeated = [model, references, ...limits, maxTokensInOtherCase];
+  if (streamOptions !== undefined) repeated.push(streamOptions.all, streamOptions.includeUsage);
+  if (texts !== undefined) repeated.push(texts.n, texts.bestOf);
   const onStart = (): void => {
     body.hasOtherModel = false;
     if (texts !== undefined) texts.prompts = 0;
@@ -173,11 +172,6 @@ const referenceNames: Partial<Record<NonNullable<Endpoint["folder"]>, string>> =
   responses: "previous_response_id",
   batches: "input_file_id",
 };
-
-function isReference({ folder }: Endpoint, bytes: Uint8Array, start: number, end: number): boolean {
-  const name = folder && referenceNames[folder];
-  return name !== undefined && isNameInAnyCase(bytes, start, end, name);
-}
 
 /** In the order of `maxTokens`, and llama.cpp's own. */
 export const maxTokensNames: readonly string[] = [
