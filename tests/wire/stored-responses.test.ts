@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, beforeAll, expect, test } from "bun:test";
 import { gzipSync, zstdCompressSync } from "node:zlib";
 import type { ListedKey } from "../support/admin-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
-import { errorOf } from "../support/tollgate-with-keys.ts";
 
 /** A backend that stores responses, batches and files, as OpenAI's does. */
 function startBackend() {
@@ -35,6 +34,8 @@ function startBackend() {
         const text = "x".repeat(padding);
         return Response.json(responseOf(nameless === undefined ? id : "", { status: "completed", usage, text }));
       },
+      "/v1/responses/compact": async (request) =>
+        Response.json({ came: Buffer.from(await request.bytes()).toString("latin1") }),
       "/v1/responses/:id": ({ method, params: { id }, url }) => {
         if (method === "DELETE") return Response.json({ id, object: "response", deleted: true, usage });
         if (url.includes("stream=true")) return streamOf(id);
@@ -213,20 +214,30 @@ test("a response of another key cannot be gone on with, however its name is writ
   expect(await goOn(other.key, `{"model":"m","previous_response_id":"resp_unknown"}`)).toBe(200);
 });
 
-describe("a body that may hide from Tollgate what it goes on from is refused for every key", () => {
-  const form = "model=m&previous_response_id=resp_1";
-  const multipart = `--x\r\ncontent-disposition: form-data; name="previous_response_id"\r\n\r\nresp_1\r\n--x--`;
-  const body = '{"previous_response_id":"resp_1"}';
-  test.each<[string, Record<string, string>, string | Uint8Array<ArrayBuffer>]>([
-    ["a form, which LiteLLM reads", { "content-type": "application/x-www-form-urlencoded" }, form],
-    ["another form", { "content-type": "multipart/form-data; boundary=x" }, multipart],
-    ["a compression that SGLang reads", { "x-body-compressed": "zstd" }, new Uint8Array(zstdCompressSync(body))],
-    ["an encoding that is unknown", { "content-encoding": "x" }, new Uint8Array(gzipSync(body))],
-  ])("%s", async (_, headers, sent) => {
-    for (const path of ["/v1/responses", "/v1/responses/compact", "/v1/batches"]) {
-      const init = { method: "POST", headers: { "x-api-key": gate.key, ...headers }, body: sent };
-      const response = await fetch(gate.url + path, init);
-      expect([path, await errorOf(response)]).toMatchObject([path, { status: 415, code: "unsupported_body" }]);
-    }
+test("a body under /v1/responses or /v1/batches is read for that whatever it is called, and forwarded as it came", async () => {
+  const id = await create({});
+  const other = await gate.admin.createKey("reads aside");
+  const post = async (path: string, headers: Record<string, string>, sent: string | Uint8Array<ArrayBuffer>) => {
+    const init = { method: "POST", headers: { "x-api-key": other.key, ...headers }, body: sent };
+    return (await fetch(gate.url + path, init)).json() as Promise<{ error?: { code: string }; came?: string }>;
+  };
+  const refers = (to: string): string => `{"model":"m","previous_response_id":"${to}","input_file_id":"${to}"}`;
+  const zstd = (text: string) => new Uint8Array(zstdCompressSync(text));
+  const text = { "content-type": "text/plain" };
+  const encoded = { "content-type": "application/json", "content-encoding": "zstd" };
+  expect(await post("/v1/responses/compact", text, refers(id))).toMatchObject({ error: { code: "not_found" } });
+  expect(await post("/v1/responses/compact", encoded, zstd(refers(id)))).toMatchObject({
+    error: { code: "not_found" },
   });
+  for (const [headers, sent] of [
+    [text, refers("resp_unknown")],
+    [encoded, zstd(refers("resp_unknown"))],
+    [encoded, "no zstd"],
+    [{ "content-encoding": "x" }, "unknown"],
+    [text, "no JSON"],
+    [{ "content-type": "application/json" }, '{"no": JSON'],
+  ] as const) {
+    const { came } = await post("/v1/responses/compact", headers, sent);
+    expect(came).toBe(Buffer.from(sent).toString("latin1"));
+  }
 });

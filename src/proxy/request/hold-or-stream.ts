@@ -38,6 +38,8 @@ export interface ReceivedBody {
   encoded: Bytes | undefined;
   /** The model that a form names; undefined for any other body. */
   formModel: string | undefined;
+  /** It is read for what it refers to only, and forwarded as it came. */
+  isAside: boolean;
 }
 
 export interface BodyRules {
@@ -47,6 +49,8 @@ export interface BodyRules {
   mustBeReadable: boolean;
   /** Forms are searched for the model that they name. */
   readsForms: boolean;
+  /** What the path's bodies refer to may be another key's. */
+  mayRefer: boolean;
 }
 
 export interface ReadBodyDeps {
@@ -63,18 +67,19 @@ export interface ReadBodyDeps {
  * @throws ProxyError if the body is too large to hold or of no use, the budget is used up, or the client stops sending
  */
 export async function readBody(request: Request, rules: BodyRules, deps: ReadBodyDeps): Promise<ReceivedBody> {
-  const needsObject = rules.takesJson && rules.mustBeReadable;
-  const isForm = rules.readsForms && isMultipart(request) && encodingsNamedBy(request).length === 0;
-  if (isForm && !needsObject && request.method === "POST") {
-    return readForm(request, deps);
-  }
-  if (!rules.takesJson || request.method !== "POST") {
-    return asItCame(isRewritable(request) ? await holdWhole(request, deps) : request.body);
-  }
-  if (rules.mustBeReadable) return readObject(request, deps);
-  const isPlain = encodingsNamedBy(request).length === 0;
-  if (isPlain && isRewritable(request)) return asItCame(await holdWhole(request, deps));
-  return asItCame(isMultipart(request) ? request.body : await holdIfObject(request, isPlain, deps));
+  const { takesJson, mustBeReadable, readsForms, mayRefer } = rules;
+  const encodings = encodingsNamedBy(request);
+  const [isPost, isPlain] = [request.method === "POST", encodings.length === 0];
+  if (isPost && takesJson && mustBeReadable) return readObject(request, deps);
+  const isForm = isMultipart(request);
+  if (isPost && isForm && readsForms && isPlain) return readForm(request, deps);
+  if (isPost && !isForm && mayRefer && !isPlain && areKnown(encodings)) return readObject(request, deps, true);
+  if (isRewritable(request) && (isPlain || !takesJson)) return asItCame(await holdWhole(request, deps));
+  if (!isPost || isForm || !(takesJson || mayRefer)) return asItCame(request.body);
+  const body = await holdIfObject(request, isPlain, deps);
+  return takesJson || !(body instanceof Uint8Array)
+    ? asItCame(body)
+    : { ...asItCame(body), encoded: body, isAside: true };
 }
 
 const asItCame = (body: ReadBody): ReceivedBody => ({
@@ -83,6 +88,7 @@ const asItCame = (body: ReadBody): ReceivedBody => ({
   isDecoded: false,
   encoded: undefined,
   formModel: undefined,
+  isAside: false,
 });
 
 /**
@@ -118,21 +124,20 @@ async function readForm(request: Request, deps: ReadBodyDeps): Promise<ReceivedB
   return { ...asItCame(body), formModel: model };
 }
 
-/** Holds any body, and decodes it. */
-async function readObject(request: Request, deps: ReadBodyDeps): Promise<ReceivedBody> {
+/** Holds any body, and decodes it. @param isAside it is forwarded as it came, whatever it is, unless it is plain JSON */
+async function readObject(request: Request, deps: ReadBodyDeps, isAside = false): Promise<ReceivedBody> {
   if (isMultipart(request)) throw new ProxyError("unsupported_body");
   const body = await holdWhole(request, deps);
   const encodings = encodingsNamedBy(request);
-  const plain: ReceivedBody = {
-    body,
-    mustBeObject: true,
-    isDecoded: encodings.length > 0,
-    encoded: undefined,
-    formModel: undefined,
-  };
+  const isDecoded = encodings.length > 0;
+  const plain = isAside ? asItCame(body) : { ...asItCame(body), mustBeObject: true, isDecoded };
   // Many backends ignore the encoding, so what is plain JSON all the same must reach all of them as that.
-  if (!plain.isDecoded || body.length === 0 || (await isObject(body))) return plain;
-  return { ...plain, body: await decode(body, encodings, deps), encoded: body };
+  if (!isDecoded || body.length === 0 || (await isObject(body))) return plain;
+  const decoded = await decode(body, encodings, deps).catch((error: unknown) => {
+    if (isAside && error instanceof ProxyError && error.code === "unsupported_body") return body;
+    throw error;
+  });
+  return { ...plain, body: decoded, encoded: body, isAside };
 }
 
 async function isObject(bytes: Bytes): Promise<boolean> {

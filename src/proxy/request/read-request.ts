@@ -50,13 +50,12 @@ export async function readRequest(
 ): Promise<ReadRequest> {
   const { names } = rewriting;
   const { takesJson, folder } = getEndpoint(path);
-  // What they refer to may be another key's.
-  const mayRefer = folder === "responses" || folder === "batches";
   const bodyRules = {
-    takesJson: takesJson || mayRefer,
+    takesJson,
     // Nothing else can be held to the key's limits and models.
-    mustBeReadable: mayRefer || (rules !== null && (rules.allowed_models !== null || hasLimit(rules))),
+    mustBeReadable: rules !== null && (rules.allowed_models !== null || hasLimit(rules)),
     readsForms: names.catalog.file !== undefined,
+    mayRefer: folder === "responses" || folder === "batches",
   };
   const received = await readBody(request, bodyRules, { ...deps, waitForTurn: eventLoopPortions.waitForTurn });
   const rewriter = refusesOptions ? rewriters.unasked : rewriters.asking;

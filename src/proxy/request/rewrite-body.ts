@@ -25,7 +25,7 @@ export const hasBody = (body: ReadBody): boolean => body !== null && (!(body ins
 /** @throws ProxyError if the rules could not read in it what the backend may */
 export async function rewriteBody(
   path: string,
-  { body, mustBeObject, isDecoded, encoded, formModel }: ReceivedBody,
+  { body, mustBeObject, isDecoded, encoded, formModel, isAside }: ReceivedBody,
   { names, rewrite }: Rewriter,
   client?: ClientContext,
 ): Promise<RewrittenBody> {
@@ -39,8 +39,9 @@ export async function rewriteBody(
       rewritten: { ...untouched, ...targetOf(formModel, names) },
     };
   }
-  const rewritten = await rewrite(path, body, client);
-  if ("refused" in rewritten) throw new ProxyError("invalid_json");
+  const found = await rewrite(path, body, client);
+  if ("refused" in found) throw new ProxyError("invalid_json");
+  const rewritten = isAside ? { ...untouched, ...targetOf(undefined, names), references: found.references } : found;
   if (mustBeObject && !rewritten.isObject && hasBody(encoded ?? body)) throw new ProxyError("unsupported_body");
   const outgoing = outgoingBodyOf(rewritten.pieces ?? [encoded ?? body]);
   const isAsItCame = rewritten.pieces === undefined && encoded !== undefined;

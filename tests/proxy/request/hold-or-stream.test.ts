@@ -73,8 +73,8 @@ describe("readBody", () => {
     waitForTurn?: () => Promise<void>;
   }
 
-  const free: BodyRules = { takesJson: true, mustBeReadable: false, readsForms: false };
-  const limited: BodyRules = { takesJson: true, mustBeReadable: true, readsForms: false };
+  const free: BodyRules = { takesJson: true, mustBeReadable: false, readsForms: false, mayRefer: false };
+  const limited: BodyRules = { takesJson: true, mustBeReadable: true, readsForms: false, mayRefer: false };
 
   /** What was received, or the code of the refusal. */
   async function receive(request: Request, limits: Limits = {}): Promise<ReceivedBody | string> {
@@ -273,7 +273,7 @@ describe("readBody", () => {
     ["an encoded body", { "content-type": "text/plain", "content-encoding": "gzip" }, [gzipSync("{}"), "x"], true],
     ["an encoded JSON body", { ...open, "content-encoding": "x" }, [Buffer.from([0x00, 0x7b]), "}"], true],
   ])("streams %s, every byte of it", async (_, headers, chunks, takesJson) => {
-    const rules = { takesJson, mustBeReadable: false, readsForms: false };
+    const rules = { takesJson, mustBeReadable: false, readsForms: false, mayRefer: false };
     const result = await read(post(headers, chunked(chunks)), { rules });
     expect(textOf(result)).toBeUndefined();
     const whole = Buffer.concat(chunks.map((chunk) => Buffer.from(chunk)));
