@@ -221,7 +221,8 @@ test("a body under /v1/responses or /v1/batches is read for that whatever it is 
     const init = { method: "POST", headers: { "x-api-key": other.key, ...headers }, body: sent };
     return (await fetch(gate.url + path, init)).json() as Promise<{ error?: { code: string }; came?: string }>;
   };
-  const refers = (to: string): string => `{"model":"m","previous_response_id":"${to}","input_file_id":"${to}"}`;
+  const refers = (to: string): string =>
+    `{"model":"m","max_tokens":99999999,"previous_response_id":"${to}","input_file_id":"${to}"}`;
   const zstd = (text: string) => new Uint8Array(zstdCompressSync(text));
   const text = { "content-type": "text/plain" };
   const encoded = { "content-type": "application/json", "content-encoding": "zstd" };

@@ -71,15 +71,15 @@ export async function readBody(request: Request, rules: BodyRules, deps: ReadBod
   const encodings = encodingsNamedBy(request);
   const [isPost, isPlain] = [request.method === "POST", encodings.length === 0];
   if (isPost && takesJson && mustBeReadable) return readObject(request, deps);
+  if (isPlain && isRewritable(request)) return asItCame(await holdWhole(request, deps));
   const isForm = isMultipart(request);
   if (isPost && isForm && readsForms && isPlain) return readForm(request, deps);
   if (isPost && !isForm && mayRefer && !isPlain && areKnown(encodings)) return readObject(request, deps, true);
-  if (isRewritable(request) && (isPlain || !takesJson)) return asItCame(await holdWhole(request, deps));
+  if (!takesJson && isRewritable(request)) return asItCame(await holdWhole(request, deps));
   if (!isPost || isForm || !(takesJson || mayRefer)) return asItCame(request.body);
   const body = await holdIfObject(request, isPlain, deps);
-  return takesJson || !(body instanceof Uint8Array)
-    ? asItCame(body)
-    : { ...asItCame(body), encoded: body, isAside: true };
+  if (takesJson || !(body instanceof Uint8Array)) return asItCame(body);
+  return { ...asItCame(body), encoded: body, isAside: true };
 }
 
 const asItCame = (body: ReadBody): ReceivedBody => ({
