@@ -73,19 +73,22 @@ export const eventLoopPortions = createPortions(2);
 /** Most texts of this length take a millisecond or two. Portions leave gaps, which all requests would share. */
 export const maxBytesAtOnce = 256 * 1024;
 
+/** An ordinary text of that length is done in this time on a slow machine too. */
+const portionsAtOnce = 2;
+
 /**
  * Runs what is to be done with a text at once if that is short. How long a text takes depends on what is in it: what is left
- * of a hostile one after the time of a portion waits as a long one does.
+ * of a hostile one after the time of two portions waits as a long one does.
  * @returns a promise for what takes portions
  */
 export function runByLength<T>(steps: Steps<T>, bytes: number, portions = eventLoopPortions): T | Promise<T> {
   if (bytes <= maxBlockBytes) return runAtOnce(steps);
   if (bytes > maxBytesAtOnce) return runInPortions(steps, portions);
-  const portionEnd = portions.now() + portions.portionMs;
+  const end = portions.now() + portionsAtOnce * portions.portionMs;
   do {
     const step = steps.next();
     if (step.done === true) return step.value;
-  } while (portions.now() < portionEnd);
+  } while (portions.now() < end);
   return runInPortions(steps, portions);
 }
 
