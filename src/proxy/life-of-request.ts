@@ -174,8 +174,8 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
 
   tracker.streamed = isEventStream({ contentType: sent.upstream.response.headers.get("content-type") });
   const backend = hasChoice ? tracker.backend : undefined;
-  const asksFor = { ...asker, path, backend, isOwn: holder !== undefined };
-  const upstream = isStored ? await noteStoredIds(sent.upstream, asksFor, deps) : sent.upstream;
+  const asksFor = isStored ? { ...asker, path, backend, isOwn: holder !== undefined } : undefined;
+  const upstream = asksFor === undefined ? sent.upstream : await noteStoredIds(sent.upstream, asksFor, deps);
   const { wait } = incoming;
   const head = wait === undefined ? { upstream, silentMs: 0 } : await endWait(upstream, path, wait);
   const usage = usageAsked(endpoint, sent.rewritten, deps.habitsOf(tracker.backend ?? ""));

@@ -74,8 +74,10 @@ export async function sendRequest(toSend: ToSend, deps: SendDeps): Promise<Sent>
   };
   const { target, references } = rewritten;
   const hasModel = endpoint.takesJson && target.model !== undefined && references.length === 0;
-  const failover = { tracker, route, backends, hasModel, client: request.signal, sendOnce, wall: deps.wall };
-  const send = route === undefined ? sendToOnly : sendWithFailover({ ...failover, route });
+  const send =
+    route === undefined
+      ? sendToOnly
+      : sendWithFailover({ tracker, route, backends, hasModel, client: request.signal, sendOnce, wall: deps.wall });
   const upstream = await send(outgoing);
   const { status } = upstream.response;
   const mayRefuseOptions = (status === 400 || status === 422) && asksForUsage({ rewritten });

@@ -7,6 +7,8 @@ const folders = ["messages", "responses", "files", "batches", "models"] as const
 export interface Endpoint {
   /** The one of `folders` that it is, or is below; undefined: none. */
   folder: (typeof folders)[number] | undefined;
+  /** The member of its bodies that names what may be another key's; undefined: none. */
+  reference: string | undefined;
   /** A path that generates or embeds, whose bodies backends read as JSON whatever their content type. */
   takesJson: boolean;
   templateKwargs: boolean;
@@ -24,8 +26,15 @@ export interface Endpoint {
   clientRules: readonly ClientRule[];
 }
 
+/** A response to go on from, and the file with the requests of a batch. */
+const references: Partial<Record<(typeof folders)[number], string>> = {
+  responses: "previous_response_id",
+  batches: "input_file_id",
+};
+
 const plain: Endpoint = {
   folder: undefined,
+  reference: undefined,
   takesJson: true,
   templateKwargs: false,
   system: undefined,
@@ -55,6 +64,7 @@ const messages: Endpoint = {
 const responses: Endpoint = {
   ...plain,
   folder: "responses",
+  reference: references.responses,
   templateKwargs: true,
   turns: "input",
   clientRules: ["developer_to_system", "function_tools_only"],
@@ -70,7 +80,7 @@ const endpoints: ReadonlyMap<string, Endpoint> = new Map([
 ]);
 
 const other: Endpoint = { ...plain, takesJson: false };
-const inFolder = (folder: Endpoint["folder"]): Endpoint => ({ ...other, folder });
+const inFolder = (folder: (typeof folders)[number]): Endpoint => ({ ...other, folder, reference: references[folder] });
 const others = folders.map(inFolder);
 
 /**

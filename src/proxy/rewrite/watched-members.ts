@@ -112,7 +112,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     members["system"] = conversation.system;
   }
   const texts = needs.texts ? watchTexts(endpoint, members, extraMembers) : undefined;
-  const reference = endpoint.folder && referenceNames[endpoint.folder];
+  const { reference } = endpoint;
   const onOtherMember = (bytes: Uint8Array, start: number, end: number): JsonSlot | undefined => {
     body.hasOtherModel ||= namesModels(bytes, start, end);
     if (reference !== undefined && isNameInAnyCase(bytes, start, end, reference)) return references.slot;
@@ -166,12 +166,6 @@ const otherModelsNames = ["models", "fallbacks", "context_window_fallbacks", "co
 const namesModels = (bytes: Uint8Array, start: number, end: number): boolean =>
   (beginsLikeLimit(bytes[start]) && isNameInAnyCase(bytes, start, end, "model")) ||
   otherModelsNames.some((name) => isName(bytes, start, end, name));
-
-/** What may be another key's: a response to go on from, and the file with the requests of a batch. */
-const referenceNames: Partial<Record<NonNullable<Endpoint["folder"]>, string>> = {
-  responses: "previous_response_id",
-  batches: "input_file_id",
-};
 
 /** In the order of `maxTokens`, and llama.cpp's own. */
 export const maxTokensNames: readonly string[] = [

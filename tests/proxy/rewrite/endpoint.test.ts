@@ -8,7 +8,7 @@ test("each endpoint has the rewrites that its bodies support", () => {
   const chatRules = ["system_turns_to_user", "developer_to_system"];
   const messagesRules = ["system_turns_to_user", "drop_billing_line"];
   const responsesRules = ["developer_to_system", "function_tools_only"];
-  const row = (path: string) => Object.values(getEndpoint(path)).slice(1);
+  const row = (path: string) => Object.values(getEndpoint(path)).slice(2);
   expect(row("/v1/chat/completions")).toEqual([true, true, "message", false, true, false, "messages", chatRules]);
   expect(row("/v1/completions")).toEqual([true, false, undefined, false, true, false, undefined, []]);
   expect(row("/v1/messages")).toEqual([true, true, "member", true, false, false, "messages", messagesRules]);
@@ -16,6 +16,16 @@ test("each endpoint has the rewrites that its bodies support", () => {
   expect(row("/v1/embeddings")).toEqual([true, false, undefined, false, false, false, undefined, []]);
   expect(row("/v1/chat/completions/batch")).toEqual([true, false, undefined, false, false, true, undefined, []]);
   expect(row("/v1/other")).toEqual([false, false, undefined, false, false, false, undefined, []]);
+});
+
+test.each([
+  ["/v1/responses", "previous_response_id"],
+  ["/v1/responses/compact", "previous_response_id"],
+  ["/v1/batches", "input_file_id"],
+  ["/v1/files", undefined],
+  ["/v1/chat/completions", undefined],
+])("bodies of %s refer to what may be another key's by %p", (path, member) => {
+  expect(getEndpoint(path).reference).toBe(member);
 });
 
 test.each([
