@@ -78,12 +78,15 @@ export function hasDotDot(segment: string): boolean {
   for (let decodings = 0; decodings <= maxDecodings; decodings++) {
     if (text.includes("..")) return true;
     if (!text.includes("%")) return false;
-    const decoded = text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+    const decoded = decodedOnce(text);
     if (decoded === text) return false;
     text = decoded;
   }
   return true;
 }
+
+const decodedOnce = (text: string): string =>
+  text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 
 function isBelowV1(url: string): boolean {
   return /^(?:https?:\/\/[^/]*)?\/+v1\//.test(url);
@@ -119,23 +122,28 @@ export function loggedPath({ url, headers }: Request): string {
   // Nearly all, and to look is cheaper than to take it apart.
   if (!/%|[\da-f]{32}/i.test(path) && (credential === undefined || !path.includes(credential))) return path;
   const segments = path.split("/");
-  for (const [index, segment] of segments.entries()) if (isKey(segment, credential)) segments[index] = "***";
-  return segments.join("/");
+  for (const [index, segment] of segments.entries()) if (holdsKey(segment, credential)) segments[index] = "***";
+  const masked = segments.join("/");
+  // One with a slash in it.
+  return credential?.includes("/") === true && holdsKey(masked, credential) ? "/***" : masked;
 }
 
-/** The client's own key, or the form of a generated one: 32 hexadecimal digits. */
-function isKey(segment: string, credential: string | undefined): boolean {
-  if (/^[\da-f]{32}$/i.test(segment)) return true;
-  if (credential === undefined || segment === "v1") return false;
-  return segment === credential || (segment.includes("%") && decodedSegment(segment) === credential);
-}
+/** Shorter ones are only looked for as a whole segment: they may be a part of any word. */
+const minKeyLength = 16;
 
-function decodedSegment(segment: string): string {
-  try {
-    return decodeURIComponent(segment);
-  } catch {
-    return segment;
+/** Whether a text has the client's own key in it, or the form of a generated one, 32 hexadecimal digits, however often encoded. */
+function holdsKey(text: string, credential: string | undefined): boolean {
+  let plain = text;
+  for (let decodings = 0; decodings <= maxDecodings; decodings++) {
+    // Ids of responses and files have these digits behind a prefix.
+    if (/(?<![\w-])[\da-f]{32}(?![\w-])/i.test(plain)) return true;
+    if (credential !== undefined && credential.length >= minKeyLength && plain.includes(credential)) return true;
+    if (plain === credential && plain !== "v1") return true;
+    const decoded = decodedOnce(plain);
+    if (decoded === plain) return false;
+    plain = decoded;
   }
+  return true;
 }
 
 /** Whether a client meant the API, but its base URL lacks `/v1`. Browsers send no credential, so pages stay pages. */
