@@ -10,13 +10,27 @@ export interface StoredResponse {
   madeAt: number | undefined;
 }
 
-/** The folders of what backends store beside responses. */
-export const storedFolders = ["files", "batches"] as const;
+/** The folders, below `/v1`, of what backends store beside responses: created there, and named by the next part of a path. */
+export const storedFolders = [
+  "files",
+  "batches",
+  "messages/batches",
+  "conversations",
+  "vector_stores",
+  "containers",
+  "uploads",
+  "fine_tuning/jobs",
+  "evals",
+  "assistants",
+  "threads",
+  "videos",
+] as const;
 
 export type StoredFolder = (typeof storedFolders)[number];
 
-/** What a file or batch is known under here: its folder in front, so that none is taken for a response. */
-export const storedId = (folder: StoredFolder, id: string): string => `${folder}/${id}`;
+/** What is stored is known here under its folder and its id, so that none is taken for a response, whose id stands alone. */
+export const storedId = (folder: StoredFolder | "responses", id: string): string =>
+  folder === "responses" ? id : `${folder}/${id}`;
 
 /** A key that created a response under an id. */
 export interface Creator {

@@ -152,8 +152,8 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const limits = rules !== null && hasLimit(rules) ? rules : undefined;
   const reservation = limitsTokens ? await reservationFor(received.body, rewritten) : undefined;
   const asked = { ...asker, path, references: rewritten.references, stored };
-  const isStored = endpoint.folder === "files" || endpoint.folder === "batches";
-  const mayHoldIt = hasChoice || isStored || (isOfResponses && rewritten.references.length > 0);
+  const isStored = endpoint.stored !== undefined;
+  const mayHoldIt = hasChoice || isStored || rewritten.references.length > 0;
   const holder = mayHoldIt ? await findHolder(asked, backends, deps) : undefined;
   const candidates = holder?.backend === undefined ? rewritten.target.candidates : [holder.backend];
   const hasPlaces = deps.queue.hasPlaces || hasChoice;
@@ -174,7 +174,7 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
 
   tracker.streamed = isEventStream({ contentType: sent.upstream.response.headers.get("content-type") });
   const backend = hasChoice ? tracker.backend : undefined;
-  const asksFor = isStored ? { ...asker, path, backend, isOwn: holder !== undefined } : undefined;
+  const asksFor = isStored && !tracker.streamed ? { ...asker, path, backend, isOwn: holder !== undefined } : undefined;
   const upstream = asksFor === undefined ? sent.upstream : await noteStoredIds(sent.upstream, asksFor, deps);
   const { wait } = incoming;
   const head = wait === undefined ? { upstream, silentMs: 0 } : await endWait(upstream, path, wait);

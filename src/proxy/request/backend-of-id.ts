@@ -1,8 +1,8 @@
-import { storedFolders, storedId } from "../../domain/usage-event.ts";
+import { storedId } from "../../domain/usage-event.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { Backend } from "../../domain/models.ts";
 import { ProxyError } from "../errors.ts";
-import { canonical, isBelow } from "../rewrite/endpoint.ts";
+import { canonical, getEndpoint } from "../rewrite/endpoint.ts";
 import { findOwn, type OwnResponse, type StoredDeps } from "./stored-response.ts";
 
 interface Asked {
@@ -10,7 +10,7 @@ interface Asked {
   method: string;
   /** The URL's pathname. */
   path: string;
-  /** The ids that the body refers to. */
+  /** What the body refers to, by `storedId`. */
   references: readonly string[];
   /** The response that the path names. */
   stored: OwnResponse | undefined;
@@ -37,26 +37,20 @@ export async function findHolder(
   throw new ProxyError("not_found", { message });
 }
 
-async function findNamed({ keyId, method, path, references }: Asked, deps: StoredDeps): Promise<Holder | undefined> {
-  const plain = canonical(path);
-  const inPath = findIdInPath(plain);
-  const isBatch = isBelow(plain, "/v1/batches");
-  const inBody = (): string[] => references.map((id) => (isBatch ? storedId("files", id) : id));
-  const ids = inPath === undefined && method === "POST" ? inBody() : [inPath];
+async function findNamed({ keyId, path, references }: Asked, deps: StoredDeps): Promise<Holder | undefined> {
+  const inPath = findIdInPath(path);
   let holder: Holder | undefined;
-  // Backends differ in which of several they use: all must be the key's own. The last one counts for most.
-  for (const id of ids) {
+  // Backends differ in which of several they use: all must be the key's own. The last one that was made here counts for most.
+  for (const id of new Set([...references, ...(inPath === undefined ? [] : [inPath])])) {
     // Like a cancellation or a deletion, this cannot be checked before it happens.
-    if (id !== undefined) holder = await findOwn(id, { keyId, method: "POST" }, deps);
+    holder = (await findOwn(id, { keyId, method: "POST" }, deps)) ?? holder;
   }
   return holder;
 }
 
-function findIdInPath(plain: string): string | undefined {
-  for (const folder of storedFolders) {
-    const prefix = `/v1/${folder}/`;
-    const [id = ""] = plain.startsWith(prefix) ? plain.slice(prefix.length).split("/") : [];
-    if (id !== "") return storedId(folder, id);
-  }
-  return undefined;
+function findIdInPath(path: string): string | undefined {
+  const { stored } = getEndpoint(path);
+  if (stored === undefined) return undefined;
+  const [id = ""] = canonical(path).slice(`/v1/${stored}/`.length).split("/");
+  return id === "" ? undefined : storedId(stored, id);
 }

@@ -1,7 +1,7 @@
 import { type StoredFolder, storedId } from "../../domain/usage-event.ts";
 import { noUsage } from "../../domain/usage.ts";
 import type { KeyId } from "../../domain/keys.ts";
-import { canonical } from "../rewrite/endpoint.ts";
+import { canonical, getEndpoint } from "../rewrite/endpoint.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { findShortJson, maxParsedLength } from "../usage/json-usage.ts";
 import { isObject, isResponseId } from "../usage/event-usage.ts";
@@ -19,14 +19,23 @@ interface Asked {
   isOwn: boolean;
 }
 
-/** Which members of a response name a file or batch that its key may ask for from now on. */
+/** Which members of a response name what its key may ask for from now on: by an id, a list of ids, or an object with an `id`. */
 function findNamed({ method, path, isOwn }: Asked): { folder: StoredFolder; members: readonly string[] } | undefined {
-  const plain = canonical(path);
-  if (method === "POST" && plain === "/v1/files") return { folder: "files", members: ["id"] };
-  if (method === "POST" && plain === "/v1/batches") return { folder: "batches", members: ["id"] };
-  const isBatch = isOwn && method === "GET" && /^\/v1\/batches\/[^/]+$/.test(plain);
-  return isBatch ? { folder: "files", members: ["output_file_id", "error_file_id"] } : undefined;
+  const { stored } = getEndpoint(path);
+  if (stored === undefined) return undefined;
+  const [id = "", action, ...more] = canonical(path).slice(`/v1/${stored}/`.length).split("/");
+  if (method === "POST" && id === "") return { folder: stored, members: ["id"] };
+  if (more.length > 0) return undefined;
+  if (method === "POST" && stored === "uploads" && action === "complete") return { folder: "files", members: ["file"] };
+  const members = isOwn && method === "GET" && action === undefined ? results[stored] : undefined;
+  return members && { folder: "files", members };
 }
+
+/** The members of what is stored that name the files with its results. */
+const results: Partial<Record<StoredFolder, readonly string[]>> = {
+  batches: ["output_file_id", "error_file_id"],
+  "fine_tuning/jobs": ["result_files"],
+};
 
 /**
  * Remembers where a file or batch is that a response names, before its client learns of it.
@@ -44,15 +53,17 @@ export async function noteStoredIds(
   const { keyId, backend } = asked;
   if (body instanceof Uint8Array) {
     const common = { ...noUsage, keyId, closedAt: deps.wall(), requestCount: 0 } as const;
-    const ids = named.members.flatMap((name) => idAt(body, name)).map((id) => storedId(named.folder, id));
+    const document = findShortJson(body);
+    const ids = named.members.flatMap((name) => idsAt(document, name)).map((id) => storedId(named.folder, id));
     const created = { madeAt: undefined, isNew: true, reported: noUsage, backend };
     await Promise.all(ids.map((id) => deps.record({ ...common, created: { ...created, id } })));
   }
   return readAlready(upstream, body);
 }
 
-function idAt(body: Uint8Array, member: string): string[] {
-  const document = findShortJson(body);
-  const id = isObject(document) ? document[member] : undefined;
-  return typeof id === "string" && isResponseId(id) ? [id] : [];
+function idsAt(document: unknown, member: string): string[] {
+  const values: unknown[] = isObject(document) ? [document[member]].flat() : [];
+  return values
+    .map((value) => (isObject(value) ? value["id"] : value))
+    .filter((id): id is string => typeof id === "string" && isResponseId(id));
 }

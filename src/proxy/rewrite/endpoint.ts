@@ -1,4 +1,5 @@
 import type { ClientRule } from "../../domain/models.ts";
+import { type StoredFolder, storedFolders } from "../../domain/usage-event.ts";
 
 /** The folders below `/v1` in which some paths are not like all others: they have ids, or reports of their own. */
 const folders = ["messages", "responses", "files", "batches", "models"] as const;
@@ -7,8 +8,10 @@ const folders = ["messages", "responses", "files", "batches", "models"] as const
 export interface Endpoint {
   /** The one of `folders` that it is, or is below; undefined: none. */
   folder: (typeof folders)[number] | undefined;
-  /** The member of its bodies that names what may be another key's; undefined: none. */
-  reference: string | undefined;
+  /** What it, or what it is below, has stored by its id; undefined: nothing, or responses. */
+  stored: StoredFolder | undefined;
+  /** The members of its bodies that name what may be another key's. */
+  references: readonly Reference[];
   /** A path that generates or embeds, whose bodies backends read as JSON whatever their content type. */
   takesJson: boolean;
   templateKwargs: boolean;
@@ -26,15 +29,37 @@ export interface Endpoint {
   clientRules: readonly ClientRule[];
 }
 
-/** A response to go on from, and the file with the requests of a batch. */
-const references: Partial<Record<(typeof folders)[number], string>> = {
-  responses: "previous_response_id",
-  batches: "input_file_id",
+/** A member of a body, at its top, whose value is an id, a list of ids, or an object with an `id`. */
+export interface Reference {
+  member: string;
+  /** What the ids are of. */
+  folder: StoredFolder | "responses";
+}
+
+const fileReferences: readonly Reference[] = [
+  { member: "file_id", folder: "files" },
+  { member: "file_ids", folder: "files" },
+];
+const references: Partial<Record<StoredFolder | "responses", readonly Reference[]>> = {
+  responses: [
+    { member: "previous_response_id", folder: "responses" },
+    { member: "conversation", folder: "conversations" },
+  ],
+  batches: [{ member: "input_file_id", folder: "files" }],
+  vector_stores: fileReferences,
+  containers: fileReferences,
+  "fine_tuning/jobs": [
+    { member: "training_file", folder: "files" },
+    { member: "validation_file", folder: "files" },
+  ],
+  threads: [{ member: "assistant_id", folder: "assistants" }],
 };
+const none: readonly Reference[] = [];
 
 const plain: Endpoint = {
   folder: undefined,
-  reference: undefined,
+  stored: undefined,
+  references: none,
   takesJson: true,
   templateKwargs: false,
   system: undefined,
@@ -64,7 +89,7 @@ const messages: Endpoint = {
 const responses: Endpoint = {
   ...plain,
   folder: "responses",
-  reference: references.responses,
+  references: references.responses ?? none,
   templateKwargs: true,
   turns: "input",
   clientRules: ["developer_to_system", "function_tools_only"],
@@ -80,8 +105,20 @@ const endpoints: ReadonlyMap<string, Endpoint> = new Map([
 ]);
 
 const other: Endpoint = { ...plain, takesJson: false };
-const inFolder = (folder: (typeof folders)[number]): Endpoint => ({ ...other, folder, reference: references[folder] });
-const others = folders.map(inFolder);
+
+/** @param path canonical */
+export const isBelow = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`);
+
+/** The first that a path is below. */
+const others: readonly (readonly [path: string, endpoint: Endpoint])[] = [
+  ...storedFolders.map((stored) => {
+    const folder = folders.find((one) => isBelow(stored, one));
+    return [`/v1/${stored}`, { ...other, folder, stored, references: references[stored] ?? none }] as const;
+  }),
+  ["/v1/responses", { ...other, folder: "responses", references: responses.references }],
+  ["/v1/messages", { ...other, folder: "messages" }],
+  ["/v1/models", { ...other, folder: "models" }],
+];
 
 /**
  * Ignores percent-encoding, repeated slashes, segments of one dot, and a slash or a line feed at the end, as backends and the
@@ -93,7 +130,7 @@ export function getEndpoint(path: string): Endpoint {
 }
 
 const findEndpoint = (plainPath: string): Endpoint | undefined =>
-  endpoints.get(plainPath) ?? others.find(({ folder }) => isBelow(plainPath, `/v1/${folder}`));
+  endpoints.get(plainPath) ?? others.find(([folder]) => isBelow(plainPath, folder))?.[1];
 
 export function canonical(path: string): string {
   // The replacements cost more than the look-up.
@@ -102,9 +139,6 @@ export function canonical(path: string): string {
   const text = decoded(path).replace(/\n$/, "");
   return text.replaceAll(/\/(?:\.?\/)+/g, "/").replace(/\/\.?$/, "");
 }
-
-/** @param path canonical */
-export const isBelow = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`);
 
 /** What is malformed stays as it is, as backends leave it, but for `%u0063`, which llama.cpp decodes. */
 const decoded = (path: string): string => path.replaceAll(/(?:%[\da-f]{2})+|%u[\da-f]{4}/gi, decodedPart);

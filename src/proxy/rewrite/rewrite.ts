@@ -21,6 +21,7 @@ import { type BodyNeeds, needsOf, type RewriteRules } from "./rules.ts";
 import { noUsageAdded, requestUsage, type UsageAdded } from "./stream-options.ts";
 import { hanGuardPrefix, maximumEffortPrefix, prefixChat, prefixMessages } from "./system-prefix.ts";
 import type { Target } from "../../domain/models.ts";
+import { storedId } from "../../domain/usage-event.ts";
 import type { RequestChange, RequestChanges, RequestedNames } from "../../domain/requests.ts";
 
 export type { ClientContext } from "./client-rules.ts";
@@ -56,7 +57,7 @@ export interface Rewritten {
   capExemption: CapExemption | undefined;
   /** The body names a model more than once, or where some backends look for one too, such as in `Model` or `fallbacks`. */
   hasSeveralModels: boolean;
-  /** The ids of what it refers to: a response that it goes on from, or the file of a batch. */
+  /** What it refers to, such as a response that it goes on from, or the file of a batch: by `storedId`. */
   references: readonly string[];
   /** Undefined if there is one backend. */
   opening?: Opening | undefined;
@@ -181,7 +182,7 @@ export function* rewriteInSteps(
     ...(body.texts === undefined ? oneText : yield* countTextsInSteps(bytes, body.texts)),
     capExemption: capped.exemption,
     hasSeveralModels,
-    references: body.references.values.length === 0 ? [] : textsOf(bytes, body.references.values),
+    references: body.references.length === 0 ? [] : referencesIn(bytes, body),
     ...(body.opening !== undefined && { opening: body.opening.read(bytes, body.conversation?.system) }),
   };
 }
@@ -206,6 +207,11 @@ function isUtf16Or32(bytes: Uint8Array): boolean {
 }
 
 /** Without what is too long for an id, and what is no text, which backends refuse. */
+const referencesIn = (bytes: Uint8Array, { references }: RequestBody): string[] =>
+  references.flatMap(({ folder, value, inner }) =>
+    textsOf(bytes, [...value.values, ...inner.values]).map((id) => storedId(folder, id)),
+  );
+
 const textsOf = (bytes: Uint8Array, values: readonly JsonValue[]): string[] =>
   values.map((value) => findString(bytes, value)).filter((text) => text !== undefined);
 

@@ -2,8 +2,8 @@ import { isNameInAnyCase, findNumber, findString, isLiteral } from "../json/byte
 import { createRepeatedSlot, createSlot, type JsonSlot, type RepeatedSlot, type JsonValue } from "../json/slots.ts";
 import { isName } from "../json/tokens.ts";
 import { type ConversationSlots, createConversationSlots } from "./conversation-slots.ts";
-import { createOpeningSlots, type OpeningSlots } from "./opening.ts";
-import type { Endpoint } from "./endpoint.ts";
+import { createOpeningSlots, type NamingSlots, type OpeningSlots } from "./opening.ts";
+import type { Endpoint, Reference } from "./endpoint.ts";
 import type { OutputConfig, TemplateKwargs } from "./reasoning-mode.ts";
 import type { BodyNeeds } from "./rules.ts";
 
@@ -19,8 +19,8 @@ export interface RequestBody {
   model: RepeatedSlot;
   /** Whether it has a member that backends in Go take for `model` too, or that names models beside it. */
   hasOtherModel: boolean;
-  /** What the request refers to by an id, under its name in any case. */
-  references: RepeatedSlot;
+  /** What the request refers to by ids, under its names in any case. */
+  references: readonly ReferenceSlots[];
   /** A member that would be edited, or that refers to something, comes more often than is kept. */
   hasTooManyDuplicates: () => boolean;
   /** The same limit under its names of different years and endpoints. */
@@ -42,6 +42,12 @@ export interface RequestBody {
   conversation: ConversationSlots | undefined;
   /** Undefined if there is one backend, or on endpoints whose bodies have no conversation. */
   opening: OpeningSlots | undefined;
+}
+
+interface ReferenceSlots extends Reference {
+  value: RepeatedSlot;
+  /** Its elements, or its members `id`. */
+  inner: RepeatedSlot;
 }
 
 /** What multiplies the output. */
@@ -77,8 +83,11 @@ export const lastingMembers: readonly string[] = ['"system":', '"tools":'];
 /** All of these are edited, because backends differ in which one they read. No client has a reason for more. */
 const maxDuplicates = 64;
 
+/** OpenAI takes as many files at once. */
+const maxReferences = 2000;
+
 export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): RequestBody {
-  const [model, references] = [createRepeatedSlot(maxDuplicates), createRepeatedSlot(maxDuplicates)];
+  const model = createRepeatedSlot(maxDuplicates);
   const [maxTokens, maxCompletionTokens] = [createRepeatedSlot(maxDuplicates), createRepeatedSlot(maxDuplicates)];
   const [maxOutputTokens, maxTokensInOtherCase] = [
     createRepeatedSlot(maxDuplicates),
@@ -93,6 +102,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     stream,
   };
   const extraMembers: Record<string, JsonSlot> = {};
+  const references = endpoint.references.map(createReferenceSlots);
   const thinkingBudget = endpoint.thinkingBudget ? createThinkingBudget() : undefined;
   if (thinkingBudget !== undefined) members["thinking"] = thinkingBudget.slot;
   const streamOptions = endpoint.streamOptions && needs.streamOptions ? createStreamOptions() : undefined;
@@ -104,7 +114,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     members["output_config"] = reasoning.outputConfig.slot;
   }
   const mayNeedPrefix = endpoint.system !== undefined && (reasoning !== undefined || needs.hanGuard);
-  const opening = needs.opening && endpoint.takesJson ? createOpeningSlots() : undefined;
+  const opening = needs.opening && endpoint.takesJson ? createOpeningSlots(conversationIn(references)) : undefined;
   if (opening !== undefined) Object.assign(members, opening.members);
   const conversation = mayNeedPrefix ? createConversationSlots(opening?.onMessage) : undefined;
   if (conversation !== undefined) {
@@ -112,10 +122,9 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     members["system"] = conversation.system;
   }
   const texts = needs.texts ? watchTexts(endpoint, members, extraMembers) : undefined;
-  const { reference } = endpoint;
   const onOtherMember = (bytes: Uint8Array, start: number, end: number): JsonSlot | undefined => {
     body.hasOtherModel ||= namesModels(bytes, start, end);
-    if (reference !== undefined && isNameInAnyCase(bytes, start, end, reference)) return references.slot;
+    for (const { member, value } of references) if (isNameInAnyCase(bytes, start, end, member)) return value.slot;
     if (!beginsLikeLimit(bytes[start])) return undefined;
     const isLimit = maxTokensNames.some((name) => isNameInAnyCase(bytes, start, end, name));
     return isLimit ? maxTokensInOtherCase.slot : undefined;
@@ -123,7 +132,8 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
   // LiteLLM sends its members in place of the others; other backends do not read it.
   members["extra_body"] = createSlot({ members: extraMembers, onOtherMember });
   const limits = [maxTokens, maxCompletionTokens, maxOutputTokens];
-  const repeated = [model, references, ...limits, maxTokensInOtherCase];
+  const repeated = [model, ...limits, maxTokensInOtherCase];
+  for (const { value, inner } of references) repeated.push(value, inner);
   if (streamOptions !== undefined) repeated.push(streamOptions.all, streamOptions.includeUsage);
   if (texts !== undefined) repeated.push(texts.n, texts.bestOf);
   const onStart = (): void => {
@@ -203,6 +213,21 @@ function watchTexts(
   members["prompt_embeds"] = members["prompt"];
   if (hasConversations) members["messages"] = members["prompt"];
   return texts;
+}
+
+function createReferenceSlots(reference: Reference): ReferenceSlots {
+  const inner = createRepeatedSlot(maxReferences);
+  const value = createRepeatedSlot(maxDuplicates, {
+    element: inner.slot,
+    members: { id: inner.slot },
+    onOtherMember: (bytes, start, end) => (isNameInAnyCase(bytes, start, end, "id") ? inner.slot : undefined),
+  });
+  return { ...reference, value, inner };
+}
+
+function conversationIn(references: readonly ReferenceSlots[]): NamingSlots | undefined {
+  const found = references.find(({ member }) => member === "conversation");
+  return found && { value: found.value.slot, id: found.inner.slot };
 }
 
 function createThinkingBudget(): ThinkingBudget {
