@@ -142,7 +142,7 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const refusesOptions = isKnown && deps.habitsOf(backends[0]?.name ?? "").refusesOptions(endpoint);
   const client = rewriting.goesByClient ? await contextOf(request, deps.engines) : undefined;
   const toRead = { request, tracker, path, rules, rewriting, rewriters, refusesOptions, client };
-  const bounds = { startReadTimeout: deps.startReadTimeout, held, maxBytes: config.maxBodyBytes };
+  const bounds = { startReadTimeout: deps.startReadTimeout, held, maxBytes: config.maxBodyBytes, party: key.id };
   const { received, rewrittenBody } = await readRequest(toRead, bounds);
   const { rewritten } = rewrittenBody;
   const { stream } = rewritten;
@@ -150,7 +150,7 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const modelList = ofModels && resolveModelList(ofModels, allowed === null ? undefined : isAllowed);
   if (stream && method === "POST" && modelList === undefined && stored === undefined) incoming.wait?.begin();
   const limits = rules !== null && hasLimit(rules) ? rules : undefined;
-  const reservation = limitsTokens ? await reservationFor(received.body, rewritten) : undefined;
+  const reservation = limitsTokens ? await reservationFor(received.body, rewritten, key.id) : undefined;
   const asked = { ...asker, path, references: rewritten.references, stored };
   const isStored = endpoint.stored !== undefined;
   const mayHoldIt = hasChoice || isStored || rewritten.references.length > 0;
@@ -161,7 +161,7 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const turn = limits !== undefined || hasPlaces ? await waitForTurn(incoming, toAdmit, deps) : undefined;
   const { admission, peerAddress } = incoming;
   const common = { keyId: key.id, method, path, tracker, admission, reservation };
-  const rewriteUnasked = (): Promise<RewrittenBody> => rewriteBody(path, received, rewriters.unasked, client);
+  const rewriteUnasked = (): Promise<RewrittenBody> => rewriteBody(path, received, rewriters.unasked, client, key.id);
   const bodies = { rewritten: rewrittenBody, rewriteUnasked };
   const target = {
     route: hasPlaces ? turn : undefined,

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { hostileBodies } from "../fixtures/hostile-bodies.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
@@ -113,4 +114,24 @@ describe("a body that curl sends as a form", () => {
     });
     expect(Buffer.from((await backend.nextRequest()).body()).toString()).toBe('{"model":"x"}');
   });
+});
+
+test("bodies that take long to read hold up those of their own key, not those of another", async () => {
+  const { key: other } = await gate.admin.createKey("beside a flood");
+  const hostile = hostileBodies.find(({ name }) => name === "small members");
+  let done = 0;
+  const send = async (key: string, length: number): Promise<number> => {
+    const headers = { "x-api-key": key, "content-type": "application/json" };
+    const body = hostile?.create(length) ?? null;
+    const response = await fetch(`${gate.url}/v1/embeddings`, { method: "POST", headers, body });
+    await response.text();
+    expect(response.status).toBe(200);
+    done += 1;
+    return done;
+  };
+  const flood = Array.from({ length: 7 }, () => send(gate.key, 270_000));
+  await settled();
+  // It takes as long as four of them.
+  expect(await send(other, 1_000_000)).toBeLessThan(7);
+  await Promise.all(flood);
 });

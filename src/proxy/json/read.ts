@@ -22,13 +22,18 @@ interface Portions {
   portionMs: number;
   /** Milliseconds from any start. */
   now: () => number;
-  /** Resolves at the start of the next portion. */
-  waitForTurn: () => Promise<void>;
+  /** Resolves at the start of the next portion of this party. */
+  waitForTurn: (party?: Party) => Promise<void>;
 }
 
-export async function runInPortions<T>(steps: Steps<T>, { portionMs, now, waitForTurn }: Portions): Promise<T> {
+/** For whom something is computed: however much that is, others wait for one portion of it. */
+export type Party = number | undefined;
+
+/** @param portions waits and clock */
+export async function runInPortions<T>(steps: Steps<T>, portions: Portions, party?: Party): Promise<T> {
+  const { portionMs, now, waitForTurn } = portions;
   for (;;) {
-    await waitForTurn();
+    await waitForTurn(party);
     const portionEnd = now() + portionMs;
     do {
       const step = steps.next();
@@ -40,11 +45,14 @@ export async function runInPortions<T>(steps: Steps<T>, { portionMs, now, waitFo
 /** What a small request needs of the event loop until it waits for its backend, in several ticks. */
 const gapMs = 1;
 
-/** Portions of which, however many computations share them, only one runs at a time and a gap for others follows each. */
+/**
+ * Portions of which, however many computations share them, only one runs at a time and a gap for others follows each. Parties
+ * take turns, and the computations of a party take turns among themselves.
+ */
 export function createPortions(portionMs: number): Portions {
   const now = performance.now.bind(performance);
-  /** In the order in which they get a turn. A turn is scheduled if and only if this is not empty. */
-  const waiting: (() => void)[] = [];
+  /** Parties, and what waits of each, in the order in which they get a turn. A turn is scheduled if and only if there is one. */
+  const waiting = new Map<Party, (() => void)[]>();
   let nextTurnAt = -Infinity;
 
   function scheduleTurn(): void {
@@ -55,14 +63,21 @@ export function createPortions(portionMs: number): Portions {
 
   function startTurn(): void {
     nextTurnAt = now() + portionMs + gapMs;
-    waiting.shift()?.();
-    if (waiting.length > 0) scheduleTurn();
+    for (const [party, ofParty] of waiting) {
+      waiting.delete(party);
+      ofParty.shift()?.();
+      if (ofParty.length > 0) waiting.set(party, ofParty);
+      break;
+    }
+    if (waiting.size > 0) scheduleTurn();
   }
 
-  const waitForTurn = (): Promise<void> =>
+  const waitForTurn = (party?: Party): Promise<void> =>
     new Promise((resolve) => {
-      waiting.push(resolve);
-      if (waiting.length === 1) scheduleTurn();
+      if (waiting.size === 0) scheduleTurn();
+      const ofParty = waiting.get(party);
+      if (ofParty === undefined) waiting.set(party, [resolve]);
+      else ofParty.push(resolve);
     });
   return { portionMs, now, waitForTurn };
 }
@@ -81,15 +96,20 @@ const portionsAtOnce = 2;
  * of a hostile one after the time of two portions waits as a long one does.
  * @returns a promise for what takes portions
  */
-export function runByLength<T>(steps: Steps<T>, bytes: number, portions = eventLoopPortions): T | Promise<T> {
+export function runByLength<T>(
+  steps: Steps<T>,
+  bytes: number,
+  party: Party,
+  portions = eventLoopPortions,
+): T | Promise<T> {
   if (bytes <= maxBlockBytes) return runAtOnce(steps);
-  if (bytes > maxBytesAtOnce) return runInPortions(steps, portions);
+  if (bytes > maxBytesAtOnce) return runInPortions(steps, portions, party);
   const end = portions.now() + portionsAtOnce * portions.portionMs;
   do {
     const step = steps.next();
     if (step.done === true) return step.value;
   } while (portions.now() < end);
-  return runInPortions(steps, portions);
+  return runInPortions(steps, portions, party);
 }
 
 /** A text is read in blocks of at most this: one takes 0.01 ms, or half a millisecond for the worst before it is compiled. */

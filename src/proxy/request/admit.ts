@@ -42,8 +42,9 @@ type ExpectedOutput = Pick<Rewritten, "maxTokens" | "maxTokensName" | "maxTokens
 export async function reservationFor(
   body: ReadBody,
   { maxTokens, maxTokensName, maxTokensInOtherCase, times, prompts }: ExpectedOutput,
+  keyId?: KeyId,
 ): Promise<Reservation> {
-  const inputTokens = body instanceof Uint8Array ? await estimateInput(body) : 0;
+  const inputTokens = body instanceof Uint8Array ? await estimateInput(body, keyId) : 0;
   // A backend that does not read the name has its own limit.
   const outputTokens = Math.max(maxTokens ?? defaultOutputTokens, maxTokensInOtherCase ?? 0) * times;
   const tokens = hasBody(body) ? Math.min(inputTokens + outputTokens, maxReservation) : 0;

@@ -1,6 +1,6 @@
 import { ProxyError } from "../errors.ts";
 import { findNotBlank, partOf } from "../json/bytes.ts";
-import { readJsonInSteps, runByLength } from "../json/read.ts";
+import { type Party, readJsonInSteps, runByLength } from "../json/read.ts";
 import { createSlot } from "../json/slots.ts";
 import { noProgressMs } from "../upstream/abort-reason.ts";
 import type { ReadTimeout, StartReadTimeout } from "../upstream/read-timeout.ts";
@@ -59,7 +59,9 @@ export interface ReadBodyDeps {
   /** The largest body that is held. */
   maxBytes: number;
   /** Resolves when others had their turn. */
-  waitForTurn: () => Promise<void>;
+  waitForTurn: (party: Party) => Promise<void>;
+  /** The key's id. */
+  party: Party;
 }
 
 /**
@@ -132,7 +134,7 @@ async function readObject(request: Request, deps: ReadBodyDeps, isAside = false)
   const isDecoded = encodings.length > 0;
   const plain = isAside ? asItCame(body) : { ...asItCame(body), mustBeObject: true, isDecoded };
   // Many backends ignore the encoding, so what is plain JSON all the same must reach all of them as that.
-  if (!isDecoded || body.length === 0 || (await isObject(body))) return plain;
+  if (!isDecoded || body.length === 0 || (await isObject(body, deps))) return plain;
   const decoded = await decode(body, encodings, deps).catch((error: unknown) => {
     if (isAside && error instanceof ProxyError && error.code === "unsupported_body") return body;
     throw error;
@@ -140,9 +142,9 @@ async function readObject(request: Request, deps: ReadBodyDeps, isAside = false)
   return { ...plain, body: decoded, encoded: body, isAside };
 }
 
-async function isObject(bytes: Bytes): Promise<boolean> {
+async function isObject(bytes: Bytes, { party }: ReadBodyDeps): Promise<boolean> {
   const root = createSlot();
-  return (await runByLength(readJsonInSteps(bytes, root), bytes.length)) && root.kind === "object";
+  return (await runByLength(readJsonInSteps(bytes, root), bytes.length, party)) && root.kind === "object";
 }
 
 async function decode(encoded: Bytes, encodings: readonly string[], deps: ReadBodyDeps): Promise<Bytes> {
@@ -236,7 +238,7 @@ interface Gathered {
  * not copied.
  * @param length undefined if it was not declared; then the budget is taken as the body grows
  */
-function createGathered(length: number | undefined, { maxBytes, held, waitForTurn }: ReadBodyDeps): Gathered {
+function createGathered(length: number | undefined, { maxBytes, held, waitForTurn, party }: ReadBodyDeps): Gathered {
   let buffer = unwritten(0);
   let received = 0;
   let portionEnd = portionBytes;
@@ -258,7 +260,7 @@ function createGathered(length: number | undefined, { maxBytes, held, waitForTur
       received = end;
       if (received < portionEnd) return undefined;
       portionEnd = received + portionBytes;
-      return waitForTurn();
+      return waitForTurn(party);
     },
     isWhole: () => received === length,
     bytes: () => partOf(buffer, 0, received),

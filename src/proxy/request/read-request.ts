@@ -59,7 +59,7 @@ export async function readRequest(
   };
   const received = await readBody(request, bodyRules, { ...deps, waitForTurn: eventLoopPortions.waitForTurn });
   const rewriter = refusesOptions ? rewriters.unasked : rewriters.asking;
-  const rewrittenBody = await rewriteBody(path, received, rewriter, client);
+  const rewrittenBody = await rewriteBody(path, received, rewriter, client, deps.party);
   const { model, changes, target, hasSeveralModels } = rewrittenBody.rewritten;
   tracker.isReceived = true;
   tracker.requestClass = classOfBody(received.body, tracker.clientProgram) ?? tracker.requestClass;

@@ -1,4 +1,5 @@
 import { ProxyError } from "../errors.ts";
+import type { Party } from "../json/read.ts";
 import type { RequestHeaderOptions } from "../headers.ts";
 import { type ModelNames, resolveModel } from "../rewrite/model-names.ts";
 import { type ClientContext, type Rewritten, untouched } from "../rewrite/rewrite.ts";
@@ -28,6 +29,7 @@ export async function rewriteBody(
   { body, mustBeObject, isDecoded, encoded, formModel, isAside }: ReceivedBody,
   { names, rewrite }: Rewriter,
   client?: ClientContext,
+  party?: Party,
 ): Promise<RewrittenBody> {
   if (!(body instanceof Uint8Array)) {
     return {
@@ -39,7 +41,7 @@ export async function rewriteBody(
       rewritten: { ...untouched, ...targetOf(formModel, names) },
     };
   }
-  const found = await rewrite(path, body, client);
+  const found = await rewrite(path, body, client, party);
   if ("refused" in found) throw new ProxyError("invalid_json");
   const rewritten = isAside ? { ...untouched, ...targetOf(undefined, names), references: found.references } : found;
   if (mustBeObject && !rewritten.isObject && hasBody(encoded ?? body)) throw new ProxyError("unsupported_body");

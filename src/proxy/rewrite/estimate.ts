@@ -1,5 +1,5 @@
 import { contentOf, indexOfBytes, isAscii, isString, latin1, partOf } from "../json/bytes.ts";
-import { maxBytesAtOnce, readJsonInSteps, runByLength, type Steps } from "../json/read.ts";
+import { maxBytesAtOnce, type Party, readJsonInSteps, runByLength, type Steps } from "../json/read.ts";
 import { createSlot, type JsonSlot, type Span } from "../json/slots.ts";
 import { countCharacters, countCharactersInSteps, estimatedTokens } from "./caps.ts";
 
@@ -8,11 +8,11 @@ import { countCharacters, countCharactersInSteps, estimatedTokens } from "./caps
  * their kind. A megabyte of base64 is one image, and not 350,000 tokens.
  * @returns a promise for a long body
  */
-export function estimateInput(bytes: Uint8Array): number | Promise<number> {
+export function estimateInput(bytes: Uint8Array, party?: Party): number | Promise<number> {
   const mayHoldMedia = markers.some((marker) => indexOfBytes(bytes, marker, 0) >= 0);
   // Most bodies are short text, and steps cost more than their characters.
   if (!mayHoldMedia && bytes.length <= maxBytesAtOnce) return estimatedTokens(countCharacters(bytes));
-  return runByLength(estimateInSteps(bytes, mayHoldMedia), bytes.length);
+  return runByLength(estimateInSteps(bytes, mayHoldMedia), bytes.length, party);
 }
 
 function* estimateInSteps(bytes: Uint8Array, mayHoldMedia: boolean): Steps<number> {

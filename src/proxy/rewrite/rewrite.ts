@@ -1,6 +1,13 @@
 import { contentOf, decodeHead, decodeTail, findString } from "../json/bytes.ts";
 import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
-import { eventLoopPortions, maxBlockBytes, readJsonInSteps, runByLength, type Steps } from "../json/read.ts";
+import {
+  eventLoopPortions,
+  maxBlockBytes,
+  type Party,
+  readJsonInSteps,
+  runByLength,
+  type Steps,
+} from "../json/read.ts";
 import type { JsonValue } from "../json/slots.ts";
 import { type CapExemption, capTokensInSteps, largestInSteps } from "./caps.ts";
 import { chooseClientRules, type ClientContext, type Mended, mendInSteps } from "./client-rules.ts";
@@ -97,6 +104,7 @@ export type RewriteRequest = (
   path: string,
   bytes: Uint8Array<ArrayBuffer>,
   client?: ClientContext,
+  party?: Party,
 ) => Rewritten | RefusedBody | Promise<Rewritten | RefusedBody>;
 
 export function createRewriter(rules: RewriteRules, portions = eventLoopPortions): RewriteRequest {
@@ -104,10 +112,10 @@ export function createRewriter(rules: RewriteRules, portions = eventLoopPortions
   const bodies = new Map<Endpoint, RequestBody>();
   const needs: BodyNeeds = needsOf(rules);
 
-  return (path, bytes, client) => {
+  return (path, bytes, client, party) => {
     const endpoint = getEndpoint(path);
     const body = bodies.get(endpoint) ?? createRequestBody(endpoint, needs);
-    const rewritten = runByLength(rewriteInSteps(endpoint, bytes, body, rules, client), bytes.length, portions);
+    const rewritten = runByLength(rewriteInSteps(endpoint, bytes, body, rules, client), bytes.length, party, portions);
     // Between portions, others are read.
     if (rewritten instanceof Promise) bodies.delete(endpoint);
     else bodies.set(endpoint, body);

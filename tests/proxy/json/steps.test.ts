@@ -39,7 +39,7 @@ describe("what is done with a text", () => {
     const clock = { ms: 0 };
     const turns: number[] = [];
     const waitForTurn = () => Promise.resolve(void turns.push(clock.ms));
-    const result = runByLength(createSteps(stepCount, clock), bytes, {
+    const result = runByLength(createSteps(stepCount, clock), bytes, undefined, {
       portionMs: 3,
       now: () => clock.ms,
       waitForTurn,
@@ -87,6 +87,19 @@ describe("computations that share portions", () => {
     };
     await Promise.all(["a", "b", "c"].map(run));
     expect(order).toEqual(["a0", "b0", "c0", "a1", "b1", "c1", "a2", "b2", "c2"]);
+  });
+
+  test("take turns by party, however many one has", async () => {
+    const { waitForTurn } = createPortions(0);
+    const order: string[] = [];
+    const run = async (name: string, party: number): Promise<void> => {
+      for (let turn = 0; turn < 2; turn += 1) {
+        await waitForTurn(party);
+        order.push(`${name}${turn}`);
+      }
+    };
+    await Promise.all([...["a", "b", "c"].map((name) => run(name, 1)), run("x", 2)]);
+    expect(order).toEqual(["a0", "x0", "b0", "x1", "c0", "a1", "b1", "c1"]);
   });
 
   test("run one at a time, with a gap after each portion", async () => {

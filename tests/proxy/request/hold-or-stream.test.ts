@@ -81,7 +81,7 @@ describe("readBody", () => {
     const { maxBytes = 1e6, budget = 1e9, startReadTimeout = noTimeout, rules = free } = limits;
     const held = createHeldBytes(budget, budget).open(1);
     const { waitForTurn = () => Promise.resolve() } = limits;
-    const deps = { startReadTimeout, held, maxBytes, waitForTurn };
+    const deps = { startReadTimeout, held, maxBytes, waitForTurn, party: undefined };
     return readBody(request, rules, deps).catch((error: Error) => error.message);
   }
 
