@@ -232,6 +232,8 @@ const textChunk = event({ choices: [{ index: 0, text: " word", finish_reason: nu
 const responses = { model: "m", input: "Hi", stream: true };
 const batchPath = "/v1/chat/completions/batch";
 const batch = { ...chat, messages: [chat.messages, chat.messages, chat.messages] };
+const requestsPath = "/v1/messages/batches";
+const requests = { requests: [1, 2, 3].map((id) => ({ custom_id: `${id}`, params: chat })) };
 
 const ways: Way[] = [
   {
@@ -412,6 +414,14 @@ const ways: Way[] = [
     estimated: inputOf(batch),
   },
   {
+    way: "a batch of messages, which is answered later, costs what each of its requests reserved",
+    path: requestsPath,
+    body: requests,
+    answers: [{ json: { id: "msgbatch_1", type: "message_batch", processing_status: "in_progress" } }],
+    charged: inputOf(requests) + 300,
+    estimated: inputOf(requests) + 300,
+  },
+  {
     way: "work in the background costs what was reserved, whether it is cancelled or never looked at",
     path: "/v1/responses",
     body: { model: "m", input: "Hi", background: true, max_output_tokens: 500 },
@@ -567,6 +577,13 @@ describe("what is reserved", () => {
     ["n as llama.cpp prefers it", chatPath, { ...base, n: 1, n_cmpl: 4 }, 400],
     ["several prompts that are embedded", "/v1/completions", { ...base, prompt_embeds: ["AA==", "AA=="] }, 200],
     ["several conversations", batchPath, { ...batch, n: 2 }, 600],
+    ["the limits of all requests of a batch", requestsPath, requests, 300],
+    [
+      "no limit, for each request of a batch",
+      requestsPath,
+      { max_tokens: 1, requests: [requests.requests[0], { custom_id: "x" }, { params: { max_tokens: null } }, 5] },
+      100 + 3 * 1024,
+    ],
     ["one of the Responses API", "/v1/responses", { model: "m", input: "Hi", max_output_tokens: 300 }, 300],
     ["an impossible n", chatPath, { ...base, n: 1e300 }, 1e9],
   ])("grows with %s", async (_, path, body, output) => {
@@ -598,6 +615,7 @@ describe("what is reserved", () => {
     for (const [path, bodyOf] of [
       [chatPath, (length: number) => ({ ...base, messages: messages(length) })],
       [batchPath, (length: number) => ({ ...base, messages: [messages(length)] })],
+      [requestsPath, (length: number) => ({ requests: [{ params: { ...base, messages: messages(length) } }] })],
     ] as const) {
       const [large, none] = [bodyOf(90_000), bodyOf(0)];
       const { reserved } = await limited({ path, body: large, answers: [answer] });

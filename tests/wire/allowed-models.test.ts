@@ -85,6 +85,20 @@ test.each(["?model=secret", "?a=b&mod%65l=secret", "?model=open&model=secret", "
   },
 );
 
+test("a key cannot name a model that it may not use in the requests of a batch, beside its own", async () => {
+  respond = () => json('{"id":"msgbatch_1"}');
+  const limits = { tokens_per_day: 1_000_000, allowed_models: ["open"] };
+  const both = await gate.admin.expectOk<{ key: string }>("POST", "/api/keys", { name: "both", ...limits });
+  for (const apiKey of [key, both.key]) {
+    const response = await fetch(`${gate.url}/v1/messages/batches`, {
+      method: "POST",
+      headers: { "x-api-key": apiKey, "content-type": "application/json" },
+      body: '{"model":"open","requests":[{"custom_id":"1","params":{"model":"secret"}}]}',
+    });
+    expect([response.status, await response.json()]).toMatchObject([403, { error: { code: "model_not_allowed" } }]);
+  }
+});
+
 test("a key may name its own model in the query of a request", async () => {
   respond = () => json('{"id":"open"}');
   const headers = { "x-api-key": key, "content-type": "application/json" };

@@ -1,9 +1,9 @@
 import { timestampOf } from "../../time/seoul.ts";
 import { isCalendarWindow, windowResetAt } from "../../time/windows.ts";
 import { type ErrorDetails, ProxyError } from "../errors.ts";
-import { defaultOutputTokens } from "../rewrite/caps.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
 import { estimateInput } from "../rewrite/estimate.ts";
+import { defaultOutputTokens } from "../rewrite/positive-integer.ts";
 import type { Rewritten } from "../rewrite/rewrite.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { within } from "../../time/wait.ts";

@@ -1,7 +1,8 @@
-import { isAscii, isLiteral, partOf, findNumber, findString, isString } from "../json/bytes.ts";
+import { isAscii, isLiteral, partOf, isString } from "../json/bytes.ts";
 import type { JsonEditor } from "../json/edit.ts";
 import type { JsonValue } from "../json/slots.ts";
 import type { Steps } from "../json/read.ts";
+import { defaultOutputTokens, findIntegerText, findPositiveInteger } from "./positive-integer.ts";
 import { maxTokensNames, type RequestBody, type ThinkingBudget } from "./watched-members.ts";
 import type { ModelRules } from "../../domain/models.ts";
 
@@ -10,9 +11,6 @@ export type CapRules = Pick<ModelRules, "contextTokens" | "maxOutputTokens">;
 /** Reserved for what the chat template adds to the conversation. */
 const reservedTokens = 512;
 const charactersPerToken = 3;
-
-/** How many tokens are reserved for the output of a request that does not limit it. */
-export const defaultOutputTokens = 1024;
 
 /** The token limits of a body. */
 export interface CappedTokens {
@@ -130,31 +128,6 @@ function* limitBesideBudgetInSteps(
 function findBudget(bytes: Uint8Array, thinking: ThinkingBudget): number | undefined {
   if (thinking.slot.kind !== "object") return undefined;
   return isString(bytes, thinking.type, "disabled") ? undefined : findPositiveInteger(bytes, thinking.budgetTokens);
-}
-
-/**
- * The value as a double, as backends read it: `1e3` and `100.0` are integers, and so are a string of digits and a number
- * too large to have decimals or to be finite. Undefined for anything else, such as `NaN` and `Infinity`.
- */
-function findPositiveInteger(bytes: Uint8Array, value: JsonValue): number | undefined {
-  const digits = findString(bytes, value);
-  const tokens = digits !== undefined && /^[0-9]+$/.test(digits) ? Number(digits) : findNumber(bytes, value);
-  const isInteger = Number.isInteger(tokens) || tokens === Infinity;
-  return tokens !== undefined && tokens > 0 && isInteger ? tokens : undefined;
-}
-
-const integerText = /^[\s\u0085]*\+?(\d+(?:_\d+)*)(?:\.0+)?[\s\u0085]*$/;
-
-/**
- * What is no string of digits, and pydantic, and so vLLM and SGLang, reads as a positive integer all the same: it passes the
- * cap as it is, but not the limits of a key. One of more than 64 KiB, of which most may be spaces, counts as infinite.
- */
-function findIntegerText(bytes: Uint8Array, value: JsonValue): number | undefined {
-  if (value.kind !== "string") return undefined;
-  const text = findString(bytes, value);
-  if (text === undefined) return Infinity;
-  const digits = integerText.exec(text)?.[1];
-  return digits === undefined ? undefined : Number(digits.replaceAll("_", "")) || undefined;
 }
 
 /** A hostile body has hundreds of longer ones, each of which takes up to two milliseconds: others have their turns between. */

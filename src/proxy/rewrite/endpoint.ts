@@ -21,8 +21,8 @@ export interface Endpoint {
   thinkingBudget: boolean;
   /** Its streams have usage only if `stream_options` requests it. */
   streamOptions: boolean;
-  /** Its messages are a list of conversations, each of which gets an answer of its own. */
-  hasConversations: boolean;
+  /** The member that lists what gets an answer each: conversations, or requests with parameters of their own. */
+  batched: "messages" | "requests" | undefined;
   /** The member with its turns; undefined if it has none. */
   turns: "messages" | "input" | undefined;
   /** Those that know its bodies. */
@@ -65,7 +65,7 @@ const plain: Endpoint = {
   system: undefined,
   thinkingBudget: false,
   streamOptions: false,
-  hasConversations: false,
+  batched: undefined,
   turns: undefined,
   clientRules: [],
 };
@@ -97,10 +97,11 @@ const responses: Endpoint = {
 const endpoints: ReadonlyMap<string, Endpoint> = new Map([
   ["/v1/chat/completions", chat],
   // vLLM's.
-  ["/v1/chat/completions/batch", { ...plain, hasConversations: true }],
+  ["/v1/chat/completions/batch", { ...plain, batched: "messages" }],
   ["/v1/completions", { ...plain, streamOptions: true }],
   ["/v1/embeddings", plain],
   ["/v1/messages", messages],
+  ["/v1/messages/batches", { ...plain, folder: "messages", stored: "messages/batches", batched: "requests" }],
   ["/v1/responses", responses],
 ]);
 

@@ -61,14 +61,16 @@ type Found = (mediaType: string, base64: Span) => void;
 
 /**
  * `image_url`, `input_audio` and `file` of chat, there `audio_url` and `video_url` of vLLM; `image_url` and `file_data` of
- * responses; `source` of messages.
+ * responses; `source` of messages, which a batch has in the `params` of its requests.
  */
 function createMediaSlots(found: Found): JsonSlot {
   const blocks = createSlot({ element: createBlockSlot(found, createSlot({ element: createBlockSlot(found) })) });
   const members = { content: blocks, output: blocks };
   // An element may be a conversation, whose elements are messages.
   const list = createSlot({ element: createSlot({ members, element: createSlot({ members }) }) });
-  return createSlot({ members: { messages: list, input: list } });
+  const params = createSlot({ members: { messages: list } });
+  const requests = createSlot({ element: createSlot({ members: { params } }) });
+  return createSlot({ members: { messages: list, input: list, requests } });
 }
 
 /** @param content of a block that holds others, such as the result of a tool */

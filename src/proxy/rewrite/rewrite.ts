@@ -174,7 +174,9 @@ export function* rewriteInSteps(
       : noUsageAdded;
   note("stream_usage");
   const changes = kinds.length === 0 ? undefined : { kinds, maxTokens: capped.lowered };
-  const hasSeveralModels = body.model.values.length > 1 || body.hasOtherModel;
+  // The requests of a batch name their own.
+  const hasRequests = endpoint.batched === "requests";
+  const hasSeveralModels = body.model.values.length > 1 || body.hasOtherModel || hasRequests;
   return {
     isObject: true,
     pieces: editor.apply(bytes),
@@ -184,7 +186,7 @@ export function* rewriteInSteps(
     model,
     target: named ?? target,
     changes,
-    maxTokens: capped.largest,
+    maxTokens: body.texts?.ofRequests ?? capped.largest,
     maxTokensName: capped.largestName,
     maxTokensInOtherCase: capped.largestInOtherCase,
     ...(body.texts === undefined ? oneText : yield* countTextsInSteps(bytes, body.texts)),

@@ -4,6 +4,7 @@ import { isName } from "../json/tokens.ts";
 import { type ConversationSlots, createConversationSlots } from "./conversation-slots.ts";
 import { createOpeningSlots, type NamingSlots, type OpeningSlots } from "./opening.ts";
 import type { Endpoint, Reference } from "./endpoint.ts";
+import { defaultOutputTokens, findIntegerText, findPositiveInteger } from "./positive-integer.ts";
 import type { OutputConfig, TemplateKwargs } from "./reasoning-mode.ts";
 import type { BodyNeeds } from "./rules.ts";
 
@@ -56,6 +57,8 @@ export interface RequestedTexts {
   bestOf: RepeatedSlot;
   /** How many prompts legacy completions have, or conversations a batch; 0 for a single one. */
   prompts: number;
+  /** The output limits of the requests of a batch together; undefined for any other body. */
+  ofRequests: number | undefined;
 }
 
 /** `thinking` of the Messages API. */
@@ -138,7 +141,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
   if (texts !== undefined) repeated.push(texts.n, texts.bestOf);
   const onStart = (): void => {
     body.hasOtherModel = false;
-    if (texts !== undefined) texts.prompts = 0;
+    if (texts !== undefined) [texts.prompts, texts.ofRequests] = [0, undefined];
     for (const { clear } of repeated) clear();
     conversation?.clear();
     opening?.clear();
@@ -192,12 +195,12 @@ const beginsLikeLimit = (byte: number | undefined): boolean =>
 const [lowerM, upperM, lowerN, backslash] = [0x6d, 0x4d, 0x6e, 0x5c];
 
 function watchTexts(
-  { hasConversations }: Endpoint,
+  { batched }: Endpoint,
   members: Record<string, JsonSlot>,
   extraMembers: Record<string, JsonSlot>,
 ): RequestedTexts {
   const [n, bestOf] = [createRepeatedSlot(maxDuplicates), createRepeatedSlot(maxDuplicates)];
-  const texts: RequestedTexts = { n, bestOf, prompts: 0 };
+  const texts: RequestedTexts = { n, bestOf, prompts: 0, ofRequests: undefined };
   // A list of numbers is one prompt: its tokens.
   const prompt = createSlot({
     onValue() {
@@ -211,7 +214,8 @@ function watchTexts(
   members["prompt"] = createSlot({ element: prompt });
   // vLLM adds them to the others.
   members["prompt_embeds"] = members["prompt"];
-  if (hasConversations) members["messages"] = members["prompt"];
+  if (batched === "messages") members["messages"] = members["prompt"];
+  if (batched === "requests") members["requests"] = createSlot({ element: createRequestSlot(texts) });
   return texts;
 }
 
@@ -228,6 +232,18 @@ function createReferenceSlots(reference: Reference): ReferenceSlots {
 function conversationIn(references: readonly ReferenceSlots[]): NamingSlots | undefined {
   const found = references.find(({ member }) => member === "conversation");
   return found && { value: found.value.slot, id: found.inner.slot };
+}
+
+function createRequestSlot(texts: RequestedTexts): JsonSlot {
+  const maxTokens = createSlot();
+  return createSlot({
+    members: { params: createSlot({ members: { max_tokens: maxTokens } }) },
+    onStart: () => void (maxTokens.kind = "absent"),
+    onValue(bytes) {
+      const asked = findPositiveInteger(bytes, maxTokens) ?? findIntegerText(bytes, maxTokens);
+      texts.ofRequests = (texts.ofRequests ?? 0) + (asked ?? defaultOutputTokens);
+    },
+  });
 }
 
 function createThinkingBudget(): ThinkingBudget {

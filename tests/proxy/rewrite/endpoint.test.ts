@@ -9,13 +9,14 @@ test("each endpoint has the rewrites that its bodies support", () => {
   const messagesRules = ["system_turns_to_user", "drop_billing_line"];
   const responsesRules = ["developer_to_system", "function_tools_only"];
   const row = (path: string) => Object.values(getEndpoint(path)).slice(3);
-  expect(row("/v1/chat/completions")).toEqual([true, true, "message", false, true, false, "messages", chatRules]);
-  expect(row("/v1/completions")).toEqual([true, false, undefined, false, true, false, undefined, []]);
-  expect(row("/v1/messages")).toEqual([true, true, "member", true, false, false, "messages", messagesRules]);
-  expect(row("/v1/responses")).toEqual([true, true, undefined, false, false, false, "input", responsesRules]);
-  expect(row("/v1/embeddings")).toEqual([true, false, undefined, false, false, false, undefined, []]);
-  expect(row("/v1/chat/completions/batch")).toEqual([true, false, undefined, false, false, true, undefined, []]);
-  expect(row("/v1/other")).toEqual([false, false, undefined, false, false, false, undefined, []]);
+  expect(row("/v1/chat/completions")).toEqual([true, true, "message", false, true, undefined, "messages", chatRules]);
+  expect(row("/v1/completions")).toEqual([true, false, undefined, false, true, undefined, undefined, []]);
+  expect(row("/v1/messages")).toEqual([true, true, "member", true, false, undefined, "messages", messagesRules]);
+  expect(row("/v1/responses")).toEqual([true, true, undefined, false, false, undefined, "input", responsesRules]);
+  expect(row("/v1/embeddings")).toEqual([true, false, undefined, false, false, undefined, undefined, []]);
+  expect(row("/v1/chat/completions/batch")).toEqual([true, false, undefined, false, false, "messages", undefined, []]);
+  expect(row("/v1/messages/batches")).toEqual([true, false, undefined, false, false, "requests", undefined, []]);
+  expect(row("/v1/other")).toEqual([false, false, undefined, false, false, undefined, undefined, []]);
 });
 
 test.each([
@@ -31,6 +32,7 @@ test.each([
 
 test.each<[path: string, stored: Endpoint["stored"]]>([
   ["/v1/batches", "batches"],
+  ["/v1/messages/batches", "messages/batches"],
   ["/v1/messages/batches/msgbatch_1/results", "messages/batches"],
   ["/v1/fine_tuning/jobs/ft_1", "fine_tuning/jobs"],
   ["/v1/fine_tuning/alpha", undefined],
