@@ -1,4 +1,4 @@
-import { hasMember, isWhiteSpace } from "../json/bytes.ts";
+import { hasMember, indexOfBytes, isWhiteSpace } from "../json/bytes.ts";
 import type { UsageAdded } from "../rewrite/stream-options.ts";
 import { createEventSplitter, isLineEnd, maxHeldEventBytes } from "../sse/events.ts";
 import {
@@ -81,7 +81,7 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
 
   function passOther(event: Uint8Array): Uint8Array[] {
     expectsUsage &&= isVoid(event);
-    return [...release(undefined), event];
+    return [...release(undefined, held?.mayBeAsked === true && isDone(event)), event];
   }
 
   function passChunk(event: Uint8Array, chunk: CompletionChunk): Uint8Array[] {
@@ -91,7 +91,8 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
     const before = release(chunk);
     const outgoing = detector.inspect(event, chunk);
     const mayWait = chunk.isFinal && event.length <= maxHeldEventBytes;
-    if (!mayWait || !(includeUsage || outgoing.usageInDoubt)) return [...before, edited(outgoing)];
+    if (!mayWait || !(includeUsage || outgoing.usageInDoubt || outgoing.mayBeAsked))
+      return [...before, edited(outgoing)];
     held = outgoing;
     return before;
   }
@@ -106,15 +107,15 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
       held?.edits.push(movedMembers(held.chunk, chunk));
       return release(chunk);
     }
-    return [...release(chunk), edited({ event, chunk, edits: [cutUsage(event, chunk)], usageInDoubt: false })];
+    return [...release(chunk), edited({ event, edits: [cutUsage(event, chunk)] })];
   }
 
-  /** @param next the chunk after the held one; undefined if the next event is not a chunk */
-  function release(next: CompletionChunk | undefined): Uint8Array[] {
+  /** @param next the chunk after the held one; undefined if the next event is not a chunk. @param isLast it is `[DONE]` */
+  function release(next: CompletionChunk | undefined, isLast = false): Uint8Array[] {
     if (held === undefined) return [];
     const outgoing = held;
     held = undefined;
-    if (next?.usage === "object") detector.confirm(outgoing);
+    if (next?.usage === "object" || (outgoing.mayBeAsked && !isLast)) detector.confirm(outgoing);
     return [edited(outgoing)];
   }
 
@@ -132,6 +133,9 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
   };
 }
 
+const doneMark = Buffer.from("[DONE]");
+const isDone = (event: Uint8Array): boolean => event.length <= 64 && indexOfBytes(event, doneMark, 0) >= 0;
+
 /** A comment or an empty line. */
 const isVoid = (event: Uint8Array): boolean => event[0] === colon || event.every(isLineEnd);
 
@@ -143,7 +147,7 @@ function movedMembers(chunk: CompletionChunk, last: CompletionChunk): FrameEdit 
   return { start: chunk.tail, end: chunk.tail, text: moved.join("") };
 }
 
-function edited({ event, edits }: Outgoing): Uint8Array {
+function edited({ event, edits }: Pick<Outgoing, "event" | "edits">): Uint8Array {
   if (edits.length === 0) return event;
   const pieces: Uint8Array[] = [];
   let from = 0;
@@ -166,6 +170,8 @@ interface Outgoing {
   edits: FrameEdit[];
   /** A server may send usage in the last chunk of a choice unasked; the next chunk decides. */
   usageInDoubt: boolean;
+  /** It has running usage, and no other may follow. */
+  mayBeAsked: boolean;
 }
 
 interface FrameEdit extends MemberSpan {
@@ -210,7 +216,11 @@ function createInjectedUsageDetector({ includeUsage, continuousUsage }: UsageAdd
 
   function inspectUsage(outgoing: Outgoing): void {
     const { event, chunk } = outgoing;
-    if (continuousUsage && isContinuous) return removeUsage(outgoing);
+    if (continuousUsage && isContinuous) {
+      // The client asked for usage at the end, and this is all that there is if `[DONE]` follows.
+      outgoing.mayBeAsked = !includeUsage && chunk.isFinal && event.length <= maxHeldEventBytes;
+      return outgoing.mayBeAsked ? undefined : removeUsage(outgoing);
+    }
     const usage = parseObject(event.subarray(chunk.usageValue.start, chunk.usageValue.end)) ?? {};
     if (isZero(usage)) return undefined;
     if (chunk.isFinal) outgoing.usageInDoubt = continuousUsage && unset === undefined;
@@ -229,14 +239,14 @@ function createInjectedUsageDetector({ includeUsage, continuousUsage }: UsageAdd
     mayEdit: (event) => hasMember(event, usageName) || mayEditEnd(event),
     mayEditContent: (event) => (unset !== "null" && hasMember(event, usageName)) || mayEditEnd(event),
     inspect(event, chunk) {
-      const outgoing: Outgoing = { event, chunk, edits: [], usageInDoubt: false };
+      const outgoing: Outgoing = { event, chunk, edits: [], usageInDoubt: false, mayBeAsked: false };
       if (chunk.usage === "absent") unset ??= "omitted";
       else if (chunk.usage === "null") inspectNull(outgoing);
       else inspectUsage(outgoing);
       return outgoing;
     },
     confirm(outgoing) {
-      if (outgoing.usageInDoubt) removeUsage(outgoing);
+      if (outgoing.usageInDoubt || outgoing.mayBeAsked) removeUsage(outgoing);
     },
     isUnasked: () => isUnasked,
   };

@@ -190,6 +190,19 @@ describe("stream usage filter", () => {
     }
   });
 
+  test("leaves a client that asked for usage that of the last chunk, if no chunk with only usage follows", () => {
+    const chunk = (index: number, finish: string, usage: string): string =>
+      `data: {"choices":[{"index":${index},"delta":{"content":"a"},"finish_reason":${finish}}]${usage}}\n\n`;
+    const stream = (running: string, last: string): string =>
+      chunk(0, "null", running) + chunk(1, "null", running) + chunk(0, '"stop"', running) + chunk(1, '"stop"', last);
+    const sent = stream(`,${counts}`, `,${counts}`);
+    const done = "data: [DONE]\n\n";
+    expect(filtered(continuousOnly, [Buffer.from(sent + done)])).toBe(stream("", `,${counts}`) + done);
+    expect(filtered(both, [Buffer.from(sent + done)])).toBe(stream("", "") + done);
+    // Of a server that was to send more, it is not known.
+    expect(filtered(continuousOnly, [Buffer.from(sent)])).toBe(stream("", ""));
+  });
+
   test("takes an empty choice for one with usage only after every choice has ended", () => {
     const chunk = (index: number, delta: string, finish: string, usage: string): string =>
       `data: {"choices":[{"index":${index},"delta":${delta},"finish_reason":${finish}}]${usage}}\n\n`;
