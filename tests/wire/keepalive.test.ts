@@ -14,6 +14,21 @@ afterAll(async () => {
   backend.stop();
 });
 
+/** Says that it sends JSON, after a while, and sends nothing. */
+function startEmptyBackend(): Disposable & { url: string } {
+  const server = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    async fetch() {
+      // Plays a backend that is slow.
+      await Bun.sleep(300);
+      const body = new ReadableStream({ pull: (controller) => controller.close() }, { highWaterMark: 0 });
+      return new Response(body, { headers: { "content-type": "application/json" } });
+    },
+  });
+  return { url: `http://127.0.0.1:${server.port}`, [Symbol.dispose]: () => void server.stop(true) };
+}
+
 const comment = ": keepalive\n\n";
 
 async function stream(script: string): Promise<RawClient> {
@@ -54,6 +69,22 @@ describe("with PROXY_SSE_KEEPALIVE", () => {
     const logged = { status: 200, outcome: "upstream_failed", code: "unexpected_response", cause: "status_400" };
     expect(await gate.waitForLog(({ cause }) => cause === "status_400")).toMatchObject(logged);
   });
+
+  test.each(["/v1/chat/completions", "/v1/messages"])(
+    "an empty response to a stream of %s that was kept alive is an error, and no whole stream without text",
+    async (path) => {
+      using empty = startEmptyBackend();
+      await using kept = await startTollgate({ PROXY_UPSTREAM_URL: empty.url, PROXY_SSE_KEEPALIVE: "0.1" });
+      const client = await connectRaw(kept.url);
+      const headers = { "x-api-key": kept.key, "Content-Type": "application/json" };
+      client.request("POST", path, headers, JSON.stringify({ model: "m", stream: true, messages: [] }));
+      const text = (await client.text()).replaceAll(comment, "");
+      expect(text).toContain("The backend responded with status 200 and no event stream.");
+      expect(text).not.toContain("[DONE]");
+      expect(await client.ended()).not.toBe("complete");
+      expect((await kept.readKey()).total_request_count).toBe(0);
+    },
+  );
 
   test("comments appear only between events and leave the events unchanged", async () => {
     const client = await stream("gap=1500ms@2");

@@ -90,15 +90,20 @@ const eventsOfJson: EventsOf = (json) => {
   return json?.pipeThrough(
     new TransformStream<Uint8Array, Uint8Array>({
       transform(chunk, controller) {
+        if (prefix !== "" && chunk.every(isBlank)) return;
         if (prefix !== "") controller.enqueue(utf8.encode(prefix));
         prefix = "";
         controller.enqueue(chunk.map((byte) => (byte === 0x0a || byte === 0x0d ? space : byte)));
       },
-      flush: (controller) => controller.enqueue(utf8.encode(doneEvent)),
+      flush(controller) {
+        if (prefix === "") controller.enqueue(utf8.encode(doneEvent));
+        else controller.error(emptyResponse());
+      },
     }),
   );
 };
 
+const emptyResponse = () => unexpectedResponse(200, "");
 const doneEvent = "\n\ndata: [DONE]\n\n";
 
 /** Far more than a model writes in one message. */
@@ -116,6 +121,7 @@ const eventsOfMessageJson: EventsOf = (json) => {
       },
       flush(controller) {
         const text = Buffer.concat(chunks).toString();
+        if (text.trim() === "") return controller.error(emptyResponse());
         controller.enqueue(
           utf8.encode(eventsOfMessage(text) ?? `data: ${text.replaceAll(/[\r\n]/g, " ")}${doneEvent}`),
         );
