@@ -260,7 +260,8 @@ describe("the manual's deployment", () => {
   test.skipIf(analyze === null).each([
     ["handbook's tollgate", unit],
     ["Debian package's tollgate", unit.replace("DynamicUser=yes", "User=tollgate")],
-  ])("has units that systemd understands, and whose exposure it rates as it says: the %s", async (_whose, text) => {
+    ["backup's, which is root", backupService],
+  ])("has units that systemd understands, and whose exposure it rates below 2 of 10: the %s", async (_whose, text) => {
     using folder = createTempFolder();
     const file = folder.file("tollgate.service");
     // Its program is not installed on the machine of the tests.
@@ -270,7 +271,7 @@ describe("the manual's deployment", () => {
     expect({ status: verified.exitCode, text: verified.stderr.toString() }).toEqual({ status: 0, text: "" });
     const [, level = ""] =
       /exposure level .*: ([\d.]+)/.exec(run("security", "--offline=true").stdout.toString()) ?? [];
-    expect(Number(level)).toBeWithin(0.1, 1.5);
+    expect(Number(level)).toBeWithin(0.1, 2);
   });
 
   test("has a backup unit whose command runs, from a timer that is enabled with the others", async () => {
@@ -281,11 +282,13 @@ describe("the manual's deployment", () => {
     const args = command.replace("/var/backups/tollgate", folder.file("backups")).split(" ");
     expect(await runProgram(args, { DATA_DIR: folder.path })).toMatchObject({ status: 0, stderr: "" });
     expect(readdirSync(folder.file("backups"))).toHaveLength(1);
-    expect(assignments(backupService)).toEqual(assignments(unit));
+    // Of a DATA_DIR in the file too: a backup of another folder would go on for ever unnoticed.
+    const settings = (text: string) => text.match(/^Environment(?:File)?=.*$/gm);
+    expect(settings(backupService)).toEqual(settings(unit));
     expect(backupTimer).toContain("WantedBy=timers.target");
   });
 
-  test.skipIf(analyze === null)("has a backup unit and timer that systemd understands", async () => {
+  test.skipIf(analyze === null)("has a timer of the backup that systemd understands", async () => {
     using folder = createTempFolder();
     const files = [folder.file("tollgate-backup.service"), folder.file("tollgate-backup.timer")];
     await Bun.write(files[0] ?? "", backupService.replace(/ExecStart=.*/, "ExecStart=/bin/true"));
