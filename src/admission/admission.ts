@@ -39,6 +39,8 @@ export interface Admissions {
   admit: Admit;
   /** Whether this process decides alone, because the database does not answer. */
   isDegraded(): boolean;
+  /** Whether other processes admit requests too, and all of them know of each other. */
+  hasOthers(): boolean;
   /** Gives back what this process holds. */
   close(): Promise<void>;
 }
@@ -84,6 +86,7 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     admit: (keyId, limits, tokens, mayWait = false, leastTokens) =>
       admit(state, keyId, { limits, tokens, mayWait, leastTokens }),
     isDegraded: () => state.degraded,
+    hasOthers: () => state.instances > 1 && !state.degraded,
     close: () => close(state),
   };
 }

@@ -8,7 +8,7 @@ import { createRevocations, type Revocations } from "../admission/revocations.ts
 import { createLedger, type Ledger } from "../ledger/ledger.ts";
 import type { Log } from "../log/log.ts";
 import { createLocalPlaces } from "../routing/places.ts";
-import { createRequestQueue, type RequestQueue } from "../proxy/request/queue.ts";
+import { createRequestQueue, type RequestQueue, type RequestQueueOptions } from "../proxy/request/queue.ts";
 import type { CurrentCatalog } from "../domain/models.ts";
 import type { BackendStates, Engines } from "../domain/backends.ts";
 import type { Places } from "../domain/admissions.ts";
@@ -110,7 +110,8 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
   const revocations = createRevocations({ store: store.keys, clock, monotonic, isRunning });
   const { places, stopProbing } = placesOf(config.queue, { ...opened, catalog, inFlight });
   const checkBackends = createCheck(catalog, () => backendStates.list());
-  const queue = createQueue(config.queue, { catalog, places, stopping, revocations });
+  const hasOthers = (): boolean => admissions.hasOthers();
+  const queue = createQueue(config.queue, { catalog, places, stopping, revocations, hasOthers });
   const recorder = createTrafficRecorder({ write: store.traffic.add, clock, log });
   const metrics = createMetrics({
     ...build,
@@ -253,7 +254,8 @@ function createQueue(
     places,
     stopping,
     revocations,
-  }: Pick<Services, "catalog" | "stopping" | "revocations"> & { places: Places },
+    hasOthers,
+  }: Pick<Services, "catalog" | "stopping" | "revocations"> & Pick<RequestQueueOptions, "places" | "hasOthers">,
 ): RequestQueue {
   /** All but one backend that takes any number of requests at any time. */
   const hasPlaces = (): boolean => {
@@ -267,6 +269,7 @@ function createQueue(
     timeoutMs,
     backendWaitMs,
     monotonic,
+    hasOthers,
     stopping: stopping.signal,
     onKeyEnded: revocations.onRevoked,
   });

@@ -107,6 +107,7 @@ function startProxy() {
       timeoutMs: 0,
       backendWaitMs: 0,
       monotonic: () => performance.now(),
+      hasOthers: () => false,
       stopping: new AbortController().signal,
       onKeyEnded: () => {},
     }),

@@ -5,6 +5,7 @@ import { pollUntil } from "../support/poll-until.ts";
 import { childrenOf, isRunning } from "../support/proc.ts";
 import { valueOf } from "../telemetry/open-metrics.ts";
 import { freshly, logged, metricsToken, processCount, scrape, startProcesses, stream } from "../support/processes.ts";
+import { connectRaw } from "../support/raw-client.ts";
 import { rounds } from "../support/rounds.ts";
 import type { Program } from "../support/program.ts";
 
@@ -155,6 +156,28 @@ describe("several processes", () => {
     // The sixty of the next minute too, if that begins meanwhile.
     expect([60, 120]).toContain(rows.length);
   });
+
+  test("let a key's requests have its place in turn, though some always wait at each", async () => {
+    const admin = await logIn(program.adminUrl, "admin", "password");
+    const fields = { name: "one at a time", max_concurrency: 1 };
+    const { key } = await admin.expectOk<{ key: string }>("POST", "/api/keys", fields);
+    const headers = { "x-api-key": key, "Content-Type": "application/json", "x-simulate": "slow-head=50ms" };
+    const body = JSON.stringify({ model: "m", max_tokens: 7, messages: [{ role: "user", content: "Hi" }] });
+    const served = new Set<number>();
+    const clients = Array.from({ length: 12 }, async (_, number) => {
+      // Over one connection, and so at one process.
+      const client = await connectRaw(program.url, { deadlineMs: 60_000 });
+      while (served.size < clients.length) {
+        client.request("POST", "/v1/messages", headers, body);
+        expect((await client.head()).status).toBe(200);
+        await client.ended();
+        client.nextResponse();
+        served.add(number);
+      }
+      client.close();
+    });
+    await Promise.all(clients);
+  }, 90_000);
 
   test("replace one that receives a signal, after its streams have finished", async () => {
     const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("drained");

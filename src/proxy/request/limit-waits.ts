@@ -14,7 +14,7 @@ export interface RequestOfKey {
 
 /**
  * The requests of keys that wait until their limits admit them. Those of a key ask again together, in one batch, at random
- * moments and whenever a request of the key ends in this process.
+ * moments and whenever a request of the key ends in this process; but for some of these, after which others may ask first.
  */
 export interface LimitWaits {
   /**
@@ -34,6 +34,8 @@ export interface LimitWaits {
 export interface LimitWaitsOptions {
   monotonic: MonotonicClock;
   timeoutMs: number;
+  /** Whether requests of the same keys may wait in other processes. */
+  hasOthers: () => boolean;
 }
 
 interface Waiter extends Pick<RequestOfKey, "ask"> {
@@ -57,10 +59,13 @@ interface Line {
 /** Between two times of asking: instances that share a key must not all ask at once. */
 const [minPauseMs, maxPauseMs] = [50, 250];
 const maxInBatch = 64;
+/** On average each place is left to others so often: while one process takes it again at once, none of them finds it free. */
+const placeLeftEveryMs = 2000;
+const placeLeftForMs = 100;
 /** How much the last request changes the duration that is expected of the next. */
 const weight = 0.2;
 
-export function createLimitWaits({ monotonic, timeoutMs }: LimitWaitsOptions): LimitWaits {
+export function createLimitWaits({ monotonic, timeoutMs, hasOthers }: LimitWaitsOptions): LimitWaits {
   const lines = new Map<KeyId, Line>();
   const durations = new Map<KeyId, number>();
 
@@ -78,24 +83,30 @@ export function createLimitWaits({ monotonic, timeoutMs }: LimitWaitsOptions): L
     schedule(keyId, line);
   }
 
-  function schedule(keyId: KeyId, line: Line): void {
+  function schedule(keyId: KeyId, line: Line, leastMs = minPauseMs): void {
     clearTimeout(line.timer);
     if (line.waiters.size === 0) return void lines.delete(keyId);
-    const pause = minPauseMs + Math.random() * (maxPauseMs - minPauseMs);
+    const pause = leastMs + Math.random() * (maxPauseMs - leastMs);
     const nextDeadline = line.waiters.values().reduce((first, one) => Math.min(first, deadlineOf(one)), Infinity);
     const most = Math.min(maxInBatch, line.maxConcurrency ?? maxInBatch);
     const waitMs = Math.min(pause, Math.max(0, nextDeadline - monotonic()));
     line.timer = setTimeout(() => void askAll(keyId, line, most), waitMs);
   }
 
+  function freed(keyId: KeyId, line: Line): void {
+    line.freed += 1;
+    void askAll(keyId, line, line.freed);
+  }
+
+  function leavePlace(keyId: KeyId, line: Line): void {
+    schedule(keyId, line, placeLeftForMs);
+    setTimeout(() => {
+      if (lines.get(keyId) === line) freed(keyId, line);
+    }, placeLeftForMs);
+  }
+
   function lineOf(keyId: KeyId): Line {
-    const line = lines.get(keyId) ?? {
-      waiters: new Set(),
-      maxConcurrency: null,
-      timer: undefined,
-      isAsking: false,
-      freed: 0,
-    };
+    const line = lines.get(keyId) ?? newLine();
     lines.set(keyId, line);
     return line;
   }
@@ -121,14 +132,24 @@ export function createLimitWaits({ monotonic, timeoutMs }: LimitWaitsOptions): L
       const before = durations.get(keyId) ?? durationMs;
       durations.set(keyId, before + weight * (durationMs - before));
       const line = lines.get(keyId);
-      if (line === undefined) return;
-      line.freed += 1;
-      void askAll(keyId, line, line.freed);
+      if (line !== undefined) (leavesPlace(line, durationMs) && hasOthers() ? leavePlace : freed)(keyId, line);
     },
     isWaiting: (keyId, maxConcurrency) => lines.get(keyId)?.maxConcurrency === maxConcurrency,
     durationOf: (keyId) => durations.get(keyId),
   };
 }
+
+const newLine = (): Line => ({
+  waiters: new Set(),
+  maxConcurrency: null,
+  timer: undefined,
+  isAsking: false,
+  freed: 0,
+});
+
+/** @param durationMs how long the place was used */
+const leavesPlace = ({ maxConcurrency }: Line, durationMs: number): boolean =>
+  maxConcurrency !== null && Math.random() * placeLeftEveryMs < durationMs;
 
 const deadlineOf = ({ until, shortUntil }: Waiter): number => Math.min(until, shortUntil);
 

@@ -3,7 +3,7 @@ import { type Admission, isWorthWaiting, lacksPlace } from "../../domain/admissi
 import type { BackendSign, Choice } from "../../domain/backends.ts";
 import { createBackoff } from "../../time/backoff.ts";
 import { wait } from "../../time/wait.ts";
-import { createLimitWaits, type LimitWaits, type RequestOfKey } from "./limit-waits.ts";
+import { createLimitWaits, type LimitWaits, type LimitWaitsOptions, type RequestOfKey } from "./limit-waits.ts";
 import {
   createPatience,
   createWaitingList,
@@ -51,7 +51,7 @@ export interface RequestQueue {
   depth(): { waiting: number; running: number };
 }
 
-export interface RequestQueueOptions extends WaitingListOptions, Omit<PatienceOptions, "places"> {
+export interface RequestQueueOptions extends WaitingListOptions, LimitWaitsOptions, Omit<PatienceOptions, "places"> {
   hasPlaces: boolean;
 }
 
@@ -64,9 +64,9 @@ interface Entering {
 }
 
 export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
-  const { timeoutMs, monotonic } = options;
+  const { timeoutMs } = options;
   const list = createWaitingList(options);
-  const limitWaits = createLimitWaits({ monotonic, timeoutMs });
+  const limitWaits = createLimitWaits(options);
   const turns = createTurns({ ...options, list, limitWaits });
 
   async function waitForTurn(entering: Entering, one: Waiting, onWaiting: OnWaiting): Promise<Turn> {

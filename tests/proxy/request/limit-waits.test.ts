@@ -11,7 +11,7 @@ const [key, otherKey]: [KeyId, KeyId] = [1, 2];
 
 describe("a request over the places of its key", () => {
   const time = useFakeTime();
-  const startQueue = (options: { places?: number; maxWaiting?: number; timeoutMs?: number } = {}) =>
+  const startQueue = (options: Partial<Parameters<typeof startTestQueue>[0]> = {}) =>
     startTestQueue({ maxWaiting: 1000, timeoutMs, monotonic: time.now, ...options });
 
   test("waits, and runs at once when one of its key ends here", async () => {
@@ -38,6 +38,31 @@ describe("a request over the places of its key", () => {
     limits.endElsewhere();
     await time.pass(pollMs);
     expect(waits.state()).toBe("running");
+  });
+
+  test("leaves a place for a moment to others that serve the key too, after a request of two seconds", async () => {
+    const [queue, limits] = [startQueue({ hasOthers: () => true }), keyWith(1)];
+    const [first, second] = [await queue.send(key, 0, limits), await queue.send(key, 0, limits)];
+    await time.pass(2000);
+    first.end();
+    await time.pass(99);
+    expect([second.state(), limits.inFlight()]).toEqual(["waiting", 0]);
+    await time.pass(1);
+    expect([second.state(), limits.inFlight()]).toEqual(["running", 1]);
+  });
+
+  test("goes on within a quarter of a second when another instance had the place that was left to it", async () => {
+    const [queue, limits] = [startQueue({ hasOthers: () => true }), keyWith(1)];
+    const first = await queue.send(key, 0, limits);
+    const second = await queue.send(key, 0, limits);
+    await time.pass(2000);
+    first.end();
+    await limits.ask(true);
+    await time.pass(1000);
+    expect(second.state()).toBe("waiting");
+    limits.endElsewhere();
+    await time.pass(pollMs);
+    expect(second.state()).toBe("running");
   });
 
   test("asks again with the others of its key, as many as there can be places, and not more often than 20 times a second", async () => {

@@ -27,11 +27,14 @@ interface TestQueueOptions {
   maxWaiting: number;
   timeoutMs: number;
   monotonic: MonotonicClock;
+  /** By default none. */
+  hasOthers?: () => boolean;
 }
 
 const anywhere = { model: "m", candidates: ["backend"], characters: 0, conversation: noConversation };
 
-export function startTestQueue({ places, maxWaiting, timeoutMs, monotonic }: TestQueueOptions) {
+export function startTestQueue(options: TestQueueOptions) {
+  const { places, maxWaiting, timeoutMs, monotonic, hasOthers = () => false } = options;
   const stopping = new AbortController();
   let endKey: (keyId: KeyId, begunUntil: number) => void = () => {};
   const queue = createRequestQueue({
@@ -40,6 +43,7 @@ export function startTestQueue({ places, maxWaiting, timeoutMs, monotonic }: Tes
     timeoutMs,
     backendWaitMs: 0,
     monotonic,
+    hasOthers,
     stopping: stopping.signal,
     onKeyEnded: (listener) => (endKey = listener),
   });

@@ -26,6 +26,7 @@ function start(
     timeoutMs,
     backendWaitMs,
     monotonic: time.now,
+    hasOthers: () => false,
     stopping: new AbortController().signal,
     onKeyEnded() {},
   });
