@@ -7,6 +7,8 @@ import { prepareFindSession } from "../accounts/sessions.ts";
 import { createSqlStore } from "../sql-store.ts";
 import { defaultRetention, type Retention } from "../retention.ts";
 import type { Store } from "../store.ts";
+import type { Engine } from "../engine/engine.ts";
+import type { UsageStore } from "../usage/contract.ts";
 import { createPostgresEngine } from "./engine.ts";
 import { migratePostgres } from "./migrate.ts";
 import { isMoveUnfinished } from "./move-marker.ts";
@@ -24,6 +26,9 @@ const statementTimeoutMs = 1500;
 const idleInTransactionMs = 1500;
 /** No response waits this long, only the ledger does. A flush after a long outage has many rows and takes longer. */
 const flushTimeoutOf = (rows: number): number => 5000 + rows * 0.2;
+/** Of a flush with up to so many rows: one that waits for a lock would otherwise leave its connection behind at each try. */
+const flushStatementTimeoutMs = 4500;
+const fewRows = 1000;
 /** After an outage every connection of a pool may be a lost one. */
 const maxRetries = 5;
 /** How many calls other than look-ups, checks and flushes may run and wait: all of them get their turn long before their timeout. */
@@ -77,7 +82,7 @@ function requireWritable({ client, transaction }: PostgresPool): Promise<unknown
 function createPostgresStore(options: PostgresStoreOptions): Store {
   const { url, retention = defaultRetention, clock, areLimitsByClock = false } = options;
   const lookups = createPostgresPool({ url, connections: 4, statementTimeoutMs });
-  const flushes = createPostgresPool({ url, connections: 1, statementTimeoutMs: 0, idleInTransactionMs });
+  const flushes = createFlushes(options);
   const others = createPostgresPool({ url, connections: 4, statementTimeoutMs });
   const limited = { withTimeout: limitCalls(others.withTimeout, maxCalls) };
   const lookupEngine = createPostgresEngine(lookups);
@@ -86,7 +91,6 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
   const listEndings = prepareListEndings(lookupEngine);
   const listCreators = prepareListCreators(lookupEngine);
   const { checkWritable } = createSqlStore(lookupEngine, clock);
-  const flushStore = createSqlStore(createPostgresEngine(flushes, !areLimitsByClock), clock, retention);
   const store = createSqlStore(createPostgresEngine(others), clock, retention);
   const { listLoads, countAtLimit, listDays } = store.limits;
   const admissions = createPostgresPool({ url, connections: 1, statementTimeoutMs, idleInTransactionMs });
@@ -109,12 +113,7 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
     },
     usage: {
       ...withTimeouts(others, store.usage),
-      add: (increments, flush, responses = [], requests, settled) =>
-        flushes.withTimeout(flushTimeoutOf(increments.length + responses.length + (requests?.rows.length ?? 0)), () => {
-          const add = () => flushStore.usage.add(increments, flush, responses, requests, settled);
-          // Safe to repeat only with a flush id, by which a flush that was committed before is recognised.
-          return flush === undefined ? add() : retryIfConnectionLost(add);
-        }),
+      add: flushes.add,
       listCreators: (responseId) =>
         lookups.withTimeout(callTimeoutMs, () => retryIfConnectionLost(async () => listCreators(responseId))),
       daily: (sinceDay) => slicesWithTimeout(limited, store.usage.daily(sinceDay)),
@@ -152,6 +151,40 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
       await Promise.all([lookups, flushes, admissions, others].map((pool) => pool.close()));
       return undefined;
     },
+  };
+}
+
+function createFlushes({
+  url,
+  retention,
+  clock,
+  areLimitsByClock = false,
+}: PostgresStoreOptions): Pick<UsageStore, "add"> & Pick<PostgresPool, "close"> {
+  const pool = createPostgresPool({
+    url,
+    connections: 1,
+    statementTimeoutMs: flushStatementTimeoutMs,
+    idleInTransactionMs,
+  });
+  const engine = createPostgresEngine(pool, !areLimitsByClock);
+  const transaction: Engine["transaction"] = (work) =>
+    engine.transaction(async () => {
+      await pool.client.unsafe("set local statement_timeout = 0");
+      return work();
+    });
+  const few = createSqlStore(engine, clock, retention).usage;
+  const many = createSqlStore({ ...engine, transaction }, clock, retention).usage;
+  return {
+    add(increments, flush, responses = [], requests, settled) {
+      const rows = increments.length + responses.length + (requests?.rows.length ?? 0);
+      return pool.withTimeout(flushTimeoutOf(rows), () => {
+        const usage = rows > fewRows ? many : few;
+        const add = () => usage.add(increments, flush, responses, requests, settled);
+        // Safe to repeat only with a flush id, by which a flush that was committed before is recognised.
+        return flush === undefined ? add() : retryIfConnectionLost(add);
+      });
+    },
+    close: pool.close,
   };
 }
 

@@ -30,8 +30,8 @@ export interface PostgresPool {
   client: QueryClient;
   transaction<T>(work: () => Promise<T>): Promise<T>;
   /**
-   * Rejects if the work takes longer. The connections are then replaced: those to a server that stopped responding would
-   * stay busy for minutes, even after it is back.
+   * Rejects if the work takes longer. The connections are then replaced, unless the server may yet cancel what they do:
+   * those to a server that stopped responding would stay busy for minutes, even after it is back.
    * @throws StorageError
    */
   withTimeout<T>(timeoutMs: number, work: () => Promise<T>): Promise<T>;
@@ -41,6 +41,7 @@ export interface PostgresPool {
 /** Connects on first use. @throws AddressError if the address is malformed */
 export function createPostgresPool(options: PoolOptions): PostgresPool {
   let connections = connect(options);
+  let connectedAt = performance.now();
   const transactionConnection = new AsyncLocalStorage<SQL>();
   const client: QueryClient = {
     unsafe: (query, values) => (transactionConnection.getStore() ?? connections).unsafe(query, values),
@@ -49,6 +50,7 @@ export function createPostgresPool(options: PoolOptions): PostgresPool {
   function replaceConnections(failed: SQL): void {
     if (failed !== connections) return;
     connections = connect(options);
+    connectedAt = performance.now();
     failed.close({ timeout: 0 }).catch(() => {});
   }
 
@@ -70,7 +72,9 @@ export function createPostgresPool(options: PoolOptions): PostgresPool {
       const { promise: timedOut, reject } = Promise.withResolvers<never>();
       const timer = setTimeout(() => {
         reject(new StorageError("PostgreSQL does not respond"));
-        replaceConnections(used);
+        // A statement that waits for a lock keeps its connection at the server until the server cancels it. Later ones may
+        // not leave more and more of them behind.
+        if (performance.now() - connectedAt >= options.statementTimeoutMs) replaceConnections(used);
       }, timeoutMs);
       try {
         return await Promise.race([work(), timedOut]);
