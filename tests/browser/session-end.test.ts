@@ -38,6 +38,28 @@ describe.skipIf(!hasBrowser)("login after a session has ended", () => {
     await page.getByRole("dialog", { name: "Key for “kept”" }).waitFor();
   });
 
+  test("in place keeps what is entered in a form of the page, and a logout does not ask for it", async () => {
+    await using visit = await console.visit("/settings/prices", { expectedErrors: refused });
+    const { page } = visit;
+    await page.getByRole("button", { name: "Add a model price" }).click();
+    await page.getByLabel("Currency").fill("EUR");
+    await page.getByLabel("Model", { exact: true }).fill("kept-*");
+    for (const label of ["Input", "Output"]) await page.getByLabel(label, { exact: true }).fill("1");
+    await loseSession(visit);
+    await page.getByRole("button", { name: "Save prices" }).click();
+    const ended = page.getByRole("dialog", { name: "Your session has ended" });
+    await ended.getByLabel("Password").fill(password);
+    await page.keyboard.press("Enter");
+    await ended.waitFor({ state: "detached" });
+    expect(await page.getByLabel("Model", { exact: true }).inputValue()).toBe("kept-*");
+    const saved = page.waitForResponse("**/api/prices");
+    await page.getByRole("button", { name: "Save prices" }).click();
+    expect((await saved).status()).toBe(200);
+    await page.getByLabel("Model", { exact: true }).fill("left-*");
+    await page.getByRole("button", { name: /^Log out/ }).click();
+    await page.waitForURL("**/login?next=*");
+  });
+
   test("can be left for the login page", async () => {
     await using visit = await console.visit("/keys?new=1", { expectedErrors: refused });
     const { page } = visit;

@@ -12,8 +12,8 @@ const retryMs = 5000;
 
 /**
  * Shows the page with a session, and opens the login page without one; the current address becomes `?next=`. If the
- * browser may have a session, the page renders and loads its data while the session is resumed. Under a dialog with a form,
- * which leaving the page would close, the password is asked in place.
+ * browser may have a session, the page renders and loads its data while the session is resumed. Where leaving the page
+ * would lose what is entered in a form, the password is asked in place.
  */
 export function RequireSession(props: RouteSectionProps): JSX.Element {
   const location = useLocation();
@@ -45,7 +45,7 @@ export function RequireSession(props: RouteSectionProps): JSX.Element {
   // A memo, since it has to look before the page is gone. Only for a known user: the dialog does not ask for the name.
   const asksPassword = createMemo((before: boolean) => {
     if (resuming() || session() !== undefined || username() === undefined || hasLeft()) return false;
-    return before || document.querySelector("dialog[open] form") !== null;
+    return before || hasEntries();
   }, false);
   createEffect(() => session() !== undefined && setHasLeft(false));
   createEffect(() => {
@@ -59,7 +59,7 @@ export function RequireSession(props: RouteSectionProps): JSX.Element {
       when={problem()}
       fallback={
         <Show when={resuming() || session() !== undefined || asksPassword()}>
-          <Shell {...props} />
+          <Shell {...props} onLeave={setHasLeft} />
           <Show when={asksPassword()}>
             <SessionEndedDialog username={username() ?? ""} onLeave={() => setHasLeft(true)} />
           </Show>
@@ -70,6 +70,13 @@ export function RequireSession(props: RouteSectionProps): JSX.Element {
     </Show>
   );
 }
+
+/** Whether a dialog with a form is open, or something is entered in a form of the page. */
+const hasEntries = (): boolean =>
+  document.querySelector("dialog[open] form") !== null ||
+  [...document.querySelectorAll<HTMLInputElement | HTMLTextAreaElement>("main form :is(input, textarea)")].some(
+    ({ value, defaultValue }) => value !== defaultValue,
+  );
 
 function ResumeProblem(props: { message: string; onRetry: () => void }): JSX.Element {
   return (

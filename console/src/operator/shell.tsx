@@ -25,8 +25,13 @@ const themeOptions = themes.map((value) => ({
   icon: value,
 }));
 
+interface ShellProps extends RouteSectionProps {
+  /** Called with true when the user logs out, and with false if that fails. */
+  onLeave: (hasLeft: boolean) => void;
+}
+
 /** The frame around every page but the login page. */
-export function Shell(props: RouteSectionProps): JSX.Element {
+export function Shell(props: ShellProps): JSX.Element {
   const navigate = useNavigate();
   const [showsShortcuts, setShowsShortcuts] = createSignal(false);
 
@@ -64,7 +69,7 @@ export function Shell(props: RouteSectionProps): JSX.Element {
             )}
           </For>
         </nav>
-        <SideFoot onShowShortcuts={() => setShowsShortcuts(true)} />
+        <SideFoot onLeave={props.onLeave} onShowShortcuts={() => setShowsShortcuts(true)} />
       </header>
       {props.children}
       <Show when={showsShortcuts()}>
@@ -74,7 +79,7 @@ export function Shell(props: RouteSectionProps): JSX.Element {
   );
 }
 
-function SideFoot(props: { onShowShortcuts: () => void }): JSX.Element {
+function SideFoot(props: Pick<ShellProps, "onLeave"> & { onShowShortcuts: () => void }): JSX.Element {
   const logOutLabel = (): string => `Log out ${session()?.username ?? ""}`.trimEnd();
   return (
     <div class="side-foot">
@@ -94,7 +99,7 @@ function SideFoot(props: { onShowShortcuts: () => void }): JSX.Element {
         type="button"
         aria-label={logOutLabel()}
         title={logOutLabel()}
-        onClick={() => void logOut()}
+        onClick={() => void logOut(props.onLeave)}
       >
         <Icon name="logout" />
       </button>
@@ -120,12 +125,14 @@ function TimeZoneSelect(): JSX.Element {
   );
 }
 
-async function logOut(): Promise<void> {
+async function logOut(onLeave: ShellProps["onLeave"]): Promise<void> {
+  onLeave(true);
   try {
     await responseBody(api.logout.post());
   } catch (error) {
     // The session had already ended.
     if (error instanceof ApiError && error.status === 401) return;
+    onLeave(false);
     showToast(`Could not log out: ${error instanceof Error ? error.message : String(error)}`, "error");
     return;
   }
