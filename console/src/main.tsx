@@ -98,5 +98,17 @@ function forgetEndedSession(): void {
   }, undefined);
 }
 
+/** The router throws at a path or a fragment that cannot be decoded, and the page would stay blank. */
+function repairAddress(): void {
+  const { pathname, search, hash } = location;
+  try {
+    decodeURIComponent(pathname + hash);
+  } catch {
+    const [path, fragment] = [pathname, hash].map((text) => text.replaceAll("%", "%25"));
+    history.replaceState(history.state, "", `${path}${search}${fragment}`);
+  }
+}
+
+repairAddress();
 const root = document.querySelector("#root");
 if (root !== null) render(() => <Console />, root);

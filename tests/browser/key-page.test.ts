@@ -145,7 +145,7 @@ describe.skipIf(!hasBrowser)("a key's page", () => {
     await page.getByText("“renamed” was deleted").waitFor();
   });
 
-  test.each(["999999", "abc"])("of the unknown key %s says so", async (id) => {
+  test.each(["999999", "abc", "%E0%A4%A", "999999#%E0"])("of the unknown key %s says so", async (id) => {
     await using visit = await traffic.console.visit(`/keys/${id}`);
     await visit.page.getByText("This key does not exist").waitFor();
     await visit.page.getByRole("link", { name: "All API keys" }).waitFor();
