@@ -16,19 +16,27 @@ import { createTempFolder } from "../support/temp-folder.ts";
 const deadlineMs = 150_000;
 const metricsToken = "scrape-me";
 using folder = createTempFolder();
-using simulator = startSimulator();
+const backends = [startSimulator(), startSimulator()];
 const dataDir = folder.file("data");
 mkdirSync(dataDir);
 // A file system of its own, so that it can be nearly full.
 const mounted = Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=60m", "none", dataDir], { stderr: "inherit" });
 if (!mounted.success) process.exit(1);
+// Of an only backend, no state tells that it is out.
+await Bun.write(
+  folder.file("models.yaml"),
+  JSON.stringify({
+    backends: { left: { url: backends[0]?.url }, right: { url: backends[1]?.url } },
+    models: { m: { backends: ["left", "right"] } },
+  }),
+);
 const url = `http://127.0.0.1:${findFreePort()}`;
 const program = Bun.spawn(["sh", "-c", 'ulimit -n 200 && exec "$@"', "sh", ...commandLine(["serve"])], {
   env: {
     PATH: process.env["PATH"] ?? "",
     DATA_DIR: dataDir,
     PORT: new URL(url).port,
-    PROXY_UPSTREAM_URL: simulator.url,
+    MODELS_FILE: folder.file("models.yaml"),
     ADMIN_PASSWORD: "password",
     METRICS_TOKEN: metricsToken,
     LOG_LEVEL: "error",
@@ -127,9 +135,9 @@ async function fireEach(): Promise<void> {
   await Promise.all(slow);
   await isFired("TollgateFirstByteSlow");
 
-  simulator.stop();
+  for (const backend of backends) backend.stop();
   const failing = setInterval(() => void complete(), 200);
-  await isFired("TollgateBackendDown", "TollgateUpstreamErrors");
+  await isFired("TollgateBackendDown", "TollgateBackendOut", "TollgateAllBackendsOut", "TollgateUpstreamErrors");
   clearInterval(failing);
   await isFired("TollgateGpuStale");
   // More than there are.
