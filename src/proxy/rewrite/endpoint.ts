@@ -1,5 +1,6 @@
 import type { ClientRule } from "../../domain/models.ts";
 import { type StoredFolder, storedFolders } from "../../domain/usage-event.ts";
+import { type Reference, referencesOf } from "./references.ts";
 
 /** The folders below `/v1` in which some paths are not like all others: they have ids, or reports of their own. */
 const folders = ["messages", "responses", "files", "batches", "models"] as const;
@@ -29,31 +30,6 @@ export interface Endpoint {
   clientRules: readonly ClientRule[];
 }
 
-/** A member of a body, at its top, whose value is an id, a list of ids, or an object with an `id`. */
-export interface Reference {
-  member: string;
-  /** What the ids are of. */
-  folder: StoredFolder | "responses";
-}
-
-const fileReferences: readonly Reference[] = [
-  { member: "file_id", folder: "files" },
-  { member: "file_ids", folder: "files" },
-];
-const references: Partial<Record<StoredFolder | "responses", readonly Reference[]>> = {
-  responses: [
-    { member: "previous_response_id", folder: "responses" },
-    { member: "conversation", folder: "conversations" },
-  ],
-  batches: [{ member: "input_file_id", folder: "files" }],
-  vector_stores: fileReferences,
-  containers: fileReferences,
-  "fine_tuning/jobs": [
-    { member: "training_file", folder: "files" },
-    { member: "validation_file", folder: "files" },
-  ],
-  threads: [{ member: "assistant_id", folder: "assistants" }],
-};
 const none: readonly Reference[] = [];
 
 const plain: Endpoint = {
@@ -89,7 +65,7 @@ const messages: Endpoint = {
 const responses: Endpoint = {
   ...plain,
   folder: "responses",
-  references: references.responses ?? none,
+  references: referencesOf.responses ?? none,
   templateKwargs: true,
   turns: "input",
   clientRules: ["developer_to_system", "function_tools_only"],
@@ -114,7 +90,7 @@ export const isBelow = (path: string, folder: string): boolean => path === folde
 const others: readonly (readonly [path: string, endpoint: Endpoint])[] = [
   ...storedFolders.map((stored) => {
     const folder = folders.find((one) => isBelow(stored, one));
-    return [`/v1/${stored}`, { ...other, folder, stored, references: references[stored] ?? none }] as const;
+    return [`/v1/${stored}`, { ...other, folder, stored, references: referencesOf[stored] ?? none }] as const;
   }),
   ["/v1/responses", { ...other, folder: "responses", references: responses.references }],
   ["/v1/messages", { ...other, folder: "messages" }],

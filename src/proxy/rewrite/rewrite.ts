@@ -24,11 +24,11 @@ import {
 } from "./watched-members.ts";
 import { type NamedModel, resolveModel } from "./model-names.ts";
 import { fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./reasoning-mode.ts";
+import { referencesIn } from "./references.ts";
 import { type BodyNeeds, needsOf, type RewriteRules } from "./rules.ts";
 import { noUsageAdded, requestUsage, type UsageAdded } from "./stream-options.ts";
 import { hanGuardPrefix, maximumEffortPrefix, prefixChat, prefixMessages } from "./system-prefix.ts";
 import type { Target } from "../../domain/models.ts";
-import { storedId } from "../../domain/usage-event.ts";
 import type { RequestChange, RequestChanges, RequestedNames } from "../../domain/requests.ts";
 
 export type { ClientContext } from "./client-rules.ts";
@@ -192,7 +192,7 @@ export function* rewriteInSteps(
     ...(body.texts === undefined ? oneText : yield* countTextsInSteps(bytes, body.texts)),
     capExemption: capped.exemption,
     hasSeveralModels,
-    references: body.references.length === 0 ? [] : referencesIn(bytes, body),
+    references: body.references.length === 0 ? [] : referencesIn(bytes, body.references),
     ...(body.opening !== undefined && { opening: body.opening.read(bytes, body.conversation?.system) }),
   };
 }
@@ -215,15 +215,6 @@ function isUtf16Or32(bytes: Uint8Array): boolean {
   if (first === undefined || second === undefined) return false;
   return first === 0 || second === 0 || (first === 0xfe && second === 0xff) || (first === 0xff && second === 0xfe);
 }
-
-/** Without what is too long for an id, and what is no text, which backends refuse. */
-const referencesIn = (bytes: Uint8Array, { references }: RequestBody): string[] =>
-  references.flatMap(({ folder, value, inner }) =>
-    textsOf(bytes, [...value.values, ...inner.values]).map((id) => storedId(folder, id)),
-  );
-
-const textsOf = (bytes: Uint8Array, values: readonly JsonValue[]): string[] =>
-  values.map((value) => findString(bytes, value)).filter((text) => text !== undefined);
 
 interface RewrittenModel {
   model: RequestedNames | undefined;

@@ -2,10 +2,11 @@ import { isNameInAnyCase, findNumber, findString, isLiteral } from "../json/byte
 import { createRepeatedSlot, createSlot, type JsonSlot, type RepeatedSlot, type JsonValue } from "../json/slots.ts";
 import { isName } from "../json/tokens.ts";
 import { type ConversationSlots, createConversationSlots } from "./conversation-slots.ts";
-import { createOpeningSlots, type NamingSlots, type OpeningSlots } from "./opening.ts";
-import type { Endpoint, Reference } from "./endpoint.ts";
+import { createOpeningSlots, type OpeningSlots } from "./opening.ts";
+import type { Endpoint } from "./endpoint.ts";
 import { defaultOutputTokens, findIntegerText, findPositiveInteger } from "./positive-integer.ts";
 import type { OutputConfig, TemplateKwargs } from "./reasoning-mode.ts";
+import { conversationIn, createReferenceSlots, type ReferenceSlots } from "./references.ts";
 import type { BodyNeeds } from "./rules.ts";
 
 /**
@@ -45,12 +46,6 @@ export interface RequestBody {
   opening: OpeningSlots | undefined;
 }
 
-interface ReferenceSlots extends Reference {
-  value: RepeatedSlot;
-  /** Its elements, or its members `id`. */
-  inner: RepeatedSlot;
-}
-
 /** What multiplies the output. */
 export interface RequestedTexts {
   n: RepeatedSlot;
@@ -86,9 +81,6 @@ export const lastingMembers: readonly string[] = ['"system":', '"tools":'];
 /** All of these are edited, because backends differ in which one they read. No client has a reason for more. */
 const maxDuplicates = 64;
 
-/** OpenAI takes as many files at once. */
-const maxReferences = 2000;
-
 export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): RequestBody {
   const model = createRepeatedSlot(maxDuplicates);
   const [maxTokens, maxCompletionTokens] = [createRepeatedSlot(maxDuplicates), createRepeatedSlot(maxDuplicates)];
@@ -105,7 +97,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     stream,
   };
   const extraMembers: Record<string, JsonSlot> = {};
-  const references = endpoint.references.map(createReferenceSlots);
+  const references = endpoint.references.map((reference) => createReferenceSlots(reference, maxDuplicates));
   const thinkingBudget = endpoint.thinkingBudget ? createThinkingBudget() : undefined;
   if (thinkingBudget !== undefined) members["thinking"] = thinkingBudget.slot;
   const streamOptions = endpoint.streamOptions && needs.streamOptions ? createStreamOptions() : undefined;
@@ -217,21 +209,6 @@ function watchTexts(
   if (batched === "messages") members["messages"] = members["prompt"];
   if (batched === "requests") members["requests"] = createSlot({ element: createRequestSlot(texts) });
   return texts;
-}
-
-function createReferenceSlots(reference: Reference): ReferenceSlots {
-  const inner = createRepeatedSlot(maxReferences);
-  const value = createRepeatedSlot(maxDuplicates, {
-    element: inner.slot,
-    members: { id: inner.slot },
-    onOtherMember: (bytes, start, end) => (isNameInAnyCase(bytes, start, end, "id") ? inner.slot : undefined),
-  });
-  return { ...reference, value, inner };
-}
-
-function conversationIn(references: readonly ReferenceSlots[]): NamingSlots | undefined {
-  const found = references.find(({ member }) => member === "conversation");
-  return found && { value: found.value.slot, id: found.inner.slot };
 }
 
 function createRequestSlot(texts: RequestedTexts): JsonSlot {
