@@ -22,7 +22,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
 
   const isForAnyone = (path: string): boolean => path === "/login" || path === "/me";
 
-  test.each([...pagePaths, "/keys?new=1"])("%s fits phones of any width without horizontal scrolling", async (path) => {
+  test.each([...pagePaths, "/keys?new=1", "/keys/2"])("%s fits phones of any width without horizontal scrolling", async (path) => {
     await using visit = await console.visit(path, { phone: true, anonymous: isForAnyone(path) });
     const { page } = visit;
     await waitUntilLoaded(page);

@@ -3,7 +3,7 @@ import { type ConsoleUnderTest, startConsole } from "./console-under-test.ts";
 import { reading, seed, seedKeys, usage } from "./seed.ts";
 
 /** A name too long for any table. */
-export const longName = `${"a-very-long-name-without-a-place-to-break".repeat(2)} 와 그 밖의 것들`;
+export const longName = `${"a_very_long_name_without_a_place_to_break".repeat(2)} 와 그 밖의 것들`;
 
 /** A console with active and inactive keys, recent usage, a live GPU and a stale one. */
 export function startSeededConsole(): Promise<ConsoleUnderTest> {
