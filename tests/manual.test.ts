@@ -104,7 +104,8 @@ describe("the manual's command lines", () => {
   const isInDockerfile = (line: string) => fileHas(".ci/Dockerfile", `#   ${line}\n`);
 
   const dockerBuild = "docker build -f .ci/Dockerfile -t tollgate .";
-  const dockerRun = "docker run -p 8080:8080 -v tollgate:/data -e PROXY_UPSTREAM_URL=http://backend:8000 tollgate";
+  const dockerRun =
+    "docker run --stop-timeout 60 -p 8080:8080 -v tollgate:/data -e PROXY_UPSTREAM_URL=http://backend:8000 tollgate";
   const completion =
     manualBlocks("sh")
       .find((block) => block.startsWith("curl -N"))
@@ -253,6 +254,15 @@ describe("the manual's deployment", () => {
     expect(unit).toContain("StateDirectory=tollgate\n");
     expect(unit).toContain("RuntimeDirectory=tollgate\n");
     expect(unit).toContain("Restart=always\n");
+  });
+
+  test.each([
+    ["README.md", /docker run .*--stop-timeout (\d+)/],
+    [".ci/compose.yaml", /stop_grace_period: (\d+)s/],
+    ["console/src/handbook/deploy.md", /^TimeoutStopSec=(\d+)$/m],
+  ])("has a stop that kills only after SHUTDOWN_GRACE, and its counts are written: %s", async (file, pattern) => {
+    const [, seconds] = pattern.exec(await Bun.file(join(repositoryRoot, file)).text()) ?? [];
+    expect(Number(seconds)).toBeGreaterThan(readConfig({}, false).shutdownGraceMs / 1000 + 10);
   });
 
   const analyze = Bun.which("systemd-analyze");
