@@ -92,7 +92,11 @@ export const variables = {
   DATA_DIR: text(Type.String({ default: "./data" }), "a folder"),
   USAGE_MINUTES_DAYS: integer({ minimum: 1, maximum: 3660, default: 30 }),
   DATABASE_URL: {
-    ...text(Type.Optional(Type.String({ pattern: "^postgres(ql)?://" })), "a postgres:// address"),
+    // A password may have a comma, and ends at the last @.
+    ...text(
+      Type.Optional(Type.String({ pattern: "^postgres(ql)?://(?:[^/?#]*@)?[^/?#,]*(?:[/?#]|$)" })),
+      "a postgres:// address with one host",
+    ),
     secret: true,
   },
   PROCESSES: {

@@ -22,28 +22,26 @@ describe.skipIf(!hasBrowser)("layout", () => {
 
   const isForAnyone = (path: string): boolean => path === "/login" || path === "/me";
 
-  test.each([...pagePaths, "/keys?new=1", "/keys/2"])(
-    "%s fits phones of any width without horizontal scrolling",
-    async (path) => {
-      await using visit = await console.visit(path, { phone: true, anonymous: isForAnyone(path) });
-      const { page } = visit;
+  const phonePaths = [...pagePaths, "/keys?new=1", "/keys/2"];
+  test.each(phonePaths)("%s fits phones of any width without horizontal scrolling", async (path) => {
+    await using visit = await console.visit(path, { phone: true, anonymous: isForAnyone(path) });
+    const { page } = visit;
+    await waitUntilLoaded(page);
+    expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
+    for (const width of [360, 320]) {
+      await page.setViewportSize({ width, height: 640 });
       await waitUntilLoaded(page);
-      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(390);
-      for (const width of [360, 320]) {
-        await page.setViewportSize({ width, height: 640 });
-        await waitUntilLoaded(page);
-        // A chart gets its new width a frame after the page.
-        await page.waitForFunction((wanted) => document.documentElement.scrollWidth === wanted, width);
-        expect(await page.evaluate(() => document.querySelector(".side")?.scrollWidth)).toBeOneOf([width, undefined]);
-      }
-      if (path === "/keys") expect(await page.getByLabel("Time zone").isVisible()).toBe(true);
-      // 1280 by 800 at four times its size (WCAG 1.4.10): what stays while the page scrolls leaves most of the screen to it.
-      await page.setViewportSize({ width: 320, height: 200 });
-      await page.evaluate(() => window.scrollTo({ top: document.body.scrollHeight }));
-      await waitUntilDrawn(page);
-      expect(await page.evaluate(listCovering)).toEqual([]);
-    },
-  );
+      // A chart gets its new width a frame after the page.
+      await page.waitForFunction((wanted) => document.documentElement.scrollWidth === wanted, width);
+      expect(await page.evaluate(() => document.querySelector(".side")?.scrollWidth)).toBeOneOf([width, undefined]);
+    }
+    if (path === "/keys") expect(await page.getByLabel("Time zone").isVisible()).toBe(true);
+    // 1280 by 800 at four times its size (WCAG 1.4.10): what stays while the page scrolls leaves most of the screen to it.
+    await page.setViewportSize({ width: 320, height: 200 });
+    await page.evaluate(() => window.scrollTo({ top: document.body.scrollHeight }));
+    await waitUntilDrawn(page);
+    expect(await page.evaluate(listCovering)).toEqual([]);
+  });
 
   // Each opens the pages once, so that the four widths cost one load.
   test.each(pagePaths)(

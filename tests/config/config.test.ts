@@ -220,6 +220,20 @@ describe("readConfig", () => {
     expect(problemsOf({ PORT: "0", ADMIN_PORT: "0" })).toEqual([]);
     expect(problemsOf({ DATABASE_URL: "postgres://db/tollgate" }).join()).toContain("SECRET_KEY");
   });
+
+  test.each([
+    ["postgres://db/d", true],
+    ["postgresql://u:p,q@db:5432/d?sslmode=require", true],
+    ["postgres:///d?host=/run/postgresql,x", true],
+    ["postgres://one,two/d", false],
+    ["postgres://u:p@one:1,two:2/d", false],
+    ["mysql://db/d", false],
+  ])("takes %s as DATABASE_URL: %p", (url, isTaken) => {
+    const problems = problemsOf({ DATABASE_URL: url, SECRET_KEY: "0123456789abcdef" });
+    expect(problems).toEqual(
+      isTaken ? [] : ["DATABASE_URL: its value is not allowed; use a postgres:// address with one host"],
+    );
+  });
 });
 
 describe("MODELS_FILE", () => {
