@@ -71,12 +71,13 @@ export function RequireSession(props: RouteSectionProps): JSX.Element {
   );
 }
 
-/** Whether a dialog with a form is open, or something is entered in a form of the page. */
+/** Whether a dialog with a form is open, or something is entered in a form of the page that takes no secret. */
 const hasEntries = (): boolean =>
   document.querySelector("dialog[open] form") !== null ||
-  [...document.querySelectorAll<HTMLInputElement | HTMLTextAreaElement>("main form :is(input, textarea)")].some(
+  [...document.querySelectorAll<HTMLInputElement | HTMLTextAreaElement>(entries)].some(
     ({ value, defaultValue }) => value !== defaultValue,
   );
+const entries = "main form:not(:has([type=password])) :is(input, textarea)";
 
 function ResumeProblem(props: { message: string; onRetry: () => void }): JSX.Element {
   return (
