@@ -2,6 +2,7 @@ import { storedId } from "../../domain/usage-event.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { Backend } from "../../domain/models.ts";
 import { ProxyError } from "../errors.ts";
+import { eventLoopPortions } from "../json/read.ts";
 import { canonical, getEndpoint } from "../rewrite/endpoint.ts";
 import { findOwn, type OwnResponse, type StoredDeps } from "./stored-response.ts";
 
@@ -37,11 +38,16 @@ export async function findHolder(
   throw new ProxyError("not_found", { message });
 }
 
+/** With SQLite, so many look-ups take the main thread as long as a portion of a long body. */
+const lookUpsAtOnce = 64;
+
 async function findNamed({ keyId, path, references }: Asked, deps: StoredDeps): Promise<Holder | undefined> {
   const inPath = findIdInPath(path);
   let holder: Holder | undefined;
+  let lookUps = 0;
   // Backends differ in which of several they use: all must be the key's own. The last one that was made here counts for most.
   for (const id of new Set([...references, ...(inPath === undefined ? [] : [inPath])])) {
+    if (lookUps++ % lookUpsAtOnce === lookUpsAtOnce - 1) await eventLoopPortions.waitForTurn(keyId);
     // Like a cancellation or a deletion, this cannot be checked before it happens.
     holder = (await findOwn(id, { keyId, method: "POST" }, deps)) ?? holder;
   }
