@@ -39,7 +39,7 @@ export async function findHolder(
 }
 
 /** With SQLite, so many look-ups take the main thread as long as a portion of a long body. */
-const lookUpsAtOnce = 64;
+const lookUpsAtOnce = 256;
 
 async function findNamed({ keyId, path, references }: Asked, deps: StoredDeps): Promise<Holder | undefined> {
   const inPath = findIdInPath(path);
