@@ -29,7 +29,6 @@ interface Portions {
 /** For whom something is computed: however much that is, others wait for one portion of it. */
 export type Party = number | undefined;
 
-/** @param portions waits and clock */
 export async function runInPortions<T>(steps: Steps<T>, portions: Portions, party?: Party): Promise<T> {
   const { portionMs, now, waitForTurn } = portions;
   for (;;) {
@@ -63,12 +62,12 @@ export function createPortions(portionMs: number): Portions {
 
   function startTurn(): void {
     nextTurnAt = now() + portionMs + gapMs;
-    for (const [party, ofParty] of waiting) {
-      waiting.delete(party);
-      ofParty.shift()?.();
-      if (ofParty.length > 0) waiting.set(party, ofParty);
-      break;
-    }
+    const [next] = waiting;
+    if (next === undefined) return;
+    const [party, ofParty] = next;
+    waiting.delete(party);
+    ofParty.shift()?.();
+    if (ofParty.length > 0) waiting.set(party, ofParty);
     if (waiting.size > 0) scheduleTurn();
   }
 

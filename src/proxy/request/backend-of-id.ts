@@ -21,8 +21,8 @@ interface Asked {
 export type Holder = Pick<OwnResponse, "backend">;
 
 /**
- * The backend that holds what a request refers to by an id: a response, a file, or a batch, which has to be where its
- * input is.
+ * The backend that holds what a request refers to by an id, in its path or in its body: what it makes of that has to be
+ * there too.
  * @returns undefined if it refers to nothing that was made here
  * @throws ProxyError `not_found` if that is another key's, or its backend is gone
  */

@@ -38,7 +38,7 @@ const results: Partial<Record<StoredFolder, readonly string[]>> = {
 };
 
 /**
- * Remembers where a file or batch is that a response names, before its client learns of it.
+ * Remembers whose and where that is which a response names, before its client learns of it.
  * @returns the response from its start
  * @throws AbortReason if it breaks off
  */
