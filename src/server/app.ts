@@ -5,8 +5,8 @@ import { type AdminDeps, adminRoutes } from "../admin/routes.ts";
 import { consoleRoutes } from "./console-files.ts";
 import { errorResponse } from "../proxy/errors.ts";
 import { isHalfSent } from "../proxy/request/half-sent.ts";
-import { isHost, isPathWithoutV1, loggedPath } from "../proxy/request/path.ts";
-import type { Proxy } from "../proxy/routes.ts";
+import { type GuardedRoutes, isHost, isPathWithoutV1, loggedPath } from "../proxy/request/path.ts";
+import { elysiaOptions, type Fetcher, gatewayRoutes, guardedRoutes, type Proxy } from "../proxy/gateway.ts";
 
 export interface AdminAppDeps extends AdminDeps {
   /** Browsers shall use nothing else. */
@@ -18,23 +18,16 @@ export interface AdminAppDeps extends AdminDeps {
 /** The type that the console's client is made from. */
 export type App = ReturnType<typeof createAdminApp>;
 
-const options = {
-  // By default Elysia (1.4.30) looks for the path from a fixed offset of the URL, so that a short Host header shifts it.
-  // Remove when the default handles every Host header.
-  handler: { standardHostname: false },
-  // `/v1` is not found; `/v1/` is forwarded.
-  strictPath: true,
-} as const;
-
 /** The admin API and the console. */
 export function createAdminApp(deps: AdminDeps) {
-  return new Elysia(options).use(adminRoutes(deps)).use(consoleRoutes());
+  return new Elysia(elysiaOptions).use(adminRoutes(deps)).use(consoleRoutes());
 }
 
-/** The admin API and the console on the proxy's port: all that does not pass its path guard. */
-export function createSharedApp({ handle }: Pick<Proxy, "handle">, admin: AdminAppDeps): Fetcher {
-  const app = refuseMalformedHost(createAdminApp(admin), admin);
-  return { fetch: (request) => (isForProxy(request) ? handle(request) : app.fetch(request)) };
+/** Both halves on one port. */
+export function createSharedApp(proxy: Proxy, admin: AdminAppDeps): GuardedRoutes {
+  const app = new Elysia(elysiaOptions).use(gatewayRoutes(proxy)).use(createAdminApp(admin));
+  const others = refuseMalformedHost(app, admin);
+  return guardedRoutes(app, proxy, (request) => (isForProxy(request) ? proxy.handle(request) : others.fetch(request)));
 }
 
 /**
@@ -49,7 +42,10 @@ function isForProxy(request: Request): boolean {
 export function createSeparateAdminApp(deps: AdminAppDeps): Fetcher {
   const notFound = (): Response => errorResponse("not_found");
   const hidden = { detail: { hide: true } };
-  const app = new Elysia(options).all("/v1", notFound, hidden).all("/v1/*", notFound, hidden).use(createAdminApp(deps));
+  const app = new Elysia(elysiaOptions)
+    .all("/v1", notFound, hidden)
+    .all("/v1/*", notFound, hidden)
+    .use(createAdminApp(deps));
   return refuseMalformedHost(app, deps);
 }
 
@@ -95,8 +91,4 @@ function withHsts(app: Fetcher): Fetcher {
       return response;
     },
   };
-}
-
-export interface Fetcher {
-  fetch(request: Request): Response | Promise<Response>;
 }

@@ -1,7 +1,7 @@
 import { type AdminAppDeps, createSharedApp, createSeparateAdminApp } from "./app.ts";
 import type { Config } from "../config/config.ts";
 import { errorResponse } from "../proxy/errors.ts";
-import { guardedRoutes, type Proxy } from "../proxy/routes.ts";
+import { gatewayRoutes, guardedRoutes, type Proxy } from "../proxy/gateway.ts";
 import { type CertificateObserver, watchCertificate } from "../runtime/certificate.ts";
 import { type Connections, createConnections, type Listener, listen } from "../runtime/listen.ts";
 import type { Services } from "./services.ts";
@@ -28,8 +28,7 @@ export async function listenOn(
   const shared = { shared: shareStats !== undefined, internalError, certificate };
   const atProxyPort = { ...shared, host, port, socketMode, connections };
   if (adminPort === undefined) {
-    const app = createSharedApp(proxy, await sides.admin(connections));
-    const listener = listen({ ...atProxyPort, ...guardedRoutes(proxy, app.fetch) });
+    const listener = listen({ ...atProxyPort, ...createSharedApp(proxy, await sides.admin(connections)) });
     return { proxy: listener, admin: listener };
   }
   const adminConnections = createConnections();
@@ -37,7 +36,7 @@ export async function listenOn(
   const atAdminPort = { ...shared, host: adminHost, port: adminPort, connections: adminConnections };
   const admin = listen({ ...atAdminPort, fetch: adminApp.fetch });
   try {
-    return { admin, proxy: listen({ ...atProxyPort, ...guardedRoutes(proxy, proxy.handle) }) };
+    return { admin, proxy: listen({ ...atProxyPort, ...guardedRoutes(gatewayRoutes(proxy), proxy, proxy.handle) }) };
   } catch (error) {
     await admin.cut();
     throw error;

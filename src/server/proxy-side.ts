@@ -5,7 +5,7 @@ import { hash } from "../proxy/request/conversation.ts";
 import { createHeldBytes } from "../proxy/request/held-bytes.ts";
 import type { ReadUsed } from "../proxy/request/admit.ts";
 import { createCurrentRewriting, createMemory } from "../proxy/rewrite/current-rewriting.ts";
-import { createProxy, type Proxy } from "../proxy/routes.ts";
+import { createProxy, type Proxy } from "../proxy/gateway.ts";
 import { createForwards } from "../proxy/upstream/forwards.ts";
 import { createReadTimeouts } from "../proxy/upstream/read-timeout.ts";
 import type { Connections } from "../runtime/listen.ts";

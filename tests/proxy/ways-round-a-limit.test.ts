@@ -7,7 +7,7 @@ import { chargedTokens, type CountedUsage } from "../../src/domain/usage.ts";
 import type { UsageEvent } from "../../src/domain/usage-event.ts";
 import { createLog } from "../../src/log/log.ts";
 import { createHeldBytes } from "../../src/proxy/request/held-bytes.ts";
-import { createProxy } from "../../src/proxy/routes.ts";
+import { createProxy } from "../../src/proxy/gateway.ts";
 import { clientLeft, failed } from "../../src/proxy/upstream/abort-reason.ts";
 import { createReadTimeouts } from "../../src/proxy/upstream/read-timeout.ts";
 import { noRules } from "../../src/store/keys/rules.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { requestIdOf } from "../../../src/proxy/routes.ts";
+import { requestIdOf } from "../../../src/proxy/gateway.ts";
 
 const idOf = (given: string): string => requestIdOf(new Headers({ "x-request-id": given }));
 

@@ -1,4 +1,5 @@
-import { type ErrorCode, failureResponse, isMessagesPath, ProxyError } from "./errors.ts";
+import { type AnyElysia, Elysia } from "elysia";
+import { type ErrorCode, errorResponse, failureResponse, isMessagesPath, ProxyError } from "./errors.ts";
 import { addDebugHeaders } from "./headers.ts";
 import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { isHalfSent } from "./request/half-sent.ts";
@@ -24,13 +25,38 @@ export interface Proxy {
   refuse(request: Request, code: ErrorCode): Response;
 }
 
+export const elysiaOptions = {
+  // By default Elysia (1.4.30) looks for the path from a fixed offset of the URL, so that a short Host header shifts it.
+  // Remove when the default handles every Host header.
+  handler: { standardHostname: false },
+  // `/v1` is not found; `/v1/` is forwarded.
+  strictPath: true,
+} as const;
+
+/** `/v1` as routes. Nothing is set on the context, or Elysia (1.4.30) would decode a stream as text and encode it anew. */
+export function gatewayRoutes({ handle }: Pick<Proxy, "handle">): AnyElysia {
+  const untouched = { parse: "none", detail: { hide: true } } as const;
+  return new Elysia(elysiaOptions)
+    .onError(() => errorResponse("internal"))
+    .all("/v1/*", ({ request }) => handle(request), untouched)
+    .all("//v1/*", ({ request }) => handle(request), untouched);
+}
+
 /**
- * What the listener serves: what is below `/v1/` passes the path guard to the proxy. Without a router, as there is nothing to
- * choose between.
+ * What the listener serves: what is below `/v1/` passes the path guard to the app that has `gatewayRoutes`, unless an invalid
+ * Host made the URL relative (Bun 1.4.5), which Elysia would read as another path.
  * @param others serves all other paths
  */
-export function guardedRoutes({ handle, refuse }: Proxy, others: Handler): GuardedRoutes {
-  return guardPaths({ handle, others, refuse: (request) => refuse(request, "invalid_path") });
+export function guardedRoutes(app: Fetcher, { handle, refuse }: Proxy, others: Handler): GuardedRoutes {
+  return guardPaths({
+    handle: (request) => (request.url.startsWith("http") ? app.fetch(request) : handle(request)),
+    others,
+    refuse: (request) => refuse(request, "invalid_path"),
+  });
+}
+
+export interface Fetcher {
+  fetch: Handler;
 }
 
 /** `runRequest` with what surrounds every request: tracking, CORS, error responses and the headers that all responses carry. */

@@ -3,7 +3,7 @@ import { createLog } from "../../src/log/log.ts";
 import type { UpstreamRequest } from "../../src/proxy/upstream/forward.ts";
 import { createReadTimeouts } from "../../src/proxy/upstream/read-timeout.ts";
 import { createHeldBytes } from "../../src/proxy/request/held-bytes.ts";
-import { createProxy } from "../../src/proxy/routes.ts";
+import { createProxy } from "../../src/proxy/gateway.ts";
 import type { ProxyDeps } from "../../src/proxy/life-of-request.ts";
 import { noRules } from "../../src/store/keys/rules.ts";
 import { passTicks } from "../support/event-loop.ts";
