@@ -1,13 +1,12 @@
 import { randomUUID } from "node:crypto";
 import type { Log } from "../log/log.ts";
-import { createRefusedUsage, type RefusedUsage } from "./refused-usage.ts";
-import type { FlushId, UsageStore } from "../store/usage/contract.ts";
+import type { CommittedFlush, FlushId, UsageStore } from "../store/usage/contract.ts";
 import {
   createUsageBatch,
   type Dropped,
   type FlushedUsage,
-  halvesOf,
-  partsByKeys,
+  logRefused,
+  type RefusedUsage,
   type UsageBatch,
 } from "../store/usage/batch.ts";
 import type { WallClock } from "../time/clock.ts";
@@ -15,16 +14,15 @@ import { wait } from "../time/wait.ts";
 import type { RequestRecord } from "../domain/requests.ts";
 import { type KeyUsage, noUsage, type Usage, responseRef } from "../domain/usage.ts";
 import type { UsageEvent } from "../domain/usage-event.ts";
-import { StorageError } from "../store/storage-error.ts";
 
 /*
  * Natural group commit: a flush starts as soon as the previous one ends, and takes everything that arrived meanwhile. Under
  * low load no event waits for a timer; under high load the batches grow.
  *
- * An event is gathered, being written, and committed; what the database refuses is set aside in memory. Either the ledger
+ * An event is gathered, being written, and committed, or logged where the database itself refuses it. Either the ledger
  * is well, and each response waits for the commit of its event, or it is degraded, because the last flush failed or took
  * too long: then responses do not wait, and their counts stay in memory until a flush succeeds in time.
- * - Each event is in exactly one place: in `gathering`, in `writing`, in `refused` or in the database.
+ * - Each event is in exactly one place: in `gathering`, in `writing`, or in the database or, refused, in the log.
  * - At most one flush is under way, and a flush that is repeated keeps its number, so that the store adds it once.
  * - No response waits longer than `waitLimitMs`, whatever storage does.
  * - `kill -9` loses what is not committed: for a response whose end its client has seen, nothing, unless the ledger was
@@ -47,11 +45,11 @@ export interface Ledger {
   droppedRequests(): number;
   /** What is not committed yet, and for how long the oldest event has waited. */
   waiting(): { requests: number; keys: number; sinceMs: number };
-  /** The requests whose usage the database refuses. It is kept in memory. */
+  /** The requests that the database refused to count since the start. */
   refusedRequests(): number;
   /** Whether counts wait for the database, and responses do not wait for them. */
   areCountsWaiting(): boolean;
-  /** Whether counts are written, wait for the database, or contain numbers that it refuses. */
+  /** Whether counts are written, wait for the database, or were partly refused by it since the start. */
   state(): "ok" | "waiting" | "partly refused";
   /**
    * Commits what is buffered, for at most `closeTimeoutMs`, and stops. The rest is lost, and logged.
@@ -98,7 +96,7 @@ interface State extends Required<Omit<LedgerOptions, "observer">>, Pick<LedgerOp
   loop: Promise<void> | undefined;
   /** Judged by each flush and not by how long an event waits, so that nothing but storage itself leads here. */
   degraded: boolean;
-  refused: RefusedUsage;
+  refusedRequests: number;
   /** Rows of the request log. */
   dropped: Dropped;
   flushTimer: Timer | undefined;
@@ -118,8 +116,7 @@ const newBatch = (logsRequests: boolean, dropped: Dropped): Batch => ({
 const defaults = { waitLimitMs: 1000, firstRetryMs: 50, maxRetryMs: 2000, logsRequests: false };
 
 export function createLedger(options: LedgerOptions): Ledger {
-  const { clock, log } = options;
-  const refused = createRefusedUsage(log, clock);
+  const { clock } = options;
   const dropped: Dropped = { requests: 0 };
   const state: State = {
     ...defaults,
@@ -130,7 +127,7 @@ export function createLedger(options: LedgerOptions): Ledger {
     writing: undefined,
     loop: undefined,
     degraded: false,
-    refused,
+    refusedRequests: 0,
     dropped,
     flushTimer: undefined,
     closed: false,
@@ -153,9 +150,9 @@ export function createLedger(options: LedgerOptions): Ledger {
     amendRequest: (request) => addToLog(state, (usage) => usage.amendRequest(request)),
     droppedRequests: () => dropped.requests,
     waiting: () => waitingIn(state),
-    refusedRequests: refused.requests,
+    refusedRequests: () => state.refusedRequests,
     areCountsWaiting: () => state.degraded,
-    state: () => (state.degraded ? "waiting" : refused.keys.size > 0 ? "partly refused" : "ok"),
+    state: () => (state.degraded ? "waiting" : state.refusedRequests > 0 ? "partly refused" : "ok"),
     close: (closeTimeoutMs = 5000) => close(state, closeTimeoutMs),
   };
 }
@@ -175,10 +172,7 @@ async function writeAll(state: State): Promise<void> {
     const batch = state.gathering;
     state.writing = batch;
     state.gathering = newBatch(state.logsRequests, state.dropped);
-    // The keys whose usage was refused have a flush of their own, so that they do not make that of the others fail.
-    const usage = batch.usage.usage();
-    const parts = state.refused.keys.size === 0 ? [usage] : partsByKeys(usage, state.refused.keys);
-    for (const part of parts) await write(state, part, batch);
+    await write(state, batch.usage.usage(), batch);
     endWaits(batch);
     state.writing = undefined;
   }
@@ -186,13 +180,12 @@ async function writeAll(state: State): Promise<void> {
   state.loop = undefined;
 }
 
-/** Repeats the same part under the same flush id, so the store recognises a flush whose commit succeeded unnoticed. */
-async function write(state: State, part: FlushedUsage, batch: Batch): Promise<void> {
+/** Repeats the same usage under the same flush id, so the store recognises a flush whose commit succeeded unnoticed. */
+async function write(state: State, usage: FlushedUsage, batch: Batch): Promise<void> {
   const id: FlushId = { ledger: state.id, number: ++state.flushNumber };
   for (let retryMs = state.firstRetryMs; !state.closed; retryMs = Math.min(retryMs * 2, state.maxRetryMs)) {
-    const failure = await tryWrite(state, part, id, batch);
+    const failure = await tryWrite(state, usage, id, batch);
     if (failure === undefined) return;
-    if (failure instanceof StorageError && failure.isRefusal) return writeHalves(state, part, batch, failure);
     enterDegraded(state, failure.message);
     state.pause = new AbortController();
     await wait(retryMs, state.pause.signal);
@@ -200,8 +193,8 @@ async function write(state: State, part: FlushedUsage, batch: Batch): Promise<vo
 }
 
 /** @returns why it failed; undefined if it is committed */
-async function tryWrite(state: State, part: FlushedUsage, id: FlushId, { added }: Batch): Promise<Error | undefined> {
-  const { observer, refused } = state;
+async function tryWrite(state: State, usage: FlushedUsage, id: FlushId, { added }: Batch): Promise<Error | undefined> {
+  const { observer } = state;
   const startedAt = performance.now();
   let isLate = true;
   const enterIfLate = (): void => {
@@ -210,18 +203,20 @@ async function tryWrite(state: State, part: FlushedUsage, id: FlushId, { added }
   // A reply that arrived while our own event loop stalled is taken in after timers and before immediates (Bun 1.4.5).
   state.flushTimer = setTimeout(() => setImmediate(enterIfLate), state.waitLimitMs);
   try {
-    const counted = await state.store.add(part.increments, id, part.responses, part.requests, part.settled);
-    for (const [index, { created, keyId, responseId }] of part.responses.entries()) {
-      if (created === undefined) added.set(responseRef(keyId, responseId), counted?.[index] ?? noUsage);
+    const { increments, responses, requests, settled } = usage;
+    const committed = await state.store.add(increments, id, responses, requests, settled);
+    for (const [index, { created, keyId, responseId }] of responses.entries()) {
+      if (created === undefined) added.set(responseRef(keyId, responseId), committed.added?.[index] ?? noUsage);
     }
     const durationMs = performance.now() - startedAt;
-    observer?.committed(durationMs, part.responses.length === 0 ? part.increments : countsOf(part, counted));
+    const { refused = [] } = committed;
+    const isPlain = responses.length + refused.length === 0;
+    observer?.committed(durationMs, isPlain ? increments : countsOf(usage, committed));
+    leaveOut(state, refused);
     if (state.degraded && durationMs < state.waitLimitMs) {
       state.degraded = false;
       state.log.info("Database available again; writing buffered usage");
     }
-    const rest = refused.keys.size > 0 ? refused.take(part) : [];
-    for (const increment of rest) state.gathering.usage.addIncrement(increment);
     return undefined;
   } catch (error) {
     observer?.commitFailed();
@@ -232,19 +227,21 @@ async function tryWrite(state: State, part: FlushedUsage, id: FlushId, { added }
   }
 }
 
-/** @param added the tokens of each response; undefined if they are not known */
-function countsOf({ increments, responses }: FlushedUsage, added: readonly Usage[] | undefined): readonly KeyUsage[] {
+function countsOf(
+  { increments, responses }: FlushedUsage,
+  { added, refused = [] }: CommittedFlush,
+): readonly KeyUsage[] {
   const ofReads = responses.map(({ keyId }, index) => ({ keyId, requestCount: 0, ...(added?.[index] ?? noUsage) }));
-  return [...increments, ...ofReads];
+  const isRefused = new Set(refused.flatMap((one) => one.increments.map(({ keyId }) => keyId)));
+  return [...increments, ...ofReads].filter(({ keyId }) => !isRefused.has(keyId));
 }
 
-/** Finds what the database refuses, and sets it aside. */
-async function writeHalves(state: State, part: FlushedUsage, batch: Batch, reason: StorageError): Promise<void> {
-  const halves = halvesOf(part);
-  for (const half of halves ?? []) await write(state, half, batch);
-  if (halves !== undefined) return;
-  state.refused.add(part, reason.message);
-  state.dropped.requests += part.requests?.rows.length ?? 0;
+function leaveOut(state: State, refused: readonly RefusedUsage[]): void {
+  logRefused(state.log, refused);
+  for (const { increments, rows } of refused) {
+    for (const { requestCount } of increments) state.refusedRequests += requestCount;
+    state.dropped.requests += rows;
+  }
 }
 
 function endWaits(batch: Batch | undefined): void {
@@ -283,11 +280,10 @@ async function close(state: State, timeoutMs: number): Promise<boolean> {
   done.abort();
   const { requests, keys } = waitingIn(state);
   if (keys > 0) state.log.error("Database unavailable at shutdown; buffered usage is lost", { requests, keys });
-  const hasRefused = state.refused.logAll();
   state.closed = true;
   clearTimeout(state.flushTimer);
   state.pause.abort();
   endWaits(state.writing);
   endWaits(state.gathering);
-  return keys === 0 && !hasRefused;
+  return keys === 0;
 }

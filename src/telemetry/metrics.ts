@@ -249,7 +249,7 @@ function addLedgerGauges(registry: Registry, { waiting, refusedRequests, areLimi
     registry,
     {
       name: "tollgate_ledger_refused_requests",
-      help: "Requests whose usage the database refuses; it is kept in memory",
+      help: "Requests that the database refused to count since the start",
     },
     refusedRequests,
   );

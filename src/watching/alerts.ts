@@ -83,7 +83,8 @@ export const alerts: readonly Alert[] = [
     for: "0m",
     severity: "critical",
     summary: "The database refuses counts",
-    description: "They are kept in memory and logged with their key.",
+    description:
+      "They are in the log with all their numbers, and not counted. A trigger of yours on these tables refuses them.",
   },
   {
     name: "TollgateLimitsDegraded",

@@ -1,5 +1,6 @@
 import { jest } from "bun:test";
 import { createLedger, type LedgerOptions } from "../../src/ledger/ledger.ts";
+import type { RefusedUsage } from "../../src/store/usage/batch.ts";
 import type { FlushId } from "../../src/store/usage/contract.ts";
 import { memoryLog } from "../store/test-store.ts";
 import type { Usage, ResponseUsage, UsageIncrement } from "../../src/domain/usage.ts";
@@ -11,9 +12,8 @@ interface Flush {
   responses: readonly ResponseUsage[];
   id: FlushId | undefined;
   /** @param added the tokens that were added for each of the responses */
-  commit: (added?: Usage[]) => void;
+  commit: (added?: Usage[], refused?: RefusedUsage[]) => void;
   fail: (message: string) => void;
-  reject: () => void;
 }
 
 export const waitLimitMs = 1000;
@@ -41,9 +41,8 @@ export function startLedger(options: Partial<LedgerOptions> = {}) {
           increments,
           responses,
           id,
-          commit: (added = []) => resolve(added),
+          commit: (added = [], refused = []) => resolve({ added, refused }),
           fail: (message) => reject(new StorageError(message)),
-          reject: () => reject(new StorageError("out of range", { isRefusal: true })),
         });
       }),
   };

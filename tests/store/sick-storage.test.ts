@@ -182,11 +182,13 @@ test("usage that the database refuses does not stop the usage of other keys", as
   );
   await Promise.all(recorded);
   expect(await opened.store.keys.list()).toMatchObject([{ requestCount: 2 }, { requestCount: 0 }]);
+  const logged = { level: "error", reason: "refused by the test (SQLITE_CONSTRAINT_TRIGGER)", keyId: 2 };
   expect(entries).toMatchObject([
-    { level: "error", reason: "refused by the test (SQLITE_CONSTRAINT_TRIGGER)", keyId: 2 },
+    { ...logged, requestCount: 1 },
+    { ...logged, requestCount: 0, inputTokens: 3 },
   ]);
   other.run("DROP TRIGGER refuse");
   await ledger.record({ keyId: 2, closedAt: Date.now(), inputTokens: 3, outputTokens: 2 });
   expect(await ledger.close()).toBe(true);
-  expect(await opened.store.keys.list()).toMatchObject([{ requestCount: 2 }, { requestCount: 2, inputTokens: 6 }]);
+  expect(await opened.store.keys.list()).toMatchObject([{ requestCount: 2 }, { requestCount: 1, inputTokens: 3 }]);
 });

@@ -229,7 +229,7 @@ describe("a damaged page", () => {
       const response = await fetch(`${program.url}/v1/chat/completions`, { method: "POST", headers, body });
       expect(response.status).toBe(200);
     }
-    expect(program.stdout()).toContain("the database is damaged; restore a backup");
+    await pollUntil(() => program.stdout().includes("the database is damaged; restore a backup"));
     expect((await fetch(`${program.url}/v1/models`, { headers: { "x-api-key": "wrong" } })).status).toBe(401);
     await program.stop("SIGKILL");
   });

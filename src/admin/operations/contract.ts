@@ -60,7 +60,7 @@ export const readinessBody = t.Object({
   ),
   counts: t.Union([t.Literal("ok"), t.Literal("waiting"), t.Literal("partly refused")], {
     description:
-      "Whether the usage of requests is written, waits for the database, or contains numbers that it refuses",
+      "Whether the usage of requests is written, waits for the database, or was partly refused by it since the start",
   }),
   limits: limitsState,
 });

@@ -58,6 +58,8 @@ export interface Engine {
   find: <Row>(query: PreparedQuery<Row>, values: Record<string, unknown>) => MaybePromise<Row | undefined>;
   /** Commits if `work` resolves, else rolls back. SQLite takes the write lock first; PostgreSQL repeats `work` after a deadlock. */
   transaction: <T>(work: () => Promise<T>) => Promise<T>;
+  /** Within a transaction: undoes what `work` did if it fails, and nothing else. */
+  savepoint: <T>(work: () => Promise<T>) => Promise<T>;
   /**
    * Runs statements of a transaction in order. PostgreSQL receives them without waiting for the results in between; if one
    * fails, those after it fail too.

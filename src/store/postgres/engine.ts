@@ -38,6 +38,17 @@ export function createPostgresEngine({ client, transaction, close }: PostgresPoo
       return rows[0];
     },
     transaction,
+    async savepoint(work) {
+      await client.unsafe("savepoint part");
+      try {
+        return await work();
+      } catch (error) {
+        await client.unsafe("rollback to savepoint part");
+        throw error;
+      } finally {
+        await client.unsafe("release savepoint part");
+      }
+    },
     async pipeline(statements) {
       await Promise.all(statements.map((statement) => statement()));
     },

@@ -22,11 +22,11 @@ import { minuteOf } from "../../time/seoul.ts";
 import { prepareFindActiveKey } from "../keys/keys.ts";
 import type { KeyStore } from "../keys/contract.ts";
 import type { FlushedRequests } from "../requests/contract.ts";
-import type { FlushId, UsageStore } from "../usage/contract.ts";
+import type { CommittedFlush, FlushId, UsageStore } from "../usage/contract.ts";
+import { logRefused, type RefusedUsage } from "../usage/batch.ts";
 import type { Lease, LimitStore } from "../limits/contract.ts";
 import { prepareTake } from "../limits/take-leases.ts";
 import { isBusy, openDirectWriter } from "./engine.ts";
-import { toStorageError } from "../storage-error.ts";
 import { prepareStage } from "./staged-flushes.ts";
 import type { Folded } from "./worker.ts";
 import type { StorageWorker } from "./worker-client.ts";
@@ -57,7 +57,8 @@ export interface DirectWriter {
   add: UsageStore["add"];
   take: LimitStore["take"];
   findActive: KeyStore["findActive"];
-  close(): void;
+  /** Folds what is left, so that nothing is refused unseen. */
+  close(): Promise<void>;
 }
 
 interface State {
@@ -77,6 +78,8 @@ interface State {
   folding: Promise<void> | undefined;
   /** The latest fold failed: the thread gets all flushes until it has written one, so that the ledger knows. */
   hasFoldFailed: boolean;
+  /** By folds since the latest flush. */
+  refused: RefusedUsage[];
   checkpoint: Checkpoint;
 }
 
@@ -97,10 +100,11 @@ export function createDirectWriter(options: DirectWriterOptions): DirectWriter {
     foldedMinute: 0,
     folding: undefined,
     hasFoldFailed: false,
+    refused: [],
     checkpoint: "none",
   };
-  const { tryToCommit, pause } = createCommitting(state, monotonic, maxCommitMs);
-  const startFold = createFolding(state, { worker, log, pause });
+  const tryToCommit = createCommitting(state, monotonic, maxCommitMs);
+  const startFold = createFolding(state, worker);
 
   async function tryToStage(
     ...[increments, id, responses = [], requests = noRequests, settled = []]: Add
@@ -117,6 +121,12 @@ export function createDirectWriter(options: DirectWriterOptions): DirectWriter {
     return true;
   }
 
+  async function addInThread(...args: Add): Promise<CommittedFlush> {
+    const committed = (await worker.call("usage.add", ...args)) as CommittedFlush;
+    state.hasFoldFailed = false;
+    return committed;
+  }
+
   /** The thread knows which flushes are committed. */
   function isRepeated(id: FlushId | undefined): boolean {
     if (id === undefined) return false;
@@ -127,15 +137,9 @@ export function createDirectWriter(options: DirectWriterOptions): DirectWriter {
 
   return {
     async add(...args) {
-      if (!isRepeated(args[1]) && (await tryToStage(...args))) return [];
-      try {
-        const added = (await worker.call("usage.add", ...args)) as Awaited<ReturnType<UsageStore["add"]>>;
-        state.hasFoldFailed = false;
-        return added;
-      } catch (error) {
-        if (toStorageError(error).isRefusal) pause();
-        throw error;
-      }
+      const isStaged = !isRepeated(args[1]) && (await tryToStage(...args));
+      const { added = [], refused = [] }: CommittedFlush = isStaged ? {} : await addInThread(...args);
+      return { added, refused: [...state.refused.splice(0), ...refused] };
     },
     async take(batch) {
       const rows = batch.requests.reduce((sum, { requests }) => sum + 1 + requests.length, 0);
@@ -143,12 +147,19 @@ export function createDirectWriter(options: DirectWriterOptions): DirectWriter {
       return committed?.result ?? ((await worker.call("limits.take", batch)) as Lease[]);
     },
     findActive: prepareFindActiveKey(engine, clock),
-    close: engine.close,
+    async close() {
+      engine.close();
+      const { refused } = (await worker.call("fold")) as Folded;
+      logRefused(log, [...state.refused, ...refused]);
+    },
   };
 }
 
+/** @returns undefined if it is not committed: the thread has to do it */
+type TryToCommit = <T>(rows: number, work: () => Promise<T>) => Promise<{ result: T } | undefined>;
+
 /** Commits in this thread, one transaction at a time, and pauses after those that are slow or fail. */
-function createCommitting(state: State, monotonic: MonotonicClock, maxCommitMs: number) {
+function createCommitting(state: State, monotonic: MonotonicClock, maxCommitMs: number): TryToCommit {
   // Without jitter: no other process pauses at the same time.
   const backoff = createBackoff(firstPauseMs, maxPauseMs, () => 1);
 
@@ -176,23 +187,15 @@ function createCommitting(state: State, monotonic: MonotonicClock, maxCommitMs: 
     return commit(rows, work);
   }
 
-  return {
-    pause,
-    /** @returns undefined if it is not committed: the thread has to do it */
-    tryToCommit<T>(rows: number, work: () => Promise<T>): Promise<{ result: T } | undefined> {
-      const done = state.latestCommit.then(() => commit(rows, work));
-      state.latestCommit = done.catch(() => {});
-      return done;
-    },
+  return (rows, work) => {
+    const done = state.latestCommit.then(() => commit(rows, work));
+    state.latestCommit = done.catch(() => {});
+    return done;
   };
 }
 
-interface FoldingDeps extends Pick<DirectWriterOptions, "worker" | "log"> {
-  pause: () => void;
-}
-
 /** The thread also folds before it reads or writes counts. @returns starts a fold, and the checkpoint that is due after it */
-function createFolding(state: State, { worker, log, pause }: FoldingDeps): (minute: number) => void {
+function createFolding(state: State, worker: StorageWorker): (minute: number) => void {
   /** Commits go on while most of the log is copied: the thread commits only what comes during the last millisecond. */
   async function checkpoint(): Promise<void> {
     state.checkpoint = "copying";
@@ -211,9 +214,7 @@ function createFolding(state: State, { worker, log, pause }: FoldingDeps): (minu
     const { refused, hasFailed, isCheckpointDue } = (await worker.call("fold").catch(() => nothingFolded)) as Folded;
     if (hasFailed) state.hasFoldFailed = true;
     if (isCheckpointDue && state.checkpoint === "none") void checkpoint();
-    for (const counts of refused) log.error("Database refuses usage; trying again after a restart", { ...counts });
-    // The thread refuses before it commits, so that the ledger knows.
-    if (refused.length > 0) pause();
+    state.refused.push(...refused);
   }
 
   return (minute) => {

@@ -9,6 +9,7 @@ import { createSpaceReleaser } from "./release-space.ts";
 import { type Migration, readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import * as schema from "../schema/schema.ts";
 import { requireTableNames } from "../schema/tables.ts";
+import { StorageError } from "../storage-error.ts";
 import { prepareStatements } from "./statements.ts";
 
 /** How long a write waits for another process. SQLite blocks the thread meanwhile, so the reader of the main thread waits less. */
@@ -226,6 +227,18 @@ function createSqliteEngine(client: Database, { begin, isWriter }: SqliteEngineO
         // A full disk has ended the transaction already.
         if (client.inTransaction) client.run("ROLLBACK");
         throw error;
+      }
+    },
+    async savepoint(work) {
+      client.run("SAVEPOINT part");
+      try {
+        return await work();
+      } catch (error) {
+        if (!client.inTransaction) throw new StorageError("the transaction was ended within", { cause: error });
+        client.run("ROLLBACK TO part");
+        throw error;
+      } finally {
+        if (client.inTransaction) client.run("RELEASE part");
       }
     },
     async describe() {

@@ -179,7 +179,7 @@ function createSqliteStore(parts: SqliteParts): Store {
       // A disk that hangs tells nothing.
       const problem = await withTimeout(findProblem()).catch(() => undefined);
       reader.close();
-      direct.close();
+      await withTimeout(direct.close()).catch(() => {});
       await withTimeout(worker.call("close")).catch(() => {});
       worker.stop();
       return problem;

@@ -52,8 +52,8 @@ export function startWorker(clock: WallClock, onCrash: () => void = () => {}): S
     const call = pending.get(data.id);
     pending.delete(data.id);
     if (call?.limited === true) waiting--;
-    const { error, isRefusal = false, isFull = false } = data;
-    if (error !== undefined) call?.reject(new StorageError(error, { isRefusal, isFull }));
+    const { error, isFull = false } = data;
+    if (error !== undefined) call?.reject(new StorageError(error, { isFull }));
     else call?.resolve(data.bytes ?? (data.value === undefined ? undefined : JSON.parse(data.value)));
   });
 

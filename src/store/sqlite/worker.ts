@@ -8,7 +8,8 @@ import { copyDatabase } from "./copy-database.ts";
 import { openWriter } from "./engine.ts";
 import { inspectDatabase } from "./inspect-database.ts";
 import { type KeysVersion, openKeysVersion } from "./keys-version.ts";
-import { createFold, type RefusedCounts } from "./staged-flushes.ts";
+import { createFold } from "./staged-flushes.ts";
+import type { RefusedUsage } from "../usage/batch.ts";
 
 /**
  * A message to the Worker. Flat, with the arguments as one JSON string: Bun then passes it on without traversing it (1.4.5).
@@ -35,7 +36,6 @@ export interface WorkerReply {
   bytes?: Uint8Array;
   /** The message of a StorageError. */
   error?: string;
-  isRefusal?: boolean;
   isFull?: boolean;
 }
 
@@ -62,7 +62,7 @@ const leadsToCheckpoint: ReadonlySet<string> = new Set(["fold", "copyLog", "chec
 
 /** What `fold` returns. */
 export interface Folded {
-  refused: RefusedCounts[];
+  refused: RefusedUsage[];
   /** Whether the staged flushes, or some of them, could not be added up; `usage.add` then fails too, and says why. */
   hasFailed: boolean;
   /** The caller runs it, because its own commits have to pause for it. */
@@ -108,8 +108,8 @@ function runStorage(): void {
       if (result instanceof Uint8Array) self.postMessage({ id, bytes: result }, [result.buffer]);
       else self.postMessage({ id, value: JSON.stringify(result) });
     } catch (error) {
-      const { message, isRefusal, isFull } = toStorageError(error);
-      self.postMessage({ id, error: message, isRefusal, isFull });
+      const { message, isFull } = toStorageError(error);
+      self.postMessage({ id, error: message, isFull });
     }
   }
 

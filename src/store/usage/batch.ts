@@ -1,3 +1,4 @@
+import type { Log } from "../../log/log.ts";
 import { minuteOf } from "../../time/seoul.ts";
 import type { RequestRow } from "../requests/contract.ts";
 import { cleanText, keyIdOf, maxModelLength, microseconds, requestRowOf } from "../requests/row.ts";
@@ -31,8 +32,6 @@ export interface FlushedUsage {
 export interface UsageBatch {
   /** @returns false if the event reads a response that the batch has a read of already, of the same key */
   add(event: UsageEvent): boolean;
-  /** Keeps the object, and may change it. */
-  addIncrement(increment: UsageIncrement): void;
   /** Adds a request that does not count to the log. */
   addRequest(request: RequestRecord, endedAt: number): void;
   /** Corrects the row of a request that counted before. */
@@ -111,7 +110,6 @@ export function createUsageBatch(logsRequests = false, dropped: Dropped = { requ
       if (logsRequests) logEvent(log, isFirst ? event : { ...event, ...noUsage }, isFirst ? responseId : null);
       return isFirst;
     },
-    addIncrement,
     addRequest(request, endedAt) {
       if (logsRequests) addRow(log, request, { endedAt, usage: undefined, responseId: null });
     },
@@ -187,7 +185,7 @@ function amend({ amendments }: LogRows, amendment: RequestAmendment): void {
 }
 
 /** Changes `increment`, which is of the same key, minute and model. */
-export function addTo(increment: UsageIncrement, added: UsageIncrement): void {
+function addTo(increment: UsageIncrement, added: UsageIncrement): void {
   increment.requestCount += added.requestCount;
   addUsageTo(increment, added);
   increment.lastClosedAt = Math.max(increment.lastClosedAt, added.lastClosedAt);
@@ -197,60 +195,49 @@ export function addTo(increment: UsageIncrement, added: UsageIncrement): void {
 export const incrementOf = ({ keyId, closedAt, model }: ResponseUsage, tokens: CountedUsage): UsageIncrement =>
   createIncrement(tokens, { keyId, model, minute: minuteOf(closedAt), requestCount: 0, lastClosedAt: closedAt });
 
-const rowCount = ({ increments, responses }: FlushedUsage): number => increments.length + responses.length;
-
-const loggedCount = ({ requests }: FlushedUsage): number =>
-  requests === undefined ? 0 : requests.rows.length + requests.amendments.length;
-
-/** @returns two parts of about the same size; undefined if there is only one count. The log's rows go with their keys. */
-export function halvesOf(usage: FlushedUsage): [FlushedUsage, FlushedUsage] | undefined {
-  const { increments, responses, requests, settled } = usage;
-  // What the database refuses is the usage. The places must be given back all the same.
-  if (rowCount(usage) === 1 && settled.length > 0) {
-    return [
-      { increments, responses, settled: [], ...(requests && { requests }) },
-      { increments: [], responses: [], settled },
-    ];
-  }
-  if (rowCount(usage) < 2) return undefined;
-  const [half, rest] = [Math.ceil(increments.length / 2), Math.floor(responses.length / 2)];
-  const first = increments.slice(0, half);
-  const keys = new Set(first.map(({ keyId }) => keyId));
-  return [
-    { increments: first, responses: responses.slice(0, rest), settled: [], ...requestsOf(usage, keys, true) },
-    {
-      increments: increments.slice(half),
-      responses: responses.slice(rest),
-      settled,
-      ...requestsOf(usage, keys, false),
-    },
-  ];
+/** A part for each key that has counts, with its rows of the log, after what belongs to none of these keys. */
+export function partsByKey({ increments, responses, requests, settled }: FlushedUsage): FlushedUsage[] {
+  const keys = new Set([...increments, ...responses].map(({ keyId }) => keyId));
+  const group = <Row>(rows: readonly Row[], keyOf: (row: Row) => unknown): Map<KeyId | undefined, Row[]> =>
+    Map.groupBy(rows, (row) => {
+      const key = keyOf(row) as KeyId;
+      return keys.has(key) ? key : undefined;
+    });
+  const own = {
+    increments: group(increments, ({ keyId }) => keyId),
+    responses: group(responses, ({ keyId }) => keyId),
+    rows: group(requests?.rows ?? [], keyIdOf),
+    amendments: group(requests?.amendments ?? [], ({ keyId }) => keyId),
+    settled: group(settled, ({ keyId }) => keyId),
+  };
+  return [undefined, ...keys].map((key) => ({
+    increments: own.increments.get(key) ?? [],
+    responses: own.responses.get(key) ?? [],
+    requests: { rows: own.rows.get(key) ?? [], amendments: own.amendments.get(key) ?? [] },
+    settled: own.settled.get(key) ?? [],
+  }));
 }
 
-/** The part of the request log that belongs to one of the keys, or to none of them. */
-function requestsOf(
-  { requests }: FlushedUsage,
-  keys: ReadonlySet<KeyId>,
-  isOne: boolean,
-): Pick<FlushedUsage, "requests"> {
-  if (requests === undefined) return {};
-  const isSelected = (keyId: unknown): boolean => keys.has(keyId as KeyId) === isOne;
+/** Counts of one key that the database refused, and how many rows of the request log went with them. */
+export interface RefusedUsage {
+  reason: string;
+  increments: readonly UsageIncrement[];
+  rows: number;
+}
+
+export function refusedOf({ increments, responses, requests }: FlushedUsage, reason: string): RefusedUsage {
+  const reads = responses.filter(({ created }) => created === undefined);
   return {
-    requests: {
-      rows: requests.rows.filter((row) => isSelected(keyIdOf(row))),
-      amendments: requests.amendments.filter(({ keyId }) => isSelected(keyId)),
-    },
+    reason,
+    increments: [...increments, ...reads.map((read) => incrementOf(read, read))],
+    rows: requests?.rows.length ?? 0,
   };
 }
 
-/** Splits off the usage of some keys. @returns that of all others, and theirs; parts without rows are left out */
-export function partsByKeys(usage: FlushedUsage, keys: ReadonlySet<KeyId>): FlushedUsage[] {
-  if (keys.size === 0) return [usage];
-  const select = (isOne: boolean): FlushedUsage => ({
-    increments: usage.increments.filter(({ keyId }) => keys.has(keyId) === isOne),
-    responses: usage.responses.filter(({ keyId }) => keys.has(keyId) === isOne),
-    ...requestsOf(usage, keys, isOne),
-    settled: usage.settled.filter(({ keyId }) => keys.has(keyId) === isOne),
-  });
-  return [select(false), select(true)].filter((part) => rowCount(part) + loggedCount(part) > 0);
+/** With all numbers, so that an operator can add them. */
+export function logRefused(log: Log, refused: readonly RefusedUsage[]): void {
+  for (const { reason, increments } of refused) {
+    for (const increment of increments)
+      log.error("Database refuses usage; it is not counted", { reason, ...increment });
+  }
 }

@@ -1,4 +1,5 @@
 import type { MaybePromise } from "../engine/maybe-promise.ts";
+import type { RefusedUsage } from "./batch.ts";
 import type { FlushedRequests } from "../requests/contract.ts";
 import type { UsageReports } from "../reports/contract.ts";
 import type { Creator } from "../../domain/usage-event.ts";
@@ -13,6 +14,12 @@ export interface FlushId {
   number: number;
 }
 
+export interface CommittedFlush {
+  /** The tokens that were added for each of the responses; undefined if the flush was committed before. */
+  added?: readonly Usage[];
+  refused?: readonly RefusedUsage[];
+}
+
 export interface UsageStore extends UsageReports {
   /**
    * Adds the increments to the totals, the days, the hours, the minutes and `lastUsedAt` of their keys, in one transaction.
@@ -21,7 +28,7 @@ export interface UsageStore extends UsageReports {
    * @param responses differ in id, key, or whether they were created
    * @param requests for the request log
    * @param settled the keys whose limits the tokens of these counts count against
-   * @returns the tokens that were added for each of `responses`; undefined if the flush was committed before
+   * What the database itself refuses, such as by an operator's trigger, is left out, with all that its key has in the flush.
    */
   add(
     increments: readonly UsageIncrement[],
@@ -29,7 +36,7 @@ export interface UsageStore extends UsageReports {
     responses?: readonly ResponseUsage[],
     requests?: FlushedRequests,
     settled?: readonly SettledAdmission[],
-  ): Promise<readonly Usage[] | undefined>;
+  ): Promise<CommittedFlush>;
   /** The keys that created a response under this id, deleted ones too; runs before each request for a stored response. */
   listCreators(responseId: string): MaybePromise<Creator[]>;
   /** The sum over all keys of one day in Seoul (`YYYY-MM-DD`). */

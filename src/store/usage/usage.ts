@@ -4,14 +4,16 @@ import { dayNumberFrom, dayNumberOf, minutesPerHour } from "../../time/seoul.ts"
 import { type AddedUsage, prepareCountedResponses, prepareListCreators } from "./counted-responses.ts";
 import type { Engine } from "../engine/engine.ts";
 import { safeSum } from "../engine/safe-sum.ts";
-import type { UsageStore } from "./contract.ts";
-import { incrementOf } from "./batch.ts";
+import type { CommittedFlush, UsageStore } from "./contract.ts";
+import { type FlushedUsage, incrementOf, type RefusedUsage } from "./batch.ts";
+import { toStorageError } from "../storage-error.ts";
 import { createUsageReports } from "../reports/reports.ts";
 import { createUsageWriter } from "./writer.ts";
 import {
   limitUsage,
   noUsage,
   type ResponseUsage,
+  type Usage,
   type UsageIncrement,
   type UsageSum,
   addSums,
@@ -29,25 +31,43 @@ export function createUsageStore(engine: Engine, clock: WallClock): UsageStore {
 
 function prepareAddUsage(engine: Engine, clock: WallClock): UsageStore["add"] {
   const countedResponses = prepareCountedResponses(engine);
-  const { transaction, recordFlush, write } = createUsageWriter(engine);
+  const { transaction, recordFlush, write, writeByKey } = createUsageWriter(engine);
+
+  /** @param tokens gets what each response adds */
+  async function writePart(part: FlushedUsage, now: number, tokens: Map<ResponseUsage, Usage>): Promise<void> {
+    const { increments, responses, requests, settled } = part;
+    const added = responses.length === 0 ? [] : await countedResponses.count(responses, now);
+    const newTokens = responses.map((response, index) =>
+      incrementOf(response, limitUsage(response, added[index] ?? noUsage)),
+    );
+    const givenBack = responses.flatMap((response, index) => giveBack(response, newTokens[index], added[index]));
+    // What adds nothing needs no row of its minute.
+    const counted = newTokens.filter((one) => one.inputTokens + one.outputTokens > 0 || one.besideTokens !== undefined);
+    await write({ increments: [...increments, ...counted, ...givenBack], requests, responses, newTokens, settled });
+    for (const [index, response] of responses.entries()) tokens.set(response, added[index] ?? noUsage);
+  }
+
   return async (increments, flush, responses = [], requests, settled = []) => {
     const now = clock();
+    const usage = { increments, responses, settled, ...(requests && { requests }) };
     const written = increments.length + responses.length + settled.length;
-    if (flush === undefined && requests === undefined && written === 0) return [];
-    return transaction(async () => {
-      if (flush !== undefined && !(await recordFlush(flush, now))) return undefined;
-      const added = responses.length === 0 ? [] : await countedResponses.count(responses, now);
-      const newTokens = responses.map((response, index) =>
-        incrementOf(response, limitUsage(response, added[index] ?? noUsage)),
-      );
-      const givenBack = responses.flatMap((response, index) => giveBack(response, newTokens[index], added[index]));
-      // What adds nothing needs no row of its minute.
-      const counted = newTokens.filter(
-        (one) => one.inputTokens + one.outputTokens > 0 || one.besideTokens !== undefined,
-      );
-      await write({ increments: [...increments, ...counted, ...givenBack], requests, responses, newTokens, settled });
-      return added;
-    });
+    if (flush === undefined && requests === undefined && written === 0) return { added: [] };
+    const commit = (work: (tokens: Map<ResponseUsage, Usage>) => Promise<RefusedUsage[]>): Promise<CommittedFlush> =>
+      transaction(async () => {
+        if (flush !== undefined && !(await recordFlush(flush, now))) return {};
+        const tokens = new Map<ResponseUsage, Usage>();
+        const refused = await work(tokens);
+        return { added: responses.map((response) => tokens.get(response) ?? noUsage), refused };
+      });
+    try {
+      return await commit(async (tokens) => {
+        await writePart(usage, now, tokens);
+        return [];
+      });
+    } catch (error) {
+      if (!toStorageError(error).isRefusal) throw error;
+      return commit((tokens) => writeByKey(usage, (part) => writePart(part, now, tokens)));
+    }
   };
 }
 

@@ -3,6 +3,8 @@ import { minutesPerDay, minutesPerHour, offsetMinutes } from "../../time/seoul.t
 import type { Engine, Statement } from "../engine/engine.ts";
 import { lastUsedAtAfter } from "../keys/keys.ts";
 import { prepareSettling } from "../limits/take-leases.ts";
+import { toStorageError } from "../storage-error.ts";
+import { type FlushedUsage, partsByKey, type RefusedUsage, refusedOf } from "./batch.ts";
 import { createModelNames } from "./model-names.ts";
 import { prepareRequestLog } from "../requests/log.ts";
 import type { FlushedRequests } from "../requests/contract.ts";
@@ -40,6 +42,8 @@ export interface UsageWriter {
   findLastFlush(ledger: string): Promise<number>;
   /** Adds usage to all tables of counts, and requests to the log. */
   write(usage: WrittenUsage): Promise<void>;
+  /** The same key by key, where the database refuses the whole. @returns what it refuses of it */
+  writeByKey(usage: FlushedUsage, write: (part: FlushedUsage) => Promise<void>): Promise<RefusedUsage[]>;
 }
 
 export function createUsageWriter(engine: Engine): UsageWriter {
@@ -48,6 +52,20 @@ export function createUsageWriter(engine: Engine): UsageWriter {
   const logStatements = prepareRequestLog(engine);
   const settle = prepareSettling(engine);
   return {
+    async writeByKey(usage, write) {
+      const refused: RefusedUsage[] = [];
+      for (const part of partsByKey(usage)) {
+        try {
+          await engine.savepoint(() => write(part));
+        } catch (error) {
+          const { isRefusal, message } = toStorageError(error);
+          if (!isRefusal) throw error;
+          modelNames.forget();
+          refused.push(refusedOf(part, message));
+        }
+      }
+      return refused;
+    },
     transaction(work) {
       const committed = engine.transaction(work);
       committed.catch(modelNames.forget);

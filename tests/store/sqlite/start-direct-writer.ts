@@ -4,6 +4,7 @@ import { databaseFile, openSqliteStore } from "../../../src/store/sqlite/open.ts
 import { startWorker, type StorageWorker } from "../../../src/store/sqlite/worker-client.ts";
 import { copyMigratedDatabase } from "../../support/migrated-database.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";
+import type { CommittedFlush } from "../../../src/store/usage/contract.ts";
 import { createKeys, memoryLog, usageIncrement } from "../test-store.ts";
 
 /** A direct writer beside a storage thread whose calls are recorded, on a database with the keys 1 and 2. */
@@ -46,7 +47,7 @@ export async function startDirectWriter({
   };
   const direct = createDirectWriter({ file, worker, clock, monotonic, log: logged.log, maxCommitMs });
 
-  const add = (...keyIds: number[]): Promise<unknown> =>
+  const add = (...keyIds: number[]): Promise<CommittedFlush> =>
     direct.add(
       keyIds.map((keyId) => usageIncrement({ keyId, minute: 1000 })),
       { ledger: "test", number: ++state.flushes },
@@ -86,7 +87,7 @@ export async function startDirectWriter({
     },
     requestCount: async () => (await store.usage.sumOfKeys()).requestCount,
     async [Symbol.asyncDispose]() {
-      direct.close();
+      await direct.close();
       await worker.call("close");
       worker.stop();
       await store.close();

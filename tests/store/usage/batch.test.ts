@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createUsageBatch, type FlushedUsage, halvesOf, partsByKeys } from "../../../src/store/usage/batch.ts";
+import { createUsageBatch, type FlushedUsage, partsByKey } from "../../../src/store/usage/batch.ts";
 import { loggedRecord } from "../logged-requests.ts";
 import { usageIncrement } from "../test-store.ts";
 import { noUsage } from "../../../src/domain/usage.ts";
@@ -55,97 +55,29 @@ const keysOf = ({ increments, responses }: FlushedUsage) => [
   responses.map(({ keyId }) => keyId),
 ];
 
-test.each<[number[], number[], number[][][] | undefined]>([
-  [[1], [], undefined],
-  [[], [1], undefined],
-  [
-    [1],
-    [1],
-    [
-      [[1], []],
-      [[], [1]],
-    ],
-  ],
-  [
-    [1, 2, 3],
-    [],
-    [
-      [[1, 2], []],
-      [[3], []],
-    ],
-  ],
-  [
-    [],
-    [1, 2, 3],
-    [
-      [[], [1]],
-      [[], [2, 3]],
-    ],
-  ],
-  [
-    [1, 2],
-    [1, 2],
-    [
-      [[1], [1]],
-      [[2], [2]],
-    ],
-  ],
-])("increments of keys %p and responses of keys %p are halved", (increments, responses, halves) => {
-  const usage = { increments: incrementsOf(...increments), responses: responsesOf(...responses), settled: [] };
-  expect(halvesOf(usage)?.map(keysOf)).toEqual(halves);
-});
-
-test("any usage can be halved until each part has one row", () => {
-  const rows = (usage: FlushedUsage): number[] => {
-    const halves = halvesOf(usage);
-    return halves === undefined ? [usage.increments.length + usage.responses.length] : halves.flatMap(rows);
+test("usage is split by key, after what belongs to no key that has counts", () => {
+  const usage = {
+    increments: incrementsOf(1, 2, 1),
+    responses: responsesOf(2, 3),
+    settled: [1, 9].map((keyId) => ({ keyId, instance: "a", number: 1 })),
   };
-  for (let increments = 0; increments < 12; increments++) {
-    for (let responses = 0; responses < 12; responses++) {
-      const keys = (count: number) => Array.from({ length: count }, (_, n) => n);
-      const usage = {
-        increments: incrementsOf(...keys(increments)),
-        responses: responsesOf(...keys(responses)),
-        settled: [],
-      };
-      const total = increments + responses;
-      expect(rows(usage)).toEqual(total === 0 ? [0] : Array.from({ length: total }, () => 1));
-    }
-  }
+  const parts = partsByKey(usage);
+  expect(parts.map(keysOf)).toEqual([
+    [[], []],
+    [[1, 1], []],
+    [[2], [2]],
+    [[], [3]],
+  ]);
+  expect(parts.map(({ settled }) => settled.map(({ keyId }) => keyId))).toEqual([[9], [1], [], []]);
+  expect(partsByKey({ increments: [], responses: [], settled: [] }).map(keysOf)).toEqual([[[], []]]);
 });
 
-test("the usage of some keys is split off, after that of the others", () => {
-  const usage = { increments: incrementsOf(1, 2, 3), responses: responsesOf(3, 4), settled: [] };
-  expect(partsByKeys(usage, new Set()).map(keysOf)).toEqual([
-    [
-      [1, 2, 3],
-      [3, 4],
-    ],
-  ]);
-  expect(partsByKeys(usage, new Set([3])).map(keysOf)).toEqual([
-    [[1, 2], [4]],
-    [[3], [3]],
-  ]);
-  expect(partsByKeys(usage, new Set([9])).map(keysOf)).toEqual([
-    [
-      [1, 2, 3],
-      [3, 4],
-    ],
-  ]);
-  expect(partsByKeys(usage, new Set([1, 2, 3, 4])).map(keysOf)).toEqual([
-    [
-      [1, 2, 3],
-      [3, 4],
-    ],
-  ]);
-});
-
-test("an end that came after its request was written is a flush of its own, and goes with its key", () => {
+test("an end that came after its request was written is a flush of its own, and goes with the counts of its key", () => {
   const batch = createUsageBatch(true);
   batch.amendRequest(loggedRecord({ keyId: 3, writtenMs: 2, durationMs: 804 }));
   expect(batch.isEmpty()).toBe(false);
   const amendments = [{ keyId: 3, end: { writtenUs: 2000, durationUs: 804_000, responseBytes: 321 } }];
-  const [part, ...others] = partsByKeys(batch.usage(), new Set([3]));
-  expect(part).toMatchObject({ requests: { amendments } });
-  expect(others).toEqual([]);
+  expect(partsByKey(batch.usage())).toMatchObject([{ requests: { amendments } }]);
+  batch.add({ ...event, keyId: 3 });
+  expect(partsByKey(batch.usage())).toMatchObject([{ requests: { amendments: [] } }, { requests: { amendments } }]);
 });

@@ -33,10 +33,10 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     await using opened = await openTestEngine(() => start);
     await createKeys(opened.store, ["a"]);
     const { usage, keys } = opened.store;
-    expect(await usage.add([request], undefined, [response("one", 10, 2)])).toEqual([
+    expect((await usage.add([request], undefined, [response("one", 10, 2)])).added).toEqual([
       { inputTokens: 10, outputTokens: 2 },
     ]);
-    expect(await usage.add([request], undefined, [response("one", 10, 2), response("two", 5, 1)])).toEqual([
+    expect((await usage.add([request], undefined, [response("one", 10, 2), response("two", 5, 1)])).added).toEqual([
       { inputTokens: 0, outputTokens: 0 },
       { inputTokens: 5, outputTokens: 1 },
     ]);
@@ -51,9 +51,15 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     await using opened = await openTestEngine(() => start);
     const { usage } = opened.store;
     await usage.add([], undefined, [response("one", 10, 2)]);
-    expect(await usage.add([], undefined, [response("one", 10, 7)])).toEqual([{ inputTokens: 0, outputTokens: 5 }]);
-    expect(await usage.add([], undefined, [response("one", 3, 1)])).toEqual([{ inputTokens: 0, outputTokens: 0 }]);
-    expect(await usage.add([], undefined, [response("one", 11, 7)])).toEqual([{ inputTokens: 1, outputTokens: 0 }]);
+    expect((await usage.add([], undefined, [response("one", 10, 7)])).added).toEqual([
+      { inputTokens: 0, outputTokens: 5 },
+    ]);
+    expect((await usage.add([], undefined, [response("one", 3, 1)])).added).toEqual([
+      { inputTokens: 0, outputTokens: 0 },
+    ]);
+    expect((await usage.add([], undefined, [response("one", 11, 7)])).added).toEqual([
+      { inputTokens: 1, outputTokens: 0 },
+    ]);
     expect(await usage.sumOfDay("2026-05-02")).toEqual({ requestCount: 0, inputTokens: 11, outputTokens: 7 });
   });
 
@@ -70,9 +76,9 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     await using opened = await openTestEngine(() => start);
     const { usage } = opened.store;
     const responses = [create("one", 7), create("background", 0), response("background", 5, 5)];
-    expect(await usage.add([], undefined, responses)).toEqual([tokens(0), tokens(0), tokens(5)]);
+    expect((await usage.add([], undefined, responses)).added).toEqual([tokens(0), tokens(0), tokens(5)]);
     const reads = [response("one", 7, 7), response("background", 6, 6)];
-    expect(await usage.add([], undefined, reads)).toEqual([tokens(0), tokens(1)]);
+    expect((await usage.add([], undefined, reads)).added).toEqual([tokens(0), tokens(1)]);
     expect(await usage.sumOfMinutes(0, 100_000_000)).toEqual({ requestCount: 0, ...tokens(6) });
   });
 
@@ -82,7 +88,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     const again = { ...create("one", 7), created: { count: 0 } };
     await usage.add([], undefined, [create("one", 0, 1, 50)]);
     await usage.add([], undefined, [again]);
-    expect(await usage.add([], undefined, [response("one", 7, 7)])).toEqual([tokens(0)]);
+    expect((await usage.add([], undefined, [response("one", 7, 7)])).added).toEqual([tokens(0)]);
     expect(await usage.listCreators("one")).toEqual([{ keyId: 1, madeAt: 50, backend: null }]);
   });
 
@@ -99,7 +105,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     for (const one of creates) await usage.add([], undefined, [one]);
     for (let n = 0; n < 2; n++) {
       const reads = [response("one", 7, 7), response("other", 7, 7)];
-      expect(await usage.add([], undefined, reads)).toEqual([tokens(7), tokens(0)]);
+      expect((await usage.add([], undefined, reads)).added).toEqual([tokens(7), tokens(0)]);
     }
   });
 
@@ -109,8 +115,8 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     await usage.add([], undefined, [create("one", 7, 1, 50)]);
     await usage.add([], undefined, [create("one", 7, 2, 51)]);
     await usage.add([], undefined, [create("one", 7, 2, 52)]);
-    expect(await usage.add([], undefined, [response("one", 7, 7)])).toEqual([tokens(0)]);
-    expect(await usage.add([], undefined, [response("one", 7, 7, 2)])).toEqual([tokens(7)]);
+    expect((await usage.add([], undefined, [response("one", 7, 7)])).added).toEqual([tokens(0)]);
+    expect((await usage.add([], undefined, [response("one", 7, 7, 2)])).added).toEqual([tokens(7)]);
   });
 
   test("the first create of a key forgets what the key has read under the same id, and later ones do not", async () => {
@@ -118,8 +124,8 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     const { usage } = opened.store;
     await usage.add([], undefined, [response("one", 7, 7)]);
     await usage.add([], undefined, [create("one", 0)]);
-    expect(await usage.add([], undefined, [response("one", 7, 7)])).toEqual([tokens(7)]);
-    expect(await usage.add([], undefined, [response("one", 7, 7)])).toEqual([tokens(0)]);
+    expect((await usage.add([], undefined, [response("one", 7, 7)])).added).toEqual([tokens(7)]);
+    expect((await usage.add([], undefined, [response("one", 7, 7)])).added).toEqual([tokens(0)]);
   });
 
   test("only keys that created a response are its creators", async () => {
@@ -164,16 +170,19 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     await using opened = await openTestEngine(() => start);
     const { usage } = opened.store;
     await usage.add([], undefined, [response("one", 7, 7, 0), response("two", 7, 7, 0)]);
-    expect(await usage.add([], undefined, [response("one", 8, 8), create("two", 0)])).toEqual([tokens(1), tokens(0)]);
-    expect(await usage.add([], undefined, [response("two", 7, 7)])).toEqual([tokens(7)]);
+    expect((await usage.add([], undefined, [response("one", 8, 8), create("two", 0)])).added).toEqual([
+      tokens(1),
+      tokens(0),
+    ]);
+    expect((await usage.add([], undefined, [response("two", 7, 7)])).added).toEqual([tokens(7)]);
   });
 
   test("a flush that is sent again counts its responses once, and says that it was committed before", async () => {
     await using opened = await openTestEngine(() => start);
     const { usage } = opened.store;
     const flush = { ledger: "one", number: 1 };
-    expect(await usage.add([request], flush, [response("one", 10, 2)])).toHaveLength(1);
-    expect(await usage.add([request], flush, [response("one", 10, 2)])).toBeUndefined();
+    expect((await usage.add([request], flush, [response("one", 10, 2)])).added).toHaveLength(1);
+    expect((await usage.add([request], flush, [response("one", 10, 2)])).added).toBeUndefined();
     expect(await usage.sumOfDay("2026-05-02")).toEqual({ requestCount: 1, inputTokens: 10, outputTokens: 2 });
   });
 
@@ -187,7 +196,9 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     );
     expect(row).toEqual({ found: 0 });
     now = start + 30 * dayMs;
-    expect(await usage.add([], undefined, [response("id 0", 10, 2)])).toEqual([{ inputTokens: 0, outputTokens: 0 }]);
+    expect((await usage.add([], undefined, [response("id 0", 10, 2)])).added).toEqual([
+      { inputTokens: 0, outputTokens: 0 },
+    ]);
     expect(await countedIds(opened)).toBe(30);
     now = start + 32 * dayMs;
     await usage.add([request]);
