@@ -65,6 +65,11 @@ export const variables = {
     read: readOrigins,
     allowed: "* or origins such as https://chat.example.com, separated by commas",
   },
+  PROXY_CLOSED_PATHS: {
+    schema: Type.Optional(Type.Array(Type.String({ pattern: "^/v1/[^%;?#\\\\]*$" }), { maxItems: 64 })),
+    read: list,
+    allowed: "up to 64 globs that begin with /v1/, such as /v1/files*, separated by commas",
+  },
   PROXY_STREAM_READ_TIMEOUT: seconds({ default: 1200, exclusiveMinimum: 0 }),
   PROXY_NONSTREAM_READ_TIMEOUT: seconds({ default: 1200, exclusiveMinimum: 0 }),
   MAX_CONTEXT_TOKENS: integer({ minimum: 1, maximum: 1_000_000_000, default: 202_752 }),
@@ -206,6 +211,7 @@ function configFrom(settings: Settings, terminal: boolean) {
       /** 0: never. */
       sseKeepaliveMs: settings.PROXY_SSE_KEEPALIVE * 1000,
       corsOrigins: settings.PROXY_CORS_ORIGINS,
+      closedPaths: settings.PROXY_CLOSED_PATHS ?? [],
     },
     queue: {
       /** Undefined: the backend gets any number of requests at once. */

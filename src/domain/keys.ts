@@ -12,4 +12,6 @@ export interface KeyRules extends KeyLimits {
   scope: KeyScope;
   /** In lower case; one that ends in `*` is a prefix. Null: every model. */
   allowed_models: readonly string[] | null;
+  /** Globs such as `/v1/chat/*`; `*` crosses slashes. Null: every path. */
+  allowed_paths: readonly string[] | null;
 }

@@ -10,6 +10,7 @@ export type ErrorCode =
   | LimitName
   | "scope_not_allowed"
   | "model_not_allowed"
+  | "path_not_allowed"
   | "model_not_found"
   | "key_revoked"
   | "queue_full"
@@ -86,6 +87,12 @@ export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     status: 403,
     type: "permission_error",
     message: "This API key may not use this model; GET /v1/models lists those that it may use.",
+    headers: { "x-should-retry": "false" },
+  },
+  path_not_allowed: {
+    status: 403,
+    type: "permission_error",
+    message: "This API key may not use this path; GET /v1/tollgate/key lists those that it may use.",
     headers: { "x-should-retry": "false" },
   },
   queue_full: {

@@ -15,7 +15,7 @@ import { readRequest } from "./request/read-request.ts";
 import { rewriteBody, type RewrittenBody } from "./request/rewrite-body.ts";
 import { findHolder } from "./request/backend-of-id.ts";
 import { findAskedResponse, type ListCreators } from "./request/stored-response.ts";
-import { readTarget } from "./request/path.ts";
+import { readTarget, requireOpenPath } from "./request/path.ts";
 import type { RequestTracker, TrackerDeps } from "./request-tracker.ts";
 import type { RecordUsage } from "./response/count.ts";
 import type { BackendModels } from "./response/backend-models.ts";
@@ -47,6 +47,8 @@ export interface ProxyDeps extends TrackerDeps {
     upstream: ReadTimeouts;
     /** Undefined leaves CORS to the backend. */
     corsOrigins: CorsOrigins | undefined;
+    /** Globs of paths that no key may use. */
+    closedPaths: readonly string[];
     /** The largest body that is held. */
     maxBodyBytes: number;
   };
@@ -122,6 +124,8 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
     const own = { method, path, limits: rules, wall, log: deps.log };
     return complete(tracker, await respondWithOwnKey({ ...own, find: () => deps.findOwnKey(key.id) }));
   }
+  const limitsTokens = rules !== null && hasLimit(rules, tokenLimits);
+  requireOpenPath(path, { closed: config.closedPaths, allowed: rules?.allowed_paths ?? null, limitsTokens });
   const allowed = rules?.allowed_models ?? null;
   const isAllowed = (name: string): boolean => allowed === null || isModelAllowed(allowed, name);
   const { names } = rewriting;
@@ -132,7 +136,6 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const isOfResponses = endpoint.folder === "responses";
   const asker = { keyId: key.id, method };
   const stored = isOfResponses ? await findAskedResponse(path, asker, deps) : undefined;
-  const limitsTokens = rules !== null && hasLimit(rules, tokenLimits);
 
   using held = deps.heldBytes.open(key.id);
   const rewriters = rewriting[limitsTokens ? "limited" : "plain"];

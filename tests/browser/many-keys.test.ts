@@ -8,6 +8,7 @@ interface ListedKey {
   name: string;
   is_active: boolean;
   tags: string[];
+  allowed_paths: string[] | null;
 }
 
 describe.skipIf(!hasBrowser)("many keys at once", () => {
@@ -94,6 +95,14 @@ describe.skipIf(!hasBrowser)("many keys at once", () => {
       const tagged = (await listKeys()).filter(({ name }) => name.startsWith("switch "));
       expect(tagged.map((key) => key.tags.join(" "))).toEqual([left, left, left]);
     }
+    await page.getByRole("checkbox", { name: "Select all keys" }).check();
+    await barOf(page).getByRole("button", { name: "Paths" }).click();
+    await dialog.getByLabel("Allowed paths").fill("/v1/chat/*, /v1/models");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.waitFor({ state: "detached" });
+    expect((await listKeys()).map((key) => key.allowed_paths)).toEqual(
+      Array.from({ length: 3 }, () => ["/v1/chat/*", "/v1/models"]),
+    );
     await page.getByRole("searchbox").fill("red");
     await page.getByText(/^3 of \d+ keys$/).waitFor();
   });

@@ -30,6 +30,7 @@ interface Harness {
 const proxyConfig: ProxyDeps["config"] = {
   upstream: { streamReadTimeoutMs: 111, nonStreamReadTimeoutMs: 222 },
   corsOrigins: undefined,
+  closedPaths: [],
   maxBodyBytes: 1_000_000,
 };
 

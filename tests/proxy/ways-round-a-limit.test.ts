@@ -71,6 +71,7 @@ function startProxy() {
     config: {
       upstream: { streamReadTimeoutMs: 1000, nonStreamReadTimeoutMs: 1000 },
       corsOrigins: undefined,
+      closedPaths: [],
       maxBodyBytes: 10_000_000,
     },
     forwards: forwardsTo(async ({ body, client }) => {

@@ -61,6 +61,71 @@ describe("the rules of a key", () => {
     expect(one.status).toBe(403);
   });
 
+  test("open the paths of its globs alone, as a lenient backend would read the path", async () => {
+    const { key } = await gate.createKey({ allowed_paths: ["/v1/chat/*", "/v1/files/*/content", "/v1/models"] });
+    const statusOf = async (path: string) =>
+      (await fetch(gate.url + path, { headers: { "x-api-key": key }, redirect: "manual" })).status;
+    for (const path of ["/v1/chat/x", "/v1/chat/a/b", "/v1/ch%61t//x", "/v1/files/a%2Fb/content", "/v1/models/"]) {
+      expect([path, await statusOf(path)]).not.toEqual([path, 403]);
+    }
+    for (const path of [
+      "/v1/files",
+      "/v1/Chat/x",
+      "/v1/chat",
+      "/v1/files/a/content/b",
+      "/v1/embeddings",
+      "/v1/models/x",
+      "/v1/x%3b/v1/chat/y",
+    ]) {
+      expect([path, await statusOf(path)]).toEqual([path, 403]);
+    }
+    for (const path of ["/v1/chat/%zz", "/v1/chat/%ff", "/v1/chat/100%25"]) {
+      expect([path, await statusOf(path)]).toEqual([path, 400]);
+    }
+    expect(await statusOf("/v1/tollgate/key")).toBe(200);
+    const headers = { "x-api-key": key, "content-type": "application/json" };
+    const refused = await fetch(`${gate.url}/v1/embeddings`, { method: "POST", headers, body: "{}" });
+    expect(await errorOf(refused)).toMatchObject({ status: 403, type: "permission_error", code: "path_not_allowed" });
+  });
+
+  test("are not needed for what PROXY_CLOSED_PATHS closes for all keys, however the path is written", async () => {
+    await using closed = await startTollgateWithKeys({ PROXY_CLOSED_PATHS: "/v1/files*, /v1/*/secret" });
+    const { key } = await closed.createKey({ allowed_paths: ["/v1/files/*"] });
+    const errorAt = async (path: string, of = closed.key) =>
+      errorOf(await fetch(closed.url + path, { headers: { "x-api-key": of } }));
+    for (const path of [
+      "/v1/files",
+      "/v1/files/a",
+      "/v1/fil%65s",
+      "/v1/fil%2565s",
+      "/v1//files",
+      "//v1/files",
+      "/v1/Files",
+      "/v1/x;a/y/secret",
+      "/v1/%2e/files",
+    ]) {
+      expect([path, await errorAt(path)]).toMatchObject([path, { status: 404, code: "not_found" }]);
+    }
+    expect(await errorAt("/v1/files/a", key)).toMatchObject({ status: 404 });
+    expect(await errorAt("/v1/x/%ff")).toMatchObject({ status: 400, code: "invalid_path" });
+    expect(await errorAt("/v1/files", "wrong")).toMatchObject({ status: 401 });
+    const open = await fetch(`${closed.url}/v1/secret`, { headers: { "x-api-key": closed.key } });
+    expect(open.status).toBe(200);
+  });
+
+  test("close batches to a key with a limit of tokens, unless its paths name them", async () => {
+    const { key } = await gate.createKey({ tokens_per_day: 100_000 });
+    const { key: other } = await gate.createKey({ tokens_per_day: 100_000, allowed_paths: ["/v1/batches*"] });
+    for (const path of ["/v1/batches", "/v1/b%61tches/x", "/v1//batches", "/v1/Batches"]) {
+      const statuses = await Promise.all(
+        [key, other, gate.key].map(
+          async (one) => (await fetch(gate.url + path, { headers: { "x-api-key": one } })).status,
+        ),
+      );
+      expect([path, ...statuses]).toEqual([path, 403, path === "/v1/Batches" ? 403 : 200, 200]);
+    }
+  });
+
   test("refuse a key that is only for GPU samples", async () => {
     const { key } = await gate.createKey({ scope: "gpu" });
     expect(await errorOf(await gate.post(key))).toMatchObject({ status: 403, code: "scope_not_allowed" });

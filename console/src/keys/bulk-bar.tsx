@@ -44,6 +44,7 @@ export function BulkBar(props: BulkBarProps): JSX.Element {
         <Action question="switch" label="Switch on" />
         <Action question="switch-off" label="Switch off" />
         <Action question="tag" label="Tag" />
+        <Action question="paths" label="Paths" />
         <button
           class="button"
           type="button"

@@ -6,6 +6,7 @@ import { SegmentedControl, TextField } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import type { BulkQuestion } from "./bulk-bar.tsx";
 import { EndRunningChoice } from "./delete-key-dialog.tsx";
+import { PathsField } from "./key-fields.tsx";
 import { type BulkAction, type BulkReport, useBulkRun } from "./key-bulk.ts";
 import { listOf } from "./key-limits.ts";
 import { KeyFailures, KeyNames } from "./key-names.tsx";
@@ -44,6 +45,12 @@ const words: Readonly<Record<BulkQuestion, Words>> = {
     past: "deleted",
     effect:
       "Their clients are rejected from the next request on. The keys cannot be restored, and their totals are subtracted from the sums over all keys; their rows in the usage history stay.",
+  },
+  paths: {
+    title: "Limit the paths of",
+    button: "Save",
+    past: "changed",
+    effect: "These take the place of the paths that each key may use now, from the next request on.",
   },
   tag: { title: "Tag", button: "Save", past: "changed", effect: "The filter finds keys by their tags." },
 };
@@ -107,6 +114,7 @@ interface QuestionProps extends BulkDialogProps {
 function Question(props: QuestionProps): JSX.Element {
   const [endRunning, setEndRunning] = createSignal(false);
   const [tags, setTags] = createSignal<string[]>([]);
+  const [paths, setPaths] = createSignal<string[] | null>(null);
   const [adds, setAdds] = createSignal<"add" | "remove">("add");
   let form: HTMLFormElement | undefined;
   // Cancel, so that Enter deletes nothing; a field, if there is one to fill.
@@ -114,6 +122,7 @@ function Question(props: QuestionProps): JSX.Element {
   const asksAboutRunning = (): boolean => props.question === "delete" || props.question === "switch-off";
   const action = (): BulkAction => {
     if (props.question === "tag") return { kind: "tag", tags: tags(), adds: adds() === "add" };
+    if (props.question === "paths") return { kind: "paths", paths: paths() };
     if (props.question === "delete") return { kind: "delete", endRunning: endRunning() };
     return { kind: "switch", isActive: props.question === "switch", endRunning: endRunning() };
   };
@@ -147,6 +156,9 @@ function Question(props: QuestionProps): JSX.Element {
             />
           )}
         </TextField>
+      </Show>
+      <Show when={props.question === "paths"}>
+        <PathsField value={null} onChange={({ allowed_paths: given = null }) => setPaths(given)} />
       </Show>
       <Show when={asksAboutRunning()}>
         <EndRunningChoice label="Also end their running responses" value={endRunning()} onChange={setEndRunning} />

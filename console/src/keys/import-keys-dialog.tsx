@@ -9,7 +9,8 @@ import { Dialog } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { forEachInTurn } from "./key-bulk.ts";
 import { parseNames, secretCsv } from "./key-import.ts";
-import { createKey } from "./key-mutations.ts";
+import { PathsField } from "./key-fields.tsx";
+import { createKey, type KeyFields } from "./key-mutations.ts";
 import { KeyFailures, KeyNames } from "./key-names.tsx";
 import { SecretActions } from "./key-secret.tsx";
 import { closeNewKeyDialog, newKeyDialog, setNewKeyDialog } from "./new-key.ts";
@@ -26,9 +27,10 @@ export function ImportKeysDialog(): JSX.Element {
   );
 }
 
-function ImportForm(props: { onCreate: (names: readonly string[]) => void }): JSX.Element {
+function ImportForm(props: { onCreate: KeyCreator }): JSX.Element {
   const keys = useKeysQuery();
   const [text, setText] = createSignal("");
+  const [fields, setFields] = createSignal<KeyFields>({});
   const parsed = createMemo(() => parseNames(text()));
   const existing = (): string[] => {
     const known = new Set(keys.data?.map(({ name }) => name));
@@ -38,7 +40,7 @@ function ImportForm(props: { onCreate: (names: readonly string[]) => void }): JS
   onMount(() => field?.focus());
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
-    props.onCreate(parsed().names);
+    props.onCreate(parsed().names, fields());
   };
   const readFile = async (file: File | undefined): Promise<void> => void setText((await file?.text()) ?? "");
   return (
@@ -63,6 +65,7 @@ function ImportForm(props: { onCreate: (names: readonly string[]) => void }): JS
           onChange={(event) => void readFile(event.currentTarget.files?.[0])}
         />
       </label>
+      <PathsField value={null} onChange={setFields} />
       <div role="status">
         <Show when={parsed().problem}>{(problem) => <p class="form-error">{problem()}.</p>}</Show>
         <Show when={parsed().problem === undefined && parsed().names.length > 0}>
@@ -160,20 +163,23 @@ interface KeyImport {
   failures: readonly { name: string; cause: string }[];
 }
 
+/** @param fields that each key gets */
+type KeyCreator = (names: readonly string[], fields: KeyFields) => void;
+
 /** Creates a key for each name. The dialog guards their secrets from the first request on. */
-function useKeyImport(): { imported: () => KeyImport | undefined; create: (names: readonly string[]) => void } {
+function useKeyImport(): { imported: () => KeyImport | undefined; create: KeyCreator } {
   const queries = useQueryClient();
   const [imported, setImported] = createSignal<KeyImport>();
   const update = (change: (before: KeyImport) => Partial<KeyImport>): void =>
     void setImported((before) => before && { ...before, ...change(before) });
 
-  async function create(names: readonly string[]): Promise<void> {
+  async function create(...[names, fields]: Parameters<KeyCreator>): Promise<void> {
     setNewKeyDialog("secret");
     setImported({ total: names.length, keys: [], failures: [] });
     await forEachInTurn(
       names,
       async (name) => {
-        const key = await createKey({ name });
+        const key = await createKey({ name, ...fields });
         update(({ keys }) => ({ keys: [...keys, key] }));
       },
       (name, error) => {
@@ -186,5 +192,5 @@ function useKeyImport(): { imported: () => KeyImport | undefined; create: (names
     await queries.invalidateQueries({ queryKey: ["keys"] });
   }
 
-  return { imported, create: (names) => void create(names) };
+  return { imported, create: (...args) => void create(...args) };
 }

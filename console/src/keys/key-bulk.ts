@@ -6,6 +6,7 @@ import type { Key } from "../queries.ts";
 export type BulkAction =
   | { kind: "switch"; isActive: boolean; endRunning: boolean }
   | { kind: "delete"; endRunning: boolean }
+  | { kind: "paths"; paths: string[] | null }
   | { kind: "tag"; tags: readonly string[]; adds: boolean };
 
 export interface BulkReport {
@@ -18,6 +19,7 @@ function change(key: Key, action: BulkAction): Promise<unknown> {
   if (action.kind === "delete") {
     return responseBody(route.delete(undefined, { query: action.endRunning ? { end_running: "true" } : {} }));
   }
+  if (action.kind === "paths") return responseBody(route.patch({ allowed_paths: action.paths }));
   if (action.kind === "tag") return responseBody(route.patch({ tags: tagsAfter(key.tags, action) }));
   const ends = !action.isActive && action.endRunning;
   return responseBody(route.patch({ is_active: action.isActive, ...(ends ? { end_running: true } : {}) }));

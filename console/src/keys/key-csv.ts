@@ -21,6 +21,7 @@ export function keyCsv(keys: readonly Key[]): string {
     "scope",
     "expires_at",
     "allowed_models",
+    "allowed_paths",
     ...limitNames,
     "refused_today",
   ];
@@ -41,6 +42,7 @@ export function keyCsv(keys: readonly Key[]): string {
     key.scope,
     key.expires_at ?? "",
     key.allowed_models?.join(", ") ?? "",
+    key.allowed_paths?.join(", ") ?? "",
     ...limitNames.map((name) => key[name] ?? ""),
     key.refused_today,
   ]);

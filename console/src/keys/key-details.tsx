@@ -65,6 +65,7 @@ function Facts(props: { key: Key }): JSX.Element {
       </Fact>
       <Fact name="May be used for">{scopes.find(({ value }) => value === props.key.scope)?.label}</Fact>
       <Fact name="Allowed models">{props.key.allowed_models?.join(", ") ?? "All"}</Fact>
+      <Fact name="Allowed paths">{props.key.allowed_paths?.join(", ") ?? "All"}</Fact>
       <Fact name="Owner">{props.key.owner ?? "–"}</Fact>
       <Fact name="Tags">
         <Show when={props.key.tags.length > 0} fallback="–">

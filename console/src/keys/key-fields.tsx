@@ -22,6 +22,7 @@ export const KeyFieldInputs = (props: KeyFieldsProps): JSX.Element => (
       <ScopeField {...props} />
     </div>
     <ModelsField {...props} />
+    <PathsField value={props.key?.allowed_paths ?? null} onChange={props.onChange} />
     <ExpiryField {...props} />
     <TextFields {...props} />
   </>
@@ -77,6 +78,23 @@ const ModelsField = (props: KeyFieldsProps): JSX.Element => (
         spellcheck={false}
         value={props.key?.allowed_models?.join(", ") ?? ""}
         onInput={(event) => props.onChange({ allowed_models: listOf(event.currentTarget.value) })}
+      />
+    )}
+  </TextField>
+);
+
+export const PathsField = (props: {
+  value: readonly string[] | null;
+  onChange: (changed: Pick<KeyFields, "allowed_paths">) => void;
+}): JSX.Element => (
+  <TextField label="Allowed paths" hint="Such as /v1/chat/*, /v1/models, separated by commas. Empty: all.">
+    {(ids) => (
+      <input
+        {...ids}
+        autocomplete="off"
+        spellcheck={false}
+        value={props.value?.join(", ") ?? ""}
+        onInput={(event) => props.onChange({ allowed_paths: listOf(event.currentTarget.value) })}
       />
     )}
   </TextField>

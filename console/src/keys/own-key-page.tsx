@@ -146,6 +146,7 @@ const SumFigure = (props: {
 const Facts = (props: { own: OwnKey }): JSX.Element => (
   <>
     <Show when={props.own.expires_at}>{(at) => <p>The key expires on {dateTimeLabel(Date.parse(at()))}.</p>}</Show>
+    <Show when={props.own.allowed_paths}>{(paths) => <p>Allowed paths: {paths().join(", ")}.</p>}</Show>
     <Show when={props.own.allowed_models}>{(models) => <p>Allowed models: {models().join(", ")}.</p>}</Show>
     <Show when={props.own.refused_today > 0}>
       <p>{plural(props.own.refused_today, "request")} refused by these limits today.</p>

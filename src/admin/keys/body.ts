@@ -12,7 +12,7 @@ const keysPerSlice = 100;
 
 /** With the key in full: only for the responses that create it or replace its secret. */
 export function fullKeyBody(key: Key, load: CountedLoad | undefined): KeyBody {
-  const { scope, allowed_models: models } = key.rules;
+  const { scope, allowed_models: models, allowed_paths: paths } = key.rules;
   return {
     id: key.id,
     key: key.key,
@@ -26,7 +26,8 @@ export function fullKeyBody(key: Key, load: CountedLoad | undefined): KeyBody {
     total_estimated_tokens: key.estimatedTokens,
     expires_at: key.expiresAt === null ? null : timestampOf(key.expiresAt),
     scope,
-    allowed_models: models === null ? null : [...models],
+    allowed_models: models && [...models],
+    allowed_paths: paths && [...paths],
     ...limitsBody(key.rules, load),
     refused_today: load?.refusedToday ?? 0,
     owner: key.owner,

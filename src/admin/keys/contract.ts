@@ -60,6 +60,12 @@ const modelPattern = text("allowed_models entry", { maxLength: 256 }, (name) =>
   name.slice(0, -1).includes("*") ? "allowed_models entry must have * only at its end" : undefined,
 );
 
+const pathPattern = text("allowed_paths entry", { maxLength: 256 }, (glob) =>
+  glob.startsWith("/v1/") && !/[%;?#\\]|\/\//.test(glob)
+    ? undefined
+    : "allowed_paths entry must begin with /v1/, and be plain: without //, %, ;, ?, # or \\",
+);
+
 /** What a key may take and do, and the notes on it; null clears a field. */
 export const keyFields = {
   ...limits,
@@ -69,6 +75,13 @@ export const keyFields = {
       minItems: 1,
       maxItems: 100,
       description: "Names, or prefixes that end in *, in any case",
+    }),
+  ),
+  allowed_paths: nullable(
+    textList("allowed_paths", pathPattern, {
+      minItems: 1,
+      maxItems: 64,
+      description: "Globs such as /v1/chat/*, in which * crosses slashes; /v1/tollgate/key is always open",
     }),
   ),
   expires_at: nullable(
@@ -185,6 +198,7 @@ export const keyBody = t.Object({
   expires_at: nullable(timestamp),
   scope,
   allowed_models: nullable(t.Array(t.String())),
+  allowed_paths: nullable(t.Array(t.String())),
   ...limits,
   used: t.Object(
     perLimit(() => nullable(count)),

@@ -80,7 +80,7 @@ function changesOf(fields: KeyFields): KeyChange {
 }
 
 function rulesOf(fields: KeyFields): Partial<KeyRules> {
-  const { scope, allowed_models: models } = fields;
+  const { scope, allowed_models: models, allowed_paths: paths } = fields;
   const limits = limitNames.filter((name) => fields[name] !== undefined);
   return {
     ...Object.fromEntries(limits.map((name) => [name, fields[name]])),
@@ -88,6 +88,7 @@ function rulesOf(fields: KeyFields): Partial<KeyRules> {
     ...(models !== undefined && {
       allowed_models: models && unique(models.map((name) => cleanText(name).toLowerCase())),
     }),
+    ...(paths !== undefined && { allowed_paths: paths && unique(paths.map(cleanText)) }),
   };
 }
 

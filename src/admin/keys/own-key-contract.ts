@@ -4,7 +4,8 @@ import { perWindowLimit } from "../../domain/limits.ts";
 import { nullable, timestamp, errors } from "../http/schemas.ts";
 import { usageSum, usageTotal } from "../usage/contract.ts";
 
-const { id, name, expires_at, scope, allowed_models, used, limit_states, refused_today } = keyBody.properties;
+const { id, name, expires_at, scope, allowed_models, allowed_paths, used, limit_states, refused_today } =
+  keyBody.properties;
 
 const chargedTotal = t.Object({
   ...usageTotal.properties,
@@ -19,6 +20,7 @@ export const ownKeyBody = t.Object({
   expires_at,
   scope,
   allowed_models,
+  allowed_paths,
   ...limits,
   used,
   limit_states,

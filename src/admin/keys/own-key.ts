@@ -63,7 +63,8 @@ function ownKeyBody({ key, load, days, now }: OwnKey): OwnKeyBody {
     now: timestampOf(now),
     expires_at: key.expiresAt === null ? null : timestampOf(key.expiresAt),
     scope: rules.scope,
-    allowed_models: rules.allowed_models === null ? null : [...rules.allowed_models],
+    allowed_models: rules.allowed_models && [...rules.allowed_models],
+    allowed_paths: rules.allowed_paths && [...rules.allowed_paths],
     ...limitsBody(rules, load),
     resets: perWindowLimit((name) =>
       rules[name] === null ? null : timestampOf(windowResetAt(limitKinds[name].window, now)),

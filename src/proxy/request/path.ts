@@ -115,6 +115,70 @@ export function readTarget(request: Request): Target {
   return { path: withoutQuery(pathAndQuery), pathAndQuery };
 }
 
+interface PathRules {
+  /** For all keys. */
+  closed: readonly string[];
+  /** The key's; null: all. */
+  allowed: readonly string[] | null;
+  /** A batch names its requests in a file, which nobody holds to limits of tokens. */
+  limitsTokens: boolean;
+}
+
+/**
+ * Matches globs with the path as a lenient backend may read it: decoded until it stays the same, without empty segments,
+ * dots and `;` parameters. Closes in any case of letters; opens in the given one alone.
+ * @throws ProxyError `invalid_path` if it cannot be decoded, `not_found` if it is closed, `path_not_allowed` if the key may
+ * not use it
+ */
+export function requireOpenPath(path: string, { closed, allowed, limitsTokens }: PathRules): void {
+  if (closed.length === 0 && allowed === null && !limitsTokens) return;
+  const plain = plainPathOf(path);
+  if (plain === undefined) {
+    if (closed.length === 0 && allowed === null) return;
+    throw new ProxyError("invalid_path", { message: "The path must be percent-encoded UTF-8, encoded once." });
+  }
+  const lower = plain.toLowerCase();
+  if (closed.some((glob) => matchesGlob(glob.toLowerCase(), lower))) throw new ProxyError("not_found");
+  if (allowed !== null && !allowed.some((glob) => matchesGlob(glob, plain))) throw new ProxyError("path_not_allowed");
+  const namesBatches = allowed?.some((glob) => glob.startsWith("/v1/batches")) === true;
+  if (limitsTokens && !namesBatches && /^\/v1\/batches(?:\/|$)/.test(lower)) {
+    throw new ProxyError("path_not_allowed", {
+      message: "A key with a limit of tokens may not use batches, unless its allowed paths name /v1/batches.",
+    });
+  }
+}
+
+/** Undefined if it cannot be decoded. */
+function plainPathOf(path: string): string | undefined {
+  let text = path;
+  for (let decodings = 0; text.includes("%"); decodings++) {
+    if (decodings === maxDecodings) return undefined;
+    try {
+      text = decodeURIComponent(text);
+    } catch {
+      return undefined;
+    }
+  }
+  const segments = text
+    .split(/[/\\]/)
+    .map((segment) => segment.replace(/;.*$/s, ""))
+    .filter((segment) => segment !== "" && segment !== ".");
+  return `/${segments.join("/")}`.replace(/^\/v1(?:\/v1(?=\/|$))+/i, "/v1");
+}
+
+/** In time that grows with the product of both lengths at most, however many `*` there are. */
+export function matchesGlob(glob: string, text: string): boolean {
+  let [at, read] = [0, 0];
+  let [star, readAtStar] = [-1, 0];
+  while (read < text.length) {
+    if (glob[at] === "*") [star, readAtStar] = [at++, read];
+    else if (glob[at] === text[read]) [at, read] = [at + 1, read + 1];
+    else if (star === -1) return false;
+    else [at, read] = [star + 1, ++readAtStar];
+  }
+  return /^\**$/.test(glob.slice(at));
+}
+
 /** The path for log and metrics: without its query, and with API keys masked that stand in it. */
 export function loggedPath({ url, headers }: Request): string {
   const path = withoutQuery(findPathAndQuery(url) ?? url);

@@ -4,7 +4,7 @@ import { type KeyLimits, perLimit } from "../../domain/limits.ts";
 export const noLimits: KeyLimits = perLimit(() => null);
 
 /** The rules of a key that may do everything. */
-export const noRules: KeyRules = { ...noLimits, scope: "all", allowed_models: null };
+export const noRules: KeyRules = { ...noLimits, scope: "all", allowed_models: null, allowed_paths: null };
 
 /** Null for rules that forbid nothing. */
 export function jsonOfRules(rules: KeyRules): string | null {

@@ -32,6 +32,7 @@ onEachEngine(({ engine }) => {
         expires_at: null,
         scope: "all",
         allowed_models: null,
+        allowed_paths: null,
         max_concurrency: null,
         requests_per_minute: null,
         tokens_per_minute: null,

@@ -16,6 +16,7 @@ const key = (id: number, name: string, lastUsedAt: string | null, requests: numb
   expires_at: null,
   scope: "all",
   allowed_models: null,
+  allowed_paths: null,
   max_concurrency: null,
   requests_per_minute: null,
   tokens_per_minute: null,

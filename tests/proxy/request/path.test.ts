@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { guardedPatterns, guardPaths, hasDotDot } from "../../../src/proxy/request/path.ts";
+import { guardedPatterns, guardPaths, hasDotDot, matchesGlob } from "../../../src/proxy/request/path.ts";
 
 describe("hasDotDot", () => {
   test.each([
@@ -77,5 +77,27 @@ describe("guardPaths", () => {
     expect(await (await fetch(new Request("http://h/v1/x"))).text()).toBe("refused");
     expect(await (await fetch(new Request("http://h/v10/x"))).text()).toBe("not below /v1/");
     expect(await (await fetch(new Request("http://h/api/keys"))).text()).toBe("not below /v1/");
+  });
+});
+
+describe("matchesGlob", () => {
+  test.each([
+    ["/v1/*", "/v1/", true],
+    ["/v1/*", "/v1", false],
+    ["/v1/files*", "/v1/files/a/b", true],
+    ["/v1/*/content", "/v1/files/a/content", true],
+    ["/v1/*/content", "/v1/files/a/contents", false],
+    ["/v1/a*b*c", "/v1/axbxbxc", true],
+    ["/v1/a*b*c", "/v1/acb", false],
+    ["/v1/models", "/v1/models", true],
+    ["/v1/models", "/v1/models/x", false],
+    ["/v1/a**", "/v1/a", true],
+    ["/v1/a.c", "/v1/abc", false],
+  ])("%s and %s: %p", (glob, path, isMatch) => {
+    expect(matchesGlob(glob, path)).toBe(isMatch);
+  });
+
+  test("with many stars takes no longer than the product of the lengths", () => {
+    expect(matchesGlob(`/v1/${"*a".repeat(120)}b`, `/v1/${"a".repeat(16_000)}`)).toBe(false);
   });
 });
