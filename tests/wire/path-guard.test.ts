@@ -36,6 +36,18 @@ const hostile = [
   "/v1/.%2e/api",
   "/v1/%252e%252e/api",
   "/v1/%25252e%25252e/api",
+  "/v1/%u002e%u002e/api",
+  "/v1/.%U002E/api",
+  "/v1/%25u002e%u002e/api",
+  "/v1/%u002e%u002e%u002fapi",
+  "/v1/%u002e%u002e\\api",
+  // Of these, Bun's parameters have lost what follows the `%`.
+  "/v1/a%../b",
+  "/v1/%..",
+  "/v1/a%.%2e/b",
+  "/v1/a%\\../b",
+  "/v1/a%\\%2e%2e/b",
+  "/v1/%..%\\../b",
   "/v1/a..b",
   "/v1/a\\..\\b",
   "/v1/..\\api",
@@ -64,6 +76,15 @@ describe("a path with two dots in a row", () => {
     expect(JSON.parse(body)).toMatchObject({ type: "error", error: { code: "invalid_path" } });
     expect(backend.requests()).toEqual([]);
   });
+
+  test.each(["/v1/100%", "/v1/100%.txt", "/v1/a%zz/b", "/v1/caf%e9.txt", "/v1/%c0%ae%c0%ae/b"])(
+    "is not what %s has, though it cannot be decoded",
+    async (target) => {
+      backend.clear();
+      expect((await statusOf(target))[0]).toBe(200);
+      expect((await backend.nextRequest()).target).toBe(`/tenant${target}`);
+    },
+  );
 
   test("is refused before the key is checked", async () => {
     expect((await statusOf("/v1/../api/keys", { key: "wrong" }))[0]).toBe(400);

@@ -35,7 +35,7 @@ interface Guarded {
  * 1.4.5). Remove the patterns when Bun exposes a request's raw target.
  */
 export function guardPaths({ handle, others, refuse }: Guarded): GuardedRoutes {
-  const guard: NativeHandler = (request) => (Object.values(request.params).some(hasDotDot) ? refuse : handle)(request);
+  const guard: NativeHandler = (request) => (holdsDotDot(request) ? refuse : handle)(request);
   const routes = Object.fromEntries(guardedPatterns().map((pattern) => [pattern, guard]));
   // Bun reads `\` as `/`, but only after its routes have matched.
   const guardBackslash: NativeHandler = (request) => {
@@ -69,6 +69,19 @@ export function guardedPatterns(): string[] {
   return patterns;
 }
 
+/**
+ * Where a `%` encodes nothing, Bun's parameters have U+FFFD for it and the two characters after it (1.4.5), so that its URL
+ * has to tell what these were, unless a backslash may be among them: then dot segments are gone from that too.
+ * Remove with the patterns.
+ */
+function holdsDotDot({ params, url }: Bun.BunRequest): boolean {
+  const segments = Object.values(params);
+  if (segments.some(hasDotDot)) return true;
+  const unclear = segments.filter((segment) => segment.includes("\ufffd"));
+  if (unclear.length === 0) return false;
+  return unclear.some((segment) => /\\|\.$/.test(segment)) || hasDotDot(withoutQuery(findPathAndQuery(url) ?? ".."));
+}
+
 /** No honest client encodes a path more often than this. */
 const maxDecodings = 8;
 
@@ -85,8 +98,9 @@ export function hasDotDot(segment: string): boolean {
   return true;
 }
 
+/** Also `%u002e`: IIS and its like read it, though it is in no standard. */
 const decodedOnce = (text: string): string =>
-  text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
+  text.replace(/%(?:u00)?([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
 
 function isBelowV1(url: string): boolean {
   return /^(?:https?:\/\/[^/]*)?\/+v1\//.test(url);

@@ -11,6 +11,9 @@ describe("hasDotDot", () => {
     "%252e%252e",
     "%25252e%2525252e",
     "%25%32%65%25%32%65",
+    "%u002e%U002E",
+    "%25u002e.",
+    "%%75002e.",
     "%%32%65%%32%65",
     "a\\..\\b",
     "..%2fetc",
@@ -18,10 +21,23 @@ describe("hasDotDot", () => {
     "%2525252525252525252e%2525252525252525252e",
   ])("finds it in %s", (segment) => expect(hasDotDot(segment)).toBe(true));
 
-  test.each(["", ".", "chat", "gpt-4.1", "a.b.c", "%2e", "%252e", "100%", "%zz", "a%20b", "%c0%ae%c0%ae", "．．"])(
-    "finds none in %s",
-    (segment) => expect(hasDotDot(segment)).toBe(false),
-  );
+  test.each([
+    "",
+    ".",
+    "chat",
+    "gpt-4.1",
+    "a.b.c",
+    "%2e",
+    "%252e",
+    "100%",
+    "%zz",
+    "a%20b",
+    "%u002e",
+    "%u02e%u02e",
+    "%uff0e%uff0e",
+    "%c0%ae%c0%ae",
+    "．．",
+  ])("finds none in %s", (segment) => expect(hasDotDot(segment)).toBe(false));
 
   test("gives up on a segment that is encoded more often than anybody honest does", () => {
     expect(hasDotDot(`%${"25".repeat(7000)}41`)).toBe(true);
