@@ -3,6 +3,7 @@ import { type LimitName, perLimit } from "../domain/limits.ts";
 /** Why Tollgate responds with an error of its own at `/v1/*`. */
 export type ErrorCode =
   | "invalid_host"
+  | "invalid_request"
   | "invalid_path"
   | "method_not_allowed"
   | "upgrade_not_supported"
@@ -51,6 +52,7 @@ const limited: ErrorKind = { status: 429, type: "rate_limit_error", message: "A 
 /** The sentences are fixed: the runtime's own messages would show strangers our network. */
 export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   invalid_host: { status: 400, type: "invalid_request_error", message: "The Host header is missing or malformed." },
+  invalid_request: { status: 400, type: "invalid_request_error", message: "Content-Length must not stand twice." },
   invalid_path: {
     status: 400,
     type: "invalid_request_error",

@@ -5,6 +5,7 @@ describe("an error response", () => {
   const allMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
   const rows: [code: ErrorCode, status: number, type: string, headers: Record<string, string>][] = [
     ["invalid_host", 400, "invalid_request_error", {}],
+    ["invalid_request", 400, "invalid_request_error", {}],
     ["invalid_path", 400, "invalid_request_error", {}],
     ["invalid_api_key", 401, "authentication_error", { "www-authenticate": "Bearer", "x-should-retry": "false" }],
     ["not_found", 404, "not_found_error", {}],

@@ -63,14 +63,17 @@ describe("request smuggling", () => {
     expect(backend.requests().map(({ path }) => path)).not.toContain("/v1/hidden");
   });
 
-  test("by two equal lengths, which RFC 9112 allows to be treated as one, hides nothing", async () => {
+  // Bun reads them as one, and has both in the header.
+  test.each(["text/plain", "application/json"])("by two equal lengths of %s is refused too", async (type) => {
     backend.clear();
     const client = await connectRaw(gate.url);
+    const lengths = "Content-Length: 3\r\nContent-Length: 3";
     client.send(
-      `POST /v1/files HTTP/1.1\r\nHost: h\r\nx-api-key: ${gate.key}\r\nContent-Length: 3\r\nContent-Length: 3\r\n\r\nabc`,
+      `POST /v1/files HTTP/1.1\r\nHost: h\r\nx-api-key: ${gate.key}\r\nContent-Type: ${type}\r\n${lengths}\r\n\r\nabc`,
     );
-    expect(await client.text()).toBe("abc");
-    expect((await backend.nextRequest()).headers.filter(([name]) => /^content-length$/i.test(name))).toHaveLength(1);
+    expect((await client.head()).status).toBe(400);
+    expect(await client.json()).toMatchObject({ error: { type: "invalid_request_error", code: "invalid_request" } });
+    expect(backend.requests()).toEqual([]);
     client.close();
   });
 

@@ -200,10 +200,8 @@ const signsOfUtf16: ReadonlySet<number> = new Set([0x00, 0xfe, 0xff]);
 /** Takes the budget before anything is read. @throws ProxyError */
 function declaredLength(request: Request, { held, maxBytes }: ReadBodyDeps): number | undefined {
   const declared = request.headers.get("content-length");
-  // The same length sent twice arrives as `5, 5`.
-  const isDeclared = declared !== null && /^\d+$/.test(declared);
   // Only here: the getter makes a stream of the body, and reading its bytes then costs more.
-  if (!isDeclared) return request.body === null ? 0 : undefined;
+  if (declared === null) return request.body === null ? 0 : undefined;
   const length = Number(declared);
   if (length === 0) return 0;
   if (length > maxBytes) throw new ProxyError("body_too_large");

@@ -114,7 +114,7 @@ interface Target {
   pathAndQuery: string;
 }
 
-/** @throws ProxyError if the host is malformed, the method unknown, or a WebSocket is wanted */
+/** @throws ProxyError if the host is malformed, the length stands twice, the method is unknown, or a WebSocket is wanted */
 export function readTarget(request: Request): Target {
   const pathAndQuery = findPathAndQuery(request.url);
   if (pathAndQuery === undefined || !isHost(request.headers.get("host"))) throw new ProxyError("invalid_host");
@@ -122,6 +122,8 @@ export function readTarget(request: Request): Target {
     throw new ProxyError(isPathWithoutV1(request) ? "path_without_v1" : "not_found");
   }
   if (/^\/v1\/+v1(?:[/?]|$)/.test(pathAndQuery)) throw new ProxyError("path_with_v1_twice");
+  // The same length sent twice arrives as `5, 5`, which `fetch` cannot send (Bun 1.4.5).
+  if (request.headers.get("content-length")?.includes(",") === true) throw new ProxyError("invalid_request");
   if (!methods.has(request.method)) throw new ProxyError("method_not_allowed");
   // Other upgrades may be ignored: Java's client offers HTTP/2 with each request.
   const upgrade = request.headers.get("upgrade");

@@ -14,6 +14,7 @@ describe("readTarget", () => {
 
   test.each([
     ["a malformed host", "GET", { host: "a b" }, "invalid_host"],
+    ["two lengths", "POST", { "content-length": "5, 5" }, "invalid_request"],
     ["an unknown method", "PROPFIND", {}, "method_not_allowed"],
     ["a WebSocket", "GET", { upgrade: "WebSocket" }, "upgrade_not_supported"],
   ])("refuses %s", (_, method, headers, code) => {
