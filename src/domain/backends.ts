@@ -22,6 +22,8 @@ export interface Expectation {
   characters: number;
   /** What the backend was expected to read of it; the rest is in its cache. */
   toRead: number;
+  /** That is known from a conversation of the key, and not from what others have sent. */
+  isOwn: boolean;
   /** What the best of the other backends had to do for it, less what waited at the chosen one; undefined: no other took it. */
   elsewhere: number | undefined;
 }

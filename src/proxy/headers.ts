@@ -101,7 +101,7 @@ interface WentTo {
   written: Pick<RequestRecord, "usage"> | undefined;
 }
 
-/** Tells a client that asks where its request went. */
+/** Tells a client that asks where its request went, and nothing of what other keys have sent. */
 export function addDebugHeaders(
   headers: Headers,
   { backend, sends, reason = "only", expectation, written }: WentTo,
@@ -109,8 +109,10 @@ export function addDebugHeaders(
   if (backend === undefined) return;
   headers.set("x-tollgate-backend", backend);
   headers.set("x-tollgate-sends", String(sends));
-  headers.set("x-tollgate-reason", reason);
-  if (expectation !== undefined) headers.set("x-tollgate-expected-cache", expectedShare(expectation).toFixed(2));
+  headers.set("x-tollgate-reason", reason === "prefix" ? "load" : reason);
+  if (expectation !== undefined) {
+    headers.set("x-tollgate-expected-cache", (expectation.isOwn ? expectedShare(expectation) : 0).toFixed(2));
+  }
   // The head of a stream cannot wait for these.
   const cached = written?.usage === undefined ? 0 : cachedTokensOf(written.usage);
   if (cached > 0) headers.set("x-tollgate-cached-tokens", String(cached));

@@ -51,7 +51,8 @@ export function choose(candidates: readonly BackendRow[], request: RequestToPlac
   const choice = { backend: chosen.name, reason: reasonOf(chosen, candidates, request) };
   const { characters, workAt } = request;
   if (candidates.length < 2 || characters === 0) return choice;
-  return { ...choice, expectation: { characters, toRead: workAt(chosen.name).characters, elsewhere } };
+  const { characters: toRead, reason } = workAt(chosen.name);
+  return { ...choice, expectation: { characters, toRead, isOwn: reason === "session", elsewhere } };
 }
 
 /** The lowest is chosen; infinite: not at all. */

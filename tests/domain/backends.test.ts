@@ -2,7 +2,8 @@ import { describe, expect, test } from "bun:test";
 import { type Expectation, expectedCachedTokens, expectedShare, regretTokens } from "../../src/domain/backends.ts";
 import type { CountedUsage } from "../../src/domain/usage.ts";
 
-const expectation = (toRead: number, elsewhere?: number): Expectation => ({ characters: 1000, toRead, elsewhere });
+const expectation = (toRead: number, elsewhere?: number): Expectation =>
+  Object.assign({ characters: 1000, isOwn: true, toRead, elsewhere });
 const usage = (fields: Partial<CountedUsage> = {}): CountedUsage => ({ inputTokens: 200, outputTokens: 5, ...fields });
 
 describe("what was expected of a backend's cache", () => {
@@ -22,7 +23,7 @@ describe("what was expected of a backend's cache", () => {
   });
 
   test("is a share of nothing where there is no body", () => {
-    expect(expectedShare({ characters: 0, toRead: 400, elsewhere: undefined })).toBe(0);
+    expect(expectedShare({ characters: 0, toRead: 400, isOwn: true, elsewhere: undefined })).toBe(0);
   });
 });
 

@@ -100,7 +100,7 @@ describe("a request goes", () => {
     const rows = [row("a", { waitingCharacters: 3000, inFlight: 2, unbegun: 2 }), row("b", { waitingCharacters: 500 })];
     const expectation = (all: BackendRow[], characters = 10_000) =>
       choose(all, { affinity: "", tried: [], workAt: work({ a: 400 }, "session"), characters })?.expectation;
-    expect(expectation(rows)).toEqual({ characters: 10_000, toRead: 400, elsewhere: 500 + 10_000 - 3000 });
+    expect(expectation(rows)).toEqual({ characters: 10_000, toRead: 400, isOwn: true, elsewhere: 500 + 10_000 - 3000 });
     expect(expectation(rows.toReversed())?.elsewhere).toBe(7500);
     expect(expectation([rows[0] ?? row("a"), row("b", { standing: "out" })])?.elsewhere).toBeUndefined();
     expect([expectation(rows, 0), expectation(rows.slice(0, 1))]).toEqual([undefined, undefined]);

@@ -80,6 +80,31 @@ describe("with several backends, a conversation", () => {
     expect(Number(expectedCache)).toBeGreaterThan(0.85);
   });
 
+  test("is all that its client is told of: that another key has sent the same instructions, the operator alone sees", async () => {
+    using backends = startBackends({ a: "", b: "" });
+    await using gate = await startTollgate({ MODELS_FILE: backends.file });
+    const { key } = await gate.admin.createKey("stranger");
+    const [send, sendAsStranger] = [senderTo(gate), senderTo({ url: gate.url, key })];
+    await send(messagesOf("one", 0));
+    const found = await sendAsStranger(messagesOf("two", 0));
+    const [, ...unknown] = messagesOf("three", 0);
+    const other = await sendAsStranger([{ role: "system", content: "You paint. ".repeat(400) }, ...unknown]);
+    expect([found.reason, found.expectedCache]).toEqual([other.reason, other.expectedCache]);
+    expect([found.reason, found.expectedCache]).toEqual(["load", "0.00"]);
+    const own = await sendAsStranger(messagesOf("two", 1));
+    expect([own.reason, Number(own.expectedCache) > 0.9]).toEqual(["session", true]);
+    const explained = {
+      path: "/v1/chat/completions",
+      body: JSON.stringify({ model: "m", messages: messagesOf("two", 1) }),
+    };
+    const { goes_to: goesTo } = await (await gate.admin.request("POST", "/api/explain", explained)).json();
+    expect(goesTo).toEqual({ backend: expect.any(String), reason: "load" });
+    const list = async (): Promise<RequestBody[]> =>
+      (await (await gate.admin.request("GET", "/api/requests")).json()).requests;
+    await pollUntil(async () => (await list()).length === 4);
+    expect((await list()).toReversed().map(({ reason }) => reason)).toEqual(["load", "prefix", "load", "session"]);
+  });
+
   test("has in its row, its response and the figures of its backend what was expected of the cache", async () => {
     using backends = startBackends({ a: "", b: "" });
     await using gate = await startTollgate({ MODELS_FILE: backends.file });
