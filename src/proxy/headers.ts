@@ -13,7 +13,7 @@ const hopByHop = [
   "upgrade",
 ] as const;
 
-const notForwarded = [
+const notForwarded: ReadonlySet<string> = new Set([
   ...hopByHop,
   "host", // fetch sets the upstream's
   "expect", // Bun has already responded to it
@@ -23,12 +23,33 @@ const notForwarded = [
   "cookie", // the console's session may be among them
   "x-tollgate-debug", // asks us, not the backend
   "x-conversation-id", // has llama.cpp go on when its client has left, and any key read, replace or end that by the id
-] as const;
+]);
 
-const notReturned = [
+/** With those that are not forwarded, what no other spelling may stand for. */
+const notShadowed: ReadonlySet<string> = new Set([
+  ...notForwarded,
+  "content-length", // fetch frames the body by it
+  "content-type", // limits and models were applied to JSON in UTF-8
+  "content-encoding", // the body may have been decoded
+  "accept-encoding", // usage is read from plain bytes
+  "x-request-id", // the id that our log has
+  "forwarded", // a web server in front names the client in these, and replaces only the spelling that it knows
+  "x-real-ip",
+]);
+
+const notReturned: ReadonlySet<string> = new Set([
   ...hopByHop,
   "proxy-authenticate", // concerns our hop, not the client's
-] as const;
+  "x-sendfile", // has Apache and lighttpd send a file of theirs instead
+  // What the console's origin may share, and what no backend may say for it:
+  "clear-site-data", // logs its operator out
+  "strict-transport-security", // closes plain HTTP for a year
+  "alt-svc", // leads its later requests to another server
+  "nel", // has browsers report its requests to others
+  "report-to", // the same
+  "service-worker-allowed", // lets a script from here take over all its pages
+  "refresh", // leads away whoever opens it
+]);
 
 export interface RequestHeaderOptions {
   /** The body is in none of the encodings that the client named, or no longer. */
@@ -49,7 +70,7 @@ export function upstreamRequestHeaders(
 ): Headers {
   const headers = new Headers(incoming);
   removeNamedByConnection(headers);
-  for (const name of notForwarded) headers.delete(name);
+  for (const name of incoming.keys()) if (isForUs(name)) headers.delete(name);
   if (isDecoded) headers.delete("content-encoding");
   if (mustBeObject && !isJsonInUtf8(headers.get("content-type"))) headers.set("content-type", "application/json");
   if (contentLength !== undefined) headers.set("content-length", String(contentLength));
@@ -61,21 +82,33 @@ export function upstreamRequestHeaders(
   return headers;
 }
 
+function isForUs(name: string): boolean {
+  if (!name.includes("_")) return notForwarded.has(name);
+  // WSGI, CGI, Rack and PHP read it so. Other names with `_` pass: Codex sends `session_id`.
+  const read = name.replaceAll("_", "-");
+  return notShadowed.has(read) || read.startsWith("x-forwarded-");
+}
+
 /** Also if there is none. LiteLLM would read a form, and other backends another charset, in which quotes stand elsewhere. */
 function isJsonInUtf8(contentType: string | null): boolean {
   return contentType === null || /^\s*application\/json\s*(?:;\s*charset="?utf-?8"?\s*)?$/i.test(contentType);
 }
 
-export function clientResponseHeaders(upstream: Headers): Headers {
+/** @param sharesOrigin the console has the origin of `/v1`: a backend's cookies could end or crowd out its session */
+export function clientResponseHeaders(upstream: Headers, sharesOrigin: boolean): Headers {
   const headers = new Headers(upstream);
   removeNamedByConnection(headers);
-  for (const name of notReturned) headers.delete(name);
+  for (const name of upstream.keys()) {
+    // nginx takes these as orders, and serves an internal file for `X-Accel-Redirect`.
+    if (notReturned.has(name) || name.startsWith("x-accel-")) headers.delete(name);
+  }
+  if (sharesOrigin) headers.delete("set-cookie");
   if (headers.has("set-cookie")) dropSessionCookie(headers);
   headers.set("x-content-type-options", "nosniff");
   return headers;
 }
 
-/** The console may share this origin, and its session cookie is named so: a backend must not end or replace it. */
+/** The console's is named so, and cookies know no ports: a backend must not end or replace it. */
 function dropSessionCookie(headers: Headers): void {
   const cookies = headers.getSetCookie();
   headers.delete("set-cookie");

@@ -51,6 +51,8 @@ export interface ProxyDeps extends TrackerDeps {
     closedPaths: readonly string[];
     /** The largest body that is held. */
     maxBodyBytes: number;
+    /** The console has the origin of `/v1`. */
+    sharesOrigin: boolean;
   };
   rewriting: CurrentRewriting;
   backendModels: Pick<BackendModels, "findEntry" | "requestEnded">;
@@ -183,7 +185,8 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const head = wait === undefined ? { upstream, silentMs: 0 } : await endWait(upstream, path, wait);
   const usage = usageAsked(endpoint, sent.rewritten, deps.habitsOf(tracker.backend ?? ""));
   const responding = { ...common, ...usage, ...head, modelList, stored, backend };
-  return respond(responding, { record: deps.record, wall, sseKeepaliveMs: deps.sseKeepaliveMs });
+  const { record, sseKeepaliveMs } = deps;
+  return respond(responding, { record, wall, sseKeepaliveMs, sharesOrigin: config.sharesOrigin });
 }
 
 /** What the choice among several backends goes by. */

@@ -17,13 +17,14 @@ import { coalescePerTick } from "../time/per-tick.ts";
 import { monotonic, type Services } from "./services.ts";
 import type { RequestObserver } from "../domain/requests.ts";
 
-export type ProxyConfig = Pick<Config, "upstream" | "proxy">;
+export type ProxyConfig = Pick<Config, "upstream" | "proxy" | "listen">;
 
 /** What `/v1` is made of. */
-export function proxySideOf({ upstream, proxy }: ProxyConfig, services: Services, connections: Connections): Proxy {
+export function proxySideOf(config: ProxyConfig, services: Services, connections: Connections): Proxy {
+  const { upstream, proxy, listen } = config;
   const startReadTimeout = createReadTimeouts(monotonic);
   return createProxy({
-    config: { upstream, ...proxy },
+    config: { upstream, ...proxy, sharesOrigin: listen.adminPort === undefined },
     rewriting: createCurrentRewriting(services.catalog, services.backendModels.discovered, createMemory(seededHash())),
     backendModels: services.backendModels,
     sseKeepaliveMs: proxy.sseKeepaliveMs,

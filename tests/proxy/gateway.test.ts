@@ -32,6 +32,7 @@ const proxyConfig: ProxyDeps["config"] = {
   corsOrigins: undefined,
   closedPaths: [],
   maxBodyBytes: 1_000_000,
+  sharesOrigin: true,
 };
 
 /** The proxy with an upstream that gives this response. */

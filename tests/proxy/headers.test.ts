@@ -32,8 +32,32 @@ describe("upstreamRequestHeaders", () => {
     expect(headers.has(name)).toBe(false);
   });
 
+  // WSGI, CGI, Rack and PHP read each of them as the name with hyphens.
+  test.each([
+    "content_length",
+    "Transfer_Encoding",
+    "content_type",
+    "content_encoding",
+    "accept_encoding",
+    "x_api_key",
+    "x-api_key",
+    "x_conversation_id",
+    "x_forwarded_for",
+    "x-forwarded_for",
+    "x_forwarded-host",
+    "x_real_ip",
+    "x_request_id",
+  ])("keeps %s from the upstream, which may read it as a header that is ours", (name) => {
+    expect(upstreamRequestHeaders(new Headers({ [name]: "value" }), options).has(name)).toBe(false);
+  });
+
   test("lets everything else through as it came", () => {
-    const incoming = { "anthropic-version": "2023-06-01", "content-type": "application/json; x=1", "x-custom": "a, b" };
+    const incoming = {
+      "anthropic-version": "2023-06-01",
+      "content-type": "application/json; x=1",
+      "x-custom": "a, b",
+      session_id: "1",
+    };
     const headers = upstreamRequestHeaders(new Headers(incoming), options);
     for (const [name, value] of Object.entries(incoming)) expect(headers.get(name)).toBe(value);
   });
@@ -106,8 +130,26 @@ describe("clientResponseHeaders", () => {
     upstream.append("proxy-authenticate", "Basic");
     upstream.append("set-cookie", "a=1");
     upstream.append("set-cookie", "b=2");
-    const headers = clientResponseHeaders(upstream);
+    const headers = clientResponseHeaders(upstream, false);
     expect(headers.getSetCookie()).toEqual(["a=1", "b=2"]);
     expect([...headers.keys()].toSorted()).toEqual(["set-cookie", "set-cookie", "x-content-type-options", "x-id"]);
+    expect(clientResponseHeaders(upstream, true).has("set-cookie")).toBe(false);
+  });
+
+  test.each([
+    "x-accel-redirect",
+    "x-accel-limit-rate",
+    "x-accel-anything",
+    "x-sendfile",
+    "clear-site-data",
+    "strict-transport-security",
+    "alt-svc",
+    "nel",
+    "report-to",
+    "service-worker-allowed",
+    "refresh",
+  ])("keeps %s from the client", (name) => {
+    const headers = clientResponseHeaders(new Headers({ [name]: "value", "x-acceleration": "1" }), false);
+    expect([...headers.keys()]).toEqual(["x-acceleration", "x-content-type-options"]);
   });
 });

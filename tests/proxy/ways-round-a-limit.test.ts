@@ -73,6 +73,7 @@ function startProxy() {
       corsOrigins: undefined,
       closedPaths: [],
       maxBodyBytes: 10_000_000,
+      sharesOrigin: true,
     },
     forwards: forwardsTo(async ({ body, client }) => {
       bodies.push((await new Response(body).json()) as Record<string, unknown>);

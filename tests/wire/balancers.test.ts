@@ -8,8 +8,9 @@ import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { type Program, type ProgramEnvironment, startProgram } from "../support/program.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { rounds } from "../support/rounds.ts";
-import { manualBalancer } from "../support/manual.ts";
+import { manualBalancer, manualBlock } from "../support/manual.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { startTollgate } from "../support/tollgate.ts";
 
 const clients = 6;
 /** Older versions do not retry a POST on the next instance, and end broken streams as if they were complete. */
@@ -180,4 +181,17 @@ describe.each(balancers)("$name in front of two instances", (balancerProgram, la
       expect(new Set(logged().match(/"address":"[^"]+"/g))).toEqual(new Set([`"address":"${from}"`]));
     },
   );
+});
+
+test.skipIf(nginx.whyMissing !== undefined)("nginx serves no internal file that a backend names", async () => {
+  using backend = startSimulator();
+  await using gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
+  await using balancer = await nginx.start(
+    manualBlock("nginx", "ssl_certificate")
+      .replace("http://127.0.0.1:8080", gate.url)
+      .replace("location / {", 'location /internal { internal; return 200 "secret"; }\n    location / {'),
+  );
+  const headers = { "x-api-key": gate.key, "x-simulate": "header=X-Accel-Redirect: /internal" };
+  const response = await fetch(`${balancer.url}/v1/models`, { headers });
+  expect(await response.text()).toContain('"data"');
 });

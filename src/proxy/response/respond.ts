@@ -32,6 +32,8 @@ const maxEditedBytes = 4 * 1024 * 1024;
 export interface RespondDeps extends CountDeps {
   /** 0: never. */
   sseKeepaliveMs: number;
+  /** The console has the origin of `/v1`. */
+  sharesOrigin: boolean;
 }
 
 /** A response head that came from the upstream, and what is known of its request. */
@@ -83,7 +85,7 @@ export async function respond(responding: Responding, deps: RespondDeps): Promis
   const { upstream, tracker, method } = responding;
   const { response } = upstream;
   tracker.status = response.status;
-  const head = clientHead(response);
+  const head = clientHead(response, deps);
   // No other success may show what the client must not see.
   const due = responding.modelList === undefined && responding.stored === undefined ? undefined : editOf(responding);
   const edit = response.status === 200 || (due?.mustEdit === true && response.ok) ? due : undefined;
@@ -119,8 +121,8 @@ function decompressForFilter({ upstream, usageAdded }: Responding, head: Head): 
   return { ...upstream, response: new Response(plain, upstream.response) };
 }
 
-function clientHead(response: Response): Head {
-  const headers = clientResponseHeaders(response.headers);
+function clientHead(response: Response, { sharesOrigin }: RespondDeps): Head {
+  const headers = clientResponseHeaders(response.headers, sharesOrigin);
   return {
     init: { status: response.status, statusText: response.statusText, headers },
     headers,
