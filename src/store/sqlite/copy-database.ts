@@ -1,5 +1,6 @@
 import { Database } from "bun:sqlite";
-import { chmodSync, closeSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
+import { closeSync, constants, fchmodSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
+import { openAnew } from "./database-file.ts";
 import { isIncremental } from "./release-space.ts";
 
 const busyTimeoutMs = 2000;
@@ -31,7 +32,7 @@ const partialOf = (target: string): string => `${target}.partial`;
 
 function copyInto(file: string, partial: string, isInUse: boolean): void {
   // A backup that was killed may have left one.
-  closeSync(openSync(partial, "w", 0o600));
+  closeSync(openAnew(partial));
   // A connection that may write removes the log when it closes last; a backup may be in a folder that is read-only.
   const access = isInUse ? { readwrite: true, create: false } : { readonly: true };
   const client = new Database(file, { ...access, strict: true });
@@ -43,9 +44,9 @@ function copyInto(file: string, partial: string, isInUse: boolean): void {
   } finally {
     client.close();
   }
-  chmodSync(partial, 0o600);
-  const descriptor = openSync(partial, "r+");
+  const descriptor = openSync(partial, constants.O_RDWR | constants.O_NOFOLLOW);
   try {
+    fchmodSync(descriptor, 0o600);
     fsyncSync(descriptor);
   } finally {
     closeSync(descriptor);

@@ -72,12 +72,18 @@ export function requireNotMoved(file: string): void {
   if (existsSync(marker)) throw new StorageError(readFileSync(marker, "utf8").trim());
 }
 
+/** Empty, in place of what an earlier try left. Links are replaced, not followed: this may be root in another's folder. */
+export function openAnew(file: string): number {
+  rmSync(file, { force: true });
+  return openSync(file, "wx", 0o600);
+}
+
 /** On disk when it returns, and whole at any moment. */
 export function markMoved(file: string, movedAt: number): void {
   const marker = movedMarkerOf(file);
   const partial = `${marker}.partial`;
   const text = `${basename(file)} was moved to PostgreSQL on ${timestampOf(movedAt)}; set DATABASE_URL, or delete ${basename(marker)} to use this folder again (handbook: Undo the move)\n`;
-  const descriptor = openSync(partial, "w");
+  const descriptor = openAnew(partial);
   try {
     // The server's user reads what root may have written.
     fchmodSync(descriptor, 0o644);

@@ -1,4 +1,4 @@
-import { closeSync, fstatSync, ftruncateSync, openSync, writeSync } from "node:fs";
+import { closeSync, constants, fstatSync, ftruncateSync, openSync, writeSync } from "node:fs";
 import { giveToOwner, unlessExists } from "./database-file.ts";
 
 /** The version of all keys: a number that rises with each change of one, in memory that all processes on a database share. */
@@ -6,6 +6,8 @@ export interface KeysVersion {
   read(): number;
   raise(): void;
 }
+
+const { O_APPEND, O_NOFOLLOW, O_WRONLY } = constants;
 
 /** Maps a file beside the database. @returns undefined if it cannot be mapped: changes are then not noticed */
 export function openKeysVersion(databaseFile: string): KeysVersion | undefined {
@@ -15,7 +17,7 @@ export function openKeysVersion(databaseFile: string): KeysVersion | undefined {
       closeSync(openSync(file, "wx", 0o600));
       giveToOwner(file, databaseFile);
     });
-    const descriptor = openSync(file, "a");
+    const descriptor = openSync(file, O_WRONLY | O_APPEND | O_NOFOLLOW);
     try {
       occupy(descriptor);
     } finally {

@@ -1,6 +1,19 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { renameSync, rmSync, truncateSync, writeFileSync } from "node:fs";
+import {
+  chmodSync,
+  lstatSync,
+  readFileSync,
+  renameSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  truncateSync,
+  writeFileSync,
+} from "node:fs";
+import { copyDatabase } from "../../../src/store/sqlite/copy-database.ts";
+import { markMoved } from "../../../src/store/sqlite/database-file.ts";
+import { openKeysVersion } from "../../../src/store/sqlite/keys-version.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/open.ts";
 import { createTempFolder, type TempFolder } from "../../support/temp-folder.ts";
 import { pollUntil } from "../../support/poll-until.ts";
@@ -102,4 +115,23 @@ test("a log that is replaced while the store is open is logged once, and is no l
   expect(entries).toMatchObject([
     { level: "error", message: "Database log is gone; stop the server, which saves its counts, and start it again" },
   ]);
+});
+
+test.each<[string, string, (file: string) => unknown]>([
+  ["move-to", "-moved.partial", (file) => markMoved(file, Date.now())],
+  ["backup", ".copy.partial", (file) => copyDatabase(file, `${file}.copy`, { isInUse: true })],
+  ["restore", ".restored.partial", (file) => copyDatabase(file, `${file}.restored`, { isInUse: false })],
+  ["a server of root's", "-keys", (file) => openKeysVersion(file)?.raise()],
+])("%s writes nothing through a link that the service's user left as tollgate.db%s", async (_, suffix, write) => {
+  using folder = createTempFolder();
+  const file = await createDatabase(folder);
+  const other = folder.file("other");
+  writeFileSync(other, "");
+  chmodSync(other, 0o640);
+  rmSync(file + suffix, { force: true });
+  symlinkSync(other, file + suffix);
+  write(file);
+  expect([readFileSync(other, "utf8"), statSync(other).mode & 0o777]).toEqual(["", 0o640]);
+  // The copy or the mark is a file itself.
+  if (suffix !== "-keys") expect(lstatSync(file + suffix.replace(".partial", "")).isFile()).toBeTrue();
 });
