@@ -14,6 +14,7 @@ import { seed, type SeededDemo } from "../demo/seed.ts";
 import { runSimulatedClient } from "../demo/simulated-clients.ts";
 import { runSimulatedGpuAgent } from "../demo/simulated-gpu-agent.ts";
 import { ListenError } from "../runtime/listen.ts";
+import { withServerSettings } from "./env-file.ts";
 import { createLog } from "../log/log.ts";
 import type { Server } from "../server/server.ts";
 import { CommandError, type CommandIo } from "./command.ts";
@@ -38,8 +39,9 @@ The other environment variables of \`tollgate serve\` apply too, except those fo
 model names, the data, the key that signs sessions and the number of processes.
 `;
 
-export async function run(args: string[], io: CommandIo): Promise<number> {
+export async function run(args: string[], given: CommandIo): Promise<number> {
   rejectArguments(args);
+  const io = withServerSettings(given, undefined);
   const dataDir = mkdtempSync(join(tmpdir(), "tollgate-demo-"));
   const removeData = (): void => rmSync(dataDir, { recursive: true, force: true });
   // A second signal exits without running the `finally` block.

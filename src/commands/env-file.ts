@@ -1,4 +1,5 @@
-import { accessSync, constants, existsSync, readFileSync } from "node:fs";
+import { accessSync, constants, existsSync, lstatSync, readFileSync, realpathSync } from "node:fs";
+import { dirname } from "node:path";
 import type { Environment } from "../config/config.ts";
 import { restartWith } from "../runtime/bun-settings.ts";
 import { CommandError, type CommandIo } from "./command.ts";
@@ -23,8 +24,9 @@ export function withServiceSettings(
   given: string | undefined,
   { envFile, dataDir } = service,
 ): CommandIo {
-  if (given !== undefined) return announced(withEnvFile(io, given), given);
-  if (isSet(io.env["DATA_DIR"]) || isSet(io.env["DATABASE_URL"]) || !isReadable(envFile)) return io;
+  const seen = withGivenSettings(io, given);
+  if (given !== undefined) return announced(seen, given);
+  if (namesDatabase(io.env) || !isReadable(envFile)) return io;
   const { env, ...rest } = withEnvFile(io, envFile);
   // Units set DATA_DIR beside the file.
   const unset = !isSet(env["DATA_DIR"]) && existsSync(dataDir);
@@ -36,25 +38,83 @@ function announced(io: CommandIo, file: string): CommandIo {
   return io;
 }
 
-/** @throws CommandError if the file cannot be read */
-export function withEnvFile(io: CommandIo, file: string): CommandIo {
-  const own = Object.fromEntries(Object.entries(io.env).filter(([, value]) => isSet(value)));
-  const env = { ...io.env, ...parseEnvFile(readText(file)), ...own };
-  restartWith(env);
-  return { ...io, env };
+/**
+ * The command's input and output with the settings of the given file.
+ * @throws CommandError if it cannot be read; without one, if a server that is started here may use another database
+ */
+export function withGivenSettings(io: CommandIo, given: string | undefined): CommandIo {
+  if (given !== undefined) return withEnvFile(io, given);
+  if (namesDatabase(io.env) || !hasDotEnv()) return io;
+  throw problem(
+    ".env: only serve and demo read it by themselves; use --env-file .env, or set DATA_DIR or DATABASE_URL",
+  );
 }
 
-function readText(file: string): string {
+/**
+ * A server's input and output with the settings of the given file, or of `.env` in the working folder.
+ * @throws CommandError if another user could have written that `.env`, or if it cannot be read
+ */
+export function withServerSettings(io: CommandIo, given: string | undefined): CommandIo {
+  if (given !== undefined) return withEnvFile(io, given);
+  if (!hasDotEnv()) return io;
+  requireOwnDotEnv();
+  return withEnvFile(io, ".env");
+}
+
+/** A folder of that name holds something else, such as Python's packages. */
+function hasDotEnv(): boolean {
   try {
-    return readFileSync(file, "utf8");
-  } catch (error) {
-    const { code } = error as NodeJS.ErrnoException;
-    throw new CommandError(
-      `--env-file: ${JSON.stringify(file)} cannot be read (${code}) (handbook: The file of settings)`,
-      2,
-    );
+    return !lstatSync(".env").isDirectory();
+  } catch {
+    return false;
   }
 }
+
+/** What other readers of `.env` take for something else. */
+const otherSyntax = /^[ \t]*export[ \t]|^[^#;"'\n]*=[^"'\n]*[ \t]#/m;
+
+function requireOwnDotEnv(): void {
+  const file = reading(".env", realpathSync);
+  const isOwn = (path: string): boolean => {
+    const { uid, mode } = lstatSync(path);
+    return (uid === 0 || uid === process.geteuid?.()) && (mode & 0o022) === 0;
+  };
+  const other = [process.cwd(), dirname(file), file].find((path) => !isOwn(path));
+  if (other !== undefined)
+    throw problem(`.env: another user can write ${JSON.stringify(other)}; only you or root may own and write it`);
+  if (otherSyntax.test(readText(file)))
+    throw problem(
+      ".env: a line begins with export, or has a comment behind its value; remove that, or quote the value",
+    );
+}
+
+/** Whoever writes such a variable of Bun, the dynamic linker or the allocator may run code. */
+const steersRuntime = /^(?!NODE_EXTRA_CA_CERTS$)(?:BUN|DYLD|LD|MALLOC|MIMALLOC|NODE)_/;
+
+function withEnvFile(io: CommandIo, file: string): CommandIo {
+  const own = Object.fromEntries(Object.entries(io.env).filter(([, value]) => isSet(value)));
+  const given = Object.entries(parseEnvFile(readText(file)));
+  const settings = Object.fromEntries(given.filter(([name]) => !steersRuntime.test(name)));
+  // Bun reads it only at its start.
+  const { NODE_EXTRA_CA_CERTS } = settings;
+  if (NODE_EXTRA_CA_CERTS !== undefined) restartWith({ NODE_EXTRA_CA_CERTS });
+  const ignored = given.flatMap(([name]) => (steersRuntime.test(name) ? [name] : []));
+  if (ignored.length > 0)
+    io.stderr.write(`tollgate: ${file}: ${ignored.join(", ")} ignored; only the environment can set the runtime\n`);
+  return { ...io, env: { ...io.env, ...settings, ...own } };
+}
+
+const readText = (file: string): string => reading(file, (path) => readFileSync(path, "utf8"));
+
+function reading(file: string, read: (file: string) => string): string {
+  try {
+    return read(file);
+  } catch (error) {
+    throw problem(`--env-file: ${JSON.stringify(file)} cannot be read (${(error as NodeJS.ErrnoException).code})`);
+  }
+}
+
+const problem = (text: string): CommandError => new CommandError(`${text} (handbook: The file of settings)`, 2);
 
 function isReadable(file: string): boolean {
   try {
@@ -64,6 +124,8 @@ function isReadable(file: string): boolean {
     return false;
   }
 }
+
+const namesDatabase = (env: Environment): boolean => isSet(env["DATA_DIR"]) || isSet(env["DATABASE_URL"]);
 
 /** An empty value counts as unset. */
 const isSet = (value: string | undefined): boolean => value !== undefined && value !== "";

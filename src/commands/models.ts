@@ -2,7 +2,7 @@ import { parseArgs } from "node:util";
 import { modelsFileSchema } from "../config/models-schema.ts";
 import { printModelsFile } from "../config/print-models-file.ts";
 import { CommandError, type CommandIo } from "./command.ts";
-import { envFileOption, withEnvFile } from "./env-file.ts";
+import { envFileOption, withGivenSettings } from "./env-file.ts";
 import { settingsOf } from "./settings.ts";
 
 export const summary = "print the settings' backend and model as a file for MODELS_FILE";
@@ -26,7 +26,7 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
     io.stdout.write(`${JSON.stringify(modelsFileSchema, null, 2)}\n`);
     return 0;
   }
-  const config = settingsOf(envFile === undefined ? io : withEnvFile(io, envFile));
+  const config = settingsOf(withGivenSettings(io, envFile));
   if (config.modelsFile !== undefined) {
     throw new CommandError(`MODELS_FILE: the settings name a file already, ${JSON.stringify(config.modelsFile)}`, 2);
   }

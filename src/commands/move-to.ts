@@ -2,6 +2,7 @@ import { parseArgs } from "node:util";
 import { moveToPostgres } from "../store/move/move.ts";
 import { movedMarkerOf } from "../store/sqlite/database-file.ts";
 import { CommandError, type CommandIo } from "./command.ts";
+import { envFileOption, withGivenSettings } from "./env-file.ts";
 import { existingDatabase, settingsOf } from "./settings.ts";
 import { StorageError } from "../store/storage-error.ts";
 
@@ -9,7 +10,7 @@ export const summary = "copy the data folder into a PostgreSQL database";
 
 export const chapter = "Scale";
 
-export const help = `tollgate move-to [URL | --url-stdin]
+export const help = `tollgate move-to [--env-file FILE] [URL | --url-stdin]
 
 Copies all data from DATA_DIR (default: ./data) into an empty PostgreSQL database and verifies the
 copy. Stop the server first: the command refuses while one runs. After an interruption, run the command
@@ -22,6 +23,7 @@ was counted since, delete that file.
   URL           postgres://user:password@host/database (default: DATABASE_URL). The process list
                 shows it to every user of this host, so prefer --url-stdin or DATABASE_URL
   --url-stdin   read the address from standard input
+  --env-file FILE   read settings from FILE, one NAME=value a line; the environment overrides them
 
 Then start the server with DATABASE_URL and SECRET_KEY. To keep users logged in, set SECRET_KEY to the
 content of the file secret_key in the data folder.
@@ -29,7 +31,8 @@ content of the file secret_key in the data folder.
 Exit status: 0 if the copy is complete; 1 if it failed; 2 for wrong usage.
 `;
 
-export async function run(args: string[], io: CommandIo): Promise<number> {
+export async function run(args: string[], given: CommandIo): Promise<number> {
+  const io = withGivenSettings(given, parse(args).values["env-file"]);
   const url = await targetOf(args, io);
   // The source is always the data folder, also if DATABASE_URL names the target.
   const database = existingDatabase(settingsOf(io, { ...io.env, DATABASE_URL: undefined }).storage);
@@ -62,11 +65,11 @@ async function targetOf(args: string[], io: CommandIo): Promise<string> {
 
 // oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from the options
 function parse(args: string[]) {
-  const options = { "url-stdin": { type: "boolean", default: false } } as const;
+  const options = { "url-stdin": { type: "boolean", default: false }, ...envFileOption } as const;
   try {
     return parseArgs({ args, options, strict: true, allowPositionals: true });
   } catch {
-    throw new CommandError("move-to takes only the option --url-stdin; see tollgate move-to --help", 2);
+    throw new CommandError("move-to takes only the options --url-stdin and --env-file; see tollgate move-to --help", 2);
   }
 }
 

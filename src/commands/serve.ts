@@ -12,7 +12,7 @@ import { superviseProcesses } from "../supervisor/supervisor.ts";
 import { followCatalog, openCatalog } from "../server/current-catalog.ts";
 import { type Server, startServer } from "../server/server.ts";
 import { CommandError, type CommandIo, serveProcessCommand } from "./command.ts";
-import { envFileOption, withEnvFile } from "./env-file.ts";
+import { envFileOption, withServerSettings } from "./env-file.ts";
 import { settingsOf } from "./settings.ts";
 import { toCommandError } from "./start-errors.ts";
 import type { Log } from "../log/log.ts";
@@ -28,7 +28,7 @@ export const chapter = "Deploy";
 export const help = `tollgate serve [--env-file FILE]
 
 Serves the proxy (/v1), the admin API (/api) and the console (/). Settings are environment variables,
-or lines of FILE or of a .env file in the working folder. The most important:
+or lines of FILE, by default of .env in the working folder. The most important:
 
   PROXY_UPSTREAM_URL   the backend (default: http://127.0.0.1:8000)
   MODELS_FILE          several backends and models instead, in YAML; see \`tollgate models\`
@@ -44,8 +44,7 @@ SIGTERM or SIGINT, at least one second later, stops it immediately.
 `;
 
 export async function run(args: string[], given: CommandIo): Promise<number> {
-  const file = envFileOf(args);
-  const io = file === undefined ? given : withEnvFile(given, file);
+  const io = withServerSettings(given, envFileOf(args));
   const config = settingsOf(io);
   warnOfSettings(config, io);
   const count = countProcesses(config.processes);

@@ -14,19 +14,12 @@ export interface ReportedSetting {
   allowed: string;
 }
 
-/** The files that Bun reads into the environment; a later one overrides. */
-const filesOf = ({ NODE_ENV: mode }: Environment): string[] => [
-  ".env",
-  mode === "production" ? ".env.production" : ".env.development",
-  ".env.local",
-];
-
 /** @param readText reads a file of the working folder; throws if there is none */
 export function reportSettings(
   environment: Environment,
   readText = (file: string) => readFileSync(file, "utf8"),
 ): ReportedSetting[] {
-  const fromFiles = new Map(filesOf(environment).flatMap((file) => assignmentsIn(file, readText)));
+  const fromFiles = new Map(assignmentsIn(".env", readText));
   const hasFile = (environment["MODELS_FILE"] ?? "") !== "";
   return Object.entries(variables).map(([name, variable]) => {
     const given = environment[name] ?? "";

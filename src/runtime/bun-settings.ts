@@ -17,20 +17,15 @@ export const bunSettings = {
  * call runs twice.
  */
 export function applyBunSettings(): void {
-  const isComplete = Object.keys(bunSettings).every((name) => process.env[name] !== undefined);
-  if (isComplete || process.execve === undefined) return;
-  process.execve(process.execPath, ownCommandLine(process.argv.slice(2)), { ...bunSettings, ...process.env });
+  restartWith(bunSettings);
 }
 
-/** Names of variables that Bun reads only from the environment of a new process. */
-const readAtStart = /^(?:BUN|NODE)_/;
-
-/** Replaces the process by itself if the environment has settings of Bun that the process was started without. */
-export function restartWith(environment: Readonly<Record<string, string | undefined>>): void {
-  const missing = Object.entries(environment).filter(
-    ([name, value]) => readAtStart.test(name) && value !== undefined && process.env[name] === undefined,
-  );
-  if (missing.length === 0 || process.execve === undefined) return;
-  const environmentOfProcess = { ...process.env, ...Object.fromEntries(missing) };
-  process.execve(process.execPath, ownCommandLine(process.argv.slice(2)), environmentOfProcess);
+/**
+ * Replaces the process by itself with these variables, unless it has them. `process.env` may not hold what a file in the
+ * working folder says, such as LD_PRELOAD: `.ci/build` and `bunfig.toml` keep Bun from reading `.env`.
+ */
+export function restartWith(variables: Readonly<Record<string, string>>): void {
+  const isComplete = Object.keys(variables).every((name) => process.env[name] !== undefined);
+  if (isComplete || process.execve === undefined) return;
+  process.execve(process.execPath, ownCommandLine(process.argv.slice(2)), { ...variables, ...process.env });
 }

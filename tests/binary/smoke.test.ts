@@ -110,7 +110,9 @@ describe("the binary", () => {
   });
 
   test("copies the database of the running server", async () => {
-    expect(await output(["backup", "copy.db"])).toBe("Copied data/tollgate.db to copy.db\n");
+    expect(await output(["backup", "--env-file", ".env", "copy.db"])).toBe(
+      "Settings from .env\nCopied data/tollgate.db to copy.db\n",
+    );
     expect(readdirSync(folder.path)).toContain("copy.db");
   });
 

@@ -1,5 +1,14 @@
 import { describe, expect, test } from "bun:test";
-import { mkdirSync, writeFileSync } from "node:fs";
+import {
+  appendFileSync,
+  chmodSync,
+  chownSync,
+  mkdirSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
 import { PassThrough } from "node:stream";
 import type { CommandIo } from "../../src/commands/command.ts";
 import { parseEnvFile, withServiceSettings } from "../../src/commands/env-file.ts";
@@ -8,7 +17,7 @@ import { logIn } from "../support/admin-client.ts";
 import { createAuthority, whyNoOpenssl } from "../support/authority.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { commandLine, type ProgramEnvironment, runProgram, startProgram } from "../support/program.ts";
-import { createTempFolder } from "../support/temp-folder.ts";
+import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
 
 test.each([
   ["A=b", "b"],
@@ -176,4 +185,126 @@ describe("--env-file", () => {
       });
     },
   );
+});
+
+/** The commands that read settings, but for the server's. */
+const others = [
+  "check",
+  "check --quick",
+  "backup x",
+  "restore x",
+  "reset-password",
+  "models",
+  "move-to postgres://h/d",
+];
+
+describe("a .env file in the working folder", () => {
+  const service: ProgramEnvironment = { DATA_DIR: "" };
+
+  function folderWith(text: string) {
+    const folder = createTempFolder();
+    writeFileSync(folder.file(".env"), text, { mode: 0o644 });
+    const run = async (command: string, environment = service) =>
+      await runProgram(command.split(" "), environment, { cwd: folder.path });
+    return { ...folder, run, [Symbol.dispose]: () => folder.remove() };
+  }
+
+  test("is read by serve and demo; real environment variables take precedence", async () => {
+    using folder = folderWith("PORT=from-the-file\nTRUST_PROXY=from-the-file\n");
+    for (const command of ["serve", "demo"]) {
+      const { status, stderr } = await folder.run(command, { TRUST_PROXY: "real" });
+      expect(status).toBe(2);
+      expect(stderr).toContain('PORT: "from-the-file" is not allowed');
+      expect(stderr).toContain('TRUST_PROXY: "real" is not allowed');
+    }
+  });
+
+  test("says what it says: no $NAME is replaced, and no .env.local is read", async () => {
+    using folder = folderWith("PORT=$HOME\n");
+    for (const name of [".env.local", ".env.development", ".env.production"])
+      writeFileSync(folder.file(name), "PORT=1");
+    expect((await folder.run("serve")).stderr).toContain('PORT: "$HOME" is not allowed');
+  });
+
+  test("is not read beside --env-file", async () => {
+    using folder = folderWith("PORT=from-the-file\n");
+    writeFileSync(folder.file("other.env"), "HOST=other host\n");
+    const { stderr } = await folder.run("serve --env-file other.env");
+    expect(stderr).toContain("HOST: ");
+    expect(stderr).not.toContain("PORT: ");
+  });
+
+  type Folder = Pick<TempFolder, "path" | "file">;
+  const intoSharedFolder = ({ path, file }: Folder): void => {
+    mkdirSync(file("shared"));
+    chmodSync(file("shared"), 0o777);
+    renameSync(file(".env"), file("shared/env"));
+    symlinkSync(`${path}/shared/env`, file(".env"));
+  };
+  const toNothing = ({ file }: Folder): void => {
+    rmSync(file(".env"));
+    symlinkSync("/none", file(".env"));
+  };
+
+  test.each<[string, string, (folder: Folder) => void]>([
+    ["all may write it", "another user can write", ({ file }) => chmodSync(file(".env"), 0o646)],
+    ["a group may write its folder", "another user can write", ({ path }) => chmodSync(path, 0o770)],
+    ["it is a link into a folder of all", "another user can write", intoSharedFolder],
+    ["it is a link to nothing", "cannot be read (ENOENT)", toNothing],
+    ["it has a line for a shell", "begins with export", ({ file }) => appendFileSync(file(".env"), "export A=b\n")],
+    ["it has a comment behind a value", "has a comment", ({ file }) => appendFileSync(file(".env"), "A=b # c\n")],
+  ])("ends serve and demo with status 2 if %s", async (_, reason, change) => {
+    using folder = folderWith("PORT=from-the-file\n");
+    change(folder);
+    for (const command of ["serve", "demo"]) {
+      const { status, stderr } = await folder.run(command);
+      expect(stderr).toMatch(/^tollgate: .*\.env.*\n$/);
+      expect(stderr).toContain(reason);
+      expect(status).toBe(2);
+    }
+  });
+
+  test.skipIf(process.getuid?.() !== 0)("ends serve with status 2 if it belongs to another user", async () => {
+    using folder = folderWith("PORT=from-the-file\n");
+    chownSync(folder.file(".env"), 65_534, 65_534);
+    expect(await folder.run("serve")).toMatchObject({ status: 2, stderr: expect.stringContaining("another user") });
+  });
+
+  test.each(others)("makes %s end with status 2, which could use another database than the server", async (command) => {
+    using folder = folderWith("PORT=1\n");
+    const { status, stderr } = await folder.run(command);
+    expect(stderr).toStartWith("tollgate: .env: only serve and demo read it by themselves; use --env-file .env");
+    expect(status).toBe(2);
+    const named = await folder.run(command, { DATA_DIR: folder.path });
+    expect(named.stderr).not.toContain(".env");
+  });
+
+  test.each(["BUN_OPTIONS=--preload=./other.js", "LD_PRELOAD=/none.so", "BUN_BE_BUN=1"])(
+    "runs no code by %s, whatever the command",
+    async (line) => {
+      using folder = folderWith(`${line}\nNODE_EXTRA_CA_CERTS=/none.pem\nPORT=no\n`);
+      writeFileSync(folder.file("other.js"), 'console.error("ran")');
+      const withFile = others.map((command) => command.replace(/ |$/, " --env-file .env ").trim());
+      for (const command of [...others, ...withFile, "serve", "serve --env-file .env", "demo", "push-gpu"]) {
+        const { status, stderr } = await folder.run(command);
+        // Neither this file nor the linker nor Bun says anything.
+        expect([command, stderr]).toEqual([command, expect.stringMatching(/^(?:tollgate: .*\n)+$/)]);
+        expect([command, status]).toEqual([command, 2]);
+      }
+      expect(await folder.run("--version")).toMatchObject({ stdout: expect.stringMatching(/^tollgate /), stderr: "" });
+      expect(await folder.run("check --help")).toMatchObject({
+        stdout: expect.stringMatching(/^tollgate /),
+        stderr: "",
+      });
+    },
+  );
+
+  test.skipIf(process.platform !== "linux")("hands nothing of that to the processes of PROCESSES=2", async () => {
+    using folder = folderWith("LD_PRELOAD=/none.so\nPROCESSES=2\n");
+    const program = await startProgram({}, ["serve", "--env-file", folder.file(".env")]);
+    expect(await program.stop()).toBe(0);
+    expect(program.stderr()).toBe(
+      `tollgate: ${folder.file(".env")}: LD_PRELOAD ignored; only the environment can set the runtime\n`,
+    );
+  });
 });

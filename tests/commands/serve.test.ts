@@ -164,14 +164,3 @@ test.each(["1", "2"])(
     });
   },
 );
-
-describe("a .env file in the working folder", () => {
-  test("is read; real environment variables take precedence", async () => {
-    using folder = createTempFolder();
-    await Bun.write(folder.file(".env"), "PORT=from-the-file\nTRUST_PROXY=from-the-file\n");
-    const { status, stderr } = await runProgram(["serve"], { TRUST_PROXY: "real" }, { cwd: folder.path });
-    expect(status).toBe(2);
-    expect(stderr).toContain('PORT: "from-the-file" is not allowed');
-    expect(stderr).toContain('TRUST_PROXY: "real" is not allowed');
-  });
-});

@@ -37,15 +37,6 @@ test("a value that stands in .env is reported as from there, unless the environm
   expect(origins).toEqual([".env", ".env", "environment"]);
 });
 
-test.each<[string, string, ".env" | "environment"]>([
-  ["development", ".env.development", ".env"],
-  ["production", ".env.production", ".env"],
-  ["production", ".env.development", "environment"],
-])("with NODE_ENV=%s, a value that stands in %s is reported as from %s", (mode, name, expected) => {
-  const readText = (file: string): string => (file === name ? "PORT=1" : noFile());
-  expect(find("PORT", { PORT: "1", NODE_ENV: mode }, readText as never)?.origin).toBe(expected);
-});
-
 test("a setting that MODELS_FILE replaces has no default beside it", () => {
   const environment = { MODELS_FILE: "models.yaml" };
   expect(find("PROXY_UPSTREAM_URL", environment)).toMatchObject({ value: null, isSet: false });

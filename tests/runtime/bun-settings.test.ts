@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { copyFileSync } from "node:fs";
 import { join } from "node:path";
 import { bunSettings } from "../../src/runtime/bun-settings.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
@@ -30,4 +31,17 @@ test("a setting that the operator has made stays", async () => {
   const made = { BUN_CONFIG_MAX_HTTP_REQUESTS: "300" };
   const { settings } = await applied({ PATH: path, ...made });
   expect(settings).toEqual({ ...bunSettings, ...made });
+});
+
+test("the sources do not obey a .env file where they are started as package.json says", async () => {
+  using folder = createTempFolder();
+  const repository = join(import.meta.dir, "../..");
+  copyFileSync(join(repository, "bunfig.toml"), folder.file("bunfig.toml"));
+  await Bun.write(folder.file(".env"), "LD_PRELOAD=/none.so\nDATA_DIR=/srv\n");
+  const command = [process.execPath, join(repository, "src/main.ts"), "models"];
+  const { stderr, exitCode } = Bun.spawnSync(command, { cwd: folder.path, env: { PATH: path } });
+  expect({ exitCode, stderr: stderr.toString() }).toEqual({
+    exitCode: 2,
+    stderr: expect.stringMatching(/^tollgate: \.env: /),
+  });
 });
