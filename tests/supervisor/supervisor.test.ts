@@ -29,7 +29,7 @@ describe.skipIf(process.platform !== "linux")("the supervisor", () => {
       ADMIN_PASSWORD: "password",
       LOG_LEVEL: "error",
       // Without them the child replaces itself with execve and loses the channel to its parent.
-      ...bunSettings,
+      ...bunSettings(process.constrainedMemory()),
       ...environment,
     };
     ended = superviseProcesses({

@@ -70,3 +70,18 @@ describe("one process", () => {
     expect(peak - before).toBeLessThan(100 * megabyte);
   }, 120_000);
 });
+
+test("the memory of long bodies is free within 12 seconds", async () => {
+  const fresh = await startProgramWithKey(backend.url);
+  const body = JSON.stringify({
+    model: "m",
+    max_tokens: 1,
+    messages: [{ role: "user", content: "x ".repeat(200_000) }],
+  });
+  const headers = { "x-api-key": fresh.key, "content-type": "application/json" };
+  const post = async () =>
+    await (await fetch(`${fresh.url}/v1/chat/completions`, { method: "POST", headers, body })).text();
+  for (let wave = 0; wave < 4; wave++) await Promise.all(Array.from({ length: 16 }, post));
+  await pollUntil(() => fresh.rssBytes() <= 150e6, 12_000);
+  await fresh.stop();
+}, 60_000);
