@@ -15,6 +15,7 @@ const results = [
   { value: "", label: "All results" },
   { value: "failed", label: "All that failed" },
   { value: "2xx", label: "2xx" },
+  { value: "without_usage", label: "2xx without usage" },
   { value: "4xx", label: "4xx" },
   { value: "5xx", label: "5xx" },
   ...outcomes.map((outcome) => ({ value: outcome, label: outcomeLabel(outcome) })),

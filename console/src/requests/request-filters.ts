@@ -4,7 +4,7 @@ import { parseSeoulMinute, seoulTimestamp } from "../lib/seoul-time.ts";
 /** The filters as the URL has them. */
 export interface RequestParameters {
   key?: string | undefined;
-  /** `failed`, a class such as `5xx`, a status, or an outcome. */
+  /** `failed`, `without_usage`, a class such as `5xx`, a status, or an outcome. */
   result?: string | undefined;
   model?: string | undefined;
   backend?: string | undefined;
@@ -27,6 +27,7 @@ export type RequestFilterName = keyof RequestParameters;
 export interface RequestFilterQuery {
   key_id?: number;
   failed?: "true";
+  without_usage?: "true";
   status?: string;
   outcome?: Outcome;
   model?: string;
@@ -57,8 +58,10 @@ export function requestFilterQuery(parameters: RequestParameters): RequestFilter
   });
 }
 
-function resultQuery(result: string | undefined): Pick<RequestFilterQuery, "failed" | "status" | "outcome"> {
-  if (result === "failed") return { failed: "true" };
+function resultQuery(
+  result: string | undefined,
+): Pick<RequestFilterQuery, "failed" | "without_usage" | "status" | "outcome"> {
+  if (result === "failed" || result === "without_usage") return { [result]: "true" };
   const outcome = outcomes.find((known) => known === result);
   if (outcome !== undefined) return { outcome };
   return result !== undefined && /^[1-5](xx|\d\d)$/.test(result) ? { status: result } : {};

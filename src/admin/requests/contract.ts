@@ -76,6 +76,13 @@ const filters = {
       error: "failed must be true, or left out",
     }),
   ),
+  without_usage: t.Optional(
+    t.Literal("true", {
+      description:
+        "Only whole 2xx responses to a POST that were counted without tokens, although their path reports them",
+      error: "without_usage must be true, or left out",
+    }),
+  ),
   path: textParameter("path"),
   client: textParameter("client", "A program, of any version, or one with its version: `claude-cli/2.1.330`"),
   class: textParameter("class"),

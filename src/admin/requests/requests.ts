@@ -66,6 +66,7 @@ export function filterOf(query: RequestFilterQuery, catalog: Catalog): RequestFi
     status: query.status === undefined ? undefined : statusRange(query.status),
     outcome: query.outcome,
     failed: query.failed === "true" ? true : undefined,
+    withoutUsage: query.without_usage === "true" ? true : undefined,
     path: query.path,
     client: query.client,
     requestClass: query.class,

@@ -94,6 +94,8 @@ export interface RequestFilter {
   outcome?: Outcome | undefined;
   /** Only those that did not complete with a status below 400. */
   failed?: boolean | undefined;
+  /** Only those of which `lacksUsage` is true. */
+  withoutUsage?: boolean | undefined;
   path?: string | undefined;
   /** A program, of any version, or one with its version. */
   client?: string | undefined;

@@ -1,5 +1,5 @@
-import { and, asc, count, desc, eq, gt, gte, inArray, lt, lte, ne, or, type SQL, sql } from "drizzle-orm";
-import { noFailure } from "../../domain/requests.ts";
+import { and, asc, between, count, desc, eq, gt, gte, inArray, lt, lte, ne, or, type SQL, sql } from "drizzle-orm";
+import { noFailure, usagePaths } from "../../domain/requests.ts";
 import type { Engine } from "../engine/engine.ts";
 import { sumRequests } from "./sums.ts";
 import { changesOf, isStreamed, isUncounted } from "./row.ts";
@@ -152,13 +152,14 @@ const isFailuresOnly = ({ failed, outcome, status }: RequestFilter): boolean =>
 
 function conditions(log: LogTable, filter: RequestFilter): (SQL | undefined)[] {
   const { keyId, model, backend, status, outcome, failed, path, client, requestClass, address, requestId } = filter;
-  const { conversation, minDurationMs, since, until } = filter;
+  const { withoutUsage, conversation, minDurationMs, since, until } = filter;
   return [
     requestId === undefined ? undefined : eq(log.requestId, requestId),
     since === undefined ? undefined : gte(log.endedAt, since),
     until === undefined ? undefined : lt(log.endedAt, until),
     keyId === undefined ? undefined : eq(log.keyId, keyId),
     failed === true ? and(eq(log.isFailed, 1), ne(log.outcome, noFailure)) : undefined,
+    withoutUsage === true ? lacksUsage(log) : undefined,
     model === undefined ? undefined : eq(log.modelSent, model),
     backend === undefined ? undefined : eq(log.backend, backend),
     status === undefined ? undefined : and(gte(log.status, status.from), lte(log.status, status.to)),
@@ -171,6 +172,17 @@ function conditions(log: LogTable, filter: RequestFilter): (SQL | undefined)[] {
     minDurationMs === undefined ? undefined : gte(log.durationUs, minDurationMs * 1000),
   ];
 }
+
+/** As `lacksUsage` of `domain/requests.ts`. */
+const lacksUsage = (log: LogTable): SQL | undefined =>
+  and(
+    eq(log.inputTokens, 0),
+    eq(log.outputTokens, 0),
+    eq(log.outcome, "completed"),
+    between(log.status, 200, 299),
+    eq(log.method, "POST"),
+    inArray(log.path, [...usagePaths]),
+  );
 
 /** Without the patterns of LIKE, and with regard to case on both engines. */
 const beginsWith = (column: LogTable["client"], start: string): SQL =>

@@ -102,6 +102,35 @@ onEachEngine(({ engine }) => {
     expect(idsOf((await get(`/api/requests?${query}`)).json)).toBe(expected);
   });
 
+  test("the filter without_usage finds the responses that should have reported tokens and did not", async () => {
+    const logged = await startAdmin({ engine });
+    const records = ["POST", "GET"].flatMap((method) =>
+      ["/v1/chat/completions", "/v1/models"].flatMap((path) =>
+        [200, 204, 199, 300, 500].flatMap((status) =>
+          (["completed", "client_left"] as const).flatMap((outcome) =>
+            [[0, 0], [0, 1], [1, 0], undefined].map((tokens) => ({
+              fields: { method, path, status, outcome },
+              usage: tokens && { inputTokens: tokens[0] ?? 0, outputTokens: tokens[1] ?? 0 },
+            })),
+          ),
+        ),
+      ),
+    );
+    const rows = records.map(({ fields, usage }, n) => requestRow(now + n, { ...fields, requestId: `r${n}` }, usage));
+    await logged.store.usage.add([], undefined, [], requestsOf(...rows));
+    const path = "/api/requests?without_usage=true";
+    const { json } = await logged.send("GET", path, { as: await logged.login() });
+    const expected = records.flatMap(({ fields, usage }, n) => {
+      const isWhole =
+        fields.method === "POST" && fields.path === "/v1/chat/completions" && fields.outcome === "completed";
+      const isEmpty = usage?.inputTokens === 0 && usage.outputTokens === 0;
+      return isWhole && isEmpty && (fields.status === 200 || fields.status === 204) ? [`r${n}`] : [];
+    });
+    expect(expected).toHaveLength(2);
+    expect(idsOf(json)).toBe(expected.toReversed().join(" "));
+    await logged.stop();
+  });
+
   test("pages follow one another by cursor", async () => {
     const pages: string[] = [];
     let cursor = "";
@@ -126,6 +155,7 @@ onEachEngine(({ engine }) => {
       "outcome must be one of completed, client_left, shutdown, upstream_failed, timed_out, refused, limited, revoked, ended_by_admin",
     ],
     ["failed=yes", "failed must be true, or left out"],
+    ["without_usage=yes", "without_usage must be true, or left out"],
     ["model=", "model must have from 1 to 512 characters"],
     [`path=${"x".repeat(513)}`, "path must have from 1 to 512 characters"],
     ["since=yesterday", "since must be a time such as 2026-05-01T12:00:00Z"],

@@ -10,6 +10,7 @@ describe("the filters of the request log", () => {
 
   test.each([
     ["failed", { failed: "true" }],
+    ["without_usage", { without_usage: "true" }],
     ["5xx", { status: "5xx" }],
     ["404", { status: "404" }],
     ["client_left", { outcome: "client_left" }],
