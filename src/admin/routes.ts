@@ -12,7 +12,7 @@ import { type BackendDeps, listBackends, updateBackend } from "./operations/back
 import { createHealth, getHealth, getReadiness, type UpstreamProbe } from "./operations/health.ts";
 import { type ClientRulesDeps, listClientRules } from "./requests/client-rules.ts";
 import { type ExplainDeps, explainRequest } from "./requests/explain.ts";
-import { listFailures, listTokenless } from "./requests/failures.ts";
+import { listFailures } from "./requests/failures.ts";
 import { listGroups } from "./requests/groups.ts";
 import { getLatency } from "./requests/latency.ts";
 import { createKey, deleteKey, type EndingDeps, listKeys, rotateKey, updateKey } from "./keys/keys.ts";
@@ -20,7 +20,6 @@ import { createLogin } from "./session/login.ts";
 import { grafanaDashboard } from "../watching/dashboard.ts";
 import { getAlerts, getMetrics, requireMetricsTokenOrSession } from "./operations/metrics.ts";
 import { listCosts } from "./usage/costs.ts";
-import { getModelUsage } from "./usage/models.ts";
 import { notFoundRoutes } from "./http/not-found.ts";
 import { type OpenApiDocument, openApiDocument } from "./http/openapi.ts";
 import { endInFlight, type InFlightDeps, listInFlight } from "./requests/in-flight.ts";
@@ -35,15 +34,8 @@ import { streamRequests } from "./requests/stream.ts";
 import { listRequests } from "./requests/requests.ts";
 import { getSettings, type SettingsDeps } from "./operations/settings.ts";
 import { createSessions } from "./session/session.ts";
-import { getUsageChart, listUsagePoints } from "./usage/chart.ts";
-import {
-  getUsageByDay,
-  getUsageSummary,
-  getUsageTotal,
-  listDailyUsage,
-  listUsageByDayAndKey,
-  listUsageHistory,
-} from "./usage/usage.ts";
+import { getUsageChart } from "./usage/chart.ts";
+import { getUsageSummary, getUsageTotal, listDailyUsage, listUsageHistory } from "./usage/usage.ts";
 import { requireApiKey } from "./keys/require-key.ts";
 import * as sessionContract from "./session/contract.ts";
 import * as keyContract from "./keys/contract.ts";
@@ -100,8 +92,6 @@ export interface AdminDeps {
   versions: SettingsDeps["versions"];
   passwordFromEnvironment: boolean;
   retention: Retention;
-  /** PROXY_FORCE_STREAM_USAGE. */
-  forceStreamUsage: string;
   /** Aborts when the server drains; ends responses that have no end. */
   draining: AbortSignal;
   /** Whether this process has written all its counts. */
@@ -158,10 +148,8 @@ export function adminRoutes(deps: AdminDeps) {
     .get("/api/usage/total", getUsageTotal(context), usageContract.getUsageTotal)
     .get("/api/usage/daily", listDailyUsage(context), usageContract.listDailyUsage)
     .get("/api/usage/history", listUsageHistory(context), usageContract.listUsageHistory)
-    .get("/api/usage/points", listUsagePoints(context), usageContract.listUsagePoints)
     .get("/api/usage/chart", getUsageChart(context), usageContract.getUsageChart)
-    .get("/api/usage/by-day", getUsageByDay(context), usageContract.getUsageByDay)
-    .get("/api/usage/by-day-and-key", listUsageByDayAndKey(context), usageContract.listUsageByDayAndKey)
+    .get("/api/usage/costs", listCosts(context), costContract.listCosts)
     .get("/api/gpu-stats", listGpuSamples(context), gpuContract.listGpuSamples)
     .get("/api/gpu-stats/power-history", listPowerHistory(context), gpuContract.listPowerHistory)
     .get("/api/gpu-stats/history", listGpuHistory(context), gpuContract.listGpuHistory)
@@ -171,9 +159,6 @@ export function adminRoutes(deps: AdminDeps) {
     .get("/api/requests/groups", listGroups(context), groupsContract.listGroups)
     .get("/api/requests/stream", streamRequests(context), requestContract.streamRequests)
     .get("/api/in-flight", listInFlight(context), requestContract.listInFlight)
-    .get("/api/usage/models", getModelUsage(context), costContract.getModelUsage)
-    .get("/api/usage/costs", listCosts(context), costContract.listCosts)
-    .get("/api/usage/without-tokens", listTokenless(context), trafficContract.listTokenless)
     .get("/api/client-rules", listClientRules(context), clientRulesContract.listClientRules)
     .get("/api/latency", getLatency(context), trafficContract.getLatency)
     .get("/api/failures", listFailures(context), trafficContract.listFailures)

@@ -151,7 +151,6 @@ function createTrafficSums() {
         queueWait: encodeHistogram(sum.queueWait),
       })),
       outcomes: [...outcomes.values()],
-      tokenless: [],
       backends: [],
     }),
   };

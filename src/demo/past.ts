@@ -89,7 +89,6 @@ function loadsOf(counts: readonly UsageIncrement[], keys: readonly KeyPersona[],
 const joinTraffic = (a: StoredTraffic, b: StoredTraffic): StoredTraffic => ({
   latencies: [...a.latencies, ...b.latencies],
   outcomes: [...a.outcomes, ...b.outcomes],
-  tokenless: [],
   backends: [],
 });
 

@@ -12,11 +12,11 @@ import { build } from "../config/version.ts";
 import { foresee } from "./foresee.ts";
 import type { Services } from "./services.ts";
 
-export type AdminConfig = Pick<Config, "admin" | "rewrite" | "storage" | "listen">;
+export type AdminConfig = Pick<Config, "admin" | "storage" | "listen">;
 
 /** What `/api` and the console are made of. */
 export async function adminSideOf(
-  { admin, rewrite, storage, listen }: AdminConfig,
+  { admin, storage, listen }: AdminConfig,
   {
     store,
     ledger,
@@ -78,7 +78,6 @@ export async function adminSideOf(
     versions: { tollgate: build.version, commit: build.commit, bun: Bun.version },
     passwordFromEnvironment: password !== undefined,
     retention: storage.retention,
-    forceStreamUsage: rewrite.forceStreamUsage,
     draining: draining.signal,
     countsState: ledger.state,
     limitsState: () => (admissions.isDegraded() ? "degraded" : "ok"),

@@ -121,7 +121,6 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
     areLimitsDegraded: () => admissions.isDegraded(),
     inFlight: inFlight.count,
     droppedRequests: () => ledger.droppedRequests(),
-    tokenless: recorder.tokenlessCount,
     slow: slowValuesOf(() => checkBackends(AbortSignal.timeout(probeMs)), config.storage.dataDir, store),
     queue: { places: config.queue.places, depth: queue.depth },
     backends: catalog.get().file === undefined ? undefined : () => backendStates.list(),

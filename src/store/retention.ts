@@ -71,7 +71,7 @@ export const expiringRows: readonly ExpiringRows[] = [
   })),
   // The console shows the last hour, and the comparison with the counters of backends looks at the last minutes.
   { table: "backendMinute", column: "minute", timeOf: minuteOf, keeps: always(minutesPerDay), perRound: 5 },
-  ...(["latencyHour", "outcomeHour", "tokenlessHour"] as const).map((table) => ({
+  ...(["latencyHour", "outcomeHour"] as const).map((table) => ({
     table,
     column: "hour",
     timeOf: hourOf,

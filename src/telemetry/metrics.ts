@@ -52,8 +52,6 @@ export interface MetricsOptions {
   backends?: BackendStates["list"] | undefined;
   /** Rows of the request log that were lost in a long outage of the database; read at each scrape. */
   droppedRequests: () => number;
-  /** Responses that should have reported tokens and did not, since the start; read at each scrape. */
-  tokenless: () => number;
 }
 
 /** The metrics of one process, as plain data that can be sent to another process. */
@@ -110,17 +108,11 @@ export function createMetrics(options: MetricsOptions): Metrics {
     labelNames: ["reason"],
   });
   const [omitted, dropped] = [notLogged({ reason: "refused" }), notLogged({ reason: "no_room" })];
-  const withoutTokens = createCounter(registry, {
-    name: "tollgate_responses_without_tokens_total",
-    help: "Responses that were counted without tokens, although their path reports them",
-    labelNames: [],
-  })({});
-  let before = { dropped: 0, tokenless: 0 };
-  const readCounts = (): void => {
-    const now = { dropped: options.droppedRequests(), tokenless: options.tokenless() };
-    dropped.count += now.dropped - before.dropped;
-    withoutTokens.count += now.tokenless - before.tokenless;
-    before = now;
+  let droppedBefore = 0;
+  const readDropped = (): void => {
+    const now = options.droppedRequests();
+    dropped.count += now - droppedBefore;
+    droppedBefore = now;
   };
   addGauge(
     registry,
@@ -143,11 +135,11 @@ export function createMetrics(options: MetricsOptions): Metrics {
     ...observers,
     requestOmitted: () => void omitted.count++,
     text() {
-      readCounts();
+      readDropped();
       return metricsText(registry);
     },
     snapshot() {
-      readCounts();
+      readDropped();
       return registry.getMetricsAsJSON();
     },
     close: closeProcess,

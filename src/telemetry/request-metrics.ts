@@ -1,6 +1,6 @@
 import { Counter, Histogram, type Registry } from "prom-client";
 import { createCounter } from "./series.ts";
-import { refusals, type RequestObserver, type RequestRecord } from "../domain/requests.ts";
+import { lacksUsage, refusals, type RequestObserver, type RequestRecord } from "../domain/requests.ts";
 import type { KeyUsage } from "../domain/usage.ts";
 
 /** Label values come only from these lists, so that a client cannot create series by its paths or methods. */
@@ -75,6 +75,7 @@ export function createRequestMetrics(
     createDurationHistograms(registry),
     createTokenCounter(registry),
     createModelCounter(registry),
+    createMissingUsageCounter(registry),
     ...ofBackends,
   ];
   const ofFailures: Observe[] = [createUpstreamErrorCounter(registry), createLimitCounter(registry)];
@@ -102,6 +103,17 @@ function createRequestCounter(registry: Registry): Observe {
   return ({ method, path, outcome, status }) => {
     const statusClass = statusClasses[Math.floor(status / 100)] ?? "other";
     series(knownOrOther(endpoints, path))(knownOrOther(methods, method))(outcome)(statusClass).count += 1;
+  };
+}
+
+function createMissingUsageCounter(registry: Registry): Observe {
+  const responses = createCounter(registry, {
+    name: "tollgate_responses_without_tokens_total",
+    help: "Responses that were counted without tokens, although their path reports them",
+    labelNames: [],
+  })({});
+  return (record) => {
+    if (lacksUsage(record)) responses.count += 1;
   };
 }
 

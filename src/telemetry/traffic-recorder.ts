@@ -2,9 +2,9 @@ import { addHistogram, addValue, encodeHistogram, type Histogram } from "../doma
 import { type BackendSum, createBackendSums, encodeBackendSum, type EncodedBackendSum } from "./backend-sums.ts";
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
-import { minuteOf, minutesPerHour } from "../time/seoul.ts";
+import { minuteOf } from "../time/seoul.ts";
 import type { KeyId } from "../domain/keys.ts";
-import { refusals, type RequestObserver, type RequestRecord } from "../domain/requests.ts";
+import { lacksUsage, refusals, type RequestObserver, type RequestRecord } from "../domain/requests.ts";
 
 /** The latencies of one model in one minute. */
 export interface LatencySum {
@@ -32,20 +32,9 @@ export interface OutcomeSum {
   lastAt: number;
 }
 
-/** Responses that should have reported tokens and did not. */
-export interface TokenlessSum {
-  hour: number;
-  keyId: KeyId;
-  model: string;
-  path: string;
-  requestCount: number;
-  streamedCount: number;
-}
-
 export interface Traffic {
   latencies: LatencySum[];
   outcomes: OutcomeSum[];
-  tokenless: TokenlessSum[];
   backends: BackendSum[];
 }
 
@@ -64,8 +53,6 @@ export interface TrafficRecorderDeps {
 }
 
 export interface TrafficRecorder extends RequestObserver {
-  /** Responses without tokens since the start. */
-  tokenlessCount(): number;
   /** Writes what is left. */
   close(): Promise<void>;
 }
@@ -76,24 +63,14 @@ const maxModels = 500;
 const maxOutcomes = 10_000;
 const hourMs = 3_600_000;
 
-/** The paths whose responses report tokens. */
-const generatingPaths = new Set([
-  "/v1/chat/completions",
-  "/v1/completions",
-  "/v1/messages",
-  "/v1/responses",
-  "/v1/embeddings",
-]);
-
 /**
- * Sums latencies, outcomes and responses without tokens, and writes them every few seconds while there are any. A crash
- * loses the last seconds: these are statistics and not counts.
+ * Sums latencies and outcomes, and writes them every few seconds while there are any. A crash loses the last seconds: these
+ * are statistics and not counts.
  */
 export function createTrafficRecorder({ write, clock, log }: TrafficRecorderDeps): TrafficRecorder {
   let sums = createSums();
   let timer: Timer | undefined;
   let writing = Promise.resolve();
-  let tokenless = 0;
   let unlogged = 0;
   let loggedAt = -Infinity;
 
@@ -115,11 +92,7 @@ export function createTrafficRecorder({ write, clock, log }: TrafficRecorderDeps
     timer = setTimeout(() => void (writing = writeOut()), writeMs);
   }
 
-  function noteTokenless(record: RequestRecord, now: number): void {
-    const { keyId = 0, model = "", path } = record;
-    const hour = Math.floor(minuteOf(now) / minutesPerHour);
-    sums.addTokenless({ hour, keyId, model, path, requestCount: 1, streamedCount: record.streamed ? 1 : 0 });
-    tokenless++;
+  function warnOfMissingUsage(record: RequestRecord, now: number): void {
     unlogged++;
     if (now - loggedAt < hourMs) return;
     log.warn("Responses without token counts; set PROXY_FORCE_STREAM_USAGE to have streams report them", {
@@ -137,10 +110,9 @@ export function createTrafficRecorder({ write, clock, log }: TrafficRecorderDeps
     finished(record) {
       const now = clock();
       sums.addRequest(record, now);
-      if (isTokenless(record)) noteTokenless(record, now);
+      if (lacksUsage(record)) warnOfMissingUsage(record, now);
       if (timer === undefined) schedule();
     },
-    tokenlessCount: () => tokenless,
     async close() {
       await writing;
       const isPending = timer !== undefined;
@@ -165,12 +137,6 @@ const encode = ({ latencies, backends, ...others }: Traffic): EncodedTraffic => 
   })),
 });
 
-/** Tokens are expected of a whole, successful response to a POST on the paths that report them. */
-function isTokenless({ method, path, status, outcome, usage }: RequestRecord): boolean {
-  if (outcome !== "completed" || status < 200 || status > 299 || method !== "POST") return false;
-  return usage !== undefined && usage.inputTokens === 0 && usage.outputTokens === 0 && generatingPaths.has(path);
-}
-
 /** How a failure is named. */
 function failureCode({ outcome, status, code, cause }: RequestRecord): string {
   return outcome === "completed" ? `status_${status}` : (code ?? cause ?? outcome);
@@ -179,7 +145,6 @@ function failureCode({ outcome, status, code, cause }: RequestRecord): string {
 function createSums() {
   const latencies = new Map<string, LatencySum>();
   const outcomes = new Map<string, OutcomeSum>();
-  const tokenless = new Map<string, TokenlessSum>();
   const backends = createBackendSums();
 
   function latencyOf(minute: number, model: string): LatencySum {
@@ -204,17 +169,6 @@ function createSums() {
     }
   }
 
-  function addTokenless(added: TokenlessSum): void {
-    const model = tokenless.size >= maxModels ? "other" : added.model;
-    const id = `${added.hour} ${added.keyId} ${added.path} ${model}`;
-    const found = tokenless.get(id);
-    if (found === undefined) tokenless.set(id, { ...added, model });
-    else {
-      found.requestCount += added.requestCount;
-      found.streamedCount += added.streamedCount;
-    }
-  }
-
   return {
     addRequest(record: RequestRecord, now: number): void {
       const minute = minuteOf(now);
@@ -224,18 +178,15 @@ function createSums() {
       addOutcome({ minute, keyId, outcome, code: isSuccess ? "" : failureCode(record), count: 1, lastAt: now });
       if (!refusals.has(outcome)) addLatency(latencyOf(minute, record.model ?? ""), record);
     },
-    addTokenless,
     /** Adds what could not be written, or came meanwhile. */
     add(traffic: Traffic): void {
       for (const one of traffic.latencies) addLatencies(latencyOf(one.minute, one.model), one);
       for (const one of traffic.outcomes) addOutcome(one);
-      for (const one of traffic.tokenless) addTokenless(one);
       for (const one of traffic.backends) backends.add(one);
     },
     traffic: (): Traffic => ({
       latencies: [...latencies.values()],
       outcomes: [...outcomes.values()],
-      tokenless: [...tokenless.values()],
       backends: backends.list(),
     }),
   };

@@ -18,7 +18,6 @@ for (const perKey of [false, true]) {
     inFlight: () => 0,
     slow: steadyValues,
     droppedRequests: () => 0,
-    tokenless: () => 0,
   });
   const countAll = () => {
     for (let request = 0; request < requests; request += 1) {

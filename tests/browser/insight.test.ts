@@ -23,7 +23,7 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
   });
   afterAll(() => traffic.console[Symbol.asyncDispose]());
 
-  test("the overview shows latency and failures, and names the setting if streams count no tokens", async () => {
+  test("the overview shows latency and failures", async () => {
     await using visit = await traffic.console.visit("/", { expectedErrors: /ERR_INCOMPLETE/ });
     const { page } = visit;
     const failures = page.getByRole("region", { name: "Failures" });
@@ -40,14 +40,22 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     await page.setViewportSize({ width: 320, height: 640 });
     await failures.getByText("30-minute bars").waitFor();
     await page.setViewportSize({ width: 1280, height: 800 });
-    const notice = page.getByRole("note").filter({ hasText: "without tokens" });
-    await notice
-      .getByText(/1 streamed response .* by caller on \/v1\/chat\/completions.*PROXY_FORCE_STREAM_USAGE/)
-      .waitFor();
-    // The notice and the last two panels.
-    expect(await violations(page, "main > .notice, main > section:nth-last-of-type(-n + 2)")).toEqual([]);
+    // The last two panels.
+    expect(await violations(page, "main > section:nth-last-of-type(-n + 2)")).toEqual([]);
     await failures.getByRole("link", { name: /caller/ }).click();
     await page.getByRole("dialog").getByText("Timeline").waitFor();
+  });
+
+  test("a stream that reported no usage is found by its result, and counted in /metrics", async () => {
+    await using visit = await traffic.console.visit("/requests");
+    const { page } = visit;
+    const rows = page.locator("tbody tr");
+    await rows.nth(2).waitFor();
+    await page.getByLabel("Result").selectOption("2xx without usage");
+    await rows.nth(1).waitFor({ state: "detached" });
+    await rows.getByText("200").waitFor();
+    const metrics = await (await traffic.console.admin.request("GET", "/metrics")).text();
+    expect(metrics).toContain("\ntollgate_responses_without_tokens_total 1\n");
   });
 
   test("clients that left are told apart from failures", async () => {
@@ -122,7 +130,7 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     await page.reload();
     expect(await page.getByLabel("Currency").inputValue()).toBe("EUR");
 
-    const rows = await traffic.console.admin.expectOk<{ rows: { input_tokens: number }[] }>("GET", "/api/usage/models");
+    const rows = await traffic.console.admin.expectOk<{ rows: { input_tokens: number }[] }>("GET", "/api/usage/costs");
     const euros = rows.rows[0]?.input_tokens ?? Number.NaN;
     await page.goto(`${traffic.console.program.adminUrl}/usage`);
     for (const name of ["Models and cost", "Daily usage"]) {

@@ -163,16 +163,11 @@ describe.skipIf(!hasBrowser)("layout", () => {
     await using visit = await console.visit("/usage", { phone: true });
     const { page } = visit;
     // As many tokens as a busy year has.
-    await page.route("**/api/usage/by-day*", async (route) => {
+    await page.route("**/api/usage/costs*", async (route) => {
       const response = await route.fetch();
-      const { days, ...body }: { days: { date: string[] } } = await response.json();
-      const all = (value: number): number[] => days.date.map(() => value);
-      const large = {
-        request_count: all(12_345_678),
-        input_tokens: all(1_234_567_890),
-        output_tokens: all(987_654_321),
-      };
-      await route.fulfill({ response, json: { ...body, days: { date: days.date, ...large } } });
+      const { rows, ...body }: { rows: object[] } = await response.json();
+      const large = { request_count: 12_345_678, input_tokens: 1_234_567_890, output_tokens: 987_654_321 };
+      await route.fulfill({ response, json: { ...body, rows: rows.map((row) => Object.assign(row, large)) } });
     });
     await page.reload();
     const totals = page.getByRole("region", { name: "Daily usage" }).locator("tfoot td");

@@ -10,6 +10,11 @@ const parameterOf = (route: Route, name: string): string | null =>
   new URL(route.request().url()).searchParams.get(name);
 /** Whether the request is for thirty days. */
 const isLong = (route: Route): boolean => parameterOf(route, "bucket_minutes") === "180";
+/** Whether the request is for the sums of ninety days. */
+const isNinetyDays = (route: Route): boolean => {
+  const [from, to] = ["from", "to"].map((name) => Date.parse(parameterOf(route, name) ?? ""));
+  return parameterOf(route, "by") === "day" && (to ?? 0) - (from ?? 0) === 89 * 86_400_000;
+};
 
 describe.skipIf(!hasBrowser)("while data loads", () => {
   let console: ConsoleUnderTest;
@@ -60,8 +65,8 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
     await rows.waitFor();
     const before = await rows.textContent();
     const held = Promise.withResolvers<void>();
-    await page.route("**/api/usage/by-day?days=89", async (route) => {
-      await held.promise;
+    await page.route("**/api/usage/costs*", async (route) => {
+      if (isNinetyDays(route)) await held.promise;
       await route.continue();
     });
     await panel(page, "Daily usage").getByRole("radio", { name: "90 d" }).check();
@@ -91,8 +96,8 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
     const { page } = visit;
     await waitForBars(page);
     const before = rangeOf(await hint(page, "Output tokens"));
-    await page.route("**/api/usage/{chart,by-day}*", (route) =>
-      isLong(route) || parameterOf(route, "days") === "89" ? route.fulfill(refuse) : route.continue(),
+    await page.route("**/api/usage/{chart,costs}*", (route) =>
+      isLong(route) || isNinetyDays(route) ? route.fulfill(refuse) : route.continue(),
     );
     await page.getByRole("radio", { name: "30 d" }).first().check();
     await page

@@ -61,7 +61,7 @@ describe.skipIf(!hasBrowser)("refresh", () => {
       .waitFor();
     // What is still under way is not asked again.
     await page.waitForLoadState("networkidle");
-    const paths = ["overview", "usage/chart", "latency", "failures", "requests", "usage/without-tokens"];
+    const paths = ["overview", "usage/chart", "latency", "failures", "requests"];
     const asked = paths.map((path) => page.waitForRequest((request) => request.url().includes(`/api/${path}`)));
     await page.getByRole("button", { name: "Refresh" }).click();
     await Promise.all(asked);

@@ -158,7 +158,7 @@ describe.skipIf(!hasBrowser)("usage", () => {
     await using visit = await console.visit(path, { expectedErrors: /status of 500/ });
     const { page } = visit;
     const refuse = { status: 500, json: { error: "Internal error" } };
-    for (const part of path === "/usage" ? ["usage/by-day"] : ["gpu-stats/history", "usage/chart"]) {
+    for (const part of path === "/usage" ? ["usage/costs"] : ["gpu-stats/history", "usage/chart"]) {
       await page.route(`**/api/${part}*`, (route) => route.fulfill(refuse));
       await page.reload();
       await page.getByRole("alert").getByText("Internal error.").waitFor();

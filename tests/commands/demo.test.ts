@@ -74,7 +74,7 @@ describe("tollgate demo", () => {
     const failures = await admin.expectOk<Points>("GET", "/api/failures?hours=720&bucket_minutes=1440");
     expect(failures.points.filter((day) => (day.failed_count ?? 0) > 0).length).toBeGreaterThanOrEqual(30);
     type Models = { currency: string; rows: { cost: number | null; cost_is_partial: boolean }[] };
-    const models = await admin.expectOk<Models>("GET", "/api/usage/models?days=30&by=model");
+    const models = await admin.expectOk<Models>("GET", "/api/usage/costs?by=model");
     expect(models.rows.map(({ cost, cost_is_partial: isPartial }) => [(cost ?? 0) > 0, isPartial])).toEqual(
       models.rows.map(() => [true, false]),
     );

@@ -40,7 +40,7 @@ export async function readCounters(
   }
   const days = await admin.expectOk<Row[]>("GET", "/api/usage/daily?days=7");
   const history = await admin.expectOk<{ points: Row[] }>("GET", "/api/usage/history?days=30&bucket_minutes=1");
-  const models = await admin.expectOk<{ rows: Row[] }>("GET", "/api/usage/models?by=key&days=7");
+  const models = await admin.expectOk<{ rows: Row[] }>("GET", "/api/usage/costs?by=key&limit=2000");
   const counters = { keys, days: tallyOf(days), minutes: tallyOf(history.points), models: tallyOf(models.rows) };
   return { ...counters, log: await tallyLog(admin) };
 }

@@ -27,7 +27,6 @@ function startProcess(): TestProcess {
     inFlight: () => 2,
     slow: steadyValues,
     droppedRequests: () => 0,
-    tokenless: () => 0,
   });
   opened.push(metrics);
   let killed = false;

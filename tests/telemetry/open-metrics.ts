@@ -24,7 +24,6 @@ export function openMetrics({
     backends,
     ...(queue && { queue }),
     droppedRequests: () => 0,
-    tokenless: () => 0,
   };
   const metrics = createMetrics(options);
   return { ...metrics, [Symbol.dispose]: metrics.close };

@@ -36,6 +36,23 @@ test("estimated tokens are apart from those that the backend reported", async ()
   expect(valueOf(text, 'tollgate_tokens_total{direction="input"}')).toBe(2400);
 });
 
+test("a response without tokens is counted if it is whole, a 2xx to a POST, and its path reports them", async () => {
+  using metrics = openMetrics();
+  const none = { usage: { inputTokens: 0, outputTokens: 0 } };
+  finish(metrics, requestRecord(none), requestRecord({ ...none, path: "/v1/embeddings", status: 201 }));
+  finish(
+    metrics,
+    requestRecord(),
+    requestRecord({ usage: undefined }),
+    requestRecord({ usage: { inputTokens: 0, outputTokens: 1 } }),
+    requestRecord({ ...none, path: "/v1/models" }),
+    requestRecord({ ...none, method: "GET" }),
+    requestRecord({ ...none, status: 400 }),
+    requestRecord({ ...none, outcome: "client_left" }),
+  );
+  expect(valueOf(await metrics.text(), "tollgate_responses_without_tokens_total")).toBe(2);
+});
+
 test("two concurrent scrapes count nothing twice", async () => {
   using metrics = openMetrics();
   finish(metrics, requestRecord());

@@ -15,7 +15,6 @@ export async function listSeries(): Promise<ReadonlySet<string>> {
     queue: { places: 1, depth: () => ({ waiting: 0, running: 0 }) },
     backends: async () => [],
     droppedRequests: () => 0,
-    tokenless: () => 0,
   });
   const text = await metrics.text();
   metrics.close();

@@ -27,17 +27,16 @@ afterAll(async () => {
 
 const keyCount = 10;
 const modelCount = 15;
+const chartHours = 100;
 
 function writeHistory(): void {
   const engine = openWriter(databaseFile(folder.path));
   const last = minuteOf(Date.now());
   const lastHour = Math.floor(last / minutesPerHour);
-  engine.db.run(sql`insert into usage_model_hour (hour, key_id, model, request_count, input_tokens, output_tokens,
-      cached_input_tokens, cached_beside_input_tokens, reasoning_tokens)
-    with recursive hour(h) as (select ${lastHour - 90 * 24} union all select h + 1 from hour where h < ${lastHour}),
-      key(k) as (select 1 union all select k + 1 from key where k < ${keyCount}),
-      model(m) as (select 1 union all select m + 1 from model where m < ${modelCount})
-    select h, k, 'model-' || m, 1, h % 9000, m, 0, 0, 0 from hour, key, model`);
+  engine.db.run(sql`insert into usage_hour (hour, key_id, request_count, input_tokens, output_tokens)
+    with recursive hour(h) as (select ${lastHour - chartHours} union all select h + 1 from hour where h < ${lastHour}),
+      key(k) as (select 1 union all select k + 1 from key where k < 1000)
+    select h, k, 1, h % 9000, 1000 + (h * k) % 9000 from hour, key`);
   const today = dayNumberOf(Date.now());
   engine.db.run(sql`insert into usage_model_day (day, key_id, model, request_count, input_tokens, output_tokens,
       cached_input_tokens, cached_beside_input_tokens, reasoning_tokens)
@@ -69,14 +68,19 @@ async function longestGapMs(): Promise<number> {
 
 test.each([
   ["30 days of power minute by minute", "/api/gpu-stats/power-history?days=30&bucket_minutes=1", "points", 43_000],
-  ["a year by key and model", "/api/usage/models?days=365&by=key_model", "rows", 599],
+  ["a year by key and model", `/api/usage/costs?by=key_model&limit=2000&from=${aYearAgo}`, "rows", 599],
   [
     "a year of costs, day by day and key by key",
     `/api/usage/costs?by=day_key&limit=2000&from=${aYearAgo}`,
     "rows",
     1900,
   ],
-  ["90 days by key, model and hour", "/api/usage/models?days=90&by=key_model&bucket=hour", "rows", 4800],
+  [
+    "a thousand keys hour by hour",
+    `/api/usage/chart?top=1000&list=1000&bucket_minutes=60&from=${new Date(Date.now() - chartHours * 3_600_000).toISOString()}`,
+    "series",
+    999,
+  ],
 ])(
   "%s delay the events of a stream by less than 20 ms",
   async (_, path, list, least) => {

@@ -78,7 +78,7 @@ describe("a request for a model of the file", () => {
     expect(sent()).toEqual([coderSent, coderSent, coderSent, ["attic", "embedder"]]);
     const { rows } = await gate.admin.expectOk<{ rows: { model: string; request_count: number }[] }>(
       "GET",
-      "/api/usage/models",
+      "/api/usage/costs?by=model",
     );
     expect(Object.fromEntries(rows.map(({ model, request_count: count }) => [model, count]))).toEqual({
       coder: 3,

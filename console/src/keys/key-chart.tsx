@@ -1,15 +1,15 @@
 import { useNavigate } from "@solidjs/router";
-import { createSignal, type JSX } from "solid-js";
+import { createMemo, createSignal, type JSX } from "solid-js";
 import { Chart } from "../charts/chart.tsx";
 import { compact, count } from "../lib/format.ts";
-import { dayMs, floorToStep, hourMs } from "../lib/seoul-time.ts";
+import { dayMs, floorToStep, hourMs, minuteMs } from "../lib/seoul-time.ts";
 import { now } from "../lib/server-clock.ts";
-import { type TimeSpan, zoomParameters } from "../lib/time-range.ts";
-import { add, valuesInSteps } from "../lib/time-steps.ts";
+import { maxDays, type TimeSpan, zoomParameters } from "../lib/time-range.ts";
 import { SegmentedControl } from "../ui/controls.tsx";
 import { createBars } from "../ui/chart-range.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
-import { type ModelUsageRow, useModelUsageQuery } from "../usage/queries.ts";
+import { useUsageBucketsQuery } from "../usage/queries.ts";
+import { type BucketsRequest, everyKey, inSteps, type UsageBuckets } from "../usage/usage-buckets.ts";
 
 const ranges = [
   { value: "2", label: "2 d" },
@@ -22,29 +22,31 @@ type Range = (typeof ranges)[number]["value"];
 /** Input and output tokens of one key, by hour or by day. */
 export function KeyChart(props: { keyId: number }): JSX.Element {
   const [range, setRange] = createSignal<Range>("7");
-  const days = (): number => Number(range());
-  const bucketMs = (): number => (days() <= 30 ? hourMs : dayMs);
-  const usage = useModelUsageQuery(() => ({
-    days: days(),
-    by: "key",
-    bucket: bucketMs() === hourMs ? "hour" : "day",
-    keyId: props.keyId,
-  }));
-  const span = (): TimeSpan => {
-    const to = floorToStep(usage.data?.fetchedAt ?? now(), dayMs) + dayMs;
-    return { from: to - (usage.data?.days ?? days()) * dayMs, to };
-  };
-  const shownBucketMs = (): number => (usage.data?.bucket === "day" ? dayMs : hourMs);
+  const tomorrow = createMemo(() => floorToStep(now(), dayMs) + dayMs);
+  const days = (): TimeSpan => ({ from: tomorrow() - Number(range()) * dayMs, to: tomorrow() });
+  const bucketMs = (): number => (Number(range()) <= 30 ? hourMs : dayMs);
+  const request = (metric: "input" | "output") => (): BucketsRequest => ({
+    ...everyKey,
+    key: String(props.keyId),
+    timeRange: { preset: "24h", zoom: days() },
+    bucketMinutes: bucketMs() / minuteMs,
+    metric,
+    top: 1,
+    list: 0,
+  });
+  const input = useUsageBucketsQuery(request("input"), maxDays, () => true);
+  const usage = useUsageBucketsQuery(request("output"), maxDays, () => true);
+  const span = (): TimeSpan => usage.data?.span ?? days();
+  const shownBucketMs = (): number => (usage.data === undefined ? bucketMs() : usage.data.bucketMinutes * minuteMs);
   const bars = createBars(span, shownBucketMs);
-  const rows = (): ModelUsageRow[] => usage.data?.rows ?? [];
-  const total = (field: "input_tokens" | "output_tokens"): number => rows().reduce((sum, row) => sum + row[field], 0);
-  const series = (stepMs: number) =>
-    (["input_tokens", "output_tokens"] as const).map((field, id) => ({
-      id,
-      label: field === "input_tokens" ? "Input tokens" : "Output tokens",
-      colour: id === 0 ? 7 : 1,
-      values: valuesInSteps(rows(), { span: span(), stepMs }, (row) => row[field], add),
-    }));
+  const valuesOf = (buckets: UsageBuckets | undefined, stepMs: number): Float64Array => {
+    const values = buckets?.series.get(props.keyId);
+    return buckets && values ? inSteps(values, buckets, stepMs) : new Float64Array();
+  };
+  const series = (stepMs: number) => [
+    { id: 0, label: "Input tokens", colour: 7, values: valuesOf(input.data, stepMs) },
+    { id: 1, label: "Output tokens", colour: 1, values: valuesOf(usage.data, stepMs) },
+  ];
   const navigate = useNavigate();
   const openUsage = (zoom: TimeSpan | undefined): void => {
     const { from, to } = zoomParameters(zoom);
@@ -58,12 +60,12 @@ export function KeyChart(props: { keyId: number }): JSX.Element {
       actions={<SegmentedControl label="Range" options={ranges} value={range()} onChange={setRange} />}
     >
       <p class="chart-total">
-        <span>{usage.data === undefined ? "\u00a0" : `${count(total("input_tokens"))} in`}</span>
-        <span>{usage.data === undefined ? "" : `${count(total("output_tokens"))} out`}</span>
+        <span>{usage.data === undefined ? "\u00a0" : `${count(usage.data.sums.input)} in`}</span>
+        <span>{usage.data === undefined ? "" : `${count(usage.data.sums.output)} out`}</span>
       </p>
       <Chart
         label="Tokens of the key over time"
-        summary={`${count(total("input_tokens"))} input and ${count(total("output_tokens"))} output tokens. Zooming opens the usage page.`}
+        summary={`${count(usage.data?.sums.input ?? 0)} input and ${count(usage.data?.sums.output ?? 0)} output tokens. Zooming opens the usage page.`}
         span={span()}
         bucketMs={shownBucketMs()}
         onPlotWidth={bars.setPlotWidth}
@@ -77,7 +79,7 @@ export function KeyChart(props: { keyId: number }): JSX.Element {
         onZoom={openUsage}
         zoomed={false}
         pans={false}
-        loaded={usage.data !== undefined}
+        loaded={usage.data !== undefined && input.data !== undefined}
         loading={usage.isPending || usage.isPlaceholderData}
         failure={<NotLoaded query={usage} />}
         empty={<EmptyState title="This key has no tokens in this period" />}

@@ -8,7 +8,7 @@ import {
   useQueryClient,
 } from "@tanstack/solid-query";
 import { api, ApiError, responseBody } from "../client.ts";
-import { hourMs } from "../lib/seoul-time.ts";
+import { dayMs, hourMs, seoulDay } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { showToast } from "../lib/toasts.ts";
 import { keepPreviousData, type QueryResult, refetchSoonerAfterError } from "../queries.ts";
@@ -148,9 +148,6 @@ export type Failures = Awaited<ReturnType<typeof getFailures>>;
 
 const getLastRequests = (query: { key_id?: number; limit: number }) => responseBody(api.requests.get({ query }));
 
-const getTokenless = (hours: number) => responseBody(api.usage["without-tokens"].get({ query: { hours } }));
-export type Tokenless = Awaited<ReturnType<typeof getTokenless>>;
-
 export const useLatencyQuery = (hours: () => number, bucketMinutes: () => number): QueryResult<typeof getLatency> =>
   useQuery(() => ({
     queryKey: ["latency", hours(), bucketMinutes()],
@@ -204,17 +201,12 @@ export const useKeyRequestsQuery = (keyId: () => number): QueryResult<typeof get
 
 const ofKey = (keyId: number | undefined): { key_id?: number } => (keyId === undefined ? {} : { key_id: keyId });
 
-export const useTokenlessQuery = (hours: number): QueryResult<typeof getTokenless> =>
-  useQuery(() => ({
-    queryKey: ["usage", "without-tokens", hours],
-    queryFn: () => getTokenless(hours),
-    refetchInterval: 60_000,
-  }));
-
 /** The models of a week, most used first. */
 async function getModelNames(): Promise<string[]> {
-  const { rows } = await responseBody(api.usage.models.get({ query: { days: 7, by: "model", bucket: "none" } }));
-  return rows.flatMap(({ model }) => (model === null || model === "" ? [] : [model]));
+  const from = seoulDay(serverNow() - 6 * dayMs);
+  const { rows } = await responseBody(api.usage.costs.get({ query: { from, by: "model", limit: 2000 } }));
+  const mostFirst = rows.toSorted((a, b) => b.input_tokens + b.output_tokens - a.input_tokens - a.output_tokens);
+  return mostFirst.flatMap(({ model }) => (model === null || model === "" ? [] : [model]));
 }
 
 export const useModelNamesQuery = (enabled: () => boolean): QueryResult<typeof getModelNames> =>

@@ -5,15 +5,17 @@ const pageRows = 100;
 
 interface InfiniteScroll<T> {
   shown: () => T[];
+  /** Of the rows that the list has. */
   hiddenCount: () => number;
+  /** Whether there are rows that the list does not have yet. */
+  hasMore: () => boolean;
   showMore: () => void;
   /** Shows more when the element after the last row comes near the viewport. */
   showMoreWhenSeen: (element: Element) => void;
 }
 
 interface PagedList {
-  /** The rows of the whole list. */
-  length: () => number;
+  hasMore: () => boolean;
   /** Adds rows to the list. */
   loadMore: () => void;
 }
@@ -31,10 +33,10 @@ export function createInfiniteScroll<T>(
   { choice = () => "", paged }: ScrollOptions = {},
 ): InfiniteScroll<T> {
   const [limit, setLimit] = createSignal(pageRows);
-  const length = (): number => paged?.length() ?? list().length;
+  const hasMore = (): boolean => paged?.hasMore() ?? false;
   const showMore = (): void => {
     setLimit((rows) => rows + pageRows);
-    if (list().length < Math.min(limit(), length())) paged?.loadMore();
+    if (hasMore() && list().length < limit()) paged?.loadMore();
   };
   // A memo, because `on` also runs if the text is the same as before.
   createEffect(on(createMemo(choice), () => setLimit(pageRows), { defer: true }));
@@ -44,7 +46,8 @@ export function createInfiniteScroll<T>(
   onCleanup(() => observer.disconnect());
   return {
     shown: () => list().slice(0, limit()),
-    hiddenCount: () => Math.max(0, length() - Math.min(limit(), list().length)),
+    hiddenCount: () => Math.max(0, list().length - limit()),
+    hasMore,
     showMore,
     showMoreWhenSeen: (element) => observer.observe(element),
   };
@@ -53,12 +56,12 @@ export function createInfiniteScroll<T>(
 /** Below a table: how many rows are not shown, and a button for whoever does not scroll. */
 export function MoreRows(props: { scroll: InfiniteScroll<unknown> }): JSX.Element {
   return (
-    <Show when={props.scroll.hiddenCount() > 0}>
+    <Show when={props.scroll.hiddenCount() > 0 || props.scroll.hasMore()}>
       <p class="table-foot" ref={(element) => props.scroll.showMoreWhenSeen(element)}>
         <button class="link" type="button" onClick={() => props.scroll.showMore()}>
           Show more
-        </button>{" "}
-        ({count(props.scroll.hiddenCount())} left)
+        </button>
+        <Show when={!props.scroll.hasMore()}> ({count(props.scroll.hiddenCount())} left)</Show>
       </p>
     </Show>
   );

@@ -18,7 +18,7 @@ export function CostFigure(props: { keyId?: number }): JSX.Element {
       by: "day",
       selection: { ...everyKey, key: props.keyId === undefined ? undefined : String(props.keyId) },
     }),
-    hasPrices,
+    { enabled: hasPrices },
   );
   const labelOf = (rows: readonly CostRow[], currency: string): string => costLabel(sumOf(rows), currency);
   const today = (rows: readonly CostRow[]): CostRow[] => rows.filter(({ date }) => date === lastDays(1).to);

@@ -109,7 +109,7 @@ function PanelActions(props: { state: DailyUsageState }): JSX.Element {
       <button
         class="button"
         type="button"
-        disabled={!props.state.isCurrent() || props.state.lineCount() === 0 || props.state.isExporting()}
+        disabled={!props.state.isCurrent() || props.state.days()?.length === 0 || props.state.isExporting()}
         onClick={() => props.state.exportCsv()}
       >
         <Icon name="download" />
@@ -122,9 +122,8 @@ function PanelActions(props: { state: DailyUsageState }): JSX.Element {
 function DailyUsageTable(props: { state: DailyUsageState }): JSX.Element {
   const scroll = createInfiniteScroll(() => props.state.lines() ?? [], {
     choice: () => props.state.choice(),
-    paged: { length: () => props.state.lineCount(), loadMore: () => props.state.loadMore() },
+    paged: { hasMore: () => props.state.hasMore(), loadMore: () => props.state.loadMore() },
   });
-  const currency = (): string | undefined => props.state.costs.currency();
   return (
     <>
       <div class="table-scroll">
@@ -142,7 +141,7 @@ function DailyUsageTable(props: { state: DailyUsageState }): JSX.Element {
                   "Input tokens",
                   "Output tokens",
                   "Total tokens",
-                  ...(currency() === undefined ? [] : ["Cost"]),
+                  ...(props.state.currency() === undefined ? [] : ["Cost"]),
                 ]}
               />
             </tr>
@@ -157,12 +156,12 @@ function DailyUsageTable(props: { state: DailyUsageState }): JSX.Element {
             <Show when={props.state.days()} fallback={<SkeletonRows columns={5} rows={1} />}>
               <tr>
                 <th scope="row" colspan={props.state.perKey() ? 2 : 1}>
-                  {plural(props.state.lineCount(), "row")}
+                  {props.state.hasMore() ? "All rows" : plural(props.state.lines()?.length ?? 0, "row")}
                 </th>
                 <UsageAndTotalCells
                   sums={props.state.sums()}
-                  cost={props.state.costs.sumOf(props.state.days() ?? [])}
-                  currency={currency()}
+                  cost={props.state.cost()}
+                  currency={props.state.currency()}
                 />
               </tr>
             </Show>
@@ -179,20 +178,12 @@ function DailyUsageTableRow(props: { line: DailyUsageLine; state: DailyUsageStat
     <tr>
       <th scope="row">{props.line.date}</th>
       <Show when={props.line.key}>{(key) => <td data-label="Key">{key().name}</td>}</Show>
-      <UsageAndTotalCells
-        sums={props.line}
-        cost={props.state.costs.costOf(props.line)}
-        currency={props.state.costs.currency()}
-      />
+      <UsageAndTotalCells sums={props.line} cost={props.line.cost} currency={props.state.currency()} />
     </tr>
   );
 }
 
-function UsageAndTotalCells(props: {
-  sums: UsageSums;
-  cost: Cost | undefined;
-  currency: string | undefined;
-}): JSX.Element {
+function UsageAndTotalCells(props: { sums: UsageSums; cost: Cost; currency: string | undefined }): JSX.Element {
   return (
     <>
       <UsageCells sums={props.sums} />

@@ -4,89 +4,34 @@ import { dayMs, minuteMs } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { chosenSpan, type TimeSpan } from "../lib/time-range.ts";
 import { keepPreviousData, queryClient, type QueryResult, refetchSoonerAfterError } from "../queries.ts";
-import { getLineCosts, lastDays } from "./cost-queries.ts";
-import { type DailyUsageLine, type DailyUsageRow, linesByDay, linesByDayAndKey } from "./daily-usage.ts";
 import {
-  type BucketSpan,
   type BucketsRequest,
-  type KeySelection,
+  pointsOf,
   selectionParameters,
   sinceOf,
   type UsageBuckets,
   usageBucketsFrom,
+  type UsagePoint,
 } from "./usage-buckets.ts";
-import { sumsOf, type UsagePoint } from "./usage-sums.ts";
+import type { UsageMetric } from "./usage-sums.ts";
 
-/** Which days of which keys. */
-export interface DaysRequest {
-  /** With today. */
-  days: number;
-  selection: KeySelection;
-  /** Whether the days by key come with their costs. */
-  withCosts?: boolean;
-}
+/** The most keys that the API gives a series of their own. */
+const maxSeries = 1000;
+/** So many values at once do not delay the server's streams. */
+const maxValues = 100_000;
 
-async function getUsageByDay(request: DaysRequest) {
-  const body = await responseBody(api.usage["by-day"].get({ query: daysParameters(request) }));
-  return {
-    // A Map for the same reason as in `UsageBuckets`.
-    lines: new Map(linesByDay(body.days).map((line) => [line.date, line])),
-    today: body.today,
-    rowCount: body.row_count,
-    allTime: sumsOf(body.all_time),
-    request,
-    fetchedAt: serverNow(),
-  };
-}
-
-export interface DayPage {
-  lines: ReadonlyMap<string, DailyUsageLine>;
-  /** The page continues with the day before this one; undefined after the last. */
-  nextBefore: string | undefined;
-  fetchedAt: number;
-}
-
-/** A page of the days by key, latest first. */
-export async function getDayPage(request: DaysRequest, before?: string): Promise<DayPage> {
-  const parameters = { ...daysParameters(request), ...(before !== undefined && { before }) };
-  const body = await responseBody(api.usage["by-day-and-key"].get({ query: parameters }));
-  const [last, first] = [body.rows.date[0], body.rows.date.at(-1)];
-  const costs =
-    request.withCosts === true && first !== undefined && last !== undefined
-      ? await getLineCosts({ from: first, to: last }, request.selection)
-      : undefined;
-  const lines = linesByDayAndKey(body.rows, body.names, costs);
-  return {
-    lines: new Map(lines.map((line) => [`${line.date} ${line.key?.id}`, line])),
-    nextBefore: body.next_before ?? undefined,
-    fetchedAt: serverNow(),
-  };
-}
-
-const daysParameters = ({
-  days,
-  selection,
-}: DaysRequest): { days: number; key_id?: number; q?: string; hide?: string } => ({
-  // The API's are before today.
-  days: days - 1,
-  ...selectionParameters(selection),
-});
-
-/** The fewest days that the API has. */
-const fewestDays = 7;
-
-/** The days of all keys, for a CSV. */
-export async function getDailyUsage(days: number): Promise<DailyUsageRow[]> {
-  const rows = await responseBody(api.usage.daily.get({ query: { days: Math.max(fewestDays, days - 1) } }));
-  const { from } = lastDays(days);
-  return rows.filter(({ date }) => date >= from);
-}
-
-/** The buckets of all keys, for a CSV. Wider than those of a chart if their minute counts were deleted meanwhile. */
-export async function getUsagePoints(shown: BucketSpan): Promise<BucketSpan & { points: UsagePoint[] }> {
-  const query = { ...spanParameters(shown.span), bucket_minutes: shown.bucketMinutes };
-  const { from, to, bucket_minutes, points } = await responseBody(api.usage.points.get({ query }));
-  return { span: { from: Date.parse(from), to: Date.parse(to) }, bucketMinutes: bucket_minutes, points };
+/** The buckets of all keys that are shown, for a CSV, in parts. A chart has one metric. */
+export async function getUsagePoints(shown: UsageBuckets): Promise<UsagePoint[]> {
+  const { request, span, bucketMinutes, keyCount } = shown;
+  const points: UsagePoint[] = [];
+  const partMs = Math.ceil(maxValues / Math.min(maxSeries, keyCount + 1)) * bucketMinutes * minuteMs;
+  for (let { from } = span; from < span.to; from += partMs) {
+    const part = { from, to: Math.min(from + partMs, span.to) };
+    const of = (metric: UsageMetric): Promise<UsageBuckets> =>
+      getUsageBuckets({ ...request, bucketMinutes, metric, top: maxSeries, list: maxSeries }, part, undefined);
+    points.push(...pointsOf({ requests: await of("requests"), input: await of("input"), output: await of("output") }));
+  }
+  return points;
 }
 
 const spanParameters = ({ from, to }: TimeSpan): { from: string; to: string } => ({
@@ -124,29 +69,6 @@ async function getUsageBuckets(
   if (body.bucket_minutes !== before?.bucketMinutes) return getUsageBuckets(request, span, undefined);
   return usageBucketsFrom(body, request, serverNow(), before);
 }
-
-export const useUsageByDayQuery = (request: () => DaysRequest, everyMs = 60_000): QueryResult<typeof getUsageByDay> =>
-  useQuery(() => ({
-    queryKey: ["usage", "by-day", request()],
-    queryFn: () => getUsageByDay(request()),
-    refetchInterval: refetchSoonerAfterError(everyMs),
-    placeholderData: keepPreviousData,
-  }));
-
-/** The first page. */
-export const useDayPageQuery = (
-  request: () => DaysRequest,
-  enabled: () => boolean,
-): QueryResult<typeof getFirstDayPage> =>
-  useQuery(() => ({
-    enabled: enabled(),
-    queryKey: ["usage", "by-day-and-key", request()],
-    queryFn: () => getFirstDayPage(request()),
-    refetchInterval: refetchSoonerAfterError(60_000),
-    placeholderData: keepPreviousData,
-  }));
-
-const getFirstDayPage = async (request: DaysRequest) => ({ ...(await getDayPage(request)), request });
 
 export const useUsageBucketsQuery = (
   request: () => BucketsRequest,
@@ -195,32 +117,18 @@ const refetchBucketsMs = ({ timeRange }: BucketsRequest, days: number): number =
   return to - from <= dayMs + minuteMs ? 15_000 : 60_000;
 };
 
-export type UsageGroup = "model" | "key" | "key_model";
+const getUsageTotal = () => responseBody(api.usage.total.get());
 
-interface ModelUsageQuery {
-  days: number;
-  by: UsageGroup;
-  bucket: "none" | "hour" | "day";
-  keyId: number | undefined;
-}
-
-async function getModelUsage({ days, by, bucket, keyId }: ModelUsageQuery) {
-  const query = { days, by, bucket, ...(keyId === undefined ? {} : { key_id: keyId }) };
-  return { ...(await responseBody(api.usage.models.get({ query }))), fetchedAt: serverNow() };
-}
-export type ModelUsage = Awaited<ReturnType<typeof getModelUsage>>;
-export type ModelUsageRow = ModelUsage["rows"][number];
+export const useUsageTotalQuery = (enabled: () => boolean): QueryResult<typeof getUsageTotal> =>
+  useQuery(() => ({
+    enabled: enabled(),
+    queryKey: ["usage", "total"],
+    queryFn: getUsageTotal,
+    refetchInterval: 15_000,
+  }));
 
 const getReconciliation = () => responseBody(api.reconciliation.get({ query: { days: 30 } }));
 export type Reconciliation = Awaited<ReturnType<typeof getReconciliation>>;
-
-export const useModelUsageQuery = (query: () => ModelUsageQuery): QueryResult<typeof getModelUsage> =>
-  useQuery(() => ({
-    queryKey: ["usage", "models", query()],
-    queryFn: () => getModelUsage(query()),
-    refetchInterval: 60_000,
-    placeholderData: keepPreviousData,
-  }));
 
 export const useReconciliationQuery = (): QueryResult<typeof getReconciliation> =>
   useQuery(() => ({ queryKey: ["reconciliation"], queryFn: getReconciliation, refetchInterval: 60_000 }));

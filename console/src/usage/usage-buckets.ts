@@ -1,4 +1,5 @@
-import { minuteMs } from "../lib/seoul-time.ts";
+import { csv } from "../lib/csv.ts";
+import { minuteMs, seoulTimestamp } from "../lib/seoul-time.ts";
 import type { TimeRange, TimeSpan } from "../lib/time-range.ts";
 import { sumsOf, type UsageFields, type UsageMetric, type UsageSums } from "./usage-sums.ts";
 
@@ -177,3 +178,60 @@ export function sumWithin(values: Float64Array, { span, bucketMinutes }: UsageBu
 /** The id in the URL; undefined if it is none. */
 export const keyIdOf = (text: string | undefined): number | undefined =>
   text !== undefined && /^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined;
+
+/** What one key, or the keys without a series, used in a bucket. */
+export interface UsagePoint {
+  bucketStart: string;
+  key: { id: number; name: string } | undefined;
+  sums: UsageSums;
+}
+
+/**
+ * The points of a chart, by time, then by key. Keys that do not have a series in each metric are one.
+ * @param of the same buckets by each metric
+ */
+export function pointsOf(of: Record<keyof UsageSums, UsageBuckets>): UsagePoint[] {
+  const { span, bucketMinutes, series, keys } = of.requests;
+  const ids = [...series.keys()].filter((id) => of.input.series.has(id) && of.output.series.has(id));
+  const others = mapMetrics(of, (buckets) => {
+    const sum = buckets.other.values.slice();
+    for (const [id, values] of buckets.series) {
+      if (!ids.includes(id)) for (const [index, value] of values.entries()) sum[index] = (sum[index] ?? 0) + value;
+    }
+    return sum;
+  });
+  const columns = [
+    ...ids
+      .toSorted((a, b) => a - b)
+      .map((id) => ({
+        key: { id, name: keys.get(id)?.name ?? "" },
+        values: mapMetrics(of, (buckets) => buckets.series.get(id)),
+      })),
+    { key: undefined, values: others },
+  ];
+  return Array.from(of.requests.other.values, (_, index) => {
+    const bucketStart = seoulTimestamp(span.from + index * bucketMinutes * minuteMs);
+    return columns
+      .map(({ key, values }) => ({ bucketStart, key, sums: mapMetrics(values, (column) => column?.[index] ?? 0) }))
+      .filter(({ sums }) => sums.requests + sums.input + sums.output > 0);
+  }).flat();
+}
+
+const mapMetrics = <From, To>(
+  of: Record<keyof UsageSums, From>,
+  map: (from: From) => To,
+): Record<keyof UsageSums, To> => ({ requests: map(of.requests), input: map(of.input), output: map(of.output) });
+
+/** With the names of the API. */
+export const usagePointsCsv = (points: readonly UsagePoint[]): string =>
+  csv(
+    ["bucket_start", "key_id", "key_name", "request_count", "input_tokens", "output_tokens"],
+    points.map(({ bucketStart, key, sums }) => [
+      bucketStart,
+      key?.id ?? "",
+      key?.name ?? "Other",
+      sums.requests,
+      sums.input,
+      sums.output,
+    ]),
+  );

@@ -1,16 +1,19 @@
 import { type JSX, Show } from "solid-js";
 import { compact, count } from "../lib/format.ts";
-import { useKeysQuery } from "../queries.ts";
+import { sameRequest } from "../lib/series.ts";
+import { type Key, useKeysQuery } from "../queries.ts";
 import { FilterField, SegmentedControl } from "../ui/controls.tsx";
 import { Figure } from "../ui/figure.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { lazyPanels } from "../ui/lazy.tsx";
 import { Page, type PageSource } from "../ui/page.tsx";
+import { useCostsQuery } from "./cost-queries.ts";
 import { DailyUsagePanel } from "./daily-usage-panel.tsx";
 import { KeyUsagePanel } from "./key-usage-panel.tsx";
-import { useUsageByDayQuery } from "./queries.ts";
+import { useUsageTotalQuery } from "./queries.ts";
 import { RangeControl } from "./range-control.tsx";
-import { type UsageMetric, usageMetrics, type UsageSums } from "./usage-sums.ts";
+import { everyKey, type KeySelection, matchesSelection } from "./usage-buckets.ts";
+import { addSums, sumsOf, type UsageMetric, usageMetrics, type UsageSums } from "./usage-sums.ts";
 import { useDailyUsage } from "./use-daily-usage.ts";
 import { type KeyUsageState, useKeyUsage } from "./use-key-usage.ts";
 import { type UsageFilters, useUsageFilters } from "./use-usage-filters.ts";
@@ -33,7 +36,6 @@ export function UsagePage(): JSX.Element {
     ...(filters.compares() ? [{ name: "The period before", query: usage.before.query, slow: true }] : []),
     { name: "Today’s figures", query: figures.query },
     { name: "Daily usage", query: daily.query, fetchedAt: daily.fetchedAt(), slow: true },
-    ...(daily.costs.currency() === undefined ? [] : [{ name: "Daily costs", query: daily.costs.query, slow: true }]),
     ...(daily.perKey() ? [{ name: "Daily usage by key", query: daily.pageQuery, slow: true }] : []),
   ];
   return (
@@ -150,21 +152,28 @@ interface UsageFigures {
   failed: () => boolean;
   /** Whether they are of some keys only. */
   isFiltered: () => boolean;
-  query: ReturnType<typeof useUsageByDayQuery>;
+  query: ReturnType<typeof useCostsQuery>;
 }
 
-const none: UsageSums = { requests: 0, input: 0, output: 0 };
-
 function useUsageFigures(filters: UsageFilters): UsageFigures {
-  // The fewest days that the API has.
-  const query = useUsageByDayQuery(() => ({ days: 2, selection: filters.selection() }), 15_000);
-  const selected = (): { search: string; key: string | undefined; hiddenIds: readonly number[] } =>
-    query.data?.request.selection ?? filters.selection();
+  const query = useCostsQuery(() => ({ days: 1, by: "day", selection: filters.selection() }), { everyMs: 15_000 });
+  const selected = (): KeySelection => query.data?.request.selection ?? filters.selection();
+  const isFiltered = (): boolean => !sameRequest(selected(), everyKey);
+  const total = useUsageTotalQuery(() => !isFiltered());
+  const keys = useKeysQuery(isFiltered);
+  const totalOfKeys = (list: readonly Key[]): UsageSums =>
+    addSums(list.filter(({ id, name }) => matchesSelection(selected(), id, name)).map(totalOfKey));
   return {
-    today: () => query.data && (query.data.lines.get(query.data.today) ?? none),
-    allTime: () => query.data?.allTime,
+    today: () => query.data && addSums(query.data.rows.map(sumsOf)),
+    allTime: () => (isFiltered() ? keys.data && totalOfKeys(keys.data) : total.data && sumsOf(total.data)),
     failed: () => query.isError,
-    isFiltered: () => selected().search !== "" || selected().key !== undefined || selected().hiddenIds.length > 0,
+    isFiltered,
     query,
   };
 }
+
+const totalOfKey = (key: Key): UsageSums => ({
+  requests: key.total_request_count,
+  input: key.total_input_tokens,
+  output: key.total_output_tokens,
+});

@@ -1,5 +1,3 @@
-import { csv } from "../lib/csv.ts";
-
 export const usageMetrics = {
   output: { label: "Output tokens", short: "Output" },
   input: { label: "Input tokens", short: "Input" },
@@ -43,24 +41,3 @@ export function addSums(all: Iterable<UsageSums>): UsageSums {
   }
   return sums;
 }
-
-/** A point of `GET /api/usage/points`. */
-export interface UsagePoint extends UsageFields {
-  bucket_start: string;
-  key_id: number;
-  key_name: string;
-}
-
-/** The API's rows, in its order: by time, then by key. */
-export const usagePointsCsv = (points: readonly UsagePoint[]): string =>
-  csv(
-    ["bucket_start", "key_id", "key_name", "request_count", "input_tokens", "output_tokens"],
-    points.map((point) => [
-      point.bucket_start,
-      point.key_id,
-      point.key_name,
-      point.request_count,
-      point.input_tokens,
-      point.output_tokens,
-    ]),
-  );

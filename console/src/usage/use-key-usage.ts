@@ -10,8 +10,8 @@ import { showToast } from "../lib/toasts.ts";
 import { type TimeRangeState, useTimeRange } from "../lib/use-time-range.ts";
 import { type RankedKey, rankKeys } from "./key-ranking.ts";
 import { type FixedRequest, getUsagePoints, useFixedBucketsQuery } from "./queries.ts";
-import { type BucketSpan, matchesSelection, type UsageBuckets } from "./usage-buckets.ts";
-import { usagePointsCsv, type UsageSums } from "./usage-sums.ts";
+import { type BucketSpan, type UsageBuckets, usagePointsCsv } from "./usage-buckets.ts";
+import type { UsageSums } from "./usage-sums.ts";
 import { otherId, usageViews } from "./usage-view.ts";
 import type { UsageFilters } from "./use-usage-filters.ts";
 import { type UsageSeries, useUsageSeries } from "./use-usage-series.ts";
@@ -47,18 +47,15 @@ export function useKeyUsage(filters: UsageFilters): KeyUsageState {
   const before = useUsageBefore(series.data, () => filters.compares() && !hidesOther());
   const [isExporting, setExporting] = createSignal(false);
 
-  /** Fetches the usage of all keys: the chart has only that of the top ones. */
+  /** Fetches the series of all keys: the chart has only those of the top ones. */
   async function exportCsv(): Promise<void> {
     const shown = series.data();
     if (shown === undefined || isExporting()) return;
     setExporting(true);
     try {
-      const found = await getUsagePoints(shown);
-      const matching = found.points.filter(
-        ({ key_id, key_name }) =>
-          matchesSelection(shown.request, key_id, key_name) && (!hidesOther() || shown.series.has(key_id)),
-      );
-      downloadCsv(csvName(found), usagePointsCsv(matching));
+      const points = await getUsagePoints(shown);
+      const isShown = (id: number | undefined): boolean => !hidesOther() || shown.series.has(id ?? otherId);
+      downloadCsv(csvName(shown), usagePointsCsv(points.filter(({ key }) => isShown(key?.id))));
     } catch (error) {
       showToast(`The CSV could not be loaded: ${causeOf(error)}.`, "error");
     } finally {

@@ -25,7 +25,7 @@ const apiNames = {
 type CounterName = (typeof apiNames)[keyof typeof apiNames];
 
 /** The counters of a response in the API. */
-export const counterNames: Readonly<Record<UsageField, CounterName>> = apiNames;
+const counterNames: Readonly<Record<UsageField, CounterName>> = apiNames;
 
 /** One member for each counter, by its name in the API. */
 export const counterMembers = <Value>(
@@ -112,8 +112,7 @@ export const keyAndModel = {
   key_name: nullable(t.String()),
   model: nullable(
     t.String({
-      description:
-        "Empty: the requests named none. `other`: beyond 200 names of a key and day; of responses without tokens, beyond 50 of a key and hour",
+      description: "Empty: the requests named none. `other`: beyond 200 names of a key and day",
     }),
   ),
 };

@@ -1,9 +1,9 @@
 import type { Store } from "../../store/store.ts";
 import type { OutcomePoint, StoredOutcome } from "../../store/traffic/contract.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { minuteOf, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
+import { msPerMinute, timestampOf } from "../../time/seoul.ts";
 import { readsOf, trafficRange } from "./latency.ts";
-import type { FailuresBody, FailuresQuery, TokenlessBody } from "./traffic-contract.ts";
+import type { FailuresBody, FailuresQuery } from "./traffic-contract.ts";
 
 export interface FailuresDeps {
   store: Pick<Store, "traffic" | "requests">;
@@ -13,7 +13,6 @@ export interface FailuresDeps {
 const maxFailures = 200;
 /** Rows that are read of a part of the range. More than are listed: what is rare in one part may be common in another. */
 const maxFailuresPerRead = 2000;
-const maxTokenless = 100;
 
 export const listFailures =
   ({ store, clock }: FailuresDeps) =>
@@ -69,30 +68,3 @@ function pointsOf(found: readonly OutcomePoint[]): FailuresBody["points"] {
   }
   return points;
 }
-
-export interface TokenlessDeps extends FailuresDeps {
-  forceStreamUsage: string;
-}
-
-/** Responses that should have reported tokens and did not: with `off`, most streams of vLLM and llama.cpp. */
-export const listTokenless =
-  ({ store, clock, forceStreamUsage }: TokenlessDeps) =>
-  async ({ query: { hours } }: { query: { hours: number } }): Promise<TokenlessBody> => {
-    const sinceHour = Math.floor((minuteOf(clock()) + 1) / minutesPerHour) - hours;
-    const { requestCount, streamedCount, most } = await store.traffic.tokenless(sinceHour, maxTokenless);
-    const names = new Map(await store.requests.keyNames([...new Set(most.map(({ keyId }) => keyId))]));
-    return {
-      hours,
-      force_stream_usage: forceStreamUsage,
-      request_count: requestCount,
-      streamed_count: streamedCount,
-      rows: most.map((one) => ({
-        key_id: one.keyId === 0 ? null : one.keyId,
-        key_name: names.get(one.keyId) ?? null,
-        model: one.model,
-        path: one.path,
-        request_count: one.requestCount,
-        streamed_count: one.streamedCount,
-      })),
-    };
-  };

@@ -19,18 +19,6 @@ const widenedMinutes = t.Integer({
   description: "The width of the buckets: as asked for, and rounded up to whole hours in windows above 48 hours",
 });
 
-export const tokenlessQuery = t.Object({ hours });
-export const tokenlessBody = t.Object({
-  hours: t.Integer(),
-  force_stream_usage: t.String(),
-  request_count: count,
-  streamed_count: count,
-  rows: t.Array(t.Object({ ...keyAndModel, path: t.String(), request_count: count, streamed_count: count }), {
-    description: "Most first, at most 100",
-  }),
-});
-export type TokenlessBody = Static<typeof tokenlessBody>;
-
 export const latencyQuery = t.Object({
   hours,
   bucket_minutes: bucketMinutes(),
@@ -95,12 +83,6 @@ export const failuresBody = t.Object({
   ),
 });
 export type FailuresBody = Static<typeof failuresBody>;
-
-export const listTokenless = {
-  query: tokenlessQuery,
-  response: { 200: tokenlessBody, ...errors(400, 401) },
-  detail: { summary: "Responses that were counted without tokens, by key, model and path" },
-};
 
 export const getLatency = {
   query: latencyQuery,

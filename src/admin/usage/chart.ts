@@ -1,10 +1,9 @@
 import { bucketFloor, minuteOf, minutesPerDay, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
-import { streamJson } from "../http/json-stream.ts";
 import { parseTimestamp } from "../http/query.ts";
 import type { ChartColumns, ChartRange } from "../../store/reports/contract.ts";
 import { countersBody, readReport } from "./report.ts";
-import type { ChartQuery, PointsQuery, UsageChart } from "./contract.ts";
+import type { ChartQuery, UsageChart } from "./contract.ts";
 import type { UsageDeps } from "./usage.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import { existingBucketMinutes, keyFilterOf, keyIdsOf } from "./ranges.ts";
@@ -44,15 +43,6 @@ const chartBody = ({ from, to, bucketMinutes, metric }: ChartRange, chart: Chart
   other: { key_count: chart.other.keyCount, ...countersBody(chart.other), values: chart.other.values },
 });
 
-export const listUsagePoints =
-  ({ store, clock, retention, log }: UsageDeps) =>
-  async ({ query, request }: { query: PointsQuery; request: Request }): Promise<Response> => {
-    const { from, to, bucketMinutes } = await wholeBuckets(query, clock(), { store, retention });
-    const [since, until] = [from * msPerMinute, to * msPerMinute];
-    const head = `{"from":"${timestampOf(since)}","to":"${timestampOf(until)}","bucket_minutes":${bucketMinutes},"points":[`;
-    return streamJson(request, [head, store.usage.history({ since, until, bucketMinutes }), "]}"], log);
-  };
-
 /** Minutes since the epoch. */
 interface Buckets {
   from: number;
@@ -62,7 +52,7 @@ interface Buckets {
 
 /** Whole buckets around the requested times, and none after the current one. */
 async function wholeBuckets(
-  query: PointsQuery,
+  query: ChartQuery,
   nowMs: number,
   kept: Pick<UsageDeps, "store" | "retention">,
 ): Promise<Buckets> {

@@ -1,5 +1,5 @@
 import { type Static, Type as t } from "@sinclair/typebox";
-import { count, dayParameter, integerParameter, nullable, timestamp, errors } from "../http/schemas.ts";
+import { count, integerParameter, timestamp, errors } from "../http/schemas.ts";
 import { timestampMessage } from "../http/query.ts";
 
 export const usageSum = { request_count: count, input_tokens: count, output_tokens: count };
@@ -28,7 +28,7 @@ export const historyQuery = t.Object({
 });
 export type HistoryQuery = Static<typeof historyQuery>;
 
-// Queries and responses of the reports that the console draws. Sums are columns: an array for each field.
+// The query and the response of the chart. Sums are columns: an array for each field.
 
 const keyIds = (name: string) =>
   t.Optional(
@@ -45,19 +45,6 @@ const timestampParameter = (name: string) =>
     }),
   );
 
-const pointBuckets = {
-  from: timestampParameter("from"),
-  to: timestampParameter("to"),
-  bucket_minutes: integerParameter("bucket_minutes", { minimum: 1, maximum: 1440, default: 5 }),
-};
-export const pointsQuery = t.Object(pointBuckets);
-export type PointsQuery = Static<typeof pointsQuery>;
-export const usagePoints = t.Object({
-  from: timestamp,
-  to: timestamp,
-  bucket_minutes: bucketMinutes,
-  points: usageHistory.properties.points,
-});
 export const keyFilter = {
   key_id: t.Optional(
     t.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, error: "key_id must be the id of a key" }),
@@ -68,7 +55,9 @@ export const keyFilter = {
   hide: keyIds("hide"),
 };
 export const chartQuery = t.Object({
-  ...pointBuckets,
+  from: timestampParameter("from"),
+  to: timestampParameter("to"),
+  bucket_minutes: integerParameter("bucket_minutes", { minimum: 1, maximum: 1440, default: 5 }),
   metric: t.Optional(
     t.Union(
       (["requests", "input", "output", "total"] as const).map((metric) => t.Literal(metric)),
@@ -108,31 +97,6 @@ export const usageChart = t.Object({
 });
 export type UsageChart = Static<typeof usageChart>;
 
-export const byDayQuery = t.Object({
-  days: integerParameter("days", { minimum: 1, maximum: 365, default: 90 }),
-  ...keyFilter,
-});
-export type ByDayQuery = Static<typeof byDayQuery>;
-export const usageByDay = t.Object({
-  today: t.String({ format: "date" }),
-  row_count: t.Integer({ minimum: 0, description: "Rows of the same days by key" }),
-  all_time: t.Object(usageSum, { description: "Since their creation, of the keys that exist" }),
-  days: t.Object({ date: t.Array(t.String({ format: "date" })), ...usageColumns }),
-});
-export type UsageByDay = Static<typeof usageByDay>;
-
-export const byDayAndKeyQuery = t.Object({
-  ...byDayQuery.properties,
-  before: dayParameter("before", "The page continues with the day before this one"),
-});
-export type ByDayAndKeyQuery = Static<typeof byDayAndKeyQuery>;
-export const usageByDayAndKey = t.Object({
-  next_before: nullable(t.String({ format: "date", description: "`before` of the next page; null after the last" })),
-  names: t.Object({ key_id: t.Array(t.Integer()), name: t.Array(t.String()) }),
-  rows: t.Object({ date: t.Array(t.String({ format: "date" })), key_id: t.Array(t.Integer()), ...usageColumns }),
-});
-export type UsageByDayAndKey = Static<typeof usageByDayAndKey>;
-
 export const getUsageSummary = {
   response: { 200: usageSummary, ...errors(401) },
   detail: { summary: "Usage of all keys together, today in Seoul time" },
@@ -155,26 +119,8 @@ export const listUsageHistory = {
   detail: { summary: "Usage per time bucket and key; a bucket omits keys without traffic" },
 };
 
-export const listUsagePoints = {
-  query: pointsQuery,
-  response: { 200: usagePoints, ...errors(400, 401) },
-  detail: { summary: "Usage per time bucket and key between two times of the last year" },
-};
-
 export const getUsageChart = {
   query: chartQuery,
   response: { 200: usageChart, ...errors(400, 401) },
   detail: { summary: "Usage per time bucket of the keys that use the most, and of all others together, as columns" },
-};
-
-export const getUsageByDay = {
-  query: byDayQuery,
-  response: { 200: usageByDay, ...errors(400, 401) },
-  detail: { summary: "Usage per Seoul day, latest day first, as columns" },
-};
-
-export const listUsageByDayAndKey = {
-  query: byDayAndKeyQuery,
-  response: { 200: usageByDayAndKey, ...errors(400, 401) },
-  detail: { summary: "Usage per Seoul day and key, latest day first, as columns, in pages of whole days" },
 };

@@ -9,8 +9,6 @@ import {
   pageParameters,
   timestamp,
   choice,
-  keyParameter,
-  modelParameter,
   keyAndModel,
   byHandler,
   errors,
@@ -29,35 +27,6 @@ const pricedUsage = {
       "Some of the tokens are not in the cost: they have no price or, of a key’s models, are of more than are read",
   }),
 };
-
-export const modelUsageQuery = t.Object({
-  days: integerParameter("days", { minimum: 1, maximum: 365, default: 30 }),
-  by: choice("by", ["model", "key", "key_model"], "model"),
-  bucket: choice("bucket", ["none", "hour", "day"], "none"),
-  key_id: keyParameter,
-  model: modelParameter,
-});
-export type ModelUsageQuery = Static<typeof modelUsageQuery>;
-
-export const modelUsageBody = t.Object({
-  days: t.Integer(),
-  by: t.String(),
-  bucket: t.String(),
-  currency: nullable(t.String()),
-  rows: t.Array(
-    t.Object({
-      bucket_start: nullable(timestamp),
-      ...keyAndModel,
-      ...pricedUsage,
-    }),
-    { description: "Most tokens first; with a bucket, oldest first" },
-  ),
-  more: t.Boolean({
-    description:
-      "There are more rows: listed are those with the most tokens; with a bucket, those of the latest periods",
-  }),
-});
-export type ModelUsageBody = Static<typeof modelUsageBody>;
 
 const day = t.String({ format: "date" });
 export const costGroups = ["day", "key", "model", "tag", "owner", "key_model", "day_key"] as const;
@@ -133,12 +102,6 @@ export const reconciliationBody = t.Object({
   }),
 });
 export type ReconciliationBody = Static<typeof reconciliationBody>;
-
-export const getModelUsage = {
-  query: modelUsageQuery,
-  response: { 200: modelUsageBody, ...errors(400, 401) },
-  detail: { summary: "Usage and cost by model, by key, or by both" },
-};
 
 export const listCosts = {
   query: costsQuery,

@@ -2,7 +2,7 @@ import { keptMinutes, type Retention } from "../../store/retention.ts";
 import type { BucketRange, KeyFilter } from "../../store/reports/contract.ts";
 import type { UsageStore } from "../../store/usage/contract.ts";
 import { bucketFloor, minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../../time/seoul.ts";
-import type { HistoryQuery, ByDayQuery } from "./contract.ts";
+import type { ChartQuery, HistoryQuery } from "./contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
 
 export const bucketRange = (nowMs: number, query: Pick<HistoryQuery, "days" | "bucket_minutes">): BucketRange => ({
@@ -46,7 +46,7 @@ const wholeHours = (minutes: number): number => Math.ceil(minutes / minutesPerHo
 
 export const keyIdsOf = (text = ""): KeyId[] => text.split(",").filter(Boolean).map(Number);
 
-export const keyFilterOf = (query: Pick<ByDayQuery, "key_id" | "q" | "hide">): KeyFilter => ({
+export const keyFilterOf = (query: Pick<ChartQuery, "key_id" | "q" | "hide">): KeyFilter => ({
   keyId: query.key_id,
   search: query.q,
   hiddenIds: keyIdsOf(query.hide),

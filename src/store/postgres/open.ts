@@ -119,8 +119,6 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
       daily: (sinceDay) => slicesWithTimeout(limited, store.usage.daily(sinceDay)),
       history: (range) => slicesWithTimeout(limited, store.usage.history(range)),
       chart: (range) => slicesWithTimeout(limited, store.usage.chart(range)),
-      byDay: (range) => slicesWithTimeout(limited, store.usage.byDay(range)),
-      byDayAndKey: (range) => slicesWithTimeout(limited, store.usage.byDayAndKey(range)),
       costs: (range) => slicesWithTimeout(limited, store.usage.costs(range)),
     },
     requests: withTimeouts(limited, store.requests),

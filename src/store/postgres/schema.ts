@@ -16,7 +16,6 @@ export const {
   latencyHour,
   outcomeMinute,
   outcomeHour,
-  tokenlessHour,
   reconciliationDay,
   requestLog,
   usageFlushes,

@@ -1,8 +1,7 @@
 import type { Engine } from "../engine/engine.ts";
 import { keyCondition } from "./key-filter.ts";
 import { readKeyNames } from "../keys/names.ts";
-import type { ChartColumns, ChartRange, UsageMetric } from "./contract.ts";
-import { columnsOf } from "./columns.ts";
+import type { ChartColumns, ChartRange, SumColumns, UsageMetric } from "./contract.ts";
 import { oneBucket, summedRowsPerSlice, sumSlices } from "./slices.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import { type UsageSum, addSums, noSum } from "../../domain/usage.ts";
@@ -124,3 +123,9 @@ function chartColumns(
     },
   };
 }
+
+const columnsOf = (sums: readonly UsageSum[]): SumColumns => ({
+  requestCount: sums.map(({ requestCount }) => requestCount),
+  inputTokens: sums.map(({ inputTokens }) => inputTokens),
+  outputTokens: sums.map(({ outputTokens }) => outputTokens),
+});

@@ -5,8 +5,6 @@ import type { CountedField, UsageSum } from "../../domain/usage.ts";
 export interface BucketRange {
   /** Epoch milliseconds. Minutes that end before it are left out, so the first bucket may be partial. */
   since: number;
-  /** The end of a bucket, epoch milliseconds; undefined: now. */
-  until?: number | undefined;
   /** Buckets are aligned to midnight in Seoul. */
   bucketMinutes: number;
 }
@@ -40,13 +38,6 @@ export interface ChartRange extends KeyFilter {
   known?: { keyIds: readonly KeyId[]; minute: number } | undefined;
 }
 
-export interface DayRange extends KeyFilter {
-  /** Seoul days, `YYYY-MM-DD`. */
-  firstDay: string;
-  /** Leaves out this day and the days after it. */
-  beforeDay?: string | undefined;
-}
-
 declare const body: unique symbol;
 
 /** Chunks of JSON text that concatenate to one `Body`; most are empty, since each part of the database is read on demand. */
@@ -67,22 +58,6 @@ export interface ChartColumns extends UsageSum {
   keys: SumColumns & { keyId: KeyId[]; name: string[] };
   series: { keyId: KeyId; values: number[] }[];
   other: UsageSum & { keyCount: number; values: number[] };
-}
-
-/** Days are numbered since the epoch, in Seoul time. */
-export interface DayColumns {
-  /** How many rows the same days have by key. */
-  rowCount: number;
-  /** Sums the keys that exist, since their creation. */
-  allTime: UsageSum;
-  days: SumColumns & { day: number[] };
-}
-
-export interface DayAndKeyColumns {
-  /** The day that the next page ends before; null after the last. */
-  nextBefore: number | null;
-  names: { keyId: KeyId[]; name: string[] };
-  rows: SumColumns & { day: number[]; keyId: KeyId[] };
 }
 
 export type CostGroup = "day" | "key" | "model" | "tag" | "owner" | "key_model" | "day_key";
@@ -132,10 +107,6 @@ export interface UsageReports {
   /** Usage by bucket and key, oldest bucket first; chunks like those of `daily`. */
   history(range: BucketRange): AsyncIterable<Uint8Array>;
   chart(range: ChartRange): Report<ChartColumns>;
-  /** The sum of each day, latest first. */
-  byDay(range: DayRange): Report<DayColumns>;
-  /** A page of the latest days by key, latest first. */
-  byDayAndKey(range: DayRange): Report<DayAndKeyColumns>;
   /** A page of what tokens cost by the prices of their days. A key with several tags counts for each of them. */
   costs(range: CostRange): Report<CostRows>;
 }

@@ -1,12 +1,11 @@
-import { sql } from "drizzle-orm";
-import { dayFromNumber, minuteOf, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
+import { type SQL, sql } from "drizzle-orm";
+import { dayFromNumber, dayNumberFrom, minuteOf, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
-import { encodeSlices, joinSlices } from "../engine/json-slices.ts";
+import { encodeSlices, joinSlices, rowsPerSlice } from "../engine/json-slices.ts";
 import { createNameReader, type GetKeyName } from "../keys/names.ts";
 import type { BucketRange, UsageReports } from "./contract.ts";
 import { chart } from "./chart.ts";
 import { costs } from "./costs.ts";
-import { byDay, byDayAndKey, daySlices } from "./days.ts";
 import { type MinuteRange, sumSlices, type UsageRow } from "./slices.ts";
 import type { KeyId } from "../../domain/keys.ts";
 
@@ -19,17 +18,44 @@ export function createUsageReports(engine: Engine): UsageReports {
     daily: (sinceDay) => joinSlices(daily(engine, sinceDay)),
     history: (range) => joinSlices(history(engine, range)),
     chart: (range) => encodeSlices(chart(engine, range)),
-    byDay: (range) => encodeSlices(byDay(engine, range)),
-    byDayAndKey: (range) => encodeSlices(byDayAndKey(engine, range)),
     costs: (range) => encodeSlices(costs(engine, range)),
   };
 }
 
 async function* daily(engine: Engine, firstDay: string): AsyncGenerator<string[]> {
   const readNames = createNameReader(engine);
-  for await (const rows of daySlices(engine, { firstDay })) {
+  for await (const rows of daySlices(engine, firstDay)) {
     const nameOf = await readNames(rows);
     yield rows.map((row) => `{"date":"${dayFromNumber(row.period)}",${formatUsage(row, nameOf)}}`);
+  }
+}
+
+/** Rows by day, latest first, and key. A slice has as many whole days as fit; a day with more rows is one of its own. */
+async function* daySlices({ rows, tables: { usageDay } }: Engine, firstDay: string): AsyncGenerator<UsageRow[]> {
+  const sinceDay = dayNumberFrom(firstDay);
+  let before = Number.MAX_SAFE_INTEGER;
+  for (;;) {
+    const within = sql`${usageDay.day} >= ${sinceDay} and ${usageDay.day} < ${before}`;
+    const from = await startOfSlice(within);
+    if (from === undefined) return;
+    yield await rows<UsageRow>(
+      sql`select ${usageDay.day} as "period", ${usageDay.keyId} as "keyId",
+        ${usageDay.requestCount} as "requestCount", ${usageDay.inputTokens} as "inputTokens",
+        ${usageDay.outputTokens} as "outputTokens"
+        from ${usageDay} where ${within} and ${usageDay.day} >= ${from}
+        order by ${usageDay.day} desc, ${usageDay.keyId}`,
+    );
+    before = from;
+  }
+
+  async function startOfSlice(within: SQL): Promise<number | undefined> {
+    const latestFirst = sql`from ${usageDay} where ${within} order by ${usageDay.day} desc, ${usageDay.keyId} desc limit 1`;
+    const [latest] = await rows<{ day: number }>(sql`select ${usageDay.day} as "day" ${latestFirst}`);
+    const [beyond] = await rows<{ day: number }>(
+      sql`select ${usageDay.day} as "day" ${latestFirst} offset ${rowsPerSlice}`,
+    );
+    if (latest === undefined || beyond === undefined) return latest && sinceDay;
+    return Math.min(beyond.day + 1, latest.day);
   }
 }
 
@@ -77,10 +103,9 @@ const formatUsage = (row: UsageRow, nameOf: GetKeyName): string =>
   `"key_id":${row.keyId},"key_name":${nameOf(row.keyId)},"request_count":${row.requestCount},` +
   `"input_tokens":${row.inputTokens},"output_tokens":${row.outputTokens}`;
 
-/** By default up to the end of the latest hour, which stays when its minutes are deleted. */
-async function minutesIn({ rows, tables: { usageHour } }: Engine, { since, until }: BucketRange): Promise<MinuteRange> {
+/** Up to the end of the latest hour, which stays when its minutes are deleted. */
+async function minutesIn({ rows, tables: { usageHour } }: Engine, { since }: BucketRange): Promise<MinuteRange> {
   const from = minuteOf(since);
-  if (until !== undefined) return { from, to: minuteOf(until) };
   const [latest] = await rows<{ hour: number | null }>(sql`select max(${usageHour.hour}) as "hour" from ${usageHour}`);
   if (latest === undefined || latest.hour === null) return { from, to: from };
   return { from, to: (latest.hour + 1) * minutesPerHour };

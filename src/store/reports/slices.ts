@@ -13,11 +13,6 @@ export interface UsageRow extends UsageSum {
   keyId: KeyId;
 }
 
-interface SummedRow extends UsageRow {
-  /** How many rows of a table are summed. */
-  rowCount: number;
-}
-
 /** Which keys to sum, and how. */
 interface SumOptions {
   /** By default all keys. */
@@ -46,7 +41,7 @@ export async function* sumSlices(
   { from, to }: MinuteRange,
   bucketMinutes: number,
   { condition, apart, sliceRows = rowsPerSlice }: SumOptions = {},
-): AsyncGenerator<SummedRow[]> {
+): AsyncGenerator<UsageRow[]> {
   const { rows } = engine;
   for (const { unit, from: first, to: beyondLast } of listSegments(from, to, bucketMinutes)) {
     const { table, period } = tableOf(engine, unit);
@@ -61,10 +56,10 @@ export async function* sumSlices(
       );
       // A slice has as many whole minutes, hours or days as fit; one with more rows than a slice is a slice of its own.
       const end = beyond === undefined ? beyondLast : Math.max(beyond.period, start + 1);
-      yield await rows<SummedRow>(
+      yield await rows<UsageRow>(
         sql`select ${bucket} as "period", ${key} as "keyId",
           ${safeSum(table.requestCount)} as "requestCount", ${safeSum(table.inputTokens)} as "inputTokens",
-          ${safeSum(table.outputTokens)} as "outputTokens", count(*) as "rowCount"
+          ${safeSum(table.outputTokens)} as "outputTokens"
           from ${table} where ${period} >= ${start} and ${period} < ${end} and ${included}
           group by 1, 2 order by 1, 2`,
       );

@@ -84,7 +84,6 @@ export const {
   latencyHour,
   outcomeMinute,
   outcomeHour,
-  tokenlessHour,
   reconciliationDay,
   requestLog,
   usageFlushes,

@@ -42,18 +42,5 @@ export function defineTrafficTables({ table, integer, text, primaryKey }: Column
       countedOutputTokens: integer().notNull(),
       countedInputTokens: integer().notNull(),
     }),
-    /** Responses that should have reported tokens and did not. */
-    tokenlessHour: table(
-      "tokenless_hour",
-      {
-        hour: integer().notNull(),
-        keyId: integer().notNull(),
-        model: text().notNull(),
-        path: text().notNull(),
-        requestCount: integer().notNull(),
-        streamedCount: integer().notNull(),
-      },
-      (t) => [primaryKey({ columns: [t.hour, t.keyId, t.model, t.path] })],
-    ),
   };
 }

@@ -1,29 +1,29 @@
 import { type SQL, sql } from "drizzle-orm";
 import { minutesPerHour } from "../../time/seoul.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
-import { prepareBackends } from "./backends.ts";
+import { prepareBackends, sumBackends } from "./backends.ts";
 import { prepareLatencies } from "./latencies.ts";
-import { prepareTokenless } from "./tokenless.ts";
-import { createTrafficReads } from "./reads.ts";
+import { listLatencies } from "./latency-reads.ts";
+import { sumOutcomes } from "./outcome-reads.ts";
 import type { StoredOutcome, TrafficStore } from "./contract.ts";
 
 export function createTrafficStore(engine: Engine): TrafficStore {
   const { transaction, lock, pipeline } = engine;
   const addLatencies = prepareLatencies(engine);
   const addOutcomes = prepareOutcomes(engine);
-  const addTokenless = prepareTokenless(engine);
   const addBackends = prepareBackends(engine);
 
   return {
-    add: ({ latencies, outcomes, tokenless, backends }) =>
+    add: ({ latencies, outcomes, backends }) =>
       transaction(async () => {
         await lock("traffic");
         await addLatencies(latencies);
-        await addTokenless(tokenless);
         await addBackends(backends);
         if (outcomes.length > 0) await pipeline(addOutcomes(outcomes));
       }),
-    ...createTrafficReads(engine),
+    latencies: (range, filter) => listLatencies(engine, range, filter),
+    outcomes: (range, limit, keyId) => sumOutcomes(engine, range, limit, keyId),
+    backends: (from, to) => sumBackends(engine, from, to),
   };
 }
 

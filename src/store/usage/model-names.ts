@@ -6,7 +6,7 @@ import type { UsageIncrement } from "../../domain/usage.ts";
 
 /** How many names each key has a day; further ones are counted as one. Limited because clients choose them. */
 const maxNames = 200;
-/** Names that have sums of their own in one hour: latencies, and for each key responses without tokens. */
+/** Names that have latencies of their own in one hour. */
 const maxHourlyNames = 50;
 /** Days and keys whose names are kept in memory. */
 const maxCached = 10_000;
@@ -62,10 +62,10 @@ export function createModelNames({ db, lock, tables: { usageModelDay } }: Engine
   };
 }
 
-/** Adds the name to those of its hour, or hour and key, if there is room. @returns the name that it is summed under */
-export function limitHourlyModel<Group>(known: Map<Group, Set<string>>, group: Group, model: string): string {
-  const names = known.get(group) ?? new Set();
-  known.set(group, names);
+/** Adds the name to those of its hour if there is room. @returns the name that it is summed under */
+export function limitHourlyModel(known: Map<number, Set<string>>, hour: number, model: string): string {
+  const names = known.get(hour) ?? new Set();
+  known.set(hour, names);
   const name = names.size < maxHourlyNames || names.has(model) ? model : otherModels;
   names.add(name);
   return name;

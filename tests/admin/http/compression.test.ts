@@ -38,7 +38,7 @@ const large = [
   "/api/usage/daily",
   "/api/usage/history",
   "/api/usage/chart",
-  "/api/usage/by-day-and-key",
+  "/api/usage/costs?by=day_key",
   "/api/openapi.json",
 ];
 

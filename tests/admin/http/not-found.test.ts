@@ -55,9 +55,7 @@ test.each([
 });
 
 test("HEAD responds like GET, without a body", async () => {
-  const reports = ["daily", "history", "points", "chart", "by-day", "by-day-and-key"].map(
-    (name) => `/api/usage/${name}`,
-  );
+  const reports = ["daily", "history", "chart", "costs"].map((name) => `/api/usage/${name}`);
   for (const path of ["/healthz", "/api/keys", ...reports, "/api/overview"]) {
     const [get, head] = [await admin.send("GET", path, { as: owner }), await admin.send("HEAD", path, { as: owner })];
     expect([head.status, head.text, head.headers.get("content-type")]).toEqual([
@@ -82,8 +80,8 @@ test("no request causes a 500, and no error echoes what was sent", async () => {
     anything.map((text) => `/api/usage/history?days=${encodeURIComponent(text.toWellFormed())}`),
     fc
       .tuple(
-        fc.constantFrom("points", "chart", "by-day", "by-day-and-key"),
-        fc.constantFrom("from", "to", "since", "have", "hide", "q", "key_id", "before", "metric", "top", "list"),
+        fc.constantFrom("chart", "costs"),
+        fc.constantFrom("from", "to", "since", "have", "hide", "q", "key_id", "by", "cursor", "metric", "top", "list"),
         anything,
       )
       .map(([report, name, text]) => `/api/usage/${report}?${name}=${encodeURIComponent(text.toWellFormed())}`),

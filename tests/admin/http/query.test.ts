@@ -11,8 +11,8 @@ beforeAll(async () => {
 afterAll(() => admin.stop());
 
 test.each([
-  ["/api/usage/by-day-and-key?before=2026-02-30", "before must be a day, such as 2026-05-01"],
-  ["/api/usage/by-day-and-key?before=2026-13-01", "before must be a day, such as 2026-05-01"],
+  ["/api/usage/costs?to=2026-02-30", "to must be a day, such as 2026-05-01"],
+  ["/api/usage/costs?to=2026-13-01", "to must be a day, such as 2026-05-01"],
   [
     "/api/usage/chart?from=2026-02-30T00:00:00Z",
     "from must be a timestamp with an offset, such as 2026-05-01T09:00:00+09:00",
@@ -36,7 +36,7 @@ test.each(["2026-02-30", "2026-13-01", "2025-02-29"])(
 );
 
 test("a leap day is a day", async () => {
-  const { status } = await admin.send("GET", "/api/usage/by-day-and-key?before=2028-02-29", { as: owner });
+  const { status } = await admin.send("GET", "/api/usage/costs?to=2028-02-29", { as: owner });
   expect(status).toBe(200);
 });
 

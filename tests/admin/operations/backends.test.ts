@@ -56,7 +56,7 @@ onEachEngine(({ engine }) => {
     const rows = [minute, minute - 59, minute - 60].map((at) =>
       Object.assign({ minute: at, backend: "gpu-a" }, figures),
     );
-    await admin.store.traffic.add({ latencies: [], outcomes: [], tokenless: [], backends: rows });
+    await admin.store.traffic.add({ latencies: [], outcomes: [], backends: rows });
     await admin.store.backends.usesFile({ name: "host/7", fileHash: "older" });
     const { file_hash: hash, instances, backends } = await list();
     expect([hash, instances]).toEqual(["abc", [{ name: "host/7", file_hash: "older" }]]);

@@ -47,24 +47,6 @@ onEachEngine(({ engine }) => {
         { ...failure, keyId: 0, outcome: "refused", code: "invalid_api_key", count: 50 },
       ],
       backends: [],
-      tokenless: [
-        {
-          hour: Math.floor(now / 60),
-          keyId: 1,
-          model: "a",
-          path: "/v1/chat/completions",
-          requestCount: 4,
-          streamedCount: 3,
-        },
-        {
-          hour: Math.floor(now / 60) - 30,
-          keyId: 1,
-          model: "a",
-          path: "/v1/messages",
-          requestCount: 1,
-          streamedCount: 0,
-        },
-      ],
     });
   });
   afterAll(() => admin.stop());
@@ -146,19 +128,6 @@ onEachEngine(({ engine }) => {
     expect((await get("/api/failures?key_id=1")).json.rows).toHaveLength(1);
   });
 
-  test("responses without tokens are listed with the setting that would help", async () => {
-    expect((await get("/api/usage/without-tokens")).json).toEqual({
-      hours: 24,
-      force_stream_usage: "off",
-      request_count: 4,
-      streamed_count: 3,
-      rows: [
-        { key_id: 1, key_name: "first", model: "a", path: "/v1/chat/completions", request_count: 4, streamed_count: 3 },
-      ],
-    });
-    expect((await get("/api/usage/without-tokens?hours=48")).json.request_count).toBe(5);
-  });
-
   test.each([
     ["hours=48", 5],
     ["hours=49", 60],
@@ -179,7 +148,7 @@ onEachEngine(({ engine }) => {
     ["/api/latency?bucket_minutes=1441", "bucket_minutes must be an integer from 1 to 1440"],
     ["/api/latency?by=key", "by must be one of all, model"],
     ["/api/failures?key_id=0", "key_id must be an integer of at least 1"],
-    ["/api/usage/without-tokens?hours=1.5", "hours must be an integer from 1 to 720"],
+    ["/api/failures?hours=1.5", "hours must be an integer from 1 to 720"],
   ])("%s gets 400", async (path, error) => {
     const response = await get(path);
     expect([response.status, response.json]).toEqual([400, { error }]);

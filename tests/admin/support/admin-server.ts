@@ -125,7 +125,6 @@ export async function startAdmin({
     settings: () => reportSettings({ PORT: "1", SECRET_KEY: "0123456789abcdef" }),
     versions: { tollgate: "1.0.0", commit: "c", bun: "1" },
     passwordFromEnvironment: false,
-    forceStreamUsage: "off",
     retention,
     draining: new AbortController().signal,
     countsState: () => "ok",

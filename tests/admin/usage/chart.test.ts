@@ -106,32 +106,6 @@ onEachEngine(({ engine }) => {
       expect(await chart("since=2020-01-01T00:00Z&have=1,2,3")).toEqual(await chart());
     });
 
-    test("has the same sums as the points of the same buckets", async () => {
-      const range = "from=2026-05-01T10:55%2B09:00&to=2026-05-01T12:00%2B09:00&bucket_minutes=15";
-      const { points, ...head } = await get(`/api/usage/points?${range}`);
-      expect(head).toEqual({
-        from: "2026-05-01T10:45:00.000+09:00",
-        to: "2026-05-01T12:00:00.000+09:00",
-        bucket_minutes: 15,
-      });
-      const ofKey = (id: number, name: string, start: string, tokens: number) => ({
-        bucket_start: `2026-05-01T${start}:00.000+09:00`,
-        key_id: id,
-        key_name: name,
-        request_count: 1,
-        input_tokens: 2 * tokens,
-        output_tokens: tokens,
-      });
-      expect(points).toEqual([
-        ofKey(3, "third", "11:00", 7),
-        ofKey(1, "first", "11:45", 10),
-        ofKey(2, "second", "11:45", 40),
-      ]);
-      expect((await chart(range)).output_tokens).toBe(57);
-      const old = await get("/api/usage/points?from=2026-01-20T00:00Z&to=2026-01-25T00:00Z&bucket_minutes=60");
-      expect(old.points).toMatchObject([{ bucket_start: "2026-01-21T12:00:00.000+09:00", output_tokens: 9 }]);
-    });
-
     test("reaches back a year in hours and days", async () => {
       const from = `from=${new Date(noon - 365 * day).toISOString()}`;
       const year = await chart(`${from}&bucket_minutes=1440`);
@@ -180,11 +154,9 @@ onEachEngine(({ engine }) => {
         "bucket_minutes must be a multiple of 60 if from is more than 31 days ago",
       ],
       ["from=2026-04-20T00:00Z&bucket_minutes=5", "bucket_minutes must divide the time into at most 2000 buckets"],
-    ])("refuses %s, and so do the points", async (query, error) => {
-      for (const report of ["chart", "points"]) {
-        const { status, json } = await admin.send("GET", `/api/usage/${report}?${query}`, { as: owner });
-        expect([report, status, json]).toEqual([report, 400, { error }]);
-      }
+    ])("refuses %s", async (query, error) => {
+      const { status, json } = await admin.send("GET", `/api/usage/chart?${query}`, { as: owner });
+      expect([status, json]).toEqual([400, { error }]);
     });
   });
 
@@ -198,7 +170,7 @@ onEachEngine(({ engine }) => {
     for (let portion = 0; portion < 20; portion++) await admin.store.maintain();
     retention.usageMinutesDays = 30;
     const query = `from=${new Date(noon - 6 * day).toISOString()}&bucket_minutes=20`;
-    for (const report of ["chart", "points", "history"]) {
+    for (const report of ["chart", "history"]) {
       const path = `/api/usage/${report}?${report === "history" ? "days=6&bucket_minutes=20" : query}`;
       const { json } = await admin.send("GET", path, { as: owner });
       const values: number[] =
@@ -217,7 +189,7 @@ onEachEngine(({ engine }) => {
     let admin: Admin;
     let owner: Required<Visitor>;
     const get = async (path: string) => (await admin.send("GET", path, { as: owner })).json;
-    const reports = ["chart", "points", "history"] as const;
+    const reports = ["chart", "history"] as const;
     const sevenDays = `from=${new Date(noon - 7 * day).toISOString()}&days=7`;
     beforeAll(async () => {
       admin = await startAdmin({ engine, retention: { ...defaultRetention, usageMinutesDays: 1 } });
@@ -278,63 +250,6 @@ onEachEngine(({ engine }) => {
     test("buckets within the hour are refused from 31 days on, as with any setting", async () => {
       const path = `/api/usage/chart?from=${new Date(noon - 32 * day).toISOString()}&bucket_minutes=30`;
       expect((await admin.send("GET", path, { as: owner })).status).toBe(400);
-    });
-  });
-
-  describe("usage by day", () => {
-    let admin: Admin;
-    let owner: Required<Visitor>;
-    const get = async (path: string) => (await admin.send("GET", path, { as: owner })).json;
-    beforeAll(async () => {
-      admin = await startAdmin({ engine });
-      owner = await admin.login();
-      for (const name of ["first", "second"]) await admin.createKey(name);
-      await admin.store.usage.add([closed(1, noon, 5), closed(2, noon, 6), closed(2, noon - 7 * day, 7)]);
-      await admin.store.usage.add([closed(1, noon - 8 * day, 8)]);
-    });
-    afterAll(() => admin.stop());
-
-    test("has the days of the daily report, latest first", async () => {
-      expect(await get("/api/usage/by-day?days=7")).toEqual({
-        today: "2026-05-01",
-        row_count: 3,
-        all_time: { request_count: 4, input_tokens: 52, output_tokens: 26 },
-        days: {
-          date: ["2026-05-01", "2026-04-24"],
-          request_count: [2, 1],
-          input_tokens: [22, 14],
-          output_tokens: [11, 7],
-        },
-      });
-      expect((await get("/api/usage/by-day?key_id=1")).days).toMatchObject({ output_tokens: [5, 8] });
-      expect(await get("/api/usage/by-day?hide=1,2")).toMatchObject({ row_count: 0, all_time: { output_tokens: 0 } });
-    });
-
-    test("by key continues before a day", async () => {
-      expect(await get("/api/usage/by-day-and-key?days=7")).toEqual({
-        next_before: null,
-        names: { key_id: [1, 2], name: ["first", "second"] },
-        rows: {
-          date: ["2026-05-01", "2026-05-01", "2026-04-24"],
-          key_id: [1, 2, 2],
-          request_count: [1, 1, 1],
-          input_tokens: [10, 12, 14],
-          output_tokens: [5, 6, 7],
-        },
-      });
-      const before = await get("/api/usage/by-day-and-key?days=30&before=2026-05-01");
-      expect(before.rows).toMatchObject({ date: ["2026-04-24", "2026-04-23"], key_id: [2, 1] });
-    });
-
-    test.each([
-      ["by-day", "days=0", "days must be an integer from 1 to 365"],
-      ["by-day", "days=366", "days must be an integer from 1 to 365"],
-      ["by-day-and-key", "days=x", "days must be an integer from 1 to 365"],
-      ["by-day-and-key", "before=yesterday", "before must be a day, such as 2026-05-01"],
-      ["by-day", "key_id=x", "key_id must be the id of a key"],
-    ])("%s refuses %s", async (report, query, error) => {
-      const { status, json } = await admin.send("GET", `/api/usage/${report}?${query}`, { as: owner });
-      expect([status, json]).toEqual([400, { error }]);
     });
   });
 });

@@ -6,11 +6,13 @@ import {
   everyKey,
   inSteps,
   matchesSelection,
+  pointsOf,
   selectionParameters,
   sinceOf,
   sumWithin,
   type UsageBuckets,
   usageBucketsFrom,
+  usagePointsCsv,
 } from "../../../console/src/usage/usage-buckets.ts";
 import { at, bucketsBody, bucketsRequest } from "./bucket-bodies.ts";
 
@@ -122,4 +124,24 @@ test("the filters of the page are those of the API", () => {
   expect([matches("Bären"), matches("Baren")]).toEqual([true, false]);
   expect(matchesSelection({ ...everyKey, hiddenIds: [4] }, 4, "x")).toBe(false);
   expect(matchesSelection({ ...everyKey, key: "04" }, 4, "x")).toBe(false);
+});
+
+test("the CSV of a chart has its buckets by key, and as one the keys that lack a series in one of the metrics", () => {
+  const of = (...series: Parameters<typeof bucketsBody>[0]) =>
+    usageBucketsFrom(bucketsBody(series, { otherKeys: 1, other: [0, 0, 0, 0, 1] }), bucketsRequest, at(4));
+  const charts = {
+    requests: of([7, [1, 0, 0, 0, 2]], [3, [0, 0, 1, 0, 0]], [9, [1, 0, 0, 0, 0]]),
+    input: of([3, [0, 0, 10, 0, 0]], [9, [10, 0, 0, 0, 0]], [7, [0, 0, 0, 0, 20]]),
+    output: of([3, [0, 0, 100, 0, 0]], [7, [100, 0, 0, 0, 200]], [4, [0, 5, 0, 0, 0]]),
+  };
+  expect(usagePointsCsv(pointsOf(charts)).split("\r\n")).toEqual([
+    "bucket_start,key_id,key_name,request_count,input_tokens,output_tokens",
+    "2026-11-21T10:00:00.000+09:00,7,key 7,1,0,100",
+    "2026-11-21T10:00:00.000+09:00,,Other,1,10,0",
+    "2026-11-21T10:01:00.000+09:00,,Other,0,0,5",
+    "2026-11-21T10:02:00.000+09:00,3,key 3,1,10,100",
+    "2026-11-21T10:04:00.000+09:00,7,key 7,2,20,200",
+    "2026-11-21T10:04:00.000+09:00,,Other,1,1,1",
+    "",
+  ]);
 });

@@ -31,7 +31,6 @@ test("the tables that are written most are ordered by their primary key", () => 
     "lease_seconds",
     "outcome_hour",
     "outcome_minute",
-    "tokenless_hour",
     "usage_day",
     "usage_hour",
     "usage_minute",

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { dayNumberOf, minuteOf } from "../../../src/time/seoul.ts";
+import { minuteOf } from "../../../src/time/seoul.ts";
 import { onEachEngine } from "../each-engine.ts";
 import { type TestEngine, usageIncrement } from "../test-store.ts";
 
@@ -48,31 +48,6 @@ onEachEngine(({ openTestEngine }) => {
     ]);
     await usage.add([usageIncrement({ keyId: 1, minute: minute + 1440, model: "third" })]);
     expect(await sumsOf(opened, "usage_model_day")).toMatchObject([{ requests: 304, names: 202 }, {}]);
-  });
-
-  test("of more groups than are read, those of the latest days stay, or those with the most tokens", async () => {
-    await using opened = await openTestEngine(() => start);
-    const { usage, traffic } = opened.store;
-    const used = (days: number, model: string, inputTokens: number) =>
-      usageIncrement({ keyId: 1, minute: minute - days * 1440, model, inputTokens });
-    await usage.add([used(0, "a", 1), used(0, "b", 2), used(1, "a", 9), used(2, "b", 8)]);
-    const today = dayNumberOf(start);
-    const read = async (latestFirst: boolean) => {
-      const groupBy = { period: true, key: false, model: true };
-      const days = { unit: "day", from: today - 9, to: today + 1 } as const;
-      const found = await traffic.modelUsage({ ...days, groupBy, latestFirst, limit: 3 });
-      return found.map(({ period, model }) => [today - period, model]);
-    };
-    expect(await read(true)).toEqual([
-      [0, "b"],
-      [0, "a"],
-      [1, "a"],
-    ]);
-    expect(await read(false)).toEqual([
-      [1, "a"],
-      [2, "b"],
-      [0, "b"],
-    ]);
   });
 
   test("names of a transaction that failed do not take the place of others", async () => {

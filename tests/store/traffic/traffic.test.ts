@@ -8,7 +8,6 @@ import { maintain } from "../test-store.ts";
 
 const start = Date.parse("2026-05-02T12:00:00+09:00");
 const minute = minuteOf(start);
-const hour = minute / 60;
 
 const latency = (fields: Partial<StoredLatency> = {}): StoredLatency => ({
   minute,
@@ -23,7 +22,6 @@ const latency = (fields: Partial<StoredLatency> = {}): StoredLatency => ({
 const traffic = (fields: Partial<StoredTraffic>): StoredTraffic => ({
   latencies: [],
   outcomes: [],
-  tokenless: [],
   backends: [],
   ...fields,
 });
@@ -195,57 +193,6 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     if (engine.groupsRows) expect(rowsRead).toBeLessThan(100);
   });
 
-  test("responses without tokens add up, most first", async () => {
-    await using opened = await openTestStore(() => start);
-    const { traffic: store } = opened.store;
-    const one = { hour, keyId: 1, model: "m", path: "/v1/messages", requestCount: 1, streamedCount: 1 };
-    await store.add(traffic({ tokenless: [one, { ...one, keyId: 2, requestCount: 5 }] }));
-    await store.add(traffic({ tokenless: [{ ...one, hour: hour + 1 }] }));
-    expect(await store.tokenless(hour, 10)).toEqual({
-      requestCount: 7,
-      streamedCount: 3,
-      most: [
-        { ...one, keyId: 2, requestCount: 5 },
-        { ...one, requestCount: 2, streamedCount: 2 },
-      ],
-    });
-    expect((await store.tokenless(hour + 1, 10)).most).toEqual([{ ...one, hour: hour + 1 }]);
-    expect(await store.tokenless(hour + 2, 10)).toEqual({ requestCount: 0, streamedCount: 0, most: [] });
-  });
-
-  const tokenlessOf = (keyId: number, model: string, inHour = hour) => ({
-    hour: inHour,
-    keyId,
-    model,
-    path: "/v1/messages",
-    requestCount: 2,
-    streamedCount: 1,
-  });
-
-  test("a key has responses without tokens of 50 models an hour, and of the rest together", async () => {
-    await using opened = await openTestEngine(() => start);
-    const { traffic: store } = opened.store;
-    const invented = Array.from({ length: 300 }, (_, n) => tokenlessOf(1, `m${n}`));
-    await store.add(traffic({ tokenless: invented.slice(0, 30) }));
-    await store.add(traffic({ tokenless: [...invented, tokenlessOf(2, "m299"), tokenlessOf(1, "m299", hour + 1)] }));
-    const { requestCount, streamedCount, most } = await store.tokenless(hour, 1000);
-    expect([requestCount, streamedCount, most.length]).toEqual([664, 332, 53]);
-    expect(most[0]).toEqual({ ...tokenlessOf(1, "other"), requestCount: 500, streamedCount: 250 });
-    expect(most.filter(({ model }) => model === "m299").map(({ keyId, hour: inHour }) => [keyId, inHour])).toEqual([
-      [1, hour + 1],
-      [2, hour],
-    ]);
-  });
-
-  test("responses without tokens are all in the total, however few of their sums are listed", async () => {
-    await using opened = await openTestEngine(() => start);
-    const { traffic: store } = opened.store;
-    const sums = Array.from({ length: 1500 }, (_, n) => tokenlessOf(1 + (n % 50), `m${Math.floor(n / 50)}`));
-    await store.add(traffic({ tokenless: sums }));
-    const { requestCount, streamedCount, most } = await store.tokenless(hour, 100);
-    expect([requestCount, streamedCount, most.length]).toEqual([3000, 1500, 100]);
-  });
-
   test("what is older than 31 days is deleted, some of it in each round", async () => {
     let now = start;
     await using opened = await openTestEngine(() => now);
@@ -258,54 +205,5 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     expect(await store.latencies(all)).toHaveLength(1);
     await maintain(opened.store);
     expect(await store.latencies(all)).toEqual([]);
-  });
-
-  test("sums of models are grouped by what the query names", async () => {
-    await using opened = await openTestStore(() => start);
-    const { usage, traffic: store } = opened.store;
-    const increment = { minute, lastClosedAt: start, requestCount: 1, inputTokens: 10, outputTokens: 2 };
-    await usage.add([
-      { ...increment, keyId: 1, model: "a", cachedInputTokens: 4, cachedBesideInputTokens: 1, reasoningTokens: 1 },
-      { ...increment, keyId: 1, model: "b", inputTokens: 30 },
-      { ...increment, keyId: 2, model: "a" },
-    ]);
-    const query = { unit: "day", from: 0, to: 100_000, limit: 10 } as const;
-    const sums = async (groupBy: { period: boolean; key: boolean; model: boolean }, more = {}) =>
-      (await store.modelUsage({ ...query, groupBy, ...more })).map((row) => [row.keyId, row.model, row.inputTokens]);
-    expect(await sums({ period: true, key: true, model: true })).toEqual([
-      [1, "b", 30],
-      [1, "a", 10],
-      [2, "a", 10],
-    ]);
-    expect(await sums({ period: false, key: false, model: true })).toEqual([
-      [0, "b", 30],
-      [0, "a", 20],
-    ]);
-    expect(await sums({ period: false, key: true, model: false }, { model: "a", limit: 1, keyId: 2 })).toEqual([
-      [2, "", 10],
-    ]);
-    expect(
-      await store.modelUsage({
-        ...query,
-        unit: "hour",
-        from: hour,
-        to: hour + 1,
-        groupBy: { period: true, key: true, model: true },
-        keyId: 1,
-        model: "a",
-      }),
-    ).toEqual([
-      {
-        period: hour,
-        keyId: 1,
-        model: "a",
-        requestCount: 1,
-        inputTokens: 10,
-        cachedInputTokens: 4,
-        cachedBesideInputTokens: 1,
-        outputTokens: 2,
-        reasoningTokens: 1,
-      },
-    ]);
   });
 });

@@ -56,7 +56,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       sent("gpu-b", start - minute, 5, 7),
       sent("gpu-b", start - 2 * minute, 1000, 1000),
     ];
-    await traffic.add({ latencies: [], outcomes: [], tokenless: [], backends });
+    await traffic.add({ latencies: [], outcomes: [], backends });
     await of("gpu-a", sample(start, 1000, 500));
     await of("gpu-b", sample(start, 90, 40));
     await of("gpu-a", sample(start + minute, 1050, 515));
