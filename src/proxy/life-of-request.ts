@@ -150,10 +150,9 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const bounds = { startReadTimeout: deps.startReadTimeout, held, maxBytes: config.maxBodyBytes, party: key.id };
   const { received, rewrittenBody } = await readRequest(toRead, bounds);
   const { rewritten } = rewrittenBody;
-  const { stream } = rewritten;
   const ofModels = endpoint.folder === "models" ? { method, pathAndQuery, models: names.catalog, wall } : undefined;
   const modelList = ofModels && resolveModelList(ofModels, allowed === null ? undefined : isAllowed);
-  if (stream && method === "POST" && modelList === undefined && stored === undefined) incoming.wait?.begin();
+  if (rewritten.stream && method === "POST" && modelList === undefined && stored === undefined) incoming.wait?.begin();
   const limits = rules !== null && hasLimit(rules) ? rules : undefined;
   const reservation = limitsTokens ? await reservationFor(received.body, rewritten, key.id) : undefined;
   const asked = { ...asker, path, references: rewritten.references, stored };
