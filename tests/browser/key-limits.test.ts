@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { findFreePort } from "../support/free-port.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { violations } from "./support/axe.ts";
 import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
 
@@ -29,7 +30,12 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
     await page.getByRole("button", { name: "Limits of editable" }).click();
     const dialog = page.getByRole("dialog", { name: "Limits and details of “editable”" });
     expect(await dialog.getByLabel("Owner").inputValue()).toBe("Kim");
-    await dialog.getByRole("spinbutton", { name: "Tokens per day" }).fill("5000");
+    const perDay = dialog.getByRole("textbox", { name: "Tokens per day" });
+    await perDay.fill("1,5");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    expect(await perDay.evaluate((field: HTMLInputElement) => field.validity.customError)).toBe(true);
+    await perDay.fill("1.5M");
+    await dialog.getByText("1,500,000 tokens per day").waitFor();
     await dialog.getByLabel("Allowed models").fill("a*b");
     await dialog.getByRole("button", { name: "Save" }).click();
     await dialog.getByText("must have * only at its end").waitFor();
@@ -38,9 +44,10 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
     await dialog.waitFor({ state: "detached" });
     const read = () => console.admin.expectOk<{ id: number }[]>("GET", "/api/keys");
     const saved = (await read()).find((key) => key.id === id);
-    expect(saved).toMatchObject({ tokens_per_day: 5000, allowed_models: ["qwen*", "gpt"], owner: "Kim" });
+    expect(saved).toMatchObject({ tokens_per_day: 1_500_000, allowed_models: ["qwen*", "gpt"], owner: "Kim" });
     await page.getByRole("button", { name: "Limits of editable" }).click();
-    await dialog.getByRole("spinbutton", { name: "Tokens per day" }).fill("");
+    expect(await perDay.inputValue()).toBe("1,500,000");
+    await perDay.fill("");
     for (const label of ["Allowed models", "Owner"]) await dialog.getByLabel(label).fill("");
     await dialog.getByRole("button", { name: "Save" }).click();
     await dialog.waitFor({ state: "detached" });
@@ -78,6 +85,12 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
     const { key } = await create({ name: "busy", requests_per_minute: 1 });
     await create({ name: "calm", requests_per_minute: 100 });
     expect([await use(key), await use(key)]).toEqual([200, 429]);
+    // Refusals are written every few seconds.
+    const refused = async (): Promise<boolean> =>
+      (await console.admin.expectOk<{ refused_today: number }[]>("GET", "/api/keys")).some(
+        (one) => one.refused_today > 0,
+      );
+    await pollUntil(refused);
     await using visit = await console.visit("/keys");
     const { page } = visit;
     for (const label of ["Near its limit", "Refused today"]) {

@@ -259,6 +259,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
       await page.getByText(/^1 of \d+ keys$/).waitFor();
       await rowOf(page, "found by its key").waitFor();
     }
+    expect(new URL(page.url()).search).toBe("?sort=-created");
     const [download] = await Promise.all([
       page.waitForEvent("download"),
       page.getByRole("button", { name: "CSV" }).click(),

@@ -99,9 +99,10 @@ describe.skipIf(!hasBrowser)("requests", () => {
     await page.reload();
     await rows(page).first().waitFor();
     expect(await rows(page).count()).toBe(1);
-    await page.getByLabel("Model").fill("no such model");
+    await page.getByLabel("Model").fill("no-such-model-or-is-it-a-key");
     await page.keyboard.press("Enter");
     await page.getByText("No matching requests").waitFor();
+    expect(new URL(page.url()).search).toBe(`?result=5xx&key=${traffic.key.id}`);
     await page.getByRole("button", { name: "Clear filters" }).click();
     await rows(page).nth(2).waitFor();
     expect(new URL(page.url()).search).toBe("");

@@ -1,10 +1,11 @@
-import { For, type JSX } from "solid-js";
+import { createSignal, For, type JSX } from "solid-js";
+import { count } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { fieldTime, parseFieldTime, zoneName } from "../lib/time-zone.ts";
 import type { Key } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
 import { type LimitName, limitNames } from "../../../src/domain/limits.ts";
-import { limitLabels, limitOf, listOf } from "./key-limits.ts";
+import { limitHint, limitLabels, limitOf, listOf } from "./key-limits.ts";
 import type { KeyFields } from "./key-mutations.ts";
 
 interface KeyFieldsProps {
@@ -28,20 +29,34 @@ export const KeyFieldInputs = (props: KeyFieldsProps): JSX.Element => (
   </>
 );
 
-const LimitField = (props: KeyFieldsProps & { name: LimitName }): JSX.Element => (
-  <label class="field">
-    <span>{limitLabels[props.name]}</span>
-    <input
-      type="number"
-      min="1"
-      step="1"
-      inputmode="numeric"
-      placeholder="No limit"
-      value={props.key?.[props.name] ?? ""}
-      onInput={(event) => props.onChange({ [props.name]: limitOf(event.currentTarget.value) })}
-    />
-  </label>
-);
+function LimitField(props: KeyFieldsProps & { name: LimitName }): JSX.Element {
+  const stored = (): string => {
+    const limit = props.key?.[props.name] ?? null;
+    return limit === null ? "" : count(limit);
+  };
+  const [text, setText] = createSignal(stored());
+  const hint = (): string => limitHint(props.name, text());
+  const change = (field: HTMLInputElement): void => {
+    setText(field.value);
+    const limit = limitOf(field.value);
+    // The form is not sent then.
+    field.setCustomValidity(limit === undefined ? hint() : "");
+    if (limit !== undefined) props.onChange({ [props.name]: limit });
+  };
+  return (
+    <TextField label={limitLabels[props.name]} hint={hint()}>
+      {(ids) => (
+        <input
+          {...ids}
+          autocomplete="off"
+          spellcheck={false}
+          value={stored()}
+          onInput={(event) => change(event.currentTarget)}
+        />
+      )}
+    </TextField>
+  );
+}
 
 /** What a key may be used for. */
 export const scopes = [

@@ -1,4 +1,5 @@
 import { dayMs, floorToStep, seoulDay } from "../lib/seoul-time.ts";
+import { count } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { type LimitKind, limitKinds, type LimitName, limitNames, perLimit } from "../../../src/domain/limits.ts";
 
@@ -59,8 +60,26 @@ function startOfNextMonth(now: number): number {
   return floorToStep(Date.UTC(year, month, 1), dayMs);
 }
 
-/** The whole number in a field; null if it is empty. */
-export const limitOf = (text: string): number | null => (text.trim() === "" ? null : Number(text));
+const multiples: Readonly<Record<string, number>> = { "": 1, k: 1000, m: 1_000_000, b: 1_000_000_000 };
+
+/** The whole number that a field means, such as `1.5M`, `50k` or `1,000,000`; null if it is empty, undefined if it cannot be read. */
+export function limitOf(text: string): number | null | undefined {
+  if (text.trim() === "") return null;
+  const [, digits = "", unit = ""] = /^(\d+(?:\.\d+)?|\d{1,3}(?:,\d{3})+)\s*([kmb]?)$/i.exec(text.trim()) ?? [];
+  const amount = Number((Number(digits.replaceAll(",", "")) * (multiples[unit.toLowerCase()] ?? 1)).toFixed(3));
+  return digits !== "" && Number.isSafeInteger(amount) && amount > 0 ? amount : undefined;
+}
+
+/** What a field of a limit means, or what can be typed there. */
+export function limitHint(name: LimitName, text: string): string {
+  const limit = limitOf(text);
+  if (limit === undefined) return "A whole number such as 1M, 1.5M, 50k or 1,000,000";
+  return limit === null ? "No limit" : amountOf(limit, limitKinds[name].unit);
+}
+
+/** @param unit begins with a plural, or has it as its second word */
+const amountOf = (limit: number, unit: string): string =>
+  `${count(limit)} ${limit === 1 ? unit.replace(/s\b/, "") : unit}`;
 
 /** The parts of a list that is separated by commas; null if there are none. */
 export function listOf(text: string): string[] | null {

@@ -3,6 +3,7 @@ import {
   freesWhen,
   isAtLimit,
   isNearLimit,
+  limitHint,
   limitOf,
   listOf,
   usedLimits,
@@ -30,8 +31,43 @@ test("a key is at its limit once nothing is left, what running requests reserve 
   expect([key(100, 99), key(100, 100), key(100, 60, 40), unlimited].map(isAtLimit)).toEqual([false, true, true, false]);
 });
 
-test("an empty field clears a limit or a list", () => {
-  expect(["", " ", "12"].map(limitOf)).toEqual([null, null, 12]);
+test.each<[string, number | null | undefined]>([
+  ["", null],
+  [" ", null],
+  ["12", 12],
+  ["1M", 1_000_000],
+  ["1.5m", 1_500_000],
+  ["2.3 M", 2_300_000],
+  ["50k", 50_000],
+  ["0.5k", 500],
+  ["1B", 1_000_000_000],
+  ["1,000,000", 1_000_000],
+  ["1,234k", 1_234_000],
+  ["1.5", undefined],
+  ["1.0005k", undefined],
+  ["1,5", undefined],
+  ["1,00,000", undefined],
+  ["0", undefined],
+  ["-1", undefined],
+  ["1e6", undefined],
+  ["1T", undefined],
+  ["ten", undefined],
+  ["99999999999999999999", undefined],
+])("a limit that is typed as %j is %p", (text, limit) => {
+  expect(limitOf(text)).toBe(limit);
+});
+
+test("the sentence under a limit says what it means", () => {
+  const hints = ["1.5M", "1", "", "1,5"].map((text) => limitHint("tokens_per_day", text));
+  expect(hints).toEqual([
+    "1,500,000 tokens per day",
+    "1 token per day",
+    "No limit",
+    "A whole number such as 1M, 1.5M, 50k or 1,000,000",
+  ]);
+});
+
+test("an empty field clears a list", () => {
   expect(["", " , ", "a, b*,"].map(listOf)).toEqual([null, null, ["a", "b*"]]);
 });
 
