@@ -28,14 +28,16 @@ const pollsPerFile = 30;
 /** Polls, since any process or instance may be told that a backend drains; without a file of models it writes nothing. */
 export function shareBackends(options: SharedBackendsOptions): SharedBackends {
   const { store, states, catalog, instance, clock, pollMs = 2000 } = options;
-  let draining: ReadonlySet<string> = new Set();
+  /** Undefined until it was asked. The parent outlives its children, and may remember a backend that drains no more. */
+  let draining: ReadonlySet<string> | undefined;
   let polls = 0;
   let saidFile: string | undefined;
   let running: Promise<void> | undefined;
 
   function apply(names: ReadonlySet<string>): void {
-    for (const name of draining) if (!names.has(name)) states.setDraining(name, false);
-    for (const name of names) if (!draining.has(name)) states.setDraining(name, true);
+    const before = draining ?? catalog.get().backends.map(({ name }) => name);
+    for (const name of before) if (!names.has(name)) states.setDraining(name, false);
+    for (const name of names) if (draining?.has(name) !== true) states.setDraining(name, true);
     draining = names;
   }
 

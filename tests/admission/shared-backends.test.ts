@@ -36,6 +36,14 @@ onEachEngine(({ openTestStore }) => {
     for (const one of [told, other, later]) await one.close();
   });
 
+  test("a process that starts says what does not drain either: its parent may remember what ended before", async () => {
+    await using opened = await openTestStore(() => 1000);
+    const shared = start(opened.store.backends, "host/1");
+    await shared.known;
+    expect([...shared.draining]).toEqual([["gpu-a", false]]);
+    await shared.close();
+  });
+
   test("a process says which file it uses, says when it changed, and takes its leave", async () => {
     await using opened = await openTestStore(() => 1000);
     const { backends } = opened.store;
