@@ -62,11 +62,11 @@ describe.concurrent("limits hold as the backend sees it, while instances are kil
 const testByNight = isLong ? test : test.skip;
 
 describe.skipIf(whyNoPostgres !== undefined).concurrent("instances on PostgreSQL", () => {
-  async function fleetOf(skews: readonly number[]) {
+  async function fleetOf(skews: readonly number[], more: { waitLimitMs?: number } = {}) {
     const { url, release } = await takeDatabase();
     const opened = await openPostgresTestStore(Date.now, url);
     await createKeys(opened.store, names);
-    const fleet = await startFleet({ dataDir: "", databaseUrl: url, beatMs, deadAfterMs }, skews);
+    const fleet = await startFleet({ dataDir: "", databaseUrl: url, beatMs, deadAfterMs, ...more }, skews);
     return {
       ...fleet,
       url,
@@ -88,7 +88,8 @@ describe.skipIf(whyNoPostgres !== undefined).concurrent("instances on PostgreSQL
   test(
     "whose clocks are apart admit no more requests than the limit",
     async () => {
-      await using fleet = await fleetOf([-90_000, 0]);
+      // A machine without time for the database is no database that is away, which would have its own rule.
+      await using fleet = await fleetOf([-90_000, 0], { waitLimitMs: 60_000 });
       expect(await fleet.admitted(60, { requests_per_minute: 20 })).toBe(20);
     },
     timeoutMs,

@@ -16,7 +16,7 @@ const tell = (message: FromInstance): void => void process.send?.(message);
 const log = createLog({ level: "warn", format: "json", clock, write: (text) => tell({ kind: "warned", text }) });
 const store = await openStore({ dataDir: options.dataDir, databaseUrl: options.databaseUrl, clock, log });
 const ledger = createLedger({ store: store.usage, clock, log });
-const { beatMs, deadAfterMs } = options;
+const { beatMs, deadAfterMs, waitLimitMs } = options;
 const monotonic = (): number => performance.now();
 const admissions = createAdmissions({
   store: store.limits,
@@ -25,6 +25,7 @@ const admissions = createAdmissions({
   log,
   beatMs,
   deadAfterMs,
+  ...(waitLimitMs === undefined ? {} : { waitLimitMs }),
   areCountsWaiting: ledger.areCountsWaiting,
 });
 const running = new Map<number, { keyId: number; admission: Admission }>();

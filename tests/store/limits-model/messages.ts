@@ -9,6 +9,8 @@ export interface InstanceOptions {
   skewMs: number;
   beatMs: number;
   deadAfterMs: number;
+  /** How long a request waits for the database, if not as long as in the program. */
+  waitLimitMs?: number;
 }
 
 /** What the driver, which is the clients and the backend, tells an instance. */
