@@ -15,7 +15,7 @@
 
 import { randomBytes } from "node:crypto";
 import { enqueue, hurryUpkeep, startUpkeep } from "./batches.ts";
-import { decideAlone, endWait, noResponse } from "./degraded.ts";
+import { decideAlone, endWait, noResponse, releaseCounted, writeAllAgain } from "./degraded.ts";
 import { createInstanceWatch } from "./instance-watch.ts";
 import {
   admitted,
@@ -23,11 +23,9 @@ import {
   type Asked,
   dropAhead,
   newLease,
-  releaseTokens,
   type State,
   takeAhead,
   unlimited,
-  writeAllAgain,
 } from "./process-leases.ts";
 import type { MaybePromise } from "../store/engine/maybe-promise.ts";
 import { within } from "../time/wait.ts";
@@ -46,13 +44,15 @@ export interface Admissions {
 }
 
 export function createAdmissions(options: AdmissionsOptions): Admissions {
-  const { store, monotonic, log, beatMs = 3000, deadAfterMs = 15_000 } = options;
+  const { store, monotonic, clock, log, beatMs = 3000, deadAfterMs = 15_000 } = options;
   const instance = randomBytes(9).toString("base64url");
   const state: State = {
     fallback: "local",
     areCountsWaiting: () => false,
     waitLimitMs: 1500,
+    processes: 1,
     ...options,
+    deadAfterMs,
     instance,
     version: 0,
     leases: new Map(),
@@ -67,7 +67,8 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     waitingSince: undefined,
     degraded: false,
     failure: noResponse,
-    instances: 1,
+    instances: Infinity,
+    aheadMs: clock() - monotonic(),
     closed: false,
     isListed: false,
     watch: createInstanceWatch({
@@ -107,14 +108,8 @@ function admit(state: State, keyId: KeyId, asked: Asked): MaybePromise<Admission
 }
 
 function onBeat(state: State, instances: number): void {
-  state.instances = instances;
-  if (state.uncounted.size > 0 && !state.areCountsWaiting()) {
-    for (const lease of state.uncounted) {
-      releaseTokens(state, lease, lease.uncounted);
-      lease.uncounted = 0;
-    }
-    state.uncounted.clear();
-  }
+  state.instances = Math.max(instances, state.processes);
+  releaseCounted(state);
   // While this process decides alone, the batch is a trial.
   if (state.degraded) hurryUpkeep(state);
   else startUpkeep(state);

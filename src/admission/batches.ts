@@ -1,5 +1,6 @@
 import {
   admitted,
+  databaseNow,
   dropAhead,
   hasSameLimits,
   type KeyLease,
@@ -13,18 +14,9 @@ import {
   wantedAhead,
 } from "./process-leases.ts";
 import { decideAlone, endWait, leaveDegraded, noResponse, startWait } from "./degraded.ts";
-import {
-  isOfTokens,
-  judge,
-  type Judged,
-  type KeyLoad,
-  leastTokensLeft,
-  needsLease,
-  othersEndMs,
-  waitOf,
-} from "../store/limits/windows.ts";
+import { decide, judge, type Judged, type KeyLoad, needsLease, othersEndMs, waitOf } from "../store/limits/windows.ts";
 import type { Lease, LeaseRequest } from "../store/limits/contract.ts";
-import { hasLimit, type KeyLimits, limitKinds, type LimitName, requestLimits } from "../domain/limits.ts";
+import { hasLimit, type KeyLimits, limitKinds, requestLimits } from "../domain/limits.ts";
 
 /** Pause before a failed batch is written again. */
 const retryMs = 50;
@@ -86,8 +78,8 @@ async function writeBatch(state: State): Promise<void> {
 }
 
 function takeBatch(state: State): LeaseWork[] {
-  const { changed, clock, monotonic } = state;
-  const [second, now] = [Math.floor(clock() / 1000), monotonic()];
+  const { changed } = state;
+  const [second, now] = [Math.floor(databaseNow(state) / 1000), state.monotonic()];
   // A batch that is written anyway takes along what would soon have one of its own.
   const isUpkeepDue = state.isUpkeepDue || now - state.upkeptAt >= upkeepMs / 2;
   if (isUpkeepDue) {
@@ -114,7 +106,7 @@ function takeBatch(state: State): LeaseWork[] {
   return works;
 }
 
-/** Takes out what the next batch writes. @param second of our clock. @param most how many may be asked for ahead */
+/** Takes out what the next batch writes. @param most how many may be asked for ahead */
 function takeWork(lease: KeyLease, { second, most }: { second: number; most: number }): LeaseWork {
   const { keyId, places, corrections, refused, ahead } = lease;
   // Those that came with others wait for the next batch: each is judged by its own.
@@ -189,6 +181,7 @@ async function tryToTake(
 
 function settle(state: State, work: LeaseWork, { lease: taken, sentAt }: { lease: Lease; sentAt: number }): void {
   const { lease, waiting, request } = work;
+  state.aheadMs = taken.now - sentAt;
   const others: KeyLoad = {
     ...taken.load,
     inFlight: taken.load.inFlight - request.places,
@@ -235,20 +228,15 @@ function settleOne(state: State, { lease, limits, taken, others, result, one }: 
     const second = Math.floor(taken.now / 1000);
     return one.settled.resolve(admitted(state, lease, { limits, tokens, second, load }));
   }
-  if (takesLess(one, refusedBy, load)) return enqueue(state, lease, one);
+  const less = decide(load, limits, one);
+  if (less.refusedBy === undefined) {
+    Object.assign(one, { tokens: less.tokens, leastTokens: undefined });
+    return enqueue(state, lease, one);
+  }
   const waitMs = waitOf(result, { limits, tokens }, taken);
   const isHeldByOthers = (limitKinds[refusedBy].counts === "places" ? others.inFlight : others.reserved) > 0;
   if (waitMs === undefined && isHeldByOthers && one.tries < maxTries) return askAgain(state, lease, one);
   one.settled.resolve(refuse(state, lease, one, { load, refusedBy, waitMs: waitMs ?? othersEndMs }));
-}
-
-/** Nobody said how much the request may generate: what is left is as good a guess. */
-function takesLess(one: WaitingRequest, refusedBy: LimitName, load: KeyLoad): boolean {
-  const left = leastTokensLeft(load, one.limits);
-  if (!isOfTokens(refusedBy) || one.leastTokens === undefined || left < one.leastTokens) return false;
-  one.tokens = left;
-  one.leastTokens = undefined;
-  return true;
 }
 
 /** Another process may hold what it gives back at once, such as after a response whose client asks here next. */

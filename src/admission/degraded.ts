@@ -1,6 +1,7 @@
 import {
   admitted,
   type Asked,
+  databaseNow,
   type KeyLease,
   type LimitsFallback,
   refuse,
@@ -8,21 +9,18 @@ import {
   type State,
   unavailable,
   unlimited,
-  writeAllAgain,
 } from "./process-leases.ts";
 import {
   countedOf,
-  findExceeded,
+  decide,
   isOfTokens,
-  leastTokensLeft,
-  othersEndMs,
-  needsLease,
-  type Judged,
   type KeyLoad,
-  usedOf,
+  needsLease,
+  othersEndMs,
+  sharesOf,
   waitOf,
 } from "../store/limits/windows.ts";
-import { hasLimit, limitKinds, limitNames, perLimit, requestLimits } from "../domain/limits.ts";
+import { hasLimit, limitKinds, limitNames, requestLimits } from "../domain/limits.ts";
 import { minuteWindowSeconds, windowResetAt } from "../time/windows.ts";
 import type { Admission } from "../domain/admissions.ts";
 
@@ -77,25 +75,45 @@ export function enterDegraded(state: State): void {
 export function leaveDegraded(state: State): void {
   state.degraded = false;
   state.log.info("Database available again; enforcing the limits of keys");
-  for (const lease of state.leases.values()) lease.tokensMeanwhile = 0;
+  releaseCounted(state);
   writeAllAgain(state);
+}
+
+/** Gives back the tokens of requests whose counts waited. */
+export function releaseCounted(state: State): void {
+  if (state.degraded || state.areCountsWaiting()) return;
+  for (const lease of state.uncounted) {
+    for (const { tokens } of lease.uncounted.splice(0)) lease.tokens -= tokens;
+    lease.isDue = true;
+    state.changed.add(lease);
+  }
+  state.uncounted.clear();
+}
+
+/** Has the database told again of all that requests have. */
+export function writeAllAgain(state: State): void {
+  for (const lease of state.leases.values()) {
+    if (lease.places === 0 && lease.tokens === 0 && lease.ahead === undefined) continue;
+    lease.isDue = true;
+    state.changed.add(lease);
+  }
 }
 
 /** Decides without the database. */
 export function decideAlone(state: State, lease: KeyLease, asked: Asked): Admission {
-  const { fallback, instances } = state;
+  const { fallback } = state;
   if (fallback === "open") return unlimited;
   if (fallback === "closed") return unavailable;
-  const now = state.clock();
-  const judged = judgeLocally(lease, asked, { now, instances });
-  if (judged.refusedBy !== undefined) {
-    const waitMs = waitOf(judged, asked, { now, seconds: undefined }) ?? othersEndMs;
-    return refuse(state, lease, asked, { refusedBy: judged.refusedBy, waitMs, load: undefined });
+  const now = databaseNow(state);
+  const { refusedBy, load, tokens } = decideByShare(lease, asked, { ...state, now });
+  if (refusedBy !== undefined) {
+    const waitMs = waitOf({ refusedBy, load }, asked, { now }) ?? othersEndMs;
+    return refuse(state, lease, asked, { refusedBy, waitMs, load: undefined });
   }
   state.changed.add(lease);
+  const { limits } = asked;
   const second = Math.floor(now / 1000);
-  if (hasLimit(asked.limits, requestLimits)) addRequest(lease, second);
-  const [{ limits }, { tokens }] = [asked, judged];
+  if (hasLimit(limits, requestLimits)) addRequest(lease, second);
   if (needsLease(limits)) reserve(lease, tokens);
   return admitted(state, lease, { limits, tokens, second, load: undefined });
 }
@@ -111,56 +129,39 @@ function addRequest(lease: KeyLease, second: number): void {
   }
 }
 
-interface LocallyJudged extends Judged {
-  /** What it reserves. */
-  tokens: number;
-}
-
 /**
- * What a process enforces while the database does not answer: of what a limit had left when it last did, its share. All
- * processes together admit at most one request more than that for each of them.
- * @param instances how many processes lived then
+ * What a process enforces while the database does not answer: its share of each limit, and not what others hold. The shares
+ * are rounded up, so all processes together admit at most one request more for each of them, beside what others had running
+ * for longer than a lease, or used since this process last asked.
+ * @param now by the database's clock
  */
-export function judgeLocally(
+export function decideByShare(
   lease: KeyLease,
-  { limits, tokens, leastTokens = Infinity }: Pick<Asked, "limits" | "tokens" | "leastTokens">,
-  { now, instances }: { now: number; instances: number },
-): LocallyJudged {
-  const others = knownLoad(lease, now);
-  const shares = perLimit((name) => {
-    const limit = limits[name];
-    if (limit === null) return null;
-    const used = usedOf(others, name);
-    return used < limit ? used + Math.ceil((limit - used) / instances) : limit;
-  });
-  const own: KeyLoad = {
+  asked: Pick<Asked, "limits" | "tokens" | "leastTokens">,
+  { now, instances, deadAfterMs }: Pick<State, "instances" | "deadAfterMs"> & { now: number },
+): ReturnType<typeof decide> {
+  const { known, corrections, sent, uncounted } = lease;
+  const waiting = sumOf(uncounted, ({ tokens }) => tokens);
+  // What another process held counts no longer than its lease would.
+  const isHeld = now < known.at + deadAfterMs;
+  const others: KeyLoad = { ...known.others, ...(isHeld ? {} : { inFlight: 0, reserved: 0 }) };
+  const all = {
     ...others,
     inFlight: others.inFlight + lease.places,
-    reserved: others.reserved + lease.tokens + lease.tokensMeanwhile,
-    minuteRequests: others.minuteRequests + requestsMeanwhile(lease, now),
+    reserved: others.reserved + lease.tokens - waiting,
   };
-  const refusedBy = findExceeded(own, shares, tokens);
-  // As where the database answers, what is left is as good a guess of what may be generated.
-  const left = leastTokensLeft(own, shares);
-  const takesLess = refusedBy !== undefined && isOfTokens(refusedBy) && left >= leastTokens;
-  return takesLess
-    ? { refusedBy: findExceeded(own, shares, left), load: own, tokens: left }
-    : { refusedBy, load: own, tokens };
-}
-
-/** What counted when the database last answered, and still does. */
-function knownLoad({ known }: KeyLease, now: number): KeyLoad {
-  const load = { ...known.others };
   for (const name of limitNames) {
-    const counted = countedOf[name];
-    if (counted !== undefined && windowResetAt(limitKinds[name].window, known.at) <= now) load[counted] = 0;
+    const [counted, { window }] = [countedOf[name], limitKinds[name]];
+    if (counted === undefined || asked.limits[name] === null) continue;
+    const counts = (at: number): boolean => windowResetAt(window, at) > now;
+    if (!counts(known.at)) others[counted] = 0;
+    const own = isOfTokens(name)
+      ? sumOf(uncounted, (one) => (counts(one.second * 1000) ? one.tokens : 0))
+      : sumOf([...corrections, ...sent], (one) => (counts(one.second * 1000) ? one.requests : 0));
+    all[counted] = others[counted] + own;
   }
-  return load;
+  return decide(all, sharesOf(asked.limits, others, instances), asked);
 }
 
-/** What the database has to add to the requests of the last minute. */
-const requestsMeanwhile = ({ corrections, sent }: KeyLease, now: number): number =>
-  [...corrections, ...sent].reduce(
-    (sum, { second, requests }) => (now / 1000 - second < minuteWindowSeconds ? sum + requests : sum),
-    0,
-  );
+const sumOf = <One>(list: readonly One[], of: (one: One) => number): number =>
+  list.reduce((sum, one) => sum + of(one), 0);

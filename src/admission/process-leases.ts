@@ -1,10 +1,12 @@
 // What this process has of each key: its lease, and what requests get of that.
 
 import type { InstanceWatch } from "./instance-watch.ts";
-import { type KeyLoad, needsLease, noLoad, usedOf, withRequest } from "../store/limits/windows.ts";
+import { type KeyLoad, needsLease, noLoad, type Size, usedOf, withRequest } from "../store/limits/windows.ts";
 import type { LeaseRequest, LimitStore } from "../store/limits/contract.ts";
 import type { Log } from "../log/log.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
+import { dayNumberOf } from "../time/seoul.ts";
+import { minuteWindowSeconds } from "../time/windows.ts";
 import type { KeyId, KeyLimits, LimitName } from "../domain/keys.ts";
 import { hasLimit, limitNames, placeLimits, requestLimits, tokenLimits } from "../domain/limits.ts";
 import { type Admission, isWorthWaiting } from "../domain/admissions.ts";
@@ -26,9 +28,11 @@ export interface AdmissionsOptions {
   beatMs?: number;
   /** After how long without a beat a process counts as dead. */
   deadAfterMs?: number;
+  /** How many processes this machine runs, whether or not the database lists them. */
+  processes?: number;
 }
 
-export interface State extends Required<Omit<AdmissionsOptions, "beatMs" | "deadAfterMs">> {
+export interface State extends Required<Omit<AdmissionsOptions, "clock" | "beatMs">> {
   instance: string;
   /** Of the latest batch. */
   version: number;
@@ -52,8 +56,10 @@ export interface State extends Required<Omit<AdmissionsOptions, "beatMs" | "dead
   degraded: boolean;
   /** Why the latest batch failed, or has no reply yet. */
   failure: string;
-  /** Processes that live, this one included. */
+  /** Processes that live, this one included, when they were last counted; Infinity: they never were. */
   instances: number;
+  /** By how much the database's clock is ahead of the monotonic one: that of this machine may be anything. */
+  aheadMs: number;
   closed: boolean;
   /** Whether the database lists this process, or has failed to. */
   isListed: boolean;
@@ -63,11 +69,8 @@ export interface State extends Required<Omit<AdmissionsOptions, "beatMs" | "dead
 }
 
 /** What is asked for one request. */
-export interface Asked {
+export interface Asked extends Size {
   limits: KeyLimits;
-  tokens: number;
-  /** It takes less than `tokens`, but no less than this, where that is all that is left. */
-  leastTokens?: number | undefined;
   /** It asks again if it is worth waiting: then a refusal does not count. */
   mayWait: boolean;
 }
@@ -115,10 +118,8 @@ export interface KeyLease {
   isDue: boolean;
   /** Its latest answer: what counted at a time, but for what was held here. */
   known: { others: KeyLoad; at: number };
-  /** Of requests that ended while the database was away. */
-  tokensMeanwhile: number;
-  /** Of requests that have ended, and whose counts wait: still among `tokens`. */
-  uncounted: number;
+  /** Of requests that ended in a second while their counts waited, or the database was away: still among `tokens`. */
+  uncounted: { second: number; tokens: number }[];
   /** Requests in a second, and how many the latest that found none ahead asked for. */
   pace: { second: number; requests: number; wanted: number };
 }
@@ -135,8 +136,7 @@ export const newLease = (keyId: KeyId, limits: KeyLimits): KeyLease => ({
   refused: 0,
   isDue: false,
   known: { others: noLoad, at: 0 },
-  tokensMeanwhile: 0,
-  uncounted: 0,
+  uncounted: [],
   pace: { second: 0, requests: 0, wanted: 0 },
 });
 
@@ -231,12 +231,8 @@ export function admitted(state: State, lease: KeyLease, { limits, tokens, second
     if (isEnded) return;
     isEnded = true;
     lease.places -= 1;
-    if (isCounted && state.areCountsWaiting()) {
-      lease.uncounted += tokens;
-      state.uncounted.add(lease);
-    } else {
-      releaseTokens(state, lease, tokens);
-    }
+    if (isCounted && (state.degraded || state.areCountsWaiting())) addUncounted(state, lease, tokens);
+    else lease.tokens -= tokens;
     lease.isDue = true;
     state.changed.add(lease);
     // At once, to be seen, and as the client's next request may come to another process; of a busy key, several together.
@@ -255,8 +251,6 @@ export function admitted(state: State, lease: KeyLease, { limits, tokens, second
     },
     end,
     cancel() {
-      // It used none of what is left until the database answers.
-      if (!isEnded && state.degraded) lease.tokensMeanwhile -= tokens;
       end();
       if (!hasLimit(limits, requestLimits)) return;
       lease.corrections.push({ second, requests: -1 });
@@ -266,21 +260,26 @@ export function admitted(state: State, lease: KeyLease, { limits, tokens, second
   };
 }
 
-export function releaseTokens(state: State, lease: KeyLease, tokens: number): void {
-  lease.tokens -= tokens;
-  lease.isDue = true;
-  state.changed.add(lease);
-  if (state.degraded) lease.tokensMeanwhile += tokens;
-}
+/** Now by the database's clock, as far as it was heard. */
+export const databaseNow = ({ monotonic, aheadMs }: State): number => monotonic() + aheadMs;
 
-/** Has the database told again of all that requests have. */
-export function writeAllAgain(state: State): void {
-  for (const lease of state.leases.values()) {
-    if (lease.places === 0 && lease.tokens === 0 && lease.ahead === undefined) continue;
-    lease.isDue = true;
-    state.changed.add(lease);
+function addUncounted(state: State, lease: KeyLease, tokens: number): void {
+  const { uncounted } = lease;
+  const second = Math.floor(databaseNow(state) / 1000);
+  const latest = uncounted.at(-1);
+  if (latest?.second === second) latest.tokens += tokens;
+  else uncounted.push({ second, tokens });
+  state.uncounted.add(lease);
+  // A long outage leaves one for each day, and those of the last minute.
+  const [oldest, next] = uncounted;
+  const isOld = next !== undefined && next.second <= second - minuteWindowSeconds;
+  if (oldest !== undefined && isOld && dayOf(oldest) === dayOf(next)) {
+    next.tokens += oldest.tokens;
+    uncounted.shift();
   }
 }
+
+const dayOf = ({ second }: { second: number }): number => dayNumberOf(second * 1000);
 
 interface Refusal {
   refusedBy: LimitName;

@@ -122,6 +122,7 @@ export async function startServing(config: Config, io: CommandIo, parent?: Paren
       print: options.write,
       environment: io.env,
       shareStats,
+      processes: countProcesses(config.processes),
       places,
       mayLogShared,
     });

@@ -85,7 +85,11 @@ export const variables = {
     ...integer({ minimum: 1, maximum: 1_000_000, default: 1 }),
     schema: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
   },
-  LIMITS_FALLBACK: choice(["local", "open", "closed"], "local"),
+  LIMITS_FALLBACK: {
+    ...choice(["local", "open", "closed"], "local"),
+    allowed:
+      "local (each process admits its share of a limit, so the excess is at most one a process), open (no limit holds), or closed (503)",
+  },
   PROXY_QUEUE_TIMEOUT: seconds({ default: 60 }),
   PROXY_BACKEND_WAIT: seconds({ default: 0 }),
   PROXY_QUEUE_SIZE: integer({ minimum: 0, maximum: 1_000_000, default: 1000 }),
@@ -252,7 +256,6 @@ function configFrom(settings: Settings, terminal: boolean) {
       secretKey: settings.SECRET_KEY,
       metricsToken: settings.METRICS_TOKEN,
     },
-    /** What holds while the database does not answer: a share of the limits of keys, nothing, or no request with limits. */
     limitsFallback: settings.LIMITS_FALLBACK,
     metrics: { perKey: settings.METRICS_PER_KEY === "on" },
     shutdownGraceMs: settings.SHUTDOWN_GRACE * 1000,

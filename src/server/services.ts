@@ -51,6 +51,8 @@ export interface ServerOptions {
   environment?: Environment;
   /** Only if other processes share the ports: takes this one's stats and returns those of all. */
   shareStats?: ((own: ProcessStats) => AggregateStats) | undefined;
+  /** How many these are, this one included. */
+  processes?: number;
   /** The places at the backends that these processes share. */
   places?: (Places & BackendStates) | undefined;
   /** Whether these processes may log one more refused request of a source. Never rejects. */
@@ -133,6 +135,7 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
     clock,
     log,
     fallback: config.limitsFallback,
+    processes: opened.processes ?? 1,
     areCountsWaiting: ledger.areCountsWaiting,
   });
   const stats = statsOf(opened, metrics, inFlight);

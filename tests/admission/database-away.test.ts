@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createAdmissions } from "../../src/admission/admission.ts";
 import { newLease } from "../../src/admission/process-leases.ts";
-import { judgeLocally } from "../../src/admission/degraded.ts";
+import { decideByShare } from "../../src/admission/degraded.ts";
 import type { AdmissionsOptions } from "../../src/admission/process-leases.ts";
 import { noLimits } from "../../src/store/keys/rules.ts";
 import type { LimitStore } from "../../src/store/limits/contract.ts";
@@ -17,7 +17,10 @@ const start = Date.parse("2026-05-30T20:00:00+09:00");
 interface Circumstances {
   /** Whether the process knows what others used. */
   isKnown?: boolean;
+  /** Since it last knew. */
   afterMs?: number;
+  /** What others have reserved. */
+  reserved?: number;
   tokens?: number;
 }
 
@@ -26,13 +29,14 @@ describe("the share of a process", () => {
 
   /** How many requests one process admits by itself. */
   function admitted(limits: Partial<KeyLimits>, instances: number, more: Circumstances = {}): number {
-    const { isKnown = true, afterMs = 1000, tokens = 0 } = more;
+    const { isKnown = true, afterMs = 1000, reserved = 0, tokens = 0 } = more;
     const own = { ...noLimits, ...limits };
     const lease = newLease(1, own);
-    if (isKnown) lease.known = { others: known, at: start };
+    if (isKnown) lease.known = { others: { ...known, reserved }, at: start };
     const now = start + afterMs;
+    const circumstances = { now, instances, deadAfterMs: 15_000 };
     for (let count = 0; count < 1000; count++) {
-      if (judgeLocally(lease, { limits: own, tokens }, { now, instances }).refusedBy !== undefined) return count;
+      if (decideByShare(lease, { limits: own, tokens }, circumstances).refusedBy !== undefined) return count;
       lease.places += 1;
       lease.tokens += tokens;
       lease.corrections.push({ second: Math.floor(now / 1000), requests: 1 });
@@ -47,7 +51,28 @@ describe("the share of a process", () => {
       ["of nothing is nothing", 0, { requests_per_minute: 18 }, 3],
       ["of the whole limit, once the minute is over", 7, { requests_per_minute: 20 }, 3, { afterMs: 61_000 }],
       ["of the whole limit, for a key that was never seen", 7, { requests_per_minute: 20 }, 3, { isKnown: false }],
-      ["of the places that others did not have", 1, { max_concurrency: 4 }, 2],
+      ["of the places", 2, { max_concurrency: 4 }, 2],
+      ["of the places, but none that others have", 1, { max_concurrency: 3 }, 2],
+      ["of the places that others had a lease ago", 2, { max_concurrency: 3 }, 2, { afterMs: 15_000 }],
+      ["of one place while others have it", 0, { max_concurrency: 1 }, 2, { afterMs: 14_000 }],
+      ["of one place, once they cannot have it any more", 1, { max_concurrency: 1 }, 2, { afterMs: 15_000 }],
+      [
+        "of what was counted for nobody, where it knows of none",
+        1,
+        { max_concurrency: 9 },
+        Infinity,
+        { isKnown: false },
+      ],
+      ["of requests, where it knows of none", 1, { requests_per_minute: 20 }, Infinity, { isKnown: false }],
+      ["of tokens, where it knows of none", 1, { tokens_per_day: 1000 }, Infinity, { isKnown: false, tokens: 10 }],
+      ["of tokens that others have not reserved", 2, { tokens_per_minute: 1000 }, 2, { tokens: 10, reserved: 80 }],
+      [
+        "of tokens that others reserved a lease ago",
+        5,
+        { tokens_per_minute: 1000 },
+        2,
+        { tokens: 10, reserved: 80, afterMs: 15_000 },
+      ],
       ["of the tokens of a minute", 5, { tokens_per_minute: 1000 }, 2, { tokens: 10 }],
       [
         "of the tokens of a day, which go on counting",
@@ -98,6 +123,19 @@ function open(store: LimitStore, more: Partial<AdmissionsOptions> = {}) {
   };
 }
 
+const away: LimitStore = {
+  take: () => Promise.reject(new Error("the disk is full")),
+  beat: () => Promise.reject(new Error("the disk is full")),
+  listInstances: async () => [],
+  remove: async () => {},
+  listLoads: async () => [],
+  countAtLimit: async () => 0,
+  listDays: async () => [],
+};
+
+/** It lists this process, and takes nothing. */
+const listing: LimitStore = { ...away, beat: async (id) => [{ id, beat: 2 }] };
+
 const admit = (admissions: Pick<ReturnType<typeof open>, "admit">, limits: KeyLimits, count: number, tokens = 0) =>
   Promise.all(Array.from({ length: count }, async (): Promise<Admission> => admissions.admit(1, limits, tokens)));
 const countAdmitted = (results: readonly Admission[]): number =>
@@ -130,6 +168,20 @@ onEachEngine(({ openTestStore }) => {
       "Database unavailable; each process enforces its share of the limits of keys",
       "Database available again; enforcing the limits of keys",
     ]);
+    await admissions.close();
+  });
+
+  test("what a process admits alone counts when the database is back, whatever its clock says", async () => {
+    await using opened = await openTestStore();
+    const { limits } = opened.store;
+    const admissions = open(limits, { waitLimitMs: 1000, clock: () => Date.now() - 90_000 });
+    const rules = { ...noLimits, requests_per_minute: 20 };
+    expect(countAdmitted(await admit(admissions, rules, 1))).toBe(1);
+    admissions.set("failing");
+    expect(countAdmitted(await admit(admissions, rules, 30))).toBe(19);
+    admissions.set("well");
+    await pollUntil(() => !admissions.isDegraded(), 5000);
+    expect(countAdmitted(await admit(admissions, rules, 1))).toBe(0);
     await admissions.close();
   });
 
@@ -183,25 +235,43 @@ test("a request waits no longer because it came while the database was slow to a
   await admissions.close();
 });
 
-const away: LimitStore = {
-  take: () => Promise.reject(new Error("the disk is full")),
-  beat: () => Promise.reject(new Error("the disk is full")),
-  listInstances: async () => [],
-  remove: async () => {},
-  listLoads: async () => [],
-  countAtLimit: async () => 0,
-  listDays: async () => [],
-};
+test("the share is of no fewer processes than this machine runs", async () => {
+  const admissions = open(listing, { processes: 4 });
+  expect(countAdmitted(await admit(admissions, { ...noLimits, requests_per_minute: 20 }, 20))).toBe(5);
+  await admissions.close();
+});
+
+test("what requests used counts as long as their windows, however long the database is away", async () => {
+  let skippedMs = 0;
+  const admissions = open(listing, { clock: () => start, monotonic: () => performance.now() + skippedMs });
+  const rules = { ...noLimits, tokens_per_minute: 1000, tokens_per_day: 1500 };
+  const ask = async (tokens: number): Promise<Admission> => {
+    const admission = await admissions.admit(1, rules, tokens);
+    admission.handOver();
+    admission.end();
+    return admission;
+  };
+  const asked = async (tokens: number) => (await ask(tokens)).refusedBy;
+  expect([await asked(600), await asked(600)]).toEqual([undefined, "tokens_per_minute"]);
+  skippedMs += 62_000;
+  expect([await asked(600), await asked(600)]).toEqual([undefined, "tokens_per_day"]);
+  skippedMs += 62_000;
+  expect([await asked(600), await asked(200)]).toEqual(["tokens_per_day", undefined]);
+  skippedMs += 24 * 3_600_000;
+  expect(await asked(600)).toBeUndefined();
+  await admissions.close();
+});
 
 test("a request that does not say how much it may generate reserves what is left of a share", async () => {
-  const admissions = open(away);
+  const admissions = open(listing);
   const rules = { ...noLimits, tokens_per_day: 1000 };
   const sizes = [600, 1030, 1030];
   const results = await Promise.all(sizes.map((size) => admissions.admit(1, rules, size, false, 7)));
   expect(results.map(({ refusedBy }) => refusedBy)).toEqual([undefined, undefined, "tokens_per_day"]);
-  // A request that is not sent uses nothing of it, and one that ended may have used all.
+  // A request that is not sent uses nothing of it, and one that is counted may have used all.
   results[1]?.cancel();
   expect(countAdmitted(await admit(admissions, rules, 1, 400))).toBe(1);
+  results[0]?.handOver();
   results[0]?.end();
   expect(countAdmitted(await admit(admissions, rules, 1, 1))).toBe(0);
   await admissions.close();
@@ -211,12 +281,15 @@ test.each([
   ["closed", "unavailable", 3],
   ["open", undefined, 3],
   ["local", undefined, 1],
-] as const)("LIMITS_FALLBACK=%s answers %s to %i of 3", async (fallback, refusedBy, count) => {
-  const admissions = open(away, { fallback });
-  const results = await admit(admissions, { ...noLimits, max_concurrency: 1 }, 3);
-  expect(results.filter((one) => one.refusedBy === refusedBy)).toHaveLength(count);
-  await admissions.close();
-});
+] as const)(
+  "LIMITS_FALLBACK=%s answers %s to %i of 3 in one that knows nothing",
+  async (fallback, refusedBy, count) => {
+    const admissions = open(away, { fallback });
+    const results = await admit(admissions, { ...noLimits, max_concurrency: 3 }, 3);
+    expect(results.filter((one) => one.refusedBy === refusedBy)).toHaveLength(count);
+    await admissions.close();
+  },
+);
 
 test("what ended while counts wait stays reserved until they are written", async () => {
   let areCountsWaiting = true;

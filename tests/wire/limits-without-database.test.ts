@@ -38,17 +38,23 @@ const admitted = (...sent: readonly Sent[]): number =>
 const limitsOf = async ({ adminUrl }: Program): Promise<unknown> =>
   ((await (await fetch(`${adminUrl}/readyz`)).json()) as { limits: unknown }).limits;
 
+async function readMetric({ adminUrl }: Program, name: string): Promise<number> {
+  const text = await (await fetch(`${adminUrl}/metrics`, { headers: { authorization: "Bearer scrape" } })).text();
+  return Number(new RegExp(`^${name} (\\d+)$`, "m").exec(text)?.[1]);
+}
+
 describe.skipIf(whyNoPostgres !== undefined)("limits of keys, with two instances on one PostgreSQL", () => {
   let backend: Simulator;
   let postgres: Postgres;
   let databaseUrl: string;
+  let environment: Record<string, string>;
   let programs: Program[] = [];
   let admin: AdminClient;
   beforeAll(async () => {
     backend = startSimulator();
     postgres = await startPostgres();
     databaseUrl = await postgres.createDatabase();
-    const environment = {
+    environment = {
       PROXY_UPSTREAM_URL: backend.url,
       DATABASE_URL: databaseUrl,
       SECRET_KEY: "0123456789abcdef",
@@ -88,8 +94,7 @@ describe.skipIf(whyNoPostgres !== undefined)("limits of keys, with two instances
     const { id, key } = await createKey();
     await postgres.freeze();
     const sent = await Promise.all(programs.map((program) => send(program, key, 40)));
-    const metrics = await fetch(`${programs[0]?.adminUrl}/metrics`, { headers: { authorization: "Bearer scrape" } });
-    expect(await metrics.text()).toMatch(/^tollgate_limits_degraded 1$/m);
+    expect(await readMetric(programs[0] as Program, "tollgate_limits_degraded")).toBe(1);
     const later = await Promise.all(programs.map((program) => send(program, key, 40)));
     await postgres.thaw();
     // Each of the two knows of one or both of the requests before, and takes half of what was left.
@@ -137,4 +142,47 @@ describe.skipIf(whyNoPostgres !== undefined)("limits of keys, with two instances
     await areAllWell();
     await pollUntil(async () => admitted(await send(programs[0] as Program, key, 5)) === 0, 10_000);
   }, 60_000);
+
+  /** So long as no process answers for what it has, plus what a loaded machine takes. */
+  const servedMs = 15_000 + 10_000;
+
+  /** One request of a key runs, others wait, and ends only after PostgreSQL has stopped. @returns how the others ended */
+  async function outliveDatabase(runsAt: Program, waitsAt: Program, waiting: number): Promise<Sent> {
+    const { key } = await admin.expectOk<{ key: string }>("POST", "/api/keys", { name: "one", max_concurrency: 1 });
+    const leaving = new AbortController();
+    const running = fetch(`${runsAt.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "slow-head=forever" },
+      body: '{"model":"m","messages":[]}',
+      signal: leaving.signal,
+    }).catch(() => {});
+    await pollUntil(() => backend.stats().open === 1);
+    const others = send(waitsAt, key, waiting);
+    await pollUntil(async () => (await readMetric(waitsAt, "tollgate_queue_waiting_requests")) === waiting);
+    await postgres.stop();
+    leaving.abort();
+    await running;
+    try {
+      return await others;
+    } finally {
+      await postgres.start();
+    }
+  }
+
+  test("serve a key of which nothing runs while PostgreSQL is away, whatever ran in another one before", async () => {
+    const { statuses, slowestMs } = await outliveDatabase(programs[0] as Program, programs[1] as Program, 1);
+    expect(statuses).toEqual([200]);
+    expect(slowestMs).toBeLessThan(servedMs);
+    await areAllWell();
+  }, 120_000);
+
+  test("serve it in each process of one machine too", async () => {
+    const program = await startProgram({ ...environment, PROCESSES: "2" });
+    await pollUntil(async () => (await readMetric(program, "tollgate_processes")) === 2);
+    const { statuses, slowestMs } = await outliveDatabase(program, program, 8);
+    expect(statuses).toEqual(Array.from(statuses, () => 200));
+    expect(slowestMs).toBeLessThan(servedMs);
+    await areAllWell();
+    await program.stop();
+  }, 120_000);
 });

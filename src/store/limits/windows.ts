@@ -89,7 +89,7 @@ export const isAtLimit = (load: KeyLoad, limits: KeyLimits): boolean =>
   });
 
 /** What is left of the tightest limit of tokens. */
-export const leastTokensLeft = (load: KeyLoad, limits: KeyLimits): number =>
+const leastTokensLeft = (load: KeyLoad, limits: KeyLimits): number =>
   Math.min(...tokenLimits.map((name) => (limits[name] ?? Infinity) - usedOf(load, name)));
 
 /** A key that is limited only in requests per minute gives nothing back. */
@@ -111,6 +111,42 @@ export interface Judged {
   /** What counts, the request included if it is admitted. */
   load: KeyLoad;
 }
+
+/** What a request asks for. */
+export interface Size {
+  tokens: number;
+  /** It takes less than `tokens`, but no less than this, where that is all that is left. */
+  leastTokens?: number | undefined;
+}
+
+/**
+ * Whether limits allow a request, and for how many tokens. Where nobody said how much it may generate, what is left is as
+ * good a guess.
+ */
+export function decide(
+  load: KeyLoad,
+  limits: KeyLimits,
+  { tokens, leastTokens = Infinity }: Size,
+): Judged & { tokens: number } {
+  const refusedBy = findExceeded(load, limits, tokens);
+  const left = leastTokensLeft(load, limits);
+  if (refusedBy === undefined || !isOfTokens(refusedBy) || left < leastTokens) return { refusedBy, load, tokens };
+  return { refusedBy: findExceeded(load, limits, left), load, tokens: left };
+}
+
+/**
+ * The limits of a process that decides alone: what others hold, and its share of the limit. What is counted already is
+ * nobody's, so the shares are of what that leaves.
+ * @param others what counts that is not its own
+ * @param processes how many share; Infinity: nobody knows, so it gets one request
+ */
+export const sharesOf = (limits: KeyLimits, others: KeyLoad, processes: number): KeyLimits =>
+  perLimit((name) => {
+    const limit = limits[name];
+    if (limit === null) return null;
+    const used = usedOf({ ...others, inFlight: 0, reserved: 0 }, name);
+    return Math.min(limit, usedOf(others, name) + Math.max(1, Math.ceil((limit - used) / processes)));
+  });
 
 /** Which requests the limits allow, in order. On PostgreSQL `tollgate_take_leases` does the same. */
 export function judge(
