@@ -120,7 +120,7 @@ export interface Rank {
 export interface ListedRequest extends Destination {
   keyId: KeyId;
   waitsFor: WaitsFor;
-  /** The candidates that it was at already, to no avail. */
+  /** The candidates that it was at already, to no avail; one that waits for a place may return to them. */
   tried: readonly string[];
 }
 

@@ -238,7 +238,7 @@ function standingOf(
   if (isDraining) return "closed";
   if (backend === undefined) return "out";
   if (health.isOut) return waits ? "closed" : "out";
-  if (health.isSuspect) return waits ? "closed" : "busy";
+  if (health.isSuspect) return waits ? "closed" : "suspect";
   return health.busyUntil > now ? "busy" : "in";
 }
 

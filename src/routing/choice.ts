@@ -17,8 +17,8 @@ export interface BackendRow {
   waitingCharacters: number;
   /** How many without a first byte it gets at once; undefined: any number. */
   warmUp: number | undefined;
-  /** Gets requests; those that no other takes; those that cannot wait until one is in; none. */
-  standing: "in" | "busy" | "out" | "closed";
+  /** Gets requests; those that no other takes; of these, those that were not there; those that cannot wait; none. */
+  standing: "in" | "busy" | "suspect" | "out" | "closed";
 }
 
 export interface RequestToPlace {
@@ -28,6 +28,8 @@ export interface RequestToPlace {
   workAt: (backend: string) => ExpectedWork;
   /** The backends that it was at already, to no avail. */
   tried: readonly string[];
+  /** Nothing was sent there: it may return to those that are up, as far as is known, where no other has a place. */
+  mayReturn: boolean;
   /** How long its body is; 0: what the backends would have to read is not known. */
   characters: number;
 }
@@ -37,12 +39,14 @@ export interface RequestToPlace {
  * @returns undefined if it has to wait
  */
 export function choose(candidates: readonly BackendRow[], request: RequestToPlace): Choice | undefined {
-  const { tried } = request;
-  const untried = candidates.filter(({ name }) => !tried.includes(name));
-  const mayTryOut = tried.length === 0 && untried.every(({ standing }) => standing === "out" || standing === "closed");
+  const { tried, mayReturn } = request;
+  const mayTryOut =
+    tried.length === 0 && candidates.every(({ standing }) => standing === "out" || standing === "closed");
   let best: { rows: BackendRow[]; rank: number } = { rows: [], rank: Infinity };
-  for (const row of untried) {
-    const rank = rankOf(row, mayTryOut);
+  for (const row of candidates) {
+    const wasThere = tried.includes(row.name);
+    if (wasThere && (!mayReturn || row.standing === "suspect")) continue;
+    const rank = rankOf(row, mayTryOut) + (wasThere ? 4 : 0);
     if (rank < best.rank) best = { rows: [row], rank };
     else if (rank === best.rank && rank < Infinity) best.rows.push(row);
   }
@@ -59,7 +63,7 @@ export function choose(candidates: readonly BackendRow[], request: RequestToPlac
 function rankOf(row: BackendRow, mayTryOut: boolean): number {
   const { standing, spill } = row;
   if (standing === "closed" || (standing === "out" && !mayTryOut) || isFull(row)) return Infinity;
-  return (standing === "busy" ? 2 : 0) + (spill ? 1 : 0);
+  return (standing === "in" || standing === "out" ? 0 : 2) + (spill ? 1 : 0);
 }
 
 const isFull = ({ inFlight, unbegun, maxConcurrency = Infinity, warmUp = Infinity }: BackendRow): boolean =>
@@ -109,8 +113,8 @@ function reasonOf(
   candidates: readonly BackendRow[],
   { tried, workAt }: RequestToPlace,
 ): ChoiceReason {
-  if (tried.length > 0) return "failover";
   if (candidates.length === 1) return "only";
+  if (tried.length > 0) return "failover";
   return spill && candidates.some((one) => !one.spill) ? "spill" : workAt(name).reason;
 }
 

@@ -177,6 +177,7 @@ const heldBy = (request: ListedRequest): Held => ({
 const requestToPlace = (request: ListedRequest, { expect }: Affinity): RequestToPlace => ({
   affinity: affinityOf(request.keyId, request.conversation),
   tried: request.tried,
+  mayReturn: request.waitsFor === "place",
   workAt: expect(request),
   characters: request.characters,
 });
@@ -211,7 +212,7 @@ function rankAll<Ticket>(waiting: readonly Ticket[], lineOf: (ticket: Ticket) =>
 }
 
 const countFor = (backend: string, waiting: readonly ListedRequest[]): number =>
-  waiting.filter(({ candidates, tried }) => candidates.includes(backend) && !tried.includes(backend)).length;
+  waiting.filter(({ candidates }) => candidates.includes(backend)).length;
 
 /** There is one line for each model; what names none waits with what has the same backends. */
 const lineNameOf = ({ model, candidates }: ListedRequest): string => model ?? JSON.stringify(candidates);

@@ -20,5 +20,5 @@ export function foresee(
     const load = { inFlight: status.inFlight, unbegun: 0, waitingCharacters: 0, warmUp: undefined };
     return { name, spill, maxConcurrency, ...load, standing };
   });
-  return choose(rows, { affinity: "", tried: [], workAt: nothingKnown, characters: 0 });
+  return choose(rows, { affinity: "", tried: [], mayReturn: false, workAt: nothingKnown, characters: 0 });
 }

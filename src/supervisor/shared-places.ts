@@ -99,7 +99,9 @@ function createOwnChoice() {
     },
     delete: remove,
     /** Fewest in flight. */
-    choose({ keyId, candidates, tried, conversation }: ListedRequest, isAnyIn: Places["isAnyIn"]): Choice | "full" {
+    choose(request: ListedRequest, isAnyIn: Places["isAnyIn"]): Choice | "full" {
+      const { keyId, candidates, tried, conversation } = request;
+      const mayReturn = request.waitsFor === "place";
       const rows = candidates.map((name) => ({
         name,
         spill: false,
@@ -110,10 +112,8 @@ function createOwnChoice() {
         warmUp: undefined,
         standing: isAnyIn([name]) ? ("in" as const) : ("out" as const),
       }));
-      return (
-        choose(rows, { affinity: affinityOf(keyId, conversation), tried, workAt: nothingKnown, characters: 0 }) ??
-        "full"
-      );
+      const affinity = affinityOf(keyId, conversation);
+      return choose(rows, { affinity, tried, mayReturn, workAt: nothingKnown, characters: 0 }) ?? "full";
     },
   };
 }

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { type ExpectedWork, nothingKnown } from "../../src/routing/affinity.ts";
-import { type BackendRow, choose } from "../../src/routing/choice.ts";
+import { type BackendRow, choose, type RequestToPlace } from "../../src/routing/choice.ts";
 
 const row = (name: string, fields: Partial<BackendRow> = {}): BackendRow => ({
   name,
@@ -15,12 +15,17 @@ const row = (name: string, fields: Partial<BackendRow> = {}): BackendRow => ({
   ...fields,
 });
 
+const anyRequest: RequestToPlace = {
+  affinity: "key",
+  tried: [],
+  mayReturn: false,
+  workAt: nothingKnown,
+  characters: 0,
+};
+
 /** The backend and why, as one text. */
-function chosen(
-  rows: readonly BackendRow[],
-  { affinity = "key", tried = [], workAt = nothingKnown, characters = 0 }: Partial<Parameters<typeof choose>[1]> = {},
-): string {
-  const choice = choose(rows, { affinity, tried, workAt, characters });
+function chosen(rows: readonly BackendRow[], more: Partial<RequestToPlace> = {}): string {
+  const choice = choose(rows, { ...anyRequest, ...more });
   return choice === undefined ? "waits" : `${choice.backend} ${choice.reason}`;
 }
 
@@ -51,6 +56,7 @@ describe("a request goes", () => {
     ],
     ["past one that asked for a pause", [row("a", busy), row("b", { spill: true })], "b spill"],
     ["to one that asked for a pause while the others are full", [row("a", busy), row("b", full)], "a load"],
+    ["past one that may be gone", [row("a", { standing: "suspect" }), row("b", { spill: true })], "b spill"],
     ["past one that warms up", [row("a", { warmUp: 1, unbegun: 1 }), row("b", { inFlight: 9 })], "b load"],
     [
       "to one that warms up, once it has a first byte",
@@ -88,7 +94,7 @@ describe("a request goes", () => {
     const at = (waitingCharacters: number) => row("a", { waitingCharacters, inFlight: 2, unbegun: 2 });
     expect(chosen([at(29_000), row("b")], { workAt })).toBe("a session");
     expect(chosen([at(30_000), row("b")], { workAt })).toBe("b load");
-    const choice = choose([at(29_000), row("b")], { affinity: "", tried: [], workAt, characters: 10_000 });
+    const choice = choose([at(29_000), row("b")], { ...anyRequest, workAt, characters: 10_000 });
     expect(choice?.expectation?.elsewhere).toBe(10_000 - 29_000);
   });
 
@@ -99,7 +105,7 @@ describe("a request goes", () => {
   test("with what was expected of it there, and at the best of the others", () => {
     const rows = [row("a", { waitingCharacters: 3000, inFlight: 2, unbegun: 2 }), row("b", { waitingCharacters: 500 })];
     const expectation = (all: BackendRow[], characters = 10_000) =>
-      choose(all, { affinity: "", tried: [], workAt: work({ a: 400 }, "session"), characters })?.expectation;
+      choose(all, { ...anyRequest, workAt: work({ a: 400 }, "session"), characters })?.expectation;
     expect(expectation(rows)).toEqual({ characters: 10_000, toRead: 400, isOwn: true, elsewhere: 500 + 10_000 - 3000 });
     expect(expectation(rows.toReversed())?.elsewhere).toBe(7500);
     expect(expectation([rows[0] ?? row("a"), row("b", { standing: "out" })])?.elsewhere).toBeUndefined();
@@ -110,6 +116,19 @@ describe("a request goes", () => {
     const tried = ["a"];
     expect(chosen([row("a"), row("b", { inFlight: 9 })], { tried })).toBe("b failover");
     expect(chosen([row("a"), row("b", out)], { tried })).toBe("waits");
+  });
+
+  test.each<[what: string, a: Partial<BackendRow>, b: Partial<BackendRow>, to: string]>([
+    ["not while another has a place", {}, { inFlight: 9 }, "b failover"],
+    ["not while another that asked for a pause has one", {}, busy, "b failover"],
+    ["while the others are full", {}, full, "a failover"],
+    ["while the others are out", {}, out, "a failover"],
+    ["though it asked for a pause", busy, full, "a failover"],
+    ["not before a probe has told whether it is up", { standing: "suspect" }, full, "waits"],
+    ["not while it is out", out, out, "waits"],
+    ["not while it is full", full, full, "waits"],
+  ])("back where nothing was sent: %s", (_, a, b, to) => {
+    expect(chosen([row("a", a), row("b", b)], { tried: ["a"], mayReturn: true })).toBe(to);
   });
 
   test("to the same of several that are equal, and only what went to one that is gone goes elsewhere", () => {
@@ -133,7 +152,7 @@ describe("a request goes", () => {
       unbegun: any,
       waitingCharacters: any,
       warmUp: maybe,
-      standing: fc.constantFrom("in", "busy", "out", "closed"),
+      standing: fc.constantFrom("in", "busy", "suspect", "out", "closed"),
     });
     const reason = fc.constantFrom<ExpectedWork["reason"]>("session", "prefix", "load");
     const anyWork = fc.record<ExpectedWork>({ characters: any, readBefore: any, leaving: any, reason });
@@ -141,12 +160,11 @@ describe("a request goes", () => {
       fc.property(fc.array(anyRow), fc.array(anyWork, { minLength: 1 }), any, (all, works, characters) => {
         let asked = 0;
         const workAt = () => works[asked++ % works.length] ?? nothingKnown();
-        const choice = choose(all, { affinity: "key", tried: [], workAt, characters });
+        const choice = choose(all, { ...anyRequest, workAt, characters });
         const chosenRows = all.filter(({ name }) => name === choice?.backend);
         if (choice !== undefined) expect(chosenRows.map(({ standing }) => standing)).not.toEqual(["closed"]);
-        const isAnyIn = all.some(({ standing }) => standing === "in" || standing === "busy");
-        if (choice !== undefined && isAnyIn)
-          expect(chosenRows.some(({ standing }) => standing === "in" || standing === "busy")).toBe(true);
+        const takesNew = ({ standing }: BackendRow): boolean => standing !== "out" && standing !== "closed";
+        if (choice !== undefined && all.some(takesNew)) expect(chosenRows.some(takesNew)).toBe(true);
       }),
     );
   });
@@ -162,15 +180,16 @@ describe("a request goes", () => {
       unbegun: count,
       waitingCharacters: count,
       warmUp: optional,
-      standing: fc.constantFrom("in", "busy", "out", "closed"),
+      standing: fc.constantFrom("in", "busy", "suspect", "out", "closed"),
     });
     const rows = fc.uniqueArray(anyRow, { selector: ({ name }) => name });
     fc.assert(
       fc.property(rows, fc.string(), fc.subarray(["a", "b", "c", "d", "e"]), (all, affinity, tried) => {
-        const choice = choose(all, { affinity, tried, workAt: nothingKnown, characters: 0 });
+        const choice = choose(all, { ...anyRequest, affinity, tried });
         const open = all.filter(
           (one) =>
-            (one.standing === "in" || one.standing === "busy") &&
+            one.standing !== "out" &&
+            one.standing !== "closed" &&
             !tried.includes(one.name) &&
             one.inFlight < (one.maxConcurrency ?? Infinity) &&
             one.unbegun < (one.warmUp ?? Infinity),

@@ -81,6 +81,22 @@ describe("with several backends", () => {
     expect(chats(backends.get("a")) + chats(backends.get("b"))).toBe(16);
   });
 
+  test("what met a refusal goes to that backend once it is back, though the other is full for long", async () => {
+    using backends = startBackends({ a: "", b: "max_concurrency: 1" });
+    await using gate = await startTollgate({ MODELS_FILE: backends.file });
+    backends.stop("a");
+    const long = await postStream(gate, "gap=forever@1");
+    await long.nextEvent();
+    expect(chats(backends.get("b"))).toBe(1);
+    const waits = [post(gate.url, gate.key), post(gate.url, gate.key)];
+    await gate.waitForLog(isLogged("Backend out", "a"));
+    await pollUntil(async () => (await waiting(gate)) === 2);
+    backends.restart("a");
+    expect((await Promise.all(waits)).map(({ status }) => status)).toEqual([200, 200]);
+    expect([chats(backends.get("a")), chats(backends.get("b"))]).toEqual([2, 1]);
+    long.reset();
+  });
+
   test.each([503, "gone"] as const)(
     "one that takes connections and is dead (%p) is out after three failures",
     async (how) => {
@@ -209,6 +225,26 @@ describe("PROXY_BACKEND_WAIT", () => {
     }
     expect(await mostAtOnce(backends.get("a"))).toBeLessThanOrEqual(2);
     expect(chats(backends.get("a"))).toBe(3);
+  });
+
+  test("holds what waited for another backend, which went out too, until any of them is back", async () => {
+    using backends = startBackends({ a: "", b: "max_concurrency: 1" });
+    await using gate = await startTollgate({ MODELS_FILE: backends.file, PROXY_BACKEND_WAIT: "30" });
+    const others = [await gate.admin.createKey("second"), await gate.admin.createKey("third")];
+    backends.stop("a");
+    const long = await postStream(gate, "gap=forever@1");
+    await long.nextEvent();
+    const waits = [post(gate.url, gate.key), post(gate.url, gate.key)];
+    await gate.waitForLog(isLogged("Backend out", "a"));
+    // The place at the other one becomes free as it goes, and goes to those that were not served yet.
+    waits.push(...others.map(({ key }) => post(gate.url, key)));
+    await pollUntil(async () => (await waiting(gate)) === 4);
+    backends.stop("b");
+    await gate.waitForLog(isLogged("Backend out", "b"));
+    await pollUntil(async () => (await waiting(gate)) === 4);
+    backends.restart("a");
+    expect((await Promise.all(waits)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    expect(chats(backends.get("a"))).toBe(4);
   });
 
   test("takes nothing from the limits of a key meanwhile", async () => {

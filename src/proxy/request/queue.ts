@@ -28,9 +28,8 @@ export interface Turn extends Readonly<Choice> {
   /** Tells those who choose of the backend that it was sent to; each kind at most once for each send. */
   report(sign: BackendSign): void;
   /**
-   * Gives up the place, and takes one at another candidate that it has not been at; the turn then names that one. Where no
-   * connection was made, none of them is in, and requests wait for backends, it may be one that it has been at, for as long
-   * as they wait.
+   * Gives up the place, and takes one at another candidate; the turn then names that one. Where it was sent nowhere, it
+   * waits for that, and may return to one that it has been at, unless none is in and requests do not wait for backends.
    * @returns undefined if there is none: the request has no place then, and ends with what it has
    * @throws ProxyError if it has waited too long for a backend; AbortReason if it ends while it waits for the place
    */
@@ -232,11 +231,11 @@ const noRoute: Route = { leave() {}, report() {}, moveOn: async () => undefined 
 
 /** From place to place. */
 function createRoute(request: RequestToQueue, taken: Taken, options: TurnsOptions): Route {
-  const { list, places, backendWaitMs, monotonic } = options;
+  const { list, places, timeoutMs, backendWaitMs, monotonic } = options;
   const pauses = createBackoff(firstPauseMs, longestPauseMs);
   let at: Taken | undefined = taken;
   let tried: readonly string[] = [];
-  let wasSent = true;
+  let wasRefused = false;
   let returns = 0;
   /** A backend that is in while it takes no connection would have it return for ever. */
   let returnsUntil: number | undefined;
@@ -249,26 +248,27 @@ function createRoute(request: RequestToQueue, taken: Taken, options: TurnsOption
   return {
     leave,
     report(sign) {
-      wasSent = sign.kind !== "unreachable";
+      wasRefused ||= sign.kind === "busy" || sign.kind === "failed";
       at?.one.report(sign);
     },
     async moveOn() {
       if (at === undefined) return undefined;
       const { onWaiting, patience, choice: left } = at;
       leave();
-      tried = [...tried, left.backend];
+      const hasReturned = tried.includes(left.backend);
+      if (!hasReturned) tried = [...tried, left.backend];
       const hasOther = places.isAnyIn(request.candidates.filter((name) => !tried.includes(name)));
-      if (!hasOther) {
-        returnsUntil ??= monotonic() + backendWaitMs;
-        if (wasSent || monotonic() >= returnsUntil) return undefined;
-        tried = [];
+      const returnsNow = !wasRefused && (hasReturned || !hasOther);
+      if (returnsNow) {
+        returnsUntil ??= monotonic() + (hasOther ? timeoutMs : backendWaitMs);
+        if (monotonic() >= returnsUntil) return undefined;
         returns += 1;
       }
       try {
         return await list.during(request, onWaiting, async (one) => {
-          if (returns > maxHasty) await Promise.race([wait(pauses.next(), one.gone), one.ended]);
+          if (returnsNow && returns > maxHasty) await Promise.race([wait(pauses.next(), one.gone), one.ended]);
           // What a backend was too busy for does not wait for another one: its client is told so at once.
-          const choice = await one.enterForPlace(tried, wasSent ? undefined : patience);
+          const choice = await one.enterForPlace(tried, wasRefused ? undefined : patience);
           at = { one, choice, onWaiting, patience };
           return choice;
         });

@@ -71,16 +71,27 @@ describe("a turn", () => {
   });
 
   test("waits for a place where nothing was sent, and not where a backend was too busy", async () => {
-    const { enter, miss } = start({ a: 1, b: 1 });
+    const { enter, miss, up } = start({ a: 1, b: 1 });
     const other = await enter(["b"]);
     const turn = await enter(["a", "b"]);
+    up.delete("a");
+    // It may have been but a moment.
+    expect(await miss(turn)).toMatchObject({ backend: "a", reason: "failover" });
     const moved = miss(turn);
     await passTicks();
     other.leave();
-    expect(await moved).toMatchObject({ backend: "b" });
+    expect(await moved).toMatchObject({ backend: "b", reason: "failover" });
+    up.add("a");
+    await time.pass(30_000);
     const busy = await enter(["a", "b"]);
     busy.report({ kind: "busy", retryAfterMs: undefined });
     expect(await busy.moveOn()).toBeUndefined();
+    turn.leave();
+    // Not at the next one either, if that refuses the connection.
+    const alsoBusy = await enter(["a", "b"]);
+    alsoBusy.report({ kind: "busy", retryAfterMs: undefined });
+    expect(await alsoBusy.moveOn()).toMatchObject({ reason: "failover" });
+    expect(await miss(alsoBusy)).toBeUndefined();
   });
 
   test("that will not wait takes no place in a full list from one that does", async () => {
@@ -95,14 +106,20 @@ describe("a turn", () => {
   });
 
   test("has no other place in time, or ends with its client", async () => {
-    const { enter, miss, leave } = start({ a: 2, b: 1 }, { timeoutMs: 1000 });
+    const { enter, miss, leave, up } = start({ a: 2, b: 1 }, { timeoutMs: 1000 });
     await enter(["b"]);
     const turns = [await enter(["a", "b"]), await enter(["a", "b"])];
+    up.delete("a");
+    expect(await Promise.all(turns.slice(1).map(miss))).toMatchObject([{ backend: "a" }]);
     const [first, second] = turns.map(miss);
     await time.pass(1000);
     expect(await first).toBeUndefined();
     expect(await second).toBeUndefined();
+    up.add("a");
+    await time.pass(30_000);
     const third = await enter(["a", "b"]);
+    up.delete("a");
+    expect(await miss(third)).toMatchObject({ backend: "a" });
     const moved = miss(third);
     await passTicks();
     leave();
@@ -158,6 +175,20 @@ describe("a turn", () => {
       if ((await moved) === undefined) break;
     }
     expect([connections, await inFlight()]).toEqual([7, [0]]);
+  });
+
+  test("returns to one whose probes alone are responded to no longer than it waits for a place", async () => {
+    const { enter, miss } = start({ a: 1, b: 1 }, { timeoutMs: 30_000 });
+    await enter(["b"]);
+    const turn = await enter(["a", "b"]);
+    let connections = 1;
+    for (; connections < 20; connections++) {
+      const moved = miss(turn);
+      await passTicks();
+      await time.pass(5000);
+      if ((await moved) === undefined) break;
+    }
+    expect(connections).toBe(8);
   });
 
   test("is not refused for its key's places in the moment in which its backend goes out", async () => {
