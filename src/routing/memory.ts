@@ -1,6 +1,8 @@
 /**
  * What was last known under a number, such as where a conversation was. Each owner forgets its own oldest entries beyond its
- * share; if all owners together have too many, the one that was quiet for longest forgets.
+ * share; if all owners together have too many, the one that was quiet for longest forgets. Of a large memory, the oldest 250th
+ * goes at once: the first entry of a Map is found by walking past all that were deleted before it, 25 µs for each new name. A
+ * kept iterator would find it in 0.2 µs, and keep each table that the Map ever had until it is asked for the next one.
  */
 export interface Memory {
   get(owner: number, name: number): number | undefined;
@@ -29,20 +31,22 @@ export function createMemory({ entries, perOwner }: MemorySize, onForgotten?: (v
     return own;
   }
 
-  function forgetOldest(owner: number, own: Map<number, number>): void {
+  function forgetOldest(owner: number, own: Map<number, number>, count: number): void {
+    const kept = own.size - count;
     for (const [name, value] of own) {
+      if (own.size <= kept) break;
       own.delete(name);
       size -= 1;
       onForgotten?.(value);
-      break;
     }
     if (own.size === 0) owners.delete(owner);
   }
 
   function makeRoom(): void {
+    const kept = entries - portionOf(entries);
     for (const [owner, own] of owners) {
-      forgetOldest(owner, own);
-      break;
+      if (size <= kept) break;
+      forgetOldest(owner, own, size - kept);
     }
   }
 
@@ -64,9 +68,11 @@ export function createMemory({ entries, perOwner }: MemorySize, onForgotten?: (v
       if (own.delete(name)) size -= 1;
       own.set(name, value);
       size += 1;
-      if (own.size > perOwner) forgetOldest(owner, own);
+      if (own.size > perOwner) forgetOldest(owner, own, 1 + portionOf(perOwner));
       if (size > entries) makeRoom();
     },
     size: () => size,
   };
 }
+
+const portionOf = (entries: number): number => Math.floor(entries / 250);

@@ -27,6 +27,17 @@ test("in a full memory the owner forgets that was quiet for longest", () => {
   expect(memory.size()).toBe(3);
 });
 
+test("a large memory forgets its oldest entries some at a time, and no others", () => {
+  const memory = createMemory({ entries: 1000, perOwner: 500 });
+  for (let name = 0; name <= 500; name++) memory.set(1, name, name);
+  expect(memory.size()).toBe(498);
+  expect([0, 2, 3, 500].map((name) => memory.get(1, name))).toEqual([undefined, undefined, 3, 500]);
+  for (let owner = 2; owner <= 504; owner++) memory.set(owner, 0, 0);
+  // Of the one that was quiet for longest, the five that were used longest ago.
+  expect(memory.size()).toBe(996);
+  expect([4, 8, 9, 3, 500].map((name) => memory.get(1, name))).toEqual([undefined, undefined, 9, 3, 500]);
+});
+
 test("a name that is set again counts once", () => {
   const memory = createMemory({ entries: 3, perOwner: 3 });
   for (let value = 0; value < 10; value++) memory.set(1, 10, value);

@@ -42,8 +42,9 @@ export function createLoginAttempts({ store, clock, log }: LoginAttemptsDeps): L
   function remember(scope: string, until: number): void {
     refusedUntil.delete(scope);
     refusedUntil.set(scope, until);
+    if (refusedUntil.size <= maxRemembered) return;
     const [oldest] = refusedUntil.keys();
-    if (refusedUntil.size > maxRemembered && oldest !== undefined) refusedUntil.delete(oldest);
+    if (oldest !== undefined) refusedUntil.delete(oldest);
   }
 
   return {

@@ -26,8 +26,10 @@ export function createVerifiedKeys({ find, clock }: VerifiedKeysOptions): KeySto
     verified.delete(key);
     if (found === undefined) return;
     verified.set(key, { found, at: clock() });
+    if (verified.size <= maxKeys) return;
+    // To look for it costs much where many were confirmed again.
     const [oldest] = verified.keys();
-    if (verified.size > maxKeys && oldest !== undefined) verified.delete(oldest);
+    if (oldest !== undefined) verified.delete(oldest);
   }
 
   return async (key) => {
