@@ -1,5 +1,5 @@
 import { type Static, type TSchema, Type } from "@sinclair/typebox";
-import { clientRules } from "../domain/models.ts";
+import { clientRules, modelNamePattern } from "../domain/models.ts";
 import { variables } from "./config.ts";
 import { upstreamPattern } from "./setting-kinds.ts";
 
@@ -26,8 +26,7 @@ const strict = { additionalProperties: false };
 
 /** Names are shown in headers, metrics and addresses. */
 const backendName = "^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$";
-export const modelNamePattern = "^[^\\s*\\x00-\\x1f\\x7f]{1,200}$";
-export const aliasPattern = "^[^\\s*\\x00-\\x1f\\x7f]{1,200}\\*?$";
+export const aliasPattern = `${modelNamePattern.slice(0, -1)}\\*?$`;
 
 const names = (pattern: string, allowed: string) => ({
   propertyNames: { pattern, errorMessage: `use ${allowed}` },

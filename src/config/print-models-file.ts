@@ -1,8 +1,8 @@
 import { Document, isMap, isScalar, type Pair } from "yaml";
 import { catalogFromEnvironment } from "./catalog.ts";
 import { type Config, variables } from "./config.ts";
-import { aliasPattern, modelNamePattern } from "./models-schema.ts";
-import type { Model, ModelRules } from "../domain/models.ts";
+import { aliasPattern } from "./models-schema.ts";
+import { type Model, modelNamePattern, type ModelRules } from "../domain/models.ts";
 
 /** The variable that the printed file names; it is to hold what PROXY_UPSTREAM_API_KEY holds. */
 export const printedKeyVariable = "BACKEND_KEY";
@@ -91,7 +91,7 @@ const isAllowed = (name: string, pattern: string): boolean => new RegExp(pattern
 
 /** The nearest name that a file may have. */
 function printableName(name: string): string {
-  const plain = name.replaceAll(/[\s*\p{Cc}]+/gu, "-").slice(0, 200);
+  const plain = name.replaceAll(/[\s*\p{Cc}\u202a-\u202e\u2066-\u2069]+/gu, "-").slice(0, 200);
   const bare = plain.replace(/(?:-nonthinking|\[1m\])+$/i, "");
   return isAllowed(bare, modelNamePattern) ? bare : "model";
 }

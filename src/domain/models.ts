@@ -44,6 +44,9 @@ export interface ModelRules {
   clientRules: ClientRules;
 }
 
+/** Without blanks and `*`; control characters and overrides of direction would change how what stands beside a name reads. */
+export const modelNamePattern = "^[^\\s*\\x00-\\x1f\\x7f-\\x9f\\u202a-\\u202e\\u2066-\\u2069]{1,200}$";
+
 export interface Model extends ModelRules {
   /** Its name everywhere but at the backends. */
   name: string;

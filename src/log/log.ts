@@ -78,11 +78,14 @@ function prettyLine(time: string, level: LogLevel, message: string, fields: LogF
   return `${time.slice(11, 23)} ${level.toUpperCase().padEnd(5)} ${withoutControls(message + rest.join(""))}\n`;
 }
 
-/** `JSON.stringify` does not escape DEL and the C1 controls, and terminals obey some of them. */
-function withoutControls(text: string): string {
+/**
+ * `JSON.stringify` does not escape DEL and the C1 controls, and terminals obey some of them; overrides of direction change how
+ * the rest of a line reads.
+ */
+export function withoutControls(text: string): string {
   return text.replace(
     // oxlint-disable-next-line no-control-regex -- control characters are what it escapes
-    /[\u0000-\u001f\u007f-\u009f\u2028\u2029]/g,
+    /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
     (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }

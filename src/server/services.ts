@@ -13,7 +13,7 @@ import type { CurrentCatalog } from "../domain/models.ts";
 import type { BackendStates, Engines } from "../domain/backends.ts";
 import type { Places } from "../domain/admissions.ts";
 import { clientAddressOf } from "../domain/client-address.ts";
-import { type BackendModels, createBackendModels } from "../proxy/response/backend-models.ts";
+import { type BackendModels, createBackendModels, type OddName } from "../proxy/response/backend-models.ts";
 import { createEngines, findEngine } from "../proxy/upstream/engine.ts";
 import {
   checkHealth,
@@ -160,6 +160,7 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
       fetchList: fetchModelList,
       monotonic,
       onFailed: (backend, error) => log.debug("Backend's models not listed", { backend, error: String(error) }),
+      onOddName: (kind, fields) => log[kind === "shared" ? "info" : "warn"](oddNames[kind], fields),
     }),
     ledger,
     logsRequests,
@@ -180,6 +181,12 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
 }
 
 /** How long the backend may take to count as up. */
+const oddNames: Record<OddName, string> = {
+  not_allowed: "Backend lists names that MODELS_FILE could not have, which are left out",
+  shared: "Backend lists models that another one lists too, so each gets part of their requests",
+  other_spelling: "Backend lists another one's models in other spelling, which are left out",
+};
+
 const probeMs = 5_000;
 
 /** Those of each backend; of the only one, without a file of models, under no name. */

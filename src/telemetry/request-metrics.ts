@@ -1,4 +1,5 @@
 import { Counter, Histogram, type Registry } from "prom-client";
+import { withoutControls } from "../log/log.ts";
 import { createCounter } from "./series.ts";
 import { lacksUsage, refusals, type RequestObserver, type RequestRecord } from "../domain/requests.ts";
 import type { KeyUsage } from "../domain/usage.ts";
@@ -180,11 +181,14 @@ function createModelCounter(registry: Registry): Observe {
     labelNames: ["model", "direction"],
   });
   const known = new Set<string>();
-  const series = memoize((model: string) => ({
-    requests: requests({ model }),
-    input: tokens({ model, direction: "input" }),
-    output: tokens({ model, direction: "output" }),
-  }));
+  const series = memoize((name: string) => {
+    const model = withoutControls(name);
+    return {
+      requests: requests({ model }),
+      input: tokens({ model, direction: "input" }),
+      output: tokens({ model, direction: "output" }),
+    };
+  });
   return ({ model, status, usage }) => {
     if (model === undefined) return;
     // Clients choose the names, so one that the backend does not know gets no series.

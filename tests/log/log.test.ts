@@ -50,7 +50,9 @@ describe("createLog", () => {
   });
 
   test.each(["pretty", "json"] as const)("escapes control characters in %s format", (format) => {
-    const text = logged({ format }, (log) => log.info("request", { path: "/v1/\u001b[2J\r\nfake\u009b\u2028" }));
+    const text = logged({ format }, (log) =>
+      log.info("request", { path: "/v1/\u001b[2J\r\nfake\u009b\u2028\u202e\u2066" }),
+    );
     expect(text.slice(0, -1)).toMatch(/^[\x20-\x7e]+$/);
     expect(text.split("\n")).toHaveLength(2);
   });

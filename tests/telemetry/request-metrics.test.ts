@@ -175,7 +175,7 @@ describe("models", () => {
     const text = await metrics.text();
     expect(seriesOf(text, "tollgate_model_requests_total")).toEqual([
       'tollgate_model_requests_total{model="small"} 2',
-      'tollgate_model_requests_total{model="an \\"odd\\"\\nname"} 1',
+      'tollgate_model_requests_total{model="an \\"odd\\"\\\\u000aname"} 1',
     ]);
     expect(valueOf(text, 'tollgate_model_tokens_total{model="small",direction="input"}')).toBe(1200);
     expect(valueOf(text, 'tollgate_model_tokens_total{model="small",direction="output"}')).toBe(350);

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { logIn } from "../support/admin-client.ts";
 import { backendOf, fileCatalog, modelOf, replaceableCatalog } from "../support/catalog.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { startProgram } from "../support/program.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 import { errorOf } from "../support/tollgate-with-keys.ts";
 
@@ -212,6 +214,55 @@ describe("the models that a backend lists itself", () => {
     expect(await list()).toEqual(["coder", "coder-nonthinking", "other"]);
   });
 
+  test("have names that a file could have, never another's in other case, and what two list is logged", async () => {
+    const odd = ["esc\u001b[2J", "two\nlines", "c1\u009b", "\u202eover", "iso\u2066late", "a b", "a*", "x".repeat(201)];
+    const serve = (...ids: string[]) =>
+      Bun.serve({
+        port: 0,
+        hostname: "127.0.0.1",
+        fetch: () => Response.json({ data: ids.map((id) => ({ id })), choices: [], usage }),
+      });
+    using first = serve("Big/One", "both", "한글-7B", ...odd);
+    using second = serve("big/one", "Big/One[1m]", "both", "own");
+    const finders = [first, second].map(({ url: { origin: url } }, at) =>
+      backendOf(`finder-${at}`, { url, baseUrl: url, discover: true }),
+    );
+    await using started = await startTollgate({}, { catalog: replaceableCatalog(fileCatalog(finders, [])) });
+    const headers = { "x-api-key": started.key };
+    const list = await (await fetch(`${started.url}/v1/models`, { headers })).json();
+    expect((list as { data: { id: string }[] }).data.map(({ id }) => id)).toEqual([
+      "Big/One",
+      "both",
+      "한글-7B",
+      "own",
+    ]);
+    for (const [model, status] of [
+      ["big/one", 200],
+      [odd[0], 404],
+    ] as const) {
+      const body = JSON.stringify({ model, messages: [] });
+      const sentTo = { method: "POST", headers: { ...headers, "content-type": "application/json" }, body };
+      expect((await fetch(`${started.url}/v1/chat/completions`, sentTo)).status).toBe(status);
+    }
+    const told = started.log
+      .filter(({ message }) => String(message).startsWith("Backend lists"))
+      .map(({ message, time: _time, ...fields }) => [message, fields]);
+    expect(told).toEqual([
+      [
+        "Backend lists names that MODELS_FILE could not have, which are left out",
+        expect.objectContaining({ backend: "finder-0", model: odd[0] }),
+      ],
+      [
+        "Backend lists another one's models in other spelling, which are left out",
+        expect.objectContaining({ backend: "finder-1", other: "finder-0", model: "big/one" }),
+      ],
+      [
+        "Backend lists models that another one lists too, so each gets part of their requests",
+        expect.objectContaining({ backend: "finder-1", other: "finder-0", model: "both" }),
+      ],
+    ] as never);
+  });
+
   test("are known to the first request, unless the backend is slow to list them", async () => {
     let delayMs = 200;
     using slow = Bun.serve({
@@ -235,4 +286,28 @@ describe("the models that a backend lists itself", () => {
     delayMs = 10_000;
     expect(await statusOfFirst()).toBe(404);
   });
+});
+
+test("without a file, the backend's list passes byte for byte, and no name of it reaches the log or a label raw", async () => {
+  const name = "x\u001b[2J\u009b\u202ey";
+  const list = `{ "data" :[{"id":${JSON.stringify(name)},"b":1}]}\n`;
+  using backend = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: ({ url }) => (url.endsWith("/v1/models") ? new Response(list) : Response.json({ choices: [], usage })),
+  });
+  const program = await startProgram({ PROXY_UPSTREAM_URL: backend.url.origin, ADMIN_PASSWORD: "password" });
+  const admin = await logIn(program.adminUrl, "admin", "password");
+  const { key } = await admin.createKey("test");
+  const headers = { "x-api-key": key, "content-type": "application/json" };
+  expect(await (await fetch(`${program.url}/v1/models`, { headers })).text()).toBe(list);
+  const body = JSON.stringify({ model: name, messages: [] });
+  expect((await fetch(`${program.url}/v1/chat/completions`, { method: "POST", headers, body })).status).toBe(200);
+  const metrics = await (await admin.request("GET", "/metrics")).text();
+  expect(metrics).toContain(String.raw`tollgate_model_requests_total{model="x\\u001b[2J\\u009b\\u202ey"} 1`);
+  await program.stop();
+  expect(program.stdout()).toContain(String.raw`x\u001b[2J`);
+  // oxlint-disable-next-line no-control-regex -- these are what it looks for
+  const raw = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f\u202a-\u202e\u2066-\u2069]/;
+  expect([raw.test(metrics), raw.test(program.stdout())]).toEqual([false, false]);
 });

@@ -1,7 +1,14 @@
 import { createBackoff } from "../../time/backoff.ts";
 import type { MonotonicClock } from "../../time/clock.ts";
-import type { Backend, Catalog, CurrentCatalog, DiscoveredModel, DiscoveredModels } from "../../domain/models.ts";
-import { createModelNames, resolveModel } from "../rewrite/model-names.ts";
+import {
+  type Backend,
+  type Catalog,
+  type CurrentCatalog,
+  type DiscoveredModel,
+  type DiscoveredModels,
+  modelNamePattern,
+} from "../../domain/models.ts";
+import { createModelNames, matchable, resolveModel } from "../rewrite/model-names.ts";
 import { readModelEntries } from "./model-entry.ts";
 
 export interface BackendModelsDeps {
@@ -10,7 +17,12 @@ export interface BackendModelsDeps {
   fetchList: (backend: Backend, signal: AbortSignal) => Promise<Uint8Array<ArrayBuffer> | undefined>;
   monotonic: MonotonicClock;
   onFailed: (backend: string, error: unknown) => void;
+  /** Called with the first name of each kind that a backend lists, for each other backend that has it, until the file changes. */
+  onOddName: (kind: OddName, names: { backend: string; other?: string; model: string }) => void;
 }
+
+/** No file could have it; another backend has the same, or one that differs in case or in `[1m]` alone. */
+export type OddName = "not_allowed" | "shared" | "other_spelling";
 
 /** What the backends of a file say of their models: the last list of each, also of one that is out. */
 export interface BackendModels {
@@ -34,11 +46,13 @@ type Entries = ReadonlyMap<string, string>;
 /** Asks each backend of a file for its list: at once, every half minute, and after an error. */
 export function createBackendModels(deps: BackendModelsDeps): BackendModels {
   const followed = new Map<string, FollowedBackend>();
+  const told = new Set<string>();
   let index: Index | undefined;
   const onChanged = (): void => void (index = undefined);
 
   function follow({ file, backends }: Catalog): void {
     onChanged();
+    told.clear();
     const wanted = file === undefined ? [] : backends;
     for (const [name, { backend, stop }] of followed) {
       if (wanted.some((one) => one.name === name && isSame(one, backend))) continue;
@@ -50,7 +64,12 @@ export function createBackendModels(deps: BackendModelsDeps): BackendModels {
     }
   }
 
-  const indexed = (): Index => (index ??= indexOf(deps.catalog.get(), (name) => followed.get(name)?.entries()));
+  const tell: BackendModelsDeps["onOddName"] = (kind, names) => {
+    const once = [kind, names.backend, names.other].join(" ");
+    if (!told.has(once) && names.backend !== names.other) deps.onOddName(kind, names);
+    told.add(once);
+  };
+  const indexed = (): Index => (index ??= indexOf(deps.catalog.get(), (name) => followed.get(name)?.entries(), tell));
   follow(deps.catalog.get());
   deps.catalog.onReplaced(follow);
   return {
@@ -139,19 +158,32 @@ function followBackend(
 
 type Index = ReadonlyMap<string, DiscoveredModel>;
 
-/** By name in lower case: what backends with `discover` list, and the file has under no name, alias or `served_as`. */
-function indexOf(catalog: Catalog, entriesOf: (backend: string) => Entries | undefined): Index {
+const allowedName = new RegExp(modelNamePattern);
+
+/**
+ * By name as it is matched: what backends with `discover` list, and the file has under no name, alias or `served_as`. Of two
+ * spellings, that of the backend which stands first in the file is the model's name.
+ */
+function indexOf(
+  catalog: Catalog,
+  entriesOf: (backend: string) => Entries | undefined,
+  tell: BackendModelsDeps["onOddName"],
+): Index {
   const names = createModelNames({ ...catalog, defaultModel: undefined });
   const served = new Set(catalog.models.map(({ servedAs }) => servedAs.toLowerCase()));
   const index = new Map<string, { name: string; backends: string[] }>();
   for (const { name: backend, discover } of catalog.backends) {
     if (!discover) continue;
     for (const name of entriesOf(backend)?.keys() ?? []) {
-      const lower = name.toLowerCase();
-      if (served.has(lower) || resolveModel(name, names).model !== undefined) continue;
-      const known = index.get(lower);
-      if (known === undefined) index.set(lower, { name, backends: [backend] });
-      else if (known.name === name) known.backends.push(backend);
+      if (served.has(name.toLowerCase()) || resolveModel(name, names).model !== undefined) continue;
+      const known = index.get(matchable(name));
+      const [other] = known?.backends ?? [];
+      if (!allowedName.test(name)) tell("not_allowed", { backend, model: name });
+      else if (known === undefined || other === undefined) index.set(matchable(name), { name, backends: [backend] });
+      else {
+        tell(known.name === name ? "shared" : "other_spelling", { backend, other, model: name });
+        if (known.name === name) known.backends.push(backend);
+      }
     }
   }
   return index;

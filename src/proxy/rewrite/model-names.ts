@@ -124,7 +124,7 @@ function unknownModel(submitted: string, { catalog, unnamed }: ModelNames): Name
 const longContextMark = "[1m]";
 
 /** Coding agents append this to a name as their own mark of a long context window; some append it twice. */
-function matchable(name: string): string {
+export function matchable(name: string): string {
   const lower = name.toLowerCase();
   let end = lower.length;
   while (lower.endsWith(longContextMark, end)) end -= longContextMark.length;
