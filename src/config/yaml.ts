@@ -20,6 +20,9 @@ export interface YamlText {
 
 /** Aliases, tags and several documents are faults: what is read stands in the text, once. */
 export function readYaml(text: string): YamlText | { faults: readonly YamlFault[] } {
+  const deepAt = findDeep(text);
+  if (deepAt !== undefined)
+    return { faults: [{ line: text.slice(0, deepAt).split("\n").length, path: [], problem: tooDeep }] };
   const lines = new LineCounter();
   const document = parseDocument(text, {
     lineCounter: lines,
@@ -34,9 +37,29 @@ export function readYaml(text: string): YamlText | { faults: readonly YamlFault[
   const errors = [...document.errors, ...document.warnings];
   if (errors.length > 0) return { faults: syntaxFaults(errors, lineAt) };
   const reader = createReader(lineAt);
-  const value = reader.read(document.contents, []);
+  const root: Place = { line: lineAt(document.contents?.range?.[0] ?? 0) };
+  const value = reader.read(document.contents, [], root);
   if (reader.faults.length > 0) return { faults: reader.faults };
-  return { value, lineOf: reader.lineOf, namesIn: reader.namesIn };
+  const find = (path: YamlPath): Place | undefined =>
+    path.reduce<Place | undefined>((place, part) => place?.within?.get(part), root);
+  const lineOf = (path: YamlPath): number => find(path)?.line ?? lineOf(path.slice(0, -1));
+  return { value, lineOf, namesIn: (path) => [...(find(path)?.within?.keys() ?? [])].map(String) };
+}
+
+/** No member of a file is so deep. */
+const maxDepth = 16;
+const tooDeep = "it is nested too deeply";
+
+/** Where more is open than in any file, in brackets or in one line, quoted or not: the parser takes seconds for it. */
+function findDeep(text: string): number | undefined {
+  let open = 0;
+  for (let at = 0; at < text.length; at++) {
+    const char = text[at];
+    if (char === "[" || char === "{") open += 1;
+    else if (char === "]" || char === "}") open -= 1;
+    if (open > 100) return at;
+  }
+  return /(?:[-?][ \t]+){100}/.exec(text)?.index;
 }
 
 /** The parser's own words quote the text, which may hold a key. */
@@ -50,7 +73,7 @@ const syntaxProblems: Partial<Record<YAMLError["code"], string>> = {
   MULTILINE_IMPLICIT_KEY: "a colon is missing after a name",
   MULTIPLE_DOCS: "a second document begins here; use one",
   NON_STRING_KEY: "a name has to be text",
-  RESOURCE_EXHAUSTION: "it is nested too deeply",
+  RESOURCE_EXHAUSTION: tooDeep,
   TAB_AS_INDENT: "a tab is not allowed here; indent with blanks",
   TAG_RESOLVE_FAILED: "tags (!) are not allowed; use quotes for text",
 };
@@ -66,59 +89,62 @@ function syntaxFaults(errors: readonly YAMLError[], lineAt: (offset: number) => 
   return [...faults.values()];
 }
 
-interface Reader extends Pick<YamlText, "lineOf" | "namesIn"> {
-  read(node: unknown, path: YamlPath): unknown;
+/** Where something stands, and what stands in it, in its order. */
+interface Place {
+  line: number;
+  within?: Map<string | number, Place>;
+}
+
+interface Reader {
+  read(node: unknown, path: YamlPath, place: Place): unknown;
   faults: YamlFault[];
 }
 
 function createReader(lineAt: (offset: number) => number): Reader {
   const faults: YamlFault[] = [];
-  const lines = new Map<string, number>();
-  const names = new Map<string, string[]>();
-  const lineOf = (path: YamlPath): number =>
-    lines.get(JSON.stringify(path)) ?? (path.length === 0 ? 1 : lineOf(path.slice(0, -1)));
-  /** @param node its line is that of the path, unless the path has one */
-  function place(node: unknown, path: YamlPath): void {
-    const name = JSON.stringify(path);
-    if (!lines.has(name) && isNode(node) && node.range) lines.set(name, lineAt(node.range[0]));
+  const placeOf = (node: unknown, around: Place): Place => ({
+    line: isNode(node) && node.range ? lineAt(node.range[0]) : around.line,
+  });
+  function enter(around: Place, part: string | number, node: unknown): Place {
+    const place = placeOf(node, around);
+    around.within ??= new Map();
+    around.within.set(part, place);
+    return place;
   }
-  function refuse(path: YamlPath, problem: string): undefined {
-    faults.push({ line: lineOf(path), path, problem });
-  }
-  function read(node: unknown, path: YamlPath): unknown {
-    place(node, path);
-    if (isAlias(node)) return refuse(path, "aliases (*) are not allowed; write the value again");
+  function read(node: unknown, path: YamlPath, place: Place): unknown {
+    const refuse = (problem: string): undefined => void faults.push({ line: place.line, path, problem });
+    if (path.length > maxDepth) return refuse(tooDeep);
+    if (isAlias(node)) return refuse("aliases (*) are not allowed; write the value again");
     if (node === null || node === undefined) return null;
-    if (!isMap(node) && !isSeq(node) && !isScalar(node)) return refuse(path, "this is not allowed");
-    if (node.anchor !== undefined) return refuse(path, "anchors (&) are not allowed");
-    if (node.tag !== undefined) return refuse(path, "tags (!) are not allowed; use quotes for text");
-    if (isSeq(node)) return node.items.map((item, at) => read(item, [...path, at]));
-    return isMap(node) ? readMap(node.items, path) : node.value;
+    if (!isMap(node) && !isSeq(node) && !isScalar(node)) return refuse("this is not allowed");
+    if (node.anchor !== undefined) return refuse("anchors (&) are not allowed");
+    if (node.tag !== undefined) return refuse("tags (!) are not allowed; use quotes for text");
+    if (isSeq(node)) return node.items.map((item, at) => read(item, [...path, at], enter(place, at, item)));
+    return isMap(node) ? readMap(node.items, path, place) : node.value;
   }
-  function readMap(items: readonly Pair[], path: YamlPath): unknown {
+  function readMap(items: readonly Pair[], path: YamlPath, place: Place): unknown {
     const value: Record<string, unknown> = Object.create(null);
-    const inOrder: string[] = [];
-    names.set(JSON.stringify(path), inOrder);
     for (const item of items) {
       if (!isScalar(item.key)) {
-        refuse(path, "a name has to be text");
+        faults.push({ line: place.line, path, problem: "a name has to be text" });
         continue;
       }
       const name = textOf(item.key.value);
       const member = [...path, name];
-      if (Object.hasOwn(value, name)) {
-        const line = item.key.range ? lineAt(item.key.range[0]) : lineOf(path);
-        faults.push({ line, path: member, problem: `stands here twice, first on line ${lineOf(member)}` });
+      const first = place.within?.get(name);
+      if (first !== undefined) {
+        const { line } = placeOf(item.key, place);
+        faults.push({ line, path: member, problem: `stands here twice, first on line ${first.line}` });
         continue;
       }
-      inOrder.push(name);
-      place(item.key, member);
-      if (item.key.anchor === undefined && item.key.tag === undefined) value[name] = read(item.value, member);
-      else refuse(member, "anchors (&) and tags (!) are not allowed");
+      const own = enter(place, name, item.key);
+      const isPlain = item.key.anchor === undefined && item.key.tag === undefined;
+      if (isPlain) value[name] = read(item.value, member, own);
+      else faults.push({ line: own.line, path: member, problem: "anchors (&) and tags (!) are not allowed" });
     }
     return value;
   }
-  return { read, faults, lineOf, namesIn: (path) => names.get(JSON.stringify(path)) ?? [] };
+  return { read, faults };
 }
 
 /** A key is text; an empty one is null. */

@@ -312,6 +312,7 @@ describe("a fault of a file of models is a line", () => {
 });
 
 describe("a hostile file of models", () => {
+  const inside = (open: string, close: string, count = 100_000): string => `x: ${open}${"1,".repeat(count)}${close}`;
   const laughs = Array.from({ length: 20 }, (_, at) => `x${at}: &x${at} [${`*x${at - 1},`.repeat(9)}]`).join("\n");
   test.each<[string, string | Uint8Array, string]>([
     ["of 10 MB", "x".repeat(10_000_000), `models.yaml: has more than ${maxModelsFileBytes} bytes`],
@@ -319,6 +320,22 @@ describe("a hostile file of models", () => {
     ["nested in brackets", "[".repeat(maxModelsFileBytes), "models.yaml:1: it is nested too deeply"],
     ["nested in mappings", "{a: ".repeat(maxModelsFileBytes / 4), "models.yaml:1: it is nested too deeply"],
     ["nested in lists", "- ".repeat(maxModelsFileBytes / 2), "models.yaml:1: it is nested too deeply"],
+    ["nested in explicit names", "\n\n" + "? - ".repeat(60_000), "models.yaml:3: it is nested too deeply"],
+    [
+      "with much inside of brackets",
+      inside("[".repeat(3000), "]".repeat(3000)),
+      "models.yaml:1: it is nested too deeply",
+    ],
+    [
+      "with much inside of lists",
+      `${"- ".repeat(20)}[${"1,".repeat(100_000)}]`,
+      `models.yaml:1: it is nested too deeply`,
+    ],
+    [
+      "with much inside of a long name",
+      inside(`{ ${"k".repeat(100_000)}: [`, "] }", 70_000),
+      "models.yaml:1: backends: is missing; use at least one backend: a name, and members such as url",
+    ],
     ["of aliases of aliases", laughs, "models.yaml:1: x0: anchors (&) are not allowed"],
   ])("%s has a fault, soon", (_name, text, expected) => {
     const startedAt = performance.now();
@@ -326,6 +343,10 @@ describe("a hostile file of models", () => {
     expect(faults[0]).toBe(expected);
     expect(faults.length).toBeLessThanOrEqual(21);
     expect(performance.now() - startedAt).toBeLessThan(5000);
+  });
+
+  test("may have many brackets in a comment", () => {
+    expect(faultsOf(`${backend}# ${"[".repeat(90)}\n# ${"- ".repeat(60)}\n`)).toEqual(faultsOf(backend));
   });
 
   test("with many wrong members has some of their faults", () => {
