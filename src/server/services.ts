@@ -180,13 +180,13 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
   };
 }
 
-/** How long the backend may take to count as up. */
 const oddNames: Record<OddName, string> = {
   not_allowed: "Backend lists names that MODELS_FILE could not have, which are left out",
   shared: "Backend lists models that another one lists too, so each gets part of their requests",
   other_spelling: "Backend lists another one's models in other spelling, which are left out",
 };
 
+/** How long the backend may take to count as up. */
 const probeMs = 5_000;
 
 /** Those of each backend; of the only one, without a file of models, under no name. */
