@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "./support/simulator/simulator.ts";
 import { findFreePort } from "./support/free-port.ts";
 import { type ProgramWithKey, startProgramWithKey } from "./support/program-with-key.ts";
 import { childrenOf } from "./support/proc.ts";

@@ -5,7 +5,7 @@ import packageJson from "../package.json" with { type: "json" };
 import { catalogFromEnvironment } from "../src/config/catalog.ts";
 import { readConfig, variableNames } from "../src/config/config.ts";
 import { parseModelsFile } from "../src/config/models-file.ts";
-import { type Simulator, startSimulator } from "../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "./support/simulator/simulator.ts";
 import { createGpuHost, csvOfTwo, prints } from "./gpu-agent/gpu-host.ts";
 import { quickStarts } from "../console/src/start/quick-start-lines.ts";
 import { newKeyRequest, keyChangeRequest } from "../src/admin/keys/contract.ts";

@@ -46,7 +46,7 @@ export async function run(args: string[], given: CommandIo): Promise<number> {
   const removeData = (): void => rmSync(dataDir, { recursive: true, force: true });
   // A second signal exits without running the `finally` block.
   process.on("exit", removeData);
-  const backend = startDemoBackend();
+  const backend = await startDemoBackend();
   try {
     return await runDemo(dataDir, backend.url, io);
   } finally {

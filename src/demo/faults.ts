@@ -5,8 +5,8 @@ import { msPerMinute } from "../time/seoul.ts";
 const firstAfterMs = 2 * msPerMinute;
 const everyMs = 40 * msPerMinute;
 
-/** Values of the backend's `x-simulate`: an overloaded backend, a refused request, a response that breaks off. */
-const scripts = ["status=503", "reset-before-head", "die-mid-frame@1"];
+/** An overloaded backend, a request without a response, and a response that breaks off. */
+const faults = ["refuse", "reset", "break"];
 
 /** @returns the fault of the next request; undefined for nearly all of them */
 export function createFaults(clock: WallClock): () => string | undefined {
@@ -15,6 +15,6 @@ export function createFaults(clock: WallClock): () => string | undefined {
   return () => {
     if (clock() < dueAt) return undefined;
     dueAt = clock() + everyMs;
-    return scripts[faultCount++ % scripts.length];
+    return faults[faultCount++ % faults.length];
   };
 }

@@ -1,4 +1,3 @@
-import { usageFields } from "../domain/usage.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf, msPerMinute } from "../time/seoul.ts";
 import { speedOf } from "./backend.ts";
@@ -52,15 +51,19 @@ export async function runSimulatedClient(client: SimulatedClient): Promise<void>
 /** A request that fails is sent again, as by most clients. */
 async function send(client: SimulatedClient, turn: ClientTurn, planned: PlannedRequest): Promise<void> {
   const { startsAt } = planned;
-  const { firstByteMs, tokensPerSecond } = speedOf(planned, client.load(minuteOf(startsAt)));
-  const usage = usageOf(client.persona, planned);
-  const script = `usage=${usageFields.flatMap((field) => usage[field] ?? []).join()};slow-head=${firstByteMs}ms;rate=${tokensPerSecond}`;
+  const simulated = new URLSearchParams();
+  const values = { ...usageOf(client.persona, planned), ...speedOf(planned, client.load(minuteOf(startsAt))) };
+  for (const [name, value] of Object.entries(values)) if (value !== undefined) simulated.set(name, `${value}`);
   const fault = client.nextFault();
-  if (fault !== undefined) await post(client, turn, `${script};${fault}`);
-  await post(client, turn, script);
+  if (fault !== undefined) await post(client, turn, `${simulated}&fault=${fault}`);
+  await post(client, turn, `${simulated}`);
 }
 
-async function post(client: SimulatedClient, { path, body, leavesAfterMs }: ClientTurn, script: string): Promise<void> {
+async function post(
+  client: SimulatedClient,
+  { path, body, leavesAfterMs }: ClientTurn,
+  simulated: string,
+): Promise<void> {
   const { url, key, persona, signal: stop } = client;
   const signal = leavesAfterMs === undefined ? stop : AbortSignal.any([stop, AbortSignal.timeout(leavesAfterMs)]);
   try {
@@ -70,7 +73,7 @@ async function post(client: SimulatedClient, { path, body, leavesAfterMs }: Clie
         authorization: `Bearer ${key}`,
         "content-type": "application/json",
         "user-agent": persona.program,
-        "x-simulate": script,
+        "x-simulate": simulated,
       },
       body: JSON.stringify(body),
       signal,

@@ -1,6 +1,5 @@
 import { randomUUID } from "node:crypto";
 import { isObject, type JsonObject } from "./json-object.ts";
-import type { Script } from "./script.ts";
 import { countTokens, type GeneratedText } from "./text.ts";
 import { findToolCall, type ToolCall } from "./tools.ts";
 import type { Usage } from "../domain/usage.ts";
@@ -14,10 +13,28 @@ export interface ModelOptions {
   /** The model stops here, whatever limit the request sets. */
   maxOutputTokens: number;
   maxModelLen: number;
-  /** Refuses what strict chat templates refuse. */
-  isStrict: boolean;
   /** Calls a tool if the request offers any. */
   callsTools: boolean;
+}
+
+export const defaultModel: ModelOptions = {
+  models: [],
+  defaultOutputTokens: 64,
+  maxOutputTokens: Infinity,
+  maxModelLen: 202_752,
+  callsTools: true,
+};
+
+/** What is wanted of one response, beside what its request says. */
+export interface Wanted {
+  tokens?: number;
+  /** The usage to report, if it differs from what was counted. */
+  usage?: Usage | undefined;
+  usageMode?: "none" | "null";
+  noDone?: boolean;
+  hugeTokenBytes?: number;
+  /** Endless tokens. */
+  flood?: boolean;
 }
 
 /** What the model generates for one request, read from what all dialects have in common. */
@@ -32,7 +49,6 @@ export interface Generation extends GeneratedText {
   inputTokens: number;
   /** Whether the client's limit ends the output, rather than the model itself. */
   hitsLimit: boolean;
-  /** The usage to report, if it differs from what was counted. */
   usage: Usage | undefined;
   /** "none" omits the usage, "null" sends `null` for it. */
   usageMode: "reported" | "none" | "null";
@@ -42,9 +58,9 @@ export interface Generation extends GeneratedText {
   call: ToolCall | undefined;
 }
 
-export function planGeneration(body: JsonObject, model: string, script: Script, options: ModelOptions): Generation {
-  const limit = script.tokens ?? findLimit(body);
-  const endless = script.flood === true && body["stream"] === true;
+export function planGeneration(body: JsonObject, model: string, wanted: Wanted, options: ModelOptions): Generation {
+  const limit = wanted.tokens ?? findLimit(body);
+  const endless = wanted.flood === true && body["stream"] === true;
   const outputTokens = endless ? Infinity : Math.min(limit ?? options.defaultOutputTokens, options.maxOutputTokens);
   return {
     body,
@@ -54,11 +70,11 @@ export function planGeneration(body: JsonObject, model: string, script: Script, 
     inputTokens: Math.max(1, countTokens(promptMembers.map((name) => body[name]))),
     outputTokens,
     thinkingTokens: thinkingTokensOf(body, outputTokens),
-    hugeTokenBytes: script.hugeTokenBytes,
+    hugeTokenBytes: wanted.hugeTokenBytes,
     hitsLimit: limit === outputTokens,
-    usage: script.usage,
-    usageMode: script.usageMode ?? "reported",
-    sendsDone: script.noDone !== true,
+    usage: wanted.usage,
+    usageMode: wanted.usageMode ?? "reported",
+    sendsDone: wanted.noDone !== true,
     call: options.callsTools ? findToolCall(body) : undefined,
   };
 }

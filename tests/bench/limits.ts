@@ -1,4 +1,4 @@
-import { startSimulator } from "../../src/simulator/simulator.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { startPostgres } from "../support/postgres.ts";
 import { type Program, startProgram } from "../support/program.ts";

@@ -2,7 +2,7 @@
 // The default is 0.7 days of samples of 64 GPUs; the full size is 7 days, which are 38.7 million rows.
 import { statSync } from "node:fs";
 import { sql } from "drizzle-orm";
-import { startSimulator } from "../../src/simulator/simulator.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { openWriter } from "../../src/store/sqlite/engine.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { logIn } from "../support/admin-client.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { startSimulator } from "../../src/simulator/simulator.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import type { AdminClient } from "../support/admin-client.ts";
 import { runWorkload, WrongCount } from "./run-workload.ts";
 import type { Workload } from "./workloads.ts";

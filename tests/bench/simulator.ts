@@ -1,5 +1,5 @@
 import { parseArgs } from "node:util";
-import { startSimulator } from "../../src/simulator/simulator.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 
 // The simulated backend in its own process, so that a benchmark can pin it to a core and measure only the rest.
 const { values } = parseArgs({

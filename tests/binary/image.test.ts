@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, chownSync, copyFileSync, mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { builtProgram } from "../support/built-program.ts";
 import { findFreePort } from "../support/free-port.ts";

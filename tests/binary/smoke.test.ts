@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, chownSync, copyFileSync, readdirSync } from "node:fs";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { type AdminClient, type ListedKey, logIn } from "../support/admin-client.ts";
 import { builtProgram } from "../support/built-program.ts";
 import { findFreePort } from "../support/free-port.ts";

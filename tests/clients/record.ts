@@ -5,7 +5,7 @@
  */
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { startSimulator } from "../../src/simulator/simulator.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { repositoryRoot } from "../support/import-table.ts";
 import { findWhyNoClients, installClient, type RealClient, realClients } from "./client.ts";
 

@@ -1,4 +1,4 @@
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import type { RealClient } from "./client.ts";

@@ -4,7 +4,7 @@ import { readdirSync } from "node:fs";
 import { checkCertificate, checkClock } from "../../src/commands/checks.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { readCertificate } from "../../src/runtime/certificate.ts";
-import { startSimulator } from "../../src/simulator/simulator.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { createAuthority, whyNoOpenssl } from "../support/authority.ts";
 import { findFreePort } from "../support/free-port.ts";

@@ -12,7 +12,7 @@ import {
 import { PassThrough } from "node:stream";
 import type { CommandIo } from "../../src/commands/command.ts";
 import { parseEnvFile, withServiceSettings } from "../../src/commands/env-file.ts";
-import { startSimulator } from "../../src/simulator/simulator.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { createAuthority, whyNoOpenssl } from "../support/authority.ts";
 import { findFreePort } from "../support/free-port.ts";

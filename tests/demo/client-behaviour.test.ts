@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { personas } from "../../src/demo/personas.ts";
-import { startSimulator } from "../../src/simulator/simulator.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { demoEmbeddingModel, demoModel, demoSmallModel } from "../../src/demo/client-behaviour.ts";
 
 const turns = (keyName: string) => {

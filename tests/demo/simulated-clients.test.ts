@@ -76,15 +76,13 @@ test.each([3, 10.5, 20])("from %p h on, the clients send what the history would 
   for (const [index, { nextTurn }] of personas.entries()) {
     if (nextTurn === undefined) continue;
     const wanted = expected.filter(({ keyId }) => keyId === index);
-    const usages = sent
-      .filter(({ key }) => key === `Bearer ${index}`)
-      .map(
-        ({ script }) =>
-          /^usage=(\d+),(\d+)(?:,\d+)?;slow-head=\d+ms;rate=\d+$/.exec(script)?.slice(1).map(Number) ?? [],
-      );
+    const usages = sent.filter(({ key }) => key === `Bearer ${index}`).map(({ script }) => new URLSearchParams(script));
     const sum = (values: readonly (number | undefined)[]): number =>
       values.reduce<number>((total, value) => total + (value ?? 0), 0);
-    expect({ requestCount: usages.length, outputTokens: sum(usages.map(([, output]) => output)) }).toEqual({
+    expect({
+      requestCount: usages.length,
+      outputTokens: sum(usages.map((usage) => Number(usage.get("outputTokens")))),
+    }).toEqual({
       requestCount: sum(wanted.map((one) => one.requestCount)),
       outputTokens: sum(wanted.map((one) => one.outputTokens)),
     });
@@ -94,8 +92,8 @@ test.each([3, 10.5, 20])("from %p h on, the clients send what the history would 
 /** Lets ten minutes pass within two seconds. */
 const speed = 300;
 
-const isFaulty = (script: string): boolean => script.endsWith(";status=503");
-const withoutFault = (script: string): string => script.slice(0, -";status=503".length);
+const isFaulty = (script: string): boolean => script.endsWith("&fault=refuse");
+const withoutFault = (script: string): string => script.slice(0, -"&fault=refuse".length);
 
 test("a fault is simulated for the next request only, which is then sent again", async () => {
   const scripts: string[] = [];
@@ -114,7 +112,7 @@ test("a fault is simulated for the next request only, which is then sent again",
   if (persona === undefined) throw new Error("There are no personas");
   const since = startOfDay("2026-03-04") + 10 * 60 * msPerMinute;
   const began = performance.now();
-  const faults = ["status=503"];
+  const faults = ["refuse"];
   await runSimulatedClient({
     url: backend.url.origin,
     key: "k",

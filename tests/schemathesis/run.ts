@@ -1,5 +1,5 @@
 import { join } from "node:path";
-import { startSimulator } from "../../src/simulator/simulator.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { startProgramWithKey } from "../support/program-with-key.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { mkdirSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { readConfig } from "../../src/config/config.ts";
 import { ModelsFileError, readCatalog } from "../../src/server/current-catalog.ts";
-import { startSimulator } from "../../src/simulator/simulator.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { runProgram, startProgram } from "../support/program.ts";
 import { pollUntil } from "../support/poll-until.ts";

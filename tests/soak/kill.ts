@@ -1,4 +1,4 @@
-import { startSimulator } from "../../src/simulator/simulator.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { startProgram } from "../support/program.ts";
 import { createRandom } from "../support/random.ts";

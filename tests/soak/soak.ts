@@ -5,7 +5,7 @@
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import { parseArgs } from "node:util";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { type AdminClient, logIn } from "../support/admin-client.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { createRandom } from "../support/random.ts";

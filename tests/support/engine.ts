@@ -1,6 +1,6 @@
-import type { Handler } from "../../src/simulator/connection.ts";
-import type { SimulatedRequest } from "../../src/simulator/request.ts";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import type { Handler } from "./simulator/connection.ts";
+import type { SimulatedRequest } from "./simulator/request.ts";
+import { type Simulator, startSimulator } from "./simulator/simulator.ts";
 
 /** What an engine does with a request that it gets; `gone`: something before it cuts every connection. */
 export type Behaviour = "works" | "hangs" | "resets" | "breaks" | "gone" | number;

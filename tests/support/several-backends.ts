@@ -1,5 +1,5 @@
 import { writeFileSync } from "node:fs";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "./simulator/simulator.ts";
 import { findFreePort } from "./free-port.ts";
 import { createTempFolder } from "./temp-folder.ts";
 

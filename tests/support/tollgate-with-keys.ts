@@ -1,4 +1,4 @@
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "./simulator/simulator.ts";
 import type { Environment } from "../../src/config/config.ts";
 import type { ListedKey } from "./admin-client.ts";
 import { connectRaw, type RawClient } from "./raw-client.ts";

@@ -5,7 +5,7 @@ import { Database } from "bun:sqlite";
 import { mkdirSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
-import { startSimulator } from "../../src/simulator/simulator.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { alerts, alertsYaml } from "../../src/watching/alerts.ts";
 import { logIn } from "../support/admin-client.ts";
 import { findFreePort } from "../support/free-port.ts";

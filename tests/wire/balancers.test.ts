@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { type AdminClient, type ListedKey, logIn } from "../support/admin-client.ts";
 import { type Balancer, type BalancerProgram, caddy, nginx } from "../support/balancer.ts";
 import { startBlackhole } from "../support/blackhole.ts";

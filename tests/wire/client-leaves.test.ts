@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { constants, gzipSync } from "node:zlib";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import type { ListedKey } from "../support/admin-client.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { createTempFolder } from "../support/temp-folder.ts";

@@ -1,8 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { fixedCatalog } from "../../src/config/catalog.ts";
 import type { Backend } from "../../src/domain/models.ts";
-import type { SimulatedRequest } from "../../src/simulator/request.ts";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import type { SimulatedRequest } from "../support/simulator/request.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { catalogWith } from "../support/catalog.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";

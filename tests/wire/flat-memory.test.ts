@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { pollUntil } from "../support/poll-until.ts";

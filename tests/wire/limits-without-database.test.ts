@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { type AdminClient, logIn } from "../support/admin-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";

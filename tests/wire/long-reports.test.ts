@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { openWriter } from "../../src/store/sqlite/engine.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { dayFromNumber, dayNumberOf, minuteOf, minutesPerDay, minutesPerHour } from "../../src/time/seoul.ts";

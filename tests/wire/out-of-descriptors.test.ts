@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { commandLine, type Program, startProgram } from "../support/program.ts";
 import { findFreePort } from "../support/free-port.ts";

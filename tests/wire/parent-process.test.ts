@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createServer } from "node:net";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { pollUntil } from "../support/poll-until.ts";

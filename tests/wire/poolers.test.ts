@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { startPgbouncer, whyNoPgbouncer } from "../support/pgbouncer.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { manual } from "../support/manual.ts";

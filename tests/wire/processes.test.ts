@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { childrenOf, isRunning } from "../support/proc.ts";

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
-import type { SimulatedRequest } from "../../src/simulator/request.ts";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import type { SimulatedRequest } from "../support/simulator/request.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 

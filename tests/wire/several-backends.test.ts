@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { fixedCatalog } from "../../src/config/catalog.ts";
 import type { Environment } from "../../src/config/config.ts";
-import type { Simulator } from "../../src/simulator/simulator.ts";
+import type { Simulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { catalogWith } from "../support/catalog.ts";
 import { startEngine } from "../support/engine.ts";

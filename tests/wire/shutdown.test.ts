@@ -1,6 +1,6 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
 import type { ProgramEnvironment } from "../support/program.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { closeSync, openSync, renameSync, rmSync, statSync, truncateSync, writeFileSync, writeSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";

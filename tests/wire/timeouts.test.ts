@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { startBlackhole, startBusyBackend } from "../support/blackhole.ts";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 import { pollUntil } from "../support/poll-until.ts";

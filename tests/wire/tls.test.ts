@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { connect } from "node:tls";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { type Authority, createAuthority, type KeyFiles, replaceFiles, whyNoOpenssl } from "../support/authority.ts";
 import { whyNoCurl } from "../support/curl.ts";
 import { findFreePort } from "../support/free-port.ts";

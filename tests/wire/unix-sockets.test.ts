@@ -5,7 +5,7 @@ import { findFreePort } from "../support/free-port.ts";
 import { logIn } from "../support/admin-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type Program, type ProgramEnvironment, runProgram, startProgram } from "../support/program.ts";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
 
 let folder: TempFolder;

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../../support/simulator/simulator.ts";
 import { conversationMark } from "../agent-bodies.ts";
 import { generateLoad } from "./generator.ts";
 import { createHistogram } from "./histogram.ts";

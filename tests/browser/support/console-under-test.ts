@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
-import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../../support/simulator/simulator.ts";
 import { type AdminClient, logIn } from "../../support/admin-client.ts";
 import { buildConsole } from "../../support/built-program.ts";
 import { type Program, type ProgramEnvironment, startProgram } from "../../support/program.ts";

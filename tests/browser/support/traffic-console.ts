@@ -6,7 +6,7 @@ export const trafficModel = "traffic-model";
 export interface TrafficConsole {
   console: ConsoleUnderTest;
   key: { id: number; key: string; name: string };
-  /** Sends a chat request and reads the response. @param script see `src/simulator/script.ts` */
+  /** Sends a chat request and reads the response. @param script see `tests/support/simulator/script.ts` */
   chat(
     fields?: Record<string, unknown>,
     script?: string,

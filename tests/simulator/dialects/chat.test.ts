@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import OpenAI, { NotFoundError } from "openai";
-import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../../support/simulator/simulator.ts";
 import { rejectionOf } from "../../support/rejection.ts";
 
 let simulator: Simulator;

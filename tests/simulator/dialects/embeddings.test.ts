@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import OpenAI from "openai";
-import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
+import { type Simulator, startSimulator } from "../../support/simulator/simulator.ts";
 
 let simulator: Simulator;
 let openai: OpenAI;

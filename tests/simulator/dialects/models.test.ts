@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import OpenAI, { NotFoundError } from "openai";
-import { startSimulator } from "../../../src/simulator/simulator.ts";
+import { startSimulator } from "../../support/simulator/simulator.ts";
 import { rejectionOf } from "../../support/rejection.ts";
 
 test("models are listed and found by their exact names", async () => {

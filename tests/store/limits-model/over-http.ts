@@ -1,5 +1,5 @@
-import type { SimulatedRequest } from "../../../src/simulator/request.ts";
-import { type Simulator, startSimulator } from "../../../src/simulator/simulator.ts";
+import type { SimulatedRequest } from "../../support/simulator/request.ts";
+import { type Simulator, startSimulator } from "../../support/simulator/simulator.ts";
 import { logIn } from "../../support/admin-client.ts";
 import { startProgram } from "../../support/program.ts";
 import { pollUntil } from "../../support/poll-until.ts";

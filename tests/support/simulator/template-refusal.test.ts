@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
-import { startSimulator } from "../../src/simulator/simulator.ts";
-import { findTemplateRefusal } from "../../src/simulator/template-refusal.ts";
+import { startSimulator } from "./simulator.ts";
+import { findTemplateRefusal } from "./template-refusal.ts";
 
 const head = "System message must be at the beginning.";
 const tool = "'type' of tool must be 'function'";
@@ -35,7 +35,7 @@ test("the simulator refuses so on demand, in the error shape of the path", async
 });
 
 test("what Claude Code and Codex really send is refused", () => {
-  const folder = `${import.meta.dir}/../fixtures/client-requests`;
+  const folder = `${import.meta.dir}/../../fixtures/client-requests`;
   const refusals = readdirSync(folder).map((name) => {
     const { program, requests } = JSON.parse(readFileSync(`${folder}/${name}`, "utf8")) as {
       program: string;

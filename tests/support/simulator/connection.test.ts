@@ -1,8 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
 import { createHash, randomBytes } from "node:crypto";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import { connectRaw } from "../support/raw-client.ts";
-import { pollUntil } from "../support/poll-until.ts";
+import { type Simulator, startSimulator } from "./simulator.ts";
+import { connectRaw } from "../raw-client.ts";
+import { pollUntil } from "../poll-until.ts";
 
 let simulator: Simulator;
 beforeEach(() => {

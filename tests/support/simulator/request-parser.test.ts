@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createRequestParser, MalformedRequest, type RequestHead } from "../../src/simulator/request-parser.ts";
+import { createRequestParser, MalformedRequest, type RequestHead } from "./request-parser.ts";
 
 function parse(parts: readonly string[]) {
   const heads: RequestHead[] = [];

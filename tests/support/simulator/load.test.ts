@@ -37,7 +37,7 @@ async function readStream(port: number): Promise<number> {
 }
 
 test("a simulator process paces a thousand streams, loses no frame and uses little CPU", async () => {
-  const file = join(import.meta.dir, "../bench/simulator.ts");
+  const file = join(import.meta.dir, "../../bench/simulator.ts");
   const child = Bun.spawn([process.execPath, file, "--rate", String(perSecond)], { stdout: "pipe" });
   try {
     const lines = child.stdout.pipeThrough(new TextDecoderStream()).getReader();

@@ -6,16 +6,17 @@ import {
   openConnection,
   receiveBytes,
 } from "./connection.ts";
-import { metricsResponse } from "./dialects/metrics.ts";
-import { parsesBody, respond } from "./endpoints.ts";
-import type { ModelOptions } from "./generation.ts";
+import { metricsResponse } from "../../../src/simulator/dialects/metrics.ts";
+import { parsesBody } from "../../../src/simulator/endpoints.ts";
+import { defaultModel } from "../../../src/simulator/generation.ts";
 import { createPacer } from "./pacer.ts";
 import { createRecording, type Recording } from "./recording.ts";
 import type { SimulatedRequest } from "./request.ts";
 import { parseScript, type Script, ScriptError } from "./script.ts";
+import { type ScriptedModel, scriptedResponse } from "./scripted-response.ts";
 import { createStats, type Stats } from "./stats.ts";
 
-export interface SimulatorOptions extends Partial<ModelOptions> {
+export interface SimulatorOptions extends Partial<ScriptedModel> {
   /** Default 0: any free port. */
   port?: number;
   /** Tokens per second of each response; a stream sends one frame per token. Default 0: as fast as the client reads. */
@@ -47,7 +48,7 @@ export interface Simulator extends Omit<Recording, "add">, Disposable {
 
 export function startSimulator(options: SimulatorOptions = {}): Simulator {
   const { framesPerSecond = 0, recordRequests = 1000, keepBodyBytes = 1024 * 1024 } = options;
-  const model = modelOf(options);
+  const model = { ...defaultModel, isStrict: false, ...options };
   const stats = createStats();
   const pacer = createPacer();
   const { add, ...recorded } = createRecording(recordRequests);
@@ -63,7 +64,7 @@ export function startSimulator(options: SimulatorOptions = {}): Simulator {
     respond: (request, script) =>
       request.path === "/metrics"
         ? metricsResponse(processedBy(stats.read(), model.models))
-        : respond(request, script, model),
+        : scriptedResponse(request, script, model),
     started: stats.started,
     ended: stats.ended,
     emit: (event) => {
@@ -94,17 +95,6 @@ const processedBy = ({ processedByModel }: Stats, models: readonly string[]) =>
   [...new Set([...models, ...Object.keys(processedByModel)])].map(
     (name) => [name, processedByModel[name] ?? { inputTokens: 0, outputTokens: 0 }] as const,
   );
-
-function modelOf(options: SimulatorOptions): ModelOptions {
-  return {
-    models: options.models ?? [],
-    defaultOutputTokens: options.defaultOutputTokens ?? 64,
-    maxOutputTokens: options.maxOutputTokens ?? Infinity,
-    maxModelLen: options.maxModelLen ?? 202_752,
-    isStrict: options.isStrict ?? false,
-    callsTools: options.callsTools ?? true,
-  };
-}
 
 interface Listener {
   port: number;

@@ -1,12 +1,13 @@
-import type { Header } from "./simulated-response.ts";
+import type { Header } from "../../../src/simulator/simulated-response.ts";
+import type { Wanted } from "../../../src/simulator/generation.ts";
 import type { Cut } from "./wire-actions.ts";
-import { type Usage, usageParts } from "../domain/usage.ts";
+import { type Usage, usageParts } from "../../../src/domain/usage.ts";
 
 /**
  * The faults and changes for one request. Frames are server-sent events, counted from 1 in the order they are sent; a
  * whole body is one frame. Times are milliseconds; `Infinity` never ends.
  */
-export interface Script {
+export interface Script extends Wanted {
   /** Why the script itself is invalid; the response is a 400 with this message. */
   problem?: string;
   /** Before the response. */
@@ -25,17 +26,11 @@ export interface Script {
   http10?: boolean;
   connectionClose?: boolean;
   /** What the model generates. */
-  tokens?: number;
   framesPerSecond?: number;
-  usage?: Usage;
-  usageMode?: "none" | "null";
-  noDone?: boolean;
   bodyBytes?: number;
   /** Frames. */
   gaps?: { afterFrame: number; pauseMs: number }[];
   cut?: { afterFrame: number; how: Cut; insideNext: boolean };
-  hugeTokenBytes?: number;
-  flood?: boolean;
   /** Refuses what strict chat templates refuse. */
   strict?: boolean;
   errorAfterFrame?: number;

@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import { findBackendCounters } from "../../src/telemetry/backend-counters.ts";
-import { pollUntil } from "../support/poll-until.ts";
+import { type Simulator, startSimulator } from "./simulator.ts";
+import { findBackendCounters } from "../../../src/telemetry/backend-counters.ts";
+import { pollUntil } from "../poll-until.ts";
 
 async function post(simulator: Simulator, fields: object, script = "", path = "/v1/chat/completions"): Promise<void> {
   const body = { model: "a", max_tokens: 5, messages: [{ role: "user", content: "12345678" }], ...fields };

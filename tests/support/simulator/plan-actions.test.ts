@@ -1,9 +1,9 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { gunzipSync } from "node:zlib";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import { connectRaw, type MessageEnding, type RawClient } from "../support/raw-client.ts";
-import { rejectionOf } from "../support/rejection.ts";
-import { pollUntil, pollUntilStable } from "../support/poll-until.ts";
+import { type Simulator, startSimulator } from "./simulator.ts";
+import { connectRaw, type MessageEnding, type RawClient } from "../raw-client.ts";
+import { rejectionOf } from "../rejection.ts";
+import { pollUntil, pollUntilStable } from "../poll-until.ts";
 
 let simulator: Simulator;
 beforeAll(() => {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { startSimulator } from "../../src/simulator/simulator.ts";
-import { rejectionOf } from "../support/rejection.ts";
+import { startSimulator } from "./simulator.ts";
+import { rejectionOf } from "../rejection.ts";
 
 test("nextRequest returns each request once, in order, also to callers that wait", async () => {
   using simulator = startSimulator();

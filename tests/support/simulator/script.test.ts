@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { parseScript, type Script, ScriptError } from "../../src/simulator/script.ts";
+import { parseScript, type Script, ScriptError } from "./script.ts";
 
 const validScripts: Record<string, Script> = {
   "": {},

@@ -1,7 +1,7 @@
-import { isObject } from "./json-object.ts";
+import { isObject } from "../../../src/simulator/json-object.ts";
 import type { EndingKind, SimulatedRequest } from "./request.ts";
-import type { SimulatedResponse } from "./simulated-response.ts";
-import type { Usage } from "../domain/usage.ts";
+import type { SimulatedResponse } from "../../../src/simulator/simulated-response.ts";
+import type { Usage } from "../../../src/domain/usage.ts";
 
 /** Finished requests and the tokens of their responses. */
 export interface Sum extends Usage {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { createPacer } from "../../src/simulator/pacer.ts";
-import { pollUntil } from "../support/poll-until.ts";
+import { createPacer } from "./pacer.ts";
+import { pollUntil } from "../poll-until.ts";
 
 test("subscribers are called at their own rates", async () => {
   const pacer = createPacer();

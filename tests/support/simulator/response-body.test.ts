@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { once } from "node:events";
 import { createGunzip, gunzipSync } from "node:zlib";
-import { gzipPieces } from "../../src/simulator/response-body.ts";
+import { gzipPieces } from "./response-body.ts";
 
 const pieces = ["data: 한국어\n\n", Uint8Array.from([0, 255, 7]), "x".repeat(100_000)];
 

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import { connectRaw } from "../support/raw-client.ts";
+import { type Simulator, startSimulator } from "./simulator.ts";
+import { connectRaw } from "../raw-client.ts";
 
 let simulator: Simulator;
 beforeEach(() => {

@@ -1,0 +1,73 @@
+import { afterAll, beforeAll, expect, test } from "bun:test";
+import { startDemoBackend } from "../../src/demo/backend.ts";
+import { demoModel, demoSmallModel } from "../../src/demo/client-behaviour.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { rejectionOf } from "../support/rejection.ts";
+
+let backend: Awaited<ReturnType<typeof startDemoBackend>>;
+beforeAll(async () => {
+  backend = await startDemoBackend();
+});
+afterAll(() => backend.stop());
+
+const fast = "tokensPerSecond=1000&firstByteMs=1";
+const chat = (simulated: string, fields: object = {}) =>
+  fetch(`${backend.url}/v1/chat/completions`, {
+    method: "POST",
+    headers: { "x-simulate": simulated },
+    body: JSON.stringify({ model: demoModel, messages: [], max_tokens: 3, ...fields }),
+  });
+const streamed = { stream: true, stream_options: { include_usage: true } };
+
+test("responds with the usage that the request names", async () => {
+  const usage = { prompt_tokens: 12, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 5 } };
+  const simulated = `${fast}&inputTokens=12&outputTokens=3&cachedInputTokens=5`;
+  expect(await (await chat(simulated)).json()).toMatchObject({ usage });
+  const events = await (await chat(simulated, streamed)).text();
+  expect(JSON.parse(events.split("data: ").at(-2) ?? "")).toMatchObject({ usage });
+  expect(events).toEndWith("data: [DONE]\n\n");
+});
+
+test("responds to a visitor, whatever the header says", async () => {
+  for (const simulated of ["", "tokensPerSecond=x&firstByteMs=y&inputTokens=z&fault=no", "%"])
+    expect((await chat(simulated)).status).toBe(200);
+  const elsewhere = await fetch(`${backend.url}/v1/elsewhere`, { method: "POST", body: "{" });
+  expect([elsewhere.status, await elsewhere.text()]).toEqual([404, expect.stringContaining("Not Found")]);
+});
+
+test("a fault refuses the request, resets it, or breaks off a stream", async () => {
+  expect((await chat(`${fast}&fault=refuse`)).status).toBe(503);
+  for (const fault of ["reset", "break"])
+    expect(await rejectionOf(chat(`${fast}&fault=${fault}`))).toMatchObject({ code: "ECONNRESET" });
+  const { status, body } = await chat("tokensPerSecond=20&fault=break", { ...streamed, max_tokens: 20 });
+  expect(status).toBe(200);
+  let received = "";
+  const reading = body
+    ?.pipeThrough(new TextDecoderStream())
+    .pipeTo(new WritableStream({ write: (text) => void (received += text) }));
+  expect(await rejectionOf(reading ?? Promise.resolve())).toBeInstanceOf(Error);
+  expect(received).toStartWith("data: {");
+  expect(received).not.toContain("[DONE]");
+});
+
+test("its counters include what was sent to a client that left", async () => {
+  const generated = async (): Promise<number> => {
+    const metrics = await (await fetch(`${backend.url}/metrics`)).text();
+    return Number(new RegExp(`generation_tokens_total\\{.*"${demoSmallModel}"\\} (.*)`).exec(metrics)?.[1]);
+  };
+  expect(await generated()).toBe(0);
+  const leaving = new AbortController();
+  const { body } = await fetch(`${backend.url}/v1/chat/completions`, {
+    method: "POST",
+    body: JSON.stringify({ model: demoSmallModel, messages: [], max_tokens: 100_000, stream: true }),
+    signal: leaving.signal,
+  });
+  await body?.getReader().read();
+  await pollUntil(async () => (await generated()) > 0);
+  leaving.abort();
+  await pollUntil(async () => {
+    const before = await generated();
+    await Bun.sleep(200);
+    return (await generated()) === before;
+  });
+});

@@ -1,0 +1,37 @@
+import { respond } from "../../../src/simulator/endpoints.ts";
+import { errorResponse } from "../../../src/simulator/errors.ts";
+import type { ModelOptions } from "../../../src/simulator/generation.ts";
+import { isObject } from "../../../src/simulator/json-object.ts";
+import type { SimulatedResponse } from "../../../src/simulator/simulated-response.ts";
+import { echoResponse } from "./echo.ts";
+import type { SimulatedRequest } from "./request.ts";
+import type { Script } from "./script.ts";
+import { findTemplateRefusal } from "./template-refusal.ts";
+
+export interface ScriptedModel extends ModelOptions {
+  /** Refuses what strict chat templates refuse. */
+  isStrict: boolean;
+}
+
+/** The backend's response with the contents that the script demands; how it is sent is decided later. */
+export function scriptedResponse(request: SimulatedRequest, script: Script, model: ScriptedModel): SimulatedResponse {
+  const { path } = request;
+  const { status } = script;
+  if (script.problem !== undefined) return errorResponse(path, 400, script.problem);
+  if (script.redirect === true) return { ...emptyResponse(307), headers: [["location", "/v1/elsewhere"]] };
+  if (status !== undefined && status >= 400) return errorResponse(path, status, `Simulated status ${status}`);
+  if (status !== undefined && (status < 200 || status >= 300)) return emptyResponse(status);
+  const response = respond(request, script, model) ?? echoResponse(request);
+  const body = script.strict === true || model.isStrict ? request.json() : undefined;
+  const refusal = response.status === 200 && isObject(body) ? findTemplateRefusal(body, path) : undefined;
+  if (refusal !== undefined) return errorResponse(path, 400, refusal);
+  return status === undefined ? response : { ...response, status };
+}
+
+const emptyResponse = (status: number): SimulatedResponse => ({
+  status,
+  headers: [],
+  body: "",
+  usage: undefined,
+  usageReported: false,
+});
