@@ -1,79 +1,75 @@
 import { bucketOf, encodeHistogram, type Histogram } from "../domain/histogram.ts";
-import type { StoredTraffic } from "../store/traffic/contract.ts";
+import type { UsageIncrement } from "../domain/usage.ts";
+import type { StoredLatency, StoredOutcome, StoredTraffic } from "../store/traffic/contract.ts";
 import { minuteOf, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import { slownessAt, speedOf } from "./backend.ts";
-import type { KeyPersona, PastRequest } from "./past-requests.ts";
+import type { KeyPersona } from "./past-requests.ts";
+import type { Persona } from "./personas.ts";
 import { noise } from "./traffic.ts";
-import { refusals } from "../domain/requests.ts";
-import type { UsageIncrement } from "../domain/usage.ts";
 
-/** The charts of the last day have no finer steps. */
-const latencyMinutes = 5;
-/** In older traffic, so many requests of each hour, key and model stand for all. */
+/** So many requests of each hour and key stand for all. */
 const samplesPerHour = 8;
 
-interface LatencySum {
-  minute: number;
-  model: string;
-  requestCount: number;
-  firstByte: Histogram;
-  duration: Histogram;
-  tokensPerSecond: Histogram;
-  queueWait: Histogram;
-}
-
-/** Latencies and failures by the same rules as those of live requests. */
-export function trafficOf(requests: readonly PastRequest[]): StoredTraffic {
-  const sums = createTrafficSums();
-  for (const { record, endedAt, usage } of requests) {
-    const { outcome, code, status, keyId = 0, modelSent = "", durationMs, firstByteMs, streamed } = record;
-    const success = status < 400 ? "" : `status_${status}`;
-    const minute = Math.floor(minuteOf(endedAt) / latencyMinutes) * latencyMinutes;
-    const failure = outcome === "completed" ? success : (code ?? outcome);
-    sums.addOutcome({ minute, keyId, outcome, code: failure, count: 1, lastAt: endedAt });
-    if (refusals.has(outcome)) continue;
-    const outputTokens = streamed ? (usage?.outputTokens ?? 0) : 0;
-    sums.addLatency(minute, modelSent, 1, {
-      durationMs,
-      firstByteMs: streamed ? firstByteMs : undefined,
-      outputTokens,
-    });
-  }
-  return sums.traffic();
-}
-
-/** The same for what is known only as counts. */
+/** Latencies and failures of what is known only as counts: a million requests are too many to go through the recorder. */
 export function trafficOfCounts(
   counts: readonly UsageIncrement[],
   keys: readonly KeyPersona[],
   loadIn: (minute: number) => number,
 ): StoredTraffic {
-  const sums = createTrafficSums();
   const personas = new Map(keys.map(({ keyId, persona }) => [keyId, persona]));
-  for (const { keyId, hour, requestCount, inputTokens, outputTokens } of hoursOf(counts)) {
-    const persona = personas.get(keyId);
-    if (persona === undefined) continue;
-    const samples = Math.min(samplesPerHour, requestCount);
-    for (let index = 0; index < samples; index++) {
-      const startsAt = Math.floor((hour + index / samples) * minutesPerHour * msPerMinute);
-      const minute = minuteOf(startsAt);
-      const chance = (salt: number): number => noise(startsAt * 31 + keyId * 101 + salt);
-      const weight = shareOf(requestCount, index, samples);
-      const tokens = (outputTokens / requestCount) * (0.5 + chance(1));
-      const planned = { startsAt, inputTokens: (inputTokens / requestCount) * (0.5 + chance(2)) };
-      const speed = speedOf(planned, loadIn(minute));
-      const durationMs = speed.firstByteMs + (tokens / speed.tokensPerSecond) * 1000;
-      const streamed = persona.streamed
-        ? { firstByteMs: speed.firstByteMs, outputTokens: tokens }
-        : { outputTokens: 0 };
-      sums.addLatency(hour * minutesPerHour, persona.model, weight, { durationMs, ...streamed });
-      const failed = Math.floor(weight * (slownessAt(minute) > 1 ? 0.08 : 0.0012) + chance(3));
-      const outcome = { minute: hour * minutesPerHour, keyId, lastAt: startsAt };
-      sums.addOutcome({ ...outcome, outcome: "completed", code: "", count: weight });
-      if (failed > 0) sums.addOutcome({ ...outcome, outcome: "completed", code: "status_503", count: failed });
+  const hours = hoursOf(counts).flatMap((sum) => {
+    const persona = personas.get(sum.keyId);
+    return persona === undefined ? [] : [trafficOfHour(sum, persona, loadIn)];
+  });
+  return {
+    latencies: hours.map(({ latency }) => latency),
+    outcomes: hours.flatMap(({ outcomes }) => outcomes),
+    backends: [],
+  };
+}
+
+function trafficOfHour(
+  { keyId, hour, requestCount, inputTokens, outputTokens }: HourSum,
+  { model, streamed }: Persona,
+  loadIn: (minute: number) => number,
+): { latency: StoredLatency; outcomes: StoredOutcome[] } {
+  const firstByte: Histogram = new Map();
+  const duration: Histogram = new Map();
+  const tokensPerSecond: Histogram = new Map();
+  const samples = Math.min(samplesPerHour, requestCount);
+  const of = {
+    minute: hour * minutesPerHour,
+    keyId,
+    outcome: "completed",
+    lastAt: hour * minutesPerHour * msPerMinute,
+  };
+  const outcomes: StoredOutcome[] = [{ ...of, code: "", count: requestCount }];
+  for (let index = 0; index < samples; index++) {
+    const startsAt = Math.floor((hour + index / samples) * minutesPerHour * msPerMinute);
+    const minute = minuteOf(startsAt);
+    const chance = (salt: number): number => noise(startsAt * 31 + keyId * 101 + salt);
+    const weight = shareOf(requestCount, index, samples);
+    const tokens = (outputTokens / requestCount) * (0.5 + chance(1));
+    const speed = speedOf({ startsAt, inputTokens: (inputTokens / requestCount) * (0.5 + chance(2)) }, loadIn(minute));
+    const flowMs = (tokens / speed.tokensPerSecond) * 1000;
+    addWeighted(duration, speed.firstByteMs + flowMs, weight);
+    if (streamed) {
+      addWeighted(firstByte, speed.firstByteMs, weight);
+      addWeighted(tokensPerSecond, speed.tokensPerSecond, weight);
     }
+    const failed = Math.floor(weight * (slownessAt(minute) > 1 ? 0.08 : 0.0012) + chance(3));
+    if (failed > 0) outcomes.push({ ...of, code: "status_503", count: failed, lastAt: startsAt });
   }
-  return sums.traffic();
+  const latency = {
+    minute: of.minute,
+    model,
+    requestCount,
+    firstByte: encodeHistogram(firstByte),
+    duration: encodeHistogram(duration),
+    tokensPerSecond: encodeHistogram(tokensPerSecond),
+    queueWait: "",
+  };
+  return { latency, outcomes };
 }
 
 interface HourSum {
@@ -100,61 +96,6 @@ function hoursOf(counts: readonly UsageIncrement[]): HourSum[] {
 /** Whole parts of a number that add up to it. */
 const shareOf = (whole: number, index: number, parts: number): number =>
   Math.floor((whole * (index + 1)) / parts) - Math.floor((whole * index) / parts);
-
-interface Times {
-  durationMs: number;
-  /** Undefined for a response that is not streamed. */
-  firstByteMs?: number | undefined;
-  /** 0: unknown. */
-  outputTokens: number;
-}
-
-function createTrafficSums() {
-  const latencies = new Map<string, LatencySum>();
-  const outcomes = new Map<string, StoredTraffic["outcomes"][number]>();
-
-  return {
-    addLatency(minute: number, model: string, weight: number, { durationMs, firstByteMs, outputTokens }: Times): void {
-      const id = `${minute} ${model}`;
-      const sum = latencies.get(id) ?? {
-        minute,
-        model,
-        requestCount: 0,
-        firstByte: new Map(),
-        duration: new Map(),
-        tokensPerSecond: new Map(),
-        queueWait: new Map(),
-      };
-      latencies.set(id, sum);
-      sum.requestCount += weight;
-      addWeighted(sum.duration, durationMs, weight);
-      if (firstByteMs === undefined) return;
-      addWeighted(sum.firstByte, firstByteMs, weight);
-      const flowMs = durationMs - firstByteMs;
-      if (outputTokens > 0 && flowMs > 0) addWeighted(sum.tokensPerSecond, (outputTokens / flowMs) * 1000, weight);
-    },
-    addOutcome(added: StoredTraffic["outcomes"][number]): void {
-      const id = `${added.minute} ${added.keyId} ${added.outcome} ${added.code}`;
-      const sum = outcomes.get(id);
-      if (sum === undefined) outcomes.set(id, added);
-      else {
-        sum.count += added.count;
-        sum.lastAt = Math.max(sum.lastAt, added.lastAt);
-      }
-    },
-    traffic: (): StoredTraffic => ({
-      latencies: Array.from(latencies.values(), (sum) => ({
-        ...sum,
-        firstByte: encodeHistogram(sum.firstByte),
-        duration: encodeHistogram(sum.duration),
-        tokensPerSecond: encodeHistogram(sum.tokensPerSecond),
-        queueWait: encodeHistogram(sum.queueWait),
-      })),
-      outcomes: [...outcomes.values()],
-      backends: [],
-    }),
-  };
-}
 
 function addWeighted(histogram: Histogram, value: number, weight: number): void {
   const bucket = bucketOf(value);

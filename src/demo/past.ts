@@ -1,11 +1,13 @@
+import type { Log } from "../log/log.ts";
 import { requestRowOf } from "../store/requests/row.ts";
 import type { Store } from "../store/store.ts";
 import type { StoredTraffic } from "../store/traffic/contract.ts";
+import { createTrafficRecorder } from "../telemetry/traffic-recorder.ts";
 import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import { type GpuPast, pastGpus } from "./past-gpus.ts";
 import { type KeyPersona, type PastRequest, pastRequests } from "./past-requests.ts";
 import { pastCounters } from "./past-counters.ts";
-import { trafficOf, trafficOfCounts } from "./past-traffic.ts";
+import { trafficOfCounts } from "./past-traffic.ts";
 import { type Persona, usageOf } from "./personas.ts";
 import { plannedRequests, requestsIn, type Traffic } from "./traffic.ts";
 import {
@@ -23,7 +25,8 @@ export interface Past {
   counts: UsageIncrement[];
   /** Those of the last day; older ones are only counted. */
   requests: PastRequest[];
-  traffic: StoredTraffic;
+  /** Of the time before them. */
+  olderTraffic: StoredTraffic;
   gpus: GpuPast;
   /** Readings of the backend's own counters, in the order of time. */
   readings: CounterReading[];
@@ -54,15 +57,11 @@ export function generatePast(keys: readonly KeyPersona[], nowMs: number, backend
   const loadIn = loadsOf(counts, keys, now);
   const requestsFrom = (Math.floor((now - requestMinutes) / minutesPerHour) + 1) * minutesPerHour;
   const requests = pastRequests({ keys, from: requestsFrom * msPerMinute, to: nowMs, loadIn, backend });
-  const older = trafficOfCounts(
-    counts.filter(({ minute }) => minute < requestsFrom),
-    keys,
-    loadIn,
-  );
+  const older = counts.filter(({ minute }) => minute < requestsFrom);
   return {
     counts: [...counts, ...startedCounts(keys, nowMs)],
     requests,
-    traffic: joinTraffic(older, trafficOf(requests)),
+    olderTraffic: trafficOfCounts(older, keys, loadIn),
     gpus: pastGpus(now - pastMinutes, now, loadIn),
     readings: pastCounters(counts, now),
   };
@@ -85,12 +84,6 @@ function loadsOf(counts: readonly UsageIncrement[], keys: readonly KeyPersona[],
   }
   return (minute: number): number => loads.get(minute) ?? loadInMinute(keys, minute);
 }
-
-const joinTraffic = (a: StoredTraffic, b: StoredTraffic): StoredTraffic => ({
-  latencies: [...a.latencies, ...b.latencies],
-  outcomes: [...a.outcomes, ...b.outcomes],
-  backends: [],
-});
 
 interface Moment {
   minute: number;
@@ -143,19 +136,39 @@ function isActiveAt({ daysAgo: [from, to] }: Traffic, ageMinutes: number): boole
 /** The store refuses calls if too many wait. */
 const batchSize = 100;
 
+/** The charts of the last day have no finer steps. */
+const trafficStepMs = 5 * msPerMinute;
+
 /** Writes all of it but what GPUs measured, which the store takes only in pushes. */
 export async function writePast(
   store: Pick<Store, "usage" | "traffic" | "reconciliation">,
-  { counts, requests, traffic, readings }: Past,
+  { counts, requests, olderTraffic, readings }: Past,
+  log: Log,
 ): Promise<void> {
   const rows = requests.map(({ record, endedAt, usage }) => ({
     values: requestRowOf(record, endedAt, usage),
     responseId: null,
   }));
+  const hours = Map.groupBy(requests, ({ endedAt }) => Math.floor(minuteOf(endedAt) / minutesPerHour));
   // Without waiting in between: the store runs the writes in sequence.
-  await Promise.all([store.usage.add(counts, undefined, [], { rows, amendments: [] }), store.traffic.add(traffic)]);
+  await Promise.all([
+    store.usage.add(counts, undefined, [], { rows, amendments: [] }),
+    store.traffic.add(olderTraffic),
+    ...Array.from(hours.values(), (ended) => recordTraffic(store, ended, log)),
+  ]);
   // Each reading is compared with what was counted since the last one.
   for (let first = 0; first < readings.length; first += batchSize) {
     await Promise.all(readings.slice(first, first + batchSize).map((reading) => store.reconciliation.add(reading)));
   }
+}
+
+/** As the server does when they end. No more than an hour at once: the recorder bounds how many sums it keeps. */
+async function recordTraffic({ traffic }: Pick<Store, "traffic">, requests: PastRequest[], log: Log): Promise<void> {
+  let now = 0;
+  const recorder = createTrafficRecorder({ write: (sums) => traffic.add(sums), clock: () => now, log });
+  for (const { record, endedAt } of requests) {
+    now = endedAt - (endedAt % trafficStepMs);
+    recorder.finished(record);
+  }
+  await recorder.close();
 }

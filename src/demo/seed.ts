@@ -41,7 +41,7 @@ export async function seed({ backend, settings, ...options }: SeedOptions): Prom
 
 async function fill(
   store: Store,
-  { dataDir, clock }: Pick<SeedOptions, "dataDir" | "clock">,
+  { dataDir, clock, log }: Pick<SeedOptions, "dataDir" | "clock" | "log">,
   backend: string,
 ): Promise<SeededDemo> {
   const now = clock();
@@ -54,7 +54,7 @@ async function fill(
   const visitor = await createKey(store, "Your key", now, 0);
   const keys = clients.map(({ persona, key }) => ({ keyId: key.id, persona }));
   const past = generatePast(keys, now, backend);
-  await writePast(store, past);
+  await writePast(store, past, log);
   const engine = openWriter(databaseFile(dataDir));
   await writePastGpus(engine, past.gpus);
   engine.close();

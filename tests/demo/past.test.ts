@@ -11,7 +11,7 @@ import type { Outcome } from "../../src/domain/requests.ts";
 const now = Date.parse("2026-03-04T05:06:07Z");
 const keys = personas.map((persona, index) => ({ keyId: index + 1, persona }));
 const past = generatePast(keys, now);
-const { counts, requests, traffic, gpus } = past;
+const { counts, requests, olderTraffic: traffic, gpus } = past;
 const dayMs = 24 * 60 * 60 * 1000;
 const hourMinutes = 60;
 
