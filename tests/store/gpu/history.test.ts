@@ -57,16 +57,18 @@ onEachEngine(({ openTestEngine }) => {
 
   test("hours and minutes of the past are read like those of pushes, which continue them", async () => {
     await using opened = await open();
-    const measure = { mean: 200, max: 300, last: 250 };
+    const ofHour = [100, 300, 200].map((value) =>
+      reading(1, { powerDrawW: value, tempC: value, memoryUsedMb: value, utilizationPct: value }),
+    );
     const hour = minuteOf(now) / 60 - 3;
     await opened.addPast({
       hours: [
-        { hour, gpuId: 1, minutes: 60, power: measure, temp: measure, memory: measure, utilization: measure },
-        { hour: hour + 1, gpuId: 1, minutes: 60, power: measure, temp: measure, memory: measure, utilization: measure },
+        { hour, readings: ofHour },
+        { hour: hour + 1, readings: ofHour },
       ],
       minutes: [
         { minute: hour * 60, powerW: 600, readings: [] },
-        { minute: minuteOf(now) - 2, powerW: 480, readings: [reading(1, { powerDrawW: 480, tempC: null })] },
+        { minute: minuteOf(now) - 2, powerW: 480, readings: [reading(1, { powerDrawW: 480 })] },
       ],
     });
     await opened.add(now, [reading(1, { powerDrawW: 120 })]);
@@ -75,11 +77,11 @@ onEachEngine(({ openTestEngine }) => {
       [1, 8],
       [1, 2],
     ]);
-    const past = { measured_minutes: 60, power_draw_w: 200, power_draw_w_max: 300, power_draw_w_last: 250 };
+    const past = { measured_minutes: 3, power_draw_w: 200, power_draw_w_max: 300, power_draw_w_last: 200 };
     expect(await opened.history(60, 1)).toMatchObject([
-      { ...past, temp_c: 200, utilization_pct_max: 300, memory_used_mb_last: 250 },
+      { ...past, temp_c: 200, utilization_pct_max: 300, memory_used_mb_last: 200 },
       past,
-      { measured_minutes: 1, power_draw_w: 480, temp_c: null },
+      { measured_minutes: 1, power_draw_w: 480 },
       { measured_minutes: 1, power_draw_w: 120 },
     ]);
     // What was added as whole hours is not summed up again.
