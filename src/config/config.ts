@@ -66,7 +66,7 @@ export const variables = {
     allowed: "* or origins such as https://chat.example.com, separated by commas",
   },
   PROXY_CLOSED_PATHS: {
-    schema: Type.Optional(Type.Array(Type.String({ pattern: "^/v1/[^%;?#\\\\]*$" }), { maxItems: 64 })),
+    schema: Type.Optional(Type.Array(Type.String({ pattern: "^/v1/[^%;?#\\\\]+$" }), { maxItems: 64 })),
     read: list,
     allowed: "up to 64 globs that begin with /v1/, such as /v1/files*, separated by commas",
   },

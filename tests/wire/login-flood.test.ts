@@ -19,6 +19,9 @@ beforeAll(async () => {
 });
 afterAll(() => program.stop());
 
+/** What the allocator keeps for ten seconds would hide what the program does. */
+const purgesSoon = { MIMALLOC_PURGE_DELAY: "100", MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "100" };
+
 const randomByte = (): number => 1 + Math.floor(Math.random() * 254);
 const randomAddress = (): string => `198.${randomByte()}.${randomByte()}.${randomByte()}`;
 
@@ -54,7 +57,7 @@ describe("half-sent bodies of strangers", () => {
     "to %s of %s leave memory flat, because few are read at once",
     async (path, _, framing, places) => {
       // Of its own, and all stay open: memory that an earlier flood has left would hide what this one takes.
-      const flooded = await startProgram(environment);
+      const flooded = await startProgram({ ...environment, ...purgesSoon });
       await using ended = new AsyncDisposableStack();
       ended.defer(async () => void (await flooded.stop("SIGKILL")));
       const clients: RawClient[] = [];

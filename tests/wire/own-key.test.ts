@@ -55,6 +55,7 @@ test("GET /v1/tollgate/key tells the holder of a key its limits and usage, and n
     expires_at: "2026-06-01T00:00:00.000+09:00",
     scope: "all",
     allowed_models: null,
+    allowed_paths: null,
     ...limits,
     requests_per_minute: 10,
     tokens_per_day: 1000,

@@ -60,11 +60,13 @@ const modelPattern = text("allowed_models entry", { maxLength: 256 }, (name) =>
   name.slice(0, -1).includes("*") ? "allowed_models entry must have * only at its end" : undefined,
 );
 
-const pathPattern = text("allowed_paths entry", { maxLength: 256 }, (glob) =>
-  glob.startsWith("/v1/") && !/[%;?#\\]|\/\//.test(glob)
-    ? undefined
-    : "allowed_paths entry must begin with /v1/, and be plain: without //, %, ;, ?, # or \\",
-);
+/** As the paths that globs are matched with: plain ASCII, without empty segments and parameters. */
+const pathGlob = t.String({
+  maxLength: 256,
+  pattern: '^/v1(?:/[!"$&-.0-:<=>@-\\[\\]-~]+)+$',
+  error: () =>
+    "allowed_paths entry must begin with /v1/, have at most 256 characters of visible ASCII without %, ;, ?, # and \\, and no empty segment",
+});
 
 /** What a key may take and do, and the notes on it; null clears a field. */
 export const keyFields = {
@@ -78,7 +80,7 @@ export const keyFields = {
     }),
   ),
   allowed_paths: nullable(
-    textList("allowed_paths", pathPattern, {
+    textList("allowed_paths", pathGlob, {
       minItems: 1,
       maxItems: 64,
       description: "Globs such as /v1/chat/*, in which * crosses slashes; /v1/tollgate/key is always open",

@@ -88,7 +88,7 @@ function rulesOf(fields: KeyFields): Partial<KeyRules> {
     ...(models !== undefined && {
       allowed_models: models && unique(models.map((name) => cleanText(name).toLowerCase())),
     }),
-    ...(paths !== undefined && { allowed_paths: paths && unique(paths.map(cleanText)) }),
+    ...(paths !== undefined && { allowed_paths: paths && unique(paths) }),
   };
 }
 

@@ -166,6 +166,8 @@ export function requireOpenPath(path: string, { closed, allowed, limitsTokens }:
 
 /** Undefined if it cannot be decoded. */
 function plainPathOf(path: string): string | undefined {
+  // Nearly all.
+  if (/^\/v1(?:\/(?!v1(?:\/|$))[\w-]+)+$/i.test(path)) return path;
   let text = path;
   for (let decodings = 0; text.includes("%"); decodings++) {
     if (decodings === maxDecodings) return undefined;

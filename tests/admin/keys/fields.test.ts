@@ -108,10 +108,25 @@ onEachEngine(({ engine }) => {
       [{ scope: "admin" }, "scope must be one of all, inference, gpu"],
       [{ scope: "__proto__" }, "scope must be one of all, inference, gpu"],
       [{ allowed_paths: [] }, "allowed_paths must not be empty"],
-      ...["/v1", "chat/*", "/v1/a%20b", "/v1//a", "/v1/a;b", "/v1/a?b"].map((glob): [object, string] => [
-        { allowed_paths: [glob] },
-        "allowed_paths entry must begin with /v1/, and be plain: without //, %, ;, ?, # or \\",
-      ]),
+      ...[
+        "/v1",
+        "/v1/",
+        "chat/*",
+        "/v1/a%20b",
+        "/v1//a",
+        "/v1/a/",
+        "/v1/a;b",
+        "/v1/a?b",
+        "/v1/é",
+        " /v1/a",
+        `/v1/${"a".repeat(253)}`,
+      ].map(
+        (glob) =>
+          [
+            { allowed_paths: [glob] },
+            "allowed_paths entry must begin with /v1/, have at most 256 characters of visible ASCII without %, ;, ?, # and \\, and no empty segment",
+          ] as const,
+      ),
       [{ allowed_models: "gpt" }, "allowed_models must be an array of strings"],
       [{ allowed_models: [] }, "allowed_models must not be empty"],
       [{ allowed_models: [7] }, "allowed_models entry must be a string"],
