@@ -63,12 +63,42 @@ export function processTree(pid: number): number[] {
 /** CPU time in microseconds, by the name of the thread; the main thread is `main`. */
 export type ThreadCpu = Readonly<Record<string, number>>;
 
-/**
- * CPU time of a process and its descendants so far, user and system, from proc_pid_stat(5): fields 14 and 15, in ticks of
- * 10 ms on every Linux that Bun supports.
- */
+/** CPU time of a process and its descendants so far, user and system. */
 export const cpuUs = (pid: number): number =>
   processTree(pid).reduce((sum, process) => sum + cpuOfStat(`/proc/${process}/stat`), 0);
+
+/** How often memory of a process and its descendants was not mapped so far, read from a disk or not. */
+export const pageFaults = (pid: number): number =>
+  processTree(pid).reduce((sum, process) => {
+    const fields = statOf(`/proc/${process}/stat`);
+    return sum + fields(10) + fields(12);
+  }, 0);
+
+/** How often another thread ran in place of one of theirs so far, from proc_pid_status(5), without threads that have ended. */
+export const contextSwitches = (pid: number): number =>
+  processTree(pid).reduce((sum, process) => {
+    const threads = readdirSync(`/proc/${process}/task`).map((thread) => `/proc/${process}/task/${thread}/status`);
+    const counts = threads.flatMap((file) =>
+      readFileSync(file, "utf8").match(/(?<=^(?:non)?voluntary_ctxt_switches:\s+)\d+$/gm),
+    );
+    return counts.reduce((total, count) => total + Number(count), sum);
+  }, 0);
+
+/**
+ * Counts an event of perf-list(1) for a process from now on, by default executed instructions.
+ * @returns ends it, with undefined where `perf` is not installed, or the kernel does not count such events
+ */
+export function countEvents(pid: number, event = "instructions"): () => Promise<number | undefined> {
+  if (Bun.which("perf") === null) return async () => undefined;
+  const perf = Bun.spawn(["perf", "stat", "--field-separator=,", `--event=${event}`, `--pid=${pid}`], {
+    stderr: "pipe",
+  });
+  return async () => {
+    perf.kill("SIGINT");
+    const [, count] = /^(\d+),/m.exec(await new Response(perf.stderr).text()) ?? [];
+    return count === undefined ? undefined : Number(count);
+  };
+}
 
 /** The same by thread, without those that have ended. */
 export function threadCpuUs(pid: number): ThreadCpu {
@@ -83,11 +113,18 @@ export function threadCpuUs(pid: number): ThreadCpu {
   return cpu;
 }
 
+/** In microseconds; the kernel counts ticks of 10 ms on every Linux that Bun supports. */
 function cpuOfStat(file: string): number {
+  const fields = statOf(file);
+  return (fields(14) + fields(15)) * 10_000;
+}
+
+/** The fields of proc_pid_stat(5) by the numbers that it gives them, from the third. */
+function statOf(file: string): (field: number) => number {
   const stat = readFileSync(file, "utf8");
   // The second field, the command's name, may contain spaces; it ends at the last parenthesis.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
-  return (Number(fields[11]) + Number(fields[12])) * 10_000;
+  return (field) => Number(fields[field - 3]);
 }
 
 /** Resident memory in megabytes, from proc_pid_status(5). */

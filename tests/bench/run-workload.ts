@@ -2,7 +2,16 @@ import { join } from "node:path";
 import { type Target, benchFolder } from "./targets.ts";
 import type { LoadResult, LoadSpec } from "./load/spec.ts";
 import type { Workload, Run } from "./workloads.ts";
-import { cpuUs, loadCore, residentMb, type ThreadCpu, threadCpuUs } from "./processes.ts";
+import {
+  contextSwitches,
+  countEvents,
+  cpuUs,
+  loadCore,
+  pageFaults,
+  residentMb,
+  type ThreadCpu,
+  threadCpuUs,
+} from "./processes.ts";
 
 const limitMs = 30_000;
 const warmUpMs = 8_000;
@@ -19,13 +28,21 @@ export async function runWorkload(workload: Workload, target: Target, keys: read
   const countedBefore = await readTotals(target);
   const consoleLoad = workload.console === true ? requestConsole(target) : undefined;
   const { pid } = target.process;
-  const [cpuBefore, threadsBefore] = [cpuUs(pid), threadCpuUs(pid)];
+  const before = { cpuUs: cpuUs(pid), pageFaults: pageFaults(pid), contextSwitches: contextSwitches(pid) };
+  const threadsBefore = threadCpuUs(pid);
+  const endCounting = countEvents(pid);
   const result = await load(workload, target, keys);
   const memory = residentMb(pid);
   await consoleLoad?.stop();
   await Bun.sleep(settleMs);
+  const instructions = await endCounting();
   const threads = differenceOf(threadCpuUs(pid), threadsBefore);
-  const run = { result, cpuUs: cpuUs(pid) - cpuBefore, threadCpuUs: threads, residentMb: memory };
+  const counters = {
+    cpuUs: cpuUs(pid) - before.cpuUs,
+    pageFaults: pageFaults(pid) - before.pageFaults,
+    contextSwitches: contextSwitches(pid) - before.contextSwitches,
+  };
+  const run = { result, ...counters, instructions, threadCpuUs: threads, residentMb: memory };
   checkStatuses(workload, target, result);
   await checkCounters(target, countedBefore, result);
   return run;

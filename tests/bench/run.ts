@@ -5,8 +5,8 @@
  * `bun run bench [--quick] [--only NAME]... [--against NAME]... [--growing NAME]... [--rounds N]
  * [--out FOLDER]`
  * --only: these workloads, `storage` and `console`; the other figures of the page stay. --quick and --against only print.
- * --only guard: prints what Tollgate costs relative to a bare Bun server, and exits with 1 if that is over its budget in
- * CONTRIBUTING. Takes five minutes.
+ * --only guard: prints what Tollgate costs relative to a bare Bun server, its page faults and context switches, and, where the
+ * kernel counts them for `perf`, instructions. Exits with 1 if one is over its budget in CONTRIBUTING. Takes five minutes.
  * --only growth: whether a request costs the same as what is stored and open grows; exits with 1 if not. Takes ten minutes,
  * or two for each `--growing NAME`, a name of growth.ts.
  */
@@ -20,7 +20,7 @@ import { busbarProgram, busbarVersion, startBusbar } from "./busbar.ts";
 import { installPortkey, portkeyVersion } from "./portkey.ts";
 import { hasBrowser } from "../browser/support/console-under-test.ts";
 import { measureConsole, rounds as consoleRounds } from "./console.ts";
-import { guarded, guardedName, guardTable, isSlower, ratioOf, withBudgets } from "./guard.ts";
+import { guarded, guardTable, instructionsLine, isSlower, measure, withBudgets } from "./guard.ts";
 import { loadCore, pinToCore, residentMb } from "./processes.ts";
 import { growing, type Growing, growthRow, isSteep, startGrown } from "./growth.ts";
 import { benchmarksPage, resultTables } from "./report.ts";
@@ -178,16 +178,17 @@ const measureGuarded = (): Promise<Map<string, number>> =>
     async (targets, bench) => {
       const [, tollgate, ...bare] = targets;
       await warmUpAll(targets.slice(1), bench.key);
-      const ratios = new Map<string, number>();
+      const measured = new Map<string, number>();
       for (const workload of workloads) {
         const other = bare.find(({ name }) => name === guarded[workload.name]);
         if (tollgate === undefined || other === undefined) continue;
         const compared = [tollgate, other];
         const runs = await runAll(workload, compared, keysFor(workload, bench));
         const [ours = [], others = []] = compared.map(({ name }) => runs.get(name));
-        ratios.set(guardedName(workload, other.name), ratioOf(workload, ours, others));
+        for (const [name, value] of measure(workload, other.name, ours, others)) measured.set(name, value);
+        console.log(instructionsLine(workload, ours, others));
       }
-      return ratios;
+      return measured;
     },
   );
 

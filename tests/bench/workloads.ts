@@ -8,6 +8,10 @@ export interface Run {
   result: LoadResult;
   /** CPU time of the target's processes during the load. */
   cpuUs: number;
+  pageFaults: number;
+  contextSwitches: number;
+  /** Undefined where they are not counted. */
+  instructions: number | undefined;
   /** The part of each thread. */
   threadCpuUs: ThreadCpu;
   residentMb: number;
@@ -240,6 +244,6 @@ export function appliesTo({ only, except = [], load }: Workload, { name }: Targe
   return (only === undefined || only.includes(name)) && !except.includes(name);
 }
 
-function responseCount({ statuses }: LoadResult): number {
+export function responseCount({ statuses }: LoadResult): number {
   return Object.values(statuses).reduce((sum, count) => sum + count, 0);
 }
