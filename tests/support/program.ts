@@ -61,18 +61,19 @@ export async function runProgram(
 }
 
 /**
- * Starts `serve`, or the command in `args`, on free ports with an empty data folder, and waits until it responds.
+ * Starts `serve`, or the command in `args`, or all of `command`, on free ports with an empty data folder, and waits until it responds.
  * It is killed when the test process ends.
  * @throws Error with its output if it exits before it is ready
  */
 export async function startProgram(
   environment: ProgramEnvironment = {},
   args: readonly string[] = ["serve"],
+  command: readonly string[] = commandLine(args),
 ): Promise<Program> {
   const folder = createTempFolder();
   const port = environment["PORT"] ?? String(findFreePort());
   const dataDir = environment["DATA_DIR"] ?? folder.path;
-  const child = Bun.spawn(commandLine(args), {
+  const child = Bun.spawn([...command], {
     cwd: folder.path,
     env: cleanEnvironment({ PORT: port, ...environment }, dataDir),
     stdin: "ignore",
