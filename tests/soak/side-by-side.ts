@@ -67,7 +67,7 @@ async function main(oldProgram: string, newProgram: string): Promise<void> {
     print(`${world.name}: ${world.cases.length} cases in ${seconds} s, ${confirmed.length} differences`);
     for (const one of confirmed) show(one);
     for (const { room, name, what } of found.filter((one) => !isIn(confirmed)(one))) {
-      print(`Differed once, and not again: ${room} | ${name} | ${what}`);
+      print(`Differed once, and not again: ${room} | ${JSON.stringify(name.slice(0, 200))} | ${what}`);
     }
     if (confirmed.length > 0) process.exitCode = 1;
   }
@@ -108,7 +108,9 @@ function show({ room, name, what, old, new: now }: Difference): void {
   while (at < old.length && old[at] === now[at]) at++;
   const from = Math.max(0, at - 60);
   const shown = (text: string): string => JSON.stringify(text.slice(from, at + shownCharacters));
-  print(`\n${room} | ${name} | ${what}, at ${at}\n  old ${shown(old)}\n  new ${shown(now)}`);
+  print(
+    `\n${room} | ${JSON.stringify(name.slice(0, 200))} | ${what}, at ${at}\n  old ${shown(old)}\n  new ${shown(now)}`,
+  );
 }
 
 if (options.old === undefined || options.new === undefined || !Number.isSafeInteger(seed)) {

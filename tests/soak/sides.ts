@@ -205,12 +205,17 @@ const unstable = /(_at|_ms|^id|^key|key_id|place|created|conversation|cache_loss
 
 type Row = Record<string, unknown>;
 
-/** How much of a response that broke off went out is a matter of luck. */
-const fieldsOf = ({ response_bytes: bytes, ...row }: Row): string =>
-  Object.entries(row["outcome"] === "completed" ? { ...row, bytes } : row)
-    .filter(([name]) => !unstable.test(name))
+/**
+ * A field without a value says nothing, and may be new. How much of a response went out before its row was written is a matter
+ * of luck, if it broke off or is a stream.
+ */
+function fieldsOf({ response_bytes: bytes, ...row }: Row): string {
+  const isWhole = row["outcome"] === "completed" && row["streamed"] === false;
+  return Object.entries(isWhole ? { ...row, bytes } : row)
+    .filter(([name, value]) => value !== null && value !== 0 && !unstable.test(name))
     .map(([name, value]) => `${name}: ${JSON.stringify(value)}`)
     .join("\n");
+}
 
 const requestsOf = (backend: Simulator, id: string, at: number): string[] =>
   backend
