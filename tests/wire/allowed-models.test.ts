@@ -85,6 +85,22 @@ test.each(["?model=secret", "?a=b&mod%65l=secret", "?model=open&model=secret", "
   },
 );
 
+test.each(['"fallbacks":["secret"]', '"models":["secret"]', '"lora_path":"secret"', '"extra_body":{"model":"secret"}'])(
+  "a key cannot name a model that it may not use beside its own, as %s",
+  async (member) => {
+    respond = () => json("{}");
+    const response = await fetch(`${gate.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "x-api-key": key, "content-type": "application/json" },
+      body: `{"model":"open",${member}}`,
+    });
+    expect(response.status).toBeOneOf([400, 403]);
+    expect(await response.json()).toMatchObject({
+      error: { code: expect.stringMatching(/^(model|member)_not_allowed$/) },
+    });
+  },
+);
+
 test("a key cannot name a model that it may not use in the requests of a batch, beside its own", async () => {
   respond = () => json('{"id":"msgbatch_1"}');
   const limits = { tokens_per_day: 1_000_000, allowed_models: ["open"] };

@@ -158,6 +158,11 @@ describe("a limit of tokens", () => {
     client.reset();
     await pollUntil(async () => (await gate.getKey(id)).used["tokens_per_minute"] === estimate);
     expect(await gate.getKey(id)).toMatchObject({ total_input_tokens: 0, total_estimated_tokens: estimate });
+    const [row] = await pollUntil(async () => {
+      const { requests } = await gate.admin.expectOk<{ requests: object[] }>("GET", `/api/requests?key_id=${id}`);
+      return requests.length > 0 && requests;
+    });
+    expect(row).toMatchObject({ outcome: "client_left", output_tokens: 0, estimated_tokens: estimate });
   });
 
   test("counts a stream whose usage its client does not request, and does not show it", async () => {

@@ -200,6 +200,25 @@ describe("an idle program", () => {
 });
 
 describe("SIGTERM while", () => {
+  test("a stream runs refuses what comes on a connection that is open", async () => {
+    const program = await start();
+    const client = await stream(program, "gap=1500ms@3");
+    const kept = await connectRaw(program.url);
+    // Begun, so that the connection is not idle.
+    kept.send(`GET /v1/models HTTP/1.1\r\nHost: h\r\nx-api-key: ${program.key}\r\n`);
+    await pollUntil(() => unreadBytes(Number(new URL(program.url).port)) === 0);
+    backend.clear();
+    const stopped = program.stop();
+    await pollUntil(() => refusesConnections(program.url));
+    kept.send("\r\n");
+    expect((await kept.head()).status).toBe(503);
+    expect(await kept.text()).toContain('"code":"shutting_down"');
+    expect(backend.requests()).toEqual([]);
+    kept.close();
+    expect(await client.ended()).toBe("complete");
+    expect(await stopped).toBe(0);
+  });
+
   test("a request waits for its response lets the response arrive and counts it", async () => {
     const program = await start({ LOG_LEVEL: "info" });
     backend.clear();

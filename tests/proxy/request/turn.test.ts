@@ -207,6 +207,24 @@ describe("a turn", () => {
     expect([key.asked(), key.inFlight()]).toEqual([[true], 1]);
   });
 
+  test("gives its key's place back while no backend is in, and asks again when one is", async () => {
+    const { enter, up } = start({ a: 1 }, { backendWaitMs: 30_000 });
+    const first = await enter();
+    const key = keyWith(1);
+    const second = enter(["a"], key, 2);
+    await passTicks();
+    expect([key.asked(), key.inFlight()]).toEqual([[true], 1]);
+    up.clear();
+    for (let n = 0; n < 2; n++) first.report({ kind: "unreachable" });
+    await passTicks();
+    expect([key.inFlight(), key.cancelled()]).toEqual([0, 1]);
+    first.leave();
+    up.add("a");
+    await time.pass(3000);
+    expect(await second).toMatchObject({ backend: "a", admission: { refusedBy: undefined } });
+    expect([key.asked(), key.inFlight()]).toEqual([[true], 1]);
+  });
+
   test("is refused by the limits as it leaves the room, and gives back its place", async () => {
     const { enter, miss, up, inFlight } = start({ a: 5 }, { backendWaitMs: 30_000 });
     const first = await enter();

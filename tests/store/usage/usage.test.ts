@@ -9,7 +9,36 @@ import { maintain, createKeys, type DailyRow, type HistoryPoint, readReport, usa
 const midnight = minuteOf(new Date("2026-05-02T00:00:00+09:00").valueOf());
 const clock = () => midnight * 60_000;
 
-onEachEngine(({ openTestEngine }) => {
+onEachEngine(({ engine: name, openTestEngine }) => {
+  test("of a key whose usage the database refuses, nothing stays, and the others count", async () => {
+    await using opened = await openTestEngine(clock);
+    const [a = 0, b = 0] = await createKeys(opened.store, ["a", "b"]);
+    const { engine } = opened;
+    // The last table that is written.
+    const trigger = "create trigger refuse before update on keys";
+    const [statements, undo] =
+      name === "SQLite"
+        ? [[`${trigger} when new.id = ${b} begin select raise(abort, 'no'); end`], "drop trigger refuse"]
+        : [
+            [
+              "create function refuse() returns trigger language plpgsql as $$ begin raise exception 'no'; end $$",
+              `${trigger} for each row when (new.id = ${b}) execute function refuse()`,
+            ],
+            "drop function refuse cascade",
+          ];
+    for (const statement of statements) await engine.rows(sql.raw(statement));
+    const flushed = [a, b].map((keyId) => usageIncrement({ keyId, minute: midnight }));
+    const { refused } = await opened.store.usage.add(flushed, { ledger: "test", number: 1 });
+    await engine.rows(sql.raw(undo));
+    expect(refused).toMatchObject([{ reason: expect.stringContaining("no"), increments: [{ keyId: b }] }]);
+    expect(await opened.store.keys.list()).toMatchObject([
+      { id: a, requestCount: 1, inputTokens: 10 },
+      { id: b, requestCount: 0, inputTokens: 0 },
+    ]);
+    expect(await opened.store.usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 1, inputTokens: 10 });
+    expect(await opened.store.usage.sumOfMinutes(midnight, midnight + 1)).toMatchObject({ requestCount: 1 });
+  });
+
   test("usage is added to the totals of the key, its days in Seoul time and its minutes", async () => {
     await using opened = await openTestEngine(clock);
     const [a = 0, b = 0] = await createKeys(opened.store, ["a", "b"]);
