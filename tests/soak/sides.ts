@@ -1,8 +1,8 @@
 import { statSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
-import { type Simulator, startSimulator } from "../../src/simulator/simulator.ts";
-import type { SimulatedRequest } from "../../src/simulator/request.ts";
-import type { Wire } from "../../src/simulator/wire.ts";
+import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import type { SimulatedRequest } from "../support/simulator/request.ts";
+import type { Wire } from "../support/simulator/wire.ts";
 import { type AdminClient, logIn } from "../support/admin-client.ts";
 import { pollUntil, pollUntilStable } from "../support/poll-until.ts";
 import { startProgram } from "../support/program.ts";
