@@ -84,8 +84,11 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     wake: (isUrgent) => (isUrgent ? hurryUpkeep : startUpkeep)(state),
   };
   return {
-    admit: (keyId, limits, tokens, mayWait = false, leastTokens) =>
-      admit(state, keyId, { limits, tokens, mayWait, leastTokens }),
+    admit(keyId, limits, tokens, mayWait = false, leastTokens, early) {
+      // In the same batch, so that nobody comes between.
+      early?.cancel();
+      return admit(state, keyId, { limits, tokens, mayWait, leastTokens, isAdmitted: early !== undefined });
+    },
     isDegraded: () => state.degraded,
     hasOthers: () => state.instances > 1 && !state.degraded,
     close: () => close(state),

@@ -30,7 +30,8 @@ const upkeepMs = 50;
 
 /** Has a request wait for the next batch. */
 export function enqueue(state: State, lease: KeyLease, request: WaitingRequest): void {
-  lease.waiting.push(request);
+  if (request.isAdmitted) lease.waiting.unshift(request);
+  else lease.waiting.push(request);
   state.waitingSince ??= state.monotonic();
   state.changed.add(lease);
   startWait(state);

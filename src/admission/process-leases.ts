@@ -73,6 +73,8 @@ export interface Asked extends Size {
   limits: KeyLimits;
   /** It asks again if it is worth waiting: then a refusal does not count. */
   mayWait: boolean;
+  /** It was admitted before, and has just given that back: it comes before others. */
+  isAdmitted: boolean;
 }
 
 /** A request that waits for the database. */
@@ -226,6 +228,7 @@ interface Admitted extends Pick<Asked, "limits" | "tokens"> {
 export function admitted(state: State, lease: KeyLease, { limits, tokens, second, load }: Admitted): Admission {
   let isEnded = !needsLease(limits);
   let isCounted = false;
+  let isCancelled = false;
 
   function end(): void {
     if (isEnded) return;
@@ -251,6 +254,8 @@ export function admitted(state: State, lease: KeyLease, { limits, tokens, second
     },
     end,
     cancel() {
+      if (isCancelled) return;
+      isCancelled = true;
       end();
       if (!hasLimit(limits, requestLimits)) return;
       lease.corrections.push({ second, requests: -1 });

@@ -37,7 +37,7 @@ export interface Admission {
   handOver(): SettledAdmission | undefined;
   /** Gives back what the request holds: to be called when its tokens are counted. */
   end(): void;
-  /** Gives back that too, and the request itself: the backend never gets it. */
+  /** Gives back that too, and the request itself: the backend never gets it. Once is enough. */
   cancel(): void;
 }
 
@@ -46,6 +46,7 @@ export interface Admission {
  * @param tokens reserved until the request ends
  * @param mayWait the request asks again if it is worth waiting: then a refusal does not count
  * @param leastTokens reserved instead if no more is left
+ * @param early what the request was admitted with before its body was read: it is given back, and comes before others
  * @returns a promise if it has to wait for the database
  */
 export type Admit = (
@@ -54,6 +55,7 @@ export type Admit = (
   tokens: number,
   mayWait?: boolean,
   leastTokens?: number,
+  early?: Admission,
 ) => Admission | Promise<Admission>;
 
 /** A request that may be admitted this soon waits for it: clients that are told so come back later than that. */
@@ -79,7 +81,7 @@ export type WaitsFor = "limits" | "place" | "nothing";
 export interface Destination {
   /** Whose line it waits in; undefined if it names none. */
   model: string | undefined;
-  /** The backends that may serve it, in the operator's order; at least one. */
+  /** The backends that may serve it, in the operator's order; none before its body is read. */
   candidates: readonly string[];
   /** The size of its body. */
   characters: number;

@@ -166,7 +166,8 @@ export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   request_timeout: {
     status: 408,
     type: "timeout_error",
-    message: "The request body made no progress for 60 seconds, or took longer than that for each 128 KiB.",
+    message:
+      "The request body came too slowly: below 2 kB/s, below 64 KiB/s on a busy server, or nothing for 60 seconds.",
   },
   upstream_unreachable: {
     status: 502,

@@ -148,7 +148,7 @@ function track(deps: ProxyDeps, request: Request): Incoming {
     clientProgram,
     requestClass: classOfHeaders(request.headers, clientProgram),
   });
-  const unadmitted = { admission: undefined, unreportedLimits: null, limitHeaders: undefined };
+  const unadmitted = { early: undefined, unreportedLimits: null, limitHeaders: undefined };
   return { request, tracker, peerAddress, ...unadmitted, wait: undefined, rank: undefined };
 }
 

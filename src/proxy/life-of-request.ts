@@ -1,16 +1,16 @@
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { ProxyError } from "./errors.ts";
-import { type HeaderPairs, rateLimitHeaders, type ReadUsed, requireAdmitted, reservationFor } from "./request/admit.ts";
+import { type Asking, asksBefore, asksOf, type ReadUsed, requireAdmitted, reservationFor } from "./request/admit.ts";
 import type { CorsOrigins } from "./request/cors.ts";
-import { authenticate, type FindKey } from "./request/authenticate.ts";
+import { type ActiveKey, authenticate, type FindKey } from "./request/authenticate.ts";
 import type { HeldBytes } from "./request/held-bytes.ts";
 import { isModelAllowed, modelNotFound } from "./request/model-rule.ts";
 import { type OwnKey, ownPaths, respondWithOwnKey } from "./request/own-key.ts";
 import type { RequestQueue, Turn } from "./request/queue.ts";
 import type { Waiting } from "./request/waiting-list.ts";
 import { conversationOf } from "./request/conversation.ts";
-import type { ReadBody } from "./request/hold-or-stream.ts";
+import type { CostOfBody, ReadBody } from "./request/hold-or-stream.ts";
 import { readRequest } from "./request/read-request.ts";
 import { rewriteBody, type RewrittenBody } from "./request/rewrite-body.ts";
 import { findHolder } from "./request/backend-of-id.ts";
@@ -32,7 +32,6 @@ import { noUsageAdded } from "./rewrite/stream-options.ts";
 import { type ReadTimeouts, sendRequest } from "./send.ts";
 import { endedByAdmin } from "./upstream/abort-reason.ts";
 import type { Forwards } from "./upstream/forwards.ts";
-import type { StartReadTimeout } from "./upstream/read-timeout.ts";
 import { isEventStream } from "./usage/response-usage.ts";
 import type { HabitsOf, UsageHabits } from "./usage/usage-habits.ts";
 import { type Engines, noConversation } from "../domain/backends.ts";
@@ -40,7 +39,7 @@ import type { KeyId, KeyLimits } from "../domain/keys.ts";
 import type { Backend, Catalog, Target } from "../domain/models.ts";
 import { hasLimit, tokenLimits } from "../domain/limits.ts";
 import { cachedShareOf } from "../domain/usage.ts";
-import type { Admission, Admit, Destination, Reservation } from "../domain/admissions.ts";
+import type { Admit, Destination, Reservation } from "../domain/admissions.ts";
 
 export interface ProxyDeps extends TrackerDeps {
   config: {
@@ -76,7 +75,6 @@ export interface ProxyDeps extends TrackerDeps {
   closeSoon: (request: Request) => void;
   /** Fires when the server takes no more requests. */
   draining: AbortSignal;
-  startReadTimeout: StartReadTimeout;
   heldBytes: HeldBytes;
   wall: WallClock;
   /** 0: never. */
@@ -85,17 +83,13 @@ export interface ProxyDeps extends TrackerDeps {
 }
 
 /** One request on its way, as the steps need it. */
-export interface Incoming {
+export interface Incoming extends Asking {
   request: Request;
   tracker: RequestTracker;
   /** The address at the other end of the connection. */
   peerAddress: string | undefined;
-  /** Undefined for a key without limits, and before it is admitted. */
-  admission: Admission | undefined;
   /** The key's, for an error response to report; null once its admission is asked for. */
   unreportedLimits: KeyLimits | null;
-  /** Every response gets them, errors too. */
-  limitHeaders: HeaderPairs | undefined;
   /** Undefined if its client gets no comments. */
   wait: StreamWait | undefined;
   /** Where it stands in its line; undefined if its client is told nothing of that. */
@@ -108,7 +102,7 @@ export interface RequestDeps extends ProxyDeps {
 
 /** The life of a request, after the path guard. Each step refuses with a ProxyError or ends with an AbortReason. */
 export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise<Response> {
-  const { request, tracker } = incoming;
+  const { request, tracker, peerAddress } = incoming;
   const { method } = request;
   const { config, wall } = deps;
   const { path, pathAndQuery } = readTarget(request);
@@ -116,18 +110,13 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const rewriting = deps.rewriting.latest;
   if (deps.draining.aborted) throw new ProxyError("shutting_down");
 
-  const key = await authenticate(request.headers, { findKey: deps.findKey, log: deps.log });
-  tracker.keyId = key.id;
-  // Before the body: the idle timer also cuts a body that flows (Bun 1.4.5). Remove when received bytes restart it.
-  tracker.onFinished(deps.disableIdleTimeout(request));
+  const key = await knowKey(incoming, path, deps);
   const { rules } = key;
-  incoming.unreportedLimits = rules;
   if (path.startsWith(ownPaths)) {
     const own = { method, path, limits: rules, wall, log: deps.log };
     return complete(tracker, await respondWithOwnKey({ ...own, find: () => deps.findOwnKey(key.id) }));
   }
   const limitsTokens = rules !== null && hasLimit(rules, tokenLimits);
-  requireOpenPath(path, { closed: config.closedPaths, allowed: rules?.allowed_paths ?? null, limitsTokens });
   const allowed = rules?.allowed_models ?? null;
   const isAllowed = (name: string): boolean => allowed === null || isModelAllowed(allowed, name);
   const { names } = rewriting;
@@ -147,13 +136,14 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const refusesOptions = isKnown && deps.habitsOf(backends[0]?.name ?? "").refusesOptions(endpoint);
   const client = rewriting.goesByClient ? await contextOf(request, deps.engines) : undefined;
   const toRead = { request, tracker, path, rules, rewriting, rewriters, refusesOptions, client };
-  const bounds = { startReadTimeout: deps.startReadTimeout, held, maxBytes: config.maxBodyBytes, party: key.id };
+  const limits = rules !== null && hasLimit(rules) ? rules : undefined;
+  const askLimits = askEarly(incoming, { keyId: key.id, limits, path }, deps);
+  const bounds = { held, askLimits, maxBytes: config.maxBodyBytes, party: key.id };
   const { received, rewrittenBody } = await readRequest(toRead, bounds);
   const { rewritten } = rewrittenBody;
   const ofModels = endpoint.folder === "models" ? { method, pathAndQuery, models: names.catalog, wall } : undefined;
   const modelList = ofModels && resolveModelList(ofModels, allowed === null ? undefined : isAllowed);
   if (rewritten.stream && method === "POST" && modelList === undefined && stored === undefined) incoming.wait?.begin();
-  const limits = rules !== null && hasLimit(rules) ? rules : undefined;
   const reservation = limitsTokens ? await reservationFor(received.body, rewritten, key.id) : undefined;
   const asked = { ...asker, path, references: rewritten.references, stored };
   const isStored = endpoint.stored !== undefined;
@@ -161,9 +151,10 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const holder = mayHoldIt ? await findHolder(asked, backends, deps) : undefined;
   const candidates = holder?.backend === undefined ? rewritten.target.candidates : [holder.backend];
   const hasPlaces = deps.queue.hasPlaces || hasChoice;
-  const toAdmit = { keyId: key.id, limits, reservation, path, candidates, body: received.body, rewritten };
+  const destination = destinationOf(incoming, key.id, { body: received.body, rewritten, candidates });
+  const toAdmit = { keyId: key.id, limits, reservation, path, destination };
   const turn = limits !== undefined || hasPlaces ? await waitForTurn(incoming, toAdmit, deps) : undefined;
-  const { admission, peerAddress } = incoming;
+  const admission = turn?.admission;
   const common = { keyId: key.id, method, path, tracker, admission, reservation };
   const rewriteUnasked = (): Promise<RewrittenBody> => rewriteBody(path, received, rewriters.unasked, client, key.id);
   const bodies = { rewritten: rewrittenBody, rewriteUnasked };
@@ -188,16 +179,33 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   return respond(responding, { record, wall, sseKeepaliveMs, sharesOrigin: config.sharesOrigin });
 }
 
+/** @throws ProxyError if the request presents no active key, or one that may not use the path */
+async function knowKey(incoming: Incoming, path: string, deps: RequestDeps): Promise<ActiveKey> {
+  const { request, tracker } = incoming;
+  const key = await authenticate(request.headers, deps);
+  const { rules } = key;
+  tracker.keyId = key.id;
+  // Before the body: the idle timer also cuts a body that flows (Bun 1.4.5). Remove when received bytes restart it.
+  tracker.onFinished(deps.disableIdleTimeout(request));
+  incoming.unreportedLimits = rules;
+  const limitsTokens = rules !== null && hasLimit(rules, tokenLimits);
+  const allowed = rules?.allowed_paths ?? null;
+  if (!path.startsWith(ownPaths)) requireOpenPath(path, { closed: deps.config.closedPaths, allowed, limitsTokens });
+  return key;
+}
+
 /** What the choice among several backends goes by. */
-function routedBy(
-  { headers }: Request,
+function destinationOf(
+  { request: { headers }, tracker }: Incoming,
   keyId: KeyId,
-  body: ReadBody,
-  { opening, changes }: Rewritten,
-): Pick<Destination, "characters" | "conversation"> {
-  if (!(body instanceof Uint8Array)) return { characters: 0, conversation: noConversation };
-  const conversation = opening === undefined ? noConversation : conversationOf(headers, keyId, body, opening, changes);
-  return { characters: body.length, conversation };
+  { body, rewritten, candidates }: { body: ReadBody; rewritten: Rewritten; candidates: readonly string[] },
+): Destination {
+  const { opening, changes, model } = rewritten;
+  const isRead = body instanceof Uint8Array;
+  const conversation =
+    isRead && opening !== undefined ? conversationOf(headers, keyId, body, opening, changes) : noConversation;
+  tracker.conversation = conversation.trace?.thread;
+  return { model: model?.name, candidates, characters: isRead ? body.length : 0, conversation };
 }
 
 /**
@@ -241,34 +249,24 @@ interface ToAdmit {
   keyId: KeyId;
   /** Undefined if the key has none. */
   limits: KeyLimits | undefined;
-  /** Undefined for a key without limits of tokens. */
+  /** Undefined for a key without limits of tokens, and before the body is read. */
   reservation: Reservation | undefined;
   path: string;
-  candidates: readonly string[];
-  body: ReadBody;
-  rewritten: Rewritten;
+  destination: Destination;
 }
+
+type AdmitDeps = Pick<ProxyDeps, "queue" | "admit" | "wall">;
 
 /** @throws ProxyError if the limits of the key refuse the request, or no place becomes free in time */
 async function waitForTurn(
   incoming: Incoming,
-  { keyId, limits, reservation, path, candidates, body, rewritten }: ToAdmit,
-  { queue, admit, wall }: Pick<ProxyDeps, "queue" | "admit" | "wall">,
+  { keyId, limits, reservation, path, destination }: ToAdmit,
+  deps: AdmitDeps,
 ): Promise<Turn> {
   const { tracker, request } = incoming;
-  const asks = limits && {
-    maxConcurrency: limits.max_concurrency,
-    async ask(mayWait: boolean) {
-      const answer = await admit(keyId, limits, reservation?.tokens ?? 0, mayWait, reservation?.leastTokens);
-      // The head of a stream may go out while it waits.
-      if (answer.refusedBy !== undefined) incoming.limitHeaders = rateLimitHeaders(limits, answer.used, wall());
-      return answer;
-    },
-  };
-  const destination = { model: rewritten.model?.name, candidates, ...routedBy(request, keyId, body, rewritten) };
-  tracker.conversation = destination.conversation.trace?.thread;
+  const asks = limits && asksOf(incoming, { keyId, limits, reservation }, deps);
   const queued = { ...destination, keyId, startedAt: tracker.startedAt, client: request.signal, limits: asks };
-  const turn = await queue.enter(queued, ({ end, rank }) => {
+  const turn = await deps.queue.enter(queued, ({ end, rank }) => {
     tracker.isQueued = true;
     incoming.rank = rank;
     tracker.onEndRequested(() => end(endedByAdmin()));
@@ -277,8 +275,23 @@ async function waitForTurn(
   tracker.onFinished((usage) => turn.leave(cachedShareOf(usage)));
   // A refusal reports what is left itself.
   incoming.unreportedLimits = null;
-  if (limits === undefined || admission === undefined) return turn;
-  incoming.limitHeaders = requireAdmitted(limits, admission, { path, reservation, now: wall() });
-  incoming.admission = admission;
+  if (limits !== undefined && admission !== undefined)
+    incoming.limitHeaders = requireAdmitted(limits, admission, { path, reservation, now: deps.wall() });
   return turn;
+}
+
+/** Asks the limits of a key for a request whose body has yet to be waited for, or decoded. */
+function askEarly(
+  incoming: Incoming,
+  { limits, ...asked }: Pick<ToAdmit, "keyId" | "limits" | "path">,
+  deps: AdmitDeps,
+): (cost: CostOfBody) => Promise<void> {
+  return async (cost) => {
+    if (incoming.early !== undefined || limits === undefined || !asksBefore(limits, cost)) return;
+    const destination = { model: undefined, candidates: [], characters: 0, conversation: noConversation };
+    const toAdmit = { ...asked, limits, reservation: undefined, destination };
+    const { admission } = await waitForTurn(incoming, toAdmit, deps);
+    incoming.early = admission;
+    incoming.tracker.onFinished(() => admission?.cancel());
+  };
 }

@@ -22,7 +22,6 @@ export type ProxyConfig = Pick<Config, "upstream" | "proxy" | "listen">;
 /** What `/v1` is made of. */
 export function proxySideOf(config: ProxyConfig, services: Services, connections: Connections): Proxy {
   const { upstream, proxy, listen } = config;
-  const startReadTimeout = createReadTimeouts(monotonic);
   return createProxy({
     config: { upstream, ...proxy, sharesOrigin: listen.adminPort === undefined },
     rewriting: createCurrentRewriting(services.catalog, services.backendModels.discovered, createMemory(seededHash())),
@@ -35,7 +34,6 @@ export function proxySideOf(config: ProxyConfig, services: Services, connections
     listCreators: services.store.usage.listCreators,
     findOwnKey: describeOwnKey({ store: services.store, clock: services.clock }),
     queue: services.queue,
-    startReadTimeout,
     wall: services.clock,
     monotonic,
     log: services.log,
@@ -43,7 +41,7 @@ export function proxySideOf(config: ProxyConfig, services: Services, connections
     forwards: createForwards({
       catalog: services.catalog,
       fetch,
-      startReadTimeout,
+      startReadTimeout: createReadTimeouts(monotonic),
       stopping: services.stopping.signal,
       onKeyEnded: services.revocations.onRevoked,
       monotonic,
@@ -53,7 +51,7 @@ export function proxySideOf(config: ProxyConfig, services: Services, connections
     observer: observePerTick(observersOf(services), [createDescriptorLog(services.log, monotonic)]),
     peerAddress: connections.peerAddress,
     clientAddress: services.clientAddress,
-    heldBytes: createHeldBytes(proxy.maxHeldBytes, proxy.maxHeldBytes / 4),
+    heldBytes: createHeldBytes(proxy.maxHeldBytes, proxy.maxHeldBytes / 4, monotonic),
     disableIdleTimeout: connections.disableIdleTimeout,
     closeSoon: connections.closeSoon,
     draining: services.draining.signal,

@@ -68,6 +68,33 @@ onEachEngine(({ openTestStore }) => {
     await admissions.close();
   });
 
+  test("a request that was admitted before its body was read keeps its place when it asks again, and counts once", async () => {
+    await using opened = await openTestStore();
+    const admissions = admissionsOver(opened.store.limits);
+    const limits = { ...onePlace, requests_per_minute: 5, tokens_per_day: 1000 };
+    const early = await admissions.admit(1, limits, 0);
+    // Whoever asked before it, in the same tick, does not come between.
+    const [other, whole] = await Promise.all([
+      admissions.admit(1, limits, 10),
+      admissions.admit(1, limits, 30, false, undefined, early),
+    ]);
+    expect([other.refusedBy, whole.refusedBy, whole.used("requests_per_minute")]).toEqual([
+      "max_concurrency",
+      undefined,
+      1,
+    ]);
+    early.cancel();
+    expect((await admissions.admit(1, limits, 0)).refusedBy).toBe("max_concurrency");
+    whole.end();
+    const next = await admissions.admit(1, limits, 0);
+    expect([next.refusedBy, next.used("requests_per_minute"), next.used("max_concurrency")]).toEqual([undefined, 2, 1]);
+    // What is refused when it asks again has nothing any more.
+    const fewer = { ...limits, requests_per_minute: 1 };
+    expect((await admissions.admit(1, fewer, 30, false, undefined, next)).refusedBy).toBe("requests_per_minute");
+    await pollUntil(async () => (await opened.store.limits.listLoads([1]))[0]?.inFlight === 0);
+    await admissions.close();
+  });
+
   test("requests from before and after a change of limits are each judged by their own, also within one tick", async () => {
     await using opened = await openTestStore();
     const admissions = admissionsOver(opened.store.limits);

@@ -24,8 +24,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "body-budget-leaks",
     says: "What a body took of the budget of held bytes does not come back",
-    find: `        total -= taken;\n        taken = 0;`,
-    put: `        taken = 0;`,
+    find: `if (kept < body.taken) add(budget, body, kept - body.taken);`,
+    put: `if (kept < body.taken) body.taken = kept;`,
     tests: ["tests/proxy/request/held-bytes.test.ts"],
   },
   {

@@ -1,7 +1,6 @@
 import { describe, expect, jest, test } from "bun:test";
 import { createLog } from "../../src/log/log.ts";
 import type { UpstreamRequest } from "../../src/proxy/upstream/forward.ts";
-import { createReadTimeouts } from "../../src/proxy/upstream/read-timeout.ts";
 import { createHeldBytes } from "../../src/proxy/request/held-bytes.ts";
 import { createProxy } from "../../src/proxy/gateway.ts";
 import type { ProxyDeps } from "../../src/proxy/life-of-request.ts";
@@ -94,14 +93,13 @@ function proxyWith(
     observer: { finished: (record) => void finished.push(record) },
     peerAddress: () => undefined,
     clientAddress: () => "192.0.2.7",
-    heldBytes: createHeldBytes(1_000_000, 1_000_000),
+    heldBytes: createHeldBytes(1_000_000, 1_000_000, () => performance.now()),
     closeSoon: () => {},
     disableIdleTimeout: () => {
       events.push("idle timeout disabled");
       return () => void events.push("idle timeout restored");
     },
     draining: new AbortController().signal,
-    startReadTimeout: createReadTimeouts(() => performance.now()),
     sseKeepaliveMs: 0,
     wall: () => 1_700_000_000_999,
     monotonic: () => performance.now(),

@@ -9,7 +9,6 @@ import { createLog } from "../../src/log/log.ts";
 import { createHeldBytes } from "../../src/proxy/request/held-bytes.ts";
 import { createProxy } from "../../src/proxy/gateway.ts";
 import { clientLeft, failed } from "../../src/proxy/upstream/abort-reason.ts";
-import { createReadTimeouts } from "../../src/proxy/upstream/read-timeout.ts";
 import { noRules } from "../../src/store/keys/rules.ts";
 import { backendOf } from "../support/catalog.ts";
 import { forwardsTo } from "../support/forwards.ts";
@@ -120,11 +119,10 @@ function startProxy() {
     observer: { finished: (record) => void records.push(record) },
     peerAddress: () => undefined,
     clientAddress: () => "192.0.2.7",
-    heldBytes: createHeldBytes(10_000_000, 10_000_000),
+    heldBytes: createHeldBytes(10_000_000, 10_000_000, () => performance.now()),
     disableIdleTimeout: () => () => {},
     closeSoon: () => {},
     draining: new AbortController().signal,
-    startReadTimeout: createReadTimeouts(() => performance.now()),
     sseKeepaliveMs: 0,
     wall: () => 1_700_000_000_999,
     monotonic: () => performance.now(),

@@ -25,32 +25,33 @@ afterAll(async () => {
   backend.stop();
 });
 
-/** Announces a body of a megabyte and sends its first byte. */
-async function hold(key: string): Promise<RawClient> {
-  const client = await connectRaw(gate.url);
+/** Announces a body of so many megabytes and sends its first byte. */
+async function announce({ url }: Tollgate, key: string, megabytes: number): Promise<RawClient> {
+  const client = await connectRaw(url);
   client.send(
-    `POST /v1/embeddings HTTP/1.1\r\nHost: h\r\nx-api-key: ${key}\r\nContent-Type: application/json\r\nContent-Length: ${megabyte}\r\n\r\n{`,
+    `POST /v1/anything HTTP/1.1\r\nHost: h\r\nx-api-key: ${key}\r\nContent-Type: application/json\r\nContent-Length: ${megabytes * megabyte}\r\n\r\n{`,
   );
   return client;
 }
 
+const hold = (key: string): Promise<RawClient> => announce(gate, key, 1);
+
 /** Waits until all earlier requests have taken their share: a refused request is handled after them. */
-async function settled(): Promise<void> {
-  await (await fetch(`${gate.url}/v1/models`, { headers: { "x-api-key": "wrong" } })).text();
+async function settled({ url } = gate): Promise<void> {
+  await (await fetch(`${url}/v1/models`, { headers: { "x-api-key": "wrong" } })).text();
 }
 
-const small = (key: string): Promise<Response> =>
-  fetch(`${gate.url}/v1/embeddings`, {
+const small = (key: string, { url } = gate): Promise<Response> =>
+  fetch(`${url}/v1/embeddings`, {
     method: "POST",
     headers: { "x-api-key": key, "content-type": "application/json" },
     body: '{"model":"m","input":"a"}',
   });
 
 describe("held bodies", () => {
-  test("take a quarter of the budget for one key, all of it for all, and give it back", async () => {
-    const keys = await Promise.all(["a", "b", "c", "d", "e"].map((name) => gate.admin.createKey(name)));
-    const [greedy, second, third, fourth, fifth] = keys.map(({ key }) => key);
-    if (greedy === undefined || fifth === undefined) throw new Error("No keys");
+  test("take a quarter of the budget for one key, all of it for all, the last quarter one by one, and give it back", async () => {
+    const keys = await Promise.all(["a", "b", "c", "d", "e", "f"].map((name) => gate.admin.createKey(name)));
+    const [greedy = "", second = "", third = "", fourth = "", fifth = "", sixth = ""] = keys.map(({ key }) => key);
     const clients = [await hold(greedy), await hold(greedy)];
     await settled();
     const refused = await small(greedy);
@@ -64,9 +65,13 @@ describe("held bodies", () => {
     // One key leaves room for the others.
     expect((await small(fifth)).status).toBe(200);
 
-    for (const key of [second, third, fourth]) clients.push(await hold(key ?? ""), await hold(key ?? ""));
+    for (const key of [second, second, third, third, fourth]) clients.push(await hold(key));
     await settled();
-    expect((await small(fifth)).status).toBe(429);
+    expect((await small(fourth)).status).toBe(429);
+    expect((await small(fifth)).status).toBe(200);
+    clients.push(await hold(fifth));
+    await settled();
+    expect((await small(sixth)).status).toBe(429);
     // A body that needs no rewrite is not held, so it needs no budget.
     const streamed = await fetch(`${gate.url}/v1/files`, {
       method: "PUT",
@@ -90,6 +95,40 @@ describe("held bodies", () => {
     expect((await client.head()).status).toBe(413);
     client.close();
   });
+});
+
+test("four keys that announce the whole budget, and send a byte now and then, lock no other key out", async () => {
+  await using open = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
+  const keys = await Promise.all(["a", "b", "c", "d", "e"].map((name) => open.admin.createKey(name)));
+  const other = keys.pop();
+  if (other === undefined) throw new Error("No keys");
+  const clients = await Promise.all([...keys, ...keys, ...keys, ...keys].map(({ key }) => announce(open, key, 64)));
+  await settled(open);
+  for (const client of clients) client.send(" ");
+  await settled(open);
+  expect((await small(other.key, open)).status).toBe(200);
+  expect(open.log.filter(({ status }) => status === 429)).toEqual([]);
+  for (const client of clients) client.close();
+});
+
+test("where the budget runs out, the slowest body ends with its connection, and makes room to another", async () => {
+  const size = { MAX_BODY_BYTES: String(megabyte), MAX_HELD_BYTES: String(4 * megabyte) };
+  await using tight = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, ...size });
+  const keys = await Promise.all(["a", "b", "c", "d", "e"].map((name) => tight.admin.createKey(name)));
+  const [slow, ...others] = await Promise.all(keys.slice(0, 4).map(({ key }) => announce(tight, key, 1)));
+  for (const other of others) other.send(" ".repeat(200_000));
+  await settled(tight);
+  const last = keys[4]?.key ?? "";
+  expect((await small(last, tight)).status).toBe(429);
+  // A younger body makes no room.
+  await Bun.sleep(10_000);
+  expect((await small(last, tight)).status).toBe(200);
+  expect((await slow?.head())?.status).toBe(429);
+  slow?.send(" ");
+  await slow?.closed();
+  for (const other of others) other.send(`${" ".repeat(megabyte - 200_002)}}`);
+  expect(await Promise.all(others.map(async (other) => (await other.head()).status))).toEqual([200, 200, 200]);
+  for (const other of others) other.close();
 });
 
 describe("a body that curl sends as a form", () => {

@@ -1,3 +1,4 @@
+import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import type { Environment } from "../../src/config/config.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -9,6 +10,10 @@ beforeAll(async () => {
   gate = await startTollgateWithKeys();
 });
 beforeEach(() => gate.backend.clear());
+
+const waiting = async ({ admin }: TollgateWithKeys): Promise<number> =>
+  Number(/^tollgate_queue_waiting_requests (\d+)$/m.exec(await (await admin.request("GET", "/metrics")).text())?.[1]);
+
 afterAll(() => gate[Symbol.asyncDispose]());
 
 describe("a place of a limit of concurrent requests is given back", () => {
@@ -96,6 +101,75 @@ describe("a place of a limit of concurrent requests is given back", () => {
   });
 });
 
+describe("a body that has not come with its head", () => {
+  const large = { ...chat, messages: [{ role: "user", content: "x".repeat(200_000) }] };
+
+  /** Sends the head of a large body, and its first byte. @returns what sends the rest */
+  async function begin({ url }: TollgateWithKeys, key: string, headers = "") {
+    const body = JSON.stringify(large);
+    const client = await connectRaw(url);
+    client.send(
+      `POST /v1/chat/completions HTTP/1.1\r\nHost: h\r\nx-api-key: ${key}\r\n${headers}Content-Length: ${body.length}\r\n\r\n{`,
+    );
+    return { client, sendRest: () => client.send(body.slice(1)) };
+  }
+
+  test("takes its place before it is waited for, and keeps it", async () => {
+    const { id, key } = await gate.createKey({ max_concurrency: 1, requests_per_minute: 9, tokens_per_day: 1_000_000 });
+    const { client, sendRest } = await begin(gate, key);
+    await pollUntil(async () => (await gate.getKey(id)).used["max_concurrency"] === 1);
+    const others = Array.from({ length: 4 }, (_, n) => gate.post(key, { body: n % 2 === 0 ? chat : large }));
+    await pollUntil(async () => (await waiting(gate)) === 4);
+    sendRest();
+    const head = await client.head();
+    expect([head.status, head.header("x-ratelimit-remaining-requests")]).toEqual([200, "8"]);
+    await client.ended();
+    expect((await Promise.all(others)).map(({ status }) => status)).toEqual([200, 200, 200, 200]);
+    expect((await gate.getKey(id)).used).toMatchObject({ max_concurrency: 0, requests_per_minute: 5 });
+    client.close();
+  });
+
+  test("is refused before it is sent if no place is free, and gives back one whose client leaves", async () => {
+    await using busy = await startTollgateWithKeys({ PROXY_QUEUE_TIMEOUT: "0" });
+    const { id, key } = await busy.createKey({ max_concurrency: 1, requests_per_minute: 9 });
+    const first = await begin(busy, key);
+    await pollUntil(async () => (await busy.getKey(id)).used["max_concurrency"] === 1);
+    const second = await begin(busy, key);
+    expect((await second.client.head()).status).toBe(429);
+    await second.client.closed();
+    first.client.reset();
+    await pollUntil(async () => (await busy.getKey(id)).used["max_concurrency"] === 0);
+    expect((await busy.getKey(id)).used["requests_per_minute"]).toBe(0);
+    expect((await busy.post(key, { body: large })).status).toBe(200);
+  });
+
+  test("leaves the line if its client does", async () => {
+    const { id, key } = await gate.createKey({ max_concurrency: 1 });
+    const first = await begin(gate, key);
+    await pollUntil(async () => (await gate.getKey(id)).used["max_concurrency"] === 1);
+    const second = await begin(gate, key);
+    await pollUntil(async () => (await waiting(gate)) === 1);
+    second.client.reset();
+    await pollUntil(async () => (await waiting(gate)) === 0);
+    first.client.reset();
+  });
+});
+
+test("requests per minute are asked before a compressed body is decoded", async () => {
+  const { id, key } = await gate.createKey({ requests_per_minute: 2 });
+  const send = (body: BodyInit) => {
+    const headers = { "x-api-key": key, "content-type": "application/json", "content-encoding": "gzip" };
+    return fetch(`${gate.url}/v1/chat/completions`, { method: "POST", headers, body });
+  };
+  const broken = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]);
+  expect((await send(gzipSync(JSON.stringify(chat)))).status).toBe(200);
+  expect((await send(broken)).status).toBe(415);
+  // It was not sent.
+  await pollUntil(async () => (await gate.getKey(id)).used["requests_per_minute"] === 1);
+  expect((await send(gzipSync(JSON.stringify(chat)))).status).toBe(200);
+  expect(await errorOf(await send(broken))).toMatchObject({ status: 429, code: "requests_per_minute" });
+});
+
 describe("over a limit of concurrent requests", () => {
   const stream = { ...chat, stream: true };
 
@@ -107,9 +181,6 @@ describe("over a limit of concurrent requests", () => {
     await first.nextEvent();
     return { busy, id, key, first };
   }
-
-  const waiting = async ({ admin }: TollgateWithKeys): Promise<number> =>
-    Number(/^tollgate_queue_waiting_requests (\d+)$/m.exec(await (await admin.request("GET", "/metrics")).text())?.[1]);
 
   test("requests wait, and run one after another", async () => {
     const { busy, id, key, first } = await startBusy({});

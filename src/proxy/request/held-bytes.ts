@@ -1,46 +1,191 @@
-import type { KeyId } from "../../domain/keys.ts";
+// The budget for request bodies that are held in memory to be rewritten.
+//
+//   opened -> arriving -> whole, or passed on -> released
+//                      -> ended, because it is too slow, or the slowest where room is needed: it holds nothing then
+//
+// It is taken as bytes arrive, at most `aheadBytes` ahead: what is only announced is open to others. The last quarter is for
+// the first body of a key that holds nothing, so that a few keys cannot lock out the others.
 
-/** The budget for request bodies that are held in memory to be rewritten. */
+import { ProxyError } from "../errors.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { MonotonicClock } from "../../time/clock.ts";
+
 export interface HeldBytes {
-  /** A share of the budget for one request of a key. */
+  /** A share of the budget for the body of one request. */
   open(keyId: KeyId): HeldShare;
 }
 
 export interface HeldShare extends Disposable {
-  /** Takes `bytes` more. @returns false, taking nothing, if the key's budget or the whole one is used up */
-  take(bytes: number): boolean;
+  /**
+   * The body begins to arrive.
+   * @param length undefined if it is not declared
+   * @param onEnded called if it is given up while it arrives
+   * @throws ProxyError if it would not fit beside what has arrived of others
+   */
+  begin(length: number | undefined, onEnded: (error: ProxyError) => void): void;
+  /** More of it has arrived; at its begin all of it, if it is read in one go. @throws ProxyError as `take` */
+  arrived(bytes: number): void;
+  /** No more of it is to arrive. */
+  finish(): void;
+  /** Takes more. @throws ProxyError, taking nothing, if the budget is used up */
+  take(bytes: number): void;
   /** Returns everything taken. */
   release(): void;
 }
 
-/** @param maxBytesPerKey so that one key leaves room for the others */
-export function createHeldBytes(maxBytes: number, maxBytesPerKey: number): HeldBytes {
-  let total = 0;
-  const byKey = new Map<KeyId, number>();
+interface Body {
+  keyId: KeyId;
+  /** Its key held nothing when it began. */
+  isFirst: boolean;
+  /** Undefined if it is not declared. */
+  length: number | undefined;
+  taken: number;
+  arrived: number;
+  begunAt: number;
+  /** How much had arrived at each of the last ticks, as many as are in a window. */
+  marks: number[];
+  onEnded: (error: ProxyError) => void;
+  /** Its index among those that arrive; -1: it does not. */
+  at: number;
+}
 
+interface Budget {
+  maxBytes: number;
+  /** So that one key leaves room for the others. */
+  maxBytesPerKey: number;
+  monotonic: MonotonicClock;
+  total: number;
+  byKey: Map<KeyId, number>;
+  /** In no order. */
+  arriving: Body[];
+  /** One for all bodies; undefined while none arrives. */
+  timer: Timer | undefined;
+}
+
+const aheadBytes = 1024 * 1024;
+/** How often paces are looked at, and over how long they are measured. */
+const [tickMs, windowMs] = [5000, 30_000];
+/** A younger body makes no room for others. */
+const youngMs = 10_000;
+/** The least pace in bytes per second, and that while more than half of the budget is used. */
+const [leastPace, leastPaceWhenUsed] = [2000, 64 * 1024];
+
+export function createHeldBytes(maxBytes: number, maxBytesPerKey: number, monotonic: MonotonicClock): HeldBytes {
+  const counts = { total: 0, byKey: new Map<KeyId, number>(), arriving: [], timer: undefined };
+  const budget: Budget = { maxBytes, maxBytesPerKey, monotonic, ...counts };
+  return { open: (keyId) => openShare(budget, keyId) };
+}
+
+function openShare(budget: Budget, keyId: KeyId): HeldShare {
+  const nothing = { isFirst: false, length: undefined, taken: 0, arrived: 0, begunAt: 0, marks: [], at: -1 };
+  const body: Body = { keyId, ...nothing, onEnded() {} };
+  const releaseAll = (): void => release(budget, body);
   return {
-    open(keyId) {
-      let taken = 0;
-      function release(): void {
-        if (taken === 0) return;
-        const rest = (byKey.get(keyId) ?? 0) - taken;
-        total -= taken;
-        taken = 0;
-        if (rest > 0) byKey.set(keyId, rest);
-        else byKey.delete(keyId);
+    begin(length, onEnded) {
+      if (length !== undefined) {
+        body.isFirst = !budget.byKey.has(keyId);
+        const exceeds = findExceeded(budget, body, length) && findExceeded(budget, body, length, aheadOf);
+        if (exceeds !== undefined) throw new ProxyError("too_many_bytes_held");
+        take(budget, body, Math.min(length, aheadBytes));
       }
-      return {
-        take(bytes) {
-          const ofKey = byKey.get(keyId) ?? 0;
-          if (total + bytes > maxBytes || ofKey + bytes > maxBytesPerKey) return false;
-          total += bytes;
-          taken += bytes;
-          byKey.set(keyId, ofKey + bytes);
-          return true;
-        },
-        release,
-        [Symbol.dispose]: release,
-      };
+      const at = budget.arriving.push(body) - 1;
+      Object.assign(body, { length, onEnded, begunAt: budget.monotonic(), at });
+      budget.timer ??= setInterval(() => look(budget), tickMs).unref();
     },
+    arrived(bytes) {
+      body.arrived += bytes;
+      const missing = body.arrived - body.taken;
+      const { length = body.arrived, taken } = body;
+      if (missing > 0) take(budget, body, Math.max(missing, Math.min(length - taken, aheadBytes)));
+    },
+    finish: () => release(budget, body, body.arrived),
+    take: (bytes) => take(budget, body, bytes),
+    release: releaseAll,
+    [Symbol.dispose]: releaseAll,
   };
+}
+
+function add(budget: Budget, body: Body, bytes: number): void {
+  const ofKey = (budget.byKey.get(body.keyId) ?? 0) + bytes;
+  budget.total += bytes;
+  body.taken += bytes;
+  if (ofKey > 0) budget.byKey.set(body.keyId, ofKey);
+  else budget.byKey.delete(body.keyId);
+}
+
+/** @param kept how much of it is held on */
+function release(budget: Budget, body: Body, kept = 0): void {
+  const last = body.at === -1 ? undefined : budget.arriving.pop();
+  if (last !== undefined && last !== body) {
+    budget.arriving[body.at] = last;
+    last.at = body.at;
+  }
+  body.at = -1;
+  if (kept < body.taken) add(budget, body, kept - body.taken);
+}
+
+/** Which part of the budget so many bytes more would exceed. @param besides what counts as not taken, of one key or of all */
+function findExceeded(
+  budget: Budget,
+  { keyId, isFirst }: Body,
+  bytes: number,
+  besides = noneAhead,
+): "key's" | "whole" | undefined {
+  const { maxBytes, maxBytesPerKey, total, byKey } = budget;
+  if ((byKey.get(keyId) ?? 0) - besides(budget, keyId) + bytes > maxBytesPerKey) return "key's";
+  return total - besides(budget) + bytes > (isFirst ? maxBytes : maxBytes * 0.75) ? "whole" : undefined;
+}
+
+const noneAhead = (_budget: Budget, _keyId?: KeyId): number => 0;
+
+const aheadOf = ({ arriving }: Budget, keyId?: KeyId): number =>
+  arriving.reduce((sum, one) => ((keyId ?? one.keyId) === one.keyId ? sum + one.taken - one.arrived : sum), 0);
+
+/** If there is no room, the slowest make it. @throws ProxyError, taking nothing */
+function take(budget: Budget, body: Body, bytes: number): void {
+  if (body.taken === 0) body.isFirst = !budget.byKey.has(body.keyId);
+  for (;;) {
+    const exceeded = findExceeded(budget, body, bytes);
+    if (exceeded === undefined) return add(budget, body, bytes);
+    const slowest = findSlowest(budget, body, exceeded === "key's");
+    if (slowest === undefined || slowest === body) throw new ProxyError("too_many_bytes_held");
+    end(budget, slowest, "too_many_bytes_held");
+  }
+}
+
+/** The youngest of equals. The first body of a key makes room for those of others alone. */
+function findSlowest({ arriving, monotonic }: Budget, { keyId, isFirst }: Body, isOfKey: boolean): Body | undefined {
+  const now = monotonic();
+  const makesRoom = (one: Body): boolean =>
+    one.taken > 0 && now - one.begunAt >= youngMs && (!isOfKey || one.keyId === keyId) && (isFirst || !one.isFirst);
+  const slower = (a: Body, b: Body): number => paceOf(a, now) - paceOf(b, now) || b.begunAt - a.begunAt;
+  return arriving.filter(makesRoom).toSorted(slower)[0];
+}
+
+function end(budget: Budget, body: Body, code: "too_many_bytes_held" | "request_timeout"): void {
+  release(budget, body);
+  body.onEnded(new ProxyError(code));
+}
+
+function look(budget: Budget): void {
+  const now = budget.monotonic();
+  // A copy, as those that end leave.
+  for (const body of budget.arriving.slice()) {
+    const least = budget.total > budget.maxBytes / 2 ? leastPaceWhenUsed : leastPace;
+    if (now - body.begunAt >= windowMs && paceOf(body, now) < least) end(budget, body, "request_timeout");
+    body.marks.push(body.arrived);
+    if (body.marks.length > windowMs / tickMs) body.marks.shift();
+  }
+  if (budget.arriving.length > 0) return;
+  clearInterval(budget.timer);
+  budget.timer = undefined;
+}
+
+/** In bytes per second, over the last window at most. */
+function paceOf({ length, arrived, begunAt, marks }: Body, now: number): number {
+  const age = now - begunAt;
+  // Of a body that is read in one go, this is the most that it can be.
+  if (arrived === length) return (arrived / age) * 1000;
+  const [before = 0] = marks.length < windowMs / tickMs ? [] : marks;
+  return ((arrived - before) / Math.min(age, windowMs)) * 1000;
 }

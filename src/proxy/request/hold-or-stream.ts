@@ -2,24 +2,20 @@ import { ProxyError } from "../errors.ts";
 import { findNotBlank, partOf } from "../json/bytes.ts";
 import { type Party, readJsonInSteps, runByLength } from "../json/read.ts";
 import { createSlot } from "../json/slots.ts";
-import { noProgressMs } from "../upstream/abort-reason.ts";
-import type { ReadTimeout, StartReadTimeout } from "../upstream/read-timeout.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
 import { areKnown, createStrictDecodedStream, encodingsOf } from "../usage/decompress.ts";
 import { readFormModel } from "./form-model.ts";
 import type { HeldShare } from "./held-bytes.ts";
 
-/**
- * Bodies up to this length are read in one go: a stream costs a tenth of all that a request of 100 kB costs. They show no
- * progress before they are whole, so each part of `slowBytes` is given `noProgressMs`: what is given up is slower than 2.2 kB/s.
- */
+/** Bodies up to this length are read in one go: a stream costs a tenth of all that a request of 100 kB costs. */
 const shortBytes = 512 * 1024;
-const slowBytes = 128 * 1024;
+/** Bodies up to this length are taken to have come with their head. */
+const headBytes = 64 * 1024;
 
-/** The buffer of a body of unknown length doubles up to here, and then gets the largest size allowed. */
-const gatheredBytes = 1024 * 1024;
-
-/** A long body is received in portions of this size, each of which takes 1 to 2 ms. The runtime reads no further than we do. */
+/**
+ * A long body is received in portions of this size, each of which takes 1 to 2 ms. The runtime reads no further than we do.
+ * The buffer of one of unknown length doubles up to here, and then gets the largest size allowed.
+ */
 const portionBytes = 1024 * 1024;
 
 type Bytes = Uint8Array<ArrayBuffer>;
@@ -53,9 +49,13 @@ export interface BodyRules {
   mayRefer: boolean;
 }
 
+/** It has not come with its head, and is waited for; it is decoded. */
+export type CostOfBody = "wait" | "decoding";
+
 export interface ReadBodyDeps {
-  startReadTimeout: StartReadTimeout;
   held: HeldShare;
+  /** Asks the limits of the key before more is done for a body. */
+  askLimits: (before: CostOfBody) => Promise<void>;
   /** The largest body that is held. */
   maxBytes: number;
   /** Resolves when others had their turn. */
@@ -66,7 +66,7 @@ export interface ReadBodyDeps {
 
 /**
  * Holds a body that may need a rewrite, and leaves any other to be streamed.
- * @throws ProxyError if the body is too large to hold or of no use, the budget is used up, or the client stops sending
+ * @throws ProxyError if the body is too large to hold, too slow or of no use, the budget is used up, or a limit refuses it
  */
 export async function readBody(request: Request, rules: BodyRules, deps: ReadBodyDeps): Promise<ReceivedBody> {
   const { takesJson, mustBeReadable, readsForms, mayRefer } = rules;
@@ -117,12 +117,13 @@ function encodingsNamedBy({ headers }: Request): readonly string[] {
 
 async function readForm(request: Request, deps: ReadBodyDeps): Promise<ReceivedBody> {
   if (request.body === null) return asItCame(null);
-  const reader = request.body.getReader();
-  const { body, model } = await readFormModel(request.headers.get("content-type") ?? "", reader, async () => {
-    const chunk = await readChunk(reader, deps);
-    if (chunk !== undefined && !deps.held.take(chunk.length)) throw new ProxyError("too_many_bytes_held");
-    return chunk;
-  });
+  const { body, model } = await follow(request, undefined, deps, (reader, next) =>
+    readFormModel(request.headers.get("content-type") ?? "", reader, async () => {
+      const chunk = await next();
+      if (chunk !== undefined) deps.held.arrived(chunk.length);
+      return chunk;
+    }),
+  );
   return { ...asItCame(body), formModel: model };
 }
 
@@ -149,12 +150,14 @@ async function isObject(bytes: Bytes, { party }: ReadBodyDeps): Promise<boolean>
 
 async function decode(encoded: Bytes, encodings: readonly string[], deps: ReadBodyDeps): Promise<Bytes> {
   if (!areKnown(encodings)) throw new ProxyError("unsupported_body");
+  await deps.askLimits("decoding");
   let decoded = encoded;
   // One by one, so that none of them unpacks to more than a body may have. The last one that was applied comes first.
   for (const encoding of encodings.toReversed()) {
     const reader = createStrictDecodedStream(decoded, encoding).getReader() as Reader;
     try {
-      decoded = await gatherAll(reader, createGathered(undefined, deps), deps);
+      const next: NextChunk = async () => (await reader.read()).value;
+      decoded = await gatherAll(next, createGathered(undefined, deps.held.take, deps));
     } catch (error) {
       void reader.cancel().catch(() => {});
       throw error instanceof ProxyError ? error : new ProxyError("unsupported_body");
@@ -163,10 +166,22 @@ async function decode(encoded: Bytes, encodings: readonly string[], deps: ReadBo
   return decoded;
 }
 
-function holdWhole(request: Request, deps: ReadBodyDeps): Promise<Bytes> {
-  const length = declaredLength(request, deps);
-  if (length !== undefined && length <= shortBytes) return readShort(request, length, deps);
-  return gatherAll((request.body ?? new Blob().stream()).getReader(), createGathered(length, deps), deps);
+async function holdWhole(request: Request, deps: ReadBodyDeps): Promise<Bytes> {
+  const { held, maxBytes, askLimits } = deps;
+  const length = declaredLength(request);
+  if (length !== undefined && length > maxBytes) throw new ProxyError("body_too_large");
+  if (length === undefined || length > shortBytes)
+    return follow(request, length, deps, (_, next) => gatherAll(next, createGathered(length, held.arrived, deps)));
+  if (length === 0) return request.bytes();
+  if (length > headBytes) await askLimits("wait");
+  const { promise, resolve, reject } = Promise.withResolvers<Bytes>();
+  held.begin(length, reject);
+  held.arrived(length);
+  request.bytes().then((bytes) => {
+    held.finish();
+    resolve(bytes);
+  }, reject);
+  return promise;
 }
 
 /**
@@ -176,80 +191,90 @@ function holdWhole(request: Request, deps: ReadBodyDeps): Promise<Bytes> {
  */
 async function holdIfObject(request: Request, isPlain: boolean, deps: ReadBodyDeps): Promise<ReadBody> {
   if (request.body === null) return null;
-  const reader = request.body.getReader();
-  const gathered = createGathered(undefined, deps);
-  for (;;) {
-    const chunk = await readChunk(reader, deps);
-    if (chunk === undefined) return gathered.bytes();
-    const first = findNotBlank(chunk);
-    const mayBeObject = first === undefined || first === openBrace || (isPlain && signsOfUtf16.has(first));
-    if (!mayBeObject) {
-      const blanks = gathered.bytes();
-      // An empty chunk would be the end of a chunked body.
-      return resumedStream(blanks.length === 0 ? [chunk] : [blanks, chunk], reader);
+  const gathered = createGathered(undefined, deps.held.arrived, deps);
+  return follow(request, undefined, deps, async (reader, next) => {
+    for (;;) {
+      const chunk = await next();
+      if (chunk === undefined) return gathered.bytes();
+      const first = findNotBlank(chunk);
+      const mayBeObject = first === undefined || first === openBrace || (isPlain && signsOfUtf16.has(first));
+      if (!mayBeObject) {
+        const blanks = gathered.bytes();
+        // An empty chunk would be the end of a chunked body.
+        return resumedStream(blanks.length === 0 ? [chunk] : [blanks, chunk], reader);
+      }
+      await gathered.add(chunk);
+      if (first !== undefined) return gatherAll(next, gathered);
     }
-    await gathered.add(chunk);
-    if (first !== undefined) return gatherAll(reader, gathered, deps);
-  }
+  });
 }
 
 const openBrace = 0x7b;
 /** The zero of an ASCII character, and the byte order mark. */
 const signsOfUtf16: ReadonlySet<number> = new Set([0x00, 0xfe, 0xff]);
 
-/** Takes the budget before anything is read. @throws ProxyError */
-function declaredLength(request: Request, { held, maxBytes }: ReadBodyDeps): number | undefined {
+function declaredLength(request: Request): number | undefined {
   const declared = request.headers.get("content-length");
+  if (declared !== null) return Number(declared);
   // Only here: the getter makes a stream of the body, and reading its bytes then costs more.
-  if (declared === null) return request.body === null ? 0 : undefined;
-  const length = Number(declared);
-  if (length === 0) return 0;
-  if (length > maxBytes) throw new ProxyError("body_too_large");
-  if (!held.take(length)) throw new ProxyError("too_many_bytes_held");
-  return length;
-}
-
-function readShort(request: Request, length: number, { startReadTimeout }: ReadBodyDeps): Promise<Bytes> {
-  const { promise, resolve, reject } = Promise.withResolvers<Bytes>();
-  const timeout = startReadTimeout(noProgressMs * Math.max(1, Math.ceil(length / slowBytes)), () =>
-    reject(new ProxyError("request_timeout")),
-  );
-  timeout.beginWait();
-  request.bytes().then(resolve, reject).finally(timeout.clear);
-  return promise;
+  return request.body === null ? 0 : undefined;
 }
 
 type Reader = ReadableStreamDefaultReader<Bytes>;
+type NextChunk = () => Promise<Bytes | undefined>;
 
-/** The part of a body that has arrived. */
-interface Gathered {
-  /** @returns a promise if others should have their turn: a fast sender would keep the event loop for all of the body */
-  add(chunk: Bytes): Promise<void> | undefined;
-  /** It has the length that was declared. */
-  isWhole(): boolean;
-  bytes(): Bytes;
+/** Reads a body in parts while it is fast enough. @param length undefined: the budget is not taken ahead of them */
+async function follow<Read>(
+  request: Request,
+  length: number | undefined,
+  deps: ReadBodyDeps,
+  read: (reader: Reader, next: NextChunk) => Promise<Read>,
+): Promise<Read> {
+  const { held, askLimits } = deps;
+  if ((declaredLength(request) ?? Infinity) > headBytes) await askLimits("wait");
+  let ended: ProxyError | undefined;
+  held.begin(length, (reason) => {
+    ended = reason;
+    void reader.cancel().catch(() => {});
+  });
+  const reader: Reader = (request.body ?? new Blob().stream()).getReader();
+  try {
+    return await read(reader, async () => {
+      const { value } = await reader.read();
+      if (ended !== undefined) throw ended;
+      return value;
+    });
+  } finally {
+    held.finish();
+  }
 }
 
 /**
  * One buffer, into which a body is copied as it arrives: never much at once, and with no memory for each chunk. The buffer
  * may be larger than the body; memory that is not written to costs nothing. A body that has arrived whole is one chunk, and
  * not copied.
- * @param length undefined if it was not declared; then the budget is taken as the body grows
+ * @param length undefined if it was not declared
+ * @param take takes the budget
  */
-function createGathered(length: number | undefined, { maxBytes, held, waitForTurn, party }: ReadBodyDeps): Gathered {
+function createGathered(
+  length: number | undefined,
+  take: (bytes: number) => void,
+  { maxBytes, waitForTurn, party }: ReadBodyDeps,
+) {
   let buffer = unwritten(0);
   let received = 0;
   let portionEnd = portionBytes;
   return {
-    add(chunk) {
+    /** @returns a promise if others should have their turn: a fast sender would keep the event loop for all of the body */
+    add(chunk: Bytes): Promise<void> | undefined {
       const end = received + chunk.length;
       if (end > (length ?? maxBytes)) throw new ProxyError("body_too_large");
-      if (length === undefined && !held.take(chunk.length)) throw new ProxyError("too_many_bytes_held");
+      take(chunk.length);
       if (chunk.length === length) {
         buffer = chunk;
       } else {
         if (end > buffer.length) {
-          const larger = unwritten(length ?? (end > gatheredBytes ? maxBytes : Math.max(end, 2 * buffer.length)));
+          const larger = unwritten(length ?? (end > portionBytes ? maxBytes : Math.max(end, 2 * buffer.length)));
           larger.set(buffer.subarray(0, received));
           buffer = larger;
         }
@@ -260,33 +285,18 @@ function createGathered(length: number | undefined, { maxBytes, held, waitForTur
       portionEnd = received + portionBytes;
       return waitForTurn(party);
     },
-    isWhole: () => received === length,
-    bytes: () => partOf(buffer, 0, received),
+    isWhole: (): boolean => received === length,
+    bytes: (): Bytes => partOf(buffer, 0, received),
   };
 }
 
 const unwritten = (length: number): Bytes => new Uint8Array(Buffer.allocUnsafeSlow(length).buffer);
 
-async function gatherAll(reader: Reader, gathered: Gathered, deps: ReadBodyDeps): Promise<Bytes> {
+async function gatherAll(next: NextChunk, gathered: ReturnType<typeof createGathered>): Promise<Bytes> {
   for (;;) {
-    const chunk = await readChunk(reader, deps);
+    const chunk = await next();
     if (chunk === undefined) return gathered.bytes();
     await gathered.add(chunk);
     if (gathered.isWhole()) return gathered.bytes();
   }
-}
-
-/** @returns undefined at the end. @throws ProxyError if nothing comes for too long */
-function readChunk(reader: Reader, { startReadTimeout }: ReadBodyDeps): Promise<Bytes | undefined> {
-  return new Promise((resolve, reject) => {
-    const timeout: ReadTimeout = startReadTimeout(noProgressMs, () => {
-      reject(new ProxyError("request_timeout"));
-      void reader.cancel().catch(() => {});
-    });
-    timeout.beginWait();
-    reader
-      .read()
-      .then(({ value }) => resolve(value), reject)
-      .finally(timeout.clear);
-  });
 }

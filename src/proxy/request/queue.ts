@@ -18,7 +18,12 @@ import {
 
 export interface RequestToQueue extends ListedRequest {
   /** Asks the limits of its key; undefined if it has none. */
-  limits: Omit<RequestOfKey, "keyId"> | undefined;
+  limits: Limits | undefined;
+}
+
+export interface Limits extends Omit<RequestOfKey, "keyId"> {
+  /** What they gave the request before its body was read; the next `ask` has it. */
+  early: Admission | undefined;
 }
 
 /** What a request has that may be sent to a backend, unless the limits of its key refuse it. */
@@ -102,9 +107,12 @@ export function createRequestQueue(options: RequestQueueOptions): RequestQueue {
     hasPlaces: options.hasPlaces,
     async enter(request, onWaiting) {
       const { keyId, limits, candidates } = request;
-      const needsPlace = queue.hasPlaces;
-      const isBehind = limits !== undefined && limitWaits.isWaiting(keyId, limits.maxConcurrency);
-      const asksNow = !isBehind && !(needsPlace && mustWaitForBackend(options, candidates));
+      const needsPlace = queue.hasPlaces && candidates.length > 0;
+      const isBehind =
+        limits?.early === undefined && limits !== undefined && limitWaits.isWaiting(keyId, limits.maxConcurrency);
+      const mayAsk = !(needsPlace && mustWaitForBackend(options, candidates));
+      if (!mayAsk) limits?.early?.cancel();
+      const asksNow = mayAsk && !isBehind;
       const admission = asksNow ? await limits?.ask(timeoutMs > 0) : undefined;
       const entering: Entering = { request, needsPlace, admission };
       const mustWait =
@@ -206,7 +214,7 @@ function createTurns(options: TurnsOptions) {
           return choice && Object.assign(turn, { expectation: undefined, lastTurn: undefined, ...choice });
         },
       };
-      if (admission?.refusedBy !== undefined)
+      if (admission !== undefined && (admission.refusedBy !== undefined || candidates.length === 0))
         return Object.assign(turn, place, { admission: refused(request, admission), leave() {} });
       const since = monotonic();
       running += 1;

@@ -81,6 +81,7 @@ export function startTestQueue(options: TestQueueOptions) {
 /** A key as the database knows it. */
 export interface KeyInDatabase {
   maxConcurrency: number | null;
+  early: undefined;
   ask(mayWait: boolean): Promise<Admission>;
   /** Whether each request that asked since the last call would ask again. */
   asked(): boolean[];
@@ -107,6 +108,7 @@ export function keyWith(maxConcurrency: number): KeyInDatabase {
   });
   return {
     maxConcurrency,
+    early: undefined,
     async ask(mayWait) {
       asked.push(mayWait);
       if (refusal !== undefined) return refused(refusal.refusedBy, refusal.waitMs);
