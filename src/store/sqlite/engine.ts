@@ -9,7 +9,7 @@ import { createSpaceReleaser } from "./release-space.ts";
 import { type Migration, readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import * as schema from "../schema/schema.ts";
 import { requireTableNames } from "../schema/tables.ts";
-import { StorageError } from "../storage-error.ts";
+import { StorageError, toStorageError } from "../storage-error.ts";
 import { prepareStatements } from "./statements.ts";
 
 /** How long a write waits for another process. SQLite blocks the thread meanwhile, so the reader of the main thread waits less. */
@@ -234,9 +234,13 @@ function createSqliteEngine(client: Database, { begin, isWriter }: SqliteEngineO
       try {
         return await work();
       } catch (error) {
-        if (!client.inTransaction) throw new StorageError("the transaction was ended within", { cause: error });
-        client.run("ROLLBACK TO part");
-        throw error;
+        if (client.inTransaction) {
+          client.run("ROLLBACK TO part");
+          throw error;
+        }
+        // A refusal would be left out, and the rest written; a trigger that rolls back or a full disk has undone the rest too.
+        const { message, isFull } = toStorageError(error);
+        throw new StorageError(message, { cause: error, isFull });
       } finally {
         if (client.inTransaction) client.run("RELEASE part");
       }

@@ -74,11 +74,11 @@ export function createFold(engine: Engine, clock: WallClock): Fold {
    * @param mayRefuse key by key, so that what the database refuses does not keep it from the others
    * @returns whether there may be more
    */
-  function foldSome(mayRefuse: boolean): Promise<boolean> {
-    return writer.transaction(async () => {
+  async function foldSome(mayRefuse: boolean): Promise<boolean> {
+    const committed = await writer.transaction(async () => {
       const rows = await findRows.execute({ limit: maxFolded });
       const last = rows.at(-1);
-      if (last === undefined) return false;
+      if (last === undefined) return { rows, leftOut: [] };
       const flushes = (await recordNew(writer, rows, clock())).map(flushOf);
       const flush = merge(flushes);
       const inDays = new Set(flushes.flatMap(({ increments, isSettled }) => (isSettled === true ? increments : [])));
@@ -86,11 +86,14 @@ export function createFold(engine: Engine, clock: WallClock): Fold {
         const missingInDays = part.increments.filter((increment) => !inDays.has(increment));
         await writer.write({ ...part, requests: part.requests, missingInDays });
       };
-      if (mayRefuse) refused.push(...(await writer.writeByKey(flush, write)));
-      else await write(flush);
+      const leftOut = mayRefuse ? await writer.writeByKey(flush, write) : [];
+      if (!mayRefuse) await write(flush);
       await remove.execute({ last: last.id });
-      return rows.length === maxFolded;
+      return { rows, leftOut };
     });
+    // Not before the commit: what fails to commit comes again.
+    refused.push(...committed.leftOut);
+    return committed.rows.length === maxFolded;
   }
 
   return {

@@ -59,6 +59,25 @@ test("what the database refuses of the staged flushes is reported once, by key, 
   expect((await store.keys.list()).map((key) => key.requestCount)).toEqual([2, 1]);
 });
 
+test("what a fold would have left out is reported when that fold is committed, and once", async () => {
+  await using opened = await openTestEngine();
+  const { store, engine } = opened;
+  const [keyId = 0] = await createKeys(store, ["a"]);
+  for (const refuse of ["update on keys", "delete on usage_journal"]) {
+    engine.db.run(sql.raw(`create trigger "${refuse}" before ${refuse} begin select raise(abort, 'no'); end`));
+  }
+  await prepareStage(engine)(
+    { ledger: "test", number: 1 },
+    { increments: [usageIncrement({ keyId, minute: 1000 })], requests: { rows: [], amendments: [] }, settled: [] },
+  );
+  const { fold, takeRefused } = createFold(engine, Date.now);
+  expect(await rejectionOf(fold())).toMatchObject({ code: "SQLITE_CONSTRAINT_TRIGGER" });
+  expect(takeRefused()).toEqual([]);
+  engine.db.run(sql`drop trigger "delete on usage_journal"`);
+  await fold();
+  expect(takeRefused()).toMatchObject([{ increments: [{ keyId, requestCount: 1 }] }]);
+});
+
 test("a trigger that ends the transaction loses nothing: the flushes stay staged", async () => {
   await using opened = await openTestEngine();
   const { store, engine } = opened;
@@ -69,7 +88,9 @@ test("a trigger that ends the transaction loses nothing: the flushes stay staged
     { increments: [usageIncrement({ keyId, minute: 1000 })], requests: { rows: [], amendments: [] }, settled: [] },
   );
   const { fold, takeRefused } = createFold(engine, Date.now);
-  expect(await rejectionOf(fold())).toBeInstanceOf(StorageError);
+  const failure = await rejectionOf(fold());
+  expect(failure).toBeInstanceOf(StorageError);
+  expect(failure).toMatchObject({ message: "no (SQLITE_CONSTRAINT_TRIGGER)", isRefusal: false });
   expect(takeRefused()).toEqual([]);
   engine.db.run(sql`drop trigger refuse`);
   await fold();
