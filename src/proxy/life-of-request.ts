@@ -183,14 +183,11 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
 async function knowKey(incoming: Incoming, path: string, deps: RequestDeps): Promise<ActiveKey> {
   const { request, tracker } = incoming;
   const key = await authenticate(request.headers, deps);
-  const { rules } = key;
   tracker.keyId = key.id;
   // Before the body: the idle timer also cuts a body that flows (Bun 1.4.5). Remove when received bytes restart it.
   tracker.onFinished(deps.disableIdleTimeout(request));
-  incoming.unreportedLimits = rules;
-  const limitsTokens = rules !== null && hasLimit(rules, tokenLimits);
-  const allowed = rules?.allowed_paths ?? null;
-  if (!path.startsWith(ownPaths)) requireOpenPath(path, { closed: deps.config.closedPaths, allowed, limitsTokens });
+  incoming.unreportedLimits = key.rules;
+  if (!path.startsWith(ownPaths)) requireOpenPath(path, deps.config.closedPaths, key.rules);
   return key;
 }
 

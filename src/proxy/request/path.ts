@@ -1,4 +1,6 @@
 import { findCredential } from "../../domain/credentials.ts";
+import type { KeyRules } from "../../domain/keys.ts";
+import { hasLimit, tokenLimits } from "../../domain/limits.ts";
 import { ProxyError } from "../errors.ts";
 
 /** Segments below `/v1/` that the guard can see; longer paths are refused. */
@@ -131,22 +133,17 @@ export function readTarget(request: Request): Target {
   return { path: withoutQuery(pathAndQuery), pathAndQuery };
 }
 
-interface PathRules {
-  /** For all keys. */
-  closed: readonly string[];
-  /** The key's; null: all. */
-  allowed: readonly string[] | null;
-  /** A batch names its requests in a file, which nobody holds to limits of tokens. */
-  limitsTokens: boolean;
-}
-
 /**
  * Matches globs with the path as a lenient backend may read it: decoded until it stays the same, without empty segments,
  * dots and `;` parameters. Closes in any case of letters; opens in the given one alone.
+ * @param closed for all keys
  * @throws ProxyError `invalid_path` if it cannot be decoded, `not_found` if it is closed, `path_not_allowed` if the key may
  * not use it
  */
-export function requireOpenPath(path: string, { closed, allowed, limitsTokens }: PathRules): void {
+export function requireOpenPath(path: string, closed: readonly string[], rules: KeyRules | null): void {
+  const allowed = rules?.allowed_paths ?? null;
+  // A batch names its requests in a file, which nobody holds to limits of tokens.
+  const limitsTokens = rules !== null && hasLimit(rules, tokenLimits);
   if (closed.length === 0 && allowed === null && !limitsTokens) return;
   const plain = plainPathOf(path);
   if (plain === undefined) {

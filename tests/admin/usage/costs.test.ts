@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { onEachEngine } from "../../store/each-engine.ts";
 import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
-import type { UsageIncrement } from "../../../src/domain/usage.ts";
+import { used } from "./used.ts";
 
 interface Costs {
   rows: (Record<string, unknown> & { request_count: number; cost: number | null; cost_is_partial: boolean })[];
@@ -11,17 +11,6 @@ interface Costs {
 
 const minute = 60_000;
 const day = 1440 * minute;
-
-const used = (keyId: number, at: number, model: string, fields: Partial<UsageIncrement> = {}): UsageIncrement => ({
-  keyId,
-  minute: Math.floor(at / minute),
-  lastClosedAt: at,
-  requestCount: 1,
-  inputTokens: 1_000_000,
-  outputTokens: 500_000,
-  model,
-  ...fields,
-});
 
 const price = { pattern: "*", valid_from: "2020-01-01", input: 1, cached_input: null, output: 2 };
 

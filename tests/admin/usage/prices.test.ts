@@ -1,24 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { onEachEngine } from "../../store/each-engine.ts";
 import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
-import type { UsageIncrement } from "../../../src/domain/usage.ts";
+import { used } from "./used.ts";
 
 onEachEngine(({ engine }) => {
   let admin: Admin;
   let owner: Required<Visitor>;
   const minute = 60_000;
   const day = 1440 * minute;
-
-  const used = (keyId: number, at: number, model: string, fields: Partial<UsageIncrement> = {}): UsageIncrement => ({
-    keyId,
-    minute: Math.floor(at / minute),
-    lastClosedAt: at,
-    requestCount: 1,
-    inputTokens: 1_000_000,
-    outputTokens: 500_000,
-    model,
-    ...fields,
-  });
 
   beforeAll(async () => {
     admin = await startAdmin({ engine });

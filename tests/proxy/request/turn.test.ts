@@ -54,6 +54,18 @@ function start(
   return { enter, miss, up, inFlight, depth: queue.depth, leave: () => client.abort() };
 }
 
+/** How often it connects in vain, each time for five seconds, until it moves on no more. */
+async function connectionsOf(turn: Turn, miss: (of: Turn) => ReturnType<Turn["moveOn"]>): Promise<number> {
+  let connections = 1;
+  for (; connections < 20; connections++) {
+    const moved = miss(turn);
+    await passTicks();
+    await time.pass(5000);
+    if ((await moved) === undefined) break;
+  }
+  return connections;
+}
+
 describe("a turn", () => {
   test("moves on from backend to backend, never to one that it has been at, and gives back each place", async () => {
     const { enter, miss, inFlight, depth } = start({ a: 1, b: 1, c: 1 });
@@ -167,28 +179,14 @@ describe("a turn", () => {
   test("connects no longer than requests wait for backends where only probes are responded to", async () => {
     const { enter, miss, inFlight } = start({ a: 5 }, { backendWaitMs: 30_000 });
     const turn = await enter();
-    let connections = 1;
-    for (; connections < 20; connections++) {
-      const moved = miss(turn);
-      await passTicks();
-      await time.pass(5000);
-      if ((await moved) === undefined) break;
-    }
-    expect([connections, await inFlight()]).toEqual([7, [0]]);
+    expect([await connectionsOf(turn, miss), await inFlight()]).toEqual([7, [0]]);
   });
 
   test("returns to one whose probes alone are responded to no longer than it waits for a place", async () => {
     const { enter, miss } = start({ a: 1, b: 1 }, { timeoutMs: 30_000 });
     await enter(["b"]);
     const turn = await enter(["a", "b"]);
-    let connections = 1;
-    for (; connections < 20; connections++) {
-      const moved = miss(turn);
-      await passTicks();
-      await time.pass(5000);
-      if ((await moved) === undefined) break;
-    }
-    expect(connections).toBe(8);
+    expect(await connectionsOf(turn, miss)).toBe(8);
   });
 
   test("is not refused for its key's places in the moment in which its backend goes out", async () => {

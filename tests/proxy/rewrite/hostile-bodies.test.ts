@@ -51,15 +51,24 @@ describe("a hostile body of 64 MiB needs little memory besides its own", () => {
     "a long text",
   ];
 
+  function measureOf(name: string): RewriteMeasure {
+    const script = new URL("../../support/measure-rewrite.ts", import.meta.url).pathname;
+    const { stdout } = Bun.spawnSync([process.execPath, script, name, String(64 * mebibyte)]);
+    return JSON.parse(stdout.toString()) as RewriteMeasure;
+  }
+
   test.each(names)(
     "of %s",
     (name) => {
-      const script = new URL("../../support/measure-rewrite.ts", import.meta.url).pathname;
-      const { stdout } = Bun.spawnSync([process.execPath, script, name, String(64 * mebibyte)]);
-      const measure = JSON.parse(stdout.toString()) as RewriteMeasure;
-      // The garbage of small members is 2.4 to 3.6 times the body, and 4.5 where the collector waits for a busy CPU.
-      expect(measure.peakBytes / measure.bodyBytes).toBeLessThan(6);
-      expect(measure.portions).toBeGreaterThan(10);
+      let least = Infinity;
+      // The garbage of small members is 2.4 to 3.6 times the body, and more where the collector waits for a busy CPU: that is
+      // not the body's, so the least of three counts.
+      for (let times = 0; times < 3 && least >= 4; times++) {
+        const { peakBytes, bodyBytes, portions } = measureOf(name);
+        least = Math.min(least, peakBytes / bodyBytes);
+        expect(portions).toBeGreaterThan(10);
+      }
+      expect(least).toBeLessThan(4);
     },
     120_000,
   );
