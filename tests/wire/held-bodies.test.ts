@@ -87,6 +87,18 @@ describe("held bodies", () => {
     expect((await small(greedy)).status).toBe(200);
   });
 
+  test("of requests that fail before they are sent give back what they took", async () => {
+    const fields = { name: "held for nothing", allowed_models: ["other"] };
+    const { key } = await gate.admin.expectOk<{ key: string }>("POST", "/api/keys", fields);
+    const body = JSON.stringify({ model: "m", input: "a".repeat(0.9 * megabyte) });
+    const headers = { "x-api-key": key, "content-type": "application/json" };
+    // Each takes nearly half of what the key may hold.
+    for (let times = 0; times < 4; times++) {
+      const response = await fetch(`${gate.url}/v1/embeddings`, { method: "POST", headers, body });
+      expect(await response.json()).toMatchObject({ error: { code: "model_not_allowed" } });
+    }
+  });
+
   test("are refused above MAX_BODY_BYTES before they are read", async () => {
     const client = await connectRaw(gate.url);
     client.send(
