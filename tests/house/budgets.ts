@@ -3,7 +3,7 @@ import { repositoryRoot } from "../support/import-table.ts";
 
 /** A row of a table of budgets in CONTRIBUTING.md. */
 export interface Budget {
-  /** As it stands there: `rooms in`, and a path in backquotes if it is of a folder or file. */
+  /** As it stands there. */
   name: string;
   max: number;
 }
