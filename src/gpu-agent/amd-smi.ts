@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import type { ToolReading } from "./gpu-entry.ts";
+import { findMeasured, type ToolReading } from "./gpu-entry.ts";
 
 /** ROCm 6 and later; flags and field names from "AMD SMI CLI tool usage" in the ROCm documentation. */
 export const amdSmiMetricArguments = ["metric", "--usage", "--power", "--temperature", "--mem-usage", "--json"];
@@ -9,7 +9,10 @@ export const amdSmiStaticArguments = ["static", "--asic", "--json"];
 type Json = Readonly<Record<string, unknown>>;
 
 const JsonObject = Type.Record(Type.String(), Type.Unknown());
-const Gpus = Type.Array(Type.Intersect([Type.Object({ gpu: Type.Integer({ minimum: 0 }) }), JsonObject]));
+const Gpu = Type.Intersect([Type.Object({ gpu: Type.Integer({ minimum: 0 }) }), JsonObject]);
+
+/** They differ by release and chip. */
+const powerNames = ["socket_power", "current_socket_power", "average_socket_power"];
 
 /**
  * Reads `amd-smi metric --json`.
@@ -20,10 +23,11 @@ export function amdSmiReadings(metric: string, names: ReadonlyMap<number, string
   return listGpus(metric).map(({ gpu, ...sections }) => {
     const temperature = section(sections, "temperature");
     const memory = section(sections, "mem_usage");
+    const power = section(sections, "power");
     return {
       index: gpu,
       name: names.get(gpu) ?? "AMD GPU",
-      power_draw_w: findMeasure(section(sections, "power")["socket_power"]),
+      power_draw_w: powerNames.map((one) => findMeasure(power[one])).find((watts) => watts !== undefined),
       // Instinct cards have no edge sensor.
       temp_c: findMeasure(temperature["edge"]) ?? findMeasure(temperature["hotspot"]),
       memory_used_mb: findMeasure(memory["used_vram"]),
@@ -47,7 +51,7 @@ export function amdSmiNames(asic: string): Map<number, string> {
 function listGpus(text: string): (Json & { gpu: number })[] {
   const parsed: unknown = JSON.parse(text);
   const list = Value.Check(JsonObject, parsed) ? parsed["gpu_data"] : parsed;
-  return Value.Check(Gpus, list) ? list : [];
+  return Array.isArray(list) ? list.filter((gpu) => Value.Check(Gpu, gpu)) : [];
 }
 
 function section(sections: Json, name: string): Json {
@@ -55,8 +59,6 @@ function section(sections: Json, name: string): Json {
   return Value.Check(JsonObject, found) ? found : {};
 }
 
-/** `{ "value": 42, "unit": "W" }`, in the first releases a bare number, or "N/A" if the chip lacks the sensor. */
-function findMeasure(measure: unknown): number | undefined {
-  const value = Value.Check(JsonObject, measure) ? measure["value"] : measure;
-  return typeof value === "number" ? value : undefined;
-}
+/** `{ "value": 42, "unit": "W" }`, in some releases the bare value, or "N/A" if the chip lacks the sensor. */
+const findMeasure = (measure: unknown): number | undefined =>
+  findMeasured(Value.Check(JsonObject, measure) ? measure["value"] : measure);

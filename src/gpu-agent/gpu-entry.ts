@@ -30,6 +30,13 @@ export interface ToolReading extends Partial<Record<Measure, number | undefined>
   name: string;
 }
 
+/** A number, or one with a unit such as `45 W`. Anything else (`N/A`, `[GPU is lost]`) is a field that cannot be read. */
+export function findMeasured(printed: unknown): number | undefined {
+  if (typeof printed === "number") return printed;
+  const digits = typeof printed === "string" ? /^(\d+(?:\.\d+)?)(?: *[A-Za-z%]+)?$/.exec(printed)?.[1] : undefined;
+  return digits === undefined ? undefined : Number(digits);
+}
+
 const maxGpuId = 255;
 const maxNameLength = 64;
 

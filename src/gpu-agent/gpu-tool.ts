@@ -52,19 +52,22 @@ function nvidiaSmiTool(path: string): GpuTool {
       return readings;
     },
     async watch(options) {
-      await runNvidiaSmi(path, options);
-      if (!options.signal.aborted) throw new ToolError("nvidia-smi exited unexpectedly");
+      const status = await runNvidiaSmi(path, options);
+      if (!options.signal.aborted && !endsForOneGpu.has(status)) throw new ToolError("nvidia-smi exited unexpectedly");
     },
   };
 }
 
 const maxPendingMessages = 100;
 
-/** One process for all rounds: a start of the tool costs up to a second of CPU time in the driver. */
+/** nvidia-smi(1): a damaged infoROM, and a GPU that fell off its bus. Readings of the others came before. */
+const endsForOneGpu = new Set([14, 15]);
+
+/** One process for all rounds: a start of the tool costs up to a second of CPU time in the driver. @returns its exit status */
 async function runNvidiaSmi(
   path: string,
   options: Omit<ToolWatchOptions, "intervalMs"> & { intervalMs?: number },
-): Promise<void> {
+): Promise<number> {
   const messages: string[] = [];
   let rounds = 0;
   const sets = createSampleSets((options.intervalMs ?? 2 * options.outputTimeoutMs) / 2, (readings) => {
@@ -86,7 +89,8 @@ async function runNvidiaSmi(
       }
     },
   }).finally(() => sets.end());
-  if (options.signal.aborted || (status === 0 && rounds > 0)) return;
+  if (rounds > 0) for (const message of messages) options.onToolMessage(message);
+  if (options.signal.aborted || (rounds > 0 && (status === 0 || endsForOneGpu.has(status)))) return status;
   throw new ToolError(nvidiaSmiFailure(status, messages[0] ?? errorLine));
 }
 
@@ -143,10 +147,14 @@ async function readJson<T extends ToolReading[] | Map<number, string>>(
   throw new ToolError(`${name} gave no readings and exited with status ${status}${detail ? ` ("${detail}")` : ""}`);
 }
 
+const maxJsonStarts = 20;
+
+/** Some releases print warnings before the JSON, perhaps in brackets themselves. */
 function findParsed<T>(text: string, parse: (text: string) => T): T | undefined {
-  try {
-    return parse(text);
-  } catch {
-    return undefined;
+  for (const { index } of text.matchAll(/^[[{]/gm).take(maxJsonStarts)) {
+    try {
+      return parse(text.slice(index));
+    } catch {}
   }
+  return undefined;
 }

@@ -1,4 +1,4 @@
-import type { ToolReading } from "./gpu-entry.ts";
+import { findMeasured, type ToolReading } from "./gpu-entry.ts";
 
 /** Names from `nvidia-smi --help-query-gpu`, in the order that `findNvidiaReading` expects. */
 const fields = "index,name,power.draw,temperature.gpu,memory.used,memory.total,utilization.gpu";
@@ -11,15 +11,13 @@ export function nvidiaSmiArguments(intervalMs: number | undefined): string[] {
 
 /**
  * Reads one line of the tool's CSV. It is not quoted: cells are counted from both ends, because a name may hold commas.
- * A cell that is not a number is a missing value: `[N/A]`, `[Not Supported]`, `[Unknown Error]`,
- * `[Insufficient Permissions]`, `ERR!`.
  * @returns undefined if the line is not about a GPU but a message for people
  */
 export function findNvidiaReading(line: string): ToolReading | undefined {
   const cells = line.split(",").map((cell) => cell.trim());
   const [index = ""] = cells;
   if (cells.length < 7 || !/^\d{1,3}$/.test(index)) return undefined;
-  const [power, temperature, used, total, utilization] = cells.slice(-5).map(findNumber);
+  const [power, temperature, used, total, utilization] = cells.slice(-5).map(findMeasured);
   return {
     index: Number(index),
     name: cells.slice(1, -5).join(", "),
@@ -29,10 +27,6 @@ export function findNvidiaReading(line: string): ToolReading | undefined {
     memory_total_mb: total,
     utilization_pct: utilization,
   };
-}
-
-function findNumber(cell: string): number | undefined {
-  return /^\d+(\.\d+)?$/.test(cell) ? Number(cell) : undefined;
 }
 
 /** Sentences that the tool prints, and what they mean for an operator. */

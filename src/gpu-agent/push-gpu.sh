@@ -124,7 +124,8 @@ read_gpus() {
   running=
 }
 
-# Columns are counted from both ends, because a name may hold commas. A cell that is not a number ([N/A]) is left out.
+# Columns are counted from both ends, because a name may hold commas. A cell that is no number ([N/A]) is left out; a unit
+# behind one is taken off.
 write_body() {
   LC_ALL=C TOLLGATE_HOST=$host awk -v offset="$offset" '
     function text(s,    i, c, out) {
@@ -143,6 +144,7 @@ write_body() {
     }
     function member(field, value, most, whole) {
       value = trimmed(value)
+      sub(/ *[A-Za-z%]+$/, "", value)
       if (value !~ /^[0-9]+(\.[0-9]+)?$/ || value + 0 > most) return ""
       return ",\"" field "\":" (whole ? sprintf("%.0f", value) : value)
     }

@@ -1,6 +1,6 @@
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
-import type { ToolReading } from "./gpu-entry.ts";
+import { findMeasured, type ToolReading } from "./gpu-entry.ts";
 
 /** Hosts whose ROCm is older than `amd-smi` are read with these; `rocm-smi --help` lists the flags. */
 export const rocmSmiArguments = [
@@ -15,18 +15,18 @@ export const rocmSmiArguments = [
 
 const bytesPerMib = 1024 * 1024;
 
-/** Cards by name (`card0`), and a `system` entry of another shape. All values are strings. */
-const Cards = Type.Record(Type.String(), Type.Record(Type.String(), Type.Unknown()));
+/** Cards by name (`card0`), and a `system` entry of another shape. All values of a card are strings. */
+const Card = Type.Record(Type.String(), Type.Unknown());
 type Card = Readonly<Record<string, unknown>>;
 
 /** @throws SyntaxError if the text is not JSON */
 export function rocmSmiReadings(text: string): ToolReading[] {
   const parsed: unknown = JSON.parse(text);
-  if (!Value.Check(Cards, parsed)) return [];
+  if (!Value.Check(Card, parsed)) return [];
   return Object.entries(parsed)
     .flatMap(([name, card]) => {
       const index = /^card(\d{1,3})$/.exec(name)?.[1];
-      return index === undefined ? [] : [readingOf(Number(index), card)];
+      return index === undefined || !Value.Check(Card, card) ? [] : [readingOf(Number(index), card)];
     })
     .toSorted((one, other) => one.index - other.index);
 }
@@ -37,7 +37,7 @@ function readingOf(index: number, card: Card): ToolReading {
   return {
     index,
     name: name ?? "AMD GPU",
-    power_draw_w: findNumber(card, /^(average|current socket) graphics package power \(W\)$/i),
+    power_draw_w: findNumber(card, /^(?!max).* power \(W\)$/i),
     temp_c: findNumber(card, /sensor edge\) \(C\)$/i) ?? findNumber(card, /sensor junction\) \(C\)$/i),
     memory_used_mb: inMib(findNumber(card, /^VRAM Total Used Memory \(B\)$/i)),
     memory_total_mb: inMib(findNumber(card, /^VRAM Total Memory \(B\)$/i)),
@@ -50,10 +50,7 @@ function findText(card: Card, label: RegExp): string | undefined {
   return typeof value === "string" && value !== "N/A" ? value : undefined;
 }
 
-function findNumber(card: Card, label: RegExp): number | undefined {
-  const text = findText(card, label);
-  return text !== undefined && /^\d+(\.\d+)?$/.test(text) ? Number(text) : undefined;
-}
+const findNumber = (card: Card, label: RegExp): number | undefined => findMeasured(findText(card, label));
 
 function inMib(bytes: number | undefined): number | undefined {
   return bytes === undefined ? undefined : bytes / bytesPerMib;

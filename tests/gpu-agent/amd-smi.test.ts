@@ -36,6 +36,25 @@ test("reads bare numbers, and prefers the edge sensor to the hotspot", () => {
   expect(amdSmiReadings(JSON.stringify([old]), names)[0]).toMatchObject({ power_draw_w: 20, temp_c: 44 });
 });
 
+test("reads other names of power, and numbers with units", () => {
+  const gpus = [
+    { gpu: 0, power: { current_socket_power: "45 W" }, temperature: { edge: "44 C" } },
+    { gpu: 1, power: { socket_power: "N/A", average_socket_power: { value: 30, unit: "W" } } },
+  ];
+  expect(amdSmiReadings(JSON.stringify(gpus), names)).toMatchObject([
+    { power_draw_w: 45, temp_c: 44 },
+    { power_draw_w: 30, temp_c: undefined },
+  ]);
+});
+
+test("leaves out a GPU without a number, and not the others", () => {
+  const gpus = [{ gpu: "N/A" }, "none", { power: { socket_power: 1 } }, { gpu: 1, power: { socket_power: 20 } }];
+  expect(amdSmiReadings(JSON.stringify(gpus), names)).toMatchObject([{ index: 1, power_draw_w: 20 }]);
+  expect(amdSmiNames(JSON.stringify([{ asic: {} }, { gpu: 1, asic: { market_name: "MI300X" } }]))).toEqual(
+    new Map([[1, "MI300X"]]),
+  );
+});
+
 test("a section that the chip lacks is a missing value, not an error", () => {
   expect(amdSmiReadings(JSON.stringify([{ gpu: 2, usage: "N/A", mem_usage: null }]), names)).toEqual([
     {

@@ -106,6 +106,21 @@ const samples: [what: string, csv: string, gpus: unknown[], settings?: Settings]
     missing.map((_, index) => ({ gpu_id: index, name: "Tesla K80" })),
   ],
   [
+    "numbers with units",
+    "0, NVIDIA L4, 30.5 W, 40 C, 1 MiB, 2 MiB, 3 %",
+    [
+      {
+        gpu_id: 0,
+        name: "NVIDIA L4",
+        power_draw_w: 30.5,
+        temp_c: 40,
+        memory_used_mb: 1,
+        memory_total_mb: 2,
+        utilization_pct: 3,
+      },
+    ],
+  ],
+  [
     "values at the server's bounds",
     "0, NVIDIA L4, 10000, 150, 0, 1023.6, 100",
     [
@@ -184,6 +199,20 @@ describe.each(programs)("%s", (_, run) => {
     await receiver.received(1);
     expect(receiver.posts[0]?.body).toMatchObject({ host: expected });
     await stop(child);
+  });
+
+  test("sends the others of a host whose tool ends because of a lost one, and logs that once", async () => {
+    const lost = "Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.";
+    await using host = await createGpuHost({ "nvidia-smi": `${prints(csvOfTwo)}\necho "${lost}"; exit 15` });
+    await using receiver = startSampleReceiver();
+    const child = await start(run, host, { TOLLGATE_HOST: "gpu-01", ...to(receiver) });
+    await receiver.received(3);
+    expect(receiver.posts[2]?.body).toEqual({ host: "gpu-01", gpus: samplesOfTwo });
+    await stop(child);
+    const errors = await new Response(child.stderr).text();
+    expect(errors.match(/sending samples/gi)).toHaveLength(1);
+    expect(errors).not.toContain("no readings");
+    expect(errors).not.toContain("restarting");
   });
 
   test("keeps the key out of the command lines and of the tool's environment", async () => {

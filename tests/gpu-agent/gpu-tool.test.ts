@@ -146,6 +146,23 @@ const amdMetric = JSON.stringify([{ gpu: 0, power: { socket_power: { value: 412,
 const amdAsic = JSON.stringify([{ gpu: 0, asic: { market_name: "AMD Instinct MI300X" } }]);
 const amdSmi = `if [ "$1" = static ]; then echo '${amdAsic}'; else echo '${amdMetric}'; fi`;
 
+test.each(["WARNING: User is missing the render group", "[WARNING] clocks\nINFO: {x}"])(
+  "reads the JSON behind other lines: %s",
+  async (lines) => {
+    await using amd = await createGpuHost({ "amd-smi": `printf '%s\\n' "${lines}"; ${amdSmi}` });
+    expect((await readOnce(amd))[0]).toMatchObject({ name: "AMD Instinct MI300X", power_draw_w: 412 });
+    await using rocm = await createGpuHost({
+      "rocm-smi": `printf '%s\\n' "${lines}"; echo '{"card0":{"GPU use (%)":"7"}}'`,
+    });
+    expect((await readOnce(rocm))[0]?.utilization_pct).toBe(7);
+  },
+);
+
+test("reads once the others of a host with a lost GPU", async () => {
+  await using host = await createGpuHost({ "nvidia-smi": `${prints(csvOfTwo)}; echo "GPU is lost"; exit 15` });
+  expect(await readOnce(host)).toHaveLength(2);
+});
+
 test("queries amd-smi for the names once and for the readings every round", async () => {
   await using host = await createGpuHost({ "amd-smi": amdSmi });
   const { sets } = await watch(host, { sets: 3, intervalMs: 10 });

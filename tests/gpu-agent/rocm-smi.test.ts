@@ -42,6 +42,13 @@ test("reads the labels of other cards and releases", () => {
   });
 });
 
+test("leaves out a card that cannot be read, and not the others; reads numbers with units", () => {
+  const card = { "Socket Graphics Package Power (W)": "45.5 W", "Max Graphics Package Power (W)": "300" };
+  expect(rocmSmiReadings(JSON.stringify({ card0: "N/A", system: 3, card1: card }))).toMatchObject([
+    { index: 1, power_draw_w: 45.5 },
+  ]);
+});
+
 test("sorts cards by number", () => {
   const text = JSON.stringify({ card10: radeon, card2: radeon });
   expect(rocmSmiReadings(text).map(({ index }) => index)).toEqual([2, 10]);
