@@ -1,6 +1,6 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { type ErrorCode, errorResponse, failureResponse, isMessagesPath, ProxyError } from "./errors.ts";
-import { addDebugHeaders } from "./headers.ts";
+import { addDebugHeaders, setLimitHeaders } from "./headers.ts";
 import { applyCors, findPreflightResponse } from "./request/cors.ts";
 import { isHalfSent } from "./request/half-sent.ts";
 import { readLimitsLeft } from "./request/admit.ts";
@@ -85,7 +85,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
     if (isFinal && request.headers.get("x-tollgate-debug") === "1") addDebugHeaders(headers, tracker);
     // Anthropic's SDKs read the second.
     for (const name of ["x-request-id", "request-id"]) headers.set(name, tracker.requestId);
-    if (limitHeaders !== undefined) for (const [name, value] of limitHeaders) headers.set(name, value);
+    if (limitHeaders !== undefined) setLimitHeaders(headers, limitHeaders);
     if (corsOrigins !== undefined) applyCors(headers, request, corsOrigins);
     return response;
   }

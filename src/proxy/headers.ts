@@ -108,6 +108,15 @@ export function clientResponseHeaders(upstream: Headers, sharesOrigin: boolean):
   return headers;
 }
 
+/** What is left of a key's limits. Of the same families, the backend's would speak of other limits. */
+export function setLimitHeaders(headers: Headers, pairs: readonly (readonly [name: string, value: string])[]): void {
+  if (pairs.length === 0) return;
+  for (const name of [...headers.keys()]) if (limitFamilies.test(name)) headers.delete(name);
+  for (const [name, value] of pairs) headers.set(name, value);
+}
+
+const limitFamilies = /^(?:x-ratelimit|anthropic-ratelimit|x-codex)-/;
+
 /** The console's is named so, and cookies know no ports: a backend must not end or replace it. */
 function dropSessionCookie(headers: Headers): void {
   const cookies = headers.getSetCookie();

@@ -51,6 +51,13 @@ describe("a base URL without /v1", () => {
     ["POST", "/messages?beta=true"],
     ["POST", "/responses"],
     ["POST", "/embeddings"],
+    ["POST", "/rerank"],
+    ["POST", "/v2/rerank"],
+    ["POST", "/tokenize"],
+    ["POST", "/score"],
+    ["POST", "/pooling"],
+    ["POST", "/invocations"],
+    ["POST", "/audio/transcriptions"],
     ["GET", "/models"],
   ])("%s %s gets a 404 that names the mistake", async (method, target) => {
     const [status, text] = await statusOf(method, target);

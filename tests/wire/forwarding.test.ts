@@ -254,3 +254,28 @@ describe("the backend's response", () => {
     client.close();
   });
 });
+
+describe("a backend's own address", () => {
+  const post = (url: string, key: string, header: string) =>
+    fetch(`${url}/v1/a/b?x=1`, {
+      method: "POST",
+      headers: { "x-api-key": key, "x-simulate": `status=307; header=${header}` },
+      redirect: "manual",
+    });
+
+  test.each<[header: string, seen: (backend: string) => string]>([
+    ["Location: URL/pre/v1/a/b/?x=1#y", () => "/v1/a/b/?x=1#y"],
+    ["Content-Location: URL/pre/v1/files/7", () => "/v1/files/7"],
+    ["Location: /pre/v1/a/", () => "/v1/a/"],
+    ["Location: c?d", () => "/v1/a/c?d"],
+    ["Location: URL/docs", () => "/docs"],
+    ["Location: URL/pre//other.example/x", () => "/other.example/x"],
+    ["Location: https://other.example/pre/v1/a", () => "https://other.example/pre/v1/a"],
+    ["Location: http://[", () => "http://["],
+  ])("stays inside: %s", async (header, seen) => {
+    await using prefixed = await startTollgate({ PROXY_UPSTREAM_URL: `${backend.url}/pre` });
+    const response = await post(prefixed.url, prefixed.key, header.replace("URL", backend.url));
+    const [name = ""] = header.split(":", 1);
+    expect([response.status, response.headers.get(name)]).toEqual([307, seen(backend.url)]);
+  });
+});

@@ -10,6 +10,23 @@ beforeAll(async () => {
 afterAll(() => gate[Symbol.asyncDispose]());
 
 describe("a limit of requests per minute", () => {
+  test("is told by one speaker: the backend's headers of the same families stay behind", async () => {
+    const { key } = await gate.createKey({ requests_per_minute: 5 });
+    const names = [
+      "x-ratelimit-limit-requests",
+      "x-ratelimit-limit-tokens",
+      "anthropic-ratelimit-tokens-limit",
+      "x-codex-primary-used-percent",
+    ];
+    const script = ["status=429", ...[...names, "retry-after"].map((name) => `header=${name}: 77`)].join("; ");
+    const seen = async (by: string) => {
+      const { headers } = await gate.post(by, { script });
+      return [...names, "retry-after"].map((name) => headers.get(name));
+    };
+    expect(await seen(key)).toEqual(["5", null, null, null, "77"]);
+    expect(await seen(gate.key)).toEqual(["77", "77", "77", "77", "77"]);
+  });
+
   test("answers the one too many with a 429 of both SDK families, and says what is left on every response", async () => {
     const { id, key } = await gate.createKey({ requests_per_minute: 2 });
     const first = await gate.post(key);

@@ -225,11 +225,13 @@ function holdsKey(text: string, credential: string | undefined): boolean {
   return true;
 }
 
+const pathsOfApi =
+  /^\/(?:chat\/completions|completions|embeddings|messages|responses|models|moderations|audio|images|files|batches|(?:v2\/)?rerank|score|classify|pooling|tokenize|detokenize|generate|invocations)(?:[/?]|$)/;
+
 /** Whether a client meant the API, but its base URL lacks `/v1`. Browsers send no credential, so pages stay pages. */
 export function isPathWithoutV1({ method, headers, url }: Request): boolean {
   const pathAndQuery = findPathAndQuery(url) ?? "";
-  if (!/^\/(?:chat\/completions|completions|embeddings|messages|responses|models)(?:[/?]|$)/.test(pathAndQuery))
-    return false;
+  if (!pathsOfApi.test(pathAndQuery)) return false;
   return method === "POST" || findCredential(headers) !== undefined;
 }
 

@@ -68,6 +68,7 @@ export type Forward = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 
 export function createForward(deps: ForwardDeps): Forward {
   const getTargetUrl = targetUrlBelow(deps.baseUrl);
+  const base = new URL(deps.baseUrl);
   const route = deps.socket === undefined ? direct : { ...direct, unix: deps.socket };
   const { pool } = deps;
 
@@ -109,6 +110,10 @@ export function createForward(deps: ForwardDeps): Forward {
       hasResponded = true;
       deps.connectTimeout.onReceived();
       if (!isReadable(response)) throw failed("not_http");
+      for (const name of addressHeaders) {
+        const value = response.headers.get(name);
+        if (value !== null) response.headers.set(name, addressForClient(value, url, base));
+      }
       if (request.method === "HEAD" || response.body === null) putBack?.();
       const onBodyRead = (part: Uint8Array | undefined): void => {
         if (part === undefined) return putBack?.();
@@ -128,6 +133,23 @@ export function createForward(deps: ForwardDeps): Forward {
       stopConnectTimeout();
     }
   };
+}
+
+const addressHeaders = ["location", "content-location"];
+
+/**
+ * A backend's own address (RFC 9110 section 10.2.2) as its client sees it, relative to us: else the client would go past us.
+ * @param target what the reference is relative to
+ * @param base the backend's address and path prefix
+ * @returns any other as it is
+ */
+function addressForClient(reference: string, target: string, base: URL): string {
+  const found = URL.parse(reference, target);
+  if (found?.origin !== base.origin) return reference;
+  const prefix = base.pathname.replace(/\/$/, "");
+  const path = found.pathname.startsWith(`${prefix}/`) ? found.pathname.slice(prefix.length) : found.pathname;
+  // Two slashes would name a host.
+  return path.replace(/^\/+/, "/") + found.search + found.hash;
 }
 
 /**
