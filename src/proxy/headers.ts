@@ -111,7 +111,8 @@ export function clientResponseHeaders(upstream: Headers, sharesOrigin: boolean):
 /** What is left of a key's limits. Of the same families, the backend's would speak of other limits. */
 export function setLimitHeaders(headers: Headers, pairs: readonly (readonly [name: string, value: string])[]): void {
   if (pairs.length === 0) return;
-  for (const name of [...headers.keys()]) if (limitFamilies.test(name)) headers.delete(name);
+  const theirs = [...headers.keys()].filter((name) => limitFamilies.test(name));
+  for (const name of theirs) headers.delete(name);
   for (const [name, value] of pairs) headers.set(name, value);
 }
 
