@@ -73,6 +73,12 @@ export const mapCounters = <Field extends string, Value>(
   valueOf: (field: Field) => Value,
 ): Record<Field, Value> => Object.fromEntries(fields.map((field) => [field, valueOf(field)])) as Record<Field, Value>;
 
+type ValueOfEach<List extends readonly unknown[], Value> = { [At in keyof List]: Value };
+
+/** The same as a list, in the order of `usageFields`. */
+export const listCounters = <Value>(valueOf: (field: UsageField) => Value): ValueOfEach<typeof usageFields, Value> =>
+  usageFields.map(valueOf) as readonly Value[] as ValueOfEach<typeof usageFields, Value>;
+
 export const noUsage: Usage = { inputTokens: 0, outputTokens: 0 };
 
 /** The counters alone. */

@@ -4,15 +4,15 @@ import { repositoryRoot } from "../support/import-table.ts";
 import type { Budget, Measured } from "./budgets.ts";
 import { listFunctions, type SourceFunction } from "./functions.ts";
 import { measureRooms, readGraph, roomInside, roomInWhole, type Rooms } from "./rooms.ts";
-import { listFilesToChange, newLimitKind, newUsageCounter, newWindow } from "./scratch-change.ts";
+import { listFilesToChange, newLimitKind, newRequestField, newUsageCounter, newWindow } from "./scratch-change.ts";
 
 export interface House {
   graph: Graph;
   /** Lines of each file. */
   lines: ReadonlyMap<string, number>;
   functions: readonly SourceFunction[];
-  /** Files that name cached input, as an example of a counter. */
-  namingCounter: readonly string[];
+  /** The files whose text has a match. */
+  listNaming: (names: RegExp) => readonly string[];
   /** How many interfaces and type aliases `src` declares. */
   types: number;
   /** What files export to other rooms, as `FILE:NAME`; a room is a folder here. */
@@ -40,7 +40,7 @@ export async function readHouse(): Promise<House> {
     functions: [...texts].flatMap(([file, text]) => listFunctions(file, text)),
     types: sum([...texts].map(([file, text]) => (isOfProgram(file) ? (text.match(typePattern) ?? []).length : 0))),
     crossing: namesThatCross(texts),
-    namingCounter: [...texts].filter(([, text]) => /cachedInput|cached_input/.test(text)).map(([file]) => file),
+    listNaming: (names) => [...texts].filter(([, text]) => names.test(text)).map(([file]) => file),
   };
 }
 
@@ -122,7 +122,7 @@ const countFiles = (calls: readonly string[]): number => new Set(calls.map((call
  * @throws Error for a budget of something that is not measured
  */
 export async function measureHouse(house: House, budgets: readonly Budget[]): Promise<Measured[]> {
-  const { graph, functions, namingCounter } = house;
+  const { graph, functions, listNaming } = house;
   let counted: Promise<Calls> | undefined;
   const calls = (): Promise<Calls> => (counted ??= countCalls());
   const measures: Record<string, () => number | readonly string[] | Promise<number | readonly string[]>> = {
@@ -139,8 +139,11 @@ export async function measureHouse(house: House, budgets: readonly Budget[]): Pr
     "functions that run for a request, key with limits": async () => (await calls()).withLimits.length,
     "lines of functions that run for a request, key with limits": async () =>
       linesOfCalls(house, (await calls()).withLimits),
-    "files that name one usage counter": () => namingCounter.length,
+    "files that name one usage counter": () => listNaming(/cachedInput|cached_input/).length,
     "files that the type check names for a new usage counter": () => listFilesToChange([newUsageCounter]),
+    "files that a field of the request log touches": async () => [
+      ...new Set([...(await listFilesToChange([newRequestField])), ...listNaming(/maxTokensFrom|max_tokens_from/)]),
+    ],
     "files that the type check names for a new limit kind": () => listFilesToChange([newLimitKind, newWindow]),
     "files in the largest folder of the console": () => largestConsoleFolder(house),
     "lines of the program": () => sum(linesOfProgram(house)),

@@ -12,6 +12,10 @@ export interface NewMember {
 }
 
 export const newUsageCounter: NewMember = { head: "export const usageParts = [", member: '"scratchTokens", ' };
+export const newRequestField: NewMember = {
+  head: "const requestFields = [\n",
+  member: '  { field: "scratch", kind: "text", nullable: true },\n',
+};
 /** It counts in a window of its own: one in a window that another kind has changes the table alone. */
 export const newLimitKind: NewMember = {
   head: "export const limitKinds = {\n",

@@ -1,42 +1,14 @@
+import { type RequestMemberName, memberFields } from "../../../src/domain/request-fields.ts";
 import { counters } from "../lib/counters.ts";
 import { csv } from "../lib/csv.ts";
 import type { LoggedRequest } from "./queries.ts";
 
-const columns = [
-  "ended_at",
-  "request_id",
-  "key_id",
-  "key_name",
-  "address",
-  "client",
-  "class",
-  "method",
-  "path",
-  "model_asked",
-  "model_sent",
-  "backend",
-  "status",
-  "outcome",
-  "code",
-  "cause",
-  "streamed",
-  ...counters,
-  "estimated_tokens",
-  "uncounted",
-  "queue_ms",
-  "upstream_ms",
-  "first_byte_ms",
-  "duration_ms",
-  "response_bytes",
-  "changes",
-  "max_tokens_from",
-  "max_tokens_to",
-  "sends",
-  "reason",
-  "expected_cached_tokens",
-  "conversation",
-  "cache_loss",
-] as const;
+/** They came later. A column keeps its place, so that whoever reads it by that does not notice new ones. */
+const late: readonly RequestMemberName[] = ["sends", "reason", "expected_cached_tokens", "conversation", "cache_loss"];
+const names = memberFields.map(({ name }) => name);
+const upTo = (name: RequestMemberName): RequestMemberName[] =>
+  names.slice(0, names.indexOf(name) + 1).filter((one) => !late.includes(one));
+const columns = [...new Set([...upTo("input_tokens"), ...counters, ...upTo("max_tokens_to"), ...late, ...names])];
 
 /** The API's list, with its field names; a value that is not known is empty. */
 export const requestCsv = (requests: readonly LoggedRequest[]): string =>

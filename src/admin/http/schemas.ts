@@ -10,29 +10,21 @@ import {
   Type as t,
 } from "@sinclair/typebox";
 import { backendStates } from "../../domain/backends.ts";
+import { type SnakeCase, snakeCase } from "../../domain/request-fields.ts";
 import { type UsageField, usageFields } from "../../domain/usage.ts";
 
 export const nullable = <S extends TSchema>(schema: S): TUnion<[S, TNull]> => t.Union([schema, t.Null()]);
 export const timestamp = t.String({ format: "date-time", description: "ISO 8601 with the offset of Asia/Seoul" });
 export const count = t.Integer({ minimum: 0 });
 
-const apiNames = {
-  inputTokens: "input_tokens",
-  outputTokens: "output_tokens",
-  cachedInputTokens: "cached_input_tokens",
-  reasoningTokens: "reasoning_tokens",
-} as const satisfies Record<UsageField, string>;
-type CounterName = (typeof apiNames)[keyof typeof apiNames];
-
-/** The counters of a response in the API. */
-const counterNames: Readonly<Record<UsageField, CounterName>> = apiNames;
+type CounterName = SnakeCase<UsageField>;
 
 /** One member for each counter, by its name in the API. */
 export const counterMembers = <Value>(
   valueOf: (field: UsageField) => Value,
   fields: readonly UsageField[] = usageFields,
 ): Record<CounterName, Value> =>
-  Object.fromEntries(fields.map((field) => [counterNames[field], valueOf(field)])) as Record<CounterName, Value>;
+  Object.fromEntries(fields.map((field) => [snakeCase(field), valueOf(field)])) as Record<CounterName, Value>;
 
 /** Optional for clients, always present for handlers: Elysia fills in the default. */
 export const integerParameter = (

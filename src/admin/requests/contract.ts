@@ -1,8 +1,16 @@
-import { type Static, type TInteger, type TOptional, type TString, Type as t } from "@sinclair/typebox";
+import {
+  type SchemaOptions,
+  type Static,
+  type TInteger,
+  type TOptional,
+  type TSchema,
+  type TString,
+  type TUnsafe,
+  Type as t,
+} from "@sinclair/typebox";
 import {
   backendState,
   count,
-  counterMembers,
   nextCursor,
   nullable,
   pageParameters,
@@ -14,9 +22,9 @@ import {
 } from "../http/schemas.ts";
 import { csrfField, describes } from "../http/body-schema.ts";
 import { type ChoiceReason, choiceReasons } from "../../domain/backends.ts";
-import { cacheLosses } from "../../domain/cache-loss.ts";
 import { clientRules } from "../../domain/models.ts";
 import { placeBody, queueBody } from "./queue.ts";
+import { type RequestMembers, memberFields } from "../../domain/request-fields.ts";
 import { type Outcome, outcomes, type RequestChange } from "../../domain/requests.ts";
 
 const changeKinds = [
@@ -105,63 +113,22 @@ export const requestsQuery = t.Object({
 });
 export type RequestsQuery = Static<typeof requestsQuery>;
 
+const schemaOf: Record<(typeof memberFields)[number]["kind"], (options: SchemaOptions) => TSchema> = {
+  text: (options) => t.String(options),
+  integer: (options) => t.Integer(options),
+  count: (options) => t.Integer({ minimum: 0, ...options }),
+  milliseconds: () => milliseconds,
+  time: () => timestamp,
+  flag: (options) => t.Boolean(options),
+  changes: () => t.Array(change),
+};
+const members = memberFields.map(({ name, kind, nullable: orNull, description }) => {
+  const schema = schemaOf[kind](description === undefined ? {} : { description });
+  return [name, orNull ? nullable(schema) : schema] as const;
+});
 export const requestBody = t.Object({
   id: t.Integer(),
-  ended_at: timestamp,
-  request_id: t.String(),
-  key_id: nullable(t.Integer()),
-  key_name: nullable(t.String()),
-  address: t.String(),
-  client: nullable(t.String({ description: "Program and version: the first word of User-Agent" })),
-  class: nullable(
-    t.String({ description: "What it is for, as far as its client says or shows that, such as subagent" }),
-  ),
-  method: t.String(),
-  path: t.String(),
-  model_asked: nullable(t.String()),
-  model_sent: nullable(t.String()),
-  backend: nullable(t.String({ description: "Null if the request was not sent to a backend" })),
-  reason: nullable(t.String({ description: `Why it went to that backend: ${choiceReasons.join(", ")}` })),
-  status: t.Integer(),
-  outcome: t.String(),
-  code: nullable(t.String()),
-  cause: nullable(t.String()),
-  streamed: t.Boolean(),
-  ...counterMembers(() => nullable(count)),
-  estimated_tokens: nullable(
-    t.Integer({
-      minimum: 0,
-      description: "Charged to the limits of tokens of the key, because the backend reported none",
-    }),
-  ),
-  expected_cached_tokens: nullable(
-    t.Integer({
-      minimum: 0,
-      description: "Of the input, what was expected to come from the backend's cache; null if there was no choice",
-    }),
-  ),
-  conversation: nullable(
-    t.Integer({
-      description: "The same for all turns of a conversation; null if there is one backend, or it is of none",
-    }),
-  ),
-  cache_loss: nullable(
-    t.String({
-      description: `Why less than half of what the turn before left in a cache came from it: ${cacheLosses.join(", ")}; null if more did, or that is not known`,
-    }),
-  ),
-  uncounted: t.Boolean({ description: "It was cut before the backend reported its output, which is counted nowhere" }),
-  sends: nullable(
-    t.Integer({ minimum: 0, description: "How often it was handed to a connection; null: once, or not at all" }),
-  ),
-  queue_ms: nullable(milliseconds),
-  upstream_ms: nullable(milliseconds),
-  first_byte_ms: nullable(milliseconds),
-  duration_ms: milliseconds,
-  response_bytes: nullable(count),
-  changes: t.Array(change),
-  max_tokens_from: nullable(count),
-  max_tokens_to: nullable(count),
+  ...(Object.fromEntries(members) as { [Name in keyof RequestMembers]: TUnsafe<RequestMembers[Name]> }),
 });
 export type RequestBody = Static<typeof requestBody>;
 

@@ -1,11 +1,12 @@
 import type { Catalog } from "../../domain/models.ts";
+import { memberFields } from "../../domain/request-fields.ts";
 import type { LoggedRequest, RequestFilter, RequestPosition } from "../../store/requests/contract.ts";
 import type { Retention } from "../../store/retention.ts";
 import type { Store } from "../../store/store.ts";
 import { timestampOf } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
 import { parseTimestamp } from "../http/query.ts";
-import { counterMembers, cursorMessage } from "../http/schemas.ts";
+import { cursorMessage } from "../http/schemas.ts";
 import {
   type LogFilterQuery,
   type RequestBody,
@@ -97,39 +98,11 @@ function positionOf(cursor: string | undefined): RequestPosition | undefined {
   throw new ApiError(400, cursorMessage);
 }
 
-export const requestBodyOf = (request: LoggedRequest): RequestBody => ({
-  id: request.id,
-  ended_at: timestampOf(request.endedAt),
-  request_id: request.requestId,
-  key_id: request.keyId,
-  key_name: request.keyName,
-  address: request.address,
-  client: request.client,
-  class: request.requestClass,
-  method: request.method,
-  path: request.path,
-  model_asked: request.modelAsked,
-  model_sent: request.modelSent,
-  backend: request.backend,
-  reason: request.reason,
-  status: request.status,
-  outcome: request.outcome,
-  code: request.code,
-  cause: request.cause,
-  streamed: request.streamed,
-  ...counterMembers((field) => request[field]),
-  estimated_tokens: request.estimatedTokens,
-  expected_cached_tokens: request.expectedCachedTokens,
-  conversation: request.conversation,
-  cache_loss: request.cacheLoss,
-  uncounted: request.uncounted,
-  sends: request.sends,
-  queue_ms: request.queueMs,
-  upstream_ms: request.upstreamMs,
-  first_byte_ms: request.firstByteMs,
-  duration_ms: request.durationMs,
-  response_bytes: request.responseBytes,
-  changes: request.changes,
-  max_tokens_from: request.maxTokensFrom,
-  max_tokens_to: request.maxTokensTo,
-});
+export function requestBodyOf(request: LoggedRequest): RequestBody {
+  const body: Record<string, unknown> = { id: request.id };
+  for (const { field, name, kind } of memberFields) {
+    const value = request[field];
+    body[name] = kind === "time" && typeof value === "number" ? timestampOf(value) : value;
+  }
+  return body as RequestBody;
+}

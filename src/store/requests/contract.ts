@@ -1,7 +1,8 @@
 import type { KeyId } from "../../domain/keys.ts";
 import type { ClientRule } from "../../domain/models.ts";
-import type { Outcome, RequestChange } from "../../domain/requests.ts";
-import type { Usage, UsageField } from "../../domain/usage.ts";
+import type { RequestFieldValues } from "../../domain/request-fields.ts";
+import type { Outcome } from "../../domain/requests.ts";
+import type { Usage } from "../../domain/usage.ts";
 
 // The request log's part of the store's contract.
 
@@ -35,53 +36,8 @@ export interface RequestLogLimits {
   rows: number;
 }
 
-/** A row of the request log. Times are milliseconds. Tokens are null if they were not counted. */
-export interface LoggedRequest extends Record<UsageField, number | null> {
-  id: number;
-  /** Epoch milliseconds. */
-  endedAt: number;
-  requestId: string;
-  keyId: KeyId | null;
-  /** The last one, if the key is deleted. */
-  keyName: string | null;
-  address: string;
-  /** Program and version. */
-  client: string | null;
-  /** What it is for, as far as its client says or shows that. */
-  requestClass: string | null;
-  method: string;
-  path: string;
-  modelAsked: string | null;
-  modelSent: string | null;
-  backend: string | null;
-  /** Why it went to that backend; null if it had no choice. */
-  reason: string | null;
-  status: number;
-  outcome: string;
-  code: string | null;
-  cause: string | null;
-  streamed: boolean;
-  /** Charged to the key's limits of tokens, because the backend did not report it; null: nothing. */
-  estimatedTokens: number | null;
-  /** How much of the input was expected to come from the backend's cache; null: there was no choice among backends. */
-  expectedCachedTokens: number | null;
-  /** A number that its turns have in common; null if it is of none, or there is one backend. */
-  conversation: number | null;
-  /** Why its input did not come from the cache; null if it did, or that is not known. */
-  cacheLoss: string | null;
-  /** It was cut before the backend reported its output, which counts for no key. */
-  uncounted: boolean;
-  /** How often it was handed to a connection; null: once, or not at all. */
-  sends: number | null;
-  changes: RequestChange[];
-  queueMs: number | null;
-  upstreamMs: number | null;
-  firstByteMs: number | null;
-  durationMs: number;
-  responseBytes: number | null;
-  maxTokensFrom: number | null;
-  maxTokensTo: number | null;
-}
+/** A row of the request log. */
+export type LoggedRequest = { id: number } & RequestFieldValues;
 
 /** Which requests are meant; unset fields match all. */
 export interface RequestFilter {

@@ -1,4 +1,5 @@
 import { and, asc, between, count, desc, eq, gt, gte, inArray, lt, lte, ne, or, type SQL, sql } from "drizzle-orm";
+import { columnFields } from "../../domain/request-fields.ts";
 import { noFailure, usagePaths } from "../../domain/requests.ts";
 import type { Engine } from "../engine/engine.ts";
 import { sumRequests } from "./sums.ts";
@@ -203,18 +204,19 @@ function prepareSelect({ db, tables: { requestLog: log, keys, deletedKeys } }: E
 }
 
 function requestOf(row: LogTable["$inferSelect"], keyName: string | null): LoggedRequest {
-  const { flags, queueUs, upstreamUs, firstByteUs, durationUs, isFailed: _isFailed, ...rest } = row;
-  return {
-    ...rest,
+  const { id, flags } = row;
+  const columns: Readonly<Record<string, string | number | null>> = row;
+  const request: Record<string, unknown> = {
+    id,
     keyName,
     streamed: isStreamed(flags),
     uncounted: isUncounted(flags),
     changes: changesOf(flags),
-    queueMs: milliseconds(queueUs),
-    upstreamMs: milliseconds(upstreamUs),
-    firstByteMs: milliseconds(firstByteUs),
-    durationMs: durationUs / 1000,
   };
+  for (const { field, column, kind, name } of columnFields) {
+    if (name === null) continue;
+    const value = columns[column];
+    request[field] = kind === "milliseconds" && typeof value === "number" ? value / 1000 : value;
+  }
+  return request as LoggedRequest;
 }
-
-const milliseconds = (us: number | null): number | null => (us === null ? null : us / 1000);

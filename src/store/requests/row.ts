@@ -1,43 +1,12 @@
 import type { RequestRow } from "./contract.ts";
 import { expectedCachedTokens } from "../../domain/backends.ts";
 import { type ClientRule, clientRules } from "../../domain/models.ts";
+import { columnFields, type RequestColumnValues } from "../../domain/request-fields.ts";
 import type { RequestChange, RequestRecord } from "../../domain/requests.ts";
-import { type CountedUsage, type Usage, usageFields } from "../../domain/usage.ts";
+import { type CountedUsage, listCounters, type Usage, usageFields } from "../../domain/usage.ts";
 
 /** The columns of the request log that a request fills. */
-export const requestColumns = [
-  "endedAt",
-  "requestId",
-  "keyId",
-  "address",
-  "client",
-  "requestClass",
-  "method",
-  "path",
-  "modelAsked",
-  "modelSent",
-  "backend",
-  "reason",
-  "status",
-  "outcome",
-  "code",
-  "cause",
-  "flags",
-  ...usageFields,
-  "estimatedTokens",
-  "expectedCachedTokens",
-  "conversation",
-  "cacheLoss",
-  "sends",
-  "queueUs",
-  "upstreamUs",
-  "firstByteUs",
-  "durationUs",
-  "responseBytes",
-  "maxTokensFrom",
-  "maxTokensTo",
-  "isFailed",
-] as const;
+export const requestColumns = columnFields.map(({ column }) => column);
 
 const keyIdAt = requestColumns.indexOf("keyId");
 const tokensAt = requestColumns.indexOf(usageFields[0]);
@@ -100,15 +69,17 @@ export function requestRowOf(
   request: RequestRecord,
   endedAt: number,
   usage: CountedUsage | undefined,
-): RequestRow["values"] {
-  const values: RequestRow["values"] = [
+): RequestColumnValues {
+  const { estimatedTokens = 0, expectation } = request;
+  const maxTokens = request.changes?.maxTokens;
+  return [
     endedAt,
     request.requestId,
     request.keyId ?? null,
     request.clientAddress,
     textOrNull(request.clientProgram, maxClientLength),
     request.requestClass ?? null,
-    textOrNull(request.method, maxClientLength),
+    cleanText(request.method, maxClientLength),
     cleanText(request.path, maxPathLength),
     textOrNull(request.modelAsked, maxModelLength),
     textOrNull(request.modelSent, maxModelLength),
@@ -119,10 +90,7 @@ export function requestRowOf(
     request.code ?? null,
     textOrNull(request.cause, maxClientLength),
     flagsOf(request, usage),
-  ];
-  for (const field of usageFields) values.push(usage?.[field] ?? null);
-  const { estimatedTokens = 0, expectation } = request;
-  values.push(
+    ...listCounters((field) => usage?.[field] ?? null),
     estimatedTokens === 0 ? null : estimatedTokens,
     (expectation && expectedCachedTokens(expectation, usage)) ?? null,
     request.conversation ?? null,
@@ -133,17 +101,16 @@ export function requestRowOf(
     microsecondsOrNull(request.firstByteMs),
     microseconds(request.durationMs),
     request.receivedBytes ?? null,
-    request.changes?.maxTokens?.from ?? null,
-    request.changes?.maxTokens?.to ?? null,
+    maxTokens?.from ?? null,
+    maxTokens?.to ?? null,
     // Apart from the successes: of another outcome, or an error of the backend.
     request.outcome !== "completed" || request.status >= 400 ? 1 : 0,
-  );
-  return values;
+  ];
 }
 
 export const keyIdOf = ({ values }: RequestRow): string | number | null => values[keyIdAt] ?? null;
 
 /** Puts the counted tokens into a row that was made without them. */
 export function withTokens(values: RequestRow["values"], usage: Usage): RequestRow["values"] {
-  return values.toSpliced(tokensAt, usageFields.length, ...usageFields.map((field) => usage[field] ?? null));
+  return values.toSpliced(tokensAt, usageFields.length, ...listCounters((field) => usage[field] ?? null));
 }

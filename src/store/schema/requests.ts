@@ -1,5 +1,5 @@
-import { sql } from "drizzle-orm";
-import { mapCounters, usageFields } from "../../domain/usage.ts";
+import { type NotNull, sql } from "drizzle-orm";
+import { type RequestColumnFields, columnFields } from "../../domain/request-fields.ts";
 import type { Columns } from "./columns.ts";
 
 // oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result
@@ -10,45 +10,7 @@ export function defineRequestLogTables({ table, rowId, integer, text, index }: C
       "request_log",
       {
         id: rowId(),
-        endedAt: integer().notNull(),
-        requestId: text().notNull(),
-        keyId: integer(),
-        address: text().notNull(),
-        client: text(),
-        /** What it is for, as far as its client says or shows that. */
-        requestClass: text(),
-        method: text().notNull(),
-        path: text().notNull(),
-        modelAsked: text(),
-        modelSent: text(),
-        backend: text(),
-        /** Why it went to that backend; null if there was no choice. */
-        reason: text(),
-        status: integer().notNull(),
-        outcome: text().notNull(),
-        code: text(),
-        cause: text(),
-        /** Bits; see `store/requests/row.ts`. */
-        flags: integer().notNull(),
-        ...mapCounters(usageFields, () => integer()),
-        estimatedTokens: integer(),
-        /** How much of the input was expected to come from the backend's cache; null if there was no choice. */
-        expectedCachedTokens: integer(),
-        /** A number that its turns have in common; null if it is of none, or there is one backend. */
-        conversation: integer(),
-        /** Why its input did not come from the cache; null if it did, or that is not known. */
-        cacheLoss: text(),
-        /** How often it was sent to the backend; null: once, or not at all. */
-        sends: integer(),
-        queueUs: integer(),
-        upstreamUs: integer(),
-        firstByteUs: integer(),
-        durationUs: integer().notNull(),
-        responseBytes: integer(),
-        maxTokensFrom: integer(),
-        maxTokensTo: integer(),
-        /** 1 if the request did not complete with a status below 400. */
-        isFailed: integer().notNull(),
+        ...fieldColumns({ integer, text }),
       },
       (t) => [
         index("request_log_key").on(t.keyId, t.id),
@@ -60,3 +22,17 @@ export function defineRequestLogTables({ table, rowId, integer, text, index }: C
     ),
   };
 }
+
+type FieldColumns = { [Name in keyof RequestColumnFields]: ColumnOf<RequestColumnFields[Name]> };
+type ColumnOf<Field extends { kind: string }> = Field extends { nullable: true }
+  ? BuilderOf<Field["kind"]>
+  : NotNull<BuilderOf<Field["kind"]>>;
+type BuilderOf<Kind extends string> = ReturnType<Columns[Kind extends "text" ? "text" : "integer"]>;
+
+const fieldColumns = ({ integer, text }: Pick<Columns, "integer" | "text">): FieldColumns =>
+  Object.fromEntries(
+    columnFields.map(({ column, kind, nullable }) => {
+      const builder = kind === "text" ? text() : integer();
+      return [column, nullable ? builder : builder.notNull()];
+    }),
+  ) as FieldColumns;

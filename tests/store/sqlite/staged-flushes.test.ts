@@ -96,3 +96,56 @@ test("a trigger that ends the transaction loses nothing: the flushes stay staged
   await fold();
   expect((await store.usage.sumOfKeys()).requestCount).toBe(1);
 });
+
+test("requests that an older version staged are written into their columns", async () => {
+  await using opened = await openTestEngine();
+  const { store, engine } = opened;
+  const values = `[1777690800000,"req-1",null,"192.0.2.7","OpenAI/Python","subagent","POST","/v1/chat/completions","gpt","served",
+    "127.0.0.1:8000","load",200,"completed","upstream_error","ECONNRESET",7,30,4,20,3,9,24,77,"evicted",2,1500,20000,25250,
+    120000,321,9000,512,0]`;
+  const usage = `{"increments":[],"requests":{"rows":[{"values":${values},"responseId":null}],"amendments":[]},"settled":[]}`;
+  engine.db.run(sql`insert into usage_journal (ledger, flush, usage) values ('older', 1, ${usage})`);
+  await createFold(engine, Date.now).fold();
+  expect((await store.requests.list({}, 10)).requests).toEqual([
+    {
+      id: 1,
+      endedAt: 1_777_690_800_000,
+      requestId: "req-1",
+      keyId: null,
+      keyName: null,
+      address: "192.0.2.7",
+      client: "OpenAI/Python",
+      requestClass: "subagent",
+      method: "POST",
+      path: "/v1/chat/completions",
+      modelAsked: "gpt",
+      modelSent: "served",
+      backend: "127.0.0.1:8000",
+      reason: "load",
+      status: 200,
+      outcome: "completed",
+      code: "upstream_error",
+      cause: "ECONNRESET",
+      streamed: true,
+      inputTokens: 30,
+      outputTokens: 4,
+      cachedInputTokens: 20,
+      reasoningTokens: 3,
+      estimatedTokens: 9,
+      expectedCachedTokens: 24,
+      conversation: 77,
+      cacheLoss: "evicted",
+      uncounted: false,
+      sends: 2,
+      queueMs: 1.5,
+      upstreamMs: 20,
+      firstByteMs: 25.25,
+      durationMs: 120,
+      responseBytes: 321,
+      changes: ["model", "max_tokens"],
+      maxTokensFrom: 9000,
+      maxTokensTo: 512,
+    },
+  ]);
+  expect((await store.requests.list({ failed: true }, 10)).requests).toEqual([]);
+});
