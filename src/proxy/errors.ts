@@ -18,6 +18,7 @@ export type ErrorCode =
   | "queue_timeout"
   | "backend_unavailable"
   | "invalid_json"
+  | "member_not_allowed"
   | "unsupported_body"
   | "body_too_large"
   | "request_timeout"
@@ -131,6 +132,12 @@ export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     status: 400,
     type: "invalid_request_error",
     message: "The JSON body must be UTF-8 and must not repeat a member more than 64 times.",
+  },
+  // Its own message names the member, and why.
+  member_not_allowed: {
+    status: 400,
+    type: "invalid_request_error",
+    message: "A member of the body is not allowed here.",
   },
   unsupported_body: {
     status: 415,

@@ -129,7 +129,8 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const stored = isOfResponses ? await findAskedResponse(path, asker, deps) : undefined;
 
   using held = deps.heldBytes.open(key.id);
-  const rewriters = rewriting[limitsTokens ? "limited" : "plain"];
+  const unlimited = allowed === null ? rewriting.plain : rewriting.named;
+  const rewriters = limitsTokens ? rewriting.limited : unlimited;
   const hasChoice = backends.length > 1;
   // With a choice, this is known only once that is made.
   const isKnown = rewriters.mayAsk && !hasChoice;

@@ -302,15 +302,6 @@ const ways: Way[] = [
     estimated: inputOf(stream) + 3,
   },
   {
-    way: "the path may be written with %u0063 for c, which llama.cpp decodes",
-    path: "/v1/%u0063hat/completions",
-    body: stream,
-    answers: [{ events: times(9, word) }],
-    leavesAfter: 3,
-    charged: inputOf(stream) + 3,
-    estimated: inputOf(stream) + 3,
-  },
-  {
     way: "a stream of legacy completions that its client leaves",
     path: "/v1/completions",
     body: text,
@@ -421,14 +412,6 @@ const ways: Way[] = [
     answers: [{ json: { id: "msgbatch_1", type: "message_batch", processing_status: "in_progress" } }],
     charged: inputOf(requests) + 300,
     estimated: inputOf(requests) + 300,
-  },
-  {
-    way: "work in the background costs what was reserved, whether it is cancelled or never looked at",
-    path: "/v1/responses",
-    body: { model: "m", input: "Hi", background: true, max_output_tokens: 500 },
-    answers: [{ json: { id: "resp_2", status: "queued", usage: null } }],
-    charged: inputOf({ model: "m", input: "Hi", background: true, max_output_tokens: 500 }) + 500,
-    estimated: inputOf({ model: "m", input: "Hi", background: true, max_output_tokens: 500 }) + 500,
   },
   {
     way: "a whole stream of a backend that reports nothing",
@@ -557,25 +540,9 @@ describe("what is reserved", () => {
     ["prompts of tokens", "/v1/completions", { ...base, prompt: [[1, 2], [3]] }, 200],
     ["one prompt of tokens", "/v1/completions", { ...base, prompt: [1, 2, 3] }, 100],
     ["no limit of tokens, for each text", chatPath, { model: "m", n: 3 }, 3072],
-    ["a limit in another case, which few backends read", chatPath, { model: "m", Max_Tokens: 5 }, 1024],
-    ["a higher one, which some do", chatPath, { model: "m", Max_Tokens: 5000 }, 5000],
-    ["one with a letter that Go takes for an s", chatPath, { ...base, max_tokenſ: 300 }, 300],
-    ["one with a letter that Go takes for a k", chatPath, { ...base, "max_to\u212aens": 300 }, 300],
-    ["one beside the usual", chatPath, { ...base, MAX_TOKENS: 300 }, 300],
-    ["the largest of a repeated one", chatPath, '{"model":"m","max_tokens":300,"max_tokens":5}', 300],
-    ["one as text, as Python reads it", chatPath, { ...base, max_tokens: " +3_00.0" }, 300],
     ["one under a newer name", chatPath, { model: "m", max_completion_tokens: 300 }, 300],
     ["the larger of both names", chatPath, { ...base, max_completion_tokens: 300 }, 300],
-    ["one that llama.cpp prefers", chatPath, { ...base, n_predict: 5000 }, 5000],
-    ["none, as one of two is for llama.cpp", chatPath, { ...base, max_completion_tokens: -1 }, 1024],
-    ["none under the name that llama.cpp prefers", chatPath, { ...base, n_predict: -1 }, 1024],
-    ["none, as the last of a repeated one", chatPath, '{"model":"m","max_tokens":5,"max_tokens":null}', 1024],
     ["the other of two, of which one is null", chatPath, { ...base, max_completion_tokens: null }, 100],
-    ["one that LiteLLM puts in its place", chatPath, { ...base, extra_body: { max_tokens: 300, n: 2 } }, 600],
-    ["no limit but one that only LiteLLM reads", chatPath, { model: "m", extra_body: { max_tokens: 5 } }, 1024],
-    ["none that Go puts in its place", chatPath, { ...base, Max_Tokens: null }, 1024],
-    ["none that LiteLLM puts in its place", chatPath, { ...base, extra_body: { max_tokens: null } }, 1024],
-    ["n as llama.cpp prefers it", chatPath, { ...base, n: 1, n_cmpl: 4 }, 400],
     ["several prompts that are embedded", "/v1/completions", { ...base, prompt_embeds: ["AA==", "AA=="] }, 200],
     ["several conversations", batchPath, { ...batch, n: 2 }, 600],
     ["the limits of all requests of a batch", requestsPath, requests, 300],
@@ -622,24 +589,6 @@ describe("what is reserved", () => {
       const { reserved } = await limited({ path, body: large, answers: [answer] });
       expect(reserved).toBe(inputOf(none) + expected + base.max_tokens);
     }
-  });
-
-  test("a limit that LiteLLM puts in place of the usual is capped", async () => {
-    const { bodies } = await limited({
-      path: chatPath,
-      body: { model: "m", max_tokens: 5, extra_body: { max_tokens: 99_999_999 } },
-      answers: [{ json: { usage: tokens(1, 1) } }],
-    });
-    expect(bodies).toEqual([{ model: "m", max_tokens: 5, extra_body: { max_tokens: 16_384 } }]);
-  });
-
-  test.each(["Max_Tokens", "n_predict"])("%s, a limit that few backends read, is capped", async (name) => {
-    const { bodies } = await limited({
-      path: chatPath,
-      body: { model: "m", [name]: 99_999_999 },
-      answers: [{ json: { usage: tokens(1, 1) } }],
-    });
-    expect(bodies).toEqual([{ model: "m", [name]: 16_384 }]);
   });
 });
 

@@ -7,6 +7,7 @@ import { limitKinds, type LimitKind } from "../../src/domain/limits.ts";
 import { modelsFileSchema } from "../../src/config/models-schema.ts";
 import { clientRules } from "../../src/domain/models.ts";
 import { clientNeeds } from "../../src/proxy/rewrite/client-rules.ts";
+import { type MemberRow, memberRows } from "../../src/proxy/rewrite/members-not-allowed.ts";
 import { tableNames } from "../../src/store/schema/tables.ts";
 import { stagedFlushes } from "../../src/store/sqlite/staged-flushes-table.ts";
 import { alerts } from "../../src/watching/alerts.ts";
@@ -35,6 +36,17 @@ export const parts: Readonly<Record<string, Part>> = {
         engines.join(", "),
         rules.map(code).join(", "),
         source,
+      ]),
+    ),
+  "members-not-allowed": () =>
+    table(
+      ["member", "goes round", "refused", "since", "known from"],
+      [...Map.groupBy(Object.entries<MemberRow>(memberRows), ([, row]) => row)].map(([row, members]) => [
+        members.map(([name]) => code(name)).join(", "),
+        row.rule,
+        row.forms === "" ? "always" : row.forms,
+        row.does,
+        row.source,
       ]),
     ),
   "file-members": () => membersTable(modelsFileSchema),

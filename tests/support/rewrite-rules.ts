@@ -13,7 +13,7 @@ import { type RewriteRules, streamUsages } from "../../src/proxy/rewrite/rules.t
 import type { Engines } from "../../src/domain/backends.ts";
 
 /** The settings that rules come from without `MODELS_FILE`. */
-export type RewriteSettings = Settings & { reservesTokens?: boolean };
+export type RewriteSettings = Settings & { hasKeyRules?: boolean };
 
 /** The default settings without the Han guard, with those that a test chooses. */
 export function rewriteRules(chosen: Partial<RewriteSettings> = {}): RewriteSettings {
@@ -55,7 +55,7 @@ const memory = createMemory(hash);
 export const rulesOf = (settings: RewriteSettings): RewriteRules => ({
   names: createModelNames(catalogOf(settings)),
   streamUsage: streamUsages.asSet,
-  reservesTokens: settings.reservesTokens === true,
+  hasKeyRules: settings.hasKeyRules === true,
   ...memory,
 });
 

@@ -284,11 +284,12 @@ describe.each(engines)("on %s", (engine) => {
   });
 
   test("reading a background response uses up a limit of tokens", async () => {
-    const a = await openKey({ tokens_per_day: 50 });
+    const a = await openKey();
     const id = nextId();
     const create = (body: CreateBody) => a.create({ max_output_tokens: 3, ...body });
     expect((await create({ request_id: id, background: true })).status).toBe(200);
     backend.complete(id);
+    await gate.admin.updateKey(a.id, { tokens_per_day: 50 });
     expect((await a.read(id)).status).toBe(200);
     expect((await create({})).status).toBe(200);
     expect((await create({})).status).toBe(429);

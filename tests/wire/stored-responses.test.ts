@@ -158,28 +158,6 @@ test("log and metrics show the tokens that were counted", async () => {
   expect(ended.map(({ inputTokens }) => inputTokens)).toEqual([20, 0, 0]);
 });
 
-test("background work costs a key with limits what its create reserved, until a read reports it", async () => {
-  const key = await gate.admin.expectOk<ListedKey>("POST", "/api/keys", { name: "limited", tokens_per_day: 10_000 });
-  const used = async (): Promise<number | null | undefined> =>
-    (await gate.admin.listKeys()).find(({ id }) => id === key.id)?.used["tokens_per_day"];
-  const headers = { authorization: `Bearer ${key.key}`, "content-type": "application/json" };
-  const body = JSON.stringify({ model: "m", input: "Hi", background: 1, max_output_tokens: 500 });
-  const reserved = Math.floor(body.length / 3) + 500;
-  const createWork = async (): Promise<string> => {
-    const response = await fetch(`${gate.url}/v1/responses`, { method: "POST", headers, body });
-    return ((await response.json()) as { id: string }).id;
-  };
-  const id = await createWork();
-  expect(await used()).toBe(reserved);
-  // The tokens that it took, as often as it is read.
-  for (let reads = 0; reads < 2; reads++) {
-    await (await fetch(`${gate.url}/v1/responses/${id}`, { headers })).text();
-    expect(await used()).toBe(23);
-  }
-  await createWork();
-  expect(await used()).toBe(23 + reserved);
-});
-
 test("a response of another key cannot be gone on with, however its name is written; an own or unknown one can", async () => {
   const id = await create({});
   const other = await gate.admin.createKey("goes on");

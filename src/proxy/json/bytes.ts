@@ -109,9 +109,13 @@ export function isString(bytes: Uint8Array, value: JsonValue, text: string): boo
  * @param name ASCII in lower case
  */
 export function isNameInAnyCase(bytes: Uint8Array, start: number, end: number, name: string): boolean {
-  const length = end - start;
-  if (length < name.length || length > name.length * maxUnitBytes) return false;
-  return decodeString(bytes, { start, end }).toLowerCase().replaceAll("ſ", "s") === name;
+  return end - start >= name.length && namedInAnyCase(bytes, start, end, name.length) === name;
+}
+
+/** The same for any of several names. @returns the name in lower case; undefined if it is longer than `maxLength` */
+export function namedInAnyCase(bytes: Uint8Array, start: number, end: number, maxLength: number): string | undefined {
+  if (end - start > maxLength * maxUnitBytes) return undefined;
+  return decodeString(bytes, { start, end }).toLowerCase().replaceAll("ſ", "s");
 }
 
 /** The part between a string's quotes. */

@@ -69,20 +69,18 @@ interface AdmittedRequest {
 /** Admissions and counts of one response stay below it. */
 const maxReservation = 1_000_000_000;
 
-type ExpectedOutput = Pick<Rewritten, "maxTokens" | "maxTokensName" | "maxTokensInOtherCase" | "times" | "prompts">;
+type ExpectedOutput = Pick<Rewritten, "maxTokens" | "maxTokensName" | "times" | "prompts">;
 
 /** How many tokens to reserve for a request. One without a body generates nothing. */
 export async function reservationFor(
   body: ReadBody,
-  { maxTokens, maxTokensName, maxTokensInOtherCase, times, prompts }: ExpectedOutput,
+  { maxTokens, maxTokensName, times, prompts }: ExpectedOutput,
   keyId?: KeyId,
 ): Promise<Reservation> {
   const inputTokens = body instanceof Uint8Array ? await estimateInput(body, keyId) : 0;
-  // A backend that does not read the name has its own limit.
-  const outputTokens = Math.max(maxTokens ?? defaultOutputTokens, maxTokensInOtherCase ?? 0) * times;
+  const outputTokens = (maxTokens ?? defaultOutputTokens) * times;
   const tokens = hasBody(body) ? Math.min(inputTokens + outputTokens, maxReservation) : 0;
-  const isGuess = maxTokens === undefined && maxTokensInOtherCase === undefined;
-  const leastTokens = isGuess && tokens > 0 ? inputTokens + 1 : undefined;
+  const leastTokens = maxTokens === undefined && tokens > 0 ? inputTokens + 1 : undefined;
   return { inputTokens, tokens, leastTokens, limitedBy: maxTokensName, texts: times, prompts };
 }
 

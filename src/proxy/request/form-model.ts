@@ -1,4 +1,6 @@
+import { findMemberName, memberRows } from "../rewrite/members-not-allowed.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
+import { memberNotAllowed } from "./model-rule.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -69,3 +71,64 @@ function findModel(bytes: Buffer, delimiter: string): string | undefined {
 
 const isModelField = (head: string): boolean =>
   /^content-disposition:[^\r\n]*;\s*name=(?:"model"|model(?=\s*(?:;|$)))/im.test(head);
+
+/** Another charset would make other names of the same bytes. */
+const strictFormType =
+  /^\s*multipart\/form-data\s*;\s*(?:charset="?utf-8"?\s*;\s*)?boundary=(?:"([^"\\]+)"|([^\s;",]+))(?:\s*;\s*charset="?utf-8"?)?\s*$/i;
+
+const maxParts = 64;
+const maxHeadBytes = 64 * 1024;
+
+const unclear = () => memberNotAllowed({ name: "boundary" });
+
+/**
+ * The field `model` of a whole form, of which no parser may read another.
+ * @returns undefined if it has none
+ * @throws ProxyError `member_not_allowed` if another parser may, or the form names models beside it
+ */
+export function modelOfForm(contentType: string, bytes: Bytes): string | undefined {
+  const [, quoted, plain] = strictFormType.exec(contentType) ?? [];
+  const delimiter = `--${quoted ?? plain}`;
+  const form = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+  if ((quoted ?? plain) === undefined || form.indexOf(delimiter) !== 0) throw unclear();
+  let model: string | undefined;
+  let start = delimiter.length;
+  for (let parts = 0; !isEnd(form, start); parts += 1) {
+    const headEnd = form.indexOf("\r\n\r\n", start);
+    const next = form.indexOf(delimiter, start);
+    const isPart = parts < maxParts && isLineEnd(form, start) && headEnd >= 0 && headEnd - start <= maxHeadBytes;
+    if (!isPart || next - 2 < headEnd + 4 || !isLineEnd(form, next - 2)) throw unclear();
+    if (namesModel(form.toString("utf8", start + 2, headEnd))) {
+      if (model !== undefined) throw memberNotAllowed({ name: "model" });
+      model = form.toString("utf8", headEnd + 4, next - 2);
+    }
+    start = next + delimiter.length;
+  }
+  return model;
+}
+
+const isLineEnd = (form: Buffer, at: number): boolean => form[at] === 0x0d && form[at + 1] === 0x0a;
+
+/** Whether the form ends here. */
+const isEnd = (form: Buffer, at: number): boolean =>
+  form.length <= at + 4 && /^--(?:\r\n)?$/.test(form.toString("latin1", at));
+
+/** Whether a part is the field `model`, by its head. */
+function namesModel(head: string): boolean {
+  const lines = head.split("\r\n");
+  const [disposition = "", ...more] = lines.filter((line) => /^content-disposition/i.test(line));
+  const [, quoted, plain, rest = ""] = strictDisposition.exec(disposition) ?? [];
+  const name = quoted ?? plain;
+  const isOdd = more.length > 0 || lines.some((line) => /^[ \t]|[\r\n\0]/.test(line)) || /;\s*name\s*[*=]/i.test(rest);
+  if (name === undefined || isOdd) throw unclear();
+  const found = findMemberName(Buffer.from(name), 0, Buffer.byteLength(name));
+  if (found === undefined || memberRows[found].rule !== "models") return false;
+  const isPlainField = rest === "" && lines.every((line) => line === disposition || plainHeader.test(line));
+  if (name !== "model" || !isPlainField) throw memberNotAllowed({ name: found });
+  return true;
+}
+
+const strictDisposition = /^content-disposition:\s*form-data;\s*name=(?:"([^"\\]*)"|([^\s;"\\]+))(;.*)?$/i;
+
+/** Some parsers decode what has a transfer encoding. */
+const plainHeader = /^content-(?:length:\s*\d+|type:\s*text\/plain(?:;\s*charset="?utf-8"?)?)\s*$/i;

@@ -1,10 +1,10 @@
-import { ProxyError } from "../errors.ts";
+import { type ErrorDetails, ProxyError } from "../errors.ts";
 import { findNotBlank, partOf } from "../json/bytes.ts";
 import { type Party, readJsonInSteps, runByLength } from "../json/read.ts";
 import { createSlot } from "../json/slots.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
 import { areKnown, createStrictDecodedStream, encodingsOf } from "../usage/decompress.ts";
-import { readFormModel } from "./form-model.ts";
+import { modelOfForm, readFormModel } from "./form-model.ts";
 import type { HeldShare } from "./held-bytes.ts";
 
 /** Bodies up to this length are read in one go: a stream costs a tenth of all that a request of 100 kB costs. */
@@ -45,6 +45,8 @@ export interface BodyRules {
   mustBeReadable: boolean;
   /** Forms are searched for the model that they name. */
   readsForms: boolean;
+  /** The key may use some models only: forms are held, and must name one of them. */
+  checksForms: boolean;
   /** What the path's bodies refer to may be another key's. */
   mayRefer: boolean;
 }
@@ -69,12 +71,14 @@ export interface ReadBodyDeps {
  * @throws ProxyError if the body is too large to hold, too slow or of no use, the budget is used up, or a limit refuses it
  */
 export async function readBody(request: Request, rules: BodyRules, deps: ReadBodyDeps): Promise<ReceivedBody> {
-  const { takesJson, mustBeReadable, readsForms, mayRefer } = rules;
+  const { takesJson, mustBeReadable, readsForms, checksForms, mayRefer } = rules;
   const encodings = encodingsNamedBy(request);
   const [isPost, isPlain] = [request.method === "POST", encodings.length === 0];
   if (isPost && takesJson && mustBeReadable) return readObject(request, deps);
+  if (mustBeReadable && !isPlain && declaredLength(request) !== 0) throw new ProxyError("unsupported_body", notEncoded);
   if (isPlain && isRewritable(request)) return asItCame(await holdWhole(request, deps));
   const isForm = isMultipart(request);
+  if (isPost && isForm && checksForms) return holdForm(request, deps);
   if (isPost && isForm && readsForms && isPlain) return readForm(request, deps);
   if (isPost && !isForm && mayRefer && !isPlain && areKnown(encodings)) return readObject(request, deps, true);
   if (!takesJson && isRewritable(request)) return asItCame(await holdWhole(request, deps));
@@ -83,6 +87,11 @@ export async function readBody(request: Request, rules: BodyRules, deps: ReadBod
   if (takesJson || !(body instanceof Uint8Array)) return asItCame(body);
   return { ...asItCame(body), encoded: body, isAside: true };
 }
+
+const notEncoded: ErrorDetails = {
+  message: "With this API key, the body of a request to this path must not be compressed.",
+  headers: [["accept-encoding", "identity"]],
+};
 
 const asItCame = (body: ReadBody): ReceivedBody => ({
   body,
@@ -125,6 +134,13 @@ async function readForm(request: Request, deps: ReadBodyDeps): Promise<ReceivedB
     }),
   );
   return { ...asItCame(body), formModel: model };
+}
+
+/** Holds a form until its end is read. It goes on as a stream, so that its bytes are not estimated as a prompt's text. */
+async function holdForm(request: Request, deps: ReadBodyDeps): Promise<ReceivedBody> {
+  const form = await holdWhole(request, deps);
+  const formModel = modelOfForm(request.headers.get("content-type") ?? "", form);
+  return { ...asItCame(new Blob([form]).stream()), formModel };
 }
 
 /** Holds any body, and decodes it. @param isAside it is forwarded as it came, whatever it is, unless it is plain JSON */

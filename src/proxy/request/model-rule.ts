@@ -1,5 +1,6 @@
 import { ProxyError } from "../errors.ts";
 import { canonical } from "../rewrite/endpoint.ts";
+import { type FoundMember, type MemberRow, memberRows } from "../rewrite/members-not-allowed.ts";
 
 /** Names in lower case; one that ends in `*` is a prefix. */
 export type AllowedModels = readonly string[];
@@ -19,8 +20,6 @@ export interface RequestedModel {
   hasBody: boolean;
   /** Undefined if the body names none, or could not be read. */
   model: { asked: string; name: string } | undefined;
-  /** The body names a model more than once, and backends differ in which one they use. */
-  isAmbiguous: boolean;
 }
 
 const notOneModel = {
@@ -28,19 +27,19 @@ const notOneModel = {
 };
 
 /**
- * Strict, because the backend chooses a model of its own, or reads one that we cannot see: a body must name one model, and
- * its name as asked for or the model's must be allowed.
+ * Strict, because the backend chooses a model of its own where none is named: a body must name one, and its name as asked for
+ * or the model's must be allowed.
  * @throws ProxyError `model_not_allowed`
  */
 export function requireAllowedModel(allowed: AllowedModels, requested: RequestedModel): void {
-  const { path, inQuery, hasBody, model, isAmbiguous } = requested;
+  const { path, inQuery, hasBody, model } = requested;
   const isAllowed = (name: string): boolean => isModelAllowed(allowed, name);
   const read = canonical(path);
   const named = read.startsWith("/v1/models/") ? read.slice("/v1/models/".length) : undefined;
   if (named !== undefined && !isAllowed(named)) throw new ProxyError("model_not_allowed");
   if (!inQuery.every(isAllowed)) throw new ProxyError("model_not_allowed");
   if (!hasBody) return;
-  if (model === undefined || isAmbiguous) throw new ProxyError("model_not_allowed", notOneModel);
+  if (model === undefined) throw new ProxyError("model_not_allowed", notOneModel);
   if (!isAllowed(model.asked) && !isAllowed(model.name)) throw new ProxyError("model_not_allowed");
 }
 
@@ -56,4 +55,12 @@ export function modelNotFound(asked: string, names: readonly string[]): ProxyErr
   return new ProxyError("model_not_found", {
     message: `There is no model ${name}${there === "" ? "" : `; there are: ${there}`}.`,
   });
+}
+
+/** @param found goes round a rule of the key */
+export function memberNotAllowed({ name, place = "" }: FoundMember): ProxyError {
+  const { rule, forms, does }: MemberRow = memberRows[name];
+  const [param, has] = [place + name, rule === "tokens" ? "limits of tokens" : "models that it may use"];
+  const message = `This API key has ${has}: '${param}' is not allowed${forms && ` ${forms}`}, since ${does}.`;
+  return new ProxyError("member_not_allowed", { message, members: { param } });
 }

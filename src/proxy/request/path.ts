@@ -133,17 +133,26 @@ export function readTarget(request: Request): Target {
   return { path: withoutQuery(pathAndQuery), pathAndQuery };
 }
 
+/** An unreserved character (RFC 3986 section 2.3), `#`, or `%u0063`: which path it is would depend on who reads it. */
+const needlesslyEncoded = /%(?:2[3de]|3\d|[46][1-9a-f]|[57][\da]|5f|7e|u)/i;
+const needlesslyEncodedText =
+  "With this API key, the path must not percent-encode letters, digits, '-', '.', '_', '~' or '#'.";
+
 /**
+ * Refuses a needlessly encoded path of a key with limits of tokens or models.
+ *
  * Matches globs with the path as a lenient backend may read it: decoded until it stays the same, without empty segments,
  * dots and `;` parameters. Closes in any case of letters; opens in the given one alone.
  * @param closed for all keys
- * @throws ProxyError `invalid_path` if it cannot be decoded, `not_found` if it is closed, `path_not_allowed` if the key may
- * not use it
+ * @throws ProxyError `invalid_path` if it is encoded so or cannot be decoded, `not_found` if it is closed,
+ * `path_not_allowed` if the key may not use it
  */
 export function requireOpenPath(path: string, closed: readonly string[], rules: KeyRules | null): void {
   const allowed = rules?.allowed_paths ?? null;
   // A batch names its requests in a file, which nobody holds to limits of tokens.
   const limitsTokens = rules !== null && hasLimit(rules, tokenLimits);
+  if ((limitsTokens || (rules?.allowed_models ?? null) !== null) && needlesslyEncoded.test(path))
+    throw new ProxyError("invalid_path", { message: needlesslyEncodedText });
   if (closed.length === 0 && allowed === null && !limitsTokens) return;
   const plain = plainPathOf(path);
   if (plain === undefined) {

@@ -1,8 +1,7 @@
-import { isAscii, isLiteral, partOf, isString } from "../json/bytes.ts";
+import { isAscii, partOf, isString } from "../json/bytes.ts";
 import type { JsonEditor } from "../json/edit.ts";
-import type { JsonValue } from "../json/slots.ts";
 import type { Steps } from "../json/read.ts";
-import { defaultOutputTokens, findIntegerText, findPositiveInteger } from "./positive-integer.ts";
+import { findPositiveInteger } from "./positive-integer.ts";
 import { maxTokensNames, type RequestBody, type ThinkingBudget } from "./watched-members.ts";
 import type { ModelRules } from "../../domain/models.ts";
 
@@ -15,14 +14,12 @@ const charactersPerToken = 3;
 /** The token limits of a body. */
 export interface CappedTokens {
   /**
-   * The largest that is sent, as far as the context could ever leave room for it, and no less than for none where backends
-   * may read none; undefined if there is none.
+   * The largest that is sent, as far as the context could ever leave room for it, of those that a key with limits of tokens
+   * may send; undefined if there is none.
    */
   largest: number | undefined;
   /** The member that has it, if that is not `max_tokens`. */
   largestName?: string | undefined;
-  /** The same under a name that only some backends read. */
-  largestInOtherCase: number | undefined;
   /** The first that was lowered; undefined if none was. */
   lowered: { from: number; to: number } | undefined;
   /** Undefined if the usual cap applies. */
@@ -42,7 +39,6 @@ export interface CapExemption {
 
 const noLimits: CappedTokens = {
   largest: undefined,
-  largestInOtherCase: undefined,
   lowered: undefined,
   exemption: undefined,
 };
@@ -62,8 +58,6 @@ export function* capTokensInSteps(
   const all = [...maxTokens, maxTokensInOtherCase];
   let largest: number | undefined;
   let largestName: string | undefined;
-  let largestInOtherCase: number | undefined;
-  let mayReadNone = false;
   let lowered: CappedTokens["lowered"];
   const usual = yield* outputLimitInSteps(bytes, rules);
   const budget = thinkingBudget === undefined ? 0 : (findBudget(bytes, thinkingBudget) ?? 0);
@@ -76,26 +70,18 @@ export function* capTokensInSteps(
     for (const value of repeated.values) {
       if (value.end - value.start > maxShortBytes) yield;
       const tokens = findPositiveInteger(bytes, value);
-      const asked = tokens === undefined ? findIntegerText(bytes, value) : Math.min(tokens, limit);
-      if (asked === undefined) {
-        // -1 is none for llama.cpp. A null under a usual name is as good as absent, unless it comes beside others of its name.
-        const isAbsent = repeated !== maxTokensInOtherCase && repeated.values.length === 1;
-        mayReadNone ||= !isAbsent || !isLiteral(bytes, value, "null");
-        continue;
-      }
-      const sent = Math.min(asked, leftByEmptyConversation);
-      if (repeated === maxTokensInOtherCase) largestInOtherCase = Math.max(largestInOtherCase ?? 0, sent);
-      else if (largest === undefined || sent > largest) {
+      if (tokens === undefined) continue;
+      const sent = Math.min(tokens, limit, leftByEmptyConversation);
+      if (repeated !== maxTokensInOtherCase && (largest === undefined || sent > largest)) {
         largest = sent;
         largestName = repeated === maxTokens[0] ? undefined : maxTokensNames[all.indexOf(repeated)];
       }
-      if (tokens === undefined || tokens <= limit) continue;
+      if (tokens <= limit) continue;
       lowered ??= { from: Math.min(tokens, Number.MAX_SAFE_INTEGER), to: limit };
       editor.replace(value, value.kind === "string" ? `"${limit}"` : String(limit));
     }
   }
-  if (mayReadNone && largest !== undefined) largest = Math.max(largest, defaultOutputTokens);
-  return { largest, largestName, largestInOtherCase, lowered, exemption };
+  return { largest, largestName, lowered, exemption };
 }
 
 interface CapBesideBudget {
@@ -132,17 +118,6 @@ function findBudget(bytes: Uint8Array, thinking: ThinkingBudget): number | undef
 
 /** A hostile body has hundreds of longer ones, each of which takes up to two milliseconds: others have their turns between. */
 const maxShortBytes = 1024;
-
-/** The largest positive integer; undefined if there is none. */
-export function* largestInSteps(bytes: Uint8Array, values: readonly JsonValue[]): Steps<number | undefined> {
-  let largest: number | undefined;
-  for (const value of values) {
-    if (value.end - value.start > maxShortBytes) yield;
-    const found = findPositiveInteger(bytes, value) ?? findIntegerText(bytes, value);
-    if (found !== undefined) largest = Math.max(largest ?? 0, found);
-  }
-  return largest;
-}
 
 /** What the context leaves beside the estimated input, at most the operator's limit, at least 1. */
 export function* outputLimitInSteps(bytes: Uint8Array, rules: CapRules): Steps<number> {

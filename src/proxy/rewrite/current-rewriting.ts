@@ -26,6 +26,8 @@ export interface Rewriting {
   goesByClient: boolean;
   /** Those for keys with a limit of tokens: a stream that is not asked for its usage can only be estimated. */
   limited: Rewriters;
+  /** Those for keys with models that they may use, and no limit of tokens. */
+  named: Rewriters;
   plain: Rewriters;
 }
 
@@ -40,8 +42,8 @@ export const createMemory = (hash: Hash): Memory => ({
 
 function createRewriting(catalog: Catalog, discovered?: DiscoveredModels, memory: Memory = {}): Rewriting {
   const names = createModelNames(catalog, discovered);
-  const rewriters = (streamUsage: RewriteRules["streamUsage"], reservesTokens: boolean): Rewriters => {
-    const rules = { names, streamUsage, reservesTokens, ...memory };
+  const rewriters = (streamUsage: RewriteRules["streamUsage"], hasKeyRules: boolean): Rewriters => {
+    const rules = { names, streamUsage, hasKeyRules, ...memory };
     return {
       mayAsk: needsOf(rules).streamOptions,
       asking: { names, rewrite: createRewriter(rules) },
@@ -52,6 +54,7 @@ function createRewriting(catalog: Catalog, discovered?: DiscoveredModels, memory
     names,
     goesByClient: goesByClient(catalog),
     limited: rewriters(streamUsages.required, true),
+    named: rewriters(streamUsages.asSet, true),
     plain: rewriters(streamUsages.asSet, false),
   };
 }

@@ -37,7 +37,7 @@ export async function explainRewrite(
   names: ModelNames,
   client?: ClientContext,
 ): Promise<Explanation> {
-  const rules = { names, streamUsage: streamUsages.asSet, reservesTokens: false };
+  const rules = { names, streamUsage: streamUsages.asSet, hasKeyRules: false };
   const rewritten = await createRewriter(rules)(path, new TextEncoder().encode(body), client);
   if ("refused" in rewritten) return refusedAs("invalid_json", body);
   const { pieces, stream, model, target } = rewritten;

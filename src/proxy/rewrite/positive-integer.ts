@@ -14,17 +14,3 @@ export function findPositiveInteger(bytes: Uint8Array, value: JsonValue): number
   const isInteger = Number.isInteger(tokens) || tokens === Infinity;
   return tokens !== undefined && tokens > 0 && isInteger ? tokens : undefined;
 }
-
-const integerText = /^[\s\u0085]*\+?(\d+(?:_\d+)*)(?:\.0+)?[\s\u0085]*$/;
-
-/**
- * What is no string of digits, and pydantic, and so vLLM and SGLang, reads as a positive integer all the same: it passes the
- * cap as it is, but not the limits of a key. One of more than 64 KiB, of which most may be spaces, counts as infinite.
- */
-export function findIntegerText(bytes: Uint8Array, value: JsonValue): number | undefined {
-  if (value.kind !== "string") return undefined;
-  const text = findString(bytes, value);
-  if (text === undefined) return Infinity;
-  const digits = integerText.exec(text)?.[1];
-  return digits === undefined ? undefined : Number(digits.replaceAll("_", "")) || undefined;
-}

@@ -9,7 +9,7 @@ import {
   type Steps,
 } from "../json/read.ts";
 import type { JsonValue } from "../json/slots.ts";
-import { type CapExemption, capTokensInSteps, largestInSteps } from "./caps.ts";
+import { type CapExemption, capTokensInSteps } from "./caps.ts";
 import { chooseClientRules, type ClientContext, type Mended, mendInSteps } from "./client-rules.ts";
 import type { FirstMessage } from "./conversation-slots.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
@@ -19,10 +19,13 @@ import {
   isAbsentOrNull,
   isLenientFalse,
   createRequestBody,
+  findNotAllowed,
   type RequestBody,
   type RequestedTexts,
 } from "./watched-members.ts";
+import { type FoundMembers, noneFound } from "./members-not-allowed.ts";
 import { type NamedModel, resolveModel } from "./model-names.ts";
+import { findPositiveInteger } from "./positive-integer.ts";
 import { fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./reasoning-mode.ts";
 import { referencesIn } from "./references.ts";
 import { type BodyNeeds, needsOf, type RewriteRules } from "./rules.ts";
@@ -54,16 +57,14 @@ export interface Rewritten {
   maxTokens: number | undefined;
   /** The member that has it, if that is not `max_tokens`. */
   maxTokensName?: string | undefined;
-  /** The same under a name that only some backends read. */
-  maxTokensInOtherCase: number | undefined;
-  /** How many texts the body asks for, each of which may be as long as that. Read for limits of tokens only. */
+  /** How many texts the body asks for, each of which may be as long as that. Read for keys with rules only. */
   times: number;
-  /** How many prompts it has. Read for limits of tokens only. */
+  /** How many prompts it has. Read for keys with rules only. */
   prompts: number;
   /** Why the usual cap does not apply; undefined if it does. */
   capExemption: CapExemption | undefined;
-  /** The body names a model more than once, or where some backends look for one too, such as in `Model` or `fallbacks`. */
-  hasSeveralModels: boolean;
+  /** What goes round a rule of the key; nothing for keys without such rules. */
+  notAllowed: FoundMembers;
   /** What it refers to, such as a response that it goes on from, or the file of a batch: by `storedId`. */
   references: readonly string[];
   /** Undefined if there is one backend. */
@@ -84,11 +85,10 @@ export const untouched: Omit<Rewritten, "target"> = {
   asksForUsage: false,
   model: undefined,
   maxTokens: undefined,
-  maxTokensInOtherCase: undefined,
   times: 1,
   prompts: 1,
   capExemption: undefined,
-  hasSeveralModels: false,
+  notAllowed: noneFound,
   references: [],
 };
 
@@ -174,9 +174,6 @@ export function* rewriteInSteps(
       : noUsageAdded;
   note("stream_usage");
   const changes = kinds.length === 0 ? undefined : { kinds, maxTokens: capped.lowered };
-  // The requests of a batch name their own.
-  const hasRequests = endpoint.batched === "requests";
-  const hasSeveralModels = body.model.values.length > 1 || body.hasOtherModel || hasRequests;
   return {
     isObject: true,
     pieces: editor.apply(bytes),
@@ -188,10 +185,9 @@ export function* rewriteInSteps(
     changes,
     maxTokens: body.texts?.ofRequests ?? capped.largest,
     maxTokensName: capped.largestName,
-    maxTokensInOtherCase: capped.largestInOtherCase,
-    ...(body.texts === undefined ? oneText : yield* countTextsInSteps(bytes, body.texts)),
+    ...(body.texts === undefined ? oneText : countTexts(bytes, body.texts)),
     capExemption: capped.exemption,
-    hasSeveralModels,
+    notAllowed: findNotAllowed(bytes, endpoint, body),
     references: body.references.length === 0 ? [] : referencesIn(bytes, body.references),
     ...(body.opening !== undefined && { opening: body.opening.read(bytes, body.conversation?.system) }),
   };
@@ -201,11 +197,11 @@ type Texts = Pick<Rewritten, "times" | "prompts">;
 
 const oneText: Texts = { times: 1, prompts: 1 };
 
-/** A backend generates `best_of` texts to return `n`, for each of its prompts. */
-function* countTextsInSteps(bytes: Uint8Array, { n, bestOf, prompts: given }: RequestedTexts): Steps<Texts> {
+/** A backend generates `best_of` texts to return `n`, for each of its prompts. One that comes twice is refused. */
+function countTexts(bytes: Uint8Array, { n, bestOf, prompts: given }: RequestedTexts): Texts {
   const prompts = Math.max(1, given);
-  const choices = (yield* largestInSteps(bytes, [...n.values, ...bestOf.values])) ?? 1;
-  return { times: prompts * choices, prompts };
+  const choices = [n, bestOf].map(({ values: [value] }) => (value && findPositiveInteger(bytes, value)) ?? 1);
+  return { times: prompts * Math.max(...choices), prompts };
 }
 
 /** Detects them as Python's json module does: by a byte order mark, or by a zero among the first two bytes. */

@@ -10,8 +10,8 @@ export interface RewriteRules {
   readonly names: ModelNames;
   /** One of `streamUsages`. */
   readonly streamUsage: Readonly<Record<ForceUsage, ForceUsage>>;
-  /** The body's tokens are to be reserved, so how many texts it asks for is read too. */
-  readonly reservesTokens: boolean;
+  /** They are for keys with limits of tokens or models: how many texts a body asks for is read, and what goes round these. */
+  readonly hasKeyRules: boolean;
   /** Undefined: each text is read anew. */
   readonly recall?: Recall | undefined;
   /** Undefined: each body is read anew. */
@@ -32,7 +32,7 @@ export interface BodyNeeds {
   streamOptions: boolean;
   reasoning: boolean;
   hanGuard: boolean;
-  texts: boolean;
+  keyRules: boolean;
   /** There are backends to choose from, of which one may have cached the opening. */
   opening: boolean;
 }
@@ -44,7 +44,7 @@ export function needsOf(rules: RewriteRules): BodyNeeds {
     streamOptions: all.some((one) => rules.streamUsage[one.forceStreamUsage] !== "off"),
     reasoning: all.some(({ reasoning }) => reasoning),
     hanGuard: all.some(({ hanGuard }) => hanGuard),
-    texts: rules.reservesTokens,
+    keyRules: rules.hasKeyRules,
     opening: backends.length > 1,
   };
 }

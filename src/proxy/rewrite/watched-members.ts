@@ -1,10 +1,25 @@
 import { isNameInAnyCase, findNumber, findString, isLiteral } from "../json/bytes.ts";
-import { createRepeatedSlot, createSlot, type JsonSlot, type RepeatedSlot, type JsonValue } from "../json/slots.ts";
-import { isName } from "../json/tokens.ts";
+import {
+  createRepeatedSlot,
+  createSlot,
+  type JsonSlot,
+  type RepeatedSlot,
+  type JsonValue,
+  type SlotOptions,
+} from "../json/slots.ts";
 import { type ConversationSlots, createConversationSlots } from "./conversation-slots.ts";
 import { createOpeningSlots, type OpeningSlots } from "./opening.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { defaultOutputTokens, findIntegerText, findPositiveInteger } from "./positive-integer.ts";
+import {
+  addFound,
+  findMemberName,
+  type FoundMembers,
+  isOneNumber,
+  type MemberName,
+  memberRows,
+  noneFound,
+} from "./members-not-allowed.ts";
+import { defaultOutputTokens, findPositiveInteger } from "./positive-integer.ts";
 import type { OutputConfig, TemplateKwargs } from "./reasoning-mode.ts";
 import { conversationIn, createReferenceSlots, type ReferenceSlots } from "./references.ts";
 import type { BodyNeeds } from "./rules.ts";
@@ -19,17 +34,17 @@ export interface RequestBody {
   /** The same for bodies whose watched members are the same. */
   shape: string;
   model: RepeatedSlot;
-  /** Whether it has a member that backends in Go take for `model` too, or that names models beside it. */
-  hasOtherModel: boolean;
+  /** What goes round a rule of its key; nothing for a key without such rules. To be completed by `findNotAllowed`. */
+  notAllowed: FoundMembers;
   /** What the request refers to by ids, under its names in any case. */
   references: readonly ReferenceSlots[];
   /** A member that would be edited, or that refers to something, comes more often than is kept. */
   hasTooManyDuplicates: () => boolean;
   /** The same limit under its names of different years and endpoints. */
   maxTokens: readonly RepeatedSlot[];
-  /** The same in names such as `Max_Tokens`, which backends in Go read, in llama.cpp's own, and in `extra_body`. */
+  /** The same in names such as `Max_Tokens`, which backends in Go read, in llama.cpp's own, and in `extra_body`: capped too. */
   maxTokensInOtherCase: RepeatedSlot;
-  /** Undefined unless tokens are to be reserved. */
+  /** Undefined for a key without limits of tokens or models. */
   texts: RequestedTexts | undefined;
   /** Undefined on endpoints whose bodies have none. */
   thinkingBudget: ThinkingBudget | undefined;
@@ -96,7 +111,6 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     max_output_tokens: maxOutputTokens.slot,
     stream,
   };
-  const extraMembers: Record<string, JsonSlot> = {};
   const references = endpoint.references.map((reference) => createReferenceSlots(reference, maxDuplicates));
   const thinkingBudget = endpoint.thinkingBudget ? createThinkingBudget() : undefined;
   if (thinkingBudget !== undefined) members["thinking"] = thinkingBudget.slot;
@@ -116,33 +130,38 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     members["messages"] = conversation.messages;
     members["system"] = conversation.system;
   }
-  const texts = needs.texts ? watchTexts(endpoint, members, extraMembers) : undefined;
-  const onOtherMember = (bytes: Uint8Array, start: number, end: number): JsonSlot | undefined => {
-    body.hasOtherModel ||= namesModels(bytes, start, end);
-    for (const { member, value } of references) if (isNameInAnyCase(bytes, start, end, member)) return value.slot;
-    if (!beginsLikeLimit(bytes[start])) return undefined;
-    const isLimit = maxTokensNames.some((name) => isNameInAnyCase(bytes, start, end, name));
-    return isLimit ? maxTokensInOtherCase.slot : undefined;
-  };
+  const hasRules = needs.keyRules;
+  const onFound: OnFound = (name, place) => void (body.notAllowed = addFound(body.notAllowed, name, place));
+  const otherMembersIn =
+    (place: string): NonNullable<SlotOptions["onOtherMember"]> =>
+    (bytes, start, end) => {
+      for (const { member, value } of references) if (isNameInAnyCase(bytes, start, end, member)) return value.slot;
+      if (!hasRules && !beginsLikeLimit(bytes[start])) return undefined;
+      const name = findMemberName(bytes, start, end);
+      if (name === undefined) return undefined;
+      if (hasRules) onFound(name, place);
+      return isLimitName(name) ? maxTokensInOtherCase.slot : undefined;
+    };
+  const texts = hasRules ? watchTexts(endpoint, members, onFound) : undefined;
   // LiteLLM sends its members in place of the others; other backends do not read it.
-  members["extra_body"] = createSlot({ members: extraMembers, onOtherMember });
+  members["extra_body"] = createSlot({ onOtherMember: otherMembersIn("extra_body.") });
   const limits = [maxTokens, maxCompletionTokens, maxOutputTokens];
   const repeated = [model, ...limits, maxTokensInOtherCase];
   for (const { value, inner } of references) repeated.push(value, inner);
   if (streamOptions !== undefined) repeated.push(streamOptions.all, streamOptions.includeUsage);
   if (texts !== undefined) repeated.push(texts.n, texts.bestOf);
   const onStart = (): void => {
-    body.hasOtherModel = false;
+    body.notAllowed = noneFound;
     if (texts !== undefined) [texts.prompts, texts.ofRequests] = [0, undefined];
     for (const { clear } of repeated) clear();
     conversation?.clear();
     opening?.clear();
   };
   const body: RequestBody = {
-    root: createSlot({ members, onOtherMember, onStart }),
+    root: createSlot({ members, onOtherMember: otherMembersIn(""), onStart }),
     shape: JSON.stringify([endpoint, needs]),
     model,
-    hasOtherModel: false,
+    notAllowed: noneFound,
     references,
     hasTooManyDuplicates() {
       for (const { isOverflowing } of repeated) if (isOverflowing) return true;
@@ -162,23 +181,11 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
   return body;
 }
 
-/**
- * What OpenRouter and LiteLLM take other models from, if the one that is named fails, which clients can bring about; and
- * where SGLang looks for an adapter, which its list of models has too.
- */
-const otherModelsNames = ["models", "fallbacks", "context_window_fallbacks", "content_policy_fallbacks", "lora_path"];
+/** In the order of `maxTokens`. */
+export const maxTokensNames = ["max_tokens", "max_completion_tokens", "max_output_tokens"] as const;
 
-const namesModels = (bytes: Uint8Array, start: number, end: number): boolean =>
-  (beginsLikeLimit(bytes[start]) && isNameInAnyCase(bytes, start, end, "model")) ||
-  otherModelsNames.some((name) => isName(bytes, start, end, name));
-
-/** In the order of `maxTokens`, and llama.cpp's own. */
-export const maxTokensNames: readonly string[] = [
-  "max_tokens",
-  "max_completion_tokens",
-  "max_output_tokens",
-  "n_predict",
-];
+/** llama.cpp has one of its own. */
+const isLimitName = (name: string): boolean => name === "n_predict" || maxTokensNames.some((one) => one === name);
 
 /** An escape may be one too; most other names need not be decoded. */
 const beginsLikeLimit = (byte: number | undefined): boolean =>
@@ -186,11 +193,9 @@ const beginsLikeLimit = (byte: number | undefined): boolean =>
 
 const [lowerM, upperM, lowerN, backslash] = [0x6d, 0x4d, 0x6e, 0x5c];
 
-function watchTexts(
-  { batched }: Endpoint,
-  members: Record<string, JsonSlot>,
-  extraMembers: Record<string, JsonSlot>,
-): RequestedTexts {
+type OnFound = (name: MemberName, place?: string) => void;
+
+function watchTexts({ batched }: Endpoint, members: Record<string, JsonSlot>, onFound: OnFound): RequestedTexts {
   const [n, bestOf] = [createRepeatedSlot(maxDuplicates), createRepeatedSlot(maxDuplicates)];
   const texts: RequestedTexts = { n, bestOf, prompts: 0, ofRequests: undefined };
   // A list of numbers is one prompt: its tokens.
@@ -199,28 +204,57 @@ function watchTexts(
       if (prompt.kind !== "number") texts.prompts += 1;
     },
   });
-  // llama.cpp prefers the second.
-  const multipliers = { n: n.slot, n_cmpl: n.slot, best_of: bestOf.slot };
-  Object.assign(members, multipliers);
-  Object.assign(extraMembers, multipliers);
+  members["n"] = n.slot;
+  members["best_of"] = bestOf.slot;
   members["prompt"] = createSlot({ element: prompt });
   // vLLM adds them to the others.
   members["prompt_embeds"] = members["prompt"];
+  const background = createSlot({
+    onValue(bytes) {
+      if (isLenientTrue(bytes, background)) onFound("background");
+    },
+  });
+  members["background"] = background;
   if (batched === "messages") members["messages"] = members["prompt"];
-  if (batched === "requests") members["requests"] = createSlot({ element: createRequestSlot(texts) });
+  if (batched === "requests") members["requests"] = createSlot({ element: createRequestSlot(texts, onFound) });
   return texts;
 }
 
-function createRequestSlot(texts: RequestedTexts): JsonSlot {
-  const maxTokens = createSlot();
-  return createSlot({
-    members: { params: createSlot({ members: { max_tokens: maxTokens } }) },
-    onStart: () => void (maxTokens.kind = "absent"),
-    onValue(bytes) {
-      const asked = findPositiveInteger(bytes, maxTokens) ?? findIntegerText(bytes, maxTokens);
-      texts.ofRequests = (texts.ofRequests ?? 0) + (asked ?? defaultOutputTokens);
+/** A request of a batch. */
+function createRequestSlot(texts: RequestedTexts, onFound: OnFound): JsonSlot {
+  const place = "requests.params.";
+  const maxTokens = createRepeatedSlot(1);
+  const params = createSlot({
+    members: { max_tokens: maxTokens.slot },
+    onOtherMember(bytes, start, end) {
+      const name = findMemberName(bytes, start, end);
+      if (name !== undefined && memberRows[name].rule === "tokens") onFound(name, place);
+      return undefined;
     },
   });
+  return createSlot({
+    members: { params },
+    onStart: maxTokens.clear,
+    onValue(bytes) {
+      const [value] = maxTokens.values;
+      if (maxTokens.isOverflowing || !isOneNumber(bytes, maxTokens.values)) onFound("max_tokens", place);
+      texts.ofRequests =
+        (texts.ofRequests ?? 0) + ((value && findPositiveInteger(bytes, value)) ?? defaultOutputTokens);
+    },
+  });
+}
+
+/** What of a body that was read goes round a rule of its key. */
+export function findNotAllowed(bytes: Uint8Array, { batched }: Endpoint, body: RequestBody): FoundMembers {
+  const { model, maxTokens, texts } = body;
+  let found = body.notAllowed;
+  if (texts === undefined) return found;
+  for (const [index, name] of maxTokensNames.entries())
+    if (!isOneNumber(bytes, maxTokens[index]?.values)) found = addFound(found, name);
+  if (!isOneNumber(bytes, texts.n.values)) found = addFound(found, "n");
+  if (!isOneNumber(bytes, texts.bestOf.values)) found = addFound(found, "best_of");
+  if (model.values.length > 1) found = addFound(found, "model");
+  return batched === "requests" ? addFound(found, "requests") : found;
 }
 
 function createThinkingBudget(): ThinkingBudget {

@@ -10,7 +10,7 @@ const notOne =
 const outcome = (requested: Partial<RequestedModel>): string => {
   try {
     const model = { asked: "QWEN", name: "Qwen" };
-    const defaults = { path: "/v1/x", inQuery: [], hasBody: true, model, isAmbiguous: false };
+    const defaults = { path: "/v1/x", inQuery: [], hasBody: true, model };
     requireAllowedModel(allowed, { ...defaults, ...requested });
     return "allowed";
   } catch (error) {
@@ -36,7 +36,6 @@ test.each<[string, Partial<RequestedModel>, string]>([
   ["the model's name is allowed", { model: { asked: "claude-x", name: "Qwen" } }, "allowed"],
   ["neither is", { model: { asked: "claude-x", name: "served" } }, "model_not_allowed"],
   ["the body names none", { model: undefined }, notOne],
-  ["the body names several", { isAmbiguous: true }, notOne],
   ["there is no body", { hasBody: false, model: undefined }, "allowed"],
   ["the path names one that is allowed", { path: "/v1/models/gpt%2d4", hasBody: false }, "allowed"],
   ["the path names another", { path: "/v1/models/secret", hasBody: false }, "model_not_allowed"],

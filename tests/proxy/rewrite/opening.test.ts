@@ -32,7 +32,7 @@ const rewriterFor = (backends: readonly string[], hanGuard: boolean) =>
       ),
     ),
     streamUsage: streamUsages.asSet,
-    reservesTokens: false,
+    hasKeyRules: false,
   });
 
 test.each([true, false])(

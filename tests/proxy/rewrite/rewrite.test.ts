@@ -21,10 +21,9 @@ const untouchedBytes = {
   asksForUsage: false,
   capExemption: undefined,
   maxTokens: undefined,
-  maxTokensInOtherCase: undefined,
   times: 1,
   prompts: 1,
-  hasSeveralModels: false,
+  notAllowed: {},
   references: [],
   model: undefined,
   pieces: undefined,
@@ -297,22 +296,4 @@ test("the model names asked for and sent are those of the last member, which bac
   expect(modelOf('{"model":"Deep-V4"}')).toEqual({ asked: "Deep-V4", sent: "Deep-V4", name: "Deep-V4" });
   expect(modelOf('{"model":5}')).toBeUndefined();
   expect(modelOf("{}")).toBeUndefined();
-});
-
-test.each([
-  ['{"model":"a"}', false],
-  ['{"model":"a","messages":[{"Model":"b","models":["b"]}],"modes":1,"":2,"extra_body":{"a":{"model":"b"}}}', false],
-  ['{"model":"a","model":"a"}', true],
-  ['{"model":"a","MODEL":"b"}', true],
-  ['{"Model":"b"}', true],
-  ['{"\\u004dOdel":"b","model":"a"}', true],
-  ['{"model":"a","models":["b"]}', true],
-  ['{"fallbacks":["b"],"model":"a"}', true],
-  ['{"model":"a","lora_path":"b"}', true],
-  ['{"model":"a","context_window_fallbacks":[{"a":["b"]}]}', true],
-  ['{"model":"a","content_policy_\\u0066allbacks":[{"a":["b"]}]}', true],
-  ['{"model":"a","extra_body":{"model":"b"}}', true],
-  ['{"model":"a","extra_body":{"models":["b"]}}', true],
-])("%s names a model twice, or hides one from us: %p", (body, expected) => {
-  expect((rewrite("/v1/x", Buffer.from(body)) as Rewritten).hasSeveralModels).toBe(expected);
 });

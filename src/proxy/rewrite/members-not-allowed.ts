@@ -1,0 +1,119 @@
+// What goes round a rule of a key, because some engines read it and Tollgate does not: it is refused, and not understood.
+// Looked for at the top of a body, in its `extra_body`, in the requests of a batch, and among the fields of a form.
+// A new way round a limit begins with its row here.
+
+import { isLiteral, namedInAnyCase } from "../json/bytes.ts";
+import type { JsonValue } from "../json/slots.ts";
+import { findPositiveInteger } from "./positive-integer.ts";
+
+/** The limits of tokens of a key, or the models that it may use. */
+export type KeyRule = "tokens" | "models";
+
+export interface MemberRow {
+  /** That it goes round. */
+  rule: KeyRule;
+  /** In which forms it is refused; empty: in any. */
+  forms: string;
+  /** What it does, and at which engine. */
+  does: string;
+  /** Where that was read. */
+  source: string;
+}
+
+const notOnce = "twice, in another case of letters, in extra_body";
+const differs =
+  "engines differ in which of two they take, Go's, such as Ollama, read any case, and LiteLLM sends extra_body";
+const differsIn = "Go's encoding/json; openai-python's _base_client.py, with which LiteLLM sends";
+const llamaCpp = "llama.cpp's tools/server/server-schema.cpp";
+
+const number = {
+  rule: "tokens",
+  forms: `${notOnce}, or as anything but a positive integer`,
+  does: `llama.cpp reads -1 as no end, ${differs}`,
+  source: `${llamaCpp}; ${differsIn}`,
+} as const;
+const fallbacks = {
+  rule: "models",
+  forms: "",
+  does: "LiteLLM and OpenRouter turn to what it names",
+  source: "LiteLLM's router.py; OpenRouter's page on model fallbacks",
+} as const;
+
+/** The members, and what else of a body, in the order in which they are documented. */
+export const memberRows = {
+  max_tokens: number,
+  max_completion_tokens: number,
+  max_output_tokens: number,
+  n: number,
+  best_of: number,
+  n_predict: { rule: "tokens", forms: "", does: "llama.cpp prefers it to max_tokens", source: llamaCpp },
+  n_cmpl: { rule: "tokens", forms: "", does: "llama.cpp prefers it to n", source: llamaCpp },
+  background: {
+    rule: "tokens",
+    forms: "as true",
+    does: "vLLM and SGLang go on when the response has been counted",
+    source: "the ResponsesRequest of both",
+  },
+  model: { rule: "models", forms: `${notOnce}, or as a file of a form`, does: differs, source: differsIn },
+  models: fallbacks,
+  fallbacks,
+  context_window_fallbacks: fallbacks,
+  content_policy_fallbacks: fallbacks,
+  lora_path: {
+    rule: "models",
+    forms: "",
+    does: "SGLang generates with the adapter that it names",
+    source: "SGLang's entrypoints/openai/protocol.py",
+  },
+  requests: {
+    rule: "models",
+    forms: "in a batch",
+    does: "each of them names a model of its own",
+    source: "Anthropic's message batches",
+  },
+  boundary: {
+    rule: "models",
+    forms: "unless it is one, stands between the parts alone, at most 64, and their heads are plain and below 64 KiB",
+    does: "engines differ in where a part begins and what its name is",
+    source: "RFC 2046 section 5.1.1; RFC 7578",
+  },
+} as const satisfies Record<string, MemberRow>;
+
+export type MemberName = keyof typeof memberRows;
+
+export interface FoundMember {
+  name: MemberName;
+  /** The object that has it, with a dot at its end; unset at the top. */
+  place?: string | undefined;
+}
+
+/** The first member that goes round a rule; unset: none. */
+export type FoundMembers = Readonly<Partial<Record<KeyRule, FoundMember>>>;
+
+export const noneFound: FoundMembers = {};
+
+export function addFound(found: FoundMembers, name: MemberName, place?: string): FoundMembers {
+  const { rule } = memberRows[name];
+  return found[rule] === undefined ? { ...found, [rule]: { name, place } } : found;
+}
+
+const names = Object.keys(memberRows);
+const longestName = Math.max(...names.map(({ length }) => length));
+/** Most other names need not be decoded. An escape may be any letter. */
+const firstBytes = new Set(Buffer.from(`\\${names.map(([first = ""]) => first + first.toUpperCase()).join("")}`));
+
+/** Not what is looked for in batches and forms alone. */
+const isMemberName = (name: string): name is MemberName =>
+  Object.hasOwn(memberRows, name) && name !== "requests" && name !== "boundary";
+
+/** The name of a row, in any case of letters; undefined for nearly every member. */
+export function findMemberName(bytes: Uint8Array, start: number, end: number): MemberName | undefined {
+  if (!firstBytes.has(bytes[start] ?? 0)) return undefined;
+  const name = namedInAnyCase(bytes, start, end, longestName);
+  return name !== undefined && isMemberName(name) ? name : undefined;
+}
+
+/** @param values of a member at the top: there may be one, a positive integer or null */
+export const isOneNumber = (bytes: Uint8Array, [value, ...others]: readonly JsonValue[] = []): boolean =>
+  others.length === 0 &&
+  (value === undefined || isLiteral(bytes, value, "null") || findPositiveInteger(bytes, value) !== undefined);
