@@ -18,6 +18,7 @@ export type ErrorCode =
   | "queue_timeout"
   | "backend_unavailable"
   | "invalid_json"
+  | "member_not_allowed"
   | "unsupported_body"
   | "body_too_large"
   | "request_timeout"
@@ -25,6 +26,7 @@ export type ErrorCode =
   | "path_without_v1"
   | "path_with_v1_twice"
   | "too_many_bytes_held"
+  | "too_many_stored"
   | "upstream_unreachable"
   | "upstream_timeout"
   | "unexpected_response"
@@ -132,6 +134,12 @@ export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     type: "invalid_request_error",
     message: "The JSON body must be UTF-8 and must not repeat a member more than 64 times.",
   },
+  // Its own message names the member, and why.
+  member_not_allowed: {
+    status: 400,
+    type: "invalid_request_error",
+    message: "A member of the body is not allowed here.",
+  },
   unsupported_body: {
     status: 415,
     type: "invalid_request_error",
@@ -149,6 +157,13 @@ export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     type: "rate_limit_error",
     message: "Too many bytes of request bodies are being held; try again shortly.",
     headers: { "retry-after": "2" },
+  },
+  too_many_stored: {
+    status: 429,
+    type: "rate_limit_error",
+    message:
+      'This API key has 1000000 responses, files and batches; each is forgotten 400 days after its last use. A response with "store": false is none of them.',
+    headers: { "x-should-retry": "false" },
   },
   not_found: { status: 404, type: "not_found_error", message: "Not found." },
   path_without_v1: {

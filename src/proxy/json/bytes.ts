@@ -111,8 +111,12 @@ export function isString(bytes: Uint8Array, value: JsonValue, text: string): boo
 export function isNameInAnyCase(bytes: Uint8Array, start: number, end: number, name: string): boolean {
   const length = end - start;
   if (length < name.length || length > name.length * maxUnitBytes) return false;
-  return decodeString(bytes, { start, end }).toLowerCase().replaceAll("ſ", "s") === name;
+  return lowerCaseName(bytes, start, end) === name;
 }
+
+/** A member's name as such a backend reads it. */
+export const lowerCaseName = (bytes: Uint8Array, start: number, end: number): string =>
+  decodeString(bytes, { start, end }).toLowerCase().replaceAll("ſ", "s");
 
 /** The part between a string's quotes. */
 export function contentOf({ start, end }: Span): Span {

@@ -1,8 +1,8 @@
-import { isUtf8, partOf } from "./bytes.ts";
+import { isUtf8, isWhiteSpace, partOf } from "./bytes.ts";
 import { continueScan, isComplete } from "./scan.ts";
 import { type JsonScan, startScan } from "./scan-state.ts";
 import type { JsonSlot } from "./slots.ts";
-import { backslash, notJson } from "./tokens.ts";
+import { backslash, braceClose, braceOpen, bracketClose, colon, findQuote, notJson, quote } from "./tokens.ts";
 
 /**
  * A computation that yields after every step of at most about a millisecond, so that one code serves short texts, which
@@ -147,6 +147,44 @@ export function readJson(bytes: Uint8Array, root: JsonSlot): boolean {
   const scan = startScan(bytes, root);
   continueScan(scan, bytes.length);
   return isComplete(scan);
+}
+
+/**
+ * Finds the strings that are values of certain members of a JSON text, at any depth: alone, or in a list.
+ * @param find gets the ends of each name. @returns undefined if its values are of no interest
+ * @param onString gets what `find` returned, and the ends of each string
+ */
+export function* readNamedStrings<Name>(
+  bytes: Uint8Array,
+  find: (start: number, end: number) => Name | undefined,
+  onString: (name: Name, start: number, end: number) => void,
+): Steps<void> {
+  let name: Name | undefined;
+  /** Of a string whose next token tells whether it is a name; 0: there is none. */
+  let [start, end] = [0, 0];
+  let stepEnd = maxBlockBytes;
+  for (let at = 0; at < bytes.length; at += 1) {
+    if (at >= stepEnd) {
+      stepEnd = at + maxBlockBytes;
+      yield;
+    }
+    const byte = bytes[at];
+    if (start > 0 && !isWhiteSpace(byte)) {
+      if (byte === colon) name = find(start, end);
+      else if (name !== undefined) onString(name, start, end);
+      start = 0;
+    }
+    if (byte === quote) {
+      start = at + 1;
+      for (at = start; ; yield) {
+        const limit = Math.min(at + maxBlockBytes, bytes.length);
+        at = findQuote(bytes, at, limit);
+        if (at === notJson || at >= bytes.length) return;
+        if (at < limit) break;
+      }
+      end = at;
+    } else if (byte === bracketClose || byte === braceOpen || byte === braceClose) name = undefined;
+  }
 }
 
 /** How far before the end of a block a place is looked for that lies in no token but a string. */

@@ -49,13 +49,13 @@ export async function readRequest(
   deps: Omit<ReadBodyDeps, "waitForTurn">,
 ): Promise<ReadRequest> {
   const { names } = rewriting;
-  const { takesJson, references } = getEndpoint(path);
+  const { takesJson, refers } = getEndpoint(path);
   const bodyRules = {
     takesJson,
     // Nothing else can be held to the key's limits and models.
     mustBeReadable: rules !== null && (rules.allowed_models !== null || hasLimit(rules)),
     readsForms: names.catalog.file !== undefined,
-    mayRefer: references.length > 0,
+    mayRefer: refers,
   };
   const received = await readBody(request, bodyRules, { ...deps, waitForTurn: eventLoopPortions.waitForTurn });
   const rewriter = refusesOptions ? rewriters.unasked : rewriters.asking;

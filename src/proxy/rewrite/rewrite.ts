@@ -1,4 +1,4 @@
-import { contentOf, decodeHead, decodeTail, findString } from "../json/bytes.ts";
+import { contentOf, decodeHead, decodeTail, findString, isLiteral } from "../json/bytes.ts";
 import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
 import {
   eventLoopPortions,
@@ -24,7 +24,6 @@ import {
 } from "./watched-members.ts";
 import { type NamedModel, resolveModel } from "./model-names.ts";
 import { fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./reasoning-mode.ts";
-import { referencesIn } from "./references.ts";
 import { type BodyNeeds, needsOf, type RewriteRules } from "./rules.ts";
 import { noUsageAdded, requestUsage, type UsageAdded } from "./stream-options.ts";
 import { hanGuardPrefix, maximumEffortPrefix, prefixChat, prefixMessages } from "./system-prefix.ts";
@@ -64,8 +63,8 @@ export interface Rewritten {
   capExemption: CapExemption | undefined;
   /** The body names a model more than once, or where some backends look for one too, such as in `Model` or `fallbacks`. */
   hasSeveralModels: boolean;
-  /** What it refers to, such as a response that it goes on from, or the file of a batch: by `storedId`. */
-  references: readonly string[];
+  /** What it makes may be asked for later. */
+  isStored: boolean;
   /** Undefined if there is one backend. */
   opening?: Opening | undefined;
 }
@@ -89,7 +88,7 @@ export const untouched: Omit<Rewritten, "target"> = {
   prompts: 1,
   capExemption: undefined,
   hasSeveralModels: false,
-  references: [],
+  isStored: true,
 };
 
 /**
@@ -192,7 +191,7 @@ export function* rewriteInSteps(
     ...(body.texts === undefined ? oneText : yield* countTextsInSteps(bytes, body.texts)),
     capExemption: capped.exemption,
     hasSeveralModels,
-    references: body.references.length === 0 ? [] : referencesIn(bytes, body.references),
+    isStored: body.store === undefined || !isLiteral(bytes, body.store, "false"),
     ...(body.opening !== undefined && { opening: body.opening.read(bytes, body.conversation?.system) }),
   };
 }

@@ -6,7 +6,6 @@ import { createOpeningSlots, type OpeningSlots } from "./opening.ts";
 import type { Endpoint } from "./endpoint.ts";
 import { defaultOutputTokens, findIntegerText, findPositiveInteger } from "./positive-integer.ts";
 import type { OutputConfig, TemplateKwargs } from "./reasoning-mode.ts";
-import { conversationIn, createReferenceSlots, type ReferenceSlots } from "./references.ts";
 import type { BodyNeeds } from "./rules.ts";
 
 /**
@@ -21,9 +20,9 @@ export interface RequestBody {
   model: RepeatedSlot;
   /** Whether it has a member that backends in Go take for `model` too, or that names models beside it. */
   hasOtherModel: boolean;
-  /** What the request refers to by ids, under its names in any case. */
-  references: readonly ReferenceSlots[];
-  /** A member that would be edited, or that refers to something, comes more often than is kept. */
+  /** Whether a response is stored; undefined for bodies of other paths. */
+  store: JsonSlot | undefined;
+  /** A member that would be edited comes more often than is kept. */
   hasTooManyDuplicates: () => boolean;
   /** The same limit under its names of different years and endpoints. */
   maxTokens: readonly RepeatedSlot[];
@@ -97,7 +96,8 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     stream,
   };
   const extraMembers: Record<string, JsonSlot> = {};
-  const references = endpoint.references.map((reference) => createReferenceSlots(reference, maxDuplicates));
+  const store = endpoint.folder === "responses" ? createSlot() : undefined;
+  if (store !== undefined) members["store"] = store;
   const thinkingBudget = endpoint.thinkingBudget ? createThinkingBudget() : undefined;
   if (thinkingBudget !== undefined) members["thinking"] = thinkingBudget.slot;
   const streamOptions = endpoint.streamOptions && needs.streamOptions ? createStreamOptions() : undefined;
@@ -109,7 +109,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     members["output_config"] = reasoning.outputConfig.slot;
   }
   const mayNeedPrefix = endpoint.system !== undefined && (reasoning !== undefined || needs.hanGuard);
-  const opening = needs.opening && endpoint.takesJson ? createOpeningSlots(conversationIn(references)) : undefined;
+  const opening = needs.opening && endpoint.takesJson ? createOpeningSlots() : undefined;
   if (opening !== undefined) Object.assign(members, opening.members);
   const conversation = mayNeedPrefix ? createConversationSlots(opening?.onMessage) : undefined;
   if (conversation !== undefined) {
@@ -119,7 +119,6 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
   const texts = needs.texts ? watchTexts(endpoint, members, extraMembers) : undefined;
   const onOtherMember = (bytes: Uint8Array, start: number, end: number): JsonSlot | undefined => {
     body.hasOtherModel ||= namesModels(bytes, start, end);
-    for (const { member, value } of references) if (isNameInAnyCase(bytes, start, end, member)) return value.slot;
     if (!beginsLikeLimit(bytes[start])) return undefined;
     const isLimit = maxTokensNames.some((name) => isNameInAnyCase(bytes, start, end, name));
     return isLimit ? maxTokensInOtherCase.slot : undefined;
@@ -128,7 +127,6 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
   members["extra_body"] = createSlot({ members: extraMembers, onOtherMember });
   const limits = [maxTokens, maxCompletionTokens, maxOutputTokens];
   const repeated = [model, ...limits, maxTokensInOtherCase];
-  for (const { value, inner } of references) repeated.push(value, inner);
   if (streamOptions !== undefined) repeated.push(streamOptions.all, streamOptions.includeUsage);
   if (texts !== undefined) repeated.push(texts.n, texts.bestOf);
   const onStart = (): void => {
@@ -143,7 +141,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     shape: JSON.stringify([endpoint, needs]),
     model,
     hasOtherModel: false,
-    references,
+    store,
     hasTooManyDuplicates() {
       for (const { isOverflowing } of repeated) if (isOverflowing) return true;
       return false;

@@ -25,7 +25,7 @@ const untouchedBytes = {
   times: 1,
   prompts: 1,
   hasSeveralModels: false,
-  references: [],
+  isStored: true,
   model: undefined,
   pieces: undefined,
   stream: false,

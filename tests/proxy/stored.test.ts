@@ -1,0 +1,106 @@
+import { expect, test } from "bun:test";
+import { createLog } from "../../src/log/log.ts";
+import { createRoom, findStored, findStoredPath, namesIn, type StoredDeps } from "../../src/proxy/stored.ts";
+import { backendOf } from "../support/catalog.ts";
+
+const dayMs = 86_400_000;
+const entries: string[] = [];
+const log = createLog({ level: "debug", format: "json", clock: () => 0, write: (line) => void entries.push(line) });
+
+function depsWith(deps: Partial<StoredDeps> = {}) {
+  const noted: unknown[] = [];
+  return {
+    noted,
+    findOwners: async (ids: readonly string[]) => ids.map(() => undefined),
+    countOwned: async () => 0,
+    record: async (event: { owned?: unknown }) => {
+      noted.push(event.owned);
+      return { inputTokens: 0, outputTokens: 0 };
+    },
+    wall: () => 0,
+    log,
+    ...deps,
+  };
+}
+
+const named = (count: number) =>
+  Array.from({ length: count }, (_, n) => ({ id: `files/file-${n}`, member: "file_ids" }));
+
+test("however much a request names, it is looked up in one query", async () => {
+  const asked: number[] = [];
+  const findOwners = async (ids: readonly string[]) => (asked.push(ids.length), ids.map(() => undefined));
+  expect(await findStored(named(1000), 1, [], depsWith({ findOwners }))).toMatchObject({ backend: undefined });
+  expect(asked).toEqual([1000]);
+});
+
+test("what cannot be looked up is not shown, and the log tells why", async () => {
+  const findOwners = async () => {
+    throw new Error("the disk is on fire");
+  };
+  const found = findStored(named(1), 1, [], depsWith({ findOwners }));
+  expect(await found.catch(({ code }: { code: unknown }) => code)).toBe("storage_unavailable");
+  expect(entries.join()).toContain("the disk is on fire");
+});
+
+test("what is used is noted once it was not for a day, and a path counts for more than a body", async () => {
+  const owners = [
+    { keyId: 1, backend: "a", usedAt: 0 },
+    { keyId: 1, backend: "b", usedAt: 1 },
+  ];
+  const deps = depsWith({ findOwners: async () => owners, wall: () => dayMs });
+  const names = [...named(1), { id: "resp_1", member: undefined }];
+  expect(await findStored(names, 1, [backendOf("a"), backendOf("b")], deps)).toEqual({ backend: "b", isOwnPath: true });
+  expect(deps.noted).toEqual([{ ids: ["files/file-0"], backend: "a" }]);
+});
+
+test("a key that has a million ids creates no more, counted once a minute; without the database it goes on", async () => {
+  let [now, counted, owned] = [0, 0, 999_998];
+  const countOwned = async () => ((counted += 1), owned);
+  const requireRoom = createRoom({ countOwned, wall: () => now });
+  const outcome = () =>
+    requireRoom(1).then(
+      () => "created",
+      ({ code }: { code: unknown }) => code,
+    );
+  expect(await Promise.all([outcome(), outcome(), outcome()])).toEqual(["created", "created", "too_many_stored"]);
+  now = 59_999;
+  owned = 0;
+  expect([await outcome(), counted]).toEqual(["too_many_stored", 1]);
+  now = 60_000;
+  expect([await outcome(), counted]).toEqual(["created", 2]);
+  const broken = createRoom({ countOwned: () => Promise.reject(new Error("away")), wall: () => now });
+  expect(await broken(1)).toBeUndefined();
+});
+
+test.each<[method: string, path: string, id: string | undefined, isCreate?: boolean]>([
+  ["GET", "/v1/responses/resp_1", "resp_1"],
+  ["HEAD", "/v1/responses/resp_1", "resp_1"],
+  ["DELETE", "/v1/responses/resp_1/", "resp_1"],
+  ["GET", "/v1/responses/%zz", "%zz"],
+  ["GET", "/v1/responses/resp_1/input_items/more", "resp_1"],
+  ["POST", "/v1/responses/resp_1%2Fcancel", "resp_1"],
+  ["POST", "/v1/responses/compact", undefined, true],
+  ["POST", "/v1/responses/input_tokens", undefined],
+  ["POST", "/v1/responses/", undefined, true],
+  ["GET", "/v1/responses", undefined],
+  ["POST", "/v1//files", undefined, true],
+  ["POST", "/v1/files/file-1", "file-1"],
+  ["GET", "/v1/messages/batches/msgbatch_1/results", "msgbatch_1"],
+  ["POST", "/v1/messages/batches", undefined, true],
+])("%s %s is for the id %p", (method, path, id, isCreate = false) => {
+  expect(findStoredPath(method, path)).toMatchObject({ id, isCreate });
+});
+
+test.each([
+  "/v1/responses2/resp_1",
+  "/v1/chat/completions/chat_1",
+  "/v1/messages/count_tokens",
+  "/v1/vector_stores/vs_1",
+])("nothing stored is under %s", (path) => expect(findStoredPath("GET", path)).toBeUndefined());
+
+test("a long body is read in portions, and holds up no one", async () => {
+  const body = Buffer.from(JSON.stringify({ input: "x".repeat(3_000_000), "": [1, "2"], file_id: "file-1" }));
+  const names = namesIn(undefined, { keyId: 1, method: "POST", path: "/v1/batches" }, body);
+  expect(names).toBeInstanceOf(Promise);
+  expect(await names).toEqual([{ id: "files/file-1", member: "file_id" }]);
+});
