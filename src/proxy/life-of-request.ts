@@ -27,7 +27,7 @@ import type { ClientContext, Rewritten } from "./rewrite/rewrite.ts";
 import type { CurrentRewriting } from "./rewrite/current-rewriting.ts";
 import { noUsageAdded } from "./rewrite/stream-options.ts";
 import { type ReadTimeouts, sendRequest } from "./send.ts";
-import { announce, findStored, findStoredPath, namesIn, readableId, type StoredDeps } from "./stored.ts";
+import { readIdOf, type StoredDeps, type StoredIds } from "./stored.ts";
 import { endedByAdmin } from "./upstream/abort-reason.ts";
 import type { Forwards } from "./upstream/forwards.ts";
 import { isEventStream } from "./usage/response-usage.ts";
@@ -95,8 +95,7 @@ export interface Incoming extends Asking {
 
 export interface RequestDeps extends ProxyDeps {
   habitsOf: HabitsOf;
-  /** Refuses a create of a key that has as much stored as it may. */
-  requireRoom: (keyId: KeyId) => Promise<void>;
+  storedIds: StoredIds;
 }
 
 /** The life of a request, after the path guard. Each step refuses with a ProxyError or ends with an AbortReason. */
@@ -123,7 +122,6 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const listed = file && respondWithModels({ request, path, isAllowed, modelNotFound, wall }, names, deps);
   if (listed !== undefined) return complete(tracker, listed);
   if (file !== undefined) tracker.onFinished(() => deps.backendModels.requestEnded(tracker.status));
-  const stored = findStoredPath(method, path);
 
   using held = deps.heldBytes.open(key.id);
   const rewriters = rewriting[limitsTokens ? "limited" : "plain"];
@@ -140,22 +138,18 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const { rewritten } = rewrittenBody;
   const ofModels = endpoint.folder === "models" ? { method, pathAndQuery, models: names.catalog, wall } : undefined;
   const modelList = ofModels && resolveModelList(ofModels, allowed === null ? undefined : isAllowed);
-  if (rewritten.stream && method === "POST" && modelList === undefined && stored?.id === undefined)
-    incoming.wait?.begin();
+  if (rewritten.stream && method === "POST" && modelList === undefined) incoming.wait?.begin();
   const reservation = limitsTokens ? await reservationFor(received.body, rewritten, key.id) : undefined;
   const asker = { keyId: key.id, method, path };
-  const named = await namesIn(stored, asker, received.body);
-  if (named.length > 0) await askLimits("look-up");
-  const found = named.length === 0 ? undefined : await findStored(named, key.id, backends, deps);
-  const owns = stored?.isCreate === true && rewritten.isStored;
-  if (owns) await deps.requireRoom(key.id);
-  const candidates = found?.backend === undefined ? rewritten.target.candidates : [found.backend];
+  const naming = { ...asker, body: received.body, keeps: rewritten.isStored };
+  const found = await deps.storedIds.find(naming, backends, () => askLimits("look-up"));
+  const candidates = found.backend === undefined ? rewritten.target.candidates : [found.backend];
   const hasPlaces = deps.queue.hasPlaces || hasChoice;
   const destination = destinationOf(incoming, key.id, { body: received.body, rewritten, candidates });
   const toAdmit = { keyId: key.id, limits, reservation, path, destination };
   const turn = limits !== undefined || hasPlaces ? await waitForTurn(incoming, toAdmit, deps) : undefined;
   const admission = turn?.admission;
-  const common = { ...asker, tracker, admission, reservation, refers: named.length > 0 };
+  const common = { ...asker, tracker, admission, reservation, refers: found.refers };
   const rewriteUnasked = (): Promise<RewrittenBody> => rewriteBody(path, received, rewriters.unasked, client, key.id);
   const bodies = { rewritten: rewrittenBody, rewriteUnasked };
   const target = {
@@ -169,15 +163,11 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
 
   tracker.streamed = isEventStream({ contentType: sent.upstream.response.headers.get("content-type") });
   const backend = hasChoice ? tracker.backend : undefined;
-  const owner = { keyId: key.id, backend, isOwnPath: found?.isOwnPath === true };
-  const tells = stored !== undefined && (owns || !stored.isCreate);
-  const told = tells ? await announce(sent.upstream, stored, owner, deps) : undefined;
-  const upstream = told?.upstream ?? sent.upstream;
+  const { upstream, created } = await deps.storedIds.announce(sent.upstream, found, backend);
   const { wait } = incoming;
   const head = wait === undefined ? { upstream, silentMs: 0 } : await endWait(upstream, path, wait);
   const usage = usageAsked(endpoint, sent.rewritten, deps.habitsOf(tracker.backend ?? ""));
-  const ids = { readId: stored && readableId(stored), created: told?.created };
-  const responding = { ...common, ...usage, ...head, ...ids, modelList };
+  const responding = { ...common, ...usage, ...head, readId: readIdOf(found), created, modelList };
   const { record, sseKeepaliveMs } = deps;
   return respond(responding, { record, wall, sseKeepaliveMs, sharesOrigin: config.sharesOrigin });
 }

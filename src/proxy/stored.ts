@@ -74,20 +74,19 @@ export function findStoredPath(method: string, path: string): StoredPath | undef
   return { folder, id: isOfApi ? undefined : name, action, isCreate };
 }
 
-/** The id under which the tokens of what a path names are counted; undefined if it is no response, or too long to be known. */
-export const readableId = ({ folder, id }: StoredPath): string | undefined =>
-  folder === "responses" && id !== undefined && isStoredId(id) ? id : undefined;
-
-/** Ids of responses stand alone, as they did before those of others were known. */
-const storedId = (folder: string, id: string): string => (folder === "responses" ? id : `${folder}/${id}`);
-
 /** Longer ones are not ids. */
 const maxIdLength = 512;
-const isStoredId = (id: string): boolean => id !== "" && id.length <= maxIdLength;
+
+/** As far as a path can name it. Those of responses stand alone, as they did before others were known. */
+function findStoredId(folder: string, value: unknown): string | undefined {
+  const id = typeof value === "string" ? value.split("/").find((part) => part !== "") : undefined;
+  if (id === undefined || id.length > maxIdLength) return undefined;
+  return folder === "responses" ? id : `${folder}/${id}`;
+}
 
 /** What a request names. */
 interface Named {
-  /** By `storedId`. */
+  /** By `findStoredId`. */
   id: string;
   /** The member of the body; undefined for the path. */
   member: string | undefined;
@@ -98,6 +97,7 @@ interface Asked {
   method: string;
   /** The URL's pathname. */
   path: string;
+  body: ReadBody;
 }
 
 const maxNamed = 1000;
@@ -108,14 +108,13 @@ const maxNamed = 1000;
  * @throws ProxyError if the body names more than 1000
  */
 export function namesIn(
-  asked: StoredPath | undefined,
-  { keyId, method, path }: Asked,
-  body: ReadBody,
+  { keyId, method, path, body }: Asked,
+  stored = findStoredPath(method, path),
 ): readonly Named[] | Promise<readonly Named[]> {
-  const inPath: Named[] = [];
-  if (asked?.id !== undefined) inPath.push({ id: storedId(asked.folder, asked.id), member: undefined });
+  const id = stored && findStoredId(stored.folder, stored.id);
+  const inPath = id === undefined ? [] : [{ id, member: undefined }];
   if (method !== "POST" || !(body instanceof Uint8Array) || !getEndpoint(path).refers) return inPath;
-  return runByLength(namesInSteps(body, asked?.folder === "responses", inPath), body.length, keyId);
+  return runByLength(namesInSteps(body, stored?.folder === "responses", inPath), body.length, keyId);
 }
 
 function* namesInSteps(bytes: Uint8Array, isResponse: boolean, inPath: readonly Named[]): Steps<readonly Named[]> {
@@ -125,8 +124,9 @@ function* namesInSteps(bytes: Uint8Array, isResponse: boolean, inPath: readonly 
     return namingMembers.has(member) && (isResponse || member !== "request_id") ? member : undefined;
   };
   yield* readNamedStrings(bytes, findMember, (member, start, end) => {
-    const id = end - start > 6 * maxIdLength ? "" : decodeString(bytes, { start, end });
-    if (isStoredId(id)) named.set(`${member} ${id}`, { id: storedId(namingMembers.get(member) ?? "", id), member });
+    const text = end - start > 6 * maxIdLength ? undefined : decodeString(bytes, { start, end });
+    const id = findStoredId(namingMembers.get(member) ?? "", text);
+    if (id !== undefined) named.set(`${member} ${id}`, { id, member });
     if (named.size <= maxNamed) return;
     throw new ProxyError("invalid_request", { message: `The body names more than ${maxNamed} ids.` });
   });
@@ -134,28 +134,86 @@ function* namesInSteps(bytes: Uint8Array, isResponse: boolean, inPath: readonly 
   return [...named.values(), ...inPath];
 }
 
-/** What is known of what a request names. */
-interface Found {
+/** What is known of what a request names, and may make. */
+export interface Found {
+  keyId: KeyId;
+  path: StoredPath | undefined;
+  /** It names something. */
+  refers: boolean;
   /** The backend that has it, so that what is made of it is there too; undefined: any. */
   backend: string | undefined;
   /** What the path names was made by the key. */
   isOwnPath: boolean;
+  /** What it makes is stored. */
+  makes: boolean;
 }
+
+export interface StoredIds {
+  /**
+   * Finds what a request names, all of it in one query.
+   * @param keeps whether the backend keeps what it makes
+   * @param beforeLookUp called if it names anything
+   * @throws ProxyError `not_found` if another key has any of it, or its backend is gone; `member_not_allowed` if it would be
+   * made again; `storage_unavailable` if that cannot be read; `too_many_stored` if its key may make no more
+   */
+  find(
+    asked: Asked & { keeps: boolean },
+    backends: readonly Backend[],
+    beforeLookUp: () => Promise<void>,
+  ): Promise<Found>;
+  /**
+   * Notes what an answer says that the key has from now on, before the client learns of it.
+   * @param backend undefined: there is one only
+   * @returns the answer from its start, and what tells the id that a create has made, once it is known
+   * @throws AbortReason if the answer is read for that and breaks off
+   */
+  announce(upstream: UpstreamResponse, found: Found, backend: string | undefined): Promise<Announced>;
+}
+
+export function createStoredIds(deps: StoredDeps): StoredIds {
+  const requireRoom = createRoom(deps);
+  return {
+    async find(asked, backends, beforeLookUp) {
+      const { keyId, keeps } = asked;
+      const path = findStoredPath(asked.method, asked.path);
+      const named = await namesIn(asked, path);
+      const makes = keeps && path?.isCreate === true;
+      const found: Found = { keyId, path, refers: named.length > 0, backend: undefined, isOwnPath: false, makes };
+      if (found.refers) {
+        await beforeLookUp();
+        await lookUp(named, found, deps);
+      }
+      if (makes) await requireRoom(keyId);
+      if (found.backend === undefined || backends.some(({ name }) => name === found.backend)) return found;
+      const message = `What this id names is at the backend ${found.backend}, which is no longer configured.`;
+      throw new ProxyError("not_found", { message });
+    },
+    async announce(upstream, { path, keyId, makes, isOwnPath }, backend) {
+      if (path === undefined || !upstream.response.ok || upstream.response.body === null) return { upstream };
+      const { folder, action } = path;
+      const note = (ids: readonly string[]): Promise<unknown> => own(ids, { keyId, backend }, deps);
+      if (makes) return announceCreated(upstream, folder, note);
+      const showsBatch = isOwnPath && folder.endsWith("batches") && (action === undefined || action === "cancel");
+      if (!showsBatch) return { upstream };
+      const body = await readOrRelease(upstream, maxParsedLength);
+      const batch = body instanceof Uint8Array ? findShortJson(body) : undefined;
+      const files = isObject(batch) ? [batch["output_file_id"], batch["error_file_id"]] : [];
+      const ids = files.map((id) => findStoredId("files", id)).filter((id) => id !== undefined);
+      if (ids.length > 0) await note(ids);
+      return { upstream: readAlready(upstream, body) };
+    },
+  };
+}
+
+/** The id under which tokens are counted that a request is shown; undefined if it reads no response. */
+export const readIdOf = ({ path }: Found): string | undefined =>
+  path?.folder === "responses" ? findStoredId(path.folder, path.id) : undefined;
 
 const dayMs = 86_400_000;
 
-/**
- * Finds what a request names, all of it in one query.
- * @throws ProxyError `not_found` if another key has any of it, or its backend is gone; `member_not_allowed` if it would be
- * made again; `storage_unavailable` if that cannot be read
- */
-export async function findStored(
-  named: readonly Named[],
-  keyId: KeyId,
-  backends: readonly Backend[],
-  deps: StoredDeps,
-): Promise<Found> {
-  const found: Found = { backend: undefined, isOwnPath: false };
+/** @param found is told what is found */
+async function lookUp(named: readonly Named[], found: Found, deps: StoredDeps): Promise<void> {
+  const { keyId } = found;
   const owners = await readOwners(named, deps);
   for (const [index, { id, member }] of named.entries()) {
     const owner = owners[index];
@@ -168,9 +226,6 @@ export async function findStored(
     // Backends differ in which of several they use. The last one that was made here counts for most.
     found.backend = backend ?? found.backend;
   }
-  if (found.backend === undefined || backends.some(({ name }) => name === found.backend)) return found;
-  const message = `What this id names is at the backend ${found.backend}, which is no longer configured.`;
-  throw new ProxyError("not_found", { message });
 }
 
 const idIsTaken = (): ProxyError =>
@@ -206,42 +261,9 @@ export function createRoom({ countOwned, wall }: Pick<StoredDeps, "countOwned" |
       room = { countedAt: wall(), owned: countOwned(keyId).catch(() => 0), more: 0 };
       rooms.set(keyId, room);
     }
-    const own = (room.more += 1);
-    if ((await room.owned) + own > maxOwned) throw new ProxyError("too_many_stored");
+    const more = (room.more += 1);
+    if ((await room.owned) + more > maxOwned) throw new ProxyError("too_many_stored");
   };
-}
-
-interface Announced {
-  upstream: UpstreamResponse;
-  /** The id of the response that a create has made, once it is known. */
-  created?: () => string | undefined;
-}
-
-/**
- * Notes what an answer says that the key has from now on, before the client learns of it.
- * @throws AbortReason if the answer is read for that and breaks off
- */
-export async function announce(
-  upstream: UpstreamResponse,
-  { folder, action, isCreate }: StoredPath,
-  owner: { keyId: KeyId; backend: string | undefined; isOwnPath: boolean },
-  deps: StoredDeps,
-): Promise<Announced> {
-  if (!upstream.response.ok || upstream.response.body === null) return { upstream };
-  if (isCreate) return announceCreated(upstream, (id) => own([storedId(folder, id)], owner, deps));
-  const showsBatch = owner.isOwnPath && folder.endsWith("batches") && (action === undefined || action === "cancel");
-  if (!showsBatch) return { upstream };
-  const body = await readOrRelease(upstream, maxParsedLength);
-  const batch = body instanceof Uint8Array ? findShortJson(body) : undefined;
-  const files = isObject(batch) ? [batch["output_file_id"], batch["error_file_id"]] : [];
-  const ids = files.filter((id): id is string => typeof id === "string" && isStoredId(id));
-  if (ids.length > 0)
-    await own(
-      ids.map((id) => storedId("files", id)),
-      owner,
-      deps,
-    );
-  return { upstream: readAlready(upstream, body) };
 }
 
 const own = (
@@ -250,16 +272,27 @@ const own = (
   { record, wall }: StoredDeps,
 ): Promise<unknown> => record({ ...noUsage, keyId, closedAt: wall(), requestCount: 0, owned: { ids, backend } });
 
+interface Announced {
+  upstream: UpstreamResponse;
+  created?: () => string | undefined;
+}
+
 /** Keeps back the bytes that complete the first text with an id, an event or the whole, until that is noted. */
-function announceCreated(upstream: UpstreamResponse, note: (id: string) => Promise<unknown>): Announced {
+function announceCreated(
+  upstream: UpstreamResponse,
+  folder: string,
+  note: (ids: string[]) => Promise<unknown>,
+): Announced {
   const { headers, body } = upstream.response;
   const kind = { contentType: headers.get("content-type"), contentEncoding: headers.get("content-encoding") };
   let created: string | undefined;
   let noted: Promise<unknown> | undefined;
   const texts = createUsageReader(kind, {
     onDocument(document) {
-      created ??= idOf(document);
-      if (created !== undefined) noted ??= note(created);
+      if (created !== undefined || !isObject(document)) return;
+      const made = isObject(document["response"]) ? document["response"] : document;
+      created = findStoredId(folder, made["id"]);
+      if (created !== undefined) noted = note([created]);
     },
   });
   const source = (body as ReadableStream<Uint8Array>).getReader();
@@ -277,12 +310,4 @@ function announceCreated(upstream: UpstreamResponse, note: (id: string) => Promi
     { highWaterMark: 0 },
   );
   return { upstream: { ...upstream, response: new Response(passed, upstream.response) }, created: () => created };
-}
-
-/** The id of what a text is, or of the response that an event carries, as far as a path can name it. */
-function idOf(document: unknown): string | undefined {
-  if (!isObject(document)) return undefined;
-  const { id } = isObject(document["response"]) ? document["response"] : document;
-  const named = typeof id === "string" ? id.split("/").find((part) => part !== "") : undefined;
-  return named !== undefined && isStoredId(named) ? named : undefined;
 }

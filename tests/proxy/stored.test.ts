@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../src/log/log.ts";
-import { createRoom, findStored, findStoredPath, namesIn, type StoredDeps } from "../../src/proxy/stored.ts";
+import { createRoom, createStoredIds, findStoredPath, namesIn, type StoredDeps } from "../../src/proxy/stored.ts";
 import { backendOf } from "../support/catalog.ts";
 
 const dayMs = 86_400_000;
@@ -23,13 +23,17 @@ function depsWith(deps: Partial<StoredDeps> = {}) {
   };
 }
 
-const named = (count: number) =>
-  Array.from({ length: count }, (_, n) => ({ id: `files/file-${n}`, member: "file_ids" }));
+const backends = [backendOf("a"), backendOf("b")];
+const find = (count: number, deps: StoredDeps, path = "/v1/batches") => {
+  const body = Buffer.from(JSON.stringify({ file_ids: Array.from({ length: count }, (_, n) => `file-${n}`) }));
+  const asked = { keyId: 1, method: "POST", path, body, keeps: true };
+  return createStoredIds(deps).find(asked, backends, async () => {});
+};
 
 test("however much a request names, it is looked up in one query", async () => {
   const asked: number[] = [];
   const findOwners = async (ids: readonly string[]) => (asked.push(ids.length), ids.map(() => undefined));
-  expect(await findStored(named(1000), 1, [], depsWith({ findOwners }))).toMatchObject({ backend: undefined });
+  expect(await find(1000, depsWith({ findOwners }))).toMatchObject({ backend: undefined });
   expect(asked).toEqual([1000]);
 });
 
@@ -37,7 +41,7 @@ test("what cannot be looked up is not shown, and the log tells why", async () =>
   const findOwners = async () => {
     throw new Error("the disk is on fire");
   };
-  const found = findStored(named(1), 1, [], depsWith({ findOwners }));
+  const found = find(1, depsWith({ findOwners }));
   expect(await found.catch(({ code }: { code: unknown }) => code)).toBe("storage_unavailable");
   expect(entries.join()).toContain("the disk is on fire");
 });
@@ -48,8 +52,7 @@ test("what is used is noted once it was not for a day, and a path counts for mor
     { keyId: 1, backend: "b", usedAt: 1 },
   ];
   const deps = depsWith({ findOwners: async () => owners, wall: () => dayMs });
-  const names = [...named(1), { id: "resp_1", member: undefined }];
-  expect(await findStored(names, 1, [backendOf("a"), backendOf("b")], deps)).toEqual({ backend: "b", isOwnPath: true });
+  expect(await find(1, deps, "/v1/responses/resp_1/cancel")).toMatchObject({ backend: "b", isOwnPath: true });
   expect(deps.noted).toEqual([{ ids: ["files/file-0"], backend: "a" }]);
 });
 
@@ -100,7 +103,7 @@ test.each([
 
 test("a long body is read in portions, and holds up no one", async () => {
   const body = Buffer.from(JSON.stringify({ input: "x".repeat(3_000_000), "": [1, "2"], file_id: "file-1" }));
-  const names = namesIn(undefined, { keyId: 1, method: "POST", path: "/v1/batches" }, body);
+  const names = namesIn({ keyId: 1, method: "POST", path: "/v1/batches", body });
   expect(names).toBeInstanceOf(Promise);
   expect(await names).toEqual([{ id: "files/file-1", member: "file_id" }]);
 });

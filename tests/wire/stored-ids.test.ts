@@ -211,6 +211,14 @@ describe.each(engines)("on %s", (engine) => {
     expect(await a.placeOf("GET", `responses/${id}`)).toEqual([200, "first"]);
   });
 
+  test("an id with slashes is known as far as a path shows it", async () => {
+    const [a, b] = [await openKey(), await openKey()];
+    const id = await a.make("responses", { request_id: `${nextId()}/more` });
+    expect(await b.statusOf("POST", "responses", { model: "two", previous_response_id: id })).toBe(404);
+    expect(await b.statusOf("GET", `responses/${encodeURIComponent(id)}`)).toBe(404);
+    expect(await a.statusOf("POST", "responses", { model: "two", previous_response_id: `/${id}` })).toBe(200);
+  });
+
   test("of two keys that choose an id at once, one has it; the create of the other counts", async () => {
     const keys = [await openKey(), await openKey()];
     const id = nextId();
