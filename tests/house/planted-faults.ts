@@ -237,7 +237,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "The id of a running stream is everybody's until its end",
     find: `        await noted;\n        if (done)`,
     put: `        if (done) await noted;\n        if (done)`,
-    tests: ["tests/wire/stored-ids.test.ts"],
+    tests: ["tests/proxy/stored.test.ts"],
   },
   {
     id: "ids-last-owns",

@@ -1,7 +1,9 @@
 import { expect, test } from "bun:test";
 import { createLog } from "../../src/log/log.ts";
 import { createRoom, createStoredIds, findStoredPath, namesIn, type StoredDeps } from "../../src/proxy/stored.ts";
+import type { UpstreamResponse } from "../../src/proxy/upstream/forward.ts";
 import { backendOf } from "../support/catalog.ts";
+import { passTicks } from "../support/event-loop.ts";
 
 const dayMs = 86_400_000;
 const entries: string[] = [];
@@ -54,6 +56,32 @@ test("what is used is noted once it was not for a day, and a path counts for mor
   const deps = depsWith({ findOwners: async () => owners, wall: () => dayMs });
   expect(await find(1, deps, "/v1/responses/resp_1/cancel")).toMatchObject({ backend: "b", isOwnPath: true });
   expect(deps.noted).toEqual([{ ids: ["files/file-0"], backend: "a" }]);
+});
+
+test("the bytes that complete the first event with an id wait until that is noted, and none before", async () => {
+  const noted = Promise.withResolvers<never>();
+  const events: unknown[] = [];
+  const record: StoredDeps["record"] = ({ owned }) => (events.push(owned), noted.promise);
+  const ids = createStoredIds(depsWith({ record }));
+  const asked = { keyId: 1, method: "POST", path: "/v1/responses", body: null, keeps: true };
+  const found = await ids.find(asked, backends, async () => {});
+  const parts = [": wait\n\n", 'data: {"type":"error"}\n\ndata: {"response":', '{"id":"resp_1"}}\n\n', "data: {}\n\n"];
+  const body = new ReadableStream({
+    start(controller) {
+      for (const part of parts) controller.enqueue(Buffer.from(part));
+      controller.close();
+    },
+  });
+  const response = new Response(body, { headers: { "content-type": "text/event-stream" } });
+  const { upstream, created } = await ids.announce({ response } as UpstreamResponse, found, "a");
+  const reader = (upstream.response.body as ReadableStream<Uint8Array>).getReader();
+  const next = async () => Buffer.from((await reader.read()).value ?? []).toString();
+  expect([await next(), await next(), created?.()]).toEqual([...parts.slice(0, 2), undefined]);
+  const third = next();
+  expect(await Promise.race([third, passTicks(5)])).toBeUndefined();
+  expect([events, created?.()]).toEqual([[{ ids: ["resp_1"], backend: "a" }], "resp_1"]);
+  noted.resolve();
+  expect([await third, await next(), events.length]).toEqual([...parts.slice(2), 1]);
 });
 
 test("a key that has a million ids creates no more, counted once a minute; without the database it goes on", async () => {
