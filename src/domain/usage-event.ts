@@ -11,6 +11,15 @@ export interface OwnedIds {
   backend: string | undefined;
 }
 
+/** Whose that is which a backend stores. */
+export interface Owner {
+  keyId: KeyId;
+  /** The name of the backend that has it; null: there was one only. */
+  backend: string | null;
+  /** When it was last used, as far as that is noted, epoch milliseconds. */
+  usedAt: number;
+}
+
 /** One counted response. */
 export interface UsageEvent extends CountedUsage {
   keyId: KeyId;

@@ -8,6 +8,7 @@
 
 import type { KeyId } from "../domain/keys.ts";
 import type { Backend } from "../domain/models.ts";
+import type { Owner } from "../domain/usage-event.ts";
 import { noUsage } from "../domain/usage.ts";
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
@@ -32,14 +33,6 @@ export interface StoredDeps {
   log: Log;
 }
 
-interface Owner {
-  keyId: KeyId;
-  /** Null: there was one backend only. */
-  backend: string | null;
-  /** Epoch milliseconds. */
-  usedAt: number;
-}
-
 /** The folders whose ids are owned. Each has its own: who chooses the id of a response takes no file by that. */
 const pathPattern = /^\/v1\/(responses|files|batches|messages\/batches)(?:\/([^/]+)(?:\/(.*))?)?$/;
 
@@ -54,7 +47,10 @@ const namingMembers: ReadonlyMap<string, string> = new Map([
   ["training_file", "files"],
   ["validation_file", "files"],
 ]);
-const shortestMember = Math.min(...[...namingMembers.keys()].map((name) => name.length));
+/** How one of them may begin, an escape too: most other names need not be decoded. */
+const begin = new Uint8Array(256);
+for (const letter of [...namingMembers.keys(), "\\"].map((name) => name.charAt(0)))
+  for (const one of [letter, letter.toUpperCase()]) begin[one.charCodeAt(0)] = 1;
 
 export interface StoredPath {
   folder: string;
@@ -119,16 +115,18 @@ export function namesIn(
 
 function* namesInSteps(bytes: Uint8Array, isResponse: boolean, inPath: readonly Named[]): Steps<readonly Named[]> {
   const named = new Map<string, Named>();
-  const findMember = (start: number, end: number): string | undefined => {
-    const member = end - start < shortestMember ? "" : lowerCaseName(bytes, start, end);
-    return namingMembers.has(member) && (isResponse || member !== "request_id") ? member : undefined;
-  };
-  yield* readNamedStrings(bytes, findMember, (member, start, end) => {
-    const text = end - start > 6 * maxIdLength ? undefined : decodeString(bytes, { start, end });
-    const id = findStoredId(namingMembers.get(member) ?? "", text);
-    if (id !== undefined) named.set(`${member} ${id}`, { id, member });
-    if (named.size <= maxNamed) return;
-    throw new ProxyError("invalid_request", { message: `The body names more than ${maxNamed} ids.` });
+  yield* readNamedStrings<string>(bytes, {
+    find(start, end) {
+      const member = begin[bytes[start] ?? 0] === 1 ? lowerCaseName(bytes, start, end) : "";
+      return namingMembers.has(member) && (isResponse || member !== "request_id") ? member : undefined;
+    },
+    onString(member, start, end) {
+      const text = end - start > 6 * maxIdLength ? undefined : decodeString(bytes, { start, end });
+      const id = findStoredId(namingMembers.get(member) ?? "", text);
+      if (id !== undefined) named.set(`${member} ${id}`, { id, member });
+      if (named.size <= maxNamed) return;
+      throw new ProxyError("invalid_request", { message: `The body names more than ${maxNamed} ids.` });
+    },
   });
   // A path counts for more than a body.
   return [...named.values(), ...inPath];
@@ -214,7 +212,11 @@ const dayMs = 86_400_000;
 /** @param found is told what is found */
 async function lookUp(named: readonly Named[], found: Found, deps: StoredDeps): Promise<void> {
   const { keyId } = found;
-  const owners = await readOwners(named, deps);
+  const owners = await deps.findOwners(named.map(({ id }) => id)).catch((error: unknown) => {
+    deps.log.error("Look-up of stored ids failed; request refused", { error: String(error) });
+    const message = "The key that made what this id names cannot be looked up right now.";
+    throw new ProxyError("storage_unavailable", { message, headers: [] });
+  });
   for (const [index, { id, member }] of named.entries()) {
     const owner = owners[index];
     if (owner === undefined) continue;
@@ -233,17 +235,6 @@ const idIsTaken = (): ProxyError =>
     message: "request_id: this id is in use; choose another one, or leave it out.",
     members: { param: "request_id" },
   });
-
-async function readOwners(named: readonly Named[], { findOwners, log }: StoredDeps) {
-  try {
-    return await findOwners(named.map(({ id }) => id));
-  } catch (error) {
-    const reason = error instanceof Error ? error.message : String(error);
-    log.error("Look-up of a stored id failed; request refused", { error: reason });
-    const message = "The key that made what this id names cannot be looked up right now.";
-    throw new ProxyError("storage_unavailable", { message, headers: [] });
-  }
-}
 
 const maxOwned = 1_000_000;
 const recountMs = 60_000;

@@ -277,8 +277,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "ids-read-counts-again",
     says: "Each read of a response counts its tokens again",
-    find: `usage.outputTokens > 0 && rule === "read" ? readId : undefined,`,
-    put: `usage.outputTokens < 0 && rule === "read" ? readId : undefined,`,
+    find: `usage.inputTokens + usage.outputTokens > 0 ? readId : undefined,`,
+    put: `undefined,`,
     tests: ["tests/wire/stored-ids.test.ts"],
   },
 

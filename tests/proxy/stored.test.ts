@@ -4,6 +4,7 @@ import { createRoom, createStoredIds, findStoredPath, namesIn, type StoredDeps }
 import type { UpstreamResponse } from "../../src/proxy/upstream/forward.ts";
 import { backendOf } from "../support/catalog.ts";
 import { passTicks } from "../support/event-loop.ts";
+import { createRandom } from "../support/random.ts";
 
 const dayMs = 86_400_000;
 const entries: string[] = [];
@@ -128,6 +129,42 @@ test.each([
   "/v1/messages/count_tokens",
   "/v1/vector_stores/vs_1",
 ])("nothing stored is under %s", (path) => expect(findStoredPath("GET", path)).toBeUndefined());
+
+test("names are found at any depth, wherever the blocks that a body is read in are cut", async () => {
+  const random = createRandom(7);
+  const members = ["file_id", "FILE_IDS", "previous_response_id", "a", "type", '"file_id":', "training_file"];
+  const textOf = (): string =>
+    random.pick(["x", "", "file_id", '":', "\\", '"', "é".repeat(random.below(5000)), `file-${random.below(99)}`]);
+  const valueOf = (depth: number): unknown => {
+    const kind = random.below(depth > 12 ? 3 : 6);
+    if (kind < 2) return textOf();
+    if (kind === 2) return random.pick([1, null, true, -1.5e3]);
+    const parts = Array.from({ length: random.below(6) }, () => valueOf(depth + 1));
+    return kind === 3 ? parts : Object.fromEntries(parts.map((part) => [random.pick(members), part]));
+  };
+  const files = new Set(["file_id", "file_ids", "training_file"]);
+  const prefixOf = (name: string): string | undefined =>
+    files.has(name) ? "files/" : name === "previous_response_id" ? "" : undefined;
+  /** A list of ids ends with the first element that is a list or an object. */
+  const idsIn = (value: unknown, prefix?: string): string[] => {
+    if (typeof value === "string")
+      return prefix === undefined || value === "" || value.length > 512 ? [] : [prefix + value];
+    if (typeof value !== "object" || value === null) return [];
+    if (!Array.isArray(value)) {
+      return Object.entries(value).flatMap(([name, part]) => idsIn(part, prefixOf(name.toLowerCase())));
+    }
+    const end = value.findIndex((part) => typeof part === "object" && part !== null);
+    return value.flatMap((part: unknown, at) =>
+      idsIn(part, end === -1 || at < end || (at === end && Array.isArray(part)) ? prefix : undefined),
+    );
+  };
+  for (let round = 0; round < 300; round++) {
+    const value = { a: valueOf(0), b: valueOf(0), c: valueOf(0) };
+    const body = Buffer.from(JSON.stringify(value, undefined, random.below(2) * 3));
+    const names = await namesIn({ keyId: 1, method: "POST", path: "/v1/batches", body });
+    expect(new Set(names.map(({ id }) => id))).toEqual(new Set(idsIn(value)));
+  }
+});
 
 test("a long body is read in portions, and holds up no one", async () => {
   const body = Buffer.from(JSON.stringify({ input: "x".repeat(3_000_000), "": [1, "2"], file_id: "file-1" }));

@@ -149,42 +149,52 @@ export function readJson(bytes: Uint8Array, root: JsonSlot): boolean {
   return isComplete(scan);
 }
 
-/**
- * Finds the strings that are values of certain members of a JSON text, at any depth: alone, or in a list.
- * @param find gets the ends of each name. @returns undefined if its values are of no interest
- * @param onString gets what `find` returned, and the ends of each string
- */
-export function* readNamedStrings<Name>(
-  bytes: Uint8Array,
-  find: (start: number, end: number) => Name | undefined,
-  onString: (name: Name, start: number, end: number) => void,
-): Steps<void> {
+/** What strings that are values of certain members, at any depth, alone or in a list, are looked for with. */
+export interface NamedStrings<Name> {
+  /** Gets the ends of each name. @returns undefined if its values are of no interest */
+  find: (start: number, end: number) => Name | undefined;
+  /** Gets what `find` returned, and the ends of each string. */
+  onString: (name: Name, start: number, end: number) => void;
+}
+
+/** Whether the text is JSON does not matter. */
+export function* readNamedStrings<Name>(bytes: Uint8Array, wanted: NamedStrings<Name>): Steps<void> {
+  const scan = createNamedScan(bytes, wanted);
+  for (let limit = 0; limit < bytes.length; yield) scan((limit = Math.min(limit + maxBlockBytes, bytes.length)));
+}
+
+/** @returns reads on up to a limit. No generator, which would take three times as long */
+function createNamedScan<Name>(bytes: Uint8Array, { find, onString }: NamedStrings<Name>): (limit: number) => void {
+  let at = 0;
   let name: Name | undefined;
-  /** Of a string whose next token tells whether it is a name; 0: there is none. */
+  /** Of the latest string, while it is not known whether it is a name; 0: there is none. */
   let [start, end] = [0, 0];
-  let stepEnd = maxBlockBytes;
-  for (let at = 0; at < bytes.length; at += 1) {
-    if (at >= stepEnd) {
-      stepEnd = at + maxBlockBytes;
-      yield;
-    }
-    const byte = bytes[at];
-    if (start > 0 && !isWhiteSpace(byte)) {
-      if (byte === colon) name = find(start, end);
-      else if (name !== undefined) onString(name, start, end);
-      start = 0;
-    }
-    if (byte === quote) {
-      start = at + 1;
-      for (at = start; ; yield) {
-        const limit = Math.min(at + maxBlockBytes, bytes.length);
+  let isInString = false;
+  return (limit) => {
+    while (at < limit) {
+      if (isInString) {
         at = findQuote(bytes, at, limit);
-        if (at === notJson || at >= bytes.length) return;
-        if (at < limit) break;
+        if (at === notJson) at = bytes.length;
+        if (at >= limit) return;
+        isInString = false;
+        end = at;
+        at += 1;
+        continue;
       }
-      end = at;
-    } else if (byte === bracketClose || byte === braceOpen || byte === braceClose) name = undefined;
-  }
+      const byte = bytes[at];
+      at += 1;
+      if (isWhiteSpace(byte)) continue;
+      if (start > 0) {
+        if (byte === colon) name = find(start, end);
+        else if (name !== undefined) onString(name, start, end);
+        start = 0;
+      }
+      if (byte === quote) {
+        isInString = true;
+        start = at;
+      } else if (byte === bracketClose || byte === braceOpen || byte === braceClose) name = undefined;
+    }
+  };
 }
 
 /** How far before the end of a block a place is looked for that lies in no token but a string. */

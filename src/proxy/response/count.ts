@@ -69,8 +69,9 @@ interface ToRecord {
 }
 
 export function createCount(counted: CountedResponse, { record, wall }: CountDeps): Count {
-  const { upstream, keyId, method, path, tracker, readId, created, admission, reservation } = counted;
+  const { upstream, keyId, method, path, tracker, created, admission, reservation } = counted;
   const rule = countingRuleOf(method, path);
+  const readId = rule === "read" ? counted.readId : undefined;
   const isCacheApart = getEndpoint(path).folder === "messages";
   let committed: Usage | undefined;
   const charge = reservation && createResponseCharge({ reservation, method, path, response: upstream.response });
@@ -85,8 +86,8 @@ export function createCount(counted: CountedResponse, { record, wall }: CountDep
       closedAt: wall(),
       requestCount: isFirst ? 1 : 0,
       // Without tokens there is nothing to look up: clients ask again and again until there are some.
-      responseId: usage.inputTokens + usage.outputTokens > 0 && rule === "read" ? readId : undefined,
-      created: id === undefined || rule !== "create" ? undefined : { id, reported },
+      responseId: usage.inputTokens + usage.outputTokens > 0 ? readId : undefined,
+      created: id === undefined ? undefined : { id, reported },
       model: tracker.model?.name,
       request,
       amends: isFirst ? undefined : tracker.requestId,
@@ -120,9 +121,7 @@ export function createCount(counted: CountedResponse, { record, wall }: CountDep
         return recordEvent({ ...all, request: tracker.written });
       }
       if (usage.inputTokens === before.inputTokens && usage.outputTokens === before.outputTokens) return;
-      await recordEvent(
-        rule !== "read" || readId === undefined ? { ...all, usage: subtractUsage(usage, before) } : all,
-      );
+      await recordEvent(readId === undefined ? { ...all, usage: subtractUsage(usage, before) } : all);
     },
     async charge(usage) {
       if (charge === undefined || !upstream.response.ok) return;
@@ -155,21 +154,17 @@ export function detailsOf(
 }
 
 /** Which tokens of a response count. The request itself always does. */
-export type CountingRule = "all" | "create" | "read" | "none";
+export type CountingRule = "all" | "read" | "none";
 
 /**
  * Tokens are counted where they are spent: in responses to POST. Backends report those of a stored response again whenever
- * it is retrieved or cancelled, and those of a batch in files and in the batch itself. Under `/v1/responses` a create counts
- * all that it reports, because clients can choose its id; a read counts what no create has reported.
+ * it is retrieved or cancelled, and those of a batch in files and in the batch itself. A read counts what no create has
+ * reported.
  * @param path the URL's pathname
  */
 export function countingRuleOf(method: string, path: string): CountingRule {
   const { folder } = getEndpoint(path);
-  if (folder === "responses") {
-    const plain = canonical(path);
-    if (method === "GET" && plain !== "/v1/responses") return "read";
-    if (method !== "POST") return "none";
-    return /^\/v1\/responses\/[^/]+\/cancel$/.test(plain) ? "read" : "create";
-  }
+  const response = folder === "responses" ? canonical(path).slice("/v1/responses/".length) : "";
+  if (response !== "" && (method === "GET" || (method === "POST" && /^[^/]+\/cancel$/.test(response)))) return "read";
   return method === "POST" && folder !== "files" && folder !== "batches" ? "all" : "none";
 }

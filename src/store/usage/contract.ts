@@ -2,6 +2,7 @@ import type { RefusedUsage } from "./batch.ts";
 import type { FlushedRequests } from "../requests/contract.ts";
 import type { UsageReports } from "../reports/contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
+import type { Owner } from "../../domain/usage-event.ts";
 import type { SettledAdmission } from "../../domain/admissions.ts";
 import type { Usage, UsageIncrement, ResponseUsage, UsageSum } from "../../domain/usage.ts";
 
@@ -17,14 +18,6 @@ export interface CommittedFlush {
   /** The tokens that were added for each of the responses; undefined if the flush was committed before. */
   added?: readonly Usage[];
   refused?: readonly RefusedUsage[];
-}
-
-export interface Owner {
-  keyId: KeyId;
-  /** Where it is; null: there was one backend only. */
-  backend: string | null;
-  /** The last time that was noted, epoch milliseconds. */
-  usedAt: number;
 }
 
 export interface UsageStore extends UsageReports {
