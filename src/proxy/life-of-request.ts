@@ -27,7 +27,7 @@ import type { ClientContext, Rewritten } from "./rewrite/rewrite.ts";
 import type { CurrentRewriting } from "./rewrite/current-rewriting.ts";
 import { noUsageAdded } from "./rewrite/stream-options.ts";
 import { type ReadTimeouts, sendRequest } from "./send.ts";
-import { readIdOf, type StoredDeps, type StoredIds } from "./stored.ts";
+import { type Announced, readIdOf, type StoredDeps, type StoredIds } from "./stored.ts";
 import { endedByAdmin } from "./upstream/abort-reason.ts";
 import type { Forwards } from "./upstream/forwards.ts";
 import { isEventStream } from "./usage/response-usage.ts";
@@ -142,14 +142,15 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const reservation = limitsTokens ? await reservationFor(received.body, rewritten, key.id) : undefined;
   const asker = { keyId: key.id, method, path };
   const naming = { ...asker, body: received.body, keeps: rewritten.isStored };
-  const found = await deps.storedIds.find(naming, backends, () => askLimits("look-up"));
-  const candidates = found.backend === undefined ? rewritten.target.candidates : [found.backend];
+  const mayName = endpoint.refers || endpoint.folder === "messages";
+  const found = mayName ? await deps.storedIds.find(naming, backends, () => askLimits("look-up")) : undefined;
+  const candidates = found?.backend === undefined ? rewritten.target.candidates : [found.backend];
   const hasPlaces = deps.queue.hasPlaces || hasChoice;
   const destination = destinationOf(incoming, key.id, { body: received.body, rewritten, candidates });
   const toAdmit = { keyId: key.id, limits, reservation, path, destination };
   const turn = limits !== undefined || hasPlaces ? await waitForTurn(incoming, toAdmit, deps) : undefined;
   const admission = turn?.admission;
-  const common = { ...asker, tracker, admission, reservation, refers: found.refers };
+  const common = { ...asker, tracker, admission, reservation, refers: found?.refers === true };
   const rewriteUnasked = (): Promise<RewrittenBody> => rewriteBody(path, received, rewriters.unasked, client, key.id);
   const bodies = { rewritten: rewrittenBody, rewriteUnasked };
   const target = {
@@ -163,11 +164,11 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
 
   tracker.streamed = isEventStream({ contentType: sent.upstream.response.headers.get("content-type") });
   const backend = hasChoice ? tracker.backend : undefined;
-  const { upstream, created } = await deps.storedIds.announce(sent.upstream, found, backend);
+  const { upstream, created }: Announced = found ? await deps.storedIds.announce(sent.upstream, found, backend) : sent;
   const { wait } = incoming;
   const head = wait === undefined ? { upstream, silentMs: 0 } : await endWait(upstream, path, wait);
   const usage = usageAsked(endpoint, sent.rewritten, deps.habitsOf(tracker.backend ?? ""));
-  const responding = { ...common, ...usage, ...head, readId: readIdOf(found), created, modelList };
+  const responding = { ...common, ...usage, ...head, readId: found && readIdOf(found), created, modelList };
   const { record, sseKeepaliveMs } = deps;
   return respond(responding, { record, wall, sseKeepaliveMs, sharesOrigin: config.sharesOrigin });
 }

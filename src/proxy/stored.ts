@@ -162,7 +162,6 @@ export interface StoredIds {
   /**
    * Notes what an answer says that the key has from now on, before the client learns of it.
    * @param backend undefined: there is one only
-   * @returns the answer from its start, and what tells the id that a create has made, once it is known
    * @throws AbortReason if the answer is read for that and breaks off
    */
   announce(upstream: UpstreamResponse, found: Found, backend: string | undefined): Promise<Announced>;
@@ -203,11 +202,9 @@ export function createStoredIds(deps: StoredDeps): StoredIds {
   };
 }
 
-/** The id under which tokens are counted that a request is shown; undefined if it reads no response. */
+/** The id of the response that a request reads; undefined if it reads none. */
 export const readIdOf = ({ path }: Found): string | undefined =>
   path?.folder === "responses" ? findStoredId(path.folder, path.id) : undefined;
-
-const dayMs = 86_400_000;
 
 /** @param found is told what is found */
 async function lookUp(named: readonly Named[], found: Found, deps: StoredDeps): Promise<void> {
@@ -237,7 +234,7 @@ const idIsTaken = (): ProxyError =>
   });
 
 const maxOwned = 1_000_000;
-const recountMs = 60_000;
+const [recountMs, dayMs] = [60_000, 86_400_000];
 
 /**
  * Holds keys to the number of ids that they may own: counted once a minute, and its own creates until then.
@@ -263,7 +260,8 @@ const own = (
   { record, wall }: StoredDeps,
 ): Promise<unknown> => record({ ...noUsage, keyId, closedAt: wall(), requestCount: 0, owned: { ids, backend } });
 
-interface Announced {
+/** An answer from its start, and what tells the id that a create has made, once that is known. */
+export interface Announced {
   upstream: UpstreamResponse;
   created?: () => string | undefined;
 }

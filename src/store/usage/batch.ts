@@ -70,20 +70,6 @@ export function createUsageBatch(logsRequests = false, dropped: Dropped = { requ
     else addTo(increment, added);
   }
 
-  /** What keys have, and what their creates have reported so far. */
-  function noteIds({ keyId, closedAt, owned: own, created }: UsageEvent): void {
-    if (owned.size + creates.size >= maxResponses) return;
-    for (const id of own?.ids ?? []) {
-      const note = { ...noUsage, responseId: id, keyId, closedAt, as: "owned", backend: own?.backend } as const;
-      // The first that has it keeps it.
-      if ((owned.get(id)?.keyId ?? keyId) === keyId) owned.set(id, note);
-    }
-    if (created === undefined) return;
-    const { inputTokens, outputTokens } = created.reported;
-    const create = { responseId: created.id, keyId, closedAt, as: "created", inputTokens, outputTokens } as const;
-    creates.set(responseRef(keyId, created.id), create);
-  }
-
   function addRead(event: UsageEvent, responseId: string): boolean {
     const { keyId, closedAt, model, inputTokens, outputTokens } = event;
     const read = reads.get(responseRef(keyId, responseId));
@@ -100,7 +86,7 @@ export function createUsageBatch(logsRequests = false, dropped: Dropped = { requ
     add(event) {
       const { keyId, closedAt, requestCount = 1, responseId, admission } = event;
       if (admission !== undefined && !settled.has(admission.keyId)) settled.set(admission.keyId, admission);
-      noteIds(event);
+      noteIds(event, owned, creates);
       // It only tells whose an id is.
       if (requestCount === 0 && chargedTokens(event) === 0) return true;
       const named = event.model && cleanText(event.model, maxModelLength);
@@ -133,6 +119,24 @@ export function createUsageBatch(logsRequests = false, dropped: Dropped = { requ
       ...(logsRequests && { requests: { rows: log.rows, amendments: log.amendments } }),
     }),
   };
+}
+
+/** Notes what a key has, and what its create has reported so far. @param owned by id, and `creates` by response */
+function noteIds(
+  { keyId, closedAt, owned: has, created }: UsageEvent,
+  owned: Map<string, ResponseUsage>,
+  creates: Map<string, ResponseUsage>,
+): void {
+  if (owned.size + creates.size >= maxResponses) return;
+  for (const id of has?.ids ?? []) {
+    const noted = { ...noUsage, responseId: id, keyId, closedAt, as: "owned", backend: has?.backend } as const;
+    // The first that has it keeps it.
+    if ((owned.get(id)?.keyId ?? keyId) === keyId) owned.set(id, noted);
+  }
+  if (created === undefined) return;
+  const { inputTokens, outputTokens } = created.reported;
+  const create = { responseId: created.id, keyId, closedAt, as: "created", inputTokens, outputTokens } as const;
+  creates.set(responseRef(keyId, created.id), create);
 }
 
 /** How many rows of the log were dropped because a batch is full. */
