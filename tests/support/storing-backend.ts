@@ -1,4 +1,4 @@
-import { gzipSync } from "node:zlib";
+import { gzipSync, zstdDecompressSync } from "node:zlib";
 
 interface StoredDocument {
   id?: string;
@@ -39,6 +39,15 @@ const usageOf = (tokens: number): object => ({ input_tokens: 20, output_tokens: 
 
 const eventOf = (type: string, response: StoredDocument): string =>
   `event: ${type}\ndata: ${JSON.stringify({ type, response })}\n\n`;
+
+/** What is no zstd stays as it is. */
+function decodedOf(bytes: Uint8Array<ArrayBuffer>): Buffer {
+  try {
+    return zstdDecompressSync(bytes);
+  } catch {
+    return Buffer.from(bytes);
+  }
+}
 
 /** Stores responses as vLLM does, where clients choose ids and the last response that is written under one stays; and all else. */
 export function startStoringBackend(name: string): StoringBackend {
@@ -119,7 +128,8 @@ export function startStoringBackend(name: string): StoringBackend {
       const path = decodeURIComponent(pathname).replaceAll(/\/+/g, "/");
       const [, folder = "", id, action] = /^\/v1\/(messages\/batches|[^/]+)(?:\/([^/]+))?(?:\/(.+))?$/.exec(path) ?? [];
       if (method !== "POST") return read(method, id ?? "", action, search);
-      const text = Buffer.from(await request.bytes()).toString();
+      const bytes = await request.bytes();
+      const text = (request.headers.has("content-encoding") ? decodedOf(bytes) : Buffer.from(bytes)).toString();
       bodies.push(text);
       if (stored.has(id ?? "") && action !== undefined) return read(method, id ?? "", action, search);
       if (folder === "responses" && id === undefined) return create(JSON.parse(text) as CreateBody);

@@ -277,6 +277,12 @@ describe.each(engines)("on %s", (engine) => {
     }
     const id = await a.make("responses", { request_id: nextId(), store: false });
     expect(await b.statusOf("POST", "responses", { model: "two", request_id: id })).toBe(200);
+    const body = new Uint8Array(zstdCompressSync(JSON.stringify({ store: false })));
+    const coded = { "content-encoding": "zstd" };
+    const made = (await (await a.send("POST", "responses", body, coded)).json()) as { id: string };
+    expect(await b.statusOf("GET", `responses/${made.id}`)).toBe(200);
+    const utf16 = new Uint8Array(zstdCompressSync(Buffer.from(`{"previous_response_id":"${id}"}`, "utf16le")));
+    expect(await b.statusOf("POST", "responses", utf16, coded)).toBe(400);
   });
 
   test("nobody blocks a path of the API by choosing its name as an id", async () => {

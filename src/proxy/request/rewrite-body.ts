@@ -41,10 +41,9 @@ export async function rewriteBody(
       rewritten: { ...untouched, ...targetOf(formModel, names) },
     };
   }
-  const rewritten = isAside
-    ? { ...untouched, ...targetOf(undefined, names) }
-    : await rewrite(path, body, client, party);
-  if ("refused" in rewritten) throw new ProxyError("invalid_json");
+  const found = await rewrite(path, body, client, party);
+  if ("refused" in found) throw new ProxyError("invalid_json");
+  const rewritten = isAside ? { ...untouched, ...targetOf(undefined, names), isStored: found.isStored } : found;
   if (mustBeObject && !rewritten.isObject && hasBody(encoded ?? body)) throw new ProxyError("unsupported_body");
   const outgoing = outgoingBodyOf(rewritten.pieces ?? [encoded ?? body]);
   const isAsItCame = rewritten.pieces === undefined && encoded !== undefined;
