@@ -177,26 +177,17 @@ export const createIncrement = (
     lastClosedAt,
   }) satisfies UsageIncrement & EachOf<CountedField>;
 
-/** Creates of a response under one id. */
-export interface Created {
-  /** How many creates are new. */
-  count: number;
-  /** When the backend made the latest one, in its own seconds. */
-  madeAt?: number | undefined;
-  /** The name of the backend that made the latest one; unset if there is one only. */
-  backend?: string | undefined;
-}
-
-/**
- * Usage of a response that the backend stores and may report again under the same id: of the reads of a key, or, if
- * `created` is set, what its creates reported, which the increments contain too.
- */
+/** What a flush notes of a response that the backend stores under an id, and may report again. */
 export interface ResponseUsage extends Usage {
   responseId: string;
   keyId: KeyId;
-  created?: Created | undefined;
-  /** Charged for what its creates did not report. */
-  estimatedTokens?: number | undefined;
+  /**
+   * Unset: the tokens that the key was shown, of which what is new counts. `created`: what its create reported, which the
+   * increments contain too. `owned`: that the key has it, without tokens.
+   */
+  as?: "created" | "owned" | undefined;
+  /** The name of the backend that has it; unset if there is one only. */
+  backend?: string | undefined;
   /** Epoch milliseconds. */
   closedAt: number;
   model?: string | undefined;

@@ -14,6 +14,7 @@ import {
 } from "./request/path.ts";
 import { classOfHeaders } from "./request/request-class.ts";
 import { trackRequest } from "./request-tracker.ts";
+import { createStoredIds } from "./stored.ts";
 import { commentsUntil, createStreamWait } from "./response/while-waiting.ts";
 import { createHabits } from "./usage/usage-habits.ts";
 import { complete, type Incoming, type ProxyDeps, type RequestDeps, runRequest } from "./life-of-request.ts";
@@ -66,6 +67,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
   const requestDeps: RequestDeps = {
     ...deps,
     habitsOf: createHabits(deps.monotonic),
+    storedIds: createStoredIds(deps),
   };
 
   function fail(incoming: Incoming, error: unknown): Response {

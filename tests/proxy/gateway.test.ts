@@ -84,9 +84,8 @@ function proxyWith(
       }),
       depth: () => ({ waiting: 0, running: 0 }),
     },
-    listCreators: () => {
-      throw new Error("the request is for no stored response");
-    },
+    findOwners: () => Promise.reject(new Error("the request is for nothing stored")),
+    countOwned: () => Promise.reject(new Error("the request creates nothing")),
     findOwnKey: async () => undefined,
     addInFlight: () => () => {},
     cacheReporters: new Set(),
@@ -196,30 +195,6 @@ describe("a request", () => {
     const response = await send("GET", "/v1/x");
     expect([response.status, response.headers.get("retry-after")]).toEqual([503, "1"]);
     expect(calls).toEqual([]);
-  });
-});
-
-describe("a request for a response whose id two keys have used", () => {
-  const creators = [1, 2].map((keyId) => ({ keyId, madeAt: keyId }));
-  const bodyOf = (madeAt: number, padding = 0) => ({ id: "r", created_at: madeAt, usage, text: "x".repeat(padding) });
-  const usage = { input_tokens: 2, output_tokens: 3 };
-
-  test.each<[number, string, () => Response]>([
-    [200, "the key's own", () => Response.json(bodyOf(1))],
-    [404, "the other key's", () => Response.json(bodyOf(2))],
-    [404, "one without a time", () => Response.json({ id: "r", usage })],
-    [404, "one too long to be read whole", () => Response.json(bodyOf(1, 5_000_000))],
-    [404, "no JSON", () => new Response("secret")],
-    [404, "compressed", () => new Response(Bun.gzipSync("secret"), { headers: { "content-encoding": "gzip" } })],
-    [404, "another success", () => Response.json(bodyOf(2), { status: 202 })],
-    [410, "an error", () => Response.json({ error: {} }, { status: 410 })],
-  ])("gets %i where the upstream has %s", async (status, _, upstream) => {
-    const { send, events, finished } = proxyWith(upstream, { listCreators: () => creators });
-    const response = await send("GET", "/v1/responses/r");
-    expect(response.status).toBe(status);
-    expect(await response.text()).not.toContain("secret");
-    expect(events.includes("counted")).toBe(status === 200);
-    expect(finished).toMatchObject([{ status, outcome: status === 404 ? "refused" : "completed" }]);
   });
 });
 

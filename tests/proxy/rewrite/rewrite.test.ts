@@ -24,7 +24,7 @@ const untouchedBytes = {
   times: 1,
   prompts: 1,
   notAllowed: {},
-  references: [],
+  isStored: true,
   model: undefined,
   pieces: undefined,
   stream: false,

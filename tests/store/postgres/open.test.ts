@@ -8,6 +8,7 @@ import { startFaultyProxy } from "../../support/faulty-proxy.ts";
 import { dayNumberOf } from "../../../src/time/seoul.ts";
 import { sharedPostgres, whyNoPostgres } from "../../support/postgres.ts";
 import { pollUntil } from "../../support/poll-until.ts";
+import { newOwners, oldResponses, stillCounted } from "../old-responses.ts";
 import { requestRow, requestsOf } from "../logged-requests.ts";
 import { createKeys, memoryLog, usageIncrement } from "../test-store.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
@@ -30,25 +31,23 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
     for (const store of stores) await store.close();
   });
 
-  test("keeps the responses that were counted before their keys were stored", async () => {
+  test("has a response of the first key that created it, and counts no more what was counted", async () => {
     const url = await createDatabase();
     const postgres = await sharedPostgres();
-    const first = migrations.findIndex(({ statements }) => statements.some((one) => one.includes('"creates"')));
-    await (await openPostgresStore({ url, clock }, migrations.slice(0, first))).close();
-    await postgres.run("insert into counted_responses values ('hash', 5, 6, 7)", url);
+    const last = migrations.findIndex(({ statements }) => statements.some((one) => one.includes('"owned"')));
+    await (await openPostgresStore({ url, clock }, migrations.slice(0, last))).close();
+    const columns =
+      "id_hash, key_id, creates, made_at, input_tokens, output_tokens, counted_at, estimated_tokens, backend";
+    const rows = oldResponses.map((row) => `(${row})`).join();
+    await postgres.run(`insert into counted_responses (${columns}) values ${rows}`, url);
     await (await openPostgresStore({ url, clock })).close();
-    const old = {
-      key_id: "0",
-      creates: "0",
-      made_at: null,
-      input_tokens: "5",
-      output_tokens: "6",
-      estimated_tokens: "0",
-      counted_at: "7",
-    };
-    expect(await postgres.run("select * from counted_responses", url)).toEqual([
-      { id_hash: "hash", ...old, backend: null },
-    ]);
+    const valuesOf = async (table: string) =>
+      (await postgres.run(`select * from ${table} order by id_hash, key_id`, url)).map((row) =>
+        Object.values(row as object).map((value) => (/^\d+$/.test(String(value)) ? Number(value) : value)),
+      );
+    expect(await valuesOf("owned")).toEqual(newOwners);
+    const kept = stillCounted.map(([id, key, input, output, at]) => [id, input, output, at, key]);
+    expect(await valuesOf("counted_responses")).toEqual(kept);
   });
 
   test("of a newer version is refused and not changed", async () => {

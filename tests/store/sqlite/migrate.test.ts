@@ -1,6 +1,7 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { migrate } from "../../../src/store/sqlite/migrate.ts";
+import { newOwners, oldResponses, stillCounted } from "../old-responses.ts";
 import { readMigrations } from "../../../src/store/schema/migrations.ts";
 
 const migrations = readMigrations("migrations");
@@ -31,6 +32,7 @@ test("the tables that are written most are ordered by their primary key", () => 
     "lease_seconds",
     "outcome_hour",
     "outcome_minute",
+    "owned",
     "usage_day",
     "usage_hour",
     "usage_minute",
@@ -40,22 +42,14 @@ test("the tables that are written most are ordered by their primary key", () => 
   ]);
 });
 
-test("responses that were counted before their keys were stored stay counted", () => {
+test("the first key that created a response owns it, and what was counted stays counted", () => {
   using client = new Database(":memory:", { strict: true });
-  const first = migrations.findIndex(({ statements }) => statements.some((one) => one.includes("`creates`")));
-  migrate(client, migrations.slice(0, first));
-  client.run("INSERT INTO counted_responses VALUES ('hash', 5, 6, 7)");
+  const last = migrations.findIndex(({ statements }) => statements.some((one) => one.includes("`owned`")));
+  migrate(client, migrations.slice(0, last));
+  for (const row of oldResponses) client.run(`INSERT INTO counted_responses VALUES (${row})`);
   migrate(client, migrations);
-  const old = {
-    key_id: 0,
-    creates: 0,
-    made_at: null,
-    input_tokens: 5,
-    output_tokens: 6,
-    counted_at: 7,
-    estimated_tokens: 0,
-  };
-  expect(client.query("SELECT * FROM counted_responses").all()).toEqual([{ id_hash: "hash", ...old, backend: null }]);
+  expect(client.query("SELECT * FROM owned ORDER BY id_hash").values()).toEqual(newOwners);
+  expect(client.query("SELECT * FROM counted_responses ORDER BY id_hash, key_id").values()).toEqual(stillCounted);
 });
 
 test("a migration is applied once", () => {
