@@ -67,6 +67,13 @@ export type CountedField = (typeof countedFields)[number];
 /** Leaves none out. */
 type EachOf<Field extends CountedField> = Record<Field, number | undefined>;
 
+/** `inputTokens` is `input_tokens`. */
+export type SnakeCase<Text extends string> = Text extends `${infer First}${infer Rest}`
+  ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
+  : Text;
+export const snakeCase = <Text extends string>(text: Text): SnakeCase<Text> =>
+  text.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`) as SnakeCase<Text>;
+
 /** One value for each of the counters. */
 export const mapCounters = <Field extends string, Value>(
   fields: readonly Field[],
@@ -139,9 +146,9 @@ export function limitUsage(usage: Usage, totals: Usage): Usage {
   return limited;
 }
 
-export interface UsageSum extends Record<UsageTotal, number> {
-  requestCount: number;
-}
+/** What is summed of a key, a minute, an hour or a day. */
+export const sumFields = ["requestCount", ...usageTotals] as const;
+export type UsageSum = Record<(typeof sumFields)[number], number>;
 
 export interface KeyUsage extends UsageSum {
   keyId: KeyId;
@@ -192,6 +199,14 @@ export interface ResponseUsage extends Usage {
   closedAt: number;
   model?: string | undefined;
 }
+
+/** What a backend processed on a day, and what was counted for it in the same minutes. */
+export const reconciledFields = [
+  "generatedTokens",
+  "promptTokens",
+  "countedOutputTokens",
+  "countedInputTokens",
+] as const;
 
 export const noSum: UsageSum = { requestCount: 0, inputTokens: 0, outputTokens: 0 };
 

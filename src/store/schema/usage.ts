@@ -1,13 +1,10 @@
-import { chargeFields, countedParts, mapCounters, usageTotals } from "../../domain/usage.ts";
+import { chargeFields, countedParts, mapCounters, sumFields } from "../../domain/usage.ts";
 import type { Columns } from "./columns.ts";
 
 /** The sums of usage that a key, a minute, an hour or a day has. */
 // oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the columns' types are this function's result
 export function defineCounters({ integer }: Columns) {
-  return {
-    requestCount: integer().notNull(),
-    ...mapCounters(usageTotals, () => integer().notNull()),
-  };
+  return mapCounters(sumFields, () => integer().notNull());
 }
 
 // oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result

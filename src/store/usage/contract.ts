@@ -4,7 +4,7 @@ import type { UsageReports } from "../reports/contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { Owner } from "../../domain/usage-event.ts";
 import type { SettledAdmission } from "../../domain/admissions.ts";
-import type { Usage, UsageIncrement, ResponseUsage, UsageSum } from "../../domain/usage.ts";
+import type { reconciledFields, Usage, UsageIncrement, ResponseUsage, UsageSum } from "../../domain/usage.ts";
 
 /** Identifies a flush, so that it counts once even if it is sent again after its response was lost. */
 export interface FlushId {
@@ -67,13 +67,9 @@ export interface CounterReading {
 }
 
 /** What a backend processed on a day in Seoul, and what was counted for it in the same minutes. */
-export interface ReconciledDay {
+export interface ReconciledDay extends Record<(typeof reconciledFields)[number], number> {
   /** A day number. */
   day: number;
-  generatedTokens: number;
-  promptTokens: number;
-  countedOutputTokens: number;
-  countedInputTokens: number;
 }
 
 /** The same of one backend of a file of models. */

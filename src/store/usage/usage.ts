@@ -11,12 +11,14 @@ import { createUsageReports } from "../reports/reports.ts";
 import { createUsageWriter } from "./writer.ts";
 import {
   limitUsage,
+  mapCounters,
   noUsage,
   type ResponseUsage,
   type Usage,
   type UsageSum,
   addSums,
   noSum,
+  sumFields,
 } from "../../domain/usage.ts";
 
 export function createUsageStore(engine: Engine, clock: WallClock): UsageStore {
@@ -75,11 +77,8 @@ function prepareSums({
   tables,
 }: Engine): Pick<UsageStore, "sumOfDay" | "sumOfMinutes" | "hasMinutesFrom" | "sumOfKeys"> {
   const { keys, usageDay, usageHour, usageMinute } = tables;
-  const sumOf = (table: typeof usageMinute | typeof usageHour | typeof usageDay | typeof keys) => ({
-    requestCount: sql`coalesce(${safeSum(table.requestCount)}, 0)`.mapWith(Number),
-    inputTokens: sql`coalesce(${safeSum(table.inputTokens)}, 0)`.mapWith(Number),
-    outputTokens: sql`coalesce(${safeSum(table.outputTokens)}, 0)`.mapWith(Number),
-  });
+  const sumOf = (table: typeof usageMinute | typeof usageHour | typeof usageDay | typeof keys) =>
+    mapCounters(sumFields, (field) => sql`coalesce(${safeSum(table[field])}, 0)`.mapWith(Number));
   const sumOfMinuteRows = async (from: number, to: number): Promise<UsageSum> =>
     firstOrZero(
       await db
