@@ -1,24 +1,6 @@
-CREATE TABLE "key_leases" (
-	"key_id" bigint NOT NULL,
-	"instance" text NOT NULL,
-	"version" bigint NOT NULL,
-	"places" bigint NOT NULL,
-	"tokens" bigint NOT NULL,
-	CONSTRAINT "key_leases_key_id_instance_pk" PRIMARY KEY("key_id","instance")
-);
---> statement-breakpoint
-CREATE TABLE "lease_seconds" (
-	"key_id" bigint NOT NULL,
-	"second" bigint NOT NULL,
-	"writer" text NOT NULL,
-	"requests" bigint NOT NULL,
-	"tokens" bigint NOT NULL,
-	CONSTRAINT "lease_seconds_key_id_second_writer_pk" PRIMARY KEY("key_id","second","writer")
-);
---> statement-breakpoint
 -- Whether so many requests of a size fit all limits of a key, after those that are granted: `findExceeded` in
--- src/store/limits/windows.ts says the same.
-CREATE FUNCTION "tollgate_lease_fits"(
+-- windows.ts says the same.
+CREATE OR REPLACE FUNCTION "tollgate_lease_fits"(
 	used bigint[], caps bigint[], of_tokens boolean[], granted bigint, granted_tokens bigint, size bigint, times bigint
 ) RETURNS boolean LANGUAGE plpgsql IMMUTABLE AS $$
 DECLARE
@@ -33,11 +15,11 @@ BEGIN
 	RETURN true;
 END
 $$;
---> statement-breakpoint
--- Takes leases for one process, as `prepareTake` in src/store/limits/leases.ts does on SQLite. It is one call, so that nobody
+
+-- Takes leases for one process, as `prepareTake` in take-leases.ts does on SQLite. It is one call, so that nobody
 -- waits for a process between two statements. It is volatile: each statement sees what was committed before it began, and
 -- so the sums have what those wrote who had the locks before.
-CREATE FUNCTION "tollgate_take_leases"(batch jsonb)
+CREATE OR REPLACE FUNCTION "tollgate_take_leases"(batch jsonb)
 RETURNS jsonb LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
 	own text := batch->>'instance';

@@ -1,24 +1,11 @@
-CREATE TABLE "usage_model_month" (
-	"month" bigint NOT NULL,
-	"key_id" bigint NOT NULL,
-	"model" text NOT NULL,
-	"request_count" bigint NOT NULL,
-	"input_tokens" bigint NOT NULL,
-	"output_tokens" bigint NOT NULL,
-	"cached_input_tokens" bigint NOT NULL,
-	"reasoning_tokens" bigint NOT NULL,
-	"cached_beside_input_tokens" bigint NOT NULL,
-	CONSTRAINT "usage_model_month_month_key_id_model_pk" PRIMARY KEY("month","key_id","model")
-);
---> statement-breakpoint
+-- The rows of "usage_model_day" by month, whoever writes or deletes them.
+
 -- The first day of a day's month. Both are counted since the epoch.
-CREATE FUNCTION "tollgate_month_of"(day bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
+CREATE OR REPLACE FUNCTION "tollgate_month_of"(day bigint) RETURNS bigint LANGUAGE sql IMMUTABLE AS $$
 	SELECT date_trunc('month', (date '1970-01-01' + day::integer)::timestamp)::date - date '1970-01-01'
 $$;
---> statement-breakpoint
--- The rows of "usage_model_day" by month, whoever writes or deletes them: while versions run side by side, the earlier one does
--- not know of it.
-CREATE FUNCTION "tollgate_insert_model_months"() RETURNS trigger LANGUAGE plpgsql AS $$
+
+CREATE OR REPLACE FUNCTION "tollgate_insert_model_months"() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	INSERT INTO "usage_model_month" AS kept ("month", "key_id", "model", "request_count", "input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens", "cached_beside_input_tokens")
 	SELECT tollgate_month_of("day"), "key_id", "model", sum("request_count"), sum("input_tokens"), sum("output_tokens"), sum("cached_input_tokens"), sum("reasoning_tokens"), sum("cached_beside_input_tokens")
@@ -33,8 +20,8 @@ BEGIN
 	RETURN NULL;
 END
 $$;
---> statement-breakpoint
-CREATE FUNCTION "tollgate_update_model_months"() RETURNS trigger LANGUAGE plpgsql AS $$
+
+CREATE OR REPLACE FUNCTION "tollgate_update_model_months"() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	INSERT INTO "usage_model_month" AS kept ("month", "key_id", "model", "request_count", "input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens", "cached_beside_input_tokens")
 	SELECT tollgate_month_of("day"), "key_id", "model", sum("request_count"), sum("input_tokens"), sum("output_tokens"), sum("cached_input_tokens"), sum("reasoning_tokens"), sum("cached_beside_input_tokens")
@@ -53,8 +40,8 @@ BEGIN
 	RETURN NULL;
 END
 $$;
---> statement-breakpoint
-CREATE FUNCTION "tollgate_delete_model_months"() RETURNS trigger LANGUAGE plpgsql AS $$
+
+CREATE OR REPLACE FUNCTION "tollgate_delete_model_months"() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
 	UPDATE "usage_model_month" AS kept SET
 		"request_count" = kept."request_count" - gone."request_count",
@@ -74,16 +61,12 @@ BEGIN
 	RETURN NULL;
 END
 $$;
---> statement-breakpoint
-CREATE TRIGGER "usage_model_month_insert" AFTER INSERT ON "usage_model_day" REFERENCING NEW TABLE AS added
+
+CREATE OR REPLACE TRIGGER "usage_model_month_insert" AFTER INSERT ON "usage_model_day" REFERENCING NEW TABLE AS added
 	FOR EACH STATEMENT EXECUTE FUNCTION "tollgate_insert_model_months"();
---> statement-breakpoint
-CREATE TRIGGER "usage_model_month_update" AFTER UPDATE ON "usage_model_day" REFERENCING OLD TABLE AS removed NEW TABLE AS added
+
+CREATE OR REPLACE TRIGGER "usage_model_month_update" AFTER UPDATE ON "usage_model_day" REFERENCING OLD TABLE AS removed NEW TABLE AS added
 	FOR EACH STATEMENT EXECUTE FUNCTION "tollgate_update_model_months"();
---> statement-breakpoint
-CREATE TRIGGER "usage_model_month_delete" AFTER DELETE ON "usage_model_day" REFERENCING OLD TABLE AS removed
+
+CREATE OR REPLACE TRIGGER "usage_model_month_delete" AFTER DELETE ON "usage_model_day" REFERENCING OLD TABLE AS removed
 	FOR EACH STATEMENT EXECUTE FUNCTION "tollgate_delete_model_months"();
---> statement-breakpoint
-INSERT INTO "usage_model_month" ("month", "key_id", "model", "request_count", "input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens", "cached_beside_input_tokens")
-	SELECT tollgate_month_of("day"), "key_id", "model", sum("request_count"), sum("input_tokens"), sum("output_tokens"), sum("cached_input_tokens"), sum("reasoning_tokens"), sum("cached_beside_input_tokens")
-	FROM "usage_model_day" GROUP BY 1, 2, 3;

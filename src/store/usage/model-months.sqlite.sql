@@ -1,18 +1,6 @@
-CREATE TABLE `usage_model_month` (
-	`month` integer NOT NULL,
-	`key_id` integer NOT NULL,
-	`model` text NOT NULL,
-	`request_count` integer NOT NULL,
-	`input_tokens` integer NOT NULL,
-	`output_tokens` integer NOT NULL,
-	`cached_input_tokens` integer NOT NULL,
-	`reasoning_tokens` integer NOT NULL,
-	`cached_beside_input_tokens` integer NOT NULL,
-	PRIMARY KEY(`month`, `key_id`, `model`)
-) WITHOUT ROWID;
---> statement-breakpoint
--- The rows of `usage_model_day` by month, whoever writes or deletes them. A migration that recreates that table has to create these
--- triggers again.
+-- The rows of `usage_model_day` by month, whoever writes or deletes them.
+
+DROP TRIGGER IF EXISTS `usage_model_month_insert`;
 CREATE TRIGGER `usage_model_month_insert` AFTER INSERT ON `usage_model_day` BEGIN
 	INSERT INTO `usage_model_month` (`month`, `key_id`, `model`, `request_count`, `input_tokens`, `output_tokens`, `cached_input_tokens`, `reasoning_tokens`, `cached_beside_input_tokens`)
 		VALUES (unixepoch(new.`day` * 86400, 'unixepoch', 'start of month') / 86400, new.`key_id`, new.`model`, new.`request_count`, new.`input_tokens`, new.`output_tokens`, new.`cached_input_tokens`, new.`reasoning_tokens`, new.`cached_beside_input_tokens`)
@@ -24,7 +12,8 @@ CREATE TRIGGER `usage_model_month_insert` AFTER INSERT ON `usage_model_day` BEGI
 			`reasoning_tokens` = `reasoning_tokens` + excluded.`reasoning_tokens`,
 			`cached_beside_input_tokens` = `cached_beside_input_tokens` + excluded.`cached_beside_input_tokens`;
 END;
---> statement-breakpoint
+
+DROP TRIGGER IF EXISTS `usage_model_month_update`;
 CREATE TRIGGER `usage_model_month_update` AFTER UPDATE ON `usage_model_day` BEGIN
 	UPDATE `usage_model_month` SET
 			`request_count` = `request_count` + new.`request_count` - old.`request_count`,
@@ -35,7 +24,8 @@ CREATE TRIGGER `usage_model_month_update` AFTER UPDATE ON `usage_model_day` BEGI
 			`cached_beside_input_tokens` = `cached_beside_input_tokens` + new.`cached_beside_input_tokens` - old.`cached_beside_input_tokens`
 		WHERE `month` = unixepoch(new.`day` * 86400, 'unixepoch', 'start of month') / 86400 AND `key_id` = new.`key_id` AND `model` = new.`model`;
 END;
---> statement-breakpoint
+
+DROP TRIGGER IF EXISTS `usage_model_month_delete`;
 CREATE TRIGGER `usage_model_month_delete` AFTER DELETE ON `usage_model_day` BEGIN
 	UPDATE `usage_model_month` SET
 			`request_count` = `request_count` - old.`request_count`,
@@ -49,7 +39,3 @@ CREATE TRIGGER `usage_model_month_delete` AFTER DELETE ON `usage_model_day` BEGI
 		WHERE `month` = unixepoch(old.`day` * 86400, 'unixepoch', 'start of month') / 86400 AND `key_id` = old.`key_id` AND `model` = old.`model`
 			AND (`request_count`, `input_tokens`, `output_tokens`, `cached_input_tokens`, `reasoning_tokens`, `cached_beside_input_tokens`) = (0, 0, 0, 0, 0, 0);
 END;
---> statement-breakpoint
-INSERT INTO `usage_model_month` (`month`, `key_id`, `model`, `request_count`, `input_tokens`, `output_tokens`, `cached_input_tokens`, `reasoning_tokens`, `cached_beside_input_tokens`)
-	SELECT unixepoch(`day` * 86400, 'unixepoch', 'start of month') / 86400, `key_id`, `model`, sum(`request_count`), sum(`input_tokens`), sum(`output_tokens`), sum(`cached_input_tokens`), sum(`reasoning_tokens`), sum(`cached_beside_input_tokens`)
-	FROM `usage_model_day` GROUP BY 1, 2, 3;
