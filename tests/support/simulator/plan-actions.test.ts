@@ -2,7 +2,7 @@ import { afterAll, beforeAll, expect, test } from "bun:test";
 import { gunzipSync } from "node:zlib";
 import { connectRaw, type RawClient } from "../raw-client.ts";
 import { rejectionOf } from "../rejection.ts";
-import type { MessageEnding } from "../response-parser.ts";
+import type { MessageEnding } from "../raw-message.ts";
 import { type Simulator, startSimulator } from "./simulator.ts";
 
 // What a test would not miss if the simulator did not do it: a stream arrives unchanged through Tollgate even if it is an easy one.
