@@ -148,11 +148,6 @@ onEachEngine(({ engine }) => {
       expect((await attemptFrom(right, "2001:db8:0:1::1")).status).toBe(200);
     });
 
-    test("cannot be evaded with an X-Forwarded-For from the client", async () => {
-      await used("203.0.113.12");
-      expect((await attemptFrom(right, "198.51.100.1, 203.0.113.12")).status).toBe(429);
-    });
-
     test("costs the database nothing for an address that it refuses, until its time has passed", async () => {
       let counted = 0;
       const observed = await startAdmin({
