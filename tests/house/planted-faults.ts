@@ -325,7 +325,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "What the database refuses of one key is refused of all keys of the flush",
     find: `[undefined, ...keys].map((key) => ({`,
     put: `[undefined, ...keys].slice(0, 2).map((key) => ({`,
-    tests: ["tests/store/usage/batch.test.ts", "tests/store/sick-storage.test.ts"],
+    tests: ["tests/store/usage/batch.test.ts", "tests/store/usage/usage.test.ts"],
   },
   {
     id: "refused-observed",
