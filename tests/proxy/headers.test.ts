@@ -66,6 +66,11 @@ describe("upstreamRequestHeaders", () => {
     expect(headers.get("x-request-id")).toBe("req-1");
   });
 
+  test("sets the length of a body that was held", () => {
+    const incoming = new Headers({ "content-length": "5" });
+    expect(upstreamRequestHeaders(incoming, options).get("content-length")).toBe("3");
+  });
+
   test.each<[string, string]>([
     ["application/json", "application/json"],
     ['Application/Json;charset="utf8"', 'Application/Json;charset="utf8"'],

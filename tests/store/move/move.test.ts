@@ -46,6 +46,22 @@ describe.skipIf(whyNoPostgres !== undefined)("a move", () => {
     ]);
   });
 
+  test("that is stopped half way leaves a target on which the next move starts over", async () => {
+    using source = filledSource();
+    using again = copyFolder(source.folder);
+    const url = await createTarget();
+    const stopping = new AbortController();
+    const onProgress = (table: string) => table === "keys" && stopping.abort();
+    const stopped = move({ file: source.file, url, onProgress, signal: stopping.signal });
+    await expect(stopped).rejects.toThrow("stopped before everything was copied");
+    expect(existsSync(`${source.file}-moved`)).toBeFalse();
+    await expect(openPostgresStore({ url, clock: Date.now })).rejects.toThrow("was not finished");
+    await move({ file: databaseFile(again.path), url });
+    const store = await openPostgresStore({ url, clock: Date.now });
+    expect(await store.keys.countActive()).toBe(rowCount);
+    await store.close();
+  });
+
   test.each([
     ["a token more", "input_tokens", "new.input_tokens := new.input_tokens + 1; return new;"],
     ["a row less", "day", "return null;"],
