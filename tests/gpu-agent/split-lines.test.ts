@@ -11,6 +11,10 @@ function bytes(...chunks: (string | Uint8Array)[]) {
   });
 }
 
+test("strips carriage returns", async () => {
+  expect(await Array.fromAsync(splitLines(bytes("one\r", "\ntwo\r\n\r\n")))).toEqual(["one", "two", ""]);
+});
+
 test("joins a character that is split between two chunks", async () => {
   const euro = new TextEncoder().encode("€\n");
   expect(await Array.fromAsync(splitLines(bytes(euro.slice(0, 1), euro.slice(1))))).toEqual(["€"]);
