@@ -2,9 +2,9 @@ import type { Admission, Reservation } from "../../domain/admissions.ts";
 import { cachedTokensOf, type Charge, chargedTokens, noUsage, type Usage } from "../../domain/usage.ts";
 import type { UsageEvent } from "../../domain/usage-event.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
-import { isEventStream, isJson } from "../usage/response-usage.ts";
+import { isEventStream, isJson } from "../usage/body-kind.ts";
 import type { UsageShape } from "../usage/event-usage.ts";
-import { createOutputObserver, nothingSeen, type OutputObserver, type SeenOutput } from "./output.ts";
+import { createOutputObserver, nothingSeen, type OutputObserver, type SeenOutput } from "../stream/output.ts";
 
 /**
  * What the limits of tokens of a key are charged for one response, beside its counts: what the backend reported, else an

@@ -88,7 +88,7 @@ test("a create counts without a look-up, and tells once of its id and of all tha
 
 test("a streamed create tells of its id with its first event, wherever that is cut", async () => {
   const { count, events } = startCount("POST", "/v1/responses");
-  const reader = count.createReader({ contentType: "text/event-stream", contentEncoding: null });
+  const reader = count.createPassage({ contentType: "text/event-stream", contentEncoding: null }, undefined);
   const text = `event: response.created\ndata: {"response":{"id":"resp_1","created_at":9,"usage":null}}\n\n`;
   for (const letter of text) void reader.push(Buffer.from(letter));
   void reader.push(Buffer.from(text));
@@ -106,7 +106,7 @@ test("a streamed create tells of its id with its first event, wherever that is c
 
 test("a refused create tells of nothing", async () => {
   const { count, events } = startCount("POST", "/v1/responses", 429);
-  const reader = count.createReader(json);
+  const reader = count.createPassage(json, undefined);
   void reader.push(bodyOf("resp_1"));
   await count.commit(await reader.end());
   expect(events).toEqual([]);

@@ -1,6 +1,6 @@
 import { cacheWriteName, findCount, isObject, tokenCountNames } from "../usage/event-usage.ts";
-import type { ResponseListener } from "../usage/response-usage.ts";
 import { createRepeatedEvent, type OutputLength } from "./repeated-event.ts";
+import type { ResponseListener } from "./usage.ts";
 
 /** What a stream showed of its output, as limits of tokens are charged for it. */
 export interface SeenOutput {
