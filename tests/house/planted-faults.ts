@@ -61,8 +61,15 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "stream-left-uncharged",
     says: "A stream that its client leaves early costs a limit of tokens no estimate",
-    find: `const estimatedTokens = isStream ? estimateStream(`,
-    put: `const estimatedTokens = isStream && !isWhole ? 0 : isStream ? estimateStream(`,
+    find: `const ofStream = generates ? estimateStream(`,
+    put: `const ofStream = generates && isWhole ? estimateStream(`,
+    tests: ["tests/proxy/ways-round-a-limit.test.ts"],
+  },
+  {
+    id: "stream-other-path-uncharged",
+    says: "A stream of another path than the five costs a limit of tokens nothing",
+    find: `if (!isKnown && !(isStream && method === "POST")) return undefined;`,
+    put: `if (!isKnown) return undefined;`,
     tests: ["tests/proxy/ways-round-a-limit.test.ts"],
   },
   {
