@@ -29,7 +29,6 @@ export function proxySideOf(config: ProxyConfig, services: Services, connections
     sseKeepaliveMs: proxy.sseKeepaliveMs,
     findKey: services.store.keys.findActive,
     record: services.ledger.record,
-    admit: services.admissions.admit,
     readUsed: readUsedOf(services.store),
     listCreators: services.store.usage.listCreators,
     findOwnKey: describeOwnKey({ store: services.store, clock: services.clock }),
