@@ -172,6 +172,13 @@ export const plantedFaults: readonly PlantedFault[] = [
     put: `return false;`,
     tests: ["tests/proxy/key-lines.test.ts"],
   },
+  {
+    id: "wait-no-less",
+    says: "A request that would take what is left of a limit of tokens is refused",
+    find: `  return decide(load, limits, { tokens: left });`,
+    put: `  return { refusedBy, tokens, load };`,
+    tests: ["tests/admission/admission.test.ts"],
+  },
 
   // The life of a request.
   {
