@@ -205,8 +205,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "life-error-without-limits",
     says: "An error tells its client nothing of what is left of its limits",
-    find: `incoming.limitHeaders = await readLimitsLeft(`,
-    put: `await readLimitsLeft(`,
+    find: `await readLimitsLeft(keyId, limits, deps)`,
+    put: `undefined`,
     tests: ["tests/wire/limits.test.ts", "tests/wire/refusals.test.ts"],
   },
   {
