@@ -1,4 +1,4 @@
--- Triggers and functions: 213316c4b619217d
+-- Triggers and functions: 52202da62431ecad
 CREATE TABLE "backend_minute" (
 	"minute" bigint NOT NULL,
 	"backend" text NOT NULL,

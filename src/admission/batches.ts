@@ -14,7 +14,15 @@ import {
   wantedAhead,
 } from "./process-leases.ts";
 import { decideAlone, endWait, leaveDegraded, noResponse, startWait } from "./degraded.ts";
-import { decide, judge, type Judged, type KeyLoad, needsLease, othersEndMs, waitOf } from "../store/limits/windows.ts";
+import {
+  judge,
+  type Judged,
+  type KeyLoad,
+  needsLease,
+  othersEndMs,
+  tokensAhead,
+  waitOf,
+} from "../store/limits/windows.ts";
 import type { Lease, LeaseRequest } from "../store/limits/contract.ts";
 import { hasLimit, type KeyLimits, limitKinds, requestLimits } from "../domain/limits.ts";
 
@@ -120,7 +128,7 @@ function takeWork(lease: KeyLease, { second, most }: { second: number; most: num
     limits,
     places,
     tokens: lease.tokens + (ahead === undefined ? 0 : ahead.left * ahead.tokens),
-    requests: waiting.map(({ tokens }) => tokens),
+    requests: waiting.map(({ tokens, leastTokens }) => ({ tokens, leastTokens })),
     ahead: Math.min(most, wantedAhead(lease, second)),
     corrections,
     refused,
@@ -151,7 +159,7 @@ function keepAhead(
     return;
   }
   dropAhead(lease);
-  const tokens = Math.max(0, ...request.requests);
+  const tokens = tokensAhead(request.requests);
   // The network only shortens it, and the clocks of the two machines may be anything.
   const endsAt = sentAt + 1000 - (now % 1000);
   lease.ahead = { limits: request.limits, tokens, left: ahead, load, second: Math.floor(now / 1000), endsAt };
@@ -222,17 +230,11 @@ interface Settled {
 }
 
 function settleOne(state: State, { lease, limits, taken, others, result, one }: Settled): void {
-  const { refusedBy, load } = result;
-  const { tokens } = one;
+  const { refusedBy, load, tokens } = result;
   if (refusedBy === undefined) {
     if (needsLease(limits)) reserve(lease, tokens);
     const second = Math.floor(taken.now / 1000);
     return one.settled.resolve(admitted(state, lease, { limits, tokens, second, load }));
-  }
-  const less = decide(load, limits, one);
-  if (less.refusedBy === undefined) {
-    Object.assign(one, { tokens: less.tokens, leastTokens: undefined });
-    return enqueue(state, lease, one);
   }
   const waitMs = waitOf(result, { limits, tokens }, taken);
   const isHeldByOthers = (limitKinds[refusedBy].counts === "places" ? others.inFlight : others.reserved) > 0;

@@ -74,9 +74,6 @@ export const isWorthWaiting = (refusal: Refusal): boolean =>
 const isLimit = (refusedBy: Admission["refusedBy"]): refusedBy is LimitName =>
   refusedBy !== undefined && refusedBy !== "unavailable";
 
-/** Until the limits of its key admit the request, until it has a place at a backend, or not at all. */
-export type WaitsFor = "limits" | "place" | "nothing";
-
 /** What the choice of a backend depends on. */
 export interface Destination {
   /** Whose line it waits in; undefined if it names none. */
@@ -92,15 +89,12 @@ export interface Destination {
 export type Entry = Choice | "waiting" | "full";
 
 /**
- * The requests that wait on this machine, and the places at each backend, which limit how many requests it gets at once from
- * all processes of the machine.
+ * The requests of this machine that wait for a place at a backend, and these places, which limit how many requests it gets
+ * at once from all processes of the machine.
  */
 export interface Places {
-  /**
-   * A request that waits for the limits of its key enters again when they admit it.
-   * @param listener called at most once, if the request has to wait
-   */
-  enter(ticket: number, request: ListedRequest, listener: PlaceListener): Promise<Entry>;
+  /** @param listener called at most once, if the request has to wait */
+  enter(ticket: number, request: ListedRequest, listener: PlaceListener): Entry | Promise<Entry>;
   /** Tells of the backend that the request was sent to. */
   report(ticket: number, sign: BackendSign): void;
   /** @param cachedShare the part of the input that the backend reports to have had cached; undefined: it reports no usage */
@@ -121,8 +115,9 @@ export interface Rank {
 
 export interface ListedRequest extends Destination {
   keyId: KeyId;
-  waitsFor: WaitsFor;
-  /** The candidates that it was at already, to no avail; one that waits for a place may return to them. */
+  /** Until it has a place; else it is refused if there is none. */
+  waits: boolean;
+  /** The candidates that it was at already, to no avail; one that waits may return to them. */
   tried: readonly string[];
 }
 

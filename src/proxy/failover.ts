@@ -1,14 +1,14 @@
 import type { BackendSign, Choice } from "../domain/backends.ts";
 import type { Backend } from "../domain/models.ts";
 import { ProxyError } from "./errors.ts";
-import type { Turn } from "./request/queue.ts";
 import type { OutgoingRequestBody } from "./request/rewrite-body.ts";
 import type { RequestTracker } from "./request-tracker.ts";
 import { AbortReason, clientLeft, endedByAdmin } from "./upstream/abort-reason.ts";
 import type { UpstreamResponse } from "./upstream/forward.ts";
+import type { Wait } from "./waiting.ts";
 
 /** Where a request goes that has a place, or a choice. */
-export type Route = Pick<Turn, keyof Choice | "report" | "moveOn">;
+export type Route = Pick<Wait, keyof Choice | "report" | "moveOn">;
 
 /** Sends it once. */
 export type SendOnce = (body: OutgoingRequestBody, backend: Backend) => Promise<UpstreamResponse>;
@@ -43,9 +43,9 @@ export function sendWithFailover(toSend: ToSend): SendToOne {
     const left = tracker.backend;
     // It may wait now, and those who watch it see where.
     tracker.backend = undefined;
-    const choice = await route.moveOn().finally(() => (tracker.backend = left));
+    const hasMoved = await route.moveOn().finally(() => (tracker.backend = left));
     if (client.aborted) throw clientLeft();
-    return choice !== undefined;
+    return hasMoved;
   }
 
   function nextBackend(): Backend {

@@ -70,7 +70,8 @@ export function createProxy(deps: ProxyDeps): Proxy {
     storedIds: createStoredIds(deps),
   };
 
-  function fail(incoming: Incoming, error: unknown): Response {
+  /** @param left what the limits leave; absent: as they have answered */
+  function fail(incoming: Incoming, error: unknown, left = incoming.tracker.turn?.limitHeaders()): Response {
     const { request, tracker } = incoming;
     const { code, outcome, cause, details } = classifyFailure(error, request.signal);
     if (code === "internal") log.error("Request failed inside Tollgate", { error: stackOf(error) });
@@ -78,16 +79,21 @@ export function createProxy(deps: ProxyDeps): Proxy {
     const response = failureResponse(code, details, isMessages ? tracker.requestId : undefined);
     tracker.status = response.status;
     tracker.finish(outcome, { code, cause });
-    return withOurHeaders(incoming, response);
+    return withOurHeaders(incoming, response, left);
   }
 
   /** @param isFinal it is known where the request went, and what became of it */
-  function withOurHeaders({ request, tracker, limitHeaders }: Incoming, response: Response, isFinal = true): Response {
+  function withOurHeaders(
+    { request, tracker }: Incoming,
+    response: Response,
+    left = tracker.turn?.limitHeaders(),
+    isFinal = true,
+  ): Response {
     const { headers } = response;
     if (isFinal && request.headers.get("x-tollgate-debug") === "1") addDebugHeaders(headers, tracker);
     // Anthropic's SDKs read the second.
     for (const name of ["x-request-id", "request-id"]) headers.set(name, tracker.requestId);
-    if (limitHeaders !== undefined) setLimitHeaders(headers, limitHeaders);
+    if (left !== undefined) setLimitHeaders(headers, left);
     if (corsOrigins !== undefined) applyCors(headers, request, corsOrigins);
     return response;
   }
@@ -96,12 +102,12 @@ export function createProxy(deps: ProxyDeps): Proxy {
     try {
       return withOurHeaders(incoming, await runRequest(incoming, requestDeps));
     } catch (error) {
-      const { request, tracker, unreportedLimits } = incoming;
-      if (unreportedLimits !== null && tracker.keyId !== undefined && !request.signal.aborted) {
-        incoming.limitHeaders = await readLimitsLeft(tracker.keyId, unreportedLimits, deps);
-      }
+      const { request, tracker, limits } = incoming;
+      const { keyId, turn } = tracker;
+      const isUnreported = limits !== null && turn?.admission === undefined && !request.signal.aborted;
+      const left = isUnreported && keyId !== undefined ? await readLimitsLeft(keyId, limits, deps) : undefined;
       const isCutShort = !tracker.isReceived && (await isHalfSent(request));
-      const response = fail(incoming, error);
+      const response = fail(incoming, error, left);
       // Now that the idle timeout is restored.
       if (isCutShort) deps.closeSoon(request);
       return response;
@@ -123,9 +129,9 @@ export function createProxy(deps: ProxyDeps): Proxy {
     const stream = commentsUntil(response, {
       path,
       keepaliveMs: deps.sseKeepaliveMs,
-      rank: () => incoming.rank?.(),
+      rank: () => incoming.tracker.turn?.rank(),
     });
-    return withOurHeaders(incoming, stream, false);
+    return withOurHeaders(incoming, stream, undefined, false);
   }
 
   return {
@@ -150,8 +156,7 @@ function track(deps: ProxyDeps, request: Request): Incoming {
     clientProgram,
     requestClass: classOfHeaders(request.headers, clientProgram),
   });
-  const unadmitted = { early: undefined, unreportedLimits: null, limitHeaders: undefined };
-  return { request, tracker, peerAddress, ...unadmitted, wait: undefined, rank: undefined };
+  return { request, tracker, peerAddress, limits: null, wait: undefined };
 }
 
 const stackOf = (error: unknown): string | undefined => (error instanceof Error ? error.stack : String(error));

@@ -1,14 +1,12 @@
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { ProxyError } from "./errors.ts";
-import { type Asking, asksBefore, asksOf, type ReadUsed, requireAdmitted, reservationFor } from "./request/admit.ts";
+import { type ReadUsed, reservationFor } from "./request/admit.ts";
 import type { CorsOrigins } from "./request/cors.ts";
 import { type ActiveKey, authenticate, type FindKey } from "./request/authenticate.ts";
 import type { HeldBytes } from "./request/held-bytes.ts";
 import { isModelAllowed, modelNotFound } from "./request/model-rule.ts";
 import { type OwnKey, ownPaths, respondWithOwnKey } from "./request/own-key.ts";
-import type { RequestQueue, Turn } from "./request/queue.ts";
-import type { Waiting } from "./request/waiting-list.ts";
 import { conversationOf } from "./request/conversation.ts";
 import type { CostOfBody, ReadBody } from "./request/hold-or-stream.ts";
 import { readRequest } from "./request/read-request.ts";
@@ -32,12 +30,13 @@ import { endedByAdmin } from "./upstream/abort-reason.ts";
 import type { Forwards } from "./upstream/forwards.ts";
 import { isEventStream } from "./usage/body-kind.ts";
 import type { HabitsOf, UsageHabits } from "./usage/usage-habits.ts";
+import { type Asker, type RequestQueue, Wait } from "./waiting.ts";
 import { type Engines, noConversation } from "../domain/backends.ts";
 import type { KeyId, KeyLimits } from "../domain/keys.ts";
 import type { Backend, Catalog, Target } from "../domain/models.ts";
 import { hasLimit, tokenLimits } from "../domain/limits.ts";
 import { cachedShareOf } from "../domain/usage.ts";
-import type { Admit, Destination, Reservation } from "../domain/admissions.ts";
+import type { Destination } from "../domain/admissions.ts";
 
 export interface ProxyDeps extends TrackerDeps, StoredDeps {
   config: {
@@ -54,7 +53,6 @@ export interface ProxyDeps extends TrackerDeps, StoredDeps {
   rewriting: CurrentRewriting;
   backendModels: Pick<BackendModels, "findEntry" | "requestEnded">;
   findKey: FindKey;
-  admit: Admit;
   readUsed: ReadUsed;
   /** What the holder of a key may know of it; undefined if it is gone. */
   findOwnKey: (keyId: KeyId) => Promise<OwnKey | undefined>;
@@ -80,17 +78,15 @@ export interface ProxyDeps extends TrackerDeps, StoredDeps {
 }
 
 /** One request on its way, as the steps need it. */
-export interface Incoming extends Asking {
+export interface Incoming {
   request: Request;
   tracker: RequestTracker;
   /** The address at the other end of the connection. */
   peerAddress: string | undefined;
-  /** The key's, for an error response to report; null once its admission is asked for. */
-  unreportedLimits: KeyLimits | null;
+  /** The key's, which each response reports. */
+  limits: KeyLimits | null;
   /** Undefined if its client gets no comments. */
   wait: StreamWait | undefined;
-  /** Where it stands in its line; undefined if its client is told nothing of that. */
-  rank: Waiting["rank"];
 }
 
 export interface RequestDeps extends ProxyDeps {
@@ -133,7 +129,9 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const client = rewriting.goesByClient ? await contextOf(request, deps.engines) : undefined;
   const toRead = { request, tracker, path, rules, rewriting, rewriters, refusesOptions, client };
   const limits = rules !== null && hasLimit(rules) ? rules : undefined;
-  const askLimits = askEarly(incoming, { keyId: key.id, limits, path }, deps);
+  const waiter = { keyId: key.id, limits, path };
+  const limited = limits && openWait(incoming, waiter, deps);
+  const askLimits = async (cost: CostOfBody): Promise<void> => limited?.askEarly(cost);
   const bounds = { held, askLimits, maxBytes: config.maxBodyBytes, party: key.id };
   const { received, rewrittenBody } = await readRequest(toRead, bounds);
   const { rewritten } = rewrittenBody;
@@ -148,8 +146,8 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const candidates = found?.backend === undefined ? rewritten.target.candidates : [found.backend];
   const hasPlaces = deps.queue.hasPlaces || hasChoice;
   const destination = destinationOf(incoming, key.id, { body: received.body, rewritten, candidates });
-  const toAdmit = { keyId: key.id, limits, reservation, path, destination };
-  const turn = limits !== undefined || hasPlaces ? await waitForTurn(incoming, toAdmit, deps) : undefined;
+  const turn = limited ?? (hasPlaces ? openWait(incoming, waiter, deps) : undefined);
+  if (turn !== undefined) await turn.enter(destination, reservation);
   const admission = turn?.admission;
   const common = { ...asker, tracker, admission, reservation, refers: found?.refers === true };
   const rewriteUnasked = (): Promise<RewrittenBody> => rewriteBody(path, received, rewriters.unasked, client, key.id);
@@ -181,7 +179,7 @@ async function knowKey(incoming: Incoming, path: string, deps: RequestDeps): Pro
   tracker.keyId = key.id;
   // Before the body: the idle timer also cuts a body that flows (Bun 1.4.5). Remove when received bytes restart it.
   tracker.onFinished(deps.disableIdleTimeout(request));
-  incoming.unreportedLimits = key.rules;
+  incoming.limits = key.rules;
   if (!path.startsWith(ownPaths)) requireOpenPath(path, deps.config.closedPaths, key.rules);
   return key;
 }
@@ -237,53 +235,15 @@ export function complete(tracker: RequestTracker, response: Response): Response 
   return response;
 }
 
-interface ToAdmit {
-  keyId: KeyId;
-  /** Undefined if the key has none. */
-  limits: KeyLimits | undefined;
-  /** Undefined for a key without limits of tokens, and before the body is read. */
-  reservation: Reservation | undefined;
-  path: string;
-  destination: Destination;
-}
-
-type AdmitDeps = Pick<ProxyDeps, "queue" | "admit" | "wall">;
-
-/** @throws ProxyError if the limits of the key refuse the request, or no place becomes free in time */
-async function waitForTurn(
-  incoming: Incoming,
-  { keyId, limits, reservation, path, destination }: ToAdmit,
-  deps: AdmitDeps,
-): Promise<Turn> {
-  const { tracker, request } = incoming;
-  const asks = limits && asksOf(incoming, { keyId, limits, reservation }, deps);
-  const queued = { ...destination, keyId, startedAt: tracker.startedAt, client: request.signal, limits: asks };
-  const turn = await deps.queue.enter(queued, ({ end, rank }) => {
-    tracker.isQueued = true;
-    incoming.rank = rank;
-    tracker.onEndRequested(() => end(endedByAdmin()));
-  });
-  const { admission } = turn;
+/** What it holds is given back when the request is over, whatever ends that. */
+function openWait(
+  { tracker, request }: Incoming,
+  asker: Pick<Asker, "keyId" | "limits" | "path">,
+  { queue }: Pick<ProxyDeps, "queue">,
+): Wait {
+  const turn = new Wait({ ...asker, startedAt: tracker.startedAt, client: request.signal }, queue);
+  tracker.turn = turn;
+  tracker.onEndRequested(() => turn.end(endedByAdmin()));
   tracker.onFinished((usage) => turn.leave(cachedShareOf(usage)));
-  // A refusal reports what is left itself.
-  incoming.unreportedLimits = null;
-  if (limits !== undefined && admission !== undefined)
-    incoming.limitHeaders = requireAdmitted(limits, admission, { path, reservation, now: deps.wall() });
   return turn;
-}
-
-/** Asks the limits of a key for a request whose body has yet to be waited for, or decoded. */
-function askEarly(
-  incoming: Incoming,
-  { limits, ...asked }: Pick<ToAdmit, "keyId" | "limits" | "path">,
-  deps: AdmitDeps,
-): (cost: CostOfBody) => Promise<void> {
-  return async (cost) => {
-    if (incoming.early !== undefined || limits === undefined || !asksBefore(limits, cost)) return;
-    const destination = { model: undefined, candidates: [], characters: 0, conversation: noConversation };
-    const toAdmit = { ...asked, limits, reservation: undefined, destination };
-    const { admission } = await waitForTurn(incoming, toAdmit, deps);
-    incoming.early = admission;
-    incoming.tracker.onFinished(() => admission?.cancel());
-  };
 }

@@ -13,6 +13,7 @@ import type {
   RunningRequest,
 } from "../domain/requests.ts";
 import type { CountedUsage, Usage } from "../domain/usage.ts";
+import type { Wait } from "./waiting.ts";
 
 /** Collects what log and metrics need of one request while it runs, and reports it once the request has ended. */
 export interface RequestTracker {
@@ -39,8 +40,8 @@ export interface RequestTracker {
   estimatedTokens: number | undefined;
   /** Its body was read, or is passed on as it comes. */
   isReceived: boolean;
-  /** It had to wait until it could be sent. */
-  isQueued: boolean;
+  /** Its wait until it may be sent; undefined: it has none. */
+  turn: Wait | undefined;
   streamed: boolean;
   /** The client's response has it; set before `finish`. */
   status: number;
@@ -147,7 +148,7 @@ export function trackRequest(
     sends: 0,
     estimatedTokens: undefined,
     isReceived: false,
-    isQueued: false,
+    turn: undefined,
     streamed: false,
     status: 0,
     written: undefined,
@@ -253,7 +254,7 @@ function recordOf(
     cacheLoss: lastTurn && findCacheLoss(lastTurn, backend, details?.usage, cacheReporters),
     changes: tracker.changes,
     queueMs,
-    hasQueued: tracker.isQueued,
+    hasQueued: tracker.turn?.hasWaited ?? false,
     upstreamMs,
     firstByteMs,
     durationMs,
@@ -287,7 +288,7 @@ function runningOf(
 }
 
 /** Before the backend responds. */
-function stateBefore({ isReceived, isQueued, backend }: RequestTracker): RunningRequest["state"] {
-  if (!isReceived) return "receiving";
-  return isQueued && backend === undefined ? "queued" : "waiting";
+function stateBefore({ isReceived, turn }: RequestTracker): RunningRequest["state"] {
+  if (turn?.isWaiting === true) return "queued";
+  return isReceived ? "waiting" : "receiving";
 }

@@ -160,10 +160,10 @@ function upstreamRequestOf(
   };
 }
 
-function reportBegun({ report }: Route, received: RequestTracker["bodyReceived"]): UpstreamRequest["onReceived"] {
+function reportBegun(route: Route, received: RequestTracker["bodyReceived"]): UpstreamRequest["onReceived"] {
   let hasBegun = false;
   return (bytes) => {
-    if (!hasBegun) report({ kind: "begun" });
+    if (!hasBegun) route.report({ kind: "begun" });
     hasBegun = true;
     received(bytes);
   };

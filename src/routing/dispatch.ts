@@ -9,7 +9,6 @@ import { createFairQueue } from "./fair-queue.ts";
 
 /** Who waits, who has a place at which backend, and what is known of these: one for each machine. */
 export interface Dispatch<Ticket> extends Disposable {
-  /** A request that waits for the limits of its key enters again when they admit it. */
   enter(ticket: Ticket, request: ListedRequest): Entry;
   report(ticket: Ticket, sign: BackendSign): void;
   /** To be called when the request has ended, moves on, or no longer waits. See `Places`. */
@@ -92,7 +91,7 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
   return {
     enter(ticket, request) {
       all.set(ticket, heldBy(request));
-      const entry = queue.enter(ticket, request.keyId, request.waitsFor);
+      const entry = queue.enter(ticket, request.keyId, request.waits);
       if (entry === "full") all.delete(ticket);
       else if (entry !== "waiting") take(ticket, entry);
       return entry;
@@ -155,7 +154,7 @@ function oncePerRestart(forget: (name: string) => void, monotonic: MonotonicCloc
 
 const nowhere: ListedRequest = {
   keyId: 0,
-  waitsFor: "place",
+  waits: true,
   model: undefined,
   candidates: [],
   characters: 0,
@@ -177,7 +176,7 @@ const heldBy = (request: ListedRequest): Held => ({
 const requestToPlace = (request: ListedRequest, { expect }: Affinity): RequestToPlace => ({
   affinity: affinityOf(request.keyId, request.conversation),
   tried: request.tried,
-  mayReturn: request.waitsFor === "place",
+  mayReturn: request.waits,
   workAt: expect(request),
   characters: request.characters,
 });

@@ -1,19 +1,16 @@
 import type { KeyId } from "../domain/keys.ts";
-import type { Entry, WaitsFor } from "../domain/admissions.ts";
+import type { Entry } from "../domain/admissions.ts";
 import type { Choice } from "../domain/backends.ts";
 
 /** The one list of waiting requests, which share the places at the backends, fairly by key. */
 export interface FairQueue<Ticket> {
-  /**
-   * Whether the request has a place, waits, or is refused because too many wait, or it does not. One that waits for the
-   * limits of its key is in the list and gets no place; it enters again when they admit it, and keeps its turn.
-   */
-  enter(ticket: Ticket, keyId: KeyId, waitsFor: WaitsFor): Entry;
+  /** Whether the request has a place, waits, or is refused because too many wait, or it does not. */
+  enter(ticket: Ticket, keyId: KeyId, waits: boolean): Entry;
   /** To be called when the request has ended, or no longer waits. */
   leave(ticket: Ticket): void;
   /** To be called when any number of places became free in another way. */
   grant(): void;
-  /** Those that wait for a place, oldest first. */
+  /** Those that wait, oldest first. */
   waiting(): Ticket[];
 }
 
@@ -45,7 +42,6 @@ interface Line<Ticket> {
 interface Waiting<Ticket> {
   line: Line<Ticket>;
   group: string;
-  waitsFor: WaitsFor;
   /** A newer request has a higher one. */
   number: number;
 }
@@ -54,14 +50,7 @@ interface Waiting<Ticket> {
  * The requests that wait and may use the same places. While these are full, all of them are passed over at once: otherwise
  * each request that ends elsewhere would cost more, the more wait here.
  */
-interface Group<Ticket> {
-  /** Each oldest first. */
-  waiting: Map<Line<Ticket>, Map<Ticket, Waiting<Ticket>>>;
-  /** How many of them wait for a place. */
-  forPlace: number;
-}
-
-type Groups<Ticket> = Map<string, Group<Ticket>>;
+type Groups<Ticket> = Map<string, Map<Line<Ticket>, Map<Ticket, Waiting<Ticket>>>>;
 
 /**
  * A free place goes to the key with the fewest requests in flight; of several such keys, to the one that was served least
@@ -83,10 +72,8 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): Fair
     line.servedAt = ++served;
   }
 
-  function wait(ticket: Ticket, keyId: KeyId, waitsFor: WaitsFor): void {
-    const known = waiting.get(ticket);
-    if (known !== undefined) return changeReason(groups, known, waitsFor);
-    const one = { line: lineOf(keyId), group: groupOf(ticket), waitsFor, number: ++waited };
+  function wait(ticket: Ticket, keyId: KeyId): void {
+    const one = { line: lineOf(keyId), group: groupOf(ticket), number: ++waited };
     waiting.set(ticket, one);
     one.line.waiting.add(ticket);
     join(groups, ticket, one);
@@ -120,15 +107,14 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): Fair
   }
 
   return {
-    enter(ticket, keyId, waitsFor) {
-      const choice = waitsFor === "limits" ? undefined : findPlace(ticket);
+    enter(ticket, keyId, waits) {
+      const choice = findPlace(ticket);
       if (choice !== undefined) {
         run(ticket, keyId);
         return choice;
       }
-      if (waitsFor === "nothing") return "full";
-      if (!waiting.has(ticket) && waiting.size >= maxWaiting && !makeRoomFor(keyId)) return "full";
-      wait(ticket, keyId, waitsFor);
+      if (!waits || (waiting.size >= maxWaiting && !makeRoomFor(keyId))) return "full";
+      wait(ticket, keyId);
       return "waiting";
     },
     leave(ticket) {
@@ -143,7 +129,7 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): Fair
     grant() {
       while (waiting.size > 0 && grantNext());
     },
-    waiting: () => [...waiting].flatMap(([ticket, { waitsFor }]) => (waitsFor === "place" ? [ticket] : [])),
+    waiting: () => [...waiting.keys()],
   };
 }
 
@@ -165,27 +151,19 @@ function createLines<Ticket>() {
 }
 
 function join<Ticket>(groups: Groups<Ticket>, ticket: Ticket, one: Waiting<Ticket>): void {
-  const group = groups.get(one.group) ?? { waiting: new Map(), forPlace: 0 };
+  const group = groups.get(one.group) ?? new Map<Line<Ticket>, Map<Ticket, Waiting<Ticket>>>();
   groups.set(one.group, group);
-  const ofLine = group.waiting.get(one.line) ?? new Map<Ticket, Waiting<Ticket>>();
-  group.waiting.set(one.line, ofLine);
+  const ofLine = group.get(one.line) ?? new Map<Ticket, Waiting<Ticket>>();
+  group.set(one.line, ofLine);
   ofLine.set(ticket, one);
-  if (one.waitsFor === "place") group.forPlace += 1;
 }
 
 function leaveGroup<Ticket>(groups: Groups<Ticket>, ticket: Ticket, one: Waiting<Ticket>): void {
   const group = groups.get(one.group);
-  const ofLine = group?.waiting.get(one.line);
+  const ofLine = group?.get(one.line);
   if (group === undefined || ofLine?.delete(ticket) !== true) return;
-  if (one.waitsFor === "place") group.forPlace -= 1;
-  if (ofLine.size === 0) group.waiting.delete(one.line);
-  if (group.waiting.size === 0) groups.delete(one.group);
-}
-
-function changeReason<Ticket>(groups: Groups<Ticket>, one: Waiting<Ticket>, waitsFor: WaitsFor): void {
-  const group = groups.get(one.group);
-  if (group !== undefined && waitsFor !== one.waitsFor) group.forPlace += waitsFor === "place" ? 1 : -1;
-  one.waitsFor = waitsFor;
+  if (ofLine.size === 0) group.delete(one.line);
+  if (group.size === 0) groups.delete(one.group);
 }
 
 /** The request that the next free place goes to. */
@@ -200,14 +178,14 @@ function findNext<Ticket>(
 ): Next<Ticket> | undefined {
   let next: Next<Ticket> | undefined;
   for (const group of groups.values()) {
-    if (group.forPlace === 0) continue;
-    for (const [line, ofLine] of group.waiting) {
+    for (const [line, ofLine] of group) {
       if (next !== undefined && line !== next.line && !isBefore(line, next.line)) continue;
-      const first = firstForPlace(ofLine);
-      if (first === undefined || (next?.line === line && next.number < first.number)) continue;
-      const choice = findPlace(first.ticket);
+      const [first] = ofLine;
+      if (first === undefined || (next?.line === line && next.number < first[1].number)) continue;
+      const [ticket, one] = first;
+      const choice = findPlace(ticket);
       if (choice === undefined) break;
-      next = { ...first, choice };
+      next = { ...one, ticket, choice };
     }
   }
   return next;
@@ -216,11 +194,6 @@ function findNext<Ticket>(
 /** Of several that have not been served, the one that waited first comes first. */
 const isBefore = (one: Line<unknown>, other: Line<unknown>): boolean =>
   (one.inFlight - other.inFlight || one.servedAt - other.servedAt || one.number - other.number) < 0;
-
-function firstForPlace<Ticket>(ofLine: Map<Ticket, Waiting<Ticket>>): Omit<Next<Ticket>, "choice"> | undefined {
-  for (const [ticket, one] of ofLine) if (one.waitsFor === "place") return { ...one, ticket };
-  return undefined;
-}
 
 /**
  * The request that makes room for one of `own`, the newest of the key that waits with the most; of several such keys, of the

@@ -22,7 +22,7 @@ export function createLocalPlaces(
     onChanged: known.set,
   });
   return {
-    async enter(ticket, request, listener) {
+    enter(ticket, request, listener) {
       const entry = dispatch.enter(ticket, request);
       if (entry === "waiting") listeners.set(ticket, listener);
       else listeners.delete(ticket);

@@ -29,7 +29,6 @@ export function proxySideOf(config: ProxyConfig, services: Services, connections
     sseKeepaliveMs: proxy.sseKeepaliveMs,
     findKey: services.store.keys.findActive,
     record: services.ledger.record,
-    admit: services.admissions.admit,
     readUsed: readUsedOf(services.store),
     findOwners: services.store.usage.findOwners,
     countOwned: services.store.usage.countOwned,

@@ -8,7 +8,7 @@ import { createRevocations, type Revocations } from "../admission/revocations.ts
 import { createLedger, type Ledger } from "../ledger/ledger.ts";
 import type { Log } from "../log/log.ts";
 import { createLocalPlaces } from "../routing/places.ts";
-import { createRequestQueue, type RequestQueue, type RequestQueueOptions } from "../proxy/request/queue.ts";
+import { RequestQueue } from "../proxy/waiting.ts";
 import type { CurrentCatalog } from "../domain/models.ts";
 import type { BackendStates, Engines } from "../domain/backends.ts";
 import type { Places } from "../domain/admissions.ts";
@@ -112,8 +112,6 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
   const revocations = createRevocations({ store: store.keys, clock, monotonic, isRunning });
   const { places, stopProbing } = placesOf(config.queue, { ...opened, catalog, inFlight });
   const checkBackends = createCheck(catalog, () => backendStates.list());
-  const hasOthers = (): boolean => admissions.hasOthers();
-  const queue = createQueue(config.queue, { catalog, places, stopping, revocations, hasOthers });
   const recorder = createTrafficRecorder({ write: store.traffic.add, clock, log });
   const metrics = createMetrics({
     ...build,
@@ -124,20 +122,22 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
     inFlight: inFlight.count,
     droppedRequests: () => ledger.droppedRequests(),
     slow: slowValuesOf(() => checkBackends(AbortSignal.timeout(probeMs)), config.storage.dataDir, store),
-    queue: { places: config.queue.places, depth: queue.depth },
+    queue: { places: config.queue.places, depth: () => queue.depth() },
     backends: catalog.get().file === undefined ? undefined : () => backendStates.list(),
   });
   const logsRequests = config.storage.retention.requestLog.days > 0;
   const ledger = createLedger({ store: store.usage, clock, log, observer: metrics, logsRequests });
+  const { processes = 1 } = opened;
   const admissions = createAdmissions({
     store: store.limits,
     monotonic,
     clock,
     log,
     fallback: config.limitsFallback,
-    processes: opened.processes ?? 1,
+    processes,
     areCountsWaiting: ledger.areCountsWaiting,
   });
+  const queue = createQueue(config.queue, { catalog, places, stopping, revocations, admissions, clock, processes });
   const stats = statsOf(opened, metrics, inFlight);
   const backendStates = withLoad(places, async () =>
     queue.hasPlaces ? undefined : { inFlight: await stats.inFlight(), waiting: queue.depth().waiting },
@@ -257,14 +257,19 @@ function placesOf(
 }
 
 function createQueue(
-  { timeoutMs, backendWaitMs }: Config["queue"],
+  { timeoutMs, backendWaitMs, maxWaiting }: Config["queue"],
   {
     catalog,
     places,
     stopping,
     revocations,
-    hasOthers,
-  }: Pick<Services, "catalog" | "stopping" | "revocations"> & Pick<RequestQueueOptions, "places" | "hasOthers">,
+    admissions: { admit, hasOthers },
+    clock,
+    processes,
+  }: Pick<Services, "catalog" | "stopping" | "revocations" | "admissions" | "clock"> & {
+    places: Places;
+    processes: number;
+  },
 ): RequestQueue {
   /** All but one backend that takes any number of requests at any time. */
   const hasPlaces = (): boolean => {
@@ -272,13 +277,16 @@ function createQueue(
     const takesAll = first?.maxConcurrency === undefined && backendWaitMs === 0 && places.isAnyIn([first?.name ?? ""]);
     return others.length > 0 || !takesAll;
   };
-  const queue = createRequestQueue({
+  const queue = new RequestQueue({
+    admit,
+    hasOthers,
     places,
     hasPlaces: hasPlaces(),
     timeoutMs,
     backendWaitMs,
+    maxInLine: Math.ceil(maxWaiting / processes),
     monotonic,
-    hasOthers,
+    wall: clock,
     stopping: stopping.signal,
     onKeyEnded: revocations.onRevoked,
   });

@@ -40,9 +40,7 @@ export function createSharedPlaces(parent: Pick<Rpc<ParentMethods>, "call">): Sh
     places: {
       async enter(ticket, request, listener) {
         waiting.set(ticket, listener);
-        const entry =
-          (await askParent(ticket, request)) ??
-          (request.waitsFor === "limits" ? "waiting" : own.choose(request, known.isAnyIn));
+        const entry = (await askParent(ticket, request)) ?? own.choose(request, known.isAnyIn);
         const hasLeft = !waiting.has(ticket);
         if (entry !== "waiting") waiting.delete(ticket);
         if (typeof entry === "object" && !hasLeft) own.set(ticket, entry);
@@ -100,8 +98,7 @@ function createOwnChoice() {
     delete: remove,
     /** Fewest in flight. */
     choose(request: ListedRequest, isAnyIn: Places["isAnyIn"]): Choice | "full" {
-      const { keyId, candidates, tried, conversation } = request;
-      const mayReturn = request.waitsFor === "place";
+      const { keyId, candidates, tried, conversation, waits: mayReturn } = request;
       const rows = candidates.map((name) => ({
         name,
         spill: false,

@@ -95,6 +95,26 @@ onEachEngine(({ openTestStore }) => {
     await admissions.close();
   });
 
+  test("a request that takes what is left keeps its turn, and the place that it had before its body was read", async () => {
+    await using opened = await openTestStore();
+    const admissions = admissionsOver(opened.store.limits);
+    const limits = { ...noLimits, max_concurrency: 2, tokens_per_day: 1000 };
+    const first = await admissions.admit(1, limits, 100);
+    const early = await admissions.admit(1, limits, 0);
+    const [next, whole] = await Promise.all([
+      admissions.admit(1, limits, 10),
+      admissions.admit(1, limits, 1030, false, 7, early),
+    ]);
+    expect([next.refusedBy, whole.refusedBy, whole.used("tokens_per_day")]).toEqual([
+      "tokens_per_day",
+      undefined,
+      1000,
+    ]);
+    for (const one of [first, whole]) one.end();
+    await pollUntil(async () => (await opened.store.limits.listLoads([1]))[0]?.reserved === 0);
+    await admissions.close();
+  });
+
   test("requests from before and after a change of limits are each judged by their own, also within one tick", async () => {
     await using opened = await openTestStore();
     const admissions = admissionsOver(opened.store.limits);

@@ -22,7 +22,7 @@ function turnOf(conversation: number, turn: number): ListedRequest {
   const trace = { thread: conversation * 45_035_996_273, tools: prefix, system: prefix, messages };
   return {
     keyId: 1 + (conversation % keys),
-    waitsFor: "place",
+    waits: true,
     model: "m",
     candidates: names,
     characters: 40_000 + turn * 4000,

@@ -140,9 +140,9 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "wait-late-admission",
     says: "An admission stays taken whose request left while it was decided",
-    find: `if (!waiters.has(waiter)) return isRefused ? undefined : admission.cancel();`,
-    put: `if (!waiters.has(waiter)) return;`,
-    tests: ["tests/proxy/request/limit-waits.test.ts"],
+    find: `if (this.#state !== "asking") return admission.cancel();`,
+    put: `if (this.#state !== "asking") return undefined;`,
+    tests: ["tests/proxy/key-lines.test.ts"],
   },
   {
     id: "wait-place-not-passed-on",
@@ -154,16 +154,16 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "wait-tried-forgotten",
     says: "A request that moves on may come to the backend that it left",
-    find: `tried = [...tried, left.backend];`,
-    put: `tried = [];`,
-    tests: ["tests/proxy/request/queue.test.ts", "tests/proxy/request/turn.test.ts"],
+    find: `this.#tried = [...this.#tried, this.backend];`,
+    put: `this.#tried = [];`,
+    tests: ["tests/proxy/moving-on.test.ts"],
   },
   {
     id: "wait-revoked-stays",
     says: "Requests of a revoked key go on waiting",
-    find: `if (keyId === ended && startedAt <= begunUntil) end(revoked());`,
-    put: `if (keyId === ended && startedAt > begunUntil) end(revoked());`,
-    tests: ["tests/proxy/request/queue.test.ts"],
+    find: `if (one.keyId === keyId && one.startedAt <= begunUntil) one.end(revoked());`,
+    put: `if (one.keyId === keyId && one.startedAt > begunUntil) one.end(revoked());`,
+    tests: ["tests/proxy/waiting.test.ts"],
   },
   {
     id: "wait-one-key-fills-list",
@@ -182,18 +182,32 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "wait-holds-limit-without-backend",
     says: "A request keeps its key's place while all its backends are out",
-    find: `      entering.admission?.cancel();\n      entering.admission = undefined;\n    };`,
-    put: `      entering.admission = entering.admission;\n    };`,
-    tests: ["tests/proxy/request/turn.test.ts"],
+    find: `if (isOut && this.#runsSince === undefined) this.#giveBackAdmission();`,
+    put: ``,
+    tests: ["tests/proxy/moving-on.test.ts"],
+  },
+  {
+    id: "wait-one-key-fills-line",
+    says: "A key that waits with many for its limits keeps others out of the line",
+    find: `[...longest.waits].at(-1)?.end(new ProxyError("queue_full"));\n    return true;`,
+    put: `return false;`,
+    tests: ["tests/proxy/key-lines.test.ts"],
+  },
+  {
+    id: "wait-no-less",
+    says: "A request that would take what is left of a limit of tokens is refused",
+    find: `  return decide(load, limits, { tokens: left });`,
+    put: `  return { refusedBy, tokens, load };`,
+    tests: ["tests/admission/admission.test.ts"],
   },
 
   // The life of a request.
   {
     id: "life-slot-kept",
     says: "A request that has ended keeps its place of max_concurrency",
-    find: `          admission?.end();\n`,
+    find: `    this.admission?.end();\n`,
     put: ``,
-    tests: ["tests/proxy/request/turn.test.ts", "tests/wire/max-concurrency.test.ts"],
+    tests: ["tests/proxy/moving-on.test.ts", "tests/wire/max-concurrency.test.ts"],
   },
   {
     id: "life-body-kept-after-failure",
@@ -212,14 +226,14 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "life-error-without-limits",
     says: "An error tells its client nothing of what is left of its limits",
-    find: `incoming.limitHeaders = await readLimitsLeft(`,
-    put: `await readLimitsLeft(`,
+    find: `await readLimitsLeft(keyId, limits, deps)`,
+    put: `undefined`,
     tests: ["tests/wire/limits.test.ts", "tests/wire/refusals.test.ts"],
   },
   {
     id: "life-operator-cannot-end",
     says: "A request that waits does not end when the operator ends it",
-    find: `    tracker.onEndRequested(() => end(endedByAdmin()));\n`,
+    find: `  tracker.onEndRequested(() => turn.end(endedByAdmin()));\n`,
     put: ``,
     tests: ["tests/wire/fair-queue.test.ts"],
   },

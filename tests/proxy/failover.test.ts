@@ -73,13 +73,15 @@ async function run({
     backend: "a",
     reason: "load" as Choice["reason"],
     report: (sign: BackendSign) => void signs.push(sign),
-    async moveOn(): Promise<Choice | undefined> {
+    expectation: undefined,
+    lastTurn: undefined,
+    async moveOn(): Promise<boolean> {
       moving.push(tracker.backend);
       if (leaves) client.abort();
       const next = names[names.indexOf(route.backend) + 1];
-      if (next === undefined || names.indexOf(next) >= available) return undefined;
+      if (next === undefined || names.indexOf(next) >= available) return false;
       Object.assign(route, { backend: next, reason: "failover" });
-      return { backend: next, reason: "failover" };
+      return true;
     },
   };
   const send = sendWithFailover({

@@ -7,6 +7,7 @@ import type { ProxyDeps } from "../../src/proxy/life-of-request.ts";
 import { noRules } from "../../src/store/keys/rules.ts";
 import { passTicks } from "../support/event-loop.ts";
 import { forwardsTo } from "../support/forwards.ts";
+import { startQueue } from "../support/local-places.ts";
 import { noEngines, rewriteRules, rewritingOf } from "../support/rewrite-rules.ts";
 import type { LimitName } from "../../src/domain/keys.ts";
 import type { RequestRecord } from "../../src/domain/requests.ts";
@@ -62,9 +63,6 @@ function proxyWith(
     }),
     engines: noEngines,
     findKey: () => ({ id: 1, rules: null }),
-    admit: async () => {
-      throw new Error("the key has no limits");
-    },
     readUsed: async () => {
       throw new Error("the key has no limits");
     },
@@ -72,18 +70,7 @@ function proxyWith(
       events.push("counted");
       return event;
     },
-    queue: {
-      hasPlaces: false,
-      enter: async ({ limits, candidates: [backend = ""] }) => ({
-        backend,
-        reason: "only",
-        admission: await limits?.ask(true),
-        report() {},
-        moveOn: async () => undefined,
-        leave() {},
-      }),
-      depth: () => ({ waiting: 0, running: 0 }),
-    },
+    queue: startQueue(),
     findOwners: () => Promise.reject(new Error("the request is for nothing stored")),
     countOwned: () => Promise.reject(new Error("the request creates nothing")),
     findOwnKey: async () => undefined,
@@ -206,13 +193,15 @@ describe("a request of a key with a limit of tokens", () => {
     let reads = 0;
     const response = await send(
       {
-        admit: async () => ({
-          refusedBy,
-          waitMs: 0,
-          used: () => 400,
-          handOver: () => undefined,
-          end: () => {},
-          cancel: () => {},
+        queue: startQueue({
+          admit: async () => ({
+            refusedBy,
+            waitMs: 0,
+            used: () => 400,
+            handOver: () => undefined,
+            end: () => {},
+            cancel: () => {},
+          }),
         }),
         readUsed: async () => {
           reads += 1;

@@ -1,5 +1,4 @@
 import { describe, expect, spyOn, test } from "bun:test";
-import { createRequestQueue } from "../../src/proxy/request/queue.ts";
 import type { Admission } from "../../src/domain/admissions.ts";
 import type { KeyRules } from "../../src/domain/keys.ts";
 import type { RequestRecord } from "../../src/domain/requests.ts";
@@ -10,9 +9,8 @@ import { createHeldBytes } from "../../src/proxy/request/held-bytes.ts";
 import { createProxy } from "../../src/proxy/gateway.ts";
 import { clientLeft, failed } from "../../src/proxy/upstream/abort-reason.ts";
 import { noRules } from "../../src/store/keys/rules.ts";
-import { backendOf } from "../support/catalog.ts";
 import { forwardsTo } from "../support/forwards.ts";
-import { startPlaces } from "../support/local-places.ts";
+import { startQueue } from "../support/local-places.ts";
 import { noEngines, rewriteRules, rewritingOf } from "../support/rewrite-rules.ts";
 
 const noTimeout = { beginWait: () => {}, endWait: () => {}, clear: () => {} };
@@ -93,24 +91,16 @@ function startProxy() {
     }),
     engines: noEngines,
     findKey: () => ({ id: 1, rules }),
-    admit(_, __, tokens) {
-      reserved = tokens;
-      return admission;
-    },
     readUsed: async () => () => 0,
     async record(event) {
       events.push(event);
       return event;
     },
-    queue: createRequestQueue({
-      places: startPlaces([backendOf("backend")]),
-      hasPlaces: false,
-      timeoutMs: 0,
-      backendWaitMs: 0,
-      monotonic: () => performance.now(),
-      hasOthers: () => false,
-      stopping: new AbortController().signal,
-      onKeyEnded: () => {},
+    queue: startQueue({
+      admit(_, __, tokens) {
+        reserved = tokens;
+        return admission;
+      },
     }),
     findOwners: async (ids) => ids.map(() => undefined),
     countOwned: async () => 0,

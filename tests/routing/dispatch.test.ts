@@ -55,7 +55,7 @@ function start(backends: readonly Backend[], { backendWaitMs = 0, maxWaiting = 1
     enter(ticket: string, candidates: readonly string[], more: Partial<ListedRequest> = {}): string {
       const request: ListedRequest = {
         keyId: 1,
-        waitsFor: "place",
+        waits: true,
         model: "m",
         candidates,
         characters: 0,
@@ -122,17 +122,15 @@ describe("a place that becomes free", () => {
     enter("3", ["a"]);
     enter("4", ["b", "a"], { model: "n" });
     enter("5", ["a"], { keyId: 2 });
-    enter("6", ["a"], { waitsFor: "limits" });
     expect(list().map(({ name, inFlight, waiting }) => [name, inFlight, waiting])).toEqual([
       ["a", 1, 3],
       ["b", 1, 1],
     ]);
-    expect(["2", "3", "4", "5", "6"].map(rankOf)).toEqual([
+    expect(["2", "3", "4", "5"].map(rankOf)).toEqual([
       undefined,
       { position: 1, length: 2 },
       { position: 1, length: 1 },
       { position: 2, length: 2 },
-      undefined,
     ]);
   });
 

@@ -22,8 +22,8 @@ function queueOf(places: number, maxWaiting = 1000) {
   /** The tickets that had to make room since the last call. */
   const refused = (): string[] => displaced.splice(0);
   return {
-    enter(...[ticket, keyId, waitsFor]: Parameters<typeof queue.enter>) {
-      const entry = queue.enter(ticket, keyId, waitsFor);
+    enter(...[ticket, keyId, waits]: Parameters<typeof queue.enter>) {
+      const entry = queue.enter(ticket, keyId, waits);
       if (typeof entry === "string") return entry;
       running.add(ticket);
       return "granted";
@@ -39,7 +39,7 @@ function queueOf(places: number, maxWaiting = 1000) {
 
 test("requests get places at once while there are any, then wait, and are refused if too many wait", () => {
   const queue = queueOf(2, 1);
-  expect(["a1", "a2", "a3", "a4"].map((ticket) => queue.enter(ticket, 1, "place"))).toEqual([
+  expect(["a1", "a2", "a3", "a4"].map((ticket) => queue.enter(ticket, 1, true))).toEqual([
     "granted",
     "granted",
     "waiting",
@@ -49,9 +49,9 @@ test("requests get places at once while there are any, then wait, and are refuse
 
 test("a free place goes to the key with less in flight, then around, and each key keeps its order", () => {
   const queue = queueOf(2);
-  for (const ticket of ["a1", "a2", "a3", "a4", "a5"]) queue.enter(ticket, 1, "place");
-  for (const ticket of ["b1", "b2"]) queue.enter(ticket, 2, "place");
-  queue.enter("c1", 3, "place");
+  for (const ticket of ["a1", "a2", "a3", "a4", "a5"]) queue.enter(ticket, 1, true);
+  for (const ticket of ["b1", "b2"]) queue.enter(ticket, 2, true);
+  queue.enter("c1", 3, true);
   queue.leave("a1");
   queue.leave("a2");
   expect(queue.taken()).toEqual(["b1", "c1"]);
@@ -65,11 +65,11 @@ test("a free place goes to the key with less in flight, then around, and each ke
 
 test("a request that stops waiting leaves its place in the queue to the next one", () => {
   const queue = queueOf(1, 2);
-  queue.enter("a1", 1, "place");
-  queue.enter("a2", 1, "place");
-  queue.enter("a3", 1, "place");
+  queue.enter("a1", 1, true);
+  queue.enter("a2", 1, true);
+  queue.enter("a3", 1, true);
   queue.leave("a2");
-  expect(queue.enter("a4", 1, "place")).toBe("waiting");
+  expect(queue.enter("a4", 1, true)).toBe("waiting");
   queue.leave("a1");
   queue.leave("a1");
   expect(queue.taken()).toEqual(["a3"]);
@@ -80,10 +80,10 @@ test("a request that stops waiting leaves its place in the queue to the next one
 
 test("in a full queue, the newest request of the key that waits with the most makes room for one that waits with less", () => {
   const queue = queueOf(2, 4);
-  for (const ticket of ["a1", "a2", "a3", "a4", "a5", "a6"]) queue.enter(ticket, 1, "place");
-  expect(["b1", "b2", "b3"].map((ticket) => queue.enter(ticket, 2, "place"))).toEqual(["waiting", "waiting", "full"]);
+  for (const ticket of ["a1", "a2", "a3", "a4", "a5", "a6"]) queue.enter(ticket, 1, true);
+  expect(["b1", "b2", "b3"].map((ticket) => queue.enter(ticket, 2, true))).toEqual(["waiting", "waiting", "full"]);
   expect(queue.refused()).toEqual(["a6", "a5"]);
-  expect(queue.enter("a7", 1, "place")).toBe("full");
+  expect(queue.enter("a7", 1, true)).toBe("full");
   queue.leave("a1");
   queue.leave("a2");
   expect(queue.taken()).toEqual(["b1", "a3"]);
@@ -91,37 +91,18 @@ test("in a full queue, the newest request of the key that waits with the most ma
 
 test("among keys that wait with as many, the one with the most in flight makes room, and only for one with less", () => {
   const queue = queueOf(2, 2);
-  for (const ticket of ["a1", "a2", "a3"]) queue.enter(ticket, 1, "place");
-  queue.enter("b1", 2, "place");
-  expect(queue.enter("c1", 3, "place")).toBe("waiting");
+  for (const ticket of ["a1", "a2", "a3"]) queue.enter(ticket, 1, true);
+  queue.enter("b1", 2, true);
+  expect(queue.enter("c1", 3, true)).toBe("waiting");
   expect(queue.refused()).toEqual(["a3"]);
-  expect([queue.enter("a4", 1, "place"), queue.enter("d1", 4, "place")]).toEqual(["full", "full"]);
+  expect([queue.enter("a4", 1, true), queue.enter("d1", 4, true)]).toEqual(["full", "full"]);
   expect(queue.refused()).toEqual([]);
   queue.leave("a1");
   queue.leave("a2");
   expect(queue.taken()).toEqual(["b1", "c1"]);
 });
 
-test("a request that waits for the limits of its key gets no place, counts as one that waits, and keeps its turn", () => {
-  const queue = queueOf(1, 3);
-  queue.enter("a1", 1, "place");
-  expect(queue.enter("b1", 2, "limits")).toBe("waiting");
-  expect(queue.enter("b2", 2, "place")).toBe("waiting");
-  expect(queue.enter("c1", 3, "limits")).toBe("waiting");
-  expect(queue.enter("c2", 3, "place")).toBe("full");
-  queue.leave("a1");
-  expect(queue.taken()).toEqual(["b2"]);
-  expect(queue.enter("b3", 2, "place")).toBe("waiting");
-  expect(queue.enter("b1", 2, "place")).toBe("waiting");
-  queue.leave("b2");
-  expect(queue.taken()).toEqual(["b1"]);
-  queue.leave("b1");
-  expect(queue.taken()).toEqual(["b3"]);
-  queue.leave("b3");
-  expect(queue.enter("c1", 3, "place")).toBe("granted");
-});
-
-test("what waits for full places, or for limits, is passed over at once when a request ends elsewhere", () => {
+test("what waits for full places is passed over at once when a request ends elsewhere", () => {
   let looks = 0;
   const queue = createFairQueue<string>({
     maxWaiting: 10_000,
@@ -136,11 +117,8 @@ test("what waits for full places, or for limits, is passed over at once when a r
     onGranted() {},
     onDisplaced() {},
   });
-  for (let n = 0; n < 1000; n++) {
-    queue.enter(`full ${n}`, n % 10, "place");
-    queue.enter(`free ${n}`, n % 10, "limits");
-  }
-  queue.enter("free", 1, "place");
+  for (let n = 0; n < 1000; n++) queue.enter(`full ${n}`, n % 10, true);
+  queue.enter("free", 1, true);
   looks = 0;
   queue.leave("free");
   expect(looks).toBeLessThan(10);
@@ -148,8 +126,8 @@ test("what waits for full places, or for limits, is passed over at once when a r
 
 test("no request waits in a queue of no size", () => {
   const queue = queueOf(1, 0);
-  queue.enter("a1", 1, "place");
-  expect(queue.enter("b1", 2, "place")).toBe("full");
+  queue.enter("a1", 1, true);
+  expect(queue.enter("b1", 2, true)).toBe("full");
 });
 
 test("random requests never take more than the places, and none waits while one is free", () => {
@@ -164,7 +142,7 @@ test("random requests never take more than the places, and none waits while one 
       const [ticket, keyId] = [String(n), random.below(5)];
       const most = Math.max(...[0, 1, 2, 3, 4].map((other) => countOf(waiting, other)));
       const wanted = countOf(waiting, keyId) + 1;
-      const state = queue.enter(ticket, keyId, "place");
+      const state = queue.enter(ticket, keyId, true);
       if (state === "granted") running.set(ticket, keyId);
       if (state === "waiting") waiting.set(ticket, keyId);
       if (state === "full") expect(wanted).toBeGreaterThanOrEqual(most);

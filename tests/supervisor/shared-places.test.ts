@@ -6,7 +6,7 @@ import { passTicks } from "../support/event-loop.ts";
 
 const request: ListedRequest = {
   keyId: 1,
-  waitsFor: "place",
+  waits: true,
   model: "m",
   candidates: ["a", "b"],
   characters: 0,
@@ -25,7 +25,7 @@ function start() {
   const { places, methods } = createSharedPlaces({ call });
   const granted: string[] = [];
   const listener = { onGranted: ({ backend }: { backend: string }) => void granted.push(backend), onDisplaced() {} };
-  const enter = (ticket: number) => places.enter(ticket, request, listener);
+  const enter = async (ticket: number) => places.enter(ticket, request, listener);
   const backendOf = (entry: Entry): string => (typeof entry === "object" ? entry.backend : entry);
   return {
     ...methods,

@@ -57,7 +57,7 @@ async function mostAtOnce(): Promise<number> {
 }
 
 describe("PROXY_MAX_CONCURRENCY", () => {
-  // Order, size, timeout, leaving and displacement: tests/proxy/request/queue.test.ts.
+  // Order, size, timeout, leaving and displacement: tests/proxy/waiting.test.ts.
   test("responds to each request that it refuses or ends, and sends the backend none of them", async () => {
     await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_QUEUE_SIZE: "1" });
     const { id: otherId, key: other } = await gate.admin.createKey("other");

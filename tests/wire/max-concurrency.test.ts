@@ -120,6 +120,9 @@ describe("a body that has not come with its head", () => {
     await pollUntil(async () => (await gate.getKey(id)).used["max_concurrency"] === 1);
     const others = Array.from({ length: 4 }, (_, n) => gate.post(key, { body: n % 2 === 0 ? chat : large }));
     await pollUntil(async () => (await waiting(gate)) === 4);
+    // Those whose bodies are not read yet are in line too.
+    const { requests } = await gate.admin.expectOk<{ requests: { state: string }[] }>("GET", "/api/in-flight");
+    expect(requests.map(({ state }) => state).toSorted()).toEqual([...Array(4).fill("queued"), "receiving"]);
     sendRest();
     const head = await client.head();
     expect([head.status, head.header("x-ratelimit-remaining-requests")]).toEqual([200, "8"]);
@@ -141,6 +144,12 @@ describe("a body that has not come with its head", () => {
     await pollUntil(async () => (await busy.getKey(id)).used["max_concurrency"] === 0);
     expect((await busy.getKey(id)).used["requests_per_minute"]).toBe(0);
     expect((await busy.post(key, { body: large })).status).toBe(200);
+  });
+
+  test("that turns out to be of no use gets its error with what the limits of the key leave", async () => {
+    const { key } = await gate.createKey({ max_concurrency: 1, requests_per_minute: 9 });
+    const { status, headers } = await gate.post(key, { body: [large] });
+    expect([status, headers.get("x-ratelimit-limit-requests")]).toEqual([415, "9"]);
   });
 
   test("leaves the line if its client does", async () => {

@@ -8,56 +8,17 @@ import type { Rewritten } from "../rewrite/rewrite.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { within } from "../../time/wait.ts";
 import type { CostOfBody, ReadBody } from "./hold-or-stream.ts";
-import type { Limits } from "./queue.ts";
 import { hasBody } from "./rewrite-body.ts";
 import type { KeyId, KeyLimits, LimitName } from "../../domain/keys.ts";
 import { hasLimit, limitKinds, placeLimits, requestLimits, tokenLimits } from "../../domain/limits.ts";
-import type { Admission, Admit, Reservation } from "../../domain/admissions.ts";
-
-/** What a request has of the limits of its key. */
-export interface Asking {
-  /** What they gave it before its body was read. */
-  early: Admission | undefined;
-  /** Every response gets them, errors too. */
-  limitHeaders: HeaderPairs | undefined;
-}
+import type { Admission, Reservation } from "../../domain/admissions.ts";
 
 /** A body that is waited for has a place of its key; one that is decoded, or names ids, is counted too; others are asked for once. */
 export const asksBefore = (limits: KeyLimits, cost: CostOfBody): boolean =>
   hasLimit(limits, placeLimits) || (cost !== "wait" && hasLimit(limits, requestLimits));
 
-/** Asks for a request. @param reservation undefined before its body is read, and for a key without limits of tokens */
-export function asksOf(
-  asking: Asking,
-  { keyId, limits, reservation }: { keyId: KeyId; limits: KeyLimits; reservation: Reservation | undefined },
-  { admit, wall }: { admit: Admit; wall: WallClock },
-): Limits {
-  return {
-    maxConcurrency: limits.max_concurrency,
-    early: asking.early,
-    async ask(mayWait) {
-      const { early } = asking;
-      asking.early = undefined;
-      const answer = await admit(keyId, limits, reservation?.tokens ?? 0, mayWait, reservation?.leastTokens, early);
-      // The head of a stream may go out while it waits.
-      if (answer.refusedBy !== undefined) asking.limitHeaders = rateLimitHeaders(limits, answer.used, wall());
-      return answer;
-    },
-  };
-}
-
-/**
- * @returns the headers that report what is left
- * @throws ProxyError if a limit refuses the request
- */
-export function requireAdmitted(limits: KeyLimits, admission: Admission, request: AdmittedRequest): HeaderPairs {
-  if (admission.refusedBy === "unavailable") throw new ProxyError("limits_unavailable");
-  if (admission.refusedBy !== undefined) throw refusalOf(admission.refusedBy, limits, admission, request);
-  return rateLimitHeaders(limits, admission.used, request.now);
-}
-
 /** What a refusal takes from the request. */
-interface AdmittedRequest {
+interface RefusedRequest {
   /** The URL's pathname. */
   path: string;
   /** Undefined for a key without limits of tokens. */
@@ -144,12 +105,13 @@ const amountOf = (count: number, unit: string): string => `${count} ${count === 
 const maxRetrySeconds = 60;
 
 /** The error that names the limit that refused a request, and when to try again. */
-function refusalOf(
-  limit: LimitName,
+export function refusalOf(
+  limit: LimitName | "unavailable",
   limits: KeyLimits,
-  { waitMs, used }: Admission,
-  { path, reservation, now }: AdmittedRequest,
+  { waitMs, used }: Pick<Admission, "waitMs" | "used">,
+  { path, reservation, now }: RefusedRequest,
 ): ProxyError {
+  if (limit === "unavailable") return new ProxyError("limits_unavailable");
   const { window, unit } = limitKinds[limit];
   // So long that only a person can wait for it.
   const isLong = isCalendarWindow(window);

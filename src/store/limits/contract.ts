@@ -1,4 +1,4 @@
-import type { KeyLoad, KeySecond } from "./windows.ts";
+import type { KeyLoad, KeySecond, Size } from "./windows.ts";
 import type { KeyId, KeyLimits } from "../../domain/keys.ts";
 import type { UsageSum } from "../../domain/usage.ts";
 import type { Window } from "../../time/windows.ts";
@@ -10,8 +10,8 @@ export interface LeaseRequest {
   /** What its requests in flight hold, and what was taken ahead for others. */
   places: number;
   tokens: number;
-  /** How many tokens each new request reserves, in order; those are admitted that the limits allow. */
-  requests: readonly number[];
+  /** What each new request asks for, in order; those are admitted that the limits allow. */
+  requests: readonly Size[];
   /** So many further requests of the largest of these sizes may come within the same second: only if much is left. */
   ahead: number;
   /** Requests that count in a second and are not in the database; negative for those that it has, and that never came. */

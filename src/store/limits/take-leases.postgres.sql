@@ -16,6 +16,26 @@ BEGIN
 END
 $$;
 
+-- For how many tokens all limits of a key allow a request of a size, after those that are granted; null: they do not. `decide`
+-- in windows.ts says the same.
+CREATE OR REPLACE FUNCTION "tollgate_lease_size"(
+	used bigint[], caps bigint[], of_tokens boolean[], granted bigint, granted_tokens bigint, size bigint, least_size bigint
+) RETURNS bigint LANGUAGE plpgsql IMMUTABLE AS $$
+DECLARE
+	room bigint;
+BEGIN
+	IF tollgate_lease_fits(used, caps, of_tokens, granted, granted_tokens, size, 1) THEN
+		RETURN size;
+	END IF;
+	SELECT min(one.cap - one.sum - granted_tokens) INTO room
+		FROM unnest(used, caps, of_tokens) AS one(sum, cap, is_of_tokens) WHERE one.is_of_tokens;
+	IF room >= least_size AND tollgate_lease_fits(used, caps, of_tokens, granted, granted_tokens, room, 1) THEN
+		RETURN room;
+	END IF;
+	RETURN NULL;
+END
+$$;
+
 -- Takes leases for one process, as `prepareTake` in take-leases.ts does on SQLite. It is one call, so that nobody
 -- waits for a process between two statements. It is volatile: each statement sees what was committed before it began, and
 -- so the sums have what those wrote who had the locks before.
@@ -38,6 +58,7 @@ DECLARE
 	of_tokens boolean[];
 	used bigint[];
 	sizes bigint[];
+	leasts bigint[];
 	size bigint;
 	granted bigint;
 	granted_tokens bigint;
@@ -67,6 +88,8 @@ BEGIN
 				coalesce(array_agg(value->>0 LIKE 'tokens%' ORDER BY n), '{}')
 			INTO measures, caps, of_tokens FROM jsonb_array_elements(ask->'limits') WITH ORDINALITY AS given(value, n);
 		sizes := ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(ask->'requests') AS given(value));
+		-- Of a process of an earlier version there are none.
+		leasts := ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(coalesce(ask->'least', '[]')) AS given(value));
 		minute_requests := 0;
 		minute_tokens := 0;
 		day_tokens := 0;
@@ -103,8 +126,9 @@ BEGIN
 			END FROM unnest(measures) WITH ORDINALITY AS given(measure, n) ORDER BY n);
 		granted := 0;
 		granted_tokens := 0;
-		FOREACH size IN ARRAY sizes LOOP
-			IF tollgate_lease_fits(used, caps, of_tokens, granted, granted_tokens, size, 1) THEN
+		FOR i IN 1 .. cardinality(sizes) LOOP
+			size := tollgate_lease_size(used, caps, of_tokens, granted, granted_tokens, sizes[i], leasts[i]);
+			IF size IS NOT NULL THEN
 				granted := granted + 1;
 				granted_tokens := granted_tokens + size;
 			END IF;

@@ -6,7 +6,7 @@ import type { WallClock } from "../../time/clock.ts";
 import { minuteWindowSeconds, type Window, windows } from "../../time/windows.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { hasLimit, limitKinds, limitNames, requestLimits } from "../../domain/limits.ts";
-import { type Counted, findExceeded, needsLease, judge, type KeyLoad, noLoad } from "./windows.ts";
+import { type Counted, findExceeded, needsLease, judge, type KeyLoad, noLoad, tokensAhead } from "./windows.ts";
 import type { Lease, LeaseBatch, LeaseRequest, LimitStore } from "./contract.ts";
 import type { SettledAdmission } from "../../domain/admissions.ts";
 import type { KeyId, KeyLimits } from "../../domain/keys.ts";
@@ -187,7 +187,7 @@ function prepareTakeOne(engine: Engine) {
     const judged = judge(load, request);
     const after = judged.at(-1)?.load ?? load;
     const admitted = after.inFlight - load.inFlight;
-    const aheadTokens = Math.max(0, ...requests);
+    const aheadTokens = tokensAhead(requests);
     const ahead = aheadOf(request.ahead, { load: after, limits, tokens: aheadTokens });
     const seconds = admitted < requests.length ? await listSeconds.execute({ keyId, ...minuteBounds(now) }) : undefined;
     if (request.refused > 0) await addRefusals([[dayNumberOf(now), keyId, request.refused]])();
@@ -257,7 +257,9 @@ const argumentOf = ({ instance, version, requests }: LeaseBatch, now: number | n
   now,
   requests: requests.map(({ limits, ...request }) => ({
     ...request,
-    aheadTokens: Math.max(0, ...request.requests),
+    requests: request.requests.map(({ tokens }) => tokens),
+    least: request.requests.map(({ leastTokens = null }) => leastTokens),
+    aheadTokens: tokensAhead(request.requests),
     holds: writesLease({ limits, requests: request.requests }),
     limits: limitNames.flatMap((name) => {
       const { counts, window } = limitKinds[name];

@@ -108,6 +108,8 @@ export const withRequest = (load: KeyLoad, tokens: number): KeyLoad => ({
 export interface Judged {
   /** Undefined: it is admitted. */
   refusedBy: LimitName | undefined;
+  /** What it reserves then. */
+  tokens: number;
   /** What counts, the request included if it is admitted. */
   load: KeyLoad;
 }
@@ -119,19 +121,19 @@ export interface Size {
   leastTokens?: number | undefined;
 }
 
+/** What each request reserves that may come after these. */
+export const tokensAhead = (requests: readonly Size[]): number => Math.max(0, ...requests.map(({ tokens }) => tokens));
+
 /**
  * Whether limits allow a request, and for how many tokens. Where nobody said how much it may generate, what is left is as
- * good a guess.
+ * good a guess. On PostgreSQL `tollgate_lease_size` does the same.
  */
-export function decide(
-  load: KeyLoad,
-  limits: KeyLimits,
-  { tokens, leastTokens = Infinity }: Size,
-): Judged & { tokens: number } {
+export function decide(load: KeyLoad, limits: KeyLimits, { tokens, leastTokens = Infinity }: Size): Judged {
   const refusedBy = findExceeded(load, limits, tokens);
+  if (refusedBy === undefined) return { refusedBy, tokens, load: withRequest(load, tokens) };
   const left = leastTokensLeft(load, limits);
-  if (refusedBy === undefined || !isOfTokens(refusedBy) || left < leastTokens) return { refusedBy, load, tokens };
-  return { refusedBy: findExceeded(load, limits, left), load, tokens: left };
+  if (!isOfTokens(refusedBy) || left < leastTokens) return { refusedBy, tokens, load };
+  return decide(load, limits, { tokens: left });
 }
 
 /**
@@ -149,17 +151,9 @@ export const sharesOf = (limits: KeyLimits, others: KeyLoad, processes: number):
   });
 
 /** Which requests the limits allow, in order. On PostgreSQL `tollgate_take_leases` does the same. */
-export function judge(
-  load: KeyLoad,
-  { limits, requests }: { limits: KeyLimits; requests: readonly number[] },
-): Judged[] {
+export function judge(load: KeyLoad, { limits, requests }: { limits: KeyLimits; requests: readonly Size[] }): Judged[] {
   const judged: Judged[] = [];
-  let current = load;
-  for (const tokens of requests) {
-    const refusedBy = findExceeded(current, limits, tokens);
-    if (refusedBy === undefined) current = withRequest(current, tokens);
-    judged.push({ refusedBy, load: current });
-  }
+  for (const request of requests) judged.push(decide(judged.at(-1)?.load ?? load, limits, request));
   return judged;
 }
 
@@ -168,7 +162,7 @@ export const othersEndMs = 1000;
 
 /** How long until a refused request may be admitted; undefined if that depends on what others hold. */
 export function waitOf(
-  { refusedBy, load }: Judged,
+  { refusedBy, load }: Pick<Judged, "refusedBy" | "load">,
   { limits, tokens }: { limits: KeyLimits; tokens: number },
   { now, seconds = [] }: { now: number; seconds?: readonly KeySecond[] | undefined },
 ): number | undefined {

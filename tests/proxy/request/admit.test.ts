@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { ProxyError } from "../../../src/proxy/errors.ts";
-import { requireAdmitted } from "../../../src/proxy/request/admit.ts";
+import type { ProxyError } from "../../../src/proxy/errors.ts";
+import { refusalOf } from "../../../src/proxy/request/admit.ts";
 import { noLimits } from "../../../src/store/keys/rules.ts";
 import type { LimitName } from "../../../src/domain/keys.ts";
 
@@ -8,13 +8,7 @@ const now = Date.parse("2026-05-01T12:00:00.000+09:00");
 
 /** The error of a request that a limit of 1 refuses. */
 function refuse(refusedBy: LimitName, waitMs: number, path = "/v1/chat/completions"): ProxyError {
-  const admission = { refusedBy, waitMs, used: () => 1, handOver: () => undefined, end() {}, cancel() {} };
-  try {
-    requireAdmitted({ ...noLimits, [refusedBy]: 1 }, admission, { path, now });
-  } catch (error) {
-    if (error instanceof ProxyError) return error;
-  }
-  throw new Error("The request was not refused");
+  return refusalOf(refusedBy, { ...noLimits, [refusedBy]: 1 }, { waitMs, used: () => 1 }, { path, now });
 }
 
 const headersOf = (error: ProxyError) => new Map(error.details?.headers);
@@ -53,21 +47,15 @@ test.each([
   [{ tokens: 2054, inputTokens: 6, texts: 2 }, 18, "lower max_tokens to at most 488, or wait until"],
   [{ tokens: 1030, inputTokens: 982, texts: 1 }, 18, "982 are left: wait until"],
 ])("a request that is larger than what is left hears by how much: %j with %i used", (reservation, used, advice) => {
-  const admission = { refusedBy: "tokens_per_day", waitMs: untilTomorrowMs, used: () => used } as const;
-  const rest = { handOver: () => undefined, end() {}, cancel() {} };
+  const admission = { waitMs: untilTomorrowMs, used: () => used };
   const request = { path: "/v1/chat/completions", now, reservation: { ...reservation, prompts: 1 } };
-  const refused = () => requireAdmitted({ ...noLimits, tokens_per_day: 1000 }, { ...admission, ...rest }, request);
-  expect(refused).toThrow(ProxyError);
-  try {
-    refused();
-  } catch (error) {
-    const { message = "", headers = [] } = (error as ProxyError).details ?? {};
-    const start = `This request may use ${reservation.tokens} tokens, and of the limit of 1000 tokens per day, 982 are left: `;
-    expect(message).toStartWith(start);
-    expect(message).toContain(advice);
-    expect(message).toEndWith(" 2026-05-02T00:00:00.000+09:00.");
-    expect(new Map(headers).get("x-ratelimit-remaining-tokens")).toBe("982");
-  }
+  const refused = refusalOf("tokens_per_day", { ...noLimits, tokens_per_day: 1000 }, admission, request);
+  const { message = "", headers = [] } = refused.details ?? {};
+  const start = `This request may use ${reservation.tokens} tokens, and of the limit of 1000 tokens per day, 982 are left: `;
+  expect(message).toStartWith(start);
+  expect(message).toContain(advice);
+  expect(message).toEndWith(" 2026-05-02T00:00:00.000+09:00.");
+  expect(new Map(headers).get("x-ratelimit-remaining-tokens")).toBe("982");
 });
 
 test.each([
@@ -75,29 +63,20 @@ test.each([
   [995, "4700 are left: wait until"],
 ])("a request that is larger than what two limits leave hears what fits both: %i used of the other", (used, advice) => {
   const limits = { ...noLimits, tokens_per_day: 1000, tokens_per_month: 5000 };
-  const rest = { handOver: () => undefined, end() {}, cancel() {} };
   const usedOf = (name: LimitName): number => (name === "tokens_per_month" ? 300 : used);
-  const admission = { refusedBy: "tokens_per_month", waitMs: 1e9, used: usedOf, ...rest } as const;
   const reservation = { tokens: 6006, inputTokens: 6, texts: 1, prompts: 1 };
-  expect(() => requireAdmitted(limits, admission, { path: "/", now, reservation })).toThrow(
-    expect.objectContaining({ details: expect.objectContaining({ message: expect.stringContaining(advice) }) }),
-  );
+  const admission = { waitMs: 1e9, used: usedOf };
+  const refused = refusalOf("tokens_per_month", limits, admission, { path: "/", now, reservation });
+  expect(refused.details?.message).toContain(advice);
 });
 
 test("a refusal says nothing of what is left while the database does not tell", () => {
-  const admission = { refusedBy: "tokens_per_day", waitMs: 1000, used: () => undefined } as const;
-  const rest = { handOver: () => undefined, end() {}, cancel() {} };
   const reservation = { tokens: 30, inputTokens: 6, texts: 1, prompts: 1 };
-  const refused = () =>
-    requireAdmitted({ ...noLimits, tokens_per_day: 1000 }, { ...admission, ...rest }, { path: "/", now, reservation });
-  expect(refused).toThrow(ProxyError);
-  try {
-    refused();
-  } catch (error) {
-    const { message, headers } = (error as ProxyError).details ?? {};
-    expect(message).toBe("This API key is limited to 1000 tokens per day; try again in 1 second.");
-    expect(headers).toEqual([]);
-  }
+  const admission = { waitMs: 1000, used: () => undefined };
+  const limits = { ...noLimits, tokens_per_day: 1000 };
+  const { details } = refusalOf("tokens_per_day", limits, admission, { path: "/", now, reservation });
+  expect(details?.message).toBe("This API key is limited to 1000 tokens per day; try again in 1 second.");
+  expect(details?.headers).toEqual([]);
 });
 
 test("a refusal by tokens that running requests reserve may be retried at once", () => {

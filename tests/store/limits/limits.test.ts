@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { noLimits } from "../../../src/store/keys/rules.ts";
 import type { Store } from "../../../src/store/store.ts";
-import { needsLease, judge } from "../../../src/store/limits/windows.ts";
+import { judge, needsLease, type Size } from "../../../src/store/limits/windows.ts";
 import { pollUntil } from "../../support/poll-until.ts";
 import { createRandom } from "../../support/random.ts";
 import { whyNoPostgres } from "../../support/postgres.ts";
@@ -103,7 +103,7 @@ onEachEngine(({ openTestStore }) => {
   test("what is held is absolute: a repeated batch takes no place twice, and one that comes late none at all", async () => {
     await using key = await open({ max_concurrency: 4, tokens_per_minute: 100 });
     const { limits } = key.store;
-    const request = { keyId: 1, limits: key.limits, places: 1, tokens: 10, requests: [5], ahead: 0 };
+    const request = { keyId: 1, limits: key.limits, places: 1, tokens: 10, requests: [{ tokens: 5 }], ahead: 0 };
     const take = (version: number, places = 1) =>
       limits.take({
         instance: "a",
@@ -170,7 +170,7 @@ onEachEngine(({ openTestStore }) => {
     const ask = (keyId: number, limits: Partial<KeyLimits>, requests: number[]) => ({
       keyId,
       limits: { ...noLimits, ...limits },
-      requests,
+      requests: requests.map((tokens) => ({ tokens })),
       places: 0,
       tokens: 0,
       ahead: 0,
@@ -318,7 +318,9 @@ describe.skipIf(whyNoPostgres !== undefined)("on PostgreSQL", () => {
     const taken = store.limits.take({
       instance: "a",
       version: 1,
-      requests: [{ keyId: 1, limits, places: 0, tokens: 0, requests: [7], ahead: 0, corrections: [], refused: 0 }],
+      requests: [
+        { keyId: 1, limits, places: 0, tokens: 0, requests: [{ tokens: 7 }], ahead: 0, corrections: [], refused: 0 },
+      ],
     });
     await pollUntil(async () => (await engine.rows<{ n: number }>(waiting))[0]?.n === 1);
     const releasedAt = Date.now();
@@ -360,30 +362,53 @@ describe.skipIf(whyNoPostgres !== undefined)("on PostgreSQL", () => {
     expect((await store.limits.listLoads([1]))[0]).toMatchObject({ reserved: 0, minuteTokens: 40 });
   });
 
-  test("random requests are granted as they are judged", async () => {
+  test("random requests under random loads are granted as they are judged", async () => {
     await using opened = await openPostgresTestEngine(() => start);
     const random = createRandom(7);
-    for (let round = 0; round < 100; round++) {
+    const limitsNow = (): KeyLimits =>
+      perLimit((name) => {
+        if (random.below(2) === 0) return null;
+        return 1 + random.below(limitKinds[name].counts === "tokens" ? 120 : 8);
+      });
+    const sizeNow = (): Size => ({
+      tokens: random.pick([0, 1, 7, 20, 90]),
+      leastTokens: random.below(2) === 0 ? undefined : 1 + random.below(5),
+    });
+    const counts = { taken: 0, less: 0, refused: 0 };
+    for (let version = 1; version <= 40; version++) {
       await opened.clear();
-      const limits = perLimit((name) =>
-        random.below(2) === 0
-          ? null
-          : limitKinds[name].counts === "tokens"
-            ? 1 + random.below(60)
-            : 1 + random.below(8),
+      const counted = Array.from({ length: 50 }, (_, keyId) =>
+        usageIncrement({ keyId, minute: minuteOf(start), lastClosedAt: start, inputTokens: random.below(50) }),
       );
-      const process = createTestProcess(opened.store.limits);
-      for (let batch = 0; batch < 3; batch++) {
-        const requests = Array.from({ length: random.below(6) }, () => random.pick([0, 1, 7, 20, 90]));
-        const judged = await process.admit({ limits, requests });
-        const admitted = judged.filter(({ refusedBy }) => refusedBy === undefined).length;
-        const [before, after] = [judged[0]?.load, (await opened.store.limits.listLoads([1]))[0]];
-        if (needsLease(limits) && before !== undefined)
-          expect([round, after?.inFlight]).toEqual([round, judged.at(-1)?.load.inFlight]);
-        if (limits.requests_per_minute !== null && admitted > 0)
-          expect([round, after?.minuteRequests]).toEqual([round, judged.at(-1)?.load.minuteRequests]);
-        if (needsLease(limits) && before !== undefined) expect(after?.reserved).toBe(judged.at(-1)?.load.reserved);
+      const settled = counted.map(({ keyId }) => ({ keyId, instance: "other" }));
+      await opened.store.usage.add(counted, undefined, [], undefined, settled);
+      const requests = counted.map(({ keyId }) => ({
+        keyId,
+        limits: limitsNow(),
+        places: random.below(4),
+        tokens: random.below(30),
+        requests: Array.from({ length: random.below(6) }, sizeNow),
+        ahead: 0,
+        corrections: [{ second: Math.floor(start / 1000), requests: random.below(5) }],
+        refused: 0,
+      }));
+      const leases = await opened.store.limits.take({ instance: "a", version, requests });
+      const loads = await opened.store.limits.listLoads(counted.map(({ keyId }) => keyId));
+      for (const [index, request] of requests.entries()) {
+        const [before, after] = [leases[index]?.load, loads[index]];
+        if (before === undefined) throw new Error("no lease");
+        const judged = judge(before, request);
+        const last = judged.at(-1)?.load ?? before;
+        if (needsLease(request.limits) || judged.length === 0)
+          expect(after).toMatchObject({ inFlight: last.inFlight, reserved: last.reserved });
+        if (request.limits.requests_per_minute !== null) expect(after?.minuteRequests).toBe(last.minuteRequests);
+        for (const [at, { refusedBy, tokens }] of judged.entries()) {
+          const isLess = tokens !== request.requests[at]?.tokens;
+          counts[refusedBy !== undefined ? "refused" : isLess ? "less" : "taken"] += 1;
+        }
       }
     }
+    // Each of what can happen did, often.
+    for (const count of Object.values(counts)) expect(count).toBeGreaterThan(100);
   });
 });

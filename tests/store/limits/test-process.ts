@@ -2,7 +2,7 @@ import type { LimitStore } from "../../../src/store/limits/contract.ts";
 import { othersEndMs, type Judged, judge, waitOf } from "../../../src/store/limits/windows.ts";
 import type { KeyId, KeyLimits } from "../../../src/domain/keys.ts";
 
-export interface TestResult extends Judged {
+export interface TestResult extends Omit<Judged, "tokens"> {
   waitMs: number;
   ahead: number;
 }
@@ -29,7 +29,8 @@ export function createTestProcess(store: Pick<LimitStore, "take">, instance = "a
   async function take({ keyId = 1, limits, requests, ahead = 0, corrections = [] }: Asked, refused = 0) {
     const own = heldOf(keyId);
     version += 1;
-    const request = { keyId, limits, ...own, requests, ahead, corrections, refused };
+    const sizes = requests.map((tokens) => ({ tokens }));
+    const request = { keyId, limits, ...own, requests: sizes, ahead, corrections, refused };
     const [lease] = await store.take({ instance, version, requests: [request] });
     if (lease === undefined) throw new Error("no lease");
     return { lease, request };
@@ -42,7 +43,7 @@ export function createTestProcess(store: Pick<LimitStore, "take">, instance = "a
       const { lease, request } = await take(asked);
       const results: TestResult[] = [];
       for (const [index, { refusedBy, load }] of judge(lease.load, request).entries()) {
-        const tokens = request.requests[index] ?? 0;
+        const tokens = asked.requests[index] ?? 0;
         const waitMs = waitOf({ refusedBy, load }, { limits: request.limits, tokens }, lease) ?? othersEndMs;
         if (refusedBy === undefined) Object.assign(own, { places: own.places + 1, tokens: own.tokens + tokens });
         results.push({ refusedBy, load, waitMs, ahead: lease.ahead });

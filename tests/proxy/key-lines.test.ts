@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { passTicks } from "../../support/event-loop.ts";
-import { useFakeTime } from "../../support/fake-time.ts";
-import type { KeyId } from "../../../src/domain/keys.ts";
+import { passTicks } from "../support/event-loop.ts";
+import { useFakeTime } from "../support/fake-time.ts";
+import type { KeyId } from "../../src/domain/keys.ts";
 import { type KeyInDatabase, keyWith, startTestQueue } from "./test-queue.ts";
 
 const timeoutMs = 30_000;
@@ -157,7 +157,7 @@ describe("a request over the places of its key", () => {
     answered = answer.promise;
     for (let n = 0; n < 2; n++) limits.endElsewhere();
     await time.pass(pollMs);
-    const other = await queue.send(otherKey, 0, inBatch(others));
+    const other = await queue.send(otherKey, 0, others);
     answer.resolve();
     await passTicks();
     expect([first.state(), second.state(), other.state()]).toEqual(["running", "queue_full", "waiting"]);

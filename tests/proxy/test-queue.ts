@@ -1,13 +1,14 @@
-import { noConversation } from "../../../src/domain/backends.ts";
-import type { Admission } from "../../../src/domain/admissions.ts";
-import type { KeyId, LimitName } from "../../../src/domain/keys.ts";
-import { createRequestQueue } from "../../../src/proxy/request/queue.ts";
-import type { EndWait } from "../../../src/proxy/request/waiting-list.ts";
-import { endedByAdmin } from "../../../src/proxy/upstream/abort-reason.ts";
-import type { MonotonicClock } from "../../../src/time/clock.ts";
-import { backendOf } from "../../support/catalog.ts";
-import { passTicks } from "../../support/event-loop.ts";
-import { startPlaces } from "../../support/local-places.ts";
+import { noConversation } from "../../src/domain/backends.ts";
+import type { Admission, Admit } from "../../src/domain/admissions.ts";
+import type { KeyId, KeyLimits, LimitName } from "../../src/domain/keys.ts";
+import { ProxyError } from "../../src/proxy/errors.ts";
+import { endedByAdmin } from "../../src/proxy/upstream/abort-reason.ts";
+import { Wait } from "../../src/proxy/waiting.ts";
+import { noLimits } from "../../src/store/keys/rules.ts";
+import type { MonotonicClock } from "../../src/time/clock.ts";
+import { backendOf } from "../support/catalog.ts";
+import { passTicks } from "../support/event-loop.ts";
+import { startPlaces, startQueue } from "../support/local-places.ts";
 
 interface Sent {
   /** What became of it so far: `waiting`, `running`, or the code, the outcome or the limit of its refusal. */
@@ -37,37 +38,39 @@ export function startTestQueue(options: TestQueueOptions) {
   const { places, maxWaiting, timeoutMs, monotonic, hasOthers = () => false } = options;
   const stopping = new AbortController();
   let endKey: (keyId: KeyId, begunUntil: number) => void = () => {};
-  const queue = createRequestQueue({
+  const { admit, limitsOf } = admitting();
+  const queue = startQueue({
     places: startPlaces([backendOf("backend", { maxConcurrency: places })], { maxWaiting, monotonic }),
     hasPlaces: places !== undefined,
+    admit,
     timeoutMs,
-    backendWaitMs: 0,
+    maxInLine: maxWaiting,
     monotonic,
     hasOthers,
     stopping: stopping.signal,
     onKeyEnded: (listener) => (endKey = listener),
   });
-  async function send(keyId: KeyId, startedAt = 0, limits?: KeyInDatabase): Promise<Sent> {
+  async function send(keyId: KeyId, startedAt = 0, key?: KeyInDatabase): Promise<Sent> {
     const client = new AbortController();
     let state = "waiting";
     let waitMs: number | undefined;
-    let giveBack = (): void => {};
-    let endWait: EndWait = () => {};
-    queue
-      .enter({ ...anywhere, keyId, startedAt, client: client.signal, limits }, ({ end }) => (endWait = end))
-      .then(
-        ({ admission, leave }) => {
-          [state, waitMs, giveBack] = [admission?.refusedBy ?? "running", admission?.waitMs, leave];
-        },
-        (error: Error) => (state = error.message),
-      );
+    const asker = { keyId, limits: limitsOf(key), path: "/v1/x", startedAt, client: client.signal };
+    const wait = new Wait(asker, queue);
+    (async () => wait.enter(anywhere, undefined))().then(
+      () => (state = "running"),
+      (error: Error) => {
+        state = error.message;
+        const headers = new Map(error instanceof ProxyError ? error.details?.headers : []);
+        waitMs = Number(headers.get("retry-after")) * 1000;
+      },
+    );
     await passTicks();
     return {
       state: () => state,
       waitMs: () => waitMs,
       leave: () => client.abort(),
-      end: () => giveBack(),
-      endByAdmin: () => endWait(endedByAdmin()),
+      end: () => wait.leave(),
+      endByAdmin: () => wait.end(endedByAdmin()),
     };
   }
   return {
@@ -78,10 +81,27 @@ export function startTestQueue(options: TestQueueOptions) {
   };
 }
 
+/** Asks a key for its limits by these, which are the same for no other. */
+export function admitting(): { admit: Admit; limitsOf: (key: KeyInDatabase | undefined) => KeyLimits | undefined } {
+  const keys = new Map<KeyLimits, KeyInDatabase>();
+  return {
+    async admit(_, limits, __, mayWait = false) {
+      const key = keys.get(limits);
+      if (key === undefined) throw new Error("the key has no limits");
+      return key.ask(mayWait);
+    },
+    limitsOf(key) {
+      if (key === undefined) return undefined;
+      const limits = { ...noLimits, max_concurrency: key.maxConcurrency };
+      keys.set(limits, key);
+      return limits;
+    },
+  };
+}
+
 /** A key as the database knows it. */
 export interface KeyInDatabase {
-  maxConcurrency: number | null;
-  early: undefined;
+  maxConcurrency: number;
   ask(mayWait: boolean): Promise<Admission>;
   /** Whether each request that asked since the last call would ask again. */
   asked(): boolean[];
@@ -108,7 +128,6 @@ export function keyWith(maxConcurrency: number): KeyInDatabase {
   });
   return {
     maxConcurrency,
-    early: undefined,
     async ask(mayWait) {
       asked.push(mayWait);
       if (refusal !== undefined) return refused(refusal.refusedBy, refusal.waitMs);

@@ -1,14 +1,19 @@
 import { describe, expect, test } from "bun:test";
-import { noConversation } from "../../../src/domain/backends.ts";
-import { createRequestQueue, type Turn } from "../../../src/proxy/request/queue.ts";
-import { backendOf } from "../../support/catalog.ts";
-import { passTicks } from "../../support/event-loop.ts";
-import { useFakeTime } from "../../support/fake-time.ts";
-import { startPlaces } from "../../support/local-places.ts";
-import { rejectionOf } from "../../support/rejection.ts";
-import { keyWith } from "./test-queue.ts";
+import { noConversation } from "../../src/domain/backends.ts";
+import { Wait } from "../../src/proxy/waiting.ts";
+import { backendOf } from "../support/catalog.ts";
+import { passTicks } from "../support/event-loop.ts";
+import { useFakeTime } from "../support/fake-time.ts";
+import { startPlaces, startQueue } from "../support/local-places.ts";
+import { rejectionOf } from "../support/rejection.ts";
+import { admitting, keyWith } from "./test-queue.ts";
 
 const time = useFakeTime();
+
+type Moved = Pick<Wait, "backend" | "reason"> | undefined;
+
+const moveOn = async (wait: Wait): Promise<Moved> =>
+  (await wait.moveOn()) ? { backend: wait.backend, reason: wait.reason } : undefined;
 
 /** Backends of these sizes. */
 function start(
@@ -20,42 +25,26 @@ function start(
   const backends = candidates.map((name) => backendOf(name, { maxConcurrency: sizes[name] }));
   const probe = async ({ name }: { name: string }) => ({ ok: up.has(name) });
   const places = startPlaces(backends, { backendWaitMs, maxWaiting, monotonic: time.now, probe });
-  const queue = createRequestQueue({
-    places,
-    hasPlaces: true,
-    timeoutMs,
-    backendWaitMs,
-    monotonic: time.now,
-    hasOthers: () => false,
-    stopping: new AbortController().signal,
-    onKeyEnded() {},
-  });
+  const { admit, limitsOf } = admitting();
+  const queue = startQueue({ places, hasPlaces: true, admit, timeoutMs, backendWaitMs, monotonic: time.now });
   const client = new AbortController();
-  const enter = (of: readonly string[] = candidates, limits?: ReturnType<typeof keyWith>, keyId = 1): Promise<Turn> =>
-    queue.enter(
-      {
-        keyId,
-        startedAt: 0,
-        client: client.signal,
-        model: "m",
-        candidates: of,
-        characters: 0,
-        conversation: noConversation,
-        limits,
-      },
-      () => {},
-    );
-  /** Its connection is not made. */
-  const miss = (turn: Turn): ReturnType<Turn["moveOn"]> => {
-    turn.report({ kind: "unreachable" });
-    return turn.moveOn();
+  const enter = async (of: readonly string[] = candidates, key?: ReturnType<typeof keyWith>, keyId = 1) => {
+    const asker = { keyId, limits: limitsOf(key), path: "/v1/x", startedAt: 0, client: client.signal };
+    const wait = new Wait(asker, queue);
+    await wait.enter({ model: "m", candidates: of, characters: 0, conversation: noConversation }, undefined);
+    return wait;
+  };
+  /** Its connection is not made. @returns where it went */
+  const miss = async (wait: Wait): Promise<Moved> => {
+    wait.report({ kind: "unreachable" });
+    return moveOn(wait);
   };
   const inFlight = async (): Promise<number[]> => (await places.list()).map((one) => one.inFlight);
   return { enter, miss, up, inFlight, depth: queue.depth, leave: () => client.abort() };
 }
 
 /** How often it connects in vain, each time for five seconds, until it moves on no more. */
-async function connectionsOf(turn: Turn, miss: (of: Turn) => ReturnType<Turn["moveOn"]>): Promise<number> {
+async function connectionsOf(turn: Wait, miss: (of: Wait) => Promise<Moved>): Promise<number> {
   let connections = 1;
   for (; connections < 20; connections++) {
     const moved = miss(turn);
@@ -77,7 +66,7 @@ describe("a turn", () => {
     }
     expect(visited.toSorted()).toEqual(["a", "b", "c"]);
     expect(await inFlight()).toEqual([0, 0, 0]);
-    expect(await turn.moveOn()).toBeUndefined();
+    expect(await moveOn(turn)).toBeUndefined();
     turn.leave();
     expect(depth()).toEqual({ waiting: 0, running: 0 });
   });
@@ -97,12 +86,12 @@ describe("a turn", () => {
     await time.pass(30_000);
     const busy = await enter(["a", "b"]);
     busy.report({ kind: "busy", retryAfterMs: undefined });
-    expect(await busy.moveOn()).toBeUndefined();
+    expect(await moveOn(busy)).toBeUndefined();
     turn.leave();
     // Not at the next one either, if that refuses the connection.
     const alsoBusy = await enter(["a", "b"]);
     alsoBusy.report({ kind: "busy", retryAfterMs: undefined });
-    expect(await alsoBusy.moveOn()).toMatchObject({ reason: "failover" });
+    expect(await moveOn(alsoBusy)).toMatchObject({ reason: "failover" });
     expect(await miss(alsoBusy)).toBeUndefined();
   });
 
@@ -112,7 +101,7 @@ describe("a turn", () => {
     const refused = rejectionOf(enter(["b"], undefined, 2)).then(() => "refused");
     const busy = await enter(["a", "b"]);
     busy.report({ kind: "busy", retryAfterMs: undefined });
-    expect(await busy.moveOn()).toBeUndefined();
+    expect(await moveOn(busy)).toBeUndefined();
     expect(await Promise.race([refused, passTicks().then(() => "waiting")])).toBe("waiting");
     expect(depth().waiting).toBe(1);
   });
@@ -233,12 +222,12 @@ describe("a turn", () => {
     const key = keyWith(1);
     key.refuseBy("tokens_per_day", 3_600_000);
     await passTicks();
-    const refused = enter(["a"], key);
+    const refused = rejectionOf(enter(["a"], key));
     await passTicks();
     expect(key.asked()).toEqual([]);
     up.add("a");
     await time.pass(3000);
-    expect((await refused).admission).toMatchObject({ refusedBy: "tokens_per_day" });
+    expect(await refused).toMatchObject({ code: "tokens_per_day" });
     expect(await inFlight()).toEqual([0]);
   });
 });

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { passTicks } from "../../support/event-loop.ts";
-import { useFakeTime } from "../../support/fake-time.ts";
-import type { KeyId } from "../../../src/domain/keys.ts";
+import { passTicks } from "../support/event-loop.ts";
+import { useFakeTime } from "../support/fake-time.ts";
+import type { KeyId } from "../../src/domain/keys.ts";
 import { startTestQueue } from "./test-queue.ts";
 
 const timeoutMs = 30_000;

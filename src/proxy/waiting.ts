@@ -1,0 +1,461 @@
+// How a request waits: until the limits of its key admit it, and for a place at a backend. One object with one state.
+//
+//   asking  -> placing: admitted | placed: and it needs no place | inLine: refused, and worth waiting | left: refused
+//   inLine  -> asking: the line of its key wakes it
+//   placing -> placed | asking: it comes to its place without an admission
+//   placed  -> placing: it moves on to another backend, and keeps its admission
+//   any     -> left: `end` says why; `leave` when the request is over
+//
+// It keeps true: a place and an admission are given back once, in this order, whatever ends the request and when; one that
+// comes after that is given back at once. While none of its backends is in, a request takes nothing from its key. What is
+// there at once is had without a promise. It knows neither bodies nor other processes: `Admit` and `Places` do.
+//
+// Removed: one list for both kinds of waiting over all processes; an object for each thing that is waited for, which raced.
+
+import { createBackoff, type Backoff } from "../time/backoff.ts";
+import type { MonotonicClock, WallClock } from "../time/clock.ts";
+import { ProxyError } from "./errors.ts";
+import { type InLine, KeyLines } from "./key-lines.ts";
+import { asksBefore, type HeaderPairs, rateLimitHeaders, refusalOf } from "./request/admit.ts";
+import type { CostOfBody } from "./request/hold-or-stream.ts";
+import { clientLeft, revoked, stopped } from "./upstream/abort-reason.ts";
+import {
+  type Admission,
+  type Admit,
+  type Destination,
+  type Entry,
+  isWorthWaiting,
+  lacksPlace,
+  type PlaceListener,
+  type Places,
+  type Rank,
+  type Reservation,
+  shortWaitMs,
+} from "../domain/admissions.ts";
+import { type BackendSign, type Choice, noConversation } from "../domain/backends.ts";
+import type { KeyId, KeyLimits } from "../domain/keys.ts";
+
+export interface RequestQueueOptions {
+  places: Places;
+  /** Whether requests of keys without limits wait too: they may have to, or there is a choice. */
+  hasPlaces: boolean;
+  admit: Admit;
+  /** How long a request waits for a place; 0: not at all. */
+  timeoutMs: number;
+  /** How long it waits until a backend is in; 0: not at all. */
+  backendWaitMs: number;
+  /** How many may wait for the limits of their keys in this process. */
+  maxInLine: number;
+  /** Whether requests of the same keys may wait in other processes. */
+  hasOthers: () => boolean;
+  monotonic: MonotonicClock;
+  wall: WallClock;
+  /** Fires when the program no longer waits for requests. */
+  stopping: AbortSignal;
+  /** Registers what runs when the requests of a key are to end that had begun until then, by the monotonic clock. */
+  onKeyEnded: (listener: (keyId: KeyId, begunUntil: number) => void) => void;
+}
+
+/** Who waits. */
+export interface Asker {
+  keyId: KeyId;
+  /** Undefined if the key has none. */
+  limits: KeyLimits | undefined;
+  /** The URL's pathname. */
+  path: string;
+  /** When it arrived, by the monotonic clock. */
+  startedAt: number;
+  /** Fires when the client leaves. */
+  client: AbortSignal;
+}
+
+/** All that wait in this process, whatever for. */
+export class RequestQueue {
+  hasPlaces: boolean;
+  readonly lines: KeyLines;
+  /** Those that have a promise. */
+  readonly pending = new Set<Wait>();
+  running = 0;
+  lastTicket = 0;
+
+  constructor(readonly options: RequestQueueOptions) {
+    this.hasPlaces = options.hasPlaces;
+    this.lines = new KeyLines(options);
+    options.stopping.addEventListener("abort", () => {
+      for (const one of this.pending) one.end(stopped());
+    });
+    options.onKeyEnded((keyId, begunUntil) => {
+      for (const one of this.pending) if (one.keyId === keyId && one.startedAt <= begunUntil) one.end(revoked());
+    });
+  }
+
+  readonly depth = (): { waiting: number; running: number } => {
+    const waiting = this.pending.values().reduce((count, { isWaiting }) => count + Number(isWaiting), 0);
+    return { waiting, running: this.running };
+  };
+}
+
+/** A request that finds no other backend connects so often at once: by then a probe has told whether that is up. */
+const maxHasty = 2;
+/** Between two further connections: a backend whose probes are responded to may refuse requests. */
+const [firstPauseMs, longestPauseMs] = [100, 5000];
+
+/** Before its body is read. */
+const nowhere: Destination = { model: undefined, candidates: [], characters: 0, conversation: noConversation };
+
+const isAdmitted = (admission: Admission | undefined): admission is Admission =>
+  admission !== undefined && admission.refusedBy === undefined;
+
+export class Wait implements Choice, InLine, PlaceListener {
+  readonly keyId: KeyId;
+  readonly startedAt: number;
+  readonly maxConcurrency: number | null;
+  /** Where it has a place. */
+  backend = "";
+  reason: Choice["reason"] = "only";
+  expectation: Choice["expectation"];
+  lastTurn: Choice["lastTurn"];
+  /** The latest answer of the limits: what it holds of its key, or why it is refused. */
+  admission: Admission | undefined;
+  deadline = Infinity;
+  /** It waits now, or did. */
+  isWaiting = false;
+  hasWaited = false;
+
+  #state: "asking" | "inLine" | "placing" | "placed" | "left" = "asking";
+  readonly #asker: Asker;
+  readonly #queue: RequestQueue;
+  #destination = nowhere;
+  #reservation: Reservation | undefined;
+  #needsPlace = false;
+  /** In the list that all processes share; undefined: it is not in it. */
+  #ticket: number | undefined;
+  /** Set while the caller waits. */
+  #promise: PromiseWithResolvers<void> | undefined;
+  #isOver = false;
+  #failure: Error | undefined;
+  /** It has been placed: what it holds of its key stays until it leaves. */
+  #runsSince: number | undefined;
+
+  #timer: Timer | undefined;
+  #stopListening: (() => void) | undefined;
+  /** Set while it is in the line of its key: until when. */
+  #lineUntil: number | undefined;
+  #placeUntil = 0;
+  #backendUntil: number | undefined;
+  #wasOut = false;
+
+  #tried: readonly string[] = [];
+  #wasRefused = false;
+  #returns = 0;
+  /** A backend that is in while it takes no connection would have it return for ever. */
+  #returnsUntil: number | undefined;
+  #pauses: Backoff | undefined;
+
+  constructor(asker: Asker, queue: RequestQueue) {
+    this.#asker = asker;
+    this.#queue = queue;
+    this.keyId = asker.keyId;
+    this.startedAt = asker.startedAt;
+    this.maxConcurrency = asker.limits?.max_concurrency ?? null;
+  }
+
+  /**
+   * Waits until the limits admit the request, before more is done for its body, unless they are asked but once.
+   * @throws ProxyError if they refuse it, or too many wait; AbortReason if it ends otherwise
+   */
+  askEarly(cost: CostOfBody): void | Promise<void> {
+    const { limits } = this.#asker;
+    if (limits === undefined || this.admission !== undefined || !asksBefore(limits, cost)) return undefined;
+    this.#begin();
+    return this.#untilOver();
+  }
+
+  /** Waits until the limits admit the request, and for a place at a backend. @throws as `askEarly` */
+  enter(destination: Destination, reservation: Reservation | undefined): void | Promise<void> {
+    const { hasPlaces, options } = this.#queue;
+    const { candidates } = destination;
+    this.#destination = destination;
+    this.#reservation = reservation;
+    this.backend = candidates[0] ?? "";
+    this.#needsPlace = hasPlaces && candidates.length > 0;
+    this.#placeUntil = options.monotonic() + options.timeoutMs;
+    this.#begin();
+    return this.#untilOver();
+  }
+
+  /**
+   * Gives up the place, and takes one at another candidate. Where it was sent nowhere, it waits for that, and may return to
+   * one that it has been at, unless none is in and requests do not wait for backends.
+   * @returns false if there is none: the request ends with what it has
+   * @throws ProxyError if it has waited too long for a backend; AbortReason if it ends while it waits for the place
+   */
+  async moveOn(): Promise<boolean> {
+    if (this.#state !== "placed" || this.#ticket === undefined) return false;
+    this.#leavePlace(this.#ticket);
+    const { places, timeoutMs, backendWaitMs, monotonic } = this.#queue.options;
+    const hasReturned = this.#tried.includes(this.backend);
+    if (!hasReturned) this.#tried = [...this.#tried, this.backend];
+    const hasOther = places.isAnyIn(this.#destination.candidates.filter((name) => !this.#tried.includes(name)));
+    let pauseMs = 0;
+    if (!this.#wasRefused && (hasReturned || !hasOther)) {
+      this.#returnsUntil ??= monotonic() + (hasOther ? timeoutMs : backendWaitMs);
+      if (monotonic() >= this.#returnsUntil) return false;
+      this.#returns += 1;
+      this.#pauses ??= createBackoff(firstPauseMs, longestPauseMs);
+      if (this.#returns > maxHasty) pauseMs = this.#pauses.next();
+    }
+    try {
+      this.#place(pauseMs);
+      await this.#untilOver();
+      return true;
+    } catch (error) {
+      // What it has heard says more.
+      if (error instanceof ProxyError && error.code !== "backend_unavailable") return false;
+      throw error;
+    }
+  }
+
+  /** Tells those who choose of the backend that it was sent to; each kind at most once for each send. */
+  report(sign: BackendSign): void {
+    this.#wasRefused ||= sign.kind === "busy" || sign.kind === "failed";
+    if (this.#ticket !== undefined) this.#queue.options.places.report(this.#ticket, sign);
+  }
+
+  /** Where it stands in its model's line; undefined where nothing waits for backends. */
+  rank(): Promise<Rank | undefined> | undefined {
+    const { backendWaitMs, places } = this.#queue.options;
+    return backendWaitMs > 0 && this.#ticket !== undefined ? places.rankOf(this.#ticket) : undefined;
+  }
+
+  /** The headers that report what the limits leave; undefined if they have not answered. */
+  limitHeaders(): HeaderPairs | undefined {
+    const { limits } = this.#asker;
+    return limits && this.admission && rateLimitHeaders(limits, this.admission.used, this.#queue.options.wall());
+  }
+
+  /** Ends the wait; does nothing once it is over. */
+  readonly end = (reason: Error): void => {
+    if (this.#state === "placed" || this.#state === "left") return;
+    const isRunning = this.#runsSince !== undefined;
+    this.#state = isRunning ? "placed" : "left";
+    if (this.#ticket !== undefined) this.#leavePlace(this.#ticket);
+    if (!isRunning) this.#giveBackAdmission();
+    this.#over(reason);
+  };
+
+  /** Gives back what the request has, which is over. @param cachedShare see `Places` */
+  leave(cachedShare?: number): void {
+    if (this.#state === "left") return;
+    const { lines, options } = this.#queue;
+    this.#state = "left";
+    if (this.#ticket !== undefined) this.#leavePlace(this.#ticket, cachedShare);
+    if (this.#runsSince === undefined) return this.#giveBackAdmission();
+    this.#queue.running -= 1;
+    this.admission?.end();
+    if (this.#asker.limits !== undefined) lines.ended(this.keyId, options.monotonic() - this.#runsSince);
+  }
+
+  askAgain(): void | Promise<void> {
+    return this.#ask(this.#queue.options.monotonic() < this.deadline);
+  }
+
+  onGranted(choice: Choice): void {
+    if (this.#state !== "placing") return;
+    this.#stopTimer();
+    this.backend = choice.backend;
+    this.reason = choice.reason;
+    this.expectation = choice.expectation;
+    this.lastTurn = choice.lastTurn;
+    if (this.#asker.limits === undefined || isAdmitted(this.admission)) this.#placed();
+    else void this.#ask();
+  }
+
+  onDisplaced(): void {
+    this.end(new ProxyError("queue_full"));
+  }
+
+  /** @returns undefined if there is nothing to wait for. @throws why it has left */
+  #untilOver(): void | Promise<void> {
+    if (this.#failure !== undefined) throw this.#failure;
+    if (this.#isOver) return undefined;
+    const { client } = this.#asker;
+    this.#promise = Promise.withResolvers();
+    this.#queue.pending.add(this);
+    client.addEventListener("abort", this.#onClientLeft, { once: true });
+    const { promise } = this.#promise;
+    if (client.aborted) this.#onClientLeft();
+    return promise;
+  }
+
+  readonly #onClientLeft = (): void => this.end(clientLeft());
+
+  #over(failure?: Error): void {
+    if (this.#timer !== undefined) this.#stopTimer();
+    if (this.#lineUntil !== undefined) this.#leaveLine();
+    this.#isOver = true;
+    this.#failure = failure;
+    this.isWaiting = false;
+    if (this.#promise === undefined) return;
+    this.#queue.pending.delete(this);
+    this.#asker.client.removeEventListener("abort", this.#onClientLeft);
+    if (failure === undefined) this.#promise.resolve();
+    else this.#promise.reject(failure);
+    this.#promise = undefined;
+  }
+
+  #begin(): void {
+    const { keyId, maxConcurrency } = this;
+    const { limits } = this.#asker;
+    this.#isOver = this.#state === "left";
+    if (this.#isOver) return;
+    if (this.#needsPlace && (limits === undefined || this.#mustWaitForBackend())) this.#place();
+    else if (limits === undefined) this.#placed();
+    else if (this.admission === undefined && this.#queue.lines.isWaiting(keyId, maxConcurrency)) this.#lineUp();
+    else void this.#ask();
+  }
+
+  /** Until one is back, no limits are asked, or asked again: what waits for it takes nothing from its key. */
+  #mustWaitForBackend(): boolean {
+    const { backendWaitMs, places } = this.#queue.options;
+    const waits = backendWaitMs > 0 && !places.isAnyIn(this.#destination.candidates);
+    if (waits) this.#giveBackAdmission();
+    return waits;
+  }
+
+  /** @param mayWait a refusal after which it asks again does not count */
+  #ask(mayWait = this.#queue.options.timeoutMs > 0): void | Promise<void> {
+    const { limits } = this.#asker;
+    if (limits === undefined) return undefined;
+    this.#state = "asking";
+    const { tokens = 0, leastTokens } = this.#reservation ?? {};
+    const early = this.admission?.refusedBy === undefined ? this.admission : undefined;
+    const answer = this.#queue.options.admit(this.keyId, limits, tokens, mayWait, leastTokens, early);
+    if (!(answer instanceof Promise)) return this.#answered(answer, mayWait);
+    return answer.then((admission) => this.#answered(admission, mayWait), this.end);
+  }
+
+  #answered(admission: Admission, mayWait: boolean): void {
+    if (this.#state !== "asking") return admission.cancel();
+    this.admission = admission;
+    const { refusedBy } = admission;
+    if (refusedBy === undefined) {
+      if (this.#needsPlace && this.#ticket === undefined) this.#place();
+      else this.#placed();
+      return;
+    }
+    if (this.#ticket !== undefined) this.#leavePlace(this.#ticket);
+    if (mayWait && isWorthWaiting(admission)) this.#lineUp(admission);
+    else this.#refuse(admission, refusedBy);
+  }
+
+  #refuse(admission: Admission, refusedBy: NonNullable<Admission["refusedBy"]>): void {
+    const { limits, path } = this.#asker;
+    const { lines, options } = this.#queue;
+    if (limits === undefined) return;
+    // A place becomes free when a request of the key ends: none did while this one waited.
+    const placeWaitMs = lines.durationOf(this.keyId) ?? Math.max(admission.waitMs, options.timeoutMs);
+    const refused = lacksPlace(admission) ? { ...admission, waitMs: placeWaitMs } : admission;
+    this.#state = "left";
+    this.#over(refusalOf(refusedBy, limits, refused, { path, reservation: this.#reservation, now: options.wall() }));
+  }
+
+  /** @param refused how the limits answered; undefined: it comes behind others of its key */
+  #lineUp(refused?: Admission): void {
+    const { monotonic, timeoutMs } = this.#queue.options;
+    const isForWindow = refused !== undefined && !lacksPlace(refused);
+    const isNew = this.#lineUntil === undefined;
+    if (isNew && this.#needsPlace && this.#mustWaitForBackend()) return this.#place();
+    const until = (this.#lineUntil ??= monotonic() + timeoutMs);
+    if (isNew || !isForWindow) this.deadline = until;
+    if (isForWindow && this.deadline === until) this.deadline = Math.min(until, monotonic() + shortWaitMs);
+    this.#state = "inLine";
+    if (!isNew || this.#queue.lines.add(this)) this.#list();
+    // Such a refusal tells its client more than a full line does.
+    else if (isForWindow) void this.#ask(false);
+    else this.end(new ProxyError("queue_full"));
+    return undefined;
+  }
+
+  #leaveLine(): void {
+    this.#queue.lines.remove(this);
+    this.#lineUntil = undefined;
+  }
+
+  #list(): void {
+    this.isWaiting = true;
+    this.hasWaited = true;
+  }
+
+  #place(pauseMs = 0): void {
+    if (this.#lineUntil !== undefined) this.#leaveLine();
+    this.#list();
+    this.#isOver = false;
+    this.#state = "placing";
+    if (pauseMs > 0) this.#timer = setTimeout(() => this.#enterPlaces(), pauseMs);
+    else this.#enterPlaces();
+  }
+
+  #enterPlaces(): void {
+    const { places } = this.#queue.options;
+    const ticket = (this.#queue.lastTicket += 1);
+    this.#ticket = ticket;
+    const request = { keyId: this.keyId, ...this.#destination, waits: !this.#wasRefused, tried: this.#tried };
+    const entry = places.enter(ticket, request, this);
+    if (entry instanceof Promise) void entry.then((found) => this.#entered(ticket, found));
+    else this.#entered(ticket, entry);
+  }
+
+  #entered(ticket: number, entry: Entry): void {
+    if (this.#state !== "placing" || ticket !== this.#ticket) return undefined;
+    if (entry === "full") return this.end(new ProxyError("queue_full"));
+    if (entry !== "waiting") return this.onGranted(entry);
+    this.#look();
+    this.#stopListening = this.#queue.options.places.onChanged(() => this.#look());
+    return undefined;
+  }
+
+  /** Its patience ends at one time where a backend of the model is in, and at another where none is. */
+  #look(): void {
+    clearTimeout(this.#timer);
+    const { places, timeoutMs, backendWaitMs, monotonic } = this.#queue.options;
+    const now = monotonic();
+    const isOut = !places.isAnyIn(this.#destination.candidates);
+    if (isOut) this.#backendUntil ??= now + backendWaitMs;
+    else if (this.#wasOut) this.#placeUntil = Math.max(this.#placeUntil, now + timeoutMs);
+    this.#wasOut = isOut;
+    if (isOut && this.#runsSince === undefined) this.#giveBackAdmission();
+    // Those that have waited for a backend come to it one by one.
+    const until = isOut ? (this.#backendUntil ?? now) : Math.max(this.#placeUntil, this.#backendUntil ?? 0);
+    const tooLate = (): void => this.end(new ProxyError(isOut ? "backend_unavailable" : "queue_timeout"));
+    this.#timer = setTimeout(tooLate, Math.max(0, until - now));
+  }
+
+  #stopTimer(): void {
+    clearTimeout(this.#timer);
+    this.#timer = undefined;
+    this.#stopListening?.();
+    this.#stopListening = undefined;
+  }
+
+  #placed(): void {
+    if (this.#destination === nowhere) {
+      this.#state = "asking";
+    } else {
+      this.#state = "placed";
+      this.#queue.running += Number(this.#runsSince === undefined);
+      this.#runsSince ??= this.#queue.options.monotonic();
+    }
+    this.#over();
+  }
+
+  #leavePlace(ticket: number, cachedShare?: number): void {
+    this.#ticket = undefined;
+    this.#queue.options.places.leave(ticket, cachedShare);
+  }
+
+  #giveBackAdmission(): void {
+    this.admission?.cancel();
+    this.admission = undefined;
+  }
+}
