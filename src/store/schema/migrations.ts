@@ -35,7 +35,7 @@ const moveOwners = [
   ),
 ];
 
-/** The first step is where such databases may begin. Remove when no database of a build before the first release is left. */
+/** The first step is where such databases may begin. They go when no database of a build before the first release is left. */
 const formerSteps: Record<string, readonly FormerStep[]> = {
   migrations: [
     { createdAt: 1795657306453, statements: [] },
