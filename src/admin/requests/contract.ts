@@ -109,6 +109,7 @@ export type LogFilterQuery = Static<typeof logFilterQuery>;
 
 export const requestsQuery = t.Object({
   ...logFilterParameters,
+  after: optionalInteger("after", maxInteger),
   ...pageParameters({ maximum: 200, default: 50 }, "^[\\da-z]{1,11}\\.[\\da-z]{1,11}$"),
 });
 export type RequestsQuery = Static<typeof requestsQuery>;
@@ -164,6 +165,12 @@ export const requestsBody = t.Object({
   requests: t.Array(requestBody, { description: "Latest first" }),
   next_cursor: nextCursor,
   scanned_to: nullable(timestamp),
+  more: t.Boolean({ description: "Whether there may be more than these; `next_cursor` leads to it" }),
+  last_id: t.Integer({
+    minimum: 0,
+    description:
+      "The highest id of the log, whether it matches or not. `after` lists those above an id: ask for it with the `last_id` of 3 s ago, since a row may be seen after one with a higher id, and replace rows by `id`",
+  }),
   log: t.Object({ days: count, rows: count }, { description: "How much is kept; 0 days: the log is off" }),
 });
 export type RequestsBody = Static<typeof requestsBody>;

@@ -138,10 +138,10 @@ export interface RequestSumsPage<Trait extends RequestTrait> {
 
 export interface RequestLogStore {
   /**
-   * The requests before a position, latest first, at most `limit`. Looks at a bounded number of rows, so it may find none and
-   * still have a `next`.
+   * The requests before a position and above an id, latest first, at most `limit`. Looks at a bounded number of rows, so it
+   * may find none and still have a `next`.
    */
-  list(filter: RequestFilter, limit: number, before?: RequestPosition): Promise<RequestPage>;
+  list(filter: RequestFilter, limit: number, before?: RequestPosition, after?: number): Promise<RequestPage>;
   /**
    * Adds up the requests before a position that have the same traits. Looks at a bounded number of rows, the latest first.
    */

@@ -22,17 +22,17 @@ export function createRequestLogStore(engine: Engine): RequestLogStore {
   const selectFrom = prepareSelect(engine);
 
   /** The ids between which the filter's times and the position lie. */
-  async function idRange({ since, until }: RequestFilter, before: RequestPosition | undefined): Promise<IdRange> {
+  async function idRange({ since, until }: RequestFilter, before?: RequestPosition, after?: number): Promise<IdRange> {
     const ends = [before?.id, until === undefined ? undefined : await firstIdAt(engine, until + lateMs)];
     return {
-      from: since === undefined ? undefined : await firstIdAt(engine, since - lateMs),
+      from: after === undefined ? since && (await firstIdAt(engine, since - lateMs)) : after + 1,
       to: ends.reduce((a, b) => (a === undefined || b === undefined ? (a ?? b) : Math.min(a, b))),
     };
   }
 
   return {
-    async list(filter, limit, before) {
-      const ids = await idRange(filter, before);
+    async list(filter, limit, before, after) {
+      const ids = await idRange(filter, before, after);
       const selective = selectiveCondition(log, filter);
       const end = isIndexed(filter) ? undefined : await findEnd(engine, selective, ids);
       const within = isWithin(log, { from: end?.id ?? ids.from, to: ids.to });

@@ -343,6 +343,29 @@ onEachEngine(({ engine }) => {
     });
   });
 
+  test("the tail lists what has a higher id, in pages too, and says where the log ends for each filter", async () => {
+    const ended = (requestId: string, modelSent: string) => requestRow(now, { requestId, modelSent });
+    const { json: before } = await get("/api/requests?model=tail");
+    const rows = [ended("t1", "tail"), ended("o1", "other"), ended("t2", "tail"), ended("t3", "tail")];
+    await admin.store.usage.add([], undefined, [], requestsOf(...rows, ended("o2", "other")));
+    const tail = async (query: string) => {
+      const { json } = await get(`/api/requests?after=${before.last_id}${query}`);
+      return { json, ids: idsOf(json), isLast: !json.more, grown: json.last_id - before.last_id };
+    };
+    expect(await tail("")).toMatchObject({ ids: "o2 t3 t2 o1 t1", isLast: true, grown: 5 });
+    expect(await tail("&model=tail")).toMatchObject({ ids: "t3 t2 t1", isLast: true, grown: 5 });
+    expect(await tail("&model=tail&since=2000-01-01T00:00:00Z")).toMatchObject({ ids: "t3 t2 t1", isLast: true });
+    expect(await tail("&model=none")).toMatchObject({ ids: "", isLast: true, grown: 5 });
+    const latest = await tail("&model=tail&limit=2");
+    expect(latest).toMatchObject({ ids: "t3 t2", isLast: false });
+    expect(await tail(`&model=tail&limit=2&cursor=${latest.json.next_cursor}`)).toMatchObject({
+      ids: "t1",
+      isLast: true,
+    });
+    const { json: rest } = await get(`/api/requests?after=${latest.json.last_id}`);
+    expect(rest).toMatchObject({ requests: [], next_cursor: null, more: false, last_id: latest.json.last_id });
+  });
+
   test("an API without a request log lists none and has no live view", async () => {
     const other = await startAdmin({ engine, retention: { ...defaultRetention, requestLog: { days: 0, rows: 1000 } } });
     const visitor = await other.login();
