@@ -63,7 +63,8 @@ const optionalInteger = (name: string, maximum: number, minimum = 0): TOptional<
 
 const maxInteger = Number.MAX_SAFE_INTEGER;
 
-const filters = {
+/** Of the log, which has a past. */
+export const logFilterParameters = {
   key_id: optionalInteger("key_id", maxInteger, 1),
   model: textParameter("model", "As sent to the backend, or the name in MODELS_FILE of what was sent"),
   backend: textParameter("backend"),
@@ -98,12 +99,9 @@ const filters = {
   conversation: optionalInteger("conversation", maxInteger, 0),
   request_id: textParameter("request_id"),
   min_duration_ms: optionalInteger("min_duration_ms", 2_000_000_000),
+  since: timeParameter("since"),
+  until: timeParameter("until"),
 };
-export const requestFilterQuery = t.Object(filters);
-export type RequestFilterQuery = Static<typeof requestFilterQuery>;
-
-/** Of the log, which has a past. */
-export const logFilterParameters = { ...filters, since: timeParameter("since"), until: timeParameter("until") };
 const logFilterQuery = t.Object(logFilterParameters);
 export type LogFilterQuery = Static<typeof logFilterQuery>;
 
@@ -220,19 +218,6 @@ export const listRequests = {
   query: requestsQuery,
   response: { 200: requestsBody, ...errors(400, 401) },
   detail: { summary: "The request log, latest first, in pages" },
-};
-
-export const streamRequests = {
-  query: requestFilterQuery,
-  response: {
-    200: t.String({
-      contentMediaType: "text/event-stream",
-      description:
-        "Server-sent events: `requests`, an array of them; `skipped`, how many were left out. Their ids are for `Last-Event-ID`",
-    }),
-    ...errors(400, 401, 409, 429),
-  },
-  detail: { summary: "New requests as they end, as server-sent events" },
 };
 
 export const listInFlight = {

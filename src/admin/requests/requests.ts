@@ -10,7 +10,6 @@ import { cursorMessage } from "../http/schemas.ts";
 import {
   type LogFilterQuery,
   type RequestBody,
-  type RequestFilterQuery,
   type RequestsBody,
   type RequestsQuery,
   timeMessage,
@@ -19,7 +18,7 @@ import {
 /** A page with rare matches ends after this time, with a cursor. */
 const searchMs = 30;
 
-export interface RequestsDeps {
+interface RequestsDeps {
   store: Pick<Store, "requests">;
   catalog: () => Catalog;
   retention: Pick<Retention, "requestLog">;
@@ -61,10 +60,7 @@ async function search(
   }
 }
 
-export const logFilterOf = (query: LogFilterQuery, catalog: Catalog): RequestFilter =>
-  Object.assign(filterOf(query, catalog), { since: parseTime(query, "since"), until: parseTime(query, "until") });
-
-export function filterOf(query: RequestFilterQuery, catalog: Catalog): RequestFilter {
+export function logFilterOf(query: LogFilterQuery, catalog: Catalog): RequestFilter {
   return {
     keyId: query.key_id,
     model: query.model === undefined ? undefined : servedName(query.model, catalog),
@@ -80,6 +76,8 @@ export function filterOf(query: RequestFilterQuery, catalog: Catalog): RequestFi
     conversation: query.conversation,
     requestId: query.request_id,
     minDurationMs: query.min_duration_ms,
+    since: parseTime(query, "since"),
+    until: parseTime(query, "until"),
   };
 }
 
@@ -103,7 +101,7 @@ function positionOf(cursor: string | undefined): RequestPosition | undefined {
   throw new ApiError(400, cursorMessage);
 }
 
-export function requestBodyOf(request: LoggedRequest): RequestBody {
+function requestBodyOf(request: LoggedRequest): RequestBody {
   const body: Record<string, unknown> = { id: request.id };
   for (const { field, name, kind } of memberFields) {
     const value = request[field];

@@ -80,16 +80,6 @@ export interface RequestPage {
   next: RequestPosition | undefined;
 }
 
-/** The end of the log. */
-export interface RequestTail {
-  /** By id. */
-  requests: LoggedRequest[];
-  /** How many more match, before these. */
-  leftOut: number;
-  /** The highest id of the log, whether it matches or not, or 0. */
-  lastId: number;
-}
-
 /** What requests may have in common. Null: the request does not have it. */
 export interface RequestTraits extends Pick<
   LoggedRequest,
@@ -150,8 +140,6 @@ export interface RequestLogStore {
     filter: RequestFilter,
     before?: RequestPosition,
   ): Promise<RequestSumsPage<Trait>>;
-  /** The latest `limit` requests with an id above `id`; for a live tail. */
-  listAfter(id: number, filter: RequestFilter, limit: number): Promise<RequestTail>;
   /** The highest id, or 0. */
   lastId(): Promise<number>;
   /** The names of keys, the last ones of deleted keys. */

@@ -1,4 +1,4 @@
-import { and, asc, between, count, desc, eq, gt, gte, inArray, lt, lte, ne, or, type SQL, sql } from "drizzle-orm";
+import { and, asc, between, desc, eq, gt, gte, inArray, lt, lte, ne, or, type SQL, sql } from "drizzle-orm";
 import { columnFields } from "../../domain/request-fields.ts";
 import { noFailure, usagePaths } from "../../domain/requests.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -51,17 +51,6 @@ export function createRequestLogStore(engine: Engine): RequestLogStore {
       const sums = await sumRequests(engine, traits, and(selective, within, ...conditions(log, filter)));
       const isOver = end === undefined || (since !== undefined && end.endedAt < since - lateMs);
       return { sums, next: isOver ? undefined : end };
-    },
-    async listAfter(id, filter, limit) {
-      // First: a row that is written meanwhile is above it, and read by the next call.
-      const lastId = await findLastId(engine);
-      const matches = and(gt(log.id, id), ...conditions(log, filter));
-      const requests = (await selectFrom(matches, limit)).toReversed();
-      const [first] = requests;
-      if (first === undefined || requests.length < limit) return { requests, leftOut: 0, lastId };
-      const before = and(matches, lt(log.id, first.id));
-      const [row] = await db.select({ leftOut: count() }).from(log).where(before);
-      return { requests, leftOut: row?.leftOut ?? 0, lastId };
     },
     lastId: () => findLastId(engine),
     async keyNames(ids) {
