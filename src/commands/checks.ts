@@ -4,7 +4,7 @@ import { AdminSetupError, requireUsableSecretKey } from "../admin/session/bootst
 import type { Config, Environment } from "../config/config.ts";
 import type { Backend, Catalog } from "../domain/models.ts";
 import { causeOf } from "../proxy/upstream/failure-cause.ts";
-import { probeUpstream, type UpstreamProbe } from "../proxy/upstream/probe.ts";
+import { askBackend, probeUpstream, readStart, type UpstreamProbe } from "../proxy/upstream/probe.ts";
 import { type Certificate, expiryOf, readCertificate } from "../runtime/certificate.ts";
 import { createLog } from "../log/log.ts";
 import { type CatalogConfig, readCatalog } from "../server/current-catalog.ts";
@@ -125,10 +125,28 @@ export async function checkBackend(backend: Backend, { file }: Catalog): Promise
     const seen = await probeUpstream(backend, AbortSignal.timeout(probeTimeoutMs));
     const text = `${url} responds ${seen.status} to /v1/models`;
     if (seen.status === 401 || seen.status === 403) return { ...warning(`${text}; see ${keySetting}`), seen };
-    return { ...(seen.status >= 500 ? failed(text) : ok(text)), seen };
+    if (seen.status >= 500) return { ...failed(text), seen };
+    const shared = await listSharedFolders(backend);
+    const rest = `; keys share what it has under ${shared.join(" and ")}, unless their paths are closed`;
+    return { ...ok(shared.length === 0 ? text : text + rest), seen };
   } catch (error) {
     return failed(`${url} is not reachable (${causeOf(error)})`);
   }
+}
+
+/** What backends store whoever made it, as far as they list it. */
+const sharedFolders = ["vector_stores", "assistants", "containers", "videos", "evals", "fine_tuning/jobs"];
+
+const maxListBytes = 64 * 1024;
+
+async function listSharedFolders(backend: Backend): Promise<string[]> {
+  const hasList = async (path: string): Promise<boolean> => {
+    const response = await askBackend(backend, `${path}?limit=1`, AbortSignal.timeout(probeTimeoutMs));
+    return response.ok && /"data"\s*:\s*\[/.test((await readStart(response, maxListBytes)).toString());
+  };
+  const paths = sharedFolders.map((folder) => `/v1/${folder}`);
+  const areListed = await Promise.all(paths.map((path) => hasList(path).catch(() => false)));
+  return paths.filter((_, index) => areListed[index]);
 }
 
 /** What a start does with the file of `MODELS_FILE`. @throws CommandError with a line for each of its faults */

@@ -1,5 +1,5 @@
 import type { LastTurn, Trace } from "./cache-loss.ts";
-import { cachedTokensOf, type CountedUsage, wholeInput } from "./usage.ts";
+import { cachedTokensOf, type CountedUsage, mapCounters, wholeInput } from "./usage.ts";
 
 /** Why a request went to its backend: Explain, the request log and `x-tollgate-reason` use the same words. */
 export const choiceReasons = ["only", "session", "prefix", "load", "spill", "failover"] as const;
@@ -90,40 +90,26 @@ interface Chosen {
   usage: CountedUsage | undefined;
 }
 
+/** Of the input: what was expected of the cache, and what the choice of the backend cost (see `regretTokens`). */
 export const cacheCountNames = ["inputTokens", "cachedTokens", "expectedTokens", "regretTokens"] as const;
 
-type CacheCounts = Pick<BackendCounts, (typeof cacheCountNames)[number]>;
+type CacheCounts = Record<(typeof cacheCountNames)[number], number>;
 
 /** What is added up of each backend. */
-export interface BackendCounts {
-  requestCount: number;
-  /** Those that failed because of the backend. */
-  errorCount: number;
-  inputTokens: number;
-  cachedTokens: number;
-  /** Those of the input that were expected to come from the cache. */
-  expectedTokens: number;
-  /** See `regretTokens`. */
-  regretTokens: number;
-  outputTokens: number;
-  /** The output of streams, and the time in which it flowed. */
-  streamedTokens: number;
-  streamedUs: number;
-}
+export const backendCountNames = [
+  "requestCount",
+  // Those that failed because of the backend.
+  "errorCount",
+  ...cacheCountNames,
+  "outputTokens",
+  // The output of streams, and the time in which it flowed.
+  "streamedTokens",
+  "streamedUs",
+] as const;
 
-export const noBackendCounts: Readonly<BackendCounts> = {
-  requestCount: 0,
-  errorCount: 0,
-  inputTokens: 0,
-  cachedTokens: 0,
-  expectedTokens: 0,
-  regretTokens: 0,
-  outputTokens: 0,
-  streamedTokens: 0,
-  streamedUs: 0,
-};
+export type BackendCounts = Record<(typeof backendCountNames)[number], number>;
 
-export const backendCountNames = Object.keys(noBackendCounts) as readonly (keyof BackendCounts)[];
+export const noBackendCounts: Readonly<BackendCounts> = mapCounters(backendCountNames, () => 0);
 
 export const backendStates = ["in", "out", "draining"] as const;
 

@@ -4,7 +4,7 @@
 import { choiceReasons } from "./backends.ts";
 import { cacheLosses } from "./cache-loss.ts";
 import type { RequestChange } from "./requests.ts";
-import { listCounters } from "./usage.ts";
+import { listCounters, type SnakeCase, snakeCase } from "./usage.ts";
 
 interface Values {
   text: string;
@@ -117,13 +117,6 @@ const requestFields = [
 
 type Fields = typeof requestFields;
 type AnyField = Fields[number];
-
-/** `inputTokens` is `input_tokens`. */
-export type SnakeCase<Text extends string> = Text extends `${infer First}${infer Rest}`
-  ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
-  : Text;
-export const snakeCase = <Text extends string>(text: Text): SnakeCase<Text> =>
-  text.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`) as SnakeCase<Text>;
 
 type ValueOf<One extends Field> = Values[One["kind"]] | (One extends { nullable: true } ? null : never);
 type ColumnOf<One extends Field> = One extends { column: infer Column } ? Column : One["field"];

@@ -3,52 +3,21 @@ import type { SettledAdmission } from "./admissions.ts";
 import type { RequestRecord } from "./requests.ts";
 import type { CountedUsage, Usage } from "./usage.ts";
 
-/** How the backend names a response that it stores. */
-export interface StoredResponse {
-  id: string;
-  /** When the backend made it, in its own seconds; undefined if it does not say. */
-  madeAt: number | undefined;
+/** What a key has stored at a backend from now on, and uses now. */
+export interface OwnedIds {
+  /** As `proxy/stored.ts` names them. */
+  ids: readonly string[];
+  /** The name of the backend that has them; undefined if there is one only. */
+  backend: string | undefined;
 }
 
-/** The folders, below `/v1`, of what backends store beside responses: created there, and named by the next part of a path. */
-export const storedFolders = [
-  "files",
-  "batches",
-  "messages/batches",
-  "conversations",
-  "vector_stores",
-  "containers",
-  "uploads",
-  "fine_tuning/jobs",
-  "evals",
-  "assistants",
-  "threads",
-  "videos",
-] as const;
-
-export type StoredFolder = (typeof storedFolders)[number];
-
-/** What is stored is known here under its folder and its id, so that none is taken for a response, whose id stands alone. */
-export const storedId = (folder: StoredFolder | "responses", id: string): string =>
-  folder === "responses" ? id : `${folder}/${id}`;
-
-/** A key that created a response under an id. */
-export interface Creator {
+/** Whose that is which a backend stores. */
+export interface Owner {
   keyId: KeyId;
-  /** When the latest one was made, as the backend said. Null: it did not say. */
-  madeAt: number | null;
-  /** Where the latest one is; null or unset: there was one backend only. */
-  backend?: string | null;
-}
-
-/** A create, as far as the counts of later reads depend on it. */
-export interface ReportedCreate extends StoredResponse {
-  /** Not set if an event before this one told of it. */
-  isNew: boolean;
-  /** All that it has reported so far. */
-  reported: Usage;
-  /** The name of the backend that made it; undefined if there is one only. */
-  backend?: string | undefined;
+  /** The name of the backend that has it; null: there was one only. */
+  backend: string | null;
+  /** When it was last used, as far as that is noted, epoch milliseconds. */
+  usedAt: number;
 }
 
 /** One counted response. */
@@ -63,8 +32,9 @@ export interface UsageEvent extends CountedUsage {
    * numbers reported for this id. Usage that comes later is then given in full, not as a difference.
    */
   responseId?: string | undefined;
-  /** Set if the key creates such a response: its tokens always count. */
-  created?: ReportedCreate | undefined;
+  /** Set if the key creates such a response: with all that it has reported so far, which reads do not count again. */
+  created?: { id: string; reported: Usage } | undefined;
+  owned?: OwnedIds | undefined;
   /** The name sent to the backend; unset if the request named none. */
   model?: string | undefined;
   /** What the request log gets; unset for usage that came after its response was counted. */

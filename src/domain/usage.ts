@@ -67,6 +67,13 @@ export type CountedField = (typeof countedFields)[number];
 /** Leaves none out. */
 type EachOf<Field extends CountedField> = Record<Field, number | undefined>;
 
+/** `inputTokens` is `input_tokens`. */
+export type SnakeCase<Text extends string> = Text extends `${infer First}${infer Rest}`
+  ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
+  : Text;
+export const snakeCase = <Text extends string>(text: Text): SnakeCase<Text> =>
+  text.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`) as SnakeCase<Text>;
+
 /** One value for each of the counters. */
 export const mapCounters = <Field extends string, Value>(
   fields: readonly Field[],
@@ -139,9 +146,9 @@ export function limitUsage(usage: Usage, totals: Usage): Usage {
   return limited;
 }
 
-export interface UsageSum extends Record<UsageTotal, number> {
-  requestCount: number;
-}
+/** What is summed of a key, a minute, an hour or a day. */
+export const sumFields = ["requestCount", ...usageTotals] as const;
+export type UsageSum = Record<(typeof sumFields)[number], number>;
 
 export interface KeyUsage extends UsageSum {
   keyId: KeyId;
@@ -177,30 +184,29 @@ export const createIncrement = (
     lastClosedAt,
   }) satisfies UsageIncrement & EachOf<CountedField>;
 
-/** Creates of a response under one id. */
-export interface Created {
-  /** How many creates are new. */
-  count: number;
-  /** When the backend made the latest one, in its own seconds. */
-  madeAt?: number | undefined;
-  /** The name of the backend that made the latest one; unset if there is one only. */
-  backend?: string | undefined;
-}
-
-/**
- * Usage of a response that the backend stores and may report again under the same id: of the reads of a key, or, if
- * `created` is set, what its creates reported, which the increments contain too.
- */
+/** What a flush notes of a response that the backend stores under an id, and may report again. */
 export interface ResponseUsage extends Usage {
   responseId: string;
   keyId: KeyId;
-  created?: Created | undefined;
-  /** Charged for what its creates did not report. */
-  estimatedTokens?: number | undefined;
+  /**
+   * Unset: the tokens that the key was shown, of which what is new counts. `created`: what its create reported, which the
+   * increments contain too. `owned`: that the key has it, without tokens.
+   */
+  as?: "created" | "owned" | undefined;
+  /** The name of the backend that has it; unset if there is one only. */
+  backend?: string | undefined;
   /** Epoch milliseconds. */
   closedAt: number;
   model?: string | undefined;
 }
+
+/** What a backend processed on a day, and what was counted for it in the same minutes. */
+export const reconciledFields = [
+  "generatedTokens",
+  "promptTokens",
+  "countedOutputTokens",
+  "countedInputTokens",
+] as const;
 
 export const noSum: UsageSum = { requestCount: 0, inputTokens: 0, outputTokens: 0 };
 

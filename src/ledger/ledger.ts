@@ -205,8 +205,8 @@ async function tryWrite(state: State, usage: FlushedUsage, id: FlushId, { added 
   try {
     const { increments, responses, requests, settled } = usage;
     const committed = await state.store.add(increments, id, responses, requests, settled);
-    for (const [index, { created, keyId, responseId }] of responses.entries()) {
-      if (created === undefined) added.set(responseRef(keyId, responseId), committed.added?.[index] ?? noUsage);
+    for (const [index, { as, keyId, responseId }] of responses.entries()) {
+      if (as === undefined) added.set(responseRef(keyId, responseId), committed.added?.[index] ?? noUsage);
     }
     const durationMs = performance.now() - startedAt;
     const { refused = [] } = committed;

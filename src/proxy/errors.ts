@@ -26,6 +26,7 @@ export type ErrorCode =
   | "path_without_v1"
   | "path_with_v1_twice"
   | "too_many_bytes_held"
+  | "too_many_stored"
   | "upstream_unreachable"
   | "upstream_timeout"
   | "unexpected_response"
@@ -156,6 +157,13 @@ export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     type: "rate_limit_error",
     message: "Too many bytes of request bodies are being held; try again shortly.",
     headers: { "retry-after": "2" },
+  },
+  too_many_stored: {
+    status: 429,
+    type: "rate_limit_error",
+    message:
+      'This API key has 1000000 responses, files and batches; each is forgotten 400 days after its last use. A response with "store": false is none of them.',
+    headers: { "x-should-retry": "false" },
   },
   not_found: { status: 404, type: "not_found_error", message: "Not found." },
   path_without_v1: {

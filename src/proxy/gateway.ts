@@ -14,6 +14,7 @@ import {
 } from "./request/path.ts";
 import { classOfHeaders } from "./request/request-class.ts";
 import { trackRequest } from "./request-tracker.ts";
+import { createStoredIds } from "./stored.ts";
 import { commentsUntil, createStreamWait } from "./response/while-waiting.ts";
 import { createHabits } from "./usage/usage-habits.ts";
 import { complete, type Incoming, type ProxyDeps, type RequestDeps, runRequest } from "./life-of-request.ts";
@@ -66,6 +67,7 @@ export function createProxy(deps: ProxyDeps): Proxy {
   const requestDeps: RequestDeps = {
     ...deps,
     habitsOf: createHabits(deps.monotonic),
+    storedIds: createStoredIds(deps),
   };
 
   function fail(incoming: Incoming, error: unknown): Response {
@@ -166,7 +168,7 @@ function clientProgramOf(headers: Headers): string | undefined {
  * The client's `X-Request-Id`, if it is at most 128 visible ASCII characters, or a new one. New ones sort by time: an
  * index of them grows at its end only.
  */
-export function requestIdOf(headers: Headers): string {
+function requestIdOf(headers: Headers): string {
   const given = headers.get("x-request-id");
   return given !== null && /^[\x21-\x7e]{1,128}$/.test(given) ? given : Bun.randomUUIDv7();
 }

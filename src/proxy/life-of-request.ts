@@ -13,15 +13,12 @@ import { conversationOf } from "./request/conversation.ts";
 import type { CostOfBody, ReadBody } from "./request/hold-or-stream.ts";
 import { readRequest } from "./request/read-request.ts";
 import { rewriteBody, type RewrittenBody } from "./request/rewrite-body.ts";
-import { findHolder } from "./request/backend-of-id.ts";
-import { findAskedResponse, type ListCreators } from "./request/stored-response.ts";
 import { readTarget, requireOpenPath } from "./request/path.ts";
 import type { RequestTracker, TrackerDeps } from "./request-tracker.ts";
 import type { RecordUsage } from "./response/count.ts";
 import type { BackendModels } from "./response/backend-models.ts";
 import { respondWithModels } from "./response/catalog-list.ts";
 import { resolveModelList } from "./response/model-list.ts";
-import { noteStoredIds } from "./response/stored-ids.ts";
 import { endWait } from "./response/after-waiting.ts";
 import { respond, type Responding } from "./response/respond.ts";
 import type { StreamWait } from "./response/while-waiting.ts";
@@ -30,6 +27,7 @@ import type { ClientContext, Rewritten } from "./rewrite/rewrite.ts";
 import type { CurrentRewriting } from "./rewrite/current-rewriting.ts";
 import { noUsageAdded } from "./rewrite/stream-options.ts";
 import { type ReadTimeouts, sendRequest } from "./send.ts";
+import { type Announced, readIdOf, type StoredDeps, type StoredIds } from "./stored.ts";
 import { endedByAdmin } from "./upstream/abort-reason.ts";
 import type { Forwards } from "./upstream/forwards.ts";
 import { isEventStream } from "./usage/response-usage.ts";
@@ -41,7 +39,7 @@ import { hasLimit, tokenLimits } from "../domain/limits.ts";
 import { cachedShareOf } from "../domain/usage.ts";
 import type { Admit, Destination, Reservation } from "../domain/admissions.ts";
 
-export interface ProxyDeps extends TrackerDeps {
+export interface ProxyDeps extends TrackerDeps, StoredDeps {
   config: {
     upstream: ReadTimeouts;
     /** Undefined leaves CORS to the backend. */
@@ -60,7 +58,6 @@ export interface ProxyDeps extends TrackerDeps {
   readUsed: ReadUsed;
   /** What the holder of a key may know of it; undefined if it is gone. */
   findOwnKey: (keyId: KeyId) => Promise<OwnKey | undefined>;
-  listCreators: ListCreators;
   queue: RequestQueue;
   forwards: Forwards;
   engines: Engines;
@@ -98,6 +95,7 @@ export interface Incoming extends Asking {
 
 export interface RequestDeps extends ProxyDeps {
   habitsOf: HabitsOf;
+  storedIds: StoredIds;
 }
 
 /** The life of a request, after the path guard. Each step refuses with a ProxyError or ends with an AbortReason. */
@@ -124,9 +122,6 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const listed = file && respondWithModels({ request, path, isAllowed, modelNotFound, wall }, names, deps);
   if (listed !== undefined) return complete(tracker, listed);
   if (file !== undefined) tracker.onFinished(() => deps.backendModels.requestEnded(tracker.status));
-  const isOfResponses = endpoint.folder === "responses";
-  const asker = { keyId: key.id, method };
-  const stored = isOfResponses ? await findAskedResponse(path, asker, deps) : undefined;
 
   using held = deps.heldBytes.open(key.id);
   const unlimited = allowed === null ? rewriting.plain : rewriting.named;
@@ -144,19 +139,19 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const { rewritten } = rewrittenBody;
   const ofModels = endpoint.folder === "models" ? { method, pathAndQuery, models: names.catalog, wall } : undefined;
   const modelList = ofModels && resolveModelList(ofModels, allowed === null ? undefined : isAllowed);
-  if (rewritten.stream && method === "POST" && modelList === undefined && stored === undefined) incoming.wait?.begin();
+  if (rewritten.stream && method === "POST" && modelList === undefined) incoming.wait?.begin();
   const reservation = limitsTokens ? await reservationFor(received.body, rewritten, key.id) : undefined;
-  const asked = { ...asker, path, references: rewritten.references, stored };
-  const isStored = endpoint.stored !== undefined;
-  const mayHoldIt = hasChoice || isStored || rewritten.references.length > 0;
-  const holder = mayHoldIt ? await findHolder(asked, backends, deps) : undefined;
-  const candidates = holder?.backend === undefined ? rewritten.target.candidates : [holder.backend];
+  const asker = { keyId: key.id, method, path };
+  const naming = { ...asker, body: received.body, keeps: rewritten.isStored };
+  const mayName = endpoint.refers || endpoint.folder === "messages";
+  const found = mayName ? await deps.storedIds.find(naming, backends, () => askLimits("look-up")) : undefined;
+  const candidates = found?.backend === undefined ? rewritten.target.candidates : [found.backend];
   const hasPlaces = deps.queue.hasPlaces || hasChoice;
   const destination = destinationOf(incoming, key.id, { body: received.body, rewritten, candidates });
   const toAdmit = { keyId: key.id, limits, reservation, path, destination };
   const turn = limits !== undefined || hasPlaces ? await waitForTurn(incoming, toAdmit, deps) : undefined;
   const admission = turn?.admission;
-  const common = { keyId: key.id, method, path, tracker, admission, reservation };
+  const common = { ...asker, tracker, admission, reservation, refers: found?.refers === true };
   const rewriteUnasked = (): Promise<RewrittenBody> => rewriteBody(path, received, rewriters.unasked, client, key.id);
   const bodies = { rewritten: rewrittenBody, rewriteUnasked };
   const target = {
@@ -170,12 +165,11 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
 
   tracker.streamed = isEventStream({ contentType: sent.upstream.response.headers.get("content-type") });
   const backend = hasChoice ? tracker.backend : undefined;
-  const asksFor = isStored && !tracker.streamed ? { ...asker, path, backend, isOwn: holder !== undefined } : undefined;
-  const upstream = asksFor === undefined ? sent.upstream : await noteStoredIds(sent.upstream, asksFor, deps);
+  const { upstream, created }: Announced = found ? await deps.storedIds.announce(sent.upstream, found, backend) : sent;
   const { wait } = incoming;
   const head = wait === undefined ? { upstream, silentMs: 0 } : await endWait(upstream, path, wait);
   const usage = usageAsked(endpoint, sent.rewritten, deps.habitsOf(tracker.backend ?? ""));
-  const responding = { ...common, ...usage, ...head, modelList, stored, backend };
+  const responding = { ...common, ...usage, ...head, readId: found && readIdOf(found), created, modelList };
   const { record, sseKeepaliveMs } = deps;
   return respond(responding, { record, wall, sseKeepaliveMs, sharesOrigin: config.sharesOrigin });
 }

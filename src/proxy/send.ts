@@ -27,6 +27,8 @@ export interface ToSend extends Pick<UpstreamRequest, "keyId" | "method" | "path
   admission: Admission | undefined;
   /** Undefined for a key without limits of tokens. */
   reservation: Reservation | undefined;
+  /** It names what a backend may have stored. */
+  refers: boolean;
   /** Undefined if there is one backend, which takes every request at any time. */
   route: Route | undefined;
   /** The backends of the catalog that the request began with, where they are now. */
@@ -72,8 +74,7 @@ export async function sendRequest(toSend: ToSend, deps: SendDeps): Promise<Sent>
     tracker.upstreamRequestSent(backend.name);
     return sendCharged(toSend, [body, backend], deps);
   };
-  const { target, references } = rewritten;
-  const hasModel = endpoint.takesJson && target.model !== undefined && references.length === 0;
+  const hasModel = endpoint.takesJson && rewritten.target.model !== undefined && !toSend.refers;
   const send =
     route === undefined
       ? sendToOnly

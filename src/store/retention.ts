@@ -54,6 +54,7 @@ export const expiringRows: readonly ExpiringRows[] = [
   { table: "usageMinute", column: "minute", timeOf: minuteOf, keeps: keptMinutes, perRound: 5 },
   { table: "usageModelHour", column: "hour", timeOf: hourOf, keeps: always(91 * hoursPerDay), perRound: 1 },
   { table: "usageFlushes", column: "writtenAt", timeOf: milliseconds, keeps: always(msPerDay) },
+  { table: "owned", column: "usedAt", timeOf: milliseconds, keeps: always(400 * msPerDay), perRound: 5 * msPerMinute },
   // Backends keep responses for 30 days at most.
   {
     table: "countedResponses",

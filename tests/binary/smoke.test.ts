@@ -109,23 +109,6 @@ describe("the binary", () => {
     }
   });
 
-  test("copies the database of the running server", async () => {
-    expect(await output(["backup", "--env-file", ".env", "copy.db"])).toBe(
-      "Settings from .env\nCopied data/tollgate.db to copy.db\n",
-    );
-    expect(readdirSync(folder.path)).toContain("copy.db");
-  });
-
-  test("reports a database that the user cannot read", async () => {
-    using others = createTempFolder();
-    chmodSync(others.path, 0o755);
-    await Bun.write(others.file("tollgate.db"), "");
-    chmodSync(others.file("tollgate.db"), 0o000);
-    const { stderr, exited } = run(["backup", "stolen.db"], { DATA_DIR: others.path });
-    expect(await exited).toBe(1);
-    expect(await new Response(stderr).text()).toStartWith("tollgate: DATA_DIR: this user cannot read and write");
-  });
-
   test("prints its version and commit, and help for every command", async () => {
     expect(await output(["--version"])).toMatch(/^tollgate \d+\.\d+\.\d+ \([0-9a-f]{12}\)\n$/);
     for (const command of ["serve", "demo", "push-gpu", "reset-password", "backup"]) {

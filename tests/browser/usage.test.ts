@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.ts";
+import { type ConsoleUnderTest, hasBrowser, showMore } from "./support/console-under-test.ts";
 import {
   chartOf,
   csvOf,
@@ -35,7 +35,7 @@ describe.skipIf(!hasBrowser)("usage", () => {
       sumOfField(rows, "output_tokens"),
     ]);
     const before = await daily.getByRole("row").count();
-    await daily.getByRole("button", { name: "Show more" }).click();
+    await showMore(daily);
     await daily
       .getByRole("row")
       .nth(before + 50)

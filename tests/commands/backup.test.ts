@@ -56,12 +56,6 @@ describe("tollgate backup", () => {
     expect(existsSync(folder.file("copy.db"))).toBeFalse();
   });
 
-  test("resolves the file name in the working folder", async () => {
-    using folder = createTempFolder();
-    expect((await backUp("here.db", { cwd: folder.path })).status).toBe(0);
-    expect(existsSync(folder.file("here.db"))).toBeTrue();
-  });
-
   test("refuses to replace a file", async () => {
     using folder = createTempFolder();
     await Bun.write(folder.file("kept"), "precious");

@@ -40,7 +40,10 @@ async function fill(store: Store): Promise<void> {
   await store.sessions.create("hash", { csrfToken: "token", username: "admin", expiresAt: clock() + 1_000_000 });
   await store.sessions.countLoginAttempt([{ scope: "::1", attempts: 10 }], clock());
   const response = { responseId: "resp_1", keyId: 1, closedAt: clock(), inputTokens: 0, outputTokens: 0 };
-  await store.usage.add([], undefined, [{ ...response, created: { count: 1, madeAt: 9 } }]);
+  await store.usage.add([], undefined, [
+    { ...response, as: "owned", backend: "gpu" },
+    { ...response, as: "created" },
+  ]);
   await store.settings.set("password_hash", "secret");
 }
 
@@ -53,7 +56,7 @@ const contentOf = async (store: Store) => ({
   power: await readReport(store.gpu.powerHistory({ since: 0, bucketMinutes: 1 })),
   gpuHistory: await readReport(store.gpu.history({ since: 0, bucketMinutes: 1 }, 0)),
   session: await store.sessions.find("hash", clock()),
-  creators: await store.usage.listCreators("resp_1"),
+  owners: await store.usage.findOwners(["resp_1"]),
   password: await store.settings.find("password_hash"),
 });
 

@@ -116,23 +116,6 @@ test("stops itself and the tool when the reader of standard output leaves", asyn
   expect(await areAllDead(host)).toBeTrue();
 });
 
-test("exits with status 1 and one line on a host without a tool", async () => {
-  await using host = await createGpuHost({});
-  host.env["PATH"] = `${host.folder}/bin`;
-  const { status, stderr } = await runToEnd(host, ["--once", "--dry-run"]);
-  expect(status).toBe(1);
-  expect(stderr).toBe(
-    "tollgate: PATH: contains no nvidia-smi, amd-smi or rocm-smi; add one of them (handbook: GPUs)\n",
-  );
-});
-
-test("exits with status 2 and one line for wrong usage", async () => {
-  await using host = await createGpuHost({});
-  const { status, stderr, stdout } = await runToEnd(host, ["--url", "http://gate"]);
-  expect({ status, stdout }).toEqual({ status: 2, stdout: "" });
-  expect(stderr).toBe("tollgate: API key: missing; use --key-file FILE or set TOLLGATE_KEY\n");
-});
-
 test("the help lists every option, and --script prints the script", async () => {
   await using host = await createGpuHost({});
   const help = await runToEnd(host, ["--help"]);

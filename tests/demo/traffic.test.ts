@@ -15,14 +15,6 @@ const monday = "2026-03-02";
 const sunday = "2026-03-01";
 
 describe("requestsIn", () => {
-  test("returns the same result for the same arguments", () => {
-    expect(requestsIn(office, minute(monday, 10), 10, 3)).toEqual(requestsIn(office, minute(monday, 10), 10, 3));
-  });
-
-  test("differs between key holders", () => {
-    expect(requestsIn(office, minute(monday, 10), 10, 3)).not.toEqual(requestsIn(office, minute(monday, 10), 10, 4));
-  });
-
   test("follows the working hours in Seoul and is lower at the weekend", () => {
     expect(hourOf(office, minute(monday, 10))).toBeGreaterThan(10 * hourOf(office, minute(monday, 3)));
     expect(hourOf(office, minute(monday, 10))).toBeGreaterThan(2 * hourOf(office, minute(sunday, 10)));

@@ -2,18 +2,6 @@ import { expect, test } from "bun:test";
 import { getEventListeners } from "node:events";
 import { createLatest } from "../../src/gpu-agent/latest.ts";
 
-const running = new AbortController().signal;
-
-test("the latest item replaces older ones and is taken once", async () => {
-  const latest = createLatest<number>();
-  latest.put(1);
-  latest.put(2);
-  expect(await latest.take(running)).toBe(2);
-  const next = latest.take(running);
-  latest.put(3);
-  expect(await next).toBe(3);
-});
-
 test("a waiting taker gets undefined when the signal aborts", async () => {
   const latest = createLatest<number>();
   const stop = new AbortController();

@@ -23,13 +23,6 @@ test.each([
   expect(resultOf(status, text, headers)).toEqual(failed(reason));
 });
 
-test("a rejected key is a kind of its own", () => {
-  expect(resultOf(401, '{"error":"Invalid API key"}')).toEqual({
-    kind: "key rejected",
-    reason: "the API key is unknown, inactive or expired (401)",
-  });
-});
-
 test.each([
   ['{"error":"This API key may not post GPU samples"}', "refused (403): This API key may not post GPU samples"],
   ["<html>", "refused (403): a server in between refuses it"],

@@ -22,18 +22,6 @@ function wrong(line: string, env = {}): string {
   throw new Error("was not refused");
 }
 
-test("requires only an address and a key", () => {
-  expect(read(`--url http://gate:8080 --key ${key}`)).toEqual({
-    help: false,
-    script: false,
-    once: false,
-    intervalMs: 1000,
-    gpuIdOffset: 0,
-    host: "gpu-01",
-    target: { url: "http://gate:8080/api/gpu-stats", key },
-  });
-});
-
 test.each([
   ["http://gate:8080/", "http://gate:8080/api/gpu-stats"],
   ["https://example.com/gate//", "https://example.com/gate/api/gpu-stats"],
@@ -52,14 +40,6 @@ test("reads the key from a file or the environment; an option wins", () => {
 
 test("options that only print require neither address nor key", () => {
   for (const flag of ["--help", "-h", "--script", "--dry-run"]) expect(read(flag).target).toBeUndefined();
-});
-
-test("reads the interval and the offset", () => {
-  expect(read("--dry-run --once --interval 0.25 --gpu-id-offset 64")).toMatchObject({
-    once: true,
-    intervalMs: 250,
-    gpuIdOffset: 64,
-  });
 });
 
 test("sends the host's own name, cut to what the server takes, unless --host names it", () => {

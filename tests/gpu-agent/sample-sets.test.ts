@@ -18,13 +18,6 @@ function collect(silenceMs = never) {
   return { sets, add, nextSet, end: () => grouping.end() };
 }
 
-test("a set ends when an index repeats", () => {
-  const { sets, add, end } = collect();
-  add(0, 1, 2, 0);
-  expect(sets).toEqual([[0, 1, 2]]);
-  end();
-});
-
 test("a set ends at the last GPU of the previous round, without a delay", () => {
   const { sets, add } = collect();
   add(0, 1, 2, 0, 1, 2);
@@ -72,18 +65,4 @@ test("a round that a silence split is whole again two rounds later", async () =>
     [2, 3],
     [0, 1, 2, 3],
   ]);
-});
-
-test("64 GPUs are one set", () => {
-  const { sets, add } = collect();
-  const all = Array.from({ length: 64 }, (_, index) => index);
-  add(...all, ...all);
-  expect(sets).toEqual([all, all]);
-});
-
-test("passes on no empty set", () => {
-  const { sets, end } = collect();
-  end();
-  end();
-  expect(sets).toEqual([]);
 });

@@ -62,13 +62,13 @@ test("the tokens that a read adds are those of its own key, whoever else reads o
   const { ledger, flushAt } = startLedger();
   const reported = { inputTokens: 10, outputTokens: 2 };
   const recorded = [
-    ledger.record({ ...usageEvent(1), created: { id: "a", madeAt: undefined, isNew: true, reported } }),
+    ledger.record({ ...usageEvent(1), created: { id: "a", reported } }),
     ledger.record({ ...usageEvent(1), responseId: "a" }),
     ledger.record({ ...usageEvent(2), responseId: "a" }),
   ];
   const flush = await flushAt(0);
-  expect(flush.responses.map(({ keyId, created }) => [keyId, created?.count])).toEqual([
-    [1, 1],
+  expect(flush.responses.map(({ keyId, as }) => [keyId, as])).toEqual([
+    [1, "created"],
     [1, undefined],
     [2, undefined],
   ]);

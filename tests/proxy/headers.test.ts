@@ -51,17 +51,6 @@ describe("upstreamRequestHeaders", () => {
     expect(upstreamRequestHeaders(new Headers({ [name]: "value" }), options).has(name)).toBe(false);
   });
 
-  test("lets everything else through as it came", () => {
-    const incoming = {
-      "anthropic-version": "2023-06-01",
-      "content-type": "application/json; x=1",
-      "x-custom": "a, b",
-      session_id: "1",
-    };
-    const headers = upstreamRequestHeaders(new Headers(incoming), options);
-    for (const [name, value] of Object.entries(incoming)) expect(headers.get(name)).toBe(value);
-  });
-
   test("keeps what Connection names for itself, whatever it names", () => {
     const incoming = new Headers({ connection: "close, X-Secret-Hop, , @bad", "x-secret-hop": "1", "x-other": "2" });
     const headers = upstreamRequestHeaders(incoming, options);
@@ -77,29 +66,9 @@ describe("upstreamRequestHeaders", () => {
     expect(headers.get("x-request-id")).toBe("req-1");
   });
 
-  test("presents the upstream's key in the place of the client's", () => {
-    const incoming = new Headers({ authorization: "Bearer client", "x-api-key": "client" });
-    const headers = upstreamRequestHeaders(incoming, { ...options, upstreamApiKey: "backend" });
-    expect(headers.get("authorization")).toBe("Bearer backend");
-    expect(headers.has("x-api-key")).toBe(false);
-  });
-
-  test("keeps the length of a body that goes through as it came", () => {
-    const incoming = new Headers({ "content-length": "5" });
-    const unchanged = { ...options, contentLength: undefined };
-    expect(upstreamRequestHeaders(incoming, unchanged).get("content-length")).toBe("5");
-    expect(upstreamRequestHeaders(new Headers(), unchanged).has("content-length")).toBe(false);
-  });
-
   test("sets the length of a body that was held", () => {
     const incoming = new Headers({ "content-length": "5" });
     expect(upstreamRequestHeaders(incoming, options).get("content-length")).toBe("3");
-  });
-
-  test("names no encoding of a body that was decoded", () => {
-    const incoming = new Headers({ "content-encoding": "gzip" });
-    expect(upstreamRequestHeaders(incoming, options).get("content-encoding")).toBe("gzip");
-    expect(upstreamRequestHeaders(incoming, { ...options, isDecoded: true }).has("content-encoding")).toBe(false);
   });
 
   test.each<[string, string]>([
@@ -115,12 +84,6 @@ describe("upstreamRequestHeaders", () => {
     expect(upstreamRequestHeaders(incoming, { ...options, mustBeObject: true }).get("content-type")).toBe(sent);
     expect(upstreamRequestHeaders(incoming, options).get("content-type")).toBe(type);
     expect(upstreamRequestHeaders(new Headers(), { ...options, mustBeObject: true }).has("content-type")).toBe(false);
-  });
-
-  test("does not change what came", () => {
-    const incoming = new Headers({ authorization: "Bearer client" });
-    upstreamRequestHeaders(incoming, options);
-    expect([...incoming]).toEqual([["authorization", "Bearer client"]]);
   });
 });
 

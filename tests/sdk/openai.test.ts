@@ -97,17 +97,6 @@ describe("the openai package", () => {
     };
     expect(await read().catch(caught)).toBeInstanceOf(Error);
   });
-
-  test("ends the backend's work when it aborts", async () => {
-    backend.clear();
-    const stream = await clientWith({ "x-simulate": "gap=forever@2" }).chat.completions.create({
-      ...request,
-      stream: true,
-    });
-    for await (const _ of stream) break;
-    stream.controller.abort();
-    expect((await (await backend.nextRequest()).ended).how).toBe("aborted");
-  });
 });
 
 function caught(error: unknown): unknown {

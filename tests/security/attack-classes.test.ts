@@ -33,39 +33,6 @@ async function raw(bytes: string): Promise<{ status: number; received: string }>
 }
 
 describe("keys:", () => {
-  test.each(["' OR '1'='1", "x' UNION SELECT key FROM keys --", "'; DROP TABLE keys; --", '" OR ""="'])(
-    "SQL in a key (%p) is refused and breaks nothing",
-    async (key) => {
-      expect((await fetch(`${gate.url}/v1/models`, withKey({}, key))).status).toBe(401);
-      expect((await fetch(`${gate.url}/v1/models`, withKey())).status).toBe(200);
-    },
-  );
-
-  test("LIKE wildcards and other patterns in a key match nothing", async () => {
-    const patterns = [
-      "%",
-      "_".repeat(32),
-      `${gate.key.slice(0, 31)}_`,
-      `${gate.key.slice(0, 8)}%`,
-      "*",
-      "?".repeat(32),
-    ];
-    for (const key of [...patterns, gate.key.toUpperCase(), `${gate.key}%00`]) {
-      if (key === gate.key) continue;
-      expect([key, (await fetch(`${gate.url}/v1/models`, withKey({}, key))).status]).toEqual([key, 401]);
-    }
-  });
-
-  test("cache after revoke: a disabled key is refused at the next request, each time", async () => {
-    const { id, key } = await gate.admin.createKey("revoked");
-    for (let round = 0; round < 20; round++) {
-      await gate.admin.updateKey(id, { is_active: true });
-      expect((await fetch(`${gate.url}/v1/models`, withKey({}, key))).status).toBe(200);
-      await gate.admin.updateKey(id, { is_active: false });
-      expect((await fetch(`${gate.url}/v1/models`, withKey({}, key))).status).toBe(401);
-    }
-  });
-
   test("keys in logs or metrics: neither keys, valid or not, nor sessions and passwords appear there", async () => {
     const secrets = [
       gate.key,
@@ -86,18 +53,6 @@ describe("keys:", () => {
 });
 
 describe("routing:", () => {
-  test.each(["127.0.0.1:1", "169.254.169.254", "evil.example", "v1", "a"])(
-    "Host-driven routing: %s changes neither the route nor the upstream",
-    async (host) => {
-      const target = `/v1/anything?${host}`;
-      const request = `GET ${target} HTTP/1.1\r\nHost: ${host}\r\nx-api-key: ${gate.key}\r\n\r\n`;
-      expect((await raw(request)).status).toBe(200);
-      // A look at the metrics asks the backend for its models, and may do so now.
-      const seen = backend.requests().find((one) => one.target === target);
-      expect(seen?.header("host")).toBe(new URL(backend.url).host);
-    },
-  );
-
   test("an upstream chosen by a header: no header has an effect", async () => {
     using other = startSimulator();
     const { url } = other;
@@ -123,16 +78,6 @@ describe("routing:", () => {
       (await raw(`GET ${url}/v1/anything HTTP/1.1\r\nHost: ${host}\r\nx-api-key: ${gate.key}\r\n\r\n`)).status,
     ).toBe(200);
     expect(backend.requests()).toHaveLength(names.length + 1);
-    expect(other.requests()).toEqual([]);
-  });
-
-  test("redirects followed: the client gets them, and their target is never requested", async () => {
-    using other = startSimulator();
-    for (const status of [301, 302, 303, 307, 308]) {
-      const script = `status=${status}; header=location: ${other.url}/v1/models`;
-      const response = await fetch(`${gate.url}/v1/anything`, withKey({ "x-simulate": script }));
-      expect([response.status, response.headers.get("location")]).toEqual([status, `${other.url}/v1/models`]);
-    }
     expect(other.requests()).toEqual([]);
   });
 
@@ -269,16 +214,5 @@ describe("headers and logs:", () => {
     }
     const page = await raw("GET /console%0d%0aSet-Cookie:%20session=evil HTTP/1.1\r\nHost: h\r\n\r\n");
     expect(page.received).not.toMatch(/^set-cookie/im);
-  });
-
-  test("terminal escapes in logs: a log line contains no control character, whatever the path", async () => {
-    const escapes = "\u001b[2J\u001b]0;owned\u0007\u009b31m";
-    const client = await connectRaw(gate.url);
-    client.send(Buffer.from(`GET /v1/${escapes} HTTP/1.1\r\nHost: h\r\nx-api-key: ${gate.key}\r\n\r\n`));
-    await client.ended();
-    client.close();
-    await fetch(`${gate.url}/v1/${encodeURIComponent(escapes)}`, withKey());
-    await gate.waitForLog(({ path }) => String(path).includes("owned"));
-    for (const { path } of gate.log) expect(String(path)).not.toMatch(/[\p{Cc}\u2028\u2029]/u);
   });
 });

@@ -1,6 +1,5 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { equalSecrets } from "../../src/admin/session/secrets.ts";
-import { logIn } from "../support/admin-client.ts";
 import { leastProcessorMs } from "../support/processor-time.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
@@ -11,7 +10,6 @@ beforeAll(async () => {
 });
 afterAll(() => gate[Symbol.asyncDispose]());
 
-const password = "correct horse battery staple";
 const json = { "content-type": "application/json" };
 
 const post = (path: string, headers: Record<string, string>, body: string): Promise<Response> =>
@@ -44,26 +42,6 @@ describe("sessions:", () => {
     expect(await isLive(other.admin.cookie)).toBe(false);
     expect(await isLive(gate.admin.cookie)).toBe(true);
   });
-
-  test("session fixation: a login never keeps the session that the browser sent", async () => {
-    const before = gate.admin.cookie;
-    const response = await post(
-      "/api/login",
-      { ...json, cookie: before },
-      JSON.stringify({ username: "admin", password }),
-    );
-    const [after] = response.headers.getSetCookie();
-    expect(response.status).toBe(200);
-    expect(after).toStartWith("session=");
-    expect(after?.split(";")[0]).not.toBe(before);
-    const planted = await post(
-      "/api/login",
-      { ...json, cookie: "session=planted" },
-      JSON.stringify({ username: "admin", password }),
-    );
-    expect(planted.headers.getSetCookie().join()).not.toContain("planted");
-    expect(await isLive("session=planted")).toBe(false);
-  });
 });
 
 describe("CSRF", () => {
@@ -91,12 +69,6 @@ describe("CSRF", () => {
     expect((await gate.admin.listKeys()).map(({ name }) => name)).not.toContain("forged");
   });
 
-  test("with the token of another session changes nothing", async () => {
-    const other = await logIn(gate.adminUrl, "admin", password);
-    const headers = { cookie: gate.admin.cookie, "x-csrf-token": other.csrfToken, ...json };
-    expect((await post("/api/keys", headers, '{"name":"forged"}')).status).toBe(403);
-  });
-
   test("by a link changes nothing, since no GET writes", async () => {
     const before = JSON.stringify(await gate.admin.listKeys());
     for (const path of [
@@ -113,12 +85,6 @@ describe("CSRF", () => {
 });
 
 describe("pages:", () => {
-  test.each(["/", "/keys", "/assets/none.js"])("clickjacking: no site may frame %s", async (path) => {
-    const { headers } = await fetch(gate.adminUrl + path);
-    expect(headers.get("x-frame-options") ?? "DENY").toBe("DENY");
-    expect(headers.get("content-security-policy")).toContain("frame-ancestors 'none'");
-  });
-
   test.each([
     "/../package.json",
     "/assets/../../package.json",
@@ -166,14 +132,5 @@ describe("timing", () => {
     const compare = (other: string) => (): Promise<boolean> => Promise.resolve(equalSecrets(secret, other));
     const [early, late] = await leastProcessorMs(7, compare(`y${secret.slice(1)}`), compare(`${secret.slice(1)}y`));
     expect(early / late).toBeWithin(0.25, 4);
-  });
-
-  test("of token comparison: a CSRF token that differs only at its end is refused", async () => {
-    const { csrfToken, cookie } = gate.admin;
-    const nearly = csrfToken.slice(0, -1) + (csrfToken.endsWith("0") ? "1" : "0");
-    for (const token of [nearly, csrfToken.slice(0, -1), `${csrfToken}0`, "f".repeat(csrfToken.length)]) {
-      const response = await post("/api/keys", { cookie, "x-csrf-token": token, ...json }, '{"name":"forged"}');
-      expect([response.status, await response.json()]).toEqual([403, { error: "CSRF token missing or invalid" }]);
-    }
   });
 });

@@ -1,4 +1,3 @@
-import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { createLedger, type Ledger } from "../../src/ledger/ledger.ts";
@@ -9,31 +8,6 @@ import { createKeys, memoryLog, openTestEngine, openTestStore, usageIncrement } 
 
 const record = (ledger: Ledger, n = 0) =>
   ledger.record({ keyId: 1, closedAt: Date.now() + n, inputTokens: 3, outputTokens: 2 });
-
-test("while another program locks the database, keys are found and usage is buffered, then written", async () => {
-  await using opened = await openTestStore();
-  const { store, file, entries } = opened;
-  await createKeys(store, ["a"]);
-  const ledger = createLedger({ store: store.usage, clock: Date.now, log: memoryLog().log });
-  using other = new Database(file);
-  other.run("BEGIN EXCLUSIVE");
-
-  await record(ledger);
-  for (let n = 0; n < 100; n++) await record(ledger);
-  expect(await store.keys.findActive("secret of a")).toEqual({ id: 1, rules: null, expiresAt: null });
-  expect(ledger.waiting()).toMatchObject({ requests: 101, keys: 1 });
-  const created = store.keys.create({ name: "b", key: "b", createdAt: 0 });
-  await expect(created).rejects.toThrow("another program has locked the database (SQLITE_BUSY)");
-  await expect(created).rejects.toBeInstanceOf(StorageError);
-  await expect(store.checkWritable()).rejects.toThrow("another program has locked the database");
-
-  other.run("ROLLBACK");
-  await pollUntil(() => ledger.waiting().requests === 0);
-  expect(await store.usage.sumOfKeys()).toEqual({ requestCount: 101, inputTokens: 303, outputTokens: 202 });
-  await store.checkWritable();
-  await ledger.close();
-  expect(entries).toEqual([]);
-}, 30_000);
 
 test("while the disk is full, reads succeed and usage is buffered, then written", async () => {
   await using opened = await openTestEngine();
@@ -165,30 +139,4 @@ test("a report that is broken off, or never read, leaves nothing in the storage 
     workers.started[0]?.addEventListener("message", ({ data }) => data.id === -1 && resolve(data)),
   );
   expect(reply.error).toBe("the report is no longer open");
-});
-
-test("usage that the database refuses does not stop the usage of other keys", async () => {
-  await using opened = await openTestStore();
-  await createKeys(opened.store, ["a", "b"]);
-  using other = new Database(opened.file);
-  other.run(
-    "CREATE TRIGGER refuse BEFORE UPDATE ON keys WHEN new.id = 2 BEGIN SELECT raise(ABORT, 'refused by the test'); END",
-  );
-  const { log, entries } = memoryLog();
-  const ledger = createLedger({ store: opened.store.usage, clock: Date.now, log });
-  // With ids, since the storage thread writes what depends on the tables at once.
-  const recorded = [1, 2, 1].map((keyId, n) =>
-    ledger.record({ keyId, closedAt: Date.now(), inputTokens: 3, outputTokens: 2, responseId: `response ${n}` }),
-  );
-  await Promise.all(recorded);
-  expect(await opened.store.keys.list()).toMatchObject([{ requestCount: 2 }, { requestCount: 0 }]);
-  const logged = { level: "error", reason: "refused by the test (SQLITE_CONSTRAINT_TRIGGER)", keyId: 2 };
-  expect(entries).toMatchObject([
-    { ...logged, requestCount: 1 },
-    { ...logged, requestCount: 0, inputTokens: 3 },
-  ]);
-  other.run("DROP TRIGGER refuse");
-  await ledger.record({ keyId: 2, closedAt: Date.now(), inputTokens: 3, outputTokens: 2 });
-  expect(await ledger.close()).toBe(true);
-  expect(await opened.store.keys.list()).toMatchObject([{ requestCount: 2 }, { requestCount: 1, inputTokens: 3 }]);
 });

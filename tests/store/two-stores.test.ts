@@ -69,15 +69,6 @@ onEachEngine(({ openTestStore }) => {
     const [mean] = await readReport<{ power_draw_w: number }>(means);
     expect(mean?.power_draw_w).toBe(2 * 107.5);
   });
-
-  test("a key that one store switches off is refused by the other at once", async () => {
-    await using one = await openTestStore();
-    await using two = await one.openAnother();
-    await createKeys(one.store, ["a"]);
-    expect(await two.store.keys.findActive("secret of a")).toEqual({ id: 1, rules: null, expiresAt: null });
-    await one.store.keys.update(1, { isActive: false });
-    expect(await two.store.keys.findActive("secret of a")).toBeUndefined();
-  });
 });
 
 const silent = { debug() {}, info() {}, warn() {}, error() {} };

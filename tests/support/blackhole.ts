@@ -11,13 +11,18 @@ export interface Blackhole extends Disposable {
 export interface BusyBackend extends Blackhole {
   /** Whether the one place in the queue is taken. */
   isTaken(): boolean;
-  /** Accepts the connection in the queue, reads its request and responds with 200. Linux then has room for another one. */
-  respond(): void;
+  /**
+   * Accepts the connection in the queue, reads its request and responds with 200. Linux then has room for another one.
+   * @param keep leaves the connection open, and never reads from it again
+   */
+  respond(keep?: "keep"): void;
 }
 
 const afInet = 2;
 const sockStream = 1;
 const sockCloexec = 0o2_000_000;
+const solSocket = 1;
+const soReuseaddr = 2;
 const addressBytes = 16;
 
 /** Room for a request without a body. */
@@ -48,7 +53,7 @@ export async function startBlackhole(at = anyPort): Promise<Blackhole> {
  */
 export function startBusyBackend(at = anyPort): BusyBackend {
   const libc = openLibc();
-  const { socket, bind, listen, getsockname, accept, recv, send, close } = libc.symbols;
+  const { socket, setsockopt, bind, listen, getsockname, accept, recv, send, close } = libc.symbols;
   const address = Buffer.alloc(addressBytes);
   address.writeUInt16LE(afInet);
   address.writeUInt16BE(at.port, 2);
@@ -56,24 +61,28 @@ export function startBusyBackend(at = anyPort): BusyBackend {
   const length = Buffer.alloc(4);
   length.writeUInt32LE(addressBytes);
   const descriptor = socket(afInet, sockStream | sockCloexec, 0);
+  // A port may be taken over whose connections were closed just now.
+  setsockopt(descriptor, solSocket, soReuseaddr, ptr(Buffer.from([1, 0, 0, 0])), 4);
   const failures = bind(descriptor, ptr(address), addressBytes) + listen(descriptor, 0);
   if (descriptor < 0 || failures + getsockname(descriptor, ptr(address), ptr(length)) !== 0) {
     throw new Error("The blackhole's socket could not be opened");
   }
   const port = address.readUInt16BE(2);
+  const kept: number[] = [];
   return {
     url: `http://${at.host}:${port}`,
     port,
     isTaken: () => queueLength(port) > 0,
-    respond() {
+    respond(keep) {
       const connection = accept(descriptor, null, null);
       recv(connection, ptr(Buffer.alloc(requestBytes)), requestBytes, 0);
-      const response = Buffer.from("HTTP/1.1 200 OK\r\nConnection: close\r\nContent-Length: 2\r\n\r\nok");
+      const response = Buffer.from(`HTTP/1.1 200 OK\r\nConnection: ${keep ?? "close"}\r\nContent-Length: 2\r\n\r\nok`);
       send(connection, ptr(response), response.length, 0);
-      close(connection);
+      if (keep === undefined) close(connection);
+      else kept.push(connection);
     },
     [Symbol.dispose]() {
-      close(descriptor);
+      for (const one of [descriptor, ...kept]) close(one);
       libc.close();
     },
   };
@@ -93,6 +102,7 @@ function queueLength(port: number): number {
 function openLibc() {
   return dlopen("libc.so.6", {
     socket: { args: ["i32", "i32", "i32"], returns: "i32" },
+    setsockopt: { args: ["i32", "i32", "i32", "ptr", "u32"], returns: "i32" },
     bind: { args: ["i32", "ptr", "u32"], returns: "i32" },
     listen: { args: ["i32", "i32"], returns: "i32" },
     getsockname: { args: ["i32", "ptr", "ptr"], returns: "i32" },

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { aggregatedCounters, aggregatedMetricsText } from "../../src/telemetry/metrics.ts";
+import { aggregatedMetricsText } from "../../src/telemetry/metrics.ts";
 import { requestRecord } from "../support/request-record.ts";
 import { finish, openMetrics, valueOf } from "./open-metrics.ts";
 
@@ -17,21 +17,4 @@ test("sums the snapshots of several processes", async () => {
   expect(valueOf(text, "tollgate_ledger_waiting_requests")).toBe(3);
   expect(valueOf(text, "tollgate_ledger_lag_seconds")).toBe(4);
   expect(valueOf(text, 'tollgate_build_info{version="1.2.3",commit="abc1234"}')).toBe(1);
-});
-
-test("merges the counters of several processes without their gauges", async () => {
-  using one = openMetrics({ perKey: true });
-  using other = openMetrics({ perKey: true });
-  finish(one, requestRecord());
-  finish(other, requestRecord(), requestRecord());
-  const counters = await aggregatedCounters(
-    structuredClone(await Promise.all([one, other].map((each) => each.snapshot()))),
-  );
-  const text = await aggregatedMetricsText(structuredClone([counters, await one.snapshot()]));
-  const labels = 'endpoint="/v1/chat/completions"';
-  expect(valueOf(text, `tollgate_requests_total{method="POST",${labels},outcome="completed",status="2xx"}`)).toBe(4);
-  expect(valueOf(text, `tollgate_request_duration_seconds_count{${labels},streamed="true"}`)).toBe(4);
-  expect(valueOf(text, 'tollgate_key_requests_total{key_id="7"}')).toBe(4);
-  expect(valueOf(text, "tollgate_processes")).toBe(1);
-  expect(await aggregatedMetricsText([counters])).not.toContain(" gauge");
 });

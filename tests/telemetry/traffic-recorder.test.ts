@@ -147,20 +147,6 @@ test("requests are summed by backend too, and those that failed because of it ar
   expect(sum).toMatchObject({ streamedTokens: 100, streamedUs: 500_000 });
 });
 
-test("what backends did is added to what comes meanwhile if it is not written", async () => {
-  const { recorder, written, state } = start();
-  state.fails = true;
-  finish(recorder, { backend: "gpu-a" });
-  await pass(5000);
-  state.fails = false;
-  finish(recorder, { backend: "gpu-a" }, { backend: "gpu-b" });
-  await pass(5000);
-  expect(written[0]?.backends.map(({ backend, requestCount }) => [backend, requestCount])).toEqual([
-    ["gpu-a", 2],
-    ["gpu-b", 1],
-  ]);
-});
-
 test("how long requests waited in the queue is summed of those that were in it", async () => {
   const { recorder, written } = start();
   finish(recorder, { hasQueued: true, queueMs: 40 }, { hasQueued: true, queueMs: undefined }, { queueMs: 9 });

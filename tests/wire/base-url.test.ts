@@ -49,6 +49,7 @@ describe("a base URL without /v1", () => {
     ["POST", "/chat/completions"],
     ["POST", "/completions"],
     ["POST", "/messages?beta=true"],
+    ["POST", "/messages/count_tokens"],
     ["POST", "/responses"],
     ["POST", "/embeddings"],
     ["POST", "/rerank"],
@@ -67,7 +68,7 @@ describe("a base URL without /v1", () => {
     expect(backend.requests()).toEqual([]);
   });
 
-  test.each(["/v1/v1/messages?beta=true", "//v1/v1/chat/completions"])(
+  test.each(["/v1/v1/messages?beta=true", "//v1/v1/chat/completions", "/v1//v1/models", "/v1/v1"])(
     "POST %s, with two, gets one too",
     async (target) => {
       const [status, text] = await statusOf("POST", target);

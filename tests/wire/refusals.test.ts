@@ -60,6 +60,8 @@ describe("a key", () => {
   test("that was disabled is refused at the next request, with the response for an unknown key", async () => {
     const { id, key } = await gate.admin.createKey("to be disabled");
     expect((await get({ "x-api-key": key })).status).toBe(200);
+    for (const similar of [key.toUpperCase(), `${key.slice(0, 31)}_`, `${key.slice(0, 8)}%`, `${key}%00`])
+      if (similar !== key) expect((await get({ "x-api-key": similar })).status).toBe(401);
     await gate.admin.updateKey(id, { is_active: false });
     const refused = await get({ "x-api-key": key });
     const unknown = await get({ "x-api-key": "unknown" });

@@ -29,12 +29,20 @@ test("client, backend and log have the client's request id, and the log has the 
   expect(entry).toMatchObject({ message: "Request ended", address: "198.51.100.7", status: 200 });
 });
 
-test.each(["", "two words", "x".repeat(129)])("a request without a usable id (%j) gets a new one", async (given) => {
-  const response = await get("/v1/models", given === "" ? {} : { "x-request-id": given });
-  const id = response.headers.get("x-request-id");
-  expect(id).toMatch(/^[\da-f-]{36}$/);
-  expect((await backend.nextRequest()).header("x-request-id")).toBe(id ?? "");
+test("an id of 128 visible ASCII characters is kept", async () => {
+  const id = "~".repeat(128);
+  expect((await get("/v1/models", { "x-request-id": id })).headers.get("x-request-id")).toBe(id);
 });
+
+test.each(["", "two words", "é", "x".repeat(129)])(
+  "a request without a usable id (%j) gets a new one",
+  async (given) => {
+    const response = await get("/v1/models", given === "" ? {} : { "x-request-id": given });
+    const id = response.headers.get("x-request-id");
+    expect(id).toMatch(/^[\da-f-]{36}$/);
+    expect((await backend.nextRequest()).header("x-request-id")).toBe(id ?? "");
+  },
+);
 
 describe("x-tollgate-debug", () => {
   const debugOf = ({ headers }: Response): (string | null)[] =>

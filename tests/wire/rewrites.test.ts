@@ -140,6 +140,12 @@ describe("a model's name", () => {
     ["Anthropic-x[1m]", "=", live, live, family, family],
     ["claudette", "=", "=", live, "=", family],
     ["gpt-4o", "=", "=", live, "=", family],
+    ["Gpt-4o[1m]", "=", "=", live, "=", family],
+    ["my-claude-1", "=", "=", live, "=", family],
+    ["anthropic/claude-3", "=", "=", live, "=", family],
+    ["org/family-nonthinkin", "=", "=", live, "=", family],
+    ["nonthinking", "=", "=", live, "=", family],
+    ["claude-x-nonthinking", "=", live, live, family, family],
   ];
   const columns = ["live alias unset", "live alias set", "rewrite-all", "family live", "family live, rewrite-all"];
   const rows = table.flatMap(([submitted, ...expected]) =>

@@ -21,16 +21,6 @@ describe("the program", () => {
     ]);
   });
 
-  test("reports in one line that its port is in use", async () => {
-    const other = createServer().listen(0, "127.0.0.1");
-    await new Promise((resolve) => other.once("listening", resolve));
-    const { port } = other.address() as { port: number };
-    const { status, stderr } = await runProgram(["serve"], { PORT: String(port) });
-    expect(status).toBe(1);
-    expect(stderr).toBe(`tollgate: port ${port} on 127.0.0.1 is in use by another program\n`);
-    other.close();
-  });
-
   test("creates one database if six processes start on a new folder at one moment", async () => {
     using folder = createTempFolder();
     const environment = { DATA_DIR: folder.file("new"), SECRET_KEY: "0123456789abcdef", ADMIN_PASSWORD: "password" };
@@ -46,14 +36,6 @@ describe("the program", () => {
     expect((await admin.listKeys()).map(({ name }) => name).toSorted()).toEqual(names.toSorted());
     expect(await Promise.all(programs.map((program) => program.stop()))).toEqual([0, 0, 0, 0, 0, 0]);
   }, 120_000);
-
-  test("refuses to start twice on one port", async () => {
-    const first = await startProgram();
-    const { status, stderr } = await runProgram(["serve"], { PORT: new URL(first.url).port });
-    expect(status).toBe(1);
-    expect(stderr).toContain("is in use");
-    await first.stop();
-  });
 
   test.each([
     [["--help"], 0],

@@ -1,5 +1,8 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { startBlackhole, startBusyBackend } from "../support/blackhole.ts";
+import { connect } from "node:net";
+import { fixedCatalog } from "../../src/config/catalog.ts";
+import { type BusyBackend, startBlackhole, startBusyBackend } from "../support/blackhole.ts";
+import { catalogWith } from "../support/catalog.ts";
 import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
@@ -132,5 +135,89 @@ describe.concurrent("the connect timeout", () => {
       headers: { "x-api-key": patient.key, "x-simulate": "slow-head=13s" },
     });
     expect(response.status).toBe(200);
+  }, 40_000);
+
+  const startBefore = (url: string, readTimeout = "60"): Promise<Tollgate> =>
+    startTollgate({ PROXY_UPSTREAM_URL: url, PROXY_NONSTREAM_READ_TIMEOUT: readTimeout });
+  /** Longer than the connect timeout. */
+  const readTimeout = "13";
+
+  /** @returns the status of a POST, and what the log names as the cause of a failure */
+  async function ask(tollgate: Tollgate): Promise<unknown[]> {
+    const headers = { "x-api-key": tollgate.key, "content-type": "application/json" };
+    const response = await fetch(`${tollgate.url}/v1/embeddings`, { method: "POST", headers, body: "{}" });
+    await response.bytes();
+    if (response.ok) return [response.status];
+    const { cause } = await tollgate.waitForLog(({ status }) => status === response.status);
+    return [response.status, cause];
+  }
+
+  async function respondToFirst(tollgate: Tollgate, busy: BusyBackend, connection?: "keep"): Promise<void> {
+    const first = ask(tollgate);
+    await pollUntil(busy.isTaken);
+    busy.respond(connection);
+    expect(await first).toEqual([200]);
+  }
+
+  async function fill({ port, isTaken }: BusyBackend): Promise<Disposable> {
+    const filler = connect(port, "127.0.0.1");
+    await pollUntil(isTaken);
+    return { [Symbol.dispose]: () => void filler.destroy() };
+  }
+
+  test("ends a POST that was never sent, so that another backend gets it", async () => {
+    using blackhole = await startBlackhole();
+    const backends = [
+      { name: "first", url: blackhole.url },
+      { name: "second", url: backend.url, spill: true },
+    ];
+    await using spared = await startTollgate({}, { catalog: fixedCatalog(catalogWith(backends, [{ name: "m" }])) });
+    const headers = { "x-api-key": spared.key, "content-type": "application/json", "x-tollgate-debug": "1" };
+    const response = await fetch(`${spared.url}/v1/embeddings`, { method: "POST", headers, body: '{"model":"m"}' });
+    const debugged = ["backend", "sends", "reason"].map((name) => response.headers.get(`x-tollgate-${name}`));
+    expect([response.status, ...debugged]).toEqual([200, "second", "1", "failover"]);
+  }, 40_000);
+
+  test("comes for a backend that goes silent just after a response", async () => {
+    using busy = startBusyBackend();
+    await using gone = await startBefore(busy.url);
+    await respondToFirst(gone, busy);
+    using _ = await fill(busy);
+    expect(await ask(gone)).toEqual([504, "connect_timeout"]);
+  }, 40_000);
+
+  test("comes for a backend that closes the kept connections before it goes silent", async () => {
+    const server = Bun.serve({ port: 0, hostname: "127.0.0.1", fetch: () => new Response("ok") });
+    const { port = 0 } = server;
+    await using gone = await startBefore(`http://127.0.0.1:${port}`);
+    expect(await ask(gone)).toEqual([200]);
+    await server.stop(true);
+    using _ = await startBlackhole({ host: "127.0.0.1", port });
+    expect(await ask(gone)).toEqual([504, "connect_timeout"]);
+  }, 40_000);
+
+  test("leaves the request alone that a backend works on just after a response", async () => {
+    using busy = startBusyBackend();
+    await using saturated = await startBefore(busy.url);
+    await respondToFirst(saturated, busy);
+    const second = ask(saturated);
+    await pollUntil(busy.isTaken);
+    expect(await ask(saturated)).toEqual([504, "connect_timeout"]);
+    busy.respond();
+    expect(await second).toEqual([200]);
+  }, 40_000);
+
+  test("does not apply to a kept connection whose other end is silent", async () => {
+    using busy = startBusyBackend();
+    await using silenced = await startBefore(busy.url, readTimeout);
+    await respondToFirst(silenced, busy, "keep");
+    using _ = await fill(busy);
+    expect(await ask(silenced)).toEqual([504, "first_byte_timeout"]);
+  }, 40_000);
+
+  test("does not apply once a balancer has accepted the connection, although TLS does not begin", async () => {
+    using balancer = Bun.listen({ hostname: "127.0.0.1", port: 0, socket: { data: () => {} } });
+    await using behind = await startBefore(`https://127.0.0.1:${balancer.port}`, readTimeout);
+    expect(await ask(behind)).toEqual([504, "first_byte_timeout"]);
   }, 40_000);
 });

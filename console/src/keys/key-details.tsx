@@ -45,6 +45,9 @@ export function KeyDetails(props: { key: Key }): JSX.Element {
   );
 }
 
+/** Responses, files and batches are their key's own. */
+const allPaths = "All; keys share vector stores, threads and the like, where a backend has them";
+
 function Facts(props: { key: Key }): JSX.Element {
   const Fact = (fact: { name: string; children: JSX.Element }): JSX.Element => (
     <div>
@@ -65,7 +68,7 @@ function Facts(props: { key: Key }): JSX.Element {
       </Fact>
       <Fact name="May be used for">{scopes.find(({ value }) => value === props.key.scope)?.label}</Fact>
       <Fact name="Allowed models">{props.key.allowed_models?.join(", ") ?? "All"}</Fact>
-      <Fact name="Allowed paths">{props.key.allowed_paths?.join(", ") ?? "All"}</Fact>
+      <Fact name="Allowed paths">{props.key.allowed_paths?.join(", ") ?? allPaths}</Fact>
       <Fact name="Owner">{props.key.owner ?? "–"}</Fact>
       <Fact name="Tags">
         <Show when={props.key.tags.length > 0} fallback="–">

@@ -1,4 +1,4 @@
-import { csv } from "../lib/csv.ts";
+import { csvOf } from "../lib/csv.ts";
 import type { Key } from "../queries.ts";
 
 const maxNameCharacters = 120;
@@ -44,7 +44,4 @@ function firstCells(text: string): string[] {
 
 /** With the secrets in full. */
 export const secretCsv = (keys: readonly Pick<Key, "id" | "name" | "key">[]): string =>
-  csv(
-    ["id", "name", "key"],
-    keys.map(({ id, name, key }) => [id, name, key]),
-  );
+  csvOf(["id", "name", "key"], keys);

@@ -7,6 +7,28 @@ export function csv(header: readonly string[], rows: readonly (readonly Cell[])[
   return [header, ...rows].map((row) => `${row.map(cellText).join(",")}\r\n`).join("");
 }
 
+/**
+ * Rows of the API with its field names. A value that is not known is empty.
+ * @param separator between the values of a list
+ */
+export const csvOf = <Name extends string>(
+  columns: readonly Name[],
+  rows: readonly Readonly<Record<Name, Value>>[],
+  separator = ", ",
+): string =>
+  csv(
+    columns,
+    rows.map((row) => columns.map((column) => cellOf(row[column], separator))),
+  );
+
+type Value = Cell | boolean | null | readonly string[];
+
+function cellOf(value: Value, separator: string): Cell {
+  if (value === null) return "";
+  if (typeof value === "object") return value.join(separator);
+  return typeof value === "boolean" ? String(value) : value;
+}
+
 function cellText(cell: Cell): string {
   if (typeof cell === "number") return String(cell);
   // Spreadsheets evaluate text that starts like a formula (OWASP, "CSV Injection"), and key names are free text.

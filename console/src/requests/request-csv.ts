@@ -1,6 +1,6 @@
 import { type RequestMemberName, memberFields } from "../../../src/domain/request-fields.ts";
 import { counters } from "../lib/counters.ts";
-import { csv } from "../lib/csv.ts";
+import { csvOf } from "../lib/csv.ts";
 import type { LoggedRequest } from "./queries.ts";
 
 /** They came later. A column keeps its place, so that whoever reads it by that does not notice new ones. */
@@ -10,15 +10,5 @@ const upTo = (name: RequestMemberName): RequestMemberName[] =>
   names.slice(0, names.indexOf(name) + 1).filter((one) => !late.includes(one));
 const columns = [...new Set([...upTo("input_tokens"), ...counters, ...upTo("max_tokens_to"), ...late, ...names])];
 
-/** The API's list, with its field names; a value that is not known is empty. */
-export const requestCsv = (requests: readonly LoggedRequest[]): string =>
-  csv(
-    columns,
-    requests.map((request) => columns.map((column) => cell(request[column]))),
-  );
-
-function cell(value: LoggedRequest[(typeof columns)[number]]): string | number {
-  if (value === null) return "";
-  if (Array.isArray(value)) return value.join(" ");
-  return typeof value === "boolean" ? String(value) : value;
-}
+/** The API's list, with its field names. */
+export const requestCsv = (requests: readonly LoggedRequest[]): string => csvOf(columns, requests, " ");

@@ -1,4 +1,4 @@
-import { csv } from "../lib/csv.ts";
+import { csvOf } from "../lib/csv.ts";
 import { outcomeLabel } from "./request-format.ts";
 import type { Grouping, RequestGroups } from "./queries.ts";
 import type { RequestFilterName } from "./request-filters.ts";
@@ -76,8 +76,4 @@ const columns = [
 ] as const satisfies readonly (keyof GroupRow)[];
 
 /** The API's list, with its field names. */
-export const groupsCsv = (rows: readonly GroupRow[]): string =>
-  csv(
-    [...columns],
-    rows.map((row) => columns.map((column) => String(row[column] ?? ""))),
-  );
+export const groupsCsv = (rows: readonly GroupRow[]): string => csvOf(columns, rows);

@@ -33,7 +33,7 @@ export const colourCount = 8;
  * colour when a refresh changes their order.
  * @param before the previous return value
  */
-export function assignColours(ids: readonly number[], before: ReadonlyMap<number, number>): Map<number, number> {
+function assignColours(ids: readonly number[], before: ReadonlyMap<number, number>): Map<number, number> {
   const colours = new Map<number, number>();
   for (const id of ids.slice(0, colourCount)) {
     const kept = before.get(id);

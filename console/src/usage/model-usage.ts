@@ -1,5 +1,5 @@
 import { type Counter, counters } from "../lib/counters.ts";
-import { csv } from "../lib/csv.ts";
+import { csvOf } from "../lib/csv.ts";
 import type { Cost } from "../lib/money.ts";
 import type { CostRow } from "./cost-queries.ts";
 
@@ -54,33 +54,18 @@ export const mostFirst = (rows: readonly CostRow[]): CostRow[] =>
 
 const tokensOf = (row: UsageSumsRow): number => row.input_tokens + row.output_tokens;
 
+const columns = [
+  "date",
+  "key_id",
+  "key_name",
+  "model",
+  "tag",
+  "owner",
+  "request_count",
+  ...counters,
+  "cost",
+  "cost_is_partial",
+] as const;
+
 /** The API's list, with its field names. */
-export function modelUsageCsv(rows: readonly CostRow[]): string {
-  const header = [
-    "date",
-    "key_id",
-    "key_name",
-    "model",
-    "tag",
-    "owner",
-    "request_count",
-    ...counters,
-    "cost",
-    "cost_is_partial",
-  ];
-  return csv(
-    header,
-    rows.map((row) => [
-      row.date ?? "",
-      row.key_id ?? "",
-      row.key_name ?? "",
-      row.model ?? "",
-      row.tag ?? "",
-      row.owner ?? "",
-      row.request_count,
-      ...counters.map((counter) => row[counter]),
-      row.cost ?? "",
-      String(row.cost_is_partial),
-    ]),
-  );
-}
+export const modelUsageCsv = (rows: readonly CostRow[]): string => csvOf(columns, rows);

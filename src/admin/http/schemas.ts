@@ -10,8 +10,7 @@ import {
   Type as t,
 } from "@sinclair/typebox";
 import { backendStates } from "../../domain/backends.ts";
-import { type SnakeCase, snakeCase } from "../../domain/request-fields.ts";
-import { type UsageField, usageFields } from "../../domain/usage.ts";
+import { type SnakeCase, snakeCase, type UsageField, usageFields } from "../../domain/usage.ts";
 
 export const nullable = <S extends TSchema>(schema: S): TUnion<[S, TNull]> => t.Union([schema, t.Null()]);
 export const timestamp = t.String({ format: "date-time", description: "ISO 8601 with the offset of Asia/Seoul" });

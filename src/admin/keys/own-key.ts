@@ -6,6 +6,7 @@ import { windowResetAt } from "../../time/windows.ts";
 import { ApiError } from "../http/errors.ts";
 import { limitsBody } from "./body.ts";
 import type { OwnKeyBody } from "./own-key-contract.ts";
+import { countersBody } from "../usage/report.ts";
 import { usageTotalBody } from "../usage/usage.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import { limitKinds, perWindowLimit } from "../../domain/limits.ts";
@@ -74,11 +75,6 @@ function ownKeyBody({ key, load, days, now }: OwnKey): OwnKeyBody {
     this_month: totalSince(firstDay),
     daily: days
       .filter(({ day }) => day > today - shownDays)
-      .map(({ day, requestCount, inputTokens, outputTokens }) => ({
-        date: dayFromNumber(day),
-        request_count: requestCount,
-        input_tokens: inputTokens,
-        output_tokens: outputTokens,
-      })),
+      .map((sum) => Object.assign({ date: dayFromNumber(sum.day) }, countersBody(sum))),
   };
 }

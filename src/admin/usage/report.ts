@@ -1,4 +1,4 @@
-import type { UsageSum } from "../../domain/usage.ts";
+import { type SnakeCase, snakeCase, sumFields, type UsageSum } from "../../domain/usage.ts";
 import type { Report } from "../../store/reports/contract.ts";
 
 /** Reads a report of the store that is short enough to be held whole. */
@@ -9,15 +9,8 @@ export async function readReport<Body>(chunks: Report<Body>): Promise<Body> {
   return JSON.parse(text) as Body;
 }
 
-interface Counters<Value> {
-  request_count: Value;
-  input_tokens: Value;
-  output_tokens: Value;
-}
+type SumName = SnakeCase<keyof UsageSum>;
 
 /** Counters, or columns of them, by the API's names. */
-export const countersBody = <Value>(counters: Record<keyof UsageSum, Value>): Counters<Value> => ({
-  request_count: counters.requestCount,
-  input_tokens: counters.inputTokens,
-  output_tokens: counters.outputTokens,
-});
+export const countersBody = <Value>(counters: Record<keyof UsageSum, Value>): Record<SumName, Value> =>
+  Object.fromEntries(sumFields.map((field) => [snakeCase(field), counters[field]])) as Record<SumName, Value>;

@@ -6,6 +6,7 @@ import { dayBefore, dayOf } from "../../time/seoul.ts";
 import { streamJson } from "../http/json-stream.ts";
 import type { DailyQuery, HistoryQuery, UsageSummary, UsageTotal } from "./contract.ts";
 import type { UsageSum } from "../../domain/usage.ts";
+import { countersBody } from "./report.ts";
 import { bucketRange, existingBucketMinutes } from "./ranges.ts";
 
 export interface UsageDeps {
@@ -45,11 +46,7 @@ export const listUsageHistory =
     return streamJson(request, [head, store.usage.history({ since, bucketMinutes }), "]}"], log);
   };
 
-export function usageTotalBody(sum: UsageSum): UsageTotal {
-  return {
-    request_count: sum.requestCount,
-    input_tokens: sum.inputTokens,
-    output_tokens: sum.outputTokens,
-    total_tokens: sum.inputTokens + sum.outputTokens,
-  };
-}
+export const usageTotalBody = (sum: UsageSum): UsageTotal => ({
+  ...countersBody(sum),
+  total_tokens: sum.inputTokens + sum.outputTokens,
+});

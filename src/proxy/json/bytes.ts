@@ -105,18 +105,16 @@ export function isString(bytes: Uint8Array, value: JsonValue, text: string): boo
 }
 
 /**
- * Whether a member's name is `name` for a backend that ignores upper and lower case; Go takes the long s for one too.
- * @param name ASCII in lower case
+ * A member's name for a backend that ignores upper and lower case; Go takes the long s for one too.
+ * @returns the name in lower case; undefined if it is longer than `maxLength`
  */
-export function isNameInAnyCase(bytes: Uint8Array, start: number, end: number, name: string): boolean {
-  return end - start >= name.length && namedInAnyCase(bytes, start, end, name.length) === name;
+export function namedInAnyCase(bytes: Uint8Array, start: number, end: number, maxLength: number): string | undefined {
+  return end - start > maxLength * maxUnitBytes ? undefined : lowerCaseName(bytes, start, end);
 }
 
-/** The same for any of several names. @returns the name in lower case; undefined if it is longer than `maxLength` */
-export function namedInAnyCase(bytes: Uint8Array, start: number, end: number, maxLength: number): string | undefined {
-  if (end - start > maxLength * maxUnitBytes) return undefined;
-  return decodeString(bytes, { start, end }).toLowerCase().replaceAll("ſ", "s");
-}
+/** The same, however long it is. */
+export const lowerCaseName = (bytes: Uint8Array, start: number, end: number): string =>
+  decodeString(bytes, { start, end }).toLowerCase().replaceAll("ſ", "s");
 
 /** The part between a string's quotes. */
 export function contentOf({ start, end }: Span): Span {

@@ -1,8 +1,8 @@
-import { isUtf8, partOf } from "./bytes.ts";
+import { isUtf8, isWhiteSpace, partOf } from "./bytes.ts";
 import { continueScan, isComplete } from "./scan.ts";
 import { type JsonScan, startScan } from "./scan-state.ts";
 import type { JsonSlot } from "./slots.ts";
-import { backslash, notJson } from "./tokens.ts";
+import { backslash, braceClose, braceOpen, bracketClose, colon, findQuote, notJson, quote } from "./tokens.ts";
 
 /**
  * A computation that yields after every step of at most about a millisecond, so that one code serves short texts, which
@@ -147,6 +147,54 @@ export function readJson(bytes: Uint8Array, root: JsonSlot): boolean {
   const scan = startScan(bytes, root);
   continueScan(scan, bytes.length);
   return isComplete(scan);
+}
+
+/** What strings that are values of certain members, at any depth, alone or in a list, are looked for with. */
+export interface NamedStrings<Name> {
+  /** Gets the ends of each name. @returns undefined if its values are of no interest */
+  find: (start: number, end: number) => Name | undefined;
+  /** Gets what `find` returned, and the ends of each string. */
+  onString: (name: Name, start: number, end: number) => void;
+}
+
+/** Whether the text is JSON does not matter. */
+export function* readNamedStrings<Name>(bytes: Uint8Array, wanted: NamedStrings<Name>): Steps<void> {
+  const scan = createNamedScan(bytes, wanted);
+  for (let limit = 0; limit < bytes.length; yield) scan((limit = Math.min(limit + maxBlockBytes, bytes.length)));
+}
+
+/** @returns reads on up to a limit. No generator, which would take three times as long */
+function createNamedScan<Name>(bytes: Uint8Array, { find, onString }: NamedStrings<Name>): (limit: number) => void {
+  let at = 0;
+  let name: Name | undefined;
+  /** Of the latest string, while it is not known whether it is a name; 0: there is none. */
+  let [start, end] = [0, 0];
+  let isInString = false;
+  return (limit) => {
+    while (at < limit) {
+      if (isInString) {
+        at = findQuote(bytes, at, limit);
+        if (at === notJson) at = bytes.length;
+        if (at >= limit) return;
+        isInString = false;
+        end = at;
+        at += 1;
+        continue;
+      }
+      const byte = bytes[at];
+      at += 1;
+      if (isWhiteSpace(byte)) continue;
+      if (start > 0) {
+        if (byte === colon) name = find(start, end);
+        else if (name !== undefined) onString(name, start, end);
+        start = 0;
+      }
+      if (byte === quote) {
+        isInString = true;
+        start = at;
+      } else if (byte === bracketClose || byte === braceOpen || byte === braceClose) name = undefined;
+    }
+  };
 }
 
 /** How far before the end of a block a place is looked for that lies in no token but a string. */

@@ -22,9 +22,9 @@ export interface Asking {
   limitHeaders: HeaderPairs | undefined;
 }
 
-/** A body that is waited for has a place of its key, and one that is decoded is counted too; others are asked for once. */
+/** A body that is waited for has a place of its key; one that is decoded, or names ids, is counted too; others are asked for once. */
 export const asksBefore = (limits: KeyLimits, cost: CostOfBody): boolean =>
-  hasLimit(limits, placeLimits) || (cost === "decoding" && hasLimit(limits, requestLimits));
+  hasLimit(limits, placeLimits) || (cost !== "wait" && hasLimit(limits, requestLimits));
 
 /** Asks for a request. @param reservation undefined before its body is read, and for a key without limits of tokens */
 export function asksOf(

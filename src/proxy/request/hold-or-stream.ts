@@ -34,7 +34,7 @@ export interface ReceivedBody {
   encoded: Bytes | undefined;
   /** The model that a form names; undefined for any other body. */
   formModel: string | undefined;
-  /** It is read for what it refers to only, and forwarded as it came. */
+  /** It is read for what it names only, and forwarded as it came. */
   isAside: boolean;
 }
 
@@ -47,12 +47,12 @@ export interface BodyRules {
   readsForms: boolean;
   /** The key may use some models only: forms are held, and must name one of them. */
   checksForms: boolean;
-  /** What the path's bodies refer to may be another key's. */
+  /** What the path's bodies name may be another key's. */
   mayRefer: boolean;
 }
 
-/** It has not come with its head, and is waited for; it is decoded. */
-export type CostOfBody = "wait" | "decoding";
+/** It has not come with its head, and is waited for; it is decoded; whose what it names is, is looked up. */
+export type CostOfBody = "wait" | "decoding" | "look-up";
 
 export interface ReadBodyDeps {
   held: HeldShare;
@@ -80,7 +80,8 @@ export async function readBody(request: Request, rules: BodyRules, deps: ReadBod
   const isForm = isMultipart(request);
   if (isPost && isForm && checksForms) return holdForm(request, deps);
   if (isPost && isForm && readsForms && isPlain) return readForm(request, deps);
-  if (isPost && !isForm && mayRefer && !isPlain && areKnown(encodings)) return readObject(request, deps, true);
+  const readsEncoded = isPost && mayRefer && !isPlain && (takesJson ? !isForm : isRewritable(request));
+  if (readsEncoded) return readObject(request, deps, true);
   if (!takesJson && isRewritable(request)) return asItCame(await holdWhole(request, deps));
   if (!isPost || isForm || !(takesJson || mayRefer)) return asItCame(request.body);
   const body = await holdIfObject(request, isPlain, deps);
@@ -143,7 +144,7 @@ async function holdForm(request: Request, deps: ReadBodyDeps): Promise<ReceivedB
   return { ...asItCame(new Blob([form]).stream()), formModel };
 }
 
-/** Holds any body, and decodes it. @param isAside it is forwarded as it came, whatever it is, unless it is plain JSON */
+/** Holds any body, and decodes it. @param isAside it is forwarded as it came, unless it is plain JSON */
 async function readObject(request: Request, deps: ReadBodyDeps, isAside = false): Promise<ReceivedBody> {
   if (isMultipart(request)) throw new ProxyError("unsupported_body");
   const body = await holdWhole(request, deps);
@@ -152,11 +153,7 @@ async function readObject(request: Request, deps: ReadBodyDeps, isAside = false)
   const plain = isAside ? asItCame(body) : { ...asItCame(body), mustBeObject: true, isDecoded };
   // Many backends ignore the encoding, so what is plain JSON all the same must reach all of them as that.
   if (!isDecoded || body.length === 0 || (await isObject(body, deps))) return plain;
-  const decoded = await decode(body, encodings, deps).catch((error: unknown) => {
-    if (isAside && error instanceof ProxyError && error.code === "unsupported_body") return body;
-    throw error;
-  });
-  return { ...plain, body: decoded, encoded: body, isAside };
+  return { ...plain, body: await decode(body, encodings, deps), encoded: body, isAside };
 }
 
 async function isObject(bytes: Bytes, { party }: ReadBodyDeps): Promise<boolean> {

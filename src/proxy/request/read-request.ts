@@ -50,14 +50,14 @@ export async function readRequest(
 ): Promise<ReadRequest> {
   const { names } = rewriting;
   const allowed = rules?.allowed_models ?? null;
-  const { takesJson, references } = getEndpoint(path);
+  const { takesJson, refers } = getEndpoint(path);
   const bodyRules = {
     takesJson,
     // Nothing else can be held to the key's limits and models.
     mustBeReadable: rules !== null && (allowed !== null || hasLimit(rules)),
     readsForms: names.catalog.file !== undefined,
     checksForms: allowed !== null,
-    mayRefer: references.length > 0,
+    mayRefer: refers,
   };
   const received = await readBody(request, bodyRules, { ...deps, waitForTurn: eventLoopPortions.waitForTurn });
   const rewriter = refusesOptions ? rewriters.unasked : rewriters.asking;

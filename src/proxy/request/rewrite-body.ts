@@ -43,7 +43,7 @@ export async function rewriteBody(
   }
   const found = await rewrite(path, body, client, party);
   if ("refused" in found) throw new ProxyError("invalid_json");
-  const rewritten = isAside ? { ...untouched, ...targetOf(undefined, names), references: found.references } : found;
+  const rewritten = isAside ? { ...untouched, ...targetOf(undefined, names), isStored: found.isStored } : found;
   if (mustBeObject && !rewritten.isObject && hasBody(encoded ?? body)) throw new ProxyError("unsupported_body");
   const outgoing = outgoingBodyOf(rewritten.pieces ?? [encoded ?? body]);
   const isAsItCame = rewritten.pieces === undefined && encoded !== undefined;

@@ -1,20 +1,18 @@
 import type { WallClock } from "../../time/clock.ts";
 import type { FinishDetails, RequestTracker } from "../request-tracker.ts";
 import type { AbortReason } from "../upstream/abort-reason.ts";
-import { isResponseId } from "../usage/event-usage.ts";
 import {
   type BodyHeaders,
   createUsageReader,
   noUsageReader,
   readWholeUsage,
-  type ResponseListener,
   type UsageReader,
 } from "../usage/response-usage.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { Admission, Reservation } from "../../domain/admissions.ts";
 import type { RequestRecord } from "../../domain/requests.ts";
 import { addUsage, type Charge, countUsage, noUsage, subtractUsage, type Usage } from "../../domain/usage.ts";
-import type { UsageEvent, StoredResponse } from "../../domain/usage-event.ts";
+import type { UsageEvent } from "../../domain/usage-event.ts";
 import { canonical, getEndpoint } from "../rewrite/endpoint.ts";
 import { chargeEvent, createResponseCharge, isOutputReported, mayGenerate } from "./charge.ts";
 
@@ -32,10 +30,10 @@ interface CountedResponse {
   method: string;
   path: string;
   tracker: Pick<RequestTracker, "requestId" | "model" | "streamed" | "describe" | "written">;
-  /** The one that a request under `/v1/responses` asks for by its id; undefined for a create. */
-  stored: StoredResponse | undefined;
-  /** What a create makes is there; undefined with one backend, which has all. */
-  backend: string | undefined;
+  /** The id of the response that is asked for; undefined for other requests. */
+  readId: string | undefined;
+  /** The id of the response that a create has made, once it is known; undefined for other requests. */
+  created: (() => string | undefined) | undefined;
   /** Ends with the count; undefined for a key without limits. */
   admission: Admission | undefined;
   /** Undefined for a key without limits of tokens, whose responses are read for nothing but their counts. */
@@ -71,28 +69,16 @@ interface ToRecord {
 }
 
 export function createCount(counted: CountedResponse, { record, wall }: CountDeps): Count {
-  const { upstream, keyId, method, path, tracker, stored, backend, admission, reservation } = counted;
+  const { upstream, keyId, method, path, tracker, created, admission, reservation } = counted;
   const rule = countingRuleOf(method, path);
+  const readId = rule === "read" ? counted.readId : undefined;
   const isCacheApart = getEndpoint(path).folder === "messages";
-  const readId = rule === "read" && stored !== undefined && isResponseId(stored.id) ? stored.id : undefined;
-  let created: StoredResponse | undefined;
-  let isAnnounced = false;
   let committed: Usage | undefined;
   const charge = reservation && createResponseCharge({ reservation, method, path, response: upstream.response });
-  const readsMore = rule === "create" || charge?.output !== undefined;
-  const keep = (one: StoredResponse): void => void (created ??= one);
-
-  /** A client knows the id of a stream before its end: from then on the response is its key's own. */
-  function announce(one: StoredResponse): void {
-    keep(one);
-    if (created === undefined || !upstream.response.ok || committed !== undefined) return;
-    isAnnounced = true;
-    const create = { ...created, isNew: true, reported: noUsage, backend };
-    void record({ keyId, closedAt: wall(), ...noUsage, requestCount: 0, created: create });
-  }
 
   async function recordEvent({ usage, reported, more, request }: ToRecord): Promise<void> {
     const isFirst = request !== undefined;
+    const id = created?.();
     const event: UsageEvent = {
       ...countUsage(usage, isCacheApart),
       ...more,
@@ -101,19 +87,14 @@ export function createCount(counted: CountedResponse, { record, wall }: CountDep
       requestCount: isFirst ? 1 : 0,
       // Without tokens there is nothing to look up: clients ask again and again until there are some.
       responseId: usage.inputTokens + usage.outputTokens > 0 ? readId : undefined,
-      created: created && { ...created, isNew: !isAnnounced, reported, backend },
+      created: id === undefined ? undefined : { id, reported },
       model: tracker.model?.name,
       request,
       amends: isFirst ? undefined : tracker.requestId,
     };
-    isAnnounced = true;
     if (admission !== undefined) event.admission = admission.handOver();
     const added = await record(event);
     count.added = count.added === undefined ? added : addUsage(count.added, added);
-  }
-
-  function listenerFor(onStored: typeof keep): ResponseListener {
-    return { onStored: rule === "create" ? onStored : undefined, ...charge?.output };
   }
 
   const count: Count = {
@@ -124,11 +105,11 @@ export function createCount(counted: CountedResponse, { record, wall }: CountDep
     shape: undefined,
     createReader(headers) {
       if (rule === "none") return noUsageReader;
-      const reader = createUsageReader(headers, readsMore ? listenerFor(announce) : undefined);
+      const reader = createUsageReader(headers, charge?.output);
       count.shape = reader.shape;
       return reader;
     },
-    readWhole: async (body, headers) => (rule === "none" ? noUsage : readWholeUsage(body, headers, listenerFor(keep))),
+    readWhole: async (body, headers) => (rule === "none" ? noUsage : readWholeUsage(body, headers, charge?.output)),
     async commit(usage, reason) {
       const before = committed;
       if (!upstream.response.ok) return;
@@ -173,21 +154,17 @@ export function detailsOf(
 }
 
 /** Which tokens of a response count. The request itself always does. */
-export type CountingRule = "all" | "create" | "read" | "none";
+export type CountingRule = "all" | "read" | "none";
 
 /**
  * Tokens are counted where they are spent: in responses to POST. Backends report those of a stored response again whenever
- * it is retrieved or cancelled, and those of a batch in files and in the batch itself. Under `/v1/responses` a create counts
- * all that it reports, because clients can choose its id; a read counts what no create has reported.
+ * it is retrieved or cancelled, and those of a batch in files and in the batch itself. A read counts what no create has
+ * reported.
  * @param path the URL's pathname
  */
 export function countingRuleOf(method: string, path: string): CountingRule {
   const { folder } = getEndpoint(path);
-  if (folder === "responses") {
-    const plain = canonical(path);
-    if (method === "GET" && plain !== "/v1/responses") return "read";
-    if (method !== "POST") return "none";
-    return /^\/v1\/responses\/[^/]+\/cancel$/.test(plain) ? "read" : "create";
-  }
+  const response = folder === "responses" ? canonical(path).slice("/v1/responses/".length) : "";
+  if (response !== "" && (method === "GET" || (method === "POST" && /^[^/]+\/cancel$/.test(response)))) return "read";
   return method === "POST" && folder !== "files" && folder !== "batches" ? "all" : "none";
 }

@@ -1,15 +1,13 @@
-import type { StoredResponse } from "../../domain/usage-event.ts";
 import { failureResponse } from "../errors.ts";
 import { clientResponseHeaders } from "../headers.ts";
 import type { RequestTracker } from "../request-tracker.ts";
 import type { Endpoint } from "../rewrite/endpoint.ts";
 import { noUsageAdded, type UsageAdded } from "../rewrite/stream-options.ts";
-import { type AbortReason, abortReasonOf, otherKeysResponse, unreadableModelList } from "../upstream/abort-reason.ts";
+import { type AbortReason, abortReasonOf, unreadableModelList } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import {
   type BodyHeaders,
   decompressBody,
-  findShownResponse,
   isEventStream,
   isPlainEventStream,
   mayBeEventStream,
@@ -55,17 +53,12 @@ export interface Responding {
   learning: { habits: UsageHabits; endpoint: Endpoint } | undefined;
   /** Edits the text of a 200; undefined for responses that pass as they are. */
   modelList: ModelListRequest | undefined;
-  /** The one that is asked for by its id. If it has a time, no other may be shown. */
-  stored: StoredResponse | undefined;
-  /** The backend where what it makes is; undefined with one backend, which has all. */
-  backend: string | undefined;
+  /** The id of the response that is asked for; undefined for other requests. */
+  readId: string | undefined;
+  /** The id of the response that a create has made, once it is known; undefined for other requests. */
+  created: (() => string | undefined) | undefined;
   /** How long its client has waited already, if that counts for a keepalive. */
   silentMs: number;
-}
-
-/** Edits the text of a 200, or refuses a response that must not be shown as it is. */
-interface Edit extends Pick<ModelListRequest, "edit" | "mustEdit"> {
-  refusal: () => AbortReason;
 }
 
 /** The client's response in the making. */
@@ -87,7 +80,7 @@ export async function respond(responding: Responding, deps: RespondDeps): Promis
   tracker.status = response.status;
   const head = clientHead(response, deps);
   // No other success may show what the client must not see.
-  const due = responding.modelList === undefined && responding.stored === undefined ? undefined : editOf(responding);
+  const due = responding.modelList;
   const edit = response.status === 200 || (due?.mustEdit === true && response.ok) ? due : undefined;
 
   if (method === "HEAD" || response.body === null) return respondWithoutBody(responding, deps, head);
@@ -97,13 +90,6 @@ export async function respond(responding: Responding, deps: RespondDeps): Promis
     return respondWhole(responding, deps, head, edit);
   }
   return respondStreaming(responding, deps, head);
-}
-
-function editOf({ modelList, stored }: Responding): Edit | undefined {
-  const madeAt = stored?.madeAt;
-  if (madeAt === undefined) return modelList && { ...modelList, refusal: unreadableModelList };
-  const edit: Edit["edit"] = (body) => (findShownResponse(body)?.madeAt === madeAt ? body : undefined);
-  return { edit, mustEdit: true, refusal: otherKeysResponse };
 }
 
 /**
@@ -145,7 +131,7 @@ async function respondWhole(
   responding: Responding,
   deps: RespondDeps,
   { init, headers, kind }: Head,
-  edit: Edit | undefined,
+  edit: ModelListRequest | undefined,
 ): Promise<Response> {
   const { upstream, tracker } = responding;
   let read: Awaited<ReturnType<typeof readWhole>>;
@@ -156,7 +142,7 @@ async function respondWhole(
     throw abortReasonOf(error, upstream.signal);
   }
   const edited = read instanceof ReadableStream ? undefined : edit?.edit(read);
-  if (edit?.mustEdit === true && edited === undefined) throw await refuseUnedited(responding, deps, edit.refusal());
+  if (edit?.mustEdit === true && edited === undefined) throw await refuseUnedited(responding, deps);
   if (read instanceof ReadableStream) {
     const rest = { ...upstream, response: new Response(read, upstream.response) };
     return respondStreaming({ ...responding, upstream: rest }, deps, { init, headers, kind });
@@ -169,9 +155,9 @@ async function respondWhole(
   return new Response(kind.contentType === null ? streamOf(body) : body, init);
 }
 
-async function refuseUnedited(responding: Responding, deps: RespondDeps, refusal: AbortReason): Promise<AbortReason> {
+async function refuseUnedited(responding: Responding, deps: RespondDeps): Promise<AbortReason> {
   const { upstream } = responding;
-  upstream.abort(refusal);
+  upstream.abort(unreadableModelList());
   const reason = abortReasonOf(undefined, upstream.signal);
   await finish(responding, createCount(responding, deps), { usage: noUsage, cause: reason, hasSent: false });
   return reason;

@@ -1,6 +1,4 @@
 import type { ClientRule } from "../../domain/models.ts";
-import { type StoredFolder, storedFolders } from "../../domain/usage-event.ts";
-import { type Reference, referencesOf } from "./references.ts";
 
 /** The folders below `/v1` in which some paths are not like all others: they have ids, or reports of their own. */
 const folders = ["messages", "responses", "files", "batches", "models"] as const;
@@ -9,10 +7,8 @@ const folders = ["messages", "responses", "files", "batches", "models"] as const
 export interface Endpoint {
   /** The one of `folders` that it is, or is below; undefined: none. */
   folder: (typeof folders)[number] | undefined;
-  /** What it, or what it is below, has stored by its id; undefined: nothing, or responses. */
-  stored: StoredFolder | undefined;
-  /** The members of its bodies that name what may be another key's. */
-  references: readonly Reference[];
+  /** Its bodies may name what another key has stored. */
+  refers: boolean;
   /** A path that generates or embeds, whose bodies backends read as JSON whatever their content type. */
   takesJson: boolean;
   templateKwargs: boolean;
@@ -30,12 +26,9 @@ export interface Endpoint {
   clientRules: readonly ClientRule[];
 }
 
-const none: readonly Reference[] = [];
-
 const plain: Endpoint = {
   folder: undefined,
-  stored: undefined,
-  references: none,
+  refers: false,
   takesJson: true,
   templateKwargs: false,
   system: undefined,
@@ -65,7 +58,7 @@ const messages: Endpoint = {
 const responses: Endpoint = {
   ...plain,
   folder: "responses",
-  references: referencesOf.responses ?? none,
+  refers: true,
   templateKwargs: true,
   turns: "input",
   clientRules: ["developer_to_system", "function_tools_only"],
@@ -77,25 +70,17 @@ const endpoints: ReadonlyMap<string, Endpoint> = new Map([
   ["/v1/completions", { ...plain, streamOptions: true }],
   ["/v1/embeddings", plain],
   ["/v1/messages", messages],
-  ["/v1/messages/batches", { ...plain, folder: "messages", stored: "messages/batches", batched: "requests" }],
+  ["/v1/messages/batches", { ...plain, folder: "messages", batched: "requests" }],
   ["/v1/responses", responses],
 ]);
 
-const other: Endpoint = { ...plain, takesJson: false };
+const other: Endpoint = { ...plain, refers: true, takesJson: false };
 
 /** @param path canonical */
 export const isBelow = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`);
 
 /** The first that a path is below. */
-const others: readonly (readonly [path: string, endpoint: Endpoint])[] = [
-  ...storedFolders.map((stored) => {
-    const folder = folders.find((one) => isBelow(stored, one));
-    return [`/v1/${stored}`, { ...other, folder, stored, references: referencesOf[stored] ?? none }] as const;
-  }),
-  ["/v1/responses", { ...other, folder: "responses", references: responses.references }],
-  ["/v1/messages", { ...other, folder: "messages" }],
-  ["/v1/models", { ...other, folder: "models" }],
-];
+const others = folders.map((folder) => [`/v1/${folder}`, { ...other, folder, refers: folder !== "messages" }] as const);
 
 /**
  * Ignores percent-encoding, repeated slashes, segments of one dot, and a slash or a line feed at the end, as backends and the

@@ -49,20 +49,9 @@ const maxLeading = 4;
 /** So many messages are remembered of a body. Agents compact a conversation long before. */
 const maxMessages = 4096;
 
-/** A member that names something: by its id, or as an object that has it. */
-export interface NamingSlots {
-  value: JsonSlot;
-  /** The member of that object. */
-  id: JsonSlot;
-}
-
-function createNamingSlots(): NamingSlots {
-  const id = createSlot();
-  return { value: createSlot({ members: { id } }), id };
-}
-
-/** @param conversation the slots of that member, if something else is read from it too */
-export function createOpeningSlots(conversation: NamingSlots = createNamingSlots()): OpeningSlots {
+export function createOpeningSlots(): OpeningSlots {
+  const conversationId = createSlot();
+  const conversation = createSlot({ members: { id: conversationId } });
   const [ownSystem, instructions, tools] = [createSlot(), createSlot(), createSlot()];
   const [promptCacheKey, userId] = [createSlot(), createSlot()];
   const metadata = createSlot({ members: { user_id: userId } });
@@ -87,14 +76,14 @@ export function createOpeningSlots(conversation: NamingSlots = createNamingSlots
       instructions,
       tools,
       metadata,
-      conversation: conversation.value,
+      conversation,
       messages,
       input,
       prompt_cache_key: promptCacheKey,
     },
     onMessage: keep,
     read(bytes, system = ownSystem) {
-      const given = conversation.value.kind === "object" ? conversation.id : conversation.value;
+      const given = conversation.kind === "object" ? conversationId : conversation;
       const first = user.kind === "absent" && input.kind === "string" ? input : user;
       return {
         name:

@@ -1,4 +1,4 @@
-import { contentOf, decodeHead, decodeTail, findString } from "../json/bytes.ts";
+import { contentOf, decodeHead, decodeTail, findString, isLiteral } from "../json/bytes.ts";
 import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
 import {
   eventLoopPortions,
@@ -27,7 +27,6 @@ import { type FoundMembers, noneFound } from "./members-not-allowed.ts";
 import { type NamedModel, resolveModel } from "./model-names.ts";
 import { findPositiveInteger } from "./positive-integer.ts";
 import { fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./reasoning-mode.ts";
-import { referencesIn } from "./references.ts";
 import { type BodyNeeds, needsOf, type RewriteRules } from "./rules.ts";
 import { noUsageAdded, requestUsage, type UsageAdded } from "./stream-options.ts";
 import { hanGuardPrefix, maximumEffortPrefix, prefixChat, prefixMessages } from "./system-prefix.ts";
@@ -65,8 +64,8 @@ export interface Rewritten {
   capExemption: CapExemption | undefined;
   /** What goes round a rule of the key; nothing for keys without such rules. */
   notAllowed: FoundMembers;
-  /** What it refers to, such as a response that it goes on from, or the file of a batch: by `storedId`. */
-  references: readonly string[];
+  /** What it makes may be asked for later. */
+  isStored: boolean;
   /** Undefined if there is one backend. */
   opening?: Opening | undefined;
 }
@@ -89,7 +88,7 @@ export const untouched: Omit<Rewritten, "target"> = {
   prompts: 1,
   capExemption: undefined,
   notAllowed: noneFound,
-  references: [],
+  isStored: true,
 };
 
 /**
@@ -188,7 +187,7 @@ export function* rewriteInSteps(
     ...(body.texts === undefined ? oneText : countTexts(bytes, body.texts)),
     capExemption: capped.exemption,
     notAllowed: findNotAllowed(bytes, endpoint, body),
-    references: body.references.length === 0 ? [] : referencesIn(bytes, body.references),
+    isStored: body.store === undefined || !isLiteral(bytes, body.store, "false"),
     ...(body.opening !== undefined && { opening: body.opening.read(bytes, body.conversation?.system) }),
   };
 }

@@ -1,4 +1,4 @@
-import { isNameInAnyCase, findNumber, findString, isLiteral } from "../json/bytes.ts";
+import { findNumber, findString, isLiteral } from "../json/bytes.ts";
 import {
   createRepeatedSlot,
   createSlot,
@@ -21,7 +21,6 @@ import {
 } from "./members-not-allowed.ts";
 import { defaultOutputTokens, findPositiveInteger } from "./positive-integer.ts";
 import type { OutputConfig, TemplateKwargs } from "./reasoning-mode.ts";
-import { conversationIn, createReferenceSlots, type ReferenceSlots } from "./references.ts";
 import type { BodyNeeds } from "./rules.ts";
 
 /**
@@ -36,9 +35,9 @@ export interface RequestBody {
   model: RepeatedSlot;
   /** What goes round a rule of its key; nothing for a key without such rules. To be completed by `findNotAllowed`. */
   notAllowed: FoundMembers;
-  /** What the request refers to by ids, under its names in any case. */
-  references: readonly ReferenceSlots[];
-  /** A member that would be edited, or that refers to something, comes more often than is kept. */
+  /** Whether a response is stored; undefined for bodies of other paths. */
+  store: JsonSlot | undefined;
+  /** A member that would be edited comes more often than is kept. */
   hasTooManyDuplicates: () => boolean;
   /** The same limit under its names of different years and endpoints. */
   maxTokens: readonly RepeatedSlot[];
@@ -111,7 +110,8 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     max_output_tokens: maxOutputTokens.slot,
     stream,
   };
-  const references = endpoint.references.map((reference) => createReferenceSlots(reference, maxDuplicates));
+  const store = endpoint.folder === "responses" ? createSlot() : undefined;
+  if (store !== undefined) members["store"] = store;
   const thinkingBudget = endpoint.thinkingBudget ? createThinkingBudget() : undefined;
   if (thinkingBudget !== undefined) members["thinking"] = thinkingBudget.slot;
   const streamOptions = endpoint.streamOptions && needs.streamOptions ? createStreamOptions() : undefined;
@@ -123,7 +123,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     members["output_config"] = reasoning.outputConfig.slot;
   }
   const mayNeedPrefix = endpoint.system !== undefined && (reasoning !== undefined || needs.hanGuard);
-  const opening = needs.opening && endpoint.takesJson ? createOpeningSlots(conversationIn(references)) : undefined;
+  const opening = needs.opening && endpoint.takesJson ? createOpeningSlots() : undefined;
   if (opening !== undefined) Object.assign(members, opening.members);
   const conversation = mayNeedPrefix ? createConversationSlots(opening?.onMessage) : undefined;
   if (conversation !== undefined) {
@@ -135,7 +135,6 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
   const otherMembersIn =
     (place: string): NonNullable<SlotOptions["onOtherMember"]> =>
     (bytes, start, end) => {
-      for (const { member, value } of references) if (isNameInAnyCase(bytes, start, end, member)) return value.slot;
       if (!hasRules && !beginsLikeLimit(bytes[start])) return undefined;
       const name = findMemberName(bytes, start, end);
       if (name === undefined) return undefined;
@@ -147,7 +146,6 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
   members["extra_body"] = createSlot({ onOtherMember: otherMembersIn("extra_body.") });
   const limits = [maxTokens, maxCompletionTokens, maxOutputTokens];
   const repeated = [model, ...limits, maxTokensInOtherCase];
-  for (const { value, inner } of references) repeated.push(value, inner);
   if (streamOptions !== undefined) repeated.push(streamOptions.all, streamOptions.includeUsage);
   if (texts !== undefined) repeated.push(texts.n, texts.bestOf);
   const onStart = (): void => {
@@ -162,7 +160,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     shape: JSON.stringify([endpoint, needs]),
     model,
     notAllowed: noneFound,
-    references,
+    store,
     hasTooManyDuplicates() {
       for (const { isOverflowing } of repeated) if (isOverflowing) return true;
       return false;

@@ -43,8 +43,6 @@ export const unexpectedResponse = (status: number, message: string, members?: Er
     message: `The backend responded with status ${status}${message === "" ? " and no event stream." : `: ${message}`}`,
     members,
   });
-/** Its id is shared, and it is not the one that the key created. */
-export const otherKeysResponse = (): AbortReason => new AbortReason("refused", "not_found");
 export const endedByAdmin = (): AbortReason => new AbortReason("ended_by_admin", "ended_by_admin");
 export const revoked = (): AbortReason => new AbortReason("revoked", "key_revoked");
 export const stopped = (): AbortReason => new AbortReason("shutdown", "shutting_down");

@@ -47,6 +47,10 @@ const tickMs = 1_000;
  * Once it is accepted or refused, their own connects have been decided too, and only the read timeouts apply to them. As
  * long as every probe stays silent, requests that began `limitMs` ago and have no connection time out. Remove when `fetch`
  * has a connect timeout.
+ *
+ * Tried without counting connections. Probes beside requests are as silent when the queue is full, so they end the request
+ * that the backend works on. A probe before each request without a connection, at most one a second, takes a place in that
+ * queue, and misses a backend that goes silent within the second or after it closed connections that we count as idle.
  */
 export function createConnectTimeout(deps: ConnectTimeoutDeps): ConnectTimeout {
   const { limitMs, monotonic } = deps;

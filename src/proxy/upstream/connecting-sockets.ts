@@ -1,6 +1,6 @@
 import { lookup } from "node:dns/promises";
 import { readdir, readFile, readlink } from "node:fs/promises";
-import { isIP, isIPv4 } from "node:net";
+import { isIP, isIPv6 } from "node:net";
 
 /**
  * How many requests of this process are still connecting to the port of a host, or of all hosts; undefined if unknown (only
@@ -21,33 +21,13 @@ export async function countConnecting(port: number, host?: string): Promise<numb
   return Math.max(0, ...perAddress.values().map((each) => each.length));
 }
 
-/** The addresses of a host as the tables write them: words of four bytes, the last byte first. */
 async function listAddresses(host: string): Promise<ReadonlySet<string>> {
   const found = isIP(host) === 0 ? await lookup(host, { all: true }) : [{ address: host }];
-  return new Set(
-    found.flatMap(({ address }) => {
-      if (isIPv4(address)) return [hexOf(address.split(".").map(Number))];
-      const words = wordsOf(address);
-      return [hexOf(words.flatMap((word) => [word >> 8, word & 0xff]))];
-    }),
-  );
+  return new Set(found.map(({ address }) => canonical(address)));
 }
 
-const hexOf = (bytes: readonly number[]): string =>
-  bytes
-    .map((_, at) => bytes[(at & ~3) + 3 - (at & 3)] ?? 0)
-    .map((byte) => byte.toString(16).padStart(2, "0"))
-    .join("")
-    .toUpperCase();
-
-/** The eight of an IPv6 address. */
-function wordsOf(address: string): number[] {
-  const [before = [], after] = address.split("::").map((part) => part.split(":").filter((word) => word !== ""));
-  const missing = after === undefined ? 0 : 8 - before.length - after.length;
-  return [...before, ...Array.from({ length: missing }, () => "0"), ...(after ?? [])].map((word) =>
-    Number.parseInt(word, 16),
-  );
-}
+/** An IPv6 address has many spellings. */
+const canonical = (address: string): string => (isIPv6(address) ? new URL(`http://[${address}]`).hostname : address);
 
 interface ConnectingSocket {
   /** Where it connects to. */
@@ -55,11 +35,17 @@ interface ConnectingSocket {
   inode: string;
 }
 
+/** The tables write it in words of four bytes, the last byte first. */
+function parseAddress(hex: string): string {
+  const bytes = Buffer.from(hex, "hex").swap32();
+  return canonical(bytes.length === 4 ? bytes.join(".") : bytes.toString("hex").replaceAll(/....(?=.)/g, "$&:"));
+}
+
 /** proc_net_tcp(5): state 02 is SYN_SENT. */
 function findConnecting(table: string, port: number): ConnectingSocket[] {
   const hexPort = port.toString(16).toUpperCase().padStart(4, "0");
   const line = new RegExp(String.raw`^ *\d+: \S+ (\w+):${hexPort} 02 \S+ \S+ \S+ +\d+ +\d+ (\d+)`, "gm");
-  return [...table.matchAll(line)].map(([, address = "", inode = ""]) => ({ address, inode }));
+  return [...table.matchAll(line)].map(([, address = "", inode = ""]) => ({ address: parseAddress(address), inode }));
 }
 
 /** proc_pid_fd(5): the descriptor of a socket is a link to its inode. */

@@ -1,5 +1,4 @@
 import { noUsage, pickUsage, type Usage, type UsageField, type UsagePart } from "../../domain/usage.ts";
-import type { StoredResponse } from "../../domain/usage-event.ts";
 
 /** A response or event has its `usage` at the top level, in a Messages `message` or in a Responses `response`. */
 export const usageHolders = ["message", "response"] as const;
@@ -176,22 +175,3 @@ export function isEmpty(value: unknown): boolean {
 export function isObject(value: unknown): value is Record<string, unknown> {
   return typeof value === "object" && value !== null;
 }
-
-/** Longer ones are not ids. */
-const maxLength = 512;
-
-/**
- * How the backend stores a response of the Responses API.
- * @param document the response itself, or an event that carries it
- */
-export function findStoredResponse(document: unknown): StoredResponse | undefined {
-  if (!isObject(document)) return undefined;
-  const { id, created_at: createdAt } = isObject(document.response) ? document.response : document;
-  // Requests for it name the id in a path, where it ends at a slash.
-  const shown = typeof id === "string" ? id.split("/").find((part) => part !== "") : undefined;
-  if (shown === undefined || !isResponseId(shown)) return undefined;
-  const madeAt = typeof createdAt === "number" ? Math.floor(createdAt) : undefined;
-  return { id: shown, madeAt: Number.isSafeInteger(madeAt) ? madeAt : undefined };
-}
-
-export const isResponseId = (text: string): boolean => text.length <= maxLength;

@@ -27,7 +27,6 @@ export const maxNameLength = Math.max(
 const holderShape: Shape = new Map([["usage", usageShape]]);
 const identifiedShape: Shape = new Map<string, Followed>([
   ["id", "id"],
-  ["created_at", "count"],
   ["usage", usageShape],
 ]);
 const documentShape: Shape = new Map<string, Followed>([

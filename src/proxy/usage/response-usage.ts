@@ -1,9 +1,8 @@
-import type { StoredResponse } from "../../domain/usage-event.ts";
 import { skipLeading } from "../json/bytes.ts";
 import { createDecodedStream, createDecompressor, encodingsOf } from "./decompress.ts";
 import { createEventStreamUsageParser, createLinesUsageParser, type ResponseListener } from "./stream-usage.ts";
 import { createJsonUsageParser, findShortJson } from "./json-usage.ts";
-import { findStoredResponse, noStreamUsage, readUsage, type UsageShape } from "./event-usage.ts";
+import { noStreamUsage, readUsage, type UsageShape } from "./event-usage.ts";
 import { noUsage, type Usage } from "../../domain/usage.ts";
 
 export type { ResponseListener } from "./stream-usage.ts";
@@ -84,27 +83,12 @@ export async function readWholeUsage(
 ): Promise<Usage> {
   const document = isPlainJson(headers) ? findShortJson(bytes) : undefined;
   if (document !== undefined) {
-    report(document, listener);
+    listener.onDocument?.(document, 0);
     return readUsage(document, noUsage);
   }
   const reader = createUsageReader(headers, listener);
   void reader.push(bytes);
   return reader.end();
-}
-
-/** The stored response that a whole body shows, a document or an event stream. */
-export function findShownResponse(bytes: Uint8Array): StoredResponse | undefined {
-  let shown: StoredResponse | undefined;
-  const reader = createSniffingReader({ onStored: (stored) => (shown = stored) });
-  void reader.push(bytes);
-  void reader.end();
-  return shown;
-}
-
-function report(document: unknown, { onStored, onDocument }: ResponseListener): void {
-  onDocument?.(document, 0);
-  const stored = onStored && findStoredResponse(document);
-  if (stored !== undefined) onStored?.(stored);
 }
 
 function isPlainJson(headers: BodyHeaders): boolean {
@@ -160,7 +144,7 @@ function createJsonReader(listener: ResponseListener): UsageReader {
     skim: () => false,
     seen: () => noUsage,
     end() {
-      report(parser.document(), listener);
+      listener.onDocument?.(parser.document(), 0);
       return readUsage(parser.document(), noUsage);
     },
   };

@@ -1,4 +1,3 @@
-import type { StoredResponse } from "../../domain/usage-event.ts";
 import { createUnfinishedEvent, endInLineFeeds } from "../sse/events.ts";
 import { createEventStreamParser } from "../sse/parser.ts";
 import {
@@ -9,7 +8,7 @@ import {
   mayHoldUsage,
   mentionsUsage,
 } from "./json-usage.ts";
-import { findStoredResponse, noStreamUsage, readEventUsage, type UsageShape, usageOfStream } from "./event-usage.ts";
+import { noStreamUsage, readEventUsage, type UsageShape, usageOfStream } from "./event-usage.ts";
 import type { Usage } from "../../domain/usage.ts";
 
 /** Reads the usage of an event stream that arrives in pieces, cut anywhere. */
@@ -28,8 +27,6 @@ const lineFeed = 0x0a;
 
 /** What else is read of a response. */
 export interface ResponseListener {
-  /** Called once, with the first response that a text names. Every text before it is parsed. */
-  onStored?: ((stored: StoredResponse) => void) | undefined;
   /**
    * Called with each text in its order. Every text is parsed.
    * @param unreadBytes of one that is too long to be parsed, of which only the usage is known; else 0
@@ -89,9 +86,8 @@ export function createLinesUsageParser(listener: ResponseListener = {}): EventSt
 const nothing = new Uint8Array();
 
 /** Reads the usage of JSON texts that follow one another, each in one or several pieces. */
-function createDocumentsUsage({ onStored, onDocument, skim }: ResponseListener) {
+function createDocumentsUsage({ onDocument, skim }: ResponseListener) {
   let usage = noStreamUsage;
-  let reportStored = onStored;
   /** What earlier chunks brought of the current text, while that is short enough to be parsed at once. */
   const held = createUnfinishedEvent();
   /** The latest piece of the text: a view of what was pushed. Nearly every text is this alone, and most are never parsed. */
@@ -100,8 +96,6 @@ function createDocumentsUsage({ onStored, onDocument, skim }: ResponseListener) 
   let json: JsonUsageParser | undefined;
   /** What was pushed of that text. */
   let longBytes = 0;
-
-  const readsAll = (): boolean => reportStored !== undefined || onDocument !== undefined;
 
   /** The rest of the text comes later, and nothing may keep the chunk until then. */
   function letGo(): void {
@@ -124,11 +118,10 @@ function createDocumentsUsage({ onStored, onDocument, skim }: ResponseListener) 
   /** @returns undefined for a text that holds nothing of interest, such as `[DONE]` */
   function parse(text: Uint8Array): unknown {
     const isLong = text.length > maxParsedLength;
-    if (!readsAll() && !mayHoldUsage(text)) return undefined;
+    if (onDocument === undefined && !mayHoldUsage(text)) return undefined;
     const document = findShortJson(text);
-    // One that was cut may still hold its usage, or the id of its response.
-    const mayHold = isLong || reportStored !== undefined || mayHoldUsage(text);
-    if (document === undefined && mayHold) startLong(text);
+    // One that was cut may still hold its usage.
+    if (document === undefined && (isLong || mayHoldUsage(text))) startLong(text);
     return document ?? json?.document();
   }
 
@@ -150,14 +143,10 @@ function createDocumentsUsage({ onStored, onDocument, skim }: ResponseListener) 
       if (document === undefined) return;
       onDocument?.(document, unreadBytes, text);
       usage = readEventUsage(document, usage, isWhole);
-      const stored = reportStored && findStoredResponse(document);
-      if (stored === undefined) return;
-      reportStored?.(stored);
-      reportStored = undefined;
     },
     seen: (): Usage => usageOfStream(usage),
     shape: (): UsageShape => usage,
-    skim: (events: Uint8Array) => !readsAll() || (reportStored === undefined && skim?.(events) === true),
+    skim: (events: Uint8Array) => onDocument === undefined || skim?.(events) === true,
   };
 }
 

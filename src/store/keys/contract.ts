@@ -34,21 +34,11 @@ export interface FoundKey {
 }
 
 /** What an operator may set; an absent member stays as it is. */
-export interface KeyChange {
-  name?: string;
-  isActive?: boolean;
-  expiresAt?: number | null;
-  owner?: string | null;
-  note?: string | null;
-  tags?: readonly string[];
+export interface KeyChange extends Partial<Pick<Key, "name" | "isActive" | "expiresAt" | "owner" | "note" | "tags">> {
   rules?: Partial<KeyRules>;
 }
 
-export interface NewKey extends KeyChange {
-  name: string;
-  key: string;
-  createdAt: number;
-}
+export type NewKey = KeyChange & Pick<Key, "name" | "key" | "createdAt">;
 
 export interface Rotation {
   /** The new secret. */

@@ -1,4 +1,6 @@
-import { foreignDatabase, type Migration, listPending } from "../schema/migrations.ts";
+import takeLeases from "../limits/take-leases.postgres.sql" with { type: "text" };
+import modelMonths from "../usage/model-months.postgres.sql" with { type: "text" };
+import { foreignDatabase, isOfFormerBuild, type Migration, listPending } from "../schema/migrations.ts";
 import type { PostgresPool } from "./pool.ts";
 import { requireTableNames, tableNames } from "../schema/tables.ts";
 import { StorageError } from "../storage-error.ts";
@@ -26,14 +28,29 @@ export async function migratePostgres(pool: PostgresPool, migrations: readonly M
     await client.unsafe(
       "create table if not exists tollgate_migrations (created_at bigint primary key, hash text not null)",
     );
+    if (isOfFormerBuild(applied, migrations)) await requireStopped(client);
     for (const { createdAt, hash, statements } of pending) {
       for (const statement of statements) await client.unsafe(statement);
       await client.unsafe("insert into tollgate_migrations (created_at, hash) values ($1, $2)", [createdAt, hash]);
     }
+    for (const routine of [takeLeases, modelMonths]) await client.unsafe(routine);
   });
 }
 
 type Client = PostgresPool["client"];
+
+/** Longer than between two beats of an instance. */
+const observedSeconds = 5;
+
+/** @throws StorageError if an instance of the build before runs: it would go on writing to tables that are gone */
+async function requireStopped(client: Client): Promise<void> {
+  const beats = async (): Promise<{ id: string; beat: string }[]> => client.unsafe("select id, beat from instances");
+  const before = new Map((await beats()).map(({ id, beat }) => [id, beat]));
+  if (before.size === 0) return;
+  await client.unsafe(`select pg_sleep(${observedSeconds})`);
+  if ((await beats()).every(({ id, beat }) => before.get(id) === beat)) return;
+  throw new StorageError("an instance of an earlier version still runs; stop all instances, then start this version");
+}
 
 /** @throws StorageError if the server is too old */
 export async function requireVersion(client: Client): Promise<void> {

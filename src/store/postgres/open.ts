@@ -1,7 +1,7 @@
 import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
 import { prepareFindActiveKey, prepareListEndings } from "../keys/keys.ts";
-import { prepareListCreators } from "../usage/counted-responses.ts";
+import { prepareFindOwners } from "../usage/stored.ts";
 import { type Migration, readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import { prepareFindSession } from "../accounts/sessions.ts";
 import { createSqlStore } from "../sql-store.ts";
@@ -89,7 +89,7 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
   const findActive = prepareFindActiveKey(lookupEngine, clock);
   const findSession = prepareFindSession(lookupEngine);
   const listEndings = prepareListEndings(lookupEngine);
-  const listCreators = prepareListCreators(lookupEngine);
+  const findOwners = prepareFindOwners(lookupEngine);
   const { checkWritable } = createSqlStore(lookupEngine, clock);
   const store = createSqlStore(createPostgresEngine(others), clock, retention);
   const { listLoads, countAtLimit, listDays } = store.limits;
@@ -114,8 +114,7 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
     usage: {
       ...withTimeouts(others, store.usage),
       add: flushes.add,
-      listCreators: (responseId) =>
-        lookups.withTimeout(callTimeoutMs, () => retryIfConnectionLost(async () => listCreators(responseId))),
+      findOwners: (ids) => lookups.withTimeout(callTimeoutMs, () => retryIfConnectionLost(() => findOwners(ids))),
       daily: (sinceDay) => slicesWithTimeout(limited, store.usage.daily(sinceDay)),
       history: (range) => slicesWithTimeout(limited, store.usage.history(range)),
       chart: (range) => slicesWithTimeout(limited, store.usage.chart(range)),

@@ -19,6 +19,7 @@ export const {
   reconciliationDay,
   requestLog,
   usageFlushes,
+  owned,
   countedResponses,
   instances,
   keyLeases,

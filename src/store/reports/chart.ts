@@ -4,7 +4,7 @@ import { readKeyNames } from "../keys/names.ts";
 import type { ChartColumns, ChartRange, SumColumns, UsageMetric } from "./contract.ts";
 import { oneBucket, summedRowsPerSlice, sumSlices } from "./slices.ts";
 import type { KeyId } from "../../domain/keys.ts";
-import { type UsageSum, addSums, noSum } from "../../domain/usage.ts";
+import { type UsageSum, addSums, mapCounters, noSum, sumFields } from "../../domain/usage.ts";
 
 interface KeySum extends UsageSum {
   keyId: KeyId;
@@ -124,8 +124,5 @@ function chartColumns(
   };
 }
 
-const columnsOf = (sums: readonly UsageSum[]): SumColumns => ({
-  requestCount: sums.map(({ requestCount }) => requestCount),
-  inputTokens: sums.map(({ inputTokens }) => inputTokens),
-  outputTokens: sums.map(({ outputTokens }) => outputTokens),
-});
+const columnsOf = (sums: readonly UsageSum[]): SumColumns =>
+  mapCounters(sumFields, (field) => sums.map((sum) => sum[field]));

@@ -8,6 +8,7 @@ import { chart } from "./chart.ts";
 import { costs } from "./costs.ts";
 import { type MinuteRange, sumSlices, type UsageRow } from "./slices.ts";
 import type { KeyId } from "../../domain/keys.ts";
+import { addSums } from "../../domain/usage.ts";
 
 /**
  * All reports are read in slices on demand: flushes run in between, and no process holds a whole one of the first two, which
@@ -85,19 +86,12 @@ function formatBucket(bucket: readonly UsageRow[], nameOf: GetKeyName): string[]
   const byKey = new Map<KeyId, UsageRow>();
   for (const row of bucket) {
     const sum = byKey.get(row.keyId);
-    byKey.set(row.keyId, sum === undefined ? row : addRows(sum, row));
+    byKey.set(row.keyId, sum === undefined ? row : { ...sum, ...addSums(sum, row) });
   }
   return [...byKey.values()]
     .toSorted((a, b) => a.keyId - b.keyId)
     .map((row) => `{"bucket_start":"${start}",${formatUsage(row, nameOf)}}`);
 }
-
-const addRows = (sum: UsageRow, row: UsageRow): UsageRow => ({
-  ...sum,
-  requestCount: sum.requestCount + row.requestCount,
-  inputTokens: sum.inputTokens + row.inputTokens,
-  outputTokens: sum.outputTokens + row.outputTokens,
-});
 
 const formatUsage = (row: UsageRow, nameOf: GetKeyName): string =>
   `"key_id":${row.keyId},"key_name":${nameOf(row.keyId)},"request_count":${row.requestCount},` +

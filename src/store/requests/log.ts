@@ -23,7 +23,7 @@ export function prepareRequestLog(engine: Engine): WriteRequestLog {
   return (requests, added, responses) => {
     if (requests === undefined) return [];
     const reads = responses.flatMap((one, index) =>
-      one.created === undefined ? [[responseRef(one.keyId, one.responseId), added[index]] as const] : [],
+      one.as === undefined ? [[responseRef(one.keyId, one.responseId), added[index]] as const] : [],
     );
     const tokens = new Map(reads);
     const tokensOf = (keyId: KeyId, responseId: string | null): Usage | undefined =>

@@ -1,3 +1,5 @@
+import { backendCountNames } from "../../domain/backends.ts";
+import { mapCounters, reconciledFields } from "../../domain/usage.ts";
 import type { Columns } from "./columns.ts";
 
 // oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result
@@ -9,17 +11,9 @@ export function defineBackendTables({ table, integer, text, primaryKey }: Column
       {
         minute: integer().notNull(),
         backend: text().notNull(),
-        requestCount: integer().notNull(),
-        errorCount: integer().notNull(),
-        inputTokens: integer().notNull(),
-        cachedTokens: integer().notNull(),
-        /** What was expected of the cache, and what the choice of the backend cost; see `domain/backends.ts`. */
+        ...mapCounters(backendCountNames, () => integer().notNull()),
         expectedTokens: integer().notNull().default(0),
         regretTokens: integer().notNull().default(0),
-        outputTokens: integer().notNull(),
-        /** The output of streams, and the time in which it flowed, in microseconds. */
-        streamedTokens: integer().notNull(),
-        streamedUs: integer().notNull(),
         /** A histogram as text; see `domain/histogram.ts`. */
         firstByte: text().notNull(),
       },
@@ -43,10 +37,7 @@ export function defineBackendTables({ table, integer, text, primaryKey }: Column
       {
         day: integer().notNull(),
         backend: text().notNull(),
-        generatedTokens: integer().notNull(),
-        promptTokens: integer().notNull(),
-        countedOutputTokens: integer().notNull(),
-        countedInputTokens: integer().notNull(),
+        ...mapCounters(reconciledFields, () => integer().notNull()),
       },
       (t) => [primaryKey({ columns: [t.day, t.backend] })],
     ),

@@ -87,6 +87,7 @@ export const {
   reconciliationDay,
   requestLog,
   usageFlushes,
+  owned,
   countedResponses,
   instances,
   keyLeases,

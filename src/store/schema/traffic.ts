@@ -1,3 +1,4 @@
+import { mapCounters, reconciledFields } from "../../domain/usage.ts";
 import type { Columns } from "./columns.ts";
 
 // oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result
@@ -37,10 +38,7 @@ export function defineTrafficTables({ table, integer, text, primaryKey }: Column
     /** What the backend reports to have processed, and what was counted in the same minutes. */
     reconciliationDay: table("reconciliation_day", {
       day: integer().primaryKey(),
-      generatedTokens: integer().notNull(),
-      promptTokens: integer().notNull(),
-      countedOutputTokens: integer().notNull(),
-      countedInputTokens: integer().notNull(),
+      ...mapCounters(reconciledFields, () => integer().notNull()),
     }),
   };
 }

@@ -1,13 +1,10 @@
-import { chargeFields, countedParts, mapCounters, usageTotals } from "../../domain/usage.ts";
+import { chargeFields, countedParts, mapCounters, sumFields } from "../../domain/usage.ts";
 import type { Columns } from "./columns.ts";
 
 /** The sums of usage that a key, a minute, an hour or a day has. */
 // oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the columns' types are this function's result
 export function defineCounters({ integer }: Columns) {
-  return {
-    requestCount: integer().notNull(),
-    ...mapCounters(usageTotals, () => integer().notNull()),
-  };
+  return mapCounters(sumFields, () => integer().notNull());
 }
 
 // oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result
@@ -59,24 +56,21 @@ export function defineUsageTables(columns: Columns) {
       flush: integer().notNull(),
       writtenAt: integer().notNull(),
     }),
-    /** Stored responses, files and batches by key: whose they are and which backend holds them, and the tokens that were counted, so that one that is read again counts once. */
+    /** What backends store, by its id alone: whose it is, which backend has it, and when it was last used. */
+    owned: table(
+      "owned",
+      { idHash: text().primaryKey(), keyId: integer().notNull(), backend: text(), usedAt: integer().notNull() },
+      (t) => [index("owned_key").on(t.keyId), index("owned_time").on(t.usedAt)],
+    ),
+    /** The tokens that were counted of a stored response for a key, so that one that is read again counts once. */
     countedResponses: table(
       "counted_responses",
       {
         idHash: text().notNull(),
-        /** 0 for what was counted before version 0.2, of whichever key. */
         keyId: integer().notNull(),
-        /** How often the key created one under this id; 0 if it only reads one that was created elsewhere. */
-        creates: integer().notNull(),
-        /** When the backend made the latest, in its own seconds since the epoch; null if it did not say. */
-        madeAt: integer(),
         inputTokens: integer().notNull(),
         outputTokens: integer().notNull(),
-        /** Charged for what its creates did not report, until a read reports it. */
-        estimatedTokens: integer().notNull().default(0),
         countedAt: integer().notNull(),
-        /** The name of the backend that holds the latest; null if there was one backend only. */
-        backend: text(),
       },
       (t) => [primaryKey({ columns: [t.idHash, t.keyId] }), index("counted_responses_time").on(t.countedAt)],
     ),

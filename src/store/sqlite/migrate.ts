@@ -1,17 +1,19 @@
 import type { Database } from "bun:sqlite";
+import modelMonths from "../usage/model-months.sqlite.sql" with { type: "text" };
 import { foreignDatabase, type Migration, listPending } from "../schema/migrations.ts";
 import { StorageError } from "../storage-error.ts";
 
 /**
  * Applies pending migrations, all or none. Replaces Drizzle's migrator, which crashes if two processes start on a new
  * database at once; and if a migration recreates a table, it deletes the rows that refer to it and reuses its ids.
+ * @param routines triggers, which are written again
  * @throws StorageError if a newer version of this program wrote the database, or another program; nothing is written then
  */
-export function migrate(client: Database, migrations: readonly Migration[]): void {
+export function migrate(client: Database, migrations: readonly Migration[], routines = [modelMonths]): void {
   if (listPending(listApplied(client), migrations).length === 0) return;
   // Outside the transaction, where it has an effect. Else dropping a table would delete the rows that refer to it.
   client.run("PRAGMA foreign_keys = OFF");
-  client.transaction(() => applyPending(client, migrations)).exclusive();
+  client.transaction(() => applyPending(client, migrations, routines)).exclusive();
   client.run("PRAGMA foreign_keys = ON");
 }
 
@@ -25,7 +27,7 @@ export function listApplied(client: Database): number[] {
     .map(({ at }) => at);
 }
 
-function applyPending(client: Database, migrations: readonly Migration[]): void {
+function applyPending(client: Database, migrations: readonly Migration[], routines: readonly string[]): void {
   // Read again: another process may have migrated meanwhile.
   const applied = listApplied(client);
   const pending = listPending(applied, migrations);
@@ -39,6 +41,7 @@ function applyPending(client: Database, migrations: readonly Migration[]): void 
     for (const statement of statements) client.run(statement);
     client.run("INSERT INTO __drizzle_migrations (hash, created_at) VALUES (?, ?)", [hash, createdAt]);
   }
+  for (const routine of routines) client.run(routine);
   for (const sequence of sequences) restoreSequence(client, sequence);
   if (client.query("PRAGMA foreign_key_check").get() !== null) {
     throw new StorageError("the database cannot be migrated: rows would refer to rows that do not exist");

@@ -6,7 +6,7 @@ import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
 import { within } from "../../time/wait.ts";
 import type { Engine } from "../engine/engine.ts";
-import { prepareListCreators } from "../usage/counted-responses.ts";
+import { prepareFindOwners } from "../usage/stored.ts";
 import { prepareFindSession } from "../accounts/sessions.ts";
 import type { SqlStore } from "../sql-store.ts";
 import { toStorageError, StorageError } from "../storage-error.ts";
@@ -139,8 +139,8 @@ function createSqliteStore(parts: SqliteParts): Store {
     },
     usage: {
       add: direct.add,
-      listCreators: withStorageErrors(prepareListCreators(reader)),
-      ...remote("usage", ["sumOfDay", "sumOfMinutes", "hasMinutesFrom", "sumOfKeys"]),
+      findOwners: prepareFindOwners(reader),
+      ...remote("usage", ["countOwned", "sumOfDay", "sumOfMinutes", "hasMinutesFrom", "sumOfKeys"]),
       daily: (sinceDay) => readReport(worker, "usage.daily", sinceDay),
       history: (range) => readReport(worker, "usage.history", range),
       chart: (range) => readReport(worker, "usage.chart", range),

@@ -17,7 +17,7 @@ import {
   type UsageIncrement,
   responseRef,
 } from "../../domain/usage.ts";
-import type { UsageEvent, ReportedCreate } from "../../domain/usage-event.ts";
+import type { UsageEvent } from "../../domain/usage-event.ts";
 
 /** What one flush writes. */
 export interface FlushedUsage {
@@ -40,7 +40,7 @@ export interface UsageBatch {
   usage(): FlushedUsage;
 }
 
-/** Bounds the memory of a long outage. Further ones count whether or not they did before, and have no creator. */
+/** Bounds the memory of a long outage. Further ones count whether or not they did before, and are nobody's. */
 const maxResponses = 100_000;
 /** Rows of the log that wait in memory; further ones are lost, while their counts are not. */
 const maxRequests = 10_000;
@@ -56,6 +56,7 @@ export function createUsageBatch(logsRequests = false, dropped: Dropped = { requ
   /** By minute, key and model, so that memory does not grow with the number of requests. */
   const increments = new Map<string, UsageIncrement>();
   /** By response. */
+  const owned = new Map<string, ResponseUsage>();
   const creates = new Map<string, ResponseUsage>();
   const reads = new Map<string, ResponseUsage>();
   const log: LogRows = { rows: [], amendments: [], dropped };
@@ -67,13 +68,6 @@ export function createUsageBatch(logsRequests = false, dropped: Dropped = { requ
     const increment = increments.get(id);
     if (increment === undefined) increments.set(id, added);
     else addTo(increment, added);
-  }
-
-  function addCreate(event: UsageEvent, create: ReportedCreate): void {
-    const ref = responseRef(event.keyId, create.id);
-    const known = creates.get(ref);
-    if (known === undefined && creates.size >= maxResponses) return;
-    creates.set(ref, createOf(event, create, known));
   }
 
   function addRead(event: UsageEvent, responseId: string): boolean {
@@ -90,10 +84,10 @@ export function createUsageBatch(logsRequests = false, dropped: Dropped = { requ
 
   return {
     add(event) {
-      const { keyId, closedAt, requestCount = 1, responseId, created, admission } = event;
+      const { keyId, closedAt, requestCount = 1, responseId, admission } = event;
       if (admission !== undefined && !settled.has(admission.keyId)) settled.set(admission.keyId, admission);
-      if (created !== undefined) addCreate(event, created);
-      // It only tells of a create.
+      noteIds(event, owned, creates);
+      // It only tells whose an id is.
       if (requestCount === 0 && chargedTokens(event) === 0) return true;
       const named = event.model && cleanText(event.model, maxModelLength);
       const model = increments.size >= maxModels && named !== undefined ? otherModels : named;
@@ -116,31 +110,33 @@ export function createUsageBatch(logsRequests = false, dropped: Dropped = { requ
     amendRequest(request) {
       if (logsRequests) logEnd(log, request);
     },
-    isEmpty: () => increments.size + creates.size + reads.size === 0 && log.rows.length + log.amendments.length === 0,
+    isEmpty: () =>
+      increments.size + owned.size + creates.size + reads.size === 0 && log.rows.length + log.amendments.length === 0,
     usage: () => ({
       increments: [...increments.values()],
-      responses: [...creates.values(), ...reads.values()],
+      responses: [...owned.values(), ...creates.values(), ...reads.values()],
       settled: [...settled.values()],
       ...(logsRequests && { requests: { rows: log.rows, amendments: log.amendments } }),
     }),
   };
 }
 
-/** @param known what the batch has of it already */
-function createOf(
-  { keyId, closedAt, estimatedTokens = 0 }: UsageEvent,
-  { id, isNew, madeAt, backend, reported: { inputTokens, outputTokens } }: ReportedCreate,
-  known: ResponseUsage | undefined,
-): ResponseUsage {
-  const before = known?.created;
-  const created = {
-    count: (before?.count ?? 0) + (isNew ? 1 : 0),
-    madeAt: madeAt ?? before?.madeAt,
-    ...(backend !== undefined && { backend }),
-  };
-  const estimated = (known?.estimatedTokens ?? 0) + estimatedTokens;
-  const create: ResponseUsage = { responseId: id, keyId, closedAt, inputTokens, outputTokens, created };
-  return estimated === 0 ? create : { ...create, estimatedTokens: estimated };
+/** Notes what a key has, and what its create has reported so far. @param owned by id, and `creates` by response */
+function noteIds(
+  { keyId, closedAt, owned: has, created }: UsageEvent,
+  owned: Map<string, ResponseUsage>,
+  creates: Map<string, ResponseUsage>,
+): void {
+  if (owned.size + creates.size >= maxResponses) return;
+  for (const id of has?.ids ?? []) {
+    const noted = { ...noUsage, responseId: id, keyId, closedAt, as: "owned", backend: has?.backend } as const;
+    // The first that has it keeps it.
+    if ((owned.get(id)?.keyId ?? keyId) === keyId) owned.set(id, noted);
+  }
+  if (created === undefined) return;
+  const { inputTokens, outputTokens } = created.reported;
+  const create = { responseId: created.id, keyId, closedAt, as: "created", inputTokens, outputTokens } as const;
+  creates.set(responseRef(keyId, created.id), create);
 }
 
 /** How many rows of the log were dropped because a batch is full. */
@@ -226,7 +222,7 @@ export interface RefusedUsage {
 }
 
 export function refusedOf({ increments, responses, requests }: FlushedUsage, reason: string): RefusedUsage {
-  const reads = responses.filter(({ created }) => created === undefined);
+  const reads = responses.filter(({ as }) => as === undefined);
   return {
     reason,
     increments: [...increments, ...reads.map((read) => incrementOf(read, read))],

@@ -1,10 +1,10 @@
-import type { MaybePromise } from "../engine/maybe-promise.ts";
 import type { RefusedUsage } from "./batch.ts";
 import type { FlushedRequests } from "../requests/contract.ts";
 import type { UsageReports } from "../reports/contract.ts";
-import type { Creator } from "../../domain/usage-event.ts";
+import type { KeyId } from "../../domain/keys.ts";
+import type { Owner } from "../../domain/usage-event.ts";
 import type { SettledAdmission } from "../../domain/admissions.ts";
-import type { Usage, UsageIncrement, ResponseUsage, UsageSum } from "../../domain/usage.ts";
+import type { reconciledFields, Usage, UsageIncrement, ResponseUsage, UsageSum } from "../../domain/usage.ts";
 
 /** Identifies a flush, so that it counts once even if it is sent again after its response was lost. */
 export interface FlushId {
@@ -24,8 +24,8 @@ export interface UsageStore extends UsageReports {
   /**
    * Adds the increments to the totals, the days, the hours, the minutes and `lastUsedAt` of their keys, in one transaction.
    * A flush that was committed before changes nothing. Of a response that is read, only the tokens above those that were
-   * counted for the key and its id before are added, unless there were several creates under that id.
-   * @param responses differ in id, key, or whether they were created
+   * counted for the key and its id before are added.
+   * @param responses differ in id, key, or what is noted of them
    * @param requests for the request log
    * @param settled the keys whose limits the tokens of these counts count against
    * What the database itself refuses, such as by an operator's trigger, is left out, with all that its key has in the flush.
@@ -37,8 +37,10 @@ export interface UsageStore extends UsageReports {
     requests?: FlushedRequests,
     settled?: readonly SettledAdmission[],
   ): Promise<CommittedFlush>;
-  /** The keys that created a response under this id, deleted ones too; runs before each request for a stored response. */
-  listCreators(responseId: string): MaybePromise<Creator[]>;
+  /** Whose what backends store is, for each of the ids; undefined: it was not made here. Runs before requests that name any. */
+  findOwners(ids: readonly string[]): Promise<(Owner | undefined)[]>;
+  /** How many ids a key owns. */
+  countOwned(keyId: KeyId): Promise<number>;
   /** The sum over all keys of one day in Seoul (`YYYY-MM-DD`). */
   sumOfDay(day: string): Promise<UsageSum>;
   /** The sum over all keys from one minute (inclusive, minutes since the epoch) to another (exclusive). */
@@ -65,13 +67,9 @@ export interface CounterReading {
 }
 
 /** What a backend processed on a day in Seoul, and what was counted for it in the same minutes. */
-export interface ReconciledDay {
+export interface ReconciledDay extends Record<(typeof reconciledFields)[number], number> {
   /** A day number. */
   day: number;
-  generatedTokens: number;
-  promptTokens: number;
-  countedOutputTokens: number;
-  countedInputTokens: number;
 }
 
 /** The same of one backend of a file of models. */

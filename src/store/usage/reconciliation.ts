@@ -3,6 +3,7 @@ import type { SQLiteColumn } from "drizzle-orm/sqlite-core";
 import { dayNumberOf, minuteOf } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { CounterReading, ReconciledDay, ReconciliationStore, UsageStore } from "./contract.ts";
+import { mapCounters, noUsage, reconciledFields, snakeCase, type Usage, usageTotals } from "../../domain/usage.ts";
 import type { SettingsStore } from "../accounts/contract.ts";
 
 /** The setting that holds the last reading of the only backend, as JSON; with a name after it, that of this one. */
@@ -88,39 +89,24 @@ export function createReconciliationStore(
 
 type Latest = Pick<CounterReading, "source" | "at">;
 
-interface Counted {
-  inputTokens: number;
-  outputTokens: number;
-}
-
 async function sumOfBackend(
   { db, tables: { backendMinute: table } }: Engine,
   backend: string,
   { from, to }: { from: number; to: number },
-): Promise<Counted> {
+): Promise<Usage> {
   const [sum] = await db
-    .select({
-      inputTokens: sql<number>`coalesce(sum(${table.inputTokens}), 0)`.mapWith(Number),
-      outputTokens: sql<number>`coalesce(sum(${table.outputTokens}), 0)`.mapWith(Number),
-    })
+    .select(mapCounters(usageTotals, (field) => sql`coalesce(sum(${table[field]}), 0)`.mapWith(Number)))
     .from(table)
     .where(and(eq(table.backend, backend), gte(table.minute, from), lt(table.minute, to)));
-  return sum ?? { inputTokens: 0, outputTokens: 0 };
+  return sum ?? noUsage;
 }
-
-const sumColumns = {
-  generatedTokens: "generated_tokens",
-  promptTokens: "prompt_tokens",
-  countedOutputTokens: "counted_output_tokens",
-  countedInputTokens: "counted_input_tokens",
-} as const satisfies Record<Exclude<keyof ReconciledDay, "day">, string>;
 
 /** Adds up the days of the only backend and of all that have names. */
 async function sumDays({ rows, tables }: Engine, sinceDay: number): Promise<ReconciledDay[]> {
   const { reconciliationDay, reconciliationBackendDay } = tables;
-  const columns = sql.raw(["day", ...Object.values(sumColumns)].join(", "));
-  const sums = Object.entries(sumColumns).map(
-    ([name, column]) => sql`cast(sum(${sql.raw(column)}) as bigint) as ${sql.identifier(name)}`,
+  const columns = sql.raw(["day", ...reconciledFields.map(snakeCase)].join(", "));
+  const sums = reconciledFields.map(
+    (field) => sql`cast(sum(${sql.raw(snakeCase(field))}) as bigint) as ${sql.identifier(field)}`,
   );
   return await rows<ReconciledDay>(
     sql`select day as "day", ${sql.join(sums, sql`, `)} from (
@@ -130,12 +116,10 @@ async function sumDays({ rows, tables }: Engine, sinceDay: number): Promise<Reco
 }
 
 /** What is added to a row that exists. */
-const sumsOf = (table: Record<keyof typeof sumColumns, SQLiteColumn>): Record<keyof typeof sumColumns, SQL> => ({
-  generatedTokens: sql`${table.generatedTokens} + excluded.generated_tokens`,
-  promptTokens: sql`${table.promptTokens} + excluded.prompt_tokens`,
-  countedOutputTokens: sql`${table.countedOutputTokens} + excluded.counted_output_tokens`,
-  countedInputTokens: sql`${table.countedInputTokens} + excluded.counted_input_tokens`,
-});
+const sumsOf = (table: Record<ReconciledField, SQLiteColumn>): Record<ReconciledField, SQL> =>
+  mapCounters(reconciledFields, (field) => sql`${table[field]} + excluded.${sql.raw(snakeCase(field))}`);
+
+type ReconciledField = (typeof reconciledFields)[number];
 
 /**
  * Then it is not known what the backend generated between the last reading and its restart. Of several behind one address, or

@@ -1,7 +1,7 @@
 import { and, eq, gte, lt, min, sql } from "drizzle-orm";
 import type { WallClock } from "../../time/clock.ts";
-import { dayNumberFrom, dayNumberOf, minutesPerHour } from "../../time/seoul.ts";
-import { type AddedUsage, prepareCountedResponses, prepareListCreators } from "./counted-responses.ts";
+import { dayNumberFrom, minutesPerHour } from "../../time/seoul.ts";
+import { prepareCountOwned, prepareFindOwners, prepareNotes } from "./stored.ts";
 import type { Engine } from "../engine/engine.ts";
 import { safeSum } from "../engine/safe-sum.ts";
 import type { CommittedFlush, UsageStore } from "./contract.ts";
@@ -11,39 +11,40 @@ import { createUsageReports } from "../reports/reports.ts";
 import { createUsageWriter } from "./writer.ts";
 import {
   limitUsage,
+  mapCounters,
   noUsage,
   type ResponseUsage,
   type Usage,
-  type UsageIncrement,
   type UsageSum,
   addSums,
   noSum,
+  sumFields,
 } from "../../domain/usage.ts";
 
 export function createUsageStore(engine: Engine, clock: WallClock): UsageStore {
   return {
     add: prepareAddUsage(engine, clock),
-    listCreators: prepareListCreators(engine),
+    findOwners: prepareFindOwners(engine),
+    countOwned: prepareCountOwned(engine),
     ...prepareSums(engine),
     ...createUsageReports(engine),
   };
 }
 
 function prepareAddUsage(engine: Engine, clock: WallClock): UsageStore["add"] {
-  const countedResponses = prepareCountedResponses(engine);
+  const note = prepareNotes(engine);
   const { transaction, recordFlush, write, writeByKey } = createUsageWriter(engine);
 
   /** @param tokens gets what each response adds */
   async function writePart(part: FlushedUsage, now: number, tokens: Map<ResponseUsage, Usage>): Promise<void> {
     const { increments, responses, requests, settled } = part;
-    const added = responses.length === 0 ? [] : await countedResponses.count(responses, now);
+    const added = responses.length === 0 ? [] : await note(responses, now);
     const newTokens = responses.map((response, index) =>
       incrementOf(response, limitUsage(response, added[index] ?? noUsage)),
     );
-    const givenBack = responses.flatMap((response, index) => giveBack(response, newTokens[index], added[index]));
     // What adds nothing needs no row of its minute.
-    const counted = newTokens.filter((one) => one.inputTokens + one.outputTokens > 0 || one.besideTokens !== undefined);
-    await write({ increments: [...increments, ...counted, ...givenBack], requests, responses, newTokens, settled });
+    const counted = newTokens.filter(({ inputTokens, outputTokens }) => inputTokens + outputTokens > 0);
+    await write({ increments: [...increments, ...counted], requests, responses, newTokens, settled });
     for (const [index, response] of responses.entries()) tokens.set(response, added[index] ?? noUsage);
   }
 
@@ -71,36 +72,13 @@ function prepareAddUsage(engine: Engine, clock: WallClock): UsageStore["add"] {
   };
 }
 
-/**
- * Gives back to the day that was charged: on another one, it would be room for more tokens than a day may have.
- * @param newTokens of the read, changed if that day is its own
- * @returns what is given back to another day
- */
-function giveBack(
-  response: ResponseUsage,
-  newTokens: UsageIncrement | undefined,
-  { givenBack }: AddedUsage = noUsage,
-): UsageIncrement[] {
-  if (givenBack === undefined) return [];
-  const { tokens, chargedAt } = givenBack;
-  const charge = { besideTokens: -tokens, estimatedTokens: -tokens };
-  if (dayNumberOf(chargedAt) !== dayNumberOf(response.closedAt)) {
-    return [incrementOf({ ...response, closedAt: chargedAt }, { ...noUsage, ...charge })];
-  }
-  Object.assign(newTokens ?? {}, charge);
-  return [];
-}
-
 function prepareSums({
   db,
   tables,
 }: Engine): Pick<UsageStore, "sumOfDay" | "sumOfMinutes" | "hasMinutesFrom" | "sumOfKeys"> {
   const { keys, usageDay, usageHour, usageMinute } = tables;
-  const sumOf = (table: typeof usageMinute | typeof usageHour | typeof usageDay | typeof keys) => ({
-    requestCount: sql`coalesce(${safeSum(table.requestCount)}, 0)`.mapWith(Number),
-    inputTokens: sql`coalesce(${safeSum(table.inputTokens)}, 0)`.mapWith(Number),
-    outputTokens: sql`coalesce(${safeSum(table.outputTokens)}, 0)`.mapWith(Number),
-  });
+  const sumOf = (table: typeof usageMinute | typeof usageHour | typeof usageDay | typeof keys) =>
+    mapCounters(sumFields, (field) => sql`coalesce(${safeSum(table[field])}, 0)`.mapWith(Number));
   const sumOfMinuteRows = async (from: number, to: number): Promise<UsageSum> =>
     firstOrZero(
       await db

@@ -1,6 +1,4 @@
 import { expect, test } from "bun:test";
-import { failing } from "../support/failing.ts";
-import { untilSteady } from "../support/steady.ts";
 import { createLog } from "../../../src/log/log.ts";
 import { streamJson } from "../../../src/admin/http/json-stream.ts";
 
@@ -26,22 +24,6 @@ function source(chunks: number, size = 1) {
   return { state, chunks: generate() };
 }
 
-test("wraps the chunks into one JSON value", async () => {
-  const { state, chunks } = source(2);
-  expect(await (await streamJson({ method: "GET" }, ["[", chunks, "]"], log)).json()).toEqual(["x", "x"]);
-  expect(state.released).toBe(1);
-});
-
-test("is complete without any chunk", async () => {
-  expect(await (await streamJson({ method: "GET" }, ['{"points":[', source(0).chunks, "]}"], log)).json()).toEqual({
-    points: [],
-  });
-});
-
-test("rejects if the first chunk fails", async () => {
-  await expect(streamJson({ method: "GET" }, ["[", failing(new Error("locked")), "]"], log)).rejects.toThrow("locked");
-});
-
 test("responds to HEAD after the first chunk", async () => {
   const { state, chunks } = source(1000);
   const response = await streamJson({ method: "HEAD" }, ["[", chunks, "]"], log);
@@ -66,25 +48,5 @@ test("breaks the connection off if a later chunk fails, so that half a list does
   received.resolve();
   await expect(response.text()).rejects.toThrow();
   expect(logged.join("")).toContain("locked");
-  await server.stop(true);
-});
-
-test("reads no further than the client, and releases the source when the client disconnects", async () => {
-  const { state, chunks } = source(4000, 65_536);
-  const server = Bun.serve({
-    port: 0,
-    hostname: "127.0.0.1",
-    fetch: () => streamJson({ method: "GET" }, ["[", chunks, "]"], log),
-  });
-  const left = new AbortController();
-  const response = await fetch(server.url, { signal: left.signal });
-  const reader = response.body?.getReader();
-  await reader?.read();
-  // The buffers of the sockets fill up, and then reading stops.
-  await untilSteady(() => state.read);
-  expect(state.read).toBeLessThan(1000);
-  left.abort();
-  await state.whenReleased;
-  expect(state.released).toBe(1);
   await server.stop(true);
 });

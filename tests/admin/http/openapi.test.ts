@@ -1,9 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { Type } from "@sinclair/typebox";
-import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { Value } from "@sinclair/typebox/value";
-import { dayFromNumber } from "../../../src/time/seoul.ts";
-import { processorMs } from "../../support/processor-time.ts";
 import { startTollgate } from "../../support/tollgate.ts";
 import { type Document, problemsOfResponse } from "../support/document.ts";
 import { type Admin, startAdmin } from "../support/admin-server.ts";
@@ -184,12 +181,4 @@ test.each([
   ["", false],
 ])("the format of a date is that of a day: %p %p", (text, isOne) => {
   expect(Value.Check(Type.String({ format: "date" }), text)).toBe(isOne);
-});
-
-test("the days of a long response are checked in no time, so that they hold up nothing else", async () => {
-  const days = Type.Array(Type.String({ format: "date" }));
-  const values = Array.from({ length: 20_000 }, (_, day) => dayFromNumber(day));
-  const check = TypeCompiler.Compile(days);
-  // It took 25 µs for each.
-  expect(await processorMs(async () => expect(check.Check(values)).toBe(true))).toBeLessThan(100);
 });

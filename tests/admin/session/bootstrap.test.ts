@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { readdir, stat, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { passwordHashSetting, verifyPassword } from "../../../src/admin/session/password.ts";
-import { type BootstrapAdmin, bootstrapAdmin, resetPassword } from "../../../src/admin/session/bootstrap.ts";
+import { type BootstrapAdmin, bootstrapAdmin } from "../../../src/admin/session/bootstrap.ts";
 import type { WallClock } from "../../../src/time/clock.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
 import { openTestEngine as openSqliteTestEngine, type TestEngine } from "../../store/test-store.ts";
@@ -121,27 +121,6 @@ onEachEngine(({ engine, openTestEngine }) => {
       expect(await verifyPassword("chosen", await storedHash())).toBe(true);
     });
   });
-
-  describe("resetPassword", () => {
-    test("generates a password if none is given, and ends all sessions", async () => {
-      await bootstrap();
-      const lives = await liveSession();
-      const password = await resetPassword(store());
-      expect(await verifyPassword(password, await storedHash())).toBe(true);
-      expect(await lives()).toBe(false);
-    });
-
-    test("generates another password each time", async () => {
-      expect(await resetPassword(store())).not.toBe(await resetPassword(store()));
-    });
-
-    test("sets the given password, and refuses an empty one", async () => {
-      expect(await resetPassword(store(), "mine")).toBe("mine");
-      expect(await verifyPassword("mine", await storedHash())).toBe(true);
-      await expect(resetPassword(store(), "")).rejects.toThrow();
-      expect(await verifyPassword("mine", await storedHash())).toBe(true);
-    });
-  });
 });
 
 describe("the signing key", () => {
@@ -166,10 +145,5 @@ describe("the signing key", () => {
   test("is read without the newline that an editor adds", async () => {
     await writeFile(file(), "0123456789abcdef0123456789abcdef\r\n");
     expect((await bootstrap()).signingKey).toBe("0123456789abcdef0123456789abcdef");
-  });
-
-  test.each(["", "\n", "short"])("is not read from a file that contains %p", async (content) => {
-    await writeFile(file(), content);
-    await expect(bootstrap()).rejects.toThrow(`${file()} holds no usable key`);
   });
 });

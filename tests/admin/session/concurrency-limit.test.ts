@@ -32,14 +32,6 @@ test("runs so many calls at once, queues so many more in order, and refuses the 
   expect([await results[3], await late]).toEqual([4, 6]);
 });
 
-test("a call that fails frees its place and rejects", async () => {
-  const limit = createConcurrencyLimit({ running: 1, waiting: 1, reserved: 0 });
-  const failing = limit.run(false, () => Promise.reject(new Error("no")));
-  const next = limit.run(false, async () => "next");
-  await expect(failing).rejects.toThrow("no");
-  expect(await next).toBe("next");
-});
-
 test("known clients have places of their own, running and in the queue", async () => {
   for (const places of [
     { running: 1, waiting: 2, reserved: 2 },

@@ -2,7 +2,6 @@ import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test
 import { resetPassword } from "../../../src/admin/session/bootstrap.ts";
 import { hashPassword } from "../../../src/admin/session/password.ts";
 import { password } from "../../support/admin-client.ts";
-import { leastProcessorMs } from "../../support/processor-time.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
 import { type Admin, type TestResponse, startAdmin } from "../support/admin-server.ts";
 
@@ -51,16 +50,6 @@ test.each([
 ])("%j is refused with a reason", async (json, error) => {
   const response = await attempt(json);
   expect([response.status, response.json.error]).toEqual([400, error]);
-});
-
-test("an unknown user costs as much as a wrong password", async () => {
-  const costly = await startAdmin({ trustedHops: 1, passwordHash: await hashPassword(password) });
-  let host = 0;
-  const attemptOf = (username: string) => () => attemptAt(costly, { username, password: "wrong" }, `192.0.2.${host++}`);
-  const [known, unknown] = await leastProcessorMs(9, attemptOf("admin"), attemptOf("nobody"));
-  // Without the verification the ratio would be about 0.1.
-  expect(unknown / known).toBeWithin(0.4, 2.5);
-  await costly.stop();
 });
 
 test("the limiter is asked before the body is parsed, so a broken body counts too", async () => {
@@ -157,11 +146,6 @@ onEachEngine(({ engine }) => {
       await used("2001:db8::1");
       expect((await attemptFrom(right, "2001:db8::ffff:2")).status).toBe(429);
       expect((await attemptFrom(right, "2001:db8:0:1::1")).status).toBe(200);
-    });
-
-    test("cannot be evaded with an X-Forwarded-For from the client", async () => {
-      await used("203.0.113.12");
-      expect((await attemptFrom(right, "198.51.100.1, 203.0.113.12")).status).toBe(429);
     });
 
     test("costs the database nothing for an address that it refuses, until its time has passed", async () => {

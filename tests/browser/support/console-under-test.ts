@@ -1,5 +1,5 @@
 import { existsSync } from "node:fs";
-import { type Browser, type BrowserContext, chromium, type Page } from "playwright-core";
+import { type Browser, type BrowserContext, chromium, type Locator, type Page } from "playwright-core";
 import { type Simulator, startSimulator } from "../../support/simulator/simulator.ts";
 import { type AdminClient, logIn } from "../../support/admin-client.ts";
 import { buildConsole } from "../../support/built-program.ts";
@@ -273,3 +273,7 @@ function collectProblems(profile: Profile): void {
     if (target !== origin && protocol !== "data:" && protocol !== "blob:") problems.push(`request to ${request.url()}`);
   });
 }
+
+/** Not by a click, which scrolls to the button: a list shows more by itself then, and moves the button away from the mouse. */
+export const showMore = (list: Page | Locator): Promise<void> =>
+  list.getByRole("button", { name: "Show more" }).dispatchEvent("click");

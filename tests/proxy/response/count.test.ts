@@ -5,7 +5,7 @@ import type { UsageEvent } from "../../../src/domain/usage-event.ts";
 
 const json = { contentType: "application/json", contentEncoding: null };
 
-function startCount(method: string, path: string, status = 200, id = "resp_1") {
+function startCount(method: string, path: string, status = 200, id: string | undefined = "resp_1") {
   const events: UsageEvent[] = [];
   const record = async (event: UsageEvent) => {
     events.push(event);
@@ -17,7 +17,7 @@ function startCount(method: string, path: string, status = 200, id = "resp_1") {
     { id: "req-1", method, path, clientAddress: "192.0.2.7" },
   );
   tracker.model = { asked: "asked", sent: "sent", name: "served" };
-  const stored = path.includes(id) ? { id, madeAt: undefined } : undefined;
+  const ids = { readId: method === "GET" ? id : undefined, created: method === "POST" ? () => id : undefined };
   const count = createCount(
     {
       upstream,
@@ -25,8 +25,7 @@ function startCount(method: string, path: string, status = 200, id = "resp_1") {
       method,
       path,
       tracker,
-      stored,
-      backend: undefined,
+      ...ids,
       admission: undefined,
       reservation: undefined,
     },
@@ -81,26 +80,8 @@ test("a create counts without a look-up, and tells once of its id and of all tha
     [0, 0, 2, undefined],
   ]);
   expect(createsOf(events)).toEqual([
-    { id: "resp_1", madeAt: 9, isNew: true, reported: usage },
-    { id: "resp_1", madeAt: 9, isNew: false, reported: { inputTokens: 20, outputTokens: 5 } },
-  ]);
-});
-
-test("a streamed create tells of its id with its first event, wherever that is cut", async () => {
-  const { count, events } = startCount("POST", "/v1/responses");
-  const reader = count.createReader({ contentType: "text/event-stream", contentEncoding: null });
-  const text = `event: response.created\ndata: {"response":{"id":"resp_1","created_at":9,"usage":null}}\n\n`;
-  for (const letter of text) void reader.push(Buffer.from(letter));
-  void reader.push(Buffer.from(text));
-  await count.commit(await reader.end());
-  expect(tokensOf(events)).toEqual([
-    [0, 0, 0, undefined],
-    [1, 0, 0, undefined],
-  ]);
-  const reported = { inputTokens: 0, outputTokens: 0 };
-  expect(createsOf(events)).toEqual([
-    { id: "resp_1", madeAt: 9, isNew: true, reported },
-    { id: "resp_1", madeAt: 9, isNew: false, reported: expect.objectContaining(reported) },
+    { id: "resp_1", reported: usage },
+    { id: "resp_1", reported: { inputTokens: 20, outputTokens: 5 } },
   ]);
 });
 
@@ -132,13 +113,6 @@ test("a read without tokens is not looked up", async () => {
   const { count, events } = startCount("GET", "/v1/responses/resp_1");
   await count.commit({ inputTokens: 0, outputTokens: 0 });
   expect(tokensOf(events)).toEqual([[1, 0, 0, undefined]]);
-});
-
-test("an id too long to be known counts with each read", async () => {
-  const id = "x".repeat(513);
-  const { count, events } = startCount("GET", `/v1/responses/${id}`, 200, id);
-  await count.commit(usage);
-  expect(tokensOf(events)).toEqual([[1, 20, 3, undefined]]);
 });
 
 test("a status other than 2xx records nothing", async () => {

@@ -68,25 +68,6 @@ describe("characters are Unicode code points of the client's body", () => {
   });
 });
 
-test.each(["max_tokens", "max_completion_tokens", "max_output_tokens"])(
-  "%s is capped in place, on any path",
-  (name) => {
-    for (const path of [
-      "/v1/chat/completions",
-      "/v1/completions",
-      "/v1/messages",
-      "/v1/responses",
-      "/v1/anything/else",
-    ]) {
-      expect(rewritten(`{ "${name}" : 99999 ,"seed":1.0}`, path)).toBe(`{ "${name}" : 1000 ,"seed":1.0}`);
-    }
-  },
-);
-
-test("a missing field is not added", () => {
-  expect(rewritten('{"prompt":"x"}')).toBeUndefined();
-});
-
 test("every duplicate is capped, however its name is written", () => {
   const body = '{"max_tokens":5000,"max_tokens":1,"max\\u005ftokens":6000,"max_completion_tokens":7000}';
   expect(rewritten(body)).toBe(
@@ -242,12 +223,4 @@ test("a number of more than 64 KiB is over the cap", () => {
   const sent = (number: string) => rewriteText("/v1/x", `{"max_tokens":${number}}`, rewriteRules()).body;
   expect(sent(`1.${"0".repeat(70_000)}`)).toBe('{"max_tokens":16384}');
   expect(sent(`-1${"0".repeat(70_000)}`)).toBeUndefined();
-});
-
-test("a nested max_tokens is not capped", () => {
-  expect(rewritten('{"x":{"max_tokens":99999},"y":[{"max_tokens":99999}]}')).toBeUndefined();
-});
-
-test("a body with NaN is capped like any other", () => {
-  expect(rewritten('{"temperature":NaN,"max_tokens":5000}')).toBe('{"temperature":NaN,"max_tokens":1000}');
 });

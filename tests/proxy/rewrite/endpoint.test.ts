@@ -8,7 +8,7 @@ test("each endpoint has the rewrites that its bodies support", () => {
   const chatRules = ["system_turns_to_user", "developer_to_system"];
   const messagesRules = ["system_turns_to_user", "drop_billing_line"];
   const responsesRules = ["developer_to_system", "function_tools_only"];
-  const row = (path: string) => Object.values(getEndpoint(path)).slice(3);
+  const row = (path: string) => Object.values(getEndpoint(path)).slice(2);
   expect(row("/v1/chat/completions")).toEqual([true, true, "message", false, true, undefined, "messages", chatRules]);
   expect(row("/v1/completions")).toEqual([true, false, undefined, false, true, undefined, undefined, []]);
   expect(row("/v1/messages")).toEqual([true, true, "member", true, false, undefined, "messages", messagesRules]);
@@ -20,26 +20,18 @@ test("each endpoint has the rewrites that its bodies support", () => {
 });
 
 test.each([
-  ["/v1/responses", ["previous_response_id", "conversation"]],
-  ["/v1/responses/compact", ["previous_response_id", "conversation"]],
-  ["/v1/batches", ["input_file_id"]],
-  ["/v1/vector_stores/vs_1/file_batches", ["file_id", "file_ids"]],
-  ["/v1/files", []],
-  ["/v1/chat/completions", []],
-])("bodies of %s refer to what may be another key's by %p", (path, members) => {
-  expect(getEndpoint(path).references.map(({ member }) => member)).toEqual(members);
-});
-
-test.each<[path: string, stored: Endpoint["stored"]]>([
-  ["/v1/batches", "batches"],
-  ["/v1/messages/batches", "messages/batches"],
-  ["/v1/messages/batches/msgbatch_1/results", "messages/batches"],
-  ["/v1/fine_tuning/jobs/ft_1", "fine_tuning/jobs"],
-  ["/v1/fine_tuning/alpha", undefined],
-  ["/v1/messages/count_tokens", undefined],
-  ["/v1/responses/resp_1", undefined],
-])("%s has %p stored", (path, stored) => {
-  expect(getEndpoint(path).stored).toBe(stored);
+  ["/v1/responses", true],
+  ["/v1/responses/compact", true],
+  ["/v1/batches", true],
+  ["/v1/vector_stores/vs_1/file_batches", true],
+  ["/v1/anything", true],
+  ["/v1/chat/completions", false],
+  ["/v1/completions", false],
+  ["/v1/embeddings", false],
+  ["/v1/messages", false],
+  ["/v1/messages/batches", false],
+])("bodies of %s may name what is another key's: %p", (path, refers) => {
+  expect(getEndpoint(path).refers).toBe(refers);
 });
 
 test.each([
@@ -96,5 +88,5 @@ test.each<[path: string, folder: Endpoint["folder"]]>([
 });
 
 test("rewrites nothing below an endpoint that it is not", () => {
-  expect(getEndpoint("/v1/messages/count_tokens")).toEqual({ ...other, folder: "messages" });
+  expect(getEndpoint("/v1/messages/count_tokens")).toEqual({ ...other, folder: "messages", refers: false });
 });

@@ -22,6 +22,7 @@ const text = fc.constantFrom(
   "\u0000\ud800",
 );
 const content = fc.oneof(
+  fc.constantFrom("null", '""', "[]", "7"),
   text.map((string) => JSON.stringify(string)),
   fc
     .array(text, { maxLength: 2 })

@@ -24,7 +24,7 @@ const untouchedBytes = {
   times: 1,
   prompts: 1,
   notAllowed: {},
-  references: [],
+  isStored: true,
   model: undefined,
   pieces: undefined,
   stream: false,
@@ -53,60 +53,6 @@ test("all rules together change only their own values", () => {
   });
 });
 
-describe("the model name is rewritten", () => {
-  test.each([...paths, "/v1/audio/speech", "/v1/messages/count_tokens", "/v1/x/y/z"])("on %s", (path) => {
-    expect(rewriteText(path, '{"model":"claude-x"}', rewriteRules({ servedModel: 'a "b"' })).body).toBe(
-      '{"model":"a \\"b\\""}',
-    );
-  });
-
-  const rules = rewriteRules({ servedModel: "Live" });
-
-  test("at any position, however it is written, and in every duplicate", () => {
-    const body = '{"mod\\u0065l":"claude-1","x":{"model":"claude-2"},"model":"cl\\u0061ude-3","model":"gpt"}';
-    expect(rewriteText("/v1/x", body, rules).body).toBe(
-      '{"mod\\u0065l":"Live","x":{"model":"claude-2"},"model":"Live","model":"gpt"}',
-    );
-  });
-
-  test("but not if it is not a string, or is correct with other escapes", () => {
-    for (const model of ["null", "7", "[]", '{"model":"claude-1"}', '"L\\u0069ve"']) {
-      expect(rewriteText("/v1/x", `{"model":${model}}`, rules).body).toBeUndefined();
-    }
-  });
-});
-
-describe("a body does not change", () => {
-  test.each([
-    "",
-    " ",
-    "null",
-    "7",
-    '"{}"',
-    "[]",
-    '[{"model":"claude-x","stream":true}]',
-    "model=claude-x",
-    "{'model':'claude-x'}",
-  ])("if it is %j", (body) => {
-    for (const path of paths) expect(rewriteText(path, body, everyRule)).toEqual(untouched);
-  });
-
-  test.each([
-    '{"model":"claude-x","stream":true',
-    '{"model":"claude-x",}',
-    '{"model":"claude-x"}{}',
-    '{"model":"claude-x","a":"\n"}',
-    '{"model":"claude-x","a":01}',
-  ])("if it is nearly JSON: %j", (body) => {
-    for (const path of paths) expect(rewriteText(path, body, everyRule)).toEqual(untouched);
-  });
-
-  test("if no rule applies, and is still recognised as a stream", () => {
-    const body = '{"model":"Deep-V4","stream" : true,"max_tokens":5}';
-    expect(rewriteText("/v1/x", body, everyRule)).toEqual({ ...untouched, stream: true });
-  });
-});
-
 describe("whether a body requests a stream is read as leniently as by backends", () => {
   const isStream = (members: string) => rewriteText("/v1/messages", `{${members}}`, rewriteRules()).stream;
   const values = (words: readonly string[]) => words.flatMap((word) => [`"${word}"`, `"${word.toUpperCase()}"`]);
@@ -131,37 +77,6 @@ describe("whether a body requests a stream is read as leniently as by backends",
   });
 });
 
-describe("a body in UTF-16 or UTF-32, which backends in Python read,", () => {
-  const body = '{"model":"claude-x"}';
-  const utf16 = Buffer.from(body, "utf16le");
-  const utf32 = Buffer.from(Array.from(body, (letter) => [letter.charCodeAt(0), 0, 0, 0]).flat());
-  const bodies: [name: string, bytes: Buffer<ArrayBuffer>][] = [
-    ["UTF-16LE", utf16],
-    ["UTF-16BE", Buffer.from(utf16).swap16()],
-    ["UTF-16LE with a mark", Buffer.concat([Buffer.from([0xff, 0xfe]), utf16])],
-    ["UTF-16BE with a mark", Buffer.concat([Buffer.from([0xfe, 0xff]), Buffer.from(utf16).swap16()])],
-    ["UTF-32LE", utf32],
-    ["UTF-32BE", Buffer.from(utf32).swap32()],
-    ["UTF-32BE with a mark", Buffer.concat([Buffer.from([0, 0, 0xfe, 0xff]), Buffer.from(utf32).swap32()])],
-  ];
-
-  test.each(bodies)("is refused on the endpoints of the specification: %s", (_, bytes) => {
-    for (const path of paths) expect(rewrite(path, bytes)).toEqual({ refused: "not_utf8" });
-    expect(rewrite("/v1/x", bytes)).toEqual(untouchedBytes);
-  });
-
-  test("is not one that is too short, empty, or not JSON", () => {
-    for (const bytes of [[], [0x7b], [0xff], [0xff, 0x7b], [0x1f, 0x8b, 0]]) {
-      expect(rewrite("/v1/messages", Uint8Array.from(bytes))).toEqual(untouchedBytes);
-    }
-  });
-});
-
-test("a body of invalid UTF-8 does not change", () => {
-  const body = Buffer.from('{"model":"claude-x","a":"\xff"}', "latin1");
-  expect(rewrite("/v1/messages", body)).toEqual(untouchedBytes);
-});
-
 test("up to 64 duplicates of a model name are rewritten, more are refused", () => {
   const body = (count: number) => `{${'"model":"claude-x",'.repeat(count)}"x":{${'"model":1,'.repeat(99)}"y":0}}`;
   expect(rewriteText("/v1/x", body(64), everyRule).body).toBe(body(64).replaceAll("claude-x", "Deep-V4"));
@@ -181,12 +96,6 @@ test("a model name of megabytes is resolved by its start and end", () => {
 
 test("a body after a byte order mark is rewritten and keeps the mark", () => {
   expect(rewriteText("/v1/x", '\ufeff{"max_tokens":99999}', everyRule).body).toBe('\ufeff{"max_tokens":16384}');
-});
-
-test("members named like properties of Object are ordinary members", () => {
-  const body = '{"__proto__":{"stream":true,"model":"claude-x"},"constructor":1,"hasOwnProperty":2,"model":"claude-x"}';
-  const rewritten = rewriteText("/v1/x", body, everyRule);
-  expect(rewritten).toEqual({ ...untouched, body: body.replace(/"claude-x"}$/, '"Deep-V4"}') });
 });
 
 describe("a hundred thousand levels", () => {

@@ -124,27 +124,6 @@ describe("a call", () => {
   });
 });
 
-describe("a connection that is reset", () => {
-  const reset = Object.assign(new Error("reset"), { code: "ECONNRESET" });
-
-  test.each([
-    ["POST", "{}"],
-    ["PATCH", null],
-    ["DELETE", null],
-    ["GET", null],
-  ])("ends a %s: nothing is sent again", async (method, body) => {
-    let tries = 0;
-    const fetch: UpstreamFetch = async () => {
-      if (tries++ === 0) return new Response();
-      throw reset;
-    };
-    const forward = forwardWith({ fetch });
-    (await forward(call())).release();
-    await expect(forward(call({ method, body }))).rejects.toMatchObject({ code: "upstream_unreachable" });
-    expect(tries).toBe(2);
-  });
-});
-
 describe("the pool of connections", () => {
   /** Whether each call may use it: the first is a POST, the others follow after the times given. */
   async function usesOfPool(idleMs: number, ...calls: Partial<UpstreamRequest>[]): Promise<unknown[]> {
@@ -162,11 +141,6 @@ describe("the pool of connections", () => {
     }
     return uses.slice(1);
   }
-
-  test("is for a POST or PATCH, unless its next connection may be closing", async () => {
-    expect(await usesOfPool(1_000, {}, {}, { method: "PATCH" })).toEqual([true, true, true]);
-    expect(await usesOfPool(3_000, {}, { method: "PATCH" }, {})).toEqual([false, false, true]);
-  });
 
   test("is always for what the runtime repeats by itself", async () => {
     const methods = ["GET", "HEAD", "OPTIONS", "PUT"].map((method) => ({ method, body: null }));

@@ -36,36 +36,6 @@ const sampleCount = async ({ engine }: TestEngine) =>
   (await engine.rows<{ samples: number }>(sql`select count(*) as samples from gpu_samples`))[0]?.samples;
 
 onEachEngine(({ openTestEngine }) => {
-  test("the latest sample of each GPU is returned, ordered by GPU, with null for what was not sent", async () => {
-    await using opened = await openTestEngine();
-    await add(opened, now, [reading(1, 300), reading(0, 100)]);
-    const bare: GpuReading = {
-      gpuId: 1,
-      name: "GPU 1",
-      powerDrawW: null,
-      tempC: null,
-      memoryUsedMb: null,
-      memoryTotalMb: null,
-      utilizationPct: null,
-    };
-    await add(opened, now + 1000, [bare]);
-    const latest = await opened.store.gpu.latest();
-    expect(latest).toMatchObject([
-      { ...reading(0, 100), recordedAt: now },
-      { ...bare, recordedAt: now + 1000 },
-    ]);
-    expect(new Set(latest.map(({ id }) => id)).size).toBe(2);
-    expect(latest.every(({ id }) => Number.isSafeInteger(id))).toBe(true);
-  });
-
-  test("power is the highest total of one push, not the total of the highest readings", async () => {
-    await using opened = await openTestEngine();
-    await add(opened, now, [reading(0, 100), reading(1, 300)]);
-    await add(opened, now + 1000, [reading(0, 350), reading(1, 20)]);
-    await add(opened, now + 2000, [reading(0, null), reading(1, 390.5)]);
-    expect(await powers(opened)).toEqual([400]);
-  });
-
   test("pushes of the same millisecond are neither added up nor replaced", async () => {
     await using opened = await openTestEngine();
     await add(opened, now, [reading(0, 300)]);
@@ -74,13 +44,6 @@ onEachEngine(({ openTestEngine }) => {
     expect(await powers(opened)).toEqual([300]);
     expect(await sampleCount(opened)).toBe(3);
     expect((await opened.store.gpu.latest()).map(({ powerDrawW }) => powerDrawW)).toEqual([200, 250]);
-  });
-
-  test("if a push names a GPU twice, its last reading counts", async () => {
-    await using opened = await openTestEngine();
-    await add(opened, now, [reading(0, 300), reading(0, 100)]);
-    expect(await powers(opened)).toEqual([100]);
-    expect(await opened.store.gpu.latest()).toMatchObject([{ gpuId: 0, powerDrawW: 100 }]);
   });
 
   test("a power bucket starts at a multiple of its length in Seoul time and may start before the window", async () => {
@@ -121,12 +84,6 @@ onEachEngine(({ openTestEngine }) => {
         for (const slice of slices) expect(slice.length).toBeLessThan(1100 * 80);
       }
     }
-  });
-
-  test("no power history is an empty list", async () => {
-    await using opened = await openTestEngine();
-    await add(opened, now, [reading(0, 500)]);
-    expect(await powers(opened, 5, now + 60_000)).toEqual([]);
   });
 
   test("a push deletes samples older than seven days; their power is kept for thirty days", async () => {

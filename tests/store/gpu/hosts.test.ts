@@ -22,16 +22,6 @@ onEachEngine(({ openTestEngine }) => {
     ids = [0],
   ) => opened.store.gpu.add({ keyId: 1, recordedAt: at, host, readings: ids.map((id) => reading(id)) });
 
-  test("the latest sample names its host, or none", async () => {
-    await using opened = await openTestEngine(() => now);
-    await push(opened, now, "alpha", [0, 1]);
-    await push(opened, now + 1, undefined, [1]);
-    expect(await opened.store.gpu.latest()).toMatchObject([
-      { gpuId: 0, host: "alpha", otherHost: null },
-      { gpuId: 1, host: null, otherHost: null },
-    ]);
-  });
-
   test("two hosts that send the same GPU in turn are both named, until one stops", async () => {
     let time = now;
     await using opened = await openTestEngine(() => time);

@@ -100,15 +100,6 @@ describe.skipIf(whyNoPostgres !== undefined)("a move", () => {
     expect(existsSync(`${source.file}-moved`)).toBeTrue();
   });
 
-  test("refuses a source that a server uses, and leaves the target as it is", async () => {
-    const running = await openTestStore();
-    const postgres = await sharedPostgres();
-    const url = await postgres.createDatabase();
-    await expect(move({ file: running.file, url })).rejects.toThrow("a server uses the database; stop it first");
-    expect(await postgres.run("select 1 from information_schema.tables where table_name = 'keys'", url)).toEqual([]);
-    await running[Symbol.asyncDispose]();
-  });
-
   test("copies what a killed server left staged", async () => {
     const killed = await openTestStore();
     await createKeys(killed.store, ["a"]);

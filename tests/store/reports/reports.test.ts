@@ -68,27 +68,6 @@ const anyIncrement = fc.record({
 });
 
 onEachEngine(({ openTestEngine }) => {
-  test("for any usage, the sums over minutes, days and keys are the same", async () => {
-    await using opened = await openTestEngine(clock);
-    await fc.assert(
-      fc.asyncProperty(fc.array(anyIncrement, { minLength: 1, maxLength: 60 }), async (partial) => {
-        await opened.clear();
-        const { usage } = opened.store;
-        await createKeys(opened.store, ["key 1", "key 2", "key 3", "key 4"]);
-        const increments = partial.map(usageIncrement);
-        for (let n = 0; n < increments.length; n += 7) await usage.add(increments.slice(n, n + 7));
-
-        const total = totalOf(increments);
-        const daily = await readReport<DailyRow>(usage.daily(dayOf(start * 60_000)));
-        expect(totalOfRows(daily)).toEqual(total);
-        expect(totalOf([await usage.sumOfKeys()])).toEqual(total);
-        expect(totalOf([await usage.sumOfMinutes(start, start + 4 * 1440)])).toEqual(total);
-        expect(totalOf(await opened.store.keys.list())).toEqual(total);
-      }),
-      { numRuns: 25 },
-    );
-  });
-
   test("for any usage, window and bucket, history has exactly the points of the minutes in the window", async () => {
     await using opened = await openTestEngine(clock);
     await fc.assert(

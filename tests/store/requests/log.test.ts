@@ -135,7 +135,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     await usage.add(
       [],
       undefined,
-      [read, { ...read, keyId: 2 }, { ...read, created: { count: 1 } }],
+      [read, { ...read, keyId: 2 }, { ...read, as: "created" }],
       requestsOf(requestRow(start, { keyId: 1 }, read, "r"), requestRow(start, { keyId: 2 }, read, "r")),
     );
     const { requests: listed } = await requests.list({}, 10);

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { readdirSync, readFileSync, renameSync, statSync, writeFileSync } from "node:fs";
+import { readdirSync, readFileSync, renameSync, statSync } from "node:fs";
 import { backupDatabase } from "../../../src/store/sqlite/backup.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";
 import { createKeys, openTestStore, type SqliteTestStore, usageIncrement } from "../test-store.ts";
@@ -31,19 +31,6 @@ test("a backup made under load is a consistent database", async () => {
   const minutes = await restored.store.usage.sumOfMinutes(29_000_000, 29_000_500);
   expect(minutes.requestCount).toBe(key?.requestCount ?? -1);
   expect(minutes.requestCount).toBeLessThanOrEqual(written);
-});
-
-test("a backup does not replace a file", async () => {
-  await using opened = await openTestStore();
-  const target = opened.folder.file("precious");
-  writeFileSync(target, "mine");
-  await expect(backUp(opened, target)).rejects.toThrow("the file already exists");
-  expect(readFileSync(target, "utf8")).toBe("mine");
-});
-
-test("a backup into a folder that does not exist fails", async () => {
-  await using opened = await openTestStore();
-  await expect(backUp(opened, opened.folder.file("nowhere/backup.db"))).rejects.toThrow("the folder does not exist");
 });
 
 test("of two backups to one file, one succeeds and one fails", async () => {

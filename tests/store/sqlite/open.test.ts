@@ -26,17 +26,6 @@ describe("opening a SQLite database", () => {
     expect(readFileSync(file).equals(before)).toBe(true);
   });
 
-  test("creates a database once if several stores open it at once", async () => {
-    using folder = createTempFolder();
-    const stores = await Promise.all(Array.from({ length: 4 }, () => openTestStore(Date.now, folder)));
-    const ids = await Promise.all(
-      stores.map(async ({ store }, n) => store.keys.create({ name: "k", key: `key ${n}`, createdAt: 0 })),
-    );
-    expect(ids).toHaveLength(4);
-    expect(await stores[0]?.store.keys.list()).toHaveLength(4);
-    for (const { store } of stores) await store.close();
-  });
-
   test("uses a write-ahead log and synchronous=NORMAL, as the handbook describes", async () => {
     using folder = createTempFolder();
     const engine = openWriter(folder.file("tollgate.db"));
@@ -57,15 +46,5 @@ describe("opening a SQLite database", () => {
     expect(statSync(`${opened.file}-wal`).mode & 0o777).toBe(0o600);
     await opened.store.close();
     expect(existsSync(`${opened.file}-wal`) ? statSync(`${opened.file}-wal`).size : 0).toBe(0);
-  });
-
-  test.each([
-    ["a file that is not a database", "not a database", "this is a text, and long enough to look like a header"],
-    ["a folder that is a file", "not a folder", undefined],
-  ])("explains the failure with %s", async (_, explanation, content) => {
-    using folder = createTempFolder();
-    await Bun.write(folder.file("tollgate.db"), content?.repeat(40) ?? "");
-    const dataDir = content === undefined ? folder.file("tollgate.db/below") : folder.path;
-    await expect(openSqliteStore({ dataDir, clock: Date.now, log: memoryLog().log })).rejects.toThrow(explanation);
   });
 });

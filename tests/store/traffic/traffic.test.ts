@@ -120,33 +120,6 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     expect(found.find(({ model }) => model === "other")).toMatchObject({ requestCount: 10 });
   });
 
-  test("outcomes add up by key and code, and keep the time of the last one", async () => {
-    await using opened = await openTestStore(() => start);
-    const { traffic: store } = opened.store;
-    const one = { minute, keyId: 1, outcome: "timed_out", code: "upstream_timeout", count: 2, lastAt: start };
-    await store.add(traffic({ outcomes: [one, { ...one, keyId: 0 }] }));
-    await store.add(traffic({ outcomes: [{ ...one, count: 1, lastAt: start - 5 }] }));
-    await store.add(traffic({ outcomes: [{ ...one, minute: minute + 5, outcome: "completed", code: "", count: 7 }] }));
-    expect(await store.outcomes(window, 10, 1)).toEqual({
-      points: [
-        { minute, outcome: "timed_out", count: 3, failedCount: 3 },
-        { minute: minute + 5, outcome: "completed", count: 7, failedCount: 0 },
-      ],
-      failures: [{ ...one, minute: 0, count: 3 }],
-    });
-    const { points, failures } = await store.outcomes(hours, 10);
-    expect(points.map(({ outcome, count }) => [outcome, count])).toEqual([
-      ["completed", 7],
-      ["timed_out", 5],
-    ]);
-    expect(failures.map(({ keyId, count }) => [keyId, count])).toEqual([
-      [1, 3],
-      [0, 2],
-    ]);
-    expect((await store.outcomes(hours, 1)).failures).toHaveLength(1);
-    expect(await store.outcomes({ ...window, from: minute + 6 }, 10)).toEqual({ points: [], failures: [] });
-  });
-
   test("outcomes without a code, and clients that left, are no failures", async () => {
     await using opened = await openTestEngine(() => start);
     const { traffic: store } = opened.store;

@@ -18,17 +18,17 @@ test("a batch keeps the ids of 100,000 responses, and counts the tokens of furth
   ]);
 });
 
-test("a create counts at once, and its id is kept apart from reads and from other keys", () => {
+test("a create counts at once, and is kept apart from reads, owners and other keys", () => {
   const batch = createUsageBatch();
   const reported = { inputTokens: 10, outputTokens: 2 };
-  const none = { ...event, inputTokens: 0, outputTokens: 0 };
-  const created = { id: "one", madeAt: 5, isNew: true, reported };
-  const told = { ...none, requestCount: 0 as const, created: { ...created, reported: noUsage } };
+  const created = { id: "one", reported };
+  const owned = { ids: ["one"], backend: "gpu" };
   expect(batch.isEmpty()).toBe(true);
-  expect(batch.add(told)).toBe(true);
+  // The first that has it keeps it.
+  for (const keyId of [1, 2]) expect(batch.add({ ...event, ...noUsage, keyId, requestCount: 0, owned })).toBe(true);
   expect(batch.isEmpty()).toBe(false);
   expect(batch.usage().increments).toEqual([]);
-  expect(batch.add({ ...event, created: { ...created, madeAt: undefined, isNew: false } })).toBe(true);
+  expect(batch.add({ ...event, created: { ...created, reported: noUsage } })).toBe(true);
   expect(batch.add({ ...event, created })).toBe(true);
   expect(batch.add({ ...event, keyId: 2, created })).toBe(true);
   expect(batch.add({ ...event, responseId: "one" })).toBe(true);
@@ -36,8 +36,9 @@ test("a create counts at once, and its id is kept apart from reads and from othe
   expect(batch.add({ ...event, responseId: "one" })).toBe(false);
   const one = { responseId: "one", closedAt: 120_000, ...reported };
   expect(batch.usage().responses).toEqual([
-    { ...one, keyId: 1, created: { count: 2, madeAt: 5 } },
-    { ...one, keyId: 2, created: { count: 1, madeAt: 5 } },
+    { ...one, ...noUsage, keyId: 1, as: "owned", backend: "gpu" },
+    { ...one, keyId: 1, as: "created" },
+    { ...one, keyId: 2, as: "created" },
     { ...one, keyId: 1 },
     { ...one, keyId: 2 },
   ]);

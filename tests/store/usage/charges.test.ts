@@ -77,46 +77,6 @@ onEachEngine(({ openTestStore }) => {
     });
   });
 
-  test("what a create was charged for is given back once, by the read of its key that reports it", async () => {
-    await using opened = await openTestStore(() => start);
-    await createKeys(opened.store, ["a", "b"]);
-    const reported = { inputTokens: 0, outputTokens: 0 };
-    const created = { id: "r", madeAt: 9, isNew: true, reported };
-    await commit(opened, { created, besideTokens: 500, estimatedTokens: 500 });
-    expect(await stateOf(opened)).toMatchObject({ day: 500, minute: 500, estimated: 500 });
-    const read = { responseId: "r", inputTokens: 10, outputTokens: 20 };
-    // Of another key, which pays for itself.
-    await commit(opened, { keyId: 2, ...read, admission: undefined });
-    expect(await stateOf(opened)).toMatchObject({ day: 500, estimated: 500 });
-    for (let times = 0; times < 2; times++) {
-      await commit(opened, read);
-      // A minute never gets back what was charged to a second of it.
-      expect(await stateOf(opened)).toMatchObject({ day: 30, minute: 500, estimated: 0 });
-    }
-  });
-
-  test("what is given back is given back to the day that was charged, and no day has more than its own limit", async () => {
-    await using opened = await openTestStore(() => start);
-    await createKeys(opened.store, ["a"]);
-    const yesterday = start - 24 * 3_600_000;
-    const created = { id: "r", madeAt: 9, isNew: true, reported: { inputTokens: 0, outputTokens: 0 } };
-    await commit(opened, { created, besideTokens: 500, estimatedTokens: 500, closedAt: yesterday });
-    expect(await stateOf(opened)).toMatchObject({ day: 0, month: 500, estimated: 500 });
-    await commit(opened, { responseId: "r", inputTokens: 10, outputTokens: 20 });
-    expect(await stateOf(opened)).toMatchObject({ day: 30, month: 30, estimated: 0 });
-    const days = await opened.store.limits.listDays(1, 0, 100_000);
-    expect(days.map(({ estimatedTokens }) => estimatedTokens)).toEqual([0, 0]);
-  });
-
-  test("of several creates under one id, which a client may choose, none is given back", async () => {
-    await using opened = await openTestStore(() => start);
-    await createKeys(opened.store, ["a"]);
-    const created = { id: "r", madeAt: 9, isNew: true, reported: { inputTokens: 0, outputTokens: 0 } };
-    const work = { created, besideTokens: 500, estimatedTokens: 500 };
-    await commit(opened, work, work, { responseId: "r", inputTokens: 10, outputTokens: 20 });
-    expect(await stateOf(opened)).toMatchObject({ day: 1030, estimated: 1000 });
-  });
-
   test("the counts of minutes, hours and models know nothing of it", async () => {
     await using opened = await openTestStore(() => start);
     const one = usageIncrement({ keyId: 1, minute, inputTokens: 3, outputTokens: 4 });

@@ -1,11 +1,6 @@
-import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
-import { readMigrations } from "../../../src/store/schema/migrations.ts";
-import { migrate } from "../../../src/store/sqlite/migrate.ts";
-import { openPostgresStore } from "../../../src/store/postgres/open.ts";
 import { dayNumberFrom, dayNumberOf, minuteOf } from "../../../src/time/seoul.ts";
-import { sharedPostgres, whyNoPostgres } from "../../support/postgres.ts";
 import { createRandom } from "../../support/random.ts";
 import { onEachEngine } from "../each-engine.ts";
 import { readBody, type TestEngine, usageIncrement } from "../test-store.ts";
@@ -127,51 +122,4 @@ onEachEngine(({ openTestEngine }) => {
       expect([by, keyId, rows.reduce((sum, { requestCount }) => sum + requestCount, 0)]).toEqual([by, keyId, requests]);
     }
   });
-});
-
-// By day and key; of each counter another number.
-const insertDays = `insert into usage_model_day (day, key_id, model, request_count, input_tokens, output_tokens,
-  cached_input_tokens, reasoning_tokens, cached_beside_input_tokens) values ${[
-    "2026-02-28",
-    "2026-03-01",
-    "2026-03-31",
-    "2026-04-01",
-  ]
-    .flatMap((day, at) =>
-      [1, 2].map((key) => `(${dayNumberFrom(day)}, ${key}, 'm', ${10 ** at}, ${2 * 10 ** at}, 3, 4, 5, 6)`),
-    )
-    .join()}`;
-const filled = [
-  { month: dayNumberFrom("2026-02-01"), requests: 1, reasoning: 5 },
-  { month: dayNumberFrom("2026-03-01"), requests: 110, reasoning: 10 },
-  { month: dayNumberFrom("2026-04-01"), requests: 1000, reasoning: 5 },
-];
-/** PostgreSQL returns its large integers as text. */
-const ofKey = (key: number): string =>
-  `select cast(month as integer) as month, cast(request_count as integer) as requests, cast(reasoning_tokens as integer) as reasoning
-    from usage_model_month where key_id = ${key} order by month`;
-
-function migrationsBefore(folder: string) {
-  const migrations = readMigrations(folder);
-  return migrations.slice(
-    0,
-    migrations.findIndex(({ statements }) => statements.some((one) => one.includes("usage_model_month"))),
-  );
-}
-
-test("an upgrade on SQLite adds up the days that there are", () => {
-  using client = new Database(":memory:", { strict: true });
-  migrate(client, migrationsBefore("migrations"));
-  client.run(insertDays);
-  migrate(client, readMigrations("migrations"));
-  for (const key of [1, 2]) expect(client.query(ofKey(key)).all()).toEqual(filled);
-});
-
-test.skipIf(whyNoPostgres !== undefined)("an upgrade on PostgreSQL adds up the days that there are", async () => {
-  const postgres = await sharedPostgres();
-  const url = await postgres.createDatabase();
-  await (await openPostgresStore({ url, clock: Date.now }, migrationsBefore("postgres-migrations"))).close();
-  await postgres.run(insertDays, url);
-  await (await openPostgresStore({ url, clock: Date.now })).close();
-  for (const key of [1, 2]) expect(await postgres.run(ofKey(key), url)).toEqual(filled);
 });

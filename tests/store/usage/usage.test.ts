@@ -39,27 +39,6 @@ onEachEngine(({ engine: name, openTestEngine }) => {
     expect(await opened.store.usage.sumOfMinutes(midnight, midnight + 1)).toMatchObject({ requestCount: 1 });
   });
 
-  test("usage is added to the totals of the key, its days in Seoul time and its minutes", async () => {
-    await using opened = await openTestEngine(clock);
-    const [a = 0, b = 0] = await createKeys(opened.store, ["a", "b"]);
-    const { usage, keys } = opened.store;
-    await usage.add([
-      usageIncrement({ keyId: a, minute: midnight - 1, requestCount: 2, inputTokens: 100, outputTokens: 20 }),
-      usageIncrement({ keyId: a, minute: midnight }),
-      usageIncrement({ keyId: b, minute: midnight }),
-    ]);
-    await usage.add([usageIncrement({ keyId: a, minute: midnight })]);
-
-    expect(await usage.sumOfDay("2026-05-01")).toEqual({ requestCount: 2, inputTokens: 100, outputTokens: 20 });
-    expect(await usage.sumOfDay("2026-05-02")).toEqual({ requestCount: 3, inputTokens: 30, outputTokens: 6 });
-    expect(await usage.sumOfDay("2026-05-03")).toEqual({ requestCount: 0, inputTokens: 0, outputTokens: 0 });
-    expect(await usage.sumOfKeys()).toEqual({ requestCount: 5, inputTokens: 130, outputTokens: 26 });
-    expect(await keys.list()).toMatchObject([
-      { id: a, requestCount: 4, inputTokens: 120, outputTokens: 24 },
-      { id: b, requestCount: 1, inputTokens: 10, outputTokens: 2 },
-    ]);
-  });
-
   test("any range of minutes is summed exactly, even if it starts or ends within an hour", async () => {
     await using opened = await openTestEngine(clock);
     const { usage } = opened.store;
@@ -181,21 +160,6 @@ onEachEngine(({ engine: name, openTestEngine }) => {
     await maintain(store);
     expect(await countMinutes()).toEqual([2]);
     expect(await usage.sumOfDay("2026-05-02")).toMatchObject({ requestCount: 1 });
-  });
-
-  test("the history has hours whose minutes were all deleted", async () => {
-    let now = midnight;
-    await using opened = await openTestEngine();
-    const store = createSqlStore(opened.engine, () => now * 60_000, { ...defaultRetention, usageMinutesDays: 1 });
-    const { usage } = store;
-    await usage.add([usageIncrement({ keyId: 1, minute: midnight })]);
-    now = midnight + 5 * 1440;
-    await maintain(store);
-    expect(await opened.engine.rows(sql`select * from usage_minute`)).toEqual([]);
-    const points = await readReport<HistoryPoint>(
-      usage.history({ since: (midnight - 60) * 60_000, bucketMinutes: 60 }),
-    );
-    expect(points.map((point) => point.request_count)).toEqual([1]);
   });
 
   test("sums of the largest numbers are exact", async () => {

@@ -1,1 +1,0 @@
-ALTER TABLE `counted_responses` ADD `backend` text;

@@ -1,2 +1,0 @@
-ALTER TABLE `request_log` ADD `conversation` integer;--> statement-breakpoint
-ALTER TABLE `request_log` ADD `cache_loss` text;

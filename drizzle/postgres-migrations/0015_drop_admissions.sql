@@ -1,2 +1,0 @@
-DROP TABLE "admissions" CASCADE;--> statement-breakpoint
-DROP TABLE "key_seconds" CASCADE;
