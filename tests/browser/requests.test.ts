@@ -425,6 +425,28 @@ describe.skipIf(!hasBrowser)("requests", () => {
     await rowOf(page, missed).waitFor();
   });
 
+  test("a request that becomes visible after others with higher ids is listed, on the first page too", async () => {
+    await using opened = await visit("/requests");
+    const { page } = opened;
+    const late = "late-in-the-log";
+    let isVisible = false;
+    await page.route(/\/api\/requests\?/, async (route) => {
+      const response = await route.fetch();
+      const body = (await response.json()) as { requests: { request_id: string }[] };
+      const hasHigher = body.requests.findIndex(({ request_id: id }) => id === late) > 0;
+      const json = isVisible ? body : { ...body, requests: body.requests.filter(({ request_id: id }) => id !== late) };
+      // The first answer that has one with a higher id is the last without it.
+      isVisible ||= hasHigher;
+      await route.fulfill({ response, json });
+    });
+    await traffic.chat({}, "tokens=5", traffic.key.key, { "x-request-id": late });
+    const [, lateId] = await chatTimes(1);
+    await rowOf(page, lateId).waitFor();
+    isVisible = false;
+    await page.reload();
+    await rowOf(page, lateId).waitFor();
+  });
+
   test("a request that the log corrects changes in the table, and the others keep theirs", async () => {
     await using opened = await visit("/requests?result=2xx");
     const { page } = opened;
