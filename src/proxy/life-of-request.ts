@@ -30,7 +30,7 @@ import { type ReadTimeouts, sendRequest } from "./send.ts";
 import { type Announced, readIdOf, type StoredDeps, type StoredIds } from "./stored.ts";
 import { endedByAdmin } from "./upstream/abort-reason.ts";
 import type { Forwards } from "./upstream/forwards.ts";
-import { isEventStream } from "./usage/response-usage.ts";
+import { isEventStream } from "./usage/body-kind.ts";
 import type { HabitsOf, UsageHabits } from "./usage/usage-habits.ts";
 import { type Engines, noConversation } from "../domain/backends.ts";
 import type { KeyId, KeyLimits } from "../domain/keys.ts";

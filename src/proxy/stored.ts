@@ -19,10 +19,10 @@ import type { ReadBody } from "./request/hold-or-stream.ts";
 import type { RecordUsage } from "./response/count.ts";
 import { readAlready, readOrRelease } from "./response/pump.ts";
 import { canonical, getEndpoint } from "./rewrite/endpoint.ts";
+import { createPassage } from "./stream/passage.ts";
 import type { UpstreamResponse } from "./upstream/forward.ts";
 import { isObject } from "./usage/event-usage.ts";
 import { findShortJson, maxParsedLength } from "./usage/json-usage.ts";
-import { createUsageReader } from "./usage/response-usage.ts";
 
 export interface StoredDeps {
   /** Whose each of the ids is; undefined: it was not made here. Throws if storage cannot be read. */
@@ -276,20 +276,24 @@ function announceCreated(
   const kind = { contentType: headers.get("content-type"), contentEncoding: headers.get("content-encoding") };
   let created: string | undefined;
   let noted: Promise<unknown> | undefined;
-  const texts = createUsageReader(kind, {
-    onDocument(document) {
-      if (created !== undefined || !isObject(document)) return;
-      const made = isObject(document["response"]) ? document["response"] : document;
-      created = findStoredId(folder, made["id"]);
-      if (created !== undefined) noted = note([created]);
-    },
-  });
+  function onDocument(document: unknown): void {
+    if (created !== undefined || !isObject(document)) return;
+    const made = isObject(document["response"]) ? document["response"] : document;
+    created = findStoredId(folder, made["id"]);
+    if (created !== undefined) noted = note([created]);
+  }
+  const texts = createPassage(kind, { listener: { onDocument } });
+  async function read(part: Uint8Array | undefined): Promise<void> {
+    if (part === undefined) await texts.end();
+    else texts.push(part);
+    await texts.backlog();
+  }
   const source = (body as ReadableStream<Uint8Array>).getReader();
   const passed = new ReadableStream<Uint8Array>(
     {
       async pull(controller) {
         const { done, value } = await source.read();
-        if (noted === undefined) await (done ? texts.end() : texts.push(value));
+        if (noted === undefined) await read(value);
         await noted;
         if (done) controller.close();
         else controller.enqueue(value);

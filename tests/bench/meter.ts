@@ -1,8 +1,7 @@
-import { createEventHold } from "../../src/proxy/response/event-hold.ts";
-import { createMeter, type MeterOptions } from "../../src/proxy/response/meter.ts";
 import { createResponseCharge } from "../../src/proxy/response/charge.ts";
-import { createUsageReader, type ResponseListener } from "../../src/proxy/usage/response-usage.ts";
-import { createStreamUsageFilter } from "../../src/proxy/usage/stream-filter.ts";
+import { createStreamUsageFilter } from "../../src/proxy/stream/filter.ts";
+import { createMeter } from "../../src/proxy/stream/meter.ts";
+import { createPassage } from "../../src/proxy/stream/passage.ts";
 
 const frames = 200_000;
 const rounds = 7;
@@ -21,17 +20,13 @@ function passthrough(): Passage {
   });
 }
 
-function meter(options: Partial<MeterOptions> = {}, listener: ResponseListener = {}): Passage {
-  return createMeter({
-    reader: createUsageReader({ contentType: "text/event-stream", contentEncoding: null }, listener),
-    keepaliveMs: 0,
-    commit: async () => {},
-    finish: async () => {},
-    ...options,
-  });
+const headers = { contentType: "text/event-stream", contentEncoding: null };
+
+function meter(options: Partial<Parameters<typeof createPassage>[1]> = {}, keepaliveMs = 0): Passage {
+  const passage = createPassage(headers, { listener: {}, ...options });
+  return createMeter({ passage, keepaliveMs, commit: async () => {}, finish: async () => {} });
 }
 
-const hold = () => createEventHold();
 const charge = () =>
   createResponseCharge({
     reservation: { inputTokens: 7, tokens: 1000, texts: 1, prompts: 1 },
@@ -60,10 +55,9 @@ async function cost(passage: Passage): Promise<number> {
 const kinds: Record<string, () => Passage> = {
   "plain passthrough": passthrough,
   meter: () => meter(),
-  "meter with keepalive": () => meter({ keepaliveMs: 15_000 }),
-  "meter with hold": () => meter({ hold: hold() }),
-  "meter with filter": () => meter({ filter: filter(), hold: hold() }),
-  "meter that estimates": () => meter({ hold: hold() }, charge()?.output),
+  "meter with keepalive": () => meter({}, 15_000),
+  "meter with filter": () => meter({ filter: filter() }),
+  "meter that estimates": () => meter({ listener: charge()?.output }),
 };
 const best = new Map<string, number>();
 for (let round = 0; round < rounds; round++) {

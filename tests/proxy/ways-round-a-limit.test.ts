@@ -237,7 +237,56 @@ const batch = { ...chat, messages: [chat.messages, chat.messages, chat.messages]
 const requestsPath = "/v1/messages/batches";
 const requests = { requests: [1, 2, 3].map((id) => ({ custom_id: `${id}`, params: chat })) };
 
+const speech = (kind: string) => ({ type: `transcript.text.${kind}`, ...(kind === "delta" && { delta: "word" }) });
+const wholeText = { text: "word".repeat(100) };
+const threadText = [{ index: 0, type: "text", text: { value: "word" } }];
+const threadDelta = { object: "thread.message.delta", delta: { content: threadText } };
+const responseDelta = { type: "response.output_text.delta", delta: "word" };
+
+/** Streams of other paths: their events, and the tokens of their output. */
+const otherStreams: [path: string, output: number, events: string[]][] = [
+  ["/v1/openai/v1/chat/completions", 9, [...times(9, word), done]],
+  ["/v1/engines/m/completions", 12, [...times(9, textChunk), done]],
+  ["/v1/audio/transcriptions", 9, [...times(9, named(speech("delta"))), named({ ...speech("done"), ...wholeText })]],
+  ["/v1/threads/runs", 9, [...times(9, event(threadDelta)), event({ object: "thread.message", content: threadText })]],
+  [
+    "/v1/openai/v1/responses",
+    9,
+    [...times(9, event(responseDelta)), event({ type: "response.output_text.done", ...wholeText })],
+  ],
+  ["/v1/generate_stream", 9, times(9, event({ token: { id: 1, text: "word" }, generated_text: null }))],
+  ["/v1/completion", 100, [event({ content: "x".repeat(400), stop: false })]],
+  ["/v1/generate", 9, times(9, event({ output: { text: "word" } }))],
+  ["/v1/images/generations", 0, [event({ type: "image_generation.partial_image", b64_json: "a".repeat(200_000) })]],
+  ["/v1/pull", 0, times(9, event({ status: "pulling", text: "", progress: { percent: 3 } }))],
+];
+
 const ways: Way[] = [
+  ...otherStreams.map(([path, output, events]) => ({
+    way: `a stream of ${path} without usage costs its estimated input and its output, if it has any`,
+    path,
+    body: stream,
+    answers: [{ events }],
+    charged: output === 0 ? 0 : inputOf(stream) + output,
+    estimated: output === 0 ? 0 : inputOf(stream) + output,
+  })),
+  {
+    way: "a stream of another path that reports its usage costs that",
+    path: "/v1/openai/v1/chat/completions",
+    body: stream,
+    answers: [{ events: [...times(9, word), alone(tokens(5, 7)), done] }],
+    charged: 12,
+    estimated: 0,
+  },
+  {
+    way: "a stream of another path that its client leaves costs what had come",
+    path: "/v1/audio/transcriptions",
+    body: stream,
+    answers: [{ events: times(9, named(speech("delta"))) }],
+    leavesAfter: 3,
+    charged: inputOf(stream) + 3,
+    estimated: inputOf(stream) + 3,
+  },
   {
     way: "a chat stream that its client leaves costs its estimated input and an output token for each event",
     path: chatPath,

@@ -1,10 +1,10 @@
 import { isMessagesPath } from "../errors.ts";
 import { isBlank } from "../json/bytes.ts";
-import { beginsEvents, maxHeldEventBytes } from "../sse/events.ts";
 import { abortReasonOf, unexpectedResponse } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
+import { beginsEvents, maxHeldEventBytes } from "../stream/events.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
-import { decompressBody, isEventStream, isJson, mayBeEventStream } from "../usage/response-usage.ts";
+import { decompressBody, isEventStream, isJson, mayBeEventStream } from "../usage/body-kind.ts";
 import { isObject } from "../usage/event-usage.ts";
 import { eventsOfMessage } from "./message-events.ts";
 import { readWhole } from "./pump.ts";

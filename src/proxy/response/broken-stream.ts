@@ -1,6 +1,6 @@
 import { type ErrorCode, errorKinds, isMessagesPath } from "../errors.ts";
 import type { AbortReason } from "../upstream/abort-reason.ts";
-import type { Meter } from "./meter.ts";
+import type { Meter } from "../stream/meter.ts";
 
 /**
  * The event that ends a stream early, in the dialect of its path: the Messages API names its events, the OpenAI APIs

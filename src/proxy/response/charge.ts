@@ -2,9 +2,9 @@ import type { Admission, Reservation } from "../../domain/admissions.ts";
 import { cachedTokensOf, type Charge, chargedTokens, noUsage, type Usage } from "../../domain/usage.ts";
 import type { UsageEvent } from "../../domain/usage-event.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
-import { isEventStream, isJson } from "../usage/response-usage.ts";
+import { isEventStream, isJson } from "../usage/body-kind.ts";
 import type { UsageShape } from "../usage/event-usage.ts";
-import { createOutputObserver, nothingSeen, type OutputObserver, type SeenOutput } from "./output.ts";
+import { createOutputObserver, nothingSeen, type OutputObserver, type SeenOutput } from "../stream/output.ts";
 
 /**
  * What the limits of tokens of a key are charged for one response, beside its counts: what the backend reported, else an
@@ -32,13 +32,14 @@ interface ChargedResponse {
 /** @returns undefined if nothing is owed beside the counts */
 export function createResponseCharge(charged: ChargedResponse): ResponseCharge | undefined {
   const { reservation, method, path } = charged;
-  if (!mayGenerate(method, path)) return undefined;
-  const { inputTokens: estimatedInput, tokens, prompts } = reservation;
+  const isKnown = mayGenerate(method, path);
   const type = { contentType: charged.response.headers.get("content-type") };
   const isStream = isEventStream(type);
+  if (!isKnown && !(isStream && method === "POST")) return undefined;
+  const { inputTokens: estimatedInput, tokens, prompts } = reservation;
   const isCacheApart = getEndpoint(path).folder === "messages";
   // What the Messages API wrote into a cache is in no count.
-  const observer = isJson(type) && !isCacheApart ? undefined : createOutputObserver();
+  const observer = isJson(type) && !isCacheApart ? undefined : createOutputObserver(isKnown);
   let total: Charge = { besideTokens: 0, estimatedTokens: 0 };
 
   function owe(usage: Usage, isWhole: boolean): Charge {
@@ -48,7 +49,10 @@ export function createResponseCharge(charged: ChargedResponse): ResponseCharge |
     const input = Math.max(inputTokens, Math.round(seen.choicesInputTokens * prompts)) + cache;
     const output = Math.max(outputTokens, seen.reportedTokens);
     const whole = input + output > 0 ? 0 : tokens;
-    const estimatedTokens = isStream ? estimateStream({ input, output, isWhole }, seen, estimatedInput) : whole;
+    // On another path, a stream without output may be of anything.
+    const generates = isKnown || seen.estimatedTokens > 0;
+    const ofStream = generates ? estimateStream({ input, output, isWhole }, seen, estimatedInput) : 0;
+    const estimatedTokens = isStream ? ofStream : whole;
     return { besideTokens: input + output - inputTokens - outputTokens + estimatedTokens, estimatedTokens };
   }
 

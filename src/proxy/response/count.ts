@@ -1,13 +1,9 @@
 import type { WallClock } from "../../time/clock.ts";
 import type { FinishDetails, RequestTracker } from "../request-tracker.ts";
 import type { AbortReason } from "../upstream/abort-reason.ts";
-import {
-  type BodyHeaders,
-  createUsageReader,
-  noUsageReader,
-  readWholeUsage,
-  type UsageReader,
-} from "../usage/response-usage.ts";
+import type { BodyHeaders } from "../usage/body-kind.ts";
+import type { StreamUsageFilter } from "../stream/filter.ts";
+import { createPassage, type Passage, readWholeUsage } from "../stream/passage.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { Admission, Reservation } from "../../domain/admissions.ts";
 import type { RequestRecord } from "../../domain/requests.ts";
@@ -42,7 +38,7 @@ interface CountedResponse {
 
 /** The count of one response: what of it is read, and what of that is committed. */
 export interface Count {
-  createReader(headers: BodyHeaders): UsageReader;
+  createPassage(headers: BodyHeaders, filter: StreamUsageFilter | undefined): Passage;
   readWhole(body: Uint8Array, headers: BodyHeaders): Promise<Usage>;
   /** Commits a counted response, and later what came on top. Nothing for a status other than 2xx. */
   commit(usage: Usage, reason?: AbortReason): Promise<void>;
@@ -51,8 +47,8 @@ export interface Count {
   isCommitted: boolean;
   /** Cached input is reported beside the input, and not as part of it. */
   isCacheApart: boolean;
-  /** What the usage looks like that its reader has seen; undefined before there is a reader. */
-  shape: UsageReader["shape"];
+  /** What the usage looks like that has passed; undefined before there is a passage. */
+  shape: Passage["shape"] | undefined;
   /** Charged by an estimate; undefined for a key without limits of tokens. */
   estimatedTokens: (() => number) | undefined;
   /** The tokens that it added to the counts; undefined if it is not committed. */
@@ -103,11 +99,13 @@ export function createCount(counted: CountedResponse, { record, wall }: CountDep
     estimatedTokens: charge?.estimatedTokens,
     added: undefined,
     shape: undefined,
-    createReader(headers) {
-      if (rule === "none") return noUsageReader;
-      const reader = createUsageReader(headers, charge?.output);
-      count.shape = reader.shape;
-      return reader;
+    createPassage(headers, filter) {
+      const passage = createPassage(headers, {
+        listener: rule === "none" ? undefined : (charge?.output ?? {}),
+        filter,
+      });
+      count.shape = passage.shape;
+      return passage;
     },
     readWhole: async (body, headers) => (rule === "none" ? noUsage : readWholeUsage(body, headers, charge?.output)),
     async commit(usage, reason) {

@@ -5,19 +5,12 @@ import type { Endpoint } from "../rewrite/endpoint.ts";
 import { noUsageAdded, type UsageAdded } from "../rewrite/stream-options.ts";
 import { type AbortReason, abortReasonOf, unreadableModelList } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
-import {
-  type BodyHeaders,
-  decompressBody,
-  isEventStream,
-  isPlainEventStream,
-  mayBeEventStream,
-} from "../usage/response-usage.ts";
-import { createStreamUsageFilter } from "../usage/stream-filter.ts";
+import { type BodyHeaders, decompressBody, isEventStream, isPlainEventStream } from "../usage/body-kind.ts";
 import type { UsageHabits } from "../usage/usage-habits.ts";
 import { errorFrame } from "./broken-stream.ts";
 import { type Count, type CountDeps, createCount, detailsOf } from "./count.ts";
-import { createEventHold, createSniffingHold, type EventHold } from "./event-hold.ts";
-import { createMeter } from "./meter.ts";
+import { createStreamUsageFilter } from "../stream/filter.ts";
+import { createMeter } from "../stream/meter.ts";
 import type { ModelListRequest } from "./model-list.ts";
 import { isShort, pump, readWhole } from "./pump.ts";
 import type { KeyId } from "../../domain/keys.ts";
@@ -178,12 +171,11 @@ async function respondStreaming(
   // Bun frames a streamed body itself.
   headers.delete("content-length");
   const count = createCount(responding, deps);
-  const reader = count.createReader(kind);
-  tracker.readUsage = reader.seen;
+  const filter = isPlain && usageAdded !== noUsageAdded ? createStreamUsageFilter(usageAdded, keepsUsage) : undefined;
+  const passage = count.createPassage(kind, filter);
+  tracker.readUsage = passage.seen;
   const meter = createMeter({
-    reader,
-    filter: isPlain && usageAdded !== noUsageAdded ? createStreamUsageFilter(usageAdded, keepsUsage) : undefined,
-    hold: isPlain ? createEventHold() : holdOfOther(kind),
+    passage,
     keepaliveMs: isPlain ? deps.sseKeepaliveMs : 0,
     silentMs: responding.silentMs,
     commit: count.commit,
@@ -196,9 +188,6 @@ async function respondStreaming(
   await meter.started;
   return new Response(meter.readable, init);
 }
-
-const holdOfOther = (kind: BodyHeaders): EventHold | undefined =>
-  mayBeEventStream(kind) ? createSniffingHold() : undefined;
 
 /** Bun adds `content-length: 0` to a HEAD's response unless its body is an open stream (1.4.5). Remove when it does not. */
 const unreadStream = (): ReadableStream<Uint8Array> =>

@@ -1,6 +1,6 @@
 import type { Rank } from "../../domain/admissions.ts";
 import { errorEvent, isFinalError, lastFrameMs } from "./broken-stream.ts";
-import { withoutByteOrderMark } from "./meter.ts";
+import { withoutByteOrderMark } from "../stream/meter.ts";
 
 const commentOf = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(`: ${text}\n\n`);
 const keepalive = commentOf("keepalive");

@@ -87,7 +87,7 @@ test("a create counts without a look-up, and tells once of its id and of all tha
 
 test("a refused create tells of nothing", async () => {
   const { count, events } = startCount("POST", "/v1/responses", 429);
-  const reader = count.createReader(json);
+  const reader = count.createPassage(json, undefined);
   void reader.push(bodyOf("resp_1"));
   await count.commit(await reader.end());
   expect(events).toEqual([]);

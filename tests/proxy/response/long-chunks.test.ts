@@ -1,9 +1,7 @@
 import { expect, test } from "bun:test";
-import { createEventHold } from "../../../src/proxy/response/event-hold.ts";
 import { pump } from "../../../src/proxy/response/pump.ts";
 import { createReadTimeouts } from "../../../src/proxy/upstream/read-timeout.ts";
-import { createStreamUsageFilter } from "../../../src/proxy/usage/stream-filter.ts";
-import { startMeter, utf8 } from "./start-meter.ts";
+import { passEvents, startMeter, utf8 } from "../stream/start-meter.ts";
 
 /** Calls back in each tick of the event loop. @returns stops it */
 function inEachTick(act: () => void): () => void {
@@ -18,13 +16,12 @@ function inEachTick(act: () => void): () => void {
 }
 
 test.each([
-  ["empty lines", "\n"],
+  ["short events", "a\n\n"],
   ["comments", ":\n\n"],
   ["what looks like the end of a stream", "data: message_stop\n\n"],
 ])("a million bytes of %s in one chunk keep others waiting for a part of their time only", async (_, unit) => {
   const sent = unit.repeat(1_000_000 / unit.length);
-  const filter = createStreamUsageFilter({ includeUsage: true, continuousUsage: true });
-  const { meter, writer } = startMeter({ filter, hold: createEventHold() });
+  const { meter, writer } = startMeter({ passage: passEvents({ includeUsage: true, continuousUsage: true }) });
   writer.releaseLock();
   const readTimeout = createReadTimeouts(() => performance.now())(60_000, () => {});
   const { signal } = new AbortController();

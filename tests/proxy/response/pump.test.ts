@@ -3,7 +3,7 @@ import { pump } from "../../../src/proxy/response/pump.ts";
 import { type AbortReason, revoked, timedOut } from "../../../src/proxy/upstream/abort-reason.ts";
 import { createReadTimeouts } from "../../../src/proxy/upstream/read-timeout.ts";
 import { useFakeTime } from "../../support/fake-time.ts";
-import { readText, startMeter, utf8 } from "./start-meter.ts";
+import { readText, startMeter, utf8 } from "../stream/start-meter.ts";
 
 const { now, pass } = useFakeTime();
 

@@ -11,7 +11,8 @@ import {
   gzipSync,
   zstdCompressSync,
 } from "node:zlib";
-import { createUsageReader, isPlainEventStream, readWholeUsage } from "../../../src/proxy/usage/response-usage.ts";
+import { createPassage, readWholeUsage } from "../../../src/proxy/stream/passage.ts";
+import { type BodyHeaders, isPlainEventStream } from "../../../src/proxy/usage/body-kind.ts";
 import { noStreamUsage, readEventUsage, usageOfStream } from "../../../src/proxy/usage/event-usage.ts";
 import { recordedResponses } from "../../fixtures/recorded-responses.ts";
 import { eventDataOf } from "../../support/event-stream-reference.ts";
@@ -24,10 +25,13 @@ const json = { contentType: "application/json", contentEncoding: null };
 const chat = utf8.encode('{"usage":{"prompt_tokens":5,"completion_tokens":2}}');
 const five: Usage = { inputTokens: 5, outputTokens: 2 };
 
-async function usageOf(headers: Parameters<typeof createUsageReader>[0], pieces: Iterable<Uint8Array>): Promise<Usage> {
-  const reader = createUsageReader(headers);
-  for (const piece of pieces) await reader.push(piece);
-  return reader.end();
+async function usageOf(headers: BodyHeaders, pieces: Iterable<Uint8Array>): Promise<Usage> {
+  const passage = createPassage(headers, { listener: {} });
+  for (const piece of pieces) {
+    passage.push(piece);
+    await passage.backlog();
+  }
+  return passage.end();
 }
 
 describe("usage reader", () => {
@@ -194,17 +198,18 @@ describe("usage reader of a compressed response", () => {
 
   test("decompresses 512 MB in little memory and makes a faster writer wait", async () => {
     const bomb = gzipSync(Buffer.alloc(64 << 20, 0x20));
-    const reader = createUsageReader({ ...json, contentEncoding: "gzip" });
+    const passage = createPassage({ ...json, contentEncoding: "gzip" }, { listener: {} });
     const before = process.memoryUsage().rss;
     let peak = 0;
     let waits = 0;
     for (let round = 0; round < 8; round++) {
-      const wait = reader.push(bomb);
+      passage.push(bomb);
+      const wait = passage.backlog();
       if (wait !== undefined) waits++;
       await wait;
       peak = Math.max(peak, process.memoryUsage().rss - before);
     }
-    expect(await reader.end()).toEqual(noUsage);
+    expect(await passage.end()).toEqual(noUsage);
     expect(waits).toBeGreaterThan(0);
     expect(peak).toBeLessThan(150 << 20);
   });

@@ -1,6 +1,6 @@
 import { cacheWriteName, findCount, isObject, tokenCountNames } from "../usage/event-usage.ts";
-import type { ResponseListener } from "../usage/response-usage.ts";
 import { createRepeatedEvent, type OutputLength } from "./repeated-event.ts";
+import type { ResponseListener } from "./usage.ts";
 
 /** What a stream showed of its output, as limits of tokens are charged for it. */
 export interface SeenOutput {
@@ -36,12 +36,16 @@ export interface OutputObserver {
 
 const charactersPerToken = 4;
 
-/** Follows the output for keys with limits of tokens. */
-export function createOutputObserver(): OutputObserver {
+/**
+ * Follows the output for keys with limits of tokens.
+ * @param isKnown the stream is of a dialect that we know; else its output is looked for, and may not be long events
+ */
+export function createOutputObserver(isKnown = true): OutputObserver {
   const choices = createChoices();
   const repeated = createRepeatedEvent();
   let [events, characters] = [0, 0];
   let [isOpening, cacheWriteTokens] = [false, 0];
+  let hasDeltas = false;
   /** The output of the document that is being seen. */
   let texts: string[] = [];
 
@@ -78,15 +82,23 @@ export function createOutputObserver(): OutputObserver {
     const { choices: list, usage } = document;
     if (Array.isArray(list)) return choices.see(list, usage, (choice) => addTexts(choice, choiceMembers));
     // The end of a part repeats it.
-    addTexts(document, eventMembers);
+    if (isKnown) addTexts(document, eventMembers);
+    else findOutput(document);
     return false;
+  }
+
+  /** In its first two levels. Where there are deltas, what else there is of a text repeats them. */
+  function findOutput(document: Record<string, unknown>): void {
+    const levels = [document, ...Object.values(document).filter(isObject)];
+    if (levels.some((level) => addTexts(level, ["delta"]))) hasDeltas = true;
+    else if (!hasDeltas) levels.some((level) => addTexts(level, foundMembers));
   }
 
   return {
     onDocument(document, unreadBytes, json) {
       if (!isObject(document)) return;
       seeUsage(document);
-      if (unreadBytes > 0) return addOutput({ events: 1, characters: unreadBytes });
+      if (unreadBytes > 0) return isKnown ? addOutput({ events: 1, characters: unreadBytes }) : undefined;
       const hasEnded = seeOutput(document);
       const [text, ...others] = texts;
       texts = [];
@@ -175,6 +187,8 @@ function createChoices() {
 /** Members of an event, or of a choice, that hold what is new of the output. Others repeat what was sent. */
 const choiceMembers = ["delta", "text"] as const;
 const eventMembers = ["delta", "content_block"] as const;
+/** The same in a dialect that we do not know. */
+const foundMembers = ["text", "content", "token"] as const;
 
 /** What holds output, or leads to it, in the events of every dialect. */
 const outputMembers = [
@@ -189,6 +203,8 @@ const outputMembers = [
   // These are of the Messages API.
   "thinking",
   "partial_json",
+  // Of the text of a thread's message.
+  "value",
 ] as const;
 
 /** Deeper than any dialect goes. */

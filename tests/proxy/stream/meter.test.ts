@@ -1,14 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import type { Usage } from "../../../src/domain/usage.ts";
-import { createEventHold } from "../../../src/proxy/response/event-hold.ts";
-import { createStreamUsageFilter } from "../../../src/proxy/usage/stream-filter.ts";
-import { createUsageReader } from "../../../src/proxy/usage/response-usage.ts";
+import { createPassage } from "../../../src/proxy/stream/passage.ts";
 import { recordedResponses } from "../../fixtures/recorded-responses.ts";
 import { usageServers } from "../../fixtures/usage-servers.ts";
 import { passTicks } from "../../support/event-loop.ts";
 import { createRandom, cutAtRandom, type Random } from "../../support/random.ts";
-import { five, readAll, startMeter, usageEvent, utf8, write } from "./start-meter.ts";
+import { five, passEvents, readAll, startMeter, usageEvent, utf8, write } from "./start-meter.ts";
 
 /** Whole events, one or several at a time, and now and then a piece of one. */
 function cutAtEvents(bytes: Uint8Array, random: Random): Uint8Array[] {
@@ -27,12 +25,10 @@ function cutAtEvents(bytes: Uint8Array, random: Random): Uint8Array[] {
 
 /** What a client gets of an event stream before its usage is committed, what it gets in all, and what is counted. */
 async function passHeld(pieces: readonly Uint8Array[], hasFilter: boolean) {
-  const filter = hasFilter ? createStreamUsageFilter({ includeUsage: true, continuousUsage: false }) : undefined;
   const commits: { usage: Usage; sent: string }[] = [];
   let sent = "";
   const { meter, writer, finishes } = startMeter({
-    filter,
-    hold: createEventHold(),
+    passage: passEvents({ includeUsage: hasFilter, continuousUsage: false }),
     async commit(usage) {
       await passTicks();
       // The LF of a CRLF may come with the next piece.
@@ -49,7 +45,7 @@ describe("the meter", () => {
   test.each(recordedResponses)("passes every byte on and counts: $server", async ({ contentType, body, usage }) => {
     for (let seed = 0; seed < 20; seed++) {
       const { meter, writer, finishes } = startMeter({
-        reader: createUsageReader({ contentType, contentEncoding: null }),
+        passage: createPassage({ contentType, contentEncoding: null }, { listener: {} }),
       });
       for (const piece of cutAtRandom(utf8.encode(body), createRandom(seed))) write(writer, piece);
       void writer.close();
@@ -140,7 +136,7 @@ describe("the meter", () => {
 
   test("finishes the usage of a compressed stream and leaves its bytes as they are", async () => {
     const { meter, writer, finishes } = startMeter({
-      reader: createUsageReader({ contentType: "text/event-stream", contentEncoding: "gzip" }),
+      passage: createPassage({ contentType: "text/event-stream", contentEncoding: "gzip" }, { listener: {} }),
     });
     const bytes = gzipSync(usageEvent);
     for (const byte of bytes) write(writer, Uint8Array.of(byte));
@@ -150,8 +146,8 @@ describe("the meter", () => {
   });
 
   test("counts what its filter takes out, and sends at the end what the filter held", async () => {
-    const filter = createStreamUsageFilter({ includeUsage: true, continuousUsage: false });
-    const { meter, writer, finishes } = startMeter({ filter });
+    const passage = passEvents({ includeUsage: true, continuousUsage: false });
+    const { meter, writer, finishes } = startMeter({ passage });
     const last = 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n';
     write(writer, last);
     write(writer, usageEvent);

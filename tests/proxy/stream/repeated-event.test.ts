@@ -1,9 +1,9 @@
 import { describe, expect, spyOn, test } from "bun:test";
 import fc from "fast-check";
 import { createResponseCharge } from "../../../src/proxy/response/charge.ts";
-import { createOutputObserver } from "../../../src/proxy/response/output.ts";
-import { createRepeatedEvent } from "../../../src/proxy/response/repeated-event.ts";
-import { createUsageReader } from "../../../src/proxy/usage/response-usage.ts";
+import { createOutputObserver } from "../../../src/proxy/stream/output.ts";
+import { createPassage } from "../../../src/proxy/stream/passage.ts";
+import { createRepeatedEvent } from "../../../src/proxy/stream/repeated-event.ts";
 
 const bytesOf = (text: string): Uint8Array => Buffer.from(text);
 const json = (content: string): string => `{"id":"c","choices":[{"index":0,"delta":{"content":${content}}}]}`;
@@ -20,6 +20,7 @@ describe("a repeated event", () => {
     ["one", event('"word"'), 1, 4],
     ["another text", event('" longer than before"'), 1, 19],
     ["several events", event('"a"') + event('""') + event('"bcd"'), 2, 4],
+    ["lines that end in CRLF", event('"a"').replaceAll("\n", "\r\n") + event('"b"'), 2, 2],
     ["an event with a name", `event: content_block_delta\n${event('"a"')}`, 1, 1],
     ["letters of two bytes, three and four", event('"é안🙂"'), 1, "é안🙂".length],
     ["what is escaped", event('"a\\n\\"b\\\\\\uc548\\ud83d\\uDE42"'), 1, 'a\n"b\\안🙂'.length],
@@ -41,6 +42,8 @@ describe("a repeated event", () => {
     ["an id", `id: 7\n${event('"a"')}`],
     ["a comment", `: a\n\n${event('"a"')}`],
     ["the end", `${event('"a"')}data: [DONE]\n\n`],
+    ["one line end", event('"a"').slice(0, -1)],
+    ["a CRLF and a LF", event('"a"').replace("\n\n", "\r\n\n")],
     ["half of one", event('"a"').slice(0, 20)],
   ])("is none with %s", (_name, events) => {
     expect(learned()(events)).toBeUndefined();
@@ -173,9 +176,9 @@ const read = async (chunks: readonly string[], path: string, skims: boolean): Pr
     response: new Response(null, { headers: { "content-type": contentType } }),
   });
   const output = skims ? charge?.output : { ...charge?.output, skim: () => false };
-  const reader = createUsageReader({ contentType, contentEncoding: null }, output);
-  for (const one of chunks) void reader.push(bytesOf(one));
-  const seen = await reader.end();
+  const passage = createPassage({ contentType, contentEncoding: null }, { listener: output ?? {} });
+  for (const one of chunks) passage.push(bytesOf(one));
+  const seen = await passage.end();
   return { seen, cut: charge?.owed(seen, false), whole: charge?.owed(seen, true), output: charge?.output?.seen() };
 };
 

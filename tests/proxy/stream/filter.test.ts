@@ -1,8 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
-import { carryOnlyContent } from "../../../src/proxy/response/terminal-event.ts";
 import type { UsageAdded } from "../../../src/proxy/rewrite/stream-options.ts";
-import { createStreamUsageFilter } from "../../../src/proxy/usage/stream-filter.ts";
+import { createStreamUsageFilter } from "../../../src/proxy/stream/filter.ts";
+import { carryOnlyContent } from "../../../src/proxy/stream/flags.ts";
+import { createPassage } from "../../../src/proxy/stream/passage.ts";
 import { usageServers, type UsageAsked, type UsageServer } from "../../fixtures/usage-servers.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom } from "../../support/random.ts";
 
@@ -10,25 +11,28 @@ const final: UsageAdded = { includeUsage: true, continuousUsage: false };
 const both: UsageAdded = { includeUsage: true, continuousUsage: true };
 const continuousOnly: UsageAdded = { includeUsage: false, continuousUsage: true };
 
-function filtered(added: UsageAdded, pieces: Iterable<Uint8Array>): string {
+/** What a client gets of a stream at once, without a wait for its count; at its end what waits. */
+function startFilter(added: UsageAdded) {
   const filter = createStreamUsageFilter(added);
   if (filter === undefined) throw new Error("Nothing to filter");
-  const output = Array.from(pieces, (piece) => filter.push(piece));
-  return Buffer.concat([...output, filter.end()]).toString();
+  const passage = createPassage({ contentType: "text/event-stream", contentEncoding: null }, { listener: {}, filter });
+  return {
+    push(piece: Uint8Array): Uint8Array {
+      const ready = passage.push(piece);
+      const end = passage.takeEnd();
+      return end === undefined ? ready : Buffer.concat([ready, end]);
+    },
+    end(): Uint8Array {
+      void passage.end();
+      return passage.rest();
+    },
+  };
 }
 
-/** Without what need not be pushed. @returns how many events that were, too */
-function filteredByEvent(added: UsageAdded, events: readonly string[]): { sent: string; leftOut: number } {
-  const filter = createStreamUsageFilter(added);
-  let leftOut = 0;
-  const sent = events.map((text) => {
-    const bytes = Buffer.from(text);
-    if (!text.endsWith("\n\n") || !carryOnlyContent(bytes) || filter?.passes(bytes) !== true)
-      return filter?.push(bytes) ?? bytes;
-    leftOut += 1;
-    return bytes;
-  });
-  return { sent: Buffer.concat([...sent, filter?.end() ?? Buffer.of()]).toString(), leftOut };
+function filtered(added: UsageAdded, pieces: Iterable<Uint8Array>): string {
+  const { push, end } = startFilter(added);
+  const output = Array.from(pieces, push);
+  return Buffer.concat([...output, end()]).toString();
 }
 
 function expectInvisible(server: UsageServer, client: UsageAsked, added: UsageAdded): void {
@@ -40,7 +44,15 @@ function expectInvisible(server: UsageServer, client: UsageAsked, added: UsageAd
   const bytes = Buffer.from(server.stream(asked));
   for (const pieces of cutAtEveryByte(bytes)) expect(filtered(added, pieces)).toBe(expected);
   for (let seed = 0; seed < 50; seed++) expect(filtered(added, cutAtRandom(bytes, createRandom(seed)))).toBe(expected);
-  expect(filteredByEvent(added, bytes.toString().split(/(?<=\n\n)/)).sent).toBe(expected);
+  expect(
+    filtered(
+      added,
+      bytes
+        .toString()
+        .split(/(?<=\n\n)/)
+        .map((event) => Buffer.from(event)),
+    ),
+  ).toBe(expected);
 }
 
 describe("stream usage filter", () => {
@@ -65,22 +77,22 @@ describe("stream usage filter", () => {
   );
 
   test("passes every event as soon as it is complete, except the last of a choice, which waits for the next", () => {
-    const filter = createStreamUsageFilter(both);
+    const filter = startFilter(both);
     const chunk = (finish: string): Uint8Array =>
       Buffer.from(`data: {"choices":[{"delta":{"content":"a"},"finish_reason":${finish}}]}\n\n`);
-    expect(filter?.push(chunk("null"))).toEqual(chunk("null"));
-    expect(filter?.push(Buffer.from(": ping\n\n"))).toEqual(Buffer.from(": ping\n\n"));
-    expect(filter?.push(chunk('"stop"'))).toBeEmpty();
-    expect(filter?.push(Buffer.from("data: [DONE]\n\n"))).toEqual(
+    expect(filter.push(chunk("null"))).toEqual(chunk("null"));
+    expect(filter.push(Buffer.from(": ping\n\n"))).toEqual(Buffer.from(": ping\n\n"));
+    expect(filter.push(chunk('"stop"'))).toBeEmpty();
+    expect(filter.push(Buffer.from("data: [DONE]\n\n"))).toEqual(
       Buffer.concat([chunk('"stop"'), Buffer.from("data: [DONE]\n\n")]),
     );
-    expect(filter?.end()).toBeEmpty();
+    expect(filter.end()).toBeEmpty();
   });
 
   test("passes comment lines at once, also in front of what it drops", () => {
-    const filter = createStreamUsageFilter(final);
+    const filter = startFilter(final);
     const sent = [":", "\n", ": a\r\n", ended, ": b\n", `data: {"choices":[],${counts}}\n\n`, ":\n"].map((piece) =>
-      Buffer.from(filter?.push(Buffer.from(piece)) ?? []).toString(),
+      Buffer.from(filter.push(Buffer.from(piece))).toString(),
     );
     expect(sent).toEqual(["", ":\n", ": a\r\n", "", `${ended}: b\n`, "", ":\n"]);
   });
@@ -115,10 +127,10 @@ describe("stream usage filter", () => {
         Buffer.from(`"}] ${usage}, ${rest} }\n\n`),
       ]);
     const last = Buffer.from('data: {"choices": [], "usage" : {"prompt_tokens":1}}\n\n');
-    const filter = createStreamUsageFilter(both);
-    expect(filter?.push(chunk(', "us\\u0061ge" : {"prompt_tokens" : 1}'))).toEqual(chunk(""));
-    expect(filter?.push(chunk(',"usage":null'))).toEqual(chunk(""));
-    expect(filter?.push(last)).toBeEmpty();
+    const filter = startFilter(both);
+    expect(filter.push(chunk(', "us\\u0061ge" : {"prompt_tokens" : 1}'))).toEqual(chunk(""));
+    expect(filter.push(chunk(',"usage":null'))).toEqual(chunk(""));
+    expect(filter.push(last)).toBeEmpty();
   });
 
   test("removes usage from any position among the members", () => {
@@ -243,12 +255,12 @@ describe("stream usage filter", () => {
     });
 
     test("does not wait for the next, even if it ends a choice, and the usage after it is hidden", () => {
-      const filter = createStreamUsageFilter(final);
+      const filter = startFilter(final);
       const last = Buffer.from(`${long.replace("null}]", '"stop"}]')}}\n\n`);
-      expect(filter?.push(last)).toEqual(last);
-      expect(filter?.push(Buffer.from(added))).toBeEmpty();
+      expect(filter.push(last)).toEqual(last);
+      expect(filter.push(Buffer.from(added))).toBeEmpty();
       const timed = (usage: string): string => added.replace(`,${counts}`, `${usage},"timings":{"n":1}`);
-      expect(Buffer.from(filter?.push(Buffer.from(timed(`,${counts}`))) ?? []).toString()).toBe(timed(""));
+      expect(Buffer.from(filter.push(Buffer.from(timed(`,${counts}`)))).toString()).toBe(timed(""));
     });
 
     test("that follows the end of a choice is not taken for the usage that was requested", () => {
@@ -270,7 +282,7 @@ describe("stream usage filter", () => {
   });
 });
 
-test("events that need not be pushed change nothing if they are left out", () => {
+test("events that pass change nothing if the filter does not see them", () => {
   const usages = ["", ',"usage":null', ',"usage":{"prompt_tokens":9,"completion_tokens":5}'];
   const event = fc
     .record({
@@ -288,11 +300,17 @@ test("events that need not be pushed change nothing if they are left out", () =>
   let leftOut = 0;
   fc.assert(
     fc.property(texts, added, (events, options) => {
-      const seen = filteredByEvent(options, events);
-      leftOut += seen.leftOut;
-      const filter = createStreamUsageFilter(options);
-      const pushed = events.map((text) => filter?.push(Buffer.from(text)) ?? Buffer.from(text));
-      expect(seen.sent).toBe(Buffer.concat([...pushed, filter?.end() ?? Buffer.of()]).toString());
+      const [skimmed, cut] = [createStreamUsageFilter(options), createStreamUsageFilter(options)];
+      const give = (filter: typeof cut, bytes: Buffer): Uint8Array[] => filter?.event(bytes) ?? [bytes];
+      const end = (filter: typeof cut): Uint8Array[] => filter?.end(Buffer.of()) ?? [];
+      const all = events.map((text) => Buffer.from(text));
+      const sent = all.flatMap((bytes) => {
+        if (!carryOnlyContent(bytes) || skimmed?.passes(bytes) !== true) return give(skimmed, bytes);
+        leftOut += 1;
+        return [bytes];
+      });
+      const expected = [...all.flatMap((bytes) => give(cut, bytes)), ...end(cut)];
+      expect(Buffer.concat([...sent, ...end(skimmed)]).toString()).toBe(Buffer.concat(expected).toString());
     }),
     { numRuns: 5000 },
   );

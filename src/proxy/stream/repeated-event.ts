@@ -29,10 +29,10 @@ const maxLength = 1024;
 const maxLearned = 8;
 
 const lineFeed = 0x0a;
+const carriageReturn = 0x0d;
 const space = 0x20;
 const letterE = 0x65;
 const dataField = Buffer.from("data: ");
-const eventEnd = Buffer.from("\n\n");
 /** The Responses API numbers its events. */
 const numberName = Buffer.from('"sequence_number":');
 
@@ -59,7 +59,7 @@ export function createRepeatedEvent(): RepeatedEvent {
       while (at < events.length) {
         // Its name says nothing that its JSON text does not say.
         const start: number = events[at] === letterE ? events.indexOf(lineFeed, at) + 1 : at;
-        at = addEvent(length, parts, events, start);
+        at = endOfEvent(events, addEvent(length, parts, events, start));
         if (at === undefined) return undefined;
       }
       learned = 0;
@@ -82,7 +82,7 @@ function partsOf(json: Uint8Array, value: Uint8Array): Part[] | undefined {
     piece = value.subarray(-1);
     from = at + value.length;
   }
-  addPieces(parts, Buffer.concat([piece, json.subarray(from), eventEnd]));
+  addPieces(parts, Buffer.concat([piece, json.subarray(from)]));
   // With an escape in another place, the text may be written in another way, and what was found is something else.
   const hasEscape = parts.some((part) => typeof part !== "string" && part.includes(backslash));
   return from === 0 || hasEscape ? undefined : parts;
@@ -96,7 +96,15 @@ function addPieces(parts: Part[], bytes: Uint8Array): void {
   else parts.push(bytes.subarray(0, start), "number", bytes.subarray(end));
 }
 
-/** @returns where the event that begins at `start` ends; undefined if it is something else */
+/** @param at where its last line ends, if it is one that is known. @returns where it ends; undefined if something else follows */
+function endOfEvent(events: Uint8Array, at: number | undefined): number | undefined {
+  if (at === undefined) return undefined;
+  if (events[at] === lineFeed) return events[at + 1] === lineFeed ? at + 2 : undefined;
+  const isCrLf = events[at] === carriageReturn && events[at + 2] === carriageReturn;
+  return isCrLf && events[at + 1] === lineFeed && events[at + 3] === lineFeed ? at + 4 : undefined;
+}
+
+/** @returns where the last line of the event that begins at `start` ends; undefined if it is something else */
 function addEvent(length: OutputLength, parts: readonly Part[], events: Uint8Array, start: number): number | undefined {
   let at = start;
   let text: Uint8Array | undefined;

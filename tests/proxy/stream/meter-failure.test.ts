@@ -1,20 +1,21 @@
 import { afterEach, describe, expect, jest, test } from "bun:test";
-import { createEventHold } from "../../../src/proxy/response/event-hold.ts";
-import { createStreamUsageFilter } from "../../../src/proxy/usage/stream-filter.ts";
 import { passTicks } from "../../support/event-loop.ts";
-import { readAll, readText, startMeter, text, utf8, write } from "./start-meter.ts";
+import { passEvents, readAll, readText, startMeter, text, utf8, write } from "./start-meter.ts";
 
 afterEach(() => void jest.useRealTimers());
 
 describe("a meter that fails", () => {
   const frame = utf8.encode('data: {"error":{}}\n\n');
   const frameText = text.decode(frame);
+  const long = `data: ${"x".repeat(64 * 1024)}`;
 
   test.each([
     ["between events", ["data: a\n\n"], `data: a\n\n${frameText}`],
-    ["between the lines of an event", ["event: a\n"], `event: a\n\n${frameText}`],
-    ["inside a line", ["data: a\n\ndata: {"], `data: a\n\ndata: {\n\n${frameText}`],
-    ["after a CR", ["data: a\r"], `data: a\r\n\n${frameText}`],
+    ["between the lines of a long event", [`${long}\n`], `${long}\n\n${frameText}`],
+    ["inside a line of a long event", ["data: a\n\n", long], `data: a\n\n${long}\n\n${frameText}`],
+    ["after a CR in a long event", [`${long}\r`], `${long}\r\n\n${frameText}`],
+    ["after the end of a long event", [long, "\n\n"], `${long}\n\n${frameText}`],
+    ["after a comment", [": a\n"], `: a\n${frameText}`],
   ])("%s puts its frame on a line of its own", async (_, chunks, expected) => {
     const { meter, writer, finishes } = startMeter();
     const reader = meter.readable.getReader();
@@ -66,7 +67,7 @@ describe("a meter that fails", () => {
   });
 
   test("drops an unfinished event that was held", async () => {
-    const { meter, writer } = startMeter({ hold: createEventHold() });
+    const { meter, writer } = startMeter();
     const reader = meter.readable.getReader();
     write(writer, 'data: a\n\ndata: {"cho');
     expect(await readText(reader)).toBe("data: a\n\n");
@@ -77,7 +78,7 @@ describe("a meter that fails", () => {
   });
 
   test("sends no frame after the terminal event", async () => {
-    const { meter, writer } = startMeter({ hold: createEventHold() });
+    const { meter, writer } = startMeter();
     const reader = meter.readable.getReader();
     write(writer, "data: a\n\ndata: [DONE]\n\n");
     expect(await readText(reader)).toBe("data: a\n\n");
@@ -90,7 +91,6 @@ describe("a meter that fails", () => {
   test("sends a terminal event whose usage is being committed, and no frame", async () => {
     const committed = Promise.withResolvers<void>();
     const { meter, writer } = startMeter({
-      hold: createEventHold(),
       commit: () => committed.promise,
     });
     const reader = meter.readable.getReader();
@@ -108,7 +108,6 @@ describe("a meter that fails", () => {
   test("does not fail itself if the client leaves while the usage is being committed", async () => {
     const committed = Promise.withResolvers<void>();
     const { meter, writer } = startMeter({
-      hold: createEventHold(),
       commit: () => committed.promise,
     });
     write(writer, "data: a\n\ndata: [DONE]\n\n");
@@ -135,7 +134,7 @@ describe("a meter that fails", () => {
   test("first sends what a filter holds, but not the beginning of the usage that only the proxy requested", async () => {
     const held = 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n';
     const { meter, writer } = startMeter({
-      filter: createStreamUsageFilter({ includeUsage: true, continuousUsage: false }),
+      passage: passEvents({ includeUsage: true, continuousUsage: false }),
     });
     const reader = meter.readable.getReader();
     write(writer, `${held}data: {"cho`);

@@ -1,24 +1,20 @@
 import { describe, expect, test } from "bun:test";
 import { heapStats } from "bun:jsc";
-import { createEventHold } from "../../../src/proxy/response/event-hold.ts";
-import type { MeterOptions } from "../../../src/proxy/response/meter.ts";
-import { createUsageReader } from "../../../src/proxy/usage/response-usage.ts";
-import { createStreamUsageFilter } from "../../../src/proxy/usage/stream-filter.ts";
+import type { UsageAdded } from "../../../src/proxy/rewrite/stream-options.ts";
+import { createPassage } from "../../../src/proxy/stream/passage.ts";
 import { passTicks } from "../../support/event-loop.ts";
 import { createRandom, cutAtRandom } from "../../support/random.ts";
-import { five, startMeter, usageEvent, utf8 } from "./start-meter.ts";
+import { five, passEvents, startMeter, usageEvent, utf8 } from "./start-meter.ts";
 
 const kilobyte = 1024;
 const maxHeldEventBytes = 64 * kilobyte;
-const eventStream = { contentType: "text/event-stream", contentEncoding: null };
-const filterOf = (continuousUsage: boolean) => createStreamUsageFilter({ includeUsage: true, continuousUsage });
 const nothing = new Uint8Array();
 
 /** What holds the bytes of an unfinished event, by setting. */
-const meters: [name: string, parts: () => Pick<MeterOptions, "filter" | "hold">][] = [
-  ["no usage is hidden", () => ({ hold: createEventHold() })],
-  ["the usage at the end is hidden", () => ({ filter: filterOf(false), hold: createEventHold() })],
-  ["usage in every chunk is hidden", () => ({ filter: filterOf(true), hold: createEventHold() })],
+const meters: [name: string, added: UsageAdded][] = [
+  ["no usage is hidden", { includeUsage: false, continuousUsage: false }],
+  ["the usage at the end is hidden", { includeUsage: true, continuousUsage: false }],
+  ["usage in every chunk is hidden", { includeUsage: true, continuousUsage: true }],
 ];
 
 describe("an event of 40 MiB without its empty line", () => {
@@ -33,9 +29,8 @@ describe("an event of 40 MiB without its empty line", () => {
     yield utf8.encode("data: [DONE]\n\n");
   };
 
-  test.each(meters)("waits for its client, and no more than 64 KiB of it are held, if %s", async (_, parts) => {
-    const { filter, hold } = parts();
-    const { meter, writer, finishes } = startMeter({ filter, hold });
+  test.each(meters)("waits for its client, and no more than 64 KiB of it are held, if %s", async (_, added) => {
+    const { meter, writer, finishes } = startMeter({ passage: passEvents(added) });
     let taken = 0;
     const writing = (async () => {
       for (const chunk of chunks()) {
@@ -56,34 +51,24 @@ describe("an event of 40 MiB without its empty line", () => {
     }
     await writing;
     expect(held).toBeLessThanOrEqual(mostHeld);
-    expect(received).toBe(taken - (filter === undefined ? 0 : usageEvent.length));
+    expect(received).toBe(taken - (added.includeUsage ? usageEvent.length : 0));
     expect(finishes).toEqual([{ usage: five, cause: undefined }]);
   });
 });
 
 /** What holds bytes of an event: a function of what arrives, with what may be sent as its value. */
 type Create<Output> = () => (chunk: Uint8Array) => Output;
-const senders: [name: string, create: Create<Uint8Array>][] = [
-  ["the filter of the usage at the end", () => filterOf(false)?.push ?? nothingHeld],
-  ["the filter of usage in every chunk", () => filterOf(true)?.push ?? nothingHeld],
-  ["the hold on unfinished and terminal events", () => createEventHold().push],
-  ["a filter and a hold", filterAndHold],
-];
+const senders: [name: string, create: Create<Uint8Array>][] = meters.map(([name, added]) => [
+  `an event stream of which ${name}`,
+  () => passEvents(added).push,
+]);
+const readerOf = (contentType: string, contentEncoding: string | null): Create<unknown> => {
+  return () => createPassage({ contentType, contentEncoding }, { listener: {} }).push;
+};
 const holders: [name: string, create: Create<unknown>][] = [
   ...senders,
-  ["the reader of usage", () => createUsageReader(eventStream).push],
-  [
-    "the reader of usage in lines",
-    () => createUsageReader({ ...eventStream, contentType: "application/x-ndjson" }).push,
-  ],
+  ["lines of JSON", readerOf("application/x-ndjson", null)],
 ];
-
-const nothingHeld = (): Uint8Array => nothing;
-
-function filterAndHold(): (chunk: Uint8Array) => Uint8Array {
-  const [filter, hold] = [filterOf(false), createEventHold()];
-  return (chunk) => hold.push(filter?.push(chunk) ?? nothing);
-}
 
 /** The memory that each of `count` keeps after it was given `chunks`, which nobody else keeps. */
 async function bytesKept(create: Create<unknown>, chunks: () => Iterable<Uint8Array>, count = 64): Promise<number> {

@@ -1,5 +1,6 @@
-import { createMeter, type Meter, type MeterOptions } from "../../../src/proxy/response/meter.ts";
-import { createUsageReader } from "../../../src/proxy/usage/response-usage.ts";
+import { createMeter, type Meter, type MeterOptions } from "../../../src/proxy/stream/meter.ts";
+import { createStreamUsageFilter } from "../../../src/proxy/stream/filter.ts";
+import { createPassage, type Passage } from "../../../src/proxy/stream/passage.ts";
 import type { Usage } from "../../../src/domain/usage.ts";
 
 export const utf8 = new TextEncoder();
@@ -13,11 +14,17 @@ export interface StartedMeter {
   finishes: { usage: Usage; cause: unknown }[];
 }
 
+/** What a plain event stream passes through. @param added hides usage that was asked for like this */
+export function passEvents(added = { includeUsage: false, continuousUsage: false }): Passage {
+  const headers = { contentType: "text/event-stream", contentEncoding: null };
+  return createPassage(headers, { listener: {}, filter: createStreamUsageFilter(added) });
+}
+
 /** A meter over an event stream, and how it finished. */
 export function startMeter(options: Partial<MeterOptions> = {}): StartedMeter {
   const finishes: StartedMeter["finishes"] = [];
   const meter = createMeter({
-    reader: createUsageReader({ contentType: "text/event-stream", contentEncoding: null }),
+    passage: passEvents(),
     keepaliveMs: 0,
     commit: async () => {},
     async finish(usage, cause) {

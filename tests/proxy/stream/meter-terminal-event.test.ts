@@ -1,18 +1,15 @@
 import { describe, expect, test } from "bun:test";
-import { createEventHold } from "../../../src/proxy/response/event-hold.ts";
 import { passTicks } from "../../support/event-loop.ts";
 import { five, readText, startMeter, text, usageEvent, utf8, write } from "./start-meter.ts";
 import type { Usage } from "../../../src/domain/usage.ts";
 
 describe("a meter that holds the terminal event", () => {
   const done = "data: [DONE]\n\n";
-  const hold = () => createEventHold();
 
   test("sends it once the usage before it is committed, and the rest after it", async () => {
     const committed = Promise.withResolvers<void>();
     const commits: Usage[] = [];
     const { meter, writer, finishes } = startMeter({
-      hold: hold(),
       commit(usage) {
         commits.push(usage);
         return committed.promise;
@@ -36,7 +33,6 @@ describe("a meter that holds the terminal event", () => {
     let commits = 0;
     const settled = Promise.withResolvers<void>();
     const { meter, writer } = startMeter({
-      hold: hold(),
       commit: async () => void commits++,
       finish: () => settled.promise,
     });

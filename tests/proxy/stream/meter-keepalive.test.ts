@@ -1,9 +1,9 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
-import { createEventHold } from "../../../src/proxy/response/event-hold.ts";
 import { passTicks } from "../../support/event-loop.ts";
 import { readAll, readText, type StartedMeter, startMeter, text, write } from "./start-meter.ts";
 
 const comment = ": keepalive\n\n";
+const long = `data: ${"x".repeat(64 * 1024)}`;
 
 describe("a meter that keeps a client alive", () => {
   beforeEach(() => void jest.useFakeTimers());
@@ -19,17 +19,18 @@ describe("a meter that keeps a client alive", () => {
     await reader.cancel();
   });
 
-  test("sends a single line between the lines of an event", async () => {
+  test("sends a single line between the lines of a long event", async () => {
     const { meter, writer } = startMeter({ keepaliveMs: 10 });
     const reader = meter.readable.getReader();
-    write(writer, "event: a\n");
-    expect(await readText(reader)).toBe("event: a\n");
+    write(writer, `${long}\n`);
+    expect(await readText(reader)).toBe(`${long}\n`);
     jest.advanceTimersByTime(10);
     expect(await readText(reader)).toBe(": keepalive\n");
     await reader.cancel();
   });
 
-  test.each(["data: {", "data: a\r", "event: a\r\n:"])("never sends a comment after %j", async (half) => {
+  test.each(["", "\r", "\r\n:"])("never sends a comment in a long event after %j", async (begun) => {
+    const half = long + begun;
     const { meter, writer } = startMeter({ keepaliveMs: 2 });
     const reader = meter.readable.getReader();
     write(writer, half);
@@ -89,7 +90,7 @@ describe("a meter that keeps a client alive", () => {
       ],
     ],
   ])("drops a byte order mark that follows a comment and comes %s", async (_, pieces) => {
-    const { meter, writer } = startMeter({ keepaliveMs: 10, hold: createEventHold() });
+    const { meter, writer } = startMeter({ keepaliveMs: 10 });
     const reader = meter.readable.getReader();
     const received: string[] = [];
     for (const piece of pieces) {

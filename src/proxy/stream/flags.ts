@@ -1,14 +1,7 @@
 import { indexOfBytes, latin1 } from "../json/bytes.ts";
-import { firstEventEnd } from "../sse/events.ts";
-import { createEventStreamParser } from "../sse/parser.ts";
-import { createJsonUsageParser, mentionsUsage } from "../usage/json-usage.ts";
 import { isObject } from "../usage/event-usage.ts";
-
-export interface LongEvent {
-  push(bytes: Uint8Array): void;
-  /** Called when its end is pushed. */
-  isTerminal(): boolean;
-}
+import { createJsonUsageParser, mentionsUsage } from "../usage/json-usage.ts";
+import { createDataReader } from "./events.ts";
 
 /*
  * `data: [DONE]` ends a stream of the OpenAI dialects, `message_stop` one of the Messages API, `response.completed`,
@@ -65,22 +58,6 @@ function beginsSign(events: Uint8Array, at: number): boolean {
 /** @param at the last quote of the member's name */
 const isNullMember = (events: Uint8Array, at: number): boolean => events[at + 1] === 0x3a && events[at + 2] === 0x6e;
 
-/** @param events whole ones @returns where the first terminal one begins and ends, on whatever path the stream is sent */
-export function findTerminal(events: Uint8Array): { start: number; end: number } | undefined {
-  if (!mayHoldOne(events)) return undefined;
-  let start = 0;
-  while (start < events.length) {
-    const length = firstEventEnd(events.subarray(start), nothing);
-    const end = length === 0 ? events.length : start + length;
-    const event = events.subarray(start, end);
-    if (mayHoldOne(event) && isTerminal(event)) return { start, end };
-    start = end;
-  }
-  return undefined;
-}
-
-const nothing = new Uint8Array();
-
 /** Whether a terminal event may be in `bytes`: false for nearly all. */
 const mayHoldOne = (bytes: Uint8Array): boolean => markers.some((marker) => indexOfBytes(bytes, marker, 0) >= 0);
 
@@ -97,23 +74,47 @@ const headOf = (event: Uint8Array): string => latin1(event, 0, Math.min(event.le
 const nameIn = (head: string): string => eventLine.exec(head)?.[1] ?? "";
 const typeIn = (head: string): string | undefined => typeFirst.exec(head)?.[1];
 
-/** Some clients go by the `event:` line, some by the `type`. @param event a whole one */
-function isTerminal(event: Uint8Array): boolean {
-  return doneLine.test(headOf(event)) || followEvent(event).isTerminal();
+/** By its name, or by its type if that comes first; some clients go by the one, some by the other. Undefined: neither tells. */
+function endsByHead(event: Uint8Array): boolean | undefined {
+  const head = headOf(event);
+  if (doneLine.test(head)) return true;
+  const [name, type] = [nameIn(head), typeIn(head)];
+  if (type === undefined && !terminalName.test(name)) return undefined;
+  return terminalName.test(name) || terminalName.test(type ?? "");
 }
 
-/** Follows an event that is too long to be held. @param start its first bytes */
-export function followEvent(start: Uint8Array): LongEvent {
-  const head = headOf(start);
-  const [name, type] = [nameIn(head), typeIn(head)];
-  if (type !== undefined || terminalName.test(name)) {
-    const endsStream = terminalName.test(name) || terminalName.test(type ?? "");
-    return { push() {}, isTerminal: () => endsStream };
-  }
+/** Whether a whole event ends its stream, on whatever path that is sent. */
+export function endsStream(event: Uint8Array): boolean {
+  return mayHoldOne(event) && (endsByHead(event) ?? followText(event).endsStream());
+}
+
+/** A text that is too long to be held: what is read of it as it passes. */
+export interface LongText {
+  push(bytes: Uint8Array): void;
+  /** What `JSON.parse` would return for what was pushed, without what nobody asks for. */
+  document(): unknown;
+  length(): number;
+  /** Called when its end is pushed. */
+  endsStream(): boolean;
+}
+
+/** @param isEvent its text is the data of the event that is pushed, and not all of that */
+export function followText(start: Uint8Array, isEvent = true): LongText {
   const json = createJsonUsageParser();
-  const lines = createEventStreamParser({ data: json.push, dispatch() {} });
-  lines.push(start);
-  return { push: lines.push, isTerminal: () => terminalName.test(typeOf(json.document())) };
+  const ends = isEvent ? endsByHead(start) : false;
+  let length = 0;
+  const read = (bytes: Uint8Array): void => {
+    length += bytes.length;
+    json.push(bytes);
+  };
+  const push = isEvent ? createDataReader(read) : read;
+  push(start);
+  return {
+    push,
+    document: json.document,
+    length: () => length,
+    endsStream: () => ends ?? terminalName.test(typeOf(json.document())),
+  };
 }
 
 function typeOf(document: unknown): string {

@@ -1,16 +1,9 @@
-import type { UsageReader } from "../usage/response-usage.ts";
-import type { StreamUsageFilter } from "../usage/stream-filter.ts";
-import type { EventHold } from "./event-hold.ts";
-import { carryOnlyContent } from "./terminal-event.ts";
 import type { Usage } from "../../domain/usage.ts";
-import { createEventBoundary, endInLineFeeds, type Position } from "../sse/events.ts";
+import { beginsWithMark, type Position } from "./events.ts";
+import type { Passage } from "./passage.ts";
 
 export interface MeterOptions {
-  reader: UsageReader;
-  /** Removes from the stream what only the proxy asked for. */
-  filter?: StreamUsageFilter | undefined;
-  /** Holds back an unfinished event and the terminal one. Only for a plain event stream. */
-  hold?: EventHold | undefined;
+  passage: Passage;
   /** After how much silence a comment is sent; 0: never. Only for a plain event stream. */
   keepaliveMs: number;
   /** How long the client has been without a byte. */
@@ -41,8 +34,8 @@ export interface Meter {
    */
   push(chunk: Uint8Array): Promise<void> | undefined;
   /**
-   * Sends what the filter still holds, and `frame` as an event of its own. An unfinished event is dropped. Nothing is sent
-   * afterwards, but a terminal event whose usage is being committed: then the promise waits for it, and no frame is sent.
+   * Sends what still waits but an unfinished event, and `frame` as an event of its own. Nothing is sent afterwards, but a
+   * terminal event whose usage is being committed: then the promise waits for it, and no frame is sent.
    * The caller aborts next, a macrotask later: Bun 1.4.5 drops what was enqueued right before an error.
    */
   fail(frame: Uint8Array | undefined): Promise<void>;
@@ -68,77 +61,64 @@ interface MeterTransformer extends Transformer<Uint8Array, Uint8Array> {
 const oneChunk: QueuingStrategy<Uint8Array> = { highWaterMark: 1 };
 
 /**
- * Passes a response's bytes on first, reads their usage second, and finishes once, however the response ends.
+ * Passes a response's bytes on, and finishes once with their usage, however the response ends.
  *
  * A meter begins, flows and finishes. It began when the client got its first bytes, and then the status can no longer
- * change. While it flows, a chunk goes through `filter` and `hold` to the client, and through `reader` as it came. It
+ * change. While it flows, a chunk goes through its passage to the client. It
  * finishes by the upstream's end (`flush`), the client's leaving (`cancel`) or `abort`, whichever comes first, and always
  * through `finishOnce`.
- * - No byte waits for the reader; the next chunk does, if the reader cannot keep up.
+ * - The next chunk waits if the usage of compressed ones cannot be read as fast.
  * - No client sees the end of a response before its usage is committed: the terminal event waits for `commit`, and the
  *   end of the stream for `finish`.
  * - After `fail`, nothing is sent but the terminal event whose usage is already being committed.
  * - A process that is killed loses what it had not committed, and no client has seen the end of that.
  */
 export function createMeter(options: MeterOptions): Meter {
-  const { reader, filter, hold, keepaliveMs, silentMs, commit, finish } = options;
+  const { passage, keepaliveMs, silentMs, commit, finish } = options;
   const started = Promise.withResolvers<void>();
   // The streams report a failure to whoever does not wait for the start.
   started.promise.catch(() => {});
-  const output = createMeterOutput(started.resolve);
+  const output = createMeterOutput(passage.position, started.resolve);
   const { hasSent, isTaken } = output;
   const keepalive = keepaliveMs > 0 ? startKeepaliveTimer(keepaliveMs, output.sendComment, silentMs) : undefined;
   let upstreamBegan = false;
-  /** All that came are whole events, which the client has. Nearly every chunk then is whole events too, and only passes. */
-  let isBetweenEvents = false;
   /** Commits and sends the terminal event. Once it is sent, the response is whole for the client. */
   let terminalSent: Promise<void> | undefined;
   let failed = false;
   let finished: Promise<void> | undefined;
 
-  function send(visible: Uint8Array): void {
-    const bytes = hold === undefined ? visible : hold.push(visible);
-    if (bytes.length > 0) sendFromUpstream(bytes);
-  }
-
-  function sendFromUpstream(bytes: Uint8Array): undefined {
+  function send(bytes: Uint8Array): void {
+    if (bytes.length === 0) return;
     keepalive?.restart();
     output.send(upstreamBegan || !hasSent() ? bytes : withoutByteOrderMark(bytes));
     upstreamBegan = true;
   }
 
-  const sendOnceCommitted = (terminal: Uint8Array): Promise<void> =>
-    commit(reader.seen()).then(() => sendFromUpstream(terminal));
+  const sendOnceCommitted = (terminal: Uint8Array): Promise<void> => commit(passage.seen()).then(() => send(terminal));
 
   /** Bun 1.4.5 ends a stream through either `flush` or `cancel`; a count does not depend on that. */
   const finishOnce = (cause: unknown): Promise<void> => (finished ??= finishWith(cause));
 
   async function finishWith(cause: unknown): Promise<void> {
     keepalive?.stop();
-    await finish(await reader.end(), cause);
+    await finish(await passage.end(), cause);
     if (cause === undefined || hasSent()) started.resolve();
     else started.reject(cause);
   }
 
   function push(chunk: Uint8Array): Promise<void> | undefined {
     if (failed) return undefined;
-    const endsEvent = endInLineFeeds(chunk);
-    if (isBetweenEvents && endsEvent && skim(options, chunk)) return sendFromUpstream(chunk);
-    send(filter === undefined ? chunk : filter.push(chunk));
-    const backlog = reader.push(chunk);
-    const terminal = hold?.takeTerminal();
-    isBetweenEvents = hold !== undefined && endsEvent && upstreamBegan && terminal === undefined;
-    return terminal === undefined ? backlog : (terminalSent = sendOnceCommitted(terminal));
+    send(passage.push(chunk));
+    const terminal = passage.takeEnd();
+    return terminal === undefined ? passage.backlog() : (terminalSent = sendOnceCommitted(terminal));
   }
 
   const transformer: MeterTransformer = {
     start: output.attach,
     transform: push,
     async flush() {
-      if (!failed && filter !== undefined) send(filter.end());
-      const rest = failed ? [] : [hold?.takeTerminal(), hold?.end()];
       await finishOnce(undefined);
-      for (const bytes of rest) if (bytes !== undefined) sendFromUpstream(bytes);
+      if (!failed) send(passage.rest());
     },
     cancel: (reason) => finishOnce(reason ?? new DOMException("The client cancelled the stream", "AbortError")),
   };
@@ -148,7 +128,7 @@ export function createMeter(options: MeterOptions): Meter {
     if (failed || finished !== undefined) return;
     failed = true;
     keepalive?.stop();
-    if (filter !== undefined) send(filter.end());
+    send(passage.rest());
     if (frame !== undefined && terminalSent === undefined && hasSent()) output.sendEvent(frame);
     // It fails if the client leaves meanwhile.
     await terminalSent?.catch(() => {});
@@ -161,16 +141,12 @@ export function createMeter(options: MeterOptions): Meter {
   return { readable, writable, started: started.promise, hasSent, isTaken, push, fail, abort };
 }
 
-/** Takes whole events, after whole ones, that change nothing but what the client has, and how much of it is output. */
-const skim = ({ reader, filter }: MeterOptions, events: Uint8Array): boolean =>
-  carryOnlyContent(events) && filter?.passes(events) !== false && reader.skim(events);
-
 /** The mark counts only at the very start; after a comment of ours it would spoil the first line. What is held comes whole. */
 export function withoutByteOrderMark(bytes: Uint8Array): Uint8Array {
-  return bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf ? bytes.subarray(3) : bytes;
+  return beginsWithMark(bytes) ? bytes.subarray(3) : bytes;
 }
 
-/** The sending side of a meter. It knows what may follow the bytes sent so far. */
+/** The sending side of a meter. */
 interface MeterOutput {
   attach: (controller: TransformStreamDefaultController<Uint8Array>) => void;
   send(bytes: Uint8Array): void;
@@ -200,14 +176,12 @@ const emptyLine: Readonly<Record<Position, Uint8Array>> = {
 };
 
 /** @param onFirstBytes called when the first bytes are sent */
-function createMeterOutput(onFirstBytes: () => void): MeterOutput {
-  const boundary = createEventBoundary();
+function createMeterOutput(position: () => Position, onFirstBytes: () => void): MeterOutput {
   let controller: TransformStreamDefaultController<Uint8Array> | undefined;
   let sent = false;
 
   function send(bytes: Uint8Array): void {
     if (bytes.length === 0) return;
-    boundary.passed(bytes);
     controller?.enqueue(bytes);
     if (sent) return;
     sent = true;
@@ -222,11 +196,11 @@ function createMeterOutput(onFirstBytes: () => void): MeterOutput {
     },
     send,
     sendComment() {
-      const bytes = comment[boundary.position()];
+      const bytes = comment[position()];
       if (bytes !== undefined && isTaken()) send(bytes);
     },
     sendEvent(event) {
-      send(Buffer.concat([emptyLine[boundary.position()], event]));
+      send(Buffer.concat([emptyLine[position()], event]));
     },
     hasSent: () => sent,
     isTaken,

@@ -1,6 +1,6 @@
 import { hasMember, indexOfBytes, isWhiteSpace } from "../json/bytes.ts";
 import type { UsageAdded } from "../rewrite/stream-options.ts";
-import { createEventSplitter, isLineEnd, maxHeldEventBytes } from "../sse/events.ts";
+import { isLineEnd, maxHeldEventBytes } from "./events.ts";
 import {
   type CompletionChunk,
   createStreamProgress,
@@ -15,15 +15,16 @@ import {
 
 /** Removes from an event stream what the backend only sent because the proxy requested it. */
 export interface StreamUsageFilter {
-  /** @returns what the client gets now; empty if the bytes are still held */
-  push(chunk: Uint8Array): Uint8Array;
-  /** Whether a push of whole events that have no usage but null, after whole events, would return them and change nothing. */
+  /** @param event a whole one @returns what the client gets now; nothing if it waits for the next one */
+  event(event: Uint8Array): Uint8Array[];
+  /** Whether these whole events, which have no usage but null, would all pass and change nothing. */
   passes(events: Uint8Array): boolean;
-  /** @returns what is still held, without the beginning of an added chunk */
-  end(): Uint8Array;
+  /** What is to come is no whole event. @returns what waits */
+  release(): Uint8Array[];
+  /** @param rest of the stream, which no empty line ends. @returns what waits and it, unless it begins an added chunk */
+  end(rest: Uint8Array): Uint8Array[];
 }
 
-const nothing = new Uint8Array();
 /** Begins a comment. */
 const colon = 0x3a;
 const choicesName = Buffer.from('choices"');
@@ -55,21 +56,12 @@ const choicesName = Buffer.from('choices"');
 export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): StreamUsageFilter | undefined {
   if (!added.includeUsage && !added.continuousUsage) return undefined;
   const includeUsage = added.includeUsage && !keepsUsage;
-  const splitter = createEventSplitter({
-    event: (event) => void output.push(...pass(event)),
-    longEvent(bytes) {
-      expectsUsage = false;
-      output.push(...release(undefined), bytes);
-    },
-  });
   const detector = createInjectedUsageDetector(added);
   const progress = createStreamProgress();
   /** The chunk that ended a choice, until the next event decides on its edits. */
   let held: Outgoing | undefined;
   /** Every choice has ended and nothing has followed, so the next event may be the usage that was requested. */
   let expectsUsage = false;
-  /** What the push that is running returns. */
-  const output: Uint8Array[] = [];
 
   function pass(event: Uint8Array): Uint8Array[] {
     if (!mayMatter(event)) return passOther(event);
@@ -119,17 +111,17 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
     return [edited(outgoing)];
   }
 
-  function passRest(rest: Uint8Array): Uint8Array[] {
-    return rest.length === 0 || (expectsUsage && isTornChunk(rest)) ? [] : pass(rest);
-  }
-
   return {
-    push(bytes) {
-      splitter.push(bytes);
-      return joined(output.splice(0));
-    },
+    event: pass,
     passes: (events) => held === undefined && !expectsUsage && !mayMatter(events, detector.mayEditContent),
-    end: () => joined([...passRest(splitter.end()), ...release(undefined)]),
+    release() {
+      expectsUsage = false;
+      return release(undefined);
+    },
+    end(rest) {
+      const isTorn = rest.length === 0 || (expectsUsage && isTornChunk(rest));
+      return [...(isTorn ? [] : pass(rest)), ...release(undefined)];
+    },
   };
 }
 
@@ -156,11 +148,6 @@ function edited({ event, edits }: Pick<Outgoing, "event" | "edits">): Uint8Array
     from = end;
   }
   return Buffer.concat([...pieces, event.subarray(from)]);
-}
-
-function joined(events: readonly Uint8Array[]): Uint8Array {
-  const [first = nothing] = events;
-  return events.length > 1 ? Buffer.concat(events) : first;
 }
 
 /** An event that is to be sent, and its edits. */

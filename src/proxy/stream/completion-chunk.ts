@@ -1,8 +1,8 @@
 import { latin1, isLiteral } from "../json/bytes.ts";
 import { readJson } from "../json/read.ts";
 import { createSlot, type JsonSlot } from "../json/slots.ts";
-import { isLineEnd } from "../sse/events.ts";
-import { isEmpty, isEmptyChoice, isObject } from "./event-usage.ts";
+import { isEmpty, isEmptyChoice, isObject } from "../usage/event-usage.ts";
+import { isLineEnd } from "./events.ts";
 
 export interface MemberSpan {
   start: number;

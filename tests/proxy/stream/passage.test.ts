@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
-import { createEventHold, createSniffingHold } from "../../../src/proxy/response/event-hold.ts";
+import { createPassage, type Passage } from "../../../src/proxy/stream/passage.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom } from "../../support/random.ts";
+import { passEvents } from "./start-meter.ts";
 
 const utf8 = new TextEncoder();
 const text = new TextDecoder("utf-8", { ignoreBOM: true });
@@ -13,18 +14,27 @@ interface Passed {
 }
 
 /** What comes out: before the terminal event, with it, after it, and at the end. */
-function pass(pieces: Iterable<Uint8Array>, hold = createEventHold()): Passed {
+function pass(pieces: Iterable<Uint8Array>, hold: Passage = passEvents()): Passed {
   const passed: Passed = { sent: "", terminal: undefined, after: "", rest: "" };
   for (const piece of pieces) {
     const bytes = text.decode(hold.push(piece));
     if (passed.terminal === undefined) passed.sent += bytes;
     else passed.after += bytes;
-    const terminal = hold.takeTerminal();
+    const terminal = hold.takeEnd();
     if (terminal !== undefined) passed.terminal = text.decode(terminal);
   }
-  passed.rest = text.decode(hold.end());
+  passed.rest = restOf(hold);
   return passed;
 }
+
+function restOf(hold: Passage): string {
+  void hold.end();
+  return text.decode(hold.rest());
+}
+
+/** What a body passes through whose type does not say what it is. */
+const passUnknown = (): Passage =>
+  createPassage({ contentType: "text/plain", contentEncoding: null }, { listener: {} });
 
 const whole = ({ sent, terminal = "", after, rest }: Passed): string => sent + terminal + after + rest;
 const one = (stream: string): Uint8Array[] => [utf8.encode(stream)];
@@ -40,16 +50,16 @@ describe("whole events", () => {
   });
 
   test("pass while an unfinished one waits for its end, wherever the stream is cut", () => {
-    const hold = createEventHold();
+    const hold = passEvents();
     const sent = ["data: a\n", "\ndata: {", "}\n", "\n", "data: c\n\nda"].map((piece) =>
       text.decode(hold.push(utf8.encode(piece))),
     );
     expect(sent).toEqual(["", "data: a\n\n", "", "data: {}\n\n", "data: c\n\n"]);
-    expect(text.decode(hold.end())).toBe("da");
+    expect(restOf(hold)).toBe("da");
   });
 
   test("wait no longer than 64 KiB", () => {
-    const hold = createEventHold();
+    const hold = passEvents();
     expect(hold.push(utf8.encode(`data: ${"x".repeat(60_000)}`))).toHaveLength(0);
     expect(hold.push(utf8.encode("y".repeat(10_000)))).toHaveLength(70_006);
     expect(text.decode(hold.push(utf8.encode("z\n\ndata: b")))).toBe("z\n\n");
@@ -59,12 +69,12 @@ describe("whole events", () => {
 
 describe("a comment line", () => {
   test("between events passes at its end, wherever it is cut", () => {
-    const hold = createEventHold();
+    const hold = passEvents();
     const sent = [":\n", ": a", "b\n", ":\r\n", "\n", ": c\n: d", "\ndata: e\n", ":\n", "\n", ":\r", "data: f"].map(
       (piece) => text.decode(hold.push(utf8.encode(piece))),
     );
-    expect(sent).toEqual([":\n", "", ": ab\n", ":\r\n", "\n", ": c\n", ": d\n", "", "data: e\n:\n\n", "", ""]);
-    expect(text.decode(hold.end())).toBe(":\rdata: f");
+    expect(sent).toEqual([":\n", "", ": ab\n", ":\r\n", "\n", ": c\n", ": d\n", "", "data: e\n:\n\n", "", ":\r"]);
+    expect(restOf(hold)).toBe("data: f");
   });
 });
 
@@ -89,9 +99,9 @@ describe("the terminal event", () => {
     [created, 'data: {"response":{"id":"r"},"type":"response.completed"}\n\n'],
     [created, 'data: {"response":{"type":"r"},\ndata: "type":\ndata: "response.completed"}\n\n'],
     [created, 'event: x\ndata: {"response":{},"type":"response.completed"}\n\n'],
-  ])("after %j is %j, with all that follows in its chunk, and nothing is held after it", (sent, terminal) => {
+  ])("after %j is %j, with the events that follow in its chunk", (sent, terminal) => {
     const stream = `${sent}${terminal}: bye\n\nhalf`;
-    expect(pass(one(stream))).toEqual({ sent, terminal: `${terminal}: bye\n\nhalf`, after: "", rest: "" });
+    expect(pass(one(stream))).toEqual({ sent, terminal: `${terminal}: bye\n\n`, after: "", rest: "half" });
     const bytes = utf8.encode(stream);
     const atRandom = Array.from({ length: 50 }, (_, seed) => cutAtRandom(bytes, createRandom(seed)));
     for (const pieces of [...cutAtEveryByte(bytes), ...atRandom]) {
@@ -139,9 +149,16 @@ describe("the terminal event", () => {
     const pieces = [...one(before + event.slice(0, 100_000)), ...one(`${event.slice(100_000)}\n\n`), ...one("late")];
     const passed = pass(pieces);
     expect(passed.sent).toBe(before + event);
-    expect([passed.terminal, passed.after]).toEqual(["\n\n", "late"]);
+    expect([passed.terminal, passed.after, passed.rest]).toEqual(["\n\n", "", "late"]);
     const atOnce = pass(one(`${before}${event}\n\n: bye\n\n`));
     expect([atOnce.sent, atOnce.terminal]).toEqual([before + event, "\n\n: bye\n\n"]);
+  });
+
+  test("that is too long to hold leaves no room for anything else, while its last lines wait", () => {
+    const hold = passEvents();
+    hold.push(utf8.encode(`event: response.completed\ndata: {"x":"${"x".repeat(70_000)}"}`));
+    hold.push(utf8.encode("\n\n"));
+    expect([text.decode(hold.takeEnd()), hold.position()]).toEqual(["\n\n", "inside a line"]);
   });
 
   test("may follow a long event in one chunk", () => {
@@ -157,7 +174,7 @@ describe("a body whose type does not say what it is", () => {
     (begin) => {
       const bytes = utf8.encode(`${begin}data: [DONE]\n\nx`);
       for (const pieces of cutAtEveryByte(bytes)) {
-        const passed = pass(pieces, createSniffingHold());
+        const passed = pass(pieces, passUnknown());
         expect([passed.sent.trimEnd(), whole(passed)]).toEqual([begin.trimEnd(), text.decode(bytes)]);
         expect(passed.terminal?.trimStart()).toStartWith("data: [DONE]\n\n");
       }
@@ -168,7 +185,7 @@ describe("a body whose type does not say what it is", () => {
     "passes at once if it begins with %j",
     (body) => {
       for (const pieces of cutAtEveryByte(utf8.encode(`${body}\n\n${"x".repeat(20)}`))) {
-        const all = pass(pieces, createSniffingHold());
+        const all = pass(pieces, passUnknown());
         expect([all.sent, all.terminal, all.rest]).toEqual([`${body}\n\n${"x".repeat(20)}`, undefined, ""]);
       }
     },

@@ -1,0 +1,267 @@
+import { partOf } from "../json/bytes.ts";
+
+/*
+ * The one cutter of event streams, which all that is read of a stream or done with it goes by.
+ *
+ * It alone holds the bytes of an event whose end has not come, and alone knows what ends a line (LF, CRLF or CR: WHATWG HTML,
+ * section 9.2.6), an event (an empty line) and a comment between events (its line). It is between events; inside one whose
+ * bytes it holds; or inside one that became too long to hold, whose bytes pass as pieces.
+ * - All bytes that are pushed come out once, in their order: what is left at the end by `rest`.
+ * - A chunk that ends with an event, as nearly every chunk does, is offered as a run first, and need not be cut at all.
+ * - No event waits for a byte after its end, and none that is held ends between the CR and the LF of a CRLF.
+ * It knows no streams and nothing of what events say. A byte order mark is part of the first event; `dataOf` passes over it.
+ */
+
+const lineFeed = 0x0a;
+const carriageReturn = 0x0d;
+const colon = 0x3a;
+const space = 0x20;
+
+/** The most that is held of one event. A longer one passes before its end has come. */
+export const maxHeldEventBytes = 64 * 1024;
+
+export interface EventHandler {
+  /** Whole events after whole ones, a chunk of them. @returns whether they need not be given one by one */
+  run(events: Uint8Array): boolean;
+  /** A whole event, with the empty line that ends it; or a comment line between events, or empty lines. */
+  event(bytes: Uint8Array): void;
+  /** The next bytes of an event that is too long to be held. @param isLast they end it */
+  piece(bytes: Uint8Array, isLast: boolean): void;
+}
+
+/** Where in an event stream the next byte goes, as far as it came out. */
+export type Position = "between events" | "between lines" | "inside a line";
+
+export interface Events {
+  /** @returns whether it was a run, and nothing else came out */
+  push(chunk: Uint8Array): boolean;
+  position(): Position;
+  /** @returns what is held of an event that no empty line ends, and holds it no longer */
+  rest(): Uint8Array;
+}
+
+/** @param ends what ends an event: an empty line, or each line feed, as in a text of JSON lines */
+export function createEvents(handler: EventHandler, ends: "empty line" | "line feed" = "empty line"): Events {
+  const unfinished = createUnfinished();
+  /** The first byte of the open event; undefined between events. A colon: it is a comment, which its first line ends. */
+  let first: number | undefined;
+  /** The open event was too long to hold, and its first bytes came out. */
+  let isLong = false;
+  let lineIsEmpty = true;
+  /** The last byte was a CR, and its LF may come: the open line ends with that, or in front of another byte. */
+  let isAfterCr = false;
+  /** The line before the open one ended in a CR alone. Then no LF is waited for after a CR that ends an event. */
+  let endsInCr = false;
+
+  /** The open line ends. @returns whether its event does */
+  function endLine(isCr: boolean): boolean {
+    const endsEvent = lineIsEmpty || first === colon || ends === "line feed";
+    lineIsEmpty = true;
+    endsInCr = isCr;
+    return endsEvent;
+  }
+
+  function endEvent(last: Uint8Array): void {
+    const wasLong = isLong;
+    isLong = false;
+    first = undefined;
+    if (wasLong) handler.piece(last, true);
+    else handler.event(unfinished.take(last));
+  }
+
+  function hold(bytes: Uint8Array): void {
+    const tooLong = isLong ? bytes : unfinished.add(bytes);
+    if (tooLong === undefined) return;
+    isLong = true;
+    handler.piece(tooLong, false);
+  }
+
+  /** @returns how many bytes of the chunk belong to the line whose CR came last */
+  function endLineBefore(chunk: Uint8Array): number {
+    isAfterCr = false;
+    const length = chunk[0] === lineFeed ? 1 : 0;
+    if (endLine(length === 0)) endEvent(chunk.subarray(0, length));
+    return length;
+  }
+
+  function cut(chunk: Uint8Array): void {
+    const { length } = chunk;
+    let at = isAfterCr ? endLineBefore(chunk) : 0;
+    let start = first === undefined ? at : 0;
+    // Each search continues from its last result, so that a chunk is searched once for each.
+    let [lf, cr] = [-1, ends === "line feed" ? length : -1];
+    while (at < length) {
+      first ??= chunk[at];
+      if (lf < at) lf = find(chunk, lineFeed, at);
+      if (cr < at) cr = find(chunk, carriageReturn, at);
+      const lineEnd = Math.min(lf, cr);
+      if (lineEnd > at) lineIsEmpty = false;
+      if (lineEnd === length) break;
+      isAfterCr = lineEnd === cr && lineEnd + 1 === length && !(lineIsEmpty && (endsInCr || isLong));
+      if (isAfterCr) break;
+      at = lineEnd + 1;
+      const isCr = lineEnd === cr && chunk[at] !== lineFeed;
+      if (lineEnd === cr && !isCr) at += 1;
+      const isEmpty = first === lineFeed;
+      if (!endLine(isCr)) continue;
+      // A hostile backend may send a million empty lines.
+      if (isEmpty) while (chunk[at] === lineFeed) at += 1;
+      endEvent(partOf(chunk, start, at));
+      start = at;
+    }
+    if (start < length) hold(partOf(chunk, start, length));
+  }
+
+  return {
+    push(chunk) {
+      if (chunk.length === 0) return false;
+      const isRun = first === undefined && endWithEvent(chunk) && handler.run(chunk);
+      if (!isRun) cut(chunk);
+      return isRun;
+    },
+    position() {
+      if (!isLong) return "between events";
+      return lineIsEmpty && !isAfterCr ? "between lines" : "inside a line";
+    },
+    rest: () => unfinished.take(nothing),
+  };
+}
+
+/** Whether bytes end an event in LF or CRLF, and with its last line. */
+function endWithEvent(bytes: Uint8Array): boolean {
+  const { length } = bytes;
+  if (length < 2 || bytes[length - 1] !== lineFeed) return false;
+  if (bytes[length - 2] === lineFeed) return true;
+  return bytes[length - 2] === carriageReturn && bytes[length - 3] === lineFeed;
+}
+
+/** @returns the length if there is none */
+function find(bytes: Uint8Array, byte: number, from: number): number {
+  const at = bytes.indexOf(byte, from);
+  return at < 0 ? bytes.length : at;
+}
+
+/** Bytes whose end has not come. */
+interface Unfinished {
+  /** @returns undefined if they are held; if they are too many, all bytes so far, and nothing is held */
+  add(bytes: Uint8Array): Uint8Array | undefined;
+  /** @returns the bytes so far with `last` at their end, and begins anew */
+  take(last: Uint8Array): Uint8Array;
+}
+
+const nothing = new Uint8Array();
+
+export function createUnfinished(): Unfinished {
+  /**
+   * Memory of its own, of which `length` bytes are used: a view would keep the whole chunk that it shows, and thousands of
+   * views of a byte each would take a hundred times the memory of their bytes.
+   */
+  let held = nothing;
+  let length = 0;
+
+  function take(last: Uint8Array): Uint8Array {
+    if (length === 0) return last;
+    const bytes = held.subarray(0, length);
+    held = nothing;
+    length = 0;
+    return last.length === 0 ? bytes : Buffer.concat([bytes, last]);
+  }
+
+  return {
+    add(bytes) {
+      const needed = length + bytes.length;
+      if (needed > maxHeldEventBytes) return take(bytes);
+      if (needed > held.length) {
+        const larger = new Uint8Array(Math.min(maxHeldEventBytes, Math.max(needed, 2 * held.length)));
+        larger.set(held.subarray(0, length));
+        held = larger;
+      }
+      held.set(bytes, length);
+      length = needed;
+      return undefined;
+    },
+    take,
+  };
+}
+
+export function isLineEnd(byte: number | undefined): boolean {
+  return byte === lineFeed || byte === carriageReturn;
+}
+
+const dataField = Buffer.from("data:");
+
+/**
+ * Finds the data of an event that comes in pieces, cut anywhere but inside a byte order mark, and ignores names, ids and
+ * retry times. Decodes and keeps nothing.
+ * @param onData gets views of what is pushed; several lines are joined by a LF
+ */
+export function createDataReader(onData: (piece: Uint8Array) => void): (bytes: Uint8Array) => void {
+  /** How many bytes of `data:` the line begins with; -1 if it is another field or a comment. */
+  let matched = 0;
+  /** The colon was just read: a space that follows is not part of the value. */
+  let mayBeSpace = false;
+  let hasData = false;
+  let hasBegun = false;
+
+  function beginData(): void {
+    mayBeSpace = true;
+    if (hasData) onData(lineFeedBytes);
+    hasData = true;
+  }
+
+  /** @param to after `from` */
+  function readLine(bytes: Uint8Array, from: number, to: number): void {
+    let at = from;
+    while (at < to && matched >= 0 && matched < dataField.length) {
+      matched = bytes[at++] === dataField[matched] ? matched + 1 : -1;
+      if (matched === dataField.length) beginData();
+    }
+    if (matched < 0 || at === to) return;
+    if (mayBeSpace && bytes[at] === space) at++;
+    mayBeSpace = false;
+    if (at < to) onData(partOf(bytes, at, to));
+  }
+
+  return (bytes) => {
+    let at = hasBegun || !beginsWithMark(bytes) ? 0 : 3;
+    hasBegun = true;
+    let [lf, cr] = [-1, -1];
+    while (at < bytes.length) {
+      if (lf < at) lf = find(bytes, lineFeed, at);
+      if (cr < at) cr = find(bytes, carriageReturn, at);
+      const lineEnd = Math.min(lf, cr);
+      if (at < lineEnd) readLine(bytes, at, lineEnd);
+      if (lineEnd === bytes.length) return;
+      // `data` without a colon is a line of empty data.
+      if (matched === dataField.length - 1) beginData();
+      matched = 0;
+      mayBeSpace = false;
+      at = lineEnd + 1;
+    }
+  };
+}
+
+const lineFeedBytes = Uint8Array.of(lineFeed);
+
+/** The data of a whole event, or of one that no empty line ends; empty if it has none. */
+export function dataOf(event: Uint8Array): Uint8Array {
+  const pieces: Uint8Array[] = [];
+  createDataReader((piece) => pieces.push(piece))(event);
+  const [only = nothing] = pieces;
+  return pieces.length > 1 ? Buffer.concat(pieces) : only;
+}
+
+export const beginsWithMark = (bytes: Uint8Array): boolean =>
+  bytes[0] === 0xef && bytes[1] === 0xbb && bytes[2] === 0xbf;
+
+const fieldNames = ["data:", "event:", "id:", "retry:", ":"];
+
+/** Whether bytes are the beginning of an event stream; undefined if they are too few to tell. */
+export function beginsEvents(bytes: Uint8Array): boolean | undefined {
+  const text = Buffer.from(bytes.subarray(0, 16))
+    .toString("latin1")
+    .replace(/^(?:\xef\xbb\xbf)?[\r\n]*/, "");
+  if (fieldNames.some((name) => text.startsWith(name))) return true;
+  const mayBegin = fieldNames.some((name) => name.startsWith(text)) || "\xef\xbb\xbf".startsWith(text);
+  return mayBegin && bytes.length < 16 ? undefined : false;
+}

@@ -1,0 +1,64 @@
+import type { Usage } from "../../domain/usage.ts";
+import { noStreamUsage, readEventUsage, type UsageShape, usageOfStream } from "../usage/event-usage.ts";
+import { findShortJson, maxParsedLength, mayHoldUsage, mentionsUsage } from "../usage/json-usage.ts";
+import { dataOf } from "./events.ts";
+import { followText, type LongText } from "./flags.ts";
+
+/** What else is read of a response. */
+export interface ResponseListener {
+  /**
+   * Called with each text in its order. Every text is parsed.
+   * @param unreadBytes of one that is too long to be parsed, of which only the usage is known; else 0
+   * @param json its text, if it is an event's
+   */
+  onDocument?: ((document: unknown, unreadBytes: number, json?: Uint8Array) => void) | undefined;
+  /** Takes whole events that mention no usage without parsing their texts. False: they are to be parsed. */
+  skim?: ((events: Uint8Array) => boolean) | undefined;
+}
+
+/** Reads the usage of a stream's texts, each of which is JSON or holds nothing of interest, such as `[DONE]`. */
+export interface StreamUsage {
+  /** @param bytes a whole event, or one that no empty line ends */
+  event(bytes: Uint8Array): void;
+  text(json: Uint8Array): void;
+  /** A text that was too long to be held; all of it was pushed. */
+  longText(text: LongText): void;
+  /** Takes whole events that mention no usage without reading their texts. False: they are to be read. */
+  skim(events: Uint8Array): boolean;
+  /** The usage of what was read. */
+  seen(): Usage;
+  shape(): UsageShape;
+}
+
+export function createStreamUsage({ onDocument, skim }: ResponseListener): StreamUsage {
+  let usage = noStreamUsage;
+
+  const skims = (events: Uint8Array): boolean => onDocument === undefined || skim?.(events) === true;
+
+  /** @param json its text, if that is at hand. @param isWhole it has all that was sent, and not only what is read */
+  function add(document: unknown, unreadBytes: number, json?: Uint8Array, isWhole = false): void {
+    if (document === undefined) return;
+    onDocument?.(document, unreadBytes, json);
+    usage = readEventUsage(document, usage, isWhole);
+  }
+
+  function readText(json: Uint8Array): void {
+    if (onDocument === undefined && !mayHoldUsage(json)) return;
+    const isLong = json.length > maxParsedLength;
+    const document = findShortJson(json);
+    if (document !== undefined) add(document, 0, json, true);
+    // One that was cut may still hold its usage.
+    else if (isLong || mayHoldUsage(json)) add(followText(json, false).document(), isLong ? json.length : 0, json);
+  }
+
+  return {
+    event(bytes) {
+      if (mentionsUsage(bytes) || !skims(bytes)) readText(dataOf(bytes));
+    },
+    text: readText,
+    longText: (text) => add(text.document(), text.length()),
+    skim: skims,
+    seen: () => usageOfStream(usage),
+    shape: () => usage,
+  };
+}
