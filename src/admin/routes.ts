@@ -30,7 +30,6 @@ import { getPrices, setPrices } from "./usage/prices.ts";
 import { changePassword, endOtherSessions, endSession, listSessions } from "./session/own-account.ts";
 import { readQuery } from "./http/query.ts";
 import { getReconciliation } from "./usage/reconciliation.ts";
-import { streamRequests } from "./requests/stream.ts";
 import { listRequests } from "./requests/requests.ts";
 import { getSettings, type SettingsDeps } from "./operations/settings.ts";
 import { createSessions } from "./session/session.ts";
@@ -92,8 +91,6 @@ export interface AdminDeps {
   versions: SettingsDeps["versions"];
   passwordFromEnvironment: boolean;
   retention: Retention;
-  /** Aborts when the server drains; ends responses that have no end. */
-  draining: AbortSignal;
   /** Whether this process has written all its counts. */
   countsState: () => "ok" | "waiting" | "partly refused";
   limitsState: () => "ok" | "degraded";
@@ -157,7 +154,6 @@ export function adminRoutes(deps: AdminDeps) {
     .get("/api/backends", listBackends(context), backendContract.listBackends)
     .get("/api/requests", listRequests(context), requestContract.listRequests)
     .get("/api/requests/groups", listGroups(context), groupsContract.listGroups)
-    .get("/api/requests/stream", streamRequests(context), requestContract.streamRequests)
     .get("/api/in-flight", listInFlight(context), requestContract.listInFlight)
     .get("/api/client-rules", listClientRules(context), clientRulesContract.listClientRules)
     .get("/api/latency", getLatency(context), trafficContract.getLatency)

@@ -28,7 +28,6 @@ export async function adminSideOf(
     metrics,
     stats,
     upstreamFailures,
-    draining,
     catalog,
     backendStates,
     checkBackends,
@@ -78,7 +77,6 @@ export async function adminSideOf(
     versions: { tollgate: build.version, commit: build.commit, bun: Bun.version },
     passwordFromEnvironment: password !== undefined,
     retention: storage.retention,
-    draining: draining.signal,
     countsState: ledger.state,
     limitsState: () => (admissions.isDegraded() ? "degraded" : "ok"),
   };

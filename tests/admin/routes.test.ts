@@ -78,7 +78,6 @@ test("every route but the open ones requires a session or key, and the CSRF toke
         "POST /api/gpu-stats",
         "GET /api/own-key",
         "GET /api/own-key/activity",
-        "GET /api/requests/stream",
       ].length,
   );
   for (const { method, path } of guarded) {

@@ -273,8 +273,6 @@ describe.skipIf(!hasBrowser)("layout", () => {
       // Each response arrives after the previous one is on the screen, as on a slow network.
       let previous: Promise<void> = Promise.resolve();
       await page.route("**/api/**", (route) => {
-        // The stream of the request log does not end.
-        if (route.request().url().includes("/stream")) return route.continue();
         const respond = async (): Promise<void> => {
           await waitUntilDrawn(page);
           const response = await route.fetch();

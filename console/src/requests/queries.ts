@@ -17,9 +17,9 @@ import type { RequestFilterQuery } from "./request-filters.ts";
 /** How many requests one page of the log has. */
 export const pageSize = 100;
 
-type RequestQuery = RequestFilterQuery & { since?: string; until?: string };
+export type RequestQuery = RequestFilterQuery & { since?: string; until?: string };
 
-const fetchRequests = (query: RequestQuery, cursor?: string, limit = pageSize) =>
+const fetchRequests = (query: RequestQuery & { after?: number }, cursor?: string, limit = pageSize) =>
   responseBody(api.requests.get({ query: { ...query, limit, ...(cursor === undefined ? {} : { cursor }) } }));
 
 export type RequestPage = Awaited<ReturnType<typeof fetchRequests>>;
@@ -30,6 +30,10 @@ export const getRequests: (query: RequestQuery, cursor?: string, limit?: number)
 
 /** The API's most for one page. */
 const maxPageSize = 200;
+
+/** The latest requests with an id above `after`. */
+export const getRequestsAfter = (query: RequestQuery, after: number): Promise<RequestPage> =>
+  fetchRequests({ ...query, after }, undefined, maxPageSize);
 
 /** All requests of a query, newest first, a page at a time. Each page has what came before, and whether there is more. */
 export async function* readAllRequests(

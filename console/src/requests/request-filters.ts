@@ -67,7 +67,7 @@ function resultQuery(
   return result !== undefined && /^[1-5](xx|\d\d)$/.test(result) ? { status: result } : {};
 }
 
-/** The time range, which the live tail has no use for. */
+/** The time range. */
 export function requestTimeQuery({ since, until }: RequestParameters): { since?: string; until?: string } {
   return withoutUndefined<{ since?: string; until?: string }>({ since: timestamp(since), until: timestamp(until) });
 }
@@ -88,10 +88,4 @@ function positiveInteger(value: string | undefined, maximum = 2_000_000_000): nu
 
 function withoutUndefined<T extends object>(fields: { [Name in keyof T]: T[Name] | undefined }): T {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)) as T;
-}
-
-/** The address of the live tail. */
-export function streamAddress(query: RequestFilterQuery): string {
-  const parameters = new URLSearchParams(Object.entries(query).map(([name, value]) => [name, String(value)]));
-  return `/api/requests/stream?${parameters.toString()}`;
 }

@@ -1,9 +1,11 @@
+import { replaceEqualDeep } from "@tanstack/solid-query";
+
 interface Ended {
   id: number;
   ended_at: string;
 }
 
-/** The requests of all lists, newest first, each once. Rows of the log never change, so the first of two is kept. */
+/** The requests of all lists, newest first, each once. The log corrects some: the first of two is to be read last. */
 export function mergeRequests<T extends Ended>(...lists: readonly (readonly T[])[]): T[] {
   const byId = new Map<number, T>();
   for (const list of lists) {
@@ -17,9 +19,5 @@ export function mergeRequests<T extends Ended>(...lists: readonly (readonly T[])
 /** The list with the objects that were in it before, so that the table keeps their rows, and the focus in them. */
 export function keepObjects<T extends Ended>(shown: readonly T[], list: readonly T[]): T[] {
   const known = new Map(shown.map((request) => [request.id, request]));
-  return list.map((request) => {
-    const before = known.get(request.id);
-    // One that waited long for its commit is corrected once.
-    return before?.ended_at === request.ended_at ? before : request;
-  });
+  return list.map((request) => replaceEqualDeep(known.get(request.id), request));
 }

@@ -123,20 +123,12 @@ function TailControl(props: { log: RequestLog; hasEnd: boolean }): JSX.Element {
   const state = (): string => {
     const pause = props.log.pause();
     if (pause !== undefined) return pause === "asked" ? "Paused" : "Paused while you read";
-    return { off: "", connecting: "Connecting…", open: "Live", failed: "Not live; trying again" }[props.log.tail()];
+    return props.log.isFailing() ? "Not live; trying again" : "Live";
   };
   return (
     <Show when={!props.hasEnd && props.log.limits() !== undefined && props.log.limits()?.days !== 0}>
-      <p
-        class="status tail"
-        data-state={props.log.tail() === "open" && props.log.pause() === undefined ? "good" : "idle"}
-      >
+      <p class="status tail" data-state={state() === "Live" ? "good" : "idle"}>
         <span role="status">{state()}</span>
-        <Show when={props.log.skippedCount() > 0}>
-          <span class="faint" title="There were more new requests than one connection is sent. Reload to see them.">
-            {count(props.log.skippedCount())} not shown
-          </span>
-        </Show>
       </p>
       <button class="button" type="button" onClick={() => props.log.setPaused(!isAsked())}>
         <Show when={isAsked()} fallback="Pause">

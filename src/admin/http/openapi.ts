@@ -17,27 +17,6 @@ const securitySchemes = {
 
 export type OpenApiDocument = Record<string, unknown>;
 
-interface Content {
-  schema?: { contentMediaType?: string };
-}
-type Paths = Record<string, Record<string, { responses?: Record<string, { content?: Record<string, Content> }> }>>;
-
-/** The document says `text/plain` of every text. */
-function nameMediaTypes(paths: Paths): Paths {
-  const responses = Object.values(paths).flatMap((path) =>
-    Object.values(path).flatMap((operation) => Object.values(operation.responses ?? {})),
-  );
-  for (const { content = {} } of responses) {
-    for (const [type, described] of Object.entries(content)) {
-      const named = described.schema?.contentMediaType;
-      if (named === undefined) continue;
-      delete content[type];
-      content[named] = described;
-    }
-  }
-  return paths;
-}
-
 /** The OpenAPI document of an app's routes, made from their contracts. */
 export function openApiDocument(app: AnyElysia): OpenApiDocument {
   const { paths, components } = toOpenAPISchema(app, { staticFile: false });
@@ -45,7 +24,7 @@ export function openApiDocument(app: AnyElysia): OpenApiDocument {
     openapi: "3.1.2",
     info: { title: "Tollgate admin API", version: "1" },
     security: [{ session: [] }],
-    paths: nameMediaTypes(paths as Paths),
+    paths,
     components: { ...components, securitySchemes },
   };
 }

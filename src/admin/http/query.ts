@@ -12,6 +12,7 @@ const integerNames = [
   "limit",
   "min_duration_ms",
   "conversation",
+  "after",
 ];
 
 export function readQuery({ query }: { query: Record<string, unknown> }): void {

@@ -63,7 +63,8 @@ const optionalInteger = (name: string, maximum: number, minimum = 0): TOptional<
 
 const maxInteger = Number.MAX_SAFE_INTEGER;
 
-const filters = {
+/** Of the log, which has a past. */
+export const logFilterParameters = {
   key_id: optionalInteger("key_id", maxInteger, 1),
   model: textParameter("model", "As sent to the backend, or the name in MODELS_FILE of what was sent"),
   backend: textParameter("backend"),
@@ -98,17 +99,15 @@ const filters = {
   conversation: optionalInteger("conversation", maxInteger, 0),
   request_id: textParameter("request_id"),
   min_duration_ms: optionalInteger("min_duration_ms", 2_000_000_000),
+  since: timeParameter("since"),
+  until: timeParameter("until"),
 };
-export const requestFilterQuery = t.Object(filters);
-export type RequestFilterQuery = Static<typeof requestFilterQuery>;
-
-/** Of the log, which has a past. */
-export const logFilterParameters = { ...filters, since: timeParameter("since"), until: timeParameter("until") };
 const logFilterQuery = t.Object(logFilterParameters);
 export type LogFilterQuery = Static<typeof logFilterQuery>;
 
 export const requestsQuery = t.Object({
   ...logFilterParameters,
+  after: optionalInteger("after", maxInteger),
   ...pageParameters({ maximum: 200, default: 50 }, "^[\\da-z]{1,11}\\.[\\da-z]{1,11}$"),
 });
 export type RequestsQuery = Static<typeof requestsQuery>;
@@ -164,6 +163,12 @@ export const requestsBody = t.Object({
   requests: t.Array(requestBody, { description: "Latest first" }),
   next_cursor: nextCursor,
   scanned_to: nullable(timestamp),
+  more: t.Boolean({ description: "Whether there may be more than these; `next_cursor` leads to it" }),
+  last_id: t.Integer({
+    minimum: 0,
+    description:
+      "The highest id of the log, whether it matches or not. `after` lists those above an id: ask for it with the `last_id` of 3 s ago, since a row may be seen after one with a higher id, and replace rows by `id`",
+  }),
   log: t.Object({ days: count, rows: count }, { description: "How much is kept; 0 days: the log is off" }),
 });
 export type RequestsBody = Static<typeof requestsBody>;
@@ -213,19 +218,6 @@ export const listRequests = {
   query: requestsQuery,
   response: { 200: requestsBody, ...errors(400, 401) },
   detail: { summary: "The request log, latest first, in pages" },
-};
-
-export const streamRequests = {
-  query: requestFilterQuery,
-  response: {
-    200: t.String({
-      contentMediaType: "text/event-stream",
-      description:
-        "Server-sent events: `requests`, an array of them; `skipped`, how many were left out. Their ids are for `Last-Event-ID`",
-    }),
-    ...errors(400, 401, 409, 429),
-  },
-  detail: { summary: "New requests as they end, as server-sent events" },
 };
 
 export const listInFlight = {

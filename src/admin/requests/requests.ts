@@ -1,6 +1,6 @@
 import type { Catalog } from "../../domain/models.ts";
 import { memberFields } from "../../domain/request-fields.ts";
-import type { LoggedRequest, RequestFilter, RequestPosition } from "../../store/requests/contract.ts";
+import type { LoggedRequest, RequestFilter, RequestPage, RequestPosition } from "../../store/requests/contract.ts";
 import type { Retention } from "../../store/retention.ts";
 import type { Store } from "../../store/store.ts";
 import { timestampOf } from "../../time/seoul.ts";
@@ -10,7 +10,6 @@ import { cursorMessage } from "../http/schemas.ts";
 import {
   type LogFilterQuery,
   type RequestBody,
-  type RequestFilterQuery,
   type RequestsBody,
   type RequestsQuery,
   timeMessage,
@@ -19,7 +18,7 @@ import {
 /** A page with rare matches ends after this time, with a cursor. */
 const searchMs = 30;
 
-export interface RequestsDeps {
+interface RequestsDeps {
   store: Pick<Store, "requests">;
   catalog: () => Catalog;
   retention: Pick<Retention, "requestLog">;
@@ -29,26 +28,31 @@ export const listRequests =
   ({ store, retention, catalog }: RequestsDeps) =>
   async ({ query }: { query: RequestsQuery }): Promise<RequestsBody> => {
     const filter = logFilterOf(query, catalog());
-    const { requests, next } = await search(store.requests, filter, query.limit, positionOf(query.cursor));
+    // First: what is written meanwhile is above it, and listed after it.
+    const lastId = await store.requests.lastId();
+    const list = (limit: number, before?: RequestPosition): Promise<RequestPage> =>
+      store.requests.list(filter, limit, before, query.after);
+    const { requests, next } = await search(list, query.limit, positionOf(query.cursor));
     return {
       requests: requests.map(requestBodyOf),
       next_cursor: next === undefined ? null : `${next.endedAt.toString(36)}.${next.id.toString(36)}`,
       scanned_to: next === undefined ? null : timestampOf(next.endedAt),
+      more: next !== undefined,
+      last_id: lastId,
       log: retention.requestLog,
     };
   };
 
 /** Many short reads of the database instead of a long one, so that counts are written in between. */
 async function search(
-  log: Store["requests"],
-  filter: RequestFilter,
+  list: (limit: number, before?: RequestPosition) => Promise<RequestPage>,
   limit: number,
   before: RequestPosition | undefined,
-): Promise<{ requests: LoggedRequest[]; next: RequestPosition | undefined }> {
+): Promise<RequestPage> {
   const endsAt = performance.now() + searchMs;
   const requests: LoggedRequest[] = [];
   for (let position = before; ;) {
-    const page = await log.list(filter, limit - requests.length, position);
+    const page = await list(limit - requests.length, position);
     requests.push(...page.requests);
     position = page.next;
     const isDone = position === undefined || requests.length === limit || performance.now() > endsAt;
@@ -56,10 +60,7 @@ async function search(
   }
 }
 
-export const logFilterOf = (query: LogFilterQuery, catalog: Catalog): RequestFilter =>
-  Object.assign(filterOf(query, catalog), { since: parseTime(query, "since"), until: parseTime(query, "until") });
-
-export function filterOf(query: RequestFilterQuery, catalog: Catalog): RequestFilter {
+export function logFilterOf(query: LogFilterQuery, catalog: Catalog): RequestFilter {
   return {
     keyId: query.key_id,
     model: query.model === undefined ? undefined : servedName(query.model, catalog),
@@ -75,6 +76,8 @@ export function filterOf(query: RequestFilterQuery, catalog: Catalog): RequestFi
     conversation: query.conversation,
     requestId: query.request_id,
     minDurationMs: query.min_duration_ms,
+    since: parseTime(query, "since"),
+    until: parseTime(query, "until"),
   };
 }
 
@@ -98,7 +101,7 @@ function positionOf(cursor: string | undefined): RequestPosition | undefined {
   throw new ApiError(400, cursorMessage);
 }
 
-export function requestBodyOf(request: LoggedRequest): RequestBody {
+function requestBodyOf(request: LoggedRequest): RequestBody {
   const body: Record<string, unknown> = { id: request.id };
   for (const { field, name, kind } of memberFields) {
     const value = request[field];

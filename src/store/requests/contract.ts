@@ -80,16 +80,6 @@ export interface RequestPage {
   next: RequestPosition | undefined;
 }
 
-/** The end of the log. */
-export interface RequestTail {
-  /** By id. */
-  requests: LoggedRequest[];
-  /** How many more match, before these. */
-  leftOut: number;
-  /** The highest id of the log, whether it matches or not, or 0. */
-  lastId: number;
-}
-
 /** What requests may have in common. Null: the request does not have it. */
 export interface RequestTraits extends Pick<
   LoggedRequest,
@@ -138,10 +128,10 @@ export interface RequestSumsPage<Trait extends RequestTrait> {
 
 export interface RequestLogStore {
   /**
-   * The requests before a position, latest first, at most `limit`. Looks at a bounded number of rows, so it may find none and
-   * still have a `next`.
+   * The requests before a position and above an id, latest first, at most `limit`. Looks at a bounded number of rows, so it
+   * may find none and still have a `next`.
    */
-  list(filter: RequestFilter, limit: number, before?: RequestPosition): Promise<RequestPage>;
+  list(filter: RequestFilter, limit: number, before?: RequestPosition, after?: number): Promise<RequestPage>;
   /**
    * Adds up the requests before a position that have the same traits. Looks at a bounded number of rows, the latest first.
    */
@@ -150,8 +140,6 @@ export interface RequestLogStore {
     filter: RequestFilter,
     before?: RequestPosition,
   ): Promise<RequestSumsPage<Trait>>;
-  /** The latest `limit` requests with an id above `id`; for a live tail. */
-  listAfter(id: number, filter: RequestFilter, limit: number): Promise<RequestTail>;
   /** The highest id, or 0. */
   lastId(): Promise<number>;
   /** The names of keys, the last ones of deleted keys. */

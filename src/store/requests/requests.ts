@@ -1,4 +1,4 @@
-import { and, asc, between, count, desc, eq, gt, gte, inArray, lt, lte, ne, or, type SQL, sql } from "drizzle-orm";
+import { and, asc, between, desc, eq, gt, gte, inArray, lt, lte, ne, or, type SQL, sql } from "drizzle-orm";
 import { columnFields } from "../../domain/request-fields.ts";
 import { noFailure, usagePaths } from "../../domain/requests.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -22,17 +22,17 @@ export function createRequestLogStore(engine: Engine): RequestLogStore {
   const selectFrom = prepareSelect(engine);
 
   /** The ids between which the filter's times and the position lie. */
-  async function idRange({ since, until }: RequestFilter, before: RequestPosition | undefined): Promise<IdRange> {
+  async function idRange({ since, until }: RequestFilter, before?: RequestPosition, after?: number): Promise<IdRange> {
     const ends = [before?.id, until === undefined ? undefined : await firstIdAt(engine, until + lateMs)];
     return {
-      from: since === undefined ? undefined : await firstIdAt(engine, since - lateMs),
+      from: after === undefined ? since && (await firstIdAt(engine, since - lateMs)) : after + 1,
       to: ends.reduce((a, b) => (a === undefined || b === undefined ? (a ?? b) : Math.min(a, b))),
     };
   }
 
   return {
-    async list(filter, limit, before) {
-      const ids = await idRange(filter, before);
+    async list(filter, limit, before, after) {
+      const ids = await idRange(filter, before, after);
       const selective = selectiveCondition(log, filter);
       const end = isIndexed(filter) ? undefined : await findEnd(engine, selective, ids);
       const within = isWithin(log, { from: end?.id ?? ids.from, to: ids.to });
@@ -51,17 +51,6 @@ export function createRequestLogStore(engine: Engine): RequestLogStore {
       const sums = await sumRequests(engine, traits, and(selective, within, ...conditions(log, filter)));
       const isOver = end === undefined || (since !== undefined && end.endedAt < since - lateMs);
       return { sums, next: isOver ? undefined : end };
-    },
-    async listAfter(id, filter, limit) {
-      // First: a row that is written meanwhile is above it, and read by the next call.
-      const lastId = await findLastId(engine);
-      const matches = and(gt(log.id, id), ...conditions(log, filter));
-      const requests = (await selectFrom(matches, limit)).toReversed();
-      const [first] = requests;
-      if (first === undefined || requests.length < limit) return { requests, leftOut: 0, lastId };
-      const before = and(matches, lt(log.id, first.id));
-      const [row] = await db.select({ leftOut: count() }).from(log).where(before);
-      return { requests, leftOut: row?.leftOut ?? 0, lastId };
     },
     lastId: () => findLastId(engine),
     async keyNames(ids) {

@@ -150,7 +150,7 @@ function createSqliteStore(parts: SqliteParts): Store {
     database: remote("database", ["describe", "tables", "countRows"]),
     reconciliation: remote("reconciliation", ["add", "days", "backendDays", "lastReading"]),
     traffic: remote("traffic", ["add", "latencies", "outcomes", "backends"]),
-    requests: remote("requests", ["list", "listAfter", "sum", "lastId", "keyNames"]),
+    requests: remote("requests", ["list", "sum", "lastId", "keyNames"]),
     limits: {
       take: direct.take,
       ...remote("limits", ["listLoads", "countAtLimit", "listDays", "beat", "listInstances", "remove"]),

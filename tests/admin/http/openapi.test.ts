@@ -57,7 +57,6 @@ test("the document contains every route, and nothing else", () => {
       "GET /api/gpu-stats/history",
       "GET /api/overview",
       "GET /api/requests",
-      "GET /api/requests/stream",
       "GET /api/in-flight",
       "DELETE /api/in-flight/{id}",
       "GET /api/requests/groups",
@@ -172,12 +171,6 @@ test.each([
   [401, { message: "no" }, "error is missing"],
 ])("the check finds the undocumented response %d %j", (status, value, problem) => {
   expect(problemsOf(status, value).join()).toContain(problem);
-});
-
-test("a text of another type is documented as such", () => {
-  const [, operation] = operations().find(([name]) => name === "GET /api/requests/stream") ?? [];
-  const { 200: success } = (operation?.["responses"] ?? {}) as Record<string, { content: Record<string, unknown> }>;
-  expect(Object.keys(success?.content ?? {})).toEqual(["text/event-stream"]);
 });
 
 test.each([

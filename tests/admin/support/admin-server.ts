@@ -126,7 +126,6 @@ export async function startAdmin({
     versions: { tollgate: "1.0.0", commit: "c", bun: "1" },
     passwordFromEnvironment: false,
     retention,
-    draining: new AbortController().signal,
     countsState: () => "ok",
     limitsState: () => "ok",
     ...overrides,

@@ -95,8 +95,6 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       maxTokensTo: 512,
     };
     expect(await requests.list({}, 10)).toEqual({ requests: [written], next: undefined });
-    expect(await requests.listAfter(0, {}, 10)).toEqual({ requests: [written], leftOut: 0, lastId: 1 });
-    expect(await requests.listAfter(1, {}, 10)).toEqual({ requests: [], leftOut: 0, lastId: 1 });
     expect(await requests.lastId()).toBe(1);
     await keys.delete(id);
     expect((await requests.list({}, 10)).requests[0]?.keyName).toBe("a");
@@ -253,26 +251,28 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       for (const limit of [1, 2, 100]) {
         expect([filter, (await listAll(requests, filter, limit)).join(" ")]).toEqual([filter, expected]);
       }
-      const ids = (await requests.listAfter(0, filter, 100)).requests.map(({ requestId }) => requestId);
-      if (filter.since === undefined)
-        expect(ids.toReversed().toSorted()).toEqual(expected.split(" ").filter(Boolean).toSorted());
     }
   });
 
-  test("the tail of the log counts what it leaves out", async () => {
+  test("a search above an id finds what has a higher one, and ends there", async () => {
     await using opened = await openTestEngine(() => start);
     const { usage, requests } = opened.store;
-    const written = Array.from({ length: 9 }, (_, n) =>
-      requestRow(start, { requestId: `r${n}`, modelSent: n % 2 === 0 ? "even" : "odd" }),
+    const written = Array.from({ length: 2100 }, (_, n) =>
+      requestRow(start + n, { requestId: `r${n}`, modelSent: n % 2 === 0 ? "even" : "odd" }),
     );
     await usage.add([], undefined, [], requestsOf(...written));
-    const tailOf = async (id: number, filter: object, limit: number): Promise<unknown> => {
-      const { requests: found, leftOut } = await requests.listAfter(id, filter, limit);
-      return [found.map(({ requestId }) => requestId).join(" "), leftOut];
+    const after = async (id: number, filter: RequestFilter, limit = 10): Promise<unknown> => {
+      const { requests: found, next } = await requests.list(filter, limit, undefined, id);
+      return [found.map(({ requestId }) => requestId).join(" "), next?.id];
     };
-    expect(await tailOf(2, {}, 3)).toEqual(["r6 r7 r8", 4]);
-    expect(await tailOf(2, { model: "even" }, 2)).toEqual(["r6 r8", 2]);
-    expect(await tailOf(6, {}, 3)).toEqual(["r6 r7 r8", 0]);
+    expect(await after(2097, {})).toEqual(["r2099 r2098 r2097", undefined]);
+    expect(await after(2095, { model: "even" })).toEqual(["r2098 r2096", undefined]);
+    expect(await after(2095, { since: start + 2098 })).toEqual(["r2099 r2098", undefined]);
+    expect(await after(2090, { model: "even" }, 2)).toEqual(["r2098 r2096", 2097]);
+    expect(await after(2100, { keyId: 1 })).toEqual(["", undefined]);
+    expect(await after(3000, {})).toEqual(["", undefined]);
+    // More than one call looks at.
+    expect(await after(1, { model: "none" })).toEqual(["", 101]);
   });
 
   test("a search looks at 2,000 rows at a time and finds what lies behind them", async () => {
