@@ -84,7 +84,8 @@ export async function readBody(request: Request, rules: BodyRules, deps: ReadBod
   if (readsEncoded) return readObject(request, deps, true);
   if (!takesJson && isRewritable(request)) return asItCame(await holdWhole(request, deps));
   if (!isPost || isForm || !(takesJson || mayRefer)) return asItCame(request.body);
-  const body = await holdIfObject(request, isPlain, deps);
+  // Elsewhere such a body is a file, such as a film.
+  const body = await holdIfObject(request, takesJson && isPlain, deps);
   if (takesJson || !(body instanceof Uint8Array)) return asItCame(body);
   return { ...asItCame(body), encoded: body, isAside: true };
 }
@@ -200,9 +201,9 @@ async function holdWhole(request: Request, deps: ReadBodyDeps): Promise<Bytes> {
 /**
  * Holds a body whose first byte after blanks begins a JSON object, or is a sign of UTF-16. `curl -d '{…}'` sends
  * `application/x-www-form-urlencoded`, and llama.cpp and Ollama read it as JSON all the same.
- * @param isPlain an encoded body may begin with any byte
+ * @param readsUtf16 not for an encoded body, which may begin with any byte
  */
-async function holdIfObject(request: Request, isPlain: boolean, deps: ReadBodyDeps): Promise<ReadBody> {
+async function holdIfObject(request: Request, readsUtf16: boolean, deps: ReadBodyDeps): Promise<ReadBody> {
   if (request.body === null) return null;
   const gathered = createGathered(undefined, deps.held.arrived, deps);
   return follow(request, undefined, deps, async (reader, next) => {
@@ -210,7 +211,7 @@ async function holdIfObject(request: Request, isPlain: boolean, deps: ReadBodyDe
       const chunk = await next();
       if (chunk === undefined) return gathered.bytes();
       const first = findNotBlank(chunk);
-      const mayBeObject = first === undefined || first === openBrace || (isPlain && signsOfUtf16.has(first));
+      const mayBeObject = first === undefined || first === openBrace || (readsUtf16 && signsOfUtf16.has(first));
       if (!mayBeObject) {
         const blanks = gathered.bytes();
         // An empty chunk would be the end of a chunked body.
