@@ -141,7 +141,8 @@ export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise
   const reservation = limitsTokens ? await reservationFor(received.body, rewritten, key.id) : undefined;
   const asker = { keyId: key.id, method, path };
   const naming = { ...asker, body: received.body, keeps: rewritten.isStored };
-  const mayName = endpoint.refers || endpoint.folder === "messages";
+  // Batches of messages, but not `/v1/messages` itself.
+  const mayName = endpoint.refers || (endpoint.folder === "messages" && endpoint.turns === undefined);
   const found = mayName ? await deps.storedIds.find(naming, backends, () => askLimits("look-up")) : undefined;
   const candidates = found?.backend === undefined ? rewritten.target.candidates : [found.backend];
   const hasPlaces = deps.queue.hasPlaces || hasChoice;
