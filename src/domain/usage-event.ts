@@ -4,7 +4,7 @@ import type { RequestRecord } from "./requests.ts";
 import type { CountedUsage, Usage } from "./usage.ts";
 
 /** What a key has stored at a backend from now on, and uses now. */
-export interface OwnedIds {
+interface OwnedIds {
   /** As `proxy/stored.ts` names them. */
   ids: readonly string[];
   /** The name of the backend that has them; undefined if there is one only. */

@@ -52,7 +52,7 @@ const begin = new Uint8Array(256);
 for (const letter of [...namingMembers.keys(), "\\"].map((name) => name.charAt(0)))
   for (const one of [letter, letter.toUpperCase()]) begin[one.charCodeAt(0)] = 1;
 
-export interface StoredPath {
+interface StoredPath {
   folder: string;
   id: string | undefined;
   /** What is below the id. */

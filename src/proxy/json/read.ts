@@ -150,7 +150,7 @@ export function readJson(bytes: Uint8Array, root: JsonSlot): boolean {
 }
 
 /** What strings that are values of certain members, at any depth, alone or in a list, are looked for with. */
-export interface NamedStrings<Name> {
+interface NamedStrings<Name> {
   /** Gets the ends of each name. @returns undefined if its values are of no interest */
   find: (start: number, end: number) => Name | undefined;
   /** Gets what `find` returned, and the ends of each string. */

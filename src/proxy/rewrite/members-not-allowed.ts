@@ -7,7 +7,7 @@ import type { JsonValue } from "../json/slots.ts";
 import { findPositiveInteger } from "./positive-integer.ts";
 
 /** The limits of tokens of a key, or the models that it may use. */
-export type KeyRule = "tokens" | "models";
+type KeyRule = "tokens" | "models";
 
 export interface MemberRow {
   /** That it goes round. */

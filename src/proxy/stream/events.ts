@@ -20,7 +20,7 @@ const space = 0x20;
 /** The most that is held of one event. A longer one passes before its end has come. */
 export const maxHeldEventBytes = 64 * 1024;
 
-export interface EventHandler {
+interface EventHandler {
   /** Whole events after whole ones, a chunk of them. @returns whether they need not be given one by one */
   run(events: Uint8Array): boolean;
   /** A whole event, with the empty line that ends it; or a comment line between events, or empty lines. */
