@@ -17,7 +17,10 @@ export interface PageCost {
 
 const minutesPerTransaction = 20;
 
-/** Usage of each key on each day of a year, in each hour of 31 days, and in every fifth minute of the last day. */
+/**
+ * Usage of each key on each day of a year, in each hour of 31 days, and in every fifth minute of the last day, as in the first
+ * minutes of an hour: else a page costs more the later in the hour it is measured.
+ */
 export function seedYear(dataDir: string, keyCount: number): Promise<void> {
   return seed(dataDir, async (store) => {
     // Made minutes apart, with secrets as the program makes them: neither compresses like a counter.
@@ -26,7 +29,7 @@ export function seedYear(dataDir: string, keyCount: number): Promise<void> {
       Array.from({ length: keyCount }, (_, index) => `team-${index} service key`),
       { apartMs: 437_281, secret: (index) => new Bun.CryptoHasher("md5").update(`key ${index}`).digest("hex") },
     );
-    const now = Math.floor(Date.now() / 60_000);
+    const now = Math.floor(Date.now() / 3_600_000) * 60;
     const minutes = [
       ...Array.from({ length: 288 }, (_, index) => now - index * 5),
       ...Array.from({ length: 30 * 24 }, (_, index) => now - 1440 - index * 60),
@@ -38,7 +41,7 @@ export function seedYear(dataDir: string, keyCount: number): Promise<void> {
       await store.usage.add(
         inOrder.slice(from, from + minutesPerTransaction).flatMap((minute) =>
           ids.map((id) => {
-            const requests = 1 + ((id * 31 + minute * 7) % 97);
+            const requests = 1 + ((id * 31 + (now - minute) * 7) % 97);
             return usage(id, minute, [requests, requests * 1733, requests * (211 + (id % 13))]);
           }),
         ),
