@@ -1,7 +1,6 @@
 import type { BackendSign, Choice } from "../domain/backends.ts";
 import type { Backend } from "../domain/models.ts";
 import { ProxyError } from "./errors.ts";
-import type { OutgoingRequestBody } from "./request/rewrite-body.ts";
 import type { RequestTracker } from "./request-tracker.ts";
 import { AbortReason, clientLeft, endedByAdmin } from "./upstream/abort-reason.ts";
 import type { UpstreamResponse } from "./upstream/forward.ts";
@@ -9,9 +8,6 @@ import type { Wait } from "./waiting.ts";
 
 /** Where a request goes that has a place, or a choice. */
 export type Route = Pick<Wait, keyof Choice | "report" | "moveOn">;
-
-/** Sends it once. */
-export type SendOnce = (body: OutgoingRequestBody, backend: Backend) => Promise<UpstreamResponse>;
 
 interface ToSend {
   tracker: RequestTracker;
@@ -22,21 +18,21 @@ interface ToSend {
   hasModel: boolean;
   /** Fires when the client leaves. */
   client: AbortSignal;
-  sendOnce: SendOnce;
+  /** Its body is held, or nothing of it has been read. */
+  canOpenAgain: () => boolean;
+  sendOnce: (backend: Backend) => Promise<UpstreamResponse>;
   /** Epoch milliseconds. */
   wall: () => number;
 }
-
-/** Sends a request, to other backends too. @throws AbortReason if no response head comes */
-export type SendToOne = (body: OutgoingRequestBody) => Promise<UpstreamResponse>;
 
 /**
  * Sends a request to the backend of its turn, and to others only where none has executed it: where no connection was made,
  * to one after the other; and once more where a backend responds that it is too busy. Everything else might be executed
  * twice, and what kills one backend must not visit the next.
+ * @returns sends it. @throws AbortReason if no response head comes
  */
-export function sendWithFailover(toSend: ToSend): SendToOne {
-  const { tracker, route, backends, hasModel, client, sendOnce, wall } = toSend;
+export function sendWithFailover(toSend: ToSend): () => Promise<UpstreamResponse> {
+  const { tracker, route, backends, hasModel, client, canOpenAgain, sendOnce, wall } = toSend;
   let mayResend = true;
 
   async function moveOn(): Promise<boolean> {
@@ -60,24 +56,24 @@ export function sendWithFailover(toSend: ToSend): SendToOne {
   }
 
   /** @returns undefined if nothing was sent, and it has a place at another backend */
-  async function trySending(body: OutgoingRequestBody, backend: Backend): Promise<UpstreamResponse | undefined> {
+  async function trySending(backend: Backend): Promise<UpstreamResponse | undefined> {
     try {
-      return await sendOnce(body, backend);
+      return await sendOnce(backend);
     } catch (error) {
       if (!(error instanceof AbortReason)) throw error;
       const sign = signOfFailure(error);
       if (sign !== undefined) route.report(sign);
-      if (!error.isUnsent || !canOpenAgain(body) || !(await moveOn())) throw error;
+      if (!error.isUnsent || !canOpenAgain() || !(await moveOn())) throw error;
       return undefined;
     }
   }
 
   /** @returns the response of another backend; undefined if none has taken it: then that of this one is the client's */
-  async function resend(body: OutgoingRequestBody, busy: UpstreamResponse): Promise<UpstreamResponse | undefined> {
+  async function resend(busy: UpstreamResponse): Promise<UpstreamResponse | undefined> {
     const before = tracker.backend;
     try {
       if (!(await moveOn())) return undefined;
-      const upstream = await send(body);
+      const upstream = await send();
       discard(busy);
       return upstream;
     } catch (error) {
@@ -92,15 +88,15 @@ export function sendWithFailover(toSend: ToSend): SendToOne {
     }
   }
 
-  async function send(body: OutgoingRequestBody): Promise<UpstreamResponse> {
+  async function send(): Promise<UpstreamResponse> {
     for (;;) {
       const backend = nextBackend();
-      const upstream = await trySending(body, backend);
+      const upstream = await trySending(backend);
       if (upstream === undefined) continue;
       route.report(signOf(upstream.response, hasModel, wall()));
-      if (!mayResend || !body.isHeld || !isTooBusy(upstream.response, backend)) return upstream;
+      if (!mayResend || !canOpenAgain() || !isTooBusy(upstream.response, backend)) return upstream;
       mayResend = false;
-      const resent = await resend(body, upstream);
+      const resent = await resend(upstream);
       if (resent !== undefined) return resent;
       // In its place stands what ended since: a wait, or a send that found no connection.
       tracker.onEndRequested(() => upstream.abort(endedByAdmin()));
@@ -109,12 +105,6 @@ export function sendWithFailover(toSend: ToSend): SendToOne {
   }
 
   return send;
-}
-
-/** A stream that comes from the client can be sent for as long as nothing of it was read. */
-function canOpenAgain({ isHeld, open }: OutgoingRequestBody): boolean {
-  const body = isHeld ? undefined : open();
-  return !(body instanceof ReadableStream) || !body.locked;
 }
 
 const isTooBusy = ({ status }: Response, { retry503 }: Backend): boolean =>

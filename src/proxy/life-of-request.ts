@@ -1,46 +1,62 @@
+// The life of a request, after the path guard: one object, and a step for each thing that happens to it.
+//
+//   know its key -> answer it ourselves | read its body -> choose where it may go -> admit it -> send it -> answer
+//
+// Its fields stand in the order in which they become known, and each step sets its own. A step refuses with a ProxyError, or
+// ends with an AbortReason. It keeps true: whatever ends a request, what it holds is given back once (`RequestTracker`), and
+// its response has our headers; a client that waits for long in a stream gets comments, and an error then as an event.
+//
+// It knows no storage: keys, counts and other processes come as arguments.
+
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
-import { ProxyError } from "./errors.ts";
-import { type ReadUsed, reservationFor } from "./request/admit.ts";
-import type { CorsOrigins } from "./request/cors.ts";
+import { type ErrorCode, failureResponse, isMessagesPath, ProxyError } from "./errors.ts";
+import { sendWithFailover } from "./failover.ts";
+import { addDebugHeaders, setLimitHeaders, upstreamRequestHeaders } from "./headers.ts";
+import { eventLoopPortions } from "./json/read.ts";
+import { type ReadUsed, readLimitsLeft, reservationFor } from "./request/admit.ts";
 import { type ActiveKey, authenticate, type FindKey } from "./request/authenticate.ts";
-import type { HeldBytes } from "./request/held-bytes.ts";
-import { isModelAllowed, modelNotFound } from "./request/model-rule.ts";
-import { type OwnKey, ownPaths, respondWithOwnKey } from "./request/own-key.ts";
+import { hasBody, noBody, outgoingBodyOf, type OutgoingBody, readBody } from "./request/body.ts";
 import { conversationOf } from "./request/conversation.ts";
-import type { CostOfBody, ReadBody } from "./request/hold-or-stream.ts";
-import { readRequest } from "./request/read-request.ts";
-import { rewriteBody, type RewrittenBody } from "./request/rewrite-body.ts";
-import { readTarget, requireOpenPath } from "./request/path.ts";
-import type { RequestTracker, TrackerDeps } from "./request-tracker.ts";
-import type { RecordUsage } from "./response/count.ts";
+import { applyCors, type CorsOrigins, findPreflightResponse } from "./request/cors.ts";
+import { isHalfSent } from "./request/half-sent.ts";
+import type { HeldBytes, HeldShare } from "./request/held-bytes.ts";
+import { isModelAllowed, memberNotAllowed, modelNotFound, requireAllowedModel } from "./request/model-rule.ts";
+import { type OwnKey, ownPaths, respondWithOwnKey } from "./request/own-key.ts";
+import { findPathAndQuery, loggedPath, readTarget, requireOpenPath } from "./request/path.ts";
+import { classOfBody, classOfHeaders } from "./request/request-class.ts";
+import { type RequestTracker, type TrackerDeps, trackRequest } from "./request-tracker.ts";
+import { endWait } from "./response/after-waiting.ts";
 import type { BackendModels } from "./response/backend-models.ts";
 import { respondWithModels } from "./response/catalog-list.ts";
-import { resolveModelList } from "./response/model-list.ts";
-import { endWait } from "./response/after-waiting.ts";
-import { respond, type Responding } from "./response/respond.ts";
-import type { StreamWait } from "./response/while-waiting.ts";
-import { type Endpoint, getEndpoint } from "./rewrite/endpoint.ts";
-import type { ClientContext, Rewritten } from "./rewrite/rewrite.ts";
-import type { CurrentRewriting } from "./rewrite/current-rewriting.ts";
+import { chargeEvent, mayGenerate } from "./response/charge.ts";
+import type { RecordUsage } from "./response/count.ts";
+import { type ModelListRequest, resolveModelList } from "./response/model-list.ts";
+import { readAlready, readOrRelease } from "./response/pump.ts";
+import { respond } from "./response/respond.ts";
+import { commentsUntil, createStreamWait, type StreamWait } from "./response/while-waiting.ts";
+import type { CurrentRewriting, Rewriters, Rewriting } from "./rewrite/current-rewriting.ts";
+import { getEndpoint } from "./rewrite/endpoint.ts";
+import { listModelNames, resolveModel } from "./rewrite/model-names.ts";
+import type { ClientContext, RewriteRequest, Rewritten } from "./rewrite/rewrite.ts";
 import { noUsageAdded } from "./rewrite/stream-options.ts";
-import { type ReadTimeouts, sendRequest } from "./send.ts";
-import { type Announced, readIdOf, type StoredDeps, type StoredIds } from "./stored.ts";
-import { endedByAdmin } from "./upstream/abort-reason.ts";
+import { type Announced, type Found, readIdOf, type StoredDeps, type StoredIds } from "./stored.ts";
+import { AbortReason, classifyFailure, endedByAdmin } from "./upstream/abort-reason.ts";
+import type { UpstreamResponse } from "./upstream/forward.ts";
 import type { Forwards } from "./upstream/forwards.ts";
 import { isEventStream } from "./usage/body-kind.ts";
-import type { HabitsOf, UsageHabits } from "./usage/usage-habits.ts";
-import { type Asker, type RequestQueue, Wait } from "./waiting.ts";
+import type { HabitsOf } from "./usage/usage-habits.ts";
+import { type RequestQueue, Wait } from "./waiting.ts";
+import type { Reservation } from "../domain/admissions.ts";
 import { type Engines, noConversation } from "../domain/backends.ts";
-import type { KeyId, KeyLimits } from "../domain/keys.ts";
-import type { Backend, Catalog, Target } from "../domain/models.ts";
+import type { KeyId } from "../domain/keys.ts";
 import { hasLimit, tokenLimits } from "../domain/limits.ts";
+import type { Backend } from "../domain/models.ts";
 import { cachedShareOf } from "../domain/usage.ts";
-import type { Destination } from "../domain/admissions.ts";
 
 export interface ProxyDeps extends TrackerDeps, StoredDeps {
   config: {
-    upstream: ReadTimeouts;
+    upstream: { streamReadTimeoutMs: number; nonStreamReadTimeoutMs: number };
     /** Undefined leaves CORS to the backend. */
     corsOrigins: CorsOrigins | undefined;
     /** Globs of paths that no key may use. */
@@ -77,174 +93,496 @@ export interface ProxyDeps extends TrackerDeps, StoredDeps {
   log: Log;
 }
 
-/** One request on its way, as the steps need it. */
-export interface Incoming {
-  request: Request;
-  tracker: RequestTracker;
-  /** The address at the other end of the connection. */
-  peerAddress: string | undefined;
-  /** The key's, which each response reports. */
-  limits: KeyLimits | null;
-  /** Undefined if its client gets no comments. */
-  wait: StreamWait | undefined;
-}
-
-export interface RequestDeps extends ProxyDeps {
+export interface LifeDeps extends ProxyDeps {
   habitsOf: HabitsOf;
   storedIds: StoredIds;
 }
 
-/** The life of a request, after the path guard. Each step refuses with a ProxyError or ends with an AbortReason. */
-export async function runRequest(incoming: Incoming, deps: RequestDeps): Promise<Response> {
-  const { request, tracker, peerAddress } = incoming;
-  const { method } = request;
-  const { config, wall } = deps;
-  const { path, pathAndQuery } = readTarget(request);
-  const endpoint = getEndpoint(path);
-  const rewriting = deps.rewriting.latest;
-  if (deps.draining.aborted) throw new ProxyError("shutting_down");
+/** Before its key is known. */
+const nobody: ActiveKey = { id: 0, rules: null };
 
-  const key = await knowKey(incoming, path, deps);
-  const { rules } = key;
-  if (path.startsWith(ownPaths)) {
-    const own = { method, path, limits: rules, wall, log: deps.log };
-    return complete(tracker, await respondWithOwnKey({ ...own, find: () => deps.findOwnKey(key.id) }));
-  }
-  const limitsTokens = rules !== null && hasLimit(rules, tokenLimits);
-  const allowed = rules?.allowed_models ?? null;
-  const isAllowed = (name: string): boolean => allowed === null || isModelAllowed(allowed, name);
-  const { names } = rewriting;
-  const { file, backends } = names.catalog;
-  const listed = file && respondWithModels({ request, path, isAllowed, modelNotFound, wall }, names, deps);
-  if (listed !== undefined) return complete(tracker, listed);
-  if (file !== undefined) tracker.onFinished(() => deps.backendModels.requestEnded(tracker.status));
+/** Such a refusal passes as it is if it is longer. */
+const maxRefusalBytes = 64 * 1024;
 
-  using held = deps.heldBytes.open(key.id);
-  const unlimited = allowed === null ? rewriting.plain : rewriting.named;
-  const rewriters = limitsTokens ? rewriting.limited : unlimited;
-  const hasChoice = backends.length > 1;
-  // With a choice, this is known only once that is made.
-  const isKnown = rewriters.mayAsk && !hasChoice;
-  const refusesOptions = isKnown && deps.habitsOf(backends[0]?.name ?? "").refusesOptions(endpoint);
-  const client = rewriting.goesByClient ? await contextOf(request, deps.engines) : undefined;
-  const toRead = { request, tracker, path, rules, rewriting, rewriters, refusesOptions, client };
-  const limits = rules !== null && hasLimit(rules) ? rules : undefined;
-  const waiter = { keyId: key.id, limits, path };
-  const limited = limits && openWait(incoming, waiter, deps);
-  const askLimits = async (cost: CostOfBody): Promise<void> => limited?.askEarly(cost);
-  const bounds = { held, askLimits, maxBytes: config.maxBodyBytes, party: key.id };
-  const { received, rewrittenBody } = await readRequest(toRead, bounds);
-  const { rewritten } = rewrittenBody;
-  const ofModels = endpoint.folder === "models" ? { method, pathAndQuery, models: names.catalog, wall } : undefined;
-  const modelList = ofModels && resolveModelList(ofModels, allowed === null ? undefined : isAllowed);
-  if (rewritten.stream && method === "POST" && modelList === undefined) incoming.wait?.begin();
-  const reservation = limitsTokens ? await reservationFor(received.body, rewritten, key.id) : undefined;
-  const asker = { keyId: key.id, method, path };
-  const naming = { ...asker, body: received.body, keeps: rewritten.isStored };
-  // Batches of messages, but not `/v1/messages` itself.
-  const mayName = endpoint.refers || (endpoint.folder === "messages" && endpoint.turns === undefined);
-  const found = mayName ? await deps.storedIds.find(naming, backends, () => askLimits("look-up")) : undefined;
-  const candidates = found?.backend === undefined ? rewritten.target.candidates : [found.backend];
-  const hasPlaces = deps.queue.hasPlaces || hasChoice;
-  const destination = destinationOf(incoming, key.id, { body: received.body, rewritten, candidates });
-  const turn = limited ?? (hasPlaces ? openWait(incoming, waiter, deps) : undefined);
-  if (turn !== undefined) await turn.enter(destination, reservation);
-  const admission = turn?.admission;
-  const common = { ...asker, tracker, admission, reservation, refers: found?.refers === true };
-  const rewriteUnasked = (): Promise<RewrittenBody> => rewriteBody(path, received, rewriters.unasked, client, key.id);
-  const bodies = { rewritten: rewrittenBody, rewriteUnasked };
-  const target = {
-    route: hasPlaces ? turn : undefined,
-    backends: () => backendsNow(names.catalog, deps.rewriting.latest.names.catalog, rewritten.target),
-    pathAndQuery: modelList?.pathAndQuery ?? pathAndQuery,
+export class LifeOfRequest {
+  readonly #deps: LifeDeps;
+  readonly #request: Request;
+  readonly #method: string;
+  readonly #peerAddress: string | undefined;
+  readonly #tracker: RequestTracker;
+  /** A request keeps what it began with. */
+  readonly #rewriting: Rewriting;
+  /** Undefined if its client gets no comments. */
+  #wait: StreamWait | undefined;
+
+  #path = "";
+  #pathAndQuery = "";
+  #endpoint = getEndpoint("");
+  #key = nobody;
+  #limitsTokens = false;
+  /** Holds what the request has of its key and at a backend; undefined: nothing. */
+  #turn: Wait | undefined;
+
+  #rewriters: Rewriters;
+  #client: ClientContext | undefined;
+  #received = noBody;
+  #rewritten: Rewritten;
+  #outgoing: OutgoingBody | undefined;
+
+  #modelList: ModelListRequest | undefined;
+  #found: Found | undefined;
+  #candidates: readonly string[] = [];
+
+  #reservation: Reservation | undefined;
+  /** It has a place at a backend, or a choice. */
+  #hasPlace = false;
+
+  readonly #mayUse = (name: string): boolean => {
+    const allowed = this.#key.rules?.allowed_models ?? null;
+    return allowed === null || isModelAllowed(allowed, name);
   };
-  const toSend = { ...common, ...bodies, ...target, request, endpoint, peerAddress, timeouts: config.upstream };
-  const sent = await sendRequest(toSend, deps);
-  held.release();
 
-  tracker.streamed = isEventStream({ contentType: sent.upstream.response.headers.get("content-type") });
-  const backend = hasChoice ? tracker.backend : undefined;
-  const { upstream, created }: Announced = found ? await deps.storedIds.announce(sent.upstream, found, backend) : sent;
-  const { wait } = incoming;
-  const head = wait === undefined ? { upstream, silentMs: 0 } : await endWait(upstream, path, wait);
-  const usage = usageAsked(endpoint, sent.rewritten, deps.habitsOf(tracker.backend ?? ""));
-  const responding = { ...common, ...usage, ...head, readId: found && readIdOf(found), created, modelList };
-  const { record, sseKeepaliveMs } = deps;
-  return respond(responding, { record, wall, sseKeepaliveMs, sharesOrigin: config.sharesOrigin });
+  constructor(request: Request, deps: LifeDeps) {
+    this.#deps = deps;
+    this.#request = request;
+    this.#method = request.method;
+    this.#rewriting = deps.rewriting.latest;
+    this.#rewriters = this.#rewriting.plain;
+    this.#rewritten = this.#rewriting.unread;
+    this.#peerAddress = deps.peerAddress(request);
+    const clientProgram = clientProgramOf(request.headers);
+    this.#tracker = trackRequest(deps, {
+      id: requestIdOf(request.headers),
+      method: request.method,
+      path: loggedPath(request),
+      clientAddress: deps.clientAddress(request, this.#peerAddress),
+      clientProgram,
+      requestClass: classOfHeaders(request.headers, clientProgram),
+    });
+  }
+
+  async handle(): Promise<Response> {
+    const { config, sseKeepaliveMs } = this.#deps;
+    const preflight = config.corsOrigins && findPreflightResponse(this.#request, config.corsOrigins);
+    if (preflight !== undefined) return this.#complete(preflight);
+    return sseKeepaliveMs > 0 ? this.#respondOrKeepAlive(sseKeepaliveMs) : this.#respond();
+  }
+
+  /** Answers a request that gets no further than the listener. */
+  refuse(code: ErrorCode): Response {
+    return this.#fail(new ProxyError(code));
+  }
+
+  /** While a stream waits in the queue or for the backend, its client gets comments. */
+  async #respondOrKeepAlive(keepaliveMs: number) {
+    const waits = Promise.withResolvers<undefined>();
+    this.#wait = createStreamWait(keepaliveMs, () => {
+      this.#tracker.headSent();
+      waits.resolve(undefined);
+    });
+    const response = this.#respond().finally(this.#wait.end);
+    const inTime = await Promise.race([response, waits.promise]);
+    if (inTime !== undefined) return inTime;
+    const stream = commentsUntil(response, { path: this.#path, keepaliveMs, rank: () => this.#turn?.rank() });
+    return this.#withOurHeaders(stream, undefined, false);
+  }
+
+  async #respond() {
+    try {
+      return this.#withOurHeaders(await this.#run());
+    } catch (error) {
+      const { rules, id } = this.#key;
+      const isUnreported = rules !== null && this.#turn?.admission === undefined && !this.#request.signal.aborted;
+      const left = isUnreported ? await readLimitsLeft(id, rules, this.#deps) : undefined;
+      const isCutShort = !this.#tracker.isReceived && (await isHalfSent(this.#request));
+      const response = this.#fail(error, left);
+      // Now that the idle timeout is restored.
+      if (isCutShort) this.#deps.closeSoon(this.#request);
+      return response;
+    }
+  }
+
+  async #run() {
+    await this.#knowKey();
+    const own = this.#answerOurselves();
+    if (own !== undefined) return this.#complete(await own);
+    using held = this.#deps.heldBytes.open(this.#key.id);
+    await this.#read(held);
+    await this.#choose();
+    await this.#admit();
+    const upstream = await this.#send();
+    held.release();
+    return this.#answer(upstream);
+  }
+
+  /** @throws ProxyError if the request presents no active key, or one that may not use the path */
+  async #knowKey() {
+    const { draining, disableIdleTimeout, config } = this.#deps;
+    const { path, pathAndQuery } = readTarget(this.#request);
+    this.#path = path;
+    this.#pathAndQuery = pathAndQuery;
+    this.#endpoint = getEndpoint(path);
+    if (draining.aborted) throw new ProxyError("shutting_down");
+    const key = await authenticate(this.#request.headers, this.#deps);
+    this.#tracker.keyId = key.id;
+    // Before the body: the idle timer also cuts a body that flows (Bun 1.4.5). Remove when received bytes restart it.
+    this.#tracker.onFinished(disableIdleTimeout(this.#request));
+    this.#key = key;
+    this.#limitsTokens = key.rules !== null && hasLimit(key.rules, tokenLimits);
+    if (!path.startsWith(ownPaths)) requireOpenPath(path, config.closedPaths, key.rules);
+  }
+
+  /** What a key may know of itself, and the models of a file; undefined for what a backend answers. */
+  #answerOurselves() {
+    const { wall, log, findOwnKey, backendModels } = this.#deps;
+    const [method, path, { id, rules }] = [this.#method, this.#path, this.#key];
+    if (path.startsWith(ownPaths)) {
+      return respondWithOwnKey({ method, path, limits: rules, wall, log, find: () => findOwnKey(id) });
+    }
+    const { names } = this.#rewriting;
+    if (names.catalog.file === undefined) return undefined;
+    const asked = { request: this.#request, path, isAllowed: this.#mayUse, modelNotFound, wall };
+    const listed = respondWithModels(asked, names, { backendModels });
+    if (listed === undefined) this.#tracker.onFinished(() => backendModels.requestEnded(this.#tracker.status));
+    return listed;
+  }
+
+  /**
+   * Reads the body as far as its rules need, and rewrites it for the model that it names.
+   * @throws ProxyError if the key may not use that model, or something goes round its rules, or no backend has the model
+   */
+  async #read(held: HeldShare) {
+    const { habitsOf, engines, config, queue } = this.#deps;
+    const [request, rewriting, { id, rules }] = [this.#request, this.#rewriting, this.#key];
+    const { names } = rewriting;
+    const allowed = rules?.allowed_models ?? null;
+    const isLimited = rules !== null && hasLimit(rules);
+    if (allowed !== null) this.#rewriters = rewriting.named;
+    if (this.#limitsTokens) this.#rewriters = rewriting.limited;
+    const { mayAsk, asking, unasked } = this.#rewriters;
+    const [backend, other] = names.catalog.backends;
+    // With a choice, this is known only once that is made.
+    const isRefused = mayAsk && other === undefined && habitsOf(backend?.name ?? "").refusesOptions(this.#endpoint);
+    if (rewriting.goesByClient) {
+      await engines.learn();
+      this.#client = { userAgent: request.headers.get("user-agent"), enginesOf: engines.enginesOf };
+    }
+    if (isLimited) this.#openTurn(queue);
+    const bodyRules = {
+      endpoint: this.#endpoint,
+      // Nothing else can be held to the key's limits and models.
+      mustBeReadable: allowed !== null || isLimited,
+      readsForms: names.catalog.file !== undefined,
+      checksForms: allowed !== null,
+    };
+    const received = await readBody(request, bodyRules, {
+      held,
+      askLimits: async (cost) => this.#turn?.askEarly(cost),
+      maxBytes: config.maxBodyBytes,
+      waitForTurn: eventLoopPortions.waitForTurn,
+      party: id,
+    });
+    this.#received = received;
+    await this.#rewrite(isRefused ? unasked : asking);
+    const { model, target, notAllowed } = this.#rewritten;
+    const tracker = this.#tracker;
+    tracker.isReceived = true;
+    tracker.requestClass = classOfBody(received.plain, tracker.clientProgram) ?? tracker.requestClass;
+    tracker.model = model;
+    const found =
+      (this.#limitsTokens ? notAllowed.tokens : undefined) ?? (allowed === null ? undefined : notAllowed.models);
+    if (found !== undefined) throw memberNotAllowed(found);
+    if (allowed !== null) {
+      const inQuery = new URL(request.url).searchParams.getAll("model");
+      requireAllowedModel(allowed, { path: this.#path, inQuery, model, hasBody: hasBody(received) });
+    }
+    if (model !== undefined && target.candidates.length === 0) {
+      throw modelNotFound(model.asked, listModelNames(names).filter(this.#mayUse));
+    }
+  }
+
+  /** @throws ProxyError if the rules could not read in the body what the backend may */
+  async #rewrite(rewrite: RewriteRequest) {
+    const { came, plain, isEdited, mustBeObject, formModel } = this.#received;
+    const { unread, names } = this.#rewriting;
+    let rewritten = unread;
+    if (formModel !== undefined) {
+      const target = resolveModel(formModel, names);
+      rewritten = { ...unread, target, model: { asked: formModel, sent: formModel, name: target.name } };
+    }
+    if (plain !== undefined) {
+      const read = await rewrite(this.#path, plain, this.#client, this.#key.id);
+      if ("refused" in read) throw new ProxyError("invalid_json");
+      if (mustBeObject && !read.isObject && hasBody(this.#received)) throw new ProxyError("unsupported_body");
+      rewritten = isEdited ? read : { ...unread, isStored: read.isStored };
+    }
+    this.#rewritten = rewritten;
+    this.#tracker.changes = rewritten.changes;
+    const pieces = rewritten.pieces ?? (came instanceof Uint8Array ? [came] : undefined);
+    this.#outgoing = pieces && outgoingBodyOf(pieces);
+  }
+
+  /** Which backends may get it, and what else than their answer its client gets. @throws ProxyError as `StoredIds.find` */
+  async #choose() {
+    const { storedIds, wall } = this.#deps;
+    const [method, path, endpoint, rewritten] = [this.#method, this.#path, this.#endpoint, this.#rewritten];
+    const { catalog } = this.#rewriting.names;
+    if (endpoint.folder === "models") {
+      const isLimited = (this.#key.rules?.allowed_models ?? null) !== null;
+      const asked = { method, pathAndQuery: this.#pathAndQuery, models: catalog, wall };
+      this.#modelList = resolveModelList(asked, isLimited ? this.#mayUse : undefined);
+    }
+    if (rewritten.stream && method === "POST" && this.#modelList === undefined) this.#wait?.begin();
+    // Batches of messages, but not `/v1/messages` itself.
+    if (endpoint.refers || (endpoint.folder === "messages" && endpoint.turns === undefined)) {
+      const naming = { keyId: this.#key.id, method, path, body: this.#received.plain, keeps: rewritten.isStored };
+      const askLimits = async (): Promise<void> => this.#turn?.askEarly("look-up");
+      this.#found = await storedIds.find(naming, catalog.backends, askLimits);
+    }
+    const backend = this.#found?.backend;
+    this.#candidates = backend === undefined ? rewritten.target.candidates : [backend];
+  }
+
+  /** Waits until the limits of the key admit it, and for a place at a backend. @throws as `Wait.enter` */
+  async #admit() {
+    const { queue } = this.#deps;
+    const [tracker, rewritten, body, keyId] = [this.#tracker, this.#rewritten, this.#received.plain, this.#key.id];
+    if (this.#limitsTokens) this.#reservation = await reservationFor(this.#received, rewritten, keyId);
+    this.#hasPlace = queue.hasPlaces || this.#hasChoice();
+    const turn = this.#turn ?? (this.#hasPlace ? this.#openTurn(queue) : undefined);
+    if (turn === undefined) return;
+    const { opening, changes, model } = rewritten;
+    const conversation =
+      body !== undefined && opening !== undefined
+        ? conversationOf(this.#request.headers, keyId, body, opening, changes)
+        : noConversation;
+    tracker.conversation = conversation.trace?.thread;
+    const candidates = this.#candidates;
+    const destination = { model: model?.name, candidates, characters: body?.length ?? 0, conversation };
+    await turn.enter(destination, this.#reservation);
+  }
+
+  #hasChoice() {
+    return this.#rewriting.names.catalog.backends.length > 1;
+  }
+
+  /** What it holds is given back when the request is over, whatever ends that. */
+  #openTurn(queue: RequestQueue) {
+    const { rules, id: keyId } = this.#key;
+    const limits = rules !== null && hasLimit(rules) ? rules : undefined;
+    const { startedAt } = this.#tracker;
+    const turn = new Wait({ keyId, limits, path: this.#path, startedAt, client: this.#request.signal }, queue);
+    this.#turn = turn;
+    this.#tracker.turn = turn;
+    this.#tracker.onEndRequested(() => turn.end(endedByAdmin()));
+    this.#tracker.onFinished((usage) => turn.leave(cachedShareOf(usage)));
+    return turn;
+  }
+
+  /**
+   * Sends the request to its backend, and once more if that refuses the `stream_options` that we added: nothing was generated.
+   * @throws AbortReason if no response head comes
+   */
+  async #send() {
+    const { habitsOf, wall } = this.#deps;
+    const tracker = this.#tracker;
+    const route = this.#hasPlace ? this.#turn : undefined;
+    // With a choice, it is known only now.
+    if (route !== undefined && this.#asksForUsage() && habitsOf(route.backend).refusesOptions(this.#endpoint)) {
+      await this.#rewrite(this.#rewriters.unasked);
+    }
+    const send =
+      route === undefined
+        ? async () => {
+            // No other backend may get it.
+            const [backend] = this.#backendsNow();
+            if (backend === undefined) throw new Error("There is no backend.");
+            tracker.upstreamRequestSent(backend.name);
+            return this.#sendOnce(backend);
+          }
+        : sendWithFailover({
+            tracker,
+            route,
+            backends: () => this.#backendsNow(),
+            hasModel: this.#endpoint.takesJson && this.#rewritten.target.model !== undefined && !this.#found?.refers,
+            client: this.#request.signal,
+            canOpenAgain: () => this.#canOpenAgain(),
+            sendOnce: (backend) => this.#sendOnce(backend),
+            wall,
+          });
+    const upstream = await send();
+    const { status } = upstream.response;
+    if ((status !== 400 && status !== 422) || !this.#asksForUsage()) return upstream;
+
+    const body = await readOrRelease(upstream, maxRefusalBytes);
+    const isAboutOptions =
+      body instanceof Uint8Array && Buffer.from(body.buffer, body.byteOffset, body.length).includes("stream_options");
+    if (!isAboutOptions) return readAlready(upstream, body);
+    upstream.release();
+    await this.#rewrite(this.#rewriters.unasked);
+    const second = await send();
+    // An error that only quotes the body would be the same again.
+    if (second.response.ok) habitsOf(tracker.backend ?? "").learnRefusal(this.#endpoint);
+    return second;
+  }
+
+  #asksForUsage() {
+    return this.#rewritten.changes?.kinds.includes("stream_usage") === true;
+  }
+
+  /** A stream that comes from the client can be sent for as long as nothing of it was read. */
+  #canOpenAgain() {
+    const { came } = this.#received;
+    return this.#outgoing !== undefined || !(came instanceof ReadableStream) || !came.locked;
+  }
+
+  /**
+   * A place is one at a backend as the catalog in use has it: a request that waited for it, perhaps since that backend went
+   * away, goes to its new address. Not if the body has a name of the model that no longer holds.
+   */
+  #backendsNow(): readonly Backend[] {
+    const [begun, inUse] = [this.#rewriting.names.catalog, this.#deps.rewriting.latest.names.catalog];
+    if (inUse === begun) return begun.backends;
+    const { model } = this.#rewritten.target;
+    const sameModel = inUse.models.find(({ name }) => name === model?.name);
+    if (sameModel?.servedAs !== model?.servedAs) return begun.backends;
+    return begun.backends.map((backend) => inUse.backends.find(({ name }) => name === backend.name) ?? backend);
+  }
+
+  /** A client that leaves before the head is charged the estimated input: the backend has read it, or is about to. */
+  async #sendOnce(backend: Backend) {
+    const tracker = this.#tracker;
+    tracker.sends += 1;
+    try {
+      const upstream = await this.#deps.forwards.get(backend)(this.#requestFor(backend));
+      tracker.upstreamResponded();
+      return upstream;
+    } catch (error) {
+      if (error instanceof AbortReason && error.isUnsent) tracker.sends -= 1;
+      if (error instanceof AbortReason && error.outcome === "client_left") await this.#chargeInput();
+      throw error;
+    }
+  }
+
+  #requestFor({ apiKey: upstreamApiKey }: Backend) {
+    const { streamReadTimeoutMs, nonStreamReadTimeoutMs } = this.#deps.config.upstream;
+    const { requestId, startedAt, bodyReceived, onEndRequested } = this.#tracker;
+    const { came, plain, isEncoded, mustBeObject } = this.#received;
+    const [request, { stream, pieces }, outgoing] = [this.#request, this.#rewritten, this.#outgoing];
+    const route = this.#hasPlace ? this.#turn : undefined;
+    let hasBegun = route === undefined;
+    return {
+      keyId: this.#key.id,
+      startedAt,
+      method: this.#method,
+      pathAndQuery: this.#modelList?.pathAndQuery ?? this.#pathAndQuery,
+      headers: upstreamRequestHeaders(request.headers, {
+        contentLength: outgoing?.length,
+        isDecoded: isEncoded && (pieces !== undefined || plain === came),
+        mustBeObject,
+        peerAddress: this.#peerAddress,
+        upstreamApiKey,
+        requestId,
+      }),
+      body: outgoing === undefined ? came : outgoing.open(),
+      readTimeoutMs: stream ? streamReadTimeoutMs : nonStreamReadTimeoutMs,
+      client: request.signal,
+      onReceived(bytes: number) {
+        if (!hasBegun) route?.report({ kind: "begun" });
+        hasBegun = true;
+        bodyReceived(bytes);
+      },
+      onStarted: (abort: (reason: AbortReason) => void) => onEndRequested(() => abort(endedByAdmin())),
+    };
+  }
+
+  async #chargeInput() {
+    const { record, wall } = this.#deps;
+    if (this.#reservation === undefined || !mayGenerate(this.#method, this.#path)) return;
+    const { inputTokens: estimatedTokens } = this.#reservation;
+    this.#tracker.estimatedTokens = estimatedTokens;
+    const admission = this.#turn?.admission;
+    await record(chargeEvent({ keyId: this.#key.id, closedAt: wall() }, { estimatedTokens, admission }));
+  }
+
+  /** The backend's response, metered. @throws as `respond` */
+  async #answer(sent: UpstreamResponse) {
+    const { storedIds, habitsOf, record, wall, sseKeepaliveMs, config } = this.#deps;
+    const [tracker, endpoint, found] = [this.#tracker, this.#endpoint, this.#found];
+    const { stream, usageAdded, asksForUsage } = this.#rewritten;
+    tracker.streamed = isEventStream({ contentType: sent.response.headers.get("content-type") });
+    const backend = this.#hasChoice() ? tracker.backend : undefined;
+    const { upstream, created }: Announced =
+      found === undefined ? { upstream: sent } : await storedIds.announce(sent, found, backend);
+    const head = this.#wait === undefined ? { upstream, silentMs: 0 } : await endWait(upstream, this.#path, this.#wait);
+    const habits = habitsOf(tracker.backend ?? "");
+    // A stream that was asked for nothing tells what its backend sends unasked.
+    const tells = stream && !asksForUsage && usageAdded === noUsageAdded && endpoint.streamOptions;
+    const responding = {
+      ...head,
+      tracker,
+      keyId: this.#key.id,
+      method: this.#method,
+      path: this.#path,
+      admission: this.#turn?.admission,
+      reservation: this.#reservation,
+      usageAdded,
+      keepsUsage: usageAdded.includeUsage && habits.sendsUnasked(endpoint),
+      learning: tells ? { habits, endpoint } : undefined,
+      modelList: this.#modelList,
+      readId: found && readIdOf(found),
+      created,
+    };
+    return respond(responding, { record, wall, sseKeepaliveMs, sharesOrigin: config.sharesOrigin });
+  }
+
+  /** Ends a request that we respond to ourselves. */
+  #complete(response: Response) {
+    this.#tracker.status = response.status;
+    this.#tracker.finish("completed");
+    return response;
+  }
+
+  /** @param left what the limits leave; absent: as they have answered */
+  #fail(error: unknown, left = this.#turn?.limitHeaders()) {
+    const tracker = this.#tracker;
+    const { code, outcome, cause, details } = classifyFailure(error, this.#request.signal);
+    if (code === "internal") this.#deps.log.error("Request failed inside Tollgate", { error: stackOf(error) });
+    const isMessages = isMessagesPath(findPathAndQuery(this.#request.url) ?? "");
+    const response = failureResponse(code, details, isMessages ? tracker.requestId : undefined);
+    tracker.status = response.status;
+    tracker.finish(outcome, { code, cause });
+    return this.#withOurHeaders(response, left);
+  }
+
+  /** @param isFinal it is known where the request went, and what became of it */
+  #withOurHeaders(response: Response, left = this.#turn?.limitHeaders(), isFinal = true) {
+    const { headers } = response;
+    const { corsOrigins } = this.#deps.config;
+    if (isFinal && this.#request.headers.get("x-tollgate-debug") === "1") addDebugHeaders(headers, this.#tracker);
+    // Anthropic's SDKs read the second.
+    for (const name of ["x-request-id", "request-id"]) headers.set(name, this.#tracker.requestId);
+    if (left !== undefined) setLimitHeaders(headers, left);
+    if (corsOrigins !== undefined) applyCors(headers, this.#request, corsOrigins);
+    return response;
+  }
 }
 
-/** @throws ProxyError if the request presents no active key, or one that may not use the path */
-async function knowKey(incoming: Incoming, path: string, deps: RequestDeps): Promise<ActiveKey> {
-  const { request, tracker } = incoming;
-  const key = await authenticate(request.headers, deps);
-  tracker.keyId = key.id;
-  // Before the body: the idle timer also cuts a body that flows (Bun 1.4.5). Remove when received bytes restart it.
-  tracker.onFinished(deps.disableIdleTimeout(request));
-  incoming.limits = key.rules;
-  if (!path.startsWith(ownPaths)) requireOpenPath(path, deps.config.closedPaths, key.rules);
-  return key;
-}
+const stackOf = (error: unknown): string | undefined => (error instanceof Error ? error.stack : String(error));
 
-/** What the choice among several backends goes by. */
-function destinationOf(
-  { request: { headers }, tracker }: Incoming,
-  keyId: KeyId,
-  { body, rewritten, candidates }: { body: ReadBody; rewritten: Rewritten; candidates: readonly string[] },
-): Destination {
-  const { opening, changes, model } = rewritten;
-  const isRead = body instanceof Uint8Array;
-  const conversation =
-    isRead && opening !== undefined ? conversationOf(headers, keyId, body, opening, changes) : noConversation;
-  tracker.conversation = conversation.trace?.thread;
-  return { model: model?.name, candidates, characters: isRead ? body.length : 0, conversation };
+/** The first word of `User-Agent`, such as `OpenAI/Python`. */
+function clientProgramOf(headers: Headers): string | undefined {
+  const agent = headers.get("user-agent");
+  if (agent === null || agent === "") return undefined;
+  const end = agent.indexOf(" ");
+  return end === -1 ? agent : agent.slice(0, end);
 }
 
 /**
- * A place is one at a backend as the catalog in use has it: a request that waited for it, perhaps since that backend went
- * away, goes to its new address. Not if the body has a name of the model that no longer holds.
+ * The client's `X-Request-Id`, if it is at most 128 visible ASCII characters, or a new one. New ones sort by time: an
+ * index of them grows at its end only.
  */
-function backendsNow(begun: Catalog, inUse: Catalog, { model }: Target): readonly Backend[] {
-  if (inUse === begun) return begun.backends;
-  const sameModel = inUse.models.find(({ name }) => name === model?.name);
-  if (sameModel?.servedAs !== model?.servedAs) return begun.backends;
-  return begun.backends.map((backend) => inUse.backends.find(({ name }) => name === backend.name) ?? backend);
-}
-
-async function contextOf({ headers }: Request, { learn, enginesOf }: Engines): Promise<ClientContext> {
-  await learn();
-  return { userAgent: headers.get("user-agent"), enginesOf };
-}
-
-/** What was asked of the usage of a stream, and who learns from what it has. */
-function usageAsked(
-  endpoint: Endpoint,
-  { stream, usageAdded, asksForUsage }: Rewritten,
-  habits: UsageHabits,
-): Pick<Responding, "usageAdded" | "keepsUsage" | "learning"> {
-  const tells = stream && !asksForUsage && usageAdded === noUsageAdded && endpoint.streamOptions;
-  return {
-    usageAdded,
-    keepsUsage: usageAdded.includeUsage && habits.sendsUnasked(endpoint),
-    learning: tells ? { habits, endpoint } : undefined,
-  };
-}
-
-/** Ends a request that we respond to ourselves. */
-export function complete(tracker: RequestTracker, response: Response): Response {
-  tracker.status = response.status;
-  tracker.finish("completed");
-  return response;
-}
-
-/** What it holds is given back when the request is over, whatever ends that. */
-function openWait(
-  { tracker, request }: Incoming,
-  asker: Pick<Asker, "keyId" | "limits" | "path">,
-  { queue }: Pick<ProxyDeps, "queue">,
-): Wait {
-  const turn = new Wait({ ...asker, startedAt: tracker.startedAt, client: request.signal }, queue);
-  tracker.turn = turn;
-  tracker.onEndRequested(() => turn.end(endedByAdmin()));
-  tracker.onFinished((usage) => turn.leave(cachedShareOf(usage)));
-  return turn;
+function requestIdOf(headers: Headers): string {
+  const given = headers.get("x-request-id");
+  return given !== null && /^[\x21-\x7e]{1,128}$/.test(given) ? given : Bun.randomUUIDv7();
 }

@@ -15,7 +15,6 @@ import type { WallClock } from "../time/clock.ts";
 import { ProxyError } from "./errors.ts";
 import { decodeString, lowerCaseName } from "./json/bytes.ts";
 import { readNamedStrings, runByLength, type Steps } from "./json/read.ts";
-import type { ReadBody } from "./request/hold-or-stream.ts";
 import type { RecordUsage } from "./response/count.ts";
 import { readAlready, readOrRelease } from "./response/pump.ts";
 import { canonical, getEndpoint } from "./rewrite/endpoint.ts";
@@ -93,7 +92,8 @@ interface Asked {
   method: string;
   /** The URL's pathname. */
   path: string;
-  body: ReadBody;
+  /** Undefined: it was not read. */
+  body: Uint8Array | undefined;
 }
 
 const maxNamed = 1000;
@@ -109,7 +109,7 @@ export function namesIn(
 ): readonly Named[] | Promise<readonly Named[]> {
   const id = stored && findStoredId(stored.folder, stored.id);
   const inPath = id === undefined ? [] : [{ id, member: undefined }];
-  if (method !== "POST" || !(body instanceof Uint8Array) || !getEndpoint(path).refers) return inPath;
+  if (method !== "POST" || body === undefined || !getEndpoint(path).refers) return inPath;
   return runByLength(namesInSteps(body, stored?.folder === "responses", inPath), body.length, keyId);
 }
 

@@ -17,7 +17,7 @@ import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import { ProxyError } from "./errors.ts";
 import { type InLine, KeyLines } from "./key-lines.ts";
 import { asksBefore, type HeaderPairs, rateLimitHeaders, refusalOf } from "./request/admit.ts";
-import type { CostOfBody } from "./request/hold-or-stream.ts";
+import type { CostOfBody } from "./request/body.ts";
 import { clientLeft, revoked, stopped } from "./upstream/abort-reason.ts";
 import {
   type Admission,

@@ -17,7 +17,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "body-no-object",
     says: "A body of a key with rules passes unread if it is no JSON object, such as one in an unknown coding",
-    find: `if (mustBeObject && !rewritten.isObject && hasBody(encoded ?? body)) throw new ProxyError("unsupported_body");`,
+    find: `if (mustBeObject && !read.isObject && hasBody(this.#received)) throw new ProxyError("unsupported_body");`,
     put: ``,
     tests: ["tests/wire/disguised-bodies.test.ts"],
   },
@@ -31,7 +31,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "body-stale-coding",
     says: "A decoded and edited body goes to the backend under the coding that it came in",
-    find: `isDecoded: isDecoded && !isAsItCame`,
+    find: `isDecoded: isEncoded && (pieces !== undefined || plain === came)`,
     put: `isDecoded: false`,
     tests: ["tests/wire/disguised-bodies.test.ts"],
   },
@@ -40,7 +40,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "A body without a length may grow beyond MAX_BODY_BYTES",
     find: `if (end > (length ?? maxBytes))`,
     put: `if (end > (length ?? Infinity))`,
-    tests: ["tests/proxy/request/hold-or-stream.test.ts", "tests/wire/disguised-bodies.test.ts"],
+    tests: ["tests/proxy/request/body.test.ts", "tests/wire/disguised-bodies.test.ts"],
   },
   {
     id: "body-form-model-unread",
@@ -53,7 +53,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     id: "body-other-type-unread",
     says: "JSON that says it is a form is not capped",
     find: `if (!mayBeObject) {`,
-    put: `if (!mayBeObject || !isPlain || request.headers.get("content-type") !== "application/json") {`,
+    put: `if (!mayBeObject || request.headers.get("content-type") !== "application/json") {`,
     tests: ["tests/wire/disguised-bodies.test.ts"],
   },
 
@@ -212,28 +212,28 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "life-body-kept-after-failure",
     says: "A request that fails before it is sent keeps what its body took of the budget",
-    find: `using held = deps.heldBytes.open(key.id);`,
-    put: `const held = deps.heldBytes.open(key.id);`,
+    find: `using held = this.#deps.heldBytes.open(this.#key.id);`,
+    put: `const held = this.#deps.heldBytes.open(this.#key.id);`,
     tests: ["tests/wire/held-bodies.test.ts"],
   },
   {
     id: "life-drain-ignored",
     says: "A server that stops takes new requests",
-    find: `if (deps.draining.aborted) throw new ProxyError("shutting_down");`,
+    find: `if (draining.aborted) throw new ProxyError("shutting_down");`,
     put: ``,
     tests: ["tests/wire/shutdown.test.ts"],
   },
   {
     id: "life-error-without-limits",
     says: "An error tells its client nothing of what is left of its limits",
-    find: `await readLimitsLeft(keyId, limits, deps)`,
+    find: `await readLimitsLeft(id, rules, this.#deps)`,
     put: `undefined`,
     tests: ["tests/wire/limits.test.ts", "tests/wire/refusals.test.ts"],
   },
   {
     id: "life-operator-cannot-end",
     says: "A request that waits does not end when the operator ends it",
-    find: `  tracker.onEndRequested(() => turn.end(endedByAdmin()));\n`,
+    find: `    this.#tracker.onEndRequested(() => turn.end(endedByAdmin()));\n`,
     put: ``,
     tests: ["tests/wire/fair-queue.test.ts"],
   },
@@ -525,7 +525,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "path-preflight-needs-key",
     says: "A page's preflight needs a key, which it cannot have",
-    find: `if (preflight !== undefined) return complete(incoming.tracker, preflight);`,
+    find: `if (preflight !== undefined) return this.#complete(preflight);`,
     put: ``,
     tests: ["tests/wire/cors.test.ts"],
   },
@@ -574,7 +574,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "body-encoded-elsewhere",
     says: "A compressed body of a key with rules goes unread to another path",
-    find: `if (mustBeReadable && !isPlain && declaredLength(request) !== 0)`,
+    find: `if (isEncoded && rules.mustBeReadable && !mustBeObject && length !== 0)`,
     put: `if (false)`,
     tests: ["tests/wire/disguised-bodies.test.ts"],
   },

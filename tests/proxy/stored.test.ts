@@ -64,7 +64,7 @@ test("the bytes that complete the first event with an id wait until that is note
   const events: unknown[] = [];
   const record: StoredDeps["record"] = ({ owned }) => (events.push(owned), noted.promise);
   const ids = createStoredIds(depsWith({ record }));
-  const asked = { keyId: 1, method: "POST", path: "/v1/responses", body: null, keeps: true };
+  const asked = { keyId: 1, method: "POST", path: "/v1/responses", body: undefined, keeps: true };
   const found = await ids.find(asked, backends, async () => {});
   const parts = [": wait\n\n", 'data: {"type":"error"}\n\ndata: {"response":', '{"id":"resp_1"}}\n\n', "data: {}\n\n"];
   const body = new ReadableStream({

@@ -164,8 +164,8 @@ const encodings: [name: string, encode: Encode][] = [
 ];
 
 describe("a body that really is encoded", () => {
-  test.each(encodings)("as %s is decoded and edited for a key with limits", async (name, encode) => {
-    for (const key of limitedKeys) {
+  test.each(encodings)("as %s is decoded and edited for every key", async (name, encode) => {
+    for (const key of everyKey) {
       for (const path of paths) {
         const headers = { "content-encoding": name, "content-type": "text/plain" };
         const sent = await received({ key, path, headers, body: bytesOf(encode(json)) });
@@ -177,27 +177,18 @@ describe("a body that really is encoded", () => {
 
   test.each(encodings)("as %s is forwarded as it came if no edit is due", async (name, encode) => {
     const body = bytesOf(encode(capped));
-    for (const key of limitedKeys) {
+    for (const key of everyKey) {
       const sent = await received({ key, headers: { "content-encoding": name }, body });
       expect(new Uint8Array(sent.bytes)).toEqual(body);
       expect([sent.encoding, sent.length]).toEqual([name.trim(), String(body.length)]);
     }
   });
 
-  test.each(encodings)("as %s is forwarded as it came for a key without limits", async (name, encode) => {
-    const body = bytesOf(encode(json));
-    const sent = await received({ headers: { "content-encoding": name }, body });
-    expect(new Uint8Array(sent.bytes)).toEqual(body);
-    expect(sent.encoding).toBe(name.trim());
-  });
-
   test("as brotli of a length at which it begins like a blank and an opening brace", async () => {
     const body = bytesOf(brotliCompressSync(json.padEnd(124)));
     expect(body.subarray(0, 2)).toEqual(new Uint8Array([0x1b, 0x7b]));
     const headers = { "content-encoding": "br" };
-    for (const key of limitedKeys)
-      expect((await received({ key, headers, body })).bytes.toString().trim()).toBe(capped);
-    expect(new Uint8Array((await received({ headers, body })).bytes)).toEqual(body);
+    for (const key of everyKey) expect((await received({ key, headers, body })).bytes.toString().trim()).toBe(capped);
   });
 
   test("is larger than MAX_BODY_BYTES for a key without limits, and still forwarded", async () => {
@@ -290,7 +281,7 @@ describe("what cannot be read as one JSON object", () => {
     ["a trailing comma", {}, '{"model":"m",}'],
     ["text", { "content-type": "text/plain" }, "model=m&max_tokens=5000"],
     ["blanks", { "content-type": "text/plain" }, " \f\r\n"],
-    ["bytes that are not UTF-8", {}, new Uint8Array([0x7b, 0x22, 0xff, 0x22, 0x3a, 0x31, 0x7d])],
+    ["an array that is not UTF-8", {}, new Uint8Array([0x5b, 0x22, 0xff, 0x22, 0x5d])],
     ["a multipart form", { "content-type": "multipart/form-data; boundary=x" }, `--x\r\n\r\n${json}\r\n--x--\r\n`],
     ["JSON as multipart", { "content-type": " Multipart/Mixed" }, json],
     ["an unknown encoding", { "content-encoding": "compress" }, bytesOf(gzipSync(json))],
@@ -318,10 +309,19 @@ describe("what cannot be read as one JSON object", () => {
     expect(gate.backend.requests()).toEqual([]);
   });
 
-  test.each(bodies)("%s is forwarded for a key without", async (_, headers, body) => {
+  test.each(bodies)("%s is forwarded for a key without, where bodies name nothing stored", async (_, headers, body) => {
     const sent = await received({ path: paths[2], headers, body });
     expect(new Uint8Array(sent.bytes)).toEqual(bytesOf(body));
     expect(sent.encoding).toBe(headers["content-encoding"]);
+  });
+
+  test("is refused under /v1/responses for a key without too, if it is encoded", async () => {
+    for (const [, headers, body] of bodies.filter(([name]) =>
+      /^(?:an unknown|more|another|a cut|a broken)/.test(name),
+    )) {
+      const response = await send({ path: "/v1/responses", headers, body });
+      expect(await errorOf(response)).toMatchObject({ status: 415, code: "unsupported_body" });
+    }
   });
 
   test.each(["//v1//chat/completions", "/v1/messages/"])("is found at %s too", async (path) => {
@@ -354,7 +354,7 @@ describe("what cannot be read as one JSON object", () => {
   });
 });
 
-describe("UTF-16 and UTF-32 get 400 for every key", () => {
+describe("an object that is not UTF-8 gets 400 for every key", () => {
   const utf16be = Buffer.from(json, "utf16le").swap16();
   const marked = Buffer.concat([Buffer.from([0xfe, 0xff]), utf16be]);
   test.each<[string, Buffer]>([
@@ -364,6 +364,9 @@ describe("UTF-16 and UTF-32 get 400 for every key", () => {
     ["big-endian", utf16be],
     ["big-endian after a mark", marked],
     ["of 32 bits", Buffer.from(Array.from(json, (letter) => [0, 0, 0, letter.charCodeAt(0)]).flat())],
+    // Python's engines read it.
+    ["a surrogate", Buffer.from(json.replace("{", '{"user":"\xed\xa0\x80",'), "latin1")],
+    ["Latin-1 after a blank", Buffer.from(` {"user":"\xe9",${json.slice(1)}`, "latin1")],
   ])("%s", async (_, bytes) => {
     for (const key of everyKey) {
       for (const type of ["application/json; charset=utf-16", "text/plain"]) {
@@ -372,8 +375,10 @@ describe("UTF-16 and UTF-32 get 400 for every key", () => {
       }
     }
     const headers = { "content-encoding": "gzip" };
-    const encoded = await send({ key: "tokens", headers, body: bytesOf(gzipSync(bytes)) });
-    expect(await errorOf(encoded)).toMatchObject({ status: 400, code: "invalid_json" });
+    for (const key of everyKey) {
+      const encoded = await send({ key, headers, body: bytesOf(gzipSync(bytes)) });
+      expect(await errorOf(encoded)).toMatchObject({ status: 400, code: "invalid_json" });
+    }
   });
 });
 
@@ -391,8 +396,15 @@ describe("a body that decodes to more than MAX_BODY_BYTES gets 413", () => {
     ["gzip, gzip", gzipSync(Buffer.alloc(2 * megabyte, inner))],
   ])("as %s", async (name, body) => {
     const headers = { "content-encoding": name };
-    const response = await send({ key: "tokens", headers, body: bytesOf(body) });
-    expect(await errorOf(response)).toMatchObject({ status: 413, code: "body_too_large" });
+    for (const [key, path] of [
+      ["tokens", paths[0]],
+      ["none", "/v1/responses"],
+    ] as const) {
+      const response = await send({ key, path, headers, body: bytesOf(body) });
+      expect(await errorOf(response)).toMatchObject({ status: 413, code: "body_too_large" });
+    }
     expect(gate.backend.requests()).toEqual([]);
+    // Where nothing needs to be read of it.
+    expect(new Uint8Array((await received({ headers, body: bytesOf(body) })).bytes)).toEqual(bytesOf(body));
   });
 });

@@ -7,8 +7,7 @@ import { defaultOutputTokens } from "../rewrite/positive-integer.ts";
 import type { Rewritten } from "../rewrite/rewrite.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { within } from "../../time/wait.ts";
-import type { CostOfBody, ReadBody } from "./hold-or-stream.ts";
-import { hasBody } from "./rewrite-body.ts";
+import { type CostOfBody, hasBody, type ReceivedBody } from "./body.ts";
 import type { KeyId, KeyLimits, LimitName } from "../../domain/keys.ts";
 import { hasLimit, limitKinds, placeLimits, requestLimits, tokenLimits } from "../../domain/limits.ts";
 import type { Admission, Reservation } from "../../domain/admissions.ts";
@@ -34,13 +33,14 @@ type ExpectedOutput = Pick<Rewritten, "maxTokens" | "maxTokensName" | "times" | 
 
 /** How many tokens to reserve for a request. One without a body generates nothing. */
 export async function reservationFor(
-  body: ReadBody,
+  received: Pick<ReceivedBody, "came" | "plain">,
   { maxTokens, maxTokensName, times, prompts }: ExpectedOutput,
   keyId?: KeyId,
 ): Promise<Reservation> {
-  const inputTokens = body instanceof Uint8Array ? await estimateInput(body, keyId) : 0;
+  const { plain } = received;
+  const inputTokens = plain === undefined ? 0 : await estimateInput(plain, keyId);
   const outputTokens = (maxTokens ?? defaultOutputTokens) * times;
-  const tokens = hasBody(body) ? Math.min(inputTokens + outputTokens, maxReservation) : 0;
+  const tokens = hasBody(received) ? Math.min(inputTokens + outputTokens, maxReservation) : 0;
   const leastTokens = maxTokens === undefined && tokens > 0 ? inputTokens + 1 : undefined;
   return { inputTokens, tokens, leastTokens, limitedBy: maxTokensName, texts: times, prompts };
 }

@@ -1,5 +1,4 @@
 import { indexOfBytes } from "../json/bytes.ts";
-import type { ReadBody } from "./hold-or-stream.ts";
 
 interface HeaderSign {
   class: string;
@@ -68,9 +67,9 @@ export function classOfHeaders(headers: Headers, userAgent: string | undefined):
 }
 
 /** Searches only bodies of clients that are known to send such instructions. */
-export function classOfBody(body: ReadBody, userAgent: string | undefined): string | undefined {
+export function classOfBody(body: Uint8Array | undefined, userAgent: string | undefined): string | undefined {
   const signs: readonly BodySign[] | undefined = findProgram(userAgent)?.bodies;
-  if (signs === undefined || !(body instanceof Uint8Array)) return undefined;
+  if (signs === undefined || body === undefined) return undefined;
   return signs.find((sign) => hasSign(body, sign))?.class;
 }
 

@@ -2,7 +2,7 @@ import type { Catalog, CurrentCatalog, DiscoveredModels } from "../../domain/mod
 import { createKnownBlocks, type Hash } from "../json/known-blocks.ts";
 import { createRecall } from "./language.ts";
 import { createModelNames, type ModelNames } from "./model-names.ts";
-import { createRewriter, type RewriteRequest } from "./rewrite.ts";
+import { createRewriter, type RewriteRequest, type Rewritten, untouched } from "./rewrite.ts";
 import { lastingMembers } from "./watched-members.ts";
 import { needsOf, type RewriteRules, streamUsages } from "./rules.ts";
 
@@ -10,18 +10,15 @@ import { needsOf, type RewriteRules, streamUsages } from "./rules.ts";
 export interface Rewriters {
   /** Some requests are given `stream_options`. */
   mayAsk: boolean;
-  asking: Rewriter;
-  unasked: Rewriter;
-}
-
-export interface Rewriter {
-  names: ModelNames;
-  rewrite: RewriteRequest;
+  asking: RewriteRequest;
+  unasked: RewriteRequest;
 }
 
 /** What is made of a catalog. A request keeps the one that it began with. */
 export interface Rewriting {
   names: ModelNames;
+  /** Stands for a body that is not read. */
+  unread: Rewritten;
   /** The rules of a model depend on client and engine. */
   goesByClient: boolean;
   /** Those for keys with a limit of tokens: a stream that is not asked for its usage can only be estimated. */
@@ -46,12 +43,13 @@ function createRewriting(catalog: Catalog, discovered?: DiscoveredModels, memory
     const rules = { names, streamUsage, hasKeyRules, ...memory };
     return {
       mayAsk: needsOf(rules).streamOptions,
-      asking: { names, rewrite: createRewriter(rules) },
-      unasked: { names, rewrite: createRewriter({ ...rules, streamUsage: streamUsages.unasked }) },
+      asking: createRewriter(rules),
+      unasked: createRewriter({ ...rules, streamUsage: streamUsages.unasked }),
     };
   };
   return {
     names,
+    unread: { ...untouched, target: names.unnamed },
     goesByClient: goesByClient(catalog),
     limited: rewriters(streamUsages.required, true),
     named: rewriters(streamUsages.asSet, true),

@@ -1,4 +1,4 @@
-import { contentOf, decodeHead, decodeTail, findString, isLiteral } from "../json/bytes.ts";
+import { contentOf, decodeHead, decodeTail, findNotBlank, findString, isLiteral, isUtf8 } from "../json/bytes.ts";
 import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
 import {
   eventLoopPortions,
@@ -9,6 +9,7 @@ import {
   type Steps,
 } from "../json/read.ts";
 import type { JsonValue } from "../json/slots.ts";
+import { braceOpen } from "../json/tokens.ts";
 import { type CapExemption, capTokensInSteps } from "./caps.ts";
 import { chooseClientRules, type ClientContext, type Mended, mendInSteps } from "./client-rules.ts";
 import type { FirstMessage } from "./conversation-slots.ts";
@@ -134,6 +135,8 @@ export function* rewriteInSteps(
   if (isUtf16Or32(bytes)) return endpoint.takesJson ? { refused: "not_utf8" } : { ...untouched, target };
   const readKnown = bytes.length > maxBlockBytes ? rules.knownBlocks?.(body.shape) : undefined;
   const isJson = yield* readJsonInSteps(bytes, body.root, readKnown);
+  if (!isJson && endpoint.takesJson && findNotBlank(bytes) === braceOpen && !isUtf8(bytes))
+    return { refused: "not_utf8" };
   if (!isJson || body.root.kind !== "object") return { ...untouched, target };
   if (body.hasTooManyDuplicates()) return { refused: "too_many_duplicates" };
 

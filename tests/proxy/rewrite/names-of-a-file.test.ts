@@ -97,7 +97,7 @@ describe("what holds is the rules of the model that a body names", () => {
     way: "asking" | "unasked" = "asking",
   ): Promise<Record<string, unknown>> {
     const body = `{"model":"${model}","max_tokens":5000,"stream":true,"messages":[{"role":"user","content":"hi"}]}`;
-    const rewritten = await rewriting.latest[key][way].rewrite("/v1/chat/completions", Buffer.from(body));
+    const rewritten = await rewriting.latest[key][way]("/v1/chat/completions", Buffer.from(body));
     const { pieces, target } = rewritten as Rewritten;
     const text = pieces === undefined ? body : Buffer.concat(pieces).toString();
     const json = JSON.parse(text) as Record<string, unknown> & { messages: unknown[] };
@@ -120,10 +120,7 @@ describe("what holds is the rules of the model that a body names", () => {
 
   test("of the last of several, and every one becomes its name", async () => {
     const body = '{"model":"lenient","model":5,"model":"gpt-5","max_tokens":5000,"model":"Strict"}';
-    const { pieces = [], target } = (await rewriting.latest.plain.asking.rewrite(
-      "/v1/x",
-      Buffer.from(body),
-    )) as Rewritten;
+    const { pieces = [], target } = (await rewriting.latest.plain.asking("/v1/x", Buffer.from(body))) as Rewritten;
     expect(Buffer.concat(pieces).toString()).toBe('{"model":"s","model":"s","model":"s","max_tokens":100,"model":"s"}');
     expect(target.candidates).toEqual(["gpu-a"]);
   });

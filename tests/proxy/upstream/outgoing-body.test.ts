@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { outgoingBodyOf } from "../../../src/proxy/request/rewrite-body.ts";
+import { outgoingBodyOf } from "../../../src/proxy/request/body.ts";
 
 const bytesOf = (text: string) => new TextEncoder().encode(text);
 

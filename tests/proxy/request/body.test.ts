@@ -4,11 +4,10 @@ import {
   type BodyRules,
   type CostOfBody,
   isJson,
-  isRewritable,
-  type ReadBody,
   readBody,
   type ReceivedBody,
-} from "../../../src/proxy/request/hold-or-stream.ts";
+} from "../../../src/proxy/request/body.ts";
+import { getEndpoint } from "../../../src/proxy/rewrite/endpoint.ts";
 import { createHeldBytes } from "../../../src/proxy/request/held-bytes.ts";
 import { passTicks } from "../../support/event-loop.ts";
 import { useFakeTime } from "../../support/fake-time.ts";
@@ -27,19 +26,6 @@ describe("isJson", () => {
     "rejects %s",
     (type) => expect(isJson(type)).toBe(false),
   );
-});
-
-describe("isRewritable", () => {
-  test("is true for a POST with a JSON type or none", () => {
-    expect(isRewritable(post({ "content-type": "application/json" }))).toBe(true);
-    expect(isRewritable(new Request("http://h/", { method: "POST", body: new Uint8Array([123, 125]) }))).toBe(true);
-    expect(isRewritable(post({ "content-type": "" }))).toBe(true);
-  });
-
-  test("is false for other methods and types", () => {
-    expect(isRewritable(post({ "content-type": "application/json" }, "{}", "PUT"))).toBe(false);
-    expect(isRewritable(post({ "content-type": "audio/wav" }))).toBe(false);
-  });
 });
 
 describe("readBody", () => {
@@ -63,19 +49,12 @@ describe("readBody", () => {
   }
 
   const free: BodyRules = {
-    takesJson: true,
+    endpoint: getEndpoint("/v1/completions"),
     mustBeReadable: false,
     readsForms: false,
     checksForms: false,
-    mayRefer: false,
   };
-  const limited: BodyRules = {
-    takesJson: true,
-    mustBeReadable: true,
-    readsForms: false,
-    checksForms: false,
-    mayRefer: false,
-  };
+  const limited: BodyRules = { ...free, mustBeReadable: true };
 
   /** What was received, or the code of the refusal. */
   async function receive(request: Request, limits: Limits = {}): Promise<ReceivedBody | string> {
@@ -87,12 +66,12 @@ describe("readBody", () => {
     return readBody(request, rules, deps).catch((error: Error) => error.message);
   }
 
-  async function read(request: Request, limits: Limits = {}): Promise<ReadBody | string> {
+  async function read(request: Request, limits: Limits = {}): Promise<ReceivedBody["came"] | string> {
     const received = await receive(request, limits);
-    return typeof received === "string" ? received : received.body;
+    return typeof received === "string" ? received : received.came;
   }
 
-  const textOf = (result: ReadBody | string): string | undefined =>
+  const textOf = (result: ReceivedBody["came"] | string | undefined): string | undefined =>
     result instanceof Uint8Array ? Buffer.from(result).toString() : undefined;
 
   test("holds a body of known, unknown or large size whole", async () => {
@@ -153,7 +132,7 @@ describe("readBody", () => {
     interface SlowBody {
       send: (length: number) => void;
       /** Undefined while it is read. */
-      result: () => ReadBody | string | undefined;
+      result: () => ReceivedBody["came"] | string | undefined;
     }
 
     function begin(headers: Record<string, string>): SlowBody {
@@ -161,7 +140,7 @@ describe("readBody", () => {
         highWaterMark: Infinity,
       });
       const writer = writable.getWriter();
-      let result: ReadBody | string | undefined;
+      let result: ReceivedBody["came"] | string | undefined;
       void read(post({ ...open, ...headers }, readable), { now: time.now }).then((value) => (result = value));
       return {
         send: (length) => void writer.write(new Uint8Array(length)).catch(() => {}),
@@ -216,17 +195,16 @@ describe("readBody", () => {
     expect(await read(blanks, { budget: 4 })).toBe("too_many_bytes_held");
   });
 
-  test.each<[string, Record<string, string>, (string | Uint8Array)[], boolean]>([
-    ["a form", { "content-type": "application/x-www-form-urlencoded" }, ["a", "=1"], true],
-    ["an array", { "content-type": "text/plain" }, ["[", "{}]"], true],
-    ["an array after blanks", { "content-type": "text/plain" }, [" ", "\f", "[{}]", "x"], true],
-    ["more than may be held", { "content-type": "text/plain" }, ["x".repeat(2e6), "y"], true],
-    ["another path's", { "content-type": "text/plain" }, ["{", "}"], false],
-    ["a multipart body", { "content-type": "multipart/form-data; boundary=x" }, ["{", "}"], true],
-    ["an encoded body", { "content-type": "text/plain", "content-encoding": "gzip" }, [gzipSync("{}"), "x"], true],
-    ["an encoded JSON body", { ...open, "content-encoding": "x" }, [Buffer.from([0x00, 0x7b]), "}"], true],
-  ])("streams %s, every byte of it", async (_, headers, chunks, takesJson) => {
-    const rules = { takesJson, mustBeReadable: false, readsForms: false, checksForms: false, mayRefer: false };
+  test.each<[string, Record<string, string>, (string | Uint8Array)[], string]>([
+    ["a form", { "content-type": "application/x-www-form-urlencoded" }, ["a", "=1"], "/v1/completions"],
+    ["an array", { "content-type": "text/plain" }, ["[", "{}]"], "/v1/completions"],
+    ["an array after blanks", { "content-type": "text/plain" }, [" ", "\f", "[{}]", "x"], "/v1/completions"],
+    ["more than may be held", { "content-type": "text/plain" }, ["x".repeat(2e6), "y"], "/v1/completions"],
+    ["another path's", { "content-type": "text/plain" }, ["{", "}"], "/v1/messages/m1"],
+    ["a multipart body", { "content-type": "multipart/form-data; boundary=x" }, ["{", "}"], "/v1/completions"],
+    ["an encoded file", { "content-type": "audio/wav", "content-encoding": "gzip" }, [gzipSync("{}"), "x"], "/v1/x"],
+  ])("streams %s, every byte of it", async (_, headers, chunks, path) => {
+    const rules = { ...free, endpoint: getEndpoint(path) };
     const result = await read(post(headers, chunked(chunks)), { rules });
     expect(textOf(result)).toBeUndefined();
     const whole = Buffer.concat(chunks.map((chunk) => Buffer.from(chunk)));
@@ -248,7 +226,7 @@ describe("readBody", () => {
 
     test("no more than the budget", async () => {
       const bytes = gzipSync(JSON.stringify({ a: "x".repeat(1992) }));
-      expect(await decoded("gzip", bytes, { budget: 2000 + bytes.length })).toMatchObject({ isDecoded: true });
+      expect(await decoded("gzip", bytes, { budget: 2000 + bytes.length })).toMatchObject({ isEncoded: true });
       expect(await decoded("gzip", bytes, { budget: 1999 + bytes.length })).toBe("too_many_bytes_held");
     });
 
@@ -263,7 +241,7 @@ describe("readBody", () => {
       const before = process.threadCpuUsage();
       const received = await decoded(encoding, bytes, { maxBytes: 1e7 });
       const { user, system } = process.threadCpuUsage(before);
-      expect(textOf((received as ReceivedBody).body)).toBe(text);
+      expect(textOf((received as ReceivedBody).plain)).toBe(text);
       expect((user + system) / 1000).toBeLessThan(300);
     });
 
@@ -281,7 +259,7 @@ describe("readBody", () => {
           0,
           ...Buffer.from(text),
         ]);
-      expect(textOf(((await decoded("zstd", frame(23))) as ReceivedBody).body)).toBe(text);
+      expect(textOf(((await decoded("zstd", frame(23))) as ReceivedBody).plain)).toBe(text);
       expect(await decoded("zstd", frame(24))).toBe("unsupported_body");
     });
   });
