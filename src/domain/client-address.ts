@@ -55,7 +55,7 @@ function findNetwork(address: string, groupCount: number): string | undefined {
 }
 
 /** Without the port that some proxies append; IPv4 as such, which dual-stack sockets show as IPv6. */
-function plainAddress(text: string): string | undefined {
+export function plainAddress(text: string): string | undefined {
   const address = /^\[([^\]]+)\](?::\d+)?$/.exec(text)?.[1] ?? /^([\d.]+):\d+$/.exec(text)?.[1] ?? text;
   const mapped = /^::ffff:([\d.]+)$/i.exec(address)?.[1] ?? address;
   return isIP(mapped) === 0 ? undefined : mapped.toLowerCase();

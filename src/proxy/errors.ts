@@ -24,7 +24,6 @@ export type ErrorCode =
   | "request_timeout"
   | "not_found"
   | "path_without_v1"
-  | "path_with_v1_twice"
   | "too_many_bytes_held"
   | "too_many_stored"
   | "upstream_unreachable"
@@ -171,12 +170,6 @@ export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     code: "not_found",
     type: "not_found_error",
     message: "Not found: the API is below /v1, so the base URL of a client must end in /v1.",
-  },
-  path_with_v1_twice: {
-    status: 404,
-    code: "not_found",
-    type: "not_found_error",
-    message: "Not found: the path begins with /v1 twice, so the base URL of this client must end without /v1.",
   },
   request_timeout: {
     status: 408,

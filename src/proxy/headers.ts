@@ -1,5 +1,6 @@
 import { type ChoiceReason, type Expectation, expectedShare } from "../domain/backends.ts";
 import type { RequestRecord } from "../domain/requests.ts";
+import { plainAddress } from "../domain/client-address.ts";
 import { cachedTokensOf } from "../domain/usage.ts";
 
 /** Headers that concern one connection only (RFC 9110 section 7.6.1). */
@@ -77,7 +78,7 @@ export function upstreamRequestHeaders(
   // Usage is read from the response's bytes, so they should not arrive compressed.
   headers.set("accept-encoding", "identity");
   if (upstreamApiKey !== undefined) headers.set("authorization", `Bearer ${upstreamApiKey}`);
-  if (peerAddress !== undefined) headers.append("x-forwarded-for", peerAddress);
+  if (peerAddress !== undefined) headers.append("x-forwarded-for", plainAddress(peerAddress) ?? peerAddress);
   headers.set("x-request-id", requestId);
   return headers;
 }

@@ -13,7 +13,6 @@ describe("an error response", () => {
     ["request_timeout", 408, "timeout_error", {}],
     ["invalid_json", 400, "invalid_request_error", {}],
     ["path_without_v1", 404, "not_found_error", {}],
-    ["path_with_v1_twice", 404, "not_found_error", {}],
     ["too_many_bytes_held", 429, "rate_limit_error", { "retry-after": "2" }],
     ["unsupported_body", 415, "invalid_request_error", { "accept-encoding": "gzip, deflate, br, zstd" }],
     ["body_too_large", 413, "invalid_request_error", {}],

@@ -66,6 +66,14 @@ describe("upstreamRequestHeaders", () => {
     expect(headers.get("x-request-id")).toBe("req-1");
   });
 
+  test.each([
+    ["::ffff:192.0.2.7", "192.0.2.7"],
+    ["::FFFF:192.0.2.7", "192.0.2.7"],
+    ["2001:db8::1", "2001:db8::1"],
+  ])("names %s in X-Forwarded-For as %s", (peerAddress, named) => {
+    expect(upstreamRequestHeaders(new Headers(), { ...options, peerAddress }).get("x-forwarded-for")).toBe(named);
+  });
+
   test("sets the length of a body that was held", () => {
     const incoming = new Headers({ "content-length": "5" });
     expect(upstreamRequestHeaders(incoming, options).get("content-length")).toBe("3");

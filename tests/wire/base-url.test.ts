@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { connectRaw } from "../support/raw-client.ts";
+import { errorOf, startTollgateWithKeys } from "../support/tollgate-with-keys.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
 let backend: Simulator;
@@ -68,19 +69,63 @@ describe("a base URL without /v1", () => {
     expect(backend.requests()).toEqual([]);
   });
 
-  test.each(["/v1/v1/messages?beta=true", "//v1/v1/chat/completions", "/v1//v1/models", "/v1/v1"])(
-    "POST %s, with two, gets one too",
-    async (target) => {
-      const [status, text] = await statusOf("POST", target);
-      expect([status, JSON.parse(text).error.code]).toEqual([404, "not_found"]);
-      expect(JSON.parse(text).error.message).toContain("must end without /v1");
-      expect(backend.requests()).toEqual([]);
-    },
-  );
-
   test("a browser gets a page", async () => {
     const page = await fetch(`${gate.url}/models`, { headers: { accept: "text/html" } });
     expect(page.headers.get("content-type")).toStartWith("text/html");
+  });
+});
+
+describe("a base URL with /v1 twice", () => {
+  test.each([
+    ["/v1/v1/anything?beta=true", "/v1/anything?beta=true"],
+    ["//v1/v1/anything", "/v1/anything"],
+    ["/v1//v1/v1/anything", "/v1/anything"],
+    ["/v1/v1beta/anything", "/v1/v1beta/anything"],
+    ["/v1/a/v1/b", "/v1/a/v1/b"],
+  ])("is served with one: %s reaches the backend as %s", async (target, expected) => {
+    const [status] = await statusOf("POST", target);
+    expect([status, (await backend.nextRequest()).target]).toEqual([200, expected]);
+  });
+
+  test("is no path without anything below it", async () => {
+    const [status, text] = await statusOf("POST", "/v1/v1");
+    expect([status, JSON.parse(text).error.code, backend.requests()]).toEqual([404, "not_found", []]);
+  });
+
+  test.each<[rule: string, given: object, path: string, code: string]>([
+    ["allowed_paths", { allowed_paths: ["/v1/chat/*"] }, "/v1/v1/models", "path_not_allowed"],
+    ["allowed_models", { allowed_models: ["other"] }, "/v1/v1/models/sim", "model_not_allowed"],
+    ["batches", { tokens_per_day: 1 }, "/v1/v1/batches", "path_not_allowed"],
+    ["closed paths", {}, "/v1/v1/files", "not_found"],
+    ["dots", {}, "/v1/v1/../models", "invalid_path"],
+  ])("goes round no rule: %s", async (_, given, path, code) => {
+    await using closed = await startTollgateWithKeys({ PROXY_CLOSED_PATHS: "/v1/files*" });
+    const { key } = await closed.createKey(given);
+    const client = await connectRaw(closed.url);
+    client.request("GET", path, { "x-api-key": key });
+    expect(JSON.parse(await (await client.head(), client.text())).error.code).toBe(code);
+    client.close();
+  });
+
+  test("counts, is limited and logged as the path with one", async () => {
+    await using counted = await startTollgateWithKeys();
+    const { id, key } = await counted.createKey({ tokens_per_day: 1_000_000 });
+    const headers = { "x-api-key": key, "content-type": "application/json" };
+    const body = JSON.stringify({ model: "m", input: "Hi", max_output_tokens: 5, n_predict: 9 });
+    const refused = await fetch(`${counted.url}/v1/v1/responses`, { method: "POST", headers, body });
+    expect((await errorOf(refused)).code).toBe("member_not_allowed");
+    const sent = JSON.stringify({ model: "m", input: "Hi", max_output_tokens: 5 });
+    const made = await fetch(`${counted.url}/v1/v1/responses`, { method: "POST", headers, body: sent });
+    const { id: response } = (await made.json()) as { id: string };
+    expect((await counted.getKey(id)).total_output_tokens).toBeGreaterThan(0);
+    const other = await fetch(`${counted.url}/v1/v1/responses/${response}`, { headers: { "x-api-key": counted.key } });
+    expect(other.status).toBe(404);
+    await counted.waitForLog(({ path }) => path === `/v1/responses/${response}`);
+    expect(counted.log.flatMap(({ path }) => (typeof path === "string" ? [path] : []))).toEqual([
+      "/v1/responses",
+      "/v1/responses",
+      `/v1/responses/${response}`,
+    ]);
   });
 });
 

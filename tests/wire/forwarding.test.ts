@@ -84,6 +84,15 @@ describe("a request with a key", () => {
     client.close();
   });
 
+  test("that came to a dual-stack socket names its client by IPv4", async () => {
+    await using both = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, HOST: "::" });
+    backend.clear();
+    const { port } = new URL(both.url);
+    const response = await fetch(`http://127.0.0.1:${port}/v1/anything`, { headers: { "x-api-key": both.key } });
+    expect(response.status).toBe(200);
+    expect((await backend.nextRequest()).header("x-forwarded-for")).toBe("127.0.0.1");
+  });
+
   test("keeps a header with `_` unless it shadows one that is ours", async () => {
     const shadows = ["Content_Length", "x_forwarded_for", "X-Real_IP", "Proxy_Authorization", "x_api_key"];
     const headers = { ...Object.fromEntries(shadows.map((name) => [name, "7"])), "Content-Type": "text/plain" };

@@ -54,6 +54,7 @@ describe("before its response", () => {
     const client = await post("/v1/embeddings", script, { model: "m", input: "Hi" });
     const head = await client.head();
     expect(head.status).toBe(502);
+    expect(head.header("retry-after")).toBeUndefined();
     expect(await client.json()).toEqual(unreachable);
     expect((await gate.readKey()).total_request_count).toBe(before.total_request_count);
     const entry = await gate.waitForLog(({ requestId }) => requestId === head.header("x-request-id"));
@@ -68,7 +69,7 @@ describe("before its response", () => {
   ])("a missing backend at %s gives 502, and the log names the cause %s", async (url, cause) => {
     await using lonely = await startTollgate({ PROXY_UPSTREAM_URL: url });
     const response = await fetch(`${lonely.url}/v1/models`, { headers: { "x-api-key": lonely.key } });
-    expect(response.status).toBe(502);
+    expect([response.status, response.headers.get("retry-after")]).toEqual([502, "1"]);
     const text = await response.text();
     expect(JSON.parse(text)).toEqual(unreachable);
     expect(text).not.toContain("127.0.0.1");
@@ -103,7 +104,7 @@ describe("the connection of a request", () => {
       backend.clear();
       backend.scriptNext("reset-before-head");
       const response = await send(method);
-      expect(response.status).toBe(502);
+      expect([response.status, response.headers.get("retry-after")]).toEqual([502, null]);
       expect(await response.json()).toEqual(unreachable);
       expect(backend.requests()).toHaveLength(1);
     },

@@ -123,7 +123,6 @@ export function readTarget(request: Request): Target {
   if (!pathAndQuery.startsWith("/v1/")) {
     throw new ProxyError(isPathWithoutV1(request) ? "path_without_v1" : "not_found");
   }
-  if (/^\/v1\/+v1(?:[/?]|$)/.test(pathAndQuery)) throw new ProxyError("path_with_v1_twice");
   // The same length sent twice arrives as `5, 5`, which `fetch` cannot send (Bun 1.4.5).
   if (request.headers.get("content-length")?.includes(",") === true) throw new ProxyError("invalid_request");
   if (!methods.has(request.method)) throw new ProxyError("method_not_allowed");
@@ -245,8 +244,8 @@ export function isPathWithoutV1({ method, headers, url }: Request): boolean {
 }
 
 /**
- * Path and query of a request's URL as they came, less empty segments in front of `v1`, and less a fragment, which no target
- * may have (RFC 9112 section 3.2): `fetch` drops it, so that the backend would get another path than the one that was
+ * Path and query of a request's URL as they came, less what stands in front of the last `v1` at their beginning, empty
+ * segments or `/v1` once more, which is a mistake in a base URL, and less a fragment, which no target may have (RFC 9112 section 3.2): `fetch` drops it, so that the backend would get another path than the one that was
  * checked. Undefined if an invalid Host made the URL relative. Remove that when `request.url` is absolute for an invalid
  * Host (Bun 1.4.5).
  */
@@ -256,8 +255,7 @@ export function findPathAndQuery(url: string): string | undefined {
   if (start === -1) return undefined;
   const end = url.indexOf("#", start);
   const pathAndQuery = end === -1 ? url.slice(start) : url.slice(start, end);
-  // A base URL with a slash at its end makes `//v1/…`.
-  return pathAndQuery.replace(/^\/+(?=\/v1(?:[/?]|$))/, "");
+  return pathAndQuery.replace(/^(?:\/+v1)*\/*(?=\/v1(?:[/?]|$))/, "");
 }
 
 /** Whether a Host header is a name or an address, with or without a port (RFC 9110 section 7.2). */

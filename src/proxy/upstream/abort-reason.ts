@@ -1,5 +1,5 @@
-import { type ErrorCode, type ErrorDetails, ProxyError } from "../errors.ts";
-import { causeOf, provesUnsent } from "./failure-cause.ts";
+import { type ErrorCode, type ErrorDetails, errorKinds, ProxyError } from "../errors.ts";
+import { causeOf, provesUnconnected, provesUnsent } from "./failure-cause.ts";
 import { isLimitName } from "../../domain/limits.ts";
 import type { Outcome } from "../../domain/requests.ts";
 
@@ -56,12 +56,18 @@ export function abortReasonOf(error: unknown, signal: AbortSignal): AbortReason 
   return error instanceof AbortReason ? error : failed(causeOf(error));
 }
 
+/** A backend that starts anew is back soon, and nothing can be executed twice. */
+const retrySoon: ErrorDetails = {
+  message: errorKinds.upstream_unreachable.message,
+  headers: [["retry-after", "1"]],
+};
+
 /** Like `abortReasonOf`, for a request whose response has not begun. */
 export function sendFailureOf(error: unknown, signal: AbortSignal): AbortReason {
   const reason = abortReasonOf(error, signal);
-  const { outcome, code, cause, details } = reason;
+  const { outcome, code, cause } = reason;
   if (reason === signal.reason || cause === undefined || !provesUnsent(cause)) return reason;
-  return new AbortReason(outcome, code, cause, details, true);
+  return new AbortReason(outcome, code, cause, provesUnconnected(cause) ? retrySoon : undefined, true);
 }
 
 export interface Failure {

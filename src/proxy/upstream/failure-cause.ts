@@ -37,6 +37,8 @@ function findDescriptorShortage(): string | undefined {
  */
 const notSent: ReadonlySet<string> = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "ENOENT", "ENOTFOUND"]);
 
+export const provesUnconnected = (cause: string): boolean => notSent.has(cause);
+
 /** @returns whether the cause proves that nothing of the request was sent: no connection, or a certificate that we refused */
 export const provesUnsent = (cause: string): boolean =>
-  notSent.has(cause) || /^(?:CERT|CRL|DEPTH_ZERO|ERR_TLS_CERT|SELF_SIGNED|UNABLE_TO)_/.test(cause);
+  provesUnconnected(cause) || /^(?:CERT|CRL|DEPTH_ZERO|ERR_TLS_CERT|SELF_SIGNED|UNABLE_TO)_/.test(cause);
