@@ -199,11 +199,15 @@ function settle(state: State, work: LeaseWork, { lease: taken, sentAt }: { lease
   const judged = judge(taken.load, request);
   const load = judged.at(-1)?.load ?? taken.load;
   lease.sent = [];
-  lease.known = { others: { ...others, minuteRequests: load.minuteRequests + taken.ahead }, at: taken.now };
+  // A request that asks no limit of requests hears of none.
+  const minuteRequests = hasLimit(request.limits, requestLimits)
+    ? load.minuteRequests + taken.ahead
+    : lease.known.others.minuteRequests;
+  lease.known = { others: { ...others, minuteRequests }, at: taken.now };
   for (const [index, one] of waiting.entries()) {
     const result = judged[index];
     if (result === undefined) continue;
-    if (one.isDecided) takeBack(lease, result, taken);
+    if (one.isDecided) takeBack(lease, request.limits, result, taken);
     else settleOne(state, { lease, limits: request.limits, taken, others, result, one });
   }
   keepAhead(work, taken, { load, sentAt });
@@ -211,9 +215,9 @@ function settle(state: State, work: LeaseWork, { lease: taken, sentAt }: { lease
 }
 
 /** The request was decided meanwhile: what the database has of it is corrected with the next batch. */
-function takeBack(lease: KeyLease, { refusedBy }: Judged, { now }: Lease): void {
+function takeBack(lease: KeyLease, limits: KeyLimits, { refusedBy }: Judged, { now }: Lease): void {
   lease.isDue = true;
-  if (refusedBy === undefined && hasLimit(lease.limits, requestLimits)) {
+  if (refusedBy === undefined && hasLimit(limits, requestLimits)) {
     lease.corrections.push({ second: Math.floor(now / 1000), requests: -1 });
   }
 }

@@ -14,7 +14,7 @@ import { type ErrorCode, failureResponse, isMessagesPath, ProxyError } from "./e
 import { sendWithFailover } from "./failover.ts";
 import { addDebugHeaders, setLimitHeaders, upstreamRequestHeaders } from "./headers.ts";
 import { eventLoopPortions } from "./json/read.ts";
-import { type ReadUsed, readLimitsLeft, reservationFor } from "./request/admit.ts";
+import { limitsOf, type ReadUsed, readLimitsLeft, reservationFor } from "./request/admit.ts";
 import { type ActiveKey, authenticate, type FindKey } from "./request/authenticate.ts";
 import { hasBody, noBody, outgoingBodyOf, type OutgoingBody, readBody } from "./request/body.ts";
 import { conversationOf } from "./request/conversation.ts";
@@ -369,7 +369,7 @@ export class LifeOfRequest {
   /** What it holds is given back when the request is over, whatever ends that. */
   #openTurn(queue: RequestQueue) {
     const { rules, id: keyId } = this.#key;
-    const limits = rules !== null && hasLimit(rules) ? rules : undefined;
+    const limits = limitsOf(rules, this.#path);
     const { startedAt } = this.#tracker;
     const turn = new Wait({ keyId, limits, path: this.#path, startedAt, client: this.#request.signal }, queue);
     this.#turn = turn;

@@ -91,6 +91,24 @@ describe("a limit of requests per minute", () => {
     const responses = await Promise.all(Array.from({ length: 60 }, () => gate.post(key)));
     expect(responses.filter(({ status }) => status === 200)).toHaveLength(13);
   });
+
+  test.each([{}, { max_concurrency: 30 }, { tokens_per_day: 1_000_000 }])(
+    "is not counted by what only counts tokens, of which agents send 25 at once, also beside %p",
+    async (beside) => {
+      const { id, key } = await gate.createKey({ requests_per_minute: 2, ...beside });
+      const headers = { "x-api-key": key, "content-type": "application/json" };
+      const paths = ["/v1/messages/count_tokens?beta=true", "/v1/responses/input_tokens"];
+      const count = async (path: string) =>
+        (await fetch(gate.url + path, { method: "POST", headers, body: '{"model":"m"}' })).status;
+      expect((await gate.post(key)).status).toBe(200);
+      expect(await Promise.all(Array.from({ length: 26 }, (_, at) => count(paths[at % 2] ?? "")))).toEqual(
+        Array.from({ length: 26 }, () => 200),
+      );
+      expect([(await gate.post(key)).status, (await gate.post(key)).status]).toEqual([200, 429]);
+      expect([await count("/v1/messages/batches"), await count(paths[0] ?? "")]).toEqual([429, 200]);
+      expect(await gate.getKey(id)).toMatchObject({ used: { requests_per_minute: 2 } });
+    },
+  );
 });
 
 describe("a limit of tokens", () => {

@@ -12,6 +12,16 @@ import type { KeyId, KeyLimits, LimitName } from "../../domain/keys.ts";
 import { hasLimit, limitKinds, placeLimits, requestLimits, tokenLimits } from "../../domain/limits.ts";
 import type { Admission, Reservation } from "../../domain/admissions.ts";
 
+/** Only count tokens. Written otherwise they are requests like any other, whatever a backend makes of them. */
+const countingPaths: ReadonlySet<string> = new Set(["/v1/messages/count_tokens", "/v1/responses/input_tokens"]);
+const noRequestLimits = Object.fromEntries(requestLimits.map((name) => [name, null]));
+
+/** The limits that a request asks: none of requests where it only counts tokens, since agents send 25 such at once. */
+export function limitsOf(rules: KeyLimits | null, path: string): KeyLimits | undefined {
+  const limits = rules !== null && countingPaths.has(path) ? { ...rules, ...noRequestLimits } : rules;
+  return limits !== null && hasLimit(limits) ? limits : undefined;
+}
+
 /** A body that is waited for has a place of its key; one that is decoded, or names ids, is counted too; others are asked for once. */
 export const asksBefore = (limits: KeyLimits, cost: CostOfBody): boolean =>
   hasLimit(limits, placeLimits) || (cost !== "wait" && hasLimit(limits, requestLimits));

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { ProxyError } from "../../../src/proxy/errors.ts";
-import { refusalOf } from "../../../src/proxy/request/admit.ts";
+import { limitsOf, refusalOf } from "../../../src/proxy/request/admit.ts";
 import { noLimits } from "../../../src/store/keys/rules.ts";
 import type { LimitName } from "../../../src/domain/keys.ts";
 
@@ -113,4 +113,16 @@ describe("under /v1/responses, a refusal by day or month", () => {
   test.each(["/v1/chat/completions", "/v1/messages", "/v1/responses2"])("keeps its shape on %s", (path) => {
     expect(membersOf("tokens_per_day", untilTomorrowMs, path)).toBeUndefined();
   });
+});
+
+test.each([
+  ["/v1/messages/count_tokens", null],
+  ["/v1/responses/input_tokens", null],
+  ["/v1/messages/count_tokens/", 5],
+  ["/v1/messages/count%5ftokens", 5],
+  ["/v1/messages", 5],
+])("a request at %s asks for %p requests per minute", (path, expected) => {
+  const limits = { ...noLimits, requests_per_minute: 5, max_concurrency: 2 };
+  expect(limitsOf(limits, path)).toEqual({ ...limits, requests_per_minute: expected });
+  expect(limitsOf({ ...limits, max_concurrency: null }, path)?.requests_per_minute).toBe(expected ?? undefined);
 });
