@@ -22,7 +22,9 @@ function* estimateInSteps(bytes: Uint8Array, mayHoldMedia: boolean): Steps<numbe
 }
 
 /** One of these stands in every body that holds media. */
-const markers = [";base64,", "input_audio", "media_type"].map((text) => Buffer.from(text));
+const markers = [";base64,", "input_audio", "media_type", "file_data", "image_generation_call"].map((text) =>
+  Buffer.from(text),
+);
 
 interface Media {
   tokens: number;
@@ -61,16 +63,30 @@ type Found = (mediaType: string, base64: Span) => void;
 
 /**
  * `image_url`, `input_audio` and `file` of chat, there `audio_url` and `video_url` of vLLM; `image_url` and `file_data` of
- * responses; `source` of messages, which a batch has in the `params` of its requests.
+ * responses, there the image that a call made or a screenshot shows; `source` of messages, which a batch has in the `params`
+ * of its requests.
  */
 function createMediaSlots(found: Found): JsonSlot {
-  const blocks = createSlot({ element: createBlockSlot(found, createSlot({ element: createBlockSlot(found) })) });
-  const members = { content: blocks, output: blocks };
+  const block = createBlockSlot(found, createSlot({ element: createBlockSlot(found) }));
+  const blocks = createSlot({ element: block });
+  const output = createSlot({ element: block, members: { image_url: createUrlSlot(found) } });
+  const createItem = (element?: JsonSlot): JsonSlot => {
+    const [type, result] = [createSlot(), createSlot()];
+    const item = createSlot({
+      members: { content: blocks, output, type, result },
+      ...(element && { element }),
+      onValue(bytes) {
+        const isImage = item.kind === "object" && isString(bytes, type, "image_generation_call");
+        if (isImage && result.kind === "string") found("image/", contentOf(result));
+      },
+    });
+    return item;
+  };
   // An element may be a conversation, whose elements are messages.
-  const list = createSlot({ element: createSlot({ members, element: createSlot({ members }) }) });
-  const params = createSlot({ members: { messages: list } });
+  const list = createSlot({ element: createItem(createItem()) });
+  const params = createSlot({ members: { messages: list, system: blocks } });
   const requests = createSlot({ element: createSlot({ members: { params } }) });
-  return createSlot({ members: { messages: list, input: list, requests } });
+  return createSlot({ members: { messages: list, input: list, system: blocks, requests } });
 }
 
 /** @param content of a block that holds others, such as the result of a tool */
@@ -79,25 +95,14 @@ function createBlockSlot(found: Found, content: JsonSlot = createSlot()): JsonSl
   const inputAudio = createSlot({ members: { data: audio } });
   const [type, mediaType, data] = [createSlot(), createSlot(), createSlot()];
   const source = createSlot({ members: { type, media_type: mediaType, data } });
-  const dataUrl = (): JsonSlot => {
-    const url = createSlot({ onValue: (bytes) => readDataUrl(bytes, url, found) });
-    return url;
-  };
-  const mediaUrl = (): JsonSlot => {
-    const holder = createSlot({
-      members: { url: dataUrl() },
-      onValue: (bytes) => readDataUrl(bytes, holder, found),
-    });
-    return holder;
-  };
   return createSlot({
     members: {
-      image_url: mediaUrl(),
-      audio_url: mediaUrl(),
-      video_url: mediaUrl(),
+      image_url: createUrlSlot(found),
+      audio_url: createUrlSlot(found),
+      video_url: createUrlSlot(found),
       input_audio: inputAudio,
-      file: createSlot({ members: { file_data: dataUrl() } }),
-      file_data: dataUrl(),
+      file: createSlot({ members: { file_data: createDataSlot(found, true) } }),
+      file_data: createDataSlot(found, true),
       source,
       content,
     },
@@ -113,14 +118,27 @@ function createBlockSlot(found: Found, content: JsonSlot = createSlot()): JsonSl
   });
 }
 
+/** @param mayBeRaw base64 may stand there without `data:` too */
+function createDataSlot(found: Found, mayBeRaw = false, members: Readonly<Record<string, JsonSlot>> = {}): JsonSlot {
+  const slot = createSlot({ members, onValue: (bytes) => readDataUrl(bytes, slot, found, mayBeRaw) });
+  return slot;
+}
+
+const createUrlSlot = (found: Found): JsonSlot => createDataSlot(found, false, { url: createDataSlot(found) });
+
 const maxTypeLength = 64;
+const blank = Buffer.from(" ");
 const base64Mark = ";base64,";
 
-function readDataUrl(bytes: Uint8Array, value: JsonSlot, found: Found): void {
+function readDataUrl(bytes: Uint8Array, value: JsonSlot, found: Found, mayBeRaw: boolean): void {
   if (value.kind !== "string") return;
   const { start, end } = contentOf(value);
   const head = latin1(bytes, start, Math.min(end, start + "data:".length + maxTypeLength + base64Mark.length));
   const mark = head.indexOf(base64Mark);
-  if (!head.startsWith("data:") || mark < 0) return;
+  if (!head.startsWith("data:")) {
+    if (mayBeRaw && indexOfBytes(partOf(bytes, start, end), blank, 0) < 0) found("", { start, end });
+    return;
+  }
+  if (mark < 0) return;
   found(head.slice("data:".length, mark), { start: start + mark + base64Mark.length, end });
 }

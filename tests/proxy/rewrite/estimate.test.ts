@@ -38,6 +38,24 @@ test.each<[string, object, number]>([
   ["audio before other blocks", chat(audio, { type: "text", text }, { type: "text", text }), 3000],
   ["audio of vLLM", chat({ type: "audio_url", audio_url: { url: dataUrl("audio/wav") } }), 3000],
   ["video of vLLM", chat({ type: "video_url", video_url: { url: dataUrl("video/mp4") } }), fileTokens],
+  ["an image of the system text of messages", { system: [{ type: "image", ...source("image/png") }] }, 1500],
+  [
+    "one in a batch of messages",
+    { requests: [{ params: { system: [{ type: "image", ...source("image/png") }] } }] },
+    1500,
+  ],
+  ["an image that responses made", { input: [{ type: "image_generation_call", id: "ig_1", result: base64 }] }, 1500],
+  [
+    "a screenshot",
+    {
+      input: [
+        { type: "computer_call_output", output: { type: "computer_screenshot", image_url: dataUrl("image/png") } },
+      ],
+    },
+    1500,
+  ],
+  ["a raw file of chat", chat({ type: "file", file: { filename: "a", file_data: base64 } }), fileTokens],
+  ["a raw file of responses", { input: [{ content: [{ type: "input_file", file_data: base64 }] }] }, fileTokens],
   ["audio at an address", chat({ type: "image_url", image_url: { url: dataUrl("audio/mp3") } }), 3000],
 ])("%s counts by its kind", async (_, body, tokens) => {
   const json = JSON.stringify(body);
@@ -55,6 +73,8 @@ test.each<[string, unknown]>([
   ],
   ["text that says it is an image", chat({ source: { type: "text", media_type: "image/png", data: base64 } })],
   ["an image of other letters", chat({ type: "image_url", image_url: `data:image/png;base64,${"한".repeat(9000)}` })],
+  ["the result of another tool", { input: [{ type: "mcp_call", result: base64 }, { type: "image_generation_call" }] }],
+  ["a raw file with blanks", chat({ type: "file", file: { file_data: text } })],
   ["what is no JSON", `{"messages":[{"content":[${JSON.stringify(image)}]`],
   ["an address that is not closed", chat({ type: "image_url", image_url: { url: "data:;base64" } })],
 ])("%s counts as text", async (_, body) => {
