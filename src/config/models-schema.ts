@@ -96,6 +96,9 @@ const model = Type.Object(
         },
       ),
     ),
+    kind: Type.Optional(
+      Type.Literal("embedding", says("Lists say that it embeds. Default: what its backends say.", "embedding")),
+    ),
     reasoning: flag("It has a mode that thinks and one that does not, which NAME-nonthinking asks for.", false),
     han_guard: flag("Discourage stray Chinese characters by the system prompt. Default: PROXY_HAN_GUARD."),
     force_stream_usage: Type.Optional(

@@ -41,6 +41,8 @@ export interface ModelRules {
   forceStreamUsage: "off" | "final" | "continuous";
   contextTokens: number;
   maxOutputTokens: number;
+  /** Undefined: as its backends say. */
+  kind?: "embedding" | undefined;
   clientRules: ClientRules;
 }
 

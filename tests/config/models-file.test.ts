@@ -108,7 +108,7 @@ describe("a file of models", () => {
 const backend = "backends: { a: { url: http://a } }\n";
 const aNames = "a name of up to 64 letters, digits, dots, hyphens and underscores";
 const modelMembers =
-  "backends, served_as, aliases, reasoning, han_guard, force_stream_usage, client_rules, context_tokens, max_output_tokens";
+  "backends, served_as, aliases, kind, reasoning, han_guard, force_stream_usage, client_rules, context_tokens, max_output_tokens";
 const backendMembers = "url, api_key_env, max_concurrency, spill, retry_503, discover, health";
 const anUrl = "an http:// or https:// address without user, query or fragment, or unix:/ and the path of a socket";
 const notSent = "a setting of Tollgate is never sent to a backend; use a variable of another name";

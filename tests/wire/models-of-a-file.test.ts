@@ -133,6 +133,30 @@ describe("allowed_models of a key", () => {
   });
 });
 
+test("a list has what a backend can do and no path of its host, and a model's card has its own id", async () => {
+  const entry = { max_model_len: 512, root: "/mnt/q3", type: "embedding" };
+  using one = Bun.serve({
+    port: 0,
+    hostname: "127.0.0.1",
+    fetch: () => Response.json({ data: [{ id: "/mnt/q3", ...entry }] }),
+  });
+  const { origin: url } = one.url;
+  const models = [modelOf("/mnt/q3", ["one"], { aliases: ["q3"] }), modelOf("mnt/q3", ["one"], { servedAs: "x" })];
+  const catalog = replaceableCatalog(fileCatalog([backendOf("one", { url, baseUrl: url })], models));
+  await using started = await startTollgate({}, { catalog });
+  const fields = { name: "one", allowed_models: ["/mnt/q3"] };
+  const { key } = await started.admin.expectOk<{ key: string }>("POST", "/api/keys", fields);
+  const get = (path: string) => fetch(`${started.url}/v1/models${path}`, { headers: { "x-api-key": key } });
+  const card = { context_length: 512, kind: "embedding", max_model_len: 512, type: "embedding" };
+  await pollUntil(async () => ((await (await get("/q3")).json()) as { kind?: string }).kind !== undefined);
+  expect(await (await get("")).json()).toEqual({ object: "list", data: [{ id: "/mnt/q3", ...card }] });
+  for (const path of ["//mnt/q3", "/%2Fmnt%2Fq3"]) {
+    expect(await (await get(path)).json()).toEqual({ id: "/mnt/q3", ...card });
+  }
+  expect(await (await get("/q3")).json()).toEqual({ id: "q3", ...card });
+  expect((await get("/mnt/q3")).status).toBe(403);
+});
+
 describe("a form", () => {
   const send = (form: FormData, key = gate.key): Promise<Response> =>
     fetch(`${gate.url}/v1/audio/transcriptions`, { method: "POST", headers: { "x-api-key": key }, body: form });

@@ -1,5 +1,5 @@
 import { ProxyError } from "../errors.ts";
-import { canonical } from "../rewrite/endpoint.ts";
+import { modelIdIn } from "../rewrite/endpoint.ts";
 import { type FoundMember, type MemberRow, memberRows } from "../rewrite/members-not-allowed.ts";
 
 /** Names in lower case; one that ends in `*` is a prefix. */
@@ -34,8 +34,7 @@ const notOneModel = {
 export function requireAllowedModel(allowed: AllowedModels, requested: RequestedModel): void {
   const { path, inQuery, hasBody, model } = requested;
   const isAllowed = (name: string): boolean => isModelAllowed(allowed, name);
-  const read = canonical(path);
-  const named = read.startsWith("/v1/models/") ? read.slice("/v1/models/".length) : undefined;
+  const named = modelIdIn(path);
   if (named !== undefined && !isAllowed(named)) throw new ProxyError("model_not_allowed");
   if (!inQuery.every(isAllowed)) throw new ProxyError("model_not_allowed");
   if (!hasBody) return;

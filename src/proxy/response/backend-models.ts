@@ -9,7 +9,7 @@ import {
   modelNamePattern,
 } from "../../domain/models.ts";
 import { createModelNames, matchable, resolveModel } from "../rewrite/model-names.ts";
-import { readModelEntries } from "./model-entry.ts";
+import { type ModelEntry, readModelEntries } from "./model-entry.ts";
 
 export interface BackendModelsDeps {
   catalog: CurrentCatalog;
@@ -30,7 +30,7 @@ export interface BackendModels {
   /** Resolves once each backend that adds models at the start was asked for them, in vain or not. */
   known: Promise<unknown>;
   /** The entry of the first of these backends that lists the model. */
-  findEntry(backends: readonly string[], servedAs: string): string | undefined;
+  findEntry(backends: readonly string[], servedAs: string): ModelEntry | undefined;
   /** A request ended with this status: after an error, the lists may be others. */
   requestEnded(status: number): void;
   stop(): void;
@@ -41,7 +41,7 @@ const timeoutMs = 5000;
 /** No backend is asked again sooner. */
 const leastMs = 1000;
 
-type Entries = ReadonlyMap<string, string>;
+type Entries = ReadonlyMap<string, ModelEntry>;
 
 /** Asks each backend of a file for its list: at once, every half minute, and after an error. */
 export function createBackendModels(deps: BackendModelsDeps): BackendModels {

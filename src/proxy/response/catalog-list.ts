@@ -1,10 +1,10 @@
 import type { WallClock } from "../../time/clock.ts";
 import { ProxyError } from "../errors.ts";
-import { canonical } from "../rewrite/endpoint.ts";
+import { canonical, modelIdIn } from "../rewrite/endpoint.ts";
 import { listModelNames, type ModelNames, nonThinkingNameOf } from "../rewrite/model-names.ts";
-import type { Catalog, Model } from "../../domain/models.ts";
+import type { Model } from "../../domain/models.ts";
 import type { BackendModels } from "./backend-models.ts";
-import { createEntryReader, type EntryReader } from "./model-entry.ts";
+import { editEntry, type ModelEntry, readEntry } from "./model-entry.ts";
 
 /** A model under one of its names. */
 interface Listed {
@@ -12,9 +12,12 @@ interface Listed {
   /** Its name everywhere but at the backends. */
   model: string;
   /** The entry that a backend sent; undefined if none has listed it yet. */
-  entry: string | undefined;
+  entry: ModelEntry | undefined;
   contextTokens: number;
   maxOutputTokens: number;
+  isEmbedding: boolean;
+  /** It answers to this name, and lists leave it out. */
+  isUnlisted?: boolean;
 }
 
 export interface ListRequest {
@@ -41,16 +44,15 @@ export function respondWithModels(
   { backendModels }: { backendModels: Pick<BackendModels, "findEntry"> },
 ): Response | undefined {
   if (names.catalog.file === undefined || (request.method !== "GET" && request.method !== "HEAD")) return undefined;
-  const read = canonical(path);
-  const asked = read.startsWith(`${listPath}/`) ? read.slice(listPath.length + 1) : undefined;
-  if (asked === undefined && read !== listPath) return undefined;
+  const asked = modelIdIn(path);
+  if (asked === undefined && canonical(path) !== listPath) return undefined;
   const mayUse = ({ id, model }: Listed): boolean => isAllowed(id) || isAllowed(model);
   const isAnthropic = request.headers.has("anthropic-version");
   // Models that no backend has listed were created now.
   const createdSeconds = Math.floor(wall() / 1000);
-  const entries = readerFor(names.catalog);
-  const textOf = (one: Listed): string => (isAnthropic ? anthropicEntry : openAiEntry)(one, createdSeconds, entries);
-  const all = listModels(names, backendModels, entries);
+  const textOf = (one: Listed): string =>
+    JSON.stringify((isAnthropic ? anthropicEntry : openAiEntry)(one, createdSeconds));
+  const all = listModels(names, backendModels);
   if (asked !== undefined) {
     const lower = asked.toLowerCase();
     const found = all.find(({ id }) => id.toLowerCase() === lower);
@@ -58,7 +60,7 @@ export function respondWithModels(
     if (found === undefined) throw modelNotFound(asked, listModelNames(names).filter(isAllowed));
     return jsonResponse(textOf(found));
   }
-  const listed = all.filter(mayUse);
+  const listed = all.filter((one) => one.isUnlisted !== true && mayUse(one));
   const data = `"data":[${listed.map(textOf).join(",")}]`;
   if (!isAnthropic) return jsonResponse(`{"object":"list",${data}}`);
   const [first, last] = [listed.at(0), listed.at(-1)].map((one) => JSON.stringify(one?.id ?? null));
@@ -68,67 +70,63 @@ export function respondWithModels(
 const jsonResponse = (json: string): Response =>
   new Response(json, { headers: { "content-type": "application/json", "x-content-type-options": "nosniff" } });
 
-const readers = new WeakMap<Catalog, EntryReader>();
-
-/** One for each catalog in use. */
-function readerFor(catalog: Catalog): EntryReader {
-  const reader = readers.get(catalog) ?? createEntryReader();
-  readers.set(catalog, reader);
-  return reader;
-}
-
-function listModels(
-  { catalog, discovered }: ModelNames,
-  { findEntry }: Pick<BackendModels, "findEntry">,
-  entries: EntryReader,
-): Listed[] {
+function listModels({ catalog, discovered }: ModelNames, { findEntry }: Pick<BackendModels, "findEntry">): Listed[] {
   const { models, otherModels, listAliases } = catalog;
+  /** Of several backends, the request may go to the one with the shortest context. */
+  const knownOf = (
+    backends: readonly string[],
+    servedAs: string,
+    { contextTokens, maxOutputTokens, kind }: Pick<Model, "contextTokens" | "maxOutputTokens" | "kind">,
+  ): Omit<Listed, "id" | "model"> => {
+    const entries = backends.map((one) => findEntry([one], servedAs)).filter((one) => one !== undefined);
+    const known = entries.map((one) => readEntry(one));
+    return {
+      entry: entries[0],
+      contextTokens: Math.min(contextTokens, ...known.map(({ contextLength }) => contextLength)),
+      maxOutputTokens,
+      isEmbedding: kind === "embedding" || known[0]?.isEmbedding === true,
+    };
+  };
   const ofFile = models.flatMap((model) => {
-    const { name, contextTokens, maxOutputTokens } = model;
-    const entry = findEntry(model.backends, model.servedAs);
-    return namesOf(model, listAliases).map((id) => ({ id, model: name, entry, contextTokens, maxOutputTokens }));
+    const known = knownOf(model.backends, model.servedAs, model);
+    return namesOf(model, listAliases).map((one) => Object.assign(one, { model: model.name }, known));
   });
-  const ofBackends = (discovered?.list() ?? []).map(({ name, backends }): Listed => {
-    const entry = findEntry(backends, name);
-    // The backend knows its own context, and our cap holds for it too.
-    const contextTokens = Math.min(entries.read(entry).contextLength ?? Infinity, otherModels.contextTokens);
-    return { id: name, model: name, entry, contextTokens, maxOutputTokens: otherModels.maxOutputTokens };
-  });
+  const ofBackends = (discovered?.list() ?? []).map(({ name, backends }): Listed =>
+    Object.assign({ id: name, model: name }, knownOf(backends, name, otherModels)),
+  );
   return [...ofFile, ...ofBackends];
 }
 
 /** A prefix is not a name that a client could ask for. */
-const namesOf = (model: Model, listAliases: boolean): string[] => [
-  model.name,
-  ...(model.reasoning ? [nonThinkingNameOf(model)] : []),
-  ...(listAliases ? model.aliases.filter((alias) => !alias.endsWith("*")) : []),
+const namesOf = (model: Model, listAliases: boolean): Pick<Listed, "id" | "isUnlisted">[] => [
+  { id: model.name },
+  ...(model.reasoning ? [{ id: nonThinkingNameOf(model) }] : []),
+  ...model.aliases.filter((alias) => !alias.endsWith("*")).map((id) => ({ id, isUnlisted: !listAliases })),
 ];
 
-function openAiEntry(
-  { id, entry, contextTokens, maxOutputTokens }: Listed,
-  created: number,
-  entries: EntryReader,
-): string {
-  const own = { id, context_length: contextTokens, max_output_tokens: maxOutputTokens };
-  if (entry !== undefined) return entries.edited(entry, own);
-  return JSON.stringify(Object.assign({ id, object: "model", created, owned_by: "tollgate" }, own));
+/** Front ends offer what has an output for chat. */
+const limitsOf = ({ contextTokens, maxOutputTokens, isEmbedding }: Listed): object => ({
+  context_length: contextTokens,
+  max_output_tokens: isEmbedding ? undefined : maxOutputTokens,
+  ...(isEmbedding && { kind: "embedding" }),
+});
+
+function openAiEntry(one: Listed, created: number): object {
+  const { id, entry = { id, object: "model", created, owned_by: "tollgate" } } = one;
+  return editEntry(entry, { id, ...limitsOf(one) });
 }
 
-function anthropicEntry(
-  { id, model, entry, contextTokens, maxOutputTokens }: Listed,
-  createdSeconds: number,
-  entries: EntryReader,
-): string {
-  const { created = createdSeconds, displayName } = entries.read(entry);
+function anthropicEntry(one: Listed, createdSeconds: number): object {
+  const { id, model, entry } = one;
+  const { created = createdSeconds, displayName } = readEntry(entry);
   const at = new Date(Math.min(Math.max(0, created * 1000), maxDateMs));
-  return JSON.stringify({
+  return {
     type: "model",
     id,
     display_name: (id === model ? displayName : undefined) ?? id,
     created_at: at.toISOString(),
-    context_length: contextTokens,
-    max_output_tokens: maxOutputTokens,
-  });
+    ...limitsOf(one),
+  };
 }
 
 /** A date beyond it has no text. */

@@ -1,108 +1,63 @@
-import { findJson, findNumber, findString } from "../json/bytes.ts";
-import { createJsonEditor } from "../json/edit.ts";
-import { readJson } from "../json/read.ts";
-import { createRepeatedSlot, createSlot } from "../json/slots.ts";
-
 type Bytes = Uint8Array<ArrayBuffer>;
+
+/** What a backend says of a model. */
+export type ModelEntry = Readonly<Record<string, unknown>>;
 
 /** More and longer ones than any backend has: all are gone through for each list that a client asks for. */
 const [maxEntries, maxIdLength] = [2000, 400];
 
-/** The entries of a backend's list of models by their id, as the backend sent them. Undefined if this is not a list. */
-export function readModelEntries(list: Bytes): ReadonlyMap<string, string> | undefined {
-  const entries = new Map<string, string>();
-  const id = createSlot();
-  const entry = createSlot({
-    members: { id },
-    onValue() {
-      if (entries.size >= maxEntries) return;
-      const name = (entry.kind === "object" ? findString(list, id) : undefined) ?? "";
-      if (name === "" || name.length > maxIdLength || entries.has(name)) return;
-      const json = findJson(list, entry);
-      if (json !== undefined) entries.set(name, json);
-    },
-  });
-  const data = createSlot({ element: entry, onStart: () => entries.clear() });
-  const root = createSlot({ members: { data } });
-  return readJson(list, root) && root.kind === "object" && data.kind === "array" ? entries : undefined;
-}
+const isObject = (value: unknown): value is ModelEntry =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
 
-/** What our lists say of a model besides what its backend says. */
-export interface EntryFields {
-  id: string;
-  context_length: number;
-  max_output_tokens: number;
-}
-
-const maxDuplicates = 64;
-
-/** Reads entries once, and not for each list that a client asks for: 1,000 of them take 50 ms. */
-export interface EntryReader {
-  edited: typeof editEntry;
-  read: typeof readEntry;
-}
-
-/** As many as two backends list. */
-const maxRemembered = 2 * maxEntries;
-
-export function createEntryReader(): EntryReader {
-  const [edited, read] = [createMemory<string>(), createMemory<KnownOfEntry>()];
-  return {
-    edited: (json, fields) => edited(Object.values(fields).join("\n"), json, () => editEntry(json, fields)),
-    read: (json) => (json === undefined ? nothingKnown : read(json, json, () => readEntry(json))),
-  };
-}
-
-function createMemory<T>(): (key: string, json: string, make: () => T) => T {
-  const remembered = new Map<string, { json: string; made: T }>();
-  return (key, json, make) => {
-    const found = remembered.get(key);
-    if (found?.json === json) return found.made;
-    if (remembered.size >= maxRemembered) remembered.clear();
-    const made = make();
-    remembered.set(key, { json, made });
-    return made;
-  };
-}
-
-/** A backend's entry with these members in place of its own, every other byte as it came. */
-export function editEntry(json: string, fields: EntryFields): string {
-  const bytes = Buffer.from(json);
-  const slots = Object.fromEntries(Object.keys(fields).map((name) => [name, createRepeatedSlot(maxDuplicates)]));
-  const root = createSlot({
-    members: Object.fromEntries(Object.entries(slots).map(([name, { slot }]) => [name, slot])),
-  });
-  if (!readJson(bytes, root)) return json;
-  const editor = createJsonEditor();
-  for (const [name, value] of Object.entries(fields)) {
-    const values = slots[name]?.values ?? [];
-    if (values.length === 0) editor.addMember(root, name, JSON.stringify(value));
-    for (const one of values) editor.replace(one, JSON.stringify(value));
+/** The entries of a backend's list of models by their id. Undefined if this is not a list. */
+export function readModelEntries(list: Bytes): ReadonlyMap<string, ModelEntry> | undefined {
+  const read = parse(new TextDecoder().decode(list));
+  if (!isObject(read) || !Array.isArray(read["data"])) return undefined;
+  const entries = new Map<string, ModelEntry>();
+  for (const entry of read["data"] as unknown[]) {
+    if (entries.size >= maxEntries) break;
+    const id = isObject(entry) ? entry["id"] : undefined;
+    if (typeof id !== "string" || id === "" || id.length > maxIdLength || entries.has(id)) continue;
+    entries.set(id, entry as ModelEntry);
   }
-  return Buffer.concat(editor.apply(bytes) ?? [bytes]).toString();
+  return entries;
 }
+
+function parse(json: string): unknown {
+  try {
+    return JSON.parse(json);
+  } catch {
+    return undefined;
+  }
+}
+
+/** Where the host keeps a model, and how it was started: vLLM and llama.cpp tell their clients. */
+const ofHost = { root: undefined, parent: undefined, path: undefined, status: undefined } as const;
+
+/** A backend's entry with these members in place of its own. */
+export const editEntry = (entry: ModelEntry, fields: object): object => ({ ...entry, ...ofHost, ...fields });
 
 /** What a backend says of a model itself. */
 export interface KnownOfEntry {
-  /** In tokens. */
-  contextLength: number | undefined;
+  /** In tokens: the smallest that it says. */
+  contextLength: number;
   /** Epoch seconds. */
   created: number | undefined;
   displayName: string | undefined;
+  isEmbedding: boolean;
 }
 
-const nothingKnown: KnownOfEntry = { contextLength: undefined, created: undefined, displayName: undefined };
-
-/** @param json undefined if no backend has listed the model */
-export function readEntry(json: string | undefined): KnownOfEntry {
-  if (json === undefined) return nothingKnown;
-  const bytes = Buffer.from(json);
-  const [context, longest, created, display] = [createSlot(), createSlot(), createSlot(), createSlot()];
-  const members = { context_length: context, max_model_len: longest, created, display_name: display };
-  readJson(bytes, createSlot({ members }));
+export function readEntry(entry: ModelEntry = {}): KnownOfEntry {
+  const { context_length: context, max_model_len: longest, meta, created, display_name: displayName } = entry;
+  const lengths = [context, longest, isObject(meta) ? meta["n_ctx"] : undefined];
+  const kinds = ["kind", "type", "mode", "task", "model_type", "capabilities"].flatMap((name) => entry[name]);
+  const says = (word: RegExp): boolean => kinds.some((kind) => typeof kind === "string" && word.test(kind));
   return {
-    contextLength: findNumber(bytes, context) ?? findNumber(bytes, longest),
-    created: findNumber(bytes, created),
-    displayName: findString(bytes, display),
+    contextLength: Math.min(
+      ...lengths.filter((length) => Number.isSafeInteger(length) && Number(length) > 0).map(Number),
+    ),
+    created: typeof created === "number" ? created : undefined,
+    displayName: typeof displayName === "string" ? displayName : undefined,
+    isEmbedding: says(/^embed/i) && !says(/chat|complet|generat/i),
   };
 }

@@ -102,6 +102,13 @@ export function canonical(path: string): string {
   return text.replaceAll(/\/(?:\.?\/)+/g, "/").replace(/\/\.?$/, "");
 }
 
+/**
+ * The id in a path below `/v1/models`, which is decoded and never cleaned: `/models/q3` is not `models/q3`. Undefined for the
+ * list, and for other paths.
+ */
+export const modelIdIn = (path: string): string | undefined =>
+  canonical(path).startsWith("/v1/models/") ? decoded(path).replace(/^\/v1\/(?:\.?\/)*models\//, "") : undefined;
+
 /** What is malformed stays as it is, as backends leave it, but for `%u0063`, which llama.cpp decodes. */
 const decoded = (path: string): string => path.replaceAll(/(?:%[\da-f]{2})+|%u[\da-f]{4}/gi, decodedPart);
 

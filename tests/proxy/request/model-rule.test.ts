@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { ProxyError } from "../../../src/proxy/errors.ts";
 import { isModelAllowed, requireAllowedModel, type RequestedModel } from "../../../src/proxy/request/model-rule.ts";
 
-const allowed = ["gpt-4*", "qwen"];
+const allowed = ["gpt-4*", "qwen", "/mnt/qwen"];
 
 const notOne =
   "With this API key, the body must name exactly one model; GET /v1/models lists those that the key may use.";
@@ -44,6 +44,8 @@ test.each<[string, Partial<RequestedModel>, string]>([
     { path: "/v1/models//secret", hasBody: false },
     "model_not_allowed",
   ],
+  ["the path names one whose id is a path", { path: "/v1/models//mnt/qwen", hasBody: false }, "allowed"],
+  ["the path names one without its slash", { path: "/v1/models/mnt/qwen", hasBody: false }, "model_not_allowed"],
   ["the query names one that is allowed", { inQuery: ["gpt-4"] }, "allowed"],
   ["the query names another too", { inQuery: ["gpt-4", "secret"] }, "model_not_allowed"],
   ["the query of a request without a body does", { inQuery: ["secret"], hasBody: false }, "model_not_allowed"],

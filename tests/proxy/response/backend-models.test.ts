@@ -53,7 +53,7 @@ test("a backend with discover adds what it lists, and no name, alias or served n
   await time.pass(0);
   expect(found()).toEqual({ New: "finds,also", "x/y": "finds", third: "also" });
   expect(models.discovered.find("new")?.name).toBe("New");
-  expect(models.findEntry(["plain", "finds"], "hidden")).toBe('{"id":"hidden","from":"backend"}');
+  expect(models.findEntry(["plain", "finds"], "hidden")).toEqual({ id: "hidden", from: "backend" });
   expect(models.findEntry(["finds"], "hidden")).toBeUndefined();
   models.stop();
 });
