@@ -431,7 +431,7 @@ describe("a beginning that many requests have", () => {
     three.map((name) => entered.filter((entry) => entry.split(" ")[1] === name).length);
 
   test.each([
-    ["of one conversation", (_: string) => more],
+    ["of one conversation", () => more],
     ["of one prompt", (ticket: string) => ({ ...more, conversation: { name: Number(ticket), prefix: 8 } })],
   ])("%s draws none of them to a backend that has read nothing of it", (_, moreOf) => {
     const { enter } = startThree();

@@ -4,7 +4,7 @@ import { isLineEnd, maxHeldEventBytes } from "./events.ts";
 import {
   type CompletionChunk,
   createStreamProgress,
-  holdsMore,
+  hasError,
   isTornChunk,
   isUsageAlone,
   lastChunkMembers,
@@ -33,13 +33,14 @@ const choicesName = Buffer.from('choices"');
  * Makes a stream byte for byte what it would have been without the proxy's `stream_options`. That depends on the server,
  * and is read off the stream itself:
  *
- * - The chunk with only usage (`isUsageAlone`) is dropped, and passes without its usage if it holds anything else
- *   (`holdsMore`). The members that llama.cpp and vLLM move from the chunk before into that chunk (`lastChunkMembers`)
- *   are moved back; so the chunk that ends a choice waits for the next event.
+ * - The chunk with only usage (`isUsageAlone`) is dropped with all that it holds, whatever its names, but for an error.
+ *   The members that llama.cpp and vLLM move from the chunk before into that chunk (`lastChunkMembers`) are moved back;
+ *   so the chunk that ends a choice waits for the next event.
  * - `"usage":null` in other chunks stays if the server writes out what is not set, and is removed if it was requested
  *   (see `CompletionChunk`).
  * - Usage beside choices is removed, or turned back into null, once a chunk in the middle had some. Usage in a last chunk
  *   only was not requested: Mistral, DeepSeek and llama.cpp's legacy completions always send it there.
+ * - A client that asked for usage at the end, of a server that has running usage and no such chunk, gets the last.
  * - A server that reports usage unasked keeps all of it. It is recognised by usage in the middle that was not
  *   requested, or that has other members than vLLM's and SGLang's, such as Perplexity's costs.
  *
@@ -73,7 +74,11 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
 
   function passOther(event: Uint8Array): Uint8Array[] {
     expectsUsage &&= isVoid(event);
-    return [...release(undefined, held?.mayBeAsked === true && isDone(event)), event];
+    if (held === undefined && !detector.owes()) return [event];
+    const isLast = isDone(event);
+    const before = release(undefined, isLast);
+    const mayEnd = isLast || !(isVoid(event) || readCompletionChunk(event));
+    return [...before, ...(mayEnd ? detector.settle(isLast) : []), event];
   }
 
   function passChunk(event: Uint8Array, chunk: CompletionChunk): Uint8Array[] {
@@ -94,33 +99,38 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
 
   function passUsage(event: Uint8Array, chunk: CompletionChunk): Uint8Array[] {
     expectsUsage = false;
-    if (!includeUsage) return [...release(chunk), event];
-    if (!holdsMore(chunk, held?.chunk)) {
-      held?.edits.push(movedMembers(held.chunk, chunk));
-      return release(chunk);
+    if (!includeUsage) {
+      const before = release(chunk);
+      detector.settle(false);
+      return [...before, event];
     }
-    return [...release(chunk), edited({ event, edits: [cutUsage(event, chunk)] })];
+    if (hasError(chunk)) return [...release(chunk), edited({ event, edits: [cutUsage(event, chunk)] })];
+    held?.edits.push(movedMembers(held.chunk, chunk));
+    return release(chunk);
   }
 
-  /** @param next the chunk after the held one; undefined if the next event is not a chunk. @param isLast it is `[DONE]` */
+  /** @param next the chunk after the held one; undefined if none is next. @param isLast but `[DONE]` or the end */
   function release(next: CompletionChunk | undefined, isLast = false): Uint8Array[] {
     if (held === undefined) return [];
     const outgoing = held;
     held = undefined;
     if (next?.usage === "object" || (outgoing.mayBeAsked && !isLast)) detector.confirm(outgoing);
+    else if (outgoing.mayBeAsked) detector.settle(false);
     return [edited(outgoing)];
   }
 
   return {
     event: pass,
-    passes: (events) => held === undefined && !expectsUsage && !mayMatter(events, detector.mayEditContent),
+    passes: (events) =>
+      held === undefined && !expectsUsage && !detector.owes() && !mayMatter(events, detector.mayEditContent),
     release() {
       expectsUsage = false;
       return release(undefined);
     },
     end(rest) {
       const isTorn = rest.length === 0 || (expectsUsage && isTornChunk(rest));
-      return [...(isTorn ? [] : pass(rest)), ...release(undefined)];
+      const isLast = rest.length === 0 && progress.haveAllEnded();
+      return [...(isTorn ? [] : pass(rest)), ...release(undefined, isLast), ...detector.settle(isLast)];
     },
   };
 }
@@ -173,6 +183,10 @@ interface InjectedUsageDetector {
   inspect(event: Uint8Array, chunk: CompletionChunk): Outgoing;
   /** Another chunk with usage follows: the usage in doubt was requested. */
   confirm(outgoing: Outgoing): void;
+  /** The client asked for usage at the end, and has got none since some was removed. */
+  owes(): boolean;
+  /** @param isDue the stream ends. @returns a chunk with only the usage that is owed; afterwards none is */
+  settle(isDue: boolean): Uint8Array[];
   /** The backend sends usage on its own account: nothing is to be removed. */
   isUnasked(): boolean;
 }
@@ -190,6 +204,8 @@ function createInjectedUsageDetector({ includeUsage, continuousUsage }: UsageAdd
   /** A chunk in the middle of a choice had usage that was requested. */
   let isContinuous = false;
   let isUnasked = false;
+  /** The last chunk whose usage was removed, for a client that asked for usage itself. */
+  let owed: Pick<Outgoing, "event" | "chunk"> | undefined;
 
   const mayEditEnd = (event: Uint8Array): boolean =>
     hasMember(event, finishReasonName, quote) ||
@@ -218,6 +234,7 @@ function createInjectedUsageDetector({ includeUsage, continuousUsage }: UsageAdd
 
   function removeUsage({ event, chunk, edits }: Outgoing): void {
     isContinuous = true;
+    if (!includeUsage) owed = { event, chunk };
     const wasNull = unset === "null" || chunk.nullWasReplaced;
     edits.push(wasNull ? { ...chunk.usageValue, text: "null" } : cutUsage(event, chunk));
   }
@@ -234,6 +251,12 @@ function createInjectedUsageDetector({ includeUsage, continuousUsage }: UsageAdd
     },
     confirm(outgoing) {
       if (outgoing.usageInDoubt || outgoing.mayBeAsked) removeUsage(outgoing);
+    },
+    owes: () => owed !== undefined,
+    settle(isDue) {
+      const due = isDue ? owed : undefined;
+      owed = undefined;
+      return due === undefined ? [] : [edited({ ...due, edits: [{ ...due.chunk.choicesValue, text: "[]" }] })];
     },
     isUnasked: () => isUnasked,
   };
