@@ -529,6 +529,7 @@ export class LifeOfRequest {
       usageAdded,
       keepsUsage: usageAdded.includeUsage && habits.sendsUnasked(endpoint),
       learning: tells ? { habits, endpoint } : undefined,
+      cachedInInput: this.#backendsNow().find(({ name }) => name === tracker.backend)?.cachedInInput,
       modelList: this.#modelList,
       readId: found && readIdOf(found),
       created,

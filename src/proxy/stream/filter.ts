@@ -129,7 +129,7 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
     },
     end(rest) {
       const isTorn = rest.length === 0 || (expectsUsage && isTornChunk(rest));
-      const isLast = rest.length === 0 && progress.haveAllEnded();
+      const isLast = rest.length === 0 && progress.hasEnded();
       return [...(isTorn ? [] : pass(rest)), ...release(undefined, isLast), ...detector.settle(isLast)];
     },
   };
