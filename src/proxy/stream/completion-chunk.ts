@@ -16,6 +16,7 @@ export interface CompletionChunk extends ChunkChoices {
   hasUsage: boolean;
   usageValue: MemberSpan;
   choicesValue: MemberSpan;
+  timingsValue: MemberSpan | undefined;
   /** After the last member. */
   tail: number;
   /** The whole JSON text, parsed; undefined if the runtime does not take it. */
@@ -66,6 +67,7 @@ function readChunk(bytes: Uint8Array, offset: number): CompletionChunk | undefin
     hasUsage: usage.kind !== "absent" && !isNull,
     usageValue: spanOf(usage),
     choicesValue: spanOf(choices.slot),
+    timingsValue: members.timings && members.timings.kind !== "absent" ? spanOf(members.timings) : undefined,
     tail: root.tail + offset,
     parse: () => parseObject(bytes),
     findMember(name) {

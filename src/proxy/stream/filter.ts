@@ -15,6 +15,8 @@ import {
 
 /** Removes from an event stream what the backend only sent because the proxy requested it. */
 export interface StreamUsageFilter {
+  /** See `UsageAdded`. */
+  timedChoices: number | undefined;
   /** @param event a whole one @returns what the client gets now; nothing if it waits for the next one */
   event(event: Uint8Array): Uint8Array[];
   /** Whether these whole events, which have no usage but null, would all pass and change nothing. */
@@ -56,6 +58,7 @@ const choicesName = Buffer.from('choices"');
  */
 export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): StreamUsageFilter | undefined {
   if (!added.includeUsage && !added.continuousUsage) return undefined;
+  const { timedChoices } = added;
   const includeUsage = added.includeUsage && !keepsUsage;
   const detector = createInjectedUsageDetector(added);
   const progress = createStreamProgress();
@@ -87,6 +90,8 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
     expectsUsage = includeUsage && progress.haveAllEnded();
     const before = release(chunk);
     const outgoing = detector.inspect(event, chunk);
+    if (timedChoices !== undefined && chunk.timingsValue !== undefined && !chunk.isFinal)
+      outgoing.edits.push(cutMember(event, chunk.timingsValue));
     const mayWait = chunk.isFinal && event.length <= maxHeldEventBytes;
     if (!mayWait || !(includeUsage || outgoing.usageInDoubt || outgoing.mayBeAsked))
       return [...before, edited(outgoing)];
@@ -95,7 +100,8 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
   }
 
   const mayMatter = (event: Uint8Array, mayEdit = detector.mayEdit): boolean =>
-    !detector.isUnasked() && (mayEdit(event) || (progress.hasEnded() && hasMember(event, choicesName)));
+    (timedChoices !== undefined && hasMember(event, timingsName)) ||
+    (!detector.isUnasked() && (mayEdit(event) || (progress.hasEnded() && hasMember(event, choicesName))));
 
   function passUsage(event: Uint8Array, chunk: CompletionChunk): Uint8Array[] {
     expectsUsage = false;
@@ -120,6 +126,7 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
   }
 
   return {
+    timedChoices,
     event: pass,
     passes: (events) =>
       held === undefined && !expectsUsage && !detector.owes() && !mayMatter(events, detector.mayEditContent),
@@ -192,6 +199,7 @@ interface InjectedUsageDetector {
 }
 
 const usageName = Buffer.from('usage"');
+const timingsName = Buffer.from('timings"');
 const finishReasonName = Buffer.from('finish_reason"');
 const quote = 0x22;
 const comma = 0x2c;
@@ -276,14 +284,16 @@ function isZero(usage: Record<string, unknown>): boolean {
   return counts.some((count) => count === 0) && counts.every((count) => typeof count !== "number" || count === 0);
 }
 
-/** The usage with its name and one comma. */
-function cutUsage(event: Uint8Array, { usageValue }: CompletionChunk): FrameEdit {
-  const nameEnd = event.lastIndexOf(quote, usageValue.start - 1);
+const cutUsage = (event: Uint8Array, { usageValue }: CompletionChunk): FrameEdit => cutMember(event, usageValue);
+
+/** The member with its name and one comma. */
+function cutMember(event: Uint8Array, value: MemberSpan): FrameEdit {
+  const nameEnd = event.lastIndexOf(quote, value.start - 1);
   const nameStart = event.lastIndexOf(quote, nameEnd - 1);
   let before = nameStart - 1;
   while (isWhiteSpace(event[before])) before--;
-  if (event[before] === comma) return { start: before, end: usageValue.end, text: "" };
-  let after = usageValue.end;
+  if (event[before] === comma) return { start: before, end: value.end, text: "" };
+  let after = value.end;
   while (isWhiteSpace(event[after])) after++;
-  return { start: nameStart, end: event[after] === comma ? after + 1 : usageValue.end, text: "" };
+  return { start: nameStart, end: event[after] === comma ? after + 1 : value.end, text: "" };
 }

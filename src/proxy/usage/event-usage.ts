@@ -15,7 +15,6 @@ export const totalName = "total_tokens";
 export const cacheWriteName = "cache_creation_input_tokens";
 
 /** llama.cpp's, beside usage: a part of the input. */
-export const timingsName = "timings";
 export const cachedTimingName = "cache_n";
 
 /** The names of a part of the counts: at the top level of `usage`, or as a member of its details. */
@@ -65,7 +64,7 @@ function readReported(value: Record<string, unknown>, seen: Usage): Usage {
     const held = value[holder];
     if (isObject(held)) usage = readCounts(held.usage, usage);
   }
-  const timings = usage === seen ? undefined : value[timingsName];
+  const timings = usage === seen ? undefined : value["timings"];
   if (!isObject(timings)) return usage;
   return { ...usage, cachedInputTokens: usage.cachedInputTokens ?? findCount(timings, [cachedTimingName]) };
 }

@@ -2,7 +2,6 @@ import {
   cachedTimingName,
   cacheWriteName,
   partNames,
-  timingsName,
   tokenCountNames,
   totalName,
   usageHolders,
@@ -42,7 +41,7 @@ const documentShape: Shape = new Map<string, Followed>([
   ["type", "id"],
   ...usageHolders.map((holder) => [holder, identifiedShape] as const),
   ["x_groq", holderShape],
-  [timingsName, countShape([cachedTimingName])],
+  ["timings", countShape([cachedTimingName])],
   ["choices", { element: holderShape }],
 ]);
 

@@ -107,7 +107,9 @@ describe("stream usage filter", () => {
       const filter = startFilter(final);
       const end = Buffer.from(`data: {"choices":[{"delta":{},"finish_reason":"${finish}"}]}\n\n`);
       expect(filter.push(end)).toBeEmpty();
-      expect(filter.push(Buffer.from("data: [DONE]\n\n"))).toEqual(Buffer.concat([end, Buffer.from("data: [DONE]\n\n")]));
+      expect(filter.push(Buffer.from("data: [DONE]\n\n"))).toEqual(
+        Buffer.concat([end, Buffer.from("data: [DONE]\n\n")]),
+      );
     },
   );
 
@@ -257,6 +259,26 @@ describe("stream usage filter", () => {
     expect(filtered(both, [Buffer.from(sent + done)])).toBe(stream("", "") + done);
     // Some end without.
     expect(filtered(continuousOnly, [Buffer.from(sent)])).toBe(stream("", `,${counts}`));
+  });
+
+  test("hides llama.cpp's running counts but in the chunks that end a choice, and adds them up", () => {
+    const timings = (output: number): string =>
+      `,"timings":{"cache_n":4,"prompt_n":6,"predicted_ms":1.5,"predicted_n":${output}}`;
+    const chunk = (index: number, finish: string, more: string): string =>
+      `data: {"choices":[{"index":${index},"delta":{"content":"a"},"finish_reason":${finish}}]${more},"id":"c"}\n\n`;
+    const stream = (timed: (output: number) => string): string =>
+      chunk(0, "null", timed(1)) + chunk(1, "null", timed(1)) + chunk(0, "null", timed(2)) + chunk(1, "null", timed(2));
+    const end = chunk(0, '"stop"', timings(2)) + chunk(1, '"stop"', timings(3));
+    const filter = createStreamUsageFilter({ ...both, timedChoices: 2 });
+    const passage = createPassage(
+      { contentType: "text/event-stream", contentEncoding: null },
+      { listener: {}, filter },
+    );
+    expect(Buffer.from(passage.push(Buffer.from(stream(timings)))).toString()).toBe(stream(() => ""));
+    expect(passage.seen()).toMatchObject({ inputTokens: 10, cachedInputTokens: 4, outputTokens: 4 });
+    const sent = [passage.push(Buffer.from(end)), passage.push(Buffer.from("data: [DONE]\n\n"))];
+    expect(Buffer.concat(sent).toString()).toBe(end);
+    expect(passage.end()).toMatchObject({ inputTokens: 10, cachedInputTokens: 4, outputTokens: 5 });
   });
 
   describe("of a backend with running usage and no chunk with only that", () => {
