@@ -157,6 +157,7 @@ function backendOf(
     spill: given.spill ?? false,
     retry503: given.retry_503 ?? false,
     discover: given.discover ?? false,
+    cachedInInput: given.cached_in_input,
     health: given.health ?? "/health",
   };
 }

@@ -60,6 +60,10 @@ const backend = Type.Object(
     spill: flag("Use it only while the other backends of a model are full or out.", false),
     retry_503: flag("Its 503 comes from the engine, so a request may then go to another backend.", false),
     discover: flag("Add the models that it lists itself.", false),
+    cached_in_input: flag(
+      "On /v1/messages, its input includes what came from a cache, as other gateways' does.",
+      false,
+    ),
     health: Type.Optional(
       Type.String({
         pattern: "^/[\\x21-\\x7e]{0,255}$",

@@ -16,6 +16,8 @@ export interface Backend {
   retry503: boolean;
   /** Adds the models that it lists itself. */
   discover: boolean;
+  /** On paths of messages too, the cached input that it reports is a part of the input. */
+  cachedInInput?: boolean | undefined;
   /** The path that tells whether it is up. */
   health: string;
 }

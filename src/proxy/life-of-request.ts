@@ -507,10 +507,12 @@ export class LifeOfRequest {
 
   /** The backend's response, metered. @throws as `respond` */
   async #answer(sent: UpstreamResponse) {
-    const { storedIds, habitsOf, record, wall, sseKeepaliveMs, config } = this.#deps;
+    const { rewriting, storedIds, habitsOf, record, wall, sseKeepaliveMs, config } = this.#deps;
     const [tracker, endpoint, found] = [this.#tracker, this.#endpoint, this.#found];
     const { stream, usageAdded, asksForUsage } = this.#rewritten;
-    tracker.streamed = isEventStream({ contentType: sent.response.headers.get("content-type") });
+    const { headers } = sent.response;
+    tracker.streamed = isEventStream({ contentType: headers.get("content-type") });
+    if (this.#rewriters.mayAsk) rewriting.learnServer(tracker.backend ?? "", headers.get("server"));
     const backend = this.#hasChoice() ? tracker.backend : undefined;
     const { upstream, created }: Announced =
       found === undefined ? { upstream: sent } : await storedIds.announce(sent, found, backend);
@@ -529,6 +531,7 @@ export class LifeOfRequest {
       usageAdded,
       keepsUsage: usageAdded.includeUsage && habits.sendsUnasked(endpoint),
       learning: tells ? { habits, endpoint } : undefined,
+      cachedInInput: this.#backendsNow().find(({ name }) => name === tracker.backend)?.cachedInInput,
       modelList: this.#modelList,
       readId: found && readIdOf(found),
       created,

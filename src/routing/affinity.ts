@@ -38,7 +38,7 @@ export interface Affinity {
    * @param cachedShare the part of its input that the backend reports to have had cached
    */
   learn(backend: string, read: Pick<ExpectedWork, "readBefore"> & { whole: number }, cachedShare: number): void;
-  /** The request goes to this backend. */
+  /** This backend has read the request. */
   remember(backend: string, request: RoutedRequest): void;
   /** It was out, or has restarted: its cache is empty. */
   forget(backend: string): void;

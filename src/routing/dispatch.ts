@@ -3,7 +3,7 @@ import { type BackendSign, type BackendStatus, type Choice, noConversation } fro
 import { type Affinity, affinityOf, createAffinity } from "./affinity.ts";
 import type { RequestToPlace } from "./choice.ts";
 import type { MemorySize } from "./memory.ts";
-import { type BackendTable, type BackendTableOptions, createBackendTable, type Load, noLoad } from "./backend-table.ts";
+import { type BackendTableOptions, createBackendTable, type Load, noLoad } from "./backend-table.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 import { createFairQueue } from "./fair-queue.ts";
 
@@ -83,9 +83,16 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
     const held = all.get(ticket);
     if (held === undefined) return;
     const { characters, readBefore } = affinity.expect(held.request)(backend);
-    affinity.remember(backend, held.request);
     const load = table.take(backend, characters);
     Object.assign(held, { backend, characters, load, readBefore });
+  }
+
+  /** Only now has the backend read the request: a burst of equal ones would all follow the first, and wait for it. */
+  function begin(held: Held): void {
+    if (held.hasBegun || held.backend === undefined) return;
+    held.hasBegun = true;
+    affinity.remember(held.backend, held.request);
+    table.begin(held.backend, held);
   }
 
   return {
@@ -103,7 +110,7 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
         held.hasResponded = sign.kind === "responded";
         table.note(held.backend, sign);
         // A failure has bytes too, and they say nothing for the backend.
-      } else if (held.hasResponded) begin(held, table);
+      } else if (held.hasResponded) begin(held);
     },
     leave(ticket, cachedShare) {
       const held = all.get(ticket);
@@ -111,7 +118,7 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
       if (held?.backend !== undefined) {
         if (cachedShare !== undefined) affinity.learn(held.backend, readOf(held), cachedShare);
         // It ended well without a byte.
-        if (held.hasResponded) begin(held, table);
+        if (held.hasResponded) begin(held);
         table.giveBack(held.backend, held);
       }
       queue.leave(ticket);
@@ -129,12 +136,6 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
 }
 
 const readOf = ({ readBefore, request }: Held) => ({ readBefore, whole: request.characters });
-
-function begin(held: Held, table: BackendTable): void {
-  if (held.hasBegun || held.backend === undefined) return;
-  held.hasBegun = true;
-  table.begin(held.backend, held);
-}
 
 /** A few megabytes. */
 const memorySize: MemorySize = { entries: 100_000, perOwner: 25_000 };

@@ -109,7 +109,7 @@ const backend = "backends: { a: { url: http://a } }\n";
 const aNames = "a name of up to 64 letters, digits, dots, hyphens and underscores";
 const modelMembers =
   "backends, served_as, aliases, kind, reasoning, han_guard, force_stream_usage, client_rules, context_tokens, max_output_tokens";
-const backendMembers = "url, api_key_env, max_concurrency, spill, retry_503, discover, health";
+const backendMembers = "url, api_key_env, max_concurrency, spill, retry_503, discover, cached_in_input, health";
 const anUrl = "an http:// or https:// address without user, query or fragment, or unix:/ and the path of a socket";
 const notSent = "a setting of Tollgate is never sent to a backend; use a variable of another name";
 const notSet = "this environment variable is not set; set it to the key, or leave the member out";
@@ -167,7 +167,7 @@ describe("a fault of a file of models is a line", () => {
       `backends: { a: { url: http://a, max_concurrency: ${value} } }`,
       ["1: backends.a.max_concurrency: its value is not allowed; use a whole number from 1 to 1000000"],
     ]),
-    ...["spill", "retry_503", "discover"].map((member): [string, string[]] => [
+    ...["spill", "retry_503", "discover", "cached_in_input"].map((member): [string, string[]] => [
       `backends: { a: { url: http://a, ${member}: yes } }`,
       [`1: backends.a.${member}: its value is not allowed; use true or false`],
     ]),

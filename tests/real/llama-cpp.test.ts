@@ -4,7 +4,7 @@ import type { ListedKey } from "../support/admin-client.ts";
 import { catalogWith } from "../support/catalog.ts";
 import { startTollgate } from "../support/tollgate.ts";
 import { findWhyNot, readMetric, startBackend, untilReady } from "./backend.ts";
-import { countedFor, post } from "./calls.ts";
+import { countedFor, post, valuesIn } from "./calls.ts";
 import { describeBackend, type StartedBackend } from "./suite.ts";
 
 interface Servers extends StartedBackend {
@@ -53,6 +53,48 @@ test.skipIf(findWhyNot("llama-cpp") !== undefined)(
       (await readMetric(backend.url, "llamacpp:tokens_predicted_total"));
     const own = (await gate.admin.listKeys()).find(({ id }) => id === key.id);
     expect(own?.used["tokens_per_day"]).toBe(generated);
+  },
+);
+
+test.skipIf(findWhyNot("llama-cpp") !== undefined)(
+  "llama-cpp: continuous counts streams with several choices and prompts, and those that are cut, and changes nothing",
+  async () => {
+    await using backend = await start();
+    const settings = { PROXY_FORCE_STREAM_USAGE: "continuous", PROXY_HAN_GUARD: "off" };
+    await using gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, ...settings });
+    const common = { model: "tiny", max_tokens: 9, stream: true, temperature: 0, seed: 1 };
+    const messages = [{ role: "user", content: "Hi there" }];
+    const send = async (path: string, body: Record<string, unknown>) =>
+      (await post(gate.url, gate.key, { path, body })).text();
+    // Its first response tells what it is.
+    await send("/v1/completions", { ...common, prompt: "Hi", max_tokens: 1 });
+    const generated = async () => ({
+      input: await readMetric(backend.url, "llamacpp:prompt_tokens_total"),
+      output: await readMetric(backend.url, "llamacpp:tokens_predicted_total"),
+    });
+    for (const [path, body] of [
+      ["/v1/chat/completions", { ...common, messages }],
+      ["/v1/chat/completions", { ...common, messages, n: 2 }],
+      ["/v1/completions", { ...common, prompt: "Hi there", n: 2 }],
+      ["/v1/completions", { ...common, prompt: ["Hi there", "You"] }],
+    ] as const) {
+      const before = await generated();
+      let text = "";
+      const counted = await countedFor(gate, async () => (text = await send(path, body)));
+      const after = await generated();
+      expect(counted).toEqual({ input: after.input - before.input, output: after.output - before.output });
+      // Those that end a choice have them unasked.
+      for (const value of valuesIn(text))
+        if (value["timings"] !== undefined) expect(value["choices"]).toMatchObject([{ finish_reason: "length" }]);
+    }
+    const leaving = new AbortController();
+    const { input, output } = await countedFor(gate, async () => {
+      const call = { path: "/v1/chat/completions", body: { ...common, messages, max_tokens: 16_000 } };
+      const reader = (await post(gate.url, gate.key, call, leaving.signal)).body?.getReader();
+      for (let events = 0; events < 5; events++) await reader?.read();
+      leaving.abort();
+    });
+    expect([input > 0, output > 0]).toEqual([true, true]);
   },
 );
 

@@ -382,6 +382,7 @@ describe("a backend", () => {
     const conversation = { name: 1, prefix: undefined };
     const home = gate.enter("1", ["a", "b"], { conversation, characters: 50_000 }).split(" ")[1] === "a" ? a : b;
     const enter = (ticket: string) => gate.enter(ticket, ["a", "b"], { conversation, characters: 50_000 });
+    gate.report("1", { kind: "responded" }, { kind: "begun" });
     gate.leave("1");
     expect(enter("2")).toBe(`2 ${home.name} session`);
     const other = home === a ? b : a;
@@ -418,10 +419,42 @@ describe("a backend", () => {
   });
 });
 
+describe("a beginning that many requests have", () => {
+  const [three, begun]: [string[], BackendSign[]] = [
+    ["a", "b", "c"],
+    [{ kind: "responded" }, { kind: "begun" }],
+  ];
+  const more = { characters: 50_000, conversation: { name: 7, prefix: 8 } };
+  const startThree = () => start(three.map((name) => backendOf(name)));
+  const tickets = Array.from({ length: 30 }, (_, n) => String(n));
+  const counted = (entered: readonly string[]): number[] =>
+    three.map((name) => entered.filter((entry) => entry.split(" ")[1] === name).length);
+
+  test.each([
+    ["of one conversation", () => more],
+    ["of one prompt", (ticket: string) => ({ ...more, conversation: { name: Number(ticket), prefix: 8 } })],
+  ])("%s draws none of them to a backend that has read nothing of it", (_, moreOf) => {
+    const { enter } = startThree();
+    expect(counted(tickets.map((ticket) => enter(ticket, three, moreOf(ticket))))).toEqual([10, 10, 10]);
+  });
+
+  test("is where it was read, from its first byte on, and nowhere else if none came", () => {
+    const { enter, leave, report } = startThree();
+    const [, left = ""] = enter("left", three, more).split(" ");
+    leave("left");
+    expect(enter("1", [left], more)).toEndWith(" only");
+    expect(enter("2", three, { ...more, characters: 60_000 })).toEndWith(" load");
+    report("1", ...begun);
+    leave("2");
+    expect(enter("3", three, { ...more, characters: 60_000 })).toBe(`3 ${left} session`);
+  });
+});
+
 test("a backend that has restarted has nothing cached, and is told of once for all processes", async () => {
-  const { enter, leave, hasRestarted } = start([backendOf("a"), backendOf("b")]);
+  const { enter, leave, report, hasRestarted } = start([backendOf("a"), backendOf("b")]);
   const turn = (ticket: string): string => {
     const entered = enter(ticket, ["a", "b"], { characters: 50_000, conversation: { name: 7, prefix: undefined } });
+    report(ticket, { kind: "responded" }, { kind: "begun" });
     leave(ticket);
     return entered.split(" ").slice(1).join(" ");
   };

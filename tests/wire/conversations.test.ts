@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { RequestBody } from "../../src/admin/requests/contract.ts";
-import { logIn } from "../support/admin-client.ts";
+import { type ListedKey, logIn } from "../support/admin-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startProgram } from "../support/program.ts";
 import { startBackends } from "../support/several-backends.ts";
@@ -190,20 +190,33 @@ describe("with several backends, a conversation", () => {
     expect(await list("?conversation=1")).toEqual([]);
   });
 
-  test("counts cached input as input in the figures of its backend, in each dialect", async () => {
-    using backends = startBackends({ a: "", b: "" });
+  test.each([
+    ["of Messages", "", "100,2,900"],
+    ["of a backend whose input has it", "cached_in_input: true", "1000,2,900"],
+    ["of one that says so and has more cached than input", "cached_in_input: true", "100,2,900"],
+  ])("counts and charges cached input as input, once: %s", async (_, members, usage) => {
+    using backends = startBackends({ a: members, b: members });
     await using gate = await startTollgate({ MODELS_FILE: backends.file });
-    const response = await fetch(`${gate.url}/v1/messages`, {
-      method: "POST",
-      headers: { "x-api-key": gate.key, "content-type": "application/json", "x-simulate": "usage=100,2,900" },
-      body: JSON.stringify({ model: "m", max_tokens: 2, messages: [{ role: "user", content: "Hello" }] }),
-    });
-    await response.arrayBuffer();
+    const limits = { name: "limited", tokens_per_day: 1e6 };
+    const { id, key } = await gate.admin.expectOk<ListedKey>("POST", "/api/keys", limits);
+    for (const [own, stream] of [
+      [gate.key, false],
+      [key, true],
+    ] as const) {
+      const response = await fetch(`${gate.url}/v1/messages`, {
+        method: "POST",
+        headers: { "x-api-key": own, "content-type": "application/json", "x-simulate": `usage=${usage}` },
+        body: JSON.stringify({ model: "m", max_tokens: 2, stream, messages: [{ role: "user", content: "Hello" }] }),
+      });
+      await response.arrayBuffer();
+    }
     await pollUntil(async () => {
       const { backends: listed } = await (await gate.admin.request("GET", "/api/backends")).json();
       return listed.some((one: { cached_share: number | null }) => one.cached_share === 0.9);
     });
     const text = await (await gate.admin.request("GET", "/metrics")).text();
-    expect(text).toMatch(/^tollgate_backend_input_tokens_total\{backend="[ab]"\} 1000$/m);
+    const counted = [...text.matchAll(/^tollgate_backend_input_tokens_total\{.*\} (\d+)$/gm)];
+    expect(counted.reduce((sum, [, tokens]) => sum + Number(tokens), 0)).toBe(2000);
+    expect((await gate.admin.listKeys()).find((one) => one.id === id)?.used["tokens_per_day"]).toBe(1002);
   });
 });

@@ -27,25 +27,37 @@ interface ChargedResponse {
   method: string;
   path: string;
   response: Response;
+  /** Undefined: as the path says. */
+  isCacheApart?: CacheRule;
 }
+
+type CacheRule = (usage: Usage) => boolean;
+
+/**
+ * Whether cached input is reported beside the input, and not as a part of it: by the Messages API.
+ * @param isInInput the backend is said to do otherwise there; an answer with more cached than input proves the contrary
+ */
+export const cacheRuleOf = (path: string, isInInput = false): CacheRule =>
+  getEndpoint(path).folder === "messages"
+    ? (usage) => !isInInput || cachedTokensOf(usage) > usage.inputTokens
+    : () => false;
 
 /** @returns undefined if nothing is owed beside the counts */
 export function createResponseCharge(charged: ChargedResponse): ResponseCharge | undefined {
-  const { reservation, method, path } = charged;
+  const { reservation, method, path, isCacheApart = cacheRuleOf(path) } = charged;
   const isKnown = mayGenerate(method, path);
   const type = { contentType: charged.response.headers.get("content-type") };
   const isStream = isEventStream(type);
   if (!isKnown && !(isStream && method === "POST")) return undefined;
   const { inputTokens: estimatedInput, tokens, prompts } = reservation;
-  const isCacheApart = getEndpoint(path).folder === "messages";
   // What the Messages API wrote into a cache is in no count.
-  const observer = isJson(type) && !isCacheApart ? undefined : createOutputObserver(isKnown);
+  const observer = isJson(type) && getEndpoint(path).folder !== "messages" ? undefined : createOutputObserver(isKnown);
   let total: Charge = { besideTokens: 0, estimatedTokens: 0 };
 
   function owe(usage: Usage, isWhole: boolean): Charge {
     const { inputTokens, outputTokens } = usage;
     const seen = observer?.seen() ?? nothingSeen;
-    const cache = isCacheApart ? cachedTokensOf(usage) + seen.cacheWriteTokens : 0;
+    const cache = isCacheApart(usage) ? cachedTokensOf(usage) + seen.cacheWriteTokens : 0;
     const input = Math.max(inputTokens, Math.round(seen.choicesInputTokens * prompts)) + cache;
     const output = Math.max(outputTokens, seen.reportedTokens);
     const whole = input + output > 0 ? 0 : tokens;

@@ -10,7 +10,7 @@ import type { RequestRecord } from "../../domain/requests.ts";
 import { addUsage, type Charge, countUsage, noUsage, subtractUsage, type Usage } from "../../domain/usage.ts";
 import type { UsageEvent } from "../../domain/usage-event.ts";
 import { canonical, getEndpoint } from "../rewrite/endpoint.ts";
-import { chargeEvent, createResponseCharge, isOutputReported, mayGenerate } from "./charge.ts";
+import { cacheRuleOf, chargeEvent, createResponseCharge, isOutputReported, mayGenerate } from "./charge.ts";
 
 /** Commits one usage event; the client sees no end of the response before. Never rejects. @returns the tokens that it added */
 export type RecordUsage = (event: UsageEvent) => Promise<Usage>;
@@ -32,6 +32,8 @@ interface CountedResponse {
   created: (() => string | undefined) | undefined;
   /** Ends with the count; undefined for a key without limits. */
   admission: Admission | undefined;
+  /** See `Backend`. */
+  cachedInInput?: boolean | undefined;
   /** Undefined for a key without limits of tokens, whose responses are read for nothing but their counts. */
   reservation: Reservation | undefined;
 }
@@ -46,7 +48,7 @@ export interface Count {
   charge(usage: Usage): Promise<void>;
   isCommitted: boolean;
   /** Cached input is reported beside the input, and not as part of it. */
-  isCacheApart: boolean;
+  isCacheApart: (usage: Usage) => boolean;
   /** What the usage looks like that has passed; undefined before there is a passage. */
   shape: Passage["shape"] | undefined;
   /** Charged by an estimate; undefined for a key without limits of tokens. */
@@ -68,15 +70,16 @@ export function createCount(counted: CountedResponse, { record, wall }: CountDep
   const { upstream, keyId, method, path, tracker, created, admission, reservation } = counted;
   const rule = countingRuleOf(method, path);
   const readId = rule === "read" ? counted.readId : undefined;
-  const isCacheApart = getEndpoint(path).folder === "messages";
+  const isCacheApart = cacheRuleOf(path, counted.cachedInInput);
   let committed: Usage | undefined;
-  const charge = reservation && createResponseCharge({ reservation, method, path, response: upstream.response });
+  const charge =
+    reservation && createResponseCharge({ reservation, method, path, response: upstream.response, isCacheApart });
 
   async function recordEvent({ usage, reported, more, request }: ToRecord): Promise<void> {
     const isFirst = request !== undefined;
     const id = created?.();
     const event: UsageEvent = {
-      ...countUsage(usage, isCacheApart),
+      ...countUsage(usage, isCacheApart(usage)),
       ...more,
       keyId,
       closedAt: wall(),
@@ -141,7 +144,7 @@ export function detailsOf(
 ): FinishDetails {
   const isCut = reason !== undefined && tracker.streamed && mayGenerate(method, path);
   const isUncounted = isCut && reservation === undefined && !isOutputReported(usage, shape?.());
-  const counted = countUsage(added ?? usage, isCacheApart);
+  const counted = countUsage(added ?? usage, isCacheApart(usage));
   return {
     code: reason?.code,
     cause: reason?.cause,

@@ -36,6 +36,8 @@ export interface Responding {
   path: string;
   /** Undefined for a key without limits. */
   admission: Admission | undefined;
+  /** See `Backend`. */
+  cachedInInput: boolean | undefined;
   /** Undefined for a key without limits of tokens. */
   reservation: Reservation | undefined;
   /** What the rewriter added to the request for our own counting; the client must not see what it brings. */

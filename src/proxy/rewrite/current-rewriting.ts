@@ -29,7 +29,7 @@ export interface Rewriting {
 }
 
 /** What is remembered of bodies that came before. */
-type Memory = Pick<RewriteRules, "recall" | "knownBlocks">;
+type Memory = Pick<RewriteRules, "recall" | "knownBlocks" | "timed">;
 
 /** @param hash with a seed that no client knows */
 export const createMemory = (hash: Hash): Memory => ({
@@ -64,6 +64,8 @@ export const goesByClient = ({ models, otherModels }: Catalog): boolean =>
 /** What is made of the catalog in use. */
 export interface CurrentRewriting {
   readonly latest: Rewriting;
+  /** Has streams of llama.cpp asked for their running counts, too. @param server the header of that name */
+  learnServer(backend: string, server: string | null): void;
 }
 
 export function createCurrentRewriting(
@@ -71,9 +73,17 @@ export function createCurrentRewriting(
   discovered?: DiscoveredModels,
   memory: Memory = {},
 ): CurrentRewriting {
-  const rewriting = { latest: createRewriting(current.get(), discovered, memory) };
+  const timed = new Set<string>();
+  const create = (catalog: Catalog): Rewriting => createRewriting(catalog, discovered, { ...memory, timed });
+  const rewriting = {
+    latest: create(current.get()),
+    learnServer(backend: string, server: string | null) {
+      if (server?.startsWith("llama.cpp") === true) timed.add(backend);
+      else timed.delete(backend);
+    },
+  };
   current.onReplaced((catalog) => {
-    rewriting.latest = createRewriting(catalog, discovered, memory);
+    rewriting.latest = create(catalog);
   });
   return rewriting;
 }

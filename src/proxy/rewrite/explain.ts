@@ -93,7 +93,9 @@ const explanations: Readonly<Record<RequestChange, Explain>> = {
   }),
   stream_usage: ({ usageAdded, target }, catalog) => ({
     from: undefined,
-    to: usageAdded.continuousUsage ? "include_usage, continuous_usage_stats" : "include_usage",
+    to:
+      (usageAdded.continuousUsage ? "include_usage, continuous_usage_stats" : "include_usage") +
+      (usageAdded.timedChoices === undefined ? "" : ", timings_per_token"),
     why:
       `${settingsOf(target, catalog).usage}; ` +
       (usageAdded.includeUsage

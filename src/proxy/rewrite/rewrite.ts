@@ -29,7 +29,7 @@ import { type NamedModel, resolveModel } from "./model-names.ts";
 import { findPositiveInteger } from "./positive-integer.ts";
 import { fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./reasoning-mode.ts";
 import { type BodyNeeds, needsOf, type RewriteRules } from "./rules.ts";
-import { noUsageAdded, requestUsage, type UsageAdded } from "./stream-options.ts";
+import { noUsageAdded, requestTimings, requestUsage, type UsageAdded } from "./stream-options.ts";
 import { hanGuardPrefix, maximumEffortPrefix, prefixChat, prefixMessages } from "./system-prefix.ts";
 import type { Target } from "../../domain/models.ts";
 import type { RequestChange, RequestChanges, RequestedNames } from "../../domain/requests.ts";
@@ -170,10 +170,15 @@ export function* rewriteInSteps(
   kinds.push(...prefixSystem(editor, bytes, body, { endpoint, mode, guard, first: mended?.first }));
   counted = editor.edits.length;
   const stream = !isAbsentOrNull(bytes, body.stream) && !isLenientFalse(bytes, body.stream);
-  const usageAdded =
+  let usageAdded =
     stream && body.streamOptions !== undefined
       ? requestUsage(editor, bytes, body.root, body.streamOptions, rules.streamUsage[held.forceStreamUsage])
       : noUsageAdded;
+  const isTimed = usageAdded.continuousUsage && candidates.every((name) => rules.timed?.has(name) === true);
+  if (isTimed && body.streamOptions !== undefined) {
+    const [givenN] = body.texts?.n.values ?? [];
+    usageAdded = { ...usageAdded, ...requestTimings(editor, bytes, body.root, body.streamOptions, givenN) };
+  }
   note("stream_usage");
   const changes = kinds.length === 0 ? undefined : { kinds, maxTokens: capped.lowered };
   return {

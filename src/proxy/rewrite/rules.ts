@@ -12,6 +12,8 @@ export interface RewriteRules {
   readonly streamUsage: Readonly<Record<ForceUsage, ForceUsage>>;
   /** They are for keys with limits of tokens or models: how many texts a body asks for is read, and what goes round these. */
   readonly hasKeyRules: boolean;
+  /** The backends that are llama.cpp, as far as is known. */
+  readonly timed?: ReadonlySet<string> | undefined;
   /** Undefined: each text is read anew. */
   readonly recall?: Recall | undefined;
   /** Undefined: each body is read anew. */

@@ -1,6 +1,7 @@
 import { isLiteral } from "../json/bytes.ts";
 import type { JsonEditor } from "../json/edit.ts";
-import type { JsonSlot } from "../json/slots.ts";
+import type { JsonSlot, JsonValue } from "../json/slots.ts";
+import { findPositiveInteger } from "./positive-integer.ts";
 import { isLenientTrue, type StreamOptions } from "./watched-members.ts";
 import type { ModelRules } from "../../domain/models.ts";
 
@@ -8,6 +9,8 @@ import type { ModelRules } from "../../domain/models.ts";
 export interface UsageAdded {
   includeUsage: boolean;
   continuousUsage: boolean;
+  /** Running counts of each choice, from llama.cpp: how many choices a prompt has. Unset: they are not added. */
+  timedChoices?: number | undefined;
 }
 
 export const noUsageAdded: UsageAdded = { includeUsage: false, continuousUsage: false };
@@ -36,6 +39,20 @@ export function requestUsage(
   for (const value of isObject ? values.slice(0, -1) : values) editor.replace(value, json);
   if (values.length === 0) editor.addMember(root, "stream_options", json);
   return added;
+}
+
+/** llama.cpp counts each choice as it runs, and no other way: not in a stream that is cut, nor all choices together. */
+export function requestTimings(
+  editor: JsonEditor,
+  bytes: Uint8Array,
+  root: JsonSlot,
+  { timings, n }: StreamOptions,
+  givenN: JsonValue | undefined,
+): Pick<UsageAdded, "timedChoices"> {
+  if (isLenientTrue(bytes, timings)) return {};
+  if (timings.kind === "absent") editor.addMember(root, "timings_per_token", "true");
+  else editor.replace(timings, "true");
+  return { timedChoices: findPositiveInteger(bytes, givenN ?? n) ?? 1 };
 }
 
 /**

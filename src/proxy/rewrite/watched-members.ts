@@ -82,6 +82,10 @@ export interface StreamOptions {
   /** Members of the last of them. */
   includeUsage: RepeatedSlot;
   continuousUsage: JsonSlot;
+  /** Beside them in the body. */
+  timings: JsonSlot;
+  /** The same; absent where `RequestedTexts` has it. */
+  n: JsonSlot;
 }
 
 interface ReasoningOptions {
@@ -115,6 +119,10 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
   const thinkingBudget = endpoint.thinkingBudget ? createThinkingBudget() : undefined;
   if (thinkingBudget !== undefined) members["thinking"] = thinkingBudget.slot;
   const streamOptions = endpoint.streamOptions && needs.streamOptions ? createStreamOptions() : undefined;
+  if (streamOptions !== undefined) {
+    members["timings_per_token"] = streamOptions.timings;
+    members["n"] = streamOptions.n;
+  }
   const givenOptions = endpoint.streamOptions ? (streamOptions?.all.slot ?? createSlot()) : undefined;
   if (givenOptions !== undefined) members["stream_options"] = givenOptions;
   const reasoning = endpoint.templateKwargs && needs.reasoning ? createReasoningOptions() : undefined;
@@ -269,6 +277,8 @@ function createStreamOptions(): StreamOptions {
     all: createRepeatedSlot(maxDuplicates, { members, onStart: includeUsage.clear }),
     includeUsage,
     continuousUsage,
+    timings: createSlot(),
+    n: createSlot(),
   };
 }
 

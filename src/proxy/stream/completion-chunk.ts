@@ -1,4 +1,4 @@
-import { latin1, isLiteral } from "../json/bytes.ts";
+import { findString, latin1, isLiteral } from "../json/bytes.ts";
 import { readJson } from "../json/read.ts";
 import { createSlot, type JsonSlot } from "../json/slots.ts";
 import { isEmpty, isEmptyChoice, isObject } from "../usage/event-usage.ts";
@@ -12,7 +12,11 @@ export interface MemberSpan {
 /** What the filter needs of one event of a streamed completion. Positions are bytes of the event. */
 export interface CompletionChunk extends ChunkChoices {
   usage: "object" | "null" | "absent";
+  /** Usage of any kind but null. */
+  hasUsage: boolean;
   usageValue: MemberSpan;
+  choicesValue: MemberSpan;
+  timingsValue: MemberSpan | undefined;
   /** After the last member. */
   tail: number;
   /** The whole JSON text, parsed; undefined if the runtime does not take it. */
@@ -55,10 +59,15 @@ function readChunk(bytes: Uint8Array, offset: number): CompletionChunk | undefin
   const members = Object.fromEntries(lastChunkMembers.map((name) => [name, createSlot()]));
   const root = createSlot({ members: { usage, choices: choices.slot, ...members } });
   if (!readJson(bytes, root) || root.kind !== "object" || choices.slot.kind !== "array") return undefined;
+  const isNull = isLiteral(bytes, usage, "null");
+  const spanOf = ({ start, end }: JsonSlot): MemberSpan => ({ start: start + offset, end: end + offset });
   return {
     ...choices.read(),
-    usage: usage.kind === "object" ? "object" : isLiteral(bytes, usage, "null") ? "null" : "absent",
-    usageValue: { start: usage.start + offset, end: usage.end + offset },
+    usage: usage.kind === "object" ? "object" : isNull ? "null" : "absent",
+    hasUsage: usage.kind !== "absent" && !isNull,
+    usageValue: spanOf(usage),
+    choicesValue: spanOf(choices.slot),
+    timingsValue: members.timings && members.timings.kind !== "absent" ? spanOf(members.timings) : undefined,
     tail: root.tail + offset,
     parse: () => parseObject(bytes),
     findMember(name) {
@@ -76,6 +85,9 @@ export function parseObject(bytes: Uint8Array): Record<string, unknown> | undefi
     return undefined;
   }
 }
+
+/** What the API names. Some servers write another text into each chunk, or an empty one. */
+const ends: ReadonlySet<unknown> = new Set(["stop", "length", "tool_calls", "content_filter", "function_call"]);
 
 const none = {
   choice: false,
@@ -105,7 +117,7 @@ function createChoices(bytes: Uint8Array): { slot: JsonSlot; read: () => ChunkCh
     onValue() {
       if (choice.kind !== "object") return;
       has.choice = true;
-      const list = finishReason.kind === "string" ? ended : continued;
+      const list = ends.has(findString(bytes, finishReason)) ? ended : continued;
       list.push(latin1(bytes, index.start, index.end));
       has.text ||= text.kind !== "absent";
       has.matchedStop ||= matchedStop.kind !== "absent";
@@ -154,7 +166,7 @@ export function createStreamProgress(): StreamProgress {
  * every choice has ended.
  */
 export function isUsageAlone(chunk: CompletionChunk, progress: StreamProgress): boolean {
-  if (chunk.usage !== "object") return false;
+  if (!chunk.hasUsage) return false;
   return !chunk.hasChoices || (progress.haveAllEnded() && !chunk.isFinal && hasEmptyChoices(chunk));
 }
 
@@ -163,42 +175,8 @@ function hasEmptyChoices(chunk: CompletionChunk): boolean {
   return Array.isArray(choices) && choices.every(isEmptyChoice);
 }
 
-/** What means nothing without the usage. */
-const envelope = new Set([
-  "id",
-  "object",
-  "created",
-  "model",
-  "choices",
-  "usage",
-  "system_fingerprint",
-  // OpenAI.
-  "service_tier",
-  "obfuscation",
-  // Azure.
-  "latency_checkpoint",
-  // OpenRouter.
-  "provider",
-  // Mistral.
-  "p",
-  // Groq.
-  "x_groq",
-]);
-
-/**
- * Whether a chunk that `isUsageAlone` holds anything else that a client could want, such as an error.
- * @param before the chunk before, to which `lastChunkMembers` are moved. A member that this one has too is not news
- */
-export function holdsMore(chunk: CompletionChunk, before: CompletionChunk | undefined): boolean {
-  const members = chunk.parse();
-  if (members === undefined) return true;
-  const known = before?.parse() ?? {};
-  return Object.entries(members).some(([name, value]) => {
-    if (envelope.has(name) || isEmpty(value)) return false;
-    const isMoved = before !== undefined && lastChunkMembers.some((moved) => moved === name);
-    return name === "error" || !(isMoved || name in known);
-  });
-}
+/** Whether a chunk tells of an error, which no client may miss. */
+export const hasError = (chunk: CompletionChunk): boolean => !isEmpty(chunk.parse()?.error ?? null);
 
 const chunkStart = "data: {";
 

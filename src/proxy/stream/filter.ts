@@ -4,7 +4,7 @@ import { isLineEnd, maxHeldEventBytes } from "./events.ts";
 import {
   type CompletionChunk,
   createStreamProgress,
-  holdsMore,
+  hasError,
   isTornChunk,
   isUsageAlone,
   lastChunkMembers,
@@ -15,6 +15,8 @@ import {
 
 /** Removes from an event stream what the backend only sent because the proxy requested it. */
 export interface StreamUsageFilter {
+  /** See `UsageAdded`. */
+  timedChoices: number | undefined;
   /** @param event a whole one @returns what the client gets now; nothing if it waits for the next one */
   event(event: Uint8Array): Uint8Array[];
   /** Whether these whole events, which have no usage but null, would all pass and change nothing. */
@@ -33,13 +35,14 @@ const choicesName = Buffer.from('choices"');
  * Makes a stream byte for byte what it would have been without the proxy's `stream_options`. That depends on the server,
  * and is read off the stream itself:
  *
- * - The chunk with only usage (`isUsageAlone`) is dropped, and passes without its usage if it holds anything else
- *   (`holdsMore`). The members that llama.cpp and vLLM move from the chunk before into that chunk (`lastChunkMembers`)
- *   are moved back; so the chunk that ends a choice waits for the next event.
+ * - The chunk with only usage (`isUsageAlone`) is dropped with all that it holds, whatever its names, but for an error.
+ *   The members that llama.cpp and vLLM move from the chunk before into that chunk (`lastChunkMembers`) are moved back;
+ *   so the chunk that ends a choice waits for the next event.
  * - `"usage":null` in other chunks stays if the server writes out what is not set, and is removed if it was requested
  *   (see `CompletionChunk`).
  * - Usage beside choices is removed, or turned back into null, once a chunk in the middle had some. Usage in a last chunk
  *   only was not requested: Mistral, DeepSeek and llama.cpp's legacy completions always send it there.
+ * - A client that asked for usage at the end, of a server that has running usage and no such chunk, gets the last.
  * - A server that reports usage unasked keeps all of it. It is recognised by usage in the middle that was not
  *   requested, or that has other members than vLLM's and SGLang's, such as Perplexity's costs.
  *
@@ -55,6 +58,7 @@ const choicesName = Buffer.from('choices"');
  */
 export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): StreamUsageFilter | undefined {
   if (!added.includeUsage && !added.continuousUsage) return undefined;
+  const { timedChoices } = added;
   const includeUsage = added.includeUsage && !keepsUsage;
   const detector = createInjectedUsageDetector(added);
   const progress = createStreamProgress();
@@ -73,7 +77,11 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
 
   function passOther(event: Uint8Array): Uint8Array[] {
     expectsUsage &&= isVoid(event);
-    return [...release(undefined, held?.mayBeAsked === true && isDone(event)), event];
+    if (held === undefined && !detector.owes()) return [event];
+    const isLast = isDone(event);
+    const before = release(undefined, isLast);
+    const mayEnd = isLast || !(isVoid(event) || readCompletionChunk(event));
+    return [...before, ...(mayEnd ? detector.settle(isLast) : []), event];
   }
 
   function passChunk(event: Uint8Array, chunk: CompletionChunk): Uint8Array[] {
@@ -82,6 +90,8 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
     expectsUsage = includeUsage && progress.haveAllEnded();
     const before = release(chunk);
     const outgoing = detector.inspect(event, chunk);
+    if (timedChoices !== undefined && chunk.timingsValue !== undefined && !chunk.isFinal)
+      outgoing.edits.push(cutMember(event, chunk.timingsValue));
     const mayWait = chunk.isFinal && event.length <= maxHeldEventBytes;
     if (!mayWait || !(includeUsage || outgoing.usageInDoubt || outgoing.mayBeAsked))
       return [...before, edited(outgoing)];
@@ -90,37 +100,44 @@ export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): 
   }
 
   const mayMatter = (event: Uint8Array, mayEdit = detector.mayEdit): boolean =>
-    !detector.isUnasked() && (mayEdit(event) || (progress.hasEnded() && hasMember(event, choicesName)));
+    (timedChoices !== undefined && hasMember(event, timingsName)) ||
+    (!detector.isUnasked() && (mayEdit(event) || (progress.hasEnded() && hasMember(event, choicesName))));
 
   function passUsage(event: Uint8Array, chunk: CompletionChunk): Uint8Array[] {
     expectsUsage = false;
-    if (!includeUsage) return [...release(chunk), event];
-    if (!holdsMore(chunk, held?.chunk)) {
-      held?.edits.push(movedMembers(held.chunk, chunk));
-      return release(chunk);
+    if (!includeUsage) {
+      const before = release(chunk);
+      detector.settle(false);
+      return [...before, event];
     }
-    return [...release(chunk), edited({ event, edits: [cutUsage(event, chunk)] })];
+    if (hasError(chunk)) return [...release(chunk), edited({ event, edits: [cutUsage(event, chunk)] })];
+    held?.edits.push(movedMembers(held.chunk, chunk));
+    return release(chunk);
   }
 
-  /** @param next the chunk after the held one; undefined if the next event is not a chunk. @param isLast it is `[DONE]` */
+  /** @param next the chunk after the held one; undefined if none is next. @param isLast but `[DONE]` or the end */
   function release(next: CompletionChunk | undefined, isLast = false): Uint8Array[] {
     if (held === undefined) return [];
     const outgoing = held;
     held = undefined;
     if (next?.usage === "object" || (outgoing.mayBeAsked && !isLast)) detector.confirm(outgoing);
+    else if (outgoing.mayBeAsked) detector.settle(false);
     return [edited(outgoing)];
   }
 
   return {
+    timedChoices,
     event: pass,
-    passes: (events) => held === undefined && !expectsUsage && !mayMatter(events, detector.mayEditContent),
+    passes: (events) =>
+      held === undefined && !expectsUsage && !detector.owes() && !mayMatter(events, detector.mayEditContent),
     release() {
       expectsUsage = false;
       return release(undefined);
     },
     end(rest) {
       const isTorn = rest.length === 0 || (expectsUsage && isTornChunk(rest));
-      return [...(isTorn ? [] : pass(rest)), ...release(undefined)];
+      const isLast = rest.length === 0 && progress.hasEnded();
+      return [...(isTorn ? [] : pass(rest)), ...release(undefined, isLast), ...detector.settle(isLast)];
     },
   };
 }
@@ -173,11 +190,16 @@ interface InjectedUsageDetector {
   inspect(event: Uint8Array, chunk: CompletionChunk): Outgoing;
   /** Another chunk with usage follows: the usage in doubt was requested. */
   confirm(outgoing: Outgoing): void;
+  /** The client asked for usage at the end, and has got none since some was removed. */
+  owes(): boolean;
+  /** @param isDue the stream ends. @returns a chunk with only the usage that is owed; afterwards none is */
+  settle(isDue: boolean): Uint8Array[];
   /** The backend sends usage on its own account: nothing is to be removed. */
   isUnasked(): boolean;
 }
 
 const usageName = Buffer.from('usage"');
+const timingsName = Buffer.from('timings"');
 const finishReasonName = Buffer.from('finish_reason"');
 const quote = 0x22;
 const comma = 0x2c;
@@ -190,6 +212,8 @@ function createInjectedUsageDetector({ includeUsage, continuousUsage }: UsageAdd
   /** A chunk in the middle of a choice had usage that was requested. */
   let isContinuous = false;
   let isUnasked = false;
+  /** The last chunk whose usage was removed, for a client that asked for usage itself. */
+  let owed: Pick<Outgoing, "event" | "chunk"> | undefined;
 
   const mayEditEnd = (event: Uint8Array): boolean =>
     hasMember(event, finishReasonName, quote) ||
@@ -218,6 +242,7 @@ function createInjectedUsageDetector({ includeUsage, continuousUsage }: UsageAdd
 
   function removeUsage({ event, chunk, edits }: Outgoing): void {
     isContinuous = true;
+    if (!includeUsage) owed = { event, chunk };
     const wasNull = unset === "null" || chunk.nullWasReplaced;
     edits.push(wasNull ? { ...chunk.usageValue, text: "null" } : cutUsage(event, chunk));
   }
@@ -234,6 +259,12 @@ function createInjectedUsageDetector({ includeUsage, continuousUsage }: UsageAdd
     },
     confirm(outgoing) {
       if (outgoing.usageInDoubt || outgoing.mayBeAsked) removeUsage(outgoing);
+    },
+    owes: () => owed !== undefined,
+    settle(isDue) {
+      const due = isDue ? owed : undefined;
+      owed = undefined;
+      return due === undefined ? [] : [edited({ ...due, edits: [{ ...due.chunk.choicesValue, text: "[]" }] })];
     },
     isUnasked: () => isUnasked,
   };
@@ -253,14 +284,16 @@ function isZero(usage: Record<string, unknown>): boolean {
   return counts.some((count) => count === 0) && counts.every((count) => typeof count !== "number" || count === 0);
 }
 
-/** The usage with its name and one comma. */
-function cutUsage(event: Uint8Array, { usageValue }: CompletionChunk): FrameEdit {
-  const nameEnd = event.lastIndexOf(quote, usageValue.start - 1);
+const cutUsage = (event: Uint8Array, { usageValue }: CompletionChunk): FrameEdit => cutMember(event, usageValue);
+
+/** The member with its name and one comma. */
+function cutMember(event: Uint8Array, value: MemberSpan): FrameEdit {
+  const nameEnd = event.lastIndexOf(quote, value.start - 1);
   const nameStart = event.lastIndexOf(quote, nameEnd - 1);
   let before = nameStart - 1;
   while (isWhiteSpace(event[before])) before--;
-  if (event[before] === comma) return { start: before, end: usageValue.end, text: "" };
-  let after = usageValue.end;
+  if (event[before] === comma) return { start: before, end: value.end, text: "" };
+  let after = value.end;
   while (isWhiteSpace(event[after])) after++;
-  return { start: nameStart, end: event[after] === comma ? after + 1 : usageValue.end, text: "" };
+  return { start: nameStart, end: event[after] === comma ? after + 1 : value.end, text: "" };
 }

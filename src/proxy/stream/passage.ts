@@ -108,7 +108,7 @@ function createTextPassage({ listener, filter, holds: given, isLines }: TextOpti
   /** What came while that is unknown. */
   const start = createUnfinished();
   /** Undefined if no usage is read of events. */
-  let usage = listener && createStreamUsage(listener);
+  let usage = listener && createStreamUsage(listener, filter?.timedChoices);
   let isKnown = isLines || listener === undefined;
   /** Set if the body is one JSON text, which its first byte tells, whatever its type. */
   let json: JsonUsageParser | undefined;

@@ -1,5 +1,13 @@
-import type { Usage } from "../../domain/usage.ts";
-import { noStreamUsage, readEventUsage, type UsageShape, usageOfStream } from "../usage/event-usage.ts";
+import { addUsage, noUsage, type Usage } from "../../domain/usage.ts";
+import {
+  cachedTimingName,
+  findCount,
+  isObject,
+  noStreamUsage,
+  readEventUsage,
+  type UsageShape,
+  usageOfStream,
+} from "../usage/event-usage.ts";
 import { findShortJson, maxParsedLength, mayHoldUsage, mentionsUsage } from "../usage/json-usage.ts";
 import { dataOf } from "./events.ts";
 import { followText, type LongText } from "./flags.ts";
@@ -30,8 +38,10 @@ export interface StreamUsage {
   shape(): UsageShape;
 }
 
-export function createStreamUsage({ onDocument, skim }: ResponseListener): StreamUsage {
+/** @param timedChoices see `UsageAdded` */
+export function createStreamUsage({ onDocument, skim }: ResponseListener, timedChoices?: number): StreamUsage {
   let usage = noStreamUsage;
+  const timings = timedChoices === undefined ? undefined : createTimings(timedChoices);
 
   const skims = (events: Uint8Array): boolean => onDocument === undefined || skim?.(events) === true;
 
@@ -39,11 +49,12 @@ export function createStreamUsage({ onDocument, skim }: ResponseListener): Strea
   function add(document: unknown, unreadBytes: number, json?: Uint8Array, isWhole = false): void {
     if (document === undefined) return;
     onDocument?.(document, unreadBytes, json);
+    timings?.read(document);
     usage = readEventUsage(document, usage, isWhole);
   }
 
   function readText(json: Uint8Array): void {
-    if (onDocument === undefined && !mayHoldUsage(json)) return;
+    if (onDocument === undefined && timings === undefined && !mayHoldUsage(json)) return;
     const isLong = json.length > maxParsedLength;
     const document = findShortJson(json);
     if (document !== undefined) add(document, 0, json, true);
@@ -53,12 +64,38 @@ export function createStreamUsage({ onDocument, skim }: ResponseListener): Strea
 
   return {
     event(bytes) {
-      if (mentionsUsage(bytes) || !skims(bytes)) readText(dataOf(bytes));
+      if (timings !== undefined || mentionsUsage(bytes) || !skims(bytes)) readText(dataOf(bytes));
     },
     text: readText,
     longText: (text) => add(text.document(), text.length()),
     skim: skims,
-    seen: () => usageOfStream(usage),
+    seen: () => (timings === undefined ? usageOfStream(usage) : timings.addTo(usageOfStream(usage))),
     shape: () => usage,
+  };
+}
+
+/** What llama.cpp counts of each choice as it runs; its usage is that of one. @param perPrompt how many have one prompt */
+function createTimings(perPrompt: number) {
+  const choices = new Map<number, Usage>();
+  return {
+    read(document: unknown): void {
+      if (!isObject(document) || !isObject(document.timings) || !Array.isArray(document.choices)) return;
+      const choice: unknown = document.choices[0];
+      if (!isObject(choice) || typeof choice.index !== "number" || choices.size > 4096) return;
+      const { timings } = document;
+      const count = (name: string): number => findCount(timings, [name]) ?? 0;
+      const cachedInputTokens = count(cachedTimingName);
+      const inputTokens = count("prompt_n") + cachedInputTokens;
+      choices.set(choice.index, { inputTokens, outputTokens: count("predicted_n"), cachedInputTokens });
+    },
+    /** @param usage what the backend reports otherwise */
+    addTo(usage: Usage): Usage {
+      let sum = noUsage;
+      for (const choice of choices.values()) sum = addUsage(sum, choice);
+      if (sum.outputTokens < usage.outputTokens || choices.size === 0) return usage;
+      const inputTokens = Math.max(usage.inputTokens, Math.round(sum.inputTokens / perPrompt));
+      const cachedInputTokens = Math.round((sum.cachedInputTokens ?? 0) / perPrompt) || usage.cachedInputTokens;
+      return { ...usage, inputTokens, outputTokens: sum.outputTokens, cachedInputTokens };
+    },
   };
 }

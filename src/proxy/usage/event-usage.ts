@@ -14,6 +14,9 @@ export const totalName = "total_tokens";
 /** Input that was written into a cache: of the Messages API, beside the input. It is part of no count, but of a charge. */
 export const cacheWriteName = "cache_creation_input_tokens";
 
+/** llama.cpp's, beside usage: a part of the input. */
+export const cachedTimingName = "cache_n";
+
 /** The names of a part of the counts: at the top level of `usage`, or as a member of its details. */
 interface PartNames {
   names: readonly string[];
@@ -23,7 +26,8 @@ interface PartNames {
 
 export const partNames: Readonly<Record<UsagePart, PartNames>> = {
   cachedInputTokens: {
-    names: ["cache_read_input_tokens"],
+    // Of the Messages API, DeepSeek, and Moonshot.
+    names: ["cache_read_input_tokens", "prompt_cache_hit_tokens", "cached_tokens"],
     holders: ["prompt_tokens_details", "input_tokens_details"],
     detail: "cached_tokens",
   },
@@ -60,7 +64,9 @@ function readReported(value: Record<string, unknown>, seen: Usage): Usage {
     const held = value[holder];
     if (isObject(held)) usage = readCounts(held.usage, usage);
   }
-  return usage;
+  const timings = usage === seen ? undefined : value["timings"];
+  if (!isObject(timings)) return usage;
+  return { ...usage, cachedInputTokens: usage.cachedInputTokens ?? findCount(timings, [cachedTimingName]) };
 }
 
 /** Moonshot reports the usage of a stream in its last choice, Groq under `x_groq`. */

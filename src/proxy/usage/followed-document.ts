@@ -1,4 +1,11 @@
-import { cacheWriteName, partNames, tokenCountNames, totalName, usageHolders } from "./event-usage.ts";
+import {
+  cachedTimingName,
+  cacheWriteName,
+  partNames,
+  tokenCountNames,
+  totalName,
+  usageHolders,
+} from "./event-usage.ts";
 
 /** The members of an object that are followed; a count is a number at the end of the path, an id a short string. */
 type Followed = Shape | ArrayShape | "count" | "id";
@@ -34,6 +41,7 @@ const documentShape: Shape = new Map<string, Followed>([
   ["type", "id"],
   ...usageHolders.map((holder) => [holder, identifiedShape] as const),
   ["x_groq", holderShape],
+  ["timings", countShape([cachedTimingName])],
   ["choices", { element: holderShape }],
 ]);
 

@@ -43,7 +43,7 @@ const changeBits: Readonly<Record<RequestChange, number>> = {
   function_tools_only: 2048,
 };
 const uncountedBit = 128;
-/** Its cached input is beside its input, and not a part of it. Rows from before have only the path to tell. */
+/** Its cached input is beside its input, and not a part of it. Of rows from before, the path and the numbers tell. */
 export const cacheApartBit = 4096;
 
 function flagsOf({ streamed, isUncounted, changes }: RequestRecord, usage: CountedUsage | undefined): number {

@@ -43,7 +43,7 @@ export async function sumRequests<Trait extends RequestTrait>(
   where: SQL | undefined,
 ): Promise<RequestSumsPage<Trait>["sums"]> {
   const cached = sql`coalesce(${log.cachedInputTokens}, 0)`;
-  const isCacheApart = sql`(${log.flags} & ${sql.raw(String(cacheApartBit))} > 0 or substr(${log.path}, 1, 12) = '/v1/messages')`;
+  const isCacheApart = sql`(${log.flags} & ${sql.raw(String(cacheApartBit))} > 0 or substr(${log.path}, 1, 12) = '/v1/messages' and ${cached} > coalesce(${log.inputTokens}, 0))`;
   const prompt = sql`coalesce(${log.inputTokens}, 0) + case when ${isCacheApart} then ${cached} else 0 end`;
   const computed: Partial<Record<RequestTrait, SQL>> = {
     day: sql.raw(`(ended_at + ${offsetMinutes * msPerMinute}) / ${minutesPerDay * msPerMinute}`),

@@ -92,13 +92,13 @@ function leastWork(): Policy {
       const workAt = affinity.expect(request);
       const engine = leastOf(ranked, (one) => costOf(loadOf(one), workAt(String(one))));
       const work = workAt(String(engine));
-      affinity.remember(String(engine), request);
       waiting.set(turn, work.characters);
       readBefore.set(turn, work.readBefore);
       add(engine, work.characters, 0);
       return engine;
     },
     onFirstToken(turn, engine) {
+      affinity.remember(String(engine), requestOf(turn));
       add(engine, -(waiting.get(turn) ?? 0), 1);
       waiting.delete(turn);
     },
@@ -108,7 +108,10 @@ function leastWork(): Policy {
       if (cachedShare !== undefined) affinity.learn(String(engine), read, cachedShare);
       const characters = waiting.get(turn);
       if (characters === undefined) add(engine, 0, -1);
-      else add(engine, -characters, 0);
+      else {
+        affinity.remember(String(engine), requestOf(turn));
+        add(engine, -characters, 0);
+      }
       waiting.delete(turn);
     },
     onAway: (engine) => affinity.forget(String(engine)),

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { rewriteText, textOf } from "../../support/rewritten.ts";
-import { rewriteRules, type RewriteSettings, rewriterOf } from "../../support/rewrite-rules.ts";
+import { createRewriter } from "../../../src/proxy/rewrite/rewrite.ts";
+import { rewriteRules, type RewriteSettings, rewriterOf, rulesOf } from "../../support/rewrite-rules.ts";
 
 type Force = RewriteSettings["forceStreamUsage"];
 
@@ -157,4 +158,28 @@ describe.each(paths)("on %s", (path) => {
 test.each(["/v1/messages", "/v1/responses", "/v1/embeddings"])("on %s a stream gets no options", (path) => {
   expect(requested(path, "continuous", '{"stream":true}')).toEqual({ body: "unchanged", added: "" });
   expect(rewriteText(path, '{"stream":true}', rewriteRules()).stream).toBe(true);
+});
+
+describe("the running counts of llama.cpp", () => {
+  const asked = '"stream_options":{"include_usage":true,"continuous_usage_stats":true}';
+  test.each([
+    ["are asked for", "", `,"timings_per_token":true,${asked}`, 1],
+    ["are asked for of each choice", ',"n":3', `,"n":3,"timings_per_token":true,${asked}`, 3],
+    ["are asked for where they are refused", ',"timings_per_token":false', `,"timings_per_token":true,${asked}`, 1],
+    ["stay a client's own", ',"timings_per_token":true', `,"timings_per_token":true,${asked}`, undefined],
+  ])("%s", (_, sent, got, timedChoices) => {
+    for (const hasKeyRules of [false, true]) {
+      const rewrite = (forceStreamUsage: Force, isTimed: boolean) => {
+        const rules = rulesOf(rewriteRules({ forceStreamUsage, hasKeyRules }));
+        const timed = new Set(isTimed ? rules.names.catalog.backends.map(({ name }) => name) : []);
+        const body = Buffer.from(`{"stream":true${sent}}`);
+        return textOf(createRewriter({ ...rules, timed })("/v1/chat/completions", body));
+      };
+      const { body, usageAdded } = rewrite("continuous", true);
+      expect(JSON.parse(body ?? "")).toEqual(JSON.parse(`{"stream":true${got}}`));
+      expect(usageAdded.timedChoices).toBe(timedChoices);
+      expect(rewrite("continuous", false).usageAdded.timedChoices).toBeUndefined();
+      expect(rewrite("final", true).usageAdded.timedChoices).toBeUndefined();
+    }
+  });
 });

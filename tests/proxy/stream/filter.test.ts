@@ -89,6 +89,30 @@ describe("stream usage filter", () => {
     expect(filter.end()).toBeEmpty();
   });
 
+  test.each(['""', '"eos"', '"STOP"', '"abort"', '"end_turn"'])(
+    "takes no finish_reason %s for an end, which no token waits for",
+    (finish) => {
+      for (const mode of [final, both]) {
+        const filter = startFilter(mode);
+        const token = Buffer.from(`data: {"choices":[{"delta":{"content":"a"},"finish_reason":${finish}}]}\n\n`);
+        for (let n = 0; n < 3; n++) expect(filter.push(token)).toEqual(token);
+        expect(filter.push(Buffer.from(`data: {"choices":[],${counts}}\n\n`))).toBeEmpty();
+      }
+    },
+  );
+
+  test.each(["stop", "length", "tool_calls", "content_filter", "function_call", "st\\u006fp"])(
+    "takes %s for an end, which waits for the usage after it",
+    (finish) => {
+      const filter = startFilter(final);
+      const end = Buffer.from(`data: {"choices":[{"delta":{},"finish_reason":"${finish}"}]}\n\n`);
+      expect(filter.push(end)).toBeEmpty();
+      expect(filter.push(Buffer.from("data: [DONE]\n\n"))).toEqual(
+        Buffer.concat([end, Buffer.from("data: [DONE]\n\n")]),
+      );
+    },
+  );
+
   test("passes comment lines at once, also in front of what it drops", () => {
     const filter = startFilter(final);
     const sent = [":", "\n", ": a\r\n", ended, ": b\n", `data: {"choices":[],${counts}}\n\n`, ":\n"].map((piece) =>
@@ -155,25 +179,47 @@ describe("stream usage filter", () => {
     expect(filtered(final, [Buffer.from('data: {"choices":[],"usage":{"prompt_tokens":1}}\n')])).toBe("");
   });
 
-  test.each([
-    ["an error", '"error":{"message":"Out of memory"}'],
-    ["a member that the chunks before do not have", '"citations":["a"]'],
-  ])("sends a chunk with usage and %s without its usage", (_, member) => {
-    const added = (usage: string): string => `data: {"id":"c","choices":[]${usage},${member}}\n\n`;
+  test("sends a chunk with usage and an error without its usage", () => {
+    const added = (usage: string): string =>
+      `data: {"id":"c","choices":[]${usage},"error":{"message":"Out of memory"}}\n\n`;
     for (const mode of [final, both]) {
       expect(filtered(mode, [Buffer.from(ended + added(`,${counts}`))])).toBe(ended + added(""));
     }
   });
 
-  test("keeps timings that cannot be moved to the chunk before", () => {
-    const stream = (usage: string): string => `${ended}: ping\n\ndata: {"choices":[]${usage},"timings":{"n":1}}\n\n`;
-    expect(filtered(final, [Buffer.from(stream(`,${counts}`))])).toBe(stream(""));
+  test.each([
+    ["vLLM's metrics", `${counts},"metrics":{"time_to_first_token_ms":1.5}`],
+    ["citations", `${counts},"citations":["a"]`],
+    ["SGLang's own", `"sglext":{"a":1},${counts}`],
+    ["Groq's", `"x_groq":{"id":"r"},${counts}`],
+    ["members that the chunk before has too, and empty ones", `"model_id":"b",${counts},"error":null,"w":[]`],
+    ["counts of other names", '"usage":{"tokens":7}'],
+    ["usage that is a list", '"usage":[7]'],
+    ["usage that is a number", '"usage":7'],
+    ["usage that is a text", '"usage":"7 tokens","metrics":{"a":1}'],
+  ])("drops a chunk without choices whole: %s", (_, members) => {
+    const added = `data: {"id":"c","choices":[],${members}}\n\n`;
+    for (const mode of [final, both]) {
+      for (const between of ["", ": ping\n\n"]) {
+        const stream = (last: string): string => `${ended}${between}${last}data: [DONE]\n\n`;
+        expect(filtered(mode, [Buffer.from(stream(added))])).toBe(stream(""));
+      }
+    }
+    expect(filtered(continuousOnly, [Buffer.from(ended + added)])).toBe(ended + added);
   });
 
-  test("drops a chunk with only usage whose other members the chunk before has too, or that are empty", () => {
-    const watsonx = ended.replace('"id"', '"model_id":"a","id"');
-    const added = `data: {"id":"c","model_id":"b","choices":[],${counts},"error":null,"service_tier":"default","w":[]}\n\n`;
-    expect(filtered(final, [Buffer.from(watsonx + added)])).toBe(watsonx);
+  test("keeps chunks without choices that are of something else, such as Azure's at the start", () => {
+    const first = 'data: {"choices":[],"prompt_filter_results":[{"prompt_index":0}],"usage":null}\n\n';
+    const chunk = (usage: string): string => `data: {"choices":[{"delta":{"content":"a"}}]${usage}}\n\n`;
+    const stream = `${first.replace(',"usage":null', "")}${chunk("")}${ended}`;
+    expect(filtered(final, [Buffer.from(stream)])).toBe(stream);
+  });
+
+  test("puts llama.cpp's timings into the chunk that ends the choice, and its other members nowhere", () => {
+    const timed = (timings: string): string => ended.replace("}\n\n", `${timings}}\n\n`);
+    const added = `data: {"choices":[],${counts},"timings":{"n":1},"other":2}\n\n`;
+    expect(filtered(final, [Buffer.from(ended + added)])).toBe(timed(',"timings":{"n":1}'));
+    expect(filtered(final, [Buffer.from(`${ended}: ping\n\n${added}`)])).toBe(`${ended}: ping\n\n`);
   });
 
   test("drops what came of a chunk with only usage when the stream ends inside it", () => {
@@ -211,8 +257,52 @@ describe("stream usage filter", () => {
     const done = "data: [DONE]\n\n";
     expect(filtered(continuousOnly, [Buffer.from(sent + done)])).toBe(stream("", `,${counts}`) + done);
     expect(filtered(both, [Buffer.from(sent + done)])).toBe(stream("", "") + done);
-    // Of a server that was to send more, it is not known.
-    expect(filtered(continuousOnly, [Buffer.from(sent)])).toBe(stream("", ""));
+    // Some end without.
+    expect(filtered(continuousOnly, [Buffer.from(sent)])).toBe(stream("", `,${counts}`));
+  });
+
+  test("hides llama.cpp's running counts but in the chunks that end a choice, and adds them up", () => {
+    const timings = (output: number): string =>
+      `,"timings":{"cache_n":4,"prompt_n":6,"predicted_ms":1.5,"predicted_n":${output}}`;
+    const chunk = (index: number, finish: string, more: string): string =>
+      `data: {"choices":[{"index":${index},"delta":{"content":"a"},"finish_reason":${finish}}]${more},"id":"c"}\n\n`;
+    const stream = (timed: (output: number) => string): string =>
+      chunk(0, "null", timed(1)) + chunk(1, "null", timed(1)) + chunk(0, "null", timed(2)) + chunk(1, "null", timed(2));
+    const end = chunk(0, '"stop"', timings(2)) + chunk(1, '"stop"', timings(3));
+    const filter = createStreamUsageFilter({ ...both, timedChoices: 2 });
+    const passage = createPassage(
+      { contentType: "text/event-stream", contentEncoding: null },
+      { listener: {}, filter },
+    );
+    expect(Buffer.from(passage.push(Buffer.from(stream(timings)))).toString()).toBe(stream(() => ""));
+    expect(passage.seen()).toMatchObject({ inputTokens: 10, cachedInputTokens: 4, outputTokens: 4 });
+    const sent = [passage.push(Buffer.from(end)), passage.push(Buffer.from("data: [DONE]\n\n"))];
+    expect(Buffer.concat(sent).toString()).toBe(end);
+    expect(passage.end()).toMatchObject({ inputTokens: 10, cachedInputTokens: 4, outputTokens: 5 });
+  });
+
+  describe("of a backend with running usage and no chunk with only that", () => {
+    const chunk = (finish: string, usage: string): string =>
+      `data: {"id":"c","choices":[{"delta":{"content":"a"},"finish_reason":${finish}}]${usage}}\n\n`;
+    const [running, done] = [`,${counts}`, "data: [DONE]\n\n"];
+    const last = `data: {"id":"c","choices":[],${counts}}\n\n`;
+
+    test.each([
+      ["a comment after its end", chunk('"stop"', running) + ": ping\n\n", chunk('"stop"', "") + ": ping\n\n"],
+      ["no usage at its end", chunk('"stop"', ""), chunk('"stop"', "")],
+      ["null at its end", chunk('"stop"', ',"usage":null'), chunk('"stop"', ',"usage":null')],
+      ["an end that no API names", chunk('"eos"', running), chunk('"eos"', "")],
+      ["no end", "", ""],
+    ])("a client that asked for usage gets it at the end, once: %s", (_, sent, got) => {
+      const stream = chunk("null", running) + chunk("null", running) + sent;
+      const expected = chunk("null", "") + chunk("null", "") + got;
+      for (const pieces of cutAtEveryByte(Buffer.from(stream + done)))
+        expect(filtered(continuousOnly, pieces)).toBe(expected + last + done);
+      expect(filtered(both, [Buffer.from(stream + done)]).includes("prompt_tokens")).toBeFalse();
+      expect(filtered(continuousOnly, [Buffer.from(stream + last + done)])).toBe(expected + last + done);
+      const error = 'data: {"error":{"message":"x"}}\n\n';
+      expect(filtered(continuousOnly, [Buffer.from(stream + error + done)])).toBe(expected + error + done);
+    });
   });
 
   test("takes an empty choice for one with usage only after every choice has ended", () => {
@@ -259,8 +349,7 @@ describe("stream usage filter", () => {
       const last = Buffer.from(`${long.replace("null}]", '"stop"}]')}}\n\n`);
       expect(filter.push(last)).toEqual(last);
       expect(filter.push(Buffer.from(added))).toBeEmpty();
-      const timed = (usage: string): string => added.replace(`,${counts}`, `${usage},"timings":{"n":1}`);
-      expect(Buffer.from(filter.push(Buffer.from(timed(`,${counts}`)))).toString()).toBe(timed(""));
+      expect(filter.push(Buffer.from(added.replace(counts, `${counts},"timings":{"n":1}`)))).toBeEmpty();
     });
 
     test("that follows the end of a choice is not taken for the usage that was requested", () => {

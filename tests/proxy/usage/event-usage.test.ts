@@ -64,6 +64,8 @@ const detailedReadings: [name: string, usage: object, cached: number | undefined
     2,
   ],
   ["messages", { input_tokens: 9, cache_read_input_tokens: 7 }, 7, undefined],
+  ["DeepSeek", { prompt_tokens: 9, prompt_cache_hit_tokens: 7, prompt_cache_miss_tokens: 2 }, 7, undefined],
+  ["Moonshot", { prompt_tokens: 9, completion_tokens: 1, cached_tokens: 7 }, 7, undefined],
   [
     "nulls",
     { input_tokens: 9, prompt_tokens_details: null, completion_tokens_details: { reasoning_tokens: null } },
@@ -90,6 +92,19 @@ test.each(detailedReadings)(
     expect(readUsage(parser.document(), noUsage)).toMatchObject(expected);
   },
 );
+
+test.each([
+  ["usage without it", { usage: { prompt_tokens: 9 }, timings: { cache_n: 7, prompt_n: 2 } }, 7],
+  ["usage that has it", { usage: { prompt_tokens: 9, cached_tokens: 6 }, timings: { cache_n: 7 } }, 6],
+  ["usage of a response", { response: { usage: { input_tokens: 9 } }, timings: { cache_n: 7 } }, 7],
+  ["no usage", { timings: { cache_n: 7 } }, undefined],
+])("cached input is read from llama.cpp's timings beside %s", (_, document, cached) => {
+  expect(readUsage(document, noUsage).cachedInputTokens).toBe(cached);
+  expect(usageOfStream(readEventUsage(document, noStreamUsage)).cachedInputTokens).toBe(cached);
+  const parser = createJsonUsageParser();
+  for (const byte of Buffer.from(JSON.stringify(document))) parser.push(Uint8Array.of(byte));
+  expect(readUsage(parser.document(), noUsage).cachedInputTokens).toBe(cached);
+});
 
 const nothings: [name: string, value: unknown][] = [
   ["null", null],

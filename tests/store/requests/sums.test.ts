@@ -37,7 +37,11 @@ onEachEngine(({ openTestStore }) => {
       [],
       requestsOf(
         // The day before.
-        requestRow(start - 5000, { ...claude, keyId: 1, conversation: 5, cacheLoss: "evicted" }, tokens),
+        requestRow(
+          start - 5000,
+          { ...claude, keyId: 1, conversation: 5, cacheLoss: "evicted" },
+          countUsage(tokens, true),
+        ),
         requestRow(start - 1500, { ...claude, keyId: 2, conversation: 0 }, { ...tokens, cachedInputTokens: 101 }),
         requestRow(start - 1000, { ...claude, keyId: 2, changes: mended }, { inputTokens: 100, outputTokens: 10 }),
         requestRow(start - 900, { ...claude, keyId: 2, status: 400 }),
