@@ -1,3 +1,9 @@
+// The program starts here: Bun's own settings, then the signals, then the command that the arguments name.
+//
+// It keeps true: what Bun reads only from the environment of a new process is set before anything else runs, for which
+// the process may replace itself; and a signal has its handler before a command is loaded. It knows no command and no
+// setting of ours.
+
 import { applyBunSettings } from "./runtime/bun-settings.ts";
 import { handleSignals } from "./commands/signals.ts";
 

@@ -1,3 +1,11 @@
+// The console starts here: its pages by their addresses, and what stands above all pages.
+//
+// A folder is a feature: start, keys, usage, requests, gpus, operator; `ui`, `charts` and `lib` are for all of them,
+// and a page ends in `-page`. It keeps true: less often opened pages have scripts of their own; what a session has left
+// in memory goes when it ends. Of the server, the browser gets types, and values of `src/domain`.
+//
+// Removed: folders by kind (parts, data, pages), with which a change of one page touched three.
+
 import { Route, Router } from "@solidjs/router";
 import { QueryClientProvider } from "@tanstack/solid-query";
 import { createEffect, type JSX, Show } from "solid-js";

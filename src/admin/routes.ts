@@ -1,3 +1,11 @@
+// `/api`, health and metrics: every route on one screen, in groups by what guards them. A folder has the handlers of
+// one noun, and their contracts.
+//
+// It keeps true: a guard stands at a group and not in a handler: nothing, a metrics token or a session, a key for GPUs,
+// a key for inference, a session, or a session and its CSRF token. The console's client gets its types, and the OpenAPI
+// document its content, from these routes. The proxy is not imported: what is asked of it, such as an explanation, is
+// an argument.
+
 import { Elysia } from "elysia";
 import type { Log } from "../log/log.ts";
 import type { Retention } from "../store/retention.ts";

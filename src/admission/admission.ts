@@ -12,6 +12,7 @@
 // twice for a minute. At most one batch is under way.
 //
 // After `kill -9`: what was held is charged and given back by the others after `deadAfterMs`; requests count for their minute.
+// Removed: a row for each request, spare admissions and reserves, which were three mechanisms for one idea.
 
 import { randomBytes } from "node:crypto";
 import { enqueue, hurryUpkeep, startUpkeep } from "./batches.ts";

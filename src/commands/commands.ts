@@ -1,9 +1,14 @@
+// The commands of `tollgate`, a file for each: its help, and `run`, which returns the exit status.
+//
+// It keeps true: a command is loaded when it is needed, so that a server does not hold the others in memory. An error
+// that the operator can fix is a `CommandError`, printed without a stack trace; any other is a fault of ours.
+// Arguments, environment, streams and signals of the process come as arguments. Only `main.ts` imports this room.
+
 import { build, readableCommit } from "../config/version.ts";
 import { type Command, CommandError, type CommandIo, serveProcessCommand } from "./command.ts";
 
 type Load = () => Promise<Command>;
 
-/** Loaded on demand, so that a server does not hold the other commands in memory. */
 const commands: Readonly<Record<string, Load>> = {
   serve: () => import("./serve.ts"),
   demo: () => import("./demo.ts"),

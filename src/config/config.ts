@@ -1,3 +1,10 @@
+// The environment as a value: the settings (here), their kinds, what excludes each other, and the file of models.
+//
+// It keeps true: a `Config` is valid as a whole; otherwise there is one line for each problem, and none of them shows a
+// secret, or what may hold one. An empty value counts as unset. Without a file of models, the settings mean one backend
+// (`catalog.ts`); both ways make a `Catalog`, which is all that other rooms know of them. It follows no changes: who
+// reads the file again is `server/current-catalog.ts`.
+
 import { type Static, type TObject, type TSchema, Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { type Environment, findContradictions } from "./contradictions.ts";

@@ -1,3 +1,9 @@
+// The demo: thirty days of the past (here), and the clients, the GPU host and the backend that go on from there.
+//
+// It keeps true: past and present come from the same functions of time (`traffic.ts`, `personas.ts`), which give the
+// same for the same arguments. The past is written into the database before the server starts; what is simulated then
+// uses HTTP, as any client does. The server is one that `serve` would start, and does not know that it is in a demo.
+
 import { randomBytes } from "node:crypto";
 import { openStore, type StoreOptions } from "../store/open.ts";
 import type { Key } from "../store/keys/contract.ts";

@@ -1,3 +1,10 @@
+// The nouns that several rooms share: keys, limits, usage, requests, admissions, backends, models, prices, GPUs.
+//
+// It keeps true: a list that others follow stands here once, and they derive from it, so that the type check names what
+// a new entry lacks: the counters (`usage.ts`), the kinds of limits (`limits.ts`), the fields of the request log
+// (`request-fields.ts`). A leaf of types and pure functions, which the console may import too: it knows no database, no
+// clock and no route. Removed: one file for all of it.
+
 import type { KeyLimits } from "./limits.ts";
 
 export type { KeyLimits, LimitName } from "./limits.ts";

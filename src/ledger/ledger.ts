@@ -1,3 +1,17 @@
+// Usage events to committed counts, by natural group commit: a flush starts as soon as the previous one ends, and takes
+// everything that arrived meanwhile. Under low load no event waits for a timer; under high load the batches grow.
+//
+// An event is gathered, being written, and committed, or logged where the database itself refuses it. Either the ledger
+// is well, and each response waits for the commit of its event, or it is degraded, because the last flush failed or
+// took too long: then responses do not wait, and their counts stay in memory until a flush succeeds in time.
+// - Each event is in exactly one place: in `gathering`, in `writing`, or in the database or, refused, in the log.
+// - At most one flush is under way, and one that is repeated keeps its number, so that the store adds it once.
+// - No response waits longer than `waitLimitMs`, whatever storage does.
+// - `kill -9` loses what is not committed: for a response whose end its client has seen, nothing, unless the ledger was
+//   degraded or the event had waited for `waitLimitMs`.
+//
+// Removed: halves of a refused flush, a memory of refused keys, and split rows. What is refused is a key's part.
+
 import { randomUUID } from "node:crypto";
 import type { Log } from "../log/log.ts";
 import type { CommittedFlush, FlushId, UsageStore } from "../store/usage/contract.ts";
@@ -14,20 +28,6 @@ import { wait } from "../time/wait.ts";
 import type { RequestRecord } from "../domain/requests.ts";
 import { type KeyUsage, noUsage, type Usage, responseRef } from "../domain/usage.ts";
 import type { UsageEvent } from "../domain/usage-event.ts";
-
-/*
- * Natural group commit: a flush starts as soon as the previous one ends, and takes everything that arrived meanwhile. Under
- * low load no event waits for a timer; under high load the batches grow.
- *
- * An event is gathered, being written, and committed, or logged where the database itself refuses it. Either the ledger
- * is well, and each response waits for the commit of its event, or it is degraded, because the last flush failed or took
- * too long: then responses do not wait, and their counts stay in memory until a flush succeeds in time.
- * - Each event is in exactly one place: in `gathering`, in `writing`, or in the database or, refused, in the log.
- * - At most one flush is under way, and a flush that is repeated keeps its number, so that the store adds it once.
- * - No response waits longer than `waitLimitMs`, whatever storage does.
- * - `kill -9` loses what is not committed: for a response whose end its client has seen, nothing, unless the ledger was
- *   degraded or the event had waited for `waitLimitMs`.
- */
 
 /** Adds usage events up and commits them to the store. */
 export interface Ledger {

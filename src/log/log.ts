@@ -1,3 +1,9 @@
+// The log: one line for each entry, of at most 2 KB. Every room may use it.
+//
+// It keeps true: fields may hold what a client has sent, so control characters and overrides of direction are escaped,
+// and long texts are cut. Lines of one tick are written together (`log-writer.ts`); while their reader has stopped,
+// some are dropped and counted, and do not fill the memory. It does not know where lines go: `write` is an argument.
+
 import type { WallClock } from "../time/clock.ts";
 
 export const logLevels = ["debug", "info", "warn", "error"] as const;
@@ -14,10 +20,6 @@ export interface LogOptions {
   always?: LogFields;
 }
 
-/**
- * Writes one line per entry, of at most 2 KB. Fields may hold client input, so control characters are escaped and long
- * texts are cut.
- */
 export function createLog({ level, format, clock, write, always = {} }: LogOptions): Log {
   const toLine = format === "json" ? jsonLine : prettyLine;
   const hasCommon = Object.keys(always).length > 0;

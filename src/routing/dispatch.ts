@@ -1,3 +1,14 @@
+// Who waits, who has a place at which backend, and what is known of backends: one for each machine.
+//
+//   request: waiting -> placed -> left; refused if too many wait; displaced to make room for one of another key
+//   backend: in -> suspect -> out -> in, warming up; beside these busy for a while, or draining
+//
+// It keeps true: the backend is chosen when the place is granted (`choice.ts`), so that none waits for one backend
+// while another has room. A free place goes to the key with the fewest requests in flight (`fair-queue.ts`). Signs of
+// requests make a backend suspect; only a probe takes it out, and brings it back (`health.ts`).
+// All of it is in memory: a new process takes every backend for in and knows no conversation. It knows sizes and hashes
+// of bodies alone, no limits of keys, and no other process; what asks a backend is an argument.
+
 import type { Entry, ListedRequest, Rank } from "../domain/admissions.ts";
 import { type BackendSign, type BackendStatus, type Choice, noConversation } from "../domain/backends.ts";
 import { type Affinity, affinityOf, createAffinity } from "./affinity.ts";
@@ -7,7 +18,6 @@ import { type BackendTableOptions, createBackendTable, type Load, noLoad } from 
 import type { MonotonicClock } from "../time/clock.ts";
 import { createFairQueue } from "./fair-queue.ts";
 
-/** Who waits, who has a place at which backend, and what is known of these: one for each machine. */
 export interface Dispatch<Ticket> extends Disposable {
   enter(ticket: Ticket, request: ListedRequest): Entry;
   report(ticket: Ticket, sign: BackendSign): void;

@@ -1,3 +1,8 @@
+// What the program needs of Bun and Elysia below its own rooms: the settings of a process, listeners, certificates,
+// UNIX sockets, and workarounds that stand alone. A workaround names the version that needs it.
+//
+// It imports nothing of ours: what it needs of the product, such as whom to tell of a new certificate, is an argument.
+
 import { ownCommandLine } from "./command-line.ts";
 
 /** Below this limit of memory, what is free goes back to the kernel as soon as by default. */

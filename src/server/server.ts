@@ -1,3 +1,13 @@
+// The composition root: makes the services, mounts both sides over them, listens, and stops.
+//
+//   open the store -> services -> listen -> draining: new requests are refused -> cut, when the grace is over -> closed
+//
+// It keeps true: the database is open before a port is; if listening fails, the store is closed again. What runs may
+// end within the grace; then counts are written, and the store is closed last. The proxy and the admin API meet here
+// alone: `proxy-side.ts` and `admin-side.ts` hand each what it needs of the services (`services.ts`).
+//
+// Removed: a file of a few lines for each thing that starts, listens, samples or stops.
+
 import { type AdminConfig, adminSideOf } from "./admin-side.ts";
 import { type ProxyConfig, proxySideOf } from "./proxy-side.ts";
 import type { Config } from "../config/config.ts";

@@ -1,3 +1,9 @@
+// What a simulated model responds in each API, and what simulated GPUs read: for the demo and the tests.
+//
+// It keeps true: it shares no code with what it tests, but the nouns of `domain`; responses have the members that real
+// engines send. It opens no socket and breaks nothing off: whoever serves its responses does (`demo/backend.ts`, and
+// the scripted backend of the tests). Removed: sockets, scripts and recordings, which only the tests need and have now.
+
 import { chatResponse } from "./dialects/chat.ts";
 import { completionsResponse } from "./dialects/completions.ts";
 import { embeddingsResponse } from "./dialects/embeddings.ts";

@@ -1,3 +1,10 @@
+// All data of the program, in SQLite or PostgreSQL. A folder for each noun has its contract and its queries.
+//
+// It keeps true: a write survives `kill -9` once its promise has resolved; every method fails with StorageError if the
+// database fails or does not respond in time. Queries are written once, over an engine (`engine/engine.ts`); `open.ts`
+// alone chooses which. Rows whose time is over (`retention.ts`) go in short portions (`maintenance.ts`), so that no
+// request waits for it. The store does not import its callers.
+
 import type { BackendStore } from "./backends/contract.ts";
 import type { DatabaseStore, StoreSize } from "./engine/contract.ts";
 import type { GpuStore } from "./gpu/contract.ts";
@@ -8,10 +15,6 @@ import type { SessionStore, SettingsStore } from "./accounts/contract.ts";
 import type { TrafficStore } from "./traffic/contract.ts";
 import type { UsageStore, ReconciliationStore } from "./usage/contract.ts";
 
-/**
- * All data of the program, in SQLite or PostgreSQL. A write survives `kill -9` once its promise has resolved. Every method
- * fails with StorageError if the database fails or does not respond in time.
- */
 export interface Store {
   readonly keys: KeyStore;
   readonly usage: UsageStore;

@@ -1,3 +1,12 @@
+// `PROCESSES`: a parent, and children that serve and share its ports. A child that exits or hangs is replaced.
+//
+//   child: starting -> listening -> draining -> exited; killed if it does not answer pings while it listens
+//
+// It keeps true: what there is once for the machine is the parent's: the places at backends, with their line and health
+// (`routing`), the catalog, and the sums of metrics, in which the counters of an exited child stay. A child waits for
+// no reply of a silent parent: it chooses a backend by what it knows itself (`shared-places.ts`).
+// The parent opens no database and sees no body: a request is a ticket to it. `protocol.ts` is all that they say.
+
 import type { Config, Environment } from "../config/config.ts";
 import { type CurrentCatalog, listBackends } from "../domain/models.ts";
 import type { Log } from "../log/log.ts";

@@ -1,3 +1,11 @@
+// What requests, the ledger and the process report: metrics (here), the log of requests, statistics of traffic, and
+// what is in flight.
+//
+// It keeps true: no response waits for an observer (`observers.ts`). What clients choose has a bounded number of series
+// and sums; the rest is one of them. A metric that cannot be read leaves the others as they are (`series.ts`). Each
+// server has its own registry, so that two servers in one process count separately; over processes, counters are added
+// up. It knows the proxy and the ledger by `domain` alone: they tell it, or functions that it is given do.
+
 import {
   AggregatorRegistry,
   Counter,
@@ -87,7 +95,6 @@ export async function aggregatedCounters(snapshots: MetricsSnapshot[]): Promise<
   return AggregatorRegistry.aggregate(snapshots.map((snapshot) => snapshot.filter(isCounter))).getMetricsAsJSON();
 }
 
-/** Each server has its own registry, so that two servers in one process count separately. */
 export function createMetrics(options: MetricsOptions): Metrics {
   const registry = new Registry();
   new Gauge({

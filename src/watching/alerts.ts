@@ -1,3 +1,6 @@
+// The alert rules for Prometheus (here) and the dashboard for Grafana, as data that `/alerts.yaml` and `/grafana.json`
+// serve. They know the series by their names only, and import nothing of ours.
+
 export interface Alert {
   name: string;
   /** PromQL; fires while it returns a sample. */

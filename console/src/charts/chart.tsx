@@ -1,3 +1,8 @@
+// Draws series over time, as bars or a line. It knows neither features nor queries, nor what is counted.
+//
+// It keeps true: a step is whole buckets, as many as the width has room for (`geometry.ts`); NaN is a gap. Mouse, touch
+// and keyboard move one cursor (`cursor.ts`). A zoom is asked for, and kept by whoever draws the chart.
+
 import { createComputed, createUniqueId, type JSX, Show } from "solid-js";
 import type { TimeSpan } from "../lib/time-range.ts";
 import { Axes } from "./axes.tsx";

@@ -1,3 +1,9 @@
+// GPUs, their history and their energy.
+//
+// It keeps true: a sample that is too old is no value of now: the sums leave it out (`gpu-state.ts`). A value that is
+// not reported is a dash and not a zero. Energy per token comes only from buckets in which the power is known
+// (`energy.ts`).
+
 import { createEffect, createMemo, createSignal, For, type JSX, Show } from "solid-js";
 import { saveCount, savedCount } from "../lib/browser-settings.ts";
 import { count, memory, plural, watts } from "../lib/format.ts";

@@ -1,3 +1,6 @@
+// The handbook as the console shows it: contents, one chapter, or what a search finds (`search.ts`). The chapters are
+// the Markdown files here, which the build renders (`console/handbook.ts`). It knows no feature.
+
 import { A, useLocation, useParams } from "@solidjs/router";
 import { createEffect, createMemo, For, type JSX, Match, on, Show, Switch } from "solid-js";
 import { useUrlParameters } from "../lib/url-parameters.ts";

@@ -1,3 +1,10 @@
+// API keys: their list (here), one key, changes of one or many, and the page of a key's holder (`own-key-page.tsx`).
+//
+//   dialog of secrets: closed -> form -> secret -> saved -> closed (`new-key.ts`)
+//
+// It keeps true: a secret that cannot be shown again stays until the user closes it; neither Back nor a logout in
+// another tab takes it away. Filters and sort are part of the URL. The key that a holder enters stays in memory.
+
 import { createEffect, createMemo, createSignal, type JSX, Match, onCleanup, Show, Switch } from "solid-js";
 import { downloadCsv } from "../lib/csv.ts";
 import { plural } from "../lib/format.ts";

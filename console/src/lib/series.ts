@@ -1,3 +1,9 @@
+// What the features share that shows nothing: time, formats, the session, what the browser remembers, and series
+// (here): what a chart or a table holds. A leaf: it knows neither the API nor what shows it.
+//
+// It keeps true: times are epoch milliseconds; ages are by the server's clock. Days are Seoul's in any zone; clock
+// times are of the zone that is chosen. What may be a secret gets into no address (`url-parameters.ts`).
+
 import type { UseQueryResult } from "@tanstack/solid-query";
 import { createMemo } from "solid-js";
 

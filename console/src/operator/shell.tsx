@@ -1,3 +1,9 @@
+// The frame of all pages (here), login, settings, backends, prices and account.
+//
+// It keeps true: without a session the login page opens; where leaving a page would lose what is entered in a form, the
+// password is asked in place (`require-session.tsx`). Secrets of the settings never reach the browser. Settings are
+// shown and not changed: they are the server's environment.
+
 import { A, type Location, type Navigator, type RouteSectionProps, useNavigate } from "@solidjs/router";
 import { createSignal, For, type JSX, Show } from "solid-js";
 import { api, ApiError, responseBody } from "../client.ts";

@@ -1,3 +1,10 @@
+// The request log with its live tail (here), running requests, latency and failures. It knows no other feature.
+//
+//   tail: follows -> paused, by the button or because new rows would move what is being read -> follows
+//
+// It keeps true: the tail asks for what came after the last id (`request-tail.ts`), while the tab is visible; where it
+// is too far behind, the log is read again. Filters are part of the URL. Removed: an event stream of the server.
+
 import { createEffect, createMemo, createSignal, type JSX, Match, onCleanup, Show, Switch } from "solid-js";
 import { downloadCsv } from "../lib/csv.ts";
 import { count, plural } from "../lib/format.ts";

@@ -1,3 +1,8 @@
+// The overview (here), the help, and trying a request: playground and explanation.
+//
+// It keeps true: a new installation sees its first steps instead of an empty chart. The playground's key is in memory
+// only (`playground-key.ts`), and goes with the session. An explanation sends nothing to the backend.
+
 import { A, useNavigate } from "@solidjs/router";
 import { createMemo, type JSX, Show } from "solid-js";
 import { bucketName, compact, count, percentChange, plural, watts } from "../lib/format.ts";
@@ -32,7 +37,7 @@ const outputOfAllKeys: UsageSelection = {
   list: maxRows,
 };
 
-/** What an operator wants to know first. A new installation shows its first steps instead of an empty chart. */
+/** What an operator wants to know first. */
 export function OverviewPage(): JSX.Element {
   const overview = useOverviewQuery();
   const usage = useUsageSeries(

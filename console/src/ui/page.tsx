@@ -1,3 +1,9 @@
+// What pages are built of: the page (here), panels, dialogs, controls, tables and long lists. It knows no feature.
+//
+// It keeps true: data that were loaded stay on the screen after a failed refresh, with a notice that says why, and of
+// when they are. What loads has its space already (`skeleton.tsx`). Of a long list the first rows are shown, and more
+// on scrolling.
+
 import { A } from "@solidjs/router";
 import { createEffect, Index, type JSX, Show } from "solid-js";
 import { causeOf } from "../client.ts";
@@ -35,7 +41,7 @@ interface PageProps {
   children: JSX.Element;
 }
 
-/** A page with its heading, its freshness and, after a failed query, a notice. Data already loaded stays. */
+/** A page with its heading, its freshness and, after a failed query, a notice. */
 export function Page(props: PageProps): JSX.Element {
   createEffect(() => void (document.title = `${props.title} · Tollgate`));
   const refetch = (): void => {

@@ -1,3 +1,9 @@
+// Usage by key, by day and by model, and what it costs.
+//
+// It keeps true: title, figures, legend and CSV of a chart are made from the data that it draws (`usage-buckets.ts`),
+// so that none belongs to other data. Filters and range are part of the URL. Tokens without a price make a cost a lower
+// bound, and never a guess.
+
 import { type JSX, Show } from "solid-js";
 import { compact, count } from "../lib/format.ts";
 import { sameRequest } from "../lib/series.ts";

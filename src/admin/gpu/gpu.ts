@@ -1,3 +1,9 @@
+// Samples of GPUs: posts of their hosts, the latest samples, and their history.
+//
+// It keeps true: an entry that cannot be read is skipped and counted, and costs the others of its post nothing. The
+// time of a sample is the server's. Posts are limited by key, and whoever has one can fill neither the log nor the
+// memory with names of hosts. How samples are read is not known here; of the agent it serves the script.
+
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { pushGpuScript } from "../../gpu-agent/push-gpu-script.ts";
 import type { Log } from "../../log/log.ts";

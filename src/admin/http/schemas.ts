@@ -1,3 +1,11 @@
+// What all routes share: parts of their contracts (here), bodies, queries, errors, compression, lists that are
+// streamed, and the OpenAPI document. It knows no route.
+//
+// It keeps true: a route has one contract: what it takes, and every response that it may send. Elysia validates queries
+// and responses with it; the console's client and the OpenAPI document are made from it. A body is left to the handler,
+// which sees it after session and CSRF token (`body-schema.ts`). An error shows nothing that the client sent and none
+// of our internals (`errors.ts`).
+
 import {
   type Static,
   type TInteger,
@@ -65,9 +73,6 @@ export const backendState = t.Unsafe<(typeof backendStates)[number]>(
 export const errorBody = t.Object({ error: t.String() });
 export const okBody = t.Object({ ok: t.Literal(true) });
 export type OkBody = Static<typeof okBody>;
-
-// One contract per route: what it takes, and every response that it may send. Elysia validates queries and responses
-// with them; the console's client and the OpenAPI document are made from them.
 
 type Errors<Status extends number> = Record<Status | 503, typeof errorBody>;
 

@@ -1,3 +1,10 @@
+// API keys: their list, their changes, and what the holder of one sees of it (`own-key.ts`, `own-activity.ts`).
+//
+// It keeps true: a secret is shown in full only by the response that creates or replaces it, and no log has one. Each
+// change is logged with who made it. Where a key is made or changed, an unknown field is refused, since it may be a
+// limit that is misspelt. Running responses end only if that is asked for, in all processes. What counts against a
+// limit is not known here: `store/limits` says.
+
 import { type ElysiaCustomStatusResponse, status } from "elysia";
 import type { Log } from "../../log/log.ts";
 import type { Store } from "../../store/store.ts";

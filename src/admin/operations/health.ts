@@ -1,3 +1,9 @@
+// Health and readiness (here), metrics, the overview, backends, and the settings as they are.
+//
+// It keeps true: anyone may request `/readyz`, as often as they like, so what it needs is looked up at most once in a
+// while, with a time limit, for all who ask. Only the database decides whether the server is ready: a backend that does
+// not respond is told of. No secret is shown. Nothing is changed here but which backends drain.
+
 import { type ElysiaCustomStatusResponse, status } from "elysia";
 import type { BackendStates } from "../../domain/backends.ts";
 import type { Catalog } from "../../domain/models.ts";
@@ -45,7 +51,6 @@ export interface Health {
   limitsState(): ReadinessBody["limits"];
 }
 
-/** The checks are cached, since anyone may request `/readyz`, as often as they like. */
 export function createHealth(deps: HealthDeps): Health {
   const { store, clock, probeUpstream, requestsFailSince, catalog, backendStates, countsState, limitsState } = deps;
   const failures = trackFailures(requestsFailSince);

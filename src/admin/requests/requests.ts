@@ -1,3 +1,12 @@
+// The request log, what runs now, latencies, failures, groups, and what the rewriter would do with a request.
+//
+// It keeps true: a search is many short reads of the database instead of a long one, so that counts are written in
+// between; it ends after a while, with a cursor. To follow the log is to ask for what came after an id. To explain a
+// request sends nothing to a backend; the only thing that is changed here is a running request that is ended.
+//
+// Removed: a stream of the log as events, which polled the database for each open view and needed limits, pings, a way
+// to resume and a table of what it left out; routes of their own for clients and for caches, which are groups now.
+
 import type { Catalog } from "../../domain/models.ts";
 import { memberFields } from "../../domain/request-fields.ts";
 import type { LoggedRequest, RequestFilter, RequestPage, RequestPosition } from "../../store/requests/contract.ts";
@@ -43,7 +52,6 @@ export const listRequests =
     };
   };
 
-/** Many short reads of the database instead of a long one, so that counts are written in between. */
 async function search(
   list: (limit: number, before?: RequestPosition) => Promise<RequestPage>,
   limit: number,

@@ -1,3 +1,11 @@
+// Who is logged in: the one operator, by a password and sessions. Other rooms get the actor from here, and see neither
+// cookie nor password.
+//
+// It keeps true: the cookie has a signed id, and the database its hash; a login always makes a new id. Attempts are
+// limited by address, over all processes on the database; a flood of them takes neither memory nor cores without a
+// limit, and leaves some room to known clients (`login.ts`). The password is verified for every username, so that an
+// unknown one takes the same time; a change of it ends all other sessions.
+
 import { signCookie, unsignCookie } from "elysia/utils";
 import type { WallClock } from "../../time/clock.ts";
 import type { Log } from "../../log/log.ts";

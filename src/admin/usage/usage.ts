@@ -1,3 +1,11 @@
+// Usage, prices, costs, and what backends have counted themselves.
+//
+// It keeps true: sums come from the store, and days are Seoul's. Where minute counts are no longer kept, buckets are
+// whole hours (`ranges.ts`). Prices are one setting; they are refused as a whole if one is wrong. It writes nothing
+// else.
+//
+// Removed: five routes that told the sums of `costs` and `chart` in other shapes.
+
 import type { Log } from "../../log/log.ts";
 import type { Retention } from "../../store/retention.ts";
 import type { Store } from "../../store/store.ts";

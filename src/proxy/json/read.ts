@@ -1,3 +1,11 @@
+// Reads and edits JSON text as bytes, by position. It knows nothing of the product.
+//
+// A scan fills slots (`slots.ts`), which are the places that are watched, with where their values stand; edits are
+// collected and applied at once (`edit.ts`). It keeps true: every byte outside an edit stays as it came; memory is a
+// bit for each open container, and no step takes long, whatever the text: a long one is read in portions, with turns
+// for others between. A block that came before is passed over by what was found then (`known-blocks.ts`), if its text
+// is the same: a client may find two texts with one hash.
+
 import { isUtf8, isWhiteSpace, partOf } from "./bytes.ts";
 import { continueScan, isComplete } from "./scan.ts";
 import { type JsonScan, startScan } from "./scan-state.ts";

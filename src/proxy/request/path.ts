@@ -1,3 +1,10 @@
+// What comes in: the path guard (here), the API key, the limits and models that it may use, the body, CORS, and what
+// the log and the choice of a backend get to know of a request.
+//
+// It keeps true: a path with `..` gets no further than this guard. A step takes what it needs as arguments, sends
+// nothing, and refuses by throwing a ProxyError. Bodies have a design of their own (`body.ts`), and so has the budget
+// for those that are held (`held-bytes.ts`).
+
 import { findCredential } from "../../domain/credentials.ts";
 import type { KeyRules } from "../../domain/keys.ts";
 import { hasLimit, tokenLimits } from "../../domain/limits.ts";

@@ -1,3 +1,12 @@
+// What goes back: a response without a body, a short one that is read whole, or a stream through the meter; model
+// lists; and what a stream gets that waits for its backend (`while-waiting.ts`, `after-waiting.ts`).
+//
+// It keeps true: a response finishes once, however it ends, and its client sees no end before the count is recorded. A
+// failure before the first byte is an error of ours; after it the stream is broken, so that no client takes half a
+// response for a whole one, unless an administrator ended it (`broken-stream.ts`). What costs and does not count is
+// charged to limits of tokens by an estimate (`charge.ts`). It does not choose backends, and knows no storage: `record`
+// is an argument.
+
 import { failureResponse } from "../errors.ts";
 import { clientResponseHeaders } from "../headers.ts";
 import type { RequestTracker } from "../request-tracker.ts";

@@ -1,3 +1,13 @@
+// Adapts a client's JSON to the backend: the model's name, what certain clients send for certain engines, token caps,
+// the family's reasoning mode, system prefixes and a stream's usage.
+//
+// It keeps true: only these values change; a body that is no JSON object is not changed, and one in which a backend may
+// read what the rules could not is refused. A body of any length needs little memory: what is read of it are positions
+// (`watched-members.ts`), and what no rule reads costs nothing. A request keeps the rules that it began with
+// (`current-rewriting.ts`).
+// Pure functions of a body, the rules and the client's name; they know no key and no connection. What goes round a rule
+// of a key, because some engine reads it, is a row of `members-not-allowed.ts`. Removed: a reader for each of these.
+
 import { contentOf, decodeHead, decodeTail, findNotBlank, findString, isLiteral, isUtf8 } from "../json/bytes.ts";
 import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
 import {
@@ -93,9 +103,6 @@ export const untouched: Omit<Rewritten, "target"> = {
 };
 
 /**
- * Adapts a client's JSON to the backend: the model's name, token caps, the family's reasoning mode, system prefixes and a
- * stream's usage. Only these values change; a body that is not a JSON object is not changed. Needs little memory for a body
- * of any length.
  * @param path the URL's pathname, such as `/v1/chat/completions`
  * @param client undefined: one that `auto` knows nothing of
  * @returns a promise for a body that takes long, which is read in portions so that no other request waits for it

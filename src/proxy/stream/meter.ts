@@ -1,3 +1,17 @@
+// What a response passes on its way to the client. It knows neither request nor backend.
+//
+//   chunk -> events (`events.ts`) -> reader of usage, filter, hold (`passage.ts`) -> meter -> client
+//
+// A meter begins with the client's first bytes, after which the status cannot change; flows; and finishes by the
+// upstream's end (`flush`), the client's leaving (`cancel`) or `abort`, whichever comes first, through `finishOnce`.
+// - The next chunk waits if the usage of compressed ones cannot be read as fast.
+// - No client sees the end of a response before its usage is committed: the terminal event waits for `commit`, and the
+//   end of the stream for `finish`.
+// - After `fail`, nothing is sent but the terminal event whose usage is already being committed.
+// - A process that is killed loses what it had not committed, and no client has seen the end of that.
+//
+// Removed: five machines that each looked for the end of an event.
+
 import type { Usage } from "../../domain/usage.ts";
 import { beginsWithMark, type Position } from "./events.ts";
 import type { Passage } from "./passage.ts";
@@ -60,19 +74,7 @@ interface MeterTransformer extends Transformer<Uint8Array, Uint8Array> {
  */
 const oneChunk: QueuingStrategy<Uint8Array> = { highWaterMark: 1 };
 
-/**
- * Passes a response's bytes on, and finishes once with their usage, however the response ends.
- *
- * A meter begins, flows and finishes. It began when the client got its first bytes, and then the status can no longer
- * change. While it flows, a chunk goes through its passage to the client. It
- * finishes by the upstream's end (`flush`), the client's leaving (`cancel`) or `abort`, whichever comes first, and always
- * through `finishOnce`.
- * - The next chunk waits if the usage of compressed ones cannot be read as fast.
- * - No client sees the end of a response before its usage is committed: the terminal event waits for `commit`, and the
- *   end of the stream for `finish`.
- * - After `fail`, nothing is sent but the terminal event whose usage is already being committed.
- * - A process that is killed loses what it had not committed, and no client has seen the end of that.
- */
+/** Passes a response's bytes on, and finishes once with their usage, however the response ends. */
 export function createMeter(options: MeterOptions): Meter {
   const { passage, keepaliveMs, silentMs, commit, finish } = options;
   const started = Promise.withResolvers<void>();

@@ -1,3 +1,12 @@
+// The call to a backend over `fetch`, its timeouts, and why it ended.
+//
+// It keeps true: whoever ends a request first says why, with an AbortReason, and all that belongs to it is aborted with
+// that (`abort-reason.ts` has each reason). Only paths below the configured `/v1/` are asked for. A request that must
+// not be sent twice gets no connection that may be closing (`connection-pool.ts`). Only waits for the other side count
+// against a timeout. An error says whether nothing was sent; whether another backend gets the request then,
+// `failover.ts` decides. It knows the id of a key, and not its limits. What was tried for the connect timeout is told
+// there.
+
 import { createBag } from "../../runtime/bag.ts";
 import {
   type AbortReason,

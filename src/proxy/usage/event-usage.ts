@@ -1,3 +1,10 @@
+// Reads token usage out of what backends send: out of parsed JSON (here), out of JSON in pieces (`json-usage.ts`), and
+// out of compressed bodies (`decompress.ts`), whatever members a server reports it in.
+//
+// It keeps true: a count that is impossible is none; a long or hostile text takes no more memory than a short one, and
+// one that is broken or ends early is read as far as possible. What holds no usage is mostly found out without parsing.
+// It has no I/O, and does not decide what counts: `proxy/response/count.ts` does.
+
 import { noUsage, pickUsage, type Usage, type UsageField, type UsagePart } from "../../domain/usage.ts";
 
 /** A response or event has its `usage` at the top level, in a Messages `message` or in a Responses `response`. */

@@ -1,3 +1,8 @@
+// The APIs of the simulated model, a file for each: what the model generates, planned in `generation.ts` from what all
+// of them have in common, becomes the response of that API, whole or as frames.
+//
+// It keeps true: a tick stands where a model would compute the next token, so that a paced stream can wait there.
+
 import { type Generation, usageOf } from "../generation.ts";
 import { isObject } from "../json-object.ts";
 import { type Frame, jsonResponse, type SimulatedResponse, streamResponse, tick } from "../simulated-response.ts";

@@ -1,3 +1,9 @@
+// The store's contract for what the console keeps: sessions, login attempts, and settings by name.
+//
+// It keeps true: a session is stored by a hash of its id, so that its row cannot be used to log in. Login attempts
+// count for all processes on the database; a refused one does not count. Of several processes that set a setting if it
+// is absent, one wins. It does not know what a setting means.
+
 import type { MaybePromise } from "../engine/maybe-promise.ts";
 
 export interface Session {
@@ -29,7 +35,7 @@ export interface RefusedAttempt {
   waitMs: number;
 }
 
-/** Sessions are stored by a hash of their id, so their rows cannot be used to log in. Times are epoch milliseconds. */
+/** Times are epoch milliseconds. */
 export interface SessionStore {
   /** @returns undefined if there is no such session, or if it has expired at `now` */
   find(idHash: string, now: number): MaybePromise<Session | undefined>;

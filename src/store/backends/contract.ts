@@ -1,4 +1,8 @@
 // The store's contract for what processes and instances tell each other of backends. Times are epoch milliseconds.
+//
+// It keeps true: a backend drains until that is withdrawn. Which file of models a process uses is said again and again,
+// so that one that was killed is listed for minutes only. It does not know which backends there are, nor their health:
+// that is in memory, in `routing`.
 
 /** A backend that gets no new requests. */
 export interface DrainingBackend {

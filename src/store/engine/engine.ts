@@ -1,3 +1,9 @@
+// What queries need of a database. `sqlite/engine.ts` and `postgres/engine.ts` implement it; queries are written once.
+//
+// It keeps true: what the two databases do differently is a member here that says so, and not a question in each query.
+// On SQLite calls must not overlap; on PostgreSQL each transaction has a connection to itself. It knows the tables, and
+// no query.
+
 import { type SQL, sql } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
@@ -7,7 +13,7 @@ import type { MaybePromise } from "./maybe-promise.ts";
 import type { RowValues } from "./rows.ts";
 import type { KeyId } from "../../domain/keys.ts";
 
-/** A database as the queries see it. `sqlite/engine.ts` and `postgres/engine.ts` implement it; the queries are written once. */
+/** A database as the queries see it. */
 export interface Engine {
   /** Drizzle's query builders take the same calls for both engines but have different types: both are typed as SQLite's. */
   db: BunSQLiteDatabase;

@@ -1,3 +1,9 @@
+// The store's contract for GPUs: pushes of samples, the latest of each GPU, and their history by minute and hour.
+//
+// It keeps true: a push is one transaction, and has a millisecond to itself, since the id of a sample is its time and
+// its GPU. An hour is summed up once it is over. The history outlives the samples, and its reports are read in slices.
+// Two hosts that send one GPU are told of, and not refused.
+
 import type { BucketRange } from "../reports/contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { GpuReading } from "../../domain/gpu.ts";

@@ -1,3 +1,10 @@
+// The store's contract for API keys: finding an active one, for each request, and changing them.
+//
+// It keeps true: no secret is that of two keys, with those that were replaced and are still accepted. Two changes of
+// different rules at once both hold. What a deleted key used stays, under its last name. That running responses are to
+// end is a row of its own, which all processes read (`admission/revocations.ts`). It does not know what counts against
+// a limit: that is `store/limits`.
+
 import type { MaybePromise } from "../engine/maybe-promise.ts";
 import type { KeyId, KeyRules } from "../../domain/keys.ts";
 

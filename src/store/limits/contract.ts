@@ -1,3 +1,12 @@
+// The store's contract for the limits of keys, which hold over all processes and instances on this database: what
+// counts against them now, and the leases by which processes take of what is left.
+//
+// It keeps true: what a process holds is said in all, so that a repeated batch takes nothing twice and a late one
+// changes nothing. `windows.ts` decides what a limit allows; the function of PostgreSQL beside `take-leases.ts` says
+// the same. On PostgreSQL, requests count by the database's clock. What a dead process held is given back by the
+// others, and charged.
+// Removed: a row for each admission.
+
 import type { KeyLoad, KeySecond, Size } from "./windows.ts";
 import type { KeyId, KeyLimits } from "../../domain/keys.ts";
 import type { UsageSum } from "../../domain/usage.ts";
@@ -65,7 +74,6 @@ export interface Instance {
   beat: number;
 }
 
-/** The limits of keys, which hold over all processes and instances on this database. */
 export interface LimitStore {
   /** Takes what the limits of keys allow. @returns a lease for each of the requests */
   take(batch: LeaseBatch): Promise<Lease[]>;

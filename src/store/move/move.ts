@@ -1,3 +1,12 @@
+// `tollgate move-to`: copies a SQLite database into an empty PostgreSQL database, compares the two, and marks the data
+// folder, so that nothing uses the old copy unnoticed. No server may run meanwhile: the SQLite database is locked.
+//
+//   target: empty -> marked -> copied -> released, once the folder is marked
+//
+// It keeps true: until it is complete the target is marked: no server starts on it, and another move starts over. It is
+// complete before the folder is marked, and released after that: killed in between, it leaves neither side usable, but
+// the next move takes the folder's mark away and starts over.
+
 import type { Database } from "bun:sqlite";
 import { readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import { isMoveCopied, isMoveUnfinished, moveMarker } from "../postgres/move-marker.ts";
@@ -25,12 +34,6 @@ export interface Move {
 }
 
 /**
- * Copies a SQLite database into an empty PostgreSQL database, compares the two, and marks the data folder, so that nothing
- * uses the old copy unnoticed.
- *
- * Until it is complete the target is marked: no server starts on it, and another move starts over. It is complete before
- * the folder is marked, and released after that: killed in between, it leaves neither side usable, but the next move takes
- * the folder's mark away and starts over.
  * @returns the number of rows copied
  * @throws StorageError also if a server runs
  */

@@ -1,3 +1,11 @@
+// PostgreSQL: one store over four pools, so that requests wait for neither flushes nor reports, and flushes and
+// admissions for nothing else.
+//
+// It keeps true: every call has a timeout. Only what may be done twice is repeated after a lost connection: look-ups,
+// and flushes, which have a number. While the database does not respond, keys that it confirmed within the last minutes
+// are accepted (`verified-keys.ts`). Migrations are applied by one instance at a time, all or none. It knows nothing of
+// SQLite.
+
 import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
 import { prepareFindActiveKey, prepareListEndings } from "../keys/keys.ts";
@@ -78,7 +86,6 @@ function requireWritable({ client, transaction }: PostgresPool): Promise<unknown
   });
 }
 
-/** Uses four pools, so that requests wait for neither flushes nor reports, and flushes and admissions for nothing else. */
 function createPostgresStore(options: PostgresStoreOptions): Store {
   const { url, retention = defaultRetention, clock, areLimitsByClock = false } = options;
   const lookups = createPostgresPool({ url, connections: 4, statementTimeoutMs });

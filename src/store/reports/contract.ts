@@ -1,3 +1,8 @@
+// The store's contract for counts as the console draws and lists them: by day, by bucket, as a chart, and as costs.
+//
+// It keeps true: a report is read in slices on demand: flushes run in between, and no process holds a whole one of the
+// first two, which can be long. Days and buckets are Seoul's. Hidden keys are not summed. It writes nothing.
+
 import type { KeyId } from "../../domain/keys.ts";
 import type { ModelPrice } from "../../domain/prices.ts";
 import type { CountedField, UsageSum } from "../../domain/usage.ts";

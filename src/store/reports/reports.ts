@@ -10,10 +10,6 @@ import { type MinuteRange, sumSlices, type UsageRow } from "./slices.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import { addSums } from "../../domain/usage.ts";
 
-/**
- * All reports are read in slices on demand: flushes run in between, and no process holds a whole one of the first two, which
- * can be long.
- */
 export function createUsageReports(engine: Engine): UsageReports {
   return {
     daily: (sinceDay) => joinSlices(daily(engine, sinceDay)),

@@ -1,10 +1,15 @@
+// The store's contract for the request log: a row for each request, and corrections of it.
+//
+// It keeps true: a row of a request that counts is written with its counts, in one transaction. A read looks at a
+// bounded number of rows, so that flushes run in between: it may find none and still have a `next`. Ids rise with time,
+// but for what a flush wrote late. What a row has is the table of `domain/request-fields.ts`; `log.ts` deletes by age
+// and number.
+
 import type { KeyId } from "../../domain/keys.ts";
 import type { ClientRule } from "../../domain/models.ts";
 import type { RequestFieldValues } from "../../domain/request-fields.ts";
 import type { Outcome } from "../../domain/requests.ts";
 import type { Usage } from "../../domain/usage.ts";
-
-// The request log's part of the store's contract.
 
 /** A row of the request log on its way into the database. */
 export interface RequestRow {

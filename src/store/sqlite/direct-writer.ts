@@ -9,8 +9,7 @@
 // after a fold that failed. The storage thread then does it. This thread never waits for a lock, but for a fold that has it.
 //
 // Invariants. A flush has a number, and counts once, whoever commits it and however often: the tables hold the last number of
-// each ledger, and staged flushes up to it are dropped by the fold. Commits here run one after the other. Only the
-// storage thread folds, and runs checkpoints, which sync files.
+// each ledger, and staged flushes up to it are dropped by the fold. Commits here run one after the other.
 //
 // After `kill -9`: what was committed is in the write-ahead log, whoever wrote it; the next process folds the rest of the
 // staged flushes before it reads counts. A flush without a reply is either there as a whole or not at all.

@@ -1,3 +1,11 @@
+// SQLite: one store over three connections. The storage thread (`worker.ts`) writes, and runs the queries that take
+// long; the calling thread finds keys and commits small flushes and leases (`direct-writer.ts`), and looks up sessions,
+// owners and revocations over a connection that only reads.
+//
+// It keeps true: only the storage thread folds staged flushes (`staged-flushes.ts`), deletes, and runs checkpoints,
+// which sync files. A call to a database that neither responds nor fails ends in time. A file that is gone under a
+// server is told of. Keys are known in memory until any key changes (`known-keys.ts`). It knows nothing of PostgreSQL.
+
 import { existsSync, statSync } from "node:fs";
 import { stat } from "node:fs/promises";
 import { join } from "node:path";

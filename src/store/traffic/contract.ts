@@ -1,8 +1,12 @@
+// The store's contract for what is known about traffic in addition to the counts: latencies, outcomes, backends. Times
+// are minutes or hours since the epoch unless they say otherwise.
+//
+// It keeps true: these are statistics and not counts, so the last seconds may be lost. Minutes and hours are added to
+// in one transaction, by one process at a time. Latencies are histograms as text. Clients choose the names of models,
+// so an hour has a limited number of them. Removed: a table of responses without tokens, which the request log finds.
+
 import type { BackendCounts } from "../../domain/backends.ts";
 import type { KeyId } from "../../domain/keys.ts";
-
-// The store's contract for what is known about traffic in addition to the counts: latencies, outcomes, backends. Times are minutes
-// or hours since the epoch unless they say otherwise.
 
 /** Histograms as text; see `domain/histogram.ts`. */
 export interface StoredLatency {

@@ -1,3 +1,10 @@
+// The store's contract for counts: what the ledger adds, who owns what backends store, and what backends counted.
+//
+// It keeps true: a flush is one transaction with all sums that depend on it, the rows of the request log and what
+// limits are compared with; its number says whether it was committed before. What the database itself refuses is left
+// out, key by key, and reported. Clients choose the names of models, so a key has a limited number of them a day. An id
+// has one owner (`stored.ts`). It does not decide what counts: an event says so.
+
 import type { RefusedUsage } from "./batch.ts";
 import type { FlushedRequests } from "../requests/contract.ts";
 import type { UsageReports } from "../reports/contract.ts";
