@@ -51,6 +51,7 @@ const withoutDefault = [
   "MODELS_FILE",
   "PROXY_CORS_ORIGINS",
   "PROXY_CLOSED_PATHS",
+  "CONTACT",
   "PROXY_MAX_CONCURRENCY",
   "ADMIN_PORT",
   "ADMIN_HOST",

@@ -14,15 +14,8 @@ import {
   wantedAhead,
 } from "./process-leases.ts";
 import { decideAlone, endWait, leaveDegraded, noResponse, startWait } from "./degraded.ts";
-import {
-  judge,
-  type Judged,
-  type KeyLoad,
-  needsLease,
-  othersEndMs,
-  tokensAhead,
-  waitOf,
-} from "../store/limits/windows.ts";
+import { judge, type Judged, type KeyLoad, needsLease, tokensAhead, waitOf } from "../store/limits/windows.ts";
+import { othersEndMs } from "../domain/admissions.ts";
 import type { Lease, LeaseRequest } from "../store/limits/contract.ts";
 import { hasLimit, type KeyLimits, limitKinds, requestLimits } from "../domain/limits.ts";
 

@@ -10,19 +10,10 @@ import {
   unavailable,
   unlimited,
 } from "./process-leases.ts";
-import {
-  countedOf,
-  decide,
-  isOfTokens,
-  type KeyLoad,
-  needsLease,
-  othersEndMs,
-  sharesOf,
-  waitOf,
-} from "../store/limits/windows.ts";
+import { countedOf, decide, isOfTokens, type KeyLoad, needsLease, sharesOf, waitOf } from "../store/limits/windows.ts";
 import { hasLimit, limitKinds, limitNames, requestLimits } from "../domain/limits.ts";
 import { minuteWindowSeconds, windowResetAt } from "../time/windows.ts";
-import type { Admission } from "../domain/admissions.ts";
+import { type Admission, othersEndMs } from "../domain/admissions.ts";
 
 const degradedMessages: Readonly<Record<LimitsFallback, string>> = {
   local: "Database unavailable; each process enforces its share of the limits of keys",

@@ -77,6 +77,10 @@ export const variables = {
     read: list,
     allowed: "up to 64 globs that begin with /v1/, such as /v1/files*, separated by commas",
   },
+  CONTACT: text(
+    Type.Optional(Type.String({ maxLength: 300, pattern: "^[^\\x00-\\x1f\\x7f]+$" })),
+    "a sentence of at most 300 characters",
+  ),
   PROXY_STREAM_READ_TIMEOUT: seconds({ default: 1200, exclusiveMinimum: 0 }),
   PROXY_NONSTREAM_READ_TIMEOUT: seconds({ default: 1200, exclusiveMinimum: 0 }),
   MAX_CONTEXT_TOKENS: integer({ minimum: 1, maximum: 1_000_000_000, default: 202_752 }),
@@ -223,6 +227,7 @@ function configFrom(settings: Settings, terminal: boolean) {
       sseKeepaliveMs: settings.PROXY_SSE_KEEPALIVE * 1000,
       corsOrigins: settings.PROXY_CORS_ORIGINS,
       closedPaths: settings.PROXY_CLOSED_PATHS ?? [],
+      contact: settings.CONTACT,
     },
     queue: {
       /** Undefined: the backend gets any number of requests at once. */

@@ -58,6 +58,9 @@ export type Admit = (
   early?: Admission,
 ) => Admission | Promise<Admission>;
 
+/** How soon a client may try again whose request waits for others of its key to end. */
+export const othersEndMs = 1000;
+
 /** A request that may be admitted this soon waits for it: clients that are told so come back later than that. */
 export const shortWaitMs = 1500;
 

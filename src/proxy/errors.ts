@@ -45,10 +45,17 @@ interface ErrorKind {
   headers?: Readonly<Record<string, string>>;
   /** For Anthropic's clients. */
   details?: Readonly<Record<string, string>>;
+  /** A rule of the key's: whom to ask stands at the end of its sentence. */
+  isRule?: true;
 }
 
 /** A refusal by a limit of the key; its own message names the limit and when to try again. */
-const limited: ErrorKind = { status: 429, type: "rate_limit_error", message: "A limit of this API key is reached." };
+const limited: ErrorKind = {
+  status: 429,
+  type: "rate_limit_error",
+  message: "A limit of this API key is reached.",
+  isRule: true,
+};
 
 /** The sentences are fixed: the runtime's own messages would show strangers our network. */
 export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = {
@@ -91,12 +98,14 @@ export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     type: "permission_error",
     message: "This API key may not use this model; GET /v1/models lists those that it may use.",
     headers: { "x-should-retry": "false" },
+    isRule: true,
   },
   path_not_allowed: {
     status: 403,
     type: "permission_error",
     message: "This API key may not use this path; GET /v1/tollgate/key lists those that it may use.",
     headers: { "x-should-retry": "false" },
+    isRule: true,
   },
   queue_full: {
     status: 503,
@@ -230,22 +239,29 @@ export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = {
 /** What one error says besides its kind. */
 export interface ErrorDetails {
   message: string;
+  /** In place of the kind's. */
+  status?: number;
   headers?: readonly (readonly [name: string, value: string])[];
   /** The member `error` has these too, for the clients of one dialect; they come last, so a `type` here replaces the kind's. */
   members?: Readonly<Record<string, string | number>> | undefined;
 }
 
-/**
- * One shape that both families of SDKs read: OpenAI's use `error.code`, Anthropic's `type` and `error.type`.
- * @param requestId for Anthropic's, which read it from the body too
- */
-function errorBody(code: ErrorCode, details: ErrorDetails | undefined, requestId: string | undefined): object {
+interface ErrorFrame {
+  /** For Anthropic's SDKs, which read it from the body too. */
+  requestId?: string | undefined;
+  /** Whom to ask, of refusals by a rule of the key's. */
+  contact?: string | undefined;
+}
+
+/** One shape that both families of SDKs read: OpenAI's use `error.code`, Anthropic's `type` and `error.type`. */
+function errorBody(code: ErrorCode, details: ErrorDetails | undefined, { requestId, contact }: ErrorFrame): object {
   const kind = errorKinds[code];
+  const message = details?.message ?? kind.message;
   return {
     type: "error",
     error: {
       type: kind.type,
-      message: details?.message ?? kind.message,
+      message: kind.isRule === true && contact !== undefined ? `${message} ${contact}` : message,
       param: null,
       code: kind.code ?? code,
       ...(kind.details && { details: kind.details }),
@@ -267,10 +283,10 @@ export class ProxyError extends Error {
   }
 }
 
-export function errorResponse(code: ErrorCode, details?: ErrorDetails, requestId?: string): Response {
+export function errorResponse(code: ErrorCode, details?: ErrorDetails, frame: ErrorFrame = {}): Response {
   const { status, headers } = errorKinds[code];
-  return Response.json(errorBody(code, details, requestId), {
-    status,
+  return Response.json(errorBody(code, details, frame), {
+    status: details?.status ?? status,
     headers: { "x-content-type-options": "nosniff", ...headers, ...Object.fromEntries(details?.headers ?? []) },
   });
 }
@@ -279,9 +295,9 @@ export function errorResponse(code: ErrorCode, details?: ErrorDetails, requestId
 const clientClosedRequest = 499;
 
 /** @param code undefined if the client left */
-export function failureResponse(code: ErrorCode | undefined, details?: ErrorDetails, requestId?: string): Response {
+export function failureResponse(code: ErrorCode | undefined, details?: ErrorDetails, frame?: ErrorFrame): Response {
   if (code === undefined) return new Response(null, { status: clientClosedRequest });
-  return errorResponse(code, details, requestId);
+  return errorResponse(code, details, frame);
 }
 
 /** Whether clients of a path speak the Messages API. */

@@ -61,6 +61,8 @@ export interface ProxyDeps extends TrackerDeps, StoredDeps {
     corsOrigins: CorsOrigins | undefined;
     /** Globs of paths that no key may use. */
     closedPaths: readonly string[];
+    /** A sentence that says whom to ask about a refusal. */
+    contact: string | undefined;
     /** The largest body that is held. */
     maxBodyBytes: number;
     /** The console has the origin of `/v1`. */
@@ -552,7 +554,8 @@ export class LifeOfRequest {
     const { code, outcome, cause, details } = classifyFailure(error, this.#request.signal);
     if (code === "internal") this.#deps.log.error("Request failed inside Tollgate", { error: stackOf(error) });
     const isMessages = isMessagesPath(findPathAndQuery(this.#request.url) ?? "");
-    const response = failureResponse(code, details, isMessages ? tracker.requestId : undefined);
+    const { contact } = this.#deps.config;
+    const response = failureResponse(code, details, { requestId: isMessages ? tracker.requestId : undefined, contact });
     tracker.status = response.status;
     tracker.finish(outcome, { code, cause });
     return this.#withOurHeaders(response, left);

@@ -44,9 +44,19 @@ describe("an error response", () => {
 });
 
 test("an error's body has the request's id for Anthropic's SDKs, which read it there", async () => {
-  expect(await failureResponse("not_found", undefined, "r-1").json()).toMatchObject({
+  expect(await failureResponse("not_found", undefined, { requestId: "r-1" }).json()).toMatchObject({
     type: "error",
     request_id: "r-1",
   });
   expect(await failureResponse("not_found").json()).not.toHaveProperty("request_id");
+});
+
+test("whom to ask stands at the end of a refusal by a rule of the key's, and of no other", async () => {
+  const contact = "Ask ops@example.org.";
+  const messageOf = async (code: ErrorCode) =>
+    ((await failureResponse(code, undefined, { contact }).json()) as { error: { message: string } }).error.message;
+  for (const code of ["tokens_per_day", "max_concurrency", "model_not_allowed", "path_not_allowed"] as const)
+    expect(await messageOf(code)).toEndWith(`. ${contact}`);
+  for (const code of ["not_found", "queue_full", "invalid_json"] as const)
+    expect(await messageOf(code)).not.toContain(contact);
 });

@@ -31,6 +31,7 @@ const proxyConfig: ProxyDeps["config"] = {
   upstream: { streamReadTimeoutMs: 111, nonStreamReadTimeoutMs: 222 },
   corsOrigins: undefined,
   closedPaths: [],
+  contact: undefined,
   maxBodyBytes: 1_000_000,
   sharesOrigin: true,
 };

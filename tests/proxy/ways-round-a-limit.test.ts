@@ -69,6 +69,7 @@ function startProxy() {
       upstream: { streamReadTimeoutMs: 1000, nonStreamReadTimeoutMs: 1000 },
       corsOrigins: undefined,
       closedPaths: [],
+      contact: undefined,
       maxBodyBytes: 10_000_000,
       sharesOrigin: true,
     },

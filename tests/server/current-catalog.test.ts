@@ -159,7 +159,9 @@ describe("a server with MODELS_FILE", () => {
     writeFileSync(tollgate.path, `${file("one")}models: {}\nlist_aliases: 3\n`);
     await tollgate.waitForLog(entry(refused));
     writeFileSync(tollgate.path, "backends: { a: { url: x, b: 1 } }\n");
-    await tollgate.waitForLog((found) => String(found["fault"]).endsWith("spill, retry_503, discover, cached_in_input, health"));
+    await tollgate.waitForLog((found) =>
+      String(found["fault"]).endsWith("spill, retry_503, discover, cached_in_input, health"),
+    );
     rmSync(tollgate.path);
     await tollgate.waitForLog((found) => String(found["fault"]).endsWith("cannot be read (ENOENT)"));
     const faults = tollgate.log.filter(entry(refused)).map(({ fault }) => String(fault).replace(tollgate.path, "FILE"));

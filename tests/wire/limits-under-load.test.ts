@@ -94,7 +94,8 @@ describe("a day's tokens exceed their limit only by what running requests use ab
         await response.arrayBuffer();
         status = response.status;
       }
-      expect(status).toBe(429);
+      // By what is used, or by what runs.
+      expect([402, 429]).toContain(status);
     };
     await Promise.all(Array.from({ length: running }, client));
     const [key] = await admin.expectOk<{ total_input_tokens: number; total_output_tokens: number }[]>(

@@ -5,7 +5,7 @@ import { chat, errorOf, startTollgateWithKeys, type TollgateWithKeys } from "../
 
 let gate: TollgateWithKeys;
 beforeAll(async () => {
-  gate = await startTollgateWithKeys({ METRICS_TOKEN: "scraper" });
+  gate = await startTollgateWithKeys({ METRICS_TOKEN: "scraper", CONTACT: "Ask ops." });
 });
 afterAll(() => gate[Symbol.asyncDispose]());
 
@@ -46,7 +46,7 @@ describe("a limit of requests per minute", () => {
     expect(await errorOf(refused)).toEqual({
       status: 429,
       type: "rate_limit_error",
-      message: `This API key is limited to 2 requests per minute; try again in ${seconds} seconds.`,
+      message: `This API key is limited to 2 requests per minute; try again in ${seconds} seconds. Ask ops.`,
       param: null,
       code: "requests_per_minute",
     });
@@ -126,9 +126,11 @@ describe("a limit of tokens", () => {
     // Some clients sleep until then.
     expect(refused.headers.has("retry-after")).toBe(false);
     expect(await errorOf(refused)).toMatchObject({
-      type: "rate_limit_error",
-      code: "tokens_per_day",
-      message: expect.stringMatching(/limited to 50 tokens per day; the limit resets at .*T00:00:00.000\+09:00\.$/),
+      status: 402,
+      type: "insufficient_quota",
+      code: "insufficient_quota",
+      param: "tokens_per_day",
+      message: "This API key is limited to 50 tokens per day; it is free again at midnight, Seoul. Ask ops.",
     });
   });
 
@@ -148,7 +150,10 @@ describe("a limit of tokens", () => {
     // The first may be larger than the limit.
     await (await send({})).text();
     const { status, message } = await errorOf(await send(members));
-    expect([status, message]).toEqual([429, expect.stringContaining(`: lower ${name} to at most `)]);
+    expect([status, message]).toEqual([
+      path === "/v1/responses" ? 429 : 402,
+      expect.stringContaining(`: lower ${name} to at most `),
+    ]);
   });
 
   test("of a month tells Codex when it resets", async () => {
@@ -164,8 +169,8 @@ describe("a limit of tokens", () => {
       expect(refused.headers.has("retry-after")).toBe(false);
       const { message, resets_at, resets_in_seconds, ...error } = await errorOf(refused);
       expect(error).toEqual({ status: 429, type: "usage_limit_reached", param: null, code: "tokens_per_month" });
-      const [, time = ""] = /the limit resets at (\S+)\.$/.exec(String(message)) ?? [];
-      expect(resets_at).toBe(Date.parse(time) / 1000);
+      expect(message).toMatch(/; it is free again on 1 [A-Z][a-z]+\. Ask ops\.$/);
+      expect(new Date(Number(resets_at) * 1000).toISOString()).toEndWith("T15:00:00.000Z");
       expect(Number(resets_at) - Number(resets_in_seconds)).toBeWithin(Date.now() / 1000 - 30, Date.now() / 1000 + 1);
       expect(resets_in_seconds).toBeInteger();
     }
@@ -210,7 +215,7 @@ describe("a limit of tokens", () => {
     expect(withoutIds(first)).toBe(withoutIds(unlimited));
     expect(first).not.toContain("usage");
     expect((await gate.getKey(limited.id)).used["tokens_per_day"]).toBe(60);
-    expect((await gate.post(limited.key)).status).toBe(429);
+    expect((await gate.post(limited.key)).status).toBe(402);
   });
 
   test("is reported with what fails before its tokens are reserved", async () => {
@@ -234,7 +239,7 @@ describe("a limit of tokens", () => {
   test("does not refuse what generates nothing", async () => {
     const { key } = await gate.createKey({ tokens_per_month: 1 });
     await gate.post(key, { script: "usage=30,30" });
-    expect((await gate.post(key)).status).toBe(429);
+    expect((await gate.post(key)).status).toBe(402);
     expect((await fetch(`${gate.url}/v1/models`, { headers: { "x-api-key": key } })).status).toBe(200);
   });
 });

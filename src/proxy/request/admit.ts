@@ -1,4 +1,3 @@
-import { timestampOf } from "../../time/seoul.ts";
 import { isCalendarWindow, windowResetAt } from "../../time/windows.ts";
 import { type ErrorDetails, ProxyError } from "../errors.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
@@ -10,7 +9,7 @@ import { within } from "../../time/wait.ts";
 import { type CostOfBody, hasBody, type ReceivedBody } from "./body.ts";
 import type { KeyId, KeyLimits, LimitName } from "../../domain/keys.ts";
 import { hasLimit, limitKinds, placeLimits, requestLimits, tokenLimits } from "../../domain/limits.ts";
-import type { Admission, Reservation } from "../../domain/admissions.ts";
+import { type Admission, othersEndMs, type Reservation } from "../../domain/admissions.ts";
 
 /** Only count tokens. Written otherwise they are requests like any other, whatever a backend makes of them. */
 const countingPaths: ReadonlySet<string> = new Set(["/v1/messages/count_tokens", "/v1/responses/input_tokens"]);
@@ -126,30 +125,35 @@ export function refusalOf(
   // So long that only a person can wait for it.
   const isLong = isCalendarWindow(window);
   // Not if it waits only for tokens that running requests reserve.
-  const isUsedUp = isLong && waitMs > 1000;
+  const isUsedUp = isLong && waitMs > othersEndMs;
   const seconds = Math.min(Math.ceil(waitMs / 1000), maxRetrySeconds);
-  const resets = timestampOf(windowResetAt(window, now));
+  const resetAt = windowResetAt(window, now);
+  const resets = window === "day" ? "midnight, Seoul" : dayAndMonth.format(resetAt);
   const soon = `try again in ${seconds} ${seconds === 1 ? "second" : "seconds"}`;
   const amount = amountOf(limits[limit] ?? 0, unit);
   // Unknown while the database does not answer.
   const left = (limits[limit] ?? 0) - (used(limit) ?? Infinity);
   const isTooLarge = tokenLimits.includes(limit) && left > 0;
   const leftOfAll = leastLeft(tokenLimits, limits, used)?.remaining ?? left;
+  const isFree = isUsedUp ? `it is free again ${window === "day" ? "at" : "on"} ${resets}` : soon;
   return new ProxyError(limit, {
+    ...(isUsedUp && usedUpAs(path, limit, resetAt, now)),
     message:
       isTooLarge && reservation !== undefined
         ? tooLargeText(reservation, { left, leftOfAll, amount, when: isUsedUp ? `wait until ${resets}` : soon })
-        : `This API key is limited to ${amount}; ${isUsedUp ? `the limit resets at ${resets}` : soon}.`,
+        : `This API key is limited to ${amount}; ${isFree}.`,
     headers: [
-      // Some clients obey it however long it is, and hang for hours.
-      ...(isLong ? [] : ([["retry-after", String(seconds)]] as const)),
-      // Until tomorrow, an SDK that retries only wastes its user's time.
-      ...(isUsedUp ? ([["x-should-retry", "false"]] as const) : []),
+      isUsedUp
+        ? // Until then, an SDK that retries only wastes its user's time, and some clients sleep for hours if told to.
+          ["x-should-retry", "false"]
+        : ["retry-after", String(seconds)],
       ...rateLimitHeaders(limits, used, now),
     ],
-    members: isLong ? membersForCodex(path, isUsedUp ? windowResetAt(window, now) : now + waitMs, now) : undefined,
   });
 }
+
+/** Such as `1 December`. */
+const dayAndMonth = new Intl.DateTimeFormat("en-GB", { day: "numeric", month: "long", timeZone: "Asia/Seoul" });
 
 /**
  * A client whose one request is larger than what is left can do more than wait.
@@ -164,14 +168,23 @@ function tooLargeText(
   return `This request may use ${tokens} tokens, and of the limit of ${amount}, ${left} are left: ${advice}.`;
 }
 
-/** Codex shows its user the time of an error of this type, and only of this one. Both are whole seconds. */
-function membersForCodex(path: string, freeAt: number, now: number): ErrorDetails["members"] {
-  if (getEndpoint(path).folder !== "responses") return undefined;
-  return {
-    type: "usage_limit_reached",
-    resets_at: Math.ceil(freeAt / 1000),
-    resets_in_seconds: Math.ceil((freeAt - now) / 1000),
-  };
+/**
+ * The status and members by which agents end at once and show the sentence: 402, but to Codex, which repeats that, and shows the
+ * time of an error of this type alone. Times are whole seconds.
+ */
+function usedUpAs(
+  path: string,
+  limit: LimitName,
+  freeAt: number,
+  now: number,
+): Pick<ErrorDetails, "status" | "members"> {
+  const { folder } = getEndpoint(path);
+  if (folder !== "responses") {
+    const [type, code] = [folder === "messages" ? "billing_error" : "insufficient_quota", "insufficient_quota"];
+    return { status: 402, members: { type, code, param: limit } };
+  }
+  const resets = { resets_at: Math.ceil(freeAt / 1000), resets_in_seconds: Math.ceil((freeAt - now) / 1000) };
+  return { members: { type: "usage_limit_reached", ...resets } };
 }
 
 /** What counts against the limits of a key now. */

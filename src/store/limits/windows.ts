@@ -157,9 +157,6 @@ export function judge(load: KeyLoad, { limits, requests }: { limits: KeyLimits; 
   return judged;
 }
 
-/** How soon a client may try again whose request waits for others of its key to end. */
-export const othersEndMs = 1000;
-
 /** How long until a refused request may be admitted; undefined if that depends on what others hold. */
 export function waitOf(
   { refusedBy, load }: Pick<Judged, "refusedBy" | "load">,

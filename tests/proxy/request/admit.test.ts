@@ -29,8 +29,8 @@ test.each([
 });
 
 test.each([
-  ["tokens_per_day", untilTomorrowMs, "token per day; the limit resets at 2026-05-02T00:00:00.000+09:00."],
-  ["tokens_per_month", 1e9, "token per month; the limit resets at 2026-06-01T00:00:00.000+09:00."],
+  ["tokens_per_day", untilTomorrowMs, "token per day; it is free again at midnight, Seoul."],
+  ["tokens_per_month", 1e9, "token per month; it is free again on 1 June."],
 ] as const)(
   "a refusal by %s asks for no wait, which would be one of hours, and for no retry",
   (name, waitMs, sentence) => {
@@ -54,7 +54,7 @@ test.each([
   const start = `This request may use ${reservation.tokens} tokens, and of the limit of 1000 tokens per day, 982 are left: `;
   expect(message).toStartWith(start);
   expect(message).toContain(advice);
-  expect(message).toEndWith(" 2026-05-02T00:00:00.000+09:00.");
+  expect(message).toEndWith(" wait until midnight, Seoul.");
   expect(new Map(headers).get("x-ratelimit-remaining-tokens")).toBe("982");
 });
 
@@ -76,14 +76,31 @@ test("a refusal says nothing of what is left while the database does not tell", 
   const limits = { ...noLimits, tokens_per_day: 1000 };
   const { details } = refusalOf("tokens_per_day", limits, admission, { path: "/", now, reservation });
   expect(details?.message).toBe("This API key is limited to 1000 tokens per day; try again in 1 second.");
-  expect(details?.headers).toEqual([]);
+  expect(details?.headers).toEqual([["retry-after", "1"]]);
 });
 
-test("a refusal by tokens that running requests reserve may be retried at once", () => {
-  const error = refuse("tokens_per_day", 1000);
-  expect(headersOf(error).has("retry-after")).toBe(false);
-  expect(headersOf(error).has("x-should-retry")).toBe(false);
-  expect(error.details?.message).toBe("This API key is limited to 1 token per day; try again in 1 second.");
+test.each(["/v1/chat/completions", "/v1/responses"])(
+  "a refusal by tokens that running requests reserve may be retried soon: %s",
+  (path) => {
+    const error = refuse("tokens_per_day", 1000, path);
+    expect(headersOf(error).get("retry-after")).toBe("1");
+    expect(headersOf(error).has("x-should-retry")).toBe(false);
+    const message = "This API key is limited to 1 token per day; try again in 1 second.";
+    expect(error.details).toEqual({ message, headers: expect.anything() });
+  },
+);
+
+test.each([
+  ["/v1/chat/completions", "insufficient_quota"],
+  ["/v1/files", "insufficient_quota"],
+  ["/v1/responses2", "insufficient_quota"],
+  ["/v1/messages", "billing_error"],
+  ["/v1/messages/count_tokens", "billing_error"],
+])("what is used up by day or month is 402, after which agents end: %s", (path, type) => {
+  for (const name of ["tokens_per_day", "tokens_per_month"] as const) {
+    const members = { type, code: "insufficient_quota", param: name };
+    expect(refuse(name, untilTomorrowMs, path).details).toMatchObject({ status: 402, members });
+  }
 });
 
 describe("under /v1/responses, a refusal by day or month", () => {
@@ -100,18 +117,11 @@ describe("under /v1/responses, a refusal by day or month", () => {
     },
   );
 
-  test("by month too, and in whole seconds where only reserved tokens are in the way", () => {
+  test("by month too", () => {
     expect(membersOf("tokens_per_month", 1e9, "/v1/responses")).toMatchObject({
       resets_at: Date.parse("2026-06-01T00:00:00+09:00") / 1000,
     });
-    expect(membersOf("tokens_per_day", 700, "/v1/responses")).toMatchObject({
-      resets_at: now / 1000 + 1,
-      resets_in_seconds: 1,
-    });
-  });
-
-  test.each(["/v1/chat/completions", "/v1/messages", "/v1/responses2"])("keeps its shape on %s", (path) => {
-    expect(membersOf("tokens_per_day", untilTomorrowMs, path)).toBeUndefined();
+    expect(refuse("tokens_per_month", 1e9, "/v1/responses").details).not.toHaveProperty("status");
   });
 });
 

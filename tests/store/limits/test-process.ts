@@ -1,5 +1,6 @@
 import type { LimitStore } from "../../../src/store/limits/contract.ts";
-import { othersEndMs, type Judged, judge, waitOf } from "../../../src/store/limits/windows.ts";
+import { othersEndMs } from "../../../src/domain/admissions.ts";
+import { type Judged, judge, waitOf } from "../../../src/store/limits/windows.ts";
 import type { KeyId, KeyLimits } from "../../../src/domain/keys.ts";
 
 export interface TestResult extends Omit<Judged, "tokens"> {
