@@ -305,7 +305,7 @@ export class LifeOfRequest {
 
   /** @throws ProxyError if the rules could not read in the body what the backend may */
   async #rewrite(rewrite: RewriteRequest) {
-    const { came, plain, isEdited, mustBeObject, formModel } = this.#received;
+    const { came, plain, mayEdit, mustBeObject, formModel } = this.#received;
     const { unread, names } = this.#rewriting;
     let rewritten = unread;
     if (formModel !== undefined) {
@@ -316,7 +316,7 @@ export class LifeOfRequest {
       const read = await rewrite(this.#path, plain, this.#client, this.#key.id);
       if ("refused" in read) throw new ProxyError("invalid_json");
       if (mustBeObject && !read.isObject && hasBody(this.#received)) throw new ProxyError("unsupported_body");
-      rewritten = isEdited ? read : { ...unread, isStored: read.isStored };
+      rewritten = mayEdit ? read : { ...unread, isStored: read.isStored };
     }
     this.#rewritten = rewritten;
     this.#tracker.changes = rewritten.changes;

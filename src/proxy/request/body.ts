@@ -38,11 +38,11 @@ export interface ReceivedBody {
   came: Bytes | ReadableStream<Bytes> | null;
   /** What is read of it, decoded; undefined: nothing. */
   plain: Bytes | undefined;
-  /** What is read is the backend's to read: it may be edited. */
-  isEdited: boolean;
+  /** What is read may be edited; else it is only looked through. */
+  mayEdit: boolean;
   /** It is refused unless it is empty or a JSON object. */
   mustBeObject: boolean;
-  /** It names an encoding. */
+  /** It names an encoding, and was read all the same: decoded, or as the plain JSON that it is. */
   isEncoded: boolean;
   /** The model that a form names; undefined for any other body. */
   formModel: string | undefined;
@@ -77,7 +77,7 @@ export interface ReadBodyDeps {
 export const noBody: ReceivedBody = {
   came: null,
   plain: undefined,
-  isEdited: false,
+  mayEdit: false,
   mustBeObject: false,
   isEncoded: false,
   formModel: undefined,
@@ -104,17 +104,18 @@ export async function readBody(request: Request, rules: BodyRules, deps: ReadBod
   if (isPost && isForm) return readForm(request, type, { ...rules, isEncoded }, deps);
   const saysJson = type === "" || isJson(type);
   if (!isPost || !(takesJson || refers || saysJson)) return { ...noBody, came: request.body };
-  const isDecoded = isEncoded && (takesJson || (refers && saysJson));
+  const readsEncoded = isEncoded && (takesJson || (refers && saysJson));
   // It would only unpack to more.
-  if (isDecoded && !mustBeObject && !refers && (length ?? 0) > deps.maxBytes) return { ...noBody, came: request.body };
+  if (readsEncoded && !mustBeObject && !refers && (length ?? 0) > deps.maxBytes)
+    return { ...noBody, came: request.body };
 
   // Elsewhere a body of another type is a file, such as a film.
-  const isHeld = mustBeObject || saysJson || isDecoded;
+  const isHeld = mustBeObject || saysJson || readsEncoded;
   const came = isHeld ? await holdWhole(request, deps) : await holdIfObject(request, takesJson, deps);
   if (!(came instanceof Uint8Array)) return { ...noBody, came };
-  const plain = isDecoded ? await decoded(came, encodings, deps, mustBeObject || refers) : came;
-  const isEdited = takesJson || (saysJson && plain === came);
-  return { came, plain, isEdited, mustBeObject, isEncoded: isDecoded, formModel: undefined };
+  const plain = readsEncoded ? await decoded(came, encodings, deps, mustBeObject || refers) : came;
+  const mayEdit = takesJson || (saysJson && plain === came);
+  return { came, plain, mayEdit, mustBeObject, isEncoded: readsEncoded, formModel: undefined };
 }
 
 const notEncoded: ErrorDetails = {

@@ -20,7 +20,7 @@ import {
 } from "../json/read.ts";
 import type { JsonValue } from "../json/slots.ts";
 import { braceOpen } from "../json/tokens.ts";
-import { type CapExemption, capTokensInSteps } from "./caps.ts";
+import { type CapExemption, capTokensInSteps, stepBytes } from "./caps.ts";
 import { chooseClientRules, type ClientContext, type Mended, mendInSteps } from "./client-rules.ts";
 import type { FirstMessage } from "./conversation-slots.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
@@ -142,8 +142,9 @@ export function* rewriteInSteps(
   if (isUtf16Or32(bytes)) return endpoint.takesJson ? { refused: "not_utf8" } : { ...untouched, target };
   const readKnown = bytes.length > maxBlockBytes ? rules.knownBlocks?.(body.shape) : undefined;
   const isJson = yield* readJsonInSteps(bytes, body.root, readKnown);
-  if (!isJson && endpoint.takesJson && findNotBlank(bytes) === braceOpen && !isUtf8(bytes))
+  if (!isJson && endpoint.takesJson && !isUtf8(bytes) && (yield* beginsObjectInSteps(bytes))) {
     return { refused: "not_utf8" };
+  }
   if (!isJson || body.root.kind !== "object") return { ...untouched, target };
   if (body.hasTooManyDuplicates()) return { refused: "too_many_duplicates" };
 
@@ -224,6 +225,16 @@ function isUtf16Or32(bytes: Uint8Array): boolean {
   const second = bytes[1];
   if (first === undefined || second === undefined) return false;
   return first === 0 || second === 0 || (first === 0xfe && second === 0xff) || (first === 0xff && second === 0xfe);
+}
+
+/** Blanks of any kind may stand before it: all of a body, in steps of a tenth of a millisecond. */
+function* beginsObjectInSteps(bytes: Uint8Array): Steps<boolean> {
+  for (let at = 0; at < bytes.length; at += stepBytes) {
+    const first = findNotBlank(bytes.subarray(at, at + stepBytes));
+    if (first !== undefined) return first === braceOpen;
+    yield;
+  }
+  return false;
 }
 
 interface RewrittenModel {
