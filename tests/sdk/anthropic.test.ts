@@ -116,9 +116,11 @@ describe("a key with limits", () => {
       .withOptions({ fetch: (...args) => (calls++, fetch(...args)) })
       .messages.create(request, { maxRetries: 3 })
       .catch((error: unknown) => error);
-    expect(refused).toBeInstanceOf(Anthropic.RateLimitError);
-    expect((refused as InstanceType<typeof Anthropic.RateLimitError>).message).toContain("limited to 1 token per day");
-    expect((refused as InstanceType<typeof Anthropic.RateLimitError>).headers.has("retry-after")).toBe(false);
+    expect(refused).toBeInstanceOf(Anthropic.APIError);
+    const { status, type, message, headers } = refused as InstanceType<typeof Anthropic.APIError>;
+    expect([status, type]).toEqual([402, "billing_error"]);
+    expect(message).toContain("limited to 1 token per day");
+    expect(headers?.has("retry-after")).toBe(false);
     expect(calls).toBe(1);
     expect(backend.requests()).toEqual([]);
   });

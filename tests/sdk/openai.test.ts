@@ -128,9 +128,11 @@ describe("a key with limits", () => {
       .withOptions({ fetch: (...args) => (calls++, fetch(...args)) })
       .chat.completions.create(request, { maxRetries: 3 })
       .catch((error: unknown) => error);
-    expect(refused).toBeInstanceOf(OpenAI.RateLimitError);
-    expect((refused as InstanceType<typeof OpenAI.RateLimitError>).message).toContain("limited to 1 token per day");
-    expect((refused as InstanceType<typeof OpenAI.RateLimitError>).headers.has("retry-after")).toBe(false);
+    expect(refused).toBeInstanceOf(OpenAI.APIError);
+    const { status, code, type, message, headers } = refused as InstanceType<typeof OpenAI.APIError>;
+    expect([status, code, type]).toEqual([402, "insufficient_quota", "insufficient_quota"]);
+    expect(message).toContain("limited to 1 token per day");
+    expect(headers?.has("retry-after")).toBe(false);
     expect(calls).toBe(1);
     expect(backend.requests()).toEqual([]);
   });

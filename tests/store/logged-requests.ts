@@ -25,6 +25,12 @@ export const requestRow = (
   fields: Partial<RequestRecord> = {},
   usage?: CountedUsage,
   responseId: string | null = null,
-): RequestRow => ({ values: requestRowOf(loggedRecord(fields), endedAt, usage), responseId });
+): RequestRow => ({ values: requestRowOf(loggedRecord(fields), endedAt, countedOn(fields.path, usage)), responseId });
+
+/** As Anthropic's backends report: on a path of messages, what came from a cache is beside the input. */
+const countedOn = (path: string | undefined, usage: CountedUsage | undefined): CountedUsage | undefined =>
+  usage && path?.startsWith("/v1/messages") === true
+    ? { cachedBesideInputTokens: usage.cachedInputTokens, ...usage }
+    : usage;
 
 export const requestsOf = (...rows: RequestRow[]) => ({ rows, amendments: [] });
