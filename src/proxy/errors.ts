@@ -246,6 +246,12 @@ export interface ErrorDetails {
   members?: Readonly<Record<string, string | number>> | undefined;
 }
 
+export interface ErrorBody {
+  type: "error";
+  error: { type: string; message: string; param: null; code: string | number };
+  request_id?: string;
+}
+
 interface ErrorFrame {
   /** For Anthropic's SDKs, which read it from the body too. */
   requestId?: string | undefined;
@@ -254,7 +260,11 @@ interface ErrorFrame {
 }
 
 /** One shape that both families of SDKs read: OpenAI's use `error.code`, Anthropic's `type` and `error.type`. */
-function errorBody(code: ErrorCode, details: ErrorDetails | undefined, { requestId, contact }: ErrorFrame): object {
+export function errorBody(
+  code: ErrorCode,
+  details: ErrorDetails | undefined,
+  { requestId, contact }: ErrorFrame,
+): ErrorBody {
   const kind = errorKinds[code];
   const message = details?.message ?? kind.message;
   return {

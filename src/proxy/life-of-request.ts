@@ -34,7 +34,7 @@ import type { RecordUsage } from "./response/count.ts";
 import { type ModelListRequest, resolveModelList } from "./response/model-list.ts";
 import { readAlready, readOrRelease } from "./response/pump.ts";
 import { respond } from "./response/respond.ts";
-import { commentsUntil, createStreamWait, type StreamWait } from "./response/while-waiting.ts";
+import { createStreamWait, heartbeatsUntil, type StreamWait } from "./response/while-waiting.ts";
 import type { CurrentRewriting, Rewriters, Rewriting } from "./rewrite/current-rewriting.ts";
 import { getEndpoint } from "./rewrite/endpoint.ts";
 import { listModelNames, resolveModel } from "./rewrite/model-names.ts";
@@ -185,7 +185,9 @@ export class LifeOfRequest {
     const response = this.#respond().finally(this.#wait.end);
     const inTime = await Promise.race([response, waits.promise]);
     if (inTime !== undefined) return inTime;
-    const stream = commentsUntil(response, { path: this.#path, keepaliveMs, rank: () => this.#turn?.rank() });
+    const { clientProgram } = this.#tracker;
+    const waiting = { path: this.#path, clientProgram, keepaliveMs, rank: () => this.#turn?.rank() };
+    const stream = heartbeatsUntil(response, waiting);
     return this.#withOurHeaders(stream, undefined, false);
   }
 

@@ -1,4 +1,5 @@
 import { createResponseCharge } from "../../src/proxy/response/charge.ts";
+import { dialectOf } from "../../src/proxy/response/dialect.ts";
 import { createStreamUsageFilter } from "../../src/proxy/stream/filter.ts";
 import { createMeter } from "../../src/proxy/stream/meter.ts";
 import { createPassage } from "../../src/proxy/stream/passage.ts";
@@ -24,7 +25,8 @@ const headers = { contentType: "text/event-stream", contentEncoding: null };
 
 function meter(options: Partial<Parameters<typeof createPassage>[1]> = {}, keepaliveMs = 0): Passage {
   const passage = createPassage(headers, { listener: {}, ...options });
-  return createMeter({ passage, keepaliveMs, commit: async () => {}, finish: async () => {} });
+  const heartbeats = dialectOf("/v1/chat/completions");
+  return createMeter({ passage, heartbeats, keepaliveMs, commit: async () => {}, finish: async () => {} });
 }
 
 const charge = () =>

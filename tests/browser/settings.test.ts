@@ -30,6 +30,16 @@ describe.skipIf(!hasBrowser)("settings", () => {
     await page.getByRole("region", { name: "Retention" }).getByText("Request log").waitFor();
   });
 
+  test("agents that use a server without heartbeats are told", async () => {
+    const headers = { "x-api-key": (await console.admin.createKey("codex")).key, "user-agent": "codex_exec/0.169.0" };
+    await fetch(`${console.program.url}/v1/models`, { headers });
+    const seen = async (): Promise<string> =>
+      (await console.admin.request("GET", "/api/requests?client=codex_exec")).text();
+    await pollUntil(async () => (await seen()).includes("codex_exec"));
+    await using visit = await console.visit("/settings");
+    await visit.page.getByText("Set PROXY_SSE_KEEPALIVE=15.").waitFor();
+  });
+
   test("a name of a vendor's model that a client asked for is told while no alias is set", async () => {
     const { key } = await console.admin.createKey("claude");
     const init = { method: "POST", headers: { "x-api-key": key, "content-type": "application/json" } };

@@ -108,10 +108,10 @@ export const plantedFaults: readonly PlantedFault[] = [
     tests: ["tests/proxy/stream/passage.test.ts"],
   },
   {
-    id: "stream-comment-in-line",
-    says: "A keepalive stands in the middle of a line",
-    find: `  "inside a line": undefined,`,
-    put: `  "inside a line": utf8.encode(": keepalive\\n\\n"),`,
+    id: "stream-heartbeat-in-event",
+    says: "A heartbeat stands inside an event",
+    find: `if (isTaken() && passage.position() === "between events")`,
+    put: `if (isTaken())`,
     tests: ["tests/proxy/stream/meter-keepalive.test.ts"],
   },
   {

@@ -132,7 +132,12 @@ describe("a request that an administrator ends", () => {
   const send = (server: Pick<Tollgate, "url">, key: string, path: string, script: string): Promise<Response> =>
     fetch(`${server.url}${path}`, {
       method: "POST",
-      headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": script },
+      headers: {
+        "x-api-key": key,
+        "content-type": "application/json",
+        "x-simulate": script,
+        "user-agent": "codex_exec/0.169.0",
+      },
       body: JSON.stringify({ ...bodies[path], stream: true }),
     });
 

@@ -104,3 +104,56 @@ describe("with PROXY_SSE_KEEPALIVE", () => {
     client.close();
   });
 });
+
+describe("what is ours in a stream is in the dialect of its path", () => {
+  const ping = 'event: ping\ndata: {"type":"ping"}\n\n';
+  const data = 'data: {"type":"keepalive"}\n\n';
+  const codex = { "user-agent": "codex_exec/0.169.0 (linux)" };
+
+  async function post(path: string, headers: Record<string, string>, script: string): Promise<RawClient> {
+    const client = await connectRaw(gate.url);
+    const sent = { "x-api-key": gate.key, "content-type": "application/json", "x-simulate": script, ...headers };
+    const texts = { input: "Hi", prompt: "Hi", messages: [{ role: "user", content: "Hi" }] };
+    client.request("POST", path, sent, JSON.stringify({ model: "m", stream: true, max_tokens: 4, ...texts }));
+    return client;
+  }
+
+  const rows: [string, Record<string, string>, string, string, RegExp, RegExp][] = [
+    ["/v1/chat/completions", {}, comment, comment, /^data: \{"error"/, /^data: \{"error"/],
+    ["/v1/completions", codex, comment, comment, /^data: \{"error"/, /^data: \{"error"/],
+    ["/v1/messages", {}, ping, ping, /^event: error\ndata: /, /^event: error\ndata: /],
+    ["/v1/responses", {}, comment, data, /^event: error\ndata: .*"code":"invalid_prompt"/, /^event: response.failed\n/],
+    [
+      "/v1/responses",
+      codex,
+      data,
+      data,
+      /^event: response.failed\n.*"code":"invalid_prompt","message":"The backend responded with status 400: /,
+      /^event: response.failed\n.*"code":"server_error"/,
+    ],
+  ];
+
+  test.concurrent.each(rows)("%s for %j has its heartbeats", async (path, headers, before, after) => {
+    const client = await post(path, headers, "slow-head=350ms; gap=350ms@1; gap=350ms@2");
+    const text = await client.text();
+    expect(await client.ended()).toBe("complete");
+    expect(text).toStartWith(before.repeat(2));
+    let rest = text;
+    while (rest.startsWith(before)) rest = rest.slice(before.length);
+    expect(rest).toContain(after);
+    // Without them it is the backend's stream: none stands inside an event.
+    const events = text.split("\n\n").filter((one) => one !== "" && ![before, after].includes(`${one}\n\n`));
+    for (const one of events) expect(one).toMatch(/^(?:event: \S+\n)?data: (?:\{.*\}|\[DONE\])$/);
+  });
+
+  test.concurrent.each(rows)("%s for %j has its late errors", async (path, headers, before, after, early, late) => {
+    const refused = await post(path, headers, "slow-head=350ms; status=400");
+    expect((await refused.text()).replaceAll(before, "")).toMatch(early);
+    const isOfCodex = before === data;
+    expect((await refused.ended()) === "complete").toBe(isOfCodex);
+    const broken = await post(path, headers, "gap=350ms@2; reset@3");
+    const last = (await broken.text()).split("\n\n").findLast((one) => one !== "" && `${one}\n\n` !== after);
+    expect(last).toMatch(late);
+    expect((await broken.ended()) === "complete").toBe(isOfCodex);
+  });
+});

@@ -29,3 +29,16 @@ const refused = ({ refused_count: requests }: Advice): string[] =>
 
 const listed = (rules: Advice["rules"]): string =>
   rules.length === 1 ? `the rule ${rules.join()} helps it` : `the rules ${rules.join(" and ")} help it`;
+
+/** The programs, by how their names begin, that give up a stream that is silent for minutes. */
+const agents = { "claude-cli": "Claude Code", codex: "Codex", opencode: "opencode" };
+
+/** What to tell an operator whose server sends no heartbeats, if agents are among the programs that use it. */
+export function silentStreamsProblem(programs: readonly { name: string | null }[]): string | undefined {
+  const seen = Object.entries(agents).filter(([begins]) =>
+    programs.some(({ name }) => name?.toLowerCase().startsWith(begins)),
+  );
+  if (seen.length === 0) return undefined;
+  const labels = seen.map(([, label]) => label).join(" and ");
+  return `${labels} sent requests in the last 24 hours, and agents give up streams that are silent for minutes. Set PROXY_SSE_KEEPALIVE=15.`;
+}

@@ -1,5 +1,6 @@
 import { useMutation, type UseMutationResult, useQuery, useQueryClient } from "@tanstack/solid-query";
 import { api, responseBody } from "../client.ts";
+import { serverNow } from "../lib/server-clock.ts";
 import { showToast } from "../lib/toasts.ts";
 import type { Prices, QueryResult } from "../queries.ts";
 
@@ -9,6 +10,17 @@ const getAskedModels = async () =>
 
 export const useAskedModelsQuery = (): QueryResult<typeof getAskedModels> =>
   useQuery(() => ({ queryKey: ["asked-models"], queryFn: getAskedModels }));
+
+const dayMs = 24 * 3600 * 1000;
+
+/** The programs that sent requests in the last day. */
+const getPrograms = async () => {
+  const since = new Date(serverNow() - dayMs).toISOString();
+  return (await responseBody(api.requests.groups.get({ query: { by: "program", since, limit: 200 } }))).rows;
+};
+
+export const useProgramsQuery = (enabled: () => boolean): QueryResult<typeof getPrograms> =>
+  useQuery(() => ({ enabled: enabled(), queryKey: ["programs"], queryFn: getPrograms }));
 
 const getSessions = () => responseBody(api.sessions.get());
 export type ConsoleSession = Awaited<ReturnType<typeof getSessions>>[number];

@@ -9,8 +9,8 @@ import { Icon } from "../ui/icon.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonList, SkeletonRows } from "../ui/skeleton.tsx";
-import { adviceSentences } from "./client-advice.ts";
-import { useAskedModelsQuery } from "./queries.ts";
+import { adviceSentences, silentStreamsProblem } from "./client-advice.ts";
+import { useAskedModelsQuery, useProgramsQuery } from "./queries.ts";
 import { groupSettings, unitOf } from "./setting-groups.ts";
 import { vendorNamesProblem } from "./vendor-names.ts";
 import "../styles/lazy-pages.css";
@@ -35,6 +35,7 @@ export function SettingsPage(): JSX.Element {
         }
       >
         <VendorNamesNotice settings={settings.data?.settings} />
+        <SilentStreamsNotice settings={settings.data?.settings} />
         <ClientRulesNotice />
         <SettingsPanel settings={settings.data?.settings} />
         <div class="columns">
@@ -61,18 +62,37 @@ function VendorNamesNotice(props: { settings: Setting[] | undefined }): JSX.Elem
   const problem = (): string | undefined =>
     props.settings && asked.data && vendorNamesProblem(props.settings, asked.data);
   return (
-    <Show when={problem()}>
-      {(text) => (
-        <div class="notice" data-tone="warning" role="note">
-          <Icon name="warning" />
-          <p>
-            {text()} <HandbookLink to="agents#names-of-models">Agents and their model names</HandbookLink>
-          </p>
-        </div>
-      )}
-    </Show>
+    <Warning text={problem()}>
+      <HandbookLink to="agents#names-of-models">Agents and their model names</HandbookLink>
+    </Warning>
   );
 }
+
+/** Asks who uses the server only where that matters. */
+function SilentStreamsNotice(props: { settings: Setting[] | undefined }): JSX.Element {
+  const isSilent = (): boolean =>
+    props.settings?.some(({ name, value }) => name === "PROXY_SSE_KEEPALIVE" && Number(value) === 0) === true;
+  const programs = useProgramsQuery(isSilent);
+  return (
+    <Warning text={isSilent() ? silentStreamsProblem(programs.data ?? []) : undefined}>
+      <HandbookLink to="agents#silent-streams">Silent streams</HandbookLink>
+    </Warning>
+  );
+}
+
+/** @param props.text undefined if there is nothing to warn of */
+const Warning = (props: { text: string | undefined; children: JSX.Element }): JSX.Element => (
+  <Show when={props.text}>
+    {(text) => (
+      <div class="notice" data-tone="warning" role="note">
+        <Icon name="warning" />
+        <p>
+          {text()} {props.children}
+        </p>
+      </div>
+    )}
+  </Show>
+);
 
 /** Which client rules would have helped whom in the last day. */
 function ClientRulesNotice(): JSX.Element {

@@ -27,7 +27,9 @@ function parse(json: string): unknown {
   }
 }
 
-const event = (data: Members & { type: string }): string => `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`;
+/** An event of an API that names its events. */
+export const event = (data: Members & { type: string }): string =>
+  `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`;
 
 function eventsOfBlock(block: Members, index: number): string[] {
   const { start, deltas } = splitBlock(block);

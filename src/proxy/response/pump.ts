@@ -2,7 +2,7 @@ import { eventLoopPortions } from "../json/read.ts";
 import { abortReasonOf, clientLeft } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
-import { endEarly, type ErrorFrame } from "./broken-stream.ts";
+import { endEarly, type MakeErrorFrame } from "./broken-stream.ts";
 import type { Meter } from "../stream/meter.ts";
 
 /** Responses up to this length are read whole and returned whole, at half the cost of a stream. */
@@ -90,7 +90,7 @@ type Writer = Pick<WritableStreamDefaultWriter<Uint8Array>, "write">;
 
 export interface PumpOptions {
   /** The event that ends a broken event stream; absent for other bodies. */
-  errorFrame: ErrorFrame | undefined;
+  errorFrame: MakeErrorFrame | undefined;
   onFirstByte: () => void;
 }
 

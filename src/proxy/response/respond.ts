@@ -16,7 +16,8 @@ import { type AbortReason, abortReasonOf, unreadableModelList } from "../upstrea
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { type BodyHeaders, decompressBody, isEventStream, isPlainEventStream } from "../usage/body-kind.ts";
 import type { UsageHabits } from "../usage/usage-habits.ts";
-import { errorFrame } from "./broken-stream.ts";
+import { errorFrames } from "./broken-stream.ts";
+import { dialectOf } from "./dialect.ts";
 import { type Count, type CountDeps, createCount, detailsOf } from "./count.ts";
 import { createStreamUsageFilter } from "../stream/filter.ts";
 import { createMeter } from "../stream/meter.ts";
@@ -185,15 +186,17 @@ async function respondStreaming(
   const filter = isPlain && usageAdded !== noUsageAdded ? createStreamUsageFilter(usageAdded, keepsUsage) : undefined;
   const passage = count.createPassage(kind, filter);
   tracker.readUsage = passage.seen;
+  const dialect = dialectOf(path, tracker.clientProgram);
   const meter = createMeter({
     passage,
+    heartbeats: dialect,
     keepaliveMs: isPlain ? deps.sseKeepaliveMs : 0,
     silentMs: responding.silentMs,
     commit: count.commit,
     finish: (usage, cause) => finish(responding, count, { usage, cause, hasSent: meter.hasSent() }),
   });
   void pump(upstream, meter, {
-    errorFrame: isPlain ? (code) => errorFrame(path, code, tracker.requestId) : undefined,
+    errorFrame: isPlain ? errorFrames(dialect, tracker.requestId) : undefined,
     onFirstByte: tracker.firstByte,
   });
   await meter.started;

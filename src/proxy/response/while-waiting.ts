@@ -1,11 +1,12 @@
 import type { Rank } from "../../domain/admissions.ts";
-import { errorEvent, isFinalError, lastFrameMs } from "./broken-stream.ts";
+import { lastFrameMs } from "./broken-stream.ts";
+import { dialectOf } from "./dialect.ts";
+import type { ErrorBody } from "../errors.ts";
 import { withoutByteOrderMark } from "../stream/meter.ts";
 
-const commentOf = (text: string): Uint8Array<ArrayBuffer> => new TextEncoder().encode(`: ${text}\n\n`);
-const keepalive = commentOf("keepalive");
+const utf8 = new TextEncoder();
 
-/** The wait of a stream for its response. When it lasts too long, the client gets a head and comments. */
+/** The wait of a stream for its response. When it lasts too long, the client gets a head and heartbeats. */
 export interface StreamWait {
   /** The request turned out to be a stream: its silence counts from now on. */
   begin(): void;
@@ -40,43 +41,48 @@ export function createStreamWait(keepaliveMs: number, onTooLong: () => void): St
 
 export interface WaitingStream {
   path: string;
+  clientProgram: string | undefined;
   keepaliveMs: number;
   /** Where the request stands in its line, if its client is to know that. */
   rank: () => Promise<Rank | undefined> | undefined;
 }
 
 /**
- * An event stream that sends comments until the response to its request is known, and then that. The head has gone out by
+ * An event stream that sends heartbeats until the response to its request is known, and then that. The head has gone out by
  * then: an error becomes an event and a broken connection, or a clean end if an administrator ended the request.
  * @param response an event stream, or an error of our own
  */
-export function commentsUntil(response: Promise<Response>, { path, keepaliveMs, rank }: WaitingStream): Response {
+export function heartbeatsUntil(response: Promise<Response>, waiting: WaitingStream): Response {
+  const { path, clientProgram, keepaliveMs, rank } = waiting;
+  const dialect = dialectOf(path, clientProgram);
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   let timer: Timer | undefined;
   let cancelled = false;
   let isOver = false;
 
-  async function comment(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
+  async function beat(controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> {
     const asked = rank();
     const found = asked && (await asked);
     if (isOver || cancelled) return;
-    controller.enqueue(found === undefined ? keepalive : commentOf(`waiting, ${found.position} of ${found.length}`));
+    const place = found && `: waiting, ${found.position} of ${found.length}\n`;
+    controller.enqueue(utf8.encode(place ? dialect.before.replace(/^(?::.*\n)?/, place) : dialect.before));
   }
 
   const body = new ReadableStream<Uint8Array>(
     {
       async start(controller) {
-        void comment(controller);
-        timer = setInterval(() => void comment(controller), keepaliveMs);
+        void beat(controller);
+        timer = setInterval(() => void beat(controller), keepaliveMs);
         const found = await response.finally(() => {
           isOver = true;
           clearInterval(timer);
         });
         if (cancelled) return found.body?.cancel().catch(() => {});
         if (!found.ok || found.body === null) {
-          const json = await found.text();
-          controller.enqueue(errorEvent(path, json));
-          if (isFinalError(json)) return controller.close();
+          const refusal = (await found.json()) as ErrorBody;
+          controller.enqueue(utf8.encode(dialect.errorBefore(refusal, found.status)));
+          // Agents send again what breaks off, and what an administrator ended is to stay ended.
+          if (dialect.endsCleanly || refusal.error.code === "ended_by_admin") return controller.close();
           await Bun.sleep(lastFrameMs);
           throw new Error("The response is not an event stream.");
         }

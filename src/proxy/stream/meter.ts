@@ -16,9 +16,19 @@ import type { Usage } from "../../domain/usage.ts";
 import { beginsWithMark, type Position } from "./events.ts";
 import type { Passage } from "./passage.ts";
 
+/** What is sent in silence. */
+export interface Heartbeats {
+  /** A text that the first event of the API has; the empty one if it does not matter which events have passed. */
+  begins: string;
+  /** Until that event has passed. */
+  before: string;
+  after: string;
+}
+
 export interface MeterOptions {
   passage: Passage;
-  /** After how much silence a comment is sent; 0: never. Only for a plain event stream. */
+  heartbeats: Heartbeats;
+  /** After how much silence a heartbeat is sent; 0: never. Only for a plain event stream. */
   keepaliveMs: number;
   /** How long the client has been without a byte. */
   silentMs?: number;
@@ -39,6 +49,8 @@ export interface Meter {
   readonly started: Promise<void>;
   /** Whether the client got anything, a keepalive included. */
   hasSent(): boolean;
+  /** Whether the first event of the API has passed. */
+  hasBegun(): boolean;
   /** Whether the client has taken all that it was sent. */
   isTaken(): boolean;
   /**
@@ -76,14 +88,15 @@ const oneChunk: QueuingStrategy<Uint8Array> = { highWaterMark: 1 };
 
 /** Passes a response's bytes on, and finishes once with their usage, however the response ends. */
 export function createMeter(options: MeterOptions): Meter {
-  const { passage, keepaliveMs, silentMs, commit, finish } = options;
+  const { passage, heartbeats, keepaliveMs, silentMs, commit, finish } = options;
   const started = Promise.withResolvers<void>();
   // The streams report a failure to whoever does not wait for the start.
   started.promise.catch(() => {});
   const output = createMeterOutput(passage.position, started.resolve);
   const { hasSent, isTaken } = output;
-  const keepalive = keepaliveMs > 0 ? startKeepaliveTimer(keepaliveMs, output.sendComment, silentMs) : undefined;
+  const keepalive = keepaliveMs > 0 ? startKeepaliveTimer(keepaliveMs, beat, silentMs) : undefined;
   let upstreamBegan = false;
+  let hasBegun = false;
   /** Commits and sends the terminal event. Once it is sent, the response is whole for the client. */
   let terminalSent: Promise<void> | undefined;
   let failed = false;
@@ -94,6 +107,13 @@ export function createMeter(options: MeterOptions): Meter {
     keepalive?.restart();
     output.send(upstreamBegan || !hasSent() ? bytes : withoutByteOrderMark(bytes));
     upstreamBegan = true;
+    hasBegun ||= Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(heartbeats.begins);
+  }
+
+  /** Never inside an event whose end has not come. */
+  function beat(): void {
+    if (isTaken() && passage.position() === "between events")
+      output.send(utf8.encode(hasBegun ? heartbeats.after : heartbeats.before));
   }
 
   const sendOnceCommitted = (terminal: Uint8Array): Promise<void> => commit(passage.seen()).then(() => send(terminal));
@@ -140,7 +160,17 @@ export function createMeter(options: MeterOptions): Meter {
     await finishOnce(reason);
     output.stop(reason, isFinal);
   }
-  return { readable, writable, started: started.promise, hasSent, isTaken, push, fail, abort };
+  return {
+    readable,
+    writable,
+    started: started.promise,
+    hasSent,
+    hasBegun: () => hasBegun,
+    isTaken,
+    push,
+    fail,
+    abort,
+  };
 }
 
 /** The mark counts only at the very start; after a comment of ours it would spoil the first line. What is held comes whole. */
@@ -152,8 +182,6 @@ export function withoutByteOrderMark(bytes: Uint8Array): Uint8Array {
 interface MeterOutput {
   attach: (controller: TransformStreamDefaultController<Uint8Array>) => void;
   send(bytes: Uint8Array): void;
-  /** Sends a comment line if it changes nothing in the stream's meaning and the client takes what it is sent. */
-  sendComment: () => void;
   /** Sends an event of its own, after ending a line or an event that was left open. */
   sendEvent(event: Uint8Array): void;
   hasSent(): boolean;
@@ -166,11 +194,6 @@ interface MeterOutput {
 }
 
 const utf8 = new TextEncoder();
-const comment: Readonly<Record<Position, Uint8Array | undefined>> = {
-  "between events": utf8.encode(": keepalive\n\n"),
-  "between lines": utf8.encode(": keepalive\n"),
-  "inside a line": undefined,
-};
 const emptyLine: Readonly<Record<Position, Uint8Array>> = {
   "between events": utf8.encode(""),
   "between lines": utf8.encode("\n"),
@@ -197,10 +220,6 @@ function createMeterOutput(position: () => Position, onFirstBytes: () => void): 
       controller = given;
     },
     send,
-    sendComment() {
-      const bytes = comment[position()];
-      if (bytes !== undefined && isTaken()) send(bytes);
-    },
     sendEvent(event) {
       send(Buffer.concat([emptyLine[position()], event]));
     },

@@ -42,6 +42,7 @@ export const unexpectedResponse = (status: number, message: string, members?: Er
   new AbortReason("upstream_failed", "unexpected_response", `status_${status}`, {
     message: `The backend responded with status ${status}${message === "" ? " and no event stream." : `: ${message}`}`,
     members,
+    ...(status >= 400 && status < 600 && { status }),
   });
 export const endedByAdmin = (): AbortReason => new AbortReason("ended_by_admin", "ended_by_admin");
 export const revoked = (): AbortReason => new AbortReason("revoked", "key_revoked");

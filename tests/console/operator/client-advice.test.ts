@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { adviceSentences } from "../../../console/src/operator/client-advice.ts";
+import { adviceSentences, silentStreamsProblem } from "../../../console/src/operator/client-advice.ts";
 
 const advice = {
   client: "claude-cli/2.1.332",
@@ -26,4 +26,15 @@ test("what a client met for want of a rule is one sentence with numbers, engine 
     "Of 120 requests of claude-cli/2.1.332, the backend refused 2. For vLLM, the rules drop_billing_line and system_turns_to_user help it.",
     "Of 1 request of claude-cli/2.1.332, 1 may have been read anew (the backend does not report its cache). For vLLM, the rules drop_billing_line and system_turns_to_user help it.",
   ]);
+});
+
+test.each<[programs: (string | null)[], begins: string | undefined]>([
+  [["OpenAI", "curl", null], undefined],
+  [["OpenAI", "codex_exec"], "Codex sent requests in the last 24 hours"],
+  [["opencode", "claude-cli", "Codex"], "Claude Code and Codex and opencode sent requests"],
+])("without heartbeats, of the programs %j agents are told", (programs, begins) => {
+  const problem = silentStreamsProblem(programs.map((name) => ({ name })));
+  if (begins === undefined) return expect(problem).toBeUndefined();
+  expect(problem).toStartWith(begins);
+  expect(problem).toContain("PROXY_SSE_KEEPALIVE=15");
 });

@@ -42,7 +42,7 @@ test.each([
   });
   const response = new Response(body);
   const upstream = { response, readTimeout, signal, abort: () => {}, onBodyRead: () => {}, release: () => {} };
-  void pump(upstream, meter, { errorFrame: () => utf8.encode(""), onFirstByte: () => {} });
+  void pump(upstream, meter, { errorFrame: () => ({ event: utf8.encode(""), isFinal: false }), onFirstByte: () => {} });
   expect(await new Response(meter.readable).text()).toBe(sent);
   stop();
   measure();

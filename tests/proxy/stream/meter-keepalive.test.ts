@@ -19,17 +19,30 @@ describe("a meter that keeps a client alive", () => {
     await reader.cancel();
   });
 
-  test("sends a single line between the lines of a long event", async () => {
-    const { meter, writer } = startMeter({ keepaliveMs: 10 });
+  test("sends another heartbeat once the event that begins the stream has passed, whole", async () => {
+    const heartbeats = { begins: "response.created", before: ": early\n\n", after: "data: late\n\n" };
+    const { meter, writer } = startMeter({ keepaliveMs: 10, heartbeats });
     const reader = meter.readable.getReader();
-    write(writer, `${long}\n`);
-    expect(await readText(reader)).toBe(`${long}\n`);
+    for (const [chunk, sent] of [
+      [": theirs\n\n", ": theirs\n\n"],
+      ["event: response.created\nda", ""],
+    ] as const) {
+      write(writer, chunk);
+      await passTicks();
+      if (sent !== "") expect(await readText(reader)).toBe(sent);
+      jest.advanceTimersByTime(10);
+      expect(await readText(reader)).toBe(": early\n\n");
+      expect(meter.hasBegun()).toBe(false);
+    }
+    write(writer, "ta: {}\n\n");
+    expect(await readText(reader)).toBe("event: response.created\ndata: {}\n\n");
     jest.advanceTimersByTime(10);
-    expect(await readText(reader)).toBe(": keepalive\n");
+    expect(await readText(reader)).toBe("data: late\n\n");
+    expect(meter.hasBegun()).toBe(true);
     await reader.cancel();
   });
 
-  test.each(["", "\r", "\r\n:"])("never sends a comment in a long event after %j", async (begun) => {
+  test.each(["", "\r", "\r\n:", "\n"])("never sends a comment in a long event after %j", async (begun) => {
     const half = long + begun;
     const { meter, writer } = startMeter({ keepaliveMs: 2 });
     const reader = meter.readable.getReader();

@@ -25,6 +25,7 @@ export function startMeter(options: Partial<MeterOptions> = {}): StartedMeter {
   const finishes: StartedMeter["finishes"] = [];
   const meter = createMeter({
     passage: passEvents(),
+    heartbeats: { begins: "", before: ": keepalive\n\n", after: ": keepalive\n\n" },
     keepaliveMs: 0,
     commit: async () => {},
     async finish(usage, cause) {
