@@ -92,7 +92,6 @@ function keepOf(given: string): number {
   throw new CommandError("backup takes a whole number from 1 to 10000 after --keep; see tollgate backup --help", 2);
 }
 
-// oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from the options
 function parseOptions(args: string[]) {
   const options = { keep: { type: "string" }, ...envFileOption } as const;
   try {

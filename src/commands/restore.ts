@@ -63,7 +63,6 @@ function parse(args: string[]): { source: string; envFile: string | undefined } 
   return { source, envFile: values["env-file"] };
 }
 
-// oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from the options
 function parseOptions(args: string[]) {
   try {
     return parseArgs({ args, options: envFileOption, strict: true, allowPositionals: true });

@@ -1,20 +1,17 @@
-export interface Latest<T> {
-  /** Replaces an item that was not taken. */
-  put(item: T): void;
-  /** Resolves with the latest item once there is one, or undefined if the signal aborts. One taker at a time. */
-  take(signal: AbortSignal): Promise<T | undefined>;
-}
+export type Latest<T> = ReturnType<typeof createLatest<T>>;
 
 /** A queue of one item: a newer item replaces an older one. */
-export function createLatest<T>(): Latest<T> {
+export function createLatest<T>() {
   let item: T | undefined;
   let arrived = Promise.withResolvers<void>();
   return {
-    put(next) {
+    /** Replaces an item that was not taken. */
+    put(next: T): void {
       item = next;
       arrived.resolve();
     },
-    async take(signal) {
+    /** Resolves with the latest item once there is one, or undefined if the signal aborts. One taker at a time. */
+    async take(signal: AbortSignal): Promise<T | undefined> {
       // Both a new item and an abort wake the taker.
       const { promise, resolve } = arrived;
       const wake = (): void => resolve();

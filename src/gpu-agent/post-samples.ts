@@ -33,7 +33,8 @@ export interface TimedSamples {
   readAt: number;
 }
 
-export interface PostLatestOptions {
+/** Posts the latest samples, one request at a time, until the signal aborts. Samples that arrive meanwhile are dropped. */
+export async function postLatest(options: {
   target: PushTarget;
   latest: Latest<TimedSamples>;
   /** Older samples are dropped, because the server dates samples by their arrival. */
@@ -44,10 +45,7 @@ export interface PostLatestOptions {
   clock: WallClock;
   logOnChange: LogOnChange;
   signal: AbortSignal;
-}
-
-/** Posts the latest samples, one request at a time, until the signal aborts. Samples that arrive meanwhile are dropped. */
-export async function postLatest(options: PostLatestOptions): Promise<void> {
+}): Promise<void> {
   const { target, latest, staleMs, backoff, rejectedWaitMs, clock, logOnChange, signal } = options;
   const { url } = target;
   for (;;) {

@@ -54,7 +54,6 @@ export function readPushGpuOptions(args: string[], { env, readFile, hostName }: 
   };
 }
 
-// oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from `flags`
 function parseFlags(args: string[]) {
   try {
     return parseArgs({ args, options: flags, strict: true, allowPositionals: false }).values;

@@ -41,10 +41,11 @@ export interface Server {
   stop(): Promise<boolean>;
 }
 
-/** Each part of a server gets its own sections. */
-export type ServerConfig = ServicesConfig & ProxyConfig & AdminConfig & Pick<Config, "shutdownGraceMs">;
-
-export async function startServer(config: ServerConfig, options: ServerOptions): Promise<Server> {
+/** @param config each part of a server gets its own sections */
+export async function startServer(
+  config: ServicesConfig & ProxyConfig & AdminConfig & Pick<Config, "shutdownGraceMs">,
+  options: ServerOptions,
+): Promise<Server> {
   const { clock, log } = options;
   const { listen, storage } = config;
   await prepareToListen(listen.host);

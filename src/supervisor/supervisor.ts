@@ -8,7 +8,7 @@
 // The parent opens no database and sees no body: a request is a ticket to it. `protocol.ts` is all that they say.
 
 import type { Config, Environment } from "../config/config.ts";
-import { type CurrentCatalog, listBackends } from "../domain/models.ts";
+import { type Catalog, type CurrentCatalog, listBackends } from "../domain/models.ts";
 import type { Log } from "../log/log.ts";
 import { build } from "../config/version.ts";
 import { createDispatch } from "../routing/dispatch.ts";
@@ -21,21 +21,6 @@ import type { HeartbeatLimits } from "./heartbeat.ts";
 import { keepRunning } from "./keep-running.ts";
 import type { Addresses } from "./protocol.ts";
 import { createRefusalLimit } from "../telemetry/request-log.ts";
-
-export interface SuperviseOptions {
-  config: Pick<Config, "listen" | "queue" | "shutdownGraceMs">;
-  catalog: CurrentCatalog;
-  probe: ProbeBackend;
-  /** Number of processes. */
-  count: number;
-  /** Command line of one process. */
-  command: string[];
-  env: Environment;
-  log: Log;
-  /** Stops all processes gracefully. */
-  signal: AbortSignal;
-  heartbeatLimits?: HeartbeatLimits;
-}
 
 /** Half a minute: only a fault keeps a process from replying for that long. */
 const defaultHeartbeatLimits: HeartbeatLimits = { intervalMs: 5000, maxMissed: 6 };
@@ -50,7 +35,20 @@ const lossStatuses: ReadonlySet<number> = new Set([1, 128 + 9]);
  * start; it has then reported the reason
  * @throws ListenError if a port is in use
  */
-export async function superviseProcesses(options: SuperviseOptions): Promise<number> {
+export async function superviseProcesses(options: {
+  config: Pick<Config, "listen" | "queue" | "shutdownGraceMs">;
+  catalog: CurrentCatalog;
+  probe: ProbeBackend;
+  /** Number of processes. */
+  count: number;
+  /** Command line of one process. */
+  command: string[];
+  env: Environment;
+  log: Log;
+  /** Stops all processes gracefully. */
+  signal: AbortSignal;
+  heartbeatLimits?: HeartbeatLimits;
+}): Promise<number> {
   const { config, catalog, count, command, log, signal, heartbeatLimits = defaultHeartbeatLimits } = options;
   using claims = new DisposableStack();
   claimPorts(config.listen, claims);
@@ -121,19 +119,11 @@ function portsOf({ port, adminPort }: Config["listen"], { url, adminUrl }: Addre
   };
 }
 
-interface Children extends Disposable, Pick<Child, "backendsChanged" | "catalogReplaced"> {
-  start(env: Environment): Child;
-  /** Requests a drain of all processes, and kills those that still run after `limitMs`. */
-  stop(limitMs: number): void;
-  /** Waits until those that ran when the stop was requested have exited. @returns whether one may have lost counts */
-  haveLostCounts(): Promise<boolean>;
-}
-
 /**
  * The running processes. They are killed when this process exits; if it is killed itself, they notice the closed channel
  * and stop.
  */
-function createChildren(startOne: (env: Environment) => Child): Children {
+function createChildren(startOne: (env: Environment) => Child) {
   const running = new Set<Child>();
   let stopped: Child[] = [];
   let limit: Timer | undefined;
@@ -142,25 +132,27 @@ function createChildren(startOne: (env: Environment) => Child): Children {
   };
   process.on("exit", killAll);
   return {
-    start(env) {
+    start(env: Environment): Child {
       const child = startOne(env);
       running.add(child);
       void child.exited.then(() => running.delete(child));
       return child;
     },
-    backendsChanged(shut) {
+    backendsChanged(shut: string[]): void {
       for (const child of running) if (child.hasListened()) child.backendsChanged(shut);
     },
     // Also for those that start: one may have asked for the catalog just before.
-    catalogReplaced(catalog) {
+    catalogReplaced(catalog: Catalog): void {
       for (const child of running) child.catalogReplaced(catalog);
     },
-    stop(limitMs) {
+    /** Requests a drain of all processes, and kills those that still run after `limitMs`. */
+    stop(limitMs: number): void {
       stopped = [...running];
       for (const child of running) child.stop();
       limit = setTimeout(killAll, limitMs);
     },
-    async haveLostCounts() {
+    /** Waits until those that ran when the stop was requested have exited. @returns whether one may have lost counts */
+    async haveLostCounts(): Promise<boolean> {
       const lost = await Promise.all(
         stopped.map(async (child) => lossStatuses.has(await child.exited) && child.hasListened()),
       );

@@ -18,13 +18,7 @@ export interface BackendSum extends BackendCounts {
 
 export type EncodedBackendSum = Omit<BackendSum, "firstByte"> & { firstByte: string };
 
-export interface BackendSums {
-  addRequest(record: RequestRecord, minute: number): void;
-  add(sum: BackendSum): void;
-  list(): BackendSum[];
-}
-
-export function createBackendSums(): BackendSums {
+export function createBackendSums() {
   const sums = new Map<string, BackendSum>();
 
   function sumOf(minute: number, backend: string): BackendSum {
@@ -37,7 +31,7 @@ export function createBackendSums(): BackendSums {
   }
 
   return {
-    addRequest(record, minute) {
+    addRequest(record: RequestRecord, minute: number): void {
       const { backend, outcome, usage, streamed, firstByteMs, durationMs } = record;
       if (backend === undefined || refusals.has(outcome)) return;
       const sum = sumOf(minute, backend);
@@ -53,12 +47,12 @@ export function createBackendSums(): BackendSums {
       sum.streamedTokens += usage.outputTokens;
       sum.streamedUs += Math.round(flowMs * 1000);
     },
-    add(added) {
+    add(added: BackendSum): void {
       const sum = sumOf(added.minute, added.backend);
       for (const name of backendCountNames) sum[name] += added[name];
       addHistogram(sum.firstByte, added.firstByte);
     },
-    list: () => [...sums.values()],
+    list: (): BackendSum[] => [...sums.values()],
   };
 }
 

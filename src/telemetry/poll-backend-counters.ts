@@ -1,16 +1,6 @@
 import type { Log } from "../log/log.ts";
 import { type BackendCounters, findBackendCounters } from "./backend-counters.ts";
 
-export interface BackendPollDeps {
-  /** The backend's metrics as text; undefined if it serves none. May reject. */
-  fetchMetrics: (signal: AbortSignal) => Promise<string | undefined>;
-  /** Stores the counters, and compares them with what was counted since the last ones, unless a read failed since. */
-  write: (counters: BackendCounters & { afterMiss: boolean }) => Promise<void>;
-  /** The counters began anew, so the backend did too. */
-  onRestarted: () => void;
-  log: Log;
-}
-
 const intervalMs = 60_000;
 /** So many intervals may pass until a backend that starts, or restarts, serves its metrics. */
 const maxMisses = 10;
@@ -19,7 +9,20 @@ const rareIntervalMs = 15 * 60_000;
 const timeoutMs = 5000;
 
 /** Reads the backend's token counters once a minute. @returns stops it */
-export function pollBackendCounters({ fetchMetrics, write, onRestarted, log }: BackendPollDeps): () => void {
+export function pollBackendCounters({
+  fetchMetrics,
+  write,
+  onRestarted,
+  log,
+}: {
+  /** The backend's metrics as text; undefined if it serves none. May reject. */
+  fetchMetrics: (signal: AbortSignal) => Promise<string | undefined>;
+  /** Stores the counters, and compares them with what was counted since the last ones, unless a read failed since. */
+  write: (counters: BackendCounters & { afterMiss: boolean }) => Promise<void>;
+  /** The counters began anew, so the backend did too. */
+  onRestarted: () => void;
+  log: Log;
+}): () => void {
   const stopped = new AbortController();
   let timer = setTimeout(() => void poll(), intervalMs);
   /** How many times in a row there were no counters. */

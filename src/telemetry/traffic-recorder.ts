@@ -46,12 +46,6 @@ export interface EncodedTraffic extends Omit<Traffic, "latencies" | "backends"> 
 
 type HistogramName = "firstByte" | "duration" | "tokensPerSecond" | "queueWait";
 
-export interface TrafficRecorderDeps {
-  write: (traffic: EncodedTraffic) => Promise<void>;
-  clock: WallClock;
-  log: Log;
-}
-
 export interface TrafficRecorder extends RequestObserver {
   /** Writes what is left. */
   close(): Promise<void>;
@@ -67,7 +61,15 @@ const hourMs = 3_600_000;
  * Sums latencies and outcomes, and writes them every few seconds while there are any. A crash loses the last seconds: these
  * are statistics and not counts.
  */
-export function createTrafficRecorder({ write, clock, log }: TrafficRecorderDeps): TrafficRecorder {
+export function createTrafficRecorder({
+  write,
+  clock,
+  log,
+}: {
+  write: (traffic: EncodedTraffic) => Promise<void>;
+  clock: WallClock;
+  log: Log;
+}): TrafficRecorder {
   let sums = createSums();
   let timer: Timer | undefined;
   let writing = Promise.resolve();

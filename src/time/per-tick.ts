@@ -1,11 +1,5 @@
-export interface PerTick<T> {
-  add(item: T): void;
-  /** Passes on the items immediately, without waiting for the end of the tick. */
-  flush(): void;
-}
-
 /** Collects the items of one tick and passes them to `handle` at its end, in order. */
-export function batchPerTick<T>(handle: (items: T[]) => void): PerTick<T> {
+export function batchPerTick<T>(handle: (items: T[]) => void) {
   let items: T[] = [];
 
   function flush(): void {
@@ -16,10 +10,11 @@ export function batchPerTick<T>(handle: (items: T[]) => void): PerTick<T> {
   }
 
   return {
-    add(item) {
+    add(item: T): void {
       if (items.length === 0) setImmediate(flush);
       items.push(item);
     },
+    /** Passes on the items immediately, without waiting for the end of the tick. */
     flush,
   };
 }

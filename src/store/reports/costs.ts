@@ -184,7 +184,6 @@ async function* readSlices(
 
 type Source = Part & Pick<ReturnType<typeof sourceOf>, "table" | "period">;
 
-// oxlint-disable-next-line typescript/explicit-function-return-type -- the tables' types
 const sourceOf = ({ tables: { usageModelDay, usageModelMonth } }: Engine, part: Part) => ({
   ...part,
   ...(part.unit === "day"

@@ -42,16 +42,6 @@ const noRequests: FlushedRequests = { rows: [], amendments: [] };
 type Checkpoint = "none" | "copying" | "ending";
 const nothingFolded: Folded = { refused: [], hasFailed: false, isCheckpointDue: false };
 
-export interface DirectWriterOptions {
-  file: string;
-  worker: StorageWorker;
-  clock: WallClock;
-  monotonic?: MonotonicClock;
-  log: Log;
-  /** Commits that take longer hold up every request. */
-  maxCommitMs?: number;
-}
-
 export interface DirectWriter {
   add: UsageStore["add"];
   take: LimitStore["take"];
@@ -85,7 +75,15 @@ interface State {
 type Add = Parameters<UsageStore["add"]>;
 
 /** Keys are found over the same connection, because the commits of any other one empty its page cache. */
-export function createDirectWriter(options: DirectWriterOptions): DirectWriter {
+export function createDirectWriter(options: {
+  file: string;
+  worker: StorageWorker;
+  clock: WallClock;
+  monotonic?: MonotonicClock;
+  log: Log;
+  /** Commits that take longer hold up every request. */
+  maxCommitMs?: number;
+}): DirectWriter {
   const { file, worker, clock, monotonic = performance.now.bind(performance), log, maxCommitMs = 5 } = options;
   const engine = openDirectWriter(file);
   const stage = prepareStage(engine);

@@ -55,17 +55,7 @@ export function prepareStage(engine: Engine): (id: FlushId, flush: StagedFlush) 
   };
 }
 
-export interface Fold {
-  /**
-   * Adds the staged flushes to the tables, each flush once.
-   * @throws if the database cannot be written
-   */
-  fold(): Promise<void>;
-  /** What the database has refused since the last call. */
-  takeRefused(): RefusedUsage[];
-}
-
-export function createFold(engine: Engine, clock: WallClock): Fold {
+export function createFold(engine: Engine, clock: WallClock) {
   const { findFirst, findRows, remove } = prepareStatements(engine);
   const writer = createUsageWriter(engine);
   const refused: RefusedUsage[] = [];
@@ -97,7 +87,11 @@ export function createFold(engine: Engine, clock: WallClock): Fold {
   }
 
   return {
-    async fold() {
+    /**
+     * Adds the staged flushes to the tables, each flush once.
+     * @throws if the database cannot be written
+     */
+    async fold(): Promise<void> {
       // The write lock is taken only if there is something to fold.
       let hasMore = findFirst.get({}) !== undefined;
       let mayRefuse = false;
@@ -110,7 +104,8 @@ export function createFold(engine: Engine, clock: WallClock): Fold {
         }
       }
     },
-    takeRefused: () => refused.splice(0),
+    /** What the database has refused since the last call. */
+    takeRefused: (): RefusedUsage[] => refused.splice(0),
   };
 }
 
@@ -145,7 +140,6 @@ const merge = (flushes: readonly StagedFlush[]): FlushedUsage => ({
   settled: flushes.flatMap(({ settled }) => settled),
 });
 
-// oxlint-disable-next-line typescript/explicit-function-return-type -- Drizzle's types of prepared statements
 function prepareStatements({ db }: Engine) {
   const { id } = stagedFlushes;
   return {
