@@ -1,7 +1,7 @@
 import { statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
-import { ownCommandLine } from "../runtime/command-line.ts";
+import { ownCommandLine } from "../runtime/bun-settings.ts";
 import type { Config } from "../config/config.ts";
 import type { Backend } from "../domain/models.ts";
 import { createLogWriter } from "../log/log-writer.ts";

@@ -10,19 +10,13 @@ export interface HeartbeatActions {
   onUnresponsive(): void;
 }
 
-export interface Heartbeat extends Disposable {
-  /** Any message from the process counts, however late. */
-  alive(): void;
-}
+export type Heartbeat = ReturnType<typeof startHeartbeat>;
 
 /**
  * Pings a process at an interval: an unresponsive process keeps its share of the port, and connections that the kernel gives it
  * are never served.
  */
-export function startHeartbeat(
-  { intervalMs, maxMissed }: HeartbeatLimits,
-  { ping, onUnresponsive }: HeartbeatActions,
-): Heartbeat {
+export function startHeartbeat({ intervalMs, maxMissed }: HeartbeatLimits, { ping, onUnresponsive }: HeartbeatActions) {
   // Counts pings rather than time, which also passes while the machine sleeps or this process is stopped.
   let missed = 0;
   let next = setTimeout(beat, intervalMs);
@@ -35,7 +29,8 @@ export function startHeartbeat(
   }
 
   return {
-    alive: () => void (missed = 0),
+    /** Any message from the process counts, however late. */
+    alive: (): void => void (missed = 0),
     [Symbol.dispose]: () => clearTimeout(next),
   };
 }

@@ -71,8 +71,6 @@ export function observePerTick(
 }
 
 /** Knows since when requests have got no response from the upstream, for the console. */
-export type UpstreamFailures = ReturnType<typeof createUpstreamFailures>;
-
 export function createUpstreamFailures(clock: WallClock) {
   let since: number | undefined;
   return {

@@ -4,7 +4,7 @@ import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf } from "../time/seoul.ts";
 import type { KeyId } from "../domain/keys.ts";
-import { lacksUsage, refusals, type RequestObserver, type RequestRecord } from "../domain/requests.ts";
+import { lacksUsage, refusals, type RequestRecord } from "../domain/requests.ts";
 
 /** The latencies of one model in one minute. */
 export interface LatencySum {
@@ -46,11 +46,6 @@ export interface EncodedTraffic extends Omit<Traffic, "latencies" | "backends"> 
 
 type HistogramName = "firstByte" | "duration" | "tokensPerSecond" | "queueWait";
 
-export interface TrafficRecorder extends RequestObserver {
-  /** Writes what is left. */
-  close(): Promise<void>;
-}
-
 const writeMs = 5000;
 /** Bound the memory: above these numbers, what clients choose or strangers cause is summed under one name. */
 const maxModels = 500;
@@ -69,7 +64,7 @@ export function createTrafficRecorder({
   write: (traffic: EncodedTraffic) => Promise<void>;
   clock: WallClock;
   log: Log;
-}): TrafficRecorder {
+}) {
   let sums = createSums();
   let timer: Timer | undefined;
   let writing = Promise.resolve();
@@ -109,13 +104,14 @@ export function createTrafficRecorder({
   }
 
   return {
-    finished(record) {
+    finished(record: RequestRecord): void {
       const now = clock();
       sums.addRequest(record, now);
       if (lacksUsage(record)) warnOfMissingUsage(record, now);
       if (timer === undefined) schedule();
     },
-    async close() {
+    /** Writes what is left. */
+    async close(): Promise<void> {
       await writing;
       const isPending = timer !== undefined;
       clearTimeout(timer);
