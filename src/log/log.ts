@@ -42,9 +42,11 @@ const maxLineBytes = 2048;
 /** Longest texts to try in turn, in UTF-16 units: an escaped one takes up to six bytes for each. */
 const textLimits = [1500, 1000, 500, 250, 100, 50];
 
-type ToLine = (message: string, fields: LogFields) => string;
-
-function boundedLine(message: string, fields: LogFields, toLine: ToLine): string {
+function boundedLine(
+  message: string,
+  fields: LogFields,
+  toLine: (message: string, fields: LogFields) => string,
+): string {
   for (const limit of textLimits) {
     const cutFields = Object.entries(fields).map(([name, value]) => [name, cutText(value, limit)] as const);
     const line = toLine(cutText(message, limit), Object.fromEntries(cutFields));

@@ -30,15 +30,17 @@ export function parsesBody(path: string): boolean {
   return Object.hasOwn(endpoints, path);
 }
 
-export interface SimulatedCall {
-  method: string;
-  path: string;
-  /** The body; undefined if it is not JSON. */
-  json: () => unknown;
-}
-
 /** @returns the response of a healthy backend; undefined if the model has no such endpoint */
-export function respond(request: SimulatedCall, wanted: Wanted, options: ModelOptions): SimulatedResponse | undefined {
+export function respond(
+  request: {
+    method: string;
+    path: string;
+    /** The body; undefined if it is not JSON. */
+    json: () => unknown;
+  },
+  wanted: Wanted,
+  options: ModelOptions,
+): SimulatedResponse | undefined {
   const { method, path } = request;
   if (path === "/v1/models" || path.startsWith("/v1/models/")) return modelsResponse(path, options);
   const endpoint = endpoints[path];

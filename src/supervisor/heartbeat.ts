@@ -4,19 +4,23 @@ export interface HeartbeatLimits {
   maxMissed: number;
 }
 
-export interface HeartbeatActions {
-  ping(): void;
-  /** Called once, after `maxMissed` pings. */
-  onUnresponsive(): void;
-}
-
 export type Heartbeat = ReturnType<typeof startHeartbeat>;
 
 /**
  * Pings a process at an interval: an unresponsive process keeps its share of the port, and connections that the kernel gives it
  * are never served.
  */
-export function startHeartbeat({ intervalMs, maxMissed }: HeartbeatLimits, { ping, onUnresponsive }: HeartbeatActions) {
+export function startHeartbeat(
+  { intervalMs, maxMissed }: HeartbeatLimits,
+  {
+    ping,
+    onUnresponsive,
+  }: {
+    ping(): void;
+    /** Called once, after `maxMissed` pings. */
+    onUnresponsive(): void;
+  },
+) {
   // Counts pings rather than time, which also passes while the machine sleeps or this process is stopped.
   let missed = 0;
   let next = setTimeout(beat, intervalMs);

@@ -16,8 +16,6 @@ export interface OwnActivityDeps {
   clock: WallClock;
 }
 
-type LoggedRequest = Awaited<ReturnType<Store["requests"]["list"]>>["requests"][number];
-
 const shownRequests = 50;
 /** Each is a short read of the database, which anyone with a key may ask for. */
 const maxReads = 20;
@@ -40,7 +38,9 @@ export function getOwnActivity({ store, clock }: OwnActivityDeps) {
   return ({ keyId }: { keyId: KeyId }): Promise<OwnActivityBody> => read(keyId);
 }
 
-const requestBody = (request: LoggedRequest): OwnActivityBody["requests"][number] => ({
+const requestBody = (
+  request: Awaited<ReturnType<Store["requests"]["list"]>>["requests"][number],
+): OwnActivityBody["requests"][number] => ({
   request_id: request.requestId,
   ended_at: timestampOf(request.endedAt),
   path: request.path,

@@ -43,14 +43,17 @@ export function getOwnKey(deps: OwnKeyDeps) {
   };
 }
 
-interface OwnKey {
+function ownKeyBody({
+  key,
+  load,
+  days,
+  now,
+}: {
   key: Awaited<ReturnType<Store["keys"]["list"]>>[number];
   load: Awaited<ReturnType<Store["limits"]["listLoads"]>>[number];
   days: Awaited<ReturnType<Store["limits"]["listDays"]>>;
   now: number;
-}
-
-function ownKeyBody({ key, load, days, now }: OwnKey): OwnKeyBody {
+}): OwnKeyBody {
   const { rules } = key;
   const [today, { firstDay }] = [dayNumberOf(now), monthOf(now)];
   const totalSince = (first: number): OwnKeyBody["today"] => {

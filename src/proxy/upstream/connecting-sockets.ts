@@ -29,12 +29,6 @@ async function listAddresses(host: string): Promise<ReadonlySet<string>> {
 /** An IPv6 address has many spellings. */
 const canonical = (address: string): string => (isIPv6(address) ? new URL(`http://[${address}]`).hostname : address);
 
-interface ConnectingSocket {
-  /** Where it connects to. */
-  address: string;
-  inode: string;
-}
-
 /** The tables write it in words of four bytes, the last byte first. */
 function parseAddress(hex: string): string {
   const bytes = Buffer.from(hex, "hex").swap32();
@@ -42,7 +36,14 @@ function parseAddress(hex: string): string {
 }
 
 /** proc_net_tcp(5): state 02 is SYN_SENT. */
-function findConnecting(table: string, port: number): ConnectingSocket[] {
+function findConnecting(
+  table: string,
+  port: number,
+): {
+  /** Where it connects to. */
+  address: string;
+  inode: string;
+}[] {
   const hexPort = port.toString(16).toUpperCase().padStart(4, "0");
   const line = new RegExp(String.raw`^ *\d+: \S+ (\w+):${hexPort} 02 \S+ \S+ \S+ +\d+ +\d+ (\d+)`, "gm");
   return [...table.matchAll(line)].map(([, address = "", inode = ""]) => ({ address: parseAddress(address), inode }));

@@ -13,15 +13,16 @@ export interface Forwards {
 
 type Address = Pick<Backend, "url" | "baseUrl" | "socket">;
 
-export interface ForwardsDeps extends Pick<ForwardDeps, "fetch" | "startReadTimeout">, RunningCallsDeps {
-  catalog: CurrentCatalog;
-  monotonic: MonotonicClock;
-}
-
 const connectTimeoutMs = 10_000;
 
 /** Made when a backend is first used, and kept for as long as its address is in the catalog. */
-export function createForwards(deps: ForwardsDeps): Forwards {
+export function createForwards(
+  deps: Pick<ForwardDeps, "fetch" | "startReadTimeout"> &
+    RunningCallsDeps & {
+      catalog: CurrentCatalog;
+      monotonic: MonotonicClock;
+    },
+): Forwards {
   const { catalog, fetch, startReadTimeout, monotonic } = deps;
   const running = createRunningCalls(deps);
   const poolOf = createConnectionPools(monotonic);

@@ -147,9 +147,11 @@ function prepareStatements(
 }
 
 type Insert = ReturnType<ReturnType<Engine["db"]["insert"]>["select"]>;
-type Sums = Parameters<Engine["prepareInsert"]>[2];
-
-function onConflict(insert: Insert, table: SQLiteTable, sums: Sums): Pick<Insert, "prepare"> {
+function onConflict(
+  insert: Insert,
+  table: SQLiteTable,
+  sums: Parameters<Engine["prepareInsert"]>[2],
+): Pick<Insert, "prepare"> {
   if (sums === undefined) return insert;
   const columns = getTableColumns(table);
   const target = sums.key.map((name) => columns[name]) as never;

@@ -74,13 +74,11 @@ const keyApart = (column: SQLWrapper, apart: readonly KeyId[]): SQL =>
 function tableOf(
   { tables: { usageDay, usageHour, usageMinute } }: Engine,
   unit: number,
-): { table: CounterTable; period: SQL } {
+): { table: Engine["tables"]["usageDay" | "usageHour" | "usageMinute"]; period: SQL } {
   if (unit === minutesPerDay) return { table: usageDay, period: sql`${usageDay.day}` };
   if (unit === minutesPerHour) return { table: usageHour, period: sql`${usageHour.hour}` };
   return { table: usageMinute, period: sql`${usageMinute.minute}` };
 }
-
-type CounterTable = Engine["tables"]["usageDay" | "usageHour" | "usageMinute"];
 
 /** What to add to a minute before dividing it by the unit: days are Seoul's. */
 const alignmentOf = (unit: number): number => (unit === minutesPerDay ? offsetMinutes : 0);

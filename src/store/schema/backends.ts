@@ -2,7 +2,6 @@ import { backendCountNames } from "../../domain/backends.ts";
 import { mapCounters, reconciledFields } from "../../domain/usage.ts";
 import type { Columns } from "./columns.ts";
 
-// oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result
 export function defineBackendTables({ table, integer, text, primaryKey }: Columns) {
   return {
     /** What each backend was sent in a minute, and how it responded. */

@@ -1,6 +1,5 @@
 import type { Columns } from "./columns.ts";
 
-// oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result
 export function defineLimitTables({ table, identity, integer, text, primaryKey }: Columns) {
   return {
     /** The processes that hold leases. `beat` grows while a process lives. */

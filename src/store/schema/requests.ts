@@ -2,7 +2,6 @@ import { type NotNull, sql } from "drizzle-orm";
 import { type RequestColumnFields, columnFields } from "../../domain/request-fields.ts";
 import type { Columns } from "./columns.ts";
 
-// oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result
 export function defineRequestLogTables({ table, rowId, integer, text, index }: Columns) {
   return {
     /** One row for each request, by id in the order of their commits. Times end in Us: microseconds. */

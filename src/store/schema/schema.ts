@@ -13,7 +13,6 @@ import { defineRequestLogTables } from "./requests.ts";
 import { defineTrafficTables } from "./traffic.ts";
 import { defineCounters, defineUsageTables } from "./usage.ts";
 
-// oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result
 export function defineTables(columns: Columns) {
   const { table, identity, integer, text, boolean, index } = columns;
   return {

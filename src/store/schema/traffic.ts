@@ -1,7 +1,6 @@
 import { mapCounters, reconciledFields } from "../../domain/usage.ts";
 import type { Columns } from "./columns.ts";
 
-// oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result
 export function defineTrafficTables({ table, integer, text, primaryKey }: Columns) {
   const latency = () => ({
     model: text().notNull(),

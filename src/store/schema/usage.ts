@@ -2,12 +2,10 @@ import { chargeFields, countedParts, mapCounters, sumFields } from "../../domain
 import type { Columns } from "./columns.ts";
 
 /** The sums of usage that a key, a minute, an hour or a day has. */
-// oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the columns' types are this function's result
 export function defineCounters({ integer }: Columns) {
   return mapCounters(sumFields, () => integer().notNull());
 }
 
-// oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result
 export function defineUsageTables(columns: Columns) {
   const { table, integer, text, primaryKey, index } = columns;
   const counters = () => defineCounters(columns);

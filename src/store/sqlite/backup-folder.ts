@@ -12,19 +12,21 @@ const namePattern = /^tollgate-\d{8}T\d{6}Z\.db$/;
 const unfinishedPattern = /^tollgate-\d{8}T\d{6}Z\.db(\.partial)?$/;
 const unfinishedAfterMs = 24 * 60 * 60 * 1000;
 
-export interface BackupSeries extends Omit<Backup, "target"> {
-  /** Exists. */
-  folder: string;
-  /** How many backups the folder keeps. */
-  keep: number;
-}
-
 /**
  * Makes a backup that is named after the time, and then deletes the oldest of those that this function made.
  * @returns the new file
  * @throws StorageError if the backup failed, none is deleted then; or if one cannot be deleted
  */
-export async function addBackup({ folder, keep, ...backup }: BackupSeries): Promise<string> {
+export async function addBackup({
+  folder,
+  keep,
+  ...backup
+}: Omit<Backup, "target"> & {
+  /** Exists. */
+  folder: string;
+  /** How many backups the folder keeps. */
+  keep: number;
+}): Promise<string> {
   const name = await backUpAt(backup.clock(), folder, backup);
   try {
     deleteUnfinished(folder, backup.clock);
