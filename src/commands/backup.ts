@@ -1,7 +1,6 @@
 import { statSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { addBackup } from "../store/sqlite/backup-folder.ts";
-import { backupDatabase } from "../store/sqlite/backup.ts";
+import { addBackup, backupDatabase } from "../store/sqlite/backup.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { envFileHelp, envFileOption, withServiceSettings } from "./env-file.ts";
 import { databaseInUse, settingsOf } from "./settings.ts";

@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { timestampOf } from "../store/sqlite/backup-folder.ts";
+import { timestampOf } from "../store/sqlite/backup.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import { restoreDatabase } from "../store/sqlite/restore.ts";
 import { CommandError, type CommandIo } from "./command.ts";

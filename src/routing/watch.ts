@@ -1,6 +1,6 @@
 import type { BackendSign } from "../domain/backends.ts";
 import type { Backend } from "../domain/models.ts";
-import { createBackoff } from "../time/backoff.ts";
+import { createBackoff } from "../time/wait.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 import { afterProbe, afterSign, type Health, healthy, returned } from "./health.ts";
 

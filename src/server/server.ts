@@ -13,7 +13,7 @@ import { type ProxyConfig, proxySideOf } from "./proxy-side.ts";
 import type { Config } from "../config/config.ts";
 import { listBackends } from "../domain/models.ts";
 import { readCertificate } from "../runtime/certificate.ts";
-import { startFetchThread } from "../runtime/fetch-thread.ts";
+import { startFetchThread } from "../runtime/bun-settings.ts";
 import { type Listener, prepareToListen } from "../runtime/listen.ts";
 import { followCertificate, type Listeners, listenOn } from "./listeners.ts";
 import { createServices, monotonic, type ServerOptions, type Services, type ServicesConfig } from "./services.ts";

@@ -23,7 +23,7 @@ import {
 } from "../proxy/upstream/probe.ts";
 import type { Certificate } from "../runtime/certificate.ts";
 import type { Store } from "../store/store.ts";
-import { measureDisk } from "../telemetry/disk.ts";
+import { measureDisk } from "../telemetry/descriptors.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { createInFlight, type InFlight, createUpstreamFailures } from "../telemetry/observers.ts";
 import { pollBackendCounters, pollBackends } from "../telemetry/poll-backend-counters.ts";

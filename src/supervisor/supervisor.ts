@@ -16,11 +16,11 @@ import type { ProbeBackend } from "../routing/watch.ts";
 import { createAggregate } from "./aggregate.ts";
 import { type Child, startChild } from "./child.ts";
 import type { Ticket } from "./child-tickets.ts";
-import { claimPort } from "./claim-port.ts";
 import type { HeartbeatLimits } from "./heartbeat.ts";
-import { keepRunning } from "./keep-running.ts";
 import type { Addresses } from "./protocol.ts";
 import { createRefusalLimit } from "../telemetry/request-log.ts";
+import { listenError } from "../runtime/listen.ts";
+import { createBackoff, wait } from "../time/wait.ts";
 
 /** Half a minute: only a fault keeps a process from replying for that long. */
 const defaultHeartbeatLimits: HeartbeatLimits = { intervalMs: 5000, maxMissed: 6 };
@@ -164,4 +164,55 @@ function createChildren(startOne: (env: Environment) => Child) {
       process.off("exit", killAll);
     },
   };
+}
+
+/**
+ * Reserves a port for the processes that will share it. Without this, the kernel lets any other program of the same user
+ * share the port too, and a second copy of Tollgate would silently take half the connections. Linux only.
+ * @throws ListenError if the port is in use
+ */
+export function claimPort(host: string, port: number): Disposable {
+  try {
+    // An abstract socket name: the kernel frees it when this process exits, and scopes it to the network namespace,
+    // as it does with the port.
+    const hash = new Bun.CryptoHasher("sha256").update(`${host} ${port}`).digest("hex");
+    const name = Bun.listen({ unix: `\0tollgate-${hash}`, socket: { data() {} } });
+    try {
+      Bun.listen({ hostname: host, port, exclusive: true, socket: { data() {} } }).stop(true);
+    } catch (error) {
+      name.stop(true);
+      throw error;
+    }
+    return { [Symbol.dispose]: () => name.stop(true) };
+  } catch (error) {
+    throw listenError(error, host, port);
+  }
+}
+
+/** Delay before a replacement starts; it doubles while the replacements are short-lived. */
+const [firstRestartMs, slowestRestartMs] = [400, 10_000];
+/** A process that ran this long did not fail at startup. */
+const stableMs = 10_000;
+
+type Leaving = Pick<Child, "pid" | "leaving">;
+
+/** Replaces a process, and each replacement, when it leaves, until the signal aborts. */
+export async function keepRunning(
+  child: Leaving,
+  start: () => Leaving,
+  { log, signal }: { log: Log; signal: AbortSignal },
+): Promise<void> {
+  const backoff = createBackoff(firstRestartMs, slowestRestartMs);
+  for (let current = child; ; current = start()) {
+    const startedAt = performance.now();
+    const status = await current.leaving;
+    if (signal.aborted) return;
+    if (performance.now() - startedAt > stableMs) backoff.reset();
+    const inMs = Math.round(backoff.next());
+    const fields = { child: current.pid, status: status ?? "draining", inMs };
+    log.warn("Worker process exited; starting a replacement", fields);
+    // A signal from a terminal also reaches the children: wait, so that it arrives here before they are replaced.
+    await wait(inMs, signal);
+    if (signal.aborted) return;
+  }
 }

@@ -1,13 +1,19 @@
 import { addHistogram, addValue, encodeHistogram, type Histogram } from "../domain/histogram.ts";
-import { type BackendSum, createBackendSums, encodeBackendSum, type EncodedBackendSum } from "./backend-sums.ts";
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf } from "../time/seoul.ts";
 import type { KeyId } from "../domain/keys.ts";
 import { lacksUsage, refusals, type RequestRecord } from "../domain/requests.ts";
+import {
+  backendCountNames,
+  type BackendCounts,
+  cacheCountNames,
+  cacheCountsOf,
+  noBackendCounts,
+} from "../domain/backends.ts";
 
 /** The latencies of one model in one minute. */
-export interface LatencySum {
+interface LatencySum {
   minute: number;
   model: string;
   requestCount: number;
@@ -20,7 +26,7 @@ export interface LatencySum {
   queueWait: Histogram;
 }
 
-export interface OutcomeSum {
+interface OutcomeSum {
   minute: number;
   /** 0: none. */
   keyId: KeyId;
@@ -207,3 +213,60 @@ function addLatencies(sum: LatencySum, added: LatencySum): void {
   for (const name of ["firstByte", "duration", "tokensPerSecond", "queueWait"] as const)
     addHistogram(sum[name], added[name]);
 }
+
+/** What one backend was sent in one minute, and how it responded. */
+interface BackendSum extends BackendCounts {
+  minute: number;
+  backend: string;
+  /** Milliseconds until the first byte of a stream. */
+  firstByte: Histogram;
+}
+
+type EncodedBackendSum = Omit<BackendSum, "firstByte"> & { firstByte: string };
+
+function createBackendSums() {
+  const sums = new Map<string, BackendSum>();
+
+  function sumOf(minute: number, backend: string): BackendSum {
+    const id = `${minute} ${backend}`;
+    const found = sums.get(id);
+    if (found !== undefined) return found;
+    const created = { minute, backend, ...noBackendCounts, firstByte: new Map() };
+    sums.set(id, created);
+    return created;
+  }
+
+  return {
+    addRequest(record: RequestRecord, minute: number): void {
+      const { backend, outcome, usage, streamed, firstByteMs, durationMs } = record;
+      if (backend === undefined || refusals.has(outcome)) return;
+      const sum = sumOf(minute, backend);
+      sum.requestCount++;
+      if (isBackendError(record)) sum.errorCount++;
+      const counts = cacheCountsOf(record);
+      for (const name of cacheCountNames) sum[name] += counts[name];
+      sum.outputTokens += usage?.outputTokens ?? 0;
+      if (!streamed || firstByteMs === undefined) return;
+      addValue(sum.firstByte, firstByteMs);
+      const flowMs = durationMs - firstByteMs;
+      if (usage === undefined || usage.outputTokens === 0 || flowMs <= 0) return;
+      sum.streamedTokens += usage.outputTokens;
+      sum.streamedUs += Math.round(flowMs * 1000);
+    },
+    add(added: BackendSum): void {
+      const sum = sumOf(added.minute, added.backend);
+      for (const name of backendCountNames) sum[name] += added[name];
+      addHistogram(sum.firstByte, added.firstByte);
+    },
+    list: (): BackendSum[] => [...sums.values()],
+  };
+}
+
+/** A request that the backend refused, such as one of a model that it does not have, is not an error of the backend. */
+const isBackendError = ({ outcome, status }: Pick<RequestRecord, "outcome" | "status">): boolean =>
+  outcome === "upstream_failed" || outcome === "timed_out" || (outcome === "completed" && status >= 500);
+
+const encodeBackendSum = (sum: BackendSum): EncodedBackendSum => ({
+  ...sum,
+  firstByte: encodeHistogram(sum.firstByte),
+});

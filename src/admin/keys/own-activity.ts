@@ -5,7 +5,7 @@ import { readSums } from "../../store/requests/sums.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { dayNumberOf, minutesPerDay, monthOf, msPerMinute, timestampOf } from "../../time/seoul.ts";
-import { shareNextRun } from "../../time/share-next-run.ts";
+import { shareNextRun } from "../../time/per-tick.ts";
 import { counterMembers } from "../http/schemas.ts";
 import { modelPricesOf, readPrices } from "../usage/prices.ts";
 import { readReport } from "../usage/report.ts";

@@ -1,4 +1,4 @@
-import { findBearer } from "../../domain/credentials.ts";
+import { findBearer } from "../../domain/keys.ts";
 import { alertsYaml } from "../../watching/alerts.ts";
 import { authenticationRequired } from "../http/errors.ts";
 import { equalSecrets } from "../session/secrets.ts";

@@ -1,7 +1,6 @@
 import type { MonotonicClock } from "../../time/clock.ts";
 import type { Backend, CurrentCatalog } from "../../domain/models.ts";
-import { countConnecting } from "./connecting-sockets.ts";
-import { addressOf, connectTo, type ConnectTimeout, createConnectTimeout } from "./connect-timeout.ts";
+import { countConnecting, addressOf, connectTo, type ConnectTimeout, createConnectTimeout } from "./connect-timeout.ts";
 import { createConnectionPools } from "./connection-pool.ts";
 import { createForward, createRunningCalls, type Forward, type ForwardDeps, type RunningCallsDeps } from "./forward.ts";
 import { countProbes, serverOf } from "./probe.ts";

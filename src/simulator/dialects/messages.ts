@@ -6,8 +6,8 @@ import {
   type SimulatedResponse,
   streamResponse,
   tick,
+  isObject,
 } from "../simulated-response.ts";
-import { isObject } from "../json-object.ts";
 import { fullText, thoughtOf, tokenText } from "../text.ts";
 import type { ToolCall } from "../tools.ts";
 import type { Usage } from "../../domain/usage.ts";

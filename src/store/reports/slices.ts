@@ -1,9 +1,7 @@
 import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { bucketFloor, minutesPerDay, minutesPerHour, offsetMinutes } from "../../time/seoul.ts";
-import type { Engine } from "../engine/engine.ts";
-import { rowsPerSlice } from "../engine/json-slices.ts";
+import { type Engine, rowsPerSlice, safeSum } from "../engine/engine.ts";
 import type { KeyCondition } from "./key-filter.ts";
-import { safeSum } from "../engine/safe-sum.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { UsageSum } from "../../domain/usage.ts";
 

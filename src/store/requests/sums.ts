@@ -1,7 +1,6 @@
 import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { minutesPerDay, msPerMinute, offsetMinutes } from "../../time/seoul.ts";
-import type { Engine } from "../engine/engine.ts";
-import { safeSum } from "../engine/safe-sum.ts";
+import { type Engine, safeSum } from "../engine/engine.ts";
 import type {
   RequestFilter,
   RequestLogStore,

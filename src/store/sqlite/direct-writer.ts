@@ -16,7 +16,7 @@
 
 import type { Log } from "../../log/log.ts";
 import type { MonotonicClock, WallClock } from "../../time/clock.ts";
-import { createBackoff } from "../../time/backoff.ts";
+import { createBackoff } from "../../time/wait.ts";
 import { minuteOf } from "../../time/seoul.ts";
 import { prepareFindActiveKey } from "../keys/keys.ts";
 import type { KeyStore } from "../keys/contract.ts";

@@ -25,8 +25,7 @@ import { prepareFindActiveKey, prepareListEndings } from "../keys/keys.ts";
 import type { FoundKey } from "../keys/contract.ts";
 import { createDirectWriter, type DirectWriter } from "./direct-writer.ts";
 import { openReader } from "./engine.ts";
-import { openKeysVersion } from "./keys-version.ts";
-import { knowKeys } from "./known-keys.ts";
+import { openKeysVersion, knowKeys } from "./keys-version.ts";
 import { startRestartingWorker, type StorageWorker } from "./worker-client.ts";
 
 /** Ends calls to a database that neither responds nor fails, such as one on a network disk that hangs. */

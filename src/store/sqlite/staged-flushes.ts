@@ -19,7 +19,16 @@ import { toStorageError } from "../storage-error.ts";
 import type { FlushedUsage, RefusedUsage } from "../usage/batch.ts";
 import type { FlushId } from "../usage/contract.ts";
 import { createUsageWriter, prepareAddDays, type UsageWriter } from "../usage/writer.ts";
-import { stagedFlushes } from "./staged-flushes-table.ts";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+
+/** Flushes of usage that are committed, and not yet added to the tables of counts. Nothing to do with SQLite's own journal. */
+export const stagedFlushes = sqliteTable("usage_journal", {
+  id: integer().primaryKey(),
+  ledger: text().notNull(),
+  flush: integer().notNull(),
+  /** JSON: the flush's increments, and its part of the request log or null. */
+  usage: text().notNull(),
+});
 
 interface StagedFlush extends Required<Omit<FlushedUsage, "responses">> {
   /** Whether what limits are compared with had its tokens when it was appended, the sums of days included. */
