@@ -28,7 +28,7 @@ import {
   takeAhead,
   unlimited,
 } from "./process-leases.ts";
-import type { MaybePromise } from "../store/engine/maybe-promise.ts";
+import type { MaybePromise } from "../store/engine/engine.ts";
 import { within } from "../time/wait.ts";
 import type { KeyId } from "../domain/keys.ts";
 import type { Admission, Admit } from "../domain/admissions.ts";

@@ -5,23 +5,6 @@ import type { KeyId } from "../domain/keys.ts";
 /** @param begunUntil the key's requests that began later go on; by the monotonic clock */
 export type RevocationListener = (keyId: KeyId, begunUntil: number) => void;
 
-export interface Revocations {
-  /** Registers what runs when the running responses of a key are to end. */
-  onRevoked(listener: RevocationListener): void;
-  /** Ends the running responses of a key in all processes; here at once, if the time has come. @param at epoch milliseconds */
-  endRunning(keyId: KeyId, at: number): Promise<void>;
-  close(): void;
-}
-
-export interface RevocationsOptions {
-  store: Pick<KeyStore, "listEndings" | "endRunning">;
-  clock: WallClock;
-  monotonic: MonotonicClock;
-  /** Whether there is anything to end. */
-  isRunning: () => boolean;
-  pollMs?: number;
-}
-
 /** An ending that is listed. */
 interface SeenEnding {
   /** When it was not listed yet. */
@@ -40,7 +23,20 @@ const skewMs = 5000;
  * Once the key is accepted again, only what had begun before the last poll without the ending is sure to be older than it,
  * so what began since goes on. The clocks of instances are not compared for this: they differ by more than a poll takes.
  */
-export function createRevocations(options: RevocationsOptions): Revocations {
+export function createRevocations(options: {
+  store: Pick<KeyStore, "listEndings" | "endRunning">;
+  clock: WallClock;
+  monotonic: MonotonicClock;
+  /** Whether there is anything to end. */
+  isRunning: () => boolean;
+  pollMs?: number;
+}): {
+  /** Registers what runs when the running responses of a key are to end. */
+  onRevoked(listener: RevocationListener): void;
+  /** Ends the running responses of a key in all processes; here at once, if the time has come. @param at epoch milliseconds */
+  endRunning(keyId: KeyId, at: number): Promise<void>;
+  close(): void;
+} {
   const { store, clock, monotonic, isRunning, pollMs = 400 } = options;
   const listeners: RevocationListener[] = [];
   const seen = new Map<number, SeenEnding>();

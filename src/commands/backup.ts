@@ -1,7 +1,6 @@
 import { statSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { addBackup } from "../store/sqlite/backup-folder.ts";
-import { backupDatabase } from "../store/sqlite/backup.ts";
+import { addBackup, backupDatabase } from "../store/sqlite/backup.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { envFileHelp, envFileOption, withServiceSettings } from "./env-file.ts";
 import { databaseInUse, settingsOf } from "./settings.ts";
@@ -92,7 +91,6 @@ function keepOf(given: string): number {
   throw new CommandError("backup takes a whole number from 1 to 10000 after --keep; see tollgate backup --help", 2);
 }
 
-// oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from the options
 function parseOptions(args: string[]) {
   const options = { keep: { type: "string" }, ...envFileOption } as const;
   try {

@@ -51,7 +51,6 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   return await io.endAtSignals(() => (quick ? checkQuickly(config.listen, service) : checkAll(config, service)));
 }
 
-// oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from the options
 function readFlags(args: string[]) {
   try {
     return parseArgs({ args, options: { quick: { type: "boolean", default: false }, ...envFileOption } }).values;

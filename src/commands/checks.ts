@@ -11,8 +11,7 @@ import { type CatalogConfig, readCatalog } from "../server/current-catalog.ts";
 import { rehearseListening } from "../server/rehearse.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import { inspectStore } from "../store/open.ts";
-import { measureDisk } from "../telemetry/disk.ts";
-import { findDescriptorLimit, recommendedDescriptors } from "../telemetry/descriptors.ts";
+import { measureDisk, findDescriptorLimit, recommendedDescriptors } from "../telemetry/descriptors.ts";
 import { StorageError } from "../store/storage-error.ts";
 import { CommandError } from "./command.ts";
 import { type StartConfig, toCommandError } from "./start-errors.ts";
@@ -170,17 +169,19 @@ const maxSkewMs = 60_000;
 /** Earlier than any build of this command. */
 const earliestTime = Date.UTC(2026, 10, 1);
 
-export interface ClockWitnesses {
-  now: number;
-  database: DatabaseState | undefined;
-  backend: UpstreamProbe | undefined;
-}
-
 /**
  * A wrong clock puts usage into wrong days, and ends sessions early. A request that is newer than now tells only that two
  * clocks differ: one that was ahead once leaves it there for as long as it was ahead.
  */
-export function checkClock({ now, database, backend }: ClockWitnesses): Finding {
+export function checkClock({
+  now,
+  database,
+  backend,
+}: {
+  now: number;
+  database: DatabaseState | undefined;
+  backend: UpstreamProbe | undefined;
+}): Finding {
   const text = new Date(now).toISOString();
   if (now < earliestTime) return failed(`${text} is before this version was made`);
   const lead = (database?.lastUsedAt ?? 0) - now;

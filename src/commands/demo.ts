@@ -134,15 +134,19 @@ async function simulateActivity(seeded: SeededDemo, server: Server, signal: Abor
   await Promise.all([...clients, runSimulatedGpuAgent(gpus)]);
 }
 
-interface Welcome {
+function welcome({
+  server,
+  seeded,
+  dataDir,
+  username,
+  password,
+}: {
   server: Server;
   seeded: SeededDemo;
   dataDir: string;
   username: string;
   password: string | undefined;
-}
-
-function welcome({ server, seeded, dataDir, username, password }: Welcome): string {
+}): string {
   const body = JSON.stringify({ model: demoModel, stream: true, messages: [{ role: "user", content: "Hello!" }] });
   return `
   This is a demo: model, clients, GPUs and 30 days of history are simulated. Ctrl-C ends it and deletes ${dataDir}

@@ -1,12 +1,5 @@
 import { type Environment, variableNames } from "../config/config.ts";
 
-export interface MisspeltSetting {
-  /** The variable that is set. */
-  given: string;
-  /** The setting that was probably meant. */
-  meant: string;
-}
-
 /** Variables of other programs rarely have these prefixes and a similar rest, so more misspellings are recognised. */
 const ownPrefixes = ["PROXY_", "ADMIN_", "METRICS_", "MAX_"];
 
@@ -14,7 +7,12 @@ const ownPrefixes = ["PROXY_", "ADMIN_", "METRICS_", "MAX_"];
 const minLength = 8;
 
 /** Variables that are not settings but look like one: a misspelt setting would be ignored silently. */
-export function findMisspeltSettings(environment: Environment): MisspeltSetting[] {
+export function findMisspeltSettings(environment: Environment): {
+  /** The variable that is set. */
+  given: string;
+  /** The setting that was probably meant. */
+  meant: string;
+}[] {
   const given = Object.keys(environment).filter((name) => !variableNames.includes(name));
   return given.flatMap((name) => {
     const meant = variableNames.find((known) => isNear(name.toUpperCase(), known));

@@ -34,7 +34,6 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   return 0;
 }
 
-// oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from the options
 function readFlags(args: string[]) {
   try {
     return parseArgs({ args, options: { schema: { type: "boolean", default: false }, ...envFileOption } }).values;

@@ -63,7 +63,6 @@ async function targetOf(args: string[], io: CommandIo): Promise<string> {
   return url;
 }
 
-// oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from the options
 function parse(args: string[]) {
   const options = { "url-stdin": { type: "boolean", default: false }, ...envFileOption } as const;
   try {

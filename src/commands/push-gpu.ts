@@ -3,16 +3,15 @@ import { hostname } from "node:os";
 import type { Environment } from "../config/config.ts";
 import type { SampleBody, SampleSet } from "../gpu-agent/gpu-entry.ts";
 import { findGpuTool, type GpuTool } from "../gpu-agent/gpu-tool.ts";
-import { createLatest, type Latest } from "../gpu-agent/latest.ts";
+import { createLatest, type Latest, postLatest, postSamples, type TimedSamples } from "../gpu-agent/post-samples.ts";
 import { createLogOnChange } from "../gpu-agent/log-on-change.ts";
 import type { PushTarget } from "../gpu-agent/post-result.ts";
-import { postLatest, postSamples, type TimedSamples } from "../gpu-agent/post-samples.ts";
 import { type PushGpuOptions, readPushGpuOptions, UsageError } from "../gpu-agent/push-gpu-options.ts";
 import { pushGpuScript } from "../gpu-agent/push-gpu-script.ts";
 import { readGpus, sampleSetOf } from "../gpu-agent/read-gpus.ts";
 import { ToolError } from "../gpu-agent/run-tool.ts";
 import { createLog, type Log } from "../log/log.ts";
-import { createBackoff } from "../time/backoff.ts";
+import { createBackoff } from "../time/wait.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 
 export const summary = "send GPU samples of this host to a Tollgate";

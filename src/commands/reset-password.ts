@@ -44,7 +44,6 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   return 0;
 }
 
-// oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from the options
 function readFlags(args: string[]) {
   const options = { "password-stdin": { type: "boolean", default: false }, ...envFileOption } as const;
   try {

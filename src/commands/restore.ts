@@ -1,6 +1,6 @@
 import { existsSync } from "node:fs";
 import { parseArgs } from "node:util";
-import { timestampOf } from "../store/sqlite/backup-folder.ts";
+import { timestampOf } from "../store/sqlite/backup.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import { restoreDatabase } from "../store/sqlite/restore.ts";
 import { CommandError, type CommandIo } from "./command.ts";
@@ -63,7 +63,6 @@ function parse(args: string[]): { source: string; envFile: string | undefined } 
   return { source, envFile: values["env-file"] };
 }
 
-// oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from the options
 function parseOptions(args: string[]) {
   try {
     return parseArgs({ args, options: envFileOption, strict: true, allowPositionals: true });

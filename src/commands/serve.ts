@@ -1,11 +1,10 @@
 import { statSync } from "node:fs";
 import { availableParallelism } from "node:os";
 import { parseArgs } from "node:util";
-import { ownCommandLine } from "../runtime/command-line.ts";
+import { ownCommandLine } from "../runtime/bun-settings.ts";
 import type { Config } from "../config/config.ts";
 import type { Backend } from "../domain/models.ts";
-import { createLogWriter } from "../log/log-writer.ts";
-import { createLog, type LogOptions } from "../log/log.ts";
+import { createLogWriter, createLog, type LogOptions, type Log } from "../log/log.ts";
 import { findMisspeltSettings } from "./misspelt-settings.ts";
 import type { ParentChannel } from "../supervisor/child-side.ts";
 import { superviseProcesses } from "../supervisor/supervisor.ts";
@@ -15,7 +14,6 @@ import { CommandError, type CommandIo, serveProcessCommand } from "./command.ts"
 import { envFileOption, withServerSettings } from "./env-file.ts";
 import { settingsOf } from "./settings.ts";
 import { toCommandError } from "./start-errors.ts";
-import type { Log } from "../log/log.ts";
 import { addressOf, connectTo } from "../proxy/upstream/connect-timeout.ts";
 import { causeOf } from "../proxy/upstream/failure-cause.ts";
 import { checkHealth, probeUpstream } from "../proxy/upstream/probe.ts";

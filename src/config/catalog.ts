@@ -6,10 +6,12 @@ type ModelSetting = "servedModel" | "reasoningModel";
 export type RewriteSettings = Omit<Config["rewrite"], ModelSetting> &
   Readonly<Record<ModelSetting, string | undefined>>;
 
-type CatalogSettings = Pick<Config, "upstream" | "queue"> & { rewrite: RewriteSettings };
-
 /** One backend, and the served model if it is named: what holds without `MODELS_FILE`. */
-export function catalogFromEnvironment({ upstream, rewrite, queue }: CatalogSettings): Catalog {
+export function catalogFromEnvironment({
+  upstream,
+  rewrite,
+  queue,
+}: Pick<Config, "upstream" | "queue"> & { rewrite: RewriteSettings }): Catalog {
   const { servedModel, reasoningModel } = rewrite;
   const isReasoning = servedModel !== undefined && reasoningModel?.toLowerCase() === servedModel.toLowerCase();
   const rules: ModelRules = {

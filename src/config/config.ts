@@ -197,7 +197,6 @@ const tlsFiles = ({ TLS_CERT, TLS_KEY }: Settings): { certFile: string; keyFile:
 
 const isLoopback = (host: string): boolean => /^(?:127\.\d+\.\d+\.\d+|\[?::1\]?|localhost)$/i.test(host);
 
-// oxlint-disable-next-line typescript/explicit-function-return-type -- Config is the type of its result
 function configFrom(settings: Settings, terminal: boolean) {
   return {
     upstream: {

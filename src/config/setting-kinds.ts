@@ -107,16 +107,16 @@ export const chosenSecret = (
   secret: true,
 });
 
-interface UpstreamAddress {
+export const upstreamAddress = (
+  name: string,
+): {
   /** Names it in the log. */
   name: string;
   /** Origin and path prefix; no trailing slash and no `/v1`. */
   baseUrl: string;
   /** The path of a UNIX socket; undefined: the origin says where to connect. */
   socket: string | undefined;
-}
-
-export const upstreamAddress = (name: string): UpstreamAddress =>
+} =>
   name.startsWith("unix:")
     ? { name, baseUrl: "http://localhost", socket: name.slice("unix:".length) }
     : { name, baseUrl: name, socket: undefined };

@@ -95,12 +95,10 @@ interface Place {
   within?: Map<string | number, Place>;
 }
 
-interface Reader {
+function createReader(lineAt: (offset: number) => number): {
   read(node: unknown, path: YamlPath, place: Place): unknown;
   faults: YamlFault[];
-}
-
-function createReader(lineAt: (offset: number) => number): Reader {
+} {
   const faults: YamlFault[] = [];
   const placeOf = (node: unknown, around: Place): Place => ({
     line: isNode(node) && node.range ? lineAt(node.range[0]) : around.line,

@@ -114,17 +114,12 @@ function failuresOf(planned: PlannedRequest, key: KeyPersona, { backend }: PastR
   ];
 }
 
-type Ending = Pick<
-  RequestRecord,
-  "status" | "outcome" | "code" | "cause" | "upstreamMs" | "firstByteMs" | "receivedBytes"
->;
-
 function pastRequest(
   planned: PlannedRequest,
   { keyId, persona, backend }: KeyPersona & { backend: string },
   durationMs: number,
   usage: Usage | undefined,
-  ending: Ending,
+  ending: Pick<RequestRecord, "status" | "outcome" | "code" | "cause" | "upstreamMs" | "firstByteMs" | "receivedBytes">,
 ): PastRequest {
   const record: RequestRecord = {
     requestId: "",

@@ -3,10 +3,9 @@ import { requestRowOf } from "../store/requests/row.ts";
 import type { Store } from "../store/store.ts";
 import type { StoredTraffic } from "../store/traffic/contract.ts";
 import { createTrafficRecorder } from "../telemetry/traffic-recorder.ts";
-import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
+import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute, dayNumberOf } from "../time/seoul.ts";
 import { type GpuPast, pastGpus } from "./past-gpus.ts";
 import { type KeyPersona, type PastRequest, pastRequests } from "./past-requests.ts";
-import { pastCounters } from "./past-counters.ts";
 import { trafficOfCounts } from "./past-traffic.ts";
 import { type Persona, usageOf } from "./personas.ts";
 import { plannedRequests, requestsIn, type Traffic } from "./traffic.ts";
@@ -21,7 +20,7 @@ import {
 } from "../domain/usage.ts";
 import type { CounterReading } from "../store/usage/contract.ts";
 
-export interface Past {
+interface Past {
   counts: UsageIncrement[];
   /** Those of the last day; older ones are only counted. */
   requests: PastRequest[];
@@ -171,4 +170,32 @@ async function recordTraffic({ traffic }: Pick<Store, "traffic">, requests: Past
     recorder.finished(record);
   }
   await recorder.close();
+}
+
+const days = 3;
+/** No longer than between two readings that are compared. */
+const stepMinutes = 10;
+/** What clients leave behind when they go: the backend generated it, and did not report it. */
+const uncountedShare = 0.004;
+/** On one day, somebody reached the backend without Tollgate. */
+const drift = { daysAgo: 1, share: 0.11 };
+
+/** The counters of a backend that served what was counted, and a little more. @param now minutes since the epoch */
+function pastCounters(counts: readonly UsageIncrement[], now: number): CounterReading[] {
+  const from = now - days * minutesPerDay;
+  const driftDay = dayNumberOf(now * msPerMinute) - drift.daysAgo;
+  const readings: CounterReading[] = [];
+  let [generated, prompt] = [0, 0];
+  const byTime = counts.filter(({ minute }) => minute >= from).toSorted((a, b) => a.minute - b.minute);
+  let next = 0;
+  for (let minute = from; minute <= now; minute += Math.min(stepMinutes, Math.max(1, now - minute))) {
+    for (let one = byTime[next]; one !== undefined && one.minute < minute; one = byTime[++next]) {
+      const isDrifting = dayNumberOf(one.minute * msPerMinute) === driftDay;
+      generated += one.outputTokens * (1 + (isDrifting ? drift.share : uncountedShare));
+      prompt += one.inputTokens * (1 + (isDrifting ? drift.share : 0));
+    }
+    const at = minute * msPerMinute;
+    readings.push({ source: "vllm", at, generatedTokens: Math.round(generated), promptTokens: Math.round(prompt) });
+  }
+  return readings;
 }

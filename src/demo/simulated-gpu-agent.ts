@@ -8,17 +8,20 @@ const intervalMs = 1000;
 /** After this time, a constant load no longer changes the temperature. */
 const settlesMs = 10 * 60_000;
 
-export interface SimulatedGpuAgent {
+/** Pushes the readings of a simulated GPU host once a second until the signal aborts. */
+export async function runSimulatedGpuAgent({
+  url,
+  key,
+  load,
+  signal,
+}: {
   /** Origin of `/api`. */
   url: string;
   key: string;
   /** How busy the GPUs are now, 0 to 1. */
   load: () => number;
   signal: AbortSignal;
-}
-
-/** Pushes the readings of a simulated GPU host once a second until the signal aborts. */
-export async function runSimulatedGpuAgent({ url, key, load, signal }: SimulatedGpuAgent): Promise<void> {
+}): Promise<void> {
   let host = advanceGpuHost(idleGpuHost(gpuCount), load(), Date.now(), settlesMs);
   for (let now = Date.now(), last = now - intervalMs; !signal.aborted; last = now, now = Date.now()) {
     host = advanceGpuHost(host, load(), now, now - last);

@@ -12,7 +12,7 @@ export type { KeyLimits, LimitName } from "./limits.ts";
 export type KeyId = number;
 
 /** What a key is for: everything, requests under `/v1`, or posting GPU samples. */
-export type KeyScope = "all" | "inference" | "gpu";
+type KeyScope = "all" | "inference" | "gpu";
 
 /** What an API key may do. A key that may do everything has none. */
 export interface KeyRules extends KeyLimits {
@@ -22,3 +22,11 @@ export interface KeyRules extends KeyLimits {
   /** Globs such as `/v1/chat/*`; `*` crosses slashes. Null: every path. */
   allowed_paths: readonly string[] | null;
 }
+
+/** The token in `Authorization: Bearer …`; the scheme is case-insensitive. */
+export const findBearer = (headers: Headers): string | undefined =>
+  /^bearer +(\S+) *$/i.exec(headers.get("authorization") ?? "")?.[1];
+
+/** The API key of a request: the bearer token, or else `x-api-key`. Other authorization schemes are ignored. */
+export const findCredential = (headers: Headers): string | undefined =>
+  findBearer(headers) ?? (headers.get("x-api-key") || undefined);

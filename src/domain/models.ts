@@ -79,13 +79,13 @@ export interface Catalog {
   /** What holds for requests that name no model of the list. */
   otherModels: ModelRules;
   /** Undefined: from the environment. */
-  file: CatalogFile | undefined;
-}
-
-export interface CatalogFile {
-  path: string;
-  /** SHA-256 of its bytes, hexadecimal. */
-  hash: string;
+  file:
+    | {
+        path: string;
+        /** SHA-256 of its bytes, hexadecimal. */
+        hash: string;
+      }
+    | undefined;
 }
 
 /**

@@ -5,10 +5,8 @@ import type { ToolReading } from "./gpu-entry.ts";
 import { findNvidiaReading, nvidiaSmiArguments, nvidiaSmiFailure } from "./nvidia-smi.ts";
 import { rocmSmiArguments, rocmSmiReadings } from "./rocm-smi.ts";
 import { runTool, ToolError } from "./run-tool.ts";
-import { createSampleSets } from "./sample-sets.ts";
-import { splitLines } from "./split-lines.ts";
 
-export interface ToolRunOptions {
+interface ToolRunOptions {
   env: Environment;
   signal: AbortSignal;
   /** See `ToolRun`. */
@@ -157,4 +155,55 @@ function findParsed<T>(text: string, parse: (text: string) => T): T | undefined 
     } catch {}
   }
   return undefined;
+}
+
+/** Far more than a line about one GPU; bounds the memory for a tool that prints no line feed. */
+const maxLineLength = 8192;
+
+/**
+ * Yields whole lines, without their `\n` or `\r\n`. Text after the last line feed is dropped: if a tool is killed in the
+ * middle of a number, the shorter number looks valid.
+ */
+export async function* splitLines(bytes: ReadableStream<Uint8Array>): AsyncGenerator<string, void, void> {
+  const decoder = new TextDecoder();
+  let pending = "";
+  for await (const chunk of bytes) {
+    const lines = (pending + decoder.decode(chunk, { stream: true })).split("\n");
+    pending = (lines.pop() ?? "").slice(0, maxLineLength);
+    for (const line of lines) yield line.endsWith("\r") ? line.slice(0, -1) : line;
+  }
+}
+
+/**
+ * Groups readings, which arrive one by one in rising order of index, into one set per round of the tool.
+ * A set ends at the last GPU of the previous round, at an index that does not rise, or after a silence. The first rule
+ * adds no delay; the other two cover a GPU that drops out.
+ * @param silenceMs shorter than the pause between rounds, longer than the pause between two GPUs of one round
+ */
+export function createSampleSets(silenceMs: number, onSet: (readings: ToolReading[]) => void) {
+  let pending: ToolReading[] = [];
+  let lastIndexOfRound: number | undefined;
+  let silence: NodeJS.Timeout | undefined;
+
+  function end(): void {
+    clearTimeout(silence);
+    if (pending.length === 0) return;
+    const readings = pending;
+    pending = [];
+    lastIndexOfRound = readings.at(-1)?.index;
+    onSet(readings);
+  }
+
+  return {
+    add(reading: ToolReading): void {
+      const previous = pending.at(-1);
+      if (previous !== undefined && reading.index <= previous.index) end();
+      pending.push(reading);
+      if (reading.index === lastIndexOfRound) return end();
+      clearTimeout(silence);
+      silence = setTimeout(end, silenceMs);
+    },
+    /** Passes on an unfinished set, when no more readings will come. */
+    end,
+  };
 }

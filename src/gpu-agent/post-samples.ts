@@ -1,8 +1,6 @@
-import type { Backoff } from "../time/backoff.ts";
+import { type Backoff, wait } from "../time/wait.ts";
 import type { WallClock } from "../time/clock.ts";
-import { wait } from "../time/wait.ts";
 import type { SampleBody } from "./gpu-entry.ts";
-import type { Latest } from "./latest.ts";
 import type { LogOnChange } from "./log-on-change.ts";
 import { type PostResult, type PushTarget, resultOfError, resultOfResponse } from "./post-result.ts";
 
@@ -33,7 +31,8 @@ export interface TimedSamples {
   readAt: number;
 }
 
-export interface PostLatestOptions {
+/** Posts the latest samples, one request at a time, until the signal aborts. Samples that arrive meanwhile are dropped. */
+export async function postLatest(options: {
   target: PushTarget;
   latest: Latest<TimedSamples>;
   /** Older samples are dropped, because the server dates samples by their arrival. */
@@ -44,10 +43,7 @@ export interface PostLatestOptions {
   clock: WallClock;
   logOnChange: LogOnChange;
   signal: AbortSignal;
-}
-
-/** Posts the latest samples, one request at a time, until the signal aborts. Samples that arrive meanwhile are dropped. */
-export async function postLatest(options: PostLatestOptions): Promise<void> {
+}): Promise<void> {
   const { target, latest, staleMs, backoff, rejectedWaitMs, clock, logOnChange, signal } = options;
   const { url } = target;
   for (;;) {
@@ -64,4 +60,32 @@ export async function postLatest(options: PostLatestOptions): Promise<void> {
       await wait(result.kind === "key rejected" ? rejectedWaitMs : backoff.next(), signal);
     }
   }
+}
+
+export type Latest<T> = ReturnType<typeof createLatest<T>>;
+
+/** A queue of one item: a newer item replaces an older one. */
+export function createLatest<T>() {
+  let item: T | undefined;
+  let arrived = Promise.withResolvers<void>();
+  return {
+    /** Replaces an item that was not taken. */
+    put(next: T): void {
+      item = next;
+      arrived.resolve();
+    },
+    /** Resolves with the latest item once there is one, or undefined if the signal aborts. One taker at a time. */
+    async take(signal: AbortSignal): Promise<T | undefined> {
+      // Both a new item and an abort wake the taker.
+      const { promise, resolve } = arrived;
+      const wake = (): void => resolve();
+      signal.addEventListener("abort", wake);
+      if (!signal.aborted) await promise;
+      signal.removeEventListener("abort", wake);
+      const taken = item;
+      item = undefined;
+      arrived = Promise.withResolvers();
+      return signal.aborted ? undefined : taken;
+    },
+  };
 }

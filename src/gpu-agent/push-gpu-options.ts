@@ -32,15 +32,20 @@ const flags = {
   help: { type: "boolean", short: "h", default: false },
 } as const;
 
-export interface OptionSources {
-  env: Environment;
-  readFile: (file: string) => string;
-  /** The name by which the system knows this host. */
-  hostName: string;
-}
-
 /** @throws UsageError */
-export function readPushGpuOptions(args: string[], { env, readFile, hostName }: OptionSources): PushGpuOptions {
+export function readPushGpuOptions(
+  args: string[],
+  {
+    env,
+    readFile,
+    hostName,
+  }: {
+    env: Environment;
+    readFile: (file: string) => string;
+    /** The name by which the system knows this host. */
+    hostName: string;
+  },
+): PushGpuOptions {
   const values = parseFlags(args);
   const onlyPrints = values.help || values.script || values["dry-run"];
   return {
@@ -54,7 +59,6 @@ export function readPushGpuOptions(args: string[], { env, readFile, hostName }: 
   };
 }
 
-// oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from `flags`
 function parseFlags(args: string[]) {
   try {
     return parseArgs({ args, options: flags, strict: true, allowPositionals: false }).values;

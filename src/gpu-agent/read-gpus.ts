@@ -8,8 +8,7 @@
 // is one line of the log, not one a second. The key is only for the host that the operator named (`post-samples.ts`).
 // `push-gpu.sh` is for hosts that cannot run the binary, and for NVIDIA's tool only.
 
-import type { Backoff } from "../time/backoff.ts";
-import { wait } from "../time/wait.ts";
+import { type Backoff, wait } from "../time/wait.ts";
 import { findGpuEntry, type SampleSet, type ToolReading } from "./gpu-entry.ts";
 import type { GpuTool, ToolWatchOptions } from "./gpu-tool.ts";
 import type { LogOnChange } from "./log-on-change.ts";

@@ -26,12 +26,6 @@ export interface ToolRun {
   read: (stdout: ReadableStream<Uint8Array>, alive: () => void) => Promise<void>;
 }
 
-export interface ToolExit {
-  status: number;
-  /** The first line of standard error, or empty. */
-  errorLine: string;
-}
-
 /** A process that is stuck in the driver's code ignores SIGKILL too, perhaps until the host is rebooted. */
 const killTimeoutMs = 1500;
 
@@ -39,7 +33,11 @@ const killTimeoutMs = 1500;
  * Runs the tool until it exits, hangs or is stopped. The process is dead when this resolves.
  * @throws ToolError if it was unresponsive, could not be started, or could not be killed
  */
-export async function runTool(run: ToolRun): Promise<ToolExit> {
+export async function runTool(run: ToolRun): Promise<{
+  status: number;
+  /** The first line of standard error, or empty. */
+  errorLine: string;
+}> {
   const child = spawnTool(run);
   const [tool] = run.command;
   let unresponsive = false;
@@ -76,7 +74,6 @@ export async function runTool(run: ToolRun): Promise<ToolExit> {
   }
 }
 
-// oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from the options
 function spawnTool({ command, env }: ToolRun) {
   try {
     return Bun.spawn([...command], {

@@ -30,33 +30,7 @@ import { type KeyUsage, noUsage, type Usage, responseRef } from "../domain/usage
 import type { UsageEvent } from "../domain/usage-event.ts";
 
 /** Adds usage events up and commits them to the store. */
-export interface Ledger {
-  /**
-   * Resolves once the event is committed, but after `waitLimitMs` at the latest: the event then stays buffered in memory.
-   * Never rejects: a response must not fail because its usage is late.
-   * @returns the tokens that it added to the counts; its own if that is not known yet
-   */
-  record(event: UsageEvent): Promise<Usage>;
-  /** Writes a request that does not count to the request log. */
-  logRequest(request: RequestRecord): void;
-  /** Corrects the row of a counted request that ended long after it was recorded. */
-  amendRequest(request: RequestRecord): void;
-  /** The rows of the request log that were dropped because too many waited. */
-  droppedRequests(): number;
-  /** What is not committed yet, and for how long the oldest event has waited. */
-  waiting(): { requests: number; keys: number; sinceMs: number };
-  /** The requests that the database refused to count since the start. */
-  refusedRequests(): number;
-  /** Whether counts wait for the database, and responses do not wait for them. */
-  areCountsWaiting(): boolean;
-  /** Whether counts are written, wait for the database, or were partly refused by it since the start. */
-  state(): "ok" | "waiting" | "partly refused";
-  /**
-   * Commits what is buffered, for at most `closeTimeoutMs`, and stops. The rest is lost, and logged.
-   * @returns whether everything was committed
-   */
-  close(closeTimeoutMs?: number): Promise<boolean>;
-}
+export type Ledger = ReturnType<typeof createLedger>;
 
 export interface LedgerOptions {
   store: Pick<UsageStore, "add">;
@@ -115,7 +89,7 @@ const newBatch = (logsRequests: boolean, dropped: Dropped): Batch => ({
 
 const defaults = { waitLimitMs: 1000, firstRetryMs: 50, maxRetryMs: 2000, logsRequests: false };
 
-export function createLedger(options: LedgerOptions): Ledger {
+export function createLedger(options: LedgerOptions) {
   const { clock } = options;
   const dropped: Dropped = { requests: 0 };
   const state: State = {
@@ -134,7 +108,12 @@ export function createLedger(options: LedgerOptions): Ledger {
     pause: new AbortController(),
   };
   return {
-    async record(event) {
+    /**
+     * Resolves once the event is committed, but after `waitLimitMs` at the latest: the event then stays buffered in memory.
+     * Never rejects: a response must not fail because its usage is late.
+     * @returns the tokens that it added to the counts; its own if that is not known yet
+     */
+    async record(event: UsageEvent): Promise<Usage> {
       const batch = state.gathering;
       if (batch.usage.isEmpty()) batch.since = clock();
       const own: Usage = batch.usage.add(event) ? event : noUsage;
@@ -146,14 +125,26 @@ export function createLedger(options: LedgerOptions): Ledger {
       if (responseId === undefined || own === noUsage) return own;
       return batch.added.get(responseRef(keyId, responseId)) ?? own;
     },
-    logRequest: (request) => addToLog(state, (usage) => usage.addRequest(request, clock())),
-    amendRequest: (request) => addToLog(state, (usage) => usage.amendRequest(request)),
-    droppedRequests: () => dropped.requests,
-    waiting: () => waitingIn(state),
-    refusedRequests: () => state.refusedRequests,
-    areCountsWaiting: () => state.degraded,
-    state: () => (state.degraded ? "waiting" : state.refusedRequests > 0 ? "partly refused" : "ok"),
-    close: (closeTimeoutMs = 5000) => close(state, closeTimeoutMs),
+    /** Writes a request that does not count to the request log. */
+    logRequest: (request: RequestRecord): void => addToLog(state, (usage) => usage.addRequest(request, clock())),
+    /** Corrects the row of a counted request that ended long after it was recorded. */
+    amendRequest: (request: RequestRecord): void => addToLog(state, (usage) => usage.amendRequest(request)),
+    /** The rows of the request log that were dropped because too many waited. */
+    droppedRequests: (): number => dropped.requests,
+    /** What is not committed yet, and for how long the oldest event has waited. */
+    waiting: (): { requests: number; keys: number; sinceMs: number } => waitingIn(state),
+    /** The requests that the database refused to count since the start. */
+    refusedRequests: (): number => state.refusedRequests,
+    /** Whether counts wait for the database, and responses do not wait for them. */
+    areCountsWaiting: (): boolean => state.degraded,
+    /** Whether counts are written, wait for the database, or were partly refused by it since the start. */
+    state: (): "ok" | "waiting" | "partly refused" =>
+      state.degraded ? "waiting" : state.refusedRequests > 0 ? "partly refused" : "ok",
+    /**
+     * Commits what is buffered, for at most `closeTimeoutMs`, and stops. The rest is lost, and logged.
+     * @returns whether everything was committed
+     */
+    close: (closeTimeoutMs = 5000): Promise<boolean> => close(state, closeTimeoutMs),
   };
 }
 

@@ -5,9 +5,10 @@
 // some are dropped and counted, and do not fill the memory. It does not know where lines go: `write` is an argument.
 
 import type { WallClock } from "../time/clock.ts";
+import { batchPerTick } from "../time/per-tick.ts";
 
-export const logLevels = ["debug", "info", "warn", "error"] as const;
-export type LogLevel = (typeof logLevels)[number];
+const logLevels = ["debug", "info", "warn", "error"] as const;
+type LogLevel = (typeof logLevels)[number];
 export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined>>;
 export type Log = Readonly<Record<LogLevel, (message: string, fields?: LogFields) => void>>;
 
@@ -42,9 +43,11 @@ const maxLineBytes = 2048;
 /** Longest texts to try in turn, in UTF-16 units: an escaped one takes up to six bytes for each. */
 const textLimits = [1500, 1000, 500, 250, 100, 50];
 
-type ToLine = (message: string, fields: LogFields) => string;
-
-function boundedLine(message: string, fields: LogFields, toLine: ToLine): string {
+function boundedLine(
+  message: string,
+  fields: LogFields,
+  toLine: (message: string, fields: LogFields) => string,
+): string {
   for (const limit of textLimits) {
     const cutFields = Object.entries(fields).map(([name, value]) => [name, cutText(value, limit)] as const);
     const line = toLine(cutText(message, limit), Object.fromEntries(cutFields));
@@ -90,4 +93,38 @@ export function withoutControls(text: string): string {
     /[\u0000-\u001f\u007f-\u009f\u2028\u2029\u202a-\u202e\u2066-\u2069]/g,
     (control) => `\\u${control.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
+}
+
+/** How many UTF-16 units may wait for a reader that has stopped reading: its pipe takes 64 KiB, and memory the rest. */
+export const maxWaiting = 8 * 1024 * 1024;
+
+/**
+ * Writes all log lines of one tick in one call, because a system call costs more than a line. Pending lines are written
+ * when the process exits; SIGKILL loses at most the lines of one tick.
+ * @param write calls `written` once the text is written, or cannot be
+ * @param onDropped called when there is room again, with the number of lines for which there was none
+ */
+export function createLogWriter(
+  write: (text: string, written: () => void) => void,
+  onDropped: (lines: number) => void,
+): (line: string) => void {
+  let waiting = 0;
+  let dropped = 0;
+  const lines = batchPerTick<string>((batch) => {
+    if (waiting > maxWaiting) {
+      dropped += batch.length;
+      return;
+    }
+    const text = batch.join("");
+    waiting += text.length;
+    write(text, () => {
+      waiting -= text.length;
+      if (dropped === 0 || waiting > maxWaiting) return;
+      const count = dropped;
+      dropped = 0;
+      onDropped(count);
+    });
+  });
+  process.on("exit", lines.flush);
+  return lines.add;
 }

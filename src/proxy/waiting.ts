@@ -12,7 +12,7 @@
 //
 // Removed: one list for both kinds of waiting over all processes; an object for each thing that is waited for, which raced.
 
-import { createBackoff, type Backoff } from "../time/backoff.ts";
+import { createBackoff, type Backoff } from "../time/wait.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import { ProxyError } from "./errors.ts";
 import { type InLine, KeyLines } from "./key-lines.ts";

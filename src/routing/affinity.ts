@@ -27,22 +27,7 @@ export const affinityOf = (keyId: KeyId, { name, prefix }: Conversation): string
 export const nothingKnown = (): ExpectedWork => ({ characters: 0, readBefore: 0, leaving: 0, reason: "load" });
 
 /** Remembers which backend has read what, and so has it cached, as far as one can tell from outside. */
-export interface Affinity {
-  /** @returns what each backend would have to read of the request */
-  expect(request: RoutedRequest): (backend: string) => ExpectedWork;
-  /** What becomes of the conversation's cache if the request goes to this backend; undefined: it is not known. */
-  lastTurn(request: RoutedRequest, backend: string): LastTurn | undefined;
-  /**
-   * A request that went to this backend has ended.
-   * @param read what was expected of it
-   * @param cachedShare the part of its input that the backend reports to have had cached
-   */
-  learn(backend: string, read: Pick<ExpectedWork, "readBefore"> & { whole: number }, cachedShare: number): void;
-  /** This backend has read the request. */
-  remember(backend: string, request: RoutedRequest): void;
-  /** It was out, or has restarted: its cache is empty. */
-  forget(backend: string): void;
-}
+export type Affinity = ReturnType<typeof createAffinity>;
 
 /**
  * The part of a body that a backend reads anew if it has only its instructions and tools: in the model of
@@ -71,7 +56,7 @@ const maxCharacters = 2 ** 40;
 /** In a trace that is remembered, hashes are short: they only have to tell what changed. */
 const [partHashes, messageHashes] = [2 ** 10, 2 ** 20];
 
-export function createAffinity(size: MemorySize): Affinity {
+export function createAffinity(size: MemorySize) {
   const lives = createLives();
   const traces = createMemory(size);
   const memory = createMemory(size, (value) => {
@@ -93,7 +78,8 @@ export function createAffinity(size: MemorySize): Affinity {
   }
 
   return {
-    expect(request) {
+    /** @returns what each backend would have to read of the request */
+    expect(request: RoutedRequest): (backend: string) => ExpectedWork {
       const { characters, conversation } = request;
       const last = findLast(request);
       return (backend) => {
@@ -116,17 +102,27 @@ export function createAffinity(size: MemorySize): Affinity {
         return { characters: toRead, readBefore: 0, leaving, reason };
       };
     },
-    learn(backend, read, cachedShare) {
+    /**
+     * A request that went to this backend has ended.
+     * @param read what was expected of it
+     * @param cachedShare the part of its input that the backend reports to have had cached
+     */
+    learn(backend: string, read: Pick<ExpectedWork, "readBefore"> & { whole: number }, cachedShare: number): void {
       const life = lives.find(backend);
       if (life !== undefined) life.kept = keptAfter(life.kept, read, cachedShare);
     },
-    lastTurn({ keyId, conversation: { trace }, characters }, backend) {
+    /** What becomes of the conversation's cache if the request goes to this backend; undefined: it is not known. */
+    lastTurn({ keyId, conversation: { trace }, characters }: RoutedRequest, backend: string): LastTurn | undefined {
       const found = trace && traces.get(keyId, trace.thread);
       const before = found === undefined ? undefined : lives.of(found);
       if (trace === undefined || found === undefined || before === undefined) return undefined;
       return compare(trace, found, { characters, isElsewhere: before.backend !== backend });
     },
-    remember(backend, { keyId, conversation: { name, agent, prefix, trace }, characters }) {
+    /** This backend has read the request. */
+    remember(
+      backend: string,
+      { keyId, conversation: { name, agent, prefix, trace }, characters }: RoutedRequest,
+    ): void {
       const life = lives.open(backend);
       if (trace !== undefined) traces.set(keyId, trace.thread, packTrace(trace, life.number));
       const own = agent ?? name;
@@ -138,6 +134,7 @@ export function createAffinity(size: MemorySize): Affinity {
       if (name !== undefined && name !== own) memory.set(keyId, name, life.number);
       if (prefix !== undefined) memory.set(everyone, prefixAt(prefix, life), 1);
     },
+    /** It was out, or has restarted: its cache is empty. */
     forget: lives.end,
   };
 }

@@ -27,19 +27,7 @@ export interface BackendTableOptions extends Omit<WatchOptions, "onChange"> {
 const maxSilenceMs = 30_000;
 
 /** What is known of each backend; disposed, none is probed any more. */
-export interface BackendTable extends Disposable {
-  findPlace(candidates: readonly string[], request: RequestToPlace): Choice | undefined;
-  /** @param characters what the backend has to read of the request. @returns what it is part of */
-  take(name: string, characters: number): Load;
-  /** The first byte of a request there came. */
-  begin(name: string, taken: Taken): void;
-  giveBack(name: string, taken: Taken & { hasBegun: boolean }): void;
-  note(name: string, sign: BackendSign): void;
-  setDraining(name: string, isDraining: boolean): void;
-  list(): Omit<BackendStatus, "waiting">[];
-  /** Those that take no requests now. */
-  shut(): string[];
-}
+export type BackendTable = ReturnType<typeof createBackendTable>;
 
 /** What a backend was sent since it was out, or began: nobody may ever answer what it was sent before. */
 export interface Load {
@@ -69,7 +57,7 @@ interface Row {
   since: number;
 }
 
-export function createBackendTable(options: BackendTableOptions): BackendTable {
+export function createBackendTable(options: BackendTableOptions) {
   const { catalog, backendWaitMs, clock, monotonic, onFreed, onChanged } = options;
   const draining = new Set<string>();
   const rows = createRows(options, draining);
@@ -78,12 +66,13 @@ export function createBackendTable(options: BackendTableOptions): BackendTable {
   const isWatched = (): boolean => backendWaitMs > 0 || catalog.get().backends.length > 1;
 
   return {
-    findPlace: (candidates, request) =>
+    findPlace: (candidates: readonly string[], request: RequestToPlace): Choice | undefined =>
       choose(
         candidates.map((name) => rows.describe(name)),
         request,
       ),
-    take(name, characters) {
+    /** @param characters what the backend has to read of the request. @returns what it is part of */
+    take(name: string, characters: number): Load {
       const row = rows.open(name);
       row.inFlight += 1;
       const { load } = row;
@@ -98,14 +87,15 @@ export function createBackendTable(options: BackendTableOptions): BackendTable {
       }
       return load;
     },
-    begin(name, taken) {
+    /** The first byte of a request there came. */
+    begin(name: string, taken: Taken): void {
       const row = rows.find(name);
       if (row === undefined) return;
       markBegun(taken);
       row.silentSince = undefined;
       if (isWatched()) row.watch.note({ kind: "begun" });
     },
-    giveBack(name, taken) {
+    giveBack(name: string, taken: Taken & { hasBegun: boolean }): void {
       const row = rows.find(name);
       if (row === undefined) return;
       row.inFlight -= 1;
@@ -113,13 +103,13 @@ export function createBackendTable(options: BackendTableOptions): BackendTable {
       if (!taken.hasBegun) markBegun(taken);
       rows.forgetIdle(row);
     },
-    note(name, sign) {
+    note(name: string, sign: BackendSign): void {
       const row = rows.find(name);
       if (row === undefined) return;
       row.silentSince = undefined;
       if (isWatched()) row.watch.note(sign);
     },
-    setDraining(name, isDraining) {
+    setDraining(name: string, isDraining: boolean): void {
       if (draining.has(name) === isDraining) return;
       if (isDraining) draining.add(name);
       else draining.delete(name);
@@ -131,9 +121,10 @@ export function createBackendTable(options: BackendTableOptions): BackendTable {
       onFreed();
       onChanged();
     },
-    list: () =>
+    list: (): Omit<BackendStatus, "waiting">[] =>
       rows.all().map((row) => ({ name: row.name, state: stateOf(row), since: row.since, inFlight: row.inFlight })),
-    shut: () => rows.all().flatMap(({ name }) => (isShut(rows.describe(name)) ? [name] : [])),
+    /** Those that take no requests now. */
+    shut: (): string[] => rows.all().flatMap(({ name }) => (isShut(rows.describe(name)) ? [name] : [])),
     [Symbol.dispose]() {
       for (const { watch } of rows.all()) watch[Symbol.dispose]();
     },

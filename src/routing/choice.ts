@@ -87,13 +87,14 @@ export const costOf = (
   { characters, leaving }: Pick<ExpectedWork, "characters" | "leaving">,
 ): number => waitingCharacters + (inFlight - lost - unbegun) * charactersPerStream + characters + leaving;
 
-interface Least {
+function leastWork(
+  rows: readonly BackendRow[],
+  { affinity, workAt }: RequestToPlace,
+): {
   chosen: BackendRow | undefined;
   /** What the next best has to do, less what waits at the chosen one; undefined: there is none. */
   elsewhere: number | undefined;
-}
-
-function leastWork(rows: readonly BackendRow[], { affinity, workAt }: RequestToPlace): Least {
+} {
   if (rows.length < 2) return { chosen: rows[0], elsewhere: undefined };
   const costs = rows.map((row) => {
     const work = workAt(row.name);

@@ -18,19 +18,7 @@ import { type BackendTableOptions, createBackendTable, type Load, noLoad } from 
 import type { MonotonicClock } from "../time/clock.ts";
 import { createFairQueue } from "./fair-queue.ts";
 
-export interface Dispatch<Ticket> extends Disposable {
-  enter(ticket: Ticket, request: ListedRequest): Entry;
-  report(ticket: Ticket, sign: BackendSign): void;
-  /** To be called when the request has ended, moves on, or no longer waits. See `Places`. */
-  leave(ticket: Ticket, cachedShare?: number): void;
-  rankOf(ticket: Ticket): Rank | undefined;
-  list(): BackendStatus[];
-  setDraining(name: string, isDraining: boolean): void;
-  /** What the backend had cached is gone. Several processes tell of the same restart. */
-  hasRestarted(name: string): void;
-  /** The backends that take no requests now. */
-  shut(): string[];
-}
+export type Dispatch<Ticket> = ReturnType<typeof createDispatch<Ticket>>;
 
 export interface DispatchOptions<Ticket> extends Omit<BackendTableOptions, "onFreed" | "onChanged" | "onOut"> {
   maxWaiting: number;
@@ -57,7 +45,7 @@ interface Held {
   hasBegun: boolean;
 }
 
-export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispatch<Ticket> {
+export function createDispatch<Ticket>(options: DispatchOptions<Ticket>) {
   const [all, affinity] = [new Map<Ticket, Held>(), createAffinity(memorySize)];
   const table = createBackendTable({
     ...options,
@@ -106,14 +94,14 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
   }
 
   return {
-    enter(ticket, request) {
+    enter(ticket: Ticket, request: ListedRequest): Entry {
       all.set(ticket, heldBy(request));
       const entry = queue.enter(ticket, request.keyId, request.waits);
       if (entry === "full") all.delete(ticket);
       else if (entry !== "waiting") take(ticket, entry);
       return entry;
     },
-    report(ticket, sign) {
+    report(ticket: Ticket, sign: BackendSign): void {
       const held = all.get(ticket);
       if (held?.backend === undefined) return;
       if (sign.kind !== "begun") {
@@ -122,7 +110,8 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
         // A failure has bytes too, and they say nothing for the backend.
       } else if (held.hasResponded) begin(held);
     },
-    leave(ticket, cachedShare) {
+    /** To be called when the request has ended, moves on, or no longer waits. See `Places`. */
+    leave(ticket: Ticket, cachedShare?: number): void {
       const held = all.get(ticket);
       all.delete(ticket);
       if (held?.backend !== undefined) {
@@ -134,12 +123,14 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>): Dispat
       queue.leave(ticket);
     },
     rankOf: createRanks(queue.waiting, (ticket) => lineNameOf(requestOf(ticket)), options.monotonic),
-    list() {
+    list(): BackendStatus[] {
       const waiting = queue.waiting().map(requestOf);
       return table.list().map((row) => Object.assign(row, { waiting: countFor(row.name, waiting) }));
     },
     setDraining: table.setDraining,
+    /** What the backend had cached is gone. Several processes tell of the same restart. */
     hasRestarted: oncePerRestart(affinity.forget, options.monotonic),
+    /** The backends that take no requests now. */
     shut: table.shut,
     [Symbol.dispose]: table[Symbol.dispose],
   };

@@ -2,18 +2,6 @@ import type { KeyId } from "../domain/keys.ts";
 import type { Entry } from "../domain/admissions.ts";
 import type { Choice } from "../domain/backends.ts";
 
-/** The one list of waiting requests, which share the places at the backends, fairly by key. */
-export interface FairQueue<Ticket> {
-  /** Whether the request has a place, waits, or is refused because too many wait, or it does not. */
-  enter(ticket: Ticket, keyId: KeyId, waits: boolean): Entry;
-  /** To be called when the request has ended, or no longer waits. */
-  leave(ticket: Ticket): void;
-  /** To be called when any number of places became free in another way. */
-  grant(): void;
-  /** Those that wait, oldest first. */
-  waiting(): Ticket[];
-}
-
 export interface FairQueueOptions<Ticket> {
   maxWaiting: number;
   /** The place that a request would get now. */
@@ -53,11 +41,12 @@ interface Waiting<Ticket> {
 type Groups<Ticket> = Map<string, Map<Line<Ticket>, Map<Ticket, Waiting<Ticket>>>>;
 
 /**
+ * The one list of waiting requests, which share the places at the backends, fairly by key.
  * A free place goes to the key with the fewest requests in flight; of several such keys, to the one that was served least
  * recently. The requests of one key keep their order. If too many wait, the key that waits with the most loses its newest
  * request to one that waits with less, so no key can keep the others out.
  */
-export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): FairQueue<Ticket> {
+export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
   const { maxWaiting, findPlace, groupOf, onGranted, onDisplaced } = options;
   const { lines, lineOf, forgetEmpty } = createLines<Ticket>();
   const groups: Groups<Ticket> = new Map();
@@ -107,7 +96,8 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): Fair
   }
 
   return {
-    enter(ticket, keyId, waits) {
+    /** Whether the request has a place, waits, or is refused because too many wait, or it does not. */
+    enter(ticket: Ticket, keyId: KeyId, waits: boolean): Entry {
       const choice = findPlace(ticket);
       if (choice !== undefined) {
         run(ticket, keyId);
@@ -117,7 +107,8 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): Fair
       wait(ticket, keyId);
       return "waiting";
     },
-    leave(ticket) {
+    /** To be called when the request has ended, or no longer waits. */
+    leave(ticket: Ticket): void {
       stopWaiting(ticket);
       const keyId = running.get(ticket);
       if (keyId === undefined) return;
@@ -126,10 +117,12 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>): Fair
       grantNext();
       forgetEmpty(keyId);
     },
-    grant() {
+    /** To be called when any number of places became free in another way. */
+    grant(): void {
       while (waiting.size > 0 && grantNext());
     },
-    waiting: () => [...waiting.keys()],
+    /** Those that wait, oldest first. */
+    waiting: (): Ticket[] => [...waiting.keys()],
   };
 }
 

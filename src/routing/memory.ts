@@ -1,15 +1,3 @@
-/**
- * What was last known under a number, such as where a conversation was. Each owner forgets its own oldest entries beyond its
- * share; if all owners together have too many, the one that was quiet for longest forgets. Of a large memory, the oldest 250th
- * goes at once: the first entry of a Map is found by walking past all that were deleted before it, 25 µs for each new name. A
- * kept iterator would find it in 0.2 µs, and keep each table that the Map ever had until it is asked for the next one.
- */
-export interface Memory {
-  get(owner: number, name: number): number | undefined;
-  set(owner: number, name: number, value: number): void;
-  size(): number;
-}
-
 export interface MemorySize {
   /** How many entries there are at most; one takes 50 bytes. */
   entries: number;
@@ -17,8 +5,14 @@ export interface MemorySize {
   perOwner: number;
 }
 
-/** @param onForgotten called with each value that is replaced, or makes room */
-export function createMemory({ entries, perOwner }: MemorySize, onForgotten?: (value: number) => void): Memory {
+/**
+ * What was last known under a number, such as where a conversation was. Each owner forgets its own oldest entries beyond its
+ * share; if all owners together have too many, the one that was quiet for longest forgets. Of a large memory, the oldest 250th
+ * goes at once: the first entry of a Map is found by walking past all that were deleted before it, 25 µs for each new name. A
+ * kept iterator would find it in 0.2 µs, and keep each table that the Map ever had until it is asked for the next one.
+ * @param onForgotten called with each value that is replaced, or makes room
+ */
+export function createMemory({ entries, perOwner }: MemorySize, onForgotten?: (value: number) => void) {
   /** Both in the order of their last use, oldest first. */
   const owners = new Map<number, Map<number, number>>();
   let size = 0;
@@ -51,7 +45,7 @@ export function createMemory({ entries, perOwner }: MemorySize, onForgotten?: (v
   }
 
   return {
-    get(owner, name) {
+    get(owner: number, name: number): number | undefined {
       const own = owners.get(owner);
       const value = own?.get(name);
       if (own === undefined || value === undefined) return undefined;
@@ -60,7 +54,7 @@ export function createMemory({ entries, perOwner }: MemorySize, onForgotten?: (v
       own.set(name, value);
       return value;
     },
-    set(owner, name, value) {
+    set(owner: number, name: number, value: number): void {
       const own = touch(owner) ?? new Map<number, number>();
       owners.set(owner, own);
       const before = own.get(name);
@@ -71,7 +65,7 @@ export function createMemory({ entries, perOwner }: MemorySize, onForgotten?: (v
       if (own.size > perOwner) forgetOldest(owner, own, 1 + portionOf(perOwner));
       if (size > entries) makeRoom();
     },
-    size: () => size,
+    size: (): number => size,
   };
 }
 

@@ -1,7 +1,6 @@
 import type { PlaceListener, Places } from "../domain/admissions.ts";
 import type { BackendStates } from "../domain/backends.ts";
 import { createDispatch, type DispatchOptions } from "./dispatch.ts";
-import { createKnownStates } from "./known-states.ts";
 
 /** The places of a process that has the backends to itself. */
 export function createLocalPlaces(
@@ -40,5 +39,27 @@ export function createLocalPlaces(
     setDraining: dispatch.setDraining,
     hasRestarted: dispatch.hasRestarted,
     [Symbol.dispose]: dispatch[Symbol.dispose],
+  };
+}
+
+/** What a process knows of the states of backends, wherever these are watched. */
+export interface KnownStates extends Pick<Places, "isAnyIn" | "onChanged"> {
+  /** @param shut those that take no requests now */
+  set(shut: readonly string[]): void;
+}
+
+export function createKnownStates(): KnownStates {
+  const listeners = new Set<() => void>();
+  let known: ReadonlySet<string> = new Set();
+  return {
+    set(shut) {
+      known = new Set(shut);
+      for (const listener of listeners) listener();
+    },
+    isAnyIn: (backends) => backends.some((name) => !known.has(name)),
+    onChanged(listener) {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
   };
 }

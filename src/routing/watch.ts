@@ -1,14 +1,11 @@
 import type { BackendSign } from "../domain/backends.ts";
 import type { Backend } from "../domain/models.ts";
-import { createBackoff } from "../time/backoff.ts";
+import { createBackoff } from "../time/wait.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 import { afterProbe, afterSign, type Health, healthy, returned } from "./health.ts";
 
 /** Asks a backend whether it is up. */
 export type ProbeBackend = (backend: Backend) => Promise<{ ok: boolean; cause?: string }>;
-
-/** What the requests that run now have received, by anything that names a request and its backend. */
-export type ReadReceived = () => Promise<readonly { id: string; backend: string | undefined; receivedBytes: number }[]>;
 
 /** The health of one backend over time; disposed, it is probed no more. */
 export interface Watch extends Disposable {
@@ -24,7 +21,8 @@ export interface Watch extends Disposable {
 
 export interface WatchOptions {
   probe: ProbeBackend;
-  received: ReadReceived;
+  /** What the requests that run now have received, by anything that names a request and its backend. */
+  received: () => Promise<readonly { id: string; backend: string | undefined; receivedBytes: number }[]>;
   monotonic: MonotonicClock;
   /** @param cause why the probe failed */
   onChange: (health: Health, before: Health, cause: string | undefined) => void;

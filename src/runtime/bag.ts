@@ -1,13 +1,3 @@
-/** Items in no order, for what comes and goes with each request. */
-export interface Bag<T> {
-  /** @returns removes it, if it is still there */
-  add(item: T): () => void;
-  clear(): void;
-  size(): number;
-  /** A copy. */
-  list(): T[];
-}
-
 interface Entry<T> {
   item: T;
   /** Its index in the array. */
@@ -15,16 +5,18 @@ interface Entry<T> {
 }
 
 /**
+ * Items in no order, for what comes and goes with each request.
  * In place of a Map or a Set: what is deleted from one outlives collections of young objects, together with all that can
  * be reached from it, until a full collection. Under load that was whatever a request had allocated, and an eighth of the
  * main thread's time went into looking through it (Bun 1.4.5). Remove when deleted entries are collected while they are
  * young.
  */
-export function createBag<T>(): Bag<T> {
+export function createBag<T>() {
   const entries: Entry<T>[] = [];
 
   return {
-    add(item) {
+    /** @returns removes it, if it is still there */
+    add(item: T): () => void {
       const entry = { item, at: entries.length };
       entries.push(entry);
       return () => {
@@ -35,10 +27,11 @@ export function createBag<T>(): Bag<T> {
         last.at = entry.at;
       };
     },
-    clear() {
+    clear(): void {
       entries.length = 0;
     },
-    size: () => entries.length,
-    list: () => entries.map(({ item }) => item),
+    size: (): number => entries.length,
+    /** A copy. */
+    list: (): T[] => entries.map(({ item }) => item),
   };
 }

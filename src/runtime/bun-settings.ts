@@ -3,8 +3,6 @@
 //
 // It imports nothing of ours: what it needs of the product, such as whom to tell of a new certificate, is an argument.
 
-import { ownCommandLine } from "./command-line.ts";
-
 /** Below this limit of memory, what is free goes back to the kernel as soon as by default. */
 const smallMemoryBytes = 512 * 1024 ** 2;
 
@@ -48,4 +46,23 @@ export function restartWith(variables: Readonly<Record<string, string>>): void {
   const isComplete = Object.keys(variables).every((name) => process.env[name] !== undefined);
   if (isComplete || process.execve === undefined) return;
   process.execve(process.execPath, ownCommandLine(process.argv.slice(2)), { ...variables, ...process.env });
+}
+
+/** The command line that runs this program with other arguments, from source or as the compiled binary. */
+export function ownCommandLine(args: readonly string[]): string[] {
+  // In the binary argv[1] is a path inside it, not an argument.
+  const sources = Bun.isStandaloneExecutable ? [] : process.argv.slice(1, 2);
+  return [process.execPath, ...process.execArgv, ...sources, ...args];
+}
+
+/** A path below a file: no socket can exist there. */
+const nowhere = "/dev/null/nowhere";
+
+/**
+ * Starts the thread that runs all `fetch` calls. Bun 1.4.5 starts it at the first call, and exits if clients have taken
+ * all file descriptors by then.
+ * Remove when a first `fetch` without a free descriptor rejects.
+ */
+export async function startFetchThread(): Promise<void> {
+  await fetch("http://localhost/", { unix: nowhere, proxy: false }).catch(() => {});
 }

@@ -96,11 +96,6 @@ export interface CertificateObserver {
   onExpiry(expiry: Exclude<Expiry, "valid">, certificate: Pick<Certificate, "validTo">): void;
 }
 
-interface WatchOptions {
-  clock: () => number;
-  intervalMs?: number;
-}
-
 /**
  * Reports each change of the files since the certificate in use was read from them, and the end of the one in use. Polls,
  * since those who renew certificates replace files, folders or links to them. An expired one never replaces a valid one.
@@ -110,7 +105,13 @@ export function watchCertificate(
   files: CertificateFiles,
   first: Pick<Certificate, "fingerprint" | "validTo">,
   observer: CertificateObserver,
-  { clock, intervalMs = 1000 }: WatchOptions,
+  {
+    clock,
+    intervalMs = 1000,
+  }: {
+    clock: () => number;
+    intervalMs?: number;
+  },
 ): () => void {
   const haveChanged = createChangeDetector([files.certFile, files.keyFile], first.fingerprint);
   let inUse = first;

@@ -1,6 +1,5 @@
 import { chmodSync } from "node:fs";
 import { type Certificate, CertificateError } from "./certificate.ts";
-import { withHttpUrl } from "./https-url.ts";
 import { createSocketRemover, releaseSocket, socketPathOf } from "./unix-socket.ts";
 
 type Handler<R = Request> = (request: R) => Response | Promise<Response>;
@@ -25,47 +24,28 @@ interface ListenOptions {
 
 type KeyPair = Pick<Certificate, "cert" | "key">;
 
-export interface Listener {
-  /** `http://host:port`, `https://host:port` or `unix:/path`. */
-  url: string;
-  /**
-   * Serves connections from now on with it; those that are open, and their responses, go on.
-   * @throws CertificateError if it cannot be used, and the earlier one stays in use
-   * @throws ListenError if another program has taken the port
-   */
-  replaceCertificate(certificate: KeyPair): void;
-  /** Refuses new connections, and resolves once the running responses have ended. */
-  drain(): Promise<void>;
-  /** Closes all connections at once, running responses too. */
-  cut(): Promise<void>;
-}
+export type Listener = ReturnType<typeof listen>;
 
 /** What the application needs of the connection below a request. Created before the listener that it is attached to. */
-export interface Connections {
-  /** The address at the other end. */
-  peerAddress(request: Request): string | undefined;
-  /** How long a connection may be silent or take for a request head: bytes that trickle in do not extend it (Bun 1.4.5). */
-  idleSeconds: number;
-  /** Takes a request out of the idle timer. @returns puts its connection back */
-  disableIdleTimeout(request: Request): () => void;
-  /** Closes the connection soon after a response that did not wait for the request's body. */
-  closeSoon(request: Request): void;
-  attach(server: Bun.Server<undefined>): void;
-}
+export type Connections = ReturnType<typeof createConnections>;
 
-export function createConnections(idleSeconds = defaultIdleSeconds): Connections {
+export function createConnections(idleSeconds = defaultIdleSeconds) {
   let server: Bun.Server<undefined> | undefined;
   return {
+    /** How long a connection may be silent or take for a request head: bytes that trickle in do not extend it (Bun 1.4.5). */
     idleSeconds,
-    peerAddress: (request) => server?.requestIP(request)?.address,
-    disableIdleTimeout(request) {
+    /** The address at the other end. */
+    peerAddress: (request: Request): string | undefined => server?.requestIP(request)?.address,
+    /** Takes a request out of the idle timer. @returns puts its connection back */
+    disableIdleTimeout(request: Request): () => void {
       server?.timeout(request, 0);
       // The setting outlives the response: without this a kept-alive connection would stay open forever. Remove
       // when `server.timeout` applies to one request (Bun 1.4.5).
       return () => server?.timeout(request, idleSeconds);
     },
-    closeSoon: (request) => server?.timeout(request, Math.min(idleSeconds, lingerSeconds)),
-    attach(attached) {
+    /** Closes the connection soon after a response that did not wait for the request's body. */
+    closeSoon: (request: Request): void => server?.timeout(request, Math.min(idleSeconds, lingerSeconds)),
+    attach(attached: Bun.Server<undefined>): void {
       server = attached;
     },
   };
@@ -96,7 +76,7 @@ export async function prepareToListen(host: string): Promise<void> {
 }
 
 /** @throws ListenError */
-export function listen(options: ListenOptions): Listener {
+export function listen(options: ListenOptions) {
   const { host, connections } = options;
   const path = socketPathOf(host);
   const handlers = spreadHandlers(options);
@@ -108,9 +88,15 @@ export function listen(options: ListenOptions): Listener {
   const earlier = new Map<Bun.Server<undefined>, Promise<void>>();
 
   return {
+    /** `http://host:port`, `https://host:port` or `unix:/path`. */
     url: path === undefined ? server.url.origin : host,
     // Bun's own `reload` ignores the certificate (1.4.5). Remove the second server when it does not.
-    replaceCertificate(next) {
+    /**
+     * Serves connections from now on with it; those that are open, and their responses, go on.
+     * @throws CertificateError if it cannot be used, and the earlier one stays in use
+     * @throws ListenError if another program has taken the port
+     */
+    replaceCertificate(next: KeyPair): void {
       if (certificate === undefined) return;
       const previous = server;
       const atSamePort = { ...handlers, port: previous.port ?? options.port };
@@ -128,12 +114,14 @@ export function listen(options: ListenOptions): Listener {
         connections.attach(server);
       }
     },
-    async drain() {
+    /** Refuses new connections, and resolves once the running responses have ended. */
+    async drain(): Promise<void> {
       const stopped = server.stop();
       removeSocket();
       await Promise.all([stopped, ...earlier.values()]);
     },
-    async cut() {
+    /** Closes all connections at once, running responses too. */
+    async cut(): Promise<void> {
       removeSocket();
       await Promise.all([server, ...earlier.keys()].map((one) => one.stop(true)));
     },
@@ -155,6 +143,19 @@ function spreadHandlers({
     fetch: wrap(fetch),
   };
 }
+
+/**
+ * With `standardHostname: false`, Elysia (1.4.30) looks for the path right after `http://`, and in `https://host/path`
+ * finds `/host/path`. So a request over HTTPS gets a URL with `http:` before it reaches Elysia; nothing here needs the
+ * scheme. Remove when Elysia finds the path in both.
+ */
+const withHttpUrl =
+  <R extends Request>(handler: Handler<R>): Handler<R> =>
+  (request) => {
+    const { url } = request;
+    if (url.startsWith("https:")) Object.defineProperty(request, "url", { value: `http${url.slice("https".length)}` });
+    return handler(request);
+  };
 
 function startServer(
   options: ReturnType<typeof spreadHandlers>,

@@ -49,10 +49,11 @@ export function createSeparateAdminApp(deps: AdminAppDeps): Fetcher {
   return refuseMalformedHost(app, deps);
 }
 
-type GuardDeps = Pick<AdminAppDeps, "log" | "clientAddress" | "isHttps" | "closeSoon">;
-
 /** The proxy does this itself, in its own error format. */
-function refuseMalformedHost(served: Fetcher, { log, clientAddress, isHttps, closeSoon }: GuardDeps): Fetcher {
+function refuseMalformedHost(
+  served: Fetcher,
+  { log, clientAddress, isHttps, closeSoon }: Pick<AdminAppDeps, "log" | "clientAddress" | "isHttps" | "closeSoon">,
+): Fetcher {
   const app = closeHalfSent(served, closeSoon);
   const pass = isHttps ? withHsts(app).fetch : app.fetch;
   return {

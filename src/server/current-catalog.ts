@@ -28,14 +28,6 @@ export function readCatalog(config: CatalogConfig, environment: Environment): Ca
   return parsed.catalog;
 }
 
-interface Following {
-  environment: Environment;
-  log: Log;
-  /** Ends it. */
-  signal: AbortSignal;
-  intervalMs?: number;
-}
-
 /**
  * The catalog that the settings mean. If a file has it, the file is read again whenever it changed, and its catalog is in
  * use from then on, unless it has a fault. The file is polled, since whoever edits it may replace it, its folder or a link.
@@ -43,7 +35,18 @@ interface Following {
  */
 export function openCatalog(
   config: CatalogConfig,
-  { environment, log, signal, intervalMs = 1000 }: Following,
+  {
+    environment,
+    log,
+    signal,
+    intervalMs = 1000,
+  }: {
+    environment: Environment;
+    log: Log;
+    /** Ends it. */
+    signal: AbortSignal;
+    intervalMs?: number;
+  },
 ): CurrentCatalog {
   const path = config.modelsFile;
   if (path === undefined) return fixedCatalog(readCatalog(config, environment));

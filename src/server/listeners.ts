@@ -11,16 +11,16 @@ export interface Listeners {
   admin: Listener;
 }
 
-/** What answers over some connections. */
-interface Sides {
-  proxy(connections: Connections): Proxy;
-  admin(connections: Connections): Promise<AdminAppDeps>;
-}
-
-/** One listener for both sides, or one for each where `ADMIN_PORT` says so. */
+/**
+ * One listener for both sides, or one for each where `ADMIN_PORT` says so.
+ * @param sides what answers over some connections
+ */
 export async function listenOn(
   { host, port, socketMode, adminHost, adminPort }: Config["listen"],
-  sides: Sides,
+  sides: {
+    proxy(connections: Connections): Proxy;
+    admin(connections: Connections): Promise<AdminAppDeps>;
+  },
   { shareStats, certificate }: Pick<Services, "shareStats" | "certificate">,
 ): Promise<Listeners> {
   const connections = createConnections();

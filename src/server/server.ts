@@ -13,7 +13,7 @@ import { type ProxyConfig, proxySideOf } from "./proxy-side.ts";
 import type { Config } from "../config/config.ts";
 import { listBackends } from "../domain/models.ts";
 import { readCertificate } from "../runtime/certificate.ts";
-import { startFetchThread } from "../runtime/fetch-thread.ts";
+import { startFetchThread } from "../runtime/bun-settings.ts";
 import { type Listener, prepareToListen } from "../runtime/listen.ts";
 import { followCertificate, type Listeners, listenOn } from "./listeners.ts";
 import { createServices, monotonic, type ServerOptions, type Services, type ServicesConfig } from "./services.ts";
@@ -41,10 +41,11 @@ export interface Server {
   stop(): Promise<boolean>;
 }
 
-/** Each part of a server gets its own sections. */
-export type ServerConfig = ServicesConfig & ProxyConfig & AdminConfig & Pick<Config, "shutdownGraceMs">;
-
-export async function startServer(config: ServerConfig, options: ServerOptions): Promise<Server> {
+/** @param config each part of a server gets its own sections */
+export async function startServer(
+  config: ServicesConfig & ProxyConfig & AdminConfig & Pick<Config, "shutdownGraceMs">,
+  options: ServerOptions,
+): Promise<Server> {
   const { clock, log } = options;
   const { listen, storage } = config;
   await prepareToListen(listen.host);

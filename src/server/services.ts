@@ -1,19 +1,18 @@
 import { hostname } from "node:os";
-import { type Admissions, createAdmissions } from "../admission/admission.ts";
+import { createAdmissions } from "../admission/admission.ts";
 import type { Config, Environment } from "../config/config.ts";
 import { catalogFromEnvironment, fixedCatalog } from "../config/catalog.ts";
-import { shareBackends, type SharedBackends } from "../admission/shared-backends.ts";
-import { withLoad } from "./backend-states.ts";
-import { createRevocations, type Revocations } from "../admission/revocations.ts";
-import { createLedger, type Ledger } from "../ledger/ledger.ts";
+import { shareBackends } from "../admission/shared-backends.ts";
+import { createRevocations } from "../admission/revocations.ts";
+import { createLedger } from "../ledger/ledger.ts";
 import type { Log } from "../log/log.ts";
 import { createLocalPlaces } from "../routing/places.ts";
 import { RequestQueue } from "../proxy/waiting.ts";
 import type { CurrentCatalog } from "../domain/models.ts";
-import type { BackendStates, Engines } from "../domain/backends.ts";
+import type { BackendStates, BackendStatus } from "../domain/backends.ts";
 import type { Places } from "../domain/admissions.ts";
 import { clientAddressOf } from "../domain/client-address.ts";
-import { type BackendModels, createBackendModels, type OddName } from "../proxy/response/backend-models.ts";
+import { createBackendModels, type OddName } from "../proxy/response/backend-models.ts";
 import { createEngines, findEngine } from "../proxy/upstream/engine.ts";
 import {
   checkHealth,
@@ -24,19 +23,13 @@ import {
 } from "../proxy/upstream/probe.ts";
 import type { Certificate } from "../runtime/certificate.ts";
 import type { Store } from "../store/store.ts";
-import { measureDisk } from "../telemetry/disk.ts";
+import { measureDisk } from "../telemetry/descriptors.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
-import {
-  createInFlight,
-  type InFlight,
-  createUpstreamFailures,
-  type UpstreamFailures,
-} from "../telemetry/observers.ts";
-import { pollBackendCounters } from "../telemetry/poll-backend-counters.ts";
-import { pollBackends } from "../telemetry/poll-backends.ts";
+import { createInFlight, type InFlight, createUpstreamFailures } from "../telemetry/observers.ts";
+import { pollBackendCounters, pollBackends } from "../telemetry/poll-backend-counters.ts";
 import type { SlowValues } from "../telemetry/slow-gauges.ts";
 import type { AggregateStats, ProcessStats } from "../telemetry/stats.ts";
-import { createTrafficRecorder, type TrafficRecorder } from "../telemetry/traffic-recorder.ts";
+import { createTrafficRecorder } from "../telemetry/traffic-recorder.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import { build } from "../config/version.ts";
 
@@ -70,40 +63,12 @@ interface Opened extends ServerOptions {
   certificate: Certificate | undefined;
 }
 
-/** What both sides of a server are made of. */
-export interface Services extends Opened {
-  catalog: CurrentCatalog;
-  backendStates: BackendStates;
-  /** Whether the only backend responds, or one of several is in. */
-  checkBackends: (signal: AbortSignal) => Promise<UpstreamCheck>;
-  sharedBackends: SharedBackends;
-  backendModels: BackendModels;
-  engines: Engines;
-  ledger: Ledger;
-  /** Requests are logged one by one in the database. */
-  logsRequests: boolean;
-  clientAddress: (request: Request, peerAddress: string | undefined) => string;
-  admissions: Admissions;
-  revocations: Revocations;
-  metrics: Metrics;
-  recorder: TrafficRecorder;
-  stopPolling: () => void;
-  /** Unless these processes share the places. */
-  stopProbing: () => void;
-  inFlight: InFlight;
-  queue: RequestQueue;
-  upstreamFailures: UpstreamFailures;
-  /** Adds up all processes that share the ports. */
-  stats: AggregateStats;
-  /** Refuses what comes over connections that are still open. */
-  draining: AbortController;
-  /** Ends what still runs when the grace is over. */
-  stopping: AbortController;
-}
+export type Services = ReturnType<typeof createServices>;
 
 export const monotonic: MonotonicClock = performance.now.bind(performance);
 
-export function createServices(config: ServicesConfig, opened: Opened): Services {
+/** What both sides of a server are made of. */
+export function createServices(config: ServicesConfig, opened: Opened) {
   const { store, clock, log } = opened;
   const [draining, stopping] = [new AbortController(), new AbortController()];
   const catalog = opened.catalog ?? fixedCatalog(catalogFromEnvironment(config));
@@ -163,19 +128,24 @@ export function createServices(config: ServicesConfig, opened: Opened): Services
       onOddName: (kind, fields) => log[kind === "shared" ? "info" : "warn"](oddNames[kind], fields),
     }),
     ledger,
+    /** Requests are logged one by one in the database. */
     logsRequests,
     clientAddress: clientAddressOf(config.listen.trustedHops),
     admissions,
     revocations,
     metrics,
     recorder,
-    stopPolling: pollCounters({ catalog, store, backendStates, clock, log }),
+    stopPolling: pollCounters({ ...opened, catalog, backendStates }),
     inFlight,
     queue,
     upstreamFailures: createUpstreamFailures(clock),
+    /** Adds up all processes that share the ports. */
     stats,
+    /** Unless these processes share the places. */
     stopProbing,
+    /** Refuses what comes over connections that are still open. */
     draining,
+    /** Ends what still runs when the grace is over. */
     stopping,
   };
 }
@@ -196,7 +166,7 @@ const pollCounters = ({
   backendStates,
   clock,
   log,
-}: Pick<Services, "catalog" | "store" | "backendStates" | "clock" | "log">) =>
+}: Opened & { catalog: CurrentCatalog; backendStates: BackendStates }) =>
   pollBackends(catalog, (backend) =>
     pollBackendCounters({
       fetchMetrics: (signal) => fetchBackendMetrics(backend, signal),
@@ -209,8 +179,24 @@ const pollCounters = ({
     }),
   );
 
-function createCheck(catalog: CurrentCatalog, list: BackendStates["list"]): Services["checkBackends"] {
-  return async (signal) => {
+/**
+ * The backends as those see them who grant places. Requests that need none are not known there.
+ * @param load of the only backend, while requests need no place
+ */
+const withLoad = (
+  { list, ...tell }: BackendStates,
+  load: () => Promise<Pick<BackendStatus, "inFlight" | "waiting"> | undefined>,
+): BackendStates => ({
+  async list() {
+    const [states, only] = await Promise.all([list(), load()]);
+    return only === undefined ? states : states.map((state) => Object.assign(state, only));
+  },
+  ...tell,
+});
+
+/** @returns whether the only backend responds, or one of several is in */
+function createCheck(catalog: CurrentCatalog, list: BackendStates["list"]) {
+  return async (signal: AbortSignal): Promise<UpstreamCheck> => {
     const [first, ...others] = catalog.get().backends;
     if (first !== undefined && others.length === 0) return checkUpstream(first, signal);
     const isAnyIn = (await list()).some(({ state }) => state === "in");
@@ -241,8 +227,8 @@ function statsOf({ shareStats }: ServerOptions, { snapshot, text }: Metrics, inF
 
 function placesOf(
   queue: Config["queue"],
-  { places, clock, log, catalog, inFlight }: Pick<Services, "places" | "clock" | "log" | "catalog" | "inFlight">,
-): Pick<Services, "stopProbing"> & { places: Places & BackendStates } {
+  { places, clock, log, catalog, inFlight }: Opened & { catalog: CurrentCatalog; inFlight: InFlight },
+): { places: Places & BackendStates; stopProbing: () => void } {
   if (places !== undefined) return { places, stopProbing() {} };
   const own = createLocalPlaces({
     ...queue,

@@ -8,12 +8,9 @@ import { chatResponse } from "./dialects/chat.ts";
 import { completionsResponse } from "./dialects/completions.ts";
 import { embeddingsResponse } from "./dialects/embeddings.ts";
 import { countTokensResponse, messagesResponse } from "./dialects/messages.ts";
-import { modelsResponse } from "./dialects/models.ts";
 import { compactionResponse, responsesResponse } from "./dialects/responses.ts";
-import { errorResponse } from "./errors.ts";
+import { errorResponse, isObject, type SimulatedResponse, jsonResponse } from "./simulated-response.ts";
 import { findLimit, type Generation, type ModelOptions, planGeneration, type Wanted } from "./generation.ts";
-import { isObject } from "./json-object.ts";
-import type { SimulatedResponse } from "./simulated-response.ts";
 
 const endpoints: Readonly<Record<string, (generation: Generation) => SimulatedResponse>> = {
   "/v1/chat/completions": chatResponse,
@@ -30,15 +27,17 @@ export function parsesBody(path: string): boolean {
   return Object.hasOwn(endpoints, path);
 }
 
-export interface SimulatedCall {
-  method: string;
-  path: string;
-  /** The body; undefined if it is not JSON. */
-  json: () => unknown;
-}
-
 /** @returns the response of a healthy backend; undefined if the model has no such endpoint */
-export function respond(request: SimulatedCall, wanted: Wanted, options: ModelOptions): SimulatedResponse | undefined {
+export function respond(
+  request: {
+    method: string;
+    path: string;
+    /** The body; undefined if it is not JSON. */
+    json: () => unknown;
+  },
+  wanted: Wanted,
+  options: ModelOptions,
+): SimulatedResponse | undefined {
   const { method, path } = request;
   if (path === "/v1/models" || path.startsWith("/v1/models/")) return modelsResponse(path, options);
   const endpoint = endpoints[path];
@@ -55,4 +54,27 @@ export function respond(request: SimulatedCall, wanted: Wanted, options: ModelOp
     return errorResponse(path, 400, `max_tokens must be at least 1, got ${limit}.`);
   }
   return endpoint(planGeneration(body, model, wanted, options));
+}
+
+/** GET /v1/models and /v1/models/<model>, with the members that vLLM sends. */
+function modelsResponse(path: string, { models, maxModelLen }: ModelOptions): SimulatedResponse {
+  const served = models.length > 0 ? models : ["simulated-model"];
+  if (path === "/v1/models") {
+    return jsonResponse(200, { object: "list", data: served.map((id) => entry(id, maxModelLen)) });
+  }
+  const id = decodeURIComponent(path.slice("/v1/models/".length));
+  if (served.includes(id)) return jsonResponse(200, entry(id, maxModelLen));
+  return errorResponse(path, 404, `The model ${JSON.stringify(id)} does not exist.`);
+}
+
+function entry(id: string, maxModelLen: number): unknown {
+  return {
+    id,
+    object: "model",
+    created: 1_767_225_600,
+    owned_by: "vllm",
+    root: id,
+    parent: null,
+    max_model_len: maxModelLen,
+  };
 }

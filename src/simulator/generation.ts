@@ -1,5 +1,5 @@
 import { randomUUID } from "node:crypto";
-import { isObject, type JsonObject } from "./json-object.ts";
+import { isObject, type JsonObject } from "./simulated-response.ts";
 import { countTokens, type GeneratedText } from "./text.ts";
 import { findToolCall, type ToolCall } from "./tools.ts";
 import type { Usage } from "../domain/usage.ts";

@@ -32,3 +32,26 @@ export function streamResponse(frames: Iterable<Frame>, usage: Usage, usageRepor
 export function namedEvent(type: string, fields: Readonly<Record<string, unknown>>): string {
   return `event: ${type}\ndata: ${JSON.stringify({ type, ...fields })}\n\n`;
 }
+
+export type JsonObject = Readonly<Record<string, unknown>>;
+
+export function isObject(value: unknown): value is JsonObject {
+  return typeof value === "object" && value !== null && !Array.isArray(value);
+}
+
+const types: Readonly<Record<number, [openAi: string, messages: string]>> = {
+  400: ["BadRequestError", "invalid_request_error"],
+  401: ["AuthenticationError", "authentication_error"],
+  404: ["NotFoundError", "not_found_error"],
+  429: ["RateLimitError", "rate_limit_error"],
+  529: ["OverloadedError", "overloaded_error"],
+};
+
+/** An error in the format of the API that the path belongs to. */
+export function errorResponse(path: string, status: number, message: string): SimulatedResponse {
+  const [openAiType, messagesType] = types[status] ?? ["InternalServerError", "api_error"];
+  if (path.startsWith("/v1/messages")) {
+    return jsonResponse(status, { type: "error", error: { type: messagesType, message } });
+  }
+  return jsonResponse(status, { error: { message, type: openAiType, param: null, code: status } });
+}

@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from "./json-object.ts";
+import { isObject, type JsonObject } from "./simulated-response.ts";
 
 export interface ToolCall {
   name: string;

@@ -69,14 +69,15 @@ function prepareDeletion(engine: Engine, rows: ExpiringRows, retention: Retentio
   };
 }
 
-export interface MaintenanceOptions {
+/** Runs portions of maintenance: a round a minute, whether or not the server is used. @returns stops it */
+export function startMaintenance({
+  portion,
+  log,
+}: {
   /** @returns whether there is more to do */
   portion: () => Promise<boolean>;
   log: Log;
-}
-
-/** Runs portions of maintenance: a round a minute, whether or not the server is used. @returns stops it */
-export function startMaintenance({ portion, log }: MaintenanceOptions): () => void {
+}): () => void {
   let stopped = false;
   let timer = setTimeout(() => void run(), firstPauseMs);
   timer.unref();

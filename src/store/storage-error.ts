@@ -46,20 +46,25 @@ function codeOf(cause: unknown): string {
   return "errno" in cause && cause.code === "ERR_POSTGRES_SERVER_ERROR" ? String(cause.errno) : String(cause.code);
 }
 
-export interface StorageErrorOptions extends ErrorOptions {
-  /** The database works but refuses these values, so the same write fails again. */
-  isRefusal?: boolean;
-  /** The disk has no room: what is there can be read. */
-  isFull?: boolean;
-}
-
 /** The database is full, locked, damaged, unreachable or too slow, or refuses a value. The message is meant for the operator. */
 export class StorageError extends Error {
   override name = "StorageError";
   readonly isRefusal: boolean;
   readonly isFull: boolean;
 
-  constructor(message: string, { isRefusal = false, isFull = false, ...options }: StorageErrorOptions = {}) {
+  constructor(
+    message: string,
+    {
+      isRefusal = false,
+      isFull = false,
+      ...options
+    }: ErrorOptions & {
+      /** The database works but refuses these values, so the same write fails again. */
+      isRefusal?: boolean;
+      /** The disk has no room: what is there can be read. */
+      isFull?: boolean;
+    } = {},
+  ) {
     super(message, options);
     this.isRefusal = isRefusal;
     this.isFull = isFull;

@@ -1,5 +1,5 @@
 import { aggregatedCounters, aggregatedMetricsText, type MetricsSnapshot } from "../telemetry/metrics.ts";
-import type { AggregateStats, ProcessStats } from "../telemetry/stats.ts";
+import type { ProcessStats } from "../telemetry/stats.ts";
 
 /** A process whose stats are summed. Its methods may reject. */
 export type StatsSource = {
@@ -8,15 +8,9 @@ export type StatsSource = {
   ) => Promise<Awaited<ReturnType<ProcessStats[Name]>>>;
 };
 
-export interface Aggregate extends AggregateStats {
-  add(process: StatsSource): void;
-  /** Takes the final metrics of a process, which is not queried afterwards. */
-  setFinalMetrics(process: StatsSource, metrics: MetricsSnapshot): void;
-  /** The process has exited. Its counters stay in the sums, because readers take a falling counter for a restart. */
-  remove(process: StatsSource): Promise<void>;
-}
+export type Aggregate = ReturnType<typeof createAggregate>;
 
-export function createAggregate(): Aggregate {
+export function createAggregate() {
   const running = new Set<StatsSource>();
   /** Stands in for a process that does not reply, and keeps the counts of one that was killed. */
   const latest = new Map<StatsSource, MetricsSnapshot>();
@@ -37,12 +31,14 @@ export function createAggregate(): Aggregate {
   }
 
   return {
-    add: (process) => void running.add(process),
-    setFinalMetrics(process, metrics) {
+    add: (process: StatsSource): void => void running.add(process),
+    /** Takes the final metrics of a process, which is not queried afterwards. */
+    setFinalMetrics(process: StatsSource, metrics: MetricsSnapshot): void {
       running.delete(process);
       latest.set(process, metrics);
     },
-    remove(process) {
+    /** The process has exited. Its counters stay in the sums, because readers take a falling counter for a restart. */
+    remove(process: StatsSource): Promise<void> {
       running.delete(process);
       // If they cannot be summed, for example after an upgrade between two processes, they stay separate.
       folding = folding.then(() => fold(process)).catch(() => {});
@@ -60,7 +56,7 @@ export function createAggregate(): Aggregate {
       const lists = await Promise.all([...running].map((process) => process.running().catch(() => [])));
       return lists.flat().toSorted((a, b) => b.ageMs - a.ageMs);
     },
-    async endRequest(id) {
+    async endRequest(id: string): Promise<boolean> {
       const ended = await Promise.all([...running].map((process) => process.endRequest(id).catch(() => false)));
       return ended.includes(true);
     },

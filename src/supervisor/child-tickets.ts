@@ -1,6 +1,6 @@
-import type { Choice } from "../domain/backends.ts";
+import type { Entry, ListedRequest, Rank } from "../domain/admissions.ts";
+import type { BackendSign, Choice } from "../domain/backends.ts";
 import type { Dispatch } from "../routing/dispatch.ts";
-import type { ParentMethods } from "./protocol.ts";
 
 /** A request of a child that has or wants a place. */
 export interface Ticket {
@@ -10,20 +10,16 @@ export interface Ticket {
 }
 
 /** The tickets of one child. */
-export interface ChildTickets extends Pick<ParentMethods, "enterQueue" | "leaveQueue" | "reportSign" | "rankInLine"> {
-  /** The child is gone: gives back all its places. */
-  leaveAll(): void;
-}
-
-interface TicketListener {
-  onGranted(number: number, choice: Choice): void;
-  onDisplaced(number: number): void;
-}
-
 export function createChildTickets(
   dispatch: Dispatch<Ticket>,
-  { onGranted, onDisplaced }: TicketListener,
-): ChildTickets {
+  {
+    onGranted,
+    onDisplaced,
+  }: {
+    onGranted(number: number, choice: Choice): void;
+    onDisplaced(number: number): void;
+  },
+) {
   const tickets = new Map<number, Ticket>();
 
   function leaveQueue(number: number, cachedShare?: number): void {
@@ -33,7 +29,7 @@ export function createChildTickets(
   }
 
   return {
-    enterQueue(number, request) {
+    enterQueue(number: number, request: ListedRequest): Entry {
       const ticket = tickets.get(number) ?? {
         grant: (choice: Choice) => onGranted(number, choice),
         displace: () => onDisplaced(number),
@@ -43,15 +39,16 @@ export function createChildTickets(
       return entry;
     },
     leaveQueue,
-    reportSign(number, sign) {
+    reportSign(number: number, sign: BackendSign): void {
       const ticket = tickets.get(number);
       if (ticket !== undefined) dispatch.report(ticket, sign);
     },
-    rankInLine(number) {
+    rankInLine(number: number): Rank | undefined {
       const ticket = tickets.get(number);
       return ticket && dispatch.rankOf(ticket);
     },
-    leaveAll() {
+    /** The child is gone: gives back all its places. */
+    leaveAll(): void {
       for (const number of tickets.keys()) leaveQueue(number);
     },
   };

@@ -27,7 +27,7 @@ export interface Child extends StatsSource {
   catalogReplaced(catalog: Catalog): void;
 }
 
-export interface ChildOptions {
+export function startChild(options: {
   command: string[];
   env: Environment;
   aggregate: Aggregate;
@@ -38,9 +38,7 @@ export interface ChildOptions {
   /** Applied while the process listens, not while it starts or drains. */
   heartbeatLimits: HeartbeatLimits;
   onUnresponsive: (child: Child) => void;
-}
-
-export function startChild(options: ChildOptions): Child {
+}): Child {
   const { command, env, aggregate, dispatch, catalog, mayLogRefused, heartbeatLimits, onUnresponsive } = options;
   const listening = Promise.withResolvers<Addresses>();
   const draining = Promise.withResolvers<undefined>();

@@ -4,16 +4,7 @@ export interface HeartbeatLimits {
   maxMissed: number;
 }
 
-export interface HeartbeatActions {
-  ping(): void;
-  /** Called once, after `maxMissed` pings. */
-  onUnresponsive(): void;
-}
-
-export interface Heartbeat extends Disposable {
-  /** Any message from the process counts, however late. */
-  alive(): void;
-}
+export type Heartbeat = ReturnType<typeof startHeartbeat>;
 
 /**
  * Pings a process at an interval: an unresponsive process keeps its share of the port, and connections that the kernel gives it
@@ -21,8 +12,15 @@ export interface Heartbeat extends Disposable {
  */
 export function startHeartbeat(
   { intervalMs, maxMissed }: HeartbeatLimits,
-  { ping, onUnresponsive }: HeartbeatActions,
-): Heartbeat {
+  {
+    ping,
+    onUnresponsive,
+  }: {
+    ping(): void;
+    /** Called once, after `maxMissed` pings. */
+    onUnresponsive(): void;
+  },
+) {
   // Counts pings rather than time, which also passes while the machine sleeps or this process is stopped.
   let missed = 0;
   let next = setTimeout(beat, intervalMs);
@@ -35,7 +33,8 @@ export function startHeartbeat(
   }
 
   return {
-    alive: () => void (missed = 0),
+    /** Any message from the process counts, however late. */
+    alive: (): void => void (missed = 0),
     [Symbol.dispose]: () => clearTimeout(next),
   };
 }

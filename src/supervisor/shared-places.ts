@@ -2,7 +2,7 @@ import type { Entry, ListedRequest, PlaceListener, Places } from "../domain/admi
 import type { BackendStates, Choice } from "../domain/backends.ts";
 import { affinityOf, nothingKnown } from "../routing/affinity.ts";
 import { choose } from "../routing/choice.ts";
-import { createKnownStates } from "../routing/known-states.ts";
+import { createKnownStates } from "../routing/places.ts";
 import type { ChildMethods, ParentMethods } from "./protocol.ts";
 import type { Rpc } from "./rpc.ts";
 

@@ -8,7 +8,7 @@
 // The parent opens no database and sees no body: a request is a ticket to it. `protocol.ts` is all that they say.
 
 import type { Config, Environment } from "../config/config.ts";
-import { type CurrentCatalog, listBackends } from "../domain/models.ts";
+import { type Catalog, type CurrentCatalog, listBackends } from "../domain/models.ts";
 import type { Log } from "../log/log.ts";
 import { build } from "../config/version.ts";
 import { createDispatch } from "../routing/dispatch.ts";
@@ -16,26 +16,11 @@ import type { ProbeBackend } from "../routing/watch.ts";
 import { createAggregate } from "./aggregate.ts";
 import { type Child, startChild } from "./child.ts";
 import type { Ticket } from "./child-tickets.ts";
-import { claimPort } from "./claim-port.ts";
 import type { HeartbeatLimits } from "./heartbeat.ts";
-import { keepRunning } from "./keep-running.ts";
 import type { Addresses } from "./protocol.ts";
 import { createRefusalLimit } from "../telemetry/request-log.ts";
-
-export interface SuperviseOptions {
-  config: Pick<Config, "listen" | "queue" | "shutdownGraceMs">;
-  catalog: CurrentCatalog;
-  probe: ProbeBackend;
-  /** Number of processes. */
-  count: number;
-  /** Command line of one process. */
-  command: string[];
-  env: Environment;
-  log: Log;
-  /** Stops all processes gracefully. */
-  signal: AbortSignal;
-  heartbeatLimits?: HeartbeatLimits;
-}
+import { listenError } from "../runtime/listen.ts";
+import { createBackoff, wait } from "../time/wait.ts";
 
 /** Half a minute: only a fault keeps a process from replying for that long. */
 const defaultHeartbeatLimits: HeartbeatLimits = { intervalMs: 5000, maxMissed: 6 };
@@ -50,7 +35,20 @@ const lossStatuses: ReadonlySet<number> = new Set([1, 128 + 9]);
  * start; it has then reported the reason
  * @throws ListenError if a port is in use
  */
-export async function superviseProcesses(options: SuperviseOptions): Promise<number> {
+export async function superviseProcesses(options: {
+  config: Pick<Config, "listen" | "queue" | "shutdownGraceMs">;
+  catalog: CurrentCatalog;
+  probe: ProbeBackend;
+  /** Number of processes. */
+  count: number;
+  /** Command line of one process. */
+  command: string[];
+  env: Environment;
+  log: Log;
+  /** Stops all processes gracefully. */
+  signal: AbortSignal;
+  heartbeatLimits?: HeartbeatLimits;
+}): Promise<number> {
   const { config, catalog, count, command, log, signal, heartbeatLimits = defaultHeartbeatLimits } = options;
   using claims = new DisposableStack();
   claimPorts(config.listen, claims);
@@ -121,19 +119,11 @@ function portsOf({ port, adminPort }: Config["listen"], { url, adminUrl }: Addre
   };
 }
 
-interface Children extends Disposable, Pick<Child, "backendsChanged" | "catalogReplaced"> {
-  start(env: Environment): Child;
-  /** Requests a drain of all processes, and kills those that still run after `limitMs`. */
-  stop(limitMs: number): void;
-  /** Waits until those that ran when the stop was requested have exited. @returns whether one may have lost counts */
-  haveLostCounts(): Promise<boolean>;
-}
-
 /**
  * The running processes. They are killed when this process exits; if it is killed itself, they notice the closed channel
  * and stop.
  */
-function createChildren(startOne: (env: Environment) => Child): Children {
+function createChildren(startOne: (env: Environment) => Child) {
   const running = new Set<Child>();
   let stopped: Child[] = [];
   let limit: Timer | undefined;
@@ -142,25 +132,27 @@ function createChildren(startOne: (env: Environment) => Child): Children {
   };
   process.on("exit", killAll);
   return {
-    start(env) {
+    start(env: Environment): Child {
       const child = startOne(env);
       running.add(child);
       void child.exited.then(() => running.delete(child));
       return child;
     },
-    backendsChanged(shut) {
+    backendsChanged(shut: string[]): void {
       for (const child of running) if (child.hasListened()) child.backendsChanged(shut);
     },
     // Also for those that start: one may have asked for the catalog just before.
-    catalogReplaced(catalog) {
+    catalogReplaced(catalog: Catalog): void {
       for (const child of running) child.catalogReplaced(catalog);
     },
-    stop(limitMs) {
+    /** Requests a drain of all processes, and kills those that still run after `limitMs`. */
+    stop(limitMs: number): void {
       stopped = [...running];
       for (const child of running) child.stop();
       limit = setTimeout(killAll, limitMs);
     },
-    async haveLostCounts() {
+    /** Waits until those that ran when the stop was requested have exited. @returns whether one may have lost counts */
+    async haveLostCounts(): Promise<boolean> {
       const lost = await Promise.all(
         stopped.map(async (child) => lossStatuses.has(await child.exited) && child.hasListened()),
       );
@@ -172,4 +164,55 @@ function createChildren(startOne: (env: Environment) => Child): Children {
       process.off("exit", killAll);
     },
   };
+}
+
+/**
+ * Reserves a port for the processes that will share it. Without this, the kernel lets any other program of the same user
+ * share the port too, and a second copy of Tollgate would silently take half the connections. Linux only.
+ * @throws ListenError if the port is in use
+ */
+export function claimPort(host: string, port: number): Disposable {
+  try {
+    // An abstract socket name: the kernel frees it when this process exits, and scopes it to the network namespace,
+    // as it does with the port.
+    const hash = new Bun.CryptoHasher("sha256").update(`${host} ${port}`).digest("hex");
+    const name = Bun.listen({ unix: `\0tollgate-${hash}`, socket: { data() {} } });
+    try {
+      Bun.listen({ hostname: host, port, exclusive: true, socket: { data() {} } }).stop(true);
+    } catch (error) {
+      name.stop(true);
+      throw error;
+    }
+    return { [Symbol.dispose]: () => name.stop(true) };
+  } catch (error) {
+    throw listenError(error, host, port);
+  }
+}
+
+/** Delay before a replacement starts; it doubles while the replacements are short-lived. */
+const [firstRestartMs, slowestRestartMs] = [400, 10_000];
+/** A process that ran this long did not fail at startup. */
+const stableMs = 10_000;
+
+type Leaving = Pick<Child, "pid" | "leaving">;
+
+/** Replaces a process, and each replacement, when it leaves, until the signal aborts. */
+export async function keepRunning(
+  child: Leaving,
+  start: () => Leaving,
+  { log, signal }: { log: Log; signal: AbortSignal },
+): Promise<void> {
+  const backoff = createBackoff(firstRestartMs, slowestRestartMs);
+  for (let current = child; ; current = start()) {
+    const startedAt = performance.now();
+    const status = await current.leaving;
+    if (signal.aborted) return;
+    if (performance.now() - startedAt > stableMs) backoff.reset();
+    const inMs = Math.round(backoff.next());
+    const fields = { child: current.pid, status: status ?? "draining", inMs };
+    log.warn("Worker process exited; starting a replacement", fields);
+    // A signal from a terminal also reaches the children: wait, so that it arrives here before they are replaced.
+    await wait(inMs, signal);
+    if (signal.aborted) return;
+  }
 }

@@ -2,6 +2,7 @@ import { readdirSync, readFileSync } from "node:fs";
 import type { Log } from "../log/log.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 import type { RequestObserver } from "../domain/requests.ts";
+import { statfs } from "node:fs/promises";
 
 /** How many file descriptors the process may open; undefined if unknown. */
 export function findDescriptorLimit(): number | undefined {
@@ -57,5 +58,15 @@ export function createDescriptorLog(log: Log, monotonic: MonotonicClock): Reques
       loggedAt = monotonic();
       log.error("Out of file descriptors, so requests fail; raise LimitNOFILE or ulimit -n", { cause, limit });
     },
+  };
+}
+
+/** Measures the disk that has a folder. */
+export async function measureDisk(folder: string) {
+  const { bavail, blocks, bsize } = await statfs(folder);
+  return {
+    /** What this user may still write. */
+    freeBytes: bavail * bsize,
+    sizeBytes: blocks * bsize,
   };
 }

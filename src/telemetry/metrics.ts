@@ -25,14 +25,6 @@ import type { BackendStates } from "../domain/backends.ts";
 import type { RequestObserver } from "../domain/requests.ts";
 import type { KeyUsage } from "../domain/usage.ts";
 
-/** Usage that is not committed yet. */
-export interface UncommittedUsage {
-  requests: number;
-  keys: number;
-  /** The age of the oldest, in milliseconds; 0 if there is none. */
-  sinceMs: number;
-}
-
 /** Describes the queue of this process; the places are those of all processes. */
 export interface ObservedQueue {
   /** Undefined if the backend gets any number of requests at once. */
@@ -46,8 +38,13 @@ export interface MetricsOptions {
   commit: string;
   /** Adds series for each API key, by its id. */
   perKey: boolean;
-  /** Read at each scrape. */
-  waiting: () => UncommittedUsage;
+  /** Usage that is not committed yet; read at each scrape. */
+  waiting: () => {
+    requests: number;
+    keys: number;
+    /** The age of the oldest, in milliseconds; 0 if there is none. */
+    sinceMs: number;
+  };
   /** Requests whose usage the database refuses; read at each scrape. */
   refusedRequests: () => number;
   /** Whether this process enforces the limits of keys without the database; read at each scrape. */

@@ -9,22 +9,12 @@ export interface IdentifiedRequest extends RunningRequest {
 }
 
 /** Knows the requests in flight, for the metrics, the console and the supervisor. */
-export interface InFlight {
-  /** @returns to be called when it has ended */
-  add(request: RunningHandle): () => void;
-  count(): number;
-  /** Oldest first, at most `maxListed`. */
-  list(): IdentifiedRequest[];
-  /** Ends a request. @returns whether it was in flight here */
-  end(id: string): boolean;
-  /** Resolves when there are none. */
-  idle(): Promise<void>;
-}
+export type InFlight = ReturnType<typeof createInFlight>;
 
 /** One more than the API lists, so that it knows that there are more. */
 const maxListed = 1001;
 
-export function createInFlight(): InFlight {
+export function createInFlight() {
   // Random: in containers every process may have the same id, and an id must not end another process's request.
   const prefix = crypto.randomUUID().slice(0, 8);
   const idOf = (number: number): string => `${prefix}-${number}`;
@@ -32,7 +22,8 @@ export function createInFlight(): InFlight {
   const running = createBag<{ number: number; request: RunningHandle }>();
   let becameIdle = Promise.withResolvers<void>();
   return {
-    add(request) {
+    /** @returns to be called when it has ended */
+    add(request: RunningHandle): () => void {
       lastNumber += 1;
       const remove = running.add({ number: lastNumber, request });
       return () => {
@@ -43,18 +34,21 @@ export function createInFlight(): InFlight {
       };
     },
     count: running.size,
-    list: () =>
+    /** Oldest first, at most `maxListed`. */
+    list: (): IdentifiedRequest[] =>
       running
         .list()
         .toSorted((a, b) => a.number - b.number)
         .slice(0, maxListed)
         .map(({ number, request }) => Object.assign(request.describe(), { id: idOf(number) })),
-    end(id) {
+    /** Ends a request. @returns whether it was in flight here */
+    end(id: string): boolean {
       const found = running.list().find(({ number }) => idOf(number) === id);
       found?.request.end();
       return found !== undefined;
     },
-    idle: async () => (running.size() === 0 ? undefined : becameIdle.promise),
+    /** Resolves when there are none. */
+    idle: async (): Promise<void> => (running.size() === 0 ? undefined : becameIdle.promise),
   };
 }
 
@@ -77,18 +71,14 @@ export function observePerTick(
 }
 
 /** Knows since when requests have got no response from the upstream, for the console. */
-export interface UpstreamFailures extends RequestObserver {
-  /** Epoch milliseconds; undefined if the last request got one. */
-  since(): number | undefined;
-}
-
-export function createUpstreamFailures(clock: WallClock): UpstreamFailures {
+export function createUpstreamFailures(clock: WallClock) {
   let since: number | undefined;
   return {
-    finished({ upstreamMs, cause }) {
+    finished({ upstreamMs, cause }: RequestRecord): void {
       if (upstreamMs !== undefined) since = undefined;
       else if (cause !== undefined) since ??= clock();
     },
-    since: () => since,
+    /** Epoch milliseconds; undefined if the last request got one. */
+    since: (): number | undefined => since,
   };
 }

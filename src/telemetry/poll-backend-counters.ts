@@ -1,15 +1,6 @@
+import type { Backend, Catalog, CurrentCatalog } from "../domain/models.ts";
 import type { Log } from "../log/log.ts";
 import { type BackendCounters, findBackendCounters } from "./backend-counters.ts";
-
-export interface BackendPollDeps {
-  /** The backend's metrics as text; undefined if it serves none. May reject. */
-  fetchMetrics: (signal: AbortSignal) => Promise<string | undefined>;
-  /** Stores the counters, and compares them with what was counted since the last ones, unless a read failed since. */
-  write: (counters: BackendCounters & { afterMiss: boolean }) => Promise<void>;
-  /** The counters began anew, so the backend did too. */
-  onRestarted: () => void;
-  log: Log;
-}
 
 const intervalMs = 60_000;
 /** So many intervals may pass until a backend that starts, or restarts, serves its metrics. */
@@ -19,7 +10,20 @@ const rareIntervalMs = 15 * 60_000;
 const timeoutMs = 5000;
 
 /** Reads the backend's token counters once a minute. @returns stops it */
-export function pollBackendCounters({ fetchMetrics, write, onRestarted, log }: BackendPollDeps): () => void {
+export function pollBackendCounters({
+  fetchMetrics,
+  write,
+  onRestarted,
+  log,
+}: {
+  /** The backend's metrics as text; undefined if it serves none. May reject. */
+  fetchMetrics: (signal: AbortSignal) => Promise<string | undefined>;
+  /** Stores the counters, and compares them with what was counted since the last ones, unless a read failed since. */
+  write: (counters: BackendCounters & { afterMiss: boolean }) => Promise<void>;
+  /** The counters began anew, so the backend did too. */
+  onRestarted: () => void;
+  log: Log;
+}): () => void {
   const stopped = new AbortController();
   let timer = setTimeout(() => void poll(), intervalMs);
   /** How many times in a row there were no counters. */
@@ -56,3 +60,35 @@ const isOfNewProcess = (now: BackendCounters, last: BackendCounters): boolean =>
   now.startedAt !== last.startedAt ||
   now.generatedTokens < last.generatedTokens ||
   now.promptTokens < last.promptTokens;
+
+/**
+ * Has each backend of the catalog polled, and follows changes of it: one that left or moved is no longer polled as before.
+ * @param start polls one. @returns stops that
+ */
+export function pollBackends(catalog: CurrentCatalog, start: (backend: Backend) => () => void): () => void {
+  const polled = new Map<string, { address: string; stop: () => void }>();
+  let isStopped = false;
+
+  function follow({ backends }: Catalog): void {
+    if (isStopped) return;
+    const addresses = new Map(backends.map((backend) => [backend.name, addressOf(backend)]));
+    for (const [name, { address, stop }] of polled) {
+      if (addresses.get(name) === address) continue;
+      stop();
+      polled.delete(name);
+    }
+    for (const backend of backends) {
+      if (polled.has(backend.name)) continue;
+      polled.set(backend.name, { address: addressOf(backend), stop: start(backend) });
+    }
+  }
+
+  follow(catalog.get());
+  catalog.onReplaced(follow);
+  return () => {
+    isStopped = true;
+    for (const { stop } of polled.values()) stop();
+  };
+}
+
+const addressOf = ({ baseUrl, socket = "", apiKey = "" }: Backend): string => [baseUrl, socket, apiKey].join(" ");

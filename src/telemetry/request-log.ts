@@ -53,20 +53,6 @@ const maxRefused = 60;
 const maxSources = 10_000;
 const windowMs = 60_000;
 
-interface StoredRequestLogDeps {
-  /** Writes a request to the log in the database. */
-  logRequest: (request: RequestRecord) => void;
-  /** Corrects the row of a request that counts. */
-  amendRequest: (request: RequestRecord) => void;
-  /** The network of an address, which has one owner. */
-  networkOf: (address: string) => string;
-  /** Asks whether all processes that share the port have logged fewer than the limit; undefined if there is one process. */
-  mayLogShared?: ((source: string) => Promise<boolean>) | undefined;
-  /** Called for each request that is not logged because too many like it were. */
-  onOmitted: () => void;
-  clock: WallClock;
-}
-
 /** Lets a number of requests of each source pass in a minute. */
 export function createRefusalLimit(clock: WallClock): (source: string) => boolean {
   const logged = new Map<string, number>();
@@ -92,7 +78,19 @@ export function createStoredRequestLog({
   mayLogShared,
   onOmitted,
   clock,
-}: StoredRequestLogDeps): RequestObserver {
+}: {
+  /** Writes a request to the log in the database. */
+  logRequest: (request: RequestRecord) => void;
+  /** Corrects the row of a request that counts. */
+  amendRequest: (request: RequestRecord) => void;
+  /** The network of an address, which has one owner. */
+  networkOf: (address: string) => string;
+  /** Asks whether all processes that share the port have logged fewer than the limit; undefined if there is one process. */
+  mayLogShared?: ((source: string) => Promise<boolean>) | undefined;
+  /** Called for each request that is not logged because too many like it were. */
+  onOmitted: () => void;
+  clock: WallClock;
+}): RequestObserver {
   const mayLogHere = createRefusalLimit(clock);
 
   function logRefused(record: RequestRecord): void {

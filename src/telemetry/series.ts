@@ -1,14 +1,16 @@
 import { type Aggregator, Counter, Gauge, type MetricObject, type Registry } from "prom-client";
 
-export interface GaugeOptions {
-  name: string;
-  help: string;
-  /** How the values of several processes are combined; the sum by default. */
-  aggregator?: Aggregator;
-}
-
 /** Adds a gauge that is read at each scrape; it has no series while its value is unknown. */
-export function addGauge(registry: Registry, options: GaugeOptions, read: () => number | undefined): void {
+export function addGauge(
+  registry: Registry,
+  options: {
+    name: string;
+    help: string;
+    /** How the values of several processes are combined; the sum by default. */
+    aggregator?: Aggregator;
+  },
+  read: () => number | undefined,
+): void {
   const gauge: Gauge = new Gauge({
     ...options,
     registers: [registry],

@@ -1,13 +1,19 @@
 import { addHistogram, addValue, encodeHistogram, type Histogram } from "../domain/histogram.ts";
-import { type BackendSum, createBackendSums, encodeBackendSum, type EncodedBackendSum } from "./backend-sums.ts";
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf } from "../time/seoul.ts";
 import type { KeyId } from "../domain/keys.ts";
-import { lacksUsage, refusals, type RequestObserver, type RequestRecord } from "../domain/requests.ts";
+import { lacksUsage, refusals, type RequestRecord } from "../domain/requests.ts";
+import {
+  backendCountNames,
+  type BackendCounts,
+  cacheCountNames,
+  cacheCountsOf,
+  noBackendCounts,
+} from "../domain/backends.ts";
 
 /** The latencies of one model in one minute. */
-export interface LatencySum {
+interface LatencySum {
   minute: number;
   model: string;
   requestCount: number;
@@ -20,7 +26,7 @@ export interface LatencySum {
   queueWait: Histogram;
 }
 
-export interface OutcomeSum {
+interface OutcomeSum {
   minute: number;
   /** 0: none. */
   keyId: KeyId;
@@ -46,17 +52,6 @@ export interface EncodedTraffic extends Omit<Traffic, "latencies" | "backends"> 
 
 type HistogramName = "firstByte" | "duration" | "tokensPerSecond" | "queueWait";
 
-export interface TrafficRecorderDeps {
-  write: (traffic: EncodedTraffic) => Promise<void>;
-  clock: WallClock;
-  log: Log;
-}
-
-export interface TrafficRecorder extends RequestObserver {
-  /** Writes what is left. */
-  close(): Promise<void>;
-}
-
 const writeMs = 5000;
 /** Bound the memory: above these numbers, what clients choose or strangers cause is summed under one name. */
 const maxModels = 500;
@@ -67,7 +62,15 @@ const hourMs = 3_600_000;
  * Sums latencies and outcomes, and writes them every few seconds while there are any. A crash loses the last seconds: these
  * are statistics and not counts.
  */
-export function createTrafficRecorder({ write, clock, log }: TrafficRecorderDeps): TrafficRecorder {
+export function createTrafficRecorder({
+  write,
+  clock,
+  log,
+}: {
+  write: (traffic: EncodedTraffic) => Promise<void>;
+  clock: WallClock;
+  log: Log;
+}) {
   let sums = createSums();
   let timer: Timer | undefined;
   let writing = Promise.resolve();
@@ -107,13 +110,14 @@ export function createTrafficRecorder({ write, clock, log }: TrafficRecorderDeps
   }
 
   return {
-    finished(record) {
+    finished(record: RequestRecord): void {
       const now = clock();
       sums.addRequest(record, now);
       if (lacksUsage(record)) warnOfMissingUsage(record, now);
       if (timer === undefined) schedule();
     },
-    async close() {
+    /** Writes what is left. */
+    async close(): Promise<void> {
       await writing;
       const isPending = timer !== undefined;
       clearTimeout(timer);
@@ -209,3 +213,60 @@ function addLatencies(sum: LatencySum, added: LatencySum): void {
   for (const name of ["firstByte", "duration", "tokensPerSecond", "queueWait"] as const)
     addHistogram(sum[name], added[name]);
 }
+
+/** What one backend was sent in one minute, and how it responded. */
+interface BackendSum extends BackendCounts {
+  minute: number;
+  backend: string;
+  /** Milliseconds until the first byte of a stream. */
+  firstByte: Histogram;
+}
+
+type EncodedBackendSum = Omit<BackendSum, "firstByte"> & { firstByte: string };
+
+function createBackendSums() {
+  const sums = new Map<string, BackendSum>();
+
+  function sumOf(minute: number, backend: string): BackendSum {
+    const id = `${minute} ${backend}`;
+    const found = sums.get(id);
+    if (found !== undefined) return found;
+    const created = { minute, backend, ...noBackendCounts, firstByte: new Map() };
+    sums.set(id, created);
+    return created;
+  }
+
+  return {
+    addRequest(record: RequestRecord, minute: number): void {
+      const { backend, outcome, usage, streamed, firstByteMs, durationMs } = record;
+      if (backend === undefined || refusals.has(outcome)) return;
+      const sum = sumOf(minute, backend);
+      sum.requestCount++;
+      if (isBackendError(record)) sum.errorCount++;
+      const counts = cacheCountsOf(record);
+      for (const name of cacheCountNames) sum[name] += counts[name];
+      sum.outputTokens += usage?.outputTokens ?? 0;
+      if (!streamed || firstByteMs === undefined) return;
+      addValue(sum.firstByte, firstByteMs);
+      const flowMs = durationMs - firstByteMs;
+      if (usage === undefined || usage.outputTokens === 0 || flowMs <= 0) return;
+      sum.streamedTokens += usage.outputTokens;
+      sum.streamedUs += Math.round(flowMs * 1000);
+    },
+    add(added: BackendSum): void {
+      const sum = sumOf(added.minute, added.backend);
+      for (const name of backendCountNames) sum[name] += added[name];
+      addHistogram(sum.firstByte, added.firstByte);
+    },
+    list: (): BackendSum[] => [...sums.values()],
+  };
+}
+
+/** A request that the backend refused, such as one of a model that it does not have, is not an error of the backend. */
+const isBackendError = ({ outcome, status }: Pick<RequestRecord, "outcome" | "status">): boolean =>
+  outcome === "upstream_failed" || outcome === "timed_out" || (outcome === "completed" && status >= 500);
+
+const encodeBackendSum = (sum: BackendSum): EncodedBackendSum => ({
+  ...sum,
+  firstByte: encodeHistogram(sum.firstByte),
+});

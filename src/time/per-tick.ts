@@ -1,11 +1,5 @@
-export interface PerTick<T> {
-  add(item: T): void;
-  /** Passes on the items immediately, without waiting for the end of the tick. */
-  flush(): void;
-}
-
 /** Collects the items of one tick and passes them to `handle` at its end, in order. */
-export function batchPerTick<T>(handle: (items: T[]) => void): PerTick<T> {
+export function batchPerTick<T>(handle: (items: T[]) => void) {
   let items: T[] = [];
 
   function flush(): void {
@@ -16,10 +10,11 @@ export function batchPerTick<T>(handle: (items: T[]) => void): PerTick<T> {
   }
 
   return {
-    add(item) {
+    add(item: T): void {
       if (items.length === 0) setImmediate(flush);
       items.push(item);
     },
+    /** Passes on the items immediately, without waiting for the end of the tick. */
     flush,
   };
 }
@@ -50,5 +45,35 @@ export function coalescePerTick<T>(find: (key: string) => T | Promise<T>): (key:
     pending.set(key, query);
     queries.add(key);
     return query.promise;
+  };
+}
+
+/**
+ * Runs one query for a key at a time; all who ask meanwhile share the next one. Not a cache: the query runs after every
+ * caller that shares its result has arrived. However often somebody asks, the queries of others wait for few of theirs.
+ */
+export function shareNextRun<K, T>(find: (key: K) => Promise<T>): (key: K) => Promise<T> {
+  const running = new Map<K, Promise<T>>();
+  const next = new Map<K, Promise<T>>();
+
+  function run(key: K): Promise<T> {
+    next.delete(key);
+    const result = find(key);
+    running.set(key, result);
+    const end = (): void => {
+      if (!next.has(key)) running.delete(key);
+    };
+    result.then(end, end);
+    return result;
+  }
+
+  return (key) => {
+    const current = running.get(key);
+    if (current === undefined) return run(key);
+    const shared = next.get(key);
+    if (shared !== undefined) return shared;
+    const later = current.catch(() => {}).then(() => run(key));
+    next.set(key, later);
+    return later;
   };
 }

@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, statSync, utimesSync } from "node:fs";
-import { addBackup } from "../../src/store/sqlite/backup-folder.ts";
+import { addBackup } from "../../src/store/sqlite/backup.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { logIn } from "../support/admin-client.ts";
 import { type Program, runProgram, startProgram } from "../support/program.ts";

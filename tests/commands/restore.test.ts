@@ -1,7 +1,7 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
 import { chmodSync, copyFileSync, existsSync, mkdirSync, readdirSync, statSync, symlinkSync } from "node:fs";
-import { timestampOf } from "../../src/store/sqlite/backup-folder.ts";
+import { timestampOf } from "../../src/store/sqlite/backup.ts";
 import { logIn } from "../support/admin-client.ts";
 import { type FinishedProgram, runProgram, startProgram } from "../support/program.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { findCredential } from "../../src/domain/credentials.ts";
+import { findCredential } from "../../src/domain/keys.ts";
 
 test.each([
   [{}, undefined],

@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { findGpuTool } from "../../src/gpu-agent/gpu-tool.ts";
 import { readGpus, type ReadGpusOptions } from "../../src/gpu-agent/read-gpus.ts";
-import { createBackoff } from "../../src/time/backoff.ts";
+import { createBackoff } from "../../src/time/wait.ts";
 
 /** Seven columns in the format of `nvidia-smi --format=csv,noheader,nounits`. */
 export const csvOfTwo = `0, NVIDIA H100 80GB HBM3, 112.35, 41, 65536, 81559, 97

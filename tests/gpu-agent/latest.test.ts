@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { getEventListeners } from "node:events";
-import { createLatest } from "../../src/gpu-agent/latest.ts";
+import { createLatest } from "../../src/gpu-agent/post-samples.ts";
 
 test("a waiting taker gets undefined when the signal aborts", async () => {
   const latest = createLatest<number>();

@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
-import { createLatest } from "../../src/gpu-agent/latest.ts";
-import { postLatest, postSamples, type TimedSamples } from "../../src/gpu-agent/post-samples.ts";
+import { createLatest, postLatest, postSamples, type TimedSamples } from "../../src/gpu-agent/post-samples.ts";
 import { samplesOfTwo } from "./gpu-host.ts";
 import { accept, startSampleReceiver } from "./sample-receiver.ts";
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { renameSync } from "node:fs";
-import { createBackoff } from "../../src/time/backoff.ts";
+import { createBackoff } from "../../src/time/wait.ts";
 import type { SampleSet } from "../../src/gpu-agent/gpu-entry.ts";
 import { readGpus } from "../../src/gpu-agent/read-gpus.ts";
 import { pollUntil } from "../support/poll-until.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createSampleSets } from "../../src/gpu-agent/sample-sets.ts";
+import { createSampleSets } from "../../src/gpu-agent/gpu-tool.ts";
 
 /** A test that depends on this silence times out. */
 const never = 600_000;

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { splitLines } from "../../src/gpu-agent/split-lines.ts";
+import { splitLines } from "../../src/gpu-agent/gpu-tool.ts";
 
 function bytes(...chunks: (string | Uint8Array)[]) {
   const encoder = new TextEncoder();

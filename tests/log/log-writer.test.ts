@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createLogWriter, maxWaiting } from "../../src/log/log-writer.ts";
+import { createLogWriter, maxWaiting } from "../../src/log/log.ts";
 
 const ignoreDropped = (): void => {};
 
@@ -19,7 +19,7 @@ test("writes the lines of one tick in one call, in order", async () => {
 });
 
 test("writes pending lines when the program exits", async () => {
-  const module = new URL("../../src/log/log-writer.ts", import.meta.url).href;
+  const module = new URL("../../src/log/log.ts", import.meta.url).href;
   const program = `
     const { createLogWriter } = await import(${JSON.stringify(module)});
     const write = createLogWriter((text) => process.stdout.write(text), () => {});

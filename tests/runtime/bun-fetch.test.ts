@@ -39,7 +39,7 @@ stillNeeded("Bun still limits fetch to 256 concurrent requests", "src/runtime/bu
   expect(stdout).toBe("256\n");
 });
 
-stillNeeded("Bun still exits if its first fetch finds no descriptor", "src/runtime/fetch-thread.ts", async () => {
+stillNeeded("Bun still exits if its first fetch finds no descriptor", "src/runtime/bun-settings.ts", async () => {
   const script = `
     const { openSync } = require("node:fs");
     try { for (;;) openSync("/dev/null"); } catch {}

@@ -12,7 +12,7 @@ stillNeeded("Elysia still routes by a short Host", "src/server/app.ts", async ()
   expect(await (await app.handle(new Request("http://gw/path"))).text()).toBe("not found");
 });
 
-stillNeeded("Elysia still takes the host for a part of the path over HTTPS", "src/runtime/https-url.ts", async () => {
+stillNeeded("Elysia still takes the host for a part of the path over HTTPS", "src/runtime/listen.ts", async () => {
   const app = new Elysia({ handler: { standardHostname: false } }).get("/path", "found").all("/*", "not found");
   expect(await (await app.handle(new Request(`${origin}/path`))).text()).toBe("found");
   expect(await (await app.handle(new Request("https://localhost/path"))).text()).toBe("not found");

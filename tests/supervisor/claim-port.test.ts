@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { ListenError } from "../../src/runtime/listen.ts";
-import { claimPort } from "../../src/supervisor/claim-port.ts";
+import { claimPort } from "../../src/supervisor/supervisor.ts";
 import { findFreePort } from "../support/free-port.ts";
 
 const host = "127.0.0.1";

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, expect, jest, test } from "bun:test";
 import { createLog } from "../../src/log/log.ts";
-import { keepRunning } from "../../src/supervisor/keep-running.ts";
+import { keepRunning } from "../../src/supervisor/supervisor.ts";
 
 interface Started {
   pid: number;

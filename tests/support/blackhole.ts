@@ -98,7 +98,6 @@ function queueLength(port: number): number {
   return Number.parseInt(queues.split(":")[1] ?? "0", 16);
 }
 
-// oxlint-disable-next-line typescript/explicit-function-return-type -- the types of the symbols are inferred
 function openLibc() {
   return dlopen("libc.so.6", {
     socket: { args: ["i32", "i32", "i32"], returns: "i32" },

@@ -9,7 +9,7 @@ import { clientRules } from "../../src/domain/models.ts";
 import { clientNeeds } from "../../src/proxy/rewrite/client-rules.ts";
 import { type MemberRow, memberRows } from "../../src/proxy/rewrite/members-not-allowed.ts";
 import { tableNames } from "../../src/store/schema/tables.ts";
-import { stagedFlushes } from "../../src/store/sqlite/staged-flushes-table.ts";
+import { stagedFlushes } from "../../src/store/sqlite/staged-flushes.ts";
 import { alerts } from "../../src/watching/alerts.ts";
 import { getTableName } from "drizzle-orm";
 import { variableNames } from "../../src/config/config.ts";

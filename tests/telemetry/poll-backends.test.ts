@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { pollBackends } from "../../src/telemetry/poll-backends.ts";
+import { pollBackends } from "../../src/telemetry/poll-backend-counters.ts";
 import { backendOf, fileCatalog, replaceableCatalog } from "../support/catalog.ts";
 
 test("each backend of the catalog is polled, and a change of the file changes only what it is about", () => {

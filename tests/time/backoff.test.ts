@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createBackoff } from "../../src/time/backoff.ts";
+import { createBackoff } from "../../src/time/wait.ts";
 
 test("doubles the wait up to the cap", () => {
   const backoff = createBackoff(1000, 30_000, () => 1);

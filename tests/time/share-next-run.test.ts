@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { shareNextRun } from "../../src/time/share-next-run.ts";
+import { shareNextRun } from "../../src/time/per-tick.ts";
 
 /** Queries that the test ends. */
 function startQueries() {

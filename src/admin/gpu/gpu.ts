@@ -26,14 +26,17 @@ import { bucketRange } from "../usage/ranges.ts";
 /** A host sends one a second. */
 const postLimits = { perSecond: 10, unfinished: 10 };
 
-export interface GpuSamplesDeps {
+export function addGpuSamples({
+  store,
+  clock,
+  log,
+  gpuSamplesReceived,
+}: {
   store: Pick<Store, "gpu">;
   clock: WallClock;
   log: Log;
   gpuSamplesReceived: (stored: number, skipped: number) => void;
-}
-
-export function addGpuSamples({ store, clock, log, gpuSamplesReceived }: GpuSamplesDeps) {
+}) {
   const startPost = createPostLimit(postLimits, clock);
   const warnOfSharedGpus = createSharedGpuLog(log, clock);
 
@@ -73,20 +76,18 @@ export const getPushGpuScript = (): Response =>
 const parseSamples = bodyParser(gpuSamplesRequest);
 const entryCheck = TypeCompiler.Compile(gpuEntry);
 
-interface GpuSamples {
-  /** The sender; undefined if it has no name. */
-  host: string | undefined;
-  readings: GpuReading[];
-  /** The number of entries that are not among the readings. */
-  skipped: number;
-}
-
 /**
  * Reads one POST. Skips an entry that has a field of a wrong type or out of bounds; null counts as absent, because hosts
  * report it for a sensor that they lack. The last valid entry for a GPU counts, so there are at most 256.
  * @throws ApiError 400
  */
-export function parseGpuSamples(json: JsonObject | ApiError): GpuSamples {
+export function parseGpuSamples(json: JsonObject | ApiError): {
+  /** The sender; undefined if it has no name. */
+  host: string | undefined;
+  readings: GpuReading[];
+  /** The number of entries that are not among the readings. */
+  skipped: number;
+} {
   const { gpus, host } = parseSamples(json);
   const readings = new Map<number, GpuReading>();
   for (const entry of gpus as unknown[]) {

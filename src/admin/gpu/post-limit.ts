@@ -2,18 +2,22 @@ import type { WallClock } from "../../time/clock.ts";
 import { ApiError } from "../http/errors.ts";
 import type { KeyId } from "../../domain/keys.ts";
 
-export interface PostLimits {
-  /** In any second. */
-  perSecond: number;
-  /** That have not ended: a body may arrive slowly. */
-  unfinished: number;
-}
-
 /** @returns to be disposed of when the POST has ended. @throws ApiError 429 */
 export type StartPost = (keyId: KeyId) => Disposable;
 
 /** Limits the POSTs of each key at this process. */
-export function createPostLimit({ perSecond, unfinished }: PostLimits, clock: WallClock): StartPost {
+export function createPostLimit(
+  {
+    perSecond,
+    unfinished,
+  }: {
+    /** In any second. */
+    perSecond: number;
+    /** That have not ended: a body may arrive slowly. */
+    unfinished: number;
+  },
+  clock: WallClock,
+): StartPost {
   /** An entry for each key that posted: administrators create them, so there are few. */
   const posts = new Map<KeyId, { startedAt: readonly number[]; open: number }>();
 

@@ -27,18 +27,19 @@ const compressor: Readonly<Record<Encoding, () => Duplex>> = {
   gzip: () => createGzip(gzipOptions),
 };
 
-interface HandledRequest {
-  request: Pick<Request, "method" | "headers">;
-  /** What the handler has returned. */
-  responseValue: unknown;
-}
-
 /**
  * Compresses a JSON body for a client that accepts it. A stream stays one, read as fast as the client takes it. Not for
  * a body that has a secret and text that somebody else may choose: its length would reveal the secret (BREACH).
  * @returns undefined to leave the response as it is
  */
-export async function compressJson({ request, responseValue }: HandledRequest): Promise<Response | undefined> {
+export async function compressJson({
+  request,
+  responseValue,
+}: {
+  request: Pick<Request, "method" | "headers">;
+  /** What the handler has returned. */
+  responseValue: unknown;
+}): Promise<Response | undefined> {
   const encoding = acceptedEncoding(request.headers.get("accept-encoding") ?? "");
   if (request.method !== "GET" || encoding === undefined) return undefined;
   if (responseValue instanceof Response) return compressStream(responseValue, encoding);

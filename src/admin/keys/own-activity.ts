@@ -5,7 +5,7 @@ import { readSums } from "../../store/requests/sums.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { dayNumberOf, minutesPerDay, monthOf, msPerMinute, timestampOf } from "../../time/seoul.ts";
-import { shareNextRun } from "../../time/share-next-run.ts";
+import { shareNextRun } from "../../time/per-tick.ts";
 import { counterMembers } from "../http/schemas.ts";
 import { modelPricesOf, readPrices } from "../usage/prices.ts";
 import { readReport } from "../usage/report.ts";
@@ -15,8 +15,6 @@ export interface OwnActivityDeps {
   store: Pick<Store, "usage" | "requests" | "settings">;
   clock: WallClock;
 }
-
-type LoggedRequest = Awaited<ReturnType<Store["requests"]["list"]>>["requests"][number];
 
 const shownRequests = 50;
 /** Each is a short read of the database, which anyone with a key may ask for. */
@@ -40,7 +38,9 @@ export function getOwnActivity({ store, clock }: OwnActivityDeps) {
   return ({ keyId }: { keyId: KeyId }): Promise<OwnActivityBody> => read(keyId);
 }
 
-const requestBody = (request: LoggedRequest): OwnActivityBody["requests"][number] => ({
+const requestBody = (
+  request: Awaited<ReturnType<Store["requests"]["list"]>>["requests"][number],
+): OwnActivityBody["requests"][number] => ({
   request_id: request.requestId,
   ended_at: timestampOf(request.endedAt),
   path: request.path,

@@ -1,7 +1,7 @@
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { dayFromNumber, dayNumberOf, monthOf, timestampOf } from "../../time/seoul.ts";
-import { shareNextRun } from "../../time/share-next-run.ts";
+import { shareNextRun } from "../../time/per-tick.ts";
 import { windowResetAt } from "../../time/windows.ts";
 import { ApiError } from "../http/errors.ts";
 import { limitsBody } from "./body.ts";
@@ -43,14 +43,17 @@ export function getOwnKey(deps: OwnKeyDeps) {
   };
 }
 
-interface OwnKey {
+function ownKeyBody({
+  key,
+  load,
+  days,
+  now,
+}: {
   key: Awaited<ReturnType<Store["keys"]["list"]>>[number];
   load: Awaited<ReturnType<Store["limits"]["listLoads"]>>[number];
   days: Awaited<ReturnType<Store["limits"]["listDays"]>>;
   now: number;
-}
-
-function ownKeyBody({ key, load, days, now }: OwnKey): OwnKeyBody {
+}): OwnKeyBody {
   const { rules } = key;
   const [today, { firstDay }] = [dayNumberOf(now), monthOf(now)];
   const totalSince = (first: number): OwnKeyBody["today"] => {

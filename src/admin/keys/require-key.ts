@@ -1,7 +1,6 @@
-import { findCredential } from "../../domain/credentials.ts";
+import { findCredential, type KeyId } from "../../domain/keys.ts";
 import type { Store } from "../../store/store.ts";
 import { ApiError } from "../http/errors.ts";
-import type { KeyId } from "../../domain/keys.ts";
 
 /**
  * Guard: requires an active API key.

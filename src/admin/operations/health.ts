@@ -15,16 +15,6 @@ const upstreamMaxAgeMs = 3000;
 const databaseMaxAgeMs = 1000;
 const checkTimeoutMs = 2000;
 
-export interface UpstreamState {
-  ok: boolean;
-  /** Epoch milliseconds. */
-  checkedAt: number;
-  /** Since when it is known not to respond; undefined while it is ok. */
-  failingSince: number | undefined;
-  /** Why it is not ok: a code of the system or of TLS, or a word such as `timeout`. */
-  cause: string | undefined;
-}
-
 export interface UpstreamProbe {
   ok: boolean;
   cause?: string;
@@ -43,7 +33,15 @@ export interface HealthDeps {
 }
 
 export interface Health {
-  checkUpstream(): Promise<UpstreamState>;
+  checkUpstream(): Promise<{
+    ok: boolean;
+    /** Epoch milliseconds. */
+    checkedAt: number;
+    /** Since when it is known not to respond; undefined while it is ok. */
+    failingSince: number | undefined;
+    /** Why it is not ok: a code of the system or of TLS, or a word such as `timeout`. */
+    cause: string | undefined;
+  }>;
   checkDatabase(): Promise<boolean>;
   /** Undefined without a file of models, and if those who know them do not reply. */
   listBackends(): Promise<ReadinessBody["backends"]>;

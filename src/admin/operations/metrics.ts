@@ -1,34 +1,30 @@
-import { findBearer } from "../../domain/credentials.ts";
+import { findBearer } from "../../domain/keys.ts";
 import { alertsYaml } from "../../watching/alerts.ts";
 import { authenticationRequired } from "../http/errors.ts";
 import { equalSecrets } from "../session/secrets.ts";
 import type { Sessions } from "../session/session.ts";
-
-export interface MetricsGuardDeps {
-  sessions: Pick<Sessions, "find">;
-  /** Without a token only a session is accepted. */
-  config: { metricsToken: string | undefined };
-}
 
 /**
  * Guard: requires METRICS_TOKEN as a bearer token, or a live session.
  * @throws ApiError 401
  */
 export const requireMetricsTokenOrSession =
-  ({ sessions, config }: MetricsGuardDeps) =>
+  ({
+    sessions,
+    config,
+  }: {
+    sessions: Pick<Sessions, "find">;
+    /** Without a token only a session is accepted. */
+    config: { metricsToken: string | undefined };
+  }) =>
   async ({ request: { headers } }: { request: Request }): Promise<void> => {
     const token = findBearer(headers);
     if (token !== undefined && config.metricsToken !== undefined && equalSecrets(token, config.metricsToken)) return;
     if ((await sessions.find(headers)) === undefined) throw authenticationRequired();
   };
 
-export interface MetricsText {
-  metricsText: () => Promise<string>;
-  metricsContentType: string;
-}
-
 export const getMetrics =
-  ({ metricsText, metricsContentType }: MetricsText) =>
+  ({ metricsText, metricsContentType }: { metricsText: () => Promise<string>; metricsContentType: string }) =>
   async (): Promise<Response> =>
     new Response(await metricsText(), { headers: { "content-type": metricsContentType } });
 

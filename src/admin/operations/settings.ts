@@ -2,18 +2,16 @@ import type { Retention } from "../../store/retention.ts";
 import type { Store } from "../../store/store.ts";
 import type { SettingsBody } from "./contract.ts";
 
-interface ReportedSetting {
-  name: string;
-  value: string | null;
-  isSet: boolean;
-  isSecret: boolean;
-  origin: "environment" | ".env" | "default";
-  allowed: string;
-}
-
 export interface SettingsDeps {
   store: Pick<Store, "database">;
-  settings: () => ReportedSetting[];
+  settings: () => {
+    name: string;
+    value: string | null;
+    isSet: boolean;
+    isSecret: boolean;
+    origin: "environment" | ".env" | "default";
+    allowed: string;
+  }[];
   versions: { tollgate: string; commit: string; bun: string };
   retention: Retention;
   passwordFromEnvironment: boolean;

@@ -5,17 +5,12 @@ import { msPerMinute, timestampOf } from "../../time/seoul.ts";
 import { readsOf, trafficRange } from "./latency.ts";
 import type { FailuresBody, FailuresQuery } from "./traffic-contract.ts";
 
-export interface FailuresDeps {
-  store: Pick<Store, "traffic" | "requests">;
-  clock: WallClock;
-}
-
 const maxFailures = 200;
 /** Rows that are read of a part of the range. More than are listed: what is rare in one part may be common in another. */
 const maxFailuresPerRead = 2000;
 
 export const listFailures =
-  ({ store, clock }: FailuresDeps) =>
+  ({ store, clock }: { store: Pick<Store, "traffic" | "requests">; clock: WallClock }) =>
   async ({ query }: { query: FailuresQuery }): Promise<FailuresBody> => {
     const { hours, key_id } = query;
     const window = trafficRange(clock(), hours, query.bucket_minutes);

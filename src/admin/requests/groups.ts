@@ -8,20 +8,14 @@ import { modelPricesOf, readPrices } from "../usage/prices.ts";
 import { type GroupsBody, groupings, type GroupsQuery } from "./groups-contract.ts";
 import { logFilterOf } from "./requests.ts";
 
-export interface GroupsDeps {
-  store: Pick<Store, "requests" | "settings">;
-  catalog: () => Catalog;
-}
-
 /** About half a second of the database's time, of which a count waits for five milliseconds at most. */
 export const maxReads = 100;
 const maxClasses = 20;
 
-type Row = GroupsBody["rows"][number];
 type Charged = RequestSums & { cost: number | null; isPartial: boolean };
 
 export const listGroups =
-  ({ store, catalog }: GroupsDeps) =>
+  ({ store, catalog }: { store: Pick<Store, "requests" | "settings">; catalog: () => Catalog }) =>
   async ({ query }: { query: GroupsQuery }): Promise<GroupsBody> => {
     const { by, limit } = query;
     const prices = await readPrices(store);
@@ -66,7 +60,11 @@ function nameOf({ by }: GroupsQuery, traits: RequestTraits): Name {
   return by === "program" ? (traits.client?.split("/", 1)[0] ?? null) : value;
 }
 
-function labelOf(name: Name, by: GroupsQuery["by"], keyNames: ReadonlyMap<number, string>): Pick<Row, "name" | "id"> {
+function labelOf(
+  name: Name,
+  by: GroupsQuery["by"],
+  keyNames: ReadonlyMap<number, string>,
+): Pick<GroupsBody["rows"][number], "name" | "id"> {
   const hasId = by === "key" || by === "conversation";
   if (!hasId || typeof name !== "number") return { name: name === null ? null : String(name), id: null };
   return { name: keyNames.get(name) ?? null, id: name };

@@ -13,11 +13,6 @@ import type { WallClock } from "../../time/clock.ts";
 import { bucketFloor, minuteOf, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
 import type { LatencyBody, LatencyQuery, LatencyTotal, Quantiles } from "./traffic-contract.ts";
 
-export interface LatencyDeps {
-  store: Pick<Store, "traffic">;
-  clock: WallClock;
-}
-
 /** Longer windows are read from the sums of whole hours. */
 const maxMinuteHours = 48;
 
@@ -46,7 +41,7 @@ export function readsOf(range: TrafficRange): TrafficRange[] {
 }
 
 export const getLatency =
-  ({ store, clock }: LatencyDeps) =>
+  ({ store, clock }: { store: Pick<Store, "traffic">; clock: WallClock }) =>
   async ({ query }: { query: LatencyQuery }): Promise<LatencyBody> => {
     const { hours, by, model } = query;
     const window = trafficRange(clock(), hours, query.bucket_minutes);

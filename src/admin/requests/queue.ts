@@ -12,8 +12,6 @@ export const queueBody = t.Object(
   },
   { description: "The places at the backends, of all processes of this instance" },
 );
-export type QueueBody = Static<typeof queueBody>;
-
 export const placeBody = t.Object(
   { position: t.Integer({ minimum: 1 }), of: t.Integer({ minimum: 1 }) },
   { description: "Of a request that is queued: where it stands among those for the same model, by age" },
@@ -25,7 +23,7 @@ export function queueOf(
   { backends }: Pick<Catalog, "backends">,
   states: readonly BackendStatus[],
   running: readonly RunningRequest[],
-): QueueBody {
+): Static<typeof queueBody> {
   const offering = backends.filter(({ name }) => states.find((one) => one.name === name)?.state === "in");
   // Without states it is not known which backends have a limit.
   const isLimited = states.length > 0 && offering.every(({ maxConcurrency }) => maxConcurrency !== undefined);

@@ -27,14 +27,16 @@ import {
 /** A page with rare matches ends after this time, with a cursor. */
 const searchMs = 30;
 
-interface RequestsDeps {
-  store: Pick<Store, "requests">;
-  catalog: () => Catalog;
-  retention: Pick<Retention, "requestLog">;
-}
-
 export const listRequests =
-  ({ store, retention, catalog }: RequestsDeps) =>
+  ({
+    store,
+    retention,
+    catalog,
+  }: {
+    store: Pick<Store, "requests">;
+    catalog: () => Catalog;
+    retention: Pick<Retention, "requestLog">;
+  }) =>
   async ({ query }: { query: RequestsQuery }): Promise<RequestsBody> => {
     const filter = logFilterOf(query, catalog());
     // First: what is written meanwhile is above it, and listed after it.

@@ -1,18 +1,18 @@
-export interface ConcurrencyLimits {
+/** Lets at most `running` calls run at once; at most `waiting` more wait in a queue, known clients ahead of the others. */
+export function createConcurrencyLimit({
+  running,
+  waiting,
+  reserved,
+}: {
   running: number;
   waiting: number;
   /** How many of all these are left to known clients. */
   reserved: number;
-}
-
-export interface ConcurrencyLimit {
+}): {
   hasRoom(isKnown: boolean): boolean;
   /** @returns the result of `work`, or undefined if there is no room for it; `work` has then not run */
   run<T>(isKnown: boolean, work: () => Promise<T>): Promise<T | undefined>;
-}
-
-/** Lets at most `running` calls run at once; at most `waiting` more wait in a queue, known clients ahead of the others. */
-export function createConcurrencyLimit({ running, waiting, reserved }: ConcurrencyLimits): ConcurrencyLimit {
+} {
   let free = running;
   const knownQueue: Array<() => void> = [];
   const queue: Array<() => void> = [];

@@ -14,13 +14,15 @@ export interface KnownAddresses {
   add(address: string): Promise<void>;
 }
 
-export interface KnownAddressesDeps {
+export function createKnownAddresses({
+  store: { settings },
+  clock,
+  log,
+}: {
   store: Pick<Store, "settings">;
   clock: WallClock;
   log: Log;
-}
-
-export function createKnownAddresses({ store: { settings }, clock, log }: KnownAddressesDeps): KnownAddresses {
+}): KnownAddresses {
   /** When each address last logged in, epoch milliseconds. */
   let logins: Promise<ReadonlyMap<string, number>> = load().catch(() => new Map());
   let loadedAt = clock();

@@ -9,16 +9,11 @@ import { modelPricesOf, readPrices } from "./prices.ts";
 import { keyFilterOf } from "./ranges.ts";
 import { readReport } from "./report.ts";
 
-export interface CostsDeps {
-  store: Pick<Store, "usage" | "settings">;
-  clock: WallClock;
-}
-
 const maxDays = 366;
 const defaultDays = 30;
 
 export const listCosts =
-  ({ store, clock }: CostsDeps) =>
+  ({ store, clock }: { store: Pick<Store, "usage" | "settings">; clock: WallClock }) =>
   async ({ query }: { query: CostsQuery }): Promise<CostsBody> => {
     const { by, limit, cursor } = query;
     const prices = await readPrices(store);

@@ -29,13 +29,18 @@ export function keptBucketMinutes(
   return isKept ? bucketMinutes : wholeHours(bucketMinutes);
 }
 
-interface Kept {
-  store: { usage: Pick<UsageStore, "hasMinutesFrom"> };
-  retention: Pick<Retention, "usageMinutesDays">;
-}
-
 /** The same for what is there: minutes that were deleted stay so if they are to be kept for longer later. */
-export async function existingBucketMinutes(range: Width, nowMs: number, { store, retention }: Kept): Promise<number> {
+export async function existingBucketMinutes(
+  range: Width,
+  nowMs: number,
+  {
+    store,
+    retention,
+  }: {
+    store: { usage: Pick<UsageStore, "hasMinutesFrom"> };
+    retention: Pick<Retention, "usageMinutesDays">;
+  },
+): Promise<number> {
   const width = keptBucketMinutes(range, nowMs, retention);
   if (width % minutesPerHour === 0) return width;
   const isThere = await store.usage.hasMinutesFrom(bucketFloor(minuteOf(range.from), width));

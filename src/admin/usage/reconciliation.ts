@@ -4,17 +4,12 @@ import { dayFromNumber, dayNumberOf, timestampOf } from "../../time/seoul.ts";
 import type { ReconciledDay } from "../../store/usage/contract.ts";
 import type { ReconciliationBody } from "./cost-contract.ts";
 
-export interface ReconciliationDeps {
-  store: Pick<Store, "reconciliation">;
-  clock: WallClock;
-}
-
 /** Requests that run at midnight, or were cut, always make a small difference. */
 const minDrift = 10_000;
 const driftShare = 0.05;
 
 export const getReconciliation =
-  ({ store, clock }: ReconciliationDeps) =>
+  ({ store, clock }: { store: Pick<Store, "reconciliation">; clock: WallClock }) =>
   async ({ query: { days } }: { query: { days: number } }): Promise<ReconciliationBody> => {
     // First, because the rows must not be older.
     const reading = await store.reconciliation.lastReading();

@@ -1,7 +1,6 @@
-import { findCredential } from "../../domain/credentials.ts";
+import { findCredential, type KeyId, type KeyRules } from "../../domain/keys.ts";
 import type { Log } from "../../log/log.ts";
 import { ProxyError } from "../errors.ts";
-import type { KeyId, KeyRules } from "../../domain/keys.ts";
 
 export interface ActiveKey {
   id: KeyId;

@@ -4,13 +4,6 @@ import { memberNotAllowed } from "./model-rule.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
-export interface FormBody {
-  /** From its start, still streamed. */
-  body: ReadableStream<Bytes>;
-  /** The first field `model`; undefined if the first bytes have none. */
-  model: string | undefined;
-}
-
 /** How far into a form its model is looked for. */
 const maxFormBytes = 64 * 1024;
 
@@ -26,7 +19,12 @@ export async function readFormModel(
   contentType: string,
   reader: ReadableStreamDefaultReader<Bytes>,
   read: () => Promise<Bytes | undefined>,
-): Promise<FormBody> {
+): Promise<{
+  /** From its start, still streamed. */
+  body: ReadableStream<Bytes>;
+  /** The first field `model`; undefined if the first bytes have none. */
+  model: string | undefined;
+}> {
   const delimiter = delimiterOf(contentType);
   const chunks: Bytes[] = [];
   if (delimiter === undefined) return { body: resumedStream(chunks, reader), model: undefined };

@@ -12,7 +12,17 @@ export interface OwnKey {
   used: Readonly<Record<LimitName, number | null>>;
 }
 
-export interface OwnKeyRequest {
+const onlyRead: ErrorDetails = { message: "Here only GET and HEAD are supported.", headers: [["allow", "GET, HEAD"]] };
+
+/** Describes a key to its holder. @throws ProxyError for all but a GET of `/v1/tollgate/key` */
+export async function respondWithOwnKey({
+  method,
+  path,
+  limits,
+  find,
+  wall,
+  log,
+}: {
   method: string;
   path: string;
   /** Null for a key without limits. */
@@ -21,12 +31,7 @@ export interface OwnKeyRequest {
   find: () => Promise<OwnKey | undefined>;
   wall: WallClock;
   log: Log;
-}
-
-const onlyRead: ErrorDetails = { message: "Here only GET and HEAD are supported.", headers: [["allow", "GET, HEAD"]] };
-
-/** Describes a key to its holder. @throws ProxyError for all but a GET of `/v1/tollgate/key` */
-export async function respondWithOwnKey({ method, path, limits, find, wall, log }: OwnKeyRequest): Promise<Response> {
+}): Promise<Response> {
   if (path !== `${ownPaths}key`) throw new ProxyError("not_found");
   if (method !== "GET" && method !== "HEAD") throw new ProxyError("method_not_allowed", onlyRead);
   const found = await find().catch((error: unknown) => {

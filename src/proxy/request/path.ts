@@ -5,8 +5,7 @@
 // nothing, and refuses by throwing a ProxyError. Bodies have a design of their own (`body.ts`), and so has the budget
 // for those that are held (`held-bytes.ts`).
 
-import { findCredential } from "../../domain/credentials.ts";
-import type { KeyRules } from "../../domain/keys.ts";
+import { findCredential, type KeyRules } from "../../domain/keys.ts";
 import { hasLimit, tokenLimits } from "../../domain/limits.ts";
 import { ProxyError } from "../errors.ts";
 

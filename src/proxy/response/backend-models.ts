@@ -1,4 +1,4 @@
-import { createBackoff } from "../../time/backoff.ts";
+import { createBackoff } from "../../time/wait.ts";
 import type { MonotonicClock } from "../../time/clock.ts";
 import {
   type Backend,

@@ -20,17 +20,6 @@ interface Listed {
   isUnlisted?: boolean;
 }
 
-export interface ListRequest {
-  request: Pick<Request, "method" | "headers">;
-  /** The URL's pathname. */
-  path: string;
-  /** Whether the key may use a model of this name. */
-  isAllowed: (name: string) => boolean;
-  /** Refuses a name that is not listed. */
-  modelNotFound: (asked: string, names: readonly string[]) => ProxyError;
-  wall: WallClock;
-}
-
 const listPath = "/v1/models";
 
 /**
@@ -39,7 +28,22 @@ const listPath = "/v1/models";
  * @throws ProxyError for one model that is not listed, or that the key may not use
  */
 export function respondWithModels(
-  { request, path, isAllowed, modelNotFound, wall }: ListRequest,
+  {
+    request,
+    path,
+    isAllowed,
+    modelNotFound,
+    wall,
+  }: {
+    request: Pick<Request, "method" | "headers">;
+    /** The URL's pathname. */
+    path: string;
+    /** Whether the key may use a model of this name. */
+    isAllowed: (name: string) => boolean;
+    /** Refuses a name that is not listed. */
+    modelNotFound: (asked: string, names: readonly string[]) => ProxyError;
+    wall: WallClock;
+  },
   names: ModelNames,
   { backendModels }: { backendModels: Pick<BackendModels, "findEntry"> },
 ): Response | undefined {

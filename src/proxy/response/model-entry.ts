@@ -1,5 +1,3 @@
-type Bytes = Uint8Array<ArrayBuffer>;
-
 /** What a backend says of a model. */
 export type ModelEntry = Readonly<Record<string, unknown>>;
 
@@ -10,7 +8,7 @@ const isObject = (value: unknown): value is ModelEntry =>
   typeof value === "object" && value !== null && !Array.isArray(value);
 
 /** The entries of a backend's list of models by their id. Undefined if this is not a list. */
-export function readModelEntries(list: Bytes): ReadonlyMap<string, ModelEntry> | undefined {
+export function readModelEntries(list: Uint8Array<ArrayBuffer>): ReadonlyMap<string, ModelEntry> | undefined {
   const read = parse(new TextDecoder().decode(list));
   if (!isObject(read) || !Array.isArray(read["data"])) return undefined;
   const entries = new Map<string, ModelEntry>();

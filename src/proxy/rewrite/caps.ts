@@ -43,13 +43,15 @@ const noLimits: CappedTokens = {
   exemption: undefined,
 };
 
-type Limits = Pick<RequestBody, "maxTokens" | "maxTokensInOtherCase" | "thinkingBudget">;
-
 /** Caps every occurrence, so that the backend reads a capped one whichever it uses. */
 export function* capTokensInSteps(
   editor: JsonEditor,
   bytes: Uint8Array,
-  { maxTokens, maxTokensInOtherCase, thinkingBudget }: Limits,
+  {
+    maxTokens,
+    maxTokensInOtherCase,
+    thinkingBudget,
+  }: Pick<RequestBody, "maxTokens" | "maxTokensInOtherCase" | "thinkingBudget">,
   rules: CapRules,
 ): Steps<CappedTokens> {
   let count = maxTokensInOtherCase.values.length;
@@ -84,18 +86,16 @@ export function* capTokensInSteps(
   return { largest, largestName, lowered, exemption };
 }
 
-interface CapBesideBudget {
-  limit: number;
-  exemption?: CapExemption | undefined;
-}
-
 /** @param usual the cap that is not above the budget */
 function* limitBesideBudgetInSteps(
   bytes: Uint8Array,
   usual: number,
   { maxTokens, budget }: { maxTokens: RequestBody["maxTokens"]; budget: number },
   rules: CapRules,
-): Steps<CapBesideBudget> {
+): Steps<{
+  limit: number;
+  exemption?: CapExemption | undefined;
+}> {
   let most = 0;
   for (const value of maxTokens.flatMap(({ values }) => values)) {
     if (value.end - value.start > maxShortBytes) yield;

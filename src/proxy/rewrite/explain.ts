@@ -67,9 +67,9 @@ const refusedAs = (refused: Explanation["refused"], body: string): Explanation =
   kept: [],
 });
 
-type Explain = (rewritten: Rewritten, catalog: Catalog) => Omit<ExplainedEdit, "what">;
-
-const explanations: Readonly<Record<RequestChange, Explain>> = {
+const explanations: Readonly<
+  Record<RequestChange, (rewritten: Rewritten, catalog: Catalog) => Omit<ExplainedEdit, "what">>
+> = {
   model: ({ model, target }, catalog) => ({ from: model?.asked, to: model?.sent, why: whyModel(catalog, target) }),
   max_tokens: (rewritten, catalog) => ({
     from: rewritten.changes?.maxTokens?.from.toString(),

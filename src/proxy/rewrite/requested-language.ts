@@ -97,14 +97,12 @@ const phrasebooks = [english, korean, chinese, japanese];
 const elsewhere =
   /(?<!\b(?:nicht|pas|no|não|non|không) )(?<!не )(?:\b(?:(?:auf|lerne) (?:Chinesisch|Japanisch)|in (?:chines|japan)ischen Schriftzeichen|ins (?:Chinesische|Japanische)|en (?:chinois|japonais|chino|japonés)|al (?:chino|japonés)|(?:em|para o) (?:chinês|japonês)|in (?:cinese|giapponese))(?!\p{L})|(?:po (?:chińsku|japońsku)|на (?:китайск|японск)(?:ий|ом)|по-(?:китайски|японски)|tiếng (?:Trung|Nhật))(?!\p{L}))/iu;
 
-interface WordQuestion {
+/** Questions about a word in ideographs or kana, which the response has to repeat. */
+const questionsAboutWord: readonly {
   /** A part of every match of `pattern`, which takes a hundred times as long in a text of ideographs. */
   hint: RegExp;
   pattern: RegExp;
-}
-
-/** Questions about a word in ideographs or kana, which the response has to repeat. */
-const questionsAboutWord: readonly WordQuestion[] = [
+}[] = [
   {
     hint: /mean|pronounc|stroke|radical|particle|grammar|difference|pinyin|romaji|reading|how/i,
     pattern:

@@ -27,24 +27,20 @@ async function hasVersion(upstream: ProbedUpstream, path: string, signal: AbortS
   return status === 200 && /^\s*\{\s*"version"\s*:\s*"\d/.test(text);
 }
 
-interface Page {
+async function readPage(
+  upstream: ProbedUpstream,
+  path: string,
+  signal: AbortSignal,
+): Promise<{
   status: number;
   /** The response's Server header. */
   server: string | null;
   /** Its beginning. */
   text: string;
-}
-
-async function readPage(upstream: ProbedUpstream, path: string, signal: AbortSignal): Promise<Page> {
+}> {
   const response = await askBackend(upstream, path, signal);
   const text = (await readStart(response, maxBytes)).toString();
   return { status: response.status, server: response.headers.get("server"), text };
-}
-
-export interface EnginesDeps {
-  backends: () => readonly (ProbedUpstream & { name: string })[];
-  find: typeof findEngine;
-  monotonic: MonotonicClock;
 }
 
 /** An operator may replace an engine behind an address. */
@@ -60,7 +56,15 @@ interface Known {
   first: Promise<void> | undefined;
 }
 
-export function createEngines({ backends, find, monotonic }: EnginesDeps): Engines {
+export function createEngines({
+  backends,
+  find,
+  monotonic,
+}: {
+  backends: () => readonly (ProbedUpstream & { name: string })[];
+  find: typeof findEngine;
+  monotonic: MonotonicClock;
+}): Engines {
   /** By address: a new catalog may give a name to another backend. */
   const known = new Map<string, Known>();
   const addressOf = ({ baseUrl, socket }: ProbedUpstream): string => `${socket ?? ""} ${baseUrl}`;

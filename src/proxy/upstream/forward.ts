@@ -233,10 +233,6 @@ interface Call {
   startedAt: number;
 }
 
-interface RunningCall extends Call {
-  abort: (reason: AbortReason) => void;
-}
-
 /** The requests that are at any upstream. */
 export interface RunningCalls {
   /** @param abort called when it has to end, at once if it had to before. @returns removes it */
@@ -251,7 +247,11 @@ export interface RunningCallsDeps {
 }
 
 export function createRunningCalls({ stopping, onKeyEnded }: RunningCallsDeps): RunningCalls {
-  const running = createBag<RunningCall>();
+  const running = createBag<
+    Call & {
+      abort: (reason: AbortReason) => void;
+    }
+  >();
   /** Ends requests that were let in before their key was revoked, and are sent after it. */
   const revokedUntil = new Map<KeyId, number>();
   const isRevoked = ({ keyId, startedAt }: Call): boolean => startedAt <= (revokedUntil.get(keyId) ?? -1);

@@ -1,7 +1,6 @@
 import type { MonotonicClock } from "../../time/clock.ts";
 import type { Backend, CurrentCatalog } from "../../domain/models.ts";
-import { countConnecting } from "./connecting-sockets.ts";
-import { addressOf, connectTo, type ConnectTimeout, createConnectTimeout } from "./connect-timeout.ts";
+import { countConnecting, addressOf, connectTo, type ConnectTimeout, createConnectTimeout } from "./connect-timeout.ts";
 import { createConnectionPools } from "./connection-pool.ts";
 import { createForward, createRunningCalls, type Forward, type ForwardDeps, type RunningCallsDeps } from "./forward.ts";
 import { countProbes, serverOf } from "./probe.ts";
@@ -13,15 +12,16 @@ export interface Forwards {
 
 type Address = Pick<Backend, "url" | "baseUrl" | "socket">;
 
-export interface ForwardsDeps extends Pick<ForwardDeps, "fetch" | "startReadTimeout">, RunningCallsDeps {
-  catalog: CurrentCatalog;
-  monotonic: MonotonicClock;
-}
-
 const connectTimeoutMs = 10_000;
 
 /** Made when a backend is first used, and kept for as long as its address is in the catalog. */
-export function createForwards(deps: ForwardsDeps): Forwards {
+export function createForwards(
+  deps: Pick<ForwardDeps, "fetch" | "startReadTimeout"> &
+    RunningCallsDeps & {
+      catalog: CurrentCatalog;
+      monotonic: MonotonicClock;
+    },
+): Forwards {
   const { catalog, fetch, startReadTimeout, monotonic } = deps;
   const running = createRunningCalls(deps);
   const poolOf = createConnectionPools(monotonic);

@@ -8,11 +8,6 @@ export interface ProbedUpstream {
   apiKey: string | undefined;
 }
 
-interface ProbedBackend extends ProbedUpstream {
-  /** The path that tells whether it is up. */
-  health: string;
-}
-
 export interface UpstreamProbe {
   status: number;
   /** The response's Date header. */
@@ -85,8 +80,12 @@ export async function checkUpstream(
 const healthCheckMs = 5000;
 
 /** By its health path, or by the list of models where it has none. */
-export const checkHealth = (backend: ProbedBackend): Promise<UpstreamCheck> =>
-  checkUpstream(backend, AbortSignal.timeout(healthCheckMs), backend.health);
+export const checkHealth = (
+  backend: ProbedUpstream & {
+    /** The path that tells whether it is up. */
+    health: string;
+  },
+): Promise<UpstreamCheck> => checkUpstream(backend, AbortSignal.timeout(healthCheckMs), backend.health);
 
 /** More than any backend's metrics, or its list of models, have. */
 const maxPageBytes = 4 * 1024 * 1024;

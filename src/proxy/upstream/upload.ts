@@ -3,16 +3,21 @@ import type { ReadTimeout, StartReadTimeout } from "./read-timeout.ts";
 
 type Body = ReadableStream<Uint8Array<ArrayBuffer>>;
 
-export interface UploadOptions {
-  readTimeout: ReadTimeout;
-  /** Called with each pull. `fetch` pulls for the first time when it has a connection. */
-  onPull: () => void;
-  startReadTimeout: StartReadTimeout;
-  /** Called when the client has sent nothing for too long. */
-  onStalled: () => void;
-}
-
-export interface Upload {
+/**
+ * A client's body on its way to the upstream, in constant memory. The read timeout pauses while we wait for the client,
+ * which has a limit of its own, and runs while we wait for the upstream: to take what there is, and in the end to respond.
+ */
+export function createUpload(
+  body: Body,
+  options: {
+    readTimeout: ReadTimeout;
+    /** Called with each pull. `fetch` pulls for the first time when it has a connection. */
+    onPull: () => void;
+    startReadTimeout: StartReadTimeout;
+    /** Called when the client has sent nothing for too long. */
+    onStalled: () => void;
+  },
+): {
   body: Body;
   /** Called when the response has begun: from then on only the response uses the read timeout. */
   releaseReadTimeout(): void;
@@ -20,13 +25,7 @@ export interface Upload {
   clear(): void;
   /** Lets go of a body of which nothing was read, so that it can be sent to another upstream. */
   giveBack(): void;
-}
-
-/**
- * A client's body on its way to the upstream, in constant memory. The read timeout pauses while we wait for the client,
- * which has a limit of its own, and runs while we wait for the upstream: to take what there is, and in the end to respond.
- */
-export function createUpload(body: Body, options: UploadOptions): Upload {
+} {
   const { readTimeout, onPull, startReadTimeout, onStalled } = options;
   const reader = body.getReader();
   const clientTimeout = startReadTimeout(noProgressMs, onStalled);

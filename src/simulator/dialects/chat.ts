@@ -3,12 +3,17 @@
 //
 // It keeps true: a tick stands where a model would compute the next token, so that a paced stream can wait there.
 
-import { type Generation, usageOf } from "../generation.ts";
-import { isObject } from "../json-object.ts";
-import { type Frame, jsonResponse, type SimulatedResponse, streamResponse, tick } from "../simulated-response.ts";
+import { type Generation, usageOf, findCached } from "../generation.ts";
+import {
+  isObject,
+  type Frame,
+  jsonResponse,
+  type SimulatedResponse,
+  streamResponse,
+  tick,
+} from "../simulated-response.ts";
 import { fullText, tokenText } from "../text.ts";
 import type { ToolCall } from "../tools.ts";
-import { openAiUsage, usageMember } from "./openai-usage.ts";
 
 /** POST /v1/chat/completions, with the members that vLLM sends. */
 export function chatResponse(requested: Generation): SimulatedResponse {
@@ -96,4 +101,20 @@ function toolDelta(generation: Generation, call: ToolCall, index: number): strin
   return JSON.stringify({
     tool_calls: [{ id: `chatcmpl-tool-${generation.id}`, type: "function", index: 0, function: opening }],
   });
+}
+
+/** The `usage` of chat completions and completions as JSON text, by default for all output tokens. */
+export function openAiUsage(generation: Generation, tokensSoFar?: number): string {
+  const usage = usageOf(generation);
+  const { inputTokens } = usage;
+  const outputTokens = tokensSoFar ?? usage.outputTokens;
+  const cached = findCached(usage);
+  const details = cached === undefined ? "" : `,"prompt_tokens_details":{"cached_tokens":${cached}}`;
+  return `{"prompt_tokens":${inputTokens},"total_tokens":${inputTokens + outputTokens},"completion_tokens":${outputTokens}${details}}`;
+}
+
+/** The `usage` member of a whole body, if it has one. */
+export function usageMember(generation: Generation): { usage?: unknown } {
+  if (generation.usageMode === "none") return {};
+  return { usage: generation.usageMode === "null" ? null : JSON.parse(openAiUsage(generation)) };
 }

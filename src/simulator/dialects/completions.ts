@@ -1,8 +1,14 @@
 import { type Generation, usageOf } from "../generation.ts";
-import { isObject } from "../json-object.ts";
-import { type Frame, jsonResponse, type SimulatedResponse, streamResponse, tick } from "../simulated-response.ts";
+import {
+  isObject,
+  type Frame,
+  jsonResponse,
+  type SimulatedResponse,
+  streamResponse,
+  tick,
+} from "../simulated-response.ts";
 import { fullText, tokenText } from "../text.ts";
-import { openAiUsage, usageMember } from "./openai-usage.ts";
+import { openAiUsage, usageMember } from "./chat.ts";
 
 /** POST /v1/completions, with the members that vLLM sends. */
 export function completionsResponse(generation: Generation): SimulatedResponse {

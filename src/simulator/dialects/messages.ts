@@ -6,8 +6,8 @@ import {
   type SimulatedResponse,
   streamResponse,
   tick,
+  isObject,
 } from "../simulated-response.ts";
-import { isObject } from "../json-object.ts";
 import { fullText, thoughtOf, tokenText } from "../text.ts";
 import type { ToolCall } from "../tools.ts";
 import type { Usage } from "../../domain/usage.ts";
@@ -85,12 +85,6 @@ function thoughtTokens({ body, outputTokens, thinkingTokens }: Generation): numb
 
 const thoughtText = (tokens: number): string => Array.from({ length: tokens }, (_, index) => thoughtOf(index)).join("");
 
-interface Parts {
-  call: ToolCall | undefined;
-  /** Tokens of the block of thoughts; 0: there is none. */
-  thoughts: number;
-}
-
 function* thinkingEvents(thoughts: number): Generator<Frame> {
   const block = { type: "thinking", thinking: "", signature: "" };
   yield namedEvent("content_block_start", { index: 0, content_block: block });
@@ -105,7 +99,18 @@ function* thinkingEvents(thoughts: number): Generator<Frame> {
   yield namedEvent("content_block_stop", { index: 0 });
 }
 
-function* events(generation: Generation, { call, thoughts }: Parts, usage: Usage): Generator<Frame> {
+function* events(
+  generation: Generation,
+  {
+    call,
+    thoughts,
+  }: {
+    call: ToolCall | undefined;
+    /** Tokens of the block of thoughts; 0: there is none. */
+    thoughts: number;
+  },
+  usage: Usage,
+): Generator<Frame> {
   const opening = {
     ...emptyMessage(generation),
     ...usageMember(generation, { ...inputOf(usage), output_tokens: 0 }),

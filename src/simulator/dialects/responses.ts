@@ -1,6 +1,7 @@
 import { type Generation, usageOf } from "../generation.ts";
-import { isObject, type JsonObject } from "../json-object.ts";
 import {
+  isObject,
+  type JsonObject,
   type Frame,
   jsonResponse,
   namedEvent,

@@ -4,7 +4,7 @@
 // count for all processes on the database; a refused one does not count. Of several processes that set a setting if it
 // is absent, one wins. It does not know what a setting means.
 
-import type { MaybePromise } from "../engine/maybe-promise.ts";
+import type { MaybePromise } from "../engine/engine.ts";
 
 export interface Session {
   csrfToken: string;

@@ -4,13 +4,11 @@
 // On SQLite calls must not overlap; on PostgreSQL each transaction has a connection to itself. It knows the tables, and
 // no query.
 
-import { type SQL, sql } from "drizzle-orm";
+import { type SQL, sql, type SQLWrapper } from "drizzle-orm";
 import type { BunSQLiteDatabase } from "drizzle-orm/bun-sqlite";
 import type { SQLiteColumn, SQLiteTable } from "drizzle-orm/sqlite-core";
 import type { DatabaseStore } from "./contract.ts";
 import type { Tables } from "../schema/schema.ts";
-import type { MaybePromise } from "./maybe-promise.ts";
-import type { RowValues } from "./rows.ts";
 import type { KeyId } from "../../domain/keys.ts";
 
 /** A database as the queries see it. */
@@ -103,3 +101,58 @@ interface PreparedQuery<Row> {
 /** Sums as numbers, 0 where there are no rows. */
 export const orZero = (sums: Readonly<Record<string, SQL>>): Record<string, SQL<number>> =>
   Object.fromEntries(Object.entries(sums).map(([name, sum]) => [name, sql`coalesce(${sum}, 0)`.mapWith(Number)]));
+
+/** Up to five milliseconds of work: flushes run between two slices. */
+export const rowsPerSlice = 1000;
+
+const encoder = new TextEncoder();
+
+/** Encodes slices of JSON objects such that the chunks concatenate to one list, without the brackets. */
+export async function* joinSlices(slices: AsyncIterable<string[]>): AsyncGenerator<Uint8Array> {
+  let separator = "";
+  for await (const slice of slices) {
+    if (slice.length === 0) continue;
+    yield encoder.encode(separator + slice.join(","));
+    separator = ",";
+  }
+}
+
+/** Encodes a report that is one piece of JSON; the parts before it are empty. */
+export async function* encodeSlices(parts: AsyncIterable<string>): AsyncGenerator<Uint8Array> {
+  for await (const part of parts) yield encoder.encode(part);
+}
+
+/** Values in the order of the columns. */
+type RowValues = readonly (string | number | null)[];
+
+/**
+ * Adds rows up whose first `keyLength` values are the same. Sorted by these, so that concurrent flushes lock rows in the same
+ * order.
+ */
+export function groupRows(rows: readonly RowValues[], keyLength: number): readonly RowValues[] {
+  const groups = new Map<string, (string | number | null)[]>();
+  for (const row of rows) {
+    const key = row.slice(0, keyLength).join(" ");
+    const sum = groups.get(key);
+    if (sum === undefined) groups.set(key, [...row]);
+    else for (let at = keyLength; at < row.length; at++) sum[at] = Number(sum[at]) + Number(row[at]);
+  }
+  return [...groups.values()].toSorted((a, b) => compareRows(a, b, keyLength));
+}
+
+function compareRows(a: RowValues, b: RowValues, keyLength: number): number {
+  for (let at = 0; at < keyLength; at++) {
+    const [left, right] = [a[at] ?? 0, b[at] ?? 0];
+    if (left !== right) return left < right ? -1 : 1;
+  }
+  return 0;
+}
+
+/**
+ * SQLite's sum of integers fails beyond 64 bits. This one is exact up to 2^53, as JavaScript's numbers are; PostgreSQL adds
+ * up floats several times as fast as its exact numbers.
+ */
+export const safeSum = (column: SQLWrapper): SQL => sql`sum(cast(${column} as double precision))`;
+
+/** SQLite returns the result at once, PostgreSQL a promise of it: `await` takes either. */
+export type MaybePromise<T> = T | Promise<T>;

@@ -1,9 +1,8 @@
 import { asc } from "drizzle-orm";
 import type { WallClock } from "../../time/clock.ts";
-import type { Engine } from "../engine/engine.ts";
+import { type Engine, joinSlices } from "../engine/engine.ts";
 import { gpuSlices, powerSlices, totalSlices } from "./history.ts";
 import { prepareGpuIngest, recordedAtOf, sharedGpuMs } from "./ingest.ts";
-import { joinSlices } from "../engine/json-slices.ts";
 import type { GpuStore } from "./contract.ts";
 
 export function createGpuStore(engine: Engine, clock: WallClock): GpuStore {

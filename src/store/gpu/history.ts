@@ -1,8 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import { bucketFloor, minuteOf, minutesPerHour, msPerMinute, offsetMinutes, timestampOf } from "../../time/seoul.ts";
-import type { Engine } from "../engine/engine.ts";
+import { type Engine, rowsPerSlice } from "../engine/engine.ts";
 import { measures, sumColumns } from "./minutes-and-hours.ts";
-import { rowsPerSlice } from "../engine/json-slices.ts";
 import type { BucketRange } from "../reports/contract.ts";
 import { listSegments } from "../reports/slices.ts";
 

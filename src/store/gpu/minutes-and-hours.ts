@@ -86,10 +86,8 @@ function prepareSetPower({ db, tables: { gpuMinute, gpuPowerMinute } }: Engine):
   return (at, totalPowerW) => query.execute({ minute: at, totalPowerW });
 }
 
-type SumTable = Tables["gpuMinute"] | Tables["gpuHour"];
-
 /** The sums, counts and maxima of a group of rows, as a list of columns: `powerSum`, `powerCount`, `powerMax` and so on. */
-export function sumColumns(table: SumTable, isMinute: boolean): SQL {
+export function sumColumns(table: Tables["gpuMinute"] | Tables["gpuHour"], isMinute: boolean): SQL {
   const columns = measures.map(({ name }) => {
     const [sum, count, max] = [table[`${name}Sum`], table[`${name}Count`], table[`${name}Max`]];
     // Every minute weighs the same, however many samples it has.

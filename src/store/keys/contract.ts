@@ -5,7 +5,7 @@
 // end is a row of its own, which all processes read (`admission/revocations.ts`). It does not know what counts against
 // a limit: that is `store/limits`.
 
-import type { MaybePromise } from "../engine/maybe-promise.ts";
+import type { MaybePromise } from "../engine/engine.ts";
 import type { KeyId, KeyRules } from "../../domain/keys.ts";
 
 /** An API key. Times are epoch milliseconds. */

@@ -1,9 +1,8 @@
 import { and, asc, count, eq, gt, isNull, or, sql } from "drizzle-orm";
 import type { WallClock } from "../../time/clock.ts";
-import type { Engine } from "../engine/engine.ts";
+import type { Engine, MaybePromise } from "../engine/engine.ts";
 import { jsonOfRules, noRules, parseRules } from "./rules.ts";
 import type { FoundKey, Key, KeyChange, KeyStore } from "./contract.ts";
-import type { MaybePromise } from "../engine/maybe-promise.ts";
 import type { KeyId } from "../../domain/keys.ts";
 
 /** Both look-ups are prepared once, since the first runs for each request of the proxy. */

@@ -218,7 +218,6 @@ function aheadOf(
   return count;
 }
 
-// oxlint-disable-next-line typescript/explicit-function-return-type -- Drizzle's type of a prepared statement
 function prepareWrite({ db, tables: { keyLeases } }: Engine) {
   return db
     .insert(keyLeases)
@@ -238,7 +237,6 @@ function prepareWrite({ db, tables: { keyLeases } }: Engine) {
 }
 
 /** The seconds of the last minute, oldest first. */
-// oxlint-disable-next-line typescript/explicit-function-return-type -- Drizzle's type of a prepared statement
 function prepareSeconds({ db, tables: { leaseSeconds } }: Engine) {
   const { keyId, second, requests, tokens } = leaseSeconds;
   return db

@@ -1,8 +1,7 @@
 import { and, getTableColumns, getTableName, type SQL as Query, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sql";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
-import { type ColumnValues, type Engine, type KeySums, orZero, type TextColumn } from "../engine/engine.ts";
-import { groupRows } from "../engine/rows.ts";
+import { type ColumnValues, type Engine, type KeySums, orZero, type TextColumn, groupRows } from "../engine/engine.ts";
 import type { PostgresPool } from "./pool.ts";
 import { columnName } from "../schema/tables.ts";
 import * as schema from "./schema.ts";
@@ -147,9 +146,11 @@ function prepareStatements(
 }
 
 type Insert = ReturnType<ReturnType<Engine["db"]["insert"]>["select"]>;
-type Sums = Parameters<Engine["prepareInsert"]>[2];
-
-function onConflict(insert: Insert, table: SQLiteTable, sums: Sums): Pick<Insert, "prepare"> {
+function onConflict(
+  insert: Insert,
+  table: SQLiteTable,
+  sums: Parameters<Engine["prepareInsert"]>[2],
+): Pick<Insert, "prepare"> {
   if (sums === undefined) return insert;
   const columns = getTableColumns(table);
   const target = sums.key.map((name) => columns[name]) as never;

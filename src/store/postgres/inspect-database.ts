@@ -23,13 +23,6 @@ export async function inspectPostgres(url: string): Promise<DatabaseState | unde
   }
 }
 
-interface State {
-  bytes: string;
-  now: string;
-  read_only: string;
-  has_keys: boolean;
-}
-
 const query = `select pg_database_size(current_database()) as bytes,
   (extract(epoch from now()) * 1000)::bigint as now,
   current_setting('transaction_read_only') as read_only,
@@ -38,7 +31,12 @@ const query = `select pg_database_size(current_database()) as bytes,
 async function inspect(pool: PostgresPool): Promise<DatabaseState | undefined> {
   const { client } = pool;
   await requireVersion(client);
-  const [state] = (await client.unsafe(query)) as State[];
+  const [state] = (await client.unsafe(query)) as {
+    bytes: string;
+    now: string;
+    read_only: string;
+    has_keys: boolean;
+  }[];
   if (state?.read_only !== "off") throw new StorageError("the database is read-only; use the primary server");
   const applied = await listApplied(client);
   const pendingMigrations = listPending(applied, readMigrations("postgres-migrations")).length;

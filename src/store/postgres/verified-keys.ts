@@ -7,17 +7,18 @@ const timeoutMs = 900;
 /** While the last query failed. */
 const unavailableTimeoutMs = 200;
 
-export interface VerifiedKeysOptions {
-  /** Queries the database. Rejects if it does not respond within `timeoutMs`. */
-  find: (key: string, timeoutMs: number) => Promise<FoundKey | undefined>;
-  clock: WallClock;
-}
-
 /**
  * Accepts keys that the database confirmed within the last five minutes while it does not respond. Every lookup queries the
  * database first, so a key that is switched off stays refused.
  */
-export function createVerifiedKeys({ find, clock }: VerifiedKeysOptions): KeyStore["findActive"] {
+export function createVerifiedKeys({
+  find,
+  clock,
+}: {
+  /** Queries the database. Rejects if it does not respond within `timeoutMs`. */
+  find: (key: string, timeoutMs: number) => Promise<FoundKey | undefined>;
+  clock: WallClock;
+}): KeyStore["findActive"] {
   /** In the order of their last confirmation, oldest first. */
   const verified = new Map<string, { found: FoundKey; at: number }>();
   let unavailable = false;

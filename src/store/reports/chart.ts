@@ -1,6 +1,5 @@
 import type { Engine } from "../engine/engine.ts";
-import { keyCondition } from "./key-filter.ts";
-import { readKeyNames } from "../keys/names.ts";
+import { keyCondition, readKeyNames } from "./key-filter.ts";
 import type { ChartColumns, ChartRange, SumColumns, UsageMetric } from "./contract.ts";
 import { oneBucket, summedRowsPerSlice, sumSlices } from "./slices.ts";
 import type { KeyId } from "../../domain/keys.ts";

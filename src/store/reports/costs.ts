@@ -3,12 +3,9 @@ import { costOf, type ModelPrice, priceDays, pricesOn, type RankedPrice, rankPri
 import type { KeyId } from "../../domain/keys.ts";
 import { countedFields, mapCounters } from "../../domain/usage.ts";
 import { type Days, listMonths, splitByMonths } from "../../time/seoul.ts";
-import type { Engine } from "../engine/engine.ts";
-import { rowsPerSlice } from "../engine/json-slices.ts";
-import { safeSum } from "../engine/safe-sum.ts";
-import { readKeyNames } from "../keys/names.ts";
+import { type Engine, rowsPerSlice, safeSum } from "../engine/engine.ts";
+import { readKeyNames, type KeyCondition, keyCondition } from "./key-filter.ts";
 import type { CostGroup, CostPosition, CostRange, CostRow, CostRows } from "./contract.ts";
-import { type KeyCondition, keyCondition } from "./key-filter.ts";
 
 // The rows of a page are the first ones in an order that does not depend on what is counted: a row that grows between two pages
 // is on one of them. So the sums of all others are dropped as soon as there are too many, however many names clients make up.
@@ -184,7 +181,6 @@ async function* readSlices(
 
 type Source = Part & Pick<ReturnType<typeof sourceOf>, "table" | "period">;
 
-// oxlint-disable-next-line typescript/explicit-function-return-type -- the tables' types
 const sourceOf = ({ tables: { usageModelDay, usageModelMonth } }: Engine, part: Part) => ({
   ...part,
   ...(part.unit === "day"

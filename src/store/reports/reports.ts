@@ -1,8 +1,7 @@
 import { type SQL, sql } from "drizzle-orm";
 import { dayFromNumber, dayNumberFrom, minuteOf, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
-import type { Engine } from "../engine/engine.ts";
-import { encodeSlices, joinSlices, rowsPerSlice } from "../engine/json-slices.ts";
-import { createNameReader, type GetKeyName } from "../keys/names.ts";
+import { type Engine, encodeSlices, joinSlices, rowsPerSlice } from "../engine/engine.ts";
+import { createNameReader, type GetKeyName } from "./key-filter.ts";
 import type { BucketRange, UsageReports } from "./contract.ts";
 import { chart } from "./chart.ts";
 import { costs } from "./costs.ts";

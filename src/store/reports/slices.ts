@@ -1,9 +1,7 @@
 import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { bucketFloor, minutesPerDay, minutesPerHour, offsetMinutes } from "../../time/seoul.ts";
-import type { Engine } from "../engine/engine.ts";
-import { rowsPerSlice } from "../engine/json-slices.ts";
+import { type Engine, rowsPerSlice, safeSum } from "../engine/engine.ts";
 import type { KeyCondition } from "./key-filter.ts";
-import { safeSum } from "../engine/safe-sum.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { UsageSum } from "../../domain/usage.ts";
 
@@ -74,13 +72,11 @@ const keyApart = (column: SQLWrapper, apart: readonly KeyId[]): SQL =>
 function tableOf(
   { tables: { usageDay, usageHour, usageMinute } }: Engine,
   unit: number,
-): { table: CounterTable; period: SQL } {
+): { table: Engine["tables"]["usageDay" | "usageHour" | "usageMinute"]; period: SQL } {
   if (unit === minutesPerDay) return { table: usageDay, period: sql`${usageDay.day}` };
   if (unit === minutesPerHour) return { table: usageHour, period: sql`${usageHour.hour}` };
   return { table: usageMinute, period: sql`${usageMinute.minute}` };
 }
-
-type CounterTable = Engine["tables"]["usageDay" | "usageHour" | "usageMinute"];
 
 /** What to add to a minute before dividing it by the unit: days are Seoul's. */
 const alignmentOf = (unit: number): number => (unit === minutesPerDay ? offsetMinutes : 0);

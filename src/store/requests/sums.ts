@@ -1,7 +1,6 @@
 import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { minutesPerDay, msPerMinute, offsetMinutes } from "../../time/seoul.ts";
-import type { Engine } from "../engine/engine.ts";
-import { safeSum } from "../engine/safe-sum.ts";
+import { type Engine, safeSum } from "../engine/engine.ts";
 import type {
   RequestFilter,
   RequestLogStore,
@@ -22,13 +21,6 @@ const textTraits = [
   "address",
   "cacheLoss",
 ] as const;
-type NumberTrait = Exclude<RequestTrait, (typeof textTraits)[number]>;
-
-type Row = RequestSums &
-  Pick<RequestTraits, (typeof textTraits)[number]> &
-  Record<Exclude<NumberTrait, "keyId" | "conversation">, number> &
-  Pick<RequestTraits, "keyId" | "conversation">;
-
 /** What the numbers of the query stand for. */
 const meanings: Partial<Record<RequestTrait, (value: number) => unknown>> = {
   isRefused: (value) => value === 1,
@@ -54,7 +46,12 @@ export async function sumRequests<Trait extends RequestTrait>(
   const columns: Partial<Record<RequestTrait, SQLWrapper>> = log;
   const named = traits.map((trait) => sql`${computed[trait] ?? columns[trait]} as ${sql.identifier(trait)}`);
   const places = traits.map((_, at) => sql.raw(String(at + 1)));
-  const found = await rows<Row>(
+  const found = await rows<
+    RequestSums &
+      Pick<RequestTraits, (typeof textTraits)[number]> &
+      Record<Exclude<Exclude<RequestTrait, (typeof textTraits)[number]>, "keyId" | "conversation">, number> &
+      Pick<RequestTraits, "keyId" | "conversation">
+  >(
     sql`select ${sql.join(named, sql`, `)}, count(*) as "requestCount", count(${log.cacheLoss}) as "lostCount",
       ${safeSum(prompt)} as "promptTokens", ${safeSum(cached)} as "fromCacheTokens",
       coalesce(${safeSum(log.outputTokens)}, 0) as "outputTokens"

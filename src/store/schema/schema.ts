@@ -5,15 +5,12 @@
 // builds before to the first one, and refuses what is older or newer. It knows no query.
 // Removed: the many migrations before, folded into one for each engine.
 
-import { defineBackendTables } from "./backends.ts";
 import { type Columns, sqliteColumns } from "./columns.ts";
-import { defineGpuTables } from "./gpu.ts";
-import { defineLimitTables } from "./limits.ts";
-import { defineRequestLogTables } from "./requests.ts";
-import { defineTrafficTables } from "./traffic.ts";
-import { defineCounters, defineUsageTables } from "./usage.ts";
+import { backendCountNames } from "../../domain/backends.ts";
+import { mapCounters, reconciledFields, chargeFields, countedParts, sumFields } from "../../domain/usage.ts";
+import { type NotNull, sql } from "drizzle-orm";
+import { type RequestColumnFields, columnFields } from "../../domain/request-fields.ts";
 
-// oxlint-disable-next-line typescript/explicit-function-return-type, typescript/explicit-module-boundary-types -- the tables' types are this function's result
 export function defineTables(columns: Columns) {
   const { table, identity, integer, text, boolean, index } = columns;
   return {
@@ -114,3 +111,298 @@ export const {
   loginAttempts,
   settings,
 } = defineTables(sqliteColumns);
+
+function defineBackendTables({ table, integer, text, primaryKey }: Columns) {
+  return {
+    /** What each backend was sent in a minute, and how it responded. */
+    backendMinute: table(
+      "backend_minute",
+      {
+        minute: integer().notNull(),
+        backend: text().notNull(),
+        ...mapCounters(backendCountNames, () => integer().notNull()),
+        expectedTokens: integer().notNull().default(0),
+        regretTokens: integer().notNull().default(0),
+        /** A histogram as text; see `domain/histogram.ts`. */
+        firstByte: text().notNull(),
+      },
+      (t) => [primaryKey({ columns: [t.minute, t.backend] })],
+    ),
+    /** Backends that get no new requests. */
+    drainingBackends: table("draining_backends", {
+      backend: text().primaryKey(),
+      since: integer().notNull(),
+      username: text().notNull(),
+    }),
+    /** The file of models that each process uses, and when it last said so. */
+    catalogInstances: table("catalog_instances", {
+      name: text().primaryKey(),
+      fileHash: text().notNull(),
+      seenAt: integer().notNull(),
+    }),
+    /** Like `reconciliation_day`, by backend, if there is a file of models. */
+    reconciliationBackendDay: table(
+      "reconciliation_backend_day",
+      {
+        day: integer().notNull(),
+        backend: text().notNull(),
+        ...mapCounters(reconciledFields, () => integer().notNull()),
+      },
+      (t) => [primaryKey({ columns: [t.day, t.backend] })],
+    ),
+  };
+}
+
+function defineGpuTables({ table, integer, real, text, primaryKey }: Columns) {
+  const gpuReading = () => ({
+    name: text().notNull(),
+    powerDrawW: real(),
+    tempC: integer(),
+    memoryUsedMb: integer(),
+    memoryTotalMb: integer(),
+    utilizationPct: integer(),
+  });
+
+  /** Sums and counts are over the readings that have the value; the mean is the sum by the count. Sums are real, so that none overflows. */
+  const gpuSums = () => ({
+    powerSum: real().notNull(),
+    powerCount: integer().notNull(),
+    powerMax: real(),
+    powerLast: real(),
+    tempSum: real().notNull(),
+    tempCount: integer().notNull(),
+    tempMax: integer(),
+    tempLast: integer(),
+    memorySum: real().notNull(),
+    memoryCount: integer().notNull(),
+    memoryMax: integer(),
+    memoryLast: integer(),
+    utilizationSum: real().notNull(),
+    utilizationCount: integer().notNull(),
+    utilizationMax: integer(),
+    utilizationLast: integer(),
+  });
+
+  return {
+    /** `id` is `recordedAt * 256 + gpuId`: unique, and the table is ordered by time without a second index. */
+    gpuSamples: table("gpu_samples", { id: integer().primaryKey(), ...gpuReading() }),
+    gpuLatest: table("gpu_latest", {
+      gpuId: integer().primaryKey(),
+      id: integer().notNull(),
+      ...gpuReading(),
+      /** The sender's name; null if it sent none. */
+      host: text(),
+      /** When that host began to send this GPU. */
+      hostChangedAt: integer(),
+      /** The host before it, if that one had begun shortly before: then both send this GPU. */
+      otherHost: text(),
+    }),
+    gpuMinute: table("gpu_minute", { minute: integer().notNull(), gpuId: integer().notNull(), ...gpuSums() }, (t) => [
+      primaryKey({ columns: [t.minute, t.gpuId] }),
+    ]),
+    /** The hours that are over. `powerSum` and `powerCount` are of the means of their minutes, so that energy is exact. */
+    gpuHour: table("gpu_hour", { hour: integer().notNull(), gpuId: integer().notNull(), ...gpuSums() }, (t) => [
+      primaryKey({ columns: [t.hour, t.gpuId] }),
+    ]),
+    /** All GPUs together. Kept as long as `gpuMinute`. */
+    gpuPowerMinute: table("gpu_power_minute", {
+      minute: integer().primaryKey(),
+      /** The highest total of one push. */
+      powerDrawW: real().notNull(),
+      /** The sum of the GPUs' means in this minute; null if none reported its power. */
+      meanPowerDrawW: real(),
+    }),
+  };
+}
+
+function defineLimitTables({ table, identity, integer, text, primaryKey }: Columns) {
+  return {
+    /** The processes that hold leases. `beat` grows while a process lives. */
+    instances: table("instances", { id: text().primaryKey(), beat: integer().notNull() }),
+    /**
+     * What each process holds for a key: the places and the reserved tokens of its requests in flight. `version` grows with
+     * each write, so that one that arrives late changes nothing.
+     */
+    keyLeases: table(
+      "key_leases",
+      {
+        keyId: integer().notNull(),
+        instance: text().notNull(),
+        version: integer().notNull(),
+        places: integer().notNull(),
+        tokens: integer().notNull(),
+      },
+      (t) => [primaryKey({ columns: [t.keyId, t.instance] })],
+    ),
+    /** What keys with limits used in each second of the last minute, by the writer, so that nobody waits for its row. */
+    leaseSeconds: table(
+      "lease_seconds",
+      {
+        keyId: integer().notNull(),
+        /** Since the epoch. */
+        second: integer().notNull(),
+        writer: text().notNull(),
+        requests: integer().notNull(),
+        tokens: integer().notNull(),
+      },
+      (t) => [primaryKey({ columns: [t.keyId, t.second, t.writer] })],
+    ),
+    /** How many requests the limits of a key refused on a day in Seoul. */
+    keyRefusals: table(
+      "key_refusals",
+      { day: integer().notNull(), keyId: integer().notNull(), requests: integer().notNull() },
+      (t) => [primaryKey({ columns: [t.day, t.keyId] })],
+    ),
+    /** Keys whose running responses every process has to end. */
+    keyEndings: table("key_endings", { id: identity(), keyId: integer().notNull(), endedAt: integer().notNull() }),
+  };
+}
+
+function defineRequestLogTables({ table, rowId, integer, text, index }: Columns) {
+  return {
+    /** One row for each request, by id in the order of their commits. Times end in Us: microseconds. */
+    requestLog: table(
+      "request_log",
+      {
+        id: rowId(),
+        ...fieldColumns({ integer, text }),
+      },
+      (t) => [
+        index("request_log_key").on(t.keyId, t.id),
+        index("request_log_request_id").on(t.requestId),
+        index("request_log_failed")
+          .on(t.id)
+          .where(sql`is_failed = 1`),
+      ],
+    ),
+  };
+}
+
+type FieldColumns = { [Name in keyof RequestColumnFields]: ColumnOf<RequestColumnFields[Name]> };
+type ColumnOf<Field extends { kind: string }> = Field extends { nullable: true }
+  ? BuilderOf<Field["kind"]>
+  : NotNull<BuilderOf<Field["kind"]>>;
+type BuilderOf<Kind extends string> = ReturnType<Columns[Kind extends "text" ? "text" : "integer"]>;
+
+function fieldColumns({ integer, text }: Pick<Columns, "integer" | "text">): FieldColumns {
+  const columns = columnFields.map(({ column, kind, nullable }) => {
+    const builder = kind === "text" ? text() : integer();
+    return [column, nullable ? builder : builder.notNull()];
+  });
+  return Object.fromEntries(columns) as FieldColumns;
+}
+
+function defineTrafficTables({ table, integer, text, primaryKey }: Columns) {
+  const latency = () => ({
+    model: text().notNull(),
+    requestCount: integer().notNull(),
+    firstByte: text().notNull(),
+    duration: text().notNull(),
+    tokensPerSecond: text().notNull(),
+    queueWait: text().notNull().default(""),
+  });
+  const outcome = () => ({
+    /** 0: requests without a key. */
+    keyId: integer().notNull(),
+    outcome: text().notNull(),
+    /** Empty for a success. */
+    code: text().notNull(),
+    count: integer().notNull(),
+    lastAt: integer().notNull(),
+  });
+
+  return {
+    /** Histograms as text; see `domain/histogram.ts`. */
+    latencyMinute: table("latency_minute", { minute: integer().notNull(), ...latency() }, (t) => [
+      primaryKey({ columns: [t.minute, t.model] }),
+    ]),
+    latencyHour: table("latency_hour", { hour: integer().notNull(), ...latency() }, (t) => [
+      primaryKey({ columns: [t.hour, t.model] }),
+    ]),
+    outcomeMinute: table("outcome_minute", { minute: integer().notNull(), ...outcome() }, (t) => [
+      primaryKey({ columns: [t.minute, t.keyId, t.outcome, t.code] }),
+    ]),
+    outcomeHour: table("outcome_hour", { hour: integer().notNull(), ...outcome() }, (t) => [
+      primaryKey({ columns: [t.hour, t.keyId, t.outcome, t.code] }),
+    ]),
+    /** What the backend reports to have processed, and what was counted in the same minutes. */
+    reconciliationDay: table("reconciliation_day", {
+      day: integer().primaryKey(),
+      ...mapCounters(reconciledFields, () => integer().notNull()),
+    }),
+  };
+}
+
+/** The sums of usage that a key, a minute, an hour or a day has. */
+function defineCounters({ integer }: Columns) {
+  return mapCounters(sumFields, () => integer().notNull());
+}
+
+function defineUsageTables(columns: Columns) {
+  const { table, integer, text, primaryKey, index } = columns;
+  const counters = () => defineCounters(columns);
+  /** What limits compare beside the input and output. */
+  const charge = () => mapCounters(chargeFields, () => integer().notNull().default(0));
+  const modelCounters = () => ({
+    keyId: integer().notNull(),
+    /** Empty if the requests named no model. */
+    model: text().notNull(),
+    ...counters(),
+    ...mapCounters(countedParts, () => integer().notNull()),
+  });
+
+  return {
+    // Time comes first in the primary keys of the usage tables, so that a flush touches neighbouring rows at their ends.
+    usageMinute: table(
+      "usage_minute",
+      { minute: integer().notNull(), keyId: integer().notNull(), ...counters() },
+      (t) => [primaryKey({ columns: [t.minute, t.keyId] })],
+    ),
+    usageHour: table("usage_hour", { hour: integer().notNull(), keyId: integer().notNull(), ...counters() }, (t) => [
+      primaryKey({ columns: [t.hour, t.keyId] }),
+    ]),
+    /** `day`: days since 1970-01-01 in Seoul time (UTC+9). */
+    usageDay: table(
+      "usage_day",
+      { day: integer().notNull(), keyId: integer().notNull(), ...counters(), ...charge() },
+      (t) => [primaryKey({ columns: [t.day, t.keyId] })],
+    ),
+    usageModelHour: table("usage_model_hour", { hour: integer().notNull(), ...modelCounters() }, (t) => [
+      primaryKey({ columns: [t.hour, t.keyId, t.model] }),
+    ]),
+    usageModelDay: table("usage_model_day", { day: integer().notNull(), ...modelCounters() }, (t) => [
+      primaryKey({ columns: [t.day, t.keyId, t.model] }),
+    ]),
+    /**
+     * The same by month in Seoul time, as the number of its first day. Triggers of the database keep it (see the migration): it
+     * is exact while an earlier version, which does not know of it, counts beside this one.
+     */
+    usageModelMonth: table("usage_model_month", { month: integer().notNull(), ...modelCounters() }, (t) => [
+      primaryKey({ columns: [t.month, t.keyId, t.model] }),
+    ]),
+    /** The last flush of each ledger, so that a flush that is sent again counts once. */
+    usageFlushes: table("usage_flushes", {
+      ledger: text().primaryKey(),
+      flush: integer().notNull(),
+      writtenAt: integer().notNull(),
+    }),
+    /** What backends store, by its id alone: whose it is, which backend has it, and when it was last used. */
+    owned: table(
+      "owned",
+      { idHash: text().primaryKey(), keyId: integer().notNull(), backend: text(), usedAt: integer().notNull() },
+      (t) => [index("owned_key").on(t.keyId), index("owned_time").on(t.usedAt)],
+    ),
+    /** The tokens that were counted of a stored response for a key, so that one that is read again counts once. */
+    countedResponses: table(
+      "counted_responses",
+      {
+        idHash: text().notNull(),
+        keyId: integer().notNull(),
+        inputTokens: integer().notNull(),
+        outputTokens: integer().notNull(),
+        countedAt: integer().notNull(),
+      },
+      (t) => [primaryKey({ columns: [t.idHash, t.keyId] }), index("counted_responses_time").on(t.countedAt)],
+    ),
+  };
+}

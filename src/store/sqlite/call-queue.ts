@@ -1,22 +1,16 @@
-/** The calls that wait for the storage thread: counts and leases first, everything else in order. */
-export interface CallQueue<Call> {
-  add(call: Call): void;
-  next(): Call | undefined;
-  isEmpty(): boolean;
-}
-
 /** The methods that requests and responses wait for. */
 const urgentMethods: ReadonlySet<string> = new Set(["usage.add", "limits.take"]);
 
 export const isUrgent = ({ method }: { method: string }): boolean => urgentMethods.has(method);
 
-export function createCallQueue<Call extends { method: string }>(): CallQueue<Call> {
+/** The calls that wait for the storage thread: counts and leases first, everything else in order. */
+export function createCallQueue<Call extends { method: string }>() {
   const urgent: Call[] = [];
   const others: Call[] = [];
   return {
-    add: (call) => void (isUrgent(call) ? urgent : others).push(call),
-    next: () => urgent.shift() ?? others.shift(),
-    isEmpty: () => urgent.length === 0 && others.length === 0,
+    add: (call: Call): void => void (isUrgent(call) ? urgent : others).push(call),
+    next: (): Call | undefined => urgent.shift() ?? others.shift(),
+    isEmpty: (): boolean => urgent.length === 0 && others.length === 0,
   };
 }
 

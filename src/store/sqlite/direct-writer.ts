@@ -16,7 +16,7 @@
 
 import type { Log } from "../../log/log.ts";
 import type { MonotonicClock, WallClock } from "../../time/clock.ts";
-import { createBackoff } from "../../time/backoff.ts";
+import { createBackoff } from "../../time/wait.ts";
 import { minuteOf } from "../../time/seoul.ts";
 import { prepareFindActiveKey } from "../keys/keys.ts";
 import type { KeyStore } from "../keys/contract.ts";
@@ -41,16 +41,6 @@ const noRequests: FlushedRequests = { rows: [], amendments: [] };
 /** What `State` says of the storage thread's checkpoint; others may commit while it copies the log, not while it ends. */
 type Checkpoint = "none" | "copying" | "ending";
 const nothingFolded: Folded = { refused: [], hasFailed: false, isCheckpointDue: false };
-
-export interface DirectWriterOptions {
-  file: string;
-  worker: StorageWorker;
-  clock: WallClock;
-  monotonic?: MonotonicClock;
-  log: Log;
-  /** Commits that take longer hold up every request. */
-  maxCommitMs?: number;
-}
 
 export interface DirectWriter {
   add: UsageStore["add"];
@@ -85,7 +75,15 @@ interface State {
 type Add = Parameters<UsageStore["add"]>;
 
 /** Keys are found over the same connection, because the commits of any other one empty its page cache. */
-export function createDirectWriter(options: DirectWriterOptions): DirectWriter {
+export function createDirectWriter(options: {
+  file: string;
+  worker: StorageWorker;
+  clock: WallClock;
+  monotonic?: MonotonicClock;
+  log: Log;
+  /** Commits that take longer hold up every request. */
+  maxCommitMs?: number;
+}): DirectWriter {
   const { file, worker, clock, monotonic = performance.now.bind(performance), log, maxCommitMs = 5 } = options;
   const engine = openDirectWriter(file);
   const stage = prepareStage(engine);

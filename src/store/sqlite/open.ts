@@ -25,21 +25,12 @@ import { prepareFindActiveKey, prepareListEndings } from "../keys/keys.ts";
 import type { FoundKey } from "../keys/contract.ts";
 import { createDirectWriter, type DirectWriter } from "./direct-writer.ts";
 import { openReader } from "./engine.ts";
-import { openKeysVersion } from "./keys-version.ts";
-import { knowKeys } from "./known-keys.ts";
+import { openKeysVersion, knowKeys } from "./keys-version.ts";
 import { startRestartingWorker, type StorageWorker } from "./worker-client.ts";
 
 /** Ends calls to a database that neither responds nor fails, such as one on a network disk that hangs. */
 const callTimeoutMs = 5000;
 const watchIntervalMs = 2000;
-
-export interface SqliteStoreOptions {
-  /** Created if it does not exist. */
-  dataDir: string;
-  retention?: Retention;
-  clock: WallClock;
-  log: Log;
-}
 
 export const databaseFile = (dataDir: string): string => join(dataDir, "tollgate.db");
 
@@ -53,7 +44,13 @@ export async function openSqliteStore({
   retention = defaultRetention,
   clock,
   log,
-}: SqliteStoreOptions): Promise<Store> {
+}: {
+  /** Created if it does not exist. */
+  dataDir: string;
+  retention?: Retention;
+  clock: WallClock;
+  log: Log;
+}): Promise<Store> {
   const file = databaseFile(dataDir);
   let worker: StorageWorker | undefined;
   try {
@@ -116,7 +113,7 @@ function watchFile(findProblem: FindProblem, { gone, back }: typeof fileTexts, l
 /** @returns what has happened to a file since it was opened; undefined if nothing has */
 type FindProblem = () => Promise<string | undefined>;
 
-interface SqliteParts {
+function createSqliteStore(parts: {
   file: string;
   /** Writes, and runs the queries that take long. */
   worker: StorageWorker;
@@ -129,9 +126,7 @@ interface SqliteParts {
   findLogProblem: FindProblem;
   watches: readonly Timer[];
   clock: WallClock;
-}
-
-function createSqliteStore(parts: SqliteParts): Store {
+}): Store {
   const { file, worker, direct, reader, findProblem, findLogProblem, watches, clock } = parts;
   const remote = remoteMethods(worker);
   const findByReader = prepareFindActiveKey(reader, clock);

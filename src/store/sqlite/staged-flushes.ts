@@ -19,7 +19,16 @@ import { toStorageError } from "../storage-error.ts";
 import type { FlushedUsage, RefusedUsage } from "../usage/batch.ts";
 import type { FlushId } from "../usage/contract.ts";
 import { createUsageWriter, prepareAddDays, type UsageWriter } from "../usage/writer.ts";
-import { stagedFlushes } from "./staged-flushes-table.ts";
+import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
+
+/** Flushes of usage that are committed, and not yet added to the tables of counts. Nothing to do with SQLite's own journal. */
+export const stagedFlushes = sqliteTable("usage_journal", {
+  id: integer().primaryKey(),
+  ledger: text().notNull(),
+  flush: integer().notNull(),
+  /** JSON: the flush's increments, and its part of the request log or null. */
+  usage: text().notNull(),
+});
 
 interface StagedFlush extends Required<Omit<FlushedUsage, "responses">> {
   /** Whether what limits are compared with had its tokens when it was appended, the sums of days included. */
@@ -55,17 +64,7 @@ export function prepareStage(engine: Engine): (id: FlushId, flush: StagedFlush) 
   };
 }
 
-export interface Fold {
-  /**
-   * Adds the staged flushes to the tables, each flush once.
-   * @throws if the database cannot be written
-   */
-  fold(): Promise<void>;
-  /** What the database has refused since the last call. */
-  takeRefused(): RefusedUsage[];
-}
-
-export function createFold(engine: Engine, clock: WallClock): Fold {
+export function createFold(engine: Engine, clock: WallClock) {
   const { findFirst, findRows, remove } = prepareStatements(engine);
   const writer = createUsageWriter(engine);
   const refused: RefusedUsage[] = [];
@@ -97,7 +96,11 @@ export function createFold(engine: Engine, clock: WallClock): Fold {
   }
 
   return {
-    async fold() {
+    /**
+     * Adds the staged flushes to the tables, each flush once.
+     * @throws if the database cannot be written
+     */
+    async fold(): Promise<void> {
       // The write lock is taken only if there is something to fold.
       let hasMore = findFirst.get({}) !== undefined;
       let mayRefuse = false;
@@ -110,7 +113,8 @@ export function createFold(engine: Engine, clock: WallClock): Fold {
         }
       }
     },
-    takeRefused: () => refused.splice(0),
+    /** What the database has refused since the last call. */
+    takeRefused: (): RefusedUsage[] => refused.splice(0),
   };
 }
 
@@ -145,7 +149,6 @@ const merge = (flushes: readonly StagedFlush[]): FlushedUsage => ({
   settled: flushes.flatMap(({ settled }) => settled),
 });
 
-// oxlint-disable-next-line typescript/explicit-function-return-type -- Drizzle's types of prepared statements
 function prepareStatements({ db }: Engine) {
   const { id } = stagedFlushes;
   return {

@@ -1,7 +1,6 @@
 import type { Database } from "bun:sqlite";
 import { and, eq, getTableName, sql } from "drizzle-orm";
-import { type Engine, type KeySums, orZero } from "../engine/engine.ts";
-import { groupRows } from "../engine/rows.ts";
+import { type Engine, type KeySums, orZero, groupRows } from "../engine/engine.ts";
 import { columnName, primaryKeyOf } from "../schema/tables.ts";
 
 /** A statement for this many rows takes two thirds of the time of one for each. */

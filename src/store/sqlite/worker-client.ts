@@ -20,16 +20,17 @@ const workerUrl = Bun.isStandaloneExecutable
   ? `${import.meta.dir}/store/sqlite/worker.js`
   : new URL("./worker.ts", import.meta.url).href;
 
-interface PendingCall {
-  limited: boolean;
-  resolve: (value: unknown) => void;
-  reject: (error: StorageError) => void;
-}
-
 /** Starts one Worker. `onCrash` is called once if it ends without `stop`. */
 export function startWorker(clock: WallClock, onCrash: () => void = () => {}): StorageWorker {
   const worker = new Worker(workerUrl);
-  const pending = new Map<number, PendingCall>();
+  const pending = new Map<
+    number,
+    {
+      limited: boolean;
+      resolve: (value: unknown) => void;
+      reject: (error: StorageError) => void;
+    }
+  >();
   let nextId = 1;
   /** How many of the pending calls are limited. */
   let waiting = 0;

@@ -1,10 +1,9 @@
 import { and, eq, is, type SQL, sql } from "drizzle-orm";
 import { SQLiteColumn } from "drizzle-orm/sqlite-core";
 import { addEncoded, clearSum, createSum, encodeSum } from "../../domain/histogram.ts";
-import type { Engine } from "../engine/engine.ts";
-import { safeSum } from "../engine/safe-sum.ts";
-import { bucketOf, isWithin } from "./periods.ts";
+import { type Engine, safeSum } from "../engine/engine.ts";
 import type { LatencyFilter, StoredLatency, TrafficRange } from "./contract.ts";
+import { bucketFloor, minutesPerHour } from "../../time/seoul.ts";
 
 /** One minute or one hour. */
 interface LatencyRow extends Omit<StoredLatency, "minute"> {
@@ -79,3 +78,14 @@ function createMerge() {
     return encodeSum(sum);
   };
 }
+
+// Rows of traffic are of a minute or of an hour, whichever the range asks for.
+
+const unitOf = ({ byHour }: TrafficRange): number => (byHour ? minutesPerHour : 1);
+
+export const isWithin = (period: SQL, range: TrafficRange): SQL =>
+  sql`${period} >= ${Math.floor(range.from / unitOf(range))} and ${period} < ${Math.ceil(range.to / unitOf(range))}`;
+
+/** The first minute of the bucket that a minute or an hour belongs to. */
+export const bucketOf = (period: number, range: TrafficRange): number =>
+  bucketFloor(period * unitOf(range), range.bucketMinutes);

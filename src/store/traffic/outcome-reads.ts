@@ -1,7 +1,6 @@
 import { and, eq, type SQL, sql } from "drizzle-orm";
-import type { Engine } from "../engine/engine.ts";
-import { safeSum } from "../engine/safe-sum.ts";
-import { bucketOf, isWithin } from "./periods.ts";
+import { type Engine, safeSum } from "../engine/engine.ts";
+import { bucketOf, isWithin } from "./latency-reads.ts";
 import type { OutcomePoint, OutcomeSums, StoredOutcome, TrafficRange } from "./contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import { noFailure } from "../../domain/requests.ts";

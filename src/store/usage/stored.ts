@@ -85,7 +85,6 @@ const excessOf = (usage: Usage, counted: Usage): Usage => ({
 });
 
 /** Constant statements, however many ids: all rows are passed as one JSON parameter. */
-// oxlint-disable-next-line typescript/explicit-function-return-type -- Drizzle's types of prepared statements
 function prepareStatements({ db, tables: { owned, countedResponses }, jsonRows }: Engine) {
   const rows = jsonRows(sql.placeholder("rows"));
   const { idHash, keyId, inputTokens, outputTokens } = countedResponses;

@@ -18,20 +18,7 @@ import {
   usageTotals,
 } from "../../domain/usage.ts";
 
-type CounterTable = Engine["tables"]["usageMinute" | "usageHour" | "usageDay"];
-type ModelTable = Engine["tables"]["usageModelHour" | "usageModelDay"];
 type AddSums = (increments: readonly UsageIncrement[]) => Statement;
-
-export interface WrittenUsage {
-  increments: readonly UsageIncrement[];
-  requests: FlushedRequests | undefined;
-  /** With the tokens that each of them adds. */
-  responses?: readonly ResponseUsage[];
-  newTokens?: readonly UsageIncrement[];
-  settled?: readonly SettledAdmission[];
-  /** The increments that the sums of days do not hold yet; by default all of them. */
-  missingInDays?: readonly UsageIncrement[];
-}
 
 export interface UsageWriter {
   /** The other functions run within one. */
@@ -41,7 +28,16 @@ export interface UsageWriter {
   /** 0 if none is recorded. */
   findLastFlush(ledger: string): Promise<number>;
   /** Adds usage to all tables of counts, and requests to the log. */
-  write(usage: WrittenUsage): Promise<void>;
+  write(usage: {
+    increments: readonly UsageIncrement[];
+    requests: FlushedRequests | undefined;
+    /** With the tokens that each of them adds. */
+    responses?: readonly ResponseUsage[];
+    newTokens?: readonly UsageIncrement[];
+    settled?: readonly SettledAdmission[];
+    /** The increments that the sums of days do not hold yet; by default all of them. */
+    missingInDays?: readonly UsageIncrement[];
+  }): Promise<void>;
   /** The same key by key, where the database refuses the whole. @returns what it refuses of it */
   writeByKey(usage: FlushedUsage, write: (part: FlushedUsage) => Promise<void>): Promise<RefusedUsage[]>;
 }
@@ -127,7 +123,7 @@ const dayCounters = [...counters, ...chargeFields] as const;
 /** Adds usage to a table of sums by period and key. */
 function prepareAddSums(
   { prepareInsert }: Engine,
-  table: CounterTable,
+  table: Engine["tables"]["usageMinute" | "usageHour" | "usageDay"],
   [period, periodOf]: [column: string, PeriodOf],
   added: readonly (typeof dayCounters)[number][] = counters,
 ): AddSums {
@@ -139,7 +135,7 @@ function prepareAddSums(
 /** The same by model too. */
 function prepareAddModels(
   { prepareInsert }: Engine,
-  table: ModelTable,
+  table: Engine["tables"]["usageModelHour" | "usageModelDay"],
   [period, periodOf]: [column: string, PeriodOf],
 ): AddSums {
   const key = [period, "keyId", "model"];

@@ -13,7 +13,7 @@ import { rewriteRules, rulesOf } from "../../support/rewrite-rules.ts";
 import { reportSettings } from "../../../src/config/settings-report.ts";
 import { createLog } from "../../../src/log/log.ts";
 import { defaultRetention } from "../../../src/store/retention.ts";
-import { foresee } from "../../../src/server/foresee.ts";
+import { foresee } from "../../../src/server/admin-side.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { type Document, problemsOfResponse } from "./document.ts";
 import { openTestStore } from "./store.ts";

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { withAllowedModels } from "../../../src/proxy/response/allowed-model-list.ts";
+import { withAllowedModels } from "../../../src/proxy/response/model-list.ts";
 
 const filtered = (list: string): string | undefined => {
   const bytes = withAllowedModels(Buffer.from(list), (name) => name.startsWith("a"));

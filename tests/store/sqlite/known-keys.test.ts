@@ -3,8 +3,7 @@ import { Database } from "bun:sqlite";
 import { chownSync, mkdirSync, statSync, truncateSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import type { FoundKey } from "../../../src/store/keys/contract.ts";
-import { openKeysVersion } from "../../../src/store/sqlite/keys-version.ts";
-import { knowKeys } from "../../../src/store/sqlite/known-keys.ts";
+import { openKeysVersion, knowKeys } from "../../../src/store/sqlite/keys-version.ts";
 import { createTempFolder } from "../../support/temp-folder.ts";
 import { createKeys, openTestStore } from "../test-store.ts";
 

@@ -1,8 +1,6 @@
 import { respond } from "../../../src/simulator/endpoints.ts";
-import { errorResponse } from "../../../src/simulator/errors.ts";
+import { errorResponse, isObject, type SimulatedResponse } from "../../../src/simulator/simulated-response.ts";
 import type { ModelOptions } from "../../../src/simulator/generation.ts";
-import { isObject } from "../../../src/simulator/json-object.ts";
-import type { SimulatedResponse } from "../../../src/simulator/simulated-response.ts";
 import { echoResponse } from "./echo.ts";
 import type { SimulatedRequest } from "./request.ts";
 import type { Script } from "./script.ts";

@@ -1,6 +1,5 @@
-import { isObject } from "../../../src/simulator/json-object.ts";
+import { isObject, type SimulatedResponse } from "../../../src/simulator/simulated-response.ts";
 import type { EndingKind, SimulatedRequest } from "./request.ts";
-import type { SimulatedResponse } from "../../../src/simulator/simulated-response.ts";
 import type { Usage } from "../../../src/domain/usage.ts";
 
 /** Finished requests and the tokens of their responses. */
