@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { constants, gzipSync } from "node:zlib";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import type { ListedKey } from "../support/admin-client.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
@@ -8,12 +8,9 @@ import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { onEachEngine } from "../store/each-engine.ts";
 import { valueOf } from "../telemetry/open-metrics.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-beforeAll(() => {
-  backend = startSimulator();
-});
-afterAll(() => backend.stop());
+const backend = shared(() => startSimulator());
 
 const messages = [{ role: "user", content: "Count me" }];
 
@@ -22,11 +19,7 @@ type Counts = [requests: number, inputTokens: number, outputTokens: number];
 const countsOf = (key: ListedKey): Counts => [key.total_request_count, key.total_input_tokens, key.total_output_tokens];
 
 onEachEngine(({ engine }) => {
-  let gate: Tollgate;
-  beforeAll(async () => {
-    gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_HAN_GUARD: "off" }, { engine });
-  });
-  afterAll(() => gate[Symbol.asyncDispose]());
+  const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_HAN_GUARD: "off" }, { engine }));
 
   /** What `act` adds to the key's totals, read immediately after it. */
   async function countsAddedBy(act: () => Promise<unknown>, of: Tollgate = gate): Promise<Counts> {

@@ -1,15 +1,14 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { beforeEach, describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { hostileBodies } from "../fixtures/hostile-bodies.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { shared } from "../support/shared.ts";
 
 const megabyte = 1024 * 1024;
-let backend: Simulator;
-let gate: Tollgate;
-beforeAll(async () => {
-  backend = startSimulator();
-  gate = await startTollgate({
+const backend = shared(() => startSimulator());
+const gate = shared(() =>
+  startTollgate({
     PROXY_UPSTREAM_URL: backend.url,
     PROXY_ALIAS_MODEL: "live",
     PROXY_ALIAS_REWRITE_ALL: "on",
@@ -17,13 +16,9 @@ beforeAll(async () => {
     MAX_OUTPUT_TOKENS: "9",
     MAX_BODY_BYTES: String(megabyte),
     MAX_HELD_BYTES: String(8 * megabyte),
-  });
-});
+  }),
+);
 beforeEach(() => backend.clear());
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
 
 /** Announces a body of so many megabytes and sends its first byte. */
 async function announce({ url }: Tollgate, key: string, megabytes: number): Promise<RawClient> {

@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { differences, readCounters } from "../soak/tally.ts";
 import { logIn } from "../support/admin-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -7,12 +7,9 @@ import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { startProgram } from "../support/program.ts";
 import { rounds } from "../support/rounds.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-beforeAll(() => {
-  backend = startSimulator();
-});
-afterAll(() => backend.stop());
+const backend = shared(() => startSimulator());
 
 const clients = 8;
 

@@ -1,17 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { type ProgramEnvironment, startProgram } from "../support/program.ts";
 import { rounds } from "../support/rounds.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-beforeAll(() => {
-  backend = startSimulator();
-});
-afterAll(() => backend.stop());
+const backend = shared(() => startSimulator());
 
 const keyCount = rounds * 10;
 const perMinute = 5;

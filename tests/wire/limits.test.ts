@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { pollUntil } from "../support/poll-until.ts";
 import { connectRaw } from "../support/raw-client.ts";
-import { chat, errorOf, startTollgateWithKeys, type TollgateWithKeys } from "../support/tollgate-with-keys.ts";
+import { chat, errorOf, startTollgateWithKeys } from "../support/tollgate-with-keys.ts";
+import { shared } from "../support/shared.ts";
 
-let gate: TollgateWithKeys;
-beforeAll(async () => {
-  gate = await startTollgateWithKeys({ METRICS_TOKEN: "scraper", CONTACT: "Ask ops." });
-});
-afterAll(() => gate[Symbol.asyncDispose]());
+const gate = shared(() => startTollgateWithKeys({ METRICS_TOKEN: "scraper", CONTACT: "Ask ops." }));
 
 describe("a limit of requests per minute", () => {
   test("is told by one speaker: the backend's headers of the same families stay behind", async () => {

@@ -1,18 +1,15 @@
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
 import type { ProgramEnvironment } from "../support/program.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { unreadBytes } from "../support/unread-bytes.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-beforeAll(() => {
-  backend = startSimulator();
-});
-afterAll(() => backend.stop());
+const backend = shared(() => startSimulator());
 
 const start = (environment: ProgramEnvironment = {}): Promise<ProgramWithKey> =>
   startProgramWithKey(backend.url, environment);

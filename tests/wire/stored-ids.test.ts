@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import { zstdCompressSync } from "node:zlib";
 import { logIn } from "../support/admin-client.ts";
 import { catalogWith, replaceableCatalog } from "../support/catalog.ts";
@@ -7,7 +7,8 @@ import { startProgram } from "../support/program.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { startStoringBackend } from "../support/storing-backend.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { startTollgate } from "../support/tollgate.ts";
+import { shared } from "../support/shared.ts";
 
 type Counts = [requests: number, inputTokens: number, outputTokens: number];
 
@@ -47,12 +48,8 @@ describe.each(engines)("on %s", (engine) => {
   const all = [first, second].map(({ url }, at) => ({ name: at === 0 ? "first" : "second", url }));
   const models = all.map(({ name }, at) => ({ name: at === 0 ? "one" : "two", backends: [name] }));
   const catalog = replaceableCatalog(catalogWith(all, models));
-  let gate: Tollgate;
-  beforeAll(async () => {
-    gate = await startTollgate({ METRICS_TOKEN: "scrape" }, { catalog, engine });
-  });
+  const gate = shared(() => startTollgate({ METRICS_TOKEN: "scrape" }, { catalog, engine }));
   afterAll(async () => {
-    await gate[Symbol.asyncDispose]();
     for (const backend of [first, second]) await backend[Symbol.asyncDispose]();
   });
 

@@ -1,27 +1,22 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { connect } from "node:net";
 import { fixedCatalog } from "../../src/config/catalog.ts";
 import { type BusyBackend, startBlackhole, startBusyBackend } from "../support/blackhole.ts";
 import { catalogWith } from "../support/catalog.ts";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-let gate: Tollgate;
-beforeAll(async () => {
-  backend = startSimulator();
-  gate = await startTollgate({
+const backend = shared(() => startSimulator());
+const gate = shared(() =>
+  startTollgate({
     PROXY_UPSTREAM_URL: backend.url,
     PROXY_STREAM_READ_TIMEOUT: "3",
     PROXY_NONSTREAM_READ_TIMEOUT: "0.5",
-  });
-});
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
+  }),
+);
 
 async function post(script: string, stream: boolean): Promise<RawClient> {
   const client = await connectRaw(gate.url);
