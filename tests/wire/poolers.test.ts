@@ -16,12 +16,9 @@ test("the handbook shows the PgBouncer setting that is tested here", () => {
 describe.skipIf(whyNoPgbouncer !== undefined || whyNoPostgres !== undefined)("with PgBouncer", () => {
   const backend = shared(() => startSimulator());
 
-  const post = async ({ url }: Tollgate, key: string): Promise<number> => {
-    const response = await fetch(`${url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=3,4" },
-      body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }] }),
-    });
+  const post = async ({ send }: Tollgate, key: string): Promise<number> => {
+    const body = { model: "m", messages: [{ role: "user", content: "Hi" }] };
+    const response = await send("/v1/chat/completions", body, { key, script: "usage=3,4" });
     await response.text();
     return response.status;
   };

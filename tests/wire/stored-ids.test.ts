@@ -2,6 +2,7 @@ import { afterAll, describe, expect, test } from "bun:test";
 import { zstdCompressSync } from "node:zlib";
 import { logIn } from "../support/admin-client.ts";
 import { catalogWith, replaceableCatalog } from "../support/catalog.ts";
+import { clientOf } from "../support/client.ts";
 import { type EngineName, sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { startProgram } from "../support/program.ts";
 import { connectRaw } from "../support/raw-client.ts";
@@ -17,14 +18,9 @@ const folders = ["responses", "files", "batches", "messages/batches"];
 
 /** What the holder of a key does. */
 function holderOf(url: string, key: string) {
-  const send = (method: string, path: string, body?: object | string, headers: Record<string, string> = {}) =>
-    fetch(`${url}/v1/${path}`, {
-      method,
-      headers: { "x-api-key": key, "content-type": "application/json", "x-tollgate-debug": "1", ...headers },
-      ...(body !== undefined && {
-        body: typeof body === "string" || ArrayBuffer.isView(body) ? body : JSON.stringify(body),
-      }),
-    } as RequestInit);
+  const client = clientOf(`${url}/v1/`, key);
+  const send = (method: string, path: string, body?: object | string, headers = {}) =>
+    client.send(path, body, { method, headers: { "x-tollgate-debug": "1", ...headers } });
   return {
     send,
     async statusOf(...request: Parameters<typeof send>): Promise<number> {
