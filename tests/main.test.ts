@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "./support/simulator/simulator.ts";
+import { describe, expect, test } from "bun:test";
+import { startSimulator } from "./support/simulator/simulator.ts";
 import { findFreePort } from "./support/free-port.ts";
 import { type ProgramWithKey, startProgramWithKey } from "./support/program-with-key.ts";
 import { childrenOf } from "./support/proc.ts";
@@ -8,12 +8,9 @@ import { commandLine } from "./support/program.ts";
 import { connectRaw, type RawClient } from "./support/raw-client.ts";
 import { createTempFolder } from "./support/temp-folder.ts";
 import { pollUntil } from "./support/poll-until.ts";
+import { shared } from "./support/shared.ts";
 
-let backend: Simulator;
-beforeAll(() => {
-  backend = startSimulator();
-});
-afterAll(() => backend.stop());
+const backend = shared(() => startSimulator());
 
 async function stream(program: ProgramWithKey, script: string): Promise<RawClient> {
   const client = await program.postStream(script);

@@ -1,23 +1,24 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { mkdirSync, readdirSync } from "node:fs";
 import { join } from "node:path";
 import packageJson from "../package.json" with { type: "json" };
 import { catalogFromEnvironment } from "../src/config/catalog.ts";
 import { readConfig, variableNames } from "../src/config/config.ts";
 import { parseModelsFile } from "../src/config/models-file.ts";
-import { type Simulator, startSimulator } from "./support/simulator/simulator.ts";
+import { startSimulator } from "./support/simulator/simulator.ts";
 import { createGpuHost, csvOfTwo, prints } from "./gpu-agent/gpu-host.ts";
 import { quickStarts } from "../console/src/start/quick-start-lines.ts";
 import { newKeyRequest, keyChangeRequest } from "../src/admin/keys/contract.ts";
 import { logIn } from "./support/admin-client.ts";
 import { nginx } from "./support/balancer.ts";
 import { sharedPostgres, whyNoPostgres } from "./support/postgres.ts";
-import { type Program, runProgram, startProgram } from "./support/program.ts";
+import { runProgram, startProgram } from "./support/program.ts";
 import { repositoryRoot } from "./support/import-table.ts";
 import { sampleValues } from "./support/handbook-parts.ts";
 import { manual, manualBlock, manualBlocks, textOfChapter } from "./support/manual.ts";
 import { createTempFolder } from "./support/temp-folder.ts";
 import { pollUntil } from "./support/poll-until.ts";
+import { shared } from "./support/shared.ts";
 
 /** `NAME=value` lines. */
 const assignments = (text: string): Record<string, string> =>
@@ -65,17 +66,11 @@ const withoutDefault = [
 ];
 
 describe("the manual's command lines", () => {
-  let program: Program;
   let key: string;
-  let backend: Simulator;
+  const backend = shared(() => startSimulator());
+  const program = shared(() => startProgram({ ADMIN_PASSWORD: "password", PROXY_UPSTREAM_URL: backend.url }));
   beforeAll(async () => {
-    backend = startSimulator();
-    program = await startProgram({ ADMIN_PASSWORD: "password", PROXY_UPSTREAM_URL: backend.url });
     ({ key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("GPU host"));
-  });
-  afterAll(async () => {
-    await program.stop();
-    backend.stop();
   });
 
   /** `.ci/run` runs these scripts, and `tests/binary` runs the build. */

@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { password } from "../support/admin-client.ts";
-import { type Admin, startAdmin, type Visitor } from "./support/admin-server.ts";
+import { startAdmin, type Visitor } from "./support/admin-server.ts";
+import { shared } from "../support/shared.ts";
 
-let admin: Admin;
-let owner: Required<Visitor>;
-beforeAll(async () => {
-  admin = await startAdmin({ trustedHops: 1 });
-  owner = await admin.login();
-});
-afterAll(() => admin.stop());
+const admin = shared(() => startAdmin({ trustedHops: 1 }));
+const owner = shared(() => admin.login());
 
 const headers = { "x-forwarded-for": "203.0.113.7" };
 const actor = { username: "admin", address: "203.0.113.7" };

@@ -1,17 +1,14 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { treaty } from "@elysiajs/eden";
 import type { adminRoutes } from "../../src/admin/routes.ts";
 import { onEachEngine } from "../store/each-engine.ts";
-import { type Admin, startAdmin } from "./support/admin-server.ts";
+import { startAdmin } from "./support/admin-server.ts";
+import { shared } from "../support/shared.ts";
 
 // The type checker is half of this test: the console's client knows each path, its request and its responses.
 
 onEachEngine(({ engine }) => {
-  let admin: Admin;
-  beforeAll(async () => {
-    admin = await startAdmin({ engine });
-  });
-  afterAll(() => admin.stop());
+  const admin = shared(() => startAdmin({ engine }));
 
   test("a client typed by the routes can call each of them", async () => {
     const { cookie, csrf } = await admin.login();

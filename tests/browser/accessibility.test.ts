@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { violations } from "./support/axe.ts";
-import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { pagePaths, startSeededConsole, waitUntilLoaded } from "./support/seeded-console.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("accessibility of a new installation", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    console = await startConsole();
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(() => startConsole());
 
   test.each(["/", "/keys", "/usage", "/gpus"])("%s has no axe violations", async (path) => {
     await using visit = await console.visit(path);
@@ -18,11 +15,7 @@ describe.skipIf(!hasBrowser)("accessibility of a new installation", () => {
 });
 
 describe.skipIf(!hasBrowser)("accessibility", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    console = await startSeededConsole();
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(() => startSeededConsole());
 
   test.each(pagePaths)("%s has no axe violations, in light and in dark mode", async (path) => {
     await using visit = await console.visit(path, { anonymous: path === "/login" || path === "/me" });

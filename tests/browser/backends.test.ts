@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { violations } from "./support/axe.ts";
-import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { showSeveralBackends } from "./support/several-backends.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("the page of backends", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    console = await startConsole();
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(() => startConsole());
 
   const stateNow = async (): Promise<string | undefined> => {
     const { backends } = await console.admin.expectOk<{ backends: { state: string }[] }>("GET", "/api/backends");

@@ -1,14 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { pollUntil } from "../support/poll-until.ts";
 import { violations } from "./support/axe.ts";
-import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { csvOf } from "./support/usage-console.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("coding agents", () => {
-  let console: ConsoleUnderTest;
   let key: string;
+  const console = shared(() => startConsole(undefined, { PROXY_HAN_GUARD: "off" }));
   beforeAll(async () => {
-    console = await startConsole(undefined, { PROXY_HAN_GUARD: "off" });
     ({ key } = await console.admin.createKey("engineers"));
     const send = async (requestClass: string, id: string, text: string): Promise<void> => {
       const response = await fetch(`${console.program.url}/v1/messages`, {
@@ -31,7 +31,6 @@ describe.skipIf(!hasBrowser)("coding agents", () => {
       return listed.requests.length === 2;
     });
   });
-  afterAll(() => console[Symbol.asyncDispose]());
 
   test("Usage says what each class of requests took, and leads to them", async () => {
     await using visit = await console.visit("/usage");

@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.ts";
+import { describe, expect, test } from "bun:test";
+import { hasBrowser } from "./support/console-under-test.ts";
 import { startSeededConsole, waitUntilLoaded } from "./support/seeded-console.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("font", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    console = await startSeededConsole();
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(() => startSeededConsole());
 
   test("every page uses the font that the console ships, in one file", async () => {
     await using visit = await console.visit("/", { fresh: true });

@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
-import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.ts";
+import { hasBrowser } from "./support/console-under-test.ts";
 import { startSeededConsole, waitUntilLoaded } from "./support/seeded-console.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser).each(["light", "dark"] as const)("in forced colours, %s", (scheme) => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    console = await startSeededConsole();
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(() => startSeededConsole());
 
   async function forceColours(page: Page): Promise<void> {
     await page.emulateMedia({ forcedColors: "active" });

@@ -1,6 +1,7 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { beforeAll, describe, expect, test } from "bun:test";
+import { hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { reading, seed, seedKeys, usage } from "./support/seed.ts";
+import { shared } from "../support/shared.ts";
 
 interface Power {
   points: { energy_wh: number }[];
@@ -10,10 +11,9 @@ const minuteMs = 60_000;
 const hour = (minute: number): number => Math.floor(minute / 60) * 60;
 
 describe.skipIf(!hasBrowser)("GPUs", () => {
-  let console: ConsoleUnderTest;
   let key: string;
-  beforeAll(async () => {
-    console = await startConsole((dataDir) =>
+  const console = shared(async () =>
+    startConsole((dataDir) =>
       seed(dataDir, async (store) => {
         const [keyId = 0] = await seedKeys(store, ["trainer"]);
         const now = Math.floor(Date.now() / minuteMs);
@@ -25,10 +25,11 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
         const minutes = Array.from({ length: 120 }, (_, index) => hour(now) - 180 + index);
         await store.usage.add(minutes.map((minute) => usage(keyId, minute, [1, 100, 500])));
       }),
-    );
+    ),
+  );
+  beforeAll(async () => {
     key = (await console.admin.createKey("pusher")).key;
   });
-  afterAll(() => console[Symbol.asyncDispose]());
 
   const push = async (gpus: unknown[], host?: string): Promise<void> => {
     const response = await fetch(`${console.program.adminUrl}/api/gpu-stats`, {

@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { violations } from "./support/axe.ts";
-import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("the handbook", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    console = await startConsole();
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(() => startConsole());
 
   test("leads from Help over the contents to a chapter, whose links stay in the console", async () => {
     await using visit = await console.visit("/help");

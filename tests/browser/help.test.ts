@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { findFreePort } from "../support/free-port.ts";
 import { violations } from "./support/axe.ts";
 import { hasBrowser, loseSession, password, startConsole, type Visit } from "./support/console-under-test.ts";
-import { startTrafficConsole, type TrafficConsole, trafficModel } from "./support/traffic-console.ts";
+import { startTrafficConsole, trafficModel } from "./support/traffic-console.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("help", () => {
-  let traffic: TrafficConsole;
-  beforeAll(async () => {
-    traffic = await startTrafficConsole();
-  });
-  afterAll(() => traffic.console[Symbol.asyncDispose]());
+  const traffic = shared(() => startTrafficConsole());
 
   test("the quick start has lines for each client with this address and the served model", async () => {
     await using visit = await traffic.console.visit("/help");

@@ -1,19 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { violations } from "./support/axe.ts";
 import { hasBrowser } from "./support/console-under-test.ts";
-import {
-  startTrafficConsole,
-  type TrafficConsole,
-  trafficModel,
-  waitForLog,
-  waitForSums,
-} from "./support/traffic-console.ts";
+import { startTrafficConsole, trafficModel, waitForLog, waitForSums } from "./support/traffic-console.ts";
 import { csvOf } from "./support/usage-console.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
-  let traffic: TrafficConsole;
+  const traffic = shared(() => startTrafficConsole());
   beforeAll(async () => {
-    traffic = await startTrafficConsole();
     await traffic.chat();
     // The simulator reports usage of a stream only on request, like vLLM.
     await traffic.chat({ stream: true });
@@ -21,7 +15,6 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     await waitForLog(traffic, 3);
     await waitForSums(traffic, 3);
   });
-  afterAll(() => traffic.console[Symbol.asyncDispose]());
 
   test("the overview shows latency and failures", async () => {
     await using visit = await traffic.console.visit("/");

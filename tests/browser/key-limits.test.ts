@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { findFreePort } from "../support/free-port.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { violations } from "./support/axe.ts";
-import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("the limits of a key", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    console = await startConsole();
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(() => startConsole());
 
   const create = (fields: object) => console.admin.expectOk<{ id: number; key: string }>("POST", "/api/keys", fields);
 

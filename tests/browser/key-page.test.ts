@@ -1,25 +1,23 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { violations } from "./support/axe.ts";
 import { hasBrowser } from "./support/console-under-test.ts";
 import {
   startTrafficConsole,
-  type TrafficConsole,
   trafficModel,
   waitForRunning,
   waitForLog,
   waitForSums,
 } from "./support/traffic-console.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("a key's page", () => {
-  let traffic: TrafficConsole;
+  const traffic = shared(() => startTrafficConsole({ PROXY_FORCE_STREAM_USAGE: "final" }));
   beforeAll(async () => {
-    traffic = await startTrafficConsole({ PROXY_FORCE_STREAM_USAGE: "final" });
     await traffic.chat({ stream: true });
     await traffic.chat({}, "status=500");
     await waitForLog(traffic, 2);
     await waitForSums(traffic, 2);
   });
-  afterAll(() => traffic.console[Symbol.asyncDispose]());
 
   test("shows the key's tokens, latency, failures and models", async () => {
     await using visit = await traffic.console.visit(`/keys/${traffic.key.id}`);

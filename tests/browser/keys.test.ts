@@ -1,20 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import {
-  type ConsoleUnderTest,
-  hasBrowser,
-  loseSession,
-  password,
-  startConsole,
-} from "./support/console-under-test.ts";
+import { hasBrowser, loseSession, password, startConsole } from "./support/console-under-test.ts";
 import { waitUntilDrawn } from "./support/seeded-console.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("API keys", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    console = await startConsole();
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(() => startConsole());
 
   const statusOf = async (key: string): Promise<number> => {
     const headers = { authorization: `Bearer ${key}` };

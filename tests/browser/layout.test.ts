@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.ts";
+import { hasBrowser } from "./support/console-under-test.ts";
 import { longName, pagePaths, startSeededConsole, waitUntilDrawn, waitUntilLoaded } from "./support/seeded-console.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("layout", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    console = await startSeededConsole();
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(() => startSeededConsole());
 
   /** The elements whose text does not fit, as their `text-overflow` and `display`. */
   const cutOff = (page: Page, selector: string): Promise<string[]> =>

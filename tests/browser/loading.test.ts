@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { Locator, Page, Route } from "playwright-core";
 import { violations } from "./support/axe.ts";
-import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.ts";
+import { hasBrowser } from "./support/console-under-test.ts";
 import { waitUntilDrawn } from "./support/seeded-console.ts";
 import { chartOf, rowsOfDays, startUsageConsole, waitForBars } from "./support/usage-console.ts";
+import { shared } from "../support/shared.ts";
 
 const refuse = { status: 500, json: { error: "Internal error" } };
 const parameterOf = (route: Route, name: string): string | null =>
@@ -17,11 +18,7 @@ const isNinetyDays = (route: Route): boolean => {
 };
 
 describe.skipIf(!hasBrowser)("while data loads", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    ({ console } = await startUsageConsole());
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(async () => (await startUsageConsole()).console);
 
   const panel = (page: Page, name: string): Locator => page.getByRole("region", { name });
   const hint = async (page: Page, name: string): Promise<string> =>

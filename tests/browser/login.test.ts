@@ -1,20 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import {
-  type ConsoleUnderTest,
-  hasBrowser,
-  lanName,
-  loseSession,
-  password,
-  startConsole,
-} from "./support/console-under-test.ts";
+import { hasBrowser, lanName, loseSession, password, startConsole } from "./support/console-under-test.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("login", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    console = await startConsole();
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(() => startConsole());
 
   const refused = /status of 401/;
 

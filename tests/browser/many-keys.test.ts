@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import type { Download, Locator, Page } from "playwright-core";
 import { violations } from "./support/axe.ts";
-import { type ConsoleUnderTest, hasBrowser, showMore, startConsole } from "./support/console-under-test.ts";
+import { hasBrowser, showMore, startConsole } from "./support/console-under-test.ts";
+import { shared } from "../support/shared.ts";
 
 interface ListedKey {
   id: number;
@@ -12,11 +13,7 @@ interface ListedKey {
 }
 
 describe.skipIf(!hasBrowser)("many keys at once", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    console = await startConsole();
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(() => startConsole());
   // A test that is tried once more finds its keys by name: those of the first try must be gone.
   beforeEach(async () => {
     await Promise.all((await listKeys()).map(({ id }) => console.admin.deleteKey(id)));

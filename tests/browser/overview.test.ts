@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { findFreePort } from "../support/free-port.ts";
-import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { seed, seedKeys, usage } from "./support/seed.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("overview of a new installation", () => {
   test("shows the first steps and links to the first key", async () => {
@@ -49,19 +50,19 @@ describe.skipIf(!hasBrowser)("a console on its own port", () => {
 });
 
 describe.skipIf(!hasBrowser)("overview", () => {
-  let console: ConsoleUnderTest;
   let key: string;
-  beforeAll(async () => {
-    console = await startConsole((dataDir) =>
+  const console = shared(async () =>
+    startConsole((dataDir) =>
       seed(dataDir, async (store) => {
         const [keyId = 0] = await seedKeys(store, ["yesterday's"]);
         const yesterday = Math.floor(Date.now() / 60_000) - 1440;
         await store.usage.add([usage(keyId, yesterday, [4, 400, 4000])]);
       }),
-    );
+    ),
+  );
+  beforeAll(async () => {
     key = (await console.admin.createKey("caller")).key;
   });
-  afterAll(() => console[Symbol.asyncDispose]());
 
   const complete = (body: object): Promise<Response> =>
     fetch(`${console.program.url}/v1/chat/completions`, {

@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.ts";
+import { describe, expect, test } from "bun:test";
+import { hasBrowser } from "./support/console-under-test.ts";
 import { startSeededConsole } from "./support/seeded-console.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("refresh", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    console = await startSeededConsole();
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(() => startSeededConsole());
 
   test("a hidden tab sends no requests, and resumes when it becomes visible", async () => {
     await using visit = await console.visit("/gpus", { fakeClock: true });

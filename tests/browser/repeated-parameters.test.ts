@@ -1,20 +1,19 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { describe, expect, test } from "bun:test";
+import { hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { reading, seed, seedKeys } from "./support/seed.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("an address that repeats parameters opens the page with the first values:", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    console = await startConsole((dataDir) =>
+  const console = shared(async () =>
+    startConsole((dataDir) =>
       seed(dataDir, async (store) => {
         const [keyId = 0] = await seedKeys(store, ["alpha", "beta"]);
         // Enough for a table.
         const readings = [0, 1, 2, 3, 4, 5, 6, 7, 8].map((id) => reading(id, { tempC: 40 + id }));
         await store.gpu.add({ keyId, recordedAt: Date.now(), readings });
       }),
-    );
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+    ),
+  );
 
   test("requests", async () => {
     const query = ["model", "path", "address", "id"].map((name) => `${name}=a&${name}=b`).join("&");

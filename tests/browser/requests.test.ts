@@ -1,21 +1,20 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
 import { violations } from "./support/axe.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { hasBrowser } from "./support/console-under-test.ts";
 import { waitUntilDrawn } from "./support/seeded-console.ts";
-import { startTrafficConsole, type TrafficConsole, trafficModel, waitForLog } from "./support/traffic-console.ts";
+import { startTrafficConsole, trafficModel, waitForLog } from "./support/traffic-console.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("requests", () => {
-  let traffic: TrafficConsole;
+  const traffic = shared(() => startTrafficConsole());
   beforeAll(async () => {
-    traffic = await startTrafficConsole();
     await traffic.chat({ stream: true });
     await traffic.chat({}, "status=500");
     await traffic.chat({}, "tokens=1", "no-such-key");
     await waitForLog(traffic, 3);
   });
-  afterAll(() => traffic.console[Symbol.asyncDispose]());
 
   const visit = (path: string, options = {}) => traffic.console.visit(path, options);
   const rows = (page: Page): Locator => page.getByRole("region", { name: "Requests" }).locator("tbody tr[data-row]");

@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { violations } from "./support/axe.ts";
 import { hasBrowser } from "./support/console-under-test.ts";
-import { startTrafficConsole, type TrafficConsole, waitForLog } from "./support/traffic-console.ts";
+import { startTrafficConsole, waitForLog } from "./support/traffic-console.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("running now", () => {
-  let traffic: TrafficConsole;
-  beforeAll(async () => {
-    traffic = await startTrafficConsole();
-  });
-  afterAll(() => traffic.console[Symbol.asyncDispose]());
+  const traffic = shared(() => startTrafficConsole());
 
   test("an idle backend leads to the log", async () => {
     await using visit = await traffic.console.visit("/requests/running", { expectedErrors: /ERR_INCOMPLETE/ });

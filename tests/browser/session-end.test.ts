@@ -1,19 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { violations } from "./support/axe.ts";
-import {
-  type ConsoleUnderTest,
-  hasBrowser,
-  loseSession,
-  password,
-  startConsole,
-} from "./support/console-under-test.ts";
+import { hasBrowser, loseSession, password, startConsole } from "./support/console-under-test.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("login after a session has ended", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    console = await startConsole();
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(() => startConsole());
 
   const refused = /status of 401/;
 

@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { logIn } from "../support/admin-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { type ConsoleUnderTest, hasBrowser, password, startConsole } from "./support/console-under-test.ts";
+import { hasBrowser, password, startConsole } from "./support/console-under-test.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("settings", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    console = await startConsole(undefined, { METRICS_TOKEN: "a-token-nobody-may-see", LOG_LEVEL: "warn" });
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(() => startConsole(undefined, { METRICS_TOKEN: "a-token-nobody-may-see", LOG_LEVEL: "warn" }));
 
   test("are listed with value and origin, and secrets only as set", async () => {
     await using visit = await console.visit("/settings");
@@ -80,11 +77,7 @@ describe.skipIf(!hasBrowser)("settings", () => {
 });
 
 describe.skipIf(!hasBrowser)("the own password", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    console = await startConsole();
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(() => startConsole());
 
   test("changes with the current one, and only if the new one was typed twice", async () => {
     await using visit = await console.visit("/nowhere", { expectedErrors: /status of 403/ });

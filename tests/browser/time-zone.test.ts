@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.ts";
+import { describe, expect, test } from "bun:test";
+import { hasBrowser } from "./support/console-under-test.ts";
 import { chartOf, csvOf, startUsageConsole, waitForBars } from "./support/usage-console.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("time zones", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    ({ console } = await startUsageConsole());
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(async () => (await startUsageConsole()).console);
 
   test("ranges, tooltips and today name Seoul's zone, whatever the browser's", async () => {
     await using visit = await console.visit("/usage?range=6h", { timeZone: "America/New_York" });

@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.ts";
+import { hasBrowser } from "./support/console-under-test.ts";
 import { chartOf, startUsageConsole, waitForBars } from "./support/usage-console.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("usage chart on a touch screen", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    ({ console } = await startUsageConsole());
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(async () => (await startUsageConsole()).console);
 
   /** A position in the window, in tenths of the chart's plot. */
   async function pointIn(page: Page, tenths: number): Promise<{ x: number; y: number }> {

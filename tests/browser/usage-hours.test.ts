@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { Database } from "bun:sqlite";
 import { join } from "node:path";
 import type { Locator, Page } from "playwright-core";
@@ -6,6 +6,7 @@ import { dayMs, floorToStep } from "../../console/src/lib/seoul-time.ts";
 import { type ConsoleUnderTest, hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { reading, seed, seedKeys, usage } from "./support/seed.ts";
 import { chartOf, csvOf, sumOfColumn, waitForBars } from "./support/usage-console.ts";
+import { shared } from "../support/shared.ts";
 
 const minutesPerDay = 1440;
 /** Bars of 7 days are narrower than an hour. */
@@ -30,11 +31,7 @@ async function startConsoleWithHours(): Promise<ConsoleUnderTest> {
 }
 
 describe.skipIf(!hasBrowser)("usage whose minute counts are no longer kept", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    console = await startConsoleWithHours();
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(() => startConsoleWithHours());
 
   const history = (page: Page): Locator => page.getByRole("region", { name: "Output tokens" });
   const visitWide = async (path: string, options = {}) => {

@@ -1,19 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
-import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.ts";
+import { hasBrowser } from "./support/console-under-test.ts";
 import { waitUntilLoaded } from "./support/seeded-console.ts";
 import { chartOf, csvOf, startUsageConsole, sumOfColumn, waitForBars } from "./support/usage-console.ts";
+import { shared } from "../support/shared.ts";
 
 const dayMs = 86_400_000;
 /** A day in Seoul, counted back from now. */
 const dayAgo = (days: number): string => new Date(Date.now() + 9 * 3_600_000 - days * dayMs).toISOString().slice(0, 10);
 
 describe.skipIf(!hasBrowser)("the range of usage", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    ({ console } = await startUsageConsole());
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(async () => (await startUsageConsole()).console);
 
   const history = (page: Page): Locator => page.getByRole("region", { name: "Output tokens" });
   const openDialog = (page: Page): Promise<void> => page.locator("[aria-haspopup=dialog]").click();

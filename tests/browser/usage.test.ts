@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type ConsoleUnderTest, hasBrowser, showMore } from "./support/console-under-test.ts";
+import { describe, expect, test } from "bun:test";
+import { hasBrowser, showMore } from "./support/console-under-test.ts";
 import {
   chartOf,
   csvOf,
@@ -9,13 +9,10 @@ import {
   type Sums,
   waitForBars,
 } from "./support/usage-console.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("usage", () => {
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    ({ console } = await startUsageConsole());
-  });
-  afterAll(() => console[Symbol.asyncDispose]());
+  const console = shared(async () => (await startUsageConsole()).console);
 
   test("the daily table shows a year, by day and by key, and its CSV has the API's sums", async () => {
     await using visit = await console.visit("/usage?days=365");

@@ -1,19 +1,18 @@
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { existsSync, mkdirSync, readdirSync, statSync, utimesSync } from "node:fs";
 import { addBackup } from "../../src/store/sqlite/backup.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { logIn } from "../support/admin-client.ts";
-import { type Program, runProgram, startProgram } from "../support/program.ts";
+import { runProgram, startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
+import { shared } from "../support/shared.ts";
 
 const password = "correct horse battery staple";
-let program: Program;
+const program = shared(() => startProgram({ ADMIN_PASSWORD: password }));
 beforeAll(async () => {
-  program = await startProgram({ ADMIN_PASSWORD: password });
   await (await logIn(program.adminUrl, "admin", password)).createKey("Before the backup", "key-before-the-backup");
 });
-afterAll(() => program.stop());
 
 const backUp = (file: string, options = {}) => runProgram(["backup", file], { DATA_DIR: program.dataDir }, options);
 

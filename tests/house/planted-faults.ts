@@ -63,14 +63,14 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "A stream that its client leaves early costs a limit of tokens no estimate",
     find: `const ofStream = generates ? estimateStream(`,
     put: `const ofStream = generates && isWhole ? estimateStream(`,
-    tests: ["tests/proxy/ways-round-a-limit.test.ts"],
+    tests: ["tests/wire/ways-round-a-limit.test.ts"],
   },
   {
     id: "stream-other-path-uncharged",
     says: "A stream of another path than the five costs a limit of tokens nothing",
     find: `if (!isKnown && !(isStream && method === "POST")) return undefined;`,
     put: `if (!isKnown) return undefined;`,
-    tests: ["tests/proxy/ways-round-a-limit.test.ts"],
+    tests: ["tests/wire/ways-round-a-limit.test.ts"],
   },
   {
     id: "stream-end-before-commit",
@@ -119,14 +119,14 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "The placeholder that a Messages stream opens with counts as what was generated",
     find: `return { ...usage, outputIsOpening: true, isAlone, elsewhere };`,
     put: `return { ...usage, outputIsOpening: false, isAlone, elsewhere };`,
-    tests: ["tests/proxy/usage/event-usage.test.ts", "tests/proxy/ways-round-a-limit.test.ts"],
+    tests: ["tests/proxy/usage/event-usage.test.ts", "tests/wire/ways-round-a-limit.test.ts"],
   },
   {
     id: "usage-last-choice",
     says: "Of several choices, a key pays for the last alone",
     find: `        output += choice.output;`,
     put: `        output = choice.output;`,
-    tests: ["tests/proxy/usage/choices.test.ts", "tests/proxy/ways-round-a-limit.test.ts"],
+    tests: ["tests/proxy/usage/choices.test.ts", "tests/wire/ways-round-a-limit.test.ts"],
   },
   {
     id: "usage-mark-after-comment",

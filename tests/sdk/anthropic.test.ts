@@ -1,19 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
+import { startTollgate } from "../support/tollgate.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-let gate: Tollgate;
 let client: Anthropic;
-beforeAll(async () => {
-  backend = startSimulator();
-  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
+const backend = shared(() => startSimulator());
+const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: backend.url }));
+beforeAll(() => {
   client = clientWith({});
-});
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
 });
 
 function clientWith(headers: Record<string, string>, apiKey = gate.key): Anthropic {

@@ -1,21 +1,14 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { startProgramWithKey } from "../support/program-with-key.ts";
 import { connectRaw } from "../support/raw-client.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { startTollgate } from "../support/tollgate.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-let gate: Tollgate;
-beforeAll(async () => {
-  backend = startSimulator();
-  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, METRICS_TOKEN: "metrics-token" });
-});
+const backend = shared(() => startSimulator());
+const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: backend.url, METRICS_TOKEN: "metrics-token" }));
 beforeEach(() => backend.clear());
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
 
 const withKey = (headers: Record<string, string> = {}, key = gate.key): RequestInit => ({
   headers: { "x-api-key": key, ...headers },

@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { equalSecrets } from "../../src/admin/session/secrets.ts";
 import { leastProcessorMs } from "../support/processor-time.ts";
 import { connectRaw } from "../support/raw-client.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { startTollgate } from "../support/tollgate.ts";
+import { shared } from "../support/shared.ts";
 
-let gate: Tollgate;
-beforeAll(async () => {
-  gate = await startTollgate({ PROXY_UPSTREAM_URL: "http://127.0.0.1:1" });
-});
-afterAll(() => gate[Symbol.asyncDispose]());
+const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: "http://127.0.0.1:1" }));
 
 const json = { "content-type": "application/json" };
 

@@ -1,9 +1,10 @@
 import { logIn } from "./admin-client.ts";
+import { type Client, clientOf } from "./client.ts";
 import { type Program, type ProgramEnvironment, startProgram } from "./program.ts";
 import { connectRaw, type RawClient, type RawClientOptions } from "./raw-client.ts";
 
 /** The program in a process of its own, with one key. */
-export interface ProgramWithKey extends Program {
+export interface ProgramWithKey extends Program, Client {
   key: string;
   /** Sends a streamed chat request with a script for the simulator. */
   postStream(script: string, options?: RawClientOptions): Promise<RawClient>;
@@ -29,6 +30,7 @@ export async function startProgramWithKey(
   const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
   return {
     ...program,
+    ...clientOf(program.url, key),
     key,
     async postStream(script, options) {
       const client = await connectRaw(program.url, options);

@@ -1,7 +1,7 @@
 import { type Simulator, startSimulator } from "./simulator/simulator.ts";
 import type { Environment } from "../../src/config/config.ts";
 import type { ListedKey } from "./admin-client.ts";
-import { connectRaw, type RawClient } from "./raw-client.ts";
+import type { RawClient } from "./raw-client.ts";
 import { startTollgate, type Tollgate } from "./tollgate.ts";
 
 export interface LimitedKey extends ListedKey {
@@ -25,7 +25,8 @@ export const chat = { model: "m", max_tokens: 8, messages: [{ role: "user", cont
 export async function startTollgateWithKeys(environment: Environment = {}): Promise<TollgateWithKeys> {
   const backend = startSimulator();
   const gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, ...environment });
-  const { url, admin } = gate;
+  const { admin, send, sendRaw } = gate;
+  const path = "/v1/chat/completions";
   let names = 0;
   return {
     ...gate,
@@ -40,16 +41,8 @@ export async function startTollgateWithKeys(environment: Environment = {}): Prom
       if (found === undefined) throw new Error("The key no longer exists");
       return found;
     },
-    post(key, { body = chat, script = "" } = {}) {
-      const headers = { "x-api-key": key, "content-type": "application/json", "x-simulate": script };
-      return fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(body) });
-    },
-    async postRaw(key, script, body) {
-      const client = await connectRaw(url);
-      const headers = { "x-api-key": key, "Content-Type": "application/json", "x-simulate": script };
-      client.request("POST", "/v1/chat/completions", headers, JSON.stringify(body));
-      return client;
-    },
+    post: (key, { body = chat, script = "" } = {}) => send(path, body, { key, script }),
+    postRaw: (key, script, body) => sendRaw(path, body, { key, script }),
     async [Symbol.asyncDispose]() {
       await gate[Symbol.asyncDispose]();
       backend.stop();

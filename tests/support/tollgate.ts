@@ -9,6 +9,7 @@ import { createLog } from "../../src/log/log.ts";
 import { openCatalog } from "../../src/server/current-catalog.ts";
 import { startServer } from "../../src/server/server.ts";
 import { createChangeNotifier } from "./change-notifier.ts";
+import { type Client, clientOf } from "./client.ts";
 import { copyDatabaseWithPassword } from "./migrated-database.ts";
 import { type EngineName, sharedPostgres, takeDatabase, type TakenDatabase } from "./postgres.ts";
 import { type AdminClient, type ListedKey, logIn, password, quickPasswordHash } from "./admin-client.ts";
@@ -16,7 +17,7 @@ import { type AdminClient, type ListedKey, logIn, password, quickPasswordHash } 
 export type LogEntry = Readonly<Record<string, unknown>>;
 
 /** A complete server in this process, on free ports, with its own database and one key. */
-export interface Tollgate extends AsyncDisposable {
+export interface Tollgate extends AsyncDisposable, Client {
   url: string;
   adminUrl: string;
   admin: AdminClient;
@@ -83,6 +84,7 @@ export async function startTollgate(environment: Environment = {}, options: Toll
     return (stopped ??= server.stop());
   };
   return {
+    ...clientOf(server.url, key),
     url: server.url,
     adminUrl: server.adminUrl,
     admin,

@@ -1,33 +1,26 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { connectRaw } from "../support/raw-client.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { shared } from "../support/shared.ts";
+import { startTollgate } from "../support/tollgate.ts";
 
 /** What the backend responds with next. */
 let respond: () => Response;
-let backend: Bun.Server<undefined>;
-let gate: Tollgate;
-/** A key that may use `open` only, and that name's synthetic model. */
-let key: string;
-beforeAll(async () => {
-  backend = Bun.serve({
-    port: 0,
-    fetch: () => respond(),
-  });
-  gate = await startTollgate({
+const backend = Bun.serve({ port: 0, fetch: () => respond() });
+const gate = shared(() =>
+  startTollgate({
     PROXY_UPSTREAM_URL: backend.url.origin,
     PROXY_ALIAS_MODEL: "open",
     PROXY_FAMILY_MODEL: "open",
-  });
+  }),
+);
+/** A key that may use `open` only, and that name's synthetic model. */
+let key: string;
+beforeAll(async () => {
   const fields = { name: "limited", allowed_models: ["open*"] };
   ({ key } = await gate.admin.expectOk<{ key: string }>("POST", "/api/keys", fields));
 });
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  await backend.stop(true);
-});
+afterAll(() => backend.stop(true));
 
-const get = (path: string, apiKey = key): Promise<Response> =>
-  fetch(gate.url + path, { headers: { "x-api-key": apiKey } });
+const get = (path: string, as = key): Promise<Response> => gate.send(path, undefined, { key: as });
 
 const list = { object: "list", data: [{ id: "open" }, { id: "secret" }] };
 const json = (body: string, status = 200): Response =>
@@ -73,9 +66,7 @@ test.each(["?model=secret", "?a=b&mod%65l=secret", "?model=open&model=secret", "
   "a key cannot name a model that it may not use in the query of a request, which LiteLLM prefers, as %s",
   async (query) => {
     respond = () => json("{}");
-    const client = await connectRaw(gate.url);
-    const headers = { "x-api-key": key, "content-type": "application/json" };
-    client.request("POST", `/v1/chat/completions${query}`, headers, '{"model":"open"}');
+    const client = await gate.sendRaw(`/v1/chat/completions${query}`, { model: "open" }, { key });
     expect([(await client.head()).status, await client.json()]).toMatchObject([
       403,
       { error: { code: "model_not_allowed" } },
@@ -86,9 +77,8 @@ test.each(["?model=secret", "?a=b&mod%65l=secret", "?model=open&model=secret", "
 
 test("a key may name its own model in the query of a request", async () => {
   respond = () => json('{"id":"open"}');
-  const headers = { "x-api-key": key, "content-type": "application/json" };
-  const sent = { method: "POST", headers, body: '{"model":"open"}' };
-  expect((await fetch(`${gate.url}/v1/chat/completions?model=open&x=y`, sent)).status).toBe(200);
+  const path = "/v1/chat/completions?model=open&x=y";
+  expect((await gate.send(path, { model: "open" }, { key })).status).toBe(200);
 });
 
 describe("of a model list, a key sees no name that is not allowed", () => {
@@ -149,8 +139,7 @@ describe("of a model list, a key sees no name that is not allowed", () => {
 
   test("if a fragment follows the path, which the backend does not get", async () => {
     respond = () => json(JSON.stringify(list));
-    const client = await connectRaw(gate.url);
-    client.request("GET", "/v1/models#x", { "x-api-key": key });
+    const client = await gate.sendRaw("/v1/models#x", undefined, { key });
     expect(await client.json()).toEqual({ object: "list", data: [{ id: "open" }, { id: "open-nonthinking" }] });
     client.close();
   });

@@ -1,28 +1,19 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
-import { connectRaw } from "../support/raw-client.ts";
+import { beforeEach, describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { errorOf, startTollgateWithKeys } from "../support/tollgate-with-keys.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { startTollgate } from "../support/tollgate.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-let gate: Tollgate;
-beforeAll(async () => {
-  backend = startSimulator();
-  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
-});
+const backend = shared(() => startSimulator());
+const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: backend.url }));
 beforeEach(() => backend.clear());
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
 
 async function statusOf(
   method: string,
   target: string,
   headers: Record<string, string> = {},
 ): Promise<[number, string]> {
-  const client = await connectRaw(gate.url);
-  client.request(method, target, { "x-api-key": gate.key, "content-type": "application/json", ...headers }, "{}");
+  const client = await gate.sendRaw(target, {}, { method, headers });
   const { status } = await client.head();
   const text = await client.text();
   client.close();
@@ -101,8 +92,7 @@ describe("a base URL with /v1 twice", () => {
   ])("goes round no rule: %s", async (_, given, path, code) => {
     await using closed = await startTollgateWithKeys({ PROXY_CLOSED_PATHS: "/v1/files*" });
     const { key } = await closed.createKey(given);
-    const client = await connectRaw(closed.url);
-    client.request("GET", path, { "x-api-key": key });
+    const client = await closed.sendRaw(path, undefined, { key });
     expect(JSON.parse(await (await client.head(), client.text())).error.code).toBe(code);
     client.close();
   });
@@ -110,16 +100,13 @@ describe("a base URL with /v1 twice", () => {
   test("counts, is limited and logged as the path with one", async () => {
     await using counted = await startTollgateWithKeys();
     const { id, key } = await counted.createKey({ tokens_per_day: 1_000_000 });
-    const headers = { "x-api-key": key, "content-type": "application/json" };
-    const body = JSON.stringify({ model: "m", input: "Hi", max_output_tokens: 5, n_predict: 9 });
-    const refused = await fetch(`${counted.url}/v1/v1/responses`, { method: "POST", headers, body });
+    const body = { model: "m", input: "Hi", max_output_tokens: 5 };
+    const refused = await counted.send("/v1/v1/responses", { ...body, n_predict: 9 }, { key });
     expect((await errorOf(refused)).code).toBe("member_not_allowed");
-    const sent = JSON.stringify({ model: "m", input: "Hi", max_output_tokens: 5 });
-    const made = await fetch(`${counted.url}/v1/v1/responses`, { method: "POST", headers, body: sent });
+    const made = await counted.send("/v1/v1/responses", body, { key });
     const { id: response } = (await made.json()) as { id: string };
     expect((await counted.getKey(id)).total_output_tokens).toBeGreaterThan(0);
-    const other = await fetch(`${counted.url}/v1/v1/responses/${response}`, { headers: { "x-api-key": counted.key } });
-    expect(other.status).toBe(404);
+    expect((await counted.send(`/v1/v1/responses/${response}`)).status).toBe(404);
     await counted.waitForLog(({ path }) => path === `/v1/responses/${response}`);
     expect(counted.log.flatMap(({ path }) => (typeof path === "string" ? [path] : []))).toEqual([
       "/v1/responses",

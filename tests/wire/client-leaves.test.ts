@@ -1,31 +1,20 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { beforeEach, describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { shared } from "../support/shared.ts";
+import { startTollgate } from "../support/tollgate.ts";
 import { unreadBytes } from "../support/unread-bytes.ts";
 
-let backend: Simulator;
-let gate: Tollgate;
-beforeAll(async () => {
-  backend = startSimulator();
-  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
-});
+const backend = shared(() => startSimulator());
+const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: backend.url }));
 beforeEach(() => backend.clear());
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
 
 const streamed = { model: "m", stream: true, max_tokens: 1000, messages: [{ role: "user", content: "Hi" }] };
 const whole = { ...streamed, stream: false };
 
-async function post(script: string, body: object): Promise<RawClient> {
-  const client = await connectRaw(gate.url);
-  const headers = { "x-api-key": gate.key, "Content-Type": "application/json", "x-simulate": script };
-  client.request("POST", "/v1/chat/completions", headers, JSON.stringify(body));
-  return client;
-}
+const post = (script: string, body: object): Promise<RawClient> =>
+  gate.sendRaw("/v1/chat/completions", body, { script });
 
 const waysToLeave: Record<string, (client: RawClient) => void> = {
   resets: (client) => client.reset(),

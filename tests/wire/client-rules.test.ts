@@ -68,12 +68,8 @@ async function lead({ requests }: Recording, setting: string) {
     CLIENT_RULES: setting,
   });
   for (const { path, userAgent, body } of requests) {
-    const response = await fetch(gate.url + path, {
-      method: "POST",
-      headers: { "x-api-key": gate.key, "content-type": "application/json", "user-agent": userAgent },
-      body: withTexts(JSON.stringify({ ...body, stream: false, stream_options: undefined })),
-    });
-    await response.text();
+    const sent = withTexts(JSON.stringify({ ...body, stream: false, stream_options: undefined }));
+    await (await gate.send(path, sent, { headers: { "user-agent": userAgent } })).text();
   }
   await pollUntil(async () => {
     const { total } = await gate.admin.expectOk<{ total: { request_count: number } }>("GET", "/api/requests/groups");

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { RequestBody } from "../../src/admin/requests/contract.ts";
 import { type ListedKey, logIn } from "../support/admin-client.ts";
+import { clientOf } from "../support/client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startProgram } from "../support/program.ts";
 import { startBackends } from "../support/several-backends.ts";
@@ -23,11 +24,9 @@ interface Sent {
 
 function senderTo({ url, key }: { url: string; key: string }) {
   return async (messages: object[], headers: Record<string, string> = {}): Promise<Sent> => {
-    const response = await fetch(`${url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { ...headers, "x-api-key": key, "content-type": "application/json", "x-tollgate-debug": "1" },
-      body: JSON.stringify({ model: "m", max_tokens: 2, messages }),
-    });
+    const sent = { headers: { ...headers, "x-tollgate-debug": "1" } };
+    const body = { model: "m", max_tokens: 2, messages };
+    const response = await clientOf(url, key).send("/v1/chat/completions", body, sent);
     await response.arrayBuffer();
     const { headers: got } = response;
     return {

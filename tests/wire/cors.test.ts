@@ -1,25 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { describe, expect, test } from "bun:test";
+import { shared } from "../support/shared.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
 const page = "https://chat.example.com";
-let backend: Simulator;
-let listed: Tollgate;
-let open: Tollgate;
-let off: Tollgate;
-beforeAll(async () => {
-  backend = startSimulator();
-  listed = await startTollgate({
-    PROXY_UPSTREAM_URL: backend.url,
-    PROXY_CORS_ORIGINS: `${page}, http://localhost:3000`,
-  });
-  open = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_CORS_ORIGINS: "*" });
-  off = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
-});
-afterAll(async () => {
-  for (const gate of [listed, open, off]) await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
+const backend = shared(() => startSimulator());
+const startFor = (origins?: string) =>
+  shared(() => startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_CORS_ORIGINS: origins }));
+const [listed, open, off] = [startFor(`${page}, http://localhost:3000`), startFor("*"), startFor()];
 
 const preflight = (gate: Tollgate, origin: string): Promise<Response> =>
   fetch(`${gate.url}/v1/chat/completions`, {
@@ -77,7 +65,7 @@ describe("a preflight", () => {
 
 describe("a response to a listed origin", () => {
   const get = (gate: Tollgate, path: string, headers: Record<string, string> = {}): Promise<Response> =>
-    fetch(gate.url + path, { headers: { origin: page, "x-api-key": gate.key, ...headers } });
+    gate.send(path, undefined, { headers: { origin: page, ...headers } });
 
   test.each<[string, string, Record<string, string>]>([
     ["whole", "/v1/models", {}],
@@ -92,11 +80,8 @@ describe("a response to a listed origin", () => {
   });
 
   test("carries the origin if it is streamed", async () => {
-    const response = await fetch(`${listed.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { origin: page, "x-api-key": listed.key, "content-type": "application/json" },
-      body: JSON.stringify({ model: "m", stream: true, max_tokens: 2, messages: [{ role: "user", content: "Hi" }] }),
-    });
+    const body = { model: "m", stream: true, max_tokens: 2, messages: [{ role: "user", content: "Hi" }] };
+    const response = await listed.send("/v1/chat/completions", body, { headers: { origin: page } });
     expect(response.headers.get("access-control-allow-origin")).toBe(page);
     expect(await response.text()).toEndWith("data: [DONE]\n\n");
   });

@@ -1,19 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { constants, gzipSync } from "node:zlib";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import type { ListedKey } from "../support/admin-client.ts";
-import { connectRaw } from "../support/raw-client.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { onEachEngine } from "../store/each-engine.ts";
 import { valueOf } from "../telemetry/open-metrics.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-beforeAll(() => {
-  backend = startSimulator();
-});
-afterAll(() => backend.stop());
+const backend = shared(() => startSimulator());
 
 const messages = [{ role: "user", content: "Count me" }];
 
@@ -22,11 +18,7 @@ type Counts = [requests: number, inputTokens: number, outputTokens: number];
 const countsOf = (key: ListedKey): Counts => [key.total_request_count, key.total_input_tokens, key.total_output_tokens];
 
 onEachEngine(({ engine }) => {
-  let gate: Tollgate;
-  beforeAll(async () => {
-    gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_HAN_GUARD: "off" }, { engine });
-  });
-  afterAll(() => gate[Symbol.asyncDispose]());
+  const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_HAN_GUARD: "off" }, { engine }));
 
   /** What `act` adds to the key's totals, read immediately after it. */
   async function countsAddedBy(act: () => Promise<unknown>, of: Tollgate = gate): Promise<Counts> {
@@ -39,11 +31,7 @@ onEachEngine(({ engine }) => {
   const usage = "usage=1234,56";
 
   const send = (path: string, body: object, script = usage, of: Tollgate = gate): Promise<Response> =>
-    fetch(of.url + path, {
-      method: "POST",
-      headers: { "x-api-key": of.key, "content-type": "application/json", "x-simulate": script },
-      body: JSON.stringify({ model: "m", ...body }),
-    });
+    of.send(path, { model: "m", ...body }, { script });
 
   /** Each kind of request whose response reports usage. */
   const reportingRequests: [string, string, object][] = [
@@ -104,12 +92,7 @@ onEachEngine(({ engine }) => {
       await using other = await startTollgate({ PROXY_UPSTREAM_URL: server.url.href });
       const act = async (): Promise<unknown> =>
         (
-          await fetch(`${other.url}/v1/chat/completions`, {
-            method: "POST",
-            headers: { "x-api-key": other.key, "content-type": "application/json" },
-            body: JSON.stringify({ model: "m", stream: true, messages }),
-            decompress: false,
-          })
+          await other.send("/v1/chat/completions", { model: "m", stream: true, messages }, { decompress: false })
         ).bytes();
       expect(await countsAddedBy(act, other)).toEqual([1, 1234, 56]);
     });
@@ -124,15 +107,10 @@ onEachEngine(({ engine }) => {
     });
 
     test("any other 2xx counts as a request", async () => {
-      const get = (script: string) =>
-        fetch(`${gate.url}/v1/anything`, { headers: { "x-api-key": gate.key, "x-simulate": script } });
+      const get = (script: string) => gate.send("/v1/anything", undefined, { script });
       expect(await countsAddedBy(async () => (await get("")).text())).toEqual([1, 0, 0]);
       expect(await countsAddedBy(() => get("204"))).toEqual([1, 0, 0]);
-      expect(
-        await countsAddedBy(() =>
-          fetch(`${gate.url}/v1/models`, { method: "HEAD", headers: { "x-api-key": gate.key } }),
-        ),
-      ).toEqual([1, 0, 0]);
+      expect(await countsAddedBy(() => gate.send("/v1/models", undefined, { method: "HEAD" }))).toEqual([1, 0, 0]);
     });
   });
 
@@ -148,12 +126,7 @@ onEachEngine(({ engine }) => {
       "reset-before-head",
     ])("a response with %s", async (script) => {
       const act = async (): Promise<unknown> =>
-        (
-          await fetch(`${gate.url}/v1/anything`, {
-            headers: { "x-api-key": gate.key, "x-simulate": script },
-            redirect: "manual",
-          })
-        ).text();
+        (await gate.send("/v1/anything", undefined, { script, redirect: "manual" })).text();
       expect(await countsAddedBy(act)).toEqual([0, 0, 0]);
     });
 
@@ -186,18 +159,8 @@ onEachEngine(({ engine }) => {
       let now = midnight - 1;
       await using timed = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { clock: () => now, engine });
       await (await send("/v1/chat/completions", { messages }, "usage=1,2", timed)).text();
-      const client = await connectRaw(timed.url);
-      const headers = {
-        "x-api-key": timed.key,
-        "Content-Type": "application/json",
-        "x-simulate": "usage=10,20; gap=2s@2",
-      };
-      client.request(
-        "POST",
-        "/v1/messages",
-        headers,
-        JSON.stringify({ model: "m", stream: true, max_tokens: 4, messages }),
-      );
+      const body = { model: "m", stream: true, max_tokens: 4, messages };
+      const client = await timed.sendRaw("/v1/messages", body, { script: "usage=10,20; gap=2s@2" });
       await client.nextEvent();
       now = midnight;
       expect(await client.ended()).toBe("complete");
@@ -220,18 +183,8 @@ onEachEngine(({ engine }) => {
 
     test("of a client that left contains the usage seen so far", async () => {
       const before = countsOf(await gate.readKey());
-      const client = await connectRaw(gate.url);
-      const headers = {
-        "x-api-key": gate.key,
-        "Content-Type": "application/json",
-        "x-simulate": "usage=500,50; gap=forever@5",
-      };
-      client.request(
-        "POST",
-        "/v1/messages",
-        headers,
-        JSON.stringify({ model: "m", stream: true, max_tokens: 9, messages }),
-      );
+      const body = { model: "m", stream: true, max_tokens: 9, messages };
+      const client = await gate.sendRaw("/v1/messages", body, { script: "usage=500,50; gap=forever@5" });
       expect(await client.nextEvent()).toContain("message_start");
       await client.bodyContaining("content_block_delta");
       client.reset();
@@ -271,15 +224,8 @@ onEachEngine(({ engine }) => {
         ];
         const [input, output] = [100 + index, index];
         const breaks = index % 5 === 0;
-        const response = await fetch(busy.url + path, {
-          method: "POST",
-          headers: {
-            "x-api-key": key.key,
-            "content-type": "application/json",
-            "x-simulate": `usage=${input},${output}; split=${40 + index}${breaks ? "; reset-before-head" : ""}`,
-          },
-          body: JSON.stringify({ model: "m", ...body }),
-        });
+        const script = `usage=${input},${output}; split=${40 + index}${breaks ? "; reset-before-head" : ""}`;
+        const response = await busy.send(path, { model: "m", ...body }, { key: key.key, script });
         await response.text();
         const sums = seen.get(key.id);
         if (breaks || sums === undefined) return;
@@ -322,13 +268,11 @@ test("a count of traffic through two servers on one database is their sum", asyn
   await using second = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { dataDir: folder.path });
   const requests = Array.from({ length: 60 }, async (_, index) => {
     const through = index % 2 === 0 ? first : second;
-    const headers = { "x-api-key": first.key, "content-type": "application/json", "x-simulate": "usage=3,4" };
-    const body = JSON.stringify({ model: "m", messages });
-    await (await fetch(`${through.url}/v1/chat/completions`, { method: "POST", headers, body })).text();
+    const sent = { key: first.key, script: "usage=3,4" };
+    await (await through.send("/v1/chat/completions", { model: "m", messages }, sent)).text();
   });
   await Promise.all(requests);
   expect(countsOf(await first.readKey())).toEqual([60, 180, 240]);
   await second.admin.updateKey(first.keyId, { is_active: false });
-  const refused = await fetch(`${first.url}/v1/models`, { headers: { "x-api-key": first.key } });
-  expect(refused.status).toBe(401);
+  expect((await first.send("/v1/models")).status).toBe(401);
 });

@@ -1,21 +1,23 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { connectRaw } from "../support/raw-client.ts";
-import { errorOf, startTollgateWithKeys, type TollgateWithKeys } from "../support/tollgate-with-keys.ts";
+import { errorOf, startTollgateWithKeys } from "../support/tollgate-with-keys.ts";
+import { shared } from "../support/shared.ts";
 
 const megabyte = 1024 * 1024;
 const paths = ["/v1/chat/completions", "/v1/completions", "/v1/embeddings", "/v1/messages", "/v1/responses"] as const;
 
-let gate: TollgateWithKeys;
-/** Keys with a limit of tokens, of requests, and with models. */
-const keys = new Map<string, string>();
-beforeAll(async () => {
-  gate = await startTollgateWithKeys({
+const gate = shared(() =>
+  startTollgateWithKeys({
     PROXY_HAN_GUARD: "off",
     MAX_OUTPUT_TOKENS: "300",
     MAX_BODY_BYTES: String(megabyte),
     PROXY_STREAM_READ_TIMEOUT: "0.3",
-  });
+  }),
+);
+/** Keys with a limit of tokens, of requests, and with models. */
+const keys = new Map<string, string>();
+beforeAll(async () => {
   const fields = {
     tokens: { tokens_per_day: 1_000_000_000 },
     requests: { requests_per_minute: 100_000 },
@@ -24,9 +26,10 @@ beforeAll(async () => {
   for (const [name, rules] of Object.entries(fields)) keys.set(name, (await gate.createKey(rules)).key);
 });
 beforeEach(() => gate.backend.clear());
-afterAll(() => gate[Symbol.asyncDispose]());
 
 const keyNamed = (name: string): string => keys.get(name) ?? gate.key;
+
+const bytesOf = (body: string | Uint8Array): Uint8Array<ArrayBuffer> => new Uint8Array(Buffer.from(body as string));
 
 interface Sent {
   path?: string;
@@ -37,11 +40,7 @@ interface Sent {
 }
 
 const send = ({ path = paths[0], key = "", headers = {}, body }: Sent): Promise<Response> =>
-  fetch(gate.url + path, {
-    method: "POST",
-    headers: { "x-api-key": keyNamed(key), "content-type": "application/json", ...headers },
-    body: new Uint8Array(Buffer.from(body as string)),
-  });
+  gate.send(path, bytesOf(body), { key: keyNamed(key), headers });
 
 interface Received {
   encoding: string | undefined;
@@ -107,13 +106,9 @@ describe("what stands before or after a body does not keep its cap away", () => 
   });
 
   test.each(everyKey)("more blanks than a body may have get 413, for a key with limits of %s", async (key) => {
-    const body = " ".repeat(megabyte + 1);
-    const stream = new Blob([body, json]).stream();
-    const response = await fetch(gate.url + paths[1], {
-      method: "POST",
-      headers: { "x-api-key": keyNamed(key), "content-type": "text/plain" },
-      body: stream,
-    });
+    const body = new Blob([" ".repeat(megabyte + 1), json]).stream();
+    const headers = { "content-type": "text/plain" };
+    const response = await gate.send(paths[1], body, { key: keyNamed(key), headers });
     expect(await errorOf(response)).toMatchObject({ status: 413, code: "body_too_large" });
   });
 });
@@ -148,7 +143,6 @@ describe("the name of an encoding that a body does not have keeps no cap away", 
   });
 });
 
-const bytesOf = (body: string | Uint8Array): Uint8Array<ArrayBuffer> => new Uint8Array(Buffer.from(body as string));
 type Encode = (text: string) => Uint8Array;
 const gzipTwice: Encode = (text) => gzipSync(gzipSync(text));
 const encodings: [name: string, encode: Encode][] = [
@@ -207,9 +201,8 @@ describe("a body that really is encoded", () => {
   test("reserves the tokens of what is inside", async () => {
     const { id, key } = await gate.createKey({ tokens_per_minute: 1_000_000 });
     const text = `{"model":"m","max_tokens":200,"stream":true,"prompt":"${"x".repeat(30_000)}"}`;
-    const client = await connectRaw(gate.url);
-    const headers = { "x-api-key": key, "Content-Encoding": "gzip", "x-simulate": "gap=forever@1" };
-    client.request("POST", "/v1/completions", headers, gzipSync(text));
+    const headers = { "content-encoding": "gzip" };
+    const client = await gate.sendRaw("/v1/completions", gzipSync(text), { key, headers, script: "gap=forever@1" });
     await client.nextEvent();
     expect((await gate.getKey(id)).used["tokens_per_minute"]).toBe(Math.floor(text.length / 3) + 200);
     client.reset();

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { writeFileSync } from "node:fs";
 import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
+import { clientOf } from "../support/client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type Program, startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
@@ -46,14 +47,9 @@ describe.each(["1", "2"])("with %s processes", (processes) => {
 
   const list = (): Promise<Listed> => admin.expectOk<Listed>("GET", "/api/backends");
   const ask = async (): Promise<string | null> => {
-    const headers = {
-      "x-api-key": key,
-      "content-type": "application/json",
-      "x-tollgate-debug": "1",
-      connection: "close",
-    };
-    const body = JSON.stringify({ model: "chat", messages: [{ role: "user", content: "Hi" }] });
-    const response = await fetch(`${program.url}/v1/chat/completions`, { method: "POST", headers, body });
+    const headers = { "x-tollgate-debug": "1", connection: "close" };
+    const body = { model: "chat", messages: [{ role: "user", content: "Hi" }] };
+    const response = await clientOf(program.url, key).send("/v1/chat/completions", body, { headers });
     await response.text();
     expect(response.status).toBe(200);
     return response.headers.get("x-tollgate-backend");

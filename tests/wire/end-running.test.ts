@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { pollUntil } from "../support/poll-until.ts";
+import { shared } from "../support/shared.ts";
 import { startBackends } from "../support/several-backends.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
-import { chat, startTollgateWithKeys, type TollgateWithKeys } from "../support/tollgate-with-keys.ts";
+import { chat, startTollgateWithKeys } from "../support/tollgate-with-keys.ts";
 
-let gate: TollgateWithKeys;
-beforeAll(async () => {
-  gate = await startTollgateWithKeys();
-});
-afterAll(() => gate[Symbol.asyncDispose]());
+const gate = shared(() => startTollgateWithKeys());
 
 interface Running {
   key_id: number;
@@ -129,17 +126,12 @@ describe("a request that an administrator ends", () => {
   const message = "An administrator ended this request.";
   const notToBeSentAgain = { error_code: "dlp_request_denied" };
 
-  const send = (server: Pick<Tollgate, "url">, key: string, path: string, script: string): Promise<Response> =>
-    fetch(`${server.url}${path}`, {
-      method: "POST",
-      headers: {
-        "x-api-key": key,
-        "content-type": "application/json",
-        "x-simulate": script,
-        "user-agent": "codex_exec/0.169.0",
-      },
-      body: JSON.stringify({ ...bodies[path], stream: true }),
-    });
+  const send = (server: Tollgate, key: string, path: string, script: string): Promise<Response> =>
+    server.send(
+      path,
+      { ...bodies[path], stream: true },
+      { key, script, headers: { "user-agent": "codex_exec/0.169.0" } },
+    );
 
   async function endAll(server: Pick<Tollgate, "admin">, keyId: number): Promise<void> {
     const list = async (): Promise<{ id: string; key_id: number }[]> =>

@@ -1,37 +1,18 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { beforeEach, describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
+import { shared } from "../support/shared.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
-let backend: Simulator;
-let gate: Tollgate;
-beforeAll(async () => {
-  backend = startSimulator();
-  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
-});
+const backend = shared(() => startSimulator());
+const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: backend.url }));
 beforeEach(() => backend.clear());
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
 
-async function post(script: string, stream = true, through = gate): Promise<RawClient> {
-  const client = await connectRaw(through.url);
-  const body = {
-    model: "m",
-    stream,
-    messages: [{ role: "user", content: "Hi" }],
-    stream_options: { include_usage: true },
-  };
-  const headers = { "x-api-key": through.key, "Content-Type": "application/json", "x-simulate": script };
-  client.request(
-    "POST",
-    "/v1/chat/completions",
-    headers,
-    JSON.stringify(stream ? body : { ...body, stream_options: undefined }),
-  );
-  return client;
+function post(script: string, stream = true, through = gate): Promise<RawClient> {
+  const body = { model: "m", stream, messages: [{ role: "user", content: "Hi" }] };
+  const options = stream ? { stream_options: { include_usage: true } } : {};
+  return through.sendRaw("/v1/chat/completions", { ...body, ...options }, { script });
 }
 
 async function readCounts({ readKey }: Tollgate): Promise<[requests: number, input: number, output: number]> {
@@ -112,8 +93,7 @@ describe("a backend's response", () => {
   });
 
   test.each(["long-head=60KB", "long-head=1MB"])("with %s is forwarded completely", async (script) => {
-    const client = await connectRaw(gate.url);
-    client.request("GET", "/v1/anything", { "x-api-key": gate.key, "x-simulate": script });
+    const client = await gate.sendRaw("/v1/anything", undefined, { script });
     const head = await client.head();
     expect([head.status, head.header("x-long")?.length]).toEqual([
       200,
@@ -162,14 +142,8 @@ describe("a clock that jumps", () => {
   test.each([-300 * 86_400_000, 300 * 86_400_000])("by %i ms during a stream triggers no timeout", async (jump) => {
     let now = Date.now();
     await using timed = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { clock: () => now });
-    const client = await connectRaw(timed.url);
-    const headers = {
-      "x-api-key": timed.key,
-      "Content-Type": "application/json",
-      "x-simulate": "usage=3,4; gap=200ms@2",
-    };
     const body = { model: "m", stream: true, max_tokens: 4, messages: [{ role: "user", content: "Hi" }] };
-    client.request("POST", "/v1/messages", headers, JSON.stringify(body));
+    const client = await timed.sendRaw("/v1/messages", body, { script: "usage=3,4; gap=200ms@2" });
     await client.nextEvent();
     now += jump;
     expect(await client.ended()).toBe("complete");

@@ -1,32 +1,26 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { beforeEach, describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
+import { clientOf } from "../support/client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startProgram } from "../support/program.ts";
-import { connectRaw, type RawClient } from "../support/raw-client.ts";
+import type { RawClient } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-beforeAll(() => {
-  backend = startSimulator();
-});
+const backend = shared(() => startSimulator());
 beforeEach(() => backend.clear());
-afterAll(() => backend.stop());
 
 const chat = { model: "m", max_tokens: 2, messages: [{ role: "user", content: "Hi" }] };
 const stream = { ...chat, stream: true };
 
-function post(url: string, key: string, script: string, init: RequestInit = {}): Promise<Response> {
-  const headers = { "x-api-key": key, "content-type": "application/json", "x-simulate": script, connection: "close" };
-  return fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(chat), ...init });
+function post(url: string, key: string, script: string, signal?: AbortSignal): Promise<Response> {
+  const sent = { script, headers: { connection: "close" }, ...(signal && { signal }) };
+  return clientOf(url, key).send("/v1/chat/completions", chat, sent);
 }
 
-async function postRaw(gate: Tollgate, script: string, path = "/v1/chat/completions"): Promise<RawClient> {
-  const client = await connectRaw(gate.url);
-  const headers = { "x-api-key": gate.key, "Content-Type": "application/json", "x-simulate": script };
-  client.request("POST", path, headers, JSON.stringify(stream));
-  return client;
-}
+const postRaw = (gate: Tollgate, script: string, path = "/v1/chat/completions"): Promise<RawClient> =>
+  gate.sendRaw(path, stream, { script });
 
 const start = (environment: Record<string, string>) =>
   startTollgate({ PROXY_UPSTREAM_URL: backend.url, ...environment });
@@ -193,7 +187,7 @@ describe("PROXY_MAX_CONCURRENCY", () => {
     const admin = await logIn(program.adminUrl, "admin", "password");
     const [{ key }, { key: other, id: otherId }] = [await admin.createKey("test"), await admin.createKey("other")];
     const client = new AbortController();
-    const first = post(program.url, key, "slow-head=forever", { signal: client.signal }).catch(() => undefined);
+    const first = post(program.url, key, "slow-head=forever", client.signal).catch(() => undefined);
     await pollUntil(() => backend.requests().length === 1);
     const many = Array.from({ length: 8 }, () => post(program.url, key, ""));
     await pollUntil(async () => (await listQueued({ admin })).length === 8);

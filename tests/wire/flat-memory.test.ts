@@ -1,20 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
-import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
+import { describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
+import { startProgramWithKey } from "../support/program-with-key.ts";
+import { shared } from "../support/shared.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 const megabyte = 1024 * 1024;
-let backend: Simulator;
-let program: ProgramWithKey;
-beforeAll(async () => {
-  backend = startSimulator({ keepBodyBytes: 0 });
-  program = await startProgramWithKey(backend.url);
-});
-afterAll(async () => {
-  await program.stop();
-  backend.stop();
-});
+const backend = shared(() => startSimulator({ keepBodyBytes: 0 }));
+const program = shared(() => startProgramWithKey(backend.url));
 
 describe("one process", () => {
   test("uses constant memory if a client stalls while the backend floods", async () => {
@@ -60,11 +53,8 @@ describe("one process", () => {
         else controller.enqueue(block);
       },
     });
-    const response = await fetch(`${program.url}/v1/files`, {
-      method: "POST",
-      headers: { "x-api-key": program.key, "content-type": "application/octet-stream", "x-simulate": "pause-body=1s" },
-      body,
-    });
+    const headers = { "content-type": "application/octet-stream" };
+    const response = await program.send("/v1/files", body, { headers, script: "pause-body=1s" });
     await response.body?.cancel();
     expect((await backend.nextRequest()).bodyBytes).toBe(blocks * megabyte);
     expect(peak - before).toBeLessThan(100 * megabyte);
@@ -78,9 +68,7 @@ test("the memory of long bodies is free within 12 seconds", async () => {
     max_tokens: 1,
     messages: [{ role: "user", content: "x ".repeat(200_000) }],
   });
-  const headers = { "x-api-key": fresh.key, "content-type": "application/json" };
-  const post = async () =>
-    await (await fetch(`${fresh.url}/v1/chat/completions`, { method: "POST", headers, body })).text();
+  const post = async () => (await fresh.send("/v1/chat/completions", body)).text();
   for (let wave = 0; wave < 4; wave++) await Promise.all(Array.from({ length: 16 }, post));
   await pollUntil(() => fresh.rssBytes() <= 150e6, 12_000);
   await fresh.stop();

@@ -1,12 +1,13 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import type { ListedKey } from "../support/admin-client.ts";
-import { connectRaw, type RawClient } from "../support/raw-client.ts";
+import { clientOf } from "../support/client.ts";
+import type { RawClient } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 let backend: Simulator;
-type Gate = Pick<Tollgate, "url" | "key" | "readKey">;
+type Gate = Pick<Tollgate, "send" | "sendRaw" | "readKey">;
 const limited = "off for a key with a limit of tokens";
 const gates = new Map<string, Gate>();
 const started: Tollgate[] = [];
@@ -36,7 +37,7 @@ async function withLimitedKey({ url, admin }: Tollgate): Promise<Gate> {
     if (row === undefined) throw new Error("The key no longer exists");
     return row;
   };
-  return { url, key, readKey };
+  return { ...clientOf(url, key), readKey };
 }
 
 function gateOf(mode: string): Gate {
@@ -72,22 +73,13 @@ const streamOptions: [name: string, sent: unknown, got: object | undefined][] = 
 /** Ids and times differ from response to response. */
 const steady = (text: string): string => text.replace(/"(id|created)":("[^"]*"|\d+)/g, '"$1":0');
 
-async function post(url: string, path: string, body: object, headers: Record<string, string> = {}): Promise<string> {
-  const response = await fetch(url + path, {
-    method: "POST",
-    headers: { "content-type": "application/json", ...headers },
-    body: JSON.stringify(body),
-  });
-  return response.text();
-}
+const post = async (to: Pick<Gate, "send">, path: string, body: object, script = ""): Promise<string> =>
+  (await to.send(path, body, { script })).text();
+/** What the backend sends who asks it directly. */
+const direct = { send: (...request: Parameters<Gate["send"]>) => clientOf(backend.url, "none").send(...request) };
 
 const compressed = Bun.gzipSync(Buffer.from('data: {"choices":[]}\n\n'.repeat(100)));
 const compressedHead = "HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nContent-Encoding: gzip\r\n";
-
-function postChat(client: RawClient, mode: string): void {
-  const headers = { "x-api-key": gateOf(mode).key, "Content-Type": "application/json" };
-  client.request("POST", "/v1/chat/completions", headers, JSON.stringify(chat));
-}
 
 describe.each(["final", "continuous", limited])("with PROXY_FORCE_STREAM_USAGE=%s", (mode) => {
   describe.each([
@@ -100,10 +92,8 @@ describe.each(["final", "continuous", limited])("with PROXY_FORCE_STREAM_USAGE=%
         const gate = gateOf(mode);
         for (const script of ["usage=321,45", "usage=321,45; split=23", "usage=321,45; tiny-frames=50"]) {
           const before = await gate.readKey();
-          const headers = { "x-api-key": gate.key, "x-simulate": script };
-          const answer = await post(gate.url, path, { ...body, stream_options }, headers);
-          const direct = { ...body, stream_options: got };
-          const expected = await post(backend.url, path, direct, { "x-simulate": script.replace("; split=23", "") });
+          const answer = await post(gate, path, { ...body, stream_options }, script);
+          const expected = await post(direct, path, { ...body, stream_options: got }, script.replace("; split=23", ""));
           expect(steady(answer)).toBe(steady(expected));
           const after = await gate.readKey();
           expect(after.total_input_tokens - before.total_input_tokens).toBe(321);
@@ -115,14 +105,9 @@ describe.each(["final", "continuous", limited])("with PROXY_FORCE_STREAM_USAGE=%
     test("a stream that the backend compresses is sent plain, without what the proxy requested", async () => {
       const gate = gateOf(mode);
       const before = await gate.readKey();
-      const response = await fetch(gate.url + path, {
-        method: "POST",
-        headers: { "content-type": "application/json", "x-api-key": gate.key, "x-simulate": "gzip; usage=321,45" },
-        body: JSON.stringify(body),
-        decompress: false,
-      });
+      const response = await gate.send(path, body, { script: "gzip; usage=321,45", decompress: false });
       expect(response.headers.get("content-encoding")).toBeNull();
-      expect(steady(await response.text())).toBe(steady(await post(backend.url, path, body)));
+      expect(steady(await response.text())).toBe(steady(await post(direct, path, body)));
       const after = await gate.readKey();
       expect(after.total_input_tokens - before.total_input_tokens).toBe(321);
       expect(after.total_output_tokens - before.total_output_tokens).toBe(45);
@@ -132,10 +117,9 @@ describe.each(["final", "continuous", limited])("with PROXY_FORCE_STREAM_USAGE=%
   test("requests for other paths and whole responses are not changed", async () => {
     const gate = gateOf(mode);
     backend.clear();
-    const headers = { "x-api-key": gate.key };
-    await post(gate.url, "/v1/responses", { model: "m", input: "Hi", stream: true }, headers);
-    await post(gate.url, "/v1/messages", { ...chat, stream: true }, headers);
-    await post(gate.url, "/v1/chat/completions", { ...chat, stream: false }, headers);
+    await post(gate, "/v1/responses", { model: "m", input: "Hi", stream: true });
+    await post(gate, "/v1/messages", { ...chat, stream: true });
+    await post(gate, "/v1/chat/completions", { ...chat, stream: false });
     expect(backend.requests()).toHaveLength(3);
     for (const request of backend.requests()) expect(request.json()).not.toHaveProperty("stream_options");
   });
@@ -143,50 +127,43 @@ describe.each(["final", "continuous", limited])("with PROXY_FORCE_STREAM_USAGE=%
   test("a compressed stream passes as it is if the client requests the usage itself", async () => {
     const gate = gateOf(mode);
     const stream_options = { include_usage: true, continuous_usage_stats: true };
-    const response = await fetch(`${gate.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { "content-type": "application/json", "x-api-key": gate.key, "x-simulate": "gzip" },
-      body: JSON.stringify({ ...chat, stream_options }),
-      decompress: false,
-    });
+    const sent = { script: "gzip", decompress: false };
+    const response = await gate.send("/v1/chat/completions", { ...chat, stream_options }, sent);
     expect(response.headers.get("content-encoding")).toBe("gzip");
     expect(Buffer.from(Bun.gunzipSync(await response.arrayBuffer())).toString()).toContain('"usage":{');
   });
 
   test("a compressed stream that breaks ends with an error event and a broken connection", async () => {
-    const client = await connectRaw(gateOf(mode).url);
+    const sent = Promise.withResolvers<RawClient>();
     backend.handle(async (_, wire) => {
       wire.write(`${compressedHead}Content-Length: ${compressed.length}\r\n\r\n`);
       wire.write(compressed.subarray(0, -9));
       // A break before the client has anything gives it a whole 502.
-      await client.bodyContaining("data:");
+      await (await sent.promise).bodyContaining("data:");
       wire.reset();
     });
-    postChat(client, mode);
+    const client = await gateOf(mode).sendRaw("/v1/chat/completions", chat);
+    sent.resolve(client);
     expect(await client.ended()).not.toBe("complete");
     backend.handle(undefined);
     expect(await client.text()).toContain('"code":"upstream_unreachable"');
   });
 
   test("a compressed stream whose end is missing breaks, although the backend ended its response", async () => {
-    const client = await connectRaw(gateOf(mode).url);
     backend.handle((_, wire) => {
       wire.write(`${compressedHead}Content-Length: ${compressed.length - 9}\r\n\r\n`);
       wire.write(compressed.subarray(0, -9));
     });
-    postChat(client, mode);
+    const client = await gateOf(mode).sendRaw("/v1/chat/completions", chat);
     const isWhole = (await client.ended()) === "complete" && (await client.head()).status === 200;
     backend.handle(undefined);
     expect(isWhole).toBeFalse();
   });
 
   test("a stream that breaks ends with all events so far, an error event and a broken connection", async () => {
-    const gate = gateOf(mode);
-    const client = await connectRaw(gate.url);
     // Paced: Bun drops bytes that arrive together with the break (1.4.5).
     const script = "gap=300ms@3; reset-mid-frame@4";
-    const headers = { "x-api-key": gate.key, "Content-Type": "application/json", "x-simulate": script };
-    client.request("POST", "/v1/chat/completions", headers, JSON.stringify(chat));
+    const client = await gateOf(mode).sendRaw("/v1/chat/completions", chat, { script });
     expect(await client.ended()).not.toBe("complete");
     const text = await client.text();
     expect(text).toContain('"code":"upstream_unreachable"');
@@ -199,9 +176,11 @@ describe("with PROXY_FORCE_STREAM_USAGE=continuous", () => {
     const gate = gateOf("continuous");
     const before = await gate.readKey();
     backend.clear();
-    const client = await connectRaw(gate.url);
-    const headers = { "x-api-key": gate.key, "Content-Type": "application/json", "x-simulate": "gap=forever@9" };
-    client.request("POST", "/v1/chat/completions", headers, JSON.stringify({ ...chat, max_tokens: 100 }));
+    const client = await gate.sendRaw(
+      "/v1/chat/completions",
+      { ...chat, max_tokens: 100 },
+      { script: "gap=forever@9" },
+    );
     const request = await backend.nextRequest();
     await pollUntil(() => request.tokensSent > 0 && client.bodyBytes() > 0);
     let events = 0;
@@ -221,9 +200,8 @@ describe("with PROXY_FORCE_STREAM_USAGE=continuous", () => {
 
 describe("with PROXY_FORCE_STREAM_USAGE=off", () => {
   test("requests are not changed", async () => {
-    const gate = gateOf("off");
     backend.clear();
-    await post(gate.url, "/v1/chat/completions", chat, { "x-api-key": gate.key });
+    await post(gateOf("off"), "/v1/chat/completions", chat);
     const request = await backend.nextRequest();
     expect(Buffer.from(request.body()).toString()).toBe(JSON.stringify(chat));
   });

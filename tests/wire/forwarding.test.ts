@@ -1,20 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
+import { clientOf } from "../support/client.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { startProgramWithKey } from "../support/program-with-key.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { startTollgate } from "../support/tollgate.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-let gate: Tollgate;
-beforeAll(async () => {
-  backend = startSimulator();
-  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_UPSTREAM_API_KEY: "backend-key" });
-});
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
+const backend = shared(() => startSimulator());
+const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_UPSTREAM_API_KEY: "backend-key" }));
 
 async function send(
   method: string,
@@ -87,9 +81,8 @@ describe("a request with a key", () => {
   test("that came to a dual-stack socket names its client by IPv4", async () => {
     await using both = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, HOST: "::" });
     backend.clear();
-    const { port } = new URL(both.url);
-    const response = await fetch(`http://127.0.0.1:${port}/v1/anything`, { headers: { "x-api-key": both.key } });
-    expect(response.status).toBe(200);
+    const byIpv4 = clientOf(`http://127.0.0.1:${new URL(both.url).port}`, both.key);
+    expect((await byIpv4.send("/v1/anything")).status).toBe(200);
     expect((await backend.nextRequest()).header("x-forwarded-for")).toBe("127.0.0.1");
   });
 
@@ -134,8 +127,7 @@ describe("a request with a key", () => {
       http_proxy: unusedOrigin,
       ALL_PROXY: unusedOrigin,
     });
-    const response = await fetch(`${program.url}/v1/models`, { headers: { "x-api-key": program.key } });
-    expect(response.status).toBe(200);
+    expect((await program.send("/v1/models")).status).toBe(200);
     await program.stop();
   });
 
@@ -188,8 +180,7 @@ describe("the backend's response", () => {
 
   test("keeps several cookies where the console has another port, less one named session: cookies know no ports", async () => {
     await using apart = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, ADMIN_PORT: "0" });
-    const headers = { "x-api-key": apart.key, "x-simulate": cookies };
-    const response = await fetch(`${apart.url}/v1/models`, { headers });
+    const response = await apart.send("/v1/models", undefined, { script: cookies });
     expect(response.headers.getSetCookie()).toEqual([
       "first=1; Path=/",
       "second=2; HttpOnly; Expires=Wed, 21 Oct 2065 07:28:00 GMT",
@@ -265,13 +256,6 @@ describe("the backend's response", () => {
 });
 
 describe("a backend's own address", () => {
-  const post = (url: string, key: string, header: string) =>
-    fetch(`${url}/v1/a/b?x=1`, {
-      method: "POST",
-      headers: { "x-api-key": key, "x-simulate": `status=307; header=${header}` },
-      redirect: "manual",
-    });
-
   test.each<[header: string, seen: (backend: string) => string]>([
     ["Location: URL/pre/v1/a/b/?x=1#y", () => "/v1/a/b/?x=1#y"],
     ["Content-Location: URL/pre/v1/files/7", () => "/v1/files/7"],
@@ -283,7 +267,8 @@ describe("a backend's own address", () => {
     ["Location: http://[", () => "http://["],
   ])("stays inside: %s", async (header, seen) => {
     await using prefixed = await startTollgate({ PROXY_UPSTREAM_URL: `${backend.url}/pre` });
-    const response = await post(prefixed.url, prefixed.key, header.replace("URL", backend.url));
+    const script = `status=307; header=${header.replace("URL", backend.url)}`;
+    const response = await prefixed.send("/v1/a/b?x=1", {}, { script, redirect: "manual" });
     const [name = ""] = header.split(":", 1);
     expect([response.status, response.headers.get(name)]).toEqual([307, seen(backend.url)]);
   });

@@ -1,15 +1,14 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { beforeEach, describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { hostileBodies } from "../fixtures/hostile-bodies.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { shared } from "../support/shared.ts";
 
 const megabyte = 1024 * 1024;
-let backend: Simulator;
-let gate: Tollgate;
-beforeAll(async () => {
-  backend = startSimulator();
-  gate = await startTollgate({
+const backend = shared(() => startSimulator());
+const gate = shared(() =>
+  startTollgate({
     PROXY_UPSTREAM_URL: backend.url,
     PROXY_ALIAS_MODEL: "live",
     PROXY_ALIAS_REWRITE_ALL: "on",
@@ -17,13 +16,9 @@ beforeAll(async () => {
     MAX_OUTPUT_TOKENS: "9",
     MAX_BODY_BYTES: String(megabyte),
     MAX_HELD_BYTES: String(8 * megabyte),
-  });
-});
+  }),
+);
 beforeEach(() => backend.clear());
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
 
 /** Announces a body of so many megabytes and sends its first byte. */
 async function announce({ url }: Tollgate, key: string, megabytes: number): Promise<RawClient> {
@@ -37,16 +32,11 @@ async function announce({ url }: Tollgate, key: string, megabytes: number): Prom
 const hold = (key: string): Promise<RawClient> => announce(gate, key, 1);
 
 /** Waits until all earlier requests have taken their share: a refused request is handled after them. */
-async function settled({ url } = gate): Promise<void> {
-  await (await fetch(`${url}/v1/models`, { headers: { "x-api-key": "wrong" } })).text();
-}
+const settled = async (of = gate): Promise<unknown> =>
+  (await of.send("/v1/models", undefined, { key: "wrong" })).text();
 
-const small = (key: string, { url } = gate): Promise<Response> =>
-  fetch(`${url}/v1/embeddings`, {
-    method: "POST",
-    headers: { "x-api-key": key, "content-type": "application/json" },
-    body: '{"model":"m","input":"a"}',
-  });
+const small = (key: string, of = gate): Promise<Response> =>
+  of.send("/v1/embeddings", { model: "m", input: "a" }, { key });
 
 describe("held bodies", () => {
   test("take a quarter of the budget for one key, all of it for all, the last quarter one by one, and give it back", async () => {
@@ -73,11 +63,8 @@ describe("held bodies", () => {
     await settled();
     expect((await small(sixth)).status).toBe(429);
     // A body that needs no rewrite is not held, so it needs no budget.
-    const streamed = await fetch(`${gate.url}/v1/files`, {
-      method: "PUT",
-      headers: { "x-api-key": greedy },
-      body: "x",
-    });
+    const file = { key: greedy, method: "PUT", headers: { "content-type": "text/plain" } };
+    const streamed = await gate.send("/v1/files", "x", file);
     expect(streamed.status).toBe(200);
 
     for (const client of clients) client.close();
@@ -90,11 +77,10 @@ describe("held bodies", () => {
   test("of requests that fail before they are sent give back what they took", async () => {
     const fields = { name: "held for nothing", allowed_models: ["other"] };
     const { key } = await gate.admin.expectOk<{ key: string }>("POST", "/api/keys", fields);
-    const body = JSON.stringify({ model: "m", input: "a".repeat(0.9 * megabyte) });
-    const headers = { "x-api-key": key, "content-type": "application/json" };
+    const body = { model: "m", input: "a".repeat(0.9 * megabyte) };
     // Each takes nearly half of what the key may hold.
     for (let times = 0; times < 4; times++) {
-      const response = await fetch(`${gate.url}/v1/embeddings`, { method: "POST", headers, body });
+      const response = await gate.send("/v1/embeddings", body, { key });
       expect(await response.json()).toMatchObject({ error: { code: "model_not_allowed" } });
     }
   });
@@ -172,9 +158,7 @@ test("bodies that take long to read hold up those of their own key, not those of
   const hostile = hostileBodies.find(({ name }) => name === "small members");
   let done = 0;
   const send = async (key: string, length: number): Promise<number> => {
-    const headers = { "x-api-key": key, "content-type": "application/json" };
-    const body = hostile?.create(length) ?? null;
-    const response = await fetch(`${gate.url}/v1/embeddings`, { method: "POST", headers, body });
+    const response = await gate.send("/v1/embeddings", hostile?.create(length), { key });
     await response.text();
     expect(response.status).toBe(200);
     done += 1;

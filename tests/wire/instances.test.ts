@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
+import { clientOf } from "../support/client.ts";
 import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { type Program, type ProgramEnvironment, startProgram } from "../support/program.ts";
 import { rounds } from "../support/rounds.ts";
@@ -19,12 +20,9 @@ interface Seen {
   failed: number;
 }
 
-const request = (url: string, key: string, simulate = "usage=5,7"): Promise<Response> =>
-  fetch(`${url}/v1/messages`, {
-    method: "POST",
-    headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": simulate },
-    body: JSON.stringify({ model: "m", stream: true, max_tokens: 7, messages: [{ role: "user", content: "Hi" }] }),
-  });
+const body = { model: "m", stream: true, max_tokens: 7, messages: [{ role: "user", content: "Hi" }] };
+const request = (url: string, key: string, script = "usage=5,7"): Promise<Response> =>
+  clientOf(url, key).send("/v1/messages", body, { script });
 
 async function waitingRequests({ adminUrl }: Program): Promise<number> {
   const response = await fetch(`${adminUrl}/metrics`, { headers: { authorization: "Bearer scrape" } });

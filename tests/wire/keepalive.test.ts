@@ -1,18 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
-import { connectRaw, type RawClient } from "../support/raw-client.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
+import type { RawClient } from "../support/raw-client.ts";
+import { shared } from "../support/shared.ts";
+import { startTollgate } from "../support/tollgate.ts";
 
-let backend: Simulator;
-let gate: Tollgate;
-beforeAll(async () => {
-  backend = startSimulator();
-  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_SSE_KEEPALIVE: "0.1" });
-});
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
+const backend = shared(() => startSimulator());
+const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_SSE_KEEPALIVE: "0.1" }));
 
 /** Says that it sends JSON, after a while, and sends nothing. */
 function startEmptyBackend(): Disposable & { url: string } {
@@ -31,13 +24,9 @@ function startEmptyBackend(): Disposable & { url: string } {
 
 const comment = ": keepalive\n\n";
 
-async function stream(script: string): Promise<RawClient> {
-  const client = await connectRaw(gate.url);
-  const headers = { "x-api-key": gate.key, "Content-Type": "application/json", "x-simulate": script };
-  const body = { model: "m", stream: true, max_tokens: 4, messages: [{ role: "user", content: "Hi" }] };
-  client.request("POST", "/v1/chat/completions", headers, JSON.stringify(body));
-  return client;
-}
+const body = { model: "m", stream: true, max_tokens: 4, messages: [{ role: "user", content: "Hi" }] };
+const stream = (script: string, headers = {}): Promise<RawClient> =>
+  gate.sendRaw("/v1/chat/completions", body, { script, headers });
 
 describe("with PROXY_SSE_KEEPALIVE", () => {
   test("a silent stream gets comments, the first of which also sends the head", async () => {
@@ -49,10 +38,7 @@ describe("with PROXY_SSE_KEEPALIVE", () => {
   });
 
   test("a head that was kept alive does not tell where the request went", async () => {
-    const client = await connectRaw(gate.url);
-    const headers = { "x-api-key": gate.key, "x-tollgate-debug": "1", "x-simulate": "slow-head=500ms" };
-    const body = { model: "m", stream: true, max_tokens: 4, messages: [{ role: "user", content: "Hi" }] };
-    client.request("POST", "/v1/chat/completions", headers, JSON.stringify(body));
+    const client = await stream("slow-head=500ms", { "x-tollgate-debug": "1" });
     const names = (await client.head()).headers.map(([name]) => name.toLowerCase());
     expect(names.filter((name) => name.startsWith("x-tollgate"))).toEqual([]);
     expect(await client.ended()).toBe("complete");
@@ -75,9 +61,7 @@ describe("with PROXY_SSE_KEEPALIVE", () => {
     async (path) => {
       using empty = startEmptyBackend();
       await using kept = await startTollgate({ PROXY_UPSTREAM_URL: empty.url, PROXY_SSE_KEEPALIVE: "0.1" });
-      const client = await connectRaw(kept.url);
-      const headers = { "x-api-key": kept.key, "Content-Type": "application/json" };
-      client.request("POST", path, headers, JSON.stringify({ model: "m", stream: true, messages: [] }));
+      const client = await kept.sendRaw(path, { model: "m", stream: true, messages: [] });
       const text = (await client.text()).replaceAll(comment, "");
       expect(text).toContain("The backend responded with status 200 and no event stream.");
       expect(text).not.toContain("[DONE]");
@@ -97,8 +81,7 @@ describe("with PROXY_SSE_KEEPALIVE", () => {
   });
 
   test("a response that is not an event stream gets no comments", async () => {
-    const client = await connectRaw(gate.url);
-    client.request("GET", "/v1/files/1", { "x-api-key": gate.key, "x-simulate": "body=3MB; split=1MB; gap=400ms@1" });
+    const client = await gate.sendRaw("/v1/files/1", undefined, { script: "body=3MB; split=1MB; gap=400ms@1" });
     expect(await client.ended()).toBe("complete");
     expect(client.bodyBytes()).toBe(3 * 1024 * 1024);
     client.close();
@@ -110,13 +93,9 @@ describe("what is ours in a stream is in the dialect of its path", () => {
   const data = 'data: {"type":"keepalive"}\n\n';
   const codex = { "user-agent": "codex_exec/0.169.0 (linux)" };
 
-  async function post(path: string, headers: Record<string, string>, script: string): Promise<RawClient> {
-    const client = await connectRaw(gate.url);
-    const sent = { "x-api-key": gate.key, "content-type": "application/json", "x-simulate": script, ...headers };
-    const texts = { input: "Hi", prompt: "Hi", messages: [{ role: "user", content: "Hi" }] };
-    client.request("POST", path, sent, JSON.stringify({ model: "m", stream: true, max_tokens: 4, ...texts }));
-    return client;
-  }
+  const texts = { input: "Hi", prompt: "Hi", messages: [{ role: "user", content: "Hi" }] };
+  const post = (path: string, headers: Record<string, string>, script: string): Promise<RawClient> =>
+    gate.sendRaw(path, { model: "m", stream: true, max_tokens: 4, ...texts }, { script, headers });
 
   const rows: [string, Record<string, string>, string, string, RegExp, RegExp][] = [
     ["/v1/chat/completions", {}, comment, comment, /^data: \{"error"/, /^data: \{"error"/],

@@ -1,11 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { chat, errorOf, startTollgateWithKeys, type TollgateWithKeys } from "../support/tollgate-with-keys.ts";
+import { describe, expect, test } from "bun:test";
+import { chat, errorOf, startTollgateWithKeys } from "../support/tollgate-with-keys.ts";
+import { shared } from "../support/shared.ts";
 
-let gate: TollgateWithKeys;
-beforeAll(async () => {
-  gate = await startTollgateWithKeys();
-});
-afterAll(() => gate[Symbol.asyncDispose]());
+const gate = shared(() => startTollgateWithKeys());
 
 describe("the rules of a key", () => {
   test("refuse models that are not allowed, by the name asked for and the name sent", async () => {
@@ -20,18 +17,14 @@ describe("the rules of a key", () => {
       ["model=other", 403],
       ["a=b&%6dodel=other&model=sim", 403],
     ] as const) {
-      const asked = await fetch(`${gate.url}/v1/chat/completions?${query}`, {
-        method: "POST",
-        headers: { "x-api-key": key, "content-type": "application/json" },
-        body: JSON.stringify({ ...chat, model: "sim" }),
-      });
+      const asked = await gate.send(`/v1/chat/completions?${query}`, { ...chat, model: "sim" }, { key });
       expect([query, asked.status]).toEqual([query, status]);
     }
   });
 
   test("list only the models that are allowed", async () => {
     const ids = async (key: string, path = "/v1/models") => {
-      const response = await fetch(gate.url + path, { headers: { "x-api-key": key } });
+      const response = await gate.send(path, undefined, { key });
       return ((await response.json()) as { data: { id: string }[] }).data.map(({ id }) => id);
     };
     const all = await ids(gate.key);
@@ -40,14 +33,13 @@ describe("the rules of a key", () => {
     for (const path of ["/v1/models", "//v1/models?x=1"]) expect(await ids(key, path)).toEqual([first]);
     const { key: other } = await gate.createKey({ allowed_models: ["other"] });
     expect(await ids(other)).toEqual([]);
-    const one = await fetch(`${gate.url}/v1/models/${first}`, { headers: { "x-api-key": other } });
+    const one = await gate.send(`/v1/models/${first}`, undefined, { key: other });
     expect(one.status).toBe(403);
   });
 
   test("open the paths of its globs alone, as a lenient backend would read the path", async () => {
     const { key } = await gate.createKey({ allowed_paths: ["/v1/chat/*", "/v1/files/*/content", "/v1/models"] });
-    const statusOf = async (path: string) =>
-      (await fetch(gate.url + path, { headers: { "x-api-key": key }, redirect: "manual" })).status;
+    const statusOf = async (path: string) => (await gate.send(path, undefined, { key, redirect: "manual" })).status;
     for (const path of ["/v1/chat/x", "/v1/chat/a/b", "/v1/ch%61t//x", "/v1/files/a%2Fb/content", "/v1/models/"]) {
       expect([path, await statusOf(path)]).not.toEqual([path, 403]);
     }
@@ -66,16 +58,14 @@ describe("the rules of a key", () => {
       expect([path, await statusOf(path)]).toEqual([path, 400]);
     }
     expect(await statusOf("/v1/tollgate/key")).toBe(200);
-    const headers = { "x-api-key": key, "content-type": "application/json" };
-    const refused = await fetch(`${gate.url}/v1/embeddings`, { method: "POST", headers, body: "{}" });
+    const refused = await gate.send("/v1/embeddings", {}, { key });
     expect(await errorOf(refused)).toMatchObject({ status: 403, type: "permission_error", code: "path_not_allowed" });
   });
 
   test("are not needed for what PROXY_CLOSED_PATHS closes for all keys, however the path is written", async () => {
     await using closed = await startTollgateWithKeys({ PROXY_CLOSED_PATHS: "/v1/files*, /v1/*/secret" });
     const { key } = await closed.createKey({ allowed_paths: ["/v1/files/*"] });
-    const errorAt = async (path: string, of = closed.key) =>
-      errorOf(await fetch(closed.url + path, { headers: { "x-api-key": of } }));
+    const errorAt = async (path: string, of = closed.key) => errorOf(await closed.send(path, undefined, { key: of }));
     for (const path of [
       "/v1/files",
       "/v1/files/a",
@@ -92,8 +82,7 @@ describe("the rules of a key", () => {
     expect(await errorAt("/v1/files/a", key)).toMatchObject({ status: 404 });
     expect(await errorAt("/v1/x/%ff")).toMatchObject({ status: 400, code: "invalid_path" });
     expect(await errorAt("/v1/files", "wrong")).toMatchObject({ status: 401 });
-    const open = await fetch(`${closed.url}/v1/secret`, { headers: { "x-api-key": closed.key } });
-    expect(open.status).toBe(200);
+    expect((await closed.send("/v1/secret")).status).toBe(200);
   });
 
   test("close batches to a key with a limit of tokens, unless its paths name them", async () => {
@@ -101,9 +90,7 @@ describe("the rules of a key", () => {
     const { key: other } = await gate.createKey({ tokens_per_day: 100_000, allowed_paths: ["/v1/batches*"] });
     for (const path of ["/v1/batches", "/v1/batches%2Fx", "/v1//batches", "/v1/Batches"]) {
       const statuses = await Promise.all(
-        [key, other, gate.key].map(
-          async (one) => (await fetch(gate.url + path, { headers: { "x-api-key": one } })).status,
-        ),
+        [key, other, gate.key].map(async (one) => (await gate.send(path, undefined, { key: one })).status),
       );
       expect([path, ...statuses]).toEqual([path, 403, path === "/v1/Batches" ? 403 : 200, 200]);
     }

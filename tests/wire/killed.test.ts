@@ -1,18 +1,16 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { differences, readCounters } from "../soak/tally.ts";
 import { logIn } from "../support/admin-client.ts";
+import { clientOf } from "../support/client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { startProgram } from "../support/program.ts";
 import { rounds } from "../support/rounds.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-beforeAll(() => {
-  backend = startSimulator();
-});
-afterAll(() => backend.stop());
+const backend = shared(() => startSimulator());
 
 const clients = 8;
 
@@ -21,11 +19,8 @@ async function sendUntilFailure(url: string, key: string, seen: { requests: numb
   for (let turn = 0; ; turn++) {
     const stream = turn % 2 === 0;
     try {
-      const response = await fetch(`${url}/v1/messages`, {
-        method: "POST",
-        headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=5,7" },
-        body: JSON.stringify({ model: "m", stream, max_tokens: 7, messages: [{ role: "user", content: "Hi" }] }),
-      });
+      const body = { model: "m", stream, max_tokens: 7, messages: [{ role: "user", content: "Hi" }] };
+      const response = await clientOf(url, key).send("/v1/messages", body, { script: "usage=5,7" });
       await response.text();
       if (!response.ok) return;
     } catch {
@@ -79,11 +74,8 @@ const dialects: readonly [path: string, body: object, end: string][] = [
 
 /** Reads up to the terminal event. @returns whether it arrived */
 async function readToTerminalEvent(origin: string, key: string, [path, body, end]: (typeof dialects)[number]) {
-  const response = await fetch(origin + path, {
-    method: "POST",
-    headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=5,7; never-end" },
-    body: JSON.stringify({ model: "m", stream: true, stream_options: { include_usage: true }, ...body }),
-  });
+  const sent = { model: "m", stream: true, stream_options: { include_usage: true }, ...body };
+  const response = await clientOf(origin, key).send(path, sent, { script: "usage=5,7; never-end" });
   let text = "";
   const decoder = new TextDecoder();
   for await (const chunk of response.body ?? []) {

@@ -1,28 +1,24 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
+import { clientOf } from "../support/client.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { type ProgramEnvironment, startProgram } from "../support/program.ts";
 import { rounds } from "../support/rounds.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-beforeAll(() => {
-  backend = startSimulator();
-});
-afterAll(() => backend.stop());
+const backend = shared(() => startSimulator());
 
 const keyCount = rounds * 10;
 const perMinute = 5;
 const attempts = 8;
 
 async function post(url: string, key: string, script = ""): Promise<number> {
-  const response = await fetch(`${url}/v1/messages`, {
-    method: "POST",
-    headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": script, connection: "close" },
-    body: JSON.stringify({ model: "m", max_tokens: 7, messages: [{ role: "user", content: "Hi" }] }),
-  });
+  const body = { model: "m", max_tokens: 7, messages: [{ role: "user", content: "Hi" }] };
+  const sent = { script, headers: { connection: "close" } };
+  const response = await clientOf(url, key).send("/v1/messages", body, sent);
   await response.arrayBuffer();
   return response.status;
 }

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { SQL } from "bun";
 import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { type AdminClient, logIn } from "../support/admin-client.ts";
+import { clientOf } from "../support/client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { type Program, startProgram } from "../support/program.ts";
@@ -19,11 +20,8 @@ async function send(program: Program, key: string, count: number): Promise<Sent>
   const statuses = await Promise.all(
     Array.from({ length: count }, async () => {
       const begunAt = performance.now();
-      const response = await fetch(`${program.url}/v1/chat/completions`, {
-        method: "POST",
-        headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=1,1" },
-        body: '{"model":"m","max_tokens":5,"messages":[]}',
-      });
+      const body = { model: "m", max_tokens: 5, messages: [] };
+      const response = await clientOf(program.url, key).send("/v1/chat/completions", body, { script: "usage=1,1" });
       await response.text();
       slowestMs = Math.max(slowestMs, performance.now() - begunAt);
       return response.status;
@@ -150,12 +148,10 @@ describe.skipIf(whyNoPostgres !== undefined)("limits of keys, with two instances
   async function outliveDatabase(runsAt: Program, waitsAt: Program, waiting: number): Promise<Sent> {
     const { key } = await admin.expectOk<{ key: string }>("POST", "/api/keys", { name: "one", max_concurrency: 1 });
     const leaving = new AbortController();
-    const running = fetch(`${runsAt.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "slow-head=forever" },
-      body: '{"model":"m","messages":[]}',
-      signal: leaving.signal,
-    }).catch(() => {});
+    const sent = { script: "slow-head=forever", signal: leaving.signal };
+    const running = clientOf(runsAt.url, key)
+      .send("/v1/chat/completions", { model: "m", messages: [] }, sent)
+      .catch(() => {});
     await pollUntil(() => backend.stats().open === 1);
     const others = send(waitsAt, key, waiting);
     await pollUntil(async () => (await readMetric(waitsAt, "tollgate_queue_waiting_requests")) === waiting);

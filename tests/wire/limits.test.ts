@@ -1,13 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { pollUntil } from "../support/poll-until.ts";
 import { connectRaw } from "../support/raw-client.ts";
-import { chat, errorOf, startTollgateWithKeys, type TollgateWithKeys } from "../support/tollgate-with-keys.ts";
+import { chat, errorOf, startTollgateWithKeys } from "../support/tollgate-with-keys.ts";
+import { shared } from "../support/shared.ts";
 
-let gate: TollgateWithKeys;
-beforeAll(async () => {
-  gate = await startTollgateWithKeys({ METRICS_TOKEN: "scraper", CONTACT: "Ask ops." });
-});
-afterAll(() => gate[Symbol.asyncDispose]());
+const gate = shared(() => startTollgateWithKeys({ METRICS_TOKEN: "scraper", CONTACT: "Ask ops." }));
 
 describe("a limit of requests per minute", () => {
   test("is told by one speaker: the backend's headers of the same families stay behind", async () => {
@@ -96,10 +93,8 @@ describe("a limit of requests per minute", () => {
     "is not counted by what only counts tokens, of which agents send 25 at once, also beside %p",
     async (beside) => {
       const { id, key } = await gate.createKey({ requests_per_minute: 2, ...beside });
-      const headers = { "x-api-key": key, "content-type": "application/json" };
       const paths = ["/v1/messages/count_tokens?beta=true", "/v1/responses/input_tokens"];
-      const count = async (path: string) =>
-        (await fetch(gate.url + path, { method: "POST", headers, body: '{"model":"m"}' })).status;
+      const count = async (path: string) => (await gate.send(path, { model: "m" }, { key })).status;
       expect((await gate.post(key)).status).toBe(200);
       expect(await Promise.all(Array.from({ length: 26 }, (_, at) => count(paths[at % 2] ?? "")))).toEqual(
         Array.from({ length: 26 }, () => 200),
@@ -142,11 +137,8 @@ describe("a limit of tokens", () => {
     ["/v1/messages", { max_tokens: 5000 }, "max_tokens"],
   ])("of tokens tells the client which member to lower: %s with %j", async (path, members, name) => {
     const { key } = await gate.createKey({ tokens_per_day: 500 });
-    const headers = { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=30,30" };
-    const send = (more: object) => {
-      const body = { model: "m", input: "Hi", messages: [{ role: "user", content: "Hi" }], ...more };
-      return fetch(`${gate.url}${path}`, { method: "POST", headers, body: JSON.stringify(body) });
-    };
+    const body = { model: "m", input: "Hi", messages: [{ role: "user", content: "Hi" }] };
+    const send = (more: object) => gate.send(path, { ...body, ...more }, { key, script: "usage=30,30" });
     // The first may be larger than the limit.
     await (await send({})).text();
     const { status, message } = await errorOf(await send(members));
@@ -159,11 +151,7 @@ describe("a limit of tokens", () => {
   test("of a month tells Codex when it resets", async () => {
     const { key } = await gate.createKey({ tokens_per_month: 50 });
     const send = (body: object, path = "/v1/responses") =>
-      fetch(`${gate.url}${path}`, {
-        method: "POST",
-        headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=30,30" },
-        body: JSON.stringify({ model: "m", input: "Hi", ...body }),
-      });
+      gate.send(path, { model: "m", input: "Hi", ...body }, { key, script: "usage=30,30" });
     expect(await (await send({})).text()).toContain('"usage"');
     for (const refused of [await send({}), await send({ stream: true }), await send({}, "/v1/responses/compact")]) {
       expect(refused.headers.has("retry-after")).toBe(false);
@@ -221,13 +209,10 @@ describe("a limit of tokens", () => {
   test("is reported with what fails before its tokens are reserved", async () => {
     const { key } = await gate.createKey({ tokens_per_day: 1000, requests_per_minute: 5, allowed_models: ["m"] });
     await gate.post(key, { script: "usage=30,30", body: { ...chat, model: "m" } });
-    const headers = { "x-api-key": key, "content-type": "application/json" };
-    const send = (path: string, body?: string): Promise<Response> =>
-      fetch(`${gate.url}${path}`, { method: body === undefined ? "GET" : "POST", headers, body: body ?? null });
     const failed = await Promise.all([
-      send("/v1/chat/completions", JSON.stringify({ ...chat, model: "other" })),
-      send("/v1/chat/completions", `{${'"model":"m",'.repeat(65)}"model":"m"}`),
-      send("/v1/tollgate/other"),
+      gate.send("/v1/chat/completions", { ...chat, model: "other" }, { key }),
+      gate.send("/v1/chat/completions", `{${'"model":"m",'.repeat(65)}"model":"m"}`, { key }),
+      gate.send("/v1/tollgate/other", undefined, { key }),
     ]);
     expect(failed.map(({ status }) => status)).toEqual([403, 400, 404]);
     for (const response of failed) {
@@ -240,6 +225,6 @@ describe("a limit of tokens", () => {
     const { key } = await gate.createKey({ tokens_per_month: 1 });
     await gate.post(key, { script: "usage=30,30" });
     expect((await gate.post(key)).status).toBe(402);
-    expect((await fetch(`${gate.url}/v1/models`, { headers: { "x-api-key": key } })).status).toBe(200);
+    expect((await gate.send("/v1/models", undefined, { key })).status).toBe(200);
   });
 });

@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { logIn } from "../support/admin-client.ts";
-import { type Program, startProgram } from "../support/program.ts";
+import { startProgram } from "../support/program.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { shared } from "../support/shared.ts";
 
 const megabyte = 1024 * 1024;
 const password = "correct horse battery staple";
@@ -13,11 +14,7 @@ const environment = {
   LOG_LEVEL: "error",
   SHUTDOWN_GRACE: "1",
 };
-let program: Program;
-beforeAll(async () => {
-  program = await startProgram(environment);
-});
-afterAll(() => program.stop());
+const program = shared(() => startProgram(environment));
 
 /** What the allocator keeps for ten seconds would hide what the program does. */
 const purgesSoon = { MIMALLOC_PURGE_DELAY: "100", MIMALLOC_PURGE_HOLES_MIN_INTERVAL: "100" };

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { connectRaw } from "../support/raw-client.ts";
 import { findFreePort } from "../support/free-port.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { startTollgate } from "../support/tollgate.ts";
+import { shared } from "../support/shared.ts";
 
 const malformed = ["", "a b", "a/b", "a@b", "h:99999", "h:65536", "h:x", "[::1", "[:]", "1.2.3.256", "a\r\nHost: b"];
 const paths = ["/", "/keys", "/assets/none.js", "/api/me", "/api/none", "/healthz", "/metrics", "/models?x=1"];
@@ -10,11 +11,7 @@ describe.each([
   ["on one port", {}],
   ["on a port of its own", { ADMIN_PORT: String(findFreePort()) }],
 ])("a malformed Host to the admin side %s", (_, environment) => {
-  let gate: Tollgate;
-  beforeAll(async () => {
-    gate = await startTollgate({ PROXY_UPSTREAM_URL: "http://127.0.0.1:1", ...environment });
-  });
-  afterAll(() => gate[Symbol.asyncDispose]());
+  const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: "http://127.0.0.1:1", ...environment }));
 
   async function get(path: string, lines: string) {
     const client = await connectRaw(gate.adminUrl);

@@ -1,19 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
-import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
+import { describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
+import { startProgramWithKey } from "../support/program-with-key.ts";
+import { shared } from "../support/shared.ts";
 import type { RawClient } from "../support/raw-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
-let backend: Simulator;
-let program: ProgramWithKey;
-beforeAll(async () => {
-  backend = startSimulator();
-  program = await startProgramWithKey(backend.url);
-});
-afterAll(async () => {
-  await program.stop();
-  backend.stop();
-});
+const backend = shared(() => startSimulator());
+const program = shared(() => startProgramWithKey(backend.url));
 
 describe("one process", () => {
   test("serves 3,000 concurrent streams, each of which gets its frames", async () => {

@@ -1,27 +1,23 @@
 import { gzipSync } from "node:zlib";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import type { Environment } from "../../src/config/config.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { connectRaw } from "../support/raw-client.ts";
+import { shared } from "../support/shared.ts";
 import { chat, errorOf, startTollgateWithKeys, type TollgateWithKeys } from "../support/tollgate-with-keys.ts";
 
-let gate: TollgateWithKeys;
-beforeAll(async () => {
-  gate = await startTollgateWithKeys();
-});
+const gate = shared(() => startTollgateWithKeys());
 beforeEach(() => gate.backend.clear());
 
 const waiting = async ({ admin }: TollgateWithKeys): Promise<number> =>
   Number(/^tollgate_queue_waiting_requests (\d+)$/m.exec(await (await admin.request("GET", "/metrics")).text())?.[1]);
-
-afterAll(() => gate[Symbol.asyncDispose]());
 
 describe("a place of a limit of concurrent requests is given back", () => {
   const stream = { ...chat, stream: true };
   const endings: Record<string, (key: string) => Promise<unknown>> = {
     "after a whole response": async (key) => (await gate.post(key)).text(),
     "after a stream": async (key) => (await gate.post(key, { body: stream })).text(),
-    "after a HEAD": (key) => fetch(`${gate.url}/v1/models`, { method: "HEAD", headers: { "x-api-key": key } }),
+    "after a HEAD": (key) => gate.send("/v1/models", undefined, { key, method: "HEAD" }),
     "after a response without a body": (key) => gate.post(key, { script: "204" }),
     "after an error of the backend": async (key) => (await gate.post(key, { script: "status=500" })).text(),
     "after a reset before the head": async (key) => (await gate.post(key, { script: "reset-before-head" })).text(),
@@ -50,10 +46,8 @@ describe("a place of a limit of concurrent requests is given back", () => {
     "after a body that is refused": async (key) =>
       (await gate.post(key, { body: Object.fromEntries([["model", "m"]]), script: "status=400" })).text(),
     "after a body that is too large": async (key) => {
-      const headers = { "x-api-key": key, "content-type": "application/json", "content-length": "999999999" };
-      const client = await connectRaw(gate.url);
-      client.request("POST", "/v1/chat/completions", headers);
-      client.close();
+      const sent = { key, headers: { "content-length": "999999999" } };
+      (await gate.sendRaw("/v1/chat/completions", "", sent)).close();
     },
     "after a stream without usage": async (key) => (await gate.post(key, { body: stream, script: "no-usage" })).text(),
     "after a stream without its terminal event": async (key) =>
@@ -166,10 +160,8 @@ describe("a body that has not come with its head", () => {
 
 test("requests per minute are asked before a compressed body is decoded", async () => {
   const { id, key } = await gate.createKey({ requests_per_minute: 2 });
-  const send = (body: BodyInit) => {
-    const headers = { "x-api-key": key, "content-type": "application/json", "content-encoding": "gzip" };
-    return fetch(`${gate.url}/v1/chat/completions`, { method: "POST", headers, body });
-  };
+  const send = (body: Uint8Array) =>
+    gate.send("/v1/chat/completions", body, { key, headers: { "content-encoding": "gzip" } });
   const broken = Buffer.from([0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0, 0xff, 0xff]);
   expect((await send(gzipSync(JSON.stringify(chat)))).status).toBe(200);
   expect((await send(broken)).status).toBe(415);

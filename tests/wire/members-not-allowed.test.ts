@@ -1,17 +1,19 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeAll, beforeEach, describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import { memberRows } from "../../src/proxy/rewrite/members-not-allowed.ts";
-import { errorOf, startTollgateWithKeys, type TollgateWithKeys } from "../support/tollgate-with-keys.ts";
+import { errorOf, startTollgateWithKeys } from "../support/tollgate-with-keys.ts";
+import { shared } from "../support/shared.ts";
 
 const chat = "/v1/chat/completions";
 const text = "/v1/completions";
 const responses = "/v1/responses";
 const batch = "/v1/messages/batches";
 
-let gate: TollgateWithKeys;
+const gate = shared(() =>
+  startTollgateWithKeys({ PROXY_HAN_GUARD: "off", MAX_OUTPUT_TOKENS: "300", MAX_BODY_BYTES: "200000" }),
+);
 const keys = new Map<string, string>();
 beforeAll(async () => {
-  gate = await startTollgateWithKeys({ PROXY_HAN_GUARD: "off", MAX_OUTPUT_TOKENS: "300", MAX_BODY_BYTES: "200000" });
   const fields = {
     tokens: { tokens_per_day: 1_000_000_000, allowed_models: null },
     models: { allowed_models: ["m"] },
@@ -20,14 +22,9 @@ beforeAll(async () => {
   for (const [name, rules] of Object.entries(fields)) keys.set(name, (await gate.createKey(rules)).key);
 });
 beforeEach(() => gate.backend.clear());
-afterAll(() => gate[Symbol.asyncDispose]());
 
-const send = (key: string, path: string, body: BodyInit, headers: Record<string, string> = {}): Promise<Response> =>
-  fetch(gate.url + path, {
-    method: "POST",
-    headers: { "x-api-key": keys.get(key) ?? gate.key, "content-type": "application/json", ...headers },
-    body,
-  });
+const send = (name: string, path: string, body: object | string, headers = {}): Promise<Response> =>
+  gate.send(path, body, { key: keys.get(name) ?? gate.key, headers });
 
 /** What the backend got. */
 async function received(key: string, path: string, body: string): Promise<string> {
@@ -174,8 +171,7 @@ describe("a form of a key with models that it may use", () => {
     const made = new FormData();
     made.set("file", new Blob(["RIFF"]), 'a "b"; 한.wav');
     made.set("model", "m");
-    const headers = { "x-api-key": keys.get("models") ?? "" };
-    expect((await fetch(gate.url + path, { method: "POST", headers, body: made })).status).toBe(200);
+    expect((await send("models", path, made)).status).toBe(200);
   });
 
   test.each([

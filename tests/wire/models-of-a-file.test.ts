@@ -1,9 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { afterAll, beforeEach, describe, expect, test } from "bun:test";
 import { logIn } from "../support/admin-client.ts";
 import { backendOf, fileCatalog, modelOf, replaceableCatalog } from "../support/catalog.ts";
+import { clientOf } from "../support/client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { startProgram } from "../support/program.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { shared } from "../support/shared.ts";
+import { startTollgate } from "../support/tollgate.ts";
 import { errorOf } from "../support/tollgate-with-keys.ts";
 
 interface Seen {
@@ -43,16 +45,12 @@ const embedder = modelOf("embedder", ["attic"]);
 const whole = fileCatalog(backends, [coder, embedder]);
 const current = replaceableCatalog(whole);
 
-let gate: Tollgate;
-beforeAll(async () => {
-  gate = await startTollgate({}, { catalog: current });
-});
+const gate = shared(() => startTollgate({}, { catalog: current }));
 beforeEach(() => {
   seen.length = 0;
   current.replace(whole);
 });
 afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
   for (const { server } of servers) await server.stop(true);
 });
 
@@ -63,11 +61,7 @@ async function keyFor(fields: object): Promise<string> {
 }
 
 const post = (path: string, model: string | undefined, key = gate.key): Promise<Response> =>
-  fetch(`${gate.url}${path}`, {
-    method: "POST",
-    headers: { "x-api-key": key, "content-type": "application/json" },
-    body: JSON.stringify({ model, messages: [] }),
-  });
+  gate.send(path, { model, messages: [] }, { key });
 const sent = (): unknown[] =>
   seen.map(({ backend, body }) => [backend, (JSON.parse(body) as { model?: unknown }).model]);
 
@@ -146,7 +140,7 @@ test("a list has what a backend can do and no path of its host, and a model's ca
   await using started = await startTollgate({}, { catalog });
   const fields = { name: "one", allowed_models: ["/mnt/q3"] };
   const { key } = await started.admin.expectOk<{ key: string }>("POST", "/api/keys", fields);
-  const get = (path: string) => fetch(`${started.url}/v1/models${path}`, { headers: { "x-api-key": key } });
+  const get = (path: string) => started.send(`/v1/models${path}`, undefined, { key });
   const card = { context_length: 512, kind: "embedding", max_model_len: 512, type: "embedding" };
   await pollUntil(async () => ((await (await get("/q3")).json()) as { kind?: string }).kind !== undefined);
   expect(await (await get("")).json()).toEqual({ object: "list", data: [{ id: "/mnt/q3", ...card }] });
@@ -159,7 +153,7 @@ test("a list has what a backend can do and no path of its host, and a model's ca
 
 describe("a form", () => {
   const send = (form: FormData, key = gate.key): Promise<Response> =>
-    fetch(`${gate.url}/v1/audio/transcriptions`, { method: "POST", headers: { "x-api-key": key }, body: form });
+    gate.send("/v1/audio/transcriptions", form, { key });
   const formOf = (model: string): FormData => {
     const form = new FormData();
     form.set("model", model);
@@ -211,16 +205,14 @@ describe("the models that a backend lists itself", () => {
     const finders = servers.map(({ backend }) =>
       backendOf(backend.name, { ...backend, discover: backend.name === "attic" }),
     );
-    const get = (path: string): Promise<Response> =>
-      fetch(`${gate.url}${path}`, { headers: { "x-api-key": gate.key } });
     const list = async (): Promise<string[]> =>
-      ((await (await get("/v1/models")).json()) as { data: { id: string }[] }).data.map(({ id }) => id);
+      ((await (await gate.send("/v1/models")).json()) as { data: { id: string }[] }).data.map(({ id }) => id);
     lists["attic"] = ["Org/Coder", "found"];
     asked["attic"] = 0;
     current.replace(fileCatalog(finders, [coder]));
     await pollUntil(async () => (await list()).length === 3);
     expect(await list()).toEqual(["coder", "coder-nonthinking", "found"]);
-    expect(await (await get("/v1/models/FOUND")).json()).toEqual({
+    expect(await (await gate.send("/v1/models/FOUND")).json()).toEqual({
       id: "found",
       max_model_len: 4096,
       context_length: 4096,
@@ -253,8 +245,7 @@ describe("the models that a backend lists itself", () => {
       backendOf(`finder-${at}`, { url, baseUrl: url, discover: true }),
     );
     await using started = await startTollgate({}, { catalog: replaceableCatalog(fileCatalog(finders, [])) });
-    const headers = { "x-api-key": started.key };
-    const list = await (await fetch(`${started.url}/v1/models`, { headers })).json();
+    const list = await (await started.send("/v1/models")).json();
     expect((list as { data: { id: string }[] }).data.map(({ id }) => id)).toEqual([
       "Big/One",
       "both",
@@ -265,9 +256,7 @@ describe("the models that a backend lists itself", () => {
       ["big/one", 200],
       [odd[0], 404],
     ] as const) {
-      const body = JSON.stringify({ model, messages: [] });
-      const sentTo = { method: "POST", headers: { ...headers, "content-type": "application/json" }, body };
-      expect((await fetch(`${started.url}/v1/chat/completions`, sentTo)).status).toBe(status);
+      expect((await started.send("/v1/chat/completions", { model, messages: [] })).status).toBe(status);
     }
     const told = started.log
       .filter(({ message }) => String(message).startsWith("Backend lists"))
@@ -303,9 +292,7 @@ describe("the models that a backend lists itself", () => {
     const catalog = fileCatalog([backendOf("slow", { url: origin, baseUrl: origin, discover: true })], []);
     const statusOfFirst = async (): Promise<number> => {
       await using started = await startTollgate({}, { catalog: replaceableCatalog(catalog) });
-      const headers = { "x-api-key": started.key, "content-type": "application/json" };
-      const body = JSON.stringify({ model: "late", messages: [] });
-      return (await fetch(`${started.url}/v1/chat/completions`, { method: "POST", headers, body })).status;
+      return (await started.send("/v1/chat/completions", { model: "late", messages: [] })).status;
     };
     expect(await statusOfFirst()).toBe(200);
     delayMs = 10_000;
@@ -324,10 +311,9 @@ test("without a file, the backend's list passes byte for byte, and no name of it
   const program = await startProgram({ PROXY_UPSTREAM_URL: backend.url.origin, ADMIN_PASSWORD: "password" });
   const admin = await logIn(program.adminUrl, "admin", "password");
   const { key } = await admin.createKey("test");
-  const headers = { "x-api-key": key, "content-type": "application/json" };
-  expect(await (await fetch(`${program.url}/v1/models`, { headers })).text()).toBe(list);
-  const body = JSON.stringify({ model: name, messages: [] });
-  expect((await fetch(`${program.url}/v1/chat/completions`, { method: "POST", headers, body })).status).toBe(200);
+  const { send } = clientOf(program.url, key);
+  expect(await (await send("/v1/models")).text()).toBe(list);
+  expect((await send("/v1/chat/completions", { model: name, messages: [] })).status).toBe(200);
   const metrics = await (await admin.request("GET", "/metrics")).text();
   expect(metrics).toContain(String.raw`tollgate_model_requests_total{model="x\\u001b[2J\\u009b\\u202ey"} 1`);
   await program.stop();

@@ -1,19 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { createRandom, type Random } from "../support/random.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { startTollgate } from "../support/tollgate.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-let gate: Tollgate;
-beforeAll(async () => {
-  backend = startSimulator({ recordRequests: 0 });
-  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, LOG_LEVEL: "error" });
-});
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
+const backend = shared(() => startSimulator({ recordRequests: 0 }));
+const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: backend.url, LOG_LEVEL: "error" }));
 
 const requests = 2000;
 const atOnce = 40;

@@ -1,20 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { beforeEach, describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { startTollgate } from "../support/tollgate.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-let gate: Tollgate;
-beforeAll(async () => {
-  backend = startSimulator();
-  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
-});
+const backend = shared(() => startSimulator());
+const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: backend.url }));
 beforeEach(() => backend.clear());
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
 
 const chat = '{"model":"m","stream":true,"max_tokens":3,"messages":[{"role":"user","content":"Hi"}]}';
 

@@ -1,20 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { connectRaw } from "../support/raw-client.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { shared } from "../support/shared.ts";
+import { startTollgate } from "../support/tollgate.ts";
 import { unreadBytes } from "../support/unread-bytes.ts";
 
-let backend: Simulator;
-let gate: Tollgate;
-beforeAll(async () => {
-  backend = startSimulator();
-  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_NONSTREAM_READ_TIMEOUT: "3" });
-});
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
+const backend = shared(() => startSimulator());
+const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_NONSTREAM_READ_TIMEOUT: "3" }));
 
 const okHead = "HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\n";
 const hello = `${okHead}Content-Length: 5\r\n\r\nhello`;
@@ -129,7 +121,7 @@ const oddResponses: OddResponse[] = [
 /** @returns status 0 if the connection broke */
 async function send(method: string, path: string, marker = ""): Promise<{ status: number; text: string }> {
   try {
-    const response = await fetch(gate.url + path, { method, headers: { "x-api-key": gate.key, "x-marker": marker } });
+    const response = await gate.send(path, undefined, { method, headers: { "x-marker": marker } });
     return { status: response.status, text: await response.text() };
   } catch {
     return { status: 0, text: "" };
@@ -180,8 +172,7 @@ test.each([
   backend.handle((_, wire) => {
     wire.write(`${okHead}${many(count - 2)}Content-Length: 5\r\n\r\nhello`);
   });
-  const client = await connectRaw(gate.url);
-  client.request("GET", "/v1/anything", { "x-api-key": gate.key });
+  const client = await gate.sendRaw("/v1/anything");
   expect((await client.head()).status).toBe(status);
   client.close();
 });
@@ -190,8 +181,7 @@ test("trailers of a response are dropped", async () => {
   backend.handle((_, wire) => {
     wire.write(`${okHead}Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\nx-sum: 1\r\n\r\n`);
   });
-  const client = await connectRaw(gate.url);
-  client.request("GET", "/v1/anything", { "x-api-key": gate.key, te: "trailers" });
+  const client = await gate.sendRaw("/v1/anything", undefined, { headers: { te: "trailers" } });
   expect(await client.ended()).toBe("complete");
   expect(client.received().toString()).not.toContain("x-sum");
   client.close();
@@ -206,8 +196,7 @@ describe("a response without a content type", () => {
     backend.handle((__, wire) => {
       wire.write(`HTTP/1.1 200 OK\r\nContent-Length: ${body.length}\r\n\r\n${body}`);
     });
-    const client = await connectRaw(gate.url);
-    client.request("GET", path, { "x-api-key": gate.key });
+    const client = await gate.sendRaw(path);
     const head = await client.head();
     expect(head.header("content-type")).toBeUndefined();
     expect(head.header("content-length")).toBe(String(body.length));

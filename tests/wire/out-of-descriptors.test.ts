@@ -1,29 +1,24 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
-import { commandLine, type Program, startProgram } from "../support/program.ts";
+import { commandLine, startProgram } from "../support/program.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { valueOf } from "../telemetry/open-metrics.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-let program: Program;
-beforeAll(async () => {
-  backend = startSimulator();
-  program = await startProgram({
+const backend = shared(() => startSimulator());
+const program = shared(() =>
+  startProgram({
     PROXY_UPSTREAM_URL: backend.url,
     ADMIN_PASSWORD: "password",
     METRICS_TOKEN: "scraper",
     LOG_FORMAT: "json",
-  });
-});
-afterAll(async () => {
-  await program.stop();
-  backend.stop();
-});
+  }),
+);
 
 const prlimit = Bun.which("prlimit");
 

@@ -1,27 +1,17 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
+import { shared } from "../support/shared.ts";
+import { startTollgate } from "../support/tollgate.ts";
 
-let backend: Simulator;
-let gate: Tollgate;
 const time = { now: Date.parse("2026-05-15T12:00:00+09:00") };
-beforeAll(async () => {
-  backend = startSimulator();
-  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { clock: () => time.now });
-});
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
+const backend = shared(() => startSimulator());
+const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { clock: () => time.now }));
 
 const describe = (key: string, path = "/v1/tollgate/key", method = "GET"): Promise<Response> =>
   fetch(gate.url + path, { method, headers: { authorization: `Bearer ${key}` } });
 
-const complete = async (key: string): Promise<void> => {
-  const headers = { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=5,7" };
-  const body = JSON.stringify({ model: "m", messages: [] });
-  await (await fetch(`${gate.url}/v1/chat/completions`, { method: "POST", headers, body })).text();
-};
+const complete = async (key: string): Promise<unknown> =>
+  (await gate.send("/v1/chat/completions", { model: "m", messages: [] }, { key, script: "usage=5,7" })).text();
 
 test("GET /v1/tollgate/key tells the holder of a key its limits and usage, and nothing else", async () => {
   const { key, id } = await gate.admin.expectOk<{ key: string; id: number }>("POST", "/api/keys", {
@@ -114,7 +104,7 @@ test("GET /api/own-key responds with the same on the admin port, and only to a k
   const gpu = await other.admin.expectOk<{ key: string }>("POST", "/api/keys", { name: "agent", scope: "gpu" });
   const read = (credential: string): Promise<Response> =>
     fetch(`${other.adminUrl}/api/own-key`, { headers: { "x-api-key": credential } });
-  const atProxy = await fetch(`${other.url}/v1/tollgate/key`, { headers: { "x-api-key": key } });
+  const atProxy = await other.send("/v1/tollgate/key", undefined, { key });
   expect(await (await read(key)).json()).toEqual(await atProxy.json());
   expect((await read("unknown")).status).toBe(401);
   const refused = await read(gpu.key);

@@ -1,18 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { createServer } from "node:net";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { childrenOf, isRunning, listenersOn } from "../support/proc.ts";
 import { logged, processCount, startProcesses, stream } from "../support/processes.ts";
 import { runProgram } from "../support/program.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-beforeAll(() => {
-  backend = startSimulator();
-});
-afterAll(() => backend.stop());
+const backend = shared(() => startSimulator());
 
 describe("the parent", () => {
   test.each(["SIGTERM", "SIGINT"] as const)(

@@ -1,18 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { connectRaw } from "../support/raw-client.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { startTollgate } from "../support/tollgate.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-let gate: Tollgate;
-beforeAll(async () => {
-  backend = startSimulator();
-  gate = await startTollgate({ PROXY_UPSTREAM_URL: `${backend.url}/tenant` });
-});
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
+const backend = shared(() => startSimulator());
+const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: `${backend.url}/tenant` }));
 
 /** Sends a request target exactly as given. */
 async function statusOf(target: string, options: { host?: string; key?: string } = {}): Promise<[number, string]> {

@@ -1,10 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { startPgbouncer, whyNoPgbouncer } from "../support/pgbouncer.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { manual } from "../support/manual.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { shared } from "../support/shared.ts";
 
 const ignored = "ignore_startup_parameters = statement_timeout,idle_in_transaction_session_timeout";
 
@@ -13,18 +14,11 @@ test("the handbook shows the PgBouncer setting that is tested here", () => {
 });
 
 describe.skipIf(whyNoPgbouncer !== undefined || whyNoPostgres !== undefined)("with PgBouncer", () => {
-  let backend: Simulator;
-  beforeAll(() => {
-    backend = startSimulator();
-  });
-  afterAll(() => backend.stop());
+  const backend = shared(() => startSimulator());
 
-  const post = async ({ url }: Tollgate, key: string): Promise<number> => {
-    const response = await fetch(`${url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=3,4" },
-      body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }] }),
-    });
+  const post = async ({ send }: Tollgate, key: string): Promise<number> => {
+    const body = { model: "m", messages: [{ role: "user", content: "Hi" }] };
+    const response = await send("/v1/chat/completions", body, { key, script: "usage=3,4" });
     await response.text();
     return response.status;
   };

@@ -21,11 +21,7 @@ describe.skipIf(whyNoPostgres !== undefined)("while PostgreSQL is away", () => {
     startTollgate({ PROXY_UPSTREAM_URL: backend.url, DATABASE_URL: await postgres.createDatabase() }, options);
 
   const post = (gate: Tollgate, key = gate.key): Promise<Response> =>
-    fetch(`${gate.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=3,4" },
-      body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }] }),
-    });
+    gate.send("/v1/chat/completions", { model: "m", messages: [] }, { key, script: "usage=3,4" });
 
   /** @returns also the duration in ms. No request may wait for the database longer than two seconds; a loaded machine is slower. */
   async function timed<T>(act: () => Promise<T>): Promise<[T, number]> {
@@ -70,9 +66,7 @@ describe.skipIf(whyNoPostgres !== undefined)("while PostgreSQL is away", () => {
       expect(refused.headers.get("retry-after")).toBe("1");
       expect(await refused.json()).toMatchObject({ error: { code: "storage_unavailable" } });
       expect(refusedMs).toBeLessThan(4000);
-      const [stored, storedMs] = await timed(() =>
-        fetch(`${gate.url}/v1/responses/resp_1`, { headers: { "x-api-key": gate.key } }),
-      );
+      const [stored, storedMs] = await timed(() => gate.send("/v1/responses/resp_1"));
       expect([stored.status, stored.headers.get("retry-after")]).toEqual([503, "1"]);
       expect(storedMs).toBeLessThan(4000);
       const [ready, readyMs] = await timed(() => fetch(`${gate.adminUrl}/readyz`));

@@ -42,17 +42,9 @@ describe.skipIf(whyNoPostgres !== undefined)("several processes on one PostgreSQ
   /** @returns whether a complete, successful response arrived */
   async function completes(): Promise<boolean> {
     try {
-      const response = await fetch(`${program.url}/v1/chat/completions`, {
-        method: "POST",
-        headers: {
-          "x-api-key": program.key,
-          "content-type": "application/json",
-          "x-simulate": "usage=3,4",
-          // A new connection each time, so that the kernel may give it to either process.
-          connection: "close",
-        },
-        body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }] }),
-      });
+      // A new connection each time, so that the kernel may give it to either process.
+      const sent = { script: "usage=3,4", headers: { connection: "close" } };
+      const response = await program.send("/v1/chat/completions", { model: "m", messages: [] }, sent);
       await response.text();
       return response.ok;
     } catch {

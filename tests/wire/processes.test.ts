@@ -1,5 +1,5 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { childrenOf, isRunning } from "../support/proc.ts";
@@ -8,12 +8,9 @@ import { freshly, logged, metricsToken, processCount, scrape, startProcesses, st
 import { connectRaw } from "../support/raw-client.ts";
 import { rounds } from "../support/rounds.ts";
 import type { Program } from "../support/program.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-beforeAll(() => {
-  backend = startSimulator();
-});
-afterAll(() => backend.stop());
+const backend = shared(() => startSimulator());
 
 const complete = (url: string, key: string): Promise<Response> =>
   fetch(`${url}/v1/messages`, {
@@ -72,13 +69,7 @@ test("counts stay exact and metrics never decrease while each process is killed 
 }, 300_000);
 
 describe("several processes", () => {
-  let program: Program;
-  beforeAll(async () => {
-    program = await startProcesses(backend.url);
-  });
-  afterAll(async () => {
-    await program.stop();
-  });
+  const program = shared(() => startProcesses(backend.url));
 
   test("log their address once, and each line with its pid", () => {
     const lines = logged(program);

@@ -1,12 +1,9 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { pollUntil } from "../support/poll-until.ts";
-import { chat, startTollgateWithKeys, type TollgateWithKeys } from "../support/tollgate-with-keys.ts";
+import { chat, startTollgateWithKeys } from "../support/tollgate-with-keys.ts";
+import { shared } from "../support/shared.ts";
 
-let gate: TollgateWithKeys;
-beforeAll(async () => {
-  gate = await startTollgateWithKeys({ PROXY_MAX_CONCURRENCY: "1" });
-});
-afterAll(() => gate[Symbol.asyncDispose]());
+const gate = shared(() => startTollgateWithKeys({ PROXY_MAX_CONCURRENCY: "1" }));
 
 interface Seen {
   requests: { state: string; place: { position: number; of: number } | null }[];

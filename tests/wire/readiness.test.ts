@@ -1,21 +1,16 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
+import { shared } from "../support/shared.ts";
+import { startTollgate } from "../support/tollgate.ts";
 
-let backend: Simulator;
-let gate: Tollgate;
 let now = Date.now();
-beforeAll(async () => {
-  backend = startSimulator();
-  gate = await startTollgate(
+const backend = shared(() => startSimulator());
+const gate = shared(() =>
+  startTollgate(
     { PROXY_UPSTREAM_URL: `${backend.url}/prefix`, PROXY_UPSTREAM_API_KEY: "backend-key" },
     { clock: () => now },
-  );
-});
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
+  ),
+);
 
 async function readUpstream(): Promise<unknown> {
   // Longer than a result is cached.

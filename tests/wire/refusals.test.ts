@@ -1,18 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { connectRaw } from "../support/raw-client.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { startTollgate } from "../support/tollgate.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-let gate: Tollgate;
-beforeAll(async () => {
-  backend = startSimulator();
-  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
-});
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
+const backend = shared(() => startSimulator());
+const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: backend.url }));
 
 const get = (headers: Record<string, string>, init: RequestInit = {}): Promise<Response> =>
   fetch(`${gate.url}/v1/models`, { headers, ...init });
@@ -84,8 +77,7 @@ describe("a key", () => {
 describe("a method", () => {
   test.each(["PROPFIND", "TRACE", "MKCOL", "REPORT"])("that the API does not use is refused: %s", async (method) => {
     backend.clear();
-    const client = await connectRaw(gate.url);
-    client.request(method, "/v1/models", { "x-api-key": gate.key });
+    const client = await gate.sendRaw("/v1/models", undefined, { method });
     const head = await client.head();
     expect(head.status).toBe(405);
     expect(head.header("allow")).toBe("GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS");
@@ -103,8 +95,8 @@ describe("an upgrade", () => {
 
   test("to WebSocket is refused immediately, so that the client falls back to HTTP", async () => {
     backend.clear();
-    const client = await connectRaw(gate.url);
-    client.request("GET", "/v1/responses", { "x-api-key": gate.key, Upgrade: "websocket", ...upgrade });
+    const headers = { Upgrade: "websocket", ...upgrade };
+    const client = await gate.sendRaw("/v1/responses", undefined, { headers });
     expect((await client.head()).status).toBe(426);
     expect((await client.json()) as object).toMatchObject({ error: { code: "upgrade_not_supported" } });
     expect(backend.requests()).toEqual([]);
@@ -112,8 +104,8 @@ describe("an upgrade", () => {
   });
 
   test("to HTTP/2 is ignored, as HTTP allows", async () => {
-    const client = await connectRaw(gate.url);
-    client.request("GET", "/v1/models", { "x-api-key": gate.key, Connection: "Upgrade", Upgrade: "h2c" });
+    const headers = { Connection: "Upgrade", Upgrade: "h2c" };
+    const client = await gate.sendRaw("/v1/models", undefined, { headers });
     expect((await client.head()).status).toBe(200);
     client.close();
   });
@@ -137,8 +129,7 @@ describe("a JSON body", () => {
     "that is not a JSON object (%p) is forwarded unchanged",
     async (body) => {
       backend.clear();
-      const headers = { "x-api-key": gate.key, "content-type": "application/json" };
-      await fetch(`${gate.url}/v1/anything`, { method: "POST", headers, body });
+      await gate.send("/v1/anything", body);
       expect(Buffer.from((await backend.nextRequest()).body()).toString()).toBe(body);
     },
   );
@@ -146,8 +137,7 @@ describe("a JSON body", () => {
   test("that is not UTF-8 is forwarded unchanged", async () => {
     backend.clear();
     const body = new Uint8Array([0x7b, 0xff, 0xfe, 0x7d]);
-    const headers = { "x-api-key": gate.key, "content-type": "application/json" };
-    await fetch(`${gate.url}/v1/anything`, { method: "POST", headers, body });
+    await gate.send("/v1/anything", body);
     expect(new Uint8Array((await backend.nextRequest()).body())).toEqual(body);
   });
 });

@@ -1,55 +1,36 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { shared } from "../support/shared.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
-let backend: Simulator;
-let gate: Tollgate;
-beforeAll(async () => {
-  backend = startSimulator();
-  gate = await startTollgate({
+const backend = shared(() => startSimulator());
+const gate = shared(() =>
+  startTollgate({
     PROXY_UPSTREAM_URL: backend.url,
     PROXY_HAN_GUARD: "off",
     PROXY_ALIAS_MODEL: "Served",
     MAX_OUTPUT_TOKENS: "100",
-  });
-});
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
+  }),
+);
 
 // oxlint-disable-next-line typescript/no-explicit-any -- a wrong shape fails the test
 type Logged = Record<string, any>;
 
-async function send(id: string, body: object, script = "usage=12,5", key = gate.key): Promise<Response> {
-  return fetch(`${gate.url}/v1/chat/completions`, {
-    method: "POST",
-    headers: {
-      "x-api-key": key,
-      "content-type": "application/json",
-      "x-simulate": script,
-      "x-request-id": id,
-      "user-agent": "Agent/1.0 (test)",
-    },
-    body: JSON.stringify({ model: "claude-x", messages: [{ role: "user", content: "Hi" }], ...body }),
-  });
+function send(id: string, body: object, script = "usage=12,5", key = gate.key): Promise<Response> {
+  const sent = { model: "claude-x", messages: [{ role: "user", content: "Hi" }], ...body };
+  const headers = { "x-request-id": id, "user-agent": "Agent/1.0 (test)" };
+  return gate.send("/v1/chat/completions", sent, { key, script, headers });
 }
 
-async function findLogged(id: string): Promise<Logged> {
-  let found: Logged | undefined;
-  await pollUntil(async () => {
-    const { requests } = await gate.admin.expectOk<{ requests: Logged[] }>("GET", `/api/requests?request_id=${id}`);
-    found = requests[0];
-    return found !== undefined;
-  });
-  return found ?? {};
-}
+const list = async (query: string): Promise<Logged[]> =>
+  (await gate.admin.expectOk<{ requests: Logged[] }>("GET", `/api/requests?${query}`)).requests;
+const findLogged = (id: string): Promise<Logged> => pollUntil(async () => (await list(`request_id=${id}`))[0] ?? false);
 
 test("a counted request is in the log when its client has seen the end", async () => {
   await (await send("whole", { max_tokens: 5000 })).text();
-  const { requests } = await gate.admin.expectOk<{ requests: Logged[] }>("GET", "/api/requests?request_id=whole");
+  const requests = await list("request_id=whole");
   expect(requests).toHaveLength(1);
   expect(requests[0]).toMatchObject({
     key_id: gate.keyId,
@@ -93,8 +74,7 @@ test.each([
 ])("a request that ends as %s is in the log once", async (id, body, script, expected) => {
   await (await send(id, body, script)).text();
   expect(await findLogged(id)).toMatchObject(expected);
-  const { requests } = await gate.admin.expectOk<{ requests: Logged[] }>("GET", `/api/requests?request_id=${id}`);
-  expect(requests).toHaveLength(1);
+  expect(await list(`request_id=${id}`)).toHaveLength(1);
 });
 
 test("a refused request is in the log without its key", async () => {
@@ -111,7 +91,7 @@ test("a refused request is in the log without its key", async () => {
 });
 
 describe("a running request", () => {
-  const list = async (id: string): Promise<Logged | undefined> =>
+  const find = async (id: string): Promise<Logged | undefined> =>
     (await gate.admin.expectOk<{ requests: Logged[] }>("GET", "/api/in-flight")).requests.find(
       (one) => one["request_id"] === id,
     );
@@ -119,7 +99,7 @@ describe("a running request", () => {
   test("is listed, and ends with an error and counts, when an administrator ends it", async () => {
     const before = await gate.readKey();
     const response = await send("endless", { stream: true }, "gap=forever@3");
-    const running = await list("endless");
+    const running = await find("endless");
     expect(running).toMatchObject({
       key_name: "test",
       state: "running",
@@ -142,8 +122,8 @@ describe("a running request", () => {
 
   test("gets an error that no client retries if it is ended before the backend responds", async () => {
     const pending = send("waiting", {}, "slow-head=60s");
-    await pollUntil(async () => (await list("waiting"))?.["state"] === "waiting");
-    await gate.admin.expectOk("DELETE", `/api/in-flight/${(await list("waiting"))?.["id"]}`);
+    await pollUntil(async () => (await find("waiting"))?.["state"] === "waiting");
+    await gate.admin.expectOk("DELETE", `/api/in-flight/${(await find("waiting"))?.["id"]}`);
     const response = await pending;
     expect([response.status, response.headers.get("x-should-retry")]).toEqual([400, "false"]);
     expect(await response.json()).toMatchObject({ error: { code: "ended_by_admin" } });
@@ -157,12 +137,7 @@ describe("a running request", () => {
 
 test("a server with REQUEST_LOG_DAYS=0 logs nothing in the database, and counts all the same", async () => {
   await using other = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, REQUEST_LOG_DAYS: "0" });
-  const response = await fetch(`${other.url}/v1/chat/completions`, {
-    method: "POST",
-    headers: { "x-api-key": other.key, "content-type": "application/json", "x-simulate": "usage=12,5" },
-    body: JSON.stringify({ model: "m", messages: [] }),
-  });
-  await response.text();
+  await (await other.send("/v1/chat/completions", { model: "m", messages: [] }, { script: "usage=12,5" })).text();
   expect((await other.readKey()).total_input_tokens).toBe(12);
   expect(await other.admin.expectOk("GET", "/api/requests")).toMatchObject({ requests: [], log: { days: 0 } });
 });
@@ -173,7 +148,7 @@ test("a server that starts with REQUEST_LOG_DAYS=0 deletes what was logged befor
     (await admin.expectOk<{ requests: Logged[] }>("GET", "/api/requests")).requests;
   {
     await using before = await startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { dataDir: folder.path });
-    await (await fetch(`${before.url}/v1/models`, { headers: { "x-api-key": before.key } })).text();
+    await (await before.send("/v1/models")).text();
     await pollUntil(async () => (await listOf(before)).length === 1);
   }
   const environment = { PROXY_UPSTREAM_URL: backend.url, REQUEST_LOG_DAYS: "0" };

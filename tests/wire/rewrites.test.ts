@@ -46,12 +46,7 @@ async function received(
 ): Promise<string> {
   const gate = gateOf(setting);
   backend.clear();
-  const response = await fetch(gate.url + path, {
-    method: "POST",
-    headers: { "x-api-key": gate.key, "content-type": "application/json", ...headers },
-    body: typeof body === "string" ? body : JSON.stringify(body),
-  });
-  await response.text();
+  await (await gate.send(path, body, { headers })).text();
   let sent = await backend.nextRequest();
   // With client rules, the backend is asked what it is.
   while (sent.method !== "POST") sent = await backend.nextRequest();
@@ -102,12 +97,8 @@ describe.each(recordings)("a backend with a strict template", ({ program, reques
     const gate = gateOf(setting);
     const found: number[] = [];
     for (const { path, userAgent, body } of requests) {
-      const headers = { "x-api-key": gate.key, "content-type": "application/json", "user-agent": userAgent };
-      const response = await fetch(gate.url + path, {
-        method: "POST",
-        headers: { ...headers, "x-simulate": "strict;tokens=3" },
-        body: JSON.stringify({ ...body, model: live }),
-      });
+      const sent = { script: "strict;tokens=3", headers: { "user-agent": userAgent } };
+      const response = await gate.send(path, { ...body, model: live }, sent);
       await response.text();
       found.push(response.status);
     }
@@ -334,13 +325,8 @@ describe("every other byte", () => {
 describe("a long body", () => {
   const padding = "漢😀 ".repeat(100_000);
   const send = async (setting: string, text: string): Promise<[response: Response, sent: SimulatedRequest]> => {
-    const gate = gateOf(setting);
     backend.clear();
-    const response = await fetch(`${gate.url}/v1/completions`, {
-      method: "POST",
-      headers: { "x-api-key": gate.key, "content-type": "application/json" },
-      body: text,
-    });
+    const response = await gateOf(setting).send("/v1/completions", text);
     await response.text();
     return [response, await backend.nextRequest()];
   };
@@ -365,13 +351,8 @@ describe("a long body", () => {
 
 describe("a body that is refused", () => {
   const refused = async (body: string | Uint8Array<ArrayBuffer>, path = "/v1/chat/completions") => {
-    const gate = gateOf("rewrite-all");
     backend.clear();
-    const response = await fetch(gate.url + path, {
-      method: "POST",
-      headers: { "x-api-key": gate.key, "content-type": "application/json" },
-      body,
-    });
+    const response = await gateOf("rewrite-all").send(path, body);
     const { error } = (await response.json()) as { error?: { type: string; code: string } };
     return [response.status, error?.type, error?.code, backend.requests().length];
   };
@@ -390,10 +371,7 @@ describe("a body that is refused", () => {
 });
 
 describe("the list of models", () => {
-  const get = async (setting: string, path: string): Promise<Response> => {
-    const gate = gateOf(setting);
-    return fetch(gate.url + path, { headers: { "x-api-key": gate.key } });
-  };
+  const get = (setting: string, path: string): Promise<Response> => gateOf(setting).send(path);
 
   test("ends with the synthetic model if the reasoning model is served", async () => {
     const { data } = (await (await get("family live", "/v1/models")).json()) as { data: { id: string }[] };

@@ -5,11 +5,12 @@ import type { Environment } from "../../src/config/config.ts";
 import type { Simulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { catalogWith } from "../support/catalog.ts";
+import { clientOf } from "../support/client.ts";
 import { startEngine } from "../support/engine.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { childrenOf } from "../support/proc.ts";
 import { startProgram } from "../support/program.ts";
-import { connectRaw, type RawClient } from "../support/raw-client.ts";
+import type { RawClient } from "../support/raw-client.ts";
 import { startBackends } from "../support/several-backends.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
@@ -21,17 +22,13 @@ interface Posted {
 }
 
 function post(url: string, key: string, script = "", { content = "Hi", signal }: Posted = {}): Promise<Response> {
-  const headers = { "x-api-key": key, "content-type": "application/json", "x-simulate": script, connection: "close" };
-  const body = JSON.stringify({ ...chat, messages: [{ role: "user", content }] });
-  return fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body, signal: signal ?? null });
+  const sent = { script, headers: { connection: "close" }, ...(signal && { signal }) };
+  const body = { ...chat, messages: [{ role: "user", content }] };
+  return clientOf(url, key).send("/v1/chat/completions", body, sent);
 }
 
-async function postStream({ url, key }: Pick<Tollgate, "url" | "key">, script = ""): Promise<RawClient> {
-  const client = await connectRaw(url);
-  const headers = { "x-api-key": key, "Content-Type": "application/json", "x-simulate": script };
-  client.request("POST", "/v1/chat/completions", headers, JSON.stringify({ ...chat, stream: true }));
-  return client;
-}
+const postStream = ({ sendRaw }: Tollgate, script = ""): Promise<RawClient> =>
+  sendRaw("/v1/chat/completions", { ...chat, stream: true }, { script });
 
 /** The chat requests that a backend got; it is asked for its models too. */
 const chatsOf = (backend: Simulator) => backend.requests().filter(({ path }) => path === "/v1/chat/completions");

@@ -1,18 +1,15 @@
 import { Database } from "bun:sqlite";
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
 import type { ProgramEnvironment } from "../support/program.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
 import { unreadBytes } from "../support/unread-bytes.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-beforeAll(() => {
-  backend = startSimulator();
-});
-afterAll(() => backend.stop());
+const backend = shared(() => startSimulator());
 
 const start = (environment: ProgramEnvironment = {}): Promise<ProgramWithKey> =>
   startProgramWithKey(backend.url, environment);
@@ -36,8 +33,7 @@ describe.each(["SIGTERM", "SIGINT"] as const)("%s", (signal) => {
   test("lets a running stream finish, refuses new connections, and exits with 0", async () => {
     const running = await start();
     const client = await stream(running, "gap=1500ms@3");
-    const idle = await connectRaw(running.url);
-    idle.request("GET", "/v1/models", { "x-api-key": running.key });
+    const idle = await running.sendRaw("/v1/models");
     await idle.ended();
     const stopped = running.stop(signal);
     await pollUntil(() => refusesConnections(running.url));
@@ -102,14 +98,8 @@ describe.each(["1", "2"])("what the grace cuts, with PROCESSES=%s,", (processes)
     });
     const streams = await Promise.all(
       Array.from({ length: 20 }, async () => {
-        const client = await connectRaw(running.url);
-        const headers = {
-          "x-api-key": running.key,
-          "Content-Type": "application/json",
-          "x-simulate": "usage=500,50; gap=forever@5",
-        };
         const body = { model: "m", stream: true, max_tokens: 9, messages: [{ role: "user", content: "Hi" }] };
-        client.request("POST", "/v1/messages", headers, JSON.stringify(body));
+        const client = await running.sendRaw("/v1/messages", body, { script: "usage=500,50; gap=forever@5" });
         await client.bodyContaining("content_block_delta");
         return client;
       }),
@@ -192,8 +182,7 @@ describe.concurrent.each(["1", "2"])(
 describe("an idle program", () => {
   test("stops promptly, even if a client keeps its connection open", async () => {
     const running = await start({ SHUTDOWN_GRACE: "600" });
-    const client = await connectRaw(running.url);
-    client.request("GET", "/v1/models", { "x-api-key": running.key });
+    const client = await running.sendRaw("/v1/models");
     await client.ended();
     expect(await running.stop()).toBe(0);
   });
@@ -222,14 +211,8 @@ describe("SIGTERM while", () => {
   test("a request waits for its response lets the response arrive and counts it", async () => {
     const program = await start({ LOG_LEVEL: "info" });
     backend.clear();
-    const client = await connectRaw(program.url);
-    const headers = {
-      "x-api-key": program.key,
-      "Content-Type": "application/json",
-      "x-simulate": "slow-head=700ms; usage=3,4",
-    };
     const body = { model: "m", messages: [{ role: "user", content: "Hi" }] };
-    client.request("POST", "/v1/chat/completions", headers, JSON.stringify(body));
+    const client = await program.sendRaw("/v1/chat/completions", body, { script: "slow-head=700ms; usage=3,4" });
     await backend.nextRequest();
     const stopped = program.stop();
     expect((await client.head()).status).toBe(200);

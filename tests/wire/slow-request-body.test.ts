@@ -1,19 +1,12 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { beforeEach, describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { connectRaw, type RawClient } from "../support/raw-client.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { startTollgate } from "../support/tollgate.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-let gate: Tollgate;
-beforeAll(async () => {
-  backend = startSimulator();
-  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_NONSTREAM_READ_TIMEOUT: "2" });
-});
+const backend = shared(() => startSimulator());
+const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_NONSTREAM_READ_TIMEOUT: "2" }));
 beforeEach(() => backend.clear());
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
 
 /** Sends a head and only the beginning of its body. */
 async function begin(framing: string, begun: string, type = "application/json"): Promise<RawClient> {

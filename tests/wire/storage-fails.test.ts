@@ -1,34 +1,22 @@
 import { Database } from "bun:sqlite";
 import { closeSync, openSync, renameSync, rmSync, statSync, truncateSync, writeFileSync, writeSync } from "node:fs";
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
+import { clientOf } from "../support/client.ts";
 import { startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Simulator;
-beforeAll(() => {
-  backend = startSimulator();
-});
-afterAll(() => backend.stop());
+const backend = shared(() => startSimulator());
 
-const post = (
-  gate: Pick<Tollgate, "url" | "key">,
-  fields: object = {},
-  id: string = crypto.randomUUID(),
-): Promise<Response> =>
-  fetch(`${gate.url}/v1/chat/completions`, {
-    method: "POST",
-    headers: {
-      "x-api-key": gate.key,
-      "content-type": "application/json",
-      "x-simulate": "usage=3,4",
-      "x-request-id": id,
-    },
-    body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }], ...fields }),
-  });
+function post(gate: Pick<Tollgate, "url" | "key">, fields = {}, id: string = crypto.randomUUID()): Promise<Response> {
+  const body = { model: "m", messages: [{ role: "user", content: "Hi" }], ...fields };
+  const sent = { script: "usage=3,4", headers: { "x-request-id": id } };
+  return clientOf(gate.url, gate.key).send("/v1/chat/completions", body, sent);
+}
 
 describe("while another program holds the database", () => {
   test("requests are served, counts wait visibly, and each is written once later", async () => {
@@ -122,7 +110,7 @@ describe("while the database file is moved away", () => {
     renameSync(folder.file("tollgate.db"), folder.file("moved.db"));
     await pollUntil(async () => (await readiness()) === 503);
     expect((await post(gate)).status).toBe(200);
-    expect((await fetch(`${gate.url}/v1/models`, { headers: { "x-api-key": "wrong" } })).status).toBe(401);
+    expect((await gate.send("/v1/models", undefined, { key: "wrong" })).status).toBe(401);
     await gate.waitForLog(({ message }) => String(message).startsWith("Database file is gone"));
     renameSync(folder.file("moved.db"), folder.file("tollgate.db"));
     await pollUntil(async () => (await readiness()) === 200);
@@ -223,12 +211,9 @@ describe("a damaged page", () => {
     database.close();
     overwrite(file, (page - 1) * 4096, page * 4096);
     const program = await startProgram({ PROXY_UPSTREAM_URL: backend.url, DATA_DIR: folder.path });
-    const headers = { "x-api-key": key, "content-type": "application/json" };
-    const body = JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }] });
     // The flush after a fold that failed tells of it, whenever that is.
     await pollUntil(async () => {
-      const response = await fetch(`${program.url}/v1/chat/completions`, { method: "POST", headers, body });
-      expect(response.status).toBe(200);
+      expect((await post({ url: program.url, key })).status).toBe(200);
       return program.stdout().includes("the database is damaged; restore a backup");
     });
     expect((await fetch(`${program.url}/v1/models`, { headers: { "x-api-key": "wrong" } })).status).toBe(401);

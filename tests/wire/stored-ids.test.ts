@@ -1,13 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, describe, expect, test } from "bun:test";
 import { zstdCompressSync } from "node:zlib";
 import { logIn } from "../support/admin-client.ts";
 import { catalogWith, replaceableCatalog } from "../support/catalog.ts";
+import { clientOf } from "../support/client.ts";
 import { type EngineName, sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { startProgram } from "../support/program.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { startStoringBackend } from "../support/storing-backend.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { startTollgate } from "../support/tollgate.ts";
+import { shared } from "../support/shared.ts";
 
 type Counts = [requests: number, inputTokens: number, outputTokens: number];
 
@@ -16,14 +18,9 @@ const folders = ["responses", "files", "batches", "messages/batches"];
 
 /** What the holder of a key does. */
 function holderOf(url: string, key: string) {
-  const send = (method: string, path: string, body?: object | string, headers: Record<string, string> = {}) =>
-    fetch(`${url}/v1/${path}`, {
-      method,
-      headers: { "x-api-key": key, "content-type": "application/json", "x-tollgate-debug": "1", ...headers },
-      ...(body !== undefined && {
-        body: typeof body === "string" || ArrayBuffer.isView(body) ? body : JSON.stringify(body),
-      }),
-    } as RequestInit);
+  const client = clientOf(`${url}/v1/`, key);
+  const send = (method: string, path: string, body?: object | string, headers = {}) =>
+    client.send(path, body, { method, headers: { "x-tollgate-debug": "1", ...headers } });
   return {
     send,
     async statusOf(...request: Parameters<typeof send>): Promise<number> {
@@ -47,12 +44,8 @@ describe.each(engines)("on %s", (engine) => {
   const all = [first, second].map(({ url }, at) => ({ name: at === 0 ? "first" : "second", url }));
   const models = all.map(({ name }, at) => ({ name: at === 0 ? "one" : "two", backends: [name] }));
   const catalog = replaceableCatalog(catalogWith(all, models));
-  let gate: Tollgate;
-  beforeAll(async () => {
-    gate = await startTollgate({ METRICS_TOKEN: "scrape" }, { catalog, engine });
-  });
+  const gate = shared(() => startTollgate({ METRICS_TOKEN: "scrape" }, { catalog, engine }));
   afterAll(async () => {
-    await gate[Symbol.asyncDispose]();
     for (const backend of [first, second]) await backend[Symbol.asyncDispose]();
   });
 

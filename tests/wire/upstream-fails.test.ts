@@ -1,18 +1,11 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
-import { connectRaw, type RawClient } from "../support/raw-client.ts";
-import { startTollgate, type Tollgate } from "../support/tollgate.ts";
+import { describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
+import type { RawClient } from "../support/raw-client.ts";
+import { shared } from "../support/shared.ts";
+import { startTollgate } from "../support/tollgate.ts";
 
-let backend: Simulator;
-let gate: Tollgate;
-beforeAll(async () => {
-  backend = startSimulator();
-  gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
-});
-afterAll(async () => {
-  await gate[Symbol.asyncDispose]();
-  backend.stop();
-});
+const backend = shared(() => startSimulator());
+const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: backend.url }));
 
 const bodies: Record<string, object> = {
   "/v1/chat/completions": { model: "m", stream: true, max_tokens: 8, messages: [{ role: "user", content: "Hi" }] },
@@ -21,12 +14,8 @@ const bodies: Record<string, object> = {
   "/v1/messages": { model: "m", stream: true, max_tokens: 8, messages: [{ role: "user", content: "Hi" }] },
 };
 
-async function post(path: string, script: string, body: object = { model: "m" }, url = gate.url): Promise<RawClient> {
-  const client = await connectRaw(url);
-  const headers = { "x-api-key": gate.key, "Content-Type": "application/json", "x-simulate": script };
-  client.request("POST", path, headers, JSON.stringify(body));
-  return client;
-}
+const post = (path: string, script: string, body: object = { model: "m" }): Promise<RawClient> =>
+  gate.sendRaw(path, body, { script });
 
 const unreachable = {
   type: "error",
@@ -68,7 +57,7 @@ describe("before its response", () => {
     ["http://[::1]:1", "ECONNREFUSED"],
   ])("a missing backend at %s gives 502, and the log names the cause %s", async (url, cause) => {
     await using lonely = await startTollgate({ PROXY_UPSTREAM_URL: url });
-    const response = await fetch(`${lonely.url}/v1/models`, { headers: { "x-api-key": lonely.key } });
+    const response = await lonely.send("/v1/models");
     expect([response.status, response.headers.get("retry-after")]).toEqual([502, "1"]);
     const text = await response.text();
     expect(JSON.parse(text)).toEqual(unreachable);
@@ -84,11 +73,8 @@ describe("before its response", () => {
 });
 
 describe("the connection of a request", () => {
-  function send(method: string, path = "/v1/embeddings"): Promise<Response> {
-    const headers = { "x-api-key": gate.key, "content-type": "application/json" };
-    const body = method === "POST" || method === "PUT" ? { body: '{"model":"m","input":"a"}' } : {};
-    return fetch(gate.url + path, { method, headers, ...body });
-  }
+  const send = (method: string, path = "/v1/embeddings"): Promise<Response> =>
+    gate.send(path, ["POST", "PUT"].includes(method) ? { model: "m", input: "a" } : undefined, { method });
 
   /** The number of the connection that the request came to the backend over. */
   async function connectionOf(...request: Parameters<typeof send>): Promise<number> {
@@ -161,11 +147,7 @@ describe("inside its response", () => {
       const timeout = script.startsWith("gap") ? "0.3" : "60";
       await using hasty = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_STREAM_READ_TIMEOUT: timeout });
       for (const [path, body] of Object.entries(bodies)) {
-        const response = await fetch(hasty.url + path, {
-          method: "POST",
-          headers: { "x-api-key": hasty.key, "content-type": "application/json", "x-simulate": script },
-          body: JSON.stringify(body),
-        });
+        const response = await hasty.send(path, body, { script });
         const status = script.startsWith("gap") ? 504 : 502;
         expect(response.status).toBe(status);
         expect(response.headers.get("content-type")).toStartWith("application/json");

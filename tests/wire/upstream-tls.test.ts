@@ -58,8 +58,7 @@ describe.skipIf(openssl === null)("a backend with TLS", () => {
     folder.remove();
   });
 
-  const listModels = ({ url, key }: ProgramWithKey): Promise<Response> =>
-    fetch(`${url}/v1/models`, { headers: { "x-api-key": key } });
+  const listModels = ({ send }: ProgramWithKey): Promise<Response> => send("/v1/models");
 
   const withCa = (): ProgramEnvironment => ({ NODE_EXTRA_CA_CERTS: folder.file("ca.pem") });
 
@@ -126,11 +125,8 @@ describe.skipIf(openssl === null)("a backend with TLS", () => {
     const backends = `  first: { url: "https://127.0.0.1:${port}" }\n  other: { url: "${other}", spill: true }`;
     writeFileSync(file, `backends:\n${backends}\nmodels:\n  m: { backends: [first, other] }\n`);
     const program = await startProgramWithKey("", { ...withCa(), PROXY_UPSTREAM_URL: "", MODELS_FILE: file });
-    const response = await fetch(`${program.url}/v1/chat/completions`, {
-      method: "POST",
-      headers: { "x-api-key": program.key, "content-type": "application/json", "x-tollgate-debug": "1" },
-      body: '{"model":"m","messages":[]}',
-    });
+    const sent = { headers: { "x-tollgate-debug": "1" } };
+    const response = await program.send("/v1/chat/completions", { model: "m", messages: [] }, sent);
     expect([response.status, response.headers.get("x-tollgate-sends"), toOther]).toEqual([502, "1", []]);
     await program.stop();
     breaking.close();

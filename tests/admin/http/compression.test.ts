@@ -1,15 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { brotliDecompressSync, gunzipSync } from "node:zlib";
 import { acceptedEncoding } from "../../../src/admin/http/compression.ts";
-import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
+import { startAdmin } from "../support/admin-server.ts";
 import { untilSteady } from "../support/steady.ts";
 import { connectRaw } from "../../support/raw-client.ts";
+import { shared } from "../../support/shared.ts";
 
-let admin: Admin;
-let owner: Required<Visitor>;
+const admin = shared(() => startAdmin());
+const owner = shared(() => admin.login());
 beforeAll(async () => {
-  admin = await startAdmin();
-  owner = await admin.login();
   const minute = Math.floor(admin.time.now / 60_000);
   for (let n = 0; n < 100; n++) {
     const { id } = await admin.createKey(`key ${n} 한글`);
@@ -17,7 +16,6 @@ beforeAll(async () => {
     await admin.store.usage.add([{ keyId: id, minute, lastClosedAt: admin.time.now, ...sums }]);
   }
 });
-afterAll(() => admin.stop());
 
 interface Received {
   headers: Headers;
@@ -98,9 +96,8 @@ describe.each(["gzip", "br"])("a stream compressed by %s", (encoding) => {
   let read = 0;
   let released = Promise.withResolvers<void>();
   let failsAt = Number.POSITIVE_INFINITY;
-  let streaming: Admin;
-  beforeAll(async () => {
-    streaming = await startAdmin({
+  const streaming = shared(() =>
+    startAdmin({
       store: (real) => ({
         ...real,
         usage: {
@@ -119,9 +116,8 @@ describe.each(["gzip", "br"])("a stream compressed by %s", (encoding) => {
           },
         },
       }),
-    });
-  });
-  afterAll(() => streaming.stop());
+    }),
+  );
 
   async function open(): Promise<Response> {
     read = 0;

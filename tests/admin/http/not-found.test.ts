@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import fc from "fast-check";
-import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
+import { startAdmin } from "../support/admin-server.ts";
+import { shared } from "../../support/shared.ts";
 
-let admin: Admin;
-let owner: Required<Visitor>;
-beforeAll(async () => {
-  admin = await startAdmin();
-  owner = await admin.login();
-});
-afterAll(() => admin.stop());
+const admin = shared(() => startAdmin());
+const owner = shared(() => admin.login());
 
 test.each([
   ["PUT", "/api/keys", "GET, HEAD, POST"],

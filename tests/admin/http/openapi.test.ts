@@ -1,17 +1,16 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 import { startTollgate } from "../../support/tollgate.ts";
 import { type Document, problemsOfResponse } from "../support/document.ts";
-import { type Admin, startAdmin } from "../support/admin-server.ts";
+import { startAdmin } from "../support/admin-server.ts";
+import { shared } from "../../support/shared.ts";
 
-let admin: Admin;
 let document: Document & { security: unknown };
+const admin = shared(() => startAdmin());
 beforeAll(async () => {
-  admin = await startAdmin();
   document = (await admin.send("GET", "/api/openapi.json", { as: await admin.login() })).json;
 });
-afterAll(() => admin.stop());
 
 const operations = (): Array<[string, Record<string, unknown>]> =>
   Object.entries(document.paths).flatMap(([path, verbs]) =>

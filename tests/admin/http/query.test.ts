@@ -1,14 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
+import { expect, test } from "bun:test";
+import { startAdmin } from "../support/admin-server.ts";
 import { keptBucketMinutes } from "../../../src/admin/usage/ranges.ts";
+import { shared } from "../../support/shared.ts";
 
-let admin: Admin;
-let owner: Required<Visitor>;
-beforeAll(async () => {
-  admin = await startAdmin();
-  owner = await admin.login();
-});
-afterAll(() => admin.stop());
+const admin = shared(() => startAdmin());
+const owner = shared(() => admin.login());
 
 test.each([
   ["/api/usage/costs?to=2026-02-30", "to must be a day, such as 2026-05-01"],

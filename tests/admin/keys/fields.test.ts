@@ -1,17 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { onEachEngine } from "../../store/each-engine.ts";
-import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
+import { startAdmin } from "../support/admin-server.ts";
+import { shared } from "../../support/shared.ts";
 
 onEachEngine(({ engine }) => {
-  let admin: Admin;
-  let owner: Required<Visitor>;
   let id: number;
+  const admin = shared(() => startAdmin({ engine }));
+  const owner = shared(() => admin.login());
   beforeAll(async () => {
-    admin = await startAdmin({ engine });
-    owner = await admin.login();
     id = (await admin.createKey("limited")).id;
   });
-  afterAll(() => admin.stop());
   const change = (json: unknown) => admin.send("PATCH", `/api/keys/${id}`, { as: owner, json });
   const create = (json: object) => admin.send("POST", "/api/keys", { as: owner, json: { name: "new", ...json } });
 

@@ -1,16 +1,12 @@
-import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
+import { afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { maskedKeysJson, maskKey } from "../../../src/admin/keys/body.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
-import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
+import { startAdmin } from "../support/admin-server.ts";
+import { shared } from "../../support/shared.ts";
 
 onEachEngine(({ engine }) => {
-  let admin: Admin;
-  let owner: Required<Visitor>;
-  beforeAll(async () => {
-    admin = await startAdmin({ engine });
-    owner = await admin.login();
-  });
-  afterAll(() => admin.stop());
+  const admin = shared(() => startAdmin({ engine }));
+  const owner = shared(() => admin.login());
   const create = (json: unknown) => admin.send("POST", "/api/keys", { as: owner, json });
   const change = (id: number | string, json: unknown) => admin.send("PATCH", `/api/keys/${id}`, { as: owner, json });
 

@@ -1,11 +1,8 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Admin, startAdmin } from "../support/admin-server.ts";
+import { expect, test } from "bun:test";
+import { startAdmin } from "../support/admin-server.ts";
+import { shared } from "../../support/shared.ts";
 
-let admin: Admin;
-beforeAll(async () => {
-  admin = await startAdmin();
-});
-afterAll(() => admin.stop());
+const admin = shared(() => startAdmin());
 
 test.each(["/metrics", "/alerts.yaml", "/grafana.json"])(
   "GET %s requires a session or the metrics token",

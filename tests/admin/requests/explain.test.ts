@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { BackendStatus } from "../../../src/domain/backends.ts";
 import { explainRewrite } from "../../../src/proxy/rewrite/explain.ts";
 import { createModelNames } from "../../../src/proxy/rewrite/model-names.ts";
 import { backendOf, fileCatalog, modelOf } from "../../support/catalog.ts";
-import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
+import { startAdmin } from "../support/admin-server.ts";
+import { shared } from "../../support/shared.ts";
 
-let admin: Admin;
-let owner: Required<Visitor>;
-beforeAll(async () => {
-  admin = await startAdmin();
-  owner = await admin.login();
-});
-afterAll(() => admin.stop());
+const admin = shared(() => startAdmin());
+const owner = shared(() => admin.login());
 
 const explain = (json: object) => admin.send("POST", "/api/explain", { as: owner, json });
 
@@ -109,20 +105,17 @@ describe("of a file of models", () => {
   const models = [modelOf("chat", ["gpu-a", "gpu-b", "attic"], { servedAs: "org/chat" }), modelOf("embed", ["attic"])];
   const catalog = fileCatalog(backends, models);
   const states = new Map<string, Partial<BackendStatus>>();
-  let withFile: Admin;
-  let visitor: Required<Visitor>;
-  beforeAll(async () => {
-    withFile = await startAdmin({
+  const withFile = shared(() =>
+    startAdmin({
       catalog: () => catalog,
       explain: (path, body) => explainRewrite(path, body, createModelNames(catalog)),
       backendStates: async () =>
         backends.map(({ name }) =>
           Object.assign({ name, state: "in" as const, since: 0, inFlight: 0, waiting: 0 }, states.get(name)),
         ),
-    });
-    visitor = await withFile.login();
-  });
-  afterAll(() => withFile.stop());
+    }),
+  );
+  const visitor = shared(() => withFile.login());
 
   const goesTo = async (model: string) => {
     const json = { path: "/v1/chat/completions", body: JSON.stringify({ model, messages: [] }) };

@@ -1,15 +1,14 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import { addValue, encodeHistogram, type Histogram } from "../../../src/domain/histogram.ts";
 import { minuteOf } from "../../../src/time/seoul.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
-import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
+import { startAdmin } from "../support/admin-server.ts";
+import { shared } from "../../support/shared.ts";
 
 onEachEngine(({ engine }) => {
-  let admin: Admin;
-  let owner: Required<Visitor>;
+  const admin = shared(() => startAdmin({ engine }));
+  const owner = shared(() => admin.login());
   beforeAll(async () => {
-    admin = await startAdmin({ engine });
-    owner = await admin.login();
     await admin.createKey("first");
     const now = minuteOf(admin.time.now);
     const latency = (minute: number, model: string, values: number[]) => ({
@@ -49,7 +48,6 @@ onEachEngine(({ engine }) => {
       backends: [],
     });
   });
-  afterAll(() => admin.stop());
 
   function histogramOf(values: number[]): string {
     const histogram: Histogram = new Map();

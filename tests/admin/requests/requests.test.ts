@@ -1,20 +1,21 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import { defaultRetention } from "../../../src/store/retention.ts";
 import { requestRow, requestsOf } from "../../store/logged-requests.ts";
 import { backendOf, fileCatalog, modelOf } from "../../support/catalog.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
-import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
+import { startAdmin } from "../support/admin-server.ts";
+import { shared } from "../../support/shared.ts";
 
 onEachEngine(({ engine }) => {
-  let admin: Admin;
-  let owner: Required<Visitor>;
   let now: number;
-  beforeAll(async () => {
-    admin = await startAdmin({
+  const admin = shared(() =>
+    startAdmin({
       engine,
       catalog: () => fileCatalog([backendOf("gpu-b")], [modelOf("tiny", ["gpu-b"], { servedAs: "small" })]),
-    });
-    owner = await admin.login();
+    }),
+  );
+  const owner = shared(() => admin.login());
+  beforeAll(async () => {
     now = admin.time.now;
     await admin.createKey("first");
     const rows = [
@@ -42,7 +43,6 @@ onEachEngine(({ engine }) => {
     ];
     await admin.store.usage.add([], undefined, [], requestsOf(...rows));
   });
-  afterAll(() => admin.stop());
 
   const get = (path: string) => admin.send("GET", path, { as: owner });
   const idsOf = (json: { requests: { request_id: string }[] }): string =>

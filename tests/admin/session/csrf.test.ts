@@ -1,15 +1,13 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
-import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
+import { beforeAll, expect, test } from "bun:test";
+import { startAdmin } from "../support/admin-server.ts";
+import { shared } from "../../support/shared.ts";
 
-let admin: Admin;
-let owner: Required<Visitor>;
 let cookie: string;
-beforeAll(async () => {
-  admin = await startAdmin();
-  owner = await admin.login();
+const admin = shared(() => startAdmin());
+const owner = shared(() => admin.login());
+beforeAll(() => {
   cookie = owner.cookie;
 });
-afterAll(() => admin.stop());
 
 const refused = [403, '{"error":"CSRF token missing or invalid"}'];
 

@@ -1,9 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { signCookie } from "elysia/utils";
 import type { Store } from "../../../src/store/store.ts";
 import { password } from "../../support/admin-client.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
-import { type Admin, cookieOf, startAdmin } from "../support/admin-server.ts";
+import { cookieOf, startAdmin } from "../support/admin-server.ts";
+import { shared } from "../../support/shared.ts";
 
 const day = 24 * 60 * 60 * 1000;
 
@@ -28,12 +29,8 @@ function spied(real: Store) {
 
 onEachEngine(({ engine }) => {
   describe("a session's cookie", () => {
-    let admin: Admin;
     let spy: ReturnType<typeof spied>;
-    beforeAll(async () => {
-      admin = await startAdmin({ engine, store: (real) => (spy = spied(real)).store });
-    });
-    afterAll(() => admin.stop());
+    const admin = shared(() => startAdmin({ engine, store: (real) => (spy = spied(real)).store }));
 
     test("has exactly the specified attributes", async () => {
       const response = await admin.send("POST", "/api/login", { json: { username: "admin", password } });
@@ -82,12 +79,8 @@ onEachEngine(({ engine }) => {
   });
 
   describe("a session", () => {
-    let admin: Admin;
     let spy: ReturnType<typeof spied>;
-    beforeAll(async () => {
-      admin = await startAdmin({ engine, store: (real) => (spy = spied(real)).store });
-    });
-    afterAll(() => admin.stop());
+    const admin = shared(() => startAdmin({ engine, store: (real) => (spy = spied(real)).store }));
 
     /** No request waits for the write of its session's expiry, so a request that follows at once may not see it yet. */
     async function statusOf(cookie: string): Promise<number> {

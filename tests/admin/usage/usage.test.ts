@@ -4,6 +4,7 @@ import { onEachEngine } from "../../store/each-engine.ts";
 import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
 import { untilSteady } from "../support/steady.ts";
 import type { UsageIncrement } from "../../../src/domain/usage.ts";
+import { shared } from "../../support/shared.ts";
 
 const midnight = Date.parse("2026-05-02T00:00:00+09:00");
 const minute = 60_000;
@@ -100,15 +101,12 @@ onEachEngine(({ engine }) => {
   });
 
   describe("the time window", () => {
-    let admin: Admin;
-    let owner: Required<Visitor>;
     let keyId: number;
+    const admin = shared(() => startAdmin({ engine }));
+    const owner = shared(() => admin.login());
     beforeAll(async () => {
-      admin = await startAdmin({ engine });
-      owner = await admin.login();
       keyId = (await admin.createKey("old")).id;
     });
-    afterAll(() => admin.stop());
 
     test("of daily usage includes the day exactly `days` ago", async () => {
       admin.time.now = midnight;
@@ -178,13 +176,8 @@ onEachEngine(({ engine }) => {
 });
 
 describe("query parameters", () => {
-  let admin: Admin;
-  let owner: Required<Visitor>;
-  beforeAll(async () => {
-    admin = await startAdmin();
-    owner = await admin.login();
-  });
-  afterAll(() => admin.stop());
+  const admin = shared(() => startAdmin());
+  const owner = shared(() => admin.login());
 
   const daysOfDaily = "days must be an integer from 7 to 365";
   const daysOfHistory = "days must be an integer from 1 to 30";

@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../../support/simulator/simulator.ts";
+import { describe, expect, test } from "bun:test";
+import { startSimulator } from "../../support/simulator/simulator.ts";
 import { conversationMark } from "../agent-bodies.ts";
 import { generateLoad } from "./generator.ts";
 import { createHistogram } from "./histogram.ts";
 import type { LoadSpec } from "./spec.ts";
+import { shared } from "../../support/shared.ts";
 
-let backend: Simulator;
-beforeAll(() => {
-  backend = startSimulator({ defaultOutputTokens: 8 });
-});
-afterAll(() => backend.stop());
+const backend = shared(() => startSimulator({ defaultOutputTokens: 8 }));
 
 const body = (fields: object): string =>
   JSON.stringify({ model: "m", messages: [{ role: "user", content: "Hi" }], max_tokens: 8, ...fields });

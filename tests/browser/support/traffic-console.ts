@@ -3,7 +3,7 @@ import { startConsole } from "./console-under-test.ts";
 
 export const trafficModel = "traffic-model";
 
-export interface TrafficConsole {
+export interface TrafficConsole extends AsyncDisposable {
   console: ConsoleUnderTest;
   key: { id: number; key: string; name: string };
   /** Sends a chat request and reads the response. @param script see `tests/support/simulator/script.ts` */
@@ -40,6 +40,7 @@ export async function startTrafficConsole(
       await response.text().catch(() => {});
       return response;
     },
+    [Symbol.asyncDispose]: console[Symbol.asyncDispose],
   };
 }
 

@@ -44,6 +44,7 @@ test.each<[string, object, number]>([
     { requests: [{ params: { system: [{ type: "image", ...source("image/png") }] } }] },
     1500,
   ],
+  ["one in several conversations of vLLM's", { messages: [[{ role: "user", content: [image] }], []] }, 1500],
   ["an image that responses made", { input: [{ type: "image_generation_call", id: "ig_1", result: base64 }] }, 1500],
   [
     "a screenshot",

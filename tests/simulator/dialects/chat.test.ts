@@ -1,15 +1,14 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import OpenAI, { NotFoundError } from "openai";
-import { type Simulator, startSimulator } from "../../support/simulator/simulator.ts";
+import { startSimulator } from "../../support/simulator/simulator.ts";
 import { rejectionOf } from "../../support/rejection.ts";
+import { shared } from "../../support/shared.ts";
 
-let simulator: Simulator;
 let openai: OpenAI;
+const simulator = shared(() => startSimulator({ models: ["m"] }));
 beforeAll(() => {
-  simulator = startSimulator({ models: ["m"] });
   openai = new OpenAI({ baseURL: `${simulator.url}/v1`, apiKey: "none", maxRetries: 0 });
 });
-afterAll(() => simulator.stop());
 
 const messages = [{ role: "user" as const, content: "What is a toll gate?" }];
 const tools = [

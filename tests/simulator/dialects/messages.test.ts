@@ -1,14 +1,13 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
-import { type Simulator, startSimulator } from "../../support/simulator/simulator.ts";
+import { startSimulator } from "../../support/simulator/simulator.ts";
+import { shared } from "../../support/shared.ts";
 
-let simulator: Simulator;
 let anthropic: Anthropic;
+const simulator = shared(() => startSimulator({ maxOutputTokens: 50 }));
 beforeAll(() => {
-  simulator = startSimulator({ maxOutputTokens: 50 });
   anthropic = new Anthropic({ baseURL: simulator.url, apiKey: "none", maxRetries: 0 });
 });
-afterAll(() => simulator.stop());
 
 const request = {
   model: "any",

@@ -1,14 +1,13 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { beforeAll, expect, test } from "bun:test";
 import OpenAI from "openai";
-import { type Simulator, startSimulator } from "../../support/simulator/simulator.ts";
+import { startSimulator } from "../../support/simulator/simulator.ts";
+import { shared } from "../../support/shared.ts";
 
-let simulator: Simulator;
 let openai: OpenAI;
+const simulator = shared(() => startSimulator());
 beforeAll(() => {
-  simulator = startSimulator();
   openai = new OpenAI({ baseURL: `${simulator.url}/v1`, apiKey: "none", maxRetries: 0 });
 });
-afterAll(() => simulator.stop());
 
 const request = { model: "any", input: "What is a toll gate?" };
 const tools = [

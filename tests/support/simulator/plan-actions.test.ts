@@ -1,17 +1,14 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { gunzipSync } from "node:zlib";
 import { connectRaw, type RawClient } from "../raw-client.ts";
 import { rejectionOf } from "../rejection.ts";
 import type { MessageEnding } from "../raw-message.ts";
-import { type Simulator, startSimulator } from "./simulator.ts";
+import { startSimulator } from "./simulator.ts";
+import { shared } from "../shared.ts";
 
 // What a test would not miss if the simulator did not do it: a stream arrives unchanged through Tollgate even if it is an easy one.
 
-let simulator: Simulator;
-beforeAll(() => {
-  simulator = startSimulator();
-});
-afterAll(() => simulator.stop());
+const simulator = shared(() => startSimulator());
 
 /** A request for three tokens. As a stream: the role, three tokens, the finish reason and `[DONE]`, each an event. */
 async function post(script: string, fields: object = { stream: true }): Promise<RawClient> {

@@ -1,199 +1,100 @@
 import { describe, expect, spyOn, test } from "bun:test";
-import type { Admission } from "../../src/domain/admissions.ts";
-import type { KeyRules } from "../../src/domain/keys.ts";
-import type { RequestRecord } from "../../src/domain/requests.ts";
-import { chargedTokens, type CountedUsage } from "../../src/domain/usage.ts";
-import type { UsageEvent } from "../../src/domain/usage-event.ts";
-import { createLog } from "../../src/log/log.ts";
-import { createHeldBytes } from "../../src/proxy/request/held-bytes.ts";
-import { createProxy } from "../../src/proxy/gateway.ts";
-import { clientLeft, failed } from "../../src/proxy/upstream/abort-reason.ts";
-import { noRules } from "../../src/store/keys/rules.ts";
-import { forwardsTo } from "../support/forwards.ts";
-import { startQueue } from "../support/local-places.ts";
-import { noEngines, rewriteRules, rewritingOf } from "../support/rewrite-rules.ts";
-
-const noTimeout = { beginWait: () => {}, endWait: () => {}, clear: () => {} };
+import type { RequestBody } from "../../src/admin/requests/contract.ts";
+import { pollUntil } from "../support/poll-until.ts";
+import { shared } from "../support/shared.ts";
+import type { Wire } from "../support/simulator/wire.ts";
+import { startTollgateWithKeys, type TollgateWithKeys } from "../support/tollgate-with-keys.ts";
 
 /** What the backend sends. A stream is given by its events, of which `"breaks"` cuts the connection. */
-type Answer =
-  | "client leaves after the head"
-  | { events: readonly string[] }
-  | { json: object; status?: number }
-  | "client leaves before the head";
+type Answer = "nothing" | "head" | { events: readonly string[] } | { json: object; status?: number };
 
 interface Sent {
   path: string;
   /** As text where a member comes more than once. */
   body: object | string;
   answers: readonly Answer[];
-  /** The client takes so many chunks and leaves; undefined: it stays. */
-  leavesAfter?: number;
+  /** The client leaves, or the stream breaks, once it has seen so many events; undefined: it has its end. */
+  sees?: number;
 }
 
 interface Result {
   status: number;
   text: string;
-  reserved: number;
   charged: number;
   estimated: number;
-  counted: CountedUsage;
+  counted: object;
   /** What the backend got, one after the other. */
-  bodies: Record<string, unknown>[];
-  record: RequestRecord | undefined;
+  bodies: unknown[];
+  row: RequestBody;
 }
 
 const textOf = (body: object | string): string => (typeof body === "string" ? body : JSON.stringify(body));
 
-/** One backend; the rules are those of the key that sends. */
-function startProxy() {
-  let rules: KeyRules | null = null;
-  const events: UsageEvent[] = [];
-  const records: RequestRecord[] = [];
-  const bodies: Record<string, unknown>[] = [];
-  let answers: Answer[] = [];
-  let reserved = 0;
-  let leave = (): void => {};
-  const admission: Admission = {
-    refusedBy: undefined,
-    waitMs: 0,
-    used: () => 0,
-    handOver: () => ({ keyId: 1, instance: "a" }),
-    end: () => {},
-    cancel: () => {},
-  };
-  const proxy = createProxy({
-    backendModels: { findEntry: () => undefined, requestEnded: () => {} },
-    rewriting: rewritingOf(rewriteRules({ vendorPrefixes: [] })),
-    config: {
-      upstream: { streamReadTimeoutMs: 1000, nonStreamReadTimeoutMs: 1000 },
-      corsOrigins: undefined,
-      closedPaths: [],
-      contact: undefined,
-      maxBodyBytes: 10_000_000,
-      sharesOrigin: true,
-    },
-    forwards: forwardsTo(async ({ body, client }) => {
-      bodies.push((await new Response(body).json()) as Record<string, unknown>);
-      const answer = answers.shift();
-      if (answer === undefined) throw new Error("sent too often");
-      if (answer === "client leaves before the head") throw clientLeft();
-      const aborter = new AbortController();
-      client.addEventListener("abort", () => aborter.abort(clientLeft()));
-      if (answer === "client leaves after the head") setImmediate(() => leave());
-      return {
-        response: answer === "client leaves after the head" ? unfinished(aborter.signal) : responseOf(answer),
-        readTimeout: noTimeout,
-        signal: aborter.signal,
-        abort: (reason) => aborter.abort(reason),
-        onBodyRead: () => {},
-        release: () => {},
-      };
-    }),
-    engines: noEngines,
-    findKey: () => ({ id: 1, rules }),
-    readUsed: async () => () => 0,
-    async record(event) {
-      events.push(event);
-      return event;
-    },
-    queue: startQueue({
-      admit(_, __, tokens) {
-        reserved = tokens;
-        return admission;
-      },
-    }),
-    findOwners: async (ids) => ids.map(() => undefined),
-    countOwned: async () => 0,
-    findOwnKey: async () => undefined,
-    addInFlight: () => () => {},
-    cacheReporters: new Set(),
-    observer: { finished: (record) => void records.push(record) },
-    peerAddress: () => undefined,
-    clientAddress: () => "192.0.2.7",
-    heldBytes: createHeldBytes(10_000_000, 10_000_000, () => performance.now()),
-    disableIdleTimeout: () => () => {},
-    closeSoon: () => {},
-    draining: new AbortController().signal,
-    sseKeepaliveMs: 0,
-    wall: () => 1_700_000_000_999,
-    monotonic: () => performance.now(),
-    log: createLog({ level: "error", format: "json", clock: Date.now, write: () => {} }),
-  });
+const start = () => startTollgateWithKeys({ PROXY_HAN_GUARD: "off" });
+const gate = shared(start);
 
-  return (ofKey: KeyRules | null) =>
-    async ({ path, body, answers: given, leavesAfter }: Sent): Promise<Result> => {
-      rules = ofKey;
-      for (const list of [events, records, bodies]) list.length = 0;
-      answers = [...given];
-      reserved = 0;
-      const headers = { host: "gate.example", "x-api-key": "k", "content-type": "application/json" };
-      const client = new AbortController();
-      leave = () => client.abort();
-      const init = { method: "POST", headers, body: textOf(body), signal: client.signal };
-      const response = await proxy.handle(new Request(`http://gate.example${path}`, init));
-      const text = await take(response, client, leavesAfter);
-      while (records.length === 0) await Bun.sleep(0);
-      const sum = (field: keyof CountedUsage): number =>
-        events.reduce((total, event) => total + (event[field] ?? 0), 0);
-      return {
-        status: response.status,
-        text,
-        reserved,
-        charged: events.reduce((total, event) => total + chargedTokens(event), 0),
-        estimated: sum("estimatedTokens"),
-        counted: { inputTokens: sum("inputTokens"), outputTokens: sum("outputTokens") },
-        bodies: [...bodies],
-        record: records[0],
-      };
-    };
-}
-
-/** A short body that is broken off with the request. */
-function unfinished(signal: AbortSignal): Response {
-  const body = new ReadableStream({
-    start: (controller) => signal.addEventListener("abort", () => controller.error(signal.reason)),
-  });
-  return new Response(body, { headers: { "content-type": "application/json", "content-length": "90" } });
-}
-
-function responseOf(answer: Exclude<Answer, string>): Response {
-  if (!("events" in answer)) return Response.json(answer.json, { status: answer.status ?? 200 });
-  const left = [...answer.events];
-  const encoder = new TextEncoder();
-  const body = new ReadableStream({
-    pull(controller) {
-      const next = left.shift();
-      if (next === "breaks") controller.error(failed("ECONNRESET"));
-      else if (next !== undefined) controller.enqueue(encoder.encode(next));
-      else controller.close();
-    },
-  });
-  return new Response(body, { headers: { "content-type": "text/event-stream" } });
-}
-
-async function take(response: Response, client: AbortController, chunks = Infinity): Promise<string> {
-  if (response.body === null) return "";
-  const reader = response.body.getReader();
-  const decoder = new TextDecoder();
-  let text = "";
-  try {
-    for (let taken = 0; taken < chunks; taken++) {
-      const { done, value } = await reader.read();
-      if (done) return text;
-      text += decoder.decode(value);
-    }
-    client.abort();
-    await reader.cancel();
-  } catch {
-    // It was broken off.
+function respond(wire: Wire, answer: Exclude<Answer, "nothing">, isWhole: boolean): void {
+  if (typeof answer === "object" && "events" in answer) {
+    wire.write("HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: close\r\n\r\n");
+    wire.write(answer.events.filter((one) => one !== "breaks").join(""));
+    if (isWhole) wire.end();
+    return;
   }
-  return text;
+  const { json, status = 200 } = answer === "head" ? { json: { a: "b" } } : answer;
+  const text = JSON.stringify(json);
+  const head = `HTTP/1.1 ${status} X\r\nContent-Type: application/json\r\nContent-Length: ${text.length}\r\n\r\n`;
+  wire.write(answer === "head" ? head : head + text);
 }
 
-const tokenRules: KeyRules = { ...noRules, tokens_per_day: 1_000_000 };
-const limited = startProxy()(tokenRules);
-const unlimited = startProxy()(null);
+/** What sends with a new key that has these fields. */
+function startKey(fields: object, of: TollgateWithKeys = gate) {
+  const { admin, backend } = of;
+  const made = of.createKey(fields);
+  return async ({ path, body, answers, sees }: Sent): Promise<Result> => {
+    const { id, key } = await made;
+    const before = await of.getKey(id);
+    const [requestId, left, bodies] = [crypto.randomUUID(), [...answers], [] as unknown[]];
+    const last = Promise.withResolvers<Wire>();
+    backend.handle((request, wire) => {
+      bodies.push(request.json());
+      const answer = left.shift();
+      if (answer === undefined) throw new Error("sent too often");
+      if (answer !== "nothing") respond(wire, answer, sees === undefined);
+      if (left.length === 0) last.resolve(wire);
+    });
+    const client = await of.sendRaw(path, body, { key, headers: { "x-request-id": requestId } });
+    const wire = await last.promise;
+    for (let seen = 0; seen < (sees ?? 0); seen++) await client.nextEvent();
+    const [answer = "nothing"] = answers.slice(-1);
+    if (answer === "head") {
+      const list = () => admin.expectOk<{ requests: { state: string }[] }>("GET", "/api/in-flight");
+      await pollUntil(async () => (await list()).requests.some(({ state }) => state === "running"));
+    }
+    if (typeof answer === "object" && "events" in answer && answer.events.at(-1) === "breaks") wire.reset();
+    else if (typeof answer === "string" || sees !== undefined) client.reset();
+    const text = typeof answer === "string" ? "" : await client.text();
+    const row = await pollUntil(async () => {
+      const list = await admin.expectOk<{ requests: RequestBody[] }>("GET", `/api/requests?request_id=${requestId}`);
+      return list.requests[0];
+    });
+    const after = await pollUntil(async () => {
+      const now = await of.getKey(id);
+      return (now.limit_states["tokens_per_day"] as { reserved: number } | undefined)?.reserved ? undefined : now;
+    });
+    const added = (field: keyof typeof after): number => Number(after[field]) - Number(before[field]);
+    return {
+      status: typeof answer === "string" ? 0 : (await client.head()).status,
+      text,
+      charged: (after.used["tokens_per_day"] ?? 0) - (before.used["tokens_per_day"] ?? 0),
+      estimated: added("total_estimated_tokens"),
+      counted: { inputTokens: added("total_input_tokens"), outputTokens: added("total_output_tokens") },
+      bodies,
+      row,
+    };
+  };
+}
+
+const tokenRules = { tokens_per_day: 1_000_000_000 };
 
 const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
 const named = (data: { type: string }): string => `event: ${data.type}\n${event(data)}`;
@@ -273,8 +174,8 @@ const ways: Way[] = [
     way: "a stream of another path that its client leaves costs what had come",
     path: "/v1/audio/transcriptions",
     body: stream,
-    answers: [{ events: times(9, named(speech("delta"))) }],
-    leavesAfter: 3,
+    answers: [{ events: times(3, named(speech("delta"))) }],
+    sees: 3,
     charged: inputOf(stream) + 3,
     estimated: inputOf(stream) + 3,
   },
@@ -282,8 +183,8 @@ const ways: Way[] = [
     way: "a chat stream that its client leaves costs its estimated input and an output token for each event",
     path: chatPath,
     body: stream,
-    answers: [{ events: [...times(30, word), done] }],
-    leavesAfter: 20,
+    answers: [{ events: times(20, word) }],
+    sees: 20,
     charged: inputOf(stream) + 20,
     estimated: inputOf(stream) + 20,
   },
@@ -291,8 +192,8 @@ const ways: Way[] = [
     way: "few long events cost a token for every four characters",
     path: chatPath,
     body: stream,
-    answers: [{ events: times(9, chunk({ content: "x".repeat(400) })) }],
-    leavesAfter: 3,
+    answers: [{ events: times(3, chunk({ content: "x".repeat(400) })) }],
+    sees: 3,
     charged: inputOf(stream) + 300,
     estimated: inputOf(stream) + 300,
   },
@@ -307,11 +208,10 @@ const ways: Way[] = [
           chunk({ reasoning: "a".repeat(40), reasoning_content: "a".repeat(40) }),
           chunk({ tool_calls: [{ index: 0, id: "call", function: { name: "abcd", arguments: "b".repeat(36) } }] }),
           chunk({ refusal: "c".repeat(40) }),
-          ...times(9, word),
         ],
       },
     ],
-    leavesAfter: 4,
+    sees: 4,
     charged: inputOf(stream) + 30,
     estimated: inputOf(stream) + 30,
   },
@@ -319,8 +219,8 @@ const ways: Way[] = [
     way: "the path may be written with a slash at its end",
     path: `${chatPath}/`,
     body: stream,
-    answers: [{ events: times(9, word) }],
-    leavesAfter: 3,
+    answers: [{ events: times(3, word) }],
+    sees: 3,
     charged: inputOf(stream) + 3,
     estimated: inputOf(stream) + 3,
   },
@@ -328,8 +228,8 @@ const ways: Way[] = [
     way: "the path may be written with a fragment, which the backend does not get",
     path: `${chatPath}#`,
     body: stream,
-    answers: [{ events: times(9, word) }],
-    leavesAfter: 3,
+    answers: [{ events: times(3, word) }],
+    sees: 3,
     charged: inputOf(stream) + 3,
     estimated: inputOf(stream) + 3,
   },
@@ -337,8 +237,8 @@ const ways: Way[] = [
     way: "the path may be written with a line feed at its end, which vLLM ignores",
     path: `${chatPath}%0A`,
     body: stream,
-    answers: [{ events: times(9, word) }],
-    leavesAfter: 3,
+    answers: [{ events: times(3, word) }],
+    sees: 3,
     charged: inputOf(stream) + 3,
     estimated: inputOf(stream) + 3,
   },
@@ -346,8 +246,8 @@ const ways: Way[] = [
     way: "a stream of legacy completions that its client leaves",
     path: "/v1/completions",
     body: text,
-    answers: [{ events: times(9, textChunk) }],
-    leavesAfter: 5,
+    answers: [{ events: times(5, textChunk) }],
+    sees: 5,
     charged: inputOf(text) + 7,
     estimated: inputOf(text) + 7,
   },
@@ -359,11 +259,11 @@ const ways: Way[] = [
       {
         events: [
           opening,
-          ...times(9, named({ type: "content_block_delta", delta: { type: "text_delta", text: "word" } } as never)),
+          ...times(5, named({ type: "content_block_delta", delta: { type: "text_delta", text: "word" } } as never)),
         ],
       },
     ],
-    leavesAfter: 6,
+    sees: 6,
     charged: 1 + 5,
     estimated: 4,
   },
@@ -384,7 +284,7 @@ const ways: Way[] = [
         ],
       },
     ],
-    leavesAfter: 3,
+    sees: 4,
     charged: inputOf(stream) + 40,
     estimated: inputOf(stream) + 40,
   },
@@ -402,7 +302,7 @@ const ways: Way[] = [
         ],
       },
     ],
-    leavesAfter: 6,
+    sees: 7,
     charged: inputOf(responses) + 4,
     estimated: inputOf(responses) + 4,
   },
@@ -410,7 +310,7 @@ const ways: Way[] = [
     way: "a client that leaves before the head costs its estimated input",
     path: chatPath,
     body: stream,
-    answers: ["client leaves before the head"],
+    answers: ["nothing"],
     charged: inputOf(stream),
     estimated: inputOf(stream),
   },
@@ -426,7 +326,7 @@ const ways: Way[] = [
     way: "a client that leaves between the head and the body of a whole answer costs what was reserved",
     path: chatPath,
     body: chat,
-    answers: ["client leaves after the head"],
+    answers: ["head"],
     charged: inputOf(chat) + 100,
     estimated: inputOf(chat) + 100,
   },
@@ -434,7 +334,7 @@ const ways: Way[] = [
     way: "several conversations in one request of vLLM's cost what each of them reserved",
     path: batchPath,
     body: batch,
-    answers: ["client leaves after the head"],
+    answers: ["head"],
     charged: inputOf(batch) + 300,
     estimated: inputOf(batch) + 300,
   },
@@ -442,7 +342,7 @@ const ways: Way[] = [
     way: "several conversations whose client leaves before the head cost their estimated input",
     path: batchPath,
     body: batch,
-    answers: ["client leaves before the head"],
+    answers: ["nothing"],
     charged: inputOf(batch),
     estimated: inputOf(batch),
   },
@@ -467,6 +367,7 @@ const ways: Way[] = [
     path: chatPath,
     body: stream,
     answers: [{ events: [...times(8, word), "breaks"] }],
+    sees: 8,
     charged: inputOf(stream) + 8,
     estimated: inputOf(stream) + 8,
   },
@@ -482,8 +383,8 @@ const ways: Way[] = [
     way: "what the backend reports of a stream that is left is no estimate",
     path: chatPath,
     body: stream,
-    answers: [{ events: times(9, chunk({ content: "x".repeat(100) }, { usage: tokens(9, 3) })) }],
-    leavesAfter: 3,
+    answers: [{ events: times(3, chunk({ content: "x".repeat(100) }, { usage: tokens(9, 3) })) }],
+    sees: 3,
     charged: 12,
     estimated: 0,
   },
@@ -497,11 +398,11 @@ const ways: Way[] = [
           chunk({ content: "a" }),
           chunk({}, { end: true }),
           alone(tokens(9, 1)),
-          ...times(50, chunk({ content: "b" }, { index: 1 })),
+          ...times(38, chunk({ content: "b" }, { index: 1 })),
         ],
       },
     ],
-    leavesAfter: 40,
+    sees: 40,
     charged: 9 + 39,
     estimated: 38,
   },
@@ -554,20 +455,16 @@ const ways: Way[] = [
 
 describe("a key with limits of tokens", () => {
   test.each(ways)("$way", async ({ charged, estimated, ...sent }) => {
-    const result = await limited(sent);
+    const result = await startKey(tokenRules)(sent);
     expect({ charged: result.charged, estimated: result.estimated }).toEqual({ charged, estimated });
-    expect(result.record?.estimatedTokens ?? 0).toBe(estimated);
+    expect(result.row.estimated_tokens ?? 0).toBe(estimated);
   });
 
   test("estimates stand in no count", async () => {
-    const { counted, record } = await limited({
-      path: chatPath,
-      body: stream,
-      answers: [{ events: times(9, word) }],
-      leavesAfter: 3,
-    });
+    const sent = { path: chatPath, body: stream, answers: [{ events: times(3, word) }], sees: 3 };
+    const { counted, row } = await startKey(tokenRules)(sent);
     expect(counted).toEqual({ inputTokens: 0, outputTokens: 0 });
-    expect(record).toMatchObject({ usage: { inputTokens: 0, outputTokens: 0 }, isUncounted: false });
+    expect(row).toMatchObject({ input_tokens: 0, output_tokens: 0, uncounted: false });
   });
 });
 
@@ -596,73 +493,42 @@ describe("what is reserved", () => {
     ["one of the Responses API", "/v1/responses", { model: "m", input: "Hi", max_output_tokens: 300 }, 300],
     ["an impossible n", chatPath, { ...base, n: 1e300 }, 1e9],
   ])("grows with %s", async (_, path, body, output) => {
-    const { reserved } = await limited({ path, body, answers: [{ json: { usage: tokens(1, 1) } }] });
-    expect(reserved).toBe(output === 1e9 ? 1e9 : inputOf(body) + output);
-  });
-
-  test.each([
-    ["an image, whatever its size", (url: string) => [{ type: "image_url", image_url: { url } }], 1500],
-    ["text that looks like one, by its characters", (url: string) => url, 30_000],
-    [
-      "letters where an image stands that no backend reads, by their number",
-      (url: string) => [{ type: "text", text: "Hi", image_url: url.replaceAll("A", "한") }],
-      30_000,
-    ],
-    [
-      "audio once, whatever follows it",
-      (url: string) => [
-        { type: "input_audio", input_audio: { data: url.slice("data:image/png;base64,".length), format: "wav" } },
-        ...Array.from({ length: 9 }, () => ({ type: "text", text: "Hi" })),
-      ],
-      3000,
-    ],
-  ] as const)("is for %s", async (_, contentOf, expected) => {
-    const messages = (length: number) => [
-      { role: "user", content: contentOf(`data:image/png;base64,${"A".repeat(length)}`) },
-    ];
-    const answer: Answer = { json: { usage: tokens(1, 1) } };
-    for (const [path, bodyOf] of [
-      [chatPath, (length: number) => ({ ...base, messages: messages(length) })],
-      [batchPath, (length: number) => ({ ...base, messages: [messages(length)] })],
-      [requestsPath, (length: number) => ({ requests: [{ params: { ...base, messages: messages(length) } }] })],
-    ] as const) {
-      const [large, none] = [bodyOf(90_000), bodyOf(0)];
-      const { reserved } = await limited({ path, body: large, answers: [answer] });
-      expect(reserved).toBe(inputOf(none) + expected + base.max_tokens);
-    }
+    const { id, key } = await gate.createKey(tokenRules);
+    gate.backend.clear();
+    gate.backend.handle(() => {});
+    const client = await gate.sendRaw(path, body, { key });
+    await gate.backend.nextRequest();
+    const { tokens_per_day: state } = (await gate.getKey(id)).limit_states;
+    expect(state).toMatchObject({ reserved: output === 1e9 ? 1e9 : inputOf(body) + output });
+    client.reset();
   });
 });
 
 describe("a key without limits of tokens", () => {
-  test.each([null, { ...noRules, requests_per_minute: 9 }])("is charged for nothing but its counts", async (rules) => {
-    const send = startProxy()(rules);
+  test.each([{}, { requests_per_minute: 999 }])("is charged nothing beside its counts: %j", async (fields) => {
+    const send = startKey(fields);
     for (const { charged: _, estimated: __, way: ___, ...sent } of ways) {
-      const result = await send(sent);
-      expect(result.estimated).toBe(0);
-      expect(result.charged).toBe(result.counted.inputTokens + result.counted.outputTokens);
+      const { estimated, row } = await send(sent);
+      expect([estimated, row.estimated_tokens ?? 0]).toEqual([0, 0]);
     }
   });
 
   test("has no event parsed for a charge, and a limited key only those that are like none before", async () => {
     const parse = spyOn(JSON, "parse");
-    const parsedBy = async (send: typeof limited): Promise<number> => {
+    const parsedBy = async (fields: object): Promise<number> => {
       parse.mockClear();
-      await send({ path: chatPath, body: stream, answers: [{ events: [...times(9, word), done] }] });
+      await startKey(fields)({ path: chatPath, body: stream, answers: [{ events: [...times(9, word), done] }] });
       return parse.mock.calls.filter(([json]) => json.includes('"content":"word"')).length;
     };
-    expect([await parsedBy(unlimited), await parsedBy(limited)]).toEqual([0, 1]);
+    expect([await parsedBy({}), await parsedBy(tokenRules)]).toEqual([0, 1]);
     parse.mockRestore();
   });
 
   test.each<[string, Sent, boolean]>([
-    [
-      "cut before its usage",
-      { path: chatPath, body: stream, answers: [{ events: times(9, word) }], leavesAfter: 3 },
-      true,
-    ],
+    ["cut before its usage", { path: chatPath, body: stream, answers: [{ events: times(3, word) }], sees: 3 }, true],
     [
       "cut after the placeholder of a message",
-      { path: "/v1/messages", body: stream, answers: [{ events: [opening, ...times(9, ": \n\n")] }], leavesAfter: 3 },
+      { path: "/v1/messages", body: stream, answers: [{ events: [opening, ...times(2, ": \n\n")] }], sees: 3 },
       true,
     ],
     ["whole without usage", { path: chatPath, body: stream, answers: [{ events: [word, done] }] }, false],
@@ -671,13 +537,13 @@ describe("a key without limits of tokens", () => {
       {
         path: chatPath,
         body: stream,
-        answers: [{ events: times(9, chunk({}, { usage: tokens(1, 2) })) }],
-        leavesAfter: 3,
+        answers: [{ events: times(3, chunk({}, { usage: tokens(1, 2) })) }],
+        sees: 3,
       },
       false,
     ],
-  ])("has a stream that was %s marked as not counted, or not", async (_, sent, isUncounted) => {
-    expect((await unlimited(sent)).record).toMatchObject({ isUncounted });
+  ])("has a stream that was %s marked as not counted, or not", async (_, sent, uncounted) => {
+    expect((await startKey({})(sent)).row).toMatchObject({ uncounted });
   });
 });
 
@@ -687,21 +553,23 @@ describe("a backend that refuses stream_options", () => {
   const plain: Answer = { events: [...times(3, word), done] };
 
   test("gets the request again without them, and then no more", async () => {
-    const send = startProxy()(tokenRules);
+    await using fresh = await start();
+    const send = startKey(tokenRules, fresh);
     const first = await send({ path: chatPath, body: stream, answers: [unknown, plain] });
     expect(first.bodies).toEqual([{ ...stream, stream_options: { include_usage: true } }, stream]);
     expect(first).toMatchObject({ status: 200, charged: inputOf(stream) + 3 });
-    expect(first.record).toMatchObject({ status: 200, sends: 2, changes: undefined });
+    expect(first.row).toMatchObject({ status: 200, sends: 2, changes: [] });
     const next = await send({ path: chatPath, body: stream, answers: [plain] });
     expect(next.bodies).toEqual([stream]);
-    expect(next.record?.sends).toBeUndefined();
+    expect(next.row.sends).toBeNull();
     // Another path may be another program.
     const other = await send({ path: "/v1/completions", body: text, answers: [plain] });
     expect(other.bodies).toEqual([{ ...text, stream_options: { include_usage: true } }]);
   });
 
   test("is not believed if it refuses the request without them too", async () => {
-    const send = startProxy()(tokenRules);
+    await using fresh = await start();
+    const send = startKey(tokenRules, fresh);
     const quoting = refusal('no such model, in {"stream_options":{"include_usage":true}}');
     const first = await send({ path: chatPath, body: stream, answers: [quoting, refusal("no such model")] });
     expect(first).toMatchObject({ status: 400, text: expect.stringContaining("no such model"), charged: 0 });
@@ -714,7 +582,8 @@ describe("a backend that refuses stream_options", () => {
     ["an error of the client's own options", { path: "/v1/messages", body: stream, answers: [unknown] }],
     ["a request that asked for no stream", { path: chatPath, body: chat, answers: [unknown] }],
   ])("%s is passed on", async (_, sent) => {
-    const result = await startProxy()(tokenRules)(sent);
+    await using fresh = await start();
+    const result = await startKey(tokenRules, fresh)(sent);
     expect(result.bodies).toHaveLength(1);
     const [answer] = sent.answers;
     expect(result).toMatchObject({ status: 400, text: JSON.stringify((answer as { json: object }).json), charged: 0 });
@@ -726,7 +595,8 @@ describe("a backend that sends usage unasked", () => {
   const silent: Answer = { events: [word, chunk({}, { end: true }), done] };
 
   test("is known too if it sends an empty choice beside the usage, and not by usage that is zero or beside text", async () => {
-    const send = startProxy();
+    await using fresh = await start();
+    const [limited, unlimited] = [startKey(tokenRules, fresh), startKey({}, fresh)];
     const beside = (usage: object, content = ""): Answer => ({
       events: [word, chunk({}, { end: true }), chunk({ role: "assistant", content }, { usage }), done],
     });
@@ -735,24 +605,25 @@ describe("a backend that sends usage unasked", () => {
       beside(tokens(9, 1), "word"),
       beside(tokens(9, 1), "x".repeat(99_999)),
     ]) {
-      await send(null)({ path: chatPath, body: stream, answers: [answer] });
-      expect((await send(tokenRules)({ path: chatPath, body: stream, answers: [whole] })).text).not.toContain("usage");
+      await unlimited({ path: chatPath, body: stream, answers: [answer] });
+      expect((await limited({ path: chatPath, body: stream, answers: [whole] })).text).not.toContain("usage");
     }
-    await send(null)({ path: chatPath, body: stream, answers: [beside(tokens(9, 1))] });
-    expect((await send(tokenRules)({ path: chatPath, body: stream, answers: [whole] })).text).toContain("usage");
+    await unlimited({ path: chatPath, body: stream, answers: [beside(tokens(9, 1))] });
+    expect((await limited({ path: chatPath, body: stream, answers: [whole] })).text).toContain("usage");
   });
 
   test("is known by the streams of other keys, and keys with limits of tokens then get it too", async () => {
-    const send = startProxy();
+    await using fresh = await start();
+    const [limited, unlimited] = [startKey(tokenRules, fresh), startKey({}, fresh)];
     const sent = { path: chatPath, body: stream, answers: [whole] };
-    expect((await send(tokenRules)(sent)).text).not.toContain("usage");
+    expect((await limited(sent)).text).not.toContain("usage");
     const asked = { ...stream, stream_options: { include_usage: true } };
-    await send(null)({ ...sent, body: asked });
-    expect((await send(tokenRules)(sent)).text).not.toContain("usage");
-    const { text: unforced } = await send(null)(sent);
-    expect((await send(tokenRules)(sent)).text).toBe(unforced);
+    await unlimited({ ...sent, body: asked });
+    expect((await limited(sent)).text).not.toContain("usage");
+    const { text: unforced } = await unlimited(sent);
+    expect((await limited(sent)).text).toBe(unforced);
     // It was replaced by another one.
-    await send(null)({ ...sent, answers: [silent] });
-    expect((await send(tokenRules)(sent)).text).not.toContain("usage");
+    await unlimited({ ...sent, answers: [silent] });
+    expect((await limited(sent)).text).not.toContain("usage");
   });
 });
