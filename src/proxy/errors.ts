@@ -309,6 +309,3 @@ export function failureResponse(code: ErrorCode | undefined, details?: ErrorDeta
   if (code === undefined) return new Response(null, { status: clientClosedRequest });
   return errorResponse(code, details, frame);
 }
-
-/** Whether clients of a path speak the Messages API. */
-export const isMessagesPath = (path: string): boolean => path.startsWith("/v1/messages");

@@ -4,13 +4,13 @@
 //
 // Its fields stand in the order in which they become known, and each step sets its own. A step refuses with a ProxyError, or
 // ends with an AbortReason. It keeps true: whatever ends a request, what it holds is given back once (`RequestTracker`), and
-// its response has our headers; a client that waits for long in a stream gets comments, and an error then as an event.
+// its response has our headers; a client that waits for long in a stream gets heartbeats, and an error then as an event.
 //
 // It knows no storage: keys, counts and other processes come as arguments.
 
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
-import { type ErrorCode, failureResponse, isMessagesPath, ProxyError } from "./errors.ts";
+import { type ErrorCode, failureResponse, ProxyError } from "./errors.ts";
 import { sendWithFailover } from "./failover.ts";
 import { addDebugHeaders, setLimitHeaders, upstreamRequestHeaders } from "./headers.ts";
 import { eventLoopPortions } from "./json/read.ts";
@@ -31,6 +31,7 @@ import type { BackendModels } from "./response/backend-models.ts";
 import { respondWithModels } from "./response/catalog-list.ts";
 import { chargeEvent, mayGenerate } from "./response/charge.ts";
 import type { RecordUsage } from "./response/count.ts";
+import { isMessagesPath } from "./response/dialect.ts";
 import { type ModelListRequest, resolveModelList } from "./response/model-list.ts";
 import { readAlready, readOrRelease } from "./response/pump.ts";
 import { respond } from "./response/respond.ts";
@@ -114,7 +115,7 @@ export class LifeOfRequest {
   readonly #tracker: RequestTracker;
   /** A request keeps what it began with. */
   readonly #rewriting: Rewriting;
-  /** Undefined if its client gets no comments. */
+  /** Undefined if its client gets no heartbeats. */
   #wait: StreamWait | undefined;
 
   #path = "";
@@ -175,7 +176,7 @@ export class LifeOfRequest {
     return this.#fail(new ProxyError(code));
   }
 
-  /** While a stream waits in the queue or for the backend, its client gets comments. */
+  /** While a stream waits in the queue or for the backend, its client gets heartbeats. */
   async #respondOrKeepAlive(keepaliveMs: number) {
     const waits = Promise.withResolvers<undefined>();
     this.#wait = createStreamWait(keepaliveMs, () => {

@@ -115,6 +115,13 @@ export const plantedFaults: readonly PlantedFault[] = [
     tests: ["tests/proxy/stream/meter-keepalive.test.ts"],
   },
   {
+    id: "stream-clean-end",
+    says: "A stream that its backend broke off ends cleanly for clients that take it for whole then",
+    find: `const isFinal = voice.endsCleanly === true || body.error.code === "ended_by_admin";`,
+    put: `const isFinal = true;`,
+    tests: ["tests/wire/keepalive.test.ts"],
+  },
+  {
     id: "usage-opening-is-output",
     says: "The placeholder that a Messages stream opens with counts as what was generated",
     find: `return { ...usage, outputIsOpening: true, isAlone, elsewhere };`,

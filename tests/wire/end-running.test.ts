@@ -127,11 +127,7 @@ describe("a request that an administrator ends", () => {
   const notToBeSentAgain = { error_code: "dlp_request_denied" };
 
   const send = (server: Tollgate, key: string, path: string, script: string): Promise<Response> =>
-    server.send(
-      path,
-      { ...bodies[path], stream: true },
-      { key, script, headers: { "user-agent": "codex_exec/0.169.0" } },
-    );
+    server.send(path, { ...bodies[path], stream: true }, { key, script });
 
   async function endAll(server: Pick<Tollgate, "admin">, keyId: number): Promise<void> {
     const list = async (): Promise<{ id: string; key_id: number }[]> =>
@@ -175,7 +171,12 @@ describe("a request that an administrator ends", () => {
     },
   );
 
-  test.concurrent.each(endings)("while %s waits with comments gets the same", async (path, event) => {
+  const earlyEndings: typeof endings = [
+    ...endings.slice(0, -1),
+    ["/v1/responses", { type: "error", code: "invalid_prompt", message, error: { code: "ended_by_admin" } }],
+  ];
+
+  test.concurrent.each(earlyEndings)("while %s waits with heartbeats gets the same", async (path, event) => {
     await using patient = await startTollgateWithKeys({ PROXY_SSE_KEEPALIVE: "0.1" });
     const { id, key } = await patient.createKey({});
     const response = await send(patient, key, path, "slow-head=60s");

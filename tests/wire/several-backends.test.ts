@@ -211,9 +211,9 @@ describe("PROXY_BACKEND_WAIT", () => {
     await gate.waitForLog(({ message }) => message === "Backend out");
     await pollUntil(async () => (await waiting(gate)) === 1);
     const streams = [await postStream(gate)];
-    expect(await streams[0]?.nextEvent()).toBe(": waiting, 2 of 2\n\n");
+    expect(await streams[0]?.nextEvent()).toBe(": waiting, 2 of 2\n: keepalive\n\n");
     streams.push(await postStream(gate));
-    expect(await streams[1]?.nextEvent()).toBe(": waiting, 3 of 3\n\n");
+    expect(await streams[1]?.nextEvent()).toBe(": waiting, 3 of 3\n: keepalive\n\n");
     backends.restart("a");
     expect((await whole).status).toBe(200);
     for (const stream of streams) {

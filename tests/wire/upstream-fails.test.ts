@@ -128,12 +128,16 @@ describe("inside its response", () => {
         const last = events.at(-1) ?? "";
         for (const event of events) expect(() => JSON.parse(/^data: (.*)$/m.exec(event)?.[1] ?? "")).not.toThrow();
         const data = JSON.parse(/^data: (.*)$/m.exec(last)?.[1] ?? "null");
-        const error = { type: "api_error", message: unreachable.error.message };
+        const { error } = unreachable;
         if (path === "/v1/messages") {
           expect(last).toStartWith("event: error\n");
           expect(data).toEqual({ type: "error", error, request_id: expect.any(String) });
+        } else if (path === "/v1/responses") {
+          expect(last).toStartWith("event: response.failed\n");
+          const response = { status: "failed", error: { code: "server_error", message: error.message } };
+          expect(data).toMatchObject({ type: "response.failed", response, error });
         } else {
-          expect(data).toEqual({ error: { ...error, param: null, code: "upstream_unreachable" } });
+          expect(data).toEqual({ error });
         }
         expect(await client.text()).not.toContain("[DONE]");
         expect((await gate.readKey()).total_request_count).toBe(before.total_request_count);

@@ -1,4 +1,3 @@
-import { isMessagesPath } from "../errors.ts";
 import { isBlank } from "../json/bytes.ts";
 import { abortReasonOf, unexpectedResponse } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
@@ -6,13 +5,14 @@ import { beginsEvents, maxHeldEventBytes } from "../stream/events.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
 import { decompressBody, isEventStream, isJson, mayBeEventStream } from "../usage/body-kind.ts";
 import { isObject } from "../usage/event-usage.ts";
+import { isMessagesPath } from "./dialect.ts";
 import { eventsOfMessage } from "./message-events.ts";
 import { readWhole } from "./pump.ts";
 import type { Responding } from "./respond.ts";
 import type { StreamWait } from "./while-waiting.ts";
 
 /**
- * The upstream's head is here, and its client got comments meanwhile, or would have.
+ * The upstream's head is here, and its client got heartbeats meanwhile, or would have.
  * @throws AbortReason if the client has the head of an event stream already, and this is none
  */
 export async function endWait(

@@ -1,35 +1,36 @@
-import { type ErrorCode, errorBody, errorKinds } from "../errors.ts";
+import { type ErrorBody, errorBody, errorKinds } from "../errors.ts";
 import type { AbortReason } from "../upstream/abort-reason.ts";
 import type { Meter } from "../stream/meter.ts";
-import type { Dialect } from "./dialect.ts";
+import type { Dialect, Voice } from "./dialect.ts";
 
-/** The event that ends one stream. */
-export interface ErrorFrame {
-  event: Uint8Array;
+interface ErrorFrame {
+  event: Uint8Array<ArrayBuffer>;
   /** The stream ends cleanly behind it. */
   isFinal: boolean;
 }
 
-/** @param hasBegun the first event of its API has passed */
-export type MakeErrorFrame = (code: ErrorCode, hasBegun: boolean) => ErrorFrame;
-
-export const errorFrames =
-  (dialect: Dialect, requestId: string): MakeErrorFrame =>
-  (code, hasBegun) => {
-    const error = hasBegun ? dialect.errorAfter : dialect.errorBefore;
-    const text = error(errorBody(code, undefined, { requestId }), errorKinds[code].status);
-    return { event: new TextEncoder().encode(text), isFinal: dialect.endsCleanly || code === "ended_by_admin" };
-  };
+/** What ends a stream early. @param status of the response that the error would be without a stream */
+export function errorFrame(voice: Voice, body: ErrorBody, status: number): ErrorFrame {
+  // Agents send again what breaks off, and what an administrator ended is to stay ended.
+  const isFinal = voice.endsCleanly === true || body.error.code === "ended_by_admin";
+  return { event: new TextEncoder().encode(voice.error(body, status)), isFinal };
+}
 
 /** Bun 1.4.5 drops a frame that is enqueued right before a stream errors, unless it gets this long to write it. Remove when it sends it. */
 export const lastFrameMs = 10;
 
-/** @param make undefined if it is no event stream */
-export async function endEarly(reason: AbortReason, meter: Meter, make: MakeErrorFrame | undefined): Promise<void> {
-  const frame = reason.code && make?.(reason.code, meter.hasBegun());
-  if (reason.code !== undefined) {
-    await meter.fail(frame?.event);
-    await Bun.sleep(lastFrameMs);
-  }
+export interface BrokenStream {
+  /** Undefined if it is no event stream. */
+  dialect: Dialect | undefined;
+  requestId: string;
+}
+
+export async function endEarly(reason: AbortReason, meter: Meter, { dialect, requestId }: BrokenStream): Promise<void> {
+  const { code } = reason;
+  if (code === undefined) return meter.abort(reason).catch(() => {});
+  const voice = meter.hasBegun() ? dialect?.after : dialect?.before;
+  const frame = voice && errorFrame(voice, errorBody(code, undefined, { requestId }), errorKinds[code].status);
+  await meter.fail(frame?.event);
+  await Bun.sleep(lastFrameMs);
   await meter.abort(reason, frame?.isFinal).catch(() => {});
 }

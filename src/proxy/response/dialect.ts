@@ -1,48 +1,46 @@
-import { type ErrorBody, isMessagesPath } from "../errors.ts";
+import type { ErrorBody } from "../errors.ts";
 import type { Heartbeats } from "../stream/meter.ts";
-import { event } from "./message-events.ts";
 
-/** What the clients of a path read of what is ours in their stream, until its first event has passed and from then on. */
-export interface Dialect extends Heartbeats {
-  /** The event that ends a stream early. @param status of the response that the error would be without a stream */
-  errorBefore: (body: ErrorBody, status: number) => string;
-  errorAfter: (body: ErrorBody, status: number) => string;
-  /** A stream ends cleanly behind that event. Others break off, so that no client takes half an answer for a whole one. */
-  endsCleanly: boolean;
+/** How what is ours in a stream is said to its client. */
+export interface Voice {
+  /** Sent in silence. */
+  heartbeat: string;
+  /** The event that ends the stream early. @param status of the response that the error would be without a stream */
+  error: (body: ErrorBody, status: number) => string;
+  /** The stream ends cleanly behind that event. Others break off, so that no client takes half a response for a whole one. */
+  endsCleanly?: true;
 }
 
-const comment = ": keepalive\n\n";
-const ping = event({ type: "ping" });
-const keepalive = 'data: {"type":"keepalive"}\n\n';
+/** The voices until the first event of the API has passed, and from then on. */
+export interface Dialect extends Heartbeats {
+  before: Voice;
+  after: Voice;
+}
 
-const dataOfError = ({ error }: ErrorBody): string => `data: ${JSON.stringify({ error })}\n\n`;
-const plain: Dialect = {
-  begins: "",
-  before: comment,
-  after: comment,
-  errorBefore: dataOfError,
-  errorAfter: dataOfError,
-  endsCleanly: false,
-};
-const eventOfError = (body: ErrorBody): string => event({ ...body });
-const messages: Dialect = {
-  ...plain,
-  before: ping,
-  after: ping,
-  errorBefore: eventOfError,
-  errorAfter: eventOfError,
-};
+/** An event of an API that names its events. */
+export const event = (data: Readonly<Record<string, unknown>> & { type: string }): string =>
+  `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`;
+
+const comment = ": keepalive\n\n";
+const always = (voice: Voice): Dialect => ({ begins: "", before: voice, after: voice });
+const failure: Voice = { heartbeat: 'data: {"type":"keepalive"}\n\n', error: failedResponse };
+
+const plain = always({ heartbeat: comment, error: ({ error }) => `data: ${JSON.stringify({ error })}\n\n` });
+const messages = always({ heartbeat: event({ type: "ping" }), error: (body) => event({ ...body }) });
 /** Clients count the silence between data events. Helpers of OpenAI's SDKs throw if one comes before the first of the API. */
 const responses: Dialect = {
   begins: "response.created",
-  before: comment,
-  after: keepalive,
-  errorBefore: errorOfResponses,
-  errorAfter: failedResponse,
-  endsCleanly: false,
+  before: { heartbeat: comment, error: errorOfResponses },
+  after: failure,
 };
-/** Codex (0.169) takes no comment for a sign of life, and sends again what ends without `response.failed` or breaks off behind it. */
-const codex: Dialect = { ...responses, before: keepalive, errorBefore: failedResponse, endsCleanly: true };
+/**
+ * Codex (0.169) takes no comment for a sign of life. `response.failed` is the end of a response to it, and its code says
+ * whether to send the request again; if the connection breaks behind it, Codex forgets it and sends the request again.
+ */
+const codex = always({ ...failure, endsCleanly: true });
+
+/** Whether clients of a path speak the Messages API. */
+export const isMessagesPath = (path: string): boolean => path.startsWith("/v1/messages");
 
 /** @param clientProgram how its User-Agent begins */
 export function dialectOf(path: string, clientProgram = ""): Dialect {
@@ -63,7 +61,6 @@ function failedResponse({ error }: ErrorBody, status: number): string {
   return event({ type: "response.failed", sequence_number: 0, response, error });
 }
 
-/** By these, Codex decides whether to send the request again. */
 const codes = ["context_length_exceeded", "invalid_prompt", "rate_limit_exceeded", "server_error"];
 
 function codeOf({ code, type }: ErrorBody["error"], status: number): string {

@@ -1,4 +1,5 @@
 import { isObject } from "../usage/event-usage.ts";
+import { event } from "./dialect.ts";
 
 type Members = Readonly<Record<string, unknown>>;
 
@@ -26,10 +27,6 @@ function parse(json: string): unknown {
     return undefined;
   }
 }
-
-/** An event of an API that names its events. */
-export const event = (data: Members & { type: string }): string =>
-  `event: ${data.type}\ndata: ${JSON.stringify(data)}\n\n`;
 
 function eventsOfBlock(block: Members, index: number): string[] {
   const { start, deltas } = splitBlock(block);

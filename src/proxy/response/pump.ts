@@ -2,7 +2,7 @@ import { eventLoopPortions } from "../json/read.ts";
 import { abortReasonOf, clientLeft } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
-import { endEarly, type MakeErrorFrame } from "./broken-stream.ts";
+import { type BrokenStream, endEarly } from "./broken-stream.ts";
 import type { Meter } from "../stream/meter.ts";
 
 /** Responses up to this length are read whole and returned whole, at half the cost of a stream. */
@@ -88,9 +88,7 @@ async function passInParts(chunk: Uint8Array, meter: Meter, writer: Writer): Pro
 
 type Writer = Pick<WritableStreamDefaultWriter<Uint8Array>, "write">;
 
-export interface PumpOptions {
-  /** The event that ends a broken event stream; absent for other bodies. */
-  errorFrame: MakeErrorFrame | undefined;
+export interface PumpOptions extends BrokenStream {
   onFirstByte: () => void;
 }
 
@@ -109,10 +107,10 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
   let onFirstByte: (() => void) | undefined = options.onFirstByte;
   /** Which side we wait for, and so whose failure an error is. */
   let writing = false;
-  const isStream = options.errorFrame !== undefined;
+  const isStream = options.dialect !== undefined;
   // A client that takes nothing would keep a request alive that has been ended.
   const onEnded = (): void => {
-    if (writing) void endEarly(abortReasonOf(undefined, signal), meter, options.errorFrame);
+    if (writing) void endEarly(abortReasonOf(undefined, signal), meter, options);
   };
   signal.addEventListener("abort", onEnded);
   try {
@@ -139,6 +137,6 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
     await writer.close();
   } catch (error) {
     abort(writing ? clientLeft() : abortReasonOf(error, signal));
-    await endEarly(abortReasonOf(error, signal), meter, options.errorFrame);
+    await endEarly(abortReasonOf(error, signal), meter, options);
   }
 }

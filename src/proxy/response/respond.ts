@@ -3,7 +3,8 @@
 //
 // It keeps true: a response finishes once, however it ends, and its client sees no end before the count is recorded. A
 // failure before the first byte is an error of ours; after it the stream is broken, so that no client takes half a
-// response for a whole one, unless an administrator ended it (`broken-stream.ts`). What costs and does not count is
+// response for a whole one, unless an administrator ended it or its client knows the last event as the end of a failed
+// response (`broken-stream.ts`, `dialect.ts`). What costs and does not count is
 // charged to limits of tokens by an estimate (`charge.ts`). It does not choose backends, and knows no storage: `record`
 // is an argument.
 
@@ -16,7 +17,6 @@ import { type AbortReason, abortReasonOf, unreadableModelList } from "../upstrea
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { type BodyHeaders, decompressBody, isEventStream, isPlainEventStream } from "../usage/body-kind.ts";
 import type { UsageHabits } from "../usage/usage-habits.ts";
-import { errorFrames } from "./broken-stream.ts";
 import { dialectOf } from "./dialect.ts";
 import { type Count, type CountDeps, createCount, detailsOf } from "./count.ts";
 import { createStreamUsageFilter } from "../stream/filter.ts";
@@ -196,7 +196,8 @@ async function respondStreaming(
     finish: (usage, cause) => finish(responding, count, { usage, cause, hasSent: meter.hasSent() }),
   });
   void pump(upstream, meter, {
-    errorFrame: isPlain ? errorFrames(dialect, tracker.requestId) : undefined,
+    dialect: isPlain ? dialect : undefined,
+    requestId: tracker.requestId,
     onFirstByte: tracker.firstByte,
   });
   await meter.started;

@@ -1,5 +1,5 @@
 import type { Rank } from "../../domain/admissions.ts";
-import { lastFrameMs } from "./broken-stream.ts";
+import { errorFrame, lastFrameMs } from "./broken-stream.ts";
 import { dialectOf } from "./dialect.ts";
 import type { ErrorBody } from "../errors.ts";
 import { withoutByteOrderMark } from "../stream/meter.ts";
@@ -49,12 +49,12 @@ export interface WaitingStream {
 
 /**
  * An event stream that sends heartbeats until the response to its request is known, and then that. The head has gone out by
- * then: an error becomes an event and a broken connection, or a clean end if an administrator ended the request.
+ * then: an error becomes an event and a broken connection, or a clean end.
  * @param response an event stream, or an error of our own
  */
 export function heartbeatsUntil(response: Promise<Response>, waiting: WaitingStream): Response {
   const { path, clientProgram, keepaliveMs, rank } = waiting;
-  const dialect = dialectOf(path, clientProgram);
+  const { before: voice } = dialectOf(path, clientProgram);
   let reader: ReadableStreamDefaultReader<Uint8Array> | undefined;
   let timer: Timer | undefined;
   let cancelled = false;
@@ -64,8 +64,8 @@ export function heartbeatsUntil(response: Promise<Response>, waiting: WaitingStr
     const asked = rank();
     const found = asked && (await asked);
     if (isOver || cancelled) return;
-    const place = found && `: waiting, ${found.position} of ${found.length}\n`;
-    controller.enqueue(utf8.encode(place ? dialect.before.replace(/^(?::.*\n)?/, place) : dialect.before));
+    const place = found === undefined ? "" : `: waiting, ${found.position} of ${found.length}\n`;
+    controller.enqueue(utf8.encode(place + voice.heartbeat));
   }
 
   const body = new ReadableStream<Uint8Array>(
@@ -79,10 +79,9 @@ export function heartbeatsUntil(response: Promise<Response>, waiting: WaitingStr
         });
         if (cancelled) return found.body?.cancel().catch(() => {});
         if (!found.ok || found.body === null) {
-          const refusal = (await found.json()) as ErrorBody;
-          controller.enqueue(utf8.encode(dialect.errorBefore(refusal, found.status)));
-          // Agents send again what breaks off, and what an administrator ended is to stay ended.
-          if (dialect.endsCleanly || refusal.error.code === "ended_by_admin") return controller.close();
+          const { event, isFinal } = errorFrame(voice, (await found.json()) as ErrorBody, found.status);
+          controller.enqueue(event);
+          if (isFinal) return controller.close();
           await Bun.sleep(lastFrameMs);
           throw new Error("The response is not an event stream.");
         }

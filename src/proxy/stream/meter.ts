@@ -18,11 +18,11 @@ import type { Passage } from "./passage.ts";
 
 /** What is sent in silence. */
 export interface Heartbeats {
-  /** A text that the first event of the API has; the empty one if it does not matter which events have passed. */
+  /** A text that the first event of the API has; the empty one if it does not matter whether that has passed. */
   begins: string;
-  /** Until that event has passed. */
-  before: string;
-  after: string;
+  /** Until it has passed. */
+  before: { heartbeat: string };
+  after: { heartbeat: string };
 }
 
 export interface MeterOptions {
@@ -47,7 +47,7 @@ export interface Meter {
   readonly writable: WritableStream<Uint8Array>;
   /** Resolves with the first bytes for the client, or at the end of an empty body; rejects if it is aborted before. */
   readonly started: Promise<void>;
-  /** Whether the client got anything, a keepalive included. */
+  /** Whether the client got anything, a heartbeat included. */
   hasSent(): boolean;
   /** Whether the first event of the API has passed. */
   hasBegun(): boolean;
@@ -96,7 +96,8 @@ export function createMeter(options: MeterOptions): Meter {
   const { hasSent, isTaken } = output;
   const keepalive = keepaliveMs > 0 ? startKeepaliveTimer(keepaliveMs, beat, silentMs) : undefined;
   let upstreamBegan = false;
-  let hasBegun = false;
+  let begun = heartbeats.begins === "";
+  const hasBegun = (): boolean => begun;
   /** Commits and sends the terminal event. Once it is sent, the response is whole for the client. */
   let terminalSent: Promise<void> | undefined;
   let failed = false;
@@ -107,13 +108,13 @@ export function createMeter(options: MeterOptions): Meter {
     keepalive?.restart();
     output.send(upstreamBegan || !hasSent() ? bytes : withoutByteOrderMark(bytes));
     upstreamBegan = true;
-    hasBegun ||= Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(heartbeats.begins);
+    begun ||= Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(heartbeats.begins);
   }
 
   /** Never inside an event whose end has not come. */
   function beat(): void {
-    if (isTaken() && passage.position() === "between events")
-      output.send(utf8.encode(hasBegun ? heartbeats.after : heartbeats.before));
+    const { heartbeat } = begun ? heartbeats.after : heartbeats.before;
+    if (isTaken() && passage.position() === "between events") output.send(utf8.encode(heartbeat));
   }
 
   const sendOnceCommitted = (terminal: Uint8Array): Promise<void> => commit(passage.seen()).then(() => send(terminal));
@@ -160,17 +161,7 @@ export function createMeter(options: MeterOptions): Meter {
     await finishOnce(reason);
     output.stop(reason, isFinal);
   }
-  return {
-    readable,
-    writable,
-    started: started.promise,
-    hasSent,
-    hasBegun: () => hasBegun,
-    isTaken,
-    push,
-    fail,
-    abort,
-  };
+  return { readable, writable, started: started.promise, hasSent, hasBegun, isTaken, push, fail, abort };
 }
 
 /** The mark counts only at the very start; after a comment of ours it would spoil the first line. What is held comes whole. */

@@ -40,8 +40,13 @@ test.each<[path: string, client: string | undefined, before: [string, string], a
   ["/v1/responses", "Codex", [keepalive, failed], [keepalive, failed]],
 ])("%s to %s has heartbeats and errors of its own", (path, client, before, after) => {
   const dialect = dialectOf(path, client);
-  expect([dialect.before, dialect.errorBefore(refusal, 400)]).toEqual(before);
-  expect([dialect.after, dialect.errorAfter(refusal, 400)]).toEqual(after);
+  for (const [voice, said] of [
+    [dialect.before, before],
+    [dialect.after, after],
+  ] as const) {
+    expect([voice.heartbeat, voice.error(refusal, 400)]).toEqual(said);
+    expect(voice.endsCleanly).toBe(/^codex/i.test(client ?? "") && path === "/v1/responses" ? true : undefined);
+  }
 });
 
 test.each<[own: { code?: string | number; type?: string }, status: number, code: string]>([
@@ -56,8 +61,8 @@ test.each<[own: { code?: string | number; type?: string }, status: number, code:
   [{}, 504, "server_error"],
 ])("under /v1/responses an error of %j with status %d is %s", (own, status, code) => {
   const body = { ...refusal, error: { ...error, ...own } };
-  const { errorBefore, errorAfter } = dialectOf("/v1/responses");
+  const { before, after } = dialectOf("/v1/responses");
   const read = (text: string): unknown => JSON.parse(text.slice(text.indexOf("{")));
-  expect(read(errorBefore(body, status))).toMatchObject({ code, error: body.error });
-  expect(read(errorAfter(body, status))).toMatchObject({ response: { error: { code } }, error: body.error });
+  expect(read(before.error(body, status))).toMatchObject({ code, error: body.error });
+  expect(read(after.error(body, status))).toMatchObject({ response: { error: { code } }, error: body.error });
 });

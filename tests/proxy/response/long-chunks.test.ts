@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { dialectOf } from "../../../src/proxy/response/dialect.ts";
 import { pump } from "../../../src/proxy/response/pump.ts";
 import { createReadTimeouts } from "../../../src/proxy/upstream/read-timeout.ts";
 import { passEvents, startMeter, utf8 } from "../stream/start-meter.ts";
@@ -42,7 +43,7 @@ test.each([
   });
   const response = new Response(body);
   const upstream = { response, readTimeout, signal, abort: () => {}, onBodyRead: () => {}, release: () => {} };
-  void pump(upstream, meter, { errorFrame: () => ({ event: utf8.encode(""), isFinal: false }), onFirstByte: () => {} });
+  void pump(upstream, meter, { dialect: dialectOf("/v1/chat/completions"), requestId: "r-1", onFirstByte: () => {} });
   expect(await new Response(meter.readable).text()).toBe(sent);
   stop();
   measure();

@@ -26,7 +26,7 @@ function startPump(options: Parameters<typeof startMeter>[0] = {}, timeoutMs = 1
       release: readTimeout.clear,
     },
     meter,
-    { errorFrame: undefined, onFirstByte: () => {} },
+    { dialect: undefined, requestId: "r-1", onFirstByte: () => {} },
   );
   return {
     send: (text: string): void => upstream?.enqueue(utf8.encode(text)),

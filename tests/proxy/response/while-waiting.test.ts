@@ -29,9 +29,9 @@ test("a stream behind a heartbeat loses its byte order mark", async () => {
 });
 
 test.each([
-  ["/v1/chat/completions", "\n", ": keepalive\n\n"],
-  ["/v1/messages", 'event: ping\ndata: {"type":"ping"}\n\n', 'event: ping\ndata: {"type":"ping"}\n\n'],
-])("a stream of %s that waits is told where it stands, until it has its response", async (path, end, unknown) => {
+  ["/v1/chat/completions", ": keepalive\n\n"],
+  ["/v1/messages", 'event: ping\ndata: {"type":"ping"}\n\n'],
+])("a stream of %s that waits is told where it stands, until it has its response", async (path, own) => {
   const [response, asked] = [Promise.withResolvers<Response>(), Promise.withResolvers<undefined>()];
   const ranks = [{ position: 3, length: 12 }, { position: 2, length: 11 }, undefined];
   const stream = heartbeatsUntil(response.promise, {
@@ -43,9 +43,9 @@ test.each([
   const reader = stream.body?.getReader();
   const next = async (): Promise<string> => Buffer.from((await reader?.read())?.value ?? []).toString();
   expect([await next(), await next(), await next()]).toEqual([
-    `: waiting, 3 of 12\n${end}`,
-    `: waiting, 2 of 11\n${end}`,
-    unknown,
+    `: waiting, 3 of 12\n${own}`,
+    `: waiting, 2 of 11\n${own}`,
+    own,
   ]);
   response.resolve(new Response("data: a\n\n"));
   expect(await next()).toBe("data: a\n\n");

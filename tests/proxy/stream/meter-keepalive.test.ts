@@ -20,7 +20,8 @@ describe("a meter that keeps a client alive", () => {
   });
 
   test("sends another heartbeat once the event that begins the stream has passed, whole", async () => {
-    const heartbeats = { begins: "response.created", before: ": early\n\n", after: "data: late\n\n" };
+    const [before, after] = [{ heartbeat: ": early\n\n" }, { heartbeat: "data: late\n\n" }];
+    const heartbeats = { begins: "response.created", before, after };
     const { meter, writer } = startMeter({ keepaliveMs: 10, heartbeats });
     const reader = meter.readable.getReader();
     for (const [chunk, sent] of [

@@ -1,3 +1,4 @@
+import { dialectOf } from "../../../src/proxy/response/dialect.ts";
 import { createMeter, type Meter, type MeterOptions } from "../../../src/proxy/stream/meter.ts";
 import { createStreamUsageFilter } from "../../../src/proxy/stream/filter.ts";
 import { createPassage, type Passage } from "../../../src/proxy/stream/passage.ts";
@@ -25,7 +26,7 @@ export function startMeter(options: Partial<MeterOptions> = {}): StartedMeter {
   const finishes: StartedMeter["finishes"] = [];
   const meter = createMeter({
     passage: passEvents(),
-    heartbeats: { begins: "", before: ": keepalive\n\n", after: ": keepalive\n\n" },
+    heartbeats: dialectOf("/v1/chat/completions"),
     keepaliveMs: 0,
     commit: async () => {},
     async finish(usage, cause) {
