@@ -11,16 +11,14 @@ const getAskedModels = async () =>
 export const useAskedModelsQuery = (): QueryResult<typeof getAskedModels> =>
   useQuery(() => ({ queryKey: ["asked-models"], queryFn: getAskedModels }));
 
-const dayMs = 24 * 3600 * 1000;
-
-/** The programs that sent requests in the last day. */
+/** The programs that sent requests in the last 24 hours. */
 const getPrograms = async () => {
-  const since = new Date(serverNow() - dayMs).toISOString();
+  const since = new Date(serverNow() - 24 * 3600 * 1000).toISOString();
   return (await responseBody(api.requests.groups.get({ query: { by: "program", since, limit: 200 } }))).rows;
 };
 
-export const useProgramsQuery = (enabled: () => boolean): QueryResult<typeof getPrograms> =>
-  useQuery(() => ({ enabled: enabled(), queryKey: ["programs"], queryFn: getPrograms }));
+export const useProgramsQuery = (): QueryResult<typeof getPrograms> =>
+  useQuery(() => ({ queryKey: ["programs"], queryFn: getPrograms }));
 
 const getSessions = () => responseBody(api.sessions.get());
 export type ConsoleSession = Awaited<ReturnType<typeof getSessions>>[number];

@@ -35,7 +35,13 @@ export function SettingsPage(): JSX.Element {
         }
       >
         <VendorNamesNotice settings={settings.data?.settings} />
-        <SilentStreamsNotice settings={settings.data?.settings} />
+        <Show
+          when={settings.data?.settings.some(
+            ({ name, value }) => name === "PROXY_SSE_KEEPALIVE" && Number(value) === 0,
+          )}
+        >
+          <SilentStreamsNotice />
+        </Show>
         <ClientRulesNotice />
         <SettingsPanel settings={settings.data?.settings} />
         <div class="columns">
@@ -68,13 +74,11 @@ function VendorNamesNotice(props: { settings: Setting[] | undefined }): JSX.Elem
   );
 }
 
-/** Asks who uses the server only where that matters. */
-function SilentStreamsNotice(props: { settings: Setting[] | undefined }): JSX.Element {
-  const isSilent = (): boolean =>
-    props.settings?.some(({ name, value }) => name === "PROXY_SSE_KEEPALIVE" && Number(value) === 0) === true;
-  const programs = useProgramsQuery(isSilent);
+/** Of a server that sends no heartbeats. */
+function SilentStreamsNotice(): JSX.Element {
+  const programs = useProgramsQuery();
   return (
-    <Warning text={isSilent() ? silentStreamsProblem(programs.data ?? []) : undefined}>
+    <Warning text={silentStreamsProblem(programs.data ?? [])}>
       <HandbookLink to="agents#silent-streams">Silent streams</HandbookLink>
     </Warning>
   );
