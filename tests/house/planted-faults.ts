@@ -89,15 +89,15 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "stream-half-event",
     says: "An error follows half an event",
-    find: `const tooLong = isLong ? bytes : unfinished.add(bytes);`,
+    find: `const tooLong = this.#isLong ? bytes : this.#unfinished.add(bytes);`,
     put: `const tooLong = bytes;`,
     tests: ["tests/proxy/stream/meter-failure.test.ts"],
   },
   {
     id: "stream-cut-between-cr-and-lf",
     says: "What is hidden of a stream depends on how it was cut: an event ends between the CR and the LF of a CRLF",
-    find: `!(lineIsEmpty && (endsInCr || isLong))`,
-    put: `!lineIsEmpty`,
+    find: `!(this.#lineIsEmpty && (this.#endsInCr || this.#isLong))`,
+    put: `!this.#lineIsEmpty`,
     tests: ["tests/proxy/stream/events.test.ts"],
   },
   {

@@ -11,7 +11,7 @@ import {
 import { createDecompressor, encodingsOf } from "../usage/decompress.ts";
 import { noStreamUsage, readUsage, type UsageShape } from "../usage/event-usage.ts";
 import { createJsonUsageParser, findShortJson, type JsonUsageParser } from "../usage/json-usage.ts";
-import { beginsEvents, createEvents, createUnfinished, type Position } from "./events.ts";
+import { beginsEvents, Events, Unfinished, type Position } from "./events.ts";
 import type { StreamUsageFilter } from "./filter.ts";
 import { carryOnlyContent, followText, type LongText } from "./flags.ts";
 import { createHold, joined } from "./hold.ts";
@@ -106,7 +106,7 @@ function createTextPassage({ listener, filter, holds: given, isLines }: TextOpti
   const hold = createHold();
   let holds = given;
   /** What came while that is unknown. */
-  const start = createUnfinished();
+  const start = new Unfinished();
   /** Undefined if no usage is read of events. */
   let usage = listener && createStreamUsage(listener, filter?.timedChoices);
   let isKnown = isLines || listener === undefined;
@@ -141,7 +141,7 @@ function createTextPassage({ listener, filter, holds: given, isLines }: TextOpti
       long = undefined;
     },
   };
-  const events = createEvents(handler, isLines ? "line feed" : "empty line");
+  const events = new Events(handler, isLines ? "line feed" : "empty line");
 
   function findJson(chunk: Uint8Array): void {
     const first = chunk[skipLeading(chunk, 0)];
