@@ -82,8 +82,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "stream-asked-usage-shown",
     says: "A client gets the chunk of usage that only we asked for",
-    find: `const includeUsage = added.includeUsage && !keepsUsage;`,
-    put: `const includeUsage = false;`,
+    find: `this.#includeUsage = added.includeUsage && !keepsUsage;`,
+    put: `this.#includeUsage = false;`,
     tests: ["tests/proxy/stream/filter.test.ts"],
   },
   {
@@ -103,8 +103,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "stream-long-end-before-commit",
     says: "A client sees the end of a stream whose last event is too long to be held before its count is committed",
-    find: `if (isEnd && !hasEnded) endLong(bytes);\n      else pass(bytes);`,
-    put: `void isEnd;\n      pass(bytes);`,
+    find: `if (isEnd && !this.#hasEnded) this.#endLong(bytes);\n    else this.pass(bytes);`,
+    put: `void isEnd;\n    this.pass(bytes);`,
     tests: ["tests/proxy/stream/passage.test.ts"],
   },
   {

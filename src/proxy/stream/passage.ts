@@ -14,7 +14,7 @@ import { createJsonUsageParser, findShortJson, type JsonUsageParser } from "../u
 import { beginsEvents, Events, Unfinished, type Position } from "./events.ts";
 import type { StreamUsageFilter } from "./filter.ts";
 import { carryOnlyContent, followText, type LongText } from "./flags.ts";
-import { createHold, joined } from "./hold.ts";
+import { Hold, joined } from "./hold.ts";
 import { createStreamUsage, type ResponseListener } from "./usage.ts";
 
 /**
@@ -103,7 +103,7 @@ interface TextOptions extends PassageOptions {
 }
 
 function createTextPassage({ listener, filter, holds: given, isLines }: TextOptions): Passage {
-  const hold = createHold();
+  const hold = new Hold();
   let holds = given;
   /** What came while that is unknown. */
   const start = new Unfinished();
@@ -170,8 +170,8 @@ function createTextPassage({ listener, filter, holds: given, isLines }: TextOpti
       return holds === undefined ? (start.add(all) ?? nothing) : push(all);
     },
     backlog: () => undefined,
-    takeEnd: hold.takeEnd,
-    position: () => (hold.waitsInLine() ? "inside a line" : events.position()),
+    takeEnd: () => hold.takeEnd(),
+    position: () => (hold.waitsInLine ? "inside a line" : events.position()),
     seen: () => usage?.seen() ?? noUsage,
     end() {
       last = holds === undefined ? start.take(nothing) : events.rest();
