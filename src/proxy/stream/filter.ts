@@ -3,7 +3,6 @@ import type { UsageAdded } from "../rewrite/stream-options.ts";
 import { isLineEnd, maxHeldEventBytes } from "./events.ts";
 import {
   type CompletionChunk,
-  createStreamProgress,
   hasError,
   isTornChunk,
   isUsageAlone,
@@ -11,6 +10,7 @@ import {
   type MemberSpan,
   parseObject,
   readCompletionChunk,
+  StreamProgress,
 } from "./completion-chunk.ts";
 
 /** Begins a comment. */
@@ -44,7 +44,7 @@ export class StreamUsageFilter {
   readonly timedChoices: number | undefined;
   readonly #includeUsage: boolean;
   readonly #detector: InjectedUsageDetector;
-  readonly #progress = createStreamProgress();
+  readonly #progress = new StreamProgress();
   /** The chunk that ended a choice, until the next event decides on its edits. */
   #held: Outgoing | undefined;
   /** Every choice has ended and nothing has followed, so the next event may be the usage that was requested. */
@@ -79,7 +79,7 @@ export class StreamUsageFilter {
   /** @param rest of the stream, which no empty line ends. @returns what waits and it, unless it begins an added chunk */
   end(rest: Uint8Array): Uint8Array[] {
     const isTorn = rest.length === 0 || (this.#expectsUsage && isTornChunk(rest));
-    const isLast = rest.length === 0 && this.#progress.hasEnded();
+    const isLast = rest.length === 0 && this.#progress.hasEnded;
     return [...(isTorn ? [] : this.event(rest)), ...this.#release(undefined, isLast), ...this.#detector.settle(isLast)];
   }
 
@@ -95,7 +95,7 @@ export class StreamUsageFilter {
   #passChunk(event: Uint8Array, chunk: CompletionChunk): Uint8Array[] {
     if (isUsageAlone(chunk, this.#progress)) return this.#passUsage(event, chunk);
     this.#progress.follow(chunk);
-    this.#expectsUsage = this.#includeUsage && this.#progress.haveAllEnded();
+    this.#expectsUsage = this.#includeUsage && this.#progress.haveAllEnded;
     const before = this.#release(chunk);
     const outgoing = this.#detector.inspect(event, chunk);
     if (this.timedChoices !== undefined && chunk.timingsValue !== undefined && !chunk.isFinal)
@@ -122,7 +122,7 @@ export class StreamUsageFilter {
   #mayMatter(event: Uint8Array, isContent = false): boolean {
     if (this.timedChoices !== undefined && hasMember(event, timingsName)) return true;
     if (this.#detector.isUnasked) return false;
-    return this.#detector.mayEdit(event, isContent) || (this.#progress.hasEnded() && hasMember(event, choicesName));
+    return this.#detector.mayEdit(event, isContent) || (this.#progress.hasEnded && hasMember(event, choicesName));
   }
 
   /** @param next the chunk after the held one; undefined if none is next. @param isLast but `[DONE]` or the end */
