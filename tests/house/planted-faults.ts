@@ -24,8 +24,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "body-budget-leaks",
     says: "What a body took of the budget of held bytes does not come back",
-    find: `if (kept < body.taken) add(budget, body, kept - body.taken);`,
-    put: `if (kept < body.taken) body.taken = kept;`,
+    find: `if (kept < body.takenBytes) add(budget, body, kept - body.takenBytes);`,
+    put: `if (kept < body.takenBytes) body.takenBytes = kept;`,
     tests: ["tests/proxy/request/held-bytes.test.ts"],
   },
   {
