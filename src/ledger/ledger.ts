@@ -15,14 +15,7 @@
 import { randomUUID } from "node:crypto";
 import type { Log } from "../log/log.ts";
 import type { CommittedFlush, FlushId, UsageStore } from "../store/usage/contract.ts";
-import {
-  createUsageBatch,
-  type Dropped,
-  type FlushedUsage,
-  logRefused,
-  type RefusedUsage,
-  type UsageBatch,
-} from "../store/usage/batch.ts";
+import { type Dropped, type FlushedUsage, logRefused, type RefusedUsage, UsageBatch } from "../store/usage/batch.ts";
 import type { WallClock } from "../time/clock.ts";
 import { wait } from "../time/wait.ts";
 import type { RequestRecord } from "../domain/requests.ts";
@@ -80,7 +73,7 @@ interface State extends Required<Omit<LedgerOptions, "observer">>, Pick<LedgerOp
 }
 
 const newBatch = (logsRequests: boolean, dropped: Dropped): Batch => ({
-  usage: createUsageBatch(logsRequests, dropped),
+  usage: new UsageBatch(logsRequests, dropped),
   since: 0,
   added: new Map(),
   waited: Promise.withResolvers(),

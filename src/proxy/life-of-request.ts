@@ -25,7 +25,7 @@ import { isModelAllowed, memberNotAllowed, modelNotFound, requireAllowedModel } 
 import { type OwnKey, ownPaths, respondWithOwnKey } from "./request/own-key.ts";
 import { findPathAndQuery, loggedPath, readTarget, requireOpenPath } from "./request/path.ts";
 import { classOfBody, classOfHeaders } from "./request/request-class.ts";
-import { type RequestTracker, type TrackerDeps, trackRequest } from "./request-tracker.ts";
+import { RequestTracker, type TrackerDeps } from "./request-tracker.ts";
 import { endWait } from "./response/after-waiting.ts";
 import type { BackendModels } from "./response/backend-models.ts";
 import { respondWithModels } from "./response/catalog-list.ts";
@@ -154,7 +154,7 @@ export class LifeOfRequest {
     this.#rewritten = this.#rewriting.unread;
     this.#peerAddress = deps.peerAddress(request);
     const clientProgram = clientProgramOf(request.headers);
-    this.#tracker = trackRequest(deps, {
+    this.#tracker = new RequestTracker(deps, {
       id: requestIdOf(request.headers),
       method: request.method,
       path: loggedPath(request),
@@ -471,14 +471,14 @@ export class LifeOfRequest {
 
   #requestFor({ apiKey: upstreamApiKey }: Backend) {
     const { streamReadTimeoutMs, nonStreamReadTimeoutMs } = this.#deps.config.upstream;
-    const { requestId, startedAt, bodyReceived, onEndRequested } = this.#tracker;
+    const tracker = this.#tracker;
     const { came, plain, isEncoded, mustBeObject } = this.#received;
     const [request, { stream, pieces }, outgoing] = [this.#request, this.#rewritten, this.#outgoing];
     const route = this.#hasPlace ? this.#turn : undefined;
     let hasBegun = route === undefined;
     return {
       keyId: this.#key.id,
-      startedAt,
+      startedAt: tracker.startedAt,
       method: this.#method,
       pathAndQuery: this.#modelList?.pathAndQuery ?? this.#pathAndQuery,
       headers: upstreamRequestHeaders(request.headers, {
@@ -487,7 +487,7 @@ export class LifeOfRequest {
         mustBeObject,
         peerAddress: this.#peerAddress,
         upstreamApiKey,
-        requestId,
+        requestId: tracker.requestId,
       }),
       body: outgoing === undefined ? came : outgoing.open(),
       readTimeoutMs: stream ? streamReadTimeoutMs : nonStreamReadTimeoutMs,
@@ -495,9 +495,9 @@ export class LifeOfRequest {
       onReceived(bytes: number) {
         if (!hasBegun) route?.report({ kind: "begun" });
         hasBegun = true;
-        bodyReceived(bytes);
+        tracker.bodyReceived(bytes);
       },
-      onStarted: (abort: (reason: AbortReason) => void) => onEndRequested(() => abort(endedByAdmin())),
+      onStarted: (abort: (reason: AbortReason) => void) => tracker.onEndRequested(() => abort(endedByAdmin())),
     };
   }
 

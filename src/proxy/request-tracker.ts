@@ -15,59 +15,6 @@ import type {
 import type { CountedUsage, Usage } from "../domain/usage.ts";
 import type { Wait } from "./waiting.ts";
 
-/** Collects what log and metrics need of one request while it runs, and reports it once the request has ended. */
-export interface RequestTracker {
-  readonly requestId: string;
-  /** By the monotonic clock. */
-  readonly startedAt: number;
-  readonly clientProgram: string | undefined;
-  /** What it is for, as far as its client says or shows that. */
-  requestClass: string | undefined;
-  keyId: KeyId | undefined;
-  model: RequestedNames | undefined;
-  changes: RequestChanges | undefined;
-  /** The backend that it was sent to last, as the request log names it; undefined: it was not sent. */
-  backend: string | undefined;
-  /** Why it was sent there; undefined: there was no choice. */
-  reason: ChoiceReason | undefined;
-  expectation: Expectation | undefined;
-  lastTurn: LastTurn | undefined;
-  /** A number that its turns have in common. */
-  conversation: number | undefined;
-  /** How often it was handed to a connection. */
-  sends: number;
-  /** Charged to limits of tokens by an estimate; undefined: nothing. */
-  estimatedTokens: number | undefined;
-  /** Its body was read, or is passed on as it comes. */
-  isReceived: boolean;
-  /** Its wait until it may be sent; undefined: it has none. */
-  turn: Wait | undefined;
-  streamed: boolean;
-  /** The client's response has it; set before `finish`. */
-  status: number;
-  /** The record that the ledger has, together with its counts; set before `finish`. */
-  written: RequestRecord | undefined;
-  /** Reads the usage seen so far. */
-  readUsage: (() => Usage) | undefined;
-  /** Called for each backend that it is sent to. */
-  upstreamRequestSent(backend: string): void;
-  /** The upstream's response head arrived. */
-  upstreamResponded(): void;
-  /** The client got the head of an event stream before the upstream responded: 200 is its status, whatever follows. */
-  headSent(): void;
-  firstByte(): void;
-  /** Part of the upstream's response body arrived. */
-  bodyReceived(bytes: number): void;
-  /** Registers what ends the request; called at once if its end was requested before. */
-  onEndRequested(end: () => void): void;
-  /** Registers what runs when the request has ended, in this order. */
-  onFinished(callback: FinishedCallback): void;
-  /** The request as it would end now. */
-  describe(outcome: Outcome, details?: FinishDetails): RequestRecord;
-  /** Reports how it ended. Only the first call counts. */
-  finish(outcome: Outcome, details?: FinishDetails): void;
-}
-
 /** @param usage what the response reported; undefined: nothing is known of it */
 type FinishedCallback = (usage: CountedUsage | undefined) => void;
 
@@ -87,8 +34,6 @@ interface TrackedRequest extends Pick<
   id: string;
 }
 
-const nothing = (): void => {};
-
 export interface TrackerDeps {
   /** Called with each request. @returns called when it has ended */
   addInFlight: (request: RunningHandle) => () => void;
@@ -98,109 +43,186 @@ export interface TrackerDeps {
   cacheReporters: Set<string>;
 }
 
-/** How far a request is. Times are milliseconds. */
-interface Progress {
+/** Collects what log and metrics need of one request while it runs, and reports it once the request has ended. */
+export class RequestTracker {
+  readonly requestId: string;
   /** By the monotonic clock. */
-  sentAt: number;
-  queueMs: number | undefined;
-  upstreamMs: number | undefined;
-  firstByteMs: number | undefined;
-  receivedBytes: number | undefined;
-  headSent: boolean;
-}
+  readonly startedAt: number;
+  readonly clientProgram: string | undefined;
+  /** What it is for, as far as its client says or shows that. */
+  requestClass: string | undefined;
+  keyId: KeyId | undefined;
+  model: RequestedNames | undefined;
+  changes: RequestChanges | undefined;
+  /** The backend that it was sent to last, as the request log names it; undefined: it was not sent. */
+  backend: string | undefined;
+  /** Why it was sent there; undefined: there was no choice. */
+  reason: ChoiceReason | undefined;
+  expectation: Expectation | undefined;
+  lastTurn: LastTurn | undefined;
+  /** A number that its turns have in common. */
+  conversation: number | undefined;
+  /** How often it was handed to a connection. */
+  sends = 0;
+  /** Charged to limits of tokens by an estimate; undefined: nothing. */
+  estimatedTokens: number | undefined;
+  /** Its body was read, or is passed on as it comes. */
+  isReceived = false;
+  /** Its wait until it may be sent; undefined: it has none. */
+  turn: Wait | undefined;
+  streamed = false;
+  /** The client's response has it; set before `finish`. */
+  status = 0;
+  /** The record that the ledger has, together with its counts; set before `finish`. */
+  written: RequestRecord | undefined;
+  /** Reads the usage seen so far. */
+  readUsage: (() => Usage) | undefined;
 
-const nothingYet: Omit<Progress, "sentAt"> = {
-  queueMs: undefined,
-  upstreamMs: undefined,
-  firstByteMs: undefined,
-  receivedBytes: undefined,
-  headSent: false,
-};
+  readonly #deps: TrackerDeps;
+  readonly #request: TrackedRequest;
+  /** By the monotonic clock. */
+  #sentAt: number;
+  #queueMs: number | undefined;
+  #upstreamMs: number | undefined;
+  #firstByteMs: number | undefined;
+  #receivedBytes: number | undefined;
+  #headSent = false;
+  #isFinished = false;
+  #isEndRequested = false;
+  #end: (() => void) | undefined;
+  #finished: FinishedCallback | undefined;
+  readonly #endInFlight: () => void;
 
-const unsent = {
-  backend: undefined,
-  reason: undefined,
-  expectation: undefined,
-  lastTurn: undefined,
-  conversation: undefined,
-} satisfies Partial<RequestTracker>;
+  constructor(deps: TrackerDeps, request: TrackedRequest) {
+    this.#deps = deps;
+    this.#request = request;
+    this.requestId = request.id;
+    this.startedAt = deps.monotonic();
+    this.#sentAt = this.startedAt;
+    this.clientProgram = request.clientProgram;
+    this.requestClass = request.requestClass;
+    this.#endInFlight = deps.addInFlight({
+      describe: () => this.#describeRunning(),
+      end: () => {
+        this.#isEndRequested = true;
+        this.#end?.();
+      },
+    });
+  }
 
-export function trackRequest(
-  { addInFlight, observer, monotonic, cacheReporters }: TrackerDeps,
-  request: TrackedRequest,
-): RequestTracker {
-  const startedAt = monotonic();
-  const progress: Progress = { ...nothingYet, sentAt: startedAt };
-  let finished = false;
-  let endRequested = false;
-  let endCallback: (() => void) | undefined;
-  let finishedCallback: FinishedCallback = nothing;
+  /** Called for each backend that it is sent to. */
+  upstreamRequestSent(backend: string): void {
+    this.backend = backend;
+    this.#sentAt = this.#deps.monotonic();
+    this.#queueMs = this.#sentAt - this.startedAt;
+    this.#upstreamMs = undefined;
+    this.#receivedBytes = undefined;
+  }
 
-  const tracker: RequestTracker = {
-    requestId: request.id,
-    startedAt,
-    clientProgram: request.clientProgram,
-    requestClass: request.requestClass,
-    keyId: undefined,
-    model: undefined,
-    changes: undefined,
-    ...unsent,
-    sends: 0,
-    estimatedTokens: undefined,
-    isReceived: false,
-    turn: undefined,
-    streamed: false,
-    status: 0,
-    written: undefined,
-    readUsage: undefined,
-    upstreamRequestSent(backend) {
-      tracker.backend = backend;
-      progress.sentAt = monotonic();
-      progress.queueMs = progress.sentAt - startedAt;
-      progress.upstreamMs = undefined;
-      progress.receivedBytes = undefined;
-    },
-    upstreamResponded() {
-      progress.upstreamMs = monotonic() - progress.sentAt;
-      progress.receivedBytes = 0;
-    },
-    headSent: () => void (progress.headSent = true),
-    firstByte: () => void (progress.firstByteMs ??= monotonic() - startedAt),
-    bodyReceived(bytes) {
-      progress.receivedBytes = (progress.receivedBytes ?? 0) + bytes;
-    },
-    onEndRequested(end) {
-      endCallback = end;
-      if (endRequested) end();
-    },
-    onFinished(callback) {
-      const earlier = finishedCallback;
-      finishedCallback =
-        earlier === nothing
-          ? callback
-          : (usage) => {
-              earlier(usage);
-              callback(usage);
-            };
-    },
-    describe: (outcome, details) =>
-      recordOf(request, tracker, progress, { outcome, durationMs: monotonic() - startedAt, details, cacheReporters }),
-    finish(outcome, details) {
-      if (finished) return;
-      finished = true;
-      finishedCallback(details?.usage);
-      endInFlight();
-      observer.finished(finalRecord(tracker.describe(outcome, details), tracker.written));
-    },
+  /** The upstream's response head arrived. */
+  upstreamResponded(): void {
+    this.#upstreamMs = this.#deps.monotonic() - this.#sentAt;
+    this.#receivedBytes = 0;
+  }
+
+  /** The client got the head of an event stream before the upstream responded: 200 is its status, whatever follows. */
+  headSent(): void {
+    this.#headSent = true;
+  }
+
+  readonly firstByte = (): void => {
+    this.#firstByteMs ??= this.#deps.monotonic() - this.startedAt;
   };
-  const endInFlight = addInFlight({
-    describe: () => runningOf(request, tracker, progress, monotonic() - startedAt),
-    end() {
-      endRequested = true;
-      endCallback?.();
-    },
-  });
-  return tracker;
+
+  /** Part of the upstream's response body arrived. */
+  bodyReceived(bytes: number): void {
+    this.#receivedBytes = (this.#receivedBytes ?? 0) + bytes;
+  }
+
+  /** Registers what ends the request; called at once if its end was requested before. */
+  onEndRequested(end: () => void): void {
+    this.#end = end;
+    if (this.#isEndRequested) end();
+  }
+
+  /** Registers what runs when the request has ended, in this order. */
+  onFinished(callback: FinishedCallback): void {
+    const earlier = this.#finished;
+    this.#finished = earlier === undefined ? callback : (usage) => (earlier(usage), callback(usage));
+  }
+
+  /** Reports how it ended. Only the first call counts. */
+  finish(outcome: Outcome, details?: FinishDetails): void {
+    if (this.#isFinished) return;
+    this.#isFinished = true;
+    this.#finished?.(details?.usage);
+    this.#endInFlight();
+    this.#deps.observer.finished(finalRecord(this.describe(outcome, details), this.written));
+  }
+
+  /** The request as it would end now. */
+  describe(outcome: Outcome, details?: FinishDetails): RequestRecord {
+    const { cacheReporters, monotonic } = this.#deps;
+    const { id, clientAddress, method, path } = this.#request;
+    const { backend = "", lastTurn } = this;
+    return {
+      requestId: id,
+      clientAddress,
+      clientProgram: this.clientProgram,
+      requestClass: this.requestClass,
+      method,
+      path,
+      status: this.#headSent ? 200 : this.status,
+      outcome,
+      keyId: this.keyId,
+      modelAsked: this.model?.asked,
+      modelSent: this.model?.sent,
+      model: this.model?.name,
+      code: details?.code,
+      cause: details?.cause,
+      receivedBytes: this.#receivedBytes,
+      streamed: this.streamed,
+      backend: this.backend,
+      reason: this.reason,
+      expectation: this.expectation,
+      conversation: this.conversation,
+      cacheLoss: lastTurn && findCacheLoss(lastTurn, backend, details?.usage, cacheReporters),
+      changes: this.changes,
+      queueMs: this.#queueMs,
+      hasQueued: this.turn?.hasWaited ?? false,
+      upstreamMs: this.#upstreamMs,
+      firstByteMs: this.#firstByteMs,
+      durationMs: monotonic() - this.startedAt,
+      usage: details?.usage,
+      estimatedTokens: details?.estimatedTokens ?? this.estimatedTokens,
+      isUncounted: details?.isUncounted ?? false,
+      sends: this.sends > 1 ? this.sends : undefined,
+    };
+  }
+
+  #describeRunning(): RunningRequest {
+    const { id, clientAddress, method, path } = this.#request;
+    const { keyId, model, backend, readUsage } = this;
+    return {
+      requestId: id,
+      clientAddress,
+      method,
+      path,
+      keyId,
+      model: model?.name,
+      backend,
+      state: this.#upstreamMs === undefined ? this.#stateBefore() : "running",
+      ageMs: this.#deps.monotonic() - this.startedAt,
+      receivedBytes: this.#receivedBytes ?? 0,
+      usage: readUsage?.(),
+    };
+  }
+
+  /** Before the backend responds. */
+  #stateBefore(): RunningRequest["state"] {
+    if (this.turn?.isWaiting === true) return "queued";
+    return this.isReceived ? "waiting" : "receiving";
+  }
 }
 
 /** A row is written with the counts, and again only if the request lasted longer than before that by both of these. */
@@ -214,81 +236,4 @@ function finalRecord(record: RequestRecord, written: RequestRecord | undefined):
   const longerMs = record.durationMs - durationMs;
   const isOutdated = longerMs >= amendedMs && longerMs >= durationMs * amendedShare;
   return Object.assign(record, { writtenMs: durationMs }, isOutdated ? undefined : { durationMs, receivedBytes });
-}
-
-interface End {
-  outcome: Outcome;
-  durationMs: number;
-  details: FinishDetails | undefined;
-  cacheReporters: Set<string>;
-}
-
-function recordOf(
-  { id, clientAddress, method, path }: TrackedRequest,
-  tracker: RequestTracker,
-  { receivedBytes, queueMs, upstreamMs, firstByteMs, headSent }: Progress,
-  { outcome, durationMs, details, cacheReporters }: End,
-): RequestRecord {
-  const { backend = "", lastTurn } = tracker;
-  return {
-    requestId: id,
-    clientAddress,
-    clientProgram: tracker.clientProgram,
-    requestClass: tracker.requestClass,
-    method,
-    path,
-    status: headSent ? 200 : tracker.status,
-    outcome,
-    keyId: tracker.keyId,
-    modelAsked: tracker.model?.asked,
-    modelSent: tracker.model?.sent,
-    model: tracker.model?.name,
-    code: details?.code,
-    cause: details?.cause,
-    receivedBytes,
-    streamed: tracker.streamed,
-    backend: tracker.backend,
-    reason: tracker.reason,
-    expectation: tracker.expectation,
-    conversation: tracker.conversation,
-    cacheLoss: lastTurn && findCacheLoss(lastTurn, backend, details?.usage, cacheReporters),
-    changes: tracker.changes,
-    queueMs,
-    hasQueued: tracker.turn?.hasWaited ?? false,
-    upstreamMs,
-    firstByteMs,
-    durationMs,
-    usage: details?.usage,
-    estimatedTokens: details?.estimatedTokens ?? tracker.estimatedTokens,
-    isUncounted: details?.isUncounted ?? false,
-    sends: tracker.sends > 1 ? tracker.sends : undefined,
-  };
-}
-
-function runningOf(
-  { id, clientAddress, method, path }: TrackedRequest,
-  tracker: RequestTracker,
-  { upstreamMs, receivedBytes }: Progress,
-  ageMs: number,
-): RunningRequest {
-  const { keyId, model, backend, readUsage } = tracker;
-  return {
-    requestId: id,
-    clientAddress,
-    method,
-    path,
-    keyId,
-    model: model?.name,
-    backend,
-    state: upstreamMs === undefined ? stateBefore(tracker) : "running",
-    ageMs,
-    receivedBytes: receivedBytes ?? 0,
-    usage: readUsage?.(),
-  };
-}
-
-/** Before the backend responds. */
-function stateBefore({ isReceived, turn }: RequestTracker): RunningRequest["state"] {
-  if (turn?.isWaiting === true) return "queued";
-  return isReceived ? "waiting" : "receiving";
 }

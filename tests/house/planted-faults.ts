@@ -24,8 +24,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "body-budget-leaks",
     says: "What a body took of the budget of held bytes does not come back",
-    find: `if (kept < body.taken) add(budget, body, kept - body.taken);`,
-    put: `if (kept < body.taken) body.taken = kept;`,
+    find: `if (kept < body.takenBytes) add(budget, body, kept - body.takenBytes);`,
+    put: `if (kept < body.takenBytes) body.takenBytes = kept;`,
     tests: ["tests/proxy/request/held-bytes.test.ts"],
   },
   {
@@ -82,29 +82,29 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "stream-asked-usage-shown",
     says: "A client gets the chunk of usage that only we asked for",
-    find: `const includeUsage = added.includeUsage && !keepsUsage;`,
-    put: `const includeUsage = false;`,
+    find: `this.#includeUsage = added.includeUsage && !keepsUsage;`,
+    put: `this.#includeUsage = false;`,
     tests: ["tests/proxy/stream/filter.test.ts"],
   },
   {
     id: "stream-half-event",
     says: "An error follows half an event",
-    find: `const tooLong = isLong ? bytes : unfinished.add(bytes);`,
+    find: `const tooLong = this.#isLong ? bytes : this.#unfinished.add(bytes);`,
     put: `const tooLong = bytes;`,
     tests: ["tests/proxy/stream/meter-failure.test.ts"],
   },
   {
     id: "stream-cut-between-cr-and-lf",
     says: "What is hidden of a stream depends on how it was cut: an event ends between the CR and the LF of a CRLF",
-    find: `!(lineIsEmpty && (endsInCr || isLong))`,
-    put: `!lineIsEmpty`,
+    find: `!(this.#lineIsEmpty && (this.#endsInCr || this.#isLong))`,
+    put: `!this.#lineIsEmpty`,
     tests: ["tests/proxy/stream/events.test.ts"],
   },
   {
     id: "stream-long-end-before-commit",
     says: "A client sees the end of a stream whose last event is too long to be held before its count is committed",
-    find: `if (isEnd && !hasEnded) endLong(bytes);\n      else pass(bytes);`,
-    put: `void isEnd;\n      pass(bytes);`,
+    find: `if (isEnd && !this.#hasEnded) this.#endLong(bytes);\n    else this.pass(bytes);`,
+    put: `void isEnd;\n    this.pass(bytes);`,
     tests: ["tests/proxy/stream/passage.test.ts"],
   },
   {

@@ -2,7 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { BackendSign, Choice } from "../../src/domain/backends.ts";
 import type { Backend } from "../../src/domain/models.ts";
 import { sendWithFailover } from "../../src/proxy/failover.ts";
-import { trackRequest } from "../../src/proxy/request-tracker.ts";
+import { RequestTracker } from "../../src/proxy/request-tracker.ts";
 import { AbortReason, clientLeft, failed, timedOut, unconnected } from "../../src/proxy/upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../../src/proxy/upstream/forward.ts";
 
@@ -57,7 +57,7 @@ async function run({
     observer: { finished() {} },
     monotonic: () => 0,
   };
-  const tracker = trackRequest(noObserver, {
+  const tracker = new RequestTracker(noObserver, {
     id: "r",
     method: "POST",
     path: "/v1/x",

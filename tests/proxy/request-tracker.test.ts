@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { type TrackerDeps, trackRequest } from "../../src/proxy/request-tracker.ts";
+import { type TrackerDeps, RequestTracker } from "../../src/proxy/request-tracker.ts";
 import type { RequestRecord, RunningHandle } from "../../src/domain/requests.ts";
 
 const request = { id: "req-1", method: "GET", path: "/v1/x", clientAddress: "192.0.2.7" };
@@ -19,7 +19,7 @@ test("a request finishes once, even if finish is called again", () => {
     inFlight++;
     return () => void inFlight--;
   };
-  const tracker = trackRequest({ ...depsOf(records), addInFlight }, request);
+  const tracker = new RequestTracker({ ...depsOf(records), addInFlight }, request);
   expect(inFlight).toBe(1);
   tracker.onFinished(() => callbacks++);
   tracker.status = 200;
@@ -38,10 +38,10 @@ test("a request finishes once, even if finish is called again", () => {
 test("times count from the request's start, and the upstream's from when the request was sent to it", () => {
   const records: RequestRecord[] = [];
   let now = 1000;
-  const tracker = trackRequest({ ...depsOf(records), monotonic: () => now }, request);
+  const tracker = new RequestTracker({ ...depsOf(records), monotonic: () => now }, request);
   const steps = [
     () => tracker.upstreamRequestSent("gpu-a"),
-    tracker.upstreamResponded,
+    () => tracker.upstreamResponded(),
     tracker.firstByte,
     tracker.firstByte,
   ];
@@ -62,7 +62,7 @@ test.each([
 ])("a request that was written after %d ms and ended after %d took %d", (writtenMs, endedMs, durationMs) => {
   const records: RequestRecord[] = [];
   let now = 0;
-  const tracker = trackRequest({ ...depsOf(records), monotonic: () => now }, request);
+  const tracker = new RequestTracker({ ...depsOf(records), monotonic: () => now }, request);
   now = writtenMs;
   tracker.written = tracker.describe("completed");
   now = endedMs;
@@ -76,7 +76,7 @@ test("it is received, then waits for the backend, and then runs", () => {
     handle = given;
     return () => {};
   };
-  const tracker = trackRequest({ ...depsOf([]), addInFlight }, request);
+  const tracker = new RequestTracker({ ...depsOf([]), addInFlight }, request);
   const states = [handle?.describe().state];
   tracker.isReceived = true;
   states.push(handle?.describe().state);
@@ -89,7 +89,7 @@ test("it is received, then waits for the backend, and then runs", () => {
 
 test("the bytes of the response body add up, from 0 at its head", () => {
   const records: RequestRecord[] = [];
-  const start = () => trackRequest(depsOf(records), request);
+  const start = () => new RequestTracker(depsOf(records), request);
   start().finish("upstream_failed", { cause: "ECONNREFUSED" });
   const tracker = start();
   tracker.upstreamResponded();

@@ -189,7 +189,7 @@ async function decode(encoded: Bytes, encodings: readonly string[], deps: ReadBo
     const reader = createStrictDecodedStream(plain, encoding).getReader() as Reader;
     try {
       const next: NextChunk = async () => (await reader.read()).value;
-      plain = await gatherAll(next, createGathered(undefined, deps.held.take, deps));
+      plain = await gatherAll(next, createGathered(undefined, "take", deps));
     } catch (error) {
       void reader.cancel().catch(() => {});
       throw error instanceof ProxyError ? error : new ProxyError("unsupported_body");
@@ -203,7 +203,7 @@ async function holdWhole(request: Request, deps: ReadBodyDeps): Promise<Bytes> {
   const length = declaredLength(request);
   if (length !== undefined && length > maxBytes) throw new ProxyError("body_too_large");
   if (length === undefined || length > shortBytes)
-    return follow(request, length, deps, (_, next) => gatherAll(next, createGathered(length, held.arrived, deps)));
+    return follow(request, length, deps, (_, next) => gatherAll(next, createGathered(length, "arrived", deps)));
   if (length === 0) return request.bytes();
   if (length > headBytes) await askLimits("wait");
   const { promise, resolve, reject } = Promise.withResolvers<Bytes>();
@@ -223,7 +223,7 @@ async function holdWhole(request: Request, deps: ReadBodyDeps): Promise<Bytes> {
  */
 async function holdIfObject(request: Request, readsUtf16: boolean, deps: ReadBodyDeps): Promise<ReceivedBody["came"]> {
   if (request.body === null) return null;
-  const gathered = createGathered(undefined, deps.held.arrived, deps);
+  const gathered = createGathered(undefined, "arrived", deps);
   return follow(request, undefined, deps, async (reader, next) => {
     for (;;) {
       const chunk = await next();
@@ -286,12 +286,12 @@ async function follow<Read>(
  * may be larger than the body; memory that is not written to costs nothing. A body that has arrived whole is one chunk, and
  * not copied.
  * @param length undefined if it was not declared
- * @param take takes the budget
+ * @param takes what takes the budget
  */
 function createGathered(
   length: number | undefined,
-  take: (bytes: number) => void,
-  { maxBytes, waitForTurn, party }: ReadBodyDeps,
+  takes: "arrived" | "take",
+  { held, maxBytes, waitForTurn, party }: ReadBodyDeps,
 ) {
   let buffer = unwritten(0);
   let received = 0;
@@ -301,7 +301,7 @@ function createGathered(
     add(chunk: Bytes): Promise<void> | undefined {
       const end = received + chunk.length;
       if (end > (length ?? maxBytes)) throw new ProxyError("body_too_large");
-      take(chunk.length);
+      held[takes](chunk.length);
       if (chunk.length === length) {
         buffer = chunk;
       } else {

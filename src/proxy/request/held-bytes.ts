@@ -10,45 +10,6 @@ import { ProxyError } from "../errors.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { MonotonicClock } from "../../time/clock.ts";
 
-export interface HeldBytes {
-  /** A share of the budget for the body of one request. */
-  open(keyId: KeyId): HeldShare;
-}
-
-export interface HeldShare extends Disposable {
-  /**
-   * The body begins to arrive.
-   * @param length undefined if it is not declared
-   * @param onEnded called if it is given up while it arrives
-   * @throws ProxyError if it would not fit beside what has arrived of others
-   */
-  begin(length: number | undefined, onEnded: (error: ProxyError) => void): void;
-  /** More of it has arrived; at its begin all of it, if it is read in one go. @throws ProxyError as `take` */
-  arrived(bytes: number): void;
-  /** No more of it is to arrive. */
-  finish(): void;
-  /** Takes more. @throws ProxyError, taking nothing, if the budget is used up */
-  take(bytes: number): void;
-  /** Returns everything taken. */
-  release(): void;
-}
-
-interface Body {
-  keyId: KeyId;
-  /** Its key held nothing when it began. */
-  isFirst: boolean;
-  /** Undefined if it is not declared. */
-  length: number | undefined;
-  taken: number;
-  arrived: number;
-  begunAt: number;
-  /** How much had arrived at each of the last ticks, as many as are in a window. */
-  marks: number[];
-  onEnded: (error: ProxyError) => void;
-  /** Its index among those that arrive; -1: it does not. */
-  at: number;
-}
-
 interface Budget {
   maxBytes: number;
   /** So that one key leaves room for the others. */
@@ -57,7 +18,7 @@ interface Budget {
   total: number;
   byKey: Map<KeyId, number>;
   /** In no order. */
-  arriving: Body[];
+  arriving: HeldShare[];
   /** One for all bodies; undefined while none arrives. */
   timer: Timer | undefined;
 }
@@ -70,64 +31,108 @@ const youngMs = 10_000;
 /** The least pace in bytes per second, and that while more than half of the budget is used. */
 const [leastPace, leastPaceWhenUsed] = [2000, 64 * 1024];
 
-export function createHeldBytes(maxBytes: number, maxBytesPerKey: number, monotonic: MonotonicClock): HeldBytes {
+export type HeldBytes = ReturnType<typeof createHeldBytes>;
+
+export function createHeldBytes(maxBytes: number, maxBytesPerKey: number, monotonic: MonotonicClock) {
   const counts = { total: 0, byKey: new Map<KeyId, number>(), arriving: [], timer: undefined };
   const budget: Budget = { maxBytes, maxBytesPerKey, monotonic, ...counts };
-  return { open: (keyId) => openShare(budget, keyId) };
+  return { open: (keyId: KeyId) => new HeldShare(budget, keyId) };
 }
 
-function openShare(budget: Budget, keyId: KeyId): HeldShare {
-  const nothing = { isFirst: false, length: undefined, taken: 0, arrived: 0, begunAt: 0, marks: [], at: -1 };
-  const body: Body = { keyId, ...nothing, onEnded() {} };
-  const releaseAll = (): void => release(budget, body);
-  return {
-    begin(length, onEnded) {
-      if (length !== undefined) {
-        body.isFirst = !budget.byKey.has(keyId);
-        const exceeds = findExceeded(budget, body, length) && findExceeded(budget, body, length, aheadOf);
-        if (exceeds !== undefined) throw new ProxyError("too_many_bytes_held");
-        take(budget, body, Math.min(length, aheadBytes));
-      }
-      const at = budget.arriving.push(body) - 1;
-      Object.assign(body, { length, onEnded, begunAt: budget.monotonic(), at });
-      budget.timer ??= setInterval(() => look(budget), tickMs).unref();
-    },
-    arrived(bytes) {
-      body.arrived += bytes;
-      const missing = body.arrived - body.taken;
-      const { length = body.arrived, taken } = body;
-      if (missing > 0) take(budget, body, Math.max(missing, Math.min(length - taken, aheadBytes)));
-    },
-    finish: () => release(budget, body, body.arrived),
-    take: (bytes) => take(budget, body, bytes),
-    release: releaseAll,
-    [Symbol.dispose]: releaseAll,
-  };
+/** A share of the budget for the body of one request. */
+export class HeldShare implements Disposable {
+  readonly keyId: KeyId;
+  /** Its key held nothing when it began. */
+  isFirst = false;
+  /** Undefined if it is not declared. */
+  length: number | undefined;
+  takenBytes = 0;
+  arrivedBytes = 0;
+  begunAt = 0;
+  /** How much had arrived at each of the last ticks, as many as are in a window. */
+  readonly marks: number[] = [];
+  onEnded: ((error: ProxyError) => void) | undefined;
+  /** Its index among those that arrive; -1: it does not. */
+  at = -1;
+  readonly #budget: Budget;
+
+  constructor(budget: Budget, keyId: KeyId) {
+    this.#budget = budget;
+    this.keyId = keyId;
+  }
+
+  /**
+   * The body begins to arrive.
+   * @param length undefined if it is not declared
+   * @param onEnded called if it is given up while it arrives
+   * @throws ProxyError if it would not fit beside what has arrived of others
+   */
+  begin(length: number | undefined, onEnded: (error: ProxyError) => void): void {
+    const budget = this.#budget;
+    if (length !== undefined) {
+      this.isFirst = !budget.byKey.has(this.keyId);
+      const exceeds = findExceeded(budget, this, length) && findExceeded(budget, this, length, aheadOf);
+      if (exceeds !== undefined) throw new ProxyError("too_many_bytes_held");
+      take(budget, this, Math.min(length, aheadBytes));
+    }
+    this.at = budget.arriving.push(this) - 1;
+    this.length = length;
+    this.onEnded = onEnded;
+    this.begunAt = budget.monotonic();
+    budget.timer ??= setInterval(() => look(budget), tickMs).unref();
+  }
+
+  /** More of it has arrived; at its begin all of it, if it is read in one go. @throws ProxyError as `take` */
+  arrived(bytes: number): void {
+    this.arrivedBytes += bytes;
+    const { length = this.arrivedBytes, takenBytes } = this;
+    const missing = this.arrivedBytes - takenBytes;
+    if (missing > 0) this.take(Math.max(missing, Math.min(length - takenBytes, aheadBytes)));
+  }
+
+  /** No more of it is to arrive. */
+  finish(): void {
+    release(this.#budget, this, this.arrivedBytes);
+  }
+
+  /** Takes more. @throws ProxyError, taking nothing, if the budget is used up */
+  take(bytes: number): void {
+    take(this.#budget, this, bytes);
+  }
+
+  /** Returns everything taken. */
+  release(): void {
+    release(this.#budget, this);
+  }
+
+  [Symbol.dispose](): void {
+    this.release();
+  }
 }
 
-function add(budget: Budget, body: Body, bytes: number): void {
+function add(budget: Budget, body: HeldShare, bytes: number): void {
   const ofKey = (budget.byKey.get(body.keyId) ?? 0) + bytes;
   budget.total += bytes;
-  body.taken += bytes;
+  body.takenBytes += bytes;
   if (ofKey > 0) budget.byKey.set(body.keyId, ofKey);
   else budget.byKey.delete(body.keyId);
 }
 
 /** @param kept how much of it is held on */
-function release(budget: Budget, body: Body, kept = 0): void {
+function release(budget: Budget, body: HeldShare, kept = 0): void {
   const last = body.at === -1 ? undefined : budget.arriving.pop();
   if (last !== undefined && last !== body) {
     budget.arriving[body.at] = last;
     last.at = body.at;
   }
   body.at = -1;
-  if (kept < body.taken) add(budget, body, kept - body.taken);
+  if (kept < body.takenBytes) add(budget, body, kept - body.takenBytes);
 }
 
 /** Which part of the budget so many bytes more would exceed. @param besides what counts as not taken, of one key or of all */
 function findExceeded(
   budget: Budget,
-  { keyId, isFirst }: Body,
+  { keyId, isFirst }: HeldShare,
   bytes: number,
   besides = noneAhead,
 ): "key's" | "whole" | undefined {
@@ -139,11 +144,14 @@ function findExceeded(
 const noneAhead = (_budget: Budget, _keyId?: KeyId): number => 0;
 
 const aheadOf = ({ arriving }: Budget, keyId?: KeyId): number =>
-  arriving.reduce((sum, one) => ((keyId ?? one.keyId) === one.keyId ? sum + one.taken - one.arrived : sum), 0);
+  arriving.reduce(
+    (sum, one) => ((keyId ?? one.keyId) === one.keyId ? sum + one.takenBytes - one.arrivedBytes : sum),
+    0,
+  );
 
 /** If there is no room, the slowest make it. @throws ProxyError, taking nothing */
-function take(budget: Budget, body: Body, bytes: number): void {
-  if (body.taken === 0) body.isFirst = !budget.byKey.has(body.keyId);
+function take(budget: Budget, body: HeldShare, bytes: number): void {
+  if (body.takenBytes === 0) body.isFirst = !budget.byKey.has(body.keyId);
   for (;;) {
     const exceeded = findExceeded(budget, body, bytes);
     if (exceeded === undefined) return add(budget, body, bytes);
@@ -154,17 +162,24 @@ function take(budget: Budget, body: Body, bytes: number): void {
 }
 
 /** The youngest of equals. The first body of a key makes room for those of others alone. */
-function findSlowest({ arriving, monotonic }: Budget, { keyId, isFirst }: Body, isOfKey: boolean): Body | undefined {
+function findSlowest(
+  { arriving, monotonic }: Budget,
+  { keyId, isFirst }: HeldShare,
+  isOfKey: boolean,
+): HeldShare | undefined {
   const now = monotonic();
-  const makesRoom = (one: Body): boolean =>
-    one.taken > 0 && now - one.begunAt >= youngMs && (!isOfKey || one.keyId === keyId) && (isFirst || !one.isFirst);
-  const slower = (a: Body, b: Body): number => paceOf(a, now) - paceOf(b, now) || b.begunAt - a.begunAt;
+  const makesRoom = (one: HeldShare): boolean =>
+    one.takenBytes > 0 &&
+    now - one.begunAt >= youngMs &&
+    (!isOfKey || one.keyId === keyId) &&
+    (isFirst || !one.isFirst);
+  const slower = (a: HeldShare, b: HeldShare): number => paceOf(a, now) - paceOf(b, now) || b.begunAt - a.begunAt;
   return arriving.filter(makesRoom).toSorted(slower)[0];
 }
 
-function end(budget: Budget, body: Body, code: "too_many_bytes_held" | "request_timeout"): void {
+function end(budget: Budget, body: HeldShare, code: "too_many_bytes_held" | "request_timeout"): void {
   release(budget, body);
-  body.onEnded(new ProxyError(code));
+  body.onEnded?.(new ProxyError(code));
 }
 
 function look(budget: Budget): void {
@@ -173,7 +188,7 @@ function look(budget: Budget): void {
   for (const body of budget.arriving.slice()) {
     const least = budget.total > budget.maxBytes / 2 ? leastPaceWhenUsed : leastPace;
     if (now - body.begunAt >= windowMs && paceOf(body, now) < least) end(budget, body, "request_timeout");
-    body.marks.push(body.arrived);
+    body.marks.push(body.arrivedBytes);
     if (body.marks.length > windowMs / tickMs) body.marks.shift();
   }
   if (budget.arriving.length > 0) return;
@@ -182,10 +197,10 @@ function look(budget: Budget): void {
 }
 
 /** In bytes per second, over the last window at most. */
-function paceOf({ length, arrived, begunAt, marks }: Body, now: number): number {
+function paceOf({ length, arrivedBytes, begunAt, marks }: HeldShare, now: number): number {
   const age = now - begunAt;
   // Of a body that is read in one go, this is the most that it can be.
-  if (arrived === length) return (arrived / age) * 1000;
+  if (arrivedBytes === length) return (arrivedBytes / age) * 1000;
   const [before = 0] = marks.length < windowMs / tickMs ? [] : marks;
-  return ((arrived - before) / Math.min(age, windowMs)) * 1000;
+  return ((arrivedBytes - before) / Math.min(age, windowMs)) * 1000;
 }

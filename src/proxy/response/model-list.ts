@@ -1,6 +1,6 @@
 import type { WallClock } from "../../time/clock.ts";
 import { findJson, findString } from "../json/bytes.ts";
-import { createJsonEditor } from "../json/edit.ts";
+import { JsonEditor } from "../json/edit.ts";
 import { readJson } from "../json/read.ts";
 import { createRepeatedSlot, createSlot, type JsonSlot } from "../json/slots.ts";
 import { canonical } from "../rewrite/endpoint.ts";
@@ -86,7 +86,7 @@ export function isNonThinkingModelPath(path: string, models: ServedModels): bool
 export function withNonThinkingModel(list: Bytes, models: ServedModels, createdSeconds: number): Bytes | undefined {
   const read = readList(list, models);
   if (read === undefined || read.synthetic !== undefined) return undefined;
-  const editor = createJsonEditor();
+  const editor = new JsonEditor();
   editor.appendElement(read.data, newEntry(read, createdSeconds));
   return Buffer.concat(editor.apply(list) ?? []);
 }
@@ -149,7 +149,7 @@ function newEntry({ alias, reasoning }: ModelList, created: number): string {
   const bytes = Buffer.from(reasoning);
   const ids = createRepeatedSlot(maxDuplicates);
   readJson(bytes, createSlot({ members: { id: ids.slot } }));
-  const editor = createJsonEditor();
+  const editor = new JsonEditor();
   for (const id of ids.values) editor.replace(id, JSON.stringify(alias));
   return Buffer.concat(editor.apply(bytes) ?? [bytes]).toString();
 }

@@ -9,7 +9,7 @@
 // of a key, because some engine reads it, is a row of `members-not-allowed.ts`. Removed: a reader for each of these.
 
 import { contentOf, decodeHead, decodeTail, findNotBlank, findString, isLiteral, isUtf8 } from "../json/bytes.ts";
-import { createJsonEditor, type JsonEditor } from "../json/edit.ts";
+import { JsonEditor } from "../json/edit.ts";
 import {
   eventLoopPortions,
   maxBlockBytes,
@@ -148,7 +148,7 @@ export function* rewriteInSteps(
   if (!isJson || body.root.kind !== "object") return { ...untouched, target };
   if (body.hasTooManyDuplicates()) return { refused: "too_many_duplicates" };
 
-  const editor = createJsonEditor();
+  const editor = new JsonEditor();
   const kinds: RequestChange[] = [];
   let counted = 0;
   /** Notes the change if there were edits since the last call. */

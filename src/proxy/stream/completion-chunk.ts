@@ -140,25 +140,20 @@ function createChoices(bytes: Uint8Array): { slot: JsonSlot; read: () => ChunkCh
 }
 
 /** Which choices of a stream have ended, as far as its chunks were read. */
-export interface StreamProgress {
-  follow(chunk: CompletionChunk): void;
-  hasEnded(): boolean;
-  /** Every choice that was seen has ended. */
-  haveAllEnded(): boolean;
-}
+export class StreamProgress {
+  readonly #running = new Set<string>();
+  hasEnded = false;
 
-export function createStreamProgress(): StreamProgress {
-  const running = new Set<string>();
-  let hasEnded = false;
-  return {
-    follow({ ended, continued }) {
-      for (const index of continued) running.add(index);
-      for (const index of ended) running.delete(index);
-      hasEnded ||= ended.length > 0;
-    },
-    hasEnded: () => hasEnded,
-    haveAllEnded: () => hasEnded && running.size === 0,
-  };
+  follow({ ended, continued }: CompletionChunk): void {
+    for (const index of continued) this.#running.add(index);
+    for (const index of ended) this.#running.delete(index);
+    this.hasEnded ||= ended.length > 0;
+  }
+
+  /** Every choice that was seen has ended. */
+  get haveAllEnded(): boolean {
+    return this.hasEnded && this.#running.size === 0;
+  }
 }
 
 /**
@@ -167,7 +162,7 @@ export function createStreamProgress(): StreamProgress {
  */
 export function isUsageAlone(chunk: CompletionChunk, progress: StreamProgress): boolean {
   if (!chunk.hasUsage) return false;
-  return !chunk.hasChoices || (progress.haveAllEnded() && !chunk.isFinal && hasEmptyChoices(chunk));
+  return !chunk.hasChoices || (progress.haveAllEnded && !chunk.isFinal && hasEmptyChoices(chunk));
 }
 
 function hasEmptyChoices(chunk: CompletionChunk): boolean {

@@ -32,99 +32,103 @@ interface EventHandler {
 /** Where in an event stream the next byte goes, as far as it came out. */
 export type Position = "between events" | "between lines" | "inside a line";
 
-export interface Events {
-  /** @returns whether it was a run, and nothing else came out */
-  push(chunk: Uint8Array): boolean;
-  position(): Position;
-  /** @returns what is held of an event that no empty line ends, and holds it no longer */
-  rest(): Uint8Array;
-}
-
-/** @param ends what ends an event: an empty line, or each line feed, as in a text of JSON lines */
-export function createEvents(handler: EventHandler, ends: "empty line" | "line feed" = "empty line"): Events {
-  const unfinished = createUnfinished();
+/** `ends` is what ends an event: an empty line, or each line feed, as in a text of JSON lines. */
+export class Events {
+  readonly #handler: EventHandler;
+  readonly #ends: "empty line" | "line feed";
+  readonly #unfinished = new Unfinished();
   /** The first byte of the open event; undefined between events. A colon: it is a comment, which its first line ends. */
-  let first: number | undefined;
+  #first: number | undefined;
   /** The open event was too long to hold, and its first bytes came out. */
-  let isLong = false;
-  let lineIsEmpty = true;
+  #isLong = false;
+  #lineIsEmpty = true;
   /** The last byte was a CR, and its LF may come: the open line ends with that, or in front of another byte. */
-  let isAfterCr = false;
+  #isAfterCr = false;
   /** The line before the open one ended in a CR alone. Then no LF is waited for after a CR that ends an event. */
-  let endsInCr = false;
+  #endsInCr = false;
 
-  /** The open line ends. @returns whether its event does */
-  function endLine(isCr: boolean): boolean {
-    const endsEvent = lineIsEmpty || first === colon || ends === "line feed";
-    lineIsEmpty = true;
-    endsInCr = isCr;
-    return endsEvent;
+  constructor(handler: EventHandler, ends: "empty line" | "line feed" = "empty line") {
+    this.#handler = handler;
+    this.#ends = ends;
   }
 
-  function endEvent(last: Uint8Array): void {
-    const wasLong = isLong;
-    isLong = false;
-    first = undefined;
-    if (wasLong) handler.piece(last, true);
-    else handler.event(unfinished.take(last));
+  /** @returns whether it was a run, and nothing else came out */
+  push(chunk: Uint8Array): boolean {
+    if (chunk.length === 0) return false;
+    const isRun = this.#first === undefined && endWithEvent(chunk) && this.#handler.run(chunk);
+    if (!isRun) this.#cut(chunk);
+    return isRun;
   }
 
-  function hold(bytes: Uint8Array): void {
-    const tooLong = isLong ? bytes : unfinished.add(bytes);
-    if (tooLong === undefined) return;
-    isLong = true;
-    handler.piece(tooLong, false);
+  position(): Position {
+    if (!this.#isLong) return "between events";
+    return this.#lineIsEmpty && !this.#isAfterCr ? "between lines" : "inside a line";
   }
 
-  /** @returns how many bytes of the chunk belong to the line whose CR came last */
-  function endLineBefore(chunk: Uint8Array): number {
-    isAfterCr = false;
-    const length = chunk[0] === lineFeed ? 1 : 0;
-    if (endLine(length === 0)) endEvent(chunk.subarray(0, length));
-    return length;
+  /** @returns what is held of an event that no empty line ends, and holds it no longer */
+  rest(): Uint8Array {
+    return this.#unfinished.take(nothing);
   }
 
-  function cut(chunk: Uint8Array): void {
+  #cut(chunk: Uint8Array): void {
     const { length } = chunk;
-    let at = isAfterCr ? endLineBefore(chunk) : 0;
-    let start = first === undefined ? at : 0;
+    let at = this.#isAfterCr ? this.#endLineBefore(chunk) : 0;
+    let start = this.#first === undefined ? at : 0;
     // Each search continues from its last result, so that a chunk is searched once for each.
-    let [lf, cr] = [-1, ends === "line feed" ? length : -1];
+    let [lf, cr] = [-1, this.#ends === "line feed" ? length : -1];
     while (at < length) {
-      first ??= chunk[at];
+      this.#first ??= chunk[at];
       if (lf < at) lf = find(chunk, lineFeed, at);
       if (cr < at) cr = find(chunk, carriageReturn, at);
       const lineEnd = Math.min(lf, cr);
-      if (lineEnd > at) lineIsEmpty = false;
+      if (lineEnd > at) this.#lineIsEmpty = false;
       if (lineEnd === length) break;
-      isAfterCr = lineEnd === cr && lineEnd + 1 === length && !(lineIsEmpty && (endsInCr || isLong));
-      if (isAfterCr) break;
+      this.#isAfterCr =
+        lineEnd === cr && lineEnd + 1 === length && !(this.#lineIsEmpty && (this.#endsInCr || this.#isLong));
+      if (this.#isAfterCr) break;
       at = lineEnd + 1;
       const isCr = lineEnd === cr && chunk[at] !== lineFeed;
       if (lineEnd === cr && !isCr) at += 1;
-      const isEmpty = first === lineFeed;
-      if (!endLine(isCr)) continue;
+      const isEmpty = this.#first === lineFeed;
+      if (!this.#endLine(isCr)) continue;
       // A hostile backend may send a million empty lines.
       if (isEmpty) while (chunk[at] === lineFeed) at += 1;
-      endEvent(partOf(chunk, start, at));
+      this.#endEvent(partOf(chunk, start, at));
       start = at;
     }
-    if (start < length) hold(partOf(chunk, start, length));
+    if (start < length) this.#hold(partOf(chunk, start, length));
   }
 
-  return {
-    push(chunk) {
-      if (chunk.length === 0) return false;
-      const isRun = first === undefined && endWithEvent(chunk) && handler.run(chunk);
-      if (!isRun) cut(chunk);
-      return isRun;
-    },
-    position() {
-      if (!isLong) return "between events";
-      return lineIsEmpty && !isAfterCr ? "between lines" : "inside a line";
-    },
-    rest: () => unfinished.take(nothing),
-  };
+  /** @returns how many bytes of the chunk belong to the line whose CR came last */
+  #endLineBefore(chunk: Uint8Array): number {
+    this.#isAfterCr = false;
+    const length = chunk[0] === lineFeed ? 1 : 0;
+    if (this.#endLine(length === 0)) this.#endEvent(chunk.subarray(0, length));
+    return length;
+  }
+
+  /** The open line ends. @returns whether its event does */
+  #endLine(isCr: boolean): boolean {
+    const endsEvent = this.#lineIsEmpty || this.#first === colon || this.#ends === "line feed";
+    this.#lineIsEmpty = true;
+    this.#endsInCr = isCr;
+    return endsEvent;
+  }
+
+  #endEvent(last: Uint8Array): void {
+    const wasLong = this.#isLong;
+    this.#isLong = false;
+    this.#first = undefined;
+    if (wasLong) this.#handler.piece(last, true);
+    else this.#handler.event(this.#unfinished.take(last));
+  }
+
+  #hold(bytes: Uint8Array): void {
+    const tooLong = this.#isLong ? bytes : this.#unfinished.add(bytes);
+    if (tooLong === undefined) return;
+    this.#isLong = true;
+    this.#handler.piece(tooLong, false);
+  }
 }
 
 /** Whether bytes end an event in LF or CRLF, and with its last line. */
@@ -141,47 +145,39 @@ function find(bytes: Uint8Array, byte: number, from: number): number {
   return at < 0 ? bytes.length : at;
 }
 
-/** Bytes whose end has not come. */
-interface Unfinished {
-  /** @returns undefined if they are held; if they are too many, all bytes so far, and nothing is held */
-  add(bytes: Uint8Array): Uint8Array | undefined;
-  /** @returns the bytes so far with `last` at their end, and begins anew */
-  take(last: Uint8Array): Uint8Array;
-}
-
 const nothing = new Uint8Array();
 
-export function createUnfinished(): Unfinished {
+/** Bytes whose end has not come. */
+export class Unfinished {
   /**
-   * Memory of its own, of which `length` bytes are used: a view would keep the whole chunk that it shows, and thousands of
+   * Memory of its own, of which `#length` bytes are used: a view would keep the whole chunk that it shows, and thousands of
    * views of a byte each would take a hundred times the memory of their bytes.
    */
-  let held = nothing;
-  let length = 0;
+  #held = nothing;
+  #length = 0;
 
-  function take(last: Uint8Array): Uint8Array {
-    if (length === 0) return last;
-    const bytes = held.subarray(0, length);
-    held = nothing;
-    length = 0;
-    return last.length === 0 ? bytes : Buffer.concat([bytes, last]);
+  /** @returns undefined if they are held; if they are too many, all bytes so far, and nothing is held */
+  add(bytes: Uint8Array): Uint8Array | undefined {
+    const needed = this.#length + bytes.length;
+    if (needed > maxHeldEventBytes) return this.take(bytes);
+    if (needed > this.#held.length) {
+      const larger = new Uint8Array(Math.min(maxHeldEventBytes, Math.max(needed, 2 * this.#held.length)));
+      larger.set(this.#held.subarray(0, this.#length));
+      this.#held = larger;
+    }
+    this.#held.set(bytes, this.#length);
+    this.#length = needed;
+    return undefined;
   }
 
-  return {
-    add(bytes) {
-      const needed = length + bytes.length;
-      if (needed > maxHeldEventBytes) return take(bytes);
-      if (needed > held.length) {
-        const larger = new Uint8Array(Math.min(maxHeldEventBytes, Math.max(needed, 2 * held.length)));
-        larger.set(held.subarray(0, length));
-        held = larger;
-      }
-      held.set(bytes, length);
-      length = needed;
-      return undefined;
-    },
-    take,
-  };
+  /** @returns the bytes so far with `last` at their end, and begins anew */
+  take(last: Uint8Array): Uint8Array {
+    if (this.#length === 0) return last;
+    const bytes = this.#held.subarray(0, this.#length);
+    this.#held = nothing;
+    this.#length = 0;
+    return last.length === 0 ? bytes : Buffer.concat([bytes, last]);
+  }
 }
 
 export function isLineEnd(byte: number | undefined): boolean {

@@ -3,7 +3,6 @@ import type { UsageAdded } from "../rewrite/stream-options.ts";
 import { isLineEnd, maxHeldEventBytes } from "./events.ts";
 import {
   type CompletionChunk,
-  createStreamProgress,
   hasError,
   isTornChunk,
   isUsageAlone,
@@ -11,29 +10,16 @@ import {
   type MemberSpan,
   parseObject,
   readCompletionChunk,
+  StreamProgress,
 } from "./completion-chunk.ts";
-
-/** Removes from an event stream what the backend only sent because the proxy requested it. */
-export interface StreamUsageFilter {
-  /** See `UsageAdded`. */
-  timedChoices: number | undefined;
-  /** @param event a whole one @returns what the client gets now; nothing if it waits for the next one */
-  event(event: Uint8Array): Uint8Array[];
-  /** Whether these whole events, which have no usage but null, would all pass and change nothing. */
-  passes(events: Uint8Array): boolean;
-  /** What is to come is no whole event. @returns what waits */
-  release(): Uint8Array[];
-  /** @param rest of the stream, which no empty line ends. @returns what waits and it, unless it begins an added chunk */
-  end(rest: Uint8Array): Uint8Array[];
-}
 
 /** Begins a comment. */
 const colon = 0x3a;
 const choicesName = Buffer.from('choices"');
 
 /**
- * Makes a stream byte for byte what it would have been without the proxy's `stream_options`. That depends on the server,
- * and is read off the stream itself:
+ * Removes from an event stream what the backend only sent because the proxy requested it, so that it is byte for byte what
+ * it would have been without the proxy's `stream_options`. That depends on the server, and is read off the stream itself:
  *
  * - The chunk with only usage (`isUsageAlone`) is dropped with all that it holds, whatever its names, but for an error.
  *   The members that llama.cpp and vLLM move from the chunk before into that chunk (`lastChunkMembers`) are moved back;
@@ -52,94 +38,107 @@ const choicesName = Buffer.from('choices"');
  * cannot be told whether a chunk with only usage at the end (some routes of OpenRouter and Hugging Face, vLLM with
  * `--enable-force-include-usage`), running usage in the form of vLLM's, or null in chunks in the form of OpenAI's would
  * have come unasked: they are removed.
- *
- * @param keepsUsage the backend is known to send the chunk with only usage unasked
- * @returns undefined if nothing was added
  */
-export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): StreamUsageFilter | undefined {
-  if (!added.includeUsage && !added.continuousUsage) return undefined;
-  const { timedChoices } = added;
-  const includeUsage = added.includeUsage && !keepsUsage;
-  const detector = createInjectedUsageDetector(added);
-  const progress = createStreamProgress();
+export class StreamUsageFilter {
+  /** See `UsageAdded`. */
+  readonly timedChoices: number | undefined;
+  readonly #includeUsage: boolean;
+  readonly #detector: InjectedUsageDetector;
+  readonly #progress = new StreamProgress();
   /** The chunk that ended a choice, until the next event decides on its edits. */
-  let held: Outgoing | undefined;
+  #held: Outgoing | undefined;
   /** Every choice has ended and nothing has followed, so the next event may be the usage that was requested. */
-  let expectsUsage = false;
+  #expectsUsage = false;
 
-  function pass(event: Uint8Array): Uint8Array[] {
-    if (!mayMatter(event)) return passOther(event);
+  constructor(added: UsageAdded, keepsUsage: boolean) {
+    this.timedChoices = added.timedChoices;
+    this.#includeUsage = added.includeUsage && !keepsUsage;
+    this.#detector = new InjectedUsageDetector(added);
+  }
+
+  /** @param event a whole one @returns what the client gets now; nothing if it waits for the next one */
+  event(event: Uint8Array): Uint8Array[] {
+    if (!this.#mayMatter(event)) return this.#passOther(event);
     // A chunk that waits is in memory of its own: a view would keep all that arrived with it.
     const own = event.length > maxHeldEventBytes ? event : new Uint8Array(event);
     const chunk = readCompletionChunk(own);
-    return chunk === undefined ? passOther(own) : passChunk(own, chunk);
+    return chunk === undefined ? this.#passOther(own) : this.#passChunk(own, chunk);
   }
 
-  function passOther(event: Uint8Array): Uint8Array[] {
-    expectsUsage &&= isVoid(event);
-    if (held === undefined && !detector.owes()) return [event];
+  /** Whether these whole events, which have no usage but null, would all pass and change nothing. */
+  passes(events: Uint8Array): boolean {
+    return this.#held === undefined && !this.#expectsUsage && !this.#detector.owes() && !this.#mayMatter(events, true);
+  }
+
+  /** What is to come is no whole event. @returns what waits */
+  release(): Uint8Array[] {
+    this.#expectsUsage = false;
+    return this.#release(undefined);
+  }
+
+  /** @param rest of the stream, which no empty line ends. @returns what waits and it, unless it begins an added chunk */
+  end(rest: Uint8Array): Uint8Array[] {
+    const isTorn = rest.length === 0 || (this.#expectsUsage && isTornChunk(rest));
+    const isLast = rest.length === 0 && this.#progress.hasEnded;
+    return [...(isTorn ? [] : this.event(rest)), ...this.#release(undefined, isLast), ...this.#detector.settle(isLast)];
+  }
+
+  #passOther(event: Uint8Array): Uint8Array[] {
+    this.#expectsUsage &&= isVoid(event);
+    if (this.#held === undefined && !this.#detector.owes()) return [event];
     const isLast = isDone(event);
-    const before = release(undefined, isLast);
+    const before = this.#release(undefined, isLast);
     const mayEnd = isLast || !(isVoid(event) || readCompletionChunk(event));
-    return [...before, ...(mayEnd ? detector.settle(isLast) : []), event];
+    return [...before, ...(mayEnd ? this.#detector.settle(isLast) : []), event];
   }
 
-  function passChunk(event: Uint8Array, chunk: CompletionChunk): Uint8Array[] {
-    if (isUsageAlone(chunk, progress)) return passUsage(event, chunk);
-    progress.follow(chunk);
-    expectsUsage = includeUsage && progress.haveAllEnded();
-    const before = release(chunk);
-    const outgoing = detector.inspect(event, chunk);
-    if (timedChoices !== undefined && chunk.timingsValue !== undefined && !chunk.isFinal)
+  #passChunk(event: Uint8Array, chunk: CompletionChunk): Uint8Array[] {
+    if (isUsageAlone(chunk, this.#progress)) return this.#passUsage(event, chunk);
+    this.#progress.follow(chunk);
+    this.#expectsUsage = this.#includeUsage && this.#progress.haveAllEnded;
+    const before = this.#release(chunk);
+    const outgoing = this.#detector.inspect(event, chunk);
+    if (this.timedChoices !== undefined && chunk.timingsValue !== undefined && !chunk.isFinal)
       outgoing.edits.push(cutMember(event, chunk.timingsValue));
     const mayWait = chunk.isFinal && event.length <= maxHeldEventBytes;
-    if (!mayWait || !(includeUsage || outgoing.usageInDoubt || outgoing.mayBeAsked))
+    if (!mayWait || !(this.#includeUsage || outgoing.usageInDoubt || outgoing.mayBeAsked))
       return [...before, edited(outgoing)];
-    held = outgoing;
+    this.#held = outgoing;
     return before;
   }
 
-  const mayMatter = (event: Uint8Array, mayEdit = detector.mayEdit): boolean =>
-    (timedChoices !== undefined && hasMember(event, timingsName)) ||
-    (!detector.isUnasked() && (mayEdit(event) || (progress.hasEnded() && hasMember(event, choicesName))));
-
-  function passUsage(event: Uint8Array, chunk: CompletionChunk): Uint8Array[] {
-    expectsUsage = false;
-    if (!includeUsage) {
-      const before = release(chunk);
-      detector.settle(false);
+  #passUsage(event: Uint8Array, chunk: CompletionChunk): Uint8Array[] {
+    this.#expectsUsage = false;
+    if (!this.#includeUsage) {
+      const before = this.#release(chunk);
+      this.#detector.settle(false);
       return [...before, event];
     }
-    if (hasError(chunk)) return [...release(chunk), edited({ event, edits: [cutUsage(event, chunk)] })];
-    held?.edits.push(movedMembers(held.chunk, chunk));
-    return release(chunk);
+    if (hasError(chunk)) return [...this.#release(chunk), edited({ event, edits: [cutUsage(event, chunk)] })];
+    this.#held?.edits.push(movedMembers(this.#held.chunk, chunk));
+    return this.#release(chunk);
+  }
+
+  #mayMatter(event: Uint8Array, isContent = false): boolean {
+    if (this.timedChoices !== undefined && hasMember(event, timingsName)) return true;
+    if (this.#detector.isUnasked) return false;
+    return this.#detector.mayEdit(event, isContent) || (this.#progress.hasEnded && hasMember(event, choicesName));
   }
 
   /** @param next the chunk after the held one; undefined if none is next. @param isLast but `[DONE]` or the end */
-  function release(next: CompletionChunk | undefined, isLast = false): Uint8Array[] {
-    if (held === undefined) return [];
-    const outgoing = held;
-    held = undefined;
-    if (next?.usage === "object" || (outgoing.mayBeAsked && !isLast)) detector.confirm(outgoing);
-    else if (outgoing.mayBeAsked) detector.settle(false);
+  #release(next: CompletionChunk | undefined, isLast = false): Uint8Array[] {
+    if (this.#held === undefined) return [];
+    const outgoing = this.#held;
+    this.#held = undefined;
+    if (next?.usage === "object" || (outgoing.mayBeAsked && !isLast)) this.#detector.confirm(outgoing);
+    else if (outgoing.mayBeAsked) this.#detector.settle(false);
     return [edited(outgoing)];
   }
+}
 
-  return {
-    timedChoices,
-    event: pass,
-    passes: (events) =>
-      held === undefined && !expectsUsage && !detector.owes() && !mayMatter(events, detector.mayEditContent),
-    release() {
-      expectsUsage = false;
-      return release(undefined);
-    },
-    end(rest) {
-      const isTorn = rest.length === 0 || (expectsUsage && isTornChunk(rest));
-      const isLast = rest.length === 0 && progress.hasEnded();
-      return [...(isTorn ? [] : pass(rest)), ...release(undefined, isLast), ...detector.settle(isLast)];
-    },
-  };
+/** @param keepsUsage the backend is known to send the chunk with only usage unasked. @returns undefined if nothing was added */
+export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): StreamUsageFilter | undefined {
+  return added.includeUsage || added.continuousUsage ? new StreamUsageFilter(added, keepsUsage) : undefined;
 }
 
 const doneMark = Buffer.from("[DONE]");
@@ -182,22 +181,6 @@ interface FrameEdit extends MemberSpan {
   text: string;
 }
 
-interface InjectedUsageDetector {
-  /** False for most events, which then need not be parsed. */
-  mayEdit(event: Uint8Array): boolean;
-  /** The same for events without usage but null, which may stay. */
-  mayEditContent(event: Uint8Array): boolean;
-  inspect(event: Uint8Array, chunk: CompletionChunk): Outgoing;
-  /** Another chunk with usage follows: the usage in doubt was requested. */
-  confirm(outgoing: Outgoing): void;
-  /** The client asked for usage at the end, and has got none since some was removed. */
-  owes(): boolean;
-  /** @param isDue the stream ends. @returns a chunk with only the usage that is owed; afterwards none is */
-  settle(isDue: boolean): Uint8Array[];
-  /** The backend sends usage on its own account: nothing is to be removed. */
-  isUnasked(): boolean;
-}
-
 const usageName = Buffer.from('usage"');
 const timingsName = Buffer.from('timings"');
 const finishReasonName = Buffer.from('finish_reason"');
@@ -206,68 +189,81 @@ const comma = 0x2c;
 const openBracket = 0x5b;
 
 /** Learns from a stream's chunks which usage the backend would not have sent unasked. */
-function createInjectedUsageDetector({ includeUsage, continuousUsage }: UsageAdded): InjectedUsageDetector {
+class InjectedUsageDetector {
+  readonly #added: UsageAdded;
   /** How this stream shows that usage is not set; undefined until a chunk without usage has come. */
-  let unset: "null" | "omitted" | undefined;
+  #unset: "null" | "omitted" | undefined;
   /** A chunk in the middle of a choice had usage that was requested. */
-  let isContinuous = false;
-  let isUnasked = false;
+  #isContinuous = false;
   /** The last chunk whose usage was removed, for a client that asked for usage itself. */
-  let owed: Pick<Outgoing, "event" | "chunk"> | undefined;
+  #owed: Pick<Outgoing, "event" | "chunk"> | undefined;
+  /** The backend sends usage on its own account: nothing is to be removed. */
+  isUnasked = false;
 
-  const mayEditEnd = (event: Uint8Array): boolean =>
-    hasMember(event, finishReasonName, quote) ||
-    (continuousUsage && unset === undefined && hasMember(event, choicesName, openBracket));
+  constructor(added: UsageAdded) {
+    this.#added = added;
+  }
 
-  function inspectNull({ event, chunk, edits }: Outgoing): void {
-    const stays = !includeUsage || chunk.nullIsUsual || unset === "null";
-    unset ??= stays ? "null" : "omitted";
+  /** False for most events, which then need not be parsed. @param isContent it has no usage but null, which may stay */
+  mayEdit(event: Uint8Array, isContent: boolean): boolean {
+    if (!(isContent && this.#unset === "null") && hasMember(event, usageName)) return true;
+    if (hasMember(event, finishReasonName, quote)) return true;
+    return this.#added.continuousUsage && this.#unset === undefined && hasMember(event, choicesName, openBracket);
+  }
+
+  inspect(event: Uint8Array, chunk: CompletionChunk): Outgoing {
+    const outgoing: Outgoing = { event, chunk, edits: [], usageInDoubt: false, mayBeAsked: false };
+    if (chunk.usage === "absent") this.#unset ??= "omitted";
+    else if (chunk.usage === "null") this.#inspectNull(outgoing);
+    else this.#inspectUsage(outgoing);
+    return outgoing;
+  }
+
+  /** Another chunk with usage follows: the usage in doubt was requested. */
+  confirm(outgoing: Outgoing): void {
+    if (outgoing.usageInDoubt || outgoing.mayBeAsked) this.#removeUsage(outgoing);
+  }
+
+  /** The client asked for usage at the end, and has got none since some was removed. */
+  owes(): boolean {
+    return this.#owed !== undefined;
+  }
+
+  /** @param isDue the stream ends. @returns a chunk with only the usage that is owed; afterwards none is */
+  settle(isDue: boolean): Uint8Array[] {
+    const due = isDue ? this.#owed : undefined;
+    this.#owed = undefined;
+    return due === undefined ? [] : [edited({ ...due, edits: [{ ...due.chunk.choicesValue, text: "[]" }] })];
+  }
+
+  #inspectNull({ event, chunk, edits }: Outgoing): void {
+    const stays = !this.#added.includeUsage || chunk.nullIsUsual || this.#unset === "null";
+    this.#unset ??= stays ? "null" : "omitted";
     if (!stays) edits.push(cutUsage(event, chunk));
   }
 
-  function inspectUsage(outgoing: Outgoing): void {
+  #inspectUsage(outgoing: Outgoing): void {
     const { event, chunk } = outgoing;
-    if (continuousUsage && isContinuous) {
+    const { includeUsage, continuousUsage } = this.#added;
+    if (continuousUsage && this.#isContinuous) {
       // The client asked for usage at the end, and this is all that there is if `[DONE]` follows.
       outgoing.mayBeAsked = !includeUsage && chunk.isFinal && event.length <= maxHeldEventBytes;
-      return outgoing.mayBeAsked ? undefined : removeUsage(outgoing);
+      return outgoing.mayBeAsked ? undefined : this.#removeUsage(outgoing);
     }
     const usage = parseObject(event.subarray(chunk.usageValue.start, chunk.usageValue.end)) ?? {};
     if (isZero(usage)) return undefined;
-    if (chunk.isFinal) outgoing.usageInDoubt = continuousUsage && unset === undefined;
-    else if (continuousUsage && isRunningUsage(usage)) removeUsage(outgoing);
-    else isUnasked = true;
+    if (chunk.isFinal) outgoing.usageInDoubt = continuousUsage && this.#unset === undefined;
+    else if (continuousUsage && isRunningUsage(usage)) this.#removeUsage(outgoing);
+    else this.isUnasked = true;
     return undefined;
   }
 
-  function removeUsage({ event, chunk, edits }: Outgoing): void {
-    isContinuous = true;
-    if (!includeUsage) owed = { event, chunk };
-    const wasNull = unset === "null" || chunk.nullWasReplaced;
+  #removeUsage({ event, chunk, edits }: Outgoing): void {
+    this.#isContinuous = true;
+    if (!this.#added.includeUsage) this.#owed = { event, chunk };
+    const wasNull = this.#unset === "null" || chunk.nullWasReplaced;
     edits.push(wasNull ? { ...chunk.usageValue, text: "null" } : cutUsage(event, chunk));
   }
-
-  return {
-    mayEdit: (event) => hasMember(event, usageName) || mayEditEnd(event),
-    mayEditContent: (event) => (unset !== "null" && hasMember(event, usageName)) || mayEditEnd(event),
-    inspect(event, chunk) {
-      const outgoing: Outgoing = { event, chunk, edits: [], usageInDoubt: false, mayBeAsked: false };
-      if (chunk.usage === "absent") unset ??= "omitted";
-      else if (chunk.usage === "null") inspectNull(outgoing);
-      else inspectUsage(outgoing);
-      return outgoing;
-    },
-    confirm(outgoing) {
-      if (outgoing.usageInDoubt || outgoing.mayBeAsked) removeUsage(outgoing);
-    },
-    owes: () => owed !== undefined,
-    settle(isDue) {
-      const due = isDue ? owed : undefined;
-      owed = undefined;
-      return due === undefined ? [] : [edited({ ...due, edits: [{ ...due.chunk.choicesValue, text: "[]" }] })];
-    },
-    isUnasked: () => isUnasked,
-  };
 }
 
 const countNames = ["prompt_tokens", "completion_tokens", "total_tokens"];

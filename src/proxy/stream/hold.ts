@@ -2,62 +2,56 @@ import { isLineEnd, maxHeldEventBytes } from "./events.ts";
 import { endsStream } from "./flags.ts";
 
 /** What of an event stream may go to its client, and the event that ends it, which waits until its count is committed. */
-export interface Hold {
-  /** Part of a long event, not the last. */
-  pass(bytes: Uint8Array): void;
-  event(event: Uint8Array): void;
-  /** The last bytes of a long event. If that ends the stream, its last line ends wait. */
-  lastPiece(bytes: Uint8Array, endsStream: boolean): void;
+export class Hold {
+  readonly #ready: Uint8Array[] = [];
+  #end: Uint8Array[] | undefined;
+  #hasEnded = false;
   /** The stream ends with a long event, so that nothing of ours fits in. */
-  waitsInLine(): boolean;
-  /** @returns what may be sent now */
-  take(): Uint8Array;
-  /** @returns the event that ends the stream and what came with it, once. Nothing waits afterwards */
-  takeEnd(): Uint8Array | undefined;
-}
+  waitsInLine = false;
 
-export function createHold(): Hold {
-  const ready: Uint8Array[] = [];
-  let end: Uint8Array[] | undefined;
-  let hasEnded = false;
-  let waitsInLine = false;
-
-  const pass = (bytes: Uint8Array): void => void (end ?? ready).push(bytes);
-
-  function beginEnd(): void {
-    hasEnded = true;
-    end = [];
+  /** Part of a long event, not the last. */
+  pass(bytes: Uint8Array): void {
+    (this.#end ?? this.#ready).push(bytes);
   }
 
-  function endLong(bytes: Uint8Array): void {
+  event(event: Uint8Array): void {
+    const isEnd = !this.#hasEnded && endsStream(event);
+    if (isEnd && event.length > maxHeldEventBytes) return this.#endLong(event);
+    if (isEnd) this.#beginEnd();
+    this.pass(event);
+  }
+
+  /** The last bytes of a long event. If that ends the stream, its last line ends wait. */
+  lastPiece(bytes: Uint8Array, isEnd: boolean): void {
+    if (isEnd && !this.#hasEnded) this.#endLong(bytes);
+    else this.pass(bytes);
+  }
+
+  /** @returns what may be sent now */
+  take(): Uint8Array {
+    return this.#ready.length === 1 ? (this.#ready.pop() ?? nothing) : joined(this.#ready.splice(0));
+  }
+
+  /** @returns the event that ends the stream and what came with it, once. Nothing waits afterwards */
+  takeEnd(): Uint8Array | undefined {
+    const bytes = this.#end && joined(this.#end);
+    this.#end = undefined;
+    return bytes;
+  }
+
+  #beginEnd(): void {
+    this.#hasEnded = true;
+    this.#end = [];
+  }
+
+  #endLong(bytes: Uint8Array): void {
     let at = bytes.length;
     while (at > 0 && isLineEnd(bytes[at - 1])) at--;
-    pass(bytes.subarray(0, at));
-    beginEnd();
-    pass(bytes.subarray(at));
-    waitsInLine = true;
+    this.pass(bytes.subarray(0, at));
+    this.#beginEnd();
+    this.pass(bytes.subarray(at));
+    this.waitsInLine = true;
   }
-
-  return {
-    pass,
-    event(event) {
-      if (hasEnded || !endsStream(event)) return pass(event);
-      if (event.length > maxHeldEventBytes) return endLong(event);
-      beginEnd();
-      pass(event);
-    },
-    lastPiece(bytes, isEnd) {
-      if (isEnd && !hasEnded) endLong(bytes);
-      else pass(bytes);
-    },
-    waitsInLine: () => waitsInLine,
-    take: () => (ready.length === 1 ? (ready.pop() ?? nothing) : joined(ready.splice(0))),
-    takeEnd() {
-      const bytes = end && joined(end);
-      end = undefined;
-      return bytes;
-    },
-  };
 }
 
 const nothing = new Uint8Array();

@@ -1,5 +1,5 @@
 import { cacheWriteName, findCount, isObject, tokenCountNames } from "../usage/event-usage.ts";
-import { createRepeatedEvent, type OutputLength } from "./repeated-event.ts";
+import { RepeatedEvent, type OutputLength } from "./repeated-event.ts";
 import type { ResponseListener } from "./usage.ts";
 
 /** What a stream showed of its output, as limits of tokens are charged for it. */
@@ -42,7 +42,7 @@ const charactersPerToken = 4;
  */
 export function createOutputObserver(isKnown = true): OutputObserver {
   const choices = createChoices();
-  const repeated = createRepeatedEvent();
+  const repeated = new RepeatedEvent();
   let [events, characters] = [0, 0];
   let [isOpening, cacheWriteTokens] = [false, 0];
   let hasDeltas = false;

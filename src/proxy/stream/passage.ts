@@ -11,10 +11,10 @@ import {
 import { createDecompressor, encodingsOf } from "../usage/decompress.ts";
 import { noStreamUsage, readUsage, type UsageShape } from "../usage/event-usage.ts";
 import { createJsonUsageParser, findShortJson, type JsonUsageParser } from "../usage/json-usage.ts";
-import { beginsEvents, createEvents, createUnfinished, type Position } from "./events.ts";
+import { beginsEvents, Events, Unfinished, type Position } from "./events.ts";
 import type { StreamUsageFilter } from "./filter.ts";
 import { carryOnlyContent, followText, type LongText } from "./flags.ts";
-import { createHold, joined } from "./hold.ts";
+import { Hold, joined } from "./hold.ts";
 import { createStreamUsage, type ResponseListener } from "./usage.ts";
 
 /**
@@ -103,10 +103,10 @@ interface TextOptions extends PassageOptions {
 }
 
 function createTextPassage({ listener, filter, holds: given, isLines }: TextOptions): Passage {
-  const hold = createHold();
+  const hold = new Hold();
   let holds = given;
   /** What came while that is unknown. */
-  const start = createUnfinished();
+  const start = new Unfinished();
   /** Undefined if no usage is read of events. */
   let usage = listener && createStreamUsage(listener, filter?.timedChoices);
   let isKnown = isLines || listener === undefined;
@@ -141,7 +141,7 @@ function createTextPassage({ listener, filter, holds: given, isLines }: TextOpti
       long = undefined;
     },
   };
-  const events = createEvents(handler, isLines ? "line feed" : "empty line");
+  const events = new Events(handler, isLines ? "line feed" : "empty line");
 
   function findJson(chunk: Uint8Array): void {
     const first = chunk[skipLeading(chunk, 0)];
@@ -170,8 +170,8 @@ function createTextPassage({ listener, filter, holds: given, isLines }: TextOpti
       return holds === undefined ? (start.add(all) ?? nothing) : push(all);
     },
     backlog: () => undefined,
-    takeEnd: hold.takeEnd,
-    position: () => (hold.waitsInLine() ? "inside a line" : events.position()),
+    takeEnd: () => hold.takeEnd(),
+    position: () => (hold.waitsInLine ? "inside a line" : events.position()),
     seen: () => usage?.seen() ?? noUsage,
     end() {
       last = holds === undefined ? start.take(nothing) : events.rest();

@@ -9,20 +9,6 @@ export interface OutputLength {
   characters: number;
 }
 
-/**
- * Knows the events of a stream that differ from one that was parsed only in the text of their output, as nearly all do. A
- * look at one takes a tenth of the time that parsing it takes.
- */
-export interface RepeatedEvent {
-  /**
-   * @param json of an event that changes nothing but how much output there is
-   * @param text all of its output
-   */
-  learn(json: Uint8Array, text: string): void;
-  /** @param events whole ones @returns undefined unless each is such an event */
-  lengthOf(events: Uint8Array): OutputLength | undefined;
-}
-
 /** Longer events are rare, and their memory is kept as long as the stream. */
 const maxLength = 1024;
 /** A stream whose every event has a number of its own repeats none. */
@@ -39,33 +25,42 @@ const numberName = Buffer.from('"sequence_number":');
 /** What an event has in turn. Newer vLLM sends a text under two names. */
 type Part = Uint8Array | "text" | "number";
 
-export function createRepeatedEvent(): RepeatedEvent {
-  let parts: readonly Part[] | undefined;
+/**
+ * Knows the events of a stream that differ from one that was parsed only in the text of their output, as nearly all do. A
+ * look at one takes a third of the time that parsing it takes.
+ */
+export class RepeatedEvent {
+  #parts: readonly Part[] | undefined;
   /** How many were learned since one was repeated. */
-  let learned = 0;
+  #learned = 0;
 
-  return {
-    learn(json, text) {
-      if (learned === maxLearned || json.length > maxLength) return;
-      const found = partsOf(json, Buffer.from(JSON.stringify(text)));
-      if (found === undefined) return;
-      parts = found;
-      learned += 1;
-    },
-    lengthOf(events) {
-      if (parts === undefined) return undefined;
-      const length: OutputLength = { events: 0, characters: 0 };
-      let at: number | undefined = 0;
-      while (at < events.length) {
-        // Its name says nothing that its JSON text does not say.
-        const start: number = events[at] === letterE ? events.indexOf(lineFeed, at) + 1 : at;
-        at = endOfEvent(events, addEvent(length, parts, events, start));
-        if (at === undefined) return undefined;
-      }
-      learned = 0;
-      return length;
-    },
-  };
+  /**
+   * @param json of an event that changes nothing but how much output there is
+   * @param text all of its output
+   */
+  learn(json: Uint8Array, text: string): void {
+    if (this.#learned === maxLearned || json.length > maxLength) return;
+    const found = partsOf(json, Buffer.from(JSON.stringify(text)));
+    if (found === undefined) return;
+    this.#parts = found;
+    this.#learned += 1;
+  }
+
+  /** @param events whole ones @returns undefined unless each is such an event */
+  lengthOf(events: Uint8Array): OutputLength | undefined {
+    const parts = this.#parts;
+    if (parts === undefined) return undefined;
+    const length: OutputLength = { events: 0, characters: 0 };
+    let at: number | undefined = 0;
+    while (at < events.length) {
+      // Its name says nothing that its JSON text does not say.
+      const start: number = events[at] === letterE ? events.indexOf(lineFeed, at) + 1 : at;
+      at = endOfEvent(events, addEvent(length, parts, events, start));
+      if (at === undefined) return undefined;
+    }
+    this.#learned = 0;
+    return length;
+  }
 }
 
 /** @param value the text as it is written, with its quotes @returns undefined if it is not sure where that is */

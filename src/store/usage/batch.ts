@@ -28,18 +28,6 @@ export interface FlushedUsage {
   settled: readonly SettledAdmission[];
 }
 
-/** Adds usage events up until they are flushed. */
-export interface UsageBatch {
-  /** @returns false if the event reads a response that the batch has a read of already, of the same key */
-  add(event: UsageEvent): boolean;
-  /** Adds a request that does not count to the log. */
-  addRequest(request: RequestRecord, endedAt: number): void;
-  /** Corrects the row of a request that counted before. */
-  amendRequest(request: RequestRecord): void;
-  isEmpty(): boolean;
-  usage(): FlushedUsage;
-}
-
 /** Bounds the memory of a long outage. Further ones count whether or not they did before, and are nobody's. */
 const maxResponses = 100_000;
 /** Rows of the log that wait in memory; further ones are lost, while their counts are not. */
@@ -48,33 +36,89 @@ const maxRequests = 10_000;
 const maxModels = 5000;
 export const otherModels = "other";
 
-/**
- * @param logsRequests whether requests are also logged one by one
- * @param dropped is added to
- */
-export function createUsageBatch(logsRequests = false, dropped: Dropped = { requests: 0 }): UsageBatch {
+/** Adds usage events up until they are flushed. */
+export class UsageBatch {
   /** By minute, key and model, so that memory does not grow with the number of requests. */
-  const increments = new Map<string, UsageIncrement>();
+  readonly #increments = new Map<string, UsageIncrement>();
   /** By response. */
-  const owned = new Map<string, ResponseUsage>();
-  const creates = new Map<string, ResponseUsage>();
-  const reads = new Map<string, ResponseUsage>();
-  const log: LogRows = { rows: [], amendments: [], dropped };
+  readonly #owned = new Map<string, ResponseUsage>();
+  readonly #creates = new Map<string, ResponseUsage>();
+  readonly #reads = new Map<string, ResponseUsage>();
   /** By key: each is settled once. */
-  const settled = new Map<KeyId, SettledAdmission>();
+  readonly #settled = new Map<KeyId, SettledAdmission>();
+  readonly #logsRequests: boolean;
+  readonly #log: LogRows;
 
-  function addIncrement(added: UsageIncrement): void {
+  /** @param logsRequests whether requests are also logged one by one. @param dropped is added to */
+  constructor(logsRequests = false, dropped: Dropped = { requests: 0 }) {
+    this.#logsRequests = logsRequests;
+    this.#log = { rows: [], amendments: [], dropped };
+  }
+
+  /** @returns false if the event reads a response that the batch has a read of already, of the same key */
+  add(event: UsageEvent): boolean {
+    const { keyId, closedAt, requestCount = 1, responseId, admission } = event;
+    if (admission !== undefined && !this.#settled.has(admission.keyId)) this.#settled.set(admission.keyId, admission);
+    this.#noteIds(event);
+    // It only tells whose an id is.
+    if (requestCount === 0 && chargedTokens(event) === 0) return true;
+    const named = event.model && cleanText(event.model, maxModelLength);
+    const model = this.#increments.size >= maxModels && named !== undefined ? otherModels : named;
+    const minute = minuteOf(closedAt);
+    const isPlain =
+      responseId === undefined ||
+      (this.#reads.size >= maxResponses && !this.#reads.has(responseRef(keyId, responseId)));
+    if (isPlain) {
+      this.#addIncrement(createIncrement(event, { keyId, model, minute, requestCount, lastClosedAt: closedAt }));
+      if (this.#logsRequests) logEvent(this.#log, event, null);
+      return true;
+    }
+    this.#addIncrement({ keyId, model, minute, requestCount, inputTokens: 0, outputTokens: 0, lastClosedAt: closedAt });
+    const isFirst = this.#addRead({ ...event, model }, responseId);
+    if (this.#logsRequests)
+      logEvent(this.#log, isFirst ? event : { ...event, ...noUsage }, isFirst ? responseId : null);
+    return isFirst;
+  }
+
+  /** Adds a request that does not count to the log. */
+  addRequest(request: RequestRecord, endedAt: number): void {
+    if (this.#logsRequests) addRow(this.#log, request, { endedAt, usage: undefined, responseId: null });
+  }
+
+  /** Corrects the row of a request that counted before. */
+  amendRequest(request: RequestRecord): void {
+    if (this.#logsRequests) logEnd(this.#log, request);
+  }
+
+  isEmpty(): boolean {
+    const { rows, amendments } = this.#log;
+    const counts = this.#increments.size + this.#owned.size + this.#creates.size + this.#reads.size;
+    return counts + rows.length + amendments.length === 0;
+  }
+
+  usage(): FlushedUsage {
+    const { rows, amendments } = this.#log;
+    return {
+      increments: [...this.#increments.values()],
+      responses: [...this.#owned.values(), ...this.#creates.values(), ...this.#reads.values()],
+      settled: [...this.#settled.values()],
+      ...(this.#logsRequests && { requests: { rows, amendments } }),
+    };
+  }
+
+  #addIncrement(added: UsageIncrement): void {
     const id = `${added.minute}:${added.keyId}:${added.model ?? ""}`;
-    const increment = increments.get(id);
-    if (increment === undefined) increments.set(id, added);
+    const increment = this.#increments.get(id);
+    if (increment === undefined) this.#increments.set(id, added);
     else addTo(increment, added);
   }
 
-  function addRead(event: UsageEvent, responseId: string): boolean {
+  #addRead(event: UsageEvent, responseId: string): boolean {
     const { keyId, closedAt, model, inputTokens, outputTokens } = event;
-    const read = reads.get(responseRef(keyId, responseId));
+    const ref = responseRef(keyId, responseId);
+    const read = this.#reads.get(ref);
     if (read === undefined) {
-      reads.set(responseRef(keyId, responseId), { responseId, keyId, closedAt, model, ...pickUsage(event) });
+      this.#reads.set(ref, { responseId, keyId, closedAt, model, ...pickUsage(event) });
       return true;
     }
     read.inputTokens = Math.max(read.inputTokens, inputTokens);
@@ -82,61 +126,19 @@ export function createUsageBatch(logsRequests = false, dropped: Dropped = { requ
     return false;
   }
 
-  return {
-    add(event) {
-      const { keyId, closedAt, requestCount = 1, responseId, admission } = event;
-      if (admission !== undefined && !settled.has(admission.keyId)) settled.set(admission.keyId, admission);
-      noteIds(event, owned, creates);
-      // It only tells whose an id is.
-      if (requestCount === 0 && chargedTokens(event) === 0) return true;
-      const named = event.model && cleanText(event.model, maxModelLength);
-      const model = increments.size >= maxModels && named !== undefined ? otherModels : named;
-      const minute = minuteOf(closedAt);
-      const isPlain =
-        responseId === undefined || (reads.size >= maxResponses && !reads.has(responseRef(keyId, responseId)));
-      if (isPlain) {
-        addIncrement(createIncrement(event, { keyId, model, minute, requestCount, lastClosedAt: closedAt }));
-        if (logsRequests) logEvent(log, event, null);
-        return true;
-      }
-      addIncrement({ keyId, model, minute, requestCount, inputTokens: 0, outputTokens: 0, lastClosedAt: closedAt });
-      const isFirst = addRead({ ...event, model }, responseId);
-      if (logsRequests) logEvent(log, isFirst ? event : { ...event, ...noUsage }, isFirst ? responseId : null);
-      return isFirst;
-    },
-    addRequest(request, endedAt) {
-      if (logsRequests) addRow(log, request, { endedAt, usage: undefined, responseId: null });
-    },
-    amendRequest(request) {
-      if (logsRequests) logEnd(log, request);
-    },
-    isEmpty: () =>
-      increments.size + owned.size + creates.size + reads.size === 0 && log.rows.length + log.amendments.length === 0,
-    usage: () => ({
-      increments: [...increments.values()],
-      responses: [...owned.values(), ...creates.values(), ...reads.values()],
-      settled: [...settled.values()],
-      ...(logsRequests && { requests: { rows: log.rows, amendments: log.amendments } }),
-    }),
-  };
-}
-
-/** Notes what a key has, and what its create has reported so far. @param owned by id, and `creates` by response */
-function noteIds(
-  { keyId, closedAt, owned: has, created }: UsageEvent,
-  owned: Map<string, ResponseUsage>,
-  creates: Map<string, ResponseUsage>,
-): void {
-  if (owned.size + creates.size >= maxResponses) return;
-  for (const id of has?.ids ?? []) {
-    const noted = { ...noUsage, responseId: id, keyId, closedAt, as: "owned", backend: has?.backend } as const;
-    // The first that has it keeps it.
-    if ((owned.get(id)?.keyId ?? keyId) === keyId) owned.set(id, noted);
+  /** Notes what a key has, and what its create has reported so far. */
+  #noteIds({ keyId, closedAt, owned, created }: UsageEvent): void {
+    if (this.#owned.size + this.#creates.size >= maxResponses) return;
+    for (const id of owned?.ids ?? []) {
+      const noted = { ...noUsage, responseId: id, keyId, closedAt, as: "owned", backend: owned?.backend } as const;
+      // The first that has it keeps it.
+      if ((this.#owned.get(id)?.keyId ?? keyId) === keyId) this.#owned.set(id, noted);
+    }
+    if (created === undefined) return;
+    const { inputTokens, outputTokens } = created.reported;
+    const create = { responseId: created.id, keyId, closedAt, as: "created", inputTokens, outputTokens } as const;
+    this.#creates.set(responseRef(keyId, created.id), create);
   }
-  if (created === undefined) return;
-  const { inputTokens, outputTokens } = created.reported;
-  const create = { responseId: created.id, keyId, closedAt, as: "created", inputTokens, outputTokens } as const;
-  creates.set(responseRef(keyId, created.id), create);
 }
 
 /** How many rows of the log were dropped because a batch is full. */

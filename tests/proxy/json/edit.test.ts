@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { createJsonEditor, type JsonEditor } from "../../../src/proxy/json/edit.ts";
+import { JsonEditor } from "../../../src/proxy/json/edit.ts";
 import { readJson } from "../../../src/proxy/json/read.ts";
 import { createRepeatedSlot, createSlot, type JsonSlot, type RepeatedSlot } from "../../../src/proxy/json/slots.ts";
 import { jsonText, objectText, stringText } from "../../support/json-text.ts";
@@ -18,7 +18,7 @@ function edited(text: string, edit: (editor: JsonEditor, looked: Looked) => void
   const looked = { a: createRepeatedSlot(100), text: createSlot(), list: createSlot(), inner: createSlot() };
   const root = createSlot({ members: { ...looked, a: looked.a.slot } });
   expect(readJson(bytes, root)).toBe(true);
-  const editor = createJsonEditor();
+  const editor = new JsonEditor();
   edit(editor, { ...looked, root });
   const result = editor.apply(bytes);
   return result === undefined ? undefined : Buffer.concat(result).toString();
@@ -135,7 +135,7 @@ test("an edited text is made of views of the original and what was inserted", ()
   const bytes = Buffer.from("[ ]");
   const root = createSlot();
   expect(readJson(bytes, root)).toBe(true);
-  const editor = createJsonEditor();
+  const editor = new JsonEditor();
   editor.appendElement(root, "1");
   const pieces = editor.apply(bytes) ?? [];
   expect(pieces.map((piece) => Buffer.from(piece).toString())).toEqual(["[", "1", " ]"]);

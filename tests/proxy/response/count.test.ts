@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { trackRequest } from "../../../src/proxy/request-tracker.ts";
+import { RequestTracker } from "../../../src/proxy/request-tracker.ts";
 import { createCount } from "../../../src/proxy/response/count.ts";
 import type { UsageEvent } from "../../../src/domain/usage-event.ts";
 
@@ -12,7 +12,7 @@ function startCount(method: string, path: string, status = 200, id: string | und
     return { inputTokens: event.inputTokens, outputTokens: 1 };
   };
   const upstream = { response: new Response(null, { status }) };
-  const tracker = trackRequest(
+  const tracker = new RequestTracker(
     { addInFlight: () => () => {}, cacheReporters: new Set(), observer: { finished: () => {} }, monotonic: () => 0 },
     { id: "req-1", method, path, clientAddress: "192.0.2.7" },
   );

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createEvents, dataOf, type Position } from "../../../src/proxy/stream/events.ts";
+import { Events, dataOf, type Position } from "../../../src/proxy/stream/events.ts";
 import { eventDataOf } from "../../support/event-stream-reference.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../support/random.ts";
 
@@ -7,7 +7,7 @@ import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../su
 function startEvents(takesRuns = false) {
   const out: Buffer[] = [];
   let isLong = false;
-  const events = createEvents({
+  const events = new Events({
     run(bytes) {
       if (takesRuns) out.push(Buffer.from(bytes));
       return takesRuns;
@@ -18,14 +18,14 @@ function startEvents(takesRuns = false) {
       isLong = !isLast;
     },
   });
-  return { ...events, out };
+  return { events, out };
 }
 
 /** The events and the rest. */
 function eventsOf(pieces: Iterable<Uint8Array>): string[] {
-  const { push, out, rest } = startEvents();
-  for (const piece of pieces) push(piece);
-  return [...out, rest()].map((event) => Buffer.from(event).toString());
+  const { events, out } = startEvents();
+  for (const piece of pieces) events.push(piece);
+  return [...out, events.rest()].map((event) => Buffer.from(event).toString());
 }
 
 const bytesOf = (text: string): Uint8Array => Buffer.from(text);
@@ -74,7 +74,7 @@ describe("the cutter of events", () => {
   });
 
   test("offers a chunk that is whole events as a run, and nothing else", () => {
-    const { push, out } = startEvents(true);
+    const { events, out } = startEvents(true);
     const chunks = [
       "data: a\n\ndata: b\n\n",
       "da",
@@ -85,14 +85,23 @@ describe("the cutter of events", () => {
       "data: f\r\r",
       "data: g\n\n",
     ];
-    expect(chunks.map((chunk) => push(bytesOf(chunk)))).toEqual([true, false, false, true, false, false, false, true]);
+    expect(chunks.map((chunk) => events.push(bytesOf(chunk)))).toEqual([
+      true,
+      false,
+      false,
+      true,
+      false,
+      false,
+      false,
+      true,
+    ]);
     expect(out.join("")).toBe(chunks.join(""));
   });
 
   test("ends an event at its CR where lines end in CR, and at its LF where they end in CRLF", () => {
     const afterEach = (chunks: string[]): number[] => {
-      const { push, out } = startEvents();
-      return chunks.map((chunk) => (push(bytesOf(chunk)), out.length));
+      const { events, out } = startEvents();
+      return chunks.map((chunk) => (events.push(bytesOf(chunk)), out.length));
     };
     expect(afterEach(["data: a\r", "\r"])).toEqual([0, 1]);
     expect(afterEach(["data: a\r\n\r", "\n", "data: b\r\n\r", "data: c"])).toEqual([0, 1, 1, 2]);
@@ -102,7 +111,7 @@ describe("the cutter of events", () => {
     const long = `data: ${"x".repeat(64 * 1024)}`;
     const [begin, end] = stream.startsWith("LONG") ? [long, stream.slice(4)] : ["", stream];
     for (const pieces of cutAtEveryByte(bytesOf(end))) {
-      const events = startEvents();
+      const { events } = startEvents();
       for (const piece of [bytesOf(begin), ...pieces]) events.push(piece);
       expect(events.position()).toBe(position);
     }
@@ -119,7 +128,7 @@ describe("the cutter of events", () => {
 
   test("holds an event of 64 KiB, and passes what is longer as it comes, up to its empty line", () => {
     const passed: [kind: string, length: number][] = [];
-    const events = createEvents({
+    const events = new Events({
       run: () => false,
       event: ({ length }) => void passed.push(["event", length]),
       piece: ({ length }, isLast) => void passed.push([isLast ? "last" : "piece", length]),
@@ -154,7 +163,7 @@ describe("the cutter of events", () => {
   test("passes an event of 20 MB in small pieces in linear time", () => {
     let length = 0;
     const add = (bytes: Uint8Array): void => void (length += bytes.length);
-    const events = createEvents({ run: () => false, event: add, piece: add });
+    const events = new Events({ run: () => false, event: add, piece: add });
     const piece = Buffer.alloc(1000, 0x61);
     const before = performance.now();
     for (let round = 0; round < 20_000; round++) events.push(piece);

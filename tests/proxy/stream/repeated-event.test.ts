@@ -3,7 +3,7 @@ import fc from "fast-check";
 import { createResponseCharge } from "../../../src/proxy/response/charge.ts";
 import { createOutputObserver } from "../../../src/proxy/stream/output.ts";
 import { createPassage } from "../../../src/proxy/stream/passage.ts";
-import { createRepeatedEvent } from "../../../src/proxy/stream/repeated-event.ts";
+import { RepeatedEvent } from "../../../src/proxy/stream/repeated-event.ts";
 
 const bytesOf = (text: string): Uint8Array => Buffer.from(text);
 const json = (content: string): string => `{"id":"c","choices":[{"index":0,"delta":{"content":${content}}}]}`;
@@ -11,7 +11,7 @@ const event = (content: string): string => `data: ${json(content)}\n\n`;
 
 describe("a repeated event", () => {
   const learned = (text = "word") => {
-    const repeated = createRepeatedEvent();
+    const repeated = new RepeatedEvent();
     repeated.learn(bytesOf(json(JSON.stringify(text))), text);
     return (events: string) => repeated.lengthOf(bytesOf(events));
   };
@@ -55,14 +55,14 @@ describe("a repeated event", () => {
     ["is escaped", json('"\\u0063"'), "c", json('"\\u0063"').replace('"c"', '"d"')],
     ["makes it long", json(`"${"a".repeat(1024)}"`), "a".repeat(1024), json('"a"')],
   ])("is not learned if its text %s", (_name, learnt, own, other) => {
-    const repeated = createRepeatedEvent();
+    const repeated = new RepeatedEvent();
     repeated.learn(bytesOf(learnt), own);
     expect(repeated.lengthOf(bytesOf(`data: ${other}\n\n`))).toBeUndefined();
   });
 
   test("is not learned if its text is no UTF-8", () => {
     const numbered = Buffer.from('{"sequence_number":1,"delta":"\xff"}', "latin1");
-    const repeated = createRepeatedEvent();
+    const repeated = new RepeatedEvent();
     repeated.learn(numbered, "\ufffd");
     expect(repeated.lengthOf(Buffer.concat([bytesOf("data: "), numbered, bytesOf("\n\n")]))).toBeUndefined();
   });
@@ -70,7 +70,7 @@ describe("a repeated event", () => {
   test("may have its text twice", () => {
     const twice = (reasoning: string, again: string): string =>
       `{"delta":{"reasoning":${reasoning},"reasoning_content":${again}}}`;
-    const repeated = createRepeatedEvent();
+    const repeated = new RepeatedEvent();
     repeated.learn(bytesOf(twice('"word"', '"word"')), "word");
     expect(repeated.lengthOf(bytesOf(`data: ${twice('" a"', '" a"')}\n\n`))).toEqual({ events: 1, characters: 2 });
     for (const [one, other] of [
@@ -86,7 +86,7 @@ describe("a repeated event", () => {
     (number: number, delta: string) => `{"delta":${delta},"sequence_number":${number},"type":"d"}`,
     (number: number, delta: string) => `{"delta":${delta},"sequence_number":${number}}`,
   ])("may have a number of its own where the Responses API has it", (numbered) => {
-    const repeated = createRepeatedEvent();
+    const repeated = new RepeatedEvent();
     repeated.learn(bytesOf(numbered(9, '"word"')), "word");
     const events = (...texts: string[]): Uint8Array => bytesOf(texts.map((one) => `data: ${one}\n\n`).join(""));
     const alike = events(numbered(10, '"a"'), numbered(1234, '"bc"'));
@@ -98,7 +98,7 @@ describe("a repeated event", () => {
   });
 
   test("is not looked for in a stream whose every event has a number of its own", () => {
-    const repeated = createRepeatedEvent();
+    const repeated = new RepeatedEvent();
     for (let number = 0; number < 8; number++) repeated.learn(bytesOf(json(`"a","n":${number}`)), "a");
     repeated.learn(bytesOf(json('"a"')), "a");
     expect(repeated.lengthOf(bytesOf(event('"a"')))).toBeUndefined();

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createUsageBatch, type FlushedUsage, partsByKey } from "../../../src/store/usage/batch.ts";
+import { type FlushedUsage, partsByKey, UsageBatch } from "../../../src/store/usage/batch.ts";
 import { loggedRecord } from "../logged-requests.ts";
 import { usageIncrement } from "../test-store.ts";
 import { noUsage } from "../../../src/domain/usage.ts";
@@ -7,7 +7,7 @@ import { noUsage } from "../../../src/domain/usage.ts";
 const event = { keyId: 1, closedAt: 120_000, inputTokens: 10, outputTokens: 2 };
 
 test("a batch keeps the ids of 100,000 responses, and counts the tokens of further ones without their ids", () => {
-  const batch = createUsageBatch();
+  const batch = new UsageBatch();
   for (let n = 0; n < 100_001; n++) batch.add({ ...event, responseId: `response ${n}` });
   expect(batch.add({ ...event, inputTokens: 15, responseId: "response 0" })).toBe(false);
   const { increments, responses } = batch.usage();
@@ -19,7 +19,7 @@ test("a batch keeps the ids of 100,000 responses, and counts the tokens of furth
 });
 
 test("a create counts at once, and is kept apart from reads, owners and other keys", () => {
-  const batch = createUsageBatch();
+  const batch = new UsageBatch();
   const reported = { inputTokens: 10, outputTokens: 2 };
   const created = { id: "one", reported };
   const owned = { ids: ["one"], backend: "gpu" };
@@ -74,7 +74,7 @@ test("usage is split by key, after what belongs to no key that has counts", () =
 });
 
 test("an end that came after its request was written is a flush of its own, and goes with the counts of its key", () => {
-  const batch = createUsageBatch(true);
+  const batch = new UsageBatch(true);
   batch.amendRequest(loggedRecord({ keyId: 3, writtenMs: 2, durationMs: 804 }));
   expect(batch.isEmpty()).toBe(false);
   const amendments = [{ keyId: 3, end: { writtenUs: 2000, durationUs: 804_000, responseBytes: 321 } }];
