@@ -46,7 +46,7 @@ function measureChoice(): number {
   const affinity = createAffinity({ entries: conversations, perOwner: conversations / 4 });
   for (let n = 0; n < conversations; n++) affinity.remember(names[n % names.length] ?? "", turnOf(n, 1));
   const rows = names.map((name, index): BackendRow => {
-    const load = { inFlight: index, unbegun: index % 3, waitingCharacters: index * 1000 };
+    const load = { inFlight: index, unbegun: index % 3, waitingTokens: index * 1000 };
     return { name, spill: false, maxConcurrency: 64, ...load, warmUp: undefined, standing: "in" };
   });
   return measure((request) =>
@@ -55,7 +55,7 @@ function measureChoice(): number {
       tried: [],
       mayReturn: true,
       workAt: affinity.expect(request),
-      characters: request.characters,
+      tokens: affinity.tokensOf(request),
     }),
   );
 }
