@@ -1,6 +1,7 @@
 import type { BackendSign, Choice, Conversation } from "./backends.ts";
 import type { KeyId, KeyLimits, LimitName } from "./keys.ts";
 import { limitKinds } from "./limits.ts";
+import type { ReportedInput } from "./usage.ts";
 
 /** Whose limits the tokens of a response count against. */
 export interface SettledAdmission {
@@ -100,8 +101,8 @@ export interface Places {
   enter(ticket: number, request: ListedRequest, listener: PlaceListener): Entry | Promise<Entry>;
   /** Tells of the backend that the request was sent to. */
   report(ticket: number, sign: BackendSign): void;
-  /** @param cachedShare the part of the input that the backend reports to have had cached; undefined: it reports no usage */
-  leave(ticket: number, cachedShare?: number): void;
+  /** @param input what the backend reports; undefined: it reports no usage */
+  leave(ticket: number, input?: ReportedInput): void;
   /** Whether one of these backends is in, as far as this process knows. */
   isAnyIn(backends: readonly string[]): boolean;
   /** Registers what runs when a backend went out or came back. @returns ends that */

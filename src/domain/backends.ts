@@ -16,10 +16,10 @@ export interface Choice {
   lastTurn?: LastTurn | undefined;
 }
 
-/** What a choice went by, in characters: the one unit that is known before a request is sent. */
+/** What a choice went by, in tokens, as far as the characters of the body tell before it is sent. */
 export interface Expectation {
   /** How long the whole body is. */
-  characters: number;
+  tokens: number;
   /** What the backend was expected to read of it; the rest is in its cache. */
   toRead: number;
   /** That is known from a conversation of the key, and not from what others have sent. */
@@ -29,8 +29,8 @@ export interface Expectation {
 }
 
 /** The share of the input that was expected to come from the backend's cache. */
-export const expectedShare = ({ characters, toRead }: Expectation): number =>
-  characters === 0 ? 0 : Math.min(1, Math.max(0, 1 - toRead / characters));
+export const expectedShare = ({ tokens, toRead }: Expectation): number =>
+  tokens === 0 ? 0 : Math.min(1, Math.max(0, 1 - toRead / tokens));
 
 /** How many tokens of the input were expected to come from the cache; undefined: not known. */
 export const expectedCachedTokens = (expectation: Expectation, usage: CountedUsage | undefined): number | undefined =>
@@ -41,12 +41,12 @@ export const expectedCachedTokens = (expectation: Expectation, usage: CountedUsa
  * do, now that is known what the chosen one had cached. Of the others, that stays an estimate. Means something only for a
  * backend that reports what it had cached: nothing cached and nothing reported look the same.
  */
-export function regretTokens({ characters, elsewhere }: Expectation, usage: CountedUsage | undefined): number {
+export function regretTokens({ tokens, elsewhere }: Expectation, usage: CountedUsage | undefined): number {
   if (elsewhere === undefined || usage === undefined) return 0;
   const whole = wholeInput(usage);
-  if (whole === 0 || characters === 0) return 0;
+  if (whole === 0 || tokens === 0) return 0;
   const wasRead = Math.max(0, whole - cachedTokensOf(usage));
-  const best = Math.max(0, elsewhere) * (whole / characters);
+  const best = Math.max(0, elsewhere) * (whole / tokens);
   return Math.round(Math.max(0, wasRead - best));
 }
 

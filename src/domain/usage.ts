@@ -50,10 +50,16 @@ export const wholeInput = ({ inputTokens, cachedBesideInputTokens = 0 }: Counted
 /** What of the input came from the backend's cache, as far as it reports that. */
 export const cachedTokensOf = ({ cachedInputTokens = 0 }: Usage): number => cachedInputTokens;
 
+/** The input that a backend reports, in tokens. */
+export interface ReportedInput {
+  tokens: number;
+  cached: number;
+}
+
 /** @returns undefined if no input is reported */
-export function cachedShareOf(usage: CountedUsage | undefined): number | undefined {
-  const whole = usage === undefined ? 0 : wholeInput(usage);
-  return usage === undefined || whole === 0 ? undefined : cachedTokensOf(usage) / whole;
+export function reportedInputOf(usage: CountedUsage | undefined): ReportedInput | undefined {
+  const tokens = usage === undefined ? 0 : wholeInput(usage);
+  return usage === undefined || tokens === 0 ? undefined : { tokens, cached: cachedTokensOf(usage) };
 }
 
 /** What limits of tokens are charged. */

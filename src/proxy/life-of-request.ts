@@ -53,7 +53,7 @@ import { type Engines, noConversation } from "../domain/backends.ts";
 import type { KeyId } from "../domain/keys.ts";
 import { hasLimit, tokenLimits } from "../domain/limits.ts";
 import type { Backend } from "../domain/models.ts";
-import { cachedShareOf } from "../domain/usage.ts";
+import { reportedInputOf } from "../domain/usage.ts";
 
 export interface ProxyDeps extends TrackerDeps, StoredDeps {
   config: {
@@ -380,7 +380,7 @@ export class LifeOfRequest {
     this.#turn = turn;
     this.#tracker.turn = turn;
     this.#tracker.onEndRequested(() => turn.end(endedByAdmin()));
-    this.#tracker.onFinished((usage) => turn.leave(cachedShareOf(usage)));
+    this.#tracker.onFinished((usage) => turn.leave(reportedInputOf(usage)));
     return turn;
   }
 

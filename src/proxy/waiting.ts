@@ -34,6 +34,7 @@ import {
 } from "../domain/admissions.ts";
 import { type BackendSign, type Choice, noConversation } from "../domain/backends.ts";
 import type { KeyId, KeyLimits } from "../domain/keys.ts";
+import type { ReportedInput } from "../domain/usage.ts";
 
 export interface RequestQueueOptions {
   places: Places;
@@ -244,12 +245,12 @@ export class Wait implements Choice, InLine, PlaceListener {
     this.#over(reason);
   };
 
-  /** Gives back what the request has, which is over. @param cachedShare see `Places` */
-  leave(cachedShare?: number): void {
+  /** Gives back what the request has, which is over. @param input see `Places` */
+  leave(input?: ReportedInput): void {
     if (this.#state === "left") return;
     const { lines, options } = this.#queue;
     this.#state = "left";
-    if (this.#ticket !== undefined) this.#leavePlace(this.#ticket, cachedShare);
+    if (this.#ticket !== undefined) this.#leavePlace(this.#ticket, input);
     if (this.#runsSince === undefined) return this.#giveBackAdmission();
     this.#queue.running -= 1;
     this.admission?.end();
@@ -449,9 +450,9 @@ export class Wait implements Choice, InLine, PlaceListener {
     this.#over();
   }
 
-  #leavePlace(ticket: number, cachedShare?: number): void {
+  #leavePlace(ticket: number, input?: ReportedInput): void {
     this.#ticket = undefined;
-    this.#queue.options.places.leave(ticket, cachedShare);
+    this.#queue.options.places.leave(ticket, input);
   }
 
   #giveBackAdmission(): void {

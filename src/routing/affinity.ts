@@ -1,21 +1,20 @@
 import type { ChoiceReason, Conversation } from "../domain/backends.ts";
 import type { LastTurn, Trace } from "../domain/cache-loss.ts";
+import type { Destination } from "../domain/admissions.ts";
 import type { KeyId } from "../domain/keys.ts";
+import type { ReportedInput } from "../domain/usage.ts";
 import { createMemory, type MemorySize } from "./memory.ts";
 
-/** What a request is routed by. Sizes are characters of its body: the one unit that the choice knows. */
-export interface RoutedRequest {
-  keyId: KeyId;
-  conversation: Conversation;
-  characters: number;
-}
+/** What a request is routed by. */
+export type RoutedRequest = Pick<Destination, "model" | "conversation" | "characters"> & { keyId: KeyId };
 
 /** What a backend would have to read of a request, and why not all of it. */
 export interface ExpectedWork {
-  characters: number;
-  /** What it has read of the conversation before; 0 if that was elsewhere. */
+  /** As far as its characters tell. */
+  tokens: number;
+  /** How many characters it has read of the conversation before; 0 if that was elsewhere. */
   readBefore: number;
-  /** What it costs beyond reading that the conversation leaves where it is cached; see `leavingCosts`. */
+  /** The tokens that it costs beyond reading that the conversation leaves where it is cached; see `leavingCosts`. */
   leaving: number;
   reason: Extract<ChoiceReason, "session" | "prefix" | "load">;
 }
@@ -24,7 +23,7 @@ export interface ExpectedWork {
 export const affinityOf = (keyId: KeyId, { name, prefix }: Conversation): string => String(name ?? prefix ?? keyId);
 
 /** What is expected where nothing is remembered. */
-export const nothingKnown = (): ExpectedWork => ({ characters: 0, readBefore: 0, leaving: 0, reason: "load" });
+export const nothingKnown = (): ExpectedWork => ({ tokens: 0, readBefore: 0, leaving: 0, reason: "load" });
 
 /** Remembers which backend has read what, and so has it cached, as far as one can tell from outside. */
 export type Affinity = ReturnType<typeof createAffinity>;
@@ -44,7 +43,7 @@ const shareBesidePrefix = 0.7;
 const leavingCosts = 2;
 
 /** A turn adds at least a message, and a request without a body is work too. */
-const leastCharacters = 400;
+const leastTokens = 100;
 
 /** Prefixes are for all keys, and share one owner, which no key is. */
 const everyone = -1;
@@ -57,7 +56,7 @@ const maxCharacters = 2 ** 40;
 const [partHashes, messageHashes] = [2 ** 10, 2 ** 20];
 
 export function createAffinity(size: MemorySize) {
-  const lives = createLives();
+  const [lives, sizes] = [createLives(), createTokenSizes()];
   const traces = createMemory(size);
   const memory = createMemory(size, (value) => {
     const life = lives.of(value);
@@ -78,38 +77,47 @@ export function createAffinity(size: MemorySize) {
   }
 
   return {
+    /** How many tokens a request has, by the reports of its model of late. */
+    tokensOf: ({ model, characters }: RoutedRequest): number => characters / sizes.of(model),
     /** @returns what each backend would have to read of the request */
     expect(request: RoutedRequest): (backend: string) => ExpectedWork {
-      const { characters, conversation } = request;
-      const last = findLast(request);
+      const { characters, conversation, model } = request;
+      const [last, size] = [findLast(request), sizes.of(model)];
+      const whole = Math.max(leastTokens, characters / size);
       return (backend) => {
         const life = lives.find(backend);
         const isThere = last !== undefined && last.life === life;
         if (isThere && last.characters > 0) {
           const readBefore = Math.min(characters, last.characters);
-          const toRead = Math.max(leastCharacters, characters - readBefore * (life.kept ?? 1));
-          return { characters: toRead, readBefore, leaving: 0, reason: "session" };
+          const tokens = Math.max(leastTokens, (characters - readBefore * (life.kept ?? 1)) / size);
+          return { tokens, readBefore, leaving: 0, reason: "session" };
         }
         const hasPrefix =
           isThere ||
           (life !== undefined &&
             conversation.prefix !== undefined &&
             memory.get(everyone, prefixAt(conversation.prefix, life)) !== undefined);
-        const toRead = hasPrefix ? characters * shareBesidePrefix : Math.max(leastCharacters, characters);
+        const tokens = hasPrefix ? whole * shareBesidePrefix : whole;
         const leaves = life !== undefined && last?.life.kept !== undefined && last.characters > 0;
-        const leaving = leaves ? leavingCosts * lives.fullness(life) * toRead : 0;
+        const leaving = leaves ? leavingCosts * lives.fullness(life) * tokens : 0;
         const reason = isThere ? "session" : hasPrefix ? "prefix" : "load";
-        return { characters: toRead, readBefore: 0, leaving, reason };
+        return { tokens, readBefore: 0, leaving, reason };
       };
     },
     /**
      * A request that went to this backend has ended.
-     * @param read what was expected of it
-     * @param cachedShare the part of its input that the backend reports to have had cached
+     * @param readBefore what was expected of it
+     * @param input what the backend reports to have read
      */
-    learn(backend: string, read: Pick<ExpectedWork, "readBefore"> & { whole: number }, cachedShare: number): void {
+    learn(
+      backend: string,
+      { model, characters }: RoutedRequest,
+      readBefore: number,
+      { tokens, cached }: ReportedInput,
+    ): void {
+      if (characters > 0) sizes.learn(model, characters / tokens);
       const life = lives.find(backend);
-      if (life !== undefined) life.kept = keptAfter(life.kept, read, cachedShare);
+      if (life !== undefined) life.kept = keptAfter(life.kept, readBefore / characters, cached / tokens);
     },
     /** What becomes of the conversation's cache if the request goes to this backend; undefined: it is not known. */
     lastTurn({ keyId, conversation: { trace }, characters }: RoutedRequest, backend: string): LastTurn | undefined {
@@ -195,16 +203,36 @@ const learningRate = 0.03;
 /** A smaller part of a request says little of what is kept. */
 const leastToLearnFrom = 0.05;
 
-function keptAfter(
-  kept: number | undefined,
-  { readBefore, whole }: Parameters<Affinity["learn"]>[1],
-  cachedShare: number,
-): number | undefined {
+/** @param known the part of the request that was read before. @param cached the part that is reported to be cached */
+function keptAfter(kept: number | undefined, known: number, cached: number): number | undefined {
   // Nothing cached and nothing reported look the same.
-  if (kept === undefined && cachedShare === 0) return undefined;
-  if (readBefore <= whole * leastToLearnFrom) return kept ?? 1;
-  const now = Math.min(1, (cachedShare * whole) / readBefore);
-  return (kept ?? 1) + learningRate * (now - (kept ?? 1));
+  if (kept === undefined && cached === 0) return undefined;
+  if (!(known > leastToLearnFrom)) return kept ?? 1;
+  return (kept ?? 1) + learningRate * (Math.min(1, cached / known) - (kept ?? 1));
+}
+
+/** How many characters a token has, until so many reports of a model tell; the mean is that of so many of late. */
+const [usualSize, leastReports, lateReports] = [3, 20, 200];
+/** Beyond these it is no text: an image is a few tokens for a megabyte. */
+const [leastSize, largestSize] = [0.5, 6];
+/** Clients may make names up, where backends take any. */
+const maxModels = 1000;
+
+function createTokenSizes() {
+  const byModel = new Map<string | undefined, { reports: number; mean: number }>();
+  return {
+    of(model: string | undefined): number {
+      const found = byModel.get(model);
+      return found !== undefined && found.reports >= leastReports ? found.mean : usualSize;
+    },
+    learn(model: string | undefined, size: number): void {
+      const found = byModel.get(model) ?? { reports: 0, mean: 0 };
+      if (found.reports === 0 && byModel.size >= maxModels) byModel.clear();
+      if (found.reports === 0) byModel.set(model, found);
+      found.reports = Math.min(found.reports + 1, lateReports);
+      found.mean += (Math.min(largestSize, Math.max(leastSize, size)) - found.mean) / found.reports;
+    },
+  };
 }
 
 /** Packs a trace into one number, which is what an entry of the memory holds. */

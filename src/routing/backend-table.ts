@@ -35,12 +35,12 @@ export interface Load {
   /** How many of these have no first byte. */
   unbegun: number;
   /** What these have to read. */
-  waitingCharacters: number;
+  waitingTokens: number;
 }
 
 interface Taken {
   load: Load;
-  characters: number;
+  tokens: number;
 }
 
 interface Row {
@@ -71,14 +71,14 @@ export function createBackendTable(options: BackendTableOptions) {
         candidates.map((name) => rows.describe(name)),
         request,
       ),
-    /** @param characters what the backend has to read of the request. @returns what it is part of */
-    take(name: string, characters: number): Load {
+    /** @param tokens what the backend has to read of the request. @returns what it is part of */
+    take(name: string, tokens: number): Load {
       const row = rows.open(name);
       row.inFlight += 1;
       const { load } = row;
       load.inFlight += 1;
       load.unbegun += 1;
-      load.waitingCharacters += characters;
+      load.waitingTokens += tokens;
       const now = monotonic();
       row.silentSince ??= now;
       if (now - row.silentSince >= maxSilenceMs && isWatched()) {
@@ -131,12 +131,12 @@ export function createBackendTable(options: BackendTableOptions) {
   };
 }
 
-function markBegun({ load, characters }: Taken): void {
+function markBegun({ load, tokens }: Taken): void {
   load.unbegun -= 1;
-  load.waitingCharacters -= characters;
+  load.waitingTokens -= tokens;
 }
 
-export const noLoad = (): Load => ({ inFlight: 0, unbegun: 0, waitingCharacters: 0 });
+export const noLoad = (): Load => ({ inFlight: 0, unbegun: 0, waitingTokens: 0 });
 
 /** Those of the catalog, and those that it no longer has until their requests have ended. */
 function createRows(options: BackendTableOptions, draining: ReadonlySet<string>) {
@@ -241,7 +241,7 @@ const unknown: Omit<BackendRow, "name"> = {
   maxConcurrency: undefined,
   inFlight: 0,
   unbegun: 0,
-  waitingCharacters: 0,
+  waitingTokens: 0,
   warmUp: undefined,
   standing: "out",
 };

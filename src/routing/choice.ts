@@ -13,8 +13,8 @@ export interface BackendRow {
   lost?: number;
   /** How many of the others have no first byte. */
   unbegun: number;
-  /** What these have to read, in characters. */
-  waitingCharacters: number;
+  /** What these have to read. */
+  waitingTokens: number;
   /** How many without a first byte it gets at once; undefined: any number. */
   warmUp: number | undefined;
   /** Gets requests; those that no other takes; of these, those that were not there; those that cannot wait; none. */
@@ -31,7 +31,7 @@ export interface RequestToPlace {
   /** Nothing was sent there: it may return to those that are up, as far as is known, where no other has a place. */
   mayReturn: boolean;
   /** How long its body is; 0: what the backends would have to read is not known. */
-  characters: number;
+  tokens: number;
 }
 
 /**
@@ -53,10 +53,10 @@ export function choose(candidates: readonly BackendRow[], request: RequestToPlac
   const { chosen, elsewhere } = leastWork(best.rows, request);
   if (chosen === undefined) return undefined;
   const choice = { backend: chosen.name, reason: reasonOf(chosen, candidates, request) };
-  const { characters, workAt } = request;
-  if (candidates.length < 2 || characters === 0) return choice;
-  const { characters: toRead, reason } = workAt(chosen.name);
-  return { ...choice, expectation: { characters, toRead, isOwn: reason === "session", elsewhere } };
+  const { tokens, workAt } = request;
+  if (candidates.length < 2 || tokens === 0) return choice;
+  const { tokens: toRead, reason } = workAt(chosen.name);
+  return { ...choice, expectation: { tokens, toRead, isOwn: reason === "session", elsewhere } };
 }
 
 /** The lowest is chosen; infinite: not at all. */
@@ -70,22 +70,17 @@ const isFull = ({ inFlight, unbegun, maxConcurrency = Infinity, warmUp = Infinit
   inFlight >= maxConcurrency || unbegun >= warmUp;
 
 /**
- * What a running stream takes from the reading of prompts, now and in its turns to come. In the model of
- * `tests/bench/routing.ts` 8000 serves 0.98 of the oracle's or more in each set; with 1000 a backend at a third of the speed
- * keeps too many, and from 16,000 on conversations leave where they are cached.
+ * What a request in flight takes from the reading of others, now and in its turns to come. In the model of
+ * `tests/bench/routing.ts` 2000 to 6000 serve alike; with fewer, or if those that have no first byte did not count, a slow
+ * backend gets too many at once.
  */
-const charactersPerStream = 8000;
+const tokensPerRequest = 2000;
 
-/** What a backend has to do before and beside a request, and for it: all in characters, the one unit that can be known. */
+/** What a backend has to do before and beside a request, and for it, in tokens. */
 export const costOf = (
-  {
-    inFlight,
-    lost = 0,
-    unbegun,
-    waitingCharacters,
-  }: Pick<BackendRow, "inFlight" | "lost" | "unbegun" | "waitingCharacters">,
-  { characters, leaving }: Pick<ExpectedWork, "characters" | "leaving">,
-): number => waitingCharacters + (inFlight - lost - unbegun) * charactersPerStream + characters + leaving;
+  { inFlight, lost = 0, waitingTokens }: Pick<BackendRow, "inFlight" | "lost" | "waitingTokens">,
+  { tokens, leaving }: Pick<ExpectedWork, "tokens" | "leaving">,
+): number => waitingTokens + (inFlight - lost) * tokensPerRequest + tokens + leaving;
 
 function leastWork(
   rows: readonly BackendRow[],
@@ -99,7 +94,7 @@ function leastWork(
   const costs = rows.map((row) => {
     const work = workAt(row.name);
     const cost = costOf(row, work);
-    return { row, cost, toDo: cost - work.leaving, waits: cost - work.leaving - work.characters };
+    return { row, cost, toDo: cost - work.leaving, waits: cost - work.leaving - work.tokens };
   });
   const score = ({ row }: { row: BackendRow }): number => rendezvous(affinity, row.name);
   const least = costs.reduce((best, one) =>

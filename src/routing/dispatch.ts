@@ -15,6 +15,7 @@ import { type Affinity, affinityOf, createAffinity } from "./affinity.ts";
 import type { RequestToPlace } from "./choice.ts";
 import type { MemorySize } from "./memory.ts";
 import { type BackendTableOptions, createBackendTable, type Load, noLoad } from "./backend-table.ts";
+import type { ReportedInput } from "../domain/usage.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 import { createFairQueue } from "./fair-queue.ts";
 
@@ -37,7 +38,7 @@ interface Held {
   /** Where it has a place. */
   backend: string | undefined;
   /** What that has to read of it. */
-  characters: number;
+  tokens: number;
   load: Load;
   /** What that has read of its conversation before. */
   readBefore: number;
@@ -80,9 +81,9 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>) {
   function take(ticket: Ticket, { backend }: Choice): void {
     const held = all.get(ticket);
     if (held === undefined) return;
-    const { characters, readBefore } = affinity.expect(held.request)(backend);
-    const load = table.take(backend, characters);
-    Object.assign(held, { backend, characters, load, readBefore });
+    const { tokens, readBefore } = affinity.expect(held.request)(backend);
+    const load = table.take(backend, tokens);
+    Object.assign(held, { backend, tokens, load, readBefore });
   }
 
   /** Only now has the backend read the request: a burst of equal ones would all follow the first, and wait for it. */
@@ -111,11 +112,11 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>) {
       } else if (held.hasResponded) begin(held);
     },
     /** To be called when the request has ended, moves on, or no longer waits. See `Places`. */
-    leave(ticket: Ticket, cachedShare?: number): void {
+    leave(ticket: Ticket, input?: ReportedInput): void {
       const held = all.get(ticket);
       all.delete(ticket);
       if (held?.backend !== undefined) {
-        if (cachedShare !== undefined) affinity.learn(held.backend, readOf(held), cachedShare);
+        if (input !== undefined) affinity.learn(held.backend, held.request, held.readBefore, input);
         // It ended well without a byte.
         if (held.hasResponded) begin(held);
         table.giveBack(held.backend, held);
@@ -135,8 +136,6 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>) {
     [Symbol.dispose]: table[Symbol.dispose],
   };
 }
-
-const readOf = ({ readBefore, request }: Held) => ({ readBefore, whole: request.characters });
 
 /** A few megabytes. */
 const memorySize: MemorySize = { entries: 100_000, perOwner: 25_000 };
@@ -168,19 +167,19 @@ const heldBy = (request: ListedRequest): Held => ({
   request,
   group: JSON.stringify([request.candidates, request.tried]),
   backend: undefined,
-  characters: 0,
+  tokens: 0,
   load: noLoad(),
   readBefore: 0,
   hasResponded: false,
   hasBegun: false,
 });
 
-const requestToPlace = (request: ListedRequest, { expect }: Affinity): RequestToPlace => ({
+const requestToPlace = (request: ListedRequest, { expect, tokensOf }: Affinity): RequestToPlace => ({
   affinity: affinityOf(request.keyId, request.conversation),
   tried: request.tried,
   mayReturn: request.waits,
   workAt: expect(request),
-  characters: request.characters,
+  tokens: tokensOf(request),
 });
 
 /** All that wait ask time and again, and to look through the line for each would take the longer, the longer it is. */

@@ -28,9 +28,9 @@ export function createLocalPlaces(
       return entry;
     },
     report: dispatch.report,
-    leave(ticket, cachedShare) {
+    leave(ticket, input) {
       listeners.delete(ticket);
-      dispatch.leave(ticket, cachedShare);
+      dispatch.leave(ticket, input);
     },
     isAnyIn: known.isAnyIn,
     onChanged: known.onChanged,

@@ -119,8 +119,8 @@ export function foresee(
     if (backend === undefined || status === undefined) return [];
     const { spill, maxConcurrency } = backend;
     const standing = standings[status.state];
-    const load = { inFlight: status.inFlight, unbegun: 0, waitingCharacters: 0, warmUp: undefined };
+    const load = { inFlight: status.inFlight, unbegun: 0, waitingTokens: 0, warmUp: undefined };
     return { name, spill, maxConcurrency, ...load, standing };
   });
-  return choose(rows, { affinity: "", tried: [], mayReturn: false, workAt: nothingKnown, characters: 0 });
+  return choose(rows, { affinity: "", tried: [], mayReturn: false, workAt: nothingKnown, tokens: 0 });
 }

@@ -1,5 +1,6 @@
 import type { Entry, ListedRequest, Rank } from "../domain/admissions.ts";
 import type { BackendSign, Choice } from "../domain/backends.ts";
+import type { ReportedInput } from "../domain/usage.ts";
 import type { Dispatch } from "../routing/dispatch.ts";
 
 /** A request of a child that has or wants a place. */
@@ -22,10 +23,10 @@ export function createChildTickets(
 ) {
   const tickets = new Map<number, Ticket>();
 
-  function leaveQueue(number: number, cachedShare?: number): void {
+  function leaveQueue(number: number, input?: ReportedInput): void {
     const ticket = tickets.get(number);
     tickets.delete(number);
-    if (ticket !== undefined) dispatch.leave(ticket, cachedShare);
+    if (ticket !== undefined) dispatch.leave(ticket, input);
   }
 
   return {

@@ -1,6 +1,7 @@
 import type { Entry, ListedRequest, Rank } from "../domain/admissions.ts";
 import type { BackendSign, BackendStatus, Choice } from "../domain/backends.ts";
 import type { Catalog } from "../domain/models.ts";
+import type { ReportedInput } from "../domain/usage.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
 import type { AggregateStats, ProcessStats } from "../telemetry/stats.ts";
 
@@ -33,7 +34,7 @@ export interface ParentMethods extends AggregateStats {
   draining(): void;
   /** Enters the list of waiting requests that all processes share. @param ticket unique within the child */
   enterQueue(ticket: number, request: ListedRequest): Entry;
-  leaveQueue(ticket: number, cachedShare?: number): void;
+  leaveQueue(ticket: number, input?: ReportedInput): void;
   reportSign(ticket: number, sign: BackendSign): void;
   rankInLine(ticket: number): Rank | undefined;
   /** The one in use. If a file has it, only the parent reads that file. */

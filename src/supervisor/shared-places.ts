@@ -47,10 +47,10 @@ export function createSharedPlaces(parent: Pick<Rpc<ParentMethods>, "call">): Sh
         return entry;
       },
       report: (ticket, sign) => void parent.call("reportSign", ticket, sign).catch(ignoreFailure),
-      leave(ticket, cachedShare) {
+      leave(ticket, input) {
         waiting.delete(ticket);
         own.delete(ticket);
-        void parent.call("leaveQueue", ticket, cachedShare).catch(ignoreFailure);
+        void parent.call("leaveQueue", ticket, input).catch(ignoreFailure);
       },
       isAnyIn: known.isAnyIn,
       onChanged: known.onChanged,
@@ -105,12 +105,12 @@ function createOwnChoice() {
         maxConcurrency: undefined,
         inFlight: counts.get(name) ?? 0,
         unbegun: 0,
-        waitingCharacters: 0,
+        waitingTokens: 0,
         warmUp: undefined,
         standing: isAnyIn([name]) ? ("in" as const) : ("out" as const),
       }));
       const affinity = affinityOf(keyId, conversation);
-      return choose(rows, { affinity, tried, mayReturn, workAt: nothingKnown, characters: 0 }) ?? "full";
+      return choose(rows, { affinity, tried, mayReturn, workAt: nothingKnown, tokens: 0 }) ?? "full";
     },
   };
 }

@@ -3,7 +3,7 @@ import { type Expectation, expectedCachedTokens, expectedShare, regretTokens } f
 import type { CountedUsage } from "../../src/domain/usage.ts";
 
 const expectation = (toRead: number, elsewhere?: number): Expectation =>
-  Object.assign({ characters: 1000, isOwn: true, toRead, elsewhere });
+  Object.assign({ tokens: 1000, isOwn: true, toRead, elsewhere });
 const usage = (fields: Partial<CountedUsage> = {}): CountedUsage => ({ inputTokens: 200, outputTokens: 5, ...fields });
 
 describe("what was expected of a backend's cache", () => {
@@ -23,7 +23,7 @@ describe("what was expected of a backend's cache", () => {
   });
 
   test("is a share of nothing where there is no body", () => {
-    expect(expectedShare({ characters: 0, toRead: 400, isOwn: true, elsewhere: undefined })).toBe(0);
+    expect(expectedShare({ tokens: 0, toRead: 400, isOwn: true, elsewhere: undefined })).toBe(0);
   });
 });
 

@@ -4,21 +4,23 @@ import type { Trace, TracedMessage } from "../../src/domain/cache-loss.ts";
 import { createAffinity, type RoutedRequest } from "../../src/routing/affinity.ts";
 
 const affinityOf = () => createAffinity({ entries: 1000, perOwner: 250 });
-const turn = (name: number | undefined, characters: number, prefix?: number, keyId = 1): RoutedRequest => ({
+/** A token has three characters as long as no reports tell. */
+const turn = (name: number | undefined, tokens: number, prefix?: number, keyId = 1): RoutedRequest => ({
   keyId,
+  model: "m",
   conversation: { name, prefix },
-  characters,
+  characters: 3 * tokens,
 });
 
 test("a backend reads what a conversation grew by since it was there, and all of it elsewhere", () => {
   const affinity = affinityOf();
   affinity.remember("a", turn(7, 10_000));
   expect(affinity.expect(turn(7, 12_000))("a")).toMatchObject({
-    characters: 2000,
-    readBefore: 10_000,
+    tokens: 2000,
+    readBefore: 30_000,
     reason: "session",
   });
-  expect(affinity.expect(turn(7, 12_000))("b")).toMatchObject({ characters: 12_000, reason: "load" });
+  expect(affinity.expect(turn(7, 12_000))("b")).toMatchObject({ tokens: 12_000, reason: "load" });
   expect(affinity.expect(turn(7, 12_000))("a").reason).toBe("session");
 });
 
@@ -26,34 +28,33 @@ test("a conversation is where it was last", () => {
   const affinity = affinityOf();
   for (const backend of ["a", "b"]) affinity.remember(backend, turn(7, 10_000));
   expect(affinity.expect(turn(7, 10_000))("a").reason).toBe("load");
-  expect(affinity.expect(turn(7, 10_000))("b")).toMatchObject({ characters: 400, reason: "session" });
+  expect(affinity.expect(turn(7, 10_000))("b")).toMatchObject({ tokens: 100, reason: "session" });
 });
 
 test("a shorter conversation, such as a compacted one, is still at least a message", () => {
   const affinity = affinityOf();
   affinity.remember("a", turn(7, 90_000));
-  expect(affinity.expect(turn(7, 3000))("a")).toMatchObject({ characters: 400, reason: "session" });
+  expect(affinity.expect(turn(7, 3000))("a")).toMatchObject({ tokens: 100, reason: "session" });
 });
 
 test("the agents of a session have a conversation each, and a new one rather begins where the session was", () => {
   const affinity = affinityOf();
-  const of = (agent: number, characters: number): RoutedRequest => ({
-    keyId: 1,
+  const of = (agent: number, tokens: number): RoutedRequest => ({
+    ...turn(7, tokens),
     conversation: { name: 7, agent, prefix: undefined },
-    characters,
   });
   const work = (request: RoutedRequest) => ["a", "b"].map((backend) => affinity.expect(request)(backend));
   affinity.remember("a", of(1, 90_000));
   expect(work(of(2, 10_000))).toMatchObject([
-    { characters: 7000, readBefore: 0, reason: "session" },
-    { characters: 10_000, reason: "load" },
+    { tokens: 7000, readBefore: 0, reason: "session" },
+    { tokens: 10_000, reason: "load" },
   ]);
   affinity.remember("b", of(2, 10_000));
   expect(work(of(1, 92_000))).toMatchObject([
-    { characters: 2000, readBefore: 90_000, reason: "session" },
-    { characters: 92_000, reason: "load" },
+    { tokens: 2000, readBefore: 270_000, reason: "session" },
+    { tokens: 92_000, reason: "load" },
   ]);
-  expect(work(of(2, 12_000))[1]).toMatchObject({ characters: 2000, readBefore: 10_000, reason: "session" });
+  expect(work(of(2, 12_000))[1]).toMatchObject({ tokens: 2000, readBefore: 30_000, reason: "session" });
 });
 
 test("a prefix is known for every key, at each backend that had it", () => {
@@ -62,9 +63,9 @@ test("a prefix is known for every key, at each backend that had it", () => {
   affinity.remember("b", turn(8, 10_000, 99));
   const other = turn(9, 10_000, 99, 2);
   expect(["a", "b", "c"].map((backend) => affinity.expect(other)(backend))).toMatchObject([
-    { characters: 7000, reason: "prefix" },
-    { characters: 7000, reason: "prefix" },
-    { characters: 10_000, reason: "load" },
+    { tokens: 7000, reason: "prefix" },
+    { tokens: 7000, reason: "prefix" },
+    { tokens: 10_000, reason: "load" },
   ]);
 });
 
@@ -89,11 +90,11 @@ test("what a backend had is forgotten with it, and learnt anew", () => {
 test("a request without a conversation is remembered nowhere", () => {
   const affinity = affinityOf();
   affinity.remember("a", turn(undefined, 10_000));
-  expect(affinity.expect(turn(undefined, 10_000))("a")).toMatchObject({ characters: 10_000, reason: "load" });
+  expect(affinity.expect(turn(undefined, 10_000))("a")).toMatchObject({ tokens: 10_000, reason: "load" });
 });
 
 describe("a backend that reports what it had cached", () => {
-  const grown = { readBefore: 90_000, whole: 100_000 };
+  const [grown, before, tokens] = [turn(7, 100_000), 270_000, 100_000];
 
   /** After many turns with this share of their input from its cache. */
   function reporting(cachedShare: number, turns = 300) {
@@ -103,7 +104,7 @@ describe("a backend that reports what it had cached", () => {
       ["b", 8],
     ] as const)
       affinity.remember(backend, turn(name, 90_000));
-    for (let n = 0; n < turns; n++) affinity.learn("a", grown, cachedShare);
+    for (let n = 0; n < turns; n++) affinity.learn("a", grown, before, { tokens, cached: cachedShare * tokens });
     return affinity;
   }
 
@@ -112,24 +113,24 @@ describe("a backend that reports what it had cached", () => {
     ["a third of it", 0.3, 70_000],
     ["more than there was, which counts as all", 7, 10_000],
   ])("is expected to have as much as of late: %s", (_, cachedShare, expected) => {
-    expect(reporting(cachedShare).expect(turn(7, 100_000))("a").characters).toBeCloseTo(expected, -2);
+    expect(reporting(cachedShare).expect(turn(7, 100_000))("a").tokens).toBeCloseTo(expected, -2);
   });
 
   test("is expected to have all as long as it reports nothing: nothing cached and nothing reported look the same", () => {
     const affinity = reporting(0);
-    expect(affinity.expect(turn(7, 100_000))("a").characters).toBe(10_000);
+    expect(affinity.expect(turn(7, 100_000))("a").tokens).toBe(10_000);
     expect(affinity.expect(turn(7, 100_000))("b").leaving).toBe(0);
-    affinity.learn("a", grown, 0.9);
-    for (let n = 0; n < 300; n++) affinity.learn("a", grown, 0);
-    expect(affinity.expect(turn(7, 100_000))("a").characters).toBeGreaterThan(99_000);
+    affinity.learn("a", grown, before, { tokens, cached: 90_000 });
+    for (let n = 0; n < 300; n++) affinity.learn("a", grown, before, { tokens, cached: 0 });
+    expect(affinity.expect(turn(7, 100_000))("a").tokens).toBeGreaterThan(99_000);
   });
 
   test("is not judged by a request of which it had read next to nothing", () => {
     const affinity = reporting(0.9);
-    for (let n = 0; n < 300; n++) affinity.learn("a", { readBefore: 100, whole: 100_000 }, 0);
-    affinity.learn("a", { readBefore: 0, whole: 0 }, 0);
-    affinity.learn("never seen", grown, 0.5);
-    expect(affinity.expect(turn(7, 100_000))("a").characters).toBeCloseTo(10_000, -2);
+    for (let n = 0; n < 300; n++) affinity.learn("a", grown, 300, { tokens, cached: 0 });
+    affinity.learn("a", turn(7, 0), 0, { tokens, cached: 0 });
+    affinity.learn("never seen", grown, before, { tokens, cached: 50_000 });
+    expect(affinity.expect(turn(7, 100_000))("a").tokens).toBeCloseTo(10_000, -2);
   });
 
   test("keeps its conversations for the longer, the fuller the others are", () => {
@@ -147,7 +148,7 @@ describe("a backend that reports what it had cached", () => {
     const affinity = createAffinity({ entries: 4, perOwner: 2 });
     for (let name = 0; name < 20; name++) affinity.remember("a", turn(name, 50_000));
     for (const name of [30, 31]) affinity.remember("b", turn(name, 50_000, undefined, 2));
-    affinity.learn("a", grown, 0.9);
+    affinity.learn("a", grown, before, { tokens, cached: 90_000 });
     expect(affinity.expect(turn(19, 100_000))("b").leaving).toBe(200_000);
   });
 
@@ -155,13 +156,50 @@ describe("a backend that reports what it had cached", () => {
     const affinity = reporting(0.3);
     affinity.forget("a");
     affinity.remember("a", turn(7, 90_000));
-    expect(affinity.expect(turn(7, 100_000))("a").characters).toBe(10_000);
+    expect(affinity.expect(turn(7, 100_000))("a").tokens).toBe(10_000);
+  });
+});
+
+describe("a token", () => {
+  /** What a backend would have to read of 60,000 characters after so many reports of this input for as many. */
+  function tokensAfter(reports: number, tokens: number, model = "m") {
+    const affinity = affinityOf();
+    const asked = (name: string) => ({ ...turn(7, 20_000), model: name });
+    for (let n = 0; n < reports; n++) affinity.learn("a", asked("m"), 0, { tokens, cached: 0 });
+    return [affinity.tokensOf(asked(model)), affinity.expect(asked(model))("a").tokens];
+  }
+
+  test.each([
+    ["three as long as few reports tell", 19, 60_000, "m", 20_000],
+    ["what its model's reports tell", 20, 60_000, "m", 60_000],
+    ["what those of its model tell, and not of another", 20, 60_000, "n", 20_000],
+    ["at most six, as with images", 20, 10, "m", 10_000],
+    ["at least half a one", 20, 1_000_000, "m", 120_000],
+  ])("has as many characters as is usual: %s", (_, reports, tokens, model, expected) => {
+    expect(tokensAfter(reports, tokens, model)).toEqual([expected, expected]);
+  });
+
+  test("has as many as of late", () => {
+    const affinity = affinityOf();
+    const report = (tokens: number, reports: number) => {
+      for (let n = 0; n < reports; n++) affinity.learn("a", turn(7, 20_000), 0, { tokens, cached: 0 });
+    };
+    report(15_000, 5000);
+    report(60_000, 1500);
+    expect(affinity.tokensOf(turn(7, 20_000))).toBeGreaterThan(59_000);
+  });
+
+  test("is not learnt from what has no body", () => {
+    const affinity = affinityOf();
+    for (let n = 0; n < 20; n++) affinity.learn("a", turn(7, 0), 0, { tokens: 5000, cached: 0 });
+    expect(affinity.tokensOf(turn(7, 20_000))).toBe(20_000);
   });
 });
 
 describe("what a turn keeps of the one before", () => {
   const traced = (messages: readonly TracedMessage[], parts: Partial<Trace> = {}): RoutedRequest => ({
-    ...turn(7, 10_000),
+    ...turn(7, 0),
+    characters: 10_000,
     conversation: { name: 7, prefix: undefined, trace: { thread: 70, tools: 1, system: 2, messages, ...parts } },
   });
   const before = traced([
@@ -223,6 +261,7 @@ describe("whatever is remembered", () => {
   });
   const request = fc.record({
     keyId: number,
+    model: fc.constant("m"),
     conversation,
     characters: fc.oneof(number, fc.double({ min: 0, noNaN: true })),
   });
@@ -230,7 +269,13 @@ describe("whatever is remembered", () => {
   const step = fc.oneof(
     fc.record({ kind: fc.constant("remember" as const), backend, request }),
     fc.record({ kind: fc.constant("forget" as const), backend }),
-    fc.record({ kind: fc.constant("learn" as const), backend, readBefore: number, whole: number, share: fc.double() }),
+    fc.record({
+      kind: fc.constant("learn" as const),
+      backend,
+      request,
+      readBefore: number,
+      input: fc.record({ tokens: fc.integer({ min: 1 }), cached: number }),
+    }),
   );
 
   test("a backend is expected to read something, and no more than the request has or a message", () => {
@@ -239,13 +284,13 @@ describe("whatever is remembered", () => {
         const affinity = createAffinity({ entries: 5, perOwner: 3 });
         for (const one of steps) {
           if (one.kind === "forget") affinity.forget(one.backend);
-          else if (one.kind === "learn") affinity.learn(one.backend, one, one.share);
+          else if (one.kind === "learn") affinity.learn(one.backend, one.request, one.readBefore, one.input);
           else affinity.remember(one.backend, one.request);
         }
-        const { characters, leaving } = affinity.expect(asked)(where);
+        const { tokens, leaving } = affinity.expect(asked)(where);
         expect(leaving).toBeGreaterThanOrEqual(0);
-        expect(characters).toBeGreaterThanOrEqual(0);
-        expect(characters).toBeLessThanOrEqual(Math.max(400, asked.characters));
+        expect(tokens).toBeGreaterThanOrEqual(0);
+        expect(tokens).toBeLessThanOrEqual(Math.max(100, 2 * asked.characters));
       }),
     );
   });

@@ -9,7 +9,7 @@ const row = (name: string, fields: Partial<BackendRow> = {}): BackendRow => ({
   maxConcurrency: undefined,
   inFlight: 0,
   unbegun: 0,
-  waitingCharacters: 0,
+  waitingTokens: 0,
   warmUp: undefined,
   standing: "in",
   ...fields,
@@ -20,7 +20,7 @@ const anyRequest: RequestToPlace = {
   tried: [],
   mayReturn: false,
   workAt: nothingKnown,
-  characters: 0,
+  tokens: 0,
 };
 
 /** The backend and why, as one text. */
@@ -37,7 +37,12 @@ describe("a request goes", () => {
     ["where fewest are in flight", [row("a", { inFlight: 3 }), row("b", { inFlight: 2 })], "b load"],
     [
       "where least waits to be read",
-      [row("a", { waitingCharacters: 32_001, inFlight: 1, unbegun: 1 }), row("b", { inFlight: 4 })],
+      [row("a", { waitingTokens: 6001, inFlight: 1, unbegun: 1 }), row("b", { inFlight: 4 })],
+      "b load",
+    ],
+    [
+      "where fewest are in flight, though those elsewhere have no first byte and little to read",
+      [row("a", { waitingTokens: 3000, inFlight: 30, unbegun: 30 }), row("b", { inFlight: 9 })],
       "b load",
     ],
     ["past one that is full", [row("a", full), row("b", { inFlight: 9 })], "b load"],
@@ -71,30 +76,30 @@ describe("a request goes", () => {
   });
 
   const work =
-    (characters: Record<string, number>, reason: ExpectedWork["reason"]) =>
+    (tokens: Record<string, number>, reason: ExpectedWork["reason"]) =>
     (backend: string): ExpectedWork =>
-      characters[backend] === undefined
-        ? { ...nothingKnown(), characters: 10_000 }
-        : { ...nothingKnown(), characters: characters[backend], reason };
+      tokens[backend] === undefined
+        ? { ...nothingKnown(), tokens: 10_000 }
+        : { ...nothingKnown(), tokens: tokens[backend], reason };
 
   test.each([
     ["where its conversation was", 0, "a session"],
-    ["where its conversation was, though others wait there", 9000, "a session"],
+    ["where its conversation was, though others wait there", 7000, "a session"],
     ["away from where its conversation was, if it would wait longer than all of it takes to read", 11_000, "b load"],
-  ])("%s", (_, waitingCharacters, expected) => {
-    const rows = [row("a", { waitingCharacters, inFlight: 2, unbegun: 2 }), row("b")];
+  ])("%s", (_, waitingTokens, expected) => {
+    const rows = [row("a", { waitingTokens, inFlight: 1, unbegun: 1 }), row("b")];
     expect(chosen(rows, { workAt: work({ a: 400 }, "session") })).toBe(expected);
   });
 
   test("where its conversation was, until leaving that costs less than waiting there", () => {
     const workAt = (backend: string): ExpectedWork =>
       backend === "a"
-        ? { ...nothingKnown(), characters: 400, reason: "session" }
-        : { ...nothingKnown(), characters: 10_000, leaving: 20_000 };
-    const at = (waitingCharacters: number) => row("a", { waitingCharacters, inFlight: 2, unbegun: 2 });
-    expect(chosen([at(29_000), row("b")], { workAt })).toBe("a session");
-    expect(chosen([at(30_000), row("b")], { workAt })).toBe("b load");
-    const choice = choose([at(29_000), row("b")], { ...anyRequest, workAt, characters: 10_000 });
+        ? { ...nothingKnown(), tokens: 400, reason: "session" }
+        : { ...nothingKnown(), tokens: 10_000, leaving: 20_000 };
+    const at = (waitingTokens: number) => row("a", { waitingTokens, inFlight: 1, unbegun: 1 });
+    expect(chosen([at(27_000), row("b")], { workAt })).toBe("a session");
+    expect(chosen([at(28_000), row("b")], { workAt })).toBe("b load");
+    const choice = choose([at(27_000), row("b")], { ...anyRequest, workAt, tokens: 10_000 });
     expect(choice?.expectation?.elsewhere).toBe(10_000 - 29_000);
   });
 
@@ -103,11 +108,11 @@ describe("a request goes", () => {
   });
 
   test("with what was expected of it there, and at the best of the others", () => {
-    const rows = [row("a", { waitingCharacters: 3000, inFlight: 2, unbegun: 2 }), row("b", { waitingCharacters: 500 })];
-    const expectation = (all: BackendRow[], characters = 10_000) =>
-      choose(all, { ...anyRequest, workAt: work({ a: 400 }, "session"), characters })?.expectation;
-    expect(expectation(rows)).toEqual({ characters: 10_000, toRead: 400, isOwn: true, elsewhere: 500 + 10_000 - 3000 });
-    expect(expectation(rows.toReversed())?.elsewhere).toBe(7500);
+    const rows = [row("a", { waitingTokens: 3000, inFlight: 1, unbegun: 1 }), row("b", { waitingTokens: 500 })];
+    const expectation = (all: BackendRow[], tokens = 10_000) =>
+      choose(all, { ...anyRequest, workAt: work({ a: 400 }, "session"), tokens })?.expectation;
+    expect(expectation(rows)).toEqual({ tokens: 10_000, toRead: 400, isOwn: true, elsewhere: 500 + 10_000 - 5000 });
+    expect(expectation(rows.toReversed())?.elsewhere).toBe(5500);
     expect(expectation([rows[0] ?? row("a"), row("b", { standing: "out" })])?.elsewhere).toBeUndefined();
     expect([expectation(rows, 0), expectation(rows.slice(0, 1))]).toEqual([undefined, undefined]);
   });
@@ -150,17 +155,17 @@ describe("a request goes", () => {
       maxConcurrency: maybe,
       inFlight: any,
       unbegun: any,
-      waitingCharacters: any,
+      waitingTokens: any,
       warmUp: maybe,
       standing: fc.constantFrom("in", "busy", "suspect", "out", "closed"),
     });
     const reason = fc.constantFrom<ExpectedWork["reason"]>("session", "prefix", "load");
-    const anyWork = fc.record<ExpectedWork>({ characters: any, readBefore: any, leaving: any, reason });
+    const anyWork = fc.record<ExpectedWork>({ tokens: any, readBefore: any, leaving: any, reason });
     fc.assert(
-      fc.property(fc.array(anyRow), fc.array(anyWork, { minLength: 1 }), any, (all, works, characters) => {
+      fc.property(fc.array(anyRow), fc.array(anyWork, { minLength: 1 }), any, (all, works, tokens) => {
         let asked = 0;
         const workAt = () => works[asked++ % works.length] ?? nothingKnown();
-        const choice = choose(all, { ...anyRequest, workAt, characters });
+        const choice = choose(all, { ...anyRequest, workAt, tokens });
         const chosenRows = all.filter(({ name }) => name === choice?.backend);
         if (choice !== undefined) expect(chosenRows.map(({ standing }) => standing)).not.toEqual(["closed"]);
         const takesNew = ({ standing }: BackendRow): boolean => standing !== "out" && standing !== "closed";
@@ -178,7 +183,7 @@ describe("a request goes", () => {
       maxConcurrency: optional,
       inFlight: count,
       unbegun: count,
-      waitingCharacters: count,
+      waitingTokens: count,
       warmUp: optional,
       standing: fc.constantFrom("in", "busy", "suspect", "out", "closed"),
     });

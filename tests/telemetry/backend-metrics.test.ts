@@ -34,7 +34,7 @@ test("requests of a file of models are counted by backend and outcome, and strea
 test("what the choice among backends expected of their caches is counted beside what they report", async () => {
   using metrics = openMetrics({ backends: async () => [] });
   const usage = { inputTokens: 200, outputTokens: 5, cachedInputTokens: 50 };
-  const expectation = { characters: 1000, toRead: 100, isOwn: true, elsewhere: 400 };
+  const expectation = { tokens: 1000, toRead: 100, isOwn: true, elsewhere: 400 };
   finish(metrics, requestRecord({ backend: "a", usage, expectation }), requestRecord({ backend: "a", usage }));
   const text = await metrics.text();
   const tokens = (name: string) => valueOf(text, `tollgate_backend_${name}_total{backend="a"}`);

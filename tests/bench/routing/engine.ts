@@ -72,6 +72,12 @@ export class Engine {
     return lost;
   }
 
+  /** Its cache is gone, and nobody sees it. */
+  forget(): void {
+    this.#cache.clear();
+    this.#cached = 0;
+  }
+
   #readNext(): void {
     if (this.#isReading) return;
     const job = this.jobs.values().find(({ state }) => state === "waiting");

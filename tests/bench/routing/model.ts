@@ -16,8 +16,12 @@ export interface Scenario {
   speeds: readonly number[];
   /** The first engine is away from one second to another. */
   away: readonly [from: number, to: number] | undefined;
+  /** When the first engine loses its cache, which nobody sees. */
+  forgets: number | undefined;
   /** The share of responses that are not streamed. */
   whole: number;
+  /** How many equal requests come at once, each minute. */
+  burst: number;
   /** In the language of a session. */
   charactersPerToken: (session: number) => number;
 }
@@ -39,7 +43,9 @@ export const agents: Scenario = {
   tokensPerSecond: 8000,
   speeds: [1, 1, 1, 1],
   away: undefined,
+  forgets: undefined,
   whole: 0,
+  burst: 0,
   charactersPerToken: () => 4,
 };
 
@@ -69,7 +75,7 @@ export function simulate(scenario: Scenario, seed: number, createPolicy: CreateP
   function send(turn: Turn, onEnd: () => void): void {
     const there = engines.flatMap(({ isAway }, number) => (isAway ? [] : [number]));
     const number = policy.choose(turn, there);
-    let cachedShare: number | undefined;
+    let reported: number | undefined;
     const job: Job = {
       ...turn,
       state: "waiting",
@@ -78,12 +84,12 @@ export function simulate(scenario: Scenario, seed: number, createPolicy: CreateP
         waits.push(timeline.now - turn.arrivedAt);
         result.input += turn.promptTokens;
         result.cached += cached;
-        cachedShare = cached / turn.promptTokens;
+        reported = cached;
         if (!turn.isWhole) policy.onFirstToken?.(turn, number);
       },
       onEnd() {
         result.served += 1;
-        policy.onEnd?.(turn, number, cachedShare);
+        policy.onEnd?.(turn, number, reported);
         onEnd();
       },
     };
@@ -94,6 +100,8 @@ export function simulate(scenario: Scenario, seed: number, createPolicy: CreateP
 
   for (let session = 0; session < scenario.sessions; session++)
     startSession(scenario, { seed, session, timeline, send });
+  for (let minute = 1; minute < scenario.minutes; minute++)
+    startBurst(scenario, { seed, session: minute, timeline, send });
   if (scenario.away !== undefined) {
     const [from, to] = scenario.away;
     timeline.at(from, () => {
@@ -110,6 +118,7 @@ export function simulate(scenario: Scenario, seed: number, createPolicy: CreateP
       for (const engine of engines) engine.isAway = false;
     });
   }
+  if (scenario.forgets !== undefined) timeline.at(scenario.forgets, () => engines[0]?.forget());
   timeline.run(scenario.minutes * 60);
   const p95 = waits.toSorted((a, b) => a - b)[Math.floor(waits.length * 0.95)] ?? 0;
   return { served: result.served, cached: result.cached / result.input, p95 };
@@ -149,4 +158,18 @@ export function startSession(scenario: Scenario, { seed, session, timeline, send
   }
 
   timeline.at(random() * 5, () => take(sharedTokens + Math.floor(exponential(random, 20_000))));
+}
+
+/** Equal requests of one program that nobody has read yet, as of a batch or of a session's helpers. */
+function startBurst(scenario: Scenario, { seed, session: minute, timeline, send }: SessionDeps): void {
+  const random = createRandom(seed * 15_485_863 + minute);
+  timeline.at(60 * minute, () => {
+    for (let count = 0; count < scenario.burst; count++) {
+      const number = -minute;
+      const sizes = { sharedTokens: 10_000, promptTokens: 12_500, characters: 12_500 * scenario.charactersPerToken(0) };
+      const outputTokens = 50 + Math.floor(exponential(random, 250));
+      const from = { session: number, conversation: number, program: number };
+      send({ ...from, ...sizes, outputTokens, isWhole: false, arrivedAt: timeline.now }, () => {});
+    }
+  });
 }

@@ -9,8 +9,8 @@ export interface Policy {
   choose(turn: Turn, there: readonly number[]): number;
   /** A prompt was read; not seen of whole responses. */
   onFirstToken?(turn: Turn, engine: number): void;
-  /** @param cachedShare of its input, as the engine reports it; undefined if it did not end well */
-  onEnd?(turn: Turn, engine: number, cachedShare?: number): void;
+  /** @param cached tokens of its input, as the engine reports them; undefined if it did not end well */
+  onEnd?(turn: Turn, engine: number, cached?: number): void;
   onAway?(engine: number): void;
 }
 
@@ -63,55 +63,66 @@ export const policies = {
       onEnd: (_, engine) => add(engine, -1),
     };
   },
+  "stays, up to 60,000 tokens": (): Policy => leastWork(60_000),
   "least work (Tollgate)": (): Policy => leastWork(),
 } as const;
 
 type Load = Parameters<typeof costOf>[0];
 
-/** What the server does, with its own code. */
-function leastWork(): Policy {
+/**
+ * What the server does, with its own code.
+ * @param stay instead, it stays where it was until that has so many tokens more to do than the least, and leaving costs nothing
+ */
+function leastWork(stay?: number): Policy {
   const affinity = createAffinity({ entries: 100_000, perOwner: 25_000 });
   const loads = new Map<number, Load>();
   const waiting = new Map<Turn, number>();
   const readBefore = new Map<Turn, number>();
-  const loadOf = (engine: number): Load => loads.get(engine) ?? { waitingCharacters: 0, inFlight: 0, unbegun: 0 };
-  const add = (engine: number, characters: number, streams: number): void => {
-    const load = loadOf(engine);
-    const inFlight = load.inFlight + streams;
-    loads.set(engine, { waitingCharacters: load.waitingCharacters + characters, inFlight, unbegun: 0 });
+  const loadOf = (engine: number): Load => loads.get(engine) ?? { waitingTokens: 0, inFlight: 0 };
+  const add = (engine: number, tokens: number, requests: number): void => {
+    const { waitingTokens, inFlight } = loadOf(engine);
+    loads.set(engine, { waitingTokens: waitingTokens + tokens, inFlight: inFlight + requests });
   };
   const requestOf = ({ session, conversation, program, characters }: Turn): RoutedRequest => ({
     keyId: session,
+    model: "m",
     conversation: { name: conversation, prefix: program },
     characters,
   });
+  const begin = (turn: Turn, engine: number): void => {
+    affinity.remember(String(engine), requestOf(turn));
+    add(engine, -(waiting.get(turn) ?? 0), 0);
+    waiting.delete(turn);
+  };
   return {
     choose(turn, there) {
       const request = requestOf(turn);
       const ranked = there.toSorted((a, b) => rank(turn, b) - rank(turn, a));
       const workAt = affinity.expect(request);
-      const engine = leastOf(ranked, (one) => costOf(loadOf(one), workAt(String(one))));
+      const costAt = (one: number, work: Parameters<typeof costOf>[1]): number => costOf(loadOf(one), work);
+      const toDo = (one: number): number => costAt(one, { tokens: 0, leaving: 0 });
+      const last = ranked.find((one) => workAt(String(one)).readBefore > 0);
+      const stays = stay !== undefined && last !== undefined && toDo(last) - Math.min(...there.map(toDo)) <= stay;
+      const least = leastOf(ranked, (one) => {
+        const { tokens, leaving } = workAt(String(one));
+        return costAt(one, { tokens, leaving: stay === undefined ? leaving : 0 });
+      });
+      const engine = stays ? last : least;
       const work = workAt(String(engine));
-      waiting.set(turn, work.characters);
+      waiting.set(turn, work.tokens);
       readBefore.set(turn, work.readBefore);
-      add(engine, work.characters, 0);
+      add(engine, work.tokens, 1);
       return engine;
     },
-    onFirstToken(turn, engine) {
-      affinity.remember(String(engine), requestOf(turn));
-      add(engine, -(waiting.get(turn) ?? 0), 1);
-      waiting.delete(turn);
-    },
-    onEnd(turn, engine, cachedShare) {
-      const read = { readBefore: readBefore.get(turn) ?? 0, whole: turn.characters };
+    onFirstToken: begin,
+    onEnd(turn, engine, cached) {
+      const before = readBefore.get(turn) ?? 0;
       readBefore.delete(turn);
-      if (cachedShare !== undefined) affinity.learn(String(engine), read, cachedShare);
-      const characters = waiting.get(turn);
-      if (characters === undefined) add(engine, 0, -1);
-      else {
-        affinity.remember(String(engine), requestOf(turn));
-        add(engine, -characters, 0);
+      if (cached !== undefined) {
+        affinity.learn(String(engine), requestOf(turn), before, { tokens: turn.promptTokens, cached });
+        if (waiting.has(turn)) begin(turn, engine);
       }
+      add(engine, -(waiting.get(turn) ?? 0), -1);
       waiting.delete(turn);
     },
     onAway: (engine) => affinity.forget(String(engine)),

@@ -96,7 +96,7 @@ describe("a conversation is named", () => {
 /** What a backend that had the one is told to have lost when the other comes. */
 function lostBetween(before: Conversation, after: Conversation): string | undefined {
   const affinity = createAffinity({ entries: 100, perOwner: 100 });
-  const request = (conversation: Conversation) => ({ keyId: 1, conversation, characters: 10_000 });
+  const request = (conversation: Conversation) => ({ keyId: 1, model: "m", conversation, characters: 10_000 });
   affinity.remember("a", request(before));
   const turn = affinity.lastTurn(request(after), "a");
   return turn === undefined ? "unknown" : turn.lost;

@@ -32,7 +32,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       maxTokens: { from: 9000, to: 512 },
     };
     const cacheLoss = "system_changed";
-    const expectation = { characters: 100, toRead: 20, isOwn: true, elsewhere: 90 };
+    const expectation = { tokens: 100, toRead: 20, isOwn: true, elsewhere: 90 };
     const tokens = { inputTokens: 30, outputTokens: 4, cachedInputTokens: 20, reasoningTokens: 3 };
     await usage.add(
       [],
