@@ -52,8 +52,7 @@ const programs: Program[] = [];
 for (let started = 0; started < Math.max(1, instances); started++) programs.push(await startProgram(environment));
 const urls = programs.map(({ url }) => url);
 const admin = await logIn(programs[0]?.adminUrl ?? "", "admin", "password");
-const create = (name: string, fields: object): Promise<{ key: string }> =>
-  admin.expectOk("POST", "/api/keys", { name, ...fields });
+const create = (name: string, fields: object): Promise<{ key: string }> => admin.createKey(name, fields);
 const keys = { unlimited: await create("unlimited", {}), limited: await create("limited", high) };
 const cpuMs = (): number => programs.reduce((sum, program) => sum + program.cpuMs(), 0);
 const seen = { unlimited: { us: [], perSecond: [] }, limited: { us: [], perSecond: [] } } as Record<

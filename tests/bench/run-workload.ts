@@ -148,6 +148,6 @@ function requestConsole({ admin }: Target): { stop(): Promise<void> } {
 /** Creates keys for a workload that uses several. */
 export async function createKeys({ admin }: Target, count: number): Promise<string[]> {
   const keys = Array.from({ length: count }, (_, index) => `sk-bench-${index}-${crypto.randomUUID()}`);
-  for (const key of keys) await admin?.createKey("bench", key);
+  for (const key of keys) await admin?.createKey("bench", { key });
   return keys;
 }

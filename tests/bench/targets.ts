@@ -73,7 +73,7 @@ export async function startTollgateWith(
   });
   await untilResponds(`http://127.0.0.1:${port}/healthz`);
   const admin = await logIn(`http://127.0.0.1:${port}`, "admin", password);
-  await admin.createKey("bench", key);
+  await admin.createKey("bench", { key });
   return { name: "Tollgate", port, headers: [], process: pinned, admin };
 }
 

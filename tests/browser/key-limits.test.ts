@@ -178,10 +178,7 @@ test.skipIf(!hasBrowser)("a key's holder sees its limits when the console has it
   await using console = await startConsole(undefined, { ADMIN_PORT: String(findFreePort()) });
   const mine = { name: "mine", requests_per_minute: 5 };
   const { key } = await console.admin.expectOk<{ key: string }>("POST", "/api/keys", mine);
-  const { key: gpuKey } = await console.admin.expectOk<{ key: string }>("POST", "/api/keys", {
-    name: "agent",
-    scope: "gpu",
-  });
+  const { key: gpuKey } = await console.admin.createKey("agent", { scope: "gpu" });
   await using visit = await console.visit("/me", { anonymous: true, expectedErrors: /403/ });
   const { page } = visit;
   await page.getByLabel("API key", { exact: true }).fill(gpuKey);

@@ -54,8 +54,8 @@ describe.skipIf(!hasBrowser)("a key's page", () => {
   });
 
   test("shows limits with what is used and when it frees, and details, and edits both", async () => {
-    const fields = { name: "described", tokens_per_day: 5000, owner: "Kim", note: "first\nsecond", tags: ["prod"] };
-    const { id } = await traffic.console.admin.expectOk<{ id: number }>("POST", "/api/keys", fields);
+    const fields = { tokens_per_day: 5000, owner: "Kim", note: "first\nsecond", tags: ["prod"] };
+    const { id } = await traffic.console.admin.createKey("described", fields);
     await using visit = await traffic.console.visit(`/keys/${id}`);
     const { page } = visit;
     const limits = page.getByRole("region", { name: "Limits" });

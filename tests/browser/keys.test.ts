@@ -66,7 +66,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
   });
 
   test("a key that already exists is refused in the dialog, which keeps the input", async () => {
-    await console.admin.createKey("first", "an-own-key-of-some-length");
+    await console.admin.createKey("first", { key: "an-own-key-of-some-length" });
     await using visit = await console.visit("/keys?new=1", { expectedErrors: /status of 409/ });
     const { page } = visit;
     const name = page.getByRole("dialog").getByLabel("Name");
@@ -235,7 +235,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
 
   test("keys are found by their visible ends and by the whole key, and sorted by creation", async () => {
     const secret = "own-1234-secret-of-the-search-wxyz";
-    await console.admin.createKey("found by its key", secret);
+    await console.admin.createKey("found by its key", { key: secret });
     await console.admin.createKey("created last");
     await using visit = await console.visit("/keys?sort=-created");
     const { page } = visit;

@@ -130,7 +130,7 @@ export async function openWorld(scenario: Scenario): Promise<World> {
     ...(models === undefined ? { PROXY_UPSTREAM_URL: `http://127.0.0.1:${port}` } : { MODELS_FILE: file }),
     ...others,
   });
-  const { key } = await gate.admin.expectOk<{ key: string }>("POST", "/api/keys", { name: "client", ...limits });
+  const { key } = await gate.admin.createKey("client", { ...limits });
   return {
     gate,
     key,

@@ -11,7 +11,9 @@ import { shared } from "../support/shared.ts";
 const password = "correct horse battery staple";
 const program = shared(() => startProgram({ ADMIN_PASSWORD: password }));
 beforeAll(async () => {
-  await (await logIn(program.adminUrl, "admin", password)).createKey("Before the backup", "key-before-the-backup");
+  await (
+    await logIn(program.adminUrl, "admin", password)
+  ).createKey("Before the backup", { key: "key-before-the-backup" });
 });
 
 const backUp = (file: string, options = {}) => runProgram(["backup", file], { DATA_DIR: program.dataDir }, options);

@@ -1,6 +1,5 @@
 import { expect, test } from "bun:test";
 import { fixedCatalog } from "../../src/config/catalog.ts";
-import type { ListedKey } from "../support/admin-client.ts";
 import { catalogWith } from "../support/catalog.ts";
 import { startTollgate } from "../support/tollgate.ts";
 import { findWhyNot, readMetric, startBackend, untilReady } from "./backend.ts";
@@ -38,7 +37,7 @@ test.skipIf(findWhyNot("llama-cpp") !== undefined)(
   async () => {
     await using backend = await start();
     await using gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url });
-    const key = await gate.admin.expectOk<ListedKey>("POST", "/api/keys", { name: "limited", tokens_per_day: 1e9 });
+    const key = await gate.admin.createKey("limited", { tokens_per_day: 1e9 });
     const common = { model: "tiny", max_tokens: 7, stream: true };
     const messages = [{ role: "user", content: "Hi there" }];
     for (const [path, body] of [

@@ -99,8 +99,7 @@ function caught(error: unknown): unknown {
 }
 
 describe("a key with limits", () => {
-  const create = (fields: object) =>
-    gate.admin.expectOk<{ key: string }>("POST", "/api/keys", { name: "limited", ...fields });
+  const create = (fields: object) => gate.admin.createKey("limited", { ...fields });
 
   test("is not tried again on the day its tokens are used up", async () => {
     const { key } = await create({ tokens_per_day: 1 });

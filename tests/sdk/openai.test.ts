@@ -99,8 +99,7 @@ function caught(error: unknown): unknown {
 }
 
 describe("a key with limits", () => {
-  const create = (fields: object) =>
-    gate.admin.expectOk<{ key: string }>("POST", "/api/keys", { name: "limited", ...fields });
+  const create = (fields: object) => gate.admin.createKey("limited", { ...fields });
 
   test("waits for a place of its key, and is not tried again", async () => {
     backend.clear();

@@ -17,7 +17,7 @@ export interface AdminClient {
   request(method: string, path: string, body?: unknown): Promise<Response>;
   /** Like `request`, but returns the JSON body. @throws Error with status and body if the status is not 2xx */
   expectOk<T>(method: string, path: string, body?: unknown): Promise<T>;
-  createKey(name: string, key?: string): Promise<ListedKey>;
+  createKey(name: string, fields?: object): Promise<ListedKey>;
   listKeys(): Promise<ListedKey[]>;
   updateKey(id: number, fields: Record<string, unknown>): Promise<ListedKey>;
   deleteKey(id: number): Promise<void>;
@@ -70,7 +70,7 @@ export async function logIn(adminUrl: string, username: string, secret: string):
     cookie,
     request,
     expectOk,
-    createKey: (name, key) => expectOk("POST", "/api/keys", key === undefined ? { name } : { name, key }),
+    createKey: (name, fields) => expectOk("POST", "/api/keys", { name, ...fields }),
     listKeys: () => expectOk("GET", "/api/keys"),
     updateKey: (id, fields) => expectOk("PATCH", `/api/keys/${id}`, fields),
     async deleteKey(id) {

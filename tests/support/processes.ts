@@ -1,18 +1,21 @@
-import { type Program, type ProgramEnvironment, startProgram } from "./program.ts";
-import { connectRaw, type RawClient } from "./raw-client.ts";
+import type { Program, ProgramEnvironment } from "./program.ts";
+import { type ProgramWithKey, startProgramWithKey } from "./program-with-key.ts";
+import type { RawClient } from "./raw-client.ts";
 import { pollUntil } from "./poll-until.ts";
 
 export const processCount = 3;
 export const metricsToken = "scraper";
 
 /** Starts a program and waits until all three processes respond. */
-export async function startProcesses(upstreamUrl: string, environment: ProgramEnvironment = {}): Promise<Program> {
-  const program = await startProgram({
-    PROXY_UPSTREAM_URL: upstreamUrl,
-    ADMIN_PASSWORD: "password",
+export async function startProcesses(
+  upstreamUrl: string,
+  environment: ProgramEnvironment = {},
+): Promise<ProgramWithKey> {
+  const program = await startProgramWithKey(upstreamUrl, {
     METRICS_TOKEN: metricsToken,
     PROCESSES: String(processCount),
     LOG_FORMAT: "json",
+    LOG_LEVEL: "info",
     ...environment,
   });
   await pollUntil(async () => (await scrape(program)).tollgate_processes === processCount);
@@ -34,12 +37,10 @@ export async function scrape({ adminUrl }: Pick<Program, "adminUrl">): Promise<R
   return metrics;
 }
 
-export async function stream({ url }: Program, key: string, script: string): Promise<RawClient> {
-  const client = await connectRaw(url);
+export async function stream({ sendRaw }: ProgramWithKey, script: string, key?: string): Promise<RawClient> {
   const messages = [{ role: "user", content: "Hi" }];
   const body = { model: "m", stream: true, stream_options: { include_usage: true }, max_tokens: 6, messages };
-  const headers = { "x-api-key": key, "Content-Type": "application/json", "x-simulate": script };
-  client.request("POST", "/v1/chat/completions", headers, JSON.stringify(body));
+  const client = await sendRaw("/v1/chat/completions", body, { script, ...(key !== undefined && { key }) });
   await client.nextEvent();
   return client;
 }

@@ -33,7 +33,7 @@ export async function startTollgateWithKeys(environment: Environment = {}): Prom
     backend,
     createKey(fields) {
       names += 1;
-      return admin.expectOk<LimitedKey>("POST", "/api/keys", { name: `limited ${names}`, ...fields });
+      return admin.createKey(`limited ${names}`, fields) as Promise<LimitedKey>;
     },
     async getKey(id) {
       const keys = (await admin.listKeys()) as LimitedKey[];

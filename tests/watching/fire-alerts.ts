@@ -47,10 +47,7 @@ const program = Bun.spawn(["sh", "-c", 'ulimit -n 200 && exec "$@"', "sh", ...co
 await pollUntil(async () => (await fetch(`${url}/healthz`)).ok);
 const admin = await logIn(url, "admin", "password");
 const { key } = await admin.createKey("test");
-const { key: limitedKey } = await admin.expectOk<{ key: string }>("POST", "/api/keys", {
-  name: "limited",
-  requests_per_minute: 1000,
-});
+const { key: limitedKey } = await admin.createKey("limited", { requests_per_minute: 1000 });
 const prometheusUrl = `http://127.0.0.1:${findFreePort()}`;
 const prometheus = await startPrometheus();
 const startedAt = performance.now();

@@ -15,8 +15,7 @@ const gate = shared(() =>
 /** A key that may use `open` only, and that name's synthetic model. */
 let key: string;
 beforeAll(async () => {
-  const fields = { name: "limited", allowed_models: ["open*"] };
-  ({ key } = await gate.admin.expectOk<{ key: string }>("POST", "/api/keys", fields));
+  ({ key } = await gate.admin.createKey("limited", { allowed_models: ["open*"] }));
 });
 afterAll(() => backend.stop(true));
 

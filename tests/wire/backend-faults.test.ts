@@ -167,11 +167,7 @@ describe.each(kinds)("on %s, with three backends of which one", (kind) => {
       using third = startEngine("third");
       const all = [first, second, third];
       await using gate = await startGate(all, fault, kind);
-      const limited = await gate.admin.expectOk<{ id: number; key: string }>("POST", "/api/keys", {
-        name: "limited",
-        tokens_per_day: 1_000_000,
-        max_concurrency: clients,
-      });
+      const limited = await gate.admin.createKey("limited", { tokens_per_day: 1_000_000, max_concurrency: clients });
       if (fault.environment?.["PROXY_BACKEND_WAIT"] !== undefined) for (const one of all) one.goAway();
       await fault.before?.(second, gate);
       const ended = new Map<string, number>();

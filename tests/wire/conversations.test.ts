@@ -1,9 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { RequestBody } from "../../src/admin/requests/contract.ts";
-import { type ListedKey, logIn } from "../support/admin-client.ts";
 import { clientOf } from "../support/client.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { startProgram } from "../support/program.ts";
+import { startProgramWithKey } from "../support/program-with-key.ts";
 import { startBackends } from "../support/several-backends.ts";
 import { startTollgate } from "../support/tollgate.ts";
 
@@ -41,9 +40,8 @@ function senderTo({ url, key }: { url: string; key: string }) {
 const startInProcess = (file: string) => startTollgate({ MODELS_FILE: file });
 
 async function startSeveralProcesses(file: string) {
-  const program = await startProgram({ MODELS_FILE: file, ADMIN_PASSWORD: "password", PROCESSES: "2" });
-  const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
-  return { url: program.url, key, [Symbol.asyncDispose]: async () => void (await program.stop()) };
+  const program = await startProgramWithKey(undefined, { MODELS_FILE: file, PROCESSES: "2" });
+  return { ...program, [Symbol.asyncDispose]: async () => void (await program.stop()) };
 }
 
 const names = Array.from({ length: 12 }, (_, n) => `conversation ${n}`);
@@ -196,8 +194,7 @@ describe("with several backends, a conversation", () => {
   ])("counts and charges cached input as input, once: %s", async (_, members, usage) => {
     using backends = startBackends({ a: members, b: members });
     await using gate = await startTollgate({ MODELS_FILE: backends.file });
-    const limits = { name: "limited", tokens_per_day: 1e6 };
-    const { id, key } = await gate.admin.expectOk<ListedKey>("POST", "/api/keys", limits);
+    const { id, key } = await gate.admin.createKey("limited", { tokens_per_day: 1e6 });
     for (const [own, stream] of [
       [gate.key, false],
       [key, true],

@@ -1,9 +1,8 @@
 import { beforeEach, describe, expect, test } from "bun:test";
 import { startSimulator } from "../support/simulator/simulator.ts";
-import { logIn } from "../support/admin-client.ts";
 import { clientOf } from "../support/client.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { startProgram } from "../support/program.ts";
+import { startProgramWithKey } from "../support/program-with-key.ts";
 import type { RawClient } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 import { shared } from "../support/shared.ts";
@@ -161,31 +160,18 @@ describe("PROXY_MAX_CONCURRENCY", () => {
   });
 
   test("holds over all processes", async () => {
-    const program = await startProgram({
-      PROXY_UPSTREAM_URL: backend.url,
-      ADMIN_PASSWORD: "password",
-      LOG_LEVEL: "error",
-      PROCESSES: "2",
-      PROXY_MAX_CONCURRENCY: "3",
-    });
-    const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
-    const requests = Array.from({ length: 24 }, () => post(program.url, key, "slow-head=200ms"));
+    const program = await startProgramWithKey(backend.url, { PROCESSES: "2", PROXY_MAX_CONCURRENCY: "3" });
+    const requests = Array.from({ length: 24 }, () => post(program.url, program.key, "slow-head=200ms"));
     expect((await Promise.all(requests)).map(({ status }) => status)).toEqual(requests.map(() => 200));
     expect(await mostAtOnce()).toBe(3);
     await program.stop();
   });
 
   test("makes room in a full queue over all processes", async () => {
-    const program = await startProgram({
-      PROXY_UPSTREAM_URL: backend.url,
-      ADMIN_PASSWORD: "password",
-      LOG_LEVEL: "error",
-      PROCESSES: "2",
-      PROXY_MAX_CONCURRENCY: "1",
-      PROXY_QUEUE_SIZE: "8",
-    });
-    const admin = await logIn(program.adminUrl, "admin", "password");
-    const [{ key }, { key: other, id: otherId }] = [await admin.createKey("test"), await admin.createKey("other")];
+    const places = { PROXY_MAX_CONCURRENCY: "1", PROXY_QUEUE_SIZE: "8" };
+    const program = await startProgramWithKey(backend.url, { PROCESSES: "2", ...places });
+    const { key, admin } = program;
+    const { key: other, id: otherId } = await admin.createKey("other");
     const client = new AbortController();
     const first = post(program.url, key, "slow-head=forever", client.signal).catch(() => undefined);
     await pollUntil(() => backend.requests().length === 1);

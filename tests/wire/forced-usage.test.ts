@@ -30,8 +30,7 @@ afterAll(async () => {
 });
 
 async function withLimitedKey({ url, admin }: Tollgate): Promise<Gate> {
-  const fields = { name: limited, tokens_per_day: 1_000_000_000 };
-  const { id, key } = await admin.expectOk<ListedKey>("POST", "/api/keys", fields);
+  const { id, key } = await admin.createKey(limited, { tokens_per_day: 1_000_000_000 });
   const readKey = async (): Promise<ListedKey> => {
     const row = (await admin.listKeys()).find((listed) => listed.id === id);
     if (row === undefined) throw new Error("The key no longer exists");

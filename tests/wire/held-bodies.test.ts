@@ -75,8 +75,7 @@ describe("held bodies", () => {
   });
 
   test("of requests that fail before they are sent give back what they took", async () => {
-    const fields = { name: "held for nothing", allowed_models: ["other"] };
-    const { key } = await gate.admin.expectOk<{ key: string }>("POST", "/api/keys", fields);
+    const { key } = await gate.admin.createKey("held for nothing", { allowed_models: ["other"] });
     const body = { model: "m", input: "a".repeat(0.9 * megabyte) };
     // Each takes nearly half of what the key may hold.
     for (let times = 0; times < 4; times++) {

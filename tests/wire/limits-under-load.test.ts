@@ -34,7 +34,7 @@ async function startWithKeys(environment: ProgramEnvironment, fields: object, co
   const admin = await logIn(program.adminUrl, "admin", "password");
   const keys: string[] = [];
   for (let n = 0; n < count; n++) {
-    keys.push((await admin.expectOk<{ key: string }>("POST", "/api/keys", { name: `key ${n}`, ...fields })).key);
+    keys.push((await admin.createKey(`key ${n}`, { ...fields })).key);
   }
   return { program, admin, keys };
 }

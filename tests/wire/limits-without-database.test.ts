@@ -76,10 +76,7 @@ describe.skipIf(whyNoPostgres !== undefined)("limits of keys, with two instances
   /** A key that both instances know, and that has used two of its requests. Each instance knows of the other one. */
   async function createKey(): Promise<{ id: number; key: string }> {
     const beatsBefore = await beats();
-    const created = await admin.expectOk<{ id: number; key: string }>("POST", "/api/keys", {
-      name: "limited",
-      requests_per_minute: limit,
-    });
+    const created = await admin.createKey("limited", { requests_per_minute: limit });
     for (const program of programs) expect(admitted(await send(program, created.key, 1))).toBe(1);
     await pollUntil(async () => (await beats()) >= beatsBefore + 2 * programs.length, 20_000);
     return created;
@@ -146,7 +143,7 @@ describe.skipIf(whyNoPostgres !== undefined)("limits of keys, with two instances
 
   /** One request of a key runs, others wait, and ends only after PostgreSQL has stopped. @returns how the others ended */
   async function outliveDatabase(runsAt: Program, waitsAt: Program, waiting: number): Promise<Sent> {
-    const { key } = await admin.expectOk<{ key: string }>("POST", "/api/keys", { name: "one", max_concurrency: 1 });
+    const { key } = await admin.createKey("one", { max_concurrency: 1 });
     const leaving = new AbortController();
     const sent = { script: "slow-head=forever", signal: leaving.signal };
     const running = clientOf(runsAt.url, key)

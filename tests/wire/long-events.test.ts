@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import { createServer, type Server, type ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
-import type { ListedKey } from "../support/admin-client.ts";
+
 import { pollUntil } from "../support/poll-until.ts";
 import { connectRaw } from "../support/raw-client.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
@@ -92,7 +92,7 @@ describe("an event of 32 MiB", () => {
   test.each(rows)("with PROXY_FORCE_STREAM_USAGE=%s on %s of a key with %j", async (mode, name, fields) => {
     const { path, start, rest, hidden } = streams[name] as Stream;
     const gate = gates.get(mode) as Tollgate;
-    const { key, id } = await gate.admin.expectOk<ListedKey>("POST", "/api/keys", { name: "long", ...fields });
+    const { key, id } = await gate.admin.createKey("long", { ...fields });
     response = Promise.withResolvers();
     const client = await connectRaw(gate.url, { keepBody: false });
     const headers = { "x-api-key": key, "Content-Type": "application/json" };

@@ -1,9 +1,7 @@
 import { afterAll, beforeEach, describe, expect, test } from "bun:test";
-import { logIn } from "../support/admin-client.ts";
 import { backendOf, fileCatalog, modelOf, replaceableCatalog } from "../support/catalog.ts";
-import { clientOf } from "../support/client.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { startProgram } from "../support/program.ts";
+import { startProgramWithKey } from "../support/program-with-key.ts";
 import { shared } from "../support/shared.ts";
 import { startTollgate } from "../support/tollgate.ts";
 import { errorOf } from "../support/tollgate-with-keys.ts";
@@ -57,7 +55,7 @@ afterAll(async () => {
 let keys = 0;
 async function keyFor(fields: object): Promise<string> {
   keys += 1;
-  return (await gate.admin.expectOk<{ key: string }>("POST", "/api/keys", { name: `key ${keys}`, ...fields })).key;
+  return (await gate.admin.createKey(`key ${keys}`, { ...fields })).key;
 }
 
 const post = (path: string, model: string | undefined, key = gate.key): Promise<Response> =>
@@ -138,8 +136,7 @@ test("a list has what a backend can do and no path of its host, and a model's ca
   const models = [modelOf("/mnt/q3", ["one"], { aliases: ["q3"] }), modelOf("mnt/q3", ["one"], { servedAs: "x" })];
   const catalog = replaceableCatalog(fileCatalog([backendOf("one", { url, baseUrl: url })], models));
   await using started = await startTollgate({}, { catalog });
-  const fields = { name: "one", allowed_models: ["/mnt/q3"] };
-  const { key } = await started.admin.expectOk<{ key: string }>("POST", "/api/keys", fields);
+  const { key } = await started.admin.createKey("one", { allowed_models: ["/mnt/q3"] });
   const get = (path: string) => started.send(`/v1/models${path}`, undefined, { key });
   const card = { context_length: 512, kind: "embedding", max_model_len: 512, type: "embedding" };
   await pollUntil(async () => ((await (await get("/q3")).json()) as { kind?: string }).kind !== undefined);
@@ -308,10 +305,8 @@ test("without a file, the backend's list passes byte for byte, and no name of it
     hostname: "127.0.0.1",
     fetch: ({ url }) => (url.endsWith("/v1/models") ? new Response(list) : Response.json({ choices: [], usage })),
   });
-  const program = await startProgram({ PROXY_UPSTREAM_URL: backend.url.origin, ADMIN_PASSWORD: "password" });
-  const admin = await logIn(program.adminUrl, "admin", "password");
-  const { key } = await admin.createKey("test");
-  const { send } = clientOf(program.url, key);
+  const program = await startProgramWithKey(backend.url.origin, { LOG_LEVEL: "info" });
+  const { send, admin } = program;
   expect(await (await send("/v1/models")).text()).toBe(list);
   expect((await send("/v1/chat/completions", { model: name, messages: [] })).status).toBe(200);
   const metrics = await (await admin.request("GET", "/metrics")).text();

@@ -14,8 +14,7 @@ const complete = async (key: string): Promise<unknown> =>
   (await gate.send("/v1/chat/completions", { model: "m", messages: [] }, { key, script: "usage=5,7" })).text();
 
 test("GET /v1/tollgate/key tells the holder of a key its limits and usage, and nothing else", async () => {
-  const { key, id } = await gate.admin.expectOk<{ key: string; id: number }>("POST", "/api/keys", {
-    name: "mine",
+  const { key, id } = await gate.admin.createKey("mine", {
     note: "confidential",
     owner: "Kim",
     tokens_per_day: 1000,
@@ -100,8 +99,8 @@ test("GET /v1/tollgate/key is never forwarded, and needs a key", async () => {
 test("GET /api/own-key responds with the same on the admin port, and only to a key for inference", async () => {
   const separate = { PROXY_UPSTREAM_URL: backend.url, ADMIN_PORT: "0" };
   await using other = await startTollgate(separate, { clock: () => time.now });
-  const { key } = await other.admin.expectOk<{ key: string }>("POST", "/api/keys", { name: "mine", tokens_per_day: 9 });
-  const gpu = await other.admin.expectOk<{ key: string }>("POST", "/api/keys", { name: "agent", scope: "gpu" });
+  const { key } = await other.admin.createKey("mine", { tokens_per_day: 9 });
+  const gpu = await other.admin.createKey("agent", { scope: "gpu" });
   const read = (credential: string): Promise<Response> =>
     fetch(`${other.adminUrl}/api/own-key`, { headers: { "x-api-key": credential } });
   const atProxy = await other.send("/v1/tollgate/key", undefined, { key });

@@ -1,12 +1,11 @@
 import { describe, expect, test } from "bun:test";
 import { createServer } from "node:net";
 import { startSimulator } from "../support/simulator/simulator.ts";
-import { logIn } from "../support/admin-client.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { childrenOf, isRunning, listenersOn } from "../support/proc.ts";
 import { logged, processCount, startProcesses, stream } from "../support/processes.ts";
-import { runProgram } from "../support/program.ts";
+import { runProgram, startProgram } from "../support/program.ts";
 import { shared } from "../support/shared.ts";
 
 const backend = shared(() => startSimulator());
@@ -16,8 +15,7 @@ describe("the parent", () => {
     "forwards %s, waits until all processes have drained, and exits with 0",
     async (signal) => {
       const program = await startProcesses(backend.url);
-      const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
-      const clients = await Promise.all(Array.from({ length: 6 }, () => stream(program, key, "gap=1500ms@3")));
+      const clients = await Promise.all(Array.from({ length: 6 }, () => stream(program, "gap=1500ms@3")));
       const stopped = program.stop(signal);
       for (const client of clients) expect(await client.ended()).toBe("complete");
       expect(await stopped).toBe(0);
@@ -28,8 +26,7 @@ describe("the parent", () => {
   test("ends everything immediately on a second signal", async () => {
     const program = await startProcesses(backend.url, { SHUTDOWN_GRACE: "600" });
     const children = childrenOf(program.pid);
-    const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
-    const client = await stream(program, key, "gap=forever@2");
+    const client = await stream(program, "gap=forever@2");
     void program.stop();
     await pollUntil(() => children.some((pid) => !isRunning(pid)));
     expect(await program.stop()).toBe(1);
@@ -40,8 +37,7 @@ describe("the parent", () => {
   test("leaves no orphans if it is killed, and its children finish their requests", async () => {
     const program = await startProcesses(backend.url);
     const children = childrenOf(program.pid);
-    const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
-    const clients = await Promise.all(Array.from({ length: 6 }, () => stream(program, key, "gap=1000ms@3")));
+    const clients = await Promise.all(Array.from({ length: 6 }, () => stream(program, "gap=1000ms@3")));
     await program.stop("SIGKILL");
     for (const client of clients) expect(await client.ended()).toBe("complete");
     await pollUntil(() => !children.some(isRunning));
@@ -86,14 +82,15 @@ describe("the parent", () => {
   });
 
   test("gives all processes the ports of the first one, and prints one password", async () => {
-    const program = await startProcesses(backend.url, {
+    const program = await startProgram({
       PORT: "0",
       ADMIN_PORT: String(findFreePort()),
-      ADMIN_PASSWORD: "",
+      PROCESSES: String(processCount),
+      LOG_FORMAT: "json",
     });
     const { proxy } = logged(program).find(({ message }) => message === "Listening") as { proxy: string };
     expect((await fetch(`${proxy}/models`)).status).toBe(401);
-    expect(listenersOn(Number(new URL(proxy).port))).toBe(processCount);
+    await pollUntil(() => listenersOn(Number(new URL(proxy).port)) === processCount);
     expect(program.stdout().match(/password {3}\S+/g)).toHaveLength(1);
     await program.stop();
   });

@@ -53,7 +53,7 @@ describe.skipIf(whyNoPgbouncer !== undefined || whyNoPostgres !== undefined)("wi
       const shown = await Promise.all(pages.map(async (path) => (await one.admin.request("GET", path)).status));
       expect(shown).toEqual(pages.map(() => 200));
       const limits = { requests_per_minute: 5, tokens_per_day: 1_000_000 };
-      const { key: limited } = await one.admin.expectOk<{ key: string }>("POST", "/api/keys", { name: "b", ...limits });
+      const { key: limited } = await one.admin.createKey("b", { ...limits });
       const statuses = await Promise.all(Array.from({ length: 12 }, (_, n) => post(n % 2 === 0 ? one : two, limited)));
       expect(statuses.filter((status) => status === 200)).toHaveLength(5);
       for (let round = 0; round < 6; round++) {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
+import { clientOf } from "../support/client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { childrenOf, isRunning } from "../support/proc.ts";
 import { valueOf } from "../telemetry/open-metrics.ts";
@@ -12,12 +13,9 @@ import { shared } from "../support/shared.ts";
 
 const backend = shared(() => startSimulator());
 
+const body = { model: "m", max_tokens: 7, messages: [{ role: "user", content: "Hi" }] };
 const complete = (url: string, key: string): Promise<Response> =>
-  fetch(`${url}/v1/messages`, {
-    method: "POST",
-    headers: { ...freshly.headers, "x-api-key": key, "content-type": "application/json", "x-simulate": "usage=5,7" },
-    body: JSON.stringify({ model: "m", max_tokens: 7, messages: [{ role: "user", content: "Hi" }] }),
-  });
+  clientOf(url, key).send("/v1/messages", body, { ...freshly, script: "usage=5,7" });
 
 /** Sends requests until the signal aborts. Counts only responses whose end it saw. */
 async function sendUntilAborted(
@@ -39,8 +37,7 @@ async function sendUntilAborted(
 
 test("counts stay exact and metrics never decrease while each process is killed in turn under load", async () => {
   const program = await startProcesses(backend.url, { LOG_LEVEL: "error" });
-  const admin = await logIn(program.adminUrl, "admin", "password");
-  const { key } = await admin.createKey("test");
+  const { key, admin } = program;
   const [seen, ended, clients] = [{ requests: 0 }, new AbortController(), 6];
   const load = Array.from({ length: clients }, () => sendUntilAborted(program, key, seen, ended.signal));
   const scraped: number[] = [];
@@ -57,7 +54,7 @@ test("counts stay exact and metrics never decrease while each process is killed 
   }
   ended.abort();
   await Promise.all(load);
-  const [listed] = await (await logIn(program.adminUrl, "admin", "password")).listKeys();
+  const [listed] = await admin.listKeys();
   const stillCounted = await scrape(program);
   expect(await program.stop()).toBe(0);
   expect(listed?.total_request_count).toBeGreaterThanOrEqual(seen.requests);
@@ -80,7 +77,7 @@ describe("several processes", () => {
   });
 
   test("all refuse a key immediately after it is disabled under load", async () => {
-    const admin = await logIn(program.adminUrl, "admin", "password");
+    const { admin } = program;
     const { id, key } = await admin.createKey("revoked under load");
     const ends = new AbortController();
     const load = Array.from({ length: 12 }, async () => {
@@ -98,7 +95,7 @@ describe("several processes", () => {
   });
 
   test("each report the requests of all", async () => {
-    const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("summed");
+    const { key } = await program.admin.createKey("summed");
     const { requests: before = 0 } = await scrape(program);
     await Promise.all(Array.from({ length: 30 }, async () => (await complete(program.url, key)).text()));
     // A process counts the requests of a tick at its end, when their responses may already be here.
@@ -107,9 +104,9 @@ describe("several processes", () => {
   });
 
   test("each report the requests in flight of all", async () => {
-    const admin = await logIn(program.adminUrl, "admin", "password");
+    const { admin } = program;
     const { key } = await admin.createKey("in flight");
-    const clients = await Promise.all(Array.from({ length: 9 }, () => stream(program, key, "gap=forever@2")));
+    const clients = await Promise.all(Array.from({ length: 9 }, () => stream(program, "gap=forever@2", key)));
     for (let turn = 0; turn < 10; turn++) {
       const { headers } = freshly;
       const overview = await fetch(`${program.adminUrl}/api/overview`, {
@@ -122,7 +119,7 @@ describe("several processes", () => {
   });
 
   test("log sixty refused requests a minute of a source together", async () => {
-    const admin = await logIn(program.adminUrl, "admin", "password");
+    const { admin } = program;
     const refusals = Array.from({ length: 60 * processCount + 60 }, () => complete(program.url, "wrong"));
     for (const response of await Promise.all(refusals)) expect(response.status).toBe(401);
     const headers = { authorization: `Bearer ${metricsToken}` };
@@ -137,17 +134,15 @@ describe("several processes", () => {
   });
 
   test("let a key's requests have its place in turn, though some always wait at each", async () => {
-    const admin = await logIn(program.adminUrl, "admin", "password");
-    const fields = { name: "one at a time", max_concurrency: 1 };
-    const { key } = await admin.expectOk<{ key: string }>("POST", "/api/keys", fields);
+    const { admin } = program;
+    const { key } = await admin.createKey("one at a time", { max_concurrency: 1 });
     const headers = { "x-api-key": key, "Content-Type": "application/json", "x-simulate": "slow-head=50ms" };
-    const body = JSON.stringify({ model: "m", max_tokens: 7, messages: [{ role: "user", content: "Hi" }] });
     const served = new Set<number>();
     const clients = Array.from({ length: 12 }, async (_, number) => {
       // Over one connection, and so at one process.
       const client = await connectRaw(program.url, { deadlineMs: 60_000 });
       while (served.size < clients.length) {
-        client.request("POST", "/v1/messages", headers, body);
+        client.request("POST", "/v1/messages", headers, JSON.stringify(body));
         expect((await client.head()).status).toBe(200);
         await client.ended();
         client.nextResponse();
@@ -159,8 +154,8 @@ describe("several processes", () => {
   }, 90_000);
 
   test("replace one that receives a signal, after its streams have finished", async () => {
-    const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("drained");
-    const clients = await Promise.all(Array.from({ length: 9 }, () => stream(program, key, "gap=1500ms@3")));
+    const { key } = await program.admin.createKey("drained");
+    const clients = await Promise.all(Array.from({ length: 9 }, () => stream(program, "gap=1500ms@3", key)));
     const before = childrenOf(program.pid);
     const [leaving = 0] = before;
     process.kill(leaving, "SIGTERM");

@@ -3,13 +3,12 @@ import { readFileSync, writeFileSync } from "node:fs";
 import { fixedCatalog } from "../../src/config/catalog.ts";
 import type { Environment } from "../../src/config/config.ts";
 import type { Simulator } from "../support/simulator/simulator.ts";
-import { logIn } from "../support/admin-client.ts";
 import { catalogWith } from "../support/catalog.ts";
 import { clientOf } from "../support/client.ts";
 import { startEngine } from "../support/engine.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { childrenOf } from "../support/proc.ts";
-import { startProgram } from "../support/program.ts";
+import { startProgramWithKey } from "../support/program-with-key.ts";
 import type { RawClient } from "../support/raw-client.ts";
 import { startBackends } from "../support/several-backends.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
@@ -249,11 +248,7 @@ describe("PROXY_BACKEND_WAIT", () => {
     const { backends, gate } = alone;
     const first = post(gate.url, gate.key);
     await gate.waitForLog(({ message }) => message === "Backend out");
-    const { key, id } = await gate.admin.expectOk<{ key: string; id: number }>("POST", "/api/keys", {
-      name: "limited",
-      max_concurrency: 1,
-      requests_per_minute: 3,
-    });
+    const { key, id } = await gate.admin.createKey("limited", { max_concurrency: 1, requests_per_minute: 3 });
     const requests = Array.from({ length: 3 }, () => post(gate.url, key));
     await pollUntil(async () => (await waiting(gate)) === 4);
     const used = async (): Promise<unknown> => (await gate.admin.listKeys()).find((one) => one.id === id)?.used;
@@ -287,17 +282,14 @@ describe("PROXY_BACKEND_WAIT", () => {
 });
 
 describe("with several backends and PROCESSES", () => {
+  const startProcesses = (file: string) =>
+    startProgramWithKey(undefined, { MODELS_FILE: file, PROCESSES: "2", LOG_FORMAT: "json", LOG_LEVEL: "info" });
+
   test("the places of each hold over all processes, and one that is out is out for all", async () => {
     using backends = startBackends({ a: "max_concurrency: 1", b: "max_concurrency: 3" });
-    const program = await startProgram({
-      MODELS_FILE: backends.file,
-      ADMIN_PASSWORD: "password",
-      PROCESSES: "2",
-      LOG_FORMAT: "json",
-    });
-    const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
+    const program = await startProcesses(backends.file);
     const send = async (count: number): Promise<number[]> => {
-      const requests = Array.from({ length: count }, () => post(program.url, key, "slow-head=150ms"));
+      const requests = Array.from({ length: count }, () => post(program.url, program.key, "slow-head=150ms"));
       return (await Promise.all(requests)).map(({ status }) => status);
     };
     expect(await send(24)).toEqual(Array.from({ length: 24 }, () => 200));
@@ -315,13 +307,7 @@ describe("with several backends and PROCESSES", () => {
 
   test("a changed file is taken over by all, and a process that starts while it has a fault goes on without it", async () => {
     using backends = startBackends({ a: "" });
-    const program = await startProgram({
-      MODELS_FILE: backends.file,
-      ADMIN_PASSWORD: "password",
-      PROCESSES: "2",
-      LOG_FORMAT: "json",
-    });
-    const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
+    const program = await startProcesses(backends.file);
     const entries = (message: string): number => program.stdout().split(`"message":"${message}"`).length - 1;
     const good = readFileSync(backends.file, "utf8");
     writeFileSync(backends.file, good.replace("  m:", "  m2:").concat("default_model: m2\n"));
@@ -340,7 +326,7 @@ describe("with several backends and PROCESSES", () => {
     process.kill(before[1] ?? Number.NaN, "SIGKILL");
     await pollUntil(() => entries("Models file in use") === 5);
     // Nothing listens for a moment.
-    await pollUntil(async () => (await post(program.url, key).catch(() => undefined))?.status === 200);
+    await pollUntil(async () => (await post(program.url, program.key).catch(() => undefined))?.status === 200);
     const [sent] = chatsOf(backends.get("a"));
     expect(JSON.parse(new TextDecoder().decode(sent?.body()))).toMatchObject({ model: "m2" });
     expect(entries("Models file changed, and the earlier one stays in use")).toBe(1);
@@ -349,10 +335,9 @@ describe("with several backends and PROCESSES", () => {
 
   test("requests are sent on without a parent that replies", async () => {
     using backends = startBackends({ a: "", b: "" });
-    const program = await startProgram({ MODELS_FILE: backends.file, ADMIN_PASSWORD: "password", PROCESSES: "2" });
-    const { key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test");
+    const program = await startProcesses(backends.file);
     process.kill(program.pid, "SIGSTOP");
-    const requests = Array.from({ length: 6 }, () => post(program.url, key, "slow-head=100ms"));
+    const requests = Array.from({ length: 6 }, () => post(program.url, program.key, "slow-head=100ms"));
     expect((await Promise.all(requests)).map(({ status }) => status)).toEqual(requests.map(() => 200));
     for (const name of ["a", "b"]) expect(chats(backends.get(name))).toBeGreaterThan(0);
     process.kill(program.pid, "SIGCONT");

@@ -52,8 +52,7 @@ describe.each(engines)("on %s", (engine) => {
   let names = 0;
   async function openKey(fields: object = {}) {
     names += 1;
-    const made = { name: `key ${names}`, ...fields };
-    const { id, key } = await gate.admin.expectOk<{ id: number; key: string }>("POST", "/api/keys", made);
+    const { id, key } = await gate.admin.createKey(`key ${names}`, fields);
     return {
       id,
       key,

@@ -124,7 +124,7 @@ describe.skipIf(openssl === null)("a backend with TLS", () => {
     const file = folder.file("models.yaml");
     const backends = `  first: { url: "https://127.0.0.1:${port}" }\n  other: { url: "${other}", spill: true }`;
     writeFileSync(file, `backends:\n${backends}\nmodels:\n  m: { backends: [first, other] }\n`);
-    const program = await startProgramWithKey("", { ...withCa(), PROXY_UPSTREAM_URL: "", MODELS_FILE: file });
+    const program = await startProgramWithKey(undefined, { ...withCa(), MODELS_FILE: file });
     const sent = { headers: { "x-tollgate-debug": "1" } };
     const response = await program.send("/v1/chat/completions", { model: "m", messages: [] }, sent);
     expect([response.status, response.headers.get("x-tollgate-sends"), toOther]).toEqual([502, "1", []]);
