@@ -6,7 +6,7 @@ import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../su
 /** What comes out; the pieces of a long event are joined. */
 function startEvents(takesRuns = false) {
   const out: Buffer[] = [];
-  let isLong = false;
+  let long: Uint8Array[] = [];
   const events = new Events({
     run(bytes) {
       if (takesRuns) out.push(Buffer.from(bytes));
@@ -14,8 +14,10 @@ function startEvents(takesRuns = false) {
     },
     event: (bytes) => void out.push(Buffer.from(bytes)),
     piece(bytes, isLast) {
-      out.push(Buffer.concat([(isLong ? out.pop() : undefined) ?? Buffer.of(), bytes]));
-      isLong = !isLast;
+      long.push(Buffer.from(bytes));
+      if (!isLast) return;
+      out.push(Buffer.concat(long));
+      long = [];
     },
   });
   return { events, out };
