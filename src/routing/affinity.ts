@@ -82,14 +82,14 @@ export function createAffinity(size: MemorySize) {
     /** @returns what each backend would have to read of the request */
     expect(request: RoutedRequest): (backend: string) => ExpectedWork {
       const { characters, conversation, model } = request;
-      const [last, size] = [findLast(request), sizes.of(model)];
-      const whole = Math.max(leastTokens, characters / size);
+      const [last, perToken] = [findLast(request), sizes.of(model)];
+      const whole = Math.max(leastTokens, characters / perToken);
       return (backend) => {
         const life = lives.find(backend);
         const isThere = last !== undefined && last.life === life;
         if (isThere && last.characters > 0) {
           const readBefore = Math.min(characters, last.characters);
-          const tokens = Math.max(leastTokens, (characters - readBefore * (life.kept ?? 1)) / size);
+          const tokens = Math.max(leastTokens, (characters - readBefore * (life.kept ?? 1)) / perToken);
           return { tokens, readBefore, leaving: 0, reason: "session" };
         }
         const hasPrefix =
