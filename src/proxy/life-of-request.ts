@@ -35,6 +35,7 @@ import { type ModelListRequest, resolveModelList } from "./response/model-list.t
 import { readAlready, readOrRelease } from "./response/pump.ts";
 import { respond } from "./response/respond.ts";
 import { createStreamWait, heartbeatsUntil, type StreamWait } from "./response/while-waiting.ts";
+import { type Program, programOf } from "./rewrite/client-rules.ts";
 import type { CurrentRewriting, Rewriters, Rewriting } from "./rewrite/current-rewriting.ts";
 import { getEndpoint } from "./rewrite/endpoint.ts";
 import { listModelNames, resolveModel } from "./rewrite/model-names.ts";
@@ -112,6 +113,7 @@ export class LifeOfRequest {
   readonly #method: string;
   readonly #peerAddress: string | undefined;
   readonly #tracker: RequestTracker;
+  readonly #program: Program | undefined;
   /** A request keeps what it began with. */
   readonly #rewriting: Rewriting;
   /** Undefined if its client gets no comments. */
@@ -153,13 +155,14 @@ export class LifeOfRequest {
     this.#rewritten = this.#rewriting.unread;
     this.#peerAddress = deps.peerAddress(request);
     const clientProgram = clientProgramOf(request.headers);
+    this.#program = programOf(clientProgram);
     this.#tracker = trackRequest(deps, {
       id: requestIdOf(request.headers),
       method: request.method,
       path: loggedPath(request),
       clientAddress: deps.clientAddress(request, this.#peerAddress),
       clientProgram,
-      requestClass: classOfHeaders(request.headers, clientProgram),
+      requestClass: classOfHeaders(request.headers, this.#program),
     });
   }
 
@@ -291,7 +294,7 @@ export class LifeOfRequest {
     const { model, target, notAllowed } = this.#rewritten;
     const tracker = this.#tracker;
     tracker.isReceived = true;
-    tracker.requestClass = classOfBody(received.plain, tracker.clientProgram) ?? tracker.requestClass;
+    tracker.requestClass = classOfBody(received.plain, this.#program) ?? tracker.requestClass;
     tracker.model = model;
     const found =
       (this.#limitsTokens ? notAllowed.tokens : undefined) ?? (allowed === null ? undefined : notAllowed.models);
@@ -578,13 +581,9 @@ export class LifeOfRequest {
 
 const stackOf = (error: unknown): string | undefined => (error instanceof Error ? error.stack : String(error));
 
-/** The first word of `User-Agent`, such as `OpenAI/Python`. */
-function clientProgramOf(headers: Headers): string | undefined {
-  const agent = headers.get("user-agent");
-  if (agent === null || agent === "") return undefined;
-  const end = agent.indexOf(" ");
-  return end === -1 ? agent : agent.slice(0, end);
-}
+/** What `User-Agent` begins with, such as `OpenAI/Python` or `Codex Desktop/0.171.0`: names may have blanks. */
+const clientProgramOf = (headers: Headers): string | undefined =>
+  /^(?:[\w.-]+ ){0,3}[^\s/(]+\/\S+|^\S+/.exec(headers.get("user-agent") ?? "")?.[0];
 
 /**
  * The client's `X-Request-Id`, if it is at most 128 visible ASCII characters, or a new one. New ones sort by time: an

@@ -1,4 +1,5 @@
 import { type ErrorBody, isMessagesPath } from "../errors.ts";
+import { programOf } from "../rewrite/client-rules.ts";
 import type { Heartbeats } from "../stream/meter.ts";
 import { event } from "./message-events.ts";
 
@@ -45,10 +46,10 @@ const responses: Dialect = {
 const codex: Dialect = { ...responses, before: keepalive, errorBefore: failedResponse, endsCleanly: true };
 
 /** @param clientProgram how its User-Agent begins */
-export function dialectOf(path: string, clientProgram = ""): Dialect {
+export function dialectOf(path: string, clientProgram?: string): Dialect {
   if (isMessagesPath(path)) return messages;
   if (!path.startsWith("/v1/responses")) return plain;
-  return /^codex/i.test(clientProgram) ? codex : responses;
+  return programOf(clientProgram) === "codex" ? codex : responses;
 }
 
 /** OpenAI's SDKs read `error`, Vercel's the rest, of which it requires the number. */

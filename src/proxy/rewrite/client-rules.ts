@@ -16,43 +16,42 @@ export interface ClientContext {
   enginesOf: (backends: readonly string[]) => readonly Engine[];
 }
 
+/** Programs of which tables know more than others, by the name with which their User-Agents begin. */
+const programs = ["claude-cli", "codex", "opencode"] as const;
+
+export type Program = (typeof programs)[number];
+
+/** In any case, and with more in the name: `codex_exec/0.169.0`, `Codex Desktop/0.171.0 (…)`. */
+const anyProgram = new RegExp(`^(${programs.join("|")})(?:[ _-][^/]{1,40})?/`, "i");
+
+export const programOf = (userAgent: string | undefined): Program | undefined =>
+  userAgent === undefined ? undefined : (anyProgram.exec(userAgent)?.[1]?.toLowerCase() as Program | undefined);
+
 interface Need {
-  /** How the User-Agent of the program begins. */
-  program: string;
-  /** The oldest version that was seen to need them. Later ones that do not are not edited: the rules find nothing. */
-  since: readonly [number, number, number];
+  program: Program;
   engines: readonly Engine[];
   rules: readonly ClientRule[];
   source: string;
 }
 
-/** Which client needs which rule in front of which engine. */
+/** Which client needs which rule in front of which engine, whatever its version: a rule that finds nothing edits nothing. */
 export const clientNeeds: readonly Need[] = [
   {
     program: "claude-cli",
-    since: [2, 1, 90],
     engines: ["vllm", "sglang", "llama.cpp", "ollama"],
-    rules: ["drop_billing_line"],
+    rules: ["drop_billing_line", "system_turns_to_user"],
     source:
-      "recorded requests of 2.1.90 to 2.1.332; the prefix caches of these engines compare the prompt from its start",
-  },
-  {
-    program: "claude-cli",
-    since: [2, 1, 178],
-    engines: ["vllm", "sglang", "llama.cpp", "ollama"],
-    rules: ["system_turns_to_user"],
-    source: "recorded requests of 2.1.178 to 2.1.332; vllm-project/vllm#53393 and #56520, ollama/ollama#18431",
+      "recorded requests of 2.1.90 to 2.1.332; the prefix caches of these engines compare the prompt from its start; " +
+      "vllm-project/vllm#53393 and #56520, ollama/ollama#18431",
   },
   {
     program: "codex",
-    since: [0, 169, 0],
     engines: ["vllm", "sglang", "llama.cpp", "ollama"],
     rules: ["developer_to_system"],
     source: "recorded requests of 0.169.0; ggml-org/llama.cpp#20156, vllm-project/vllm#49493",
   },
   {
     program: "codex",
-    since: [0, 169, 0],
     engines: ["vllm", "llama.cpp"],
     rules: ["function_tools_only"],
     source: "recorded requests of 0.169.0; ggml-org/llama.cpp#20156, vllm-project/vllm#49493",
@@ -71,29 +70,13 @@ export function chooseClientRules(
   candidates: readonly string[],
 ): readonly ClientRule[] {
   if (setting !== "auto") return setting;
-  if (client === undefined || client.userAgent === null) return none;
-  const { userAgent } = client;
+  const program = programOf(client?.userAgent ?? undefined);
+  if (client === undefined || program === undefined) return none;
   const engines = client.enginesOf(candidates);
   const due = clientNeeds.filter(
-    (need) =>
-      userAgent.startsWith(need.program) &&
-      isSince(userAgent, need.since) &&
-      need.engines.some((engine) => engines.includes(engine)),
+    (need) => need.program === program && need.engines.some((engine) => engines.includes(engine)),
   );
   return due.flatMap(({ rules }) => rules);
-}
-
-/** `claude-cli/2.1.330 (external, cli)`. */
-const versionOf = /^[^/ ]{1,40}\/(\d{1,9})\.(\d{1,9})\.(\d{1,9})/;
-
-function isSince(userAgent: string, since: Need["since"]): boolean {
-  const version = versionOf.exec(userAgent)?.slice(1).map(Number);
-  if (version === undefined) return false;
-  for (const [index, least] of since.entries()) {
-    const given = version[index] ?? 0;
-    if (given !== least) return given > least;
-  }
-  return true;
 }
 
 export interface Mended {
