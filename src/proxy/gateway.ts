@@ -46,7 +46,8 @@ export interface Fetcher {
 }
 
 export function createProxy(deps: ProxyDeps): Proxy {
-  const lifeDeps = { ...deps, habitsOf: createHabits(deps.monotonic), storedIds: createStoredIds(deps) };
+  const habitsOf = createHabits(deps.monotonic);
+  const lifeDeps = { ...deps, habitsOf, storedIds: createStoredIds(deps), firstOfCodex: new Map() };
   return {
     handle: (request) => new LifeOfRequest(request, lifeDeps).handle(),
     refuse: (request, code) => new LifeOfRequest(request, lifeDeps).refuse(code),

@@ -14,7 +14,7 @@ import { type ErrorCode, failureResponse, isMessagesPath, ProxyError } from "./e
 import { sendWithFailover } from "./failover.ts";
 import { addDebugHeaders, setLimitHeaders, upstreamRequestHeaders } from "./headers.ts";
 import { eventLoopPortions } from "./json/read.ts";
-import { limitsOf, type ReadUsed, readLimitsLeft, reservationFor } from "./request/admit.ts";
+import { type CodexReader, limitsOf, type ReadUsed, readLimitsLeft, reservationFor } from "./request/admit.ts";
 import { type ActiveKey, authenticate, type FindKey } from "./request/authenticate.ts";
 import { hasBody, noBody, outgoingBodyOf, type OutgoingBody, readBody } from "./request/body.ts";
 import { conversationOf } from "./request/conversation.ts";
@@ -98,6 +98,7 @@ export interface ProxyDeps extends TrackerDeps, StoredDeps {
 
 export interface LifeDeps extends ProxyDeps {
   habitsOf: HabitsOf;
+  firstOfCodex: CodexReader["first"];
   storedIds: StoredIds;
 }
 
@@ -200,7 +201,7 @@ export class LifeOfRequest {
     } catch (error) {
       const { rules, id } = this.#key;
       const isUnreported = rules !== null && this.#turn?.admission === undefined && !this.#request.signal.aborted;
-      const left = isUnreported ? await readLimitsLeft(id, rules, this.#deps) : undefined;
+      const left = isUnreported ? await readLimitsLeft(id, rules, this.#deps, this.#codex()) : undefined;
       const isCutShort = !this.#tracker.isReceived && (await isHalfSent(this.#request));
       const response = this.#fail(error, left);
       // Now that the idle timeout is restored.
@@ -554,7 +555,7 @@ export class LifeOfRequest {
   }
 
   /** @param left what the limits leave; absent: as they have answered */
-  #fail(error: unknown, left = this.#turn?.limitHeaders()) {
+  #fail(error: unknown, left = this.#limitHeaders()) {
     const tracker = this.#tracker;
     const { code, outcome, cause, details } = classifyFailure(error, this.#request.signal);
     if (code === "internal") this.#deps.log.error("Request failed inside Tollgate", { error: stackOf(error) });
@@ -566,8 +567,16 @@ export class LifeOfRequest {
     return this.#withOurHeaders(response, left);
   }
 
+  #codex() {
+    return this.#program === "codex" ? { keyId: this.#key.id, first: this.#deps.firstOfCodex } : undefined;
+  }
+
+  #limitHeaders() {
+    return this.#turn?.limitHeaders(this.#codex());
+  }
+
   /** @param isFinal it is known where the request went, and what became of it */
-  #withOurHeaders(response: Response, left = this.#turn?.limitHeaders(), isFinal = true) {
+  #withOurHeaders(response: Response, left = this.#limitHeaders(), isFinal = true) {
     const { headers } = response;
     const { corsOrigins } = this.#deps.config;
     if (isFinal && this.#request.headers.get("x-tollgate-debug") === "1") addDebugHeaders(headers, this.#tracker);

@@ -226,7 +226,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "life-error-without-limits",
     says: "An error tells its client nothing of what is left of its limits",
-    find: `await readLimitsLeft(id, rules, this.#deps)`,
+    find: `await readLimitsLeft(id, rules, this.#deps, this.#codex())`,
     put: `undefined`,
     tests: ["tests/wire/limits.test.ts", "tests/wire/refusals.test.ts"],
   },
