@@ -77,7 +77,7 @@ export interface ProxyDeps extends TrackerDeps, StoredDeps {
   findOwnKey: (keyId: KeyId) => Promise<OwnKey | undefined>;
   queue: RequestQueue;
   forwards: Forwards;
-  engines: Engines;
+  engines: Pick<Engines, "enginesOf">;
   record: RecordUsage;
   /** The address at the other end of the connection. */
   peerAddress: (request: Request) => string | undefined;
@@ -272,7 +272,6 @@ export class LifeOfRequest {
     // With a choice, this is known only once that is made.
     const isRefused = mayAsk && other === undefined && habitsOf(backend?.name ?? "").refusesOptions(this.#endpoint);
     if (rewriting.goesByClient) {
-      await engines.learn();
       this.#client = { userAgent: request.headers.get("user-agent"), enginesOf: engines.enginesOf };
     }
     if (isLimited) this.#openTurn(queue);

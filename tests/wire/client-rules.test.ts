@@ -1,4 +1,4 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import type { ClientRules } from "../../src/domain/models.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type Json, type Recording, recordings, refusalOf, render, withTexts } from "../support/recorded-requests.ts";
@@ -67,6 +67,8 @@ async function lead({ requests }: Recording, setting: string) {
     MAX_OUTPUT_TOKENS: "64000",
     CLIENT_RULES: setting,
   });
+  // It answers once the backend was asked what it is.
+  await gate.admin.expectOk("GET", "/api/client-rules");
   for (const { path, userAgent, body } of requests) {
     const sent = withTexts(JSON.stringify({ ...body, stream: false, stream_options: undefined }));
     await (await gate.send(path, sent, { headers: { "user-agent": userAgent } })).text();
@@ -78,6 +80,56 @@ async function lead({ requests }: Recording, setting: string) {
   const { rows } = await gate.admin.expectOk<{ rows: Advice[] }>("GET", "/api/client-rules");
   return { read: engine.read, rows };
 }
+
+describe("the engine of a backend", () => {
+  const systems = (text: string): number => text.split('"role":"system"').length - 1;
+
+  /** A backend that says what it is once `speaks` resolves, and records the bodies that it gets. */
+  function startMute(speaks: Promise<unknown>) {
+    const bodies: string[] = [];
+    const asked = Promise.withResolvers<void>();
+    const server = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      idleTimeout: 0,
+      async fetch(request) {
+        const { pathname } = new URL(request.url);
+        if (request.method === "POST") {
+          bodies.push(await request.text());
+          return Response.json(answer(pathname, 1, 0));
+        }
+        asked.resolve();
+        await speaks;
+        return pathname === "/version" ? Response.json({ version: "0.11.0" }) : new Response("", { status: 404 });
+      },
+    });
+    return { url: `http://127.0.0.1:${server.port}`, bodies, asked: asked.promise, stop: () => void server.stop(true) };
+  }
+
+  test("is asked for before a request comes, and no request waits for that: until it is known, no rule holds", async () => {
+    const speaks = Promise.withResolvers<void>();
+    const backend = startMute(speaks.promise);
+    await using gate = await startTollgate({
+      PROXY_UPSTREAM_URL: backend.url,
+      PROXY_HAN_GUARD: "off",
+      CLIENT_RULES: "auto",
+    });
+    await backend.asked;
+    const send = async () => {
+      const response = await fetch(`${gate.url}/v1/messages`, {
+        method: "POST",
+        headers: { "x-api-key": gate.key, "content-type": "application/json", "user-agent": "claude-cli/2.1.332" },
+        body: '{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"a"},{"role":"system","content":"b"}]}',
+      });
+      await response.text();
+      return systems(backend.bodies.at(-1) ?? "");
+    };
+    expect(await send()).toBe(1);
+    speaks.resolve();
+    await pollUntil(async () => (await send()) === 0);
+    backend.stop();
+  });
+});
 
 interface Advice {
   client: string;
