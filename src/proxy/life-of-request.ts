@@ -31,6 +31,7 @@ import type { BackendModels } from "./response/backend-models.ts";
 import { respondWithModels } from "./response/catalog-list.ts";
 import { chargeEvent, mayGenerate } from "./response/charge.ts";
 import type { RecordUsage } from "./response/count.ts";
+import { markRefusal } from "./response/full-context.ts";
 import { type ModelListRequest, resolveModelList } from "./response/model-list.ts";
 import { readAlready, readOrRelease } from "./response/pump.ts";
 import { respond } from "./response/respond.ts";
@@ -52,7 +53,7 @@ import type { Reservation } from "../domain/admissions.ts";
 import { type Engines, noConversation } from "../domain/backends.ts";
 import type { KeyId } from "../domain/keys.ts";
 import { hasLimit, tokenLimits } from "../domain/limits.ts";
-import type { Backend } from "../domain/models.ts";
+import type { Backend, ClientRule } from "../domain/models.ts";
 import { cachedShareOf } from "../domain/usage.ts";
 
 export interface ProxyDeps extends TrackerDeps, StoredDeps {
@@ -513,10 +514,13 @@ export class LifeOfRequest {
   }
 
   /** The backend's response, metered. @throws as `respond` */
-  async #answer(sent: UpstreamResponse) {
+  async #answer(given: UpstreamResponse) {
     const { rewriting, storedIds, habitsOf, record, wall, sseKeepaliveMs, config } = this.#deps;
     const [tracker, endpoint, found] = [this.#tracker, this.#endpoint, this.#found];
     const { stream, usageAdded, asksForUsage } = this.#rewritten;
+    const { marksFullContext } = this.#rewritten;
+    const onFullContext = marksFullContext === true ? () => this.#noteRule("full_context_code") : undefined;
+    const sent = onFullContext === undefined ? given : await markRefusal(given, onFullContext);
     const { headers } = sent.response;
     tracker.streamed = isEventStream({ contentType: headers.get("content-type") });
     if (this.#rewriters.mayAsk) rewriting.learnServer(tracker.backend ?? "", headers.get("server"));
@@ -541,9 +545,15 @@ export class LifeOfRequest {
       cachedInInput: this.#backendsNow().find(({ name }) => name === tracker.backend)?.cachedInInput,
       modelList: this.#modelList,
       readId: found && readIdOf(found),
+      onFullContext,
       created,
     };
     return respond(responding, { record, wall, sseKeepaliveMs, sharesOrigin: config.sharesOrigin });
+  }
+
+  #noteRule(rule: ClientRule) {
+    const { kinds = [], maxTokens } = this.#tracker.changes ?? {};
+    this.#tracker.changes = { kinds: [...kinds, rule], maxTokens };
   }
 
   /** Ends a request that we respond to ourselves. */

@@ -578,4 +578,25 @@ export const plantedFaults: readonly PlantedFault[] = [
     put: `if (false)`,
     tests: ["tests/wire/disguised-bodies.test.ts"],
   },
+  {
+    id: "codex-offered-another-model",
+    says: "Codex hears of a limit that is nearly used up, and offers another vendor's model",
+    find: `if (shown.some(({ percent }) => percent >= offerPercent)) return [];`,
+    put: ``,
+    tests: ["tests/wire/limits.test.ts"],
+  },
+  {
+    id: "context-full-in-a-sentence",
+    says: "An engine's words within a longer sentence count as a full context",
+    find: `new RegExp(\`^(?:\${wordings.map(patternOf).join("|")})$\`)`,
+    put: `new RegExp(wordings.map(patternOf).join("|"))`,
+    tests: ["tests/proxy/response/full-context.test.ts"],
+  },
+  {
+    id: "engine-never-asked",
+    says: "A client rule is due only once an administrator has looked",
+    find: `if (goesByClient(catalog.get())) void engines.learn();`,
+    put: ``,
+    tests: ["tests/wire/client-rules.test.ts"],
+  },
 ];

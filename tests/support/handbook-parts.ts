@@ -32,7 +32,7 @@ export const parts: Readonly<Record<string, Part>> = {
       ["client", "before", "needs", "known from"],
       clientNeeds.map(({ program, engines, rules, source }) => [
         code(program),
-        engines.join(", "),
+        engines?.join(", ") ?? "any",
         rules.map(code).join(", "),
         source,
       ]),

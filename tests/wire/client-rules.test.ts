@@ -131,6 +131,109 @@ describe("the engine of a backend", () => {
   });
 });
 
+describe("a refusal of a full context", () => {
+  const message = "The input (9000 tokens) is longer than the model's context length (8192 tokens).";
+  const error = { message, type: "BadRequestError", param: null, code: 400 };
+  const failed = (code: string) =>
+    `event: response.failed\ndata: ${JSON.stringify({ type: "response.failed", response: { id: "r", status: "failed", error: { code, message } } })}\n\n`;
+  const codex = "codex_exec/0.169.0 (Debian 13.0.0; x86_64)";
+
+  async function openBoth(setting: string, keepalive = "0") {
+    const isWaiting = Promise.withResolvers<void>();
+    const backend = Bun.serve({
+      port: 0,
+      hostname: "127.0.0.1",
+      async fetch(request) {
+        if (request.method !== "POST") return new Response("", { status: 404 });
+        const { stream = false, input } = (await request.json()) as { stream?: boolean; input?: string };
+        if (input === "late") await isWaiting.promise;
+        if (stream && input !== "early" && input !== "late") {
+          return new Response(failed("server_error"), { headers: { "content-type": "text/event-stream" } });
+        }
+        return Response.json({ error, echo: input }, { status: 400 });
+      },
+    });
+    const gate = await startTollgate({
+      PROXY_UPSTREAM_URL: `http://127.0.0.1:${backend.port}`,
+      PROXY_HAN_GUARD: "off",
+      CLIENT_RULES: setting,
+      PROXY_SSE_KEEPALIVE: keepalive,
+    });
+    const ask = async (userAgent: string, body: object, path = "/v1/responses") => {
+      const response = await fetch(gate.url + path, {
+        method: "POST",
+        headers: { "x-api-key": gate.key, "content-type": "application/json", "user-agent": userAgent },
+        body: JSON.stringify({ model: "m", ...body }),
+      });
+      // Its head is here: the client got heartbeats, if the backend waits for that.
+      isWaiting.resolve();
+      return { status: response.status, text: await response.text() };
+    };
+    return {
+      gate,
+      ask,
+      async [Symbol.asyncDispose]() {
+        await gate[Symbol.asyncDispose]();
+        void backend.stop(true);
+      },
+    };
+  }
+
+  const asItCame = (input: string) => JSON.stringify({ error, echo: input });
+  const marked = (input: string) =>
+    JSON.stringify({ error: { ...error, code: "context_length_exceeded" }, echo: input });
+
+  test("gets the code of that with `auto`, for the clients that need it, before the head and in the stream", async () => {
+    await using both = await openBoth("auto");
+    const { ask, gate } = both;
+    expect(await ask(codex, { input: "a" })).toEqual({ status: 400, text: marked("a") });
+    expect(await ask("opencode/1.18.33", { input: "early", stream: true })).toEqual({
+      status: 400,
+      text: marked("early"),
+    });
+    expect(await ask(codex, { input: "a", stream: true })).toEqual({
+      status: 200,
+      text: failed("context_length_exceeded"),
+    });
+    expect(await ask(codex, { input: "a" }, "/v1/chat/completions")).toEqual({ status: 400, text: asItCame("a") });
+    expect(await ask("curl/8", { input: "a" })).toEqual({ status: 400, text: asItCame("a") });
+    const long = "x".repeat(64 * 1024);
+    expect(await ask(codex, { input: long })).toEqual({ status: 400, text: asItCame(long) });
+    const entries = await pollUntil(() => {
+      const ended = gate.log.filter((entry) => entry["message"] === "Request ended");
+      return ended.length === 6 && ended;
+    });
+    const rule = "full_context_code";
+    expect(entries.map(({ clientRules }) => clientRules)).toEqual([rule, rule, rule, undefined, undefined, undefined]);
+    const { requests } = await gate.admin.expectOk<{ requests: { changes: string[] }[] }>("GET", "/api/requests");
+    expect(requests.map(({ changes }) => changes.includes(rule)).toReversed()).toEqual([
+      true,
+      true,
+      true,
+      false,
+      false,
+      false,
+    ]);
+  });
+
+  test("gets it behind heartbeats too", async () => {
+    await using both = await openBoth("auto", "0.05");
+    const { status, text } = await both.ask(codex, { input: "late", stream: true });
+    const failure: unknown = JSON.parse(text.trimEnd().split("data: ").at(-1) ?? "");
+    expect(status).toBe(200);
+    expect(failure).toMatchObject({
+      type: "response.failed",
+      response: { error: { code: "context_length_exceeded", message: expect.stringContaining(message) } },
+    });
+  });
+
+  test("is the backend's own with the rules off", async () => {
+    await using both = await openBoth("off");
+    expect(await both.ask(codex, { input: "a" })).toEqual({ status: 400, text: asItCame("a") });
+    expect(await both.ask(codex, { input: "a", stream: true })).toEqual({ status: 200, text: failed("server_error") });
+  });
+});
+
 interface Advice {
   client: string;
   rules: string[];

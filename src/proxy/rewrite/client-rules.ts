@@ -29,7 +29,8 @@ export const programOf = (userAgent: string | undefined): Program | undefined =>
 
 interface Need {
   program: Program;
-  engines: readonly Engine[];
+  /** Undefined: before any, known or not. */
+  engines?: readonly Engine[];
   rules: readonly ClientRule[];
   source: string;
 }
@@ -56,6 +57,16 @@ export const clientNeeds: readonly Need[] = [
     rules: ["function_tools_only"],
     source: "recorded requests of 0.169.0; ggml-org/llama.cpp#20156, vllm-project/vllm#49493",
   },
+  {
+    program: "codex",
+    rules: ["full_context_code"],
+    source: "0.169.0 in front of recorded errors: it compacts, and without the code each further request is refused",
+  },
+  {
+    program: "opencode",
+    rules: ["full_context_code"],
+    source: "1.18.33, whose binary reads `error.code`",
+  },
 ];
 
 const none: readonly ClientRule[] = [];
@@ -74,7 +85,7 @@ export function chooseClientRules(
   if (client === undefined || program === undefined) return none;
   const engines = client.enginesOf(candidates);
   const due = clientNeeds.filter(
-    (need) => need.program === program && need.engines.some((engine) => engines.includes(engine)),
+    (need) => need.program === program && (need.engines?.some((engine) => engines.includes(engine)) ?? true),
   );
   return due.flatMap(({ rules }) => rules);
 }
@@ -84,9 +95,9 @@ export interface Mended {
   kinds: ClientRule[];
   /** The message at the head, if a rule made it of several. */
   first: FirstMessage | undefined;
+  /** `full_context_code` is due when the response comes. */
+  marksFullContext: boolean;
 }
-
-const nothing: Mended = { kinds: [], first: undefined };
 
 /**
  * Applies client rules. They read the body once more, with slots of their own, so that they cost nothing where none is due.
@@ -101,7 +112,8 @@ export function* mendInSteps(
   rules: readonly ClientRule[],
 ): Steps<Mended> {
   const due = endpoint.clientRules.filter((rule) => rules.includes(rule));
-  if (due.length === 0) return nothing;
+  const marksFullContext = due.includes("full_context_code");
+  if (due.length === Number(marksFullContext)) return { kinds: [], first: undefined, marksFullContext };
   const run = developerToSystem(endpoint.turns === "input");
   const readers: Partial<Record<ClientRule, TurnReader>> = {
     system_turns_to_user: systemTurnsToUser(),
@@ -123,5 +135,5 @@ export function* mendInSteps(
     (readers[rule] ?? bodyRules[rule])?.edit(editor, bytes);
     if (editor.edits.length > before) kinds.push(rule);
   }
-  return { kinds, first: due.includes("developer_to_system") ? run.findJoined() : undefined };
+  return { kinds, first: due.includes("developer_to_system") ? run.findJoined() : undefined, marksFullContext };
 }
