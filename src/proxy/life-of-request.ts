@@ -22,6 +22,7 @@ import { applyCors, type CorsOrigins, findPreflightResponse } from "./request/co
 import { isHalfSent } from "./request/half-sent.ts";
 import type { HeldBytes, HeldShare } from "./request/held-bytes.ts";
 import { isModelAllowed, memberNotAllowed, modelNotFound, requireAllowedModel } from "./request/model-rule.ts";
+import { openCodeModels, respondWithOpenCodeModels } from "./request/opencode.ts";
 import { type OwnKey, ownPaths, respondWithOwnKey } from "./request/own-key.ts";
 import { findPathAndQuery, loggedPath, readTarget, requireOpenPath } from "./request/path.ts";
 import { classOfBody, classOfHeaders } from "./request/request-class.ts";
@@ -63,6 +64,8 @@ export interface ProxyDeps extends TrackerDeps, StoredDeps {
     corsOrigins: CorsOrigins | undefined;
     /** Globs of paths that no key may use. */
     closedPaths: readonly string[];
+    /** The origin of `/v1` as clients see it. */
+    publicUrl?: string | undefined;
     /** A sentence that says whom to ask about a refusal. */
     contact: string | undefined;
     /** The largest body that is held. */
@@ -245,6 +248,8 @@ export class LifeOfRequest {
   #answerOurselves() {
     const { wall, log, findOwnKey, backendModels } = this.#deps;
     const [method, path, { id, rules }] = [this.#method, this.#path, this.#key];
+    if (path === openCodeModels && method === "GET")
+      return respondWithOpenCodeModels(this.#rewriting.names, this.#mayUse);
     if (path.startsWith(ownPaths)) {
       return respondWithOwnKey({ method, path, limits: rules, wall, log, find: () => findOwnKey(id) });
     }
