@@ -52,6 +52,7 @@ const withoutDefault = [
   "MODELS_FILE",
   "PROXY_CORS_ORIGINS",
   "PROXY_CLOSED_PATHS",
+  "PUBLIC_URL",
   "CONTACT",
   "PROXY_MAX_CONCURRENCY",
   "ADMIN_PORT",

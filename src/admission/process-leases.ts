@@ -246,7 +246,7 @@ export function admitted(state: State, lease: KeyLease, { limits, tokens, second
   return {
     refusedBy: undefined,
     waitMs: 0,
-    used: (name) => load && usedOf(load, name),
+    used: (name, isCharged) => load && usedOf(load, name, isCharged),
     handOver() {
       if (!hasLimit(limits, tokenLimits)) return undefined;
       isCounted = true;
@@ -299,5 +299,5 @@ export function refuse(state: State, lease: KeyLease, { mayWait }: Asked, { load
     lease.refused += 1;
     state.changed.add(lease);
   }
-  return { ...nothingLeased, ...refusal, used: (name) => load && usedOf(load, name) };
+  return { ...nothingLeased, ...refusal, used: (name, isCharged) => load && usedOf(load, name, isCharged) };
 }

@@ -77,6 +77,10 @@ export const variables = {
     read: list,
     allowed: "up to 64 globs that begin with /v1/, such as /v1/files*, separated by commas",
   },
+  PUBLIC_URL: text(
+    Type.Optional(Type.String({ pattern: "^https?://[^\\s/?#@]+$" })),
+    "an origin such as https://gate.example.com, without /v1",
+  ),
   CONTACT: text(
     Type.Optional(Type.String({ maxLength: 300, pattern: "^[^\\x00-\\x1f\\x7f]+$" })),
     "a sentence of at most 300 characters",
@@ -226,6 +230,7 @@ function configFrom(settings: Settings, terminal: boolean) {
       sseKeepaliveMs: settings.PROXY_SSE_KEEPALIVE * 1000,
       corsOrigins: settings.PROXY_CORS_ORIGINS,
       closedPaths: settings.PROXY_CLOSED_PATHS ?? [],
+      publicUrl: settings.PUBLIC_URL,
       contact: settings.CONTACT,
     },
     queue: {

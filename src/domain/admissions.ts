@@ -32,8 +32,11 @@ export interface Admission {
   refusedBy: LimitName | "unavailable" | undefined;
   /** Until a refused one may be admitted, in milliseconds. */
   waitMs: number;
-  /** What counts against a limit, this request included if it is admitted; undefined while the database fails. */
-  used(name: LimitName): number | undefined;
+  /**
+   * What counts against a limit, this request included if it is admitted; undefined while the database fails.
+   * @param isCharged only what is charged already, and not what running requests reserve
+   */
+  used(name: LimitName, isCharged?: boolean): number | undefined;
   /** What the count of the response has to name; undefined if the key has no limit of tokens. */
   handOver(): SettledAdmission | undefined;
   /** Gives back what the request holds: to be called when its tokens are counted. */

@@ -144,6 +144,6 @@ export type Engine = (typeof engines)[number];
 export interface Engines {
   /** Those of the backends with these names, as far as they are known. */
   enginesOf: (backends: readonly string[]) => readonly Engine[];
-  /** Resolves once each backend was asked. It is asked again after a while, which is not waited for. */
+  /** Resolves once each backend that is in was asked. It is asked again after a while, which is not waited for. */
   learn: () => Promise<void>;
 }

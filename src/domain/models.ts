@@ -22,12 +22,13 @@ export interface Backend {
   health: string;
 }
 
-/** Edits that mend what certain clients send for certain engines. */
+/** Edits that mend what certain clients send for certain engines, and an error that they read. */
 export const clientRules = [
   "system_turns_to_user",
   "drop_billing_line",
   "developer_to_system",
   "function_tools_only",
+  "full_context_code",
 ] as const;
 
 export type ClientRule = (typeof clientRules)[number];

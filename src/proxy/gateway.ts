@@ -1,11 +1,14 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { type ErrorCode, errorResponse } from "./errors.ts";
 import { LifeOfRequest, type ProxyDeps } from "./life-of-request.ts";
+import { openCodePath, respondToOpenCode } from "./request/opencode.ts";
 import { type GuardedRoutes, guardPaths, type Handler } from "./request/path.ts";
 import { createStoredIds } from "./stored.ts";
 import { createHabits } from "./usage/usage-habits.ts";
 
 export interface Proxy {
+  /** The origin of `/v1` as clients see it; undefined: not set. */
+  publicUrl: string | undefined;
   handle(request: Request): Promise<Response>;
   /** Responds with an error to a request that gets no further than the listener. */
   refuse(request: Request, code: ErrorCode): Response;
@@ -33,12 +36,14 @@ export function gatewayRoutes({ handle }: Pick<Proxy, "handle">): AnyElysia {
  * Host made the URL relative (Bun 1.4.5), which Elysia would read as another path.
  * @param others serves all other paths
  */
-export function guardedRoutes(app: Fetcher, { handle, refuse }: Proxy, others: Handler): GuardedRoutes {
-  return guardPaths({
+export function guardedRoutes(app: Fetcher, { handle, refuse, publicUrl }: Proxy, others: Handler): GuardedRoutes {
+  const guarded = guardPaths({
     handle: (request) => (request.url.startsWith("http") ? app.fetch(request) : handle(request)),
     others,
     refuse: (request) => refuse(request, "invalid_path"),
   });
+  if (publicUrl === undefined) return guarded;
+  return { ...guarded, routes: { ...guarded.routes, [openCodePath]: () => respondToOpenCode(publicUrl) } };
 }
 
 export interface Fetcher {
@@ -46,8 +51,10 @@ export interface Fetcher {
 }
 
 export function createProxy(deps: ProxyDeps): Proxy {
-  const lifeDeps = { ...deps, habitsOf: createHabits(deps.monotonic), storedIds: createStoredIds(deps) };
+  const habitsOf = createHabits(deps.monotonic);
+  const lifeDeps = { ...deps, habitsOf, storedIds: createStoredIds(deps), firstOfCodex: new Map() };
   return {
+    publicUrl: deps.config.publicUrl,
     handle: (request) => new LifeOfRequest(request, lifeDeps).handle(),
     refuse: (request, code) => new LifeOfRequest(request, lifeDeps).refuse(code),
   };

@@ -117,7 +117,8 @@ export function setLimitHeaders(headers: Headers, pairs: readonly (readonly [nam
   for (const [name, value] of pairs) headers.set(name, value);
 }
 
-const limitFamilies = /^(?:x-ratelimit|anthropic-ratelimit|x-codex)-/;
+/** Codex reads families of any name, of which it needs the percent. */
+const limitFamilies = /^(?:x-ratelimit-|anthropic-ratelimit-|x-codex[-_])|-(?:primary|secondary)-used-percent$/;
 
 /** The console's is named so, and cookies know no ports: a backend must not end or replace it. */
 function dropSessionCookie(headers: Headers): void {

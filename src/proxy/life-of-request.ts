@@ -14,7 +14,7 @@ import { type ErrorCode, failureResponse, ProxyError } from "./errors.ts";
 import { sendWithFailover } from "./failover.ts";
 import { addDebugHeaders, setLimitHeaders, upstreamRequestHeaders } from "./headers.ts";
 import { eventLoopPortions } from "./json/read.ts";
-import { limitsOf, type ReadUsed, readLimitsLeft, reservationFor } from "./request/admit.ts";
+import { type CodexReader, limitsOf, type ReadUsed, readLimitsLeft, reservationFor } from "./request/admit.ts";
 import { type ActiveKey, authenticate, type FindKey } from "./request/authenticate.ts";
 import { hasBody, noBody, outgoingBodyOf, type OutgoingBody, readBody } from "./request/body.ts";
 import { conversationOf } from "./request/conversation.ts";
@@ -22,6 +22,7 @@ import { applyCors, type CorsOrigins, findPreflightResponse } from "./request/co
 import { isHalfSent } from "./request/half-sent.ts";
 import type { HeldBytes, HeldShare } from "./request/held-bytes.ts";
 import { isModelAllowed, memberNotAllowed, modelNotFound, requireAllowedModel } from "./request/model-rule.ts";
+import { openCodeModels, respondWithOpenCodeModels } from "./request/opencode.ts";
 import { type OwnKey, ownPaths, respondWithOwnKey } from "./request/own-key.ts";
 import { findPathAndQuery, loggedPath, readTarget, requireOpenPath } from "./request/path.ts";
 import { classOfBody, classOfHeaders } from "./request/request-class.ts";
@@ -32,10 +33,12 @@ import { respondWithModels } from "./response/catalog-list.ts";
 import { chargeEvent, mayGenerate } from "./response/charge.ts";
 import type { RecordUsage } from "./response/count.ts";
 import { isMessagesPath } from "./response/dialect.ts";
+import { markRefusal } from "./response/full-context.ts";
 import { type ModelListRequest, resolveModelList } from "./response/model-list.ts";
 import { readAlready, readOrRelease } from "./response/pump.ts";
 import { respond } from "./response/respond.ts";
 import { createStreamWait, heartbeatsUntil, type StreamWait } from "./response/while-waiting.ts";
+import { type Program, programOf } from "./rewrite/client-rules.ts";
 import type { CurrentRewriting, Rewriters, Rewriting } from "./rewrite/current-rewriting.ts";
 import { getEndpoint } from "./rewrite/endpoint.ts";
 import { listModelNames, resolveModel } from "./rewrite/model-names.ts";
@@ -52,7 +55,7 @@ import type { Reservation } from "../domain/admissions.ts";
 import { type Engines, noConversation } from "../domain/backends.ts";
 import type { KeyId } from "../domain/keys.ts";
 import { hasLimit, tokenLimits } from "../domain/limits.ts";
-import type { Backend } from "../domain/models.ts";
+import type { Backend, ClientRule } from "../domain/models.ts";
 import { reportedInputOf } from "../domain/usage.ts";
 
 export interface ProxyDeps extends TrackerDeps, StoredDeps {
@@ -62,6 +65,8 @@ export interface ProxyDeps extends TrackerDeps, StoredDeps {
     corsOrigins: CorsOrigins | undefined;
     /** Globs of paths that no key may use. */
     closedPaths: readonly string[];
+    /** The origin of `/v1` as clients see it. */
+    publicUrl?: string | undefined;
     /** A sentence that says whom to ask about a refusal. */
     contact: string | undefined;
     /** The largest body that is held. */
@@ -77,7 +82,7 @@ export interface ProxyDeps extends TrackerDeps, StoredDeps {
   findOwnKey: (keyId: KeyId) => Promise<OwnKey | undefined>;
   queue: RequestQueue;
   forwards: Forwards;
-  engines: Engines;
+  engines: Pick<Engines, "enginesOf">;
   record: RecordUsage;
   /** The address at the other end of the connection. */
   peerAddress: (request: Request) => string | undefined;
@@ -98,6 +103,7 @@ export interface ProxyDeps extends TrackerDeps, StoredDeps {
 
 export interface LifeDeps extends ProxyDeps {
   habitsOf: HabitsOf;
+  firstOfCodex: CodexReader["first"];
   storedIds: StoredIds;
 }
 
@@ -113,6 +119,7 @@ export class LifeOfRequest {
   readonly #method: string;
   readonly #peerAddress: string | undefined;
   readonly #tracker: RequestTracker;
+  readonly #program: Program | undefined;
   /** A request keeps what it began with. */
   readonly #rewriting: Rewriting;
   /** Undefined if its client gets no heartbeats. */
@@ -154,13 +161,14 @@ export class LifeOfRequest {
     this.#rewritten = this.#rewriting.unread;
     this.#peerAddress = deps.peerAddress(request);
     const clientProgram = clientProgramOf(request.headers);
+    this.#program = programOf(clientProgram);
     this.#tracker = new RequestTracker(deps, {
       id: requestIdOf(request.headers),
       method: request.method,
       path: loggedPath(request),
       clientAddress: deps.clientAddress(request, this.#peerAddress),
       clientProgram,
-      requestClass: classOfHeaders(request.headers, clientProgram),
+      requestClass: classOfHeaders(request.headers, this.#program),
     });
   }
 
@@ -198,7 +206,7 @@ export class LifeOfRequest {
     } catch (error) {
       const { rules, id } = this.#key;
       const isUnreported = rules !== null && this.#turn?.admission === undefined && !this.#request.signal.aborted;
-      const left = isUnreported ? await readLimitsLeft(id, rules, this.#deps) : undefined;
+      const left = isUnreported ? await readLimitsLeft(id, rules, this.#deps, this.#codex()) : undefined;
       const isCutShort = !this.#tracker.isReceived && (await isHalfSent(this.#request));
       const response = this.#fail(error, left);
       // Now that the idle timeout is restored.
@@ -241,6 +249,8 @@ export class LifeOfRequest {
   #answerOurselves() {
     const { wall, log, findOwnKey, backendModels } = this.#deps;
     const [method, path, { id, rules }] = [this.#method, this.#path, this.#key];
+    if (path === openCodeModels && method === "GET")
+      return respondWithOpenCodeModels(this.#rewriting.names, this.#mayUse);
     if (path.startsWith(ownPaths)) {
       return respondWithOwnKey({ method, path, limits: rules, wall, log, find: () => findOwnKey(id) });
     }
@@ -269,7 +279,6 @@ export class LifeOfRequest {
     // With a choice, this is known only once that is made.
     const isRefused = mayAsk && other === undefined && habitsOf(backend?.name ?? "").refusesOptions(this.#endpoint);
     if (rewriting.goesByClient) {
-      await engines.learn();
       this.#client = { userAgent: request.headers.get("user-agent"), enginesOf: engines.enginesOf };
     }
     if (isLimited) this.#openTurn(queue);
@@ -292,7 +301,7 @@ export class LifeOfRequest {
     const { model, target, notAllowed } = this.#rewritten;
     const tracker = this.#tracker;
     tracker.isReceived = true;
-    tracker.requestClass = classOfBody(received.plain, tracker.clientProgram) ?? tracker.requestClass;
+    tracker.requestClass = classOfBody(received.plain, this.#program) ?? tracker.requestClass;
     tracker.model = model;
     const found =
       (this.#limitsTokens ? notAllowed.tokens : undefined) ?? (allowed === null ? undefined : notAllowed.models);
@@ -511,10 +520,13 @@ export class LifeOfRequest {
   }
 
   /** The backend's response, metered. @throws as `respond` */
-  async #answer(sent: UpstreamResponse) {
+  async #answer(given: UpstreamResponse) {
     const { rewriting, storedIds, habitsOf, record, wall, sseKeepaliveMs, config } = this.#deps;
     const [tracker, endpoint, found] = [this.#tracker, this.#endpoint, this.#found];
     const { stream, usageAdded, asksForUsage } = this.#rewritten;
+    const { marksFullContext } = this.#rewritten;
+    const onFullContext = marksFullContext === true ? () => this.#noteRule("full_context_code") : undefined;
+    const sent = onFullContext === undefined ? given : await markRefusal(given, onFullContext);
     const { headers } = sent.response;
     tracker.streamed = isEventStream({ contentType: headers.get("content-type") });
     if (this.#rewriters.mayAsk) rewriting.learnServer(tracker.backend ?? "", headers.get("server"));
@@ -539,9 +551,15 @@ export class LifeOfRequest {
       cachedInInput: this.#backendsNow().find(({ name }) => name === tracker.backend)?.cachedInInput,
       modelList: this.#modelList,
       readId: found && readIdOf(found),
+      onFullContext,
       created,
     };
     return respond(responding, { record, wall, sseKeepaliveMs, sharesOrigin: config.sharesOrigin });
+  }
+
+  #noteRule(rule: ClientRule) {
+    const { kinds = [], maxTokens } = this.#tracker.changes ?? {};
+    this.#tracker.changes = { kinds: [...kinds, rule], maxTokens };
   }
 
   /** Ends a request that we respond to ourselves. */
@@ -552,7 +570,7 @@ export class LifeOfRequest {
   }
 
   /** @param left what the limits leave; absent: as they have answered */
-  #fail(error: unknown, left = this.#turn?.limitHeaders()) {
+  #fail(error: unknown, left = this.#limitHeaders()) {
     const tracker = this.#tracker;
     const { code, outcome, cause, details } = classifyFailure(error, this.#request.signal);
     if (code === "internal") this.#deps.log.error("Request failed inside Tollgate", { error: stackOf(error) });
@@ -564,8 +582,16 @@ export class LifeOfRequest {
     return this.#withOurHeaders(response, left);
   }
 
+  #codex() {
+    return this.#program === "codex" ? { keyId: this.#key.id, first: this.#deps.firstOfCodex } : undefined;
+  }
+
+  #limitHeaders() {
+    return this.#turn?.limitHeaders(this.#codex());
+  }
+
   /** @param isFinal it is known where the request went, and what became of it */
-  #withOurHeaders(response: Response, left = this.#turn?.limitHeaders(), isFinal = true) {
+  #withOurHeaders(response: Response, left = this.#limitHeaders(), isFinal = true) {
     const { headers } = response;
     const { corsOrigins } = this.#deps.config;
     if (isFinal && this.#request.headers.get("x-tollgate-debug") === "1") addDebugHeaders(headers, this.#tracker);
@@ -579,13 +605,9 @@ export class LifeOfRequest {
 
 const stackOf = (error: unknown): string | undefined => (error instanceof Error ? error.stack : String(error));
 
-/** The first word of `User-Agent`, such as `OpenAI/Python`. */
-function clientProgramOf(headers: Headers): string | undefined {
-  const agent = headers.get("user-agent");
-  if (agent === null || agent === "") return undefined;
-  const end = agent.indexOf(" ");
-  return end === -1 ? agent : agent.slice(0, end);
-}
+/** What `User-Agent` begins with, such as `OpenAI/Python` or `Codex Desktop/0.171.0`: names may have blanks. */
+const clientProgramOf = (headers: Headers): string | undefined =>
+  /^(?:[\w.-]+ ){0,3}[^\s/(]+\/\S+|^\S+/.exec(headers.get("user-agent") ?? "")?.[0];
 
 /**
  * The client's `X-Request-Id`, if it is at most 128 visible ASCII characters, or a new one. New ones sort by time: an

@@ -16,7 +16,7 @@ import { createBackoff, type Backoff } from "../time/wait.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import { ProxyError } from "./errors.ts";
 import { type InLine, KeyLines } from "./key-lines.ts";
-import { asksBefore, type HeaderPairs, rateLimitHeaders, refusalOf } from "./request/admit.ts";
+import { asksBefore, type CodexReader, type HeaderPairs, rateLimitHeaders, refusalOf } from "./request/admit.ts";
 import type { CostOfBody } from "./request/body.ts";
 import { clientLeft, revoked, stopped } from "./upstream/abort-reason.ts";
 import {
@@ -229,10 +229,10 @@ export class Wait implements Choice, InLine, PlaceListener {
     return backendWaitMs > 0 && this.#ticket !== undefined ? places.rankOf(this.#ticket) : undefined;
   }
 
-  /** The headers that report what the limits leave; undefined if they have not answered. */
-  limitHeaders(): HeaderPairs | undefined {
+  /** The headers that report what the limits leave; undefined if they have not answered. @param codex see `rateLimitHeaders` */
+  limitHeaders(codex?: CodexReader): HeaderPairs | undefined {
     const { limits } = this.#asker;
-    return limits && this.admission && rateLimitHeaders(limits, this.admission.used, this.#queue.options.wall());
+    return limits && this.admission && rateLimitHeaders(limits, this.admission.used, this.#queue.options.wall(), codex);
   }
 
   /** Ends the wait; does nothing once it is over. */

@@ -68,7 +68,7 @@ function readUsedOf({ limits }: Services["store"]): ReadUsed {
   const read = coalescePerTick(async (keyId) => await limits.listLoads([Number(keyId)]));
   return async (keyId) => {
     const [load] = await read(String(keyId));
-    return (name) => load && usedOf(load, name);
+    return (name, isCharged) => load && usedOf(load, name, isCharged);
   };
 }
 

@@ -9,10 +9,11 @@ import type { Log } from "../log/log.ts";
 import { createLocalPlaces } from "../routing/places.ts";
 import { RequestQueue } from "../proxy/waiting.ts";
 import type { CurrentCatalog } from "../domain/models.ts";
-import type { BackendStates, BackendStatus } from "../domain/backends.ts";
+import type { BackendStates, BackendStatus, Engines } from "../domain/backends.ts";
 import type { Places } from "../domain/admissions.ts";
 import { clientAddressOf } from "../domain/client-address.ts";
 import { createBackendModels, type OddName } from "../proxy/response/backend-models.ts";
+import { goesByClient } from "../proxy/rewrite/current-rewriting.ts";
 import { createEngines, findEngine } from "../proxy/upstream/engine.ts";
 import {
   checkHealth,
@@ -107,10 +108,18 @@ export function createServices(config: ServicesConfig, opened: Opened) {
   const backendStates = withLoad(places, async () =>
     queue.hasPlaces ? undefined : { inFlight: await stats.inFlight(), waiting: queue.depth().waiting },
   );
+  const engines = createEngines({
+    backends: () => catalog.get().backends,
+    isIn: (name) => places.isAnyIn([name]),
+    find: findEngine,
+    monotonic,
+  });
+  const learning = startLearning({ catalog, places, engines });
+  const stopCounters = pollCounters({ ...opened, catalog, backendStates });
   return {
     ...opened,
     catalog,
-    engines: createEngines({ backends: () => catalog.get().backends, find: findEngine, monotonic }),
+    engines,
     backendStates,
     checkBackends,
     sharedBackends: shareBackends({
@@ -135,7 +144,10 @@ export function createServices(config: ServicesConfig, opened: Opened) {
     revocations,
     metrics,
     recorder,
-    stopPolling: pollCounters({ ...opened, catalog, backendStates }),
+    stopPolling() {
+      stopCounters();
+      clearInterval(learning);
+    },
     inFlight,
     queue,
     upstreamFailures: createUpstreamFailures(clock),
@@ -193,6 +205,28 @@ const withLoad = (
   },
   ...tell,
 });
+
+/** So often it is looked whether a backend is to be asked. */
+const learningMs = 2_000;
+
+/** Has backends say which engines they are, if rules go by that: no request waits for it. */
+function startLearning({
+  catalog,
+  places,
+  engines,
+}: {
+  catalog: CurrentCatalog;
+  places: Places;
+  engines: Engines;
+}): Timer {
+  const learn = (): void => {
+    if (goesByClient(catalog.get())) void engines.learn();
+  };
+  learn();
+  catalog.onReplaced(learn);
+  places.onChanged(learn);
+  return setInterval(learn, learningMs);
+}
 
 /** @returns whether the only backend responds, or one of several is in */
 function createCheck(catalog: CurrentCatalog, list: BackendStates["list"]) {

@@ -112,6 +112,8 @@ describe("readConfig", () => {
     ["CLIENT_RULES", "drop_billing"],
     ["CLIENT_RULES", ","],
     ["PROXY_SSE_KEEPALIVE", "-1"],
+    ["PUBLIC_URL", "gate.example.com"],
+    ["PUBLIC_URL", "https://gate.example.com/v1"],
     ["PROXY_CORS_ORIGINS", "chat.example.com"],
     ["PROXY_CORS_ORIGINS", "https://chat.example.com/path"],
     ["PROXY_CORS_ORIGINS", "https://Chat.example.com"],

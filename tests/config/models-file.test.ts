@@ -208,7 +208,7 @@ describe("a fault of a file of models is a line", () => {
     [
       `${backend}models: { m: { backends: [a], client_rules: [drop_it] } }`,
       [
-        "2: models.m.client_rules: its value is not allowed; use auto, or a list of system_turns_to_user, drop_billing_line, developer_to_system, function_tools_only",
+        "2: models.m.client_rules: its value is not allowed; use auto, or a list of system_turns_to_user, drop_billing_line, developer_to_system, function_tools_only, full_context_code",
       ],
     ],
     ...["context_tokens", "max_output_tokens"].map((member): [string, string[]] => [

@@ -233,7 +233,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "life-error-without-limits",
     says: "An error tells its client nothing of what is left of its limits",
-    find: `await readLimitsLeft(id, rules, this.#deps)`,
+    find: `await readLimitsLeft(id, rules, this.#deps, this.#codex())`,
     put: `undefined`,
     tests: ["tests/wire/limits.test.ts", "tests/wire/refusals.test.ts"],
   },
@@ -584,5 +584,26 @@ export const plantedFaults: readonly PlantedFault[] = [
     find: `if (isEncoded && rules.mustBeReadable && !mustBeObject && length !== 0)`,
     put: `if (false)`,
     tests: ["tests/wire/disguised-bodies.test.ts"],
+  },
+  {
+    id: "codex-offered-another-model",
+    says: "Codex hears of a limit that is nearly used up, and offers another vendor's model",
+    find: `if (shown.some(({ percent }) => percent >= offerPercent)) return [];`,
+    put: ``,
+    tests: ["tests/wire/limits.test.ts"],
+  },
+  {
+    id: "context-full-in-a-sentence",
+    says: "An engine's words within a longer sentence count as a full context",
+    find: `new RegExp(\`^(?:\${wordings.map(patternOf).join("|")})$\`)`,
+    put: `new RegExp(wordings.map(patternOf).join("|"))`,
+    tests: ["tests/proxy/response/full-context.test.ts"],
+  },
+  {
+    id: "engine-never-asked",
+    says: "A client rule is due only once an administrator has looked",
+    find: `if (goesByClient(catalog.get())) void engines.learn();`,
+    put: ``,
+    tests: ["tests/wire/client-rules.test.ts"],
   },
 ];

@@ -29,11 +29,10 @@ export const parts: Readonly<Record<string, Part>> = {
   "client-rules": (before) => namedTable(before, clientRules),
   "client-needs": () =>
     table(
-      ["client", "since", "before", "needs", "known from"],
-      clientNeeds.map(({ program, since, engines, rules, source }) => [
+      ["client", "before", "needs", "known from"],
+      clientNeeds.map(({ program, engines, rules, source }) => [
         code(program),
-        since.join("."),
-        engines.join(", "),
+        engines?.join(", ") ?? "any",
         rules.map(code).join(", "),
         source,
       ]),

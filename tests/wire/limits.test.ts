@@ -228,3 +228,75 @@ describe("a limit of tokens", () => {
     expect((await gate.send("/v1/models", undefined, { key })).status).toBe(200);
   });
 });
+
+describe("what is left of the limits by the calendar, to Codex,", () => {
+  const codex = "Codex Desktop/0.171.0 (Mac OS 26.1.0; arm64) unknown (Codex Desktop; 26.1119.1)";
+  const ask = (key: string, userAgent: string, script = "", path = "/v1/responses") =>
+    fetch(`${gate.url}${path}`, {
+      method: "POST",
+      headers: {
+        "x-api-key": key,
+        "content-type": "application/json",
+        "user-agent": userAgent,
+        "x-simulate": `header=x-codex-primary-used-percent: 97; header=x-codex_other-primary-used-percent: 98; ${script}`,
+      },
+      body: JSON.stringify({ model: "m", max_output_tokens: 8, input: "Hi" }),
+    });
+  const shown = ({ headers }: Response) =>
+    Object.fromEntries([...headers].filter(([name]) => name.includes("-used-percent") || name.includes("-minutes")));
+
+  /** The headers after `used` of 10,000 tokens by day, and by month of ten times as many. */
+  async function shownAfter(used: number, userAgent: string, path?: string) {
+    const { key } = await gate.createKey({ tokens_per_day: 10_000, tokens_per_month: 100_000 });
+    await gate.post(key, { script: `usage=${used},0` });
+    return shown(await ask(key, userAgent, "", path));
+  }
+  const both = (day: string, month: string) => ({
+    "x-codex-primary-used-percent": day,
+    "x-codex-primary-window-minutes": "1440",
+    "x-codex-secondary-used-percent": month,
+    "x-codex-secondary-window-minutes": "43200",
+  });
+
+  test.each([
+    [0, codex, both("0", "0")],
+    [8200, codex, both("82", "8")],
+    [8200, "codex_exec/0.169.0 (Debian 13.0.0; x86_64) unknown", both("82", "8")],
+    [8999, codex, both("89", "8")],
+    [9000, codex, {}],
+    [9600, codex, {}],
+    [10_000, codex, {}],
+    [8200, "codexbar/1.0", {}],
+    [8200, "curl/8.14", {}],
+  ])("after %i of 10,000 tokens of a day, %s gets %j", async (used, userAgent, expected) => {
+    expect(await shownAfter(used, userAgent)).toEqual(expected);
+  });
+
+  test("stands on every path, with the time at which it is free again, and not where only a minute is limited", async () => {
+    const path = "/v1/chat/completions";
+    expect(await shownAfter(8200, codex, path)).toEqual(both("82", "8"));
+    const { key } = await gate.createKey({ tokens_per_day: 10_000, max_concurrency: 1 });
+    const { headers } = await ask(key, codex, "status=400");
+    const midnight = Number(headers.get("x-codex-primary-reset-at"));
+    expect(midnight % 86_400).toBe(15 * 3600);
+    expect(midnight * 1000 - Date.now()).toBeWithin(0, 86_400_001);
+    expect(headers.get("x-codex-secondary-reset-at")).toBeNull();
+    const minute = await gate.createKey({ tokens_per_minute: 10_000, requests_per_minute: 100 });
+    expect(shown(await ask(minute.key, codex))).toEqual({});
+  });
+
+  test("is the backend's where the key has no limits", async () => {
+    expect(shown(await ask(gate.key, codex))).toEqual({
+      "x-codex-primary-used-percent": "97",
+      "x-codex_other-primary-used-percent": "98",
+    });
+  });
+
+  test("leaves out what running requests reserve", async () => {
+    const { key } = await gate.createKey({ tokens_per_day: 10_000 });
+    const running = await gate.postRaw(key, "gap=forever@1", { ...chat, max_tokens: 5000, stream: true });
+    await running.bodyContaining("data:");
+    expect(shown(await ask(key, codex))).toMatchObject({ "x-codex-primary-used-percent": "0" });
+    running.close();
+  });
+});

@@ -1,13 +1,13 @@
-import { expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { startSimulator } from "../support/simulator/simulator.ts";
 import { shared } from "../support/shared.ts";
-import { startTollgate } from "../support/tollgate.ts";
+import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
 const time = { now: Date.parse("2026-05-15T12:00:00+09:00") };
 const backend = shared(() => startSimulator());
 const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: backend.url }, { clock: () => time.now }));
 
-const describe = (key: string, path = "/v1/tollgate/key", method = "GET"): Promise<Response> =>
+const describeKey = (key: string, path = "/v1/tollgate/key", method = "GET"): Promise<Response> =>
   fetch(gate.url + path, { method, headers: { authorization: `Bearer ${key}` } });
 
 const complete = async (key: string): Promise<unknown> =>
@@ -25,7 +25,7 @@ test("GET /v1/tollgate/key tells the holder of a key its limits and usage, and n
   time.now += 24 * 3_600_000;
   await complete(key);
   await complete(gate.key);
-  const response = await describe(key);
+  const response = await describeKey(key);
   expect([response.status, response.headers.get("cache-control")]).toEqual([200, "no-store"]);
   expect([...response.headers].filter(([name]) => name.startsWith("x-ratelimit-"))).toEqual([
     ["x-ratelimit-limit-requests", "10"],
@@ -87,11 +87,11 @@ test("GET /v1/tollgate/key tells the holder of a key its limits and usage, and n
 
 test("GET /v1/tollgate/key is never forwarded, and needs a key", async () => {
   backend.clear();
-  expect((await describe("unknown")).status).toBe(401);
-  expect((await describe(gate.key, "/v1/tollgate/other")).status).toBe(404);
-  const refused = await describe(gate.key, "/v1/tollgate/key", "DELETE");
+  expect((await describeKey("unknown")).status).toBe(401);
+  expect((await describeKey(gate.key, "/v1/tollgate/other")).status).toBe(404);
+  const refused = await describeKey(gate.key, "/v1/tollgate/key", "DELETE");
   expect([refused.status, refused.headers.get("allow")]).toEqual([405, "GET, HEAD"]);
-  expect((await describe(gate.key, "/v1/tollgate/key", "HEAD")).status).toBe(200);
+  expect((await describeKey(gate.key, "/v1/tollgate/key", "HEAD")).status).toBe(200);
   expect(backend.requests()).toEqual([]);
   expect((await gate.readKey()).total_request_count).toBe(1);
 });
@@ -108,4 +108,49 @@ test("GET /api/own-key responds with the same on the admin port, and only to a k
   expect((await read("unknown")).status).toBe(401);
   const refused = await read(gpu.key);
   expect([refused.status, await refused.json()]).toEqual([403, { error: "This API key may only post GPU samples" }]);
+});
+
+describe("opencode auth login", () => {
+  const publicUrl = "https://gate.example.com";
+  const wellKnown = "/.well-known/opencode";
+  const withKey = (server: Tollgate, key = server.key) =>
+    fetch(`${server.url}/v1/tollgate/opencode`, { headers: { authorization: `Bearer ${key}` } });
+
+  test.each([{}, { ADMIN_PORT: "0" }])("finds its configuration with %j, and no model in it", async (settings) => {
+    const environment = { PROXY_UPSTREAM_URL: backend.url, PUBLIC_URL: publicUrl, PROXY_ALIAS_MODEL: "secret" };
+    await using offering = await startTollgate({ ...environment, ...settings });
+    const response = await fetch(offering.url + wellKnown, { headers: { host: "elsewhere.example" } });
+    const text = await response.text();
+    expect(response.status).toBe(200);
+    expect(text).not.toContain("secret");
+    expect(text).not.toContain("elsewhere");
+    expect(JSON.parse(text)).toMatchObject({
+      auth: { command: ["sh", "-c", expect.stringContaining("read -r key </dev/tty")], env: "TOLLGATE_API_KEY" },
+      config: { provider: { tollgate: { options: { baseURL: `${publicUrl}/v1`, apiKey: "{env:TOLLGATE_API_KEY}" } } } },
+      remote_config: { url: `${publicUrl}/v1/tollgate/opencode` },
+    });
+  });
+
+  test("gets the models that its key may use, with their contexts", async () => {
+    await using offering = await startTollgate({
+      PROXY_UPSTREAM_URL: backend.url,
+      PUBLIC_URL: publicUrl,
+      PROXY_ALIAS_MODEL: "local",
+      MAX_CONTEXT_TOKENS: "131072",
+    });
+    const modelsOf = async (key?: string) => (await withKey(offering, key)).json();
+    const limit = { context: 131_072, output: 16_384 };
+    expect(await modelsOf()).toEqual({ provider: { tollgate: { models: { local: { name: "local", limit } } } } });
+    const { key } = await offering.admin.expectOk<{ key: string }>("POST", "/api/keys", {
+      name: "other",
+      allowed_models: ["other"],
+    });
+    expect(await modelsOf(key)).toEqual({ provider: { tollgate: { models: {} } } });
+    expect((await withKey(offering, "none")).status).toBe(401);
+  });
+
+  test("is not offered where PUBLIC_URL is not set", async () => {
+    const response = await fetch(gate.url + wellKnown);
+    expect(response.headers.get("content-type")).not.toContain("json");
+  });
 });

@@ -25,6 +25,8 @@ beforeAll(async () => {
   for (const [name, environment] of Object.entries(settings)) {
     gates.set(name, await startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_HAN_GUARD: "off", ...environment }));
   }
+  // It answers once the backend was asked what it is.
+  await gateOf("client rules").admin.expectOk("GET", "/api/client-rules");
 });
 afterAll(async () => {
   for (const gate of gates.values()) await gate[Symbol.asyncDispose]();
@@ -62,7 +64,7 @@ describe("with CLIENT_RULES=auto", () => {
   const turns = '[{"role":"user","content":"Hi"},{"role":"system","content":"s"}]';
   const body = `{"model":"${live}","max_tokens":10, "system": ${system},"messages":${turns}}`;
 
-  test("what Claude Code sends is mended for vLLM, from its first request on", async () => {
+  test("what Claude Code sends is mended for vLLM", async () => {
     const sent = body.replace(/\{"type":"text","text":"x-[^}]*\}, /, "").replace('"role":"system"', '"role":"user"');
     expect(
       await received("client rules", "/v1/messages", body, { "user-agent": "claude-cli/2.1.330 (external, cli)" }),

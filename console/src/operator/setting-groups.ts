@@ -10,7 +10,7 @@ const groups: readonly (readonly [title: string, names: RegExp])[] = [
   ["Models and rewrites", /^(MODELS_|CLIENT_RULES$|PROXY_(ALIAS|FAMILY|VENDOR|HAN)_|MAX_(CONTEXT|OUTPUT)_)/],
   [
     "Listening",
-    /^(HOST|PORT|SOCKET_MODE|ADMIN_(HOST|PORT)|TLS_\w+|TRUST_PROXY|PROXY_CORS_\w+|PROXY_CLOSED_PATHS|PROCESSES|SHUTDOWN_\w+)$/,
+    /^(HOST|PORT|SOCKET_MODE|ADMIN_(HOST|PORT)|TLS_\w+|TRUST_PROXY|PROXY_CORS_\w+|PROXY_CLOSED_PATHS|PUBLIC_URL|PROCESSES|SHUTDOWN_\w+)$/,
   ],
   ["Data", /^(DATA|USAGE|REQUEST_LOG)/],
   ["Log in", /^(ADMIN_|SECRET_KEY)/],

@@ -110,6 +110,9 @@ enabled = false
 [features]
 plugins = false
 
+[notice]
+hide_rate_limit_model_nudge = true
+
 [model_providers.tollgate]
 name = "Tollgate"
 base_url = ${quoted(`${origin}/v1`)}

@@ -31,6 +31,8 @@ const mends: Readonly<Record<ClientRule, { refusal: boolean; losses: readonly (C
   system_turns_to_user: { refusal: true, losses: ["evicted", null] },
   developer_to_system: { refusal: true, losses: [] },
   function_tools_only: { refusal: true, losses: [] },
+  // The log does not know which refusals were of a full context.
+  full_context_code: { refusal: false, losses: [] },
 };
 
 const traits = ["client", "backend", "modelSent", "isRefused", "isReadAnew", "cacheLoss", "clientRules"] as const;

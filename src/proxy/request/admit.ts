@@ -1,4 +1,4 @@
-import { isCalendarWindow, windowResetAt } from "../../time/windows.ts";
+import { isCalendarWindow, windowMinutes, windowResetAt } from "../../time/windows.ts";
 import { type ErrorDetails, ProxyError } from "../errors.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
 import { estimateInput } from "../rewrite/estimate.ts";
@@ -59,8 +59,14 @@ export type HeaderPairs = readonly (readonly [name: string, value: string])[];
 /**
  * OpenAI's headers that report how much is left. They are sent with every response to a key with limits. Of several limits
  * of tokens, the one that leaves the least counts.
+ * @param codex given for Codex, which gets its own beside them
  */
-export function rateLimitHeaders(limits: KeyLimits, used: Admission["used"], now: number): HeaderPairs {
+export function rateLimitHeaders(
+  limits: KeyLimits,
+  used: Admission["used"],
+  now: number,
+  codex?: CodexReader,
+): HeaderPairs {
   const pairs: [name: string, value: string][] = [];
   for (const { headers, names } of reported) {
     const left = leastLeft(names, limits, used);
@@ -69,7 +75,52 @@ export function rateLimitHeaders(limits: KeyLimits, used: Admission["used"], now
     const resetMs = left.remaining === left.limit ? 0 : windowResetAt(limitKinds[left.name].window, now) - now;
     pairs.push([limit, String(left.limit)], [remaining, String(left.remaining)], [reset, durationText(resetMs)]);
   }
-  return pairs;
+  return codex === undefined ? pairs : [...pairs, ...codexHeaders(codex, limits, used, now)];
+}
+
+/** From here on, Codex offers a model of another vendor, and *yes* is selected. */
+const offerPercent = 90;
+/** Codex warns by the place of a limit, so it keeps that until it is so much less full than another. */
+const placeMargin = 5;
+
+export interface CodexReader {
+  keyId: KeyId;
+  /** Which limit of each key it was shown first, as far as this process knows. */
+  first: Map<KeyId, LimitName>;
+}
+
+/**
+ * What Codex shows of the limits by the calendar: the fullest and the next one, by what is charged, in whole percent, rounded
+ * down because Codex rounds. Nothing once one is so full that it would offer another model.
+ */
+function codexHeaders(
+  { keyId, first: firsts }: CodexReader,
+  limits: KeyLimits,
+  used: Admission["used"],
+  now: number,
+): HeaderPairs {
+  const before = firsts.get(keyId);
+  const shown = tokenLimits.flatMap((name) => {
+    const { window } = limitKinds[name];
+    const [limit, charged] = [limits[name], used(name, true)];
+    if (!isCalendarWindow(window) || limit === null || charged === undefined) return [];
+    const percent = (100 * charged) / limit;
+    return { name, window, percent, rank: name === before ? percent + placeMargin : percent };
+  });
+  shown.sort((one, other) => other.rank - one.rank);
+  const [first, second] = shown;
+  if (first !== undefined && second !== undefined) firsts.set(keyId, first.name);
+  if (shown.some(({ percent }) => percent >= offerPercent)) return [];
+  return [first, second].flatMap((one, place) => {
+    if (one === undefined) return [];
+    const of = `x-codex-${place === 0 ? "primary" : "secondary"}`;
+    const resetSeconds = Math.ceil(windowResetAt(one.window, now) / 1000);
+    return [
+      [`${of}-used-percent`, String(Math.floor(one.percent))],
+      [`${of}-window-minutes`, String(windowMinutes[one.window])],
+      [`${of}-reset-at`, String(resetSeconds)],
+    ] as const;
+  });
 }
 
 const namesOf = (unit: string) =>
@@ -201,11 +252,12 @@ export async function readLimitsLeft(
   keyId: KeyId,
   limits: KeyLimits,
   { readUsed, wall }: { readUsed: ReadUsed; wall: WallClock },
+  codex?: CodexReader,
 ): Promise<HeaderPairs> {
   if (!hasLimit(limits, tokenLimits) && !hasLimit(limits, requestLimits)) return [];
   try {
     const used = await within(waitLimitMs, readUsed(keyId), () => new Error("no response in time"));
-    return rateLimitHeaders(limits, used, wall());
+    return rateLimitHeaders(limits, used, wall(), codex);
   } catch {
     return [];
   }

@@ -14,6 +14,10 @@ const sessionHeaders = [
   "session_id",
   // opencode.
   "x-session-affinity",
+  // Mistral's Vibe.
+  "x-affinity",
+  // Open WebUI, with ENABLE_FORWARD_USER_INFO_HEADERS.
+  "x-openwebui-chat-id",
   // Routers of others document it for their clients: vllm-router's `consistent_hash` reads it.
   "x-session-id",
 ] as const;

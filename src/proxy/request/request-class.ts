@@ -1,4 +1,5 @@
 import { indexOfBytes } from "../json/bytes.ts";
+import type { Program } from "../rewrite/client-rules.ts";
 
 interface HeaderSign {
   class: string;
@@ -23,8 +24,8 @@ const bodySign = (requestClass: string, begins: string, within: number, atEnd = 
   atEnd,
 });
 
-/** What tells the class of a request whose client does not say it, by how its User-Agent begins. */
-const programs = {
+/** What tells the class of a request whose client does not say it. */
+const signsOf: Readonly<Record<Program, { headers: readonly HeaderSign[]; bodies: readonly BodySign[] }>> = {
   // Titles and compactions were recorded of 0.169.0; its source has the third.
   codex: {
     headers: [
@@ -48,29 +49,28 @@ const programs = {
     headers: [],
     bodies: [bodySign("title", "You are naming a coding session so the user can pick it", 32 * 1024, true)],
   },
-} satisfies Record<string, { headers: readonly HeaderSign[]; bodies: readonly BodySign[] }>;
+};
 
-/** All at once: for nearly every request it is none. */
-const anyProgram = new RegExp(`^(?:${Object.keys(programs).join("|")})`);
-
-function findProgram(userAgent: string | undefined) {
-  const found = userAgent === undefined ? null : anyProgram.exec(userAgent);
-  return found === null ? undefined : programs[found[0] as keyof typeof programs];
-}
+/** Copilot's, whose User-Agent may be that of a library; it says of each request whether a user or an agent began it. */
+const signsOfCopilot: readonly HeaderSign[] = [
+  { class: "subagent", header: "x-interaction-type", has: "subagent" },
+  { class: "auxiliary", header: "x-interaction-type", has: "background" },
+  { class: "main", header: "x-initiator", has: "" },
+];
 
 /** Claude Code's `main`, `subagent`, `compaction` or `auxiliary`; undefined if nothing tells. */
-export function classOfHeaders(headers: Headers, userAgent: string | undefined): string | undefined {
+export function classOfHeaders(headers: Headers, program: Program | undefined): string | undefined {
   const given = headers.get("x-claude-code-request-class");
   if (given !== null) return /^[\w.-]{1,40}$/.test(given) ? given.toLowerCase() : undefined;
-  const signs: readonly HeaderSign[] | undefined = findProgram(userAgent)?.headers;
-  return signs?.find(({ header, has }) => headers.get(header)?.includes(has) === true)?.class;
+  if (program === undefined && !headers.has("x-initiator")) return undefined;
+  const signs = program === undefined ? signsOfCopilot : signsOf[program].headers;
+  return signs.find(({ header, has }) => headers.get(header)?.includes(has) === true)?.class;
 }
 
 /** Searches only bodies of clients that are known to send such instructions. */
-export function classOfBody(body: Uint8Array | undefined, userAgent: string | undefined): string | undefined {
-  const signs: readonly BodySign[] | undefined = findProgram(userAgent)?.bodies;
-  if (signs === undefined || body === undefined) return undefined;
-  return signs.find((sign) => hasSign(body, sign))?.class;
+export function classOfBody(body: Uint8Array | undefined, program: Program | undefined): string | undefined {
+  if (program === undefined || body === undefined) return undefined;
+  return signsOf[program].bodies.find((sign) => hasSign(body, sign))?.class;
 }
 
 function hasSign(body: Uint8Array, { begins, within, atEnd }: BodySign): boolean {

@@ -2,7 +2,7 @@ import type { WallClock } from "../../time/clock.ts";
 import type { FinishDetails, RequestTracker } from "../request-tracker.ts";
 import type { AbortReason } from "../upstream/abort-reason.ts";
 import type { BodyHeaders } from "../usage/body-kind.ts";
-import type { StreamUsageFilter } from "../stream/filter.ts";
+import type { EventFilter } from "../stream/filter.ts";
 import { createPassage, type Passage, readWholeUsage } from "../stream/passage.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { Admission, Reservation } from "../../domain/admissions.ts";
@@ -40,7 +40,7 @@ interface CountedResponse {
 
 /** The count of one response: what of it is read, and what of that is committed. */
 export interface Count {
-  createPassage(headers: BodyHeaders, filter: StreamUsageFilter | undefined): Passage;
+  createPassage(headers: BodyHeaders, filter: EventFilter | undefined): Passage;
   readWhole(body: Uint8Array, headers: BodyHeaders): Promise<Usage>;
   /** Commits a counted response, and later what came on top. Nothing for a status other than 2xx. */
   commit(usage: Usage, reason?: AbortReason): Promise<void>;

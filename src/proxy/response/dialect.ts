@@ -1,4 +1,5 @@
 import type { ErrorBody } from "../errors.ts";
+import { programOf } from "../rewrite/client-rules.ts";
 import type { Heartbeats } from "../stream/meter.ts";
 
 /** How what is ours in a stream is said to its client. */
@@ -43,10 +44,10 @@ const codex = always({ ...failure, endsCleanly: true });
 export const isMessagesPath = (path: string): boolean => path.startsWith("/v1/messages");
 
 /** @param clientProgram how its User-Agent begins */
-export function dialectOf(path: string, clientProgram = ""): Dialect {
+export function dialectOf(path: string, clientProgram?: string): Dialect {
   if (isMessagesPath(path)) return messages;
   if (!path.startsWith("/v1/responses")) return plain;
-  return /^codex/i.test(clientProgram) ? codex : responses;
+  return programOf(clientProgram) === "codex" ? codex : responses;
 }
 
 /** OpenAI's SDKs read `error`, Vercel's the rest, of which it requires the number. */

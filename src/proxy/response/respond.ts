@@ -19,6 +19,7 @@ import { type BodyHeaders, decompressBody, isEventStream, isPlainEventStream } f
 import type { UsageHabits } from "../usage/usage-habits.ts";
 import { dialectOf } from "./dialect.ts";
 import { type Count, type CountDeps, createCount, detailsOf } from "./count.ts";
+import { fullContextFilter } from "./full-context.ts";
 import { createStreamUsageFilter } from "../stream/filter.ts";
 import { createMeter } from "../stream/meter.ts";
 import type { ModelListRequest } from "./model-list.ts";
@@ -62,6 +63,8 @@ export interface Responding {
   readId: string | undefined;
   /** The id of the response that a create has made, once it is known; undefined for other requests. */
   created: (() => string | undefined) | undefined;
+  /** Called if the stream says that the context is full, and its client needs the code of that; undefined if it does not. */
+  onFullContext: (() => void) | undefined;
   /** How long its client has waited already, if that counts for a keepalive. */
   silentMs: number;
 }
@@ -177,13 +180,14 @@ async function respondStreaming(
   deps: RespondDeps,
   { init, headers, kind }: Head,
 ): Promise<Response> {
-  const { upstream, tracker, path, usageAdded, keepsUsage } = responding;
+  const { upstream, tracker, path, usageAdded, keepsUsage, onFullContext } = responding;
   // Nothing can be put into an event stream that is still compressed, so it passes like any other body.
   const isPlain = isPlainEventStream(kind);
   // Bun frames a streamed body itself.
   headers.delete("content-length");
   const count = createCount(responding, deps);
-  const filter = isPlain && usageAdded !== noUsageAdded ? createStreamUsageFilter(usageAdded, keepsUsage) : undefined;
+  const usageFilter = usageAdded === noUsageAdded ? undefined : createStreamUsageFilter(usageAdded, keepsUsage);
+  const filter = isPlain ? (usageFilter ?? (onFullContext && fullContextFilter(onFullContext))) : undefined;
   const passage = count.createPassage(kind, filter);
   tracker.readUsage = passage.seen;
   const dialect = dialectOf(path, tracker.clientProgram);

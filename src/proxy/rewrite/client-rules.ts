@@ -16,46 +16,56 @@ export interface ClientContext {
   enginesOf: (backends: readonly string[]) => readonly Engine[];
 }
 
+/** Programs of which tables know more than others, by the name with which their User-Agents begin. */
+const programs = ["claude-cli", "codex", "opencode"] as const;
+
+export type Program = (typeof programs)[number];
+
+/** In any case, and with more in the name: `codex_exec/0.169.0`, `Codex Desktop/0.171.0 (…)`. */
+const anyProgram = new RegExp(`^(${programs.join("|")})(?:[ _-][^/]{1,40})?/`, "i");
+
+export const programOf = (userAgent: string | undefined): Program | undefined =>
+  userAgent === undefined ? undefined : (anyProgram.exec(userAgent)?.[1]?.toLowerCase() as Program | undefined);
+
 interface Need {
-  /** How the User-Agent of the program begins. */
-  program: string;
-  /** The oldest version that was seen to need them. Later ones that do not are not edited: the rules find nothing. */
-  since: readonly [number, number, number];
-  engines: readonly Engine[];
+  program: Program;
+  /** Undefined: before any, known or not. */
+  engines?: readonly Engine[];
   rules: readonly ClientRule[];
   source: string;
 }
 
-/** Which client needs which rule in front of which engine. */
+/** Which client needs which rule in front of which engine, whatever its version: a rule that finds nothing edits nothing. */
 export const clientNeeds: readonly Need[] = [
   {
     program: "claude-cli",
-    since: [2, 1, 90],
     engines: ["vllm", "sglang", "llama.cpp", "ollama"],
-    rules: ["drop_billing_line"],
+    rules: ["drop_billing_line", "system_turns_to_user"],
     source:
-      "recorded requests of 2.1.90 to 2.1.332; the prefix caches of these engines compare the prompt from its start",
-  },
-  {
-    program: "claude-cli",
-    since: [2, 1, 178],
-    engines: ["vllm", "sglang", "llama.cpp", "ollama"],
-    rules: ["system_turns_to_user"],
-    source: "recorded requests of 2.1.178 to 2.1.332; vllm-project/vllm#53393 and #56520, ollama/ollama#18431",
+      "recorded requests of 2.1.90 to 2.1.332; the prefix caches of these engines compare the prompt from its start; " +
+      "vllm-project/vllm#53393 and #56520, ollama/ollama#18431",
   },
   {
     program: "codex",
-    since: [0, 169, 0],
     engines: ["vllm", "sglang", "llama.cpp", "ollama"],
     rules: ["developer_to_system"],
     source: "recorded requests of 0.169.0; ggml-org/llama.cpp#20156, vllm-project/vllm#49493",
   },
   {
     program: "codex",
-    since: [0, 169, 0],
     engines: ["vllm", "llama.cpp"],
     rules: ["function_tools_only"],
     source: "recorded requests of 0.169.0; ggml-org/llama.cpp#20156, vllm-project/vllm#49493",
+  },
+  {
+    program: "codex",
+    rules: ["full_context_code"],
+    source: "0.169.0 in front of recorded errors: it compacts, and without the code each further request is refused",
+  },
+  {
+    program: "opencode",
+    rules: ["full_context_code"],
+    source: "1.18.33, whose binary reads `error.code`",
   },
 ];
 
@@ -71,29 +81,13 @@ export function chooseClientRules(
   candidates: readonly string[],
 ): readonly ClientRule[] {
   if (setting !== "auto") return setting;
-  if (client === undefined || client.userAgent === null) return none;
-  const { userAgent } = client;
+  const program = programOf(client?.userAgent ?? undefined);
+  if (client === undefined || program === undefined) return none;
   const engines = client.enginesOf(candidates);
   const due = clientNeeds.filter(
-    (need) =>
-      userAgent.startsWith(need.program) &&
-      isSince(userAgent, need.since) &&
-      need.engines.some((engine) => engines.includes(engine)),
+    (need) => need.program === program && (need.engines?.some((engine) => engines.includes(engine)) ?? true),
   );
   return due.flatMap(({ rules }) => rules);
-}
-
-/** `claude-cli/2.1.330 (external, cli)`. */
-const versionOf = /^[^/ ]{1,40}\/(\d{1,9})\.(\d{1,9})\.(\d{1,9})/;
-
-function isSince(userAgent: string, since: Need["since"]): boolean {
-  const version = versionOf.exec(userAgent)?.slice(1).map(Number);
-  if (version === undefined) return false;
-  for (const [index, least] of since.entries()) {
-    const given = version[index] ?? 0;
-    if (given !== least) return given > least;
-  }
-  return true;
 }
 
 export interface Mended {
@@ -101,9 +95,9 @@ export interface Mended {
   kinds: ClientRule[];
   /** The message at the head, if a rule made it of several. */
   first: FirstMessage | undefined;
+  /** `full_context_code` is due when the response comes. */
+  marksFullContext: boolean;
 }
-
-const nothing: Mended = { kinds: [], first: undefined };
 
 /**
  * Applies client rules. They read the body once more, with slots of their own, so that they cost nothing where none is due.
@@ -118,7 +112,8 @@ export function* mendInSteps(
   rules: readonly ClientRule[],
 ): Steps<Mended> {
   const due = endpoint.clientRules.filter((rule) => rules.includes(rule));
-  if (due.length === 0) return nothing;
+  const marksFullContext = due.includes("full_context_code");
+  if (due.length === Number(marksFullContext)) return { kinds: [], first: undefined, marksFullContext };
   const run = developerToSystem(endpoint.turns === "input");
   const readers: Partial<Record<ClientRule, TurnReader>> = {
     system_turns_to_user: systemTurnsToUser(),
@@ -140,5 +135,5 @@ export function* mendInSteps(
     (readers[rule] ?? bodyRules[rule])?.edit(editor, bytes);
     if (editor.edits.length > before) kinds.push(rule);
   }
-  return { kinds, first: due.includes("developer_to_system") ? run.findJoined() : undefined };
+  return { kinds, first: due.includes("developer_to_system") ? run.findJoined() : undefined, marksFullContext };
 }

@@ -22,7 +22,7 @@ export interface Endpoint {
   batched: "messages" | "requests" | undefined;
   /** The member with its turns; undefined if it has none. */
   turns: "messages" | "input" | undefined;
-  /** Those that know its bodies. */
+  /** Those that know its bodies, and its errors. */
   clientRules: readonly ClientRule[];
 }
 
@@ -61,7 +61,7 @@ const responses: Endpoint = {
   refers: true,
   templateKwargs: true,
   turns: "input",
-  clientRules: ["developer_to_system", "function_tools_only"],
+  clientRules: ["developer_to_system", "function_tools_only", "full_context_code"],
 };
 const endpoints: ReadonlyMap<string, Endpoint> = new Map([
   ["/v1/chat/completions", chat],

@@ -49,9 +49,10 @@ export async function explainRewrite(
     stream,
     model,
     candidates: target.candidates,
-    edits: (rewritten.changes?.kinds ?? []).map((what) =>
-      Object.assign({ what }, explanations[what](rewritten, names.catalog)),
-    ),
+    edits: [
+      ...(rewritten.changes?.kinds ?? []),
+      ...(rewritten.marksFullContext === true ? (["full_context_code"] as const) : []),
+    ].map((what) => Object.assign({ what }, explanations[what](rewritten, names.catalog))),
     kept: listKept(rewritten, names.catalog),
   };
 }
@@ -132,6 +133,14 @@ const explanations: Readonly<
     why: whyMended(
       target.rules,
       "the engine refuses tools of other types; functions of namespaces stay under their own names",
+    ),
+  }),
+  full_context_code: ({ target }) => ({
+    from: undefined,
+    to: '"code":"context_length_exceeded"',
+    why: whyMended(
+      target.rules,
+      "not the request is edited, but a refusal in an engine's words for a full context: by the code, the client makes room and goes on",
     ),
   }),
 };

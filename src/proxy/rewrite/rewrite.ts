@@ -77,6 +77,8 @@ export interface Rewritten {
   notAllowed: FoundMembers;
   /** What it makes may be asked for later. */
   isStored: boolean;
+  /** See `Mended`. */
+  marksFullContext?: boolean | undefined;
   /** Undefined if there is one backend. */
   opening?: Opening | undefined;
 }
@@ -204,6 +206,7 @@ export function* rewriteInSteps(
     capExemption: capped.exemption,
     notAllowed: findNotAllowed(bytes, endpoint, body),
     isStored: body.store === undefined || !isLiteral(bytes, body.store, "false"),
+    marksFullContext: mended?.marksFullContext,
     ...(body.opening !== undefined && { opening: body.opening.read(bytes, body.conversation?.system) }),
   };
 }

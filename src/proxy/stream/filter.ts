@@ -136,6 +136,9 @@ export class StreamUsageFilter {
   }
 }
 
+/** What a passage asks of whatever changes events on their way. */
+export type EventFilter = Pick<StreamUsageFilter, keyof StreamUsageFilter>;
+
 /** @param keepsUsage the backend is known to send the chunk with only usage unasked. @returns undefined if nothing was added */
 export function createStreamUsageFilter(added: UsageAdded, keepsUsage = false): StreamUsageFilter | undefined {
   return added.includeUsage || added.continuousUsage ? new StreamUsageFilter(added, keepsUsage) : undefined;

@@ -12,7 +12,7 @@ import { createDecompressor, encodingsOf } from "../usage/decompress.ts";
 import { noStreamUsage, readUsage, type UsageShape } from "../usage/event-usage.ts";
 import { createJsonUsageParser, findShortJson, type JsonUsageParser } from "../usage/json-usage.ts";
 import { beginsEvents, Events, Unfinished, type Position } from "./events.ts";
-import type { StreamUsageFilter } from "./filter.ts";
+import type { EventFilter } from "./filter.ts";
 import { carryOnlyContent, followText, type LongText } from "./flags.ts";
 import { Hold, joined } from "./hold.ts";
 import { createStreamUsage, type ResponseListener } from "./usage.ts";
@@ -49,7 +49,7 @@ export interface Passage {
 interface PassageOptions {
   /** Undefined: the usage is not read. */
   listener: ResponseListener | undefined;
-  filter?: StreamUsageFilter | undefined;
+  filter?: EventFilter | undefined;
 }
 
 /** Usage is read from event streams and JSON, compressed or not, on any path; other responses have none. */

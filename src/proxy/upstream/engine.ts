@@ -45,8 +45,8 @@ async function readPage(
 
 /** An operator may replace an engine behind an address. */
 const refreshMs = 300_000;
-/** A backend that could not be asked, or whose engine the rules do not know. */
-const retryMs = 30_000;
+/** A backend whose engine the rules do not know, and one that could not be asked. */
+const [retryMs, awayMs] = [30_000, 2_000];
 const timeoutMs = 2_000;
 
 interface Known {
@@ -56,12 +56,19 @@ interface Known {
   first: Promise<void> | undefined;
 }
 
+interface NamedUpstream extends ProbedUpstream {
+  name: string;
+}
+
 export function createEngines({
   backends,
+  isIn,
   find,
   monotonic,
 }: {
-  backends: () => readonly (ProbedUpstream & { name: string })[];
+  backends: () => readonly NamedUpstream[];
+  /** Whether a backend is in. One that is back is asked again: it may be another engine. */
+  isIn: (name: string) => boolean;
   find: typeof findEngine;
   monotonic: MonotonicClock;
 }): Engines {
@@ -70,16 +77,26 @@ export function createEngines({
   const addressOf = ({ baseUrl, socket }: ProbedUpstream): string => `${socket ?? ""} ${baseUrl}`;
 
   async function ask(upstream: ProbedUpstream, entry: Known): Promise<void> {
-    const found = await find(upstream, AbortSignal.timeout(timeoutMs)).catch(() => undefined);
-    // One that is away for a while is what it was.
-    entry.engine = found ?? entry.engine;
-    entry.askAgainAt = monotonic() + (found === undefined ? retryMs : refreshMs);
+    let afterMs = awayMs;
+    try {
+      const found = await find(upstream, AbortSignal.timeout(timeoutMs));
+      // One that is away for a while is what it was.
+      entry.engine = found ?? entry.engine;
+      afterMs = found === undefined ? retryMs : refreshMs;
+    } catch {
+      // Away, or mute: soon again.
+    }
+    entry.askAgainAt = monotonic() + afterMs;
     entry.first = undefined;
   }
 
-  function learnOne(upstream: ProbedUpstream): Promise<void> | undefined {
+  function learnOne(upstream: NamedUpstream): Promise<void> | undefined {
     const address = addressOf(upstream);
     const entry = known.get(address) ?? { engine: undefined, askAgainAt: -Infinity, first: undefined };
+    if (!isIn(upstream.name)) {
+      entry.askAgainAt = -Infinity;
+      return undefined;
+    }
     if (monotonic() < entry.askAgainAt) return entry.first;
     const isFirst = !known.has(address);
     known.set(address, entry);

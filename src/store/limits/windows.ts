@@ -72,10 +72,11 @@ export function findExceeded(load: KeyLoad, limits: KeyLimits, tokens: number, t
 
 export const isOfTokens = (name: LimitName): boolean => limitKinds[name].counts === "tokens";
 
-/** What counts against one limit; of tokens, the reserved ones too. */
-export function usedOf(load: KeyLoad, name: LimitName): number {
+/** What counts against one limit; of tokens, the reserved ones too, unless only those are asked for that are charged. */
+export function usedOf(load: KeyLoad, name: LimitName, isCharged = false): number {
   const sum = countedOf[name];
-  return sum === undefined ? load.inFlight : load[sum] + reservedOf(load, name);
+  if (sum === undefined) return load.inFlight;
+  return isCharged ? load[sum] : load[sum] + reservedOf(load, name);
 }
 
 /** What of it is reserved for running requests, and not counted yet. */

@@ -41,6 +41,7 @@ const changeBits: Readonly<Record<RequestChange, number>> = {
   drop_billing_line: 512,
   developer_to_system: 1024,
   function_tools_only: 2048,
+  full_context_code: 8192,
 };
 const uncountedBit = 128;
 /** Its cached input is beside its input, and not a part of it. Of rows from before, the path and the numbers tell. */

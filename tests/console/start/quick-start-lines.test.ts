@@ -63,6 +63,7 @@ describe("the lines of the quick start", () => {
       agents: { enabled: false },
       analytics: { enabled: false },
       features: { plugins: false },
+      notice: { hide_rate_limit_model_nudge: true },
       model_providers: {
         tollgate: {
           name: "Tollgate",

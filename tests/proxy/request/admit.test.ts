@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { ProxyError } from "../../../src/proxy/errors.ts";
-import { limitsOf, refusalOf } from "../../../src/proxy/request/admit.ts";
+import { limitsOf, rateLimitHeaders, refusalOf } from "../../../src/proxy/request/admit.ts";
 import { noLimits } from "../../../src/store/keys/rules.ts";
 import type { LimitName } from "../../../src/domain/keys.ts";
 
@@ -122,6 +122,34 @@ describe("under /v1/responses, a refusal by day or month", () => {
       resets_at: Date.parse("2026-06-01T00:00:00+09:00") / 1000,
     });
     expect(refuse("tokens_per_month", 1e9, "/v1/responses").details).not.toHaveProperty("status");
+  });
+});
+
+describe("what Codex is shown first", () => {
+  const limits = { ...noLimits, tokens_per_minute: 1, tokens_per_day: 1000, tokens_per_month: 1000 };
+  const minutesOf = (day: number, month: number, first: Map<number, LimitName>, keyId = 1) => {
+    const used = (name: LimitName, isCharged = false) =>
+      isCharged ? { tokens_per_day: day, tokens_per_month: month }[name as "tokens_per_day"] : 1000;
+    const headers = new Map(rateLimitHeaders(limits, used, now, { keyId, first }));
+    return ["primary", "secondary"].map((place) => headers.get(`x-codex-${place}-window-minutes`));
+  };
+
+  test("changes once another limit is five points fuller, of each key apart", () => {
+    const first = new Map<number, LimitName>();
+    const [day, month] = ["1440", "43200"];
+    expect(minutesOf(100, 100, first)).toEqual([day, month]);
+    expect(minutesOf(100, 149, first)).toEqual([day, month]);
+    expect(minutesOf(100, 149, first, 2)).toEqual([month, day]);
+    expect(minutesOf(100, 151, first)).toEqual([month, day]);
+    expect(minutesOf(200, 151, first)).toEqual([month, day]);
+    expect(minutesOf(202, 151, first)).toEqual([day, month]);
+  });
+
+  test("is what it was after a response without these headers", () => {
+    const first = new Map<number, LimitName>();
+    expect(minutesOf(100, 899, first)).toEqual(["43200", "1440"]);
+    expect(minutesOf(100, 900, first)).toEqual([undefined, undefined]);
+    expect(minutesOf(100, 60, first)).toEqual(["43200", "1440"]);
   });
 });
 

@@ -39,15 +39,20 @@ const first = { system: "Be brief.", tools: [{ name: "t" }], messages: [user("He
 describe("a conversation is named", () => {
   const other = { ...first, messages: [user("Something else")] };
 
-  test.each(["x-claude-code-session-id", "session-id", "session_id", "x-session-affinity", "x-session-id"])(
-    "by the header %s, whatever it says",
-    (header) => {
-      const headers = { [header]: "s" };
-      expect(nameOf(first, { headers })).toBe(nameOf(other, { headers }) ?? 0);
-      expect(nameOf(first, { headers: { [header]: "t" } })).not.toBe(nameOf(first, { headers }) ?? 0);
-      expect(nameOf({ ...first, prompt_cache_key: "k" }, { headers })).toBe(nameOf(first, { headers }) ?? 0);
-    },
-  );
+  test.each([
+    "x-claude-code-session-id",
+    "session-id",
+    "session_id",
+    "x-session-affinity",
+    "x-affinity",
+    "x-openwebui-chat-id",
+    "x-session-id",
+  ])("by the header %s, whatever it says", (header) => {
+    const headers = { [header]: "s" };
+    expect(nameOf(first, { headers })).toBe(nameOf(other, { headers }) ?? 0);
+    expect(nameOf(first, { headers: { [header]: "t" } })).not.toBe(nameOf(first, { headers }) ?? 0);
+    expect(nameOf({ ...first, prompt_cache_key: "k" }, { headers })).toBe(nameOf(first, { headers }) ?? 0);
+  });
 
   test("not by a header that names a request", () => {
     expect(nameOf(first, { headers: { "x-client-request-id": "r" } })).toBe(nameOf(first) ?? 0);

@@ -1,9 +1,10 @@
 import { describe, expect, test } from "bun:test";
 import { classOfBody, classOfHeaders } from "../../../src/proxy/request/request-class.ts";
+import { programOf } from "../../../src/proxy/rewrite/client-rules.ts";
 
 const claude = "claude-cli/2.1.332";
 const openCode = "opencode/1.18.33";
-const codex = "codex-tui/0.169.0";
+const codex = "Codex Desktop/0.171.0";
 const turn = (kind: string, source: string): string =>
   JSON.stringify({ agent_name: "/root", request_kind: kind, thread_source: source });
 
@@ -18,10 +19,26 @@ describe("the class of a request that its headers tell", () => {
     ["Codex’s compaction", codex, { "x-codex-turn-metadata": turn("compaction", "user") }, "compaction"],
     ["Codex’s subagent", codex, { "x-codex-turn-metadata": turn("turn", "subagent") }, "subagent"],
     ["Codex’s conversation", codex, { "x-codex-turn-metadata": turn("turn", "user") }, undefined],
+    [
+      "what Copilot’s user asks for",
+      "node",
+      { "x-initiator": "user", "x-interaction-type": "conversation-panel" },
+      "main",
+    ],
+    ["what Copilot’s agent goes on with", undefined, { "x-initiator": "agent" }, "main"],
+    [
+      "Copilot’s subagent",
+      "node",
+      { "x-initiator": "agent", "x-interaction-type": "conversation-subagent" },
+      "subagent",
+    ],
+    ["Copilot’s own", "node", { "x-initiator": "agent", "x-interaction-type": "conversation-background" }, "auxiliary"],
     ["that header of another program", "curl/8", { "x-parent-session-id": "ses_1" }, undefined],
     ["that header of no program", undefined, { "x-parent-session-id": "ses_1" }, undefined],
   ])("%s", (_, program, headers, expected) => {
-    expect(classOfHeaders(new Headers(headers as unknown as Record<string, string>), program)).toBe(expected);
+    expect(classOfHeaders(new Headers(headers as unknown as Record<string, string>), programOf(program))).toBe(
+      expected,
+    );
   });
 });
 
@@ -64,10 +81,10 @@ describe("the class of a request that its body tells", () => {
     ["the same instructions of another program", "my-agent/1", chat(title), undefined],
     ["the same instructions of no program", undefined, chat(title), undefined],
   ])("%s", (_, program, body, expected) => {
-    expect(classOfBody(Buffer.from(JSON.stringify(body)), program)).toBe(expected);
+    expect(classOfBody(Buffer.from(JSON.stringify(body)), programOf(program))).toBe(expected);
   });
 
   test("a body that is passed on as it comes tells nothing", () => {
-    expect(classOfBody(undefined, openCode)).toBeUndefined();
+    expect(classOfBody(undefined, "opencode")).toBeUndefined();
   });
 });

@@ -37,7 +37,7 @@ test.each<[path: string, client: string | undefined, before: [string, string], a
   ["/v1/responses", "ai-sdk/codex", [comment, early], [keepalive, failed]],
   ["/v1/responses", "codex_exec/0.169.0", [keepalive, failed], [keepalive, failed]],
   ["/v1/responses", "codex_cli_rs/0.170.1", [keepalive, failed], [keepalive, failed]],
-  ["/v1/responses", "Codex", [keepalive, failed], [keepalive, failed]],
+  ["/v1/responses", "Codex Desktop/0.171.0", [keepalive, failed], [keepalive, failed]],
 ])("%s to %s has heartbeats and errors of its own", (path, client, before, after) => {
   const dialect = dialectOf(path, client);
   for (const [voice, said] of [

@@ -201,6 +201,7 @@ describe("for any body", () => {
       drop_billing_line: ["system"],
       developer_to_system: ["messages", "input"],
       function_tools_only: ["tools"],
+      full_context_code: [],
     };
     const property = fc.property(body, path, fc.constantFrom(...clientRules), (given, to, rule) => {
       const sent = edit(given, to, [rule]);

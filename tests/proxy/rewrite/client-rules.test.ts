@@ -221,14 +221,23 @@ describe("auto", () => {
   const claude = "claude-cli/2.1.330 (external, cli)";
   test.each([
     [claude, ["vllm"], ["drop_billing_line", "system_turns_to_user"]],
-    ["claude-cli/2.1.100 (external, cli)", ["ollama"], ["drop_billing_line"]],
-    ["claude-cli/2.0.900", ["ollama"], []],
+    ["claude-cli/2.1.154 (external, cli)", ["ollama"], ["drop_billing_line", "system_turns_to_user"]],
+    ["Claude-CLI/2.0.900", ["ollama"], ["drop_billing_line", "system_turns_to_user"]],
+    ["claude-client/2.1.330", ["ollama"], []],
     ["claude-cli", ["ollama"], []],
     [claude, [], []],
-    ["codex_exec/0.169.0 (Debian 12.0.0; x86_64)", ["llama.cpp"], ["developer_to_system", "function_tools_only"]],
-    ["codex_cli_rs/0.170.1", ["ollama"], ["developer_to_system"]],
-    ["codex_cli_rs/1.0.0", ["ollama", "vllm"], ["developer_to_system", "function_tools_only"]],
-    ["opencode/1.18.33 ai-sdk/provider-utils/4.0.23 runtime/bun/1.3.14", ["vllm"], []],
+    [
+      "codex_exec/0.169.0 (Debian 12.0.0; x86_64)",
+      ["llama.cpp"],
+      ["developer_to_system", "function_tools_only", "full_context_code"],
+    ],
+    ["codex_vscode/0.153.0 (Windows 10.0.26100; x86_64)", ["ollama"], ["developer_to_system", "full_context_code"]],
+    ["Codex Desktop/0.171.0 (Mac OS 26.1.0; arm64)", ["ollama"], ["developer_to_system", "full_context_code"]],
+    ["codexbar/0.171.0", ["ollama"], []],
+    ["my-codex/0.171.0", ["ollama"], []],
+    ["codex_cli_rs/1.0.0", ["ollama", "vllm"], ["developer_to_system", "function_tools_only", "full_context_code"]],
+    ["opencode/1.18.33 ai-sdk/provider-utils/4.0.23 runtime/bun/1.3.14", ["vllm"], ["full_context_code"]],
+    ["codex_cli_rs/1.0.0", [], ["full_context_code"]],
     [null, ["vllm"], []],
   ] as const)("for %s in front of %j: %j", (userAgent, engines, rules) => {
     expect(chooseClientRules("auto", { userAgent, enginesOf: () => engines }, [])).toEqual([...rules]);

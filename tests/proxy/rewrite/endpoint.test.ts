@@ -7,7 +7,7 @@ const other = getEndpoint("/v1/other");
 test("each endpoint has the rewrites that its bodies support", () => {
   const chatRules = ["system_turns_to_user", "developer_to_system"];
   const messagesRules = ["system_turns_to_user", "drop_billing_line"];
-  const responsesRules = ["developer_to_system", "function_tools_only"];
+  const responsesRules = ["developer_to_system", "function_tools_only", "full_context_code"];
   const row = (path: string) => Object.values(getEndpoint(path)).slice(2);
   expect(row("/v1/chat/completions")).toEqual([true, true, "message", false, true, undefined, "messages", chatRules]);
   expect(row("/v1/completions")).toEqual([true, false, undefined, false, true, undefined, undefined, []]);

@@ -42,12 +42,15 @@ describe("the engines of backends", () => {
   function enginesWith(answers: (Engine | Error | undefined)[]): {
     engines: Engines;
     asked: string[];
+    out: Set<string>;
     clock: { now: number };
   } {
     const asked: string[] = [];
     const clock = { now: 0 };
+    const out = new Set<string>();
     const engines = createEngines({
       backends: () => [upstream("a"), upstream("b")],
+      isIn: (name) => !out.has(name),
       async find({ baseUrl }) {
         asked.push(baseUrl);
         const answer = answers.shift();
@@ -56,7 +59,7 @@ describe("the engines of backends", () => {
       },
       monotonic: () => clock.now,
     });
-    return { engines, asked, clock };
+    return { engines, asked, out, clock };
   }
 
   test("are asked for once at first, and only those of the candidates count", async () => {
@@ -70,19 +73,38 @@ describe("the engines of backends", () => {
   });
 
   test("are asked for again after minutes, and sooner where they are unknown", async () => {
-    const { engines, asked, clock } = enginesWith(["vllm", new Error("away"), "ollama", "sglang"]);
+    const { engines, asked, clock } = enginesWith(["vllm", new Error("away"), undefined, "ollama", "sglang"]);
+    const askedAt = async (now: number) => {
+      const before = asked.length;
+      clock.now = now;
+      await engines.learn();
+      await Bun.sleep(0);
+      return asked.slice(before);
+    };
     await engines.learn();
-    clock.now = 29_999;
-    await engines.learn();
-    expect(asked).toHaveLength(2);
-    clock.now = 30_000;
-    await engines.learn();
-    expect(asked.slice(2)).toEqual(["http://b.example"]);
-    clock.now = 300_000;
-    await engines.learn();
-    expect(asked.slice(3)).toEqual(["http://a.example"]);
-    await Bun.sleep(0);
+    expect(await askedAt(1_999)).toEqual([]);
+    expect(await askedAt(2_000)).toEqual(["http://b.example"]);
+    expect(await askedAt(31_999)).toEqual([]);
+    expect(await askedAt(32_000)).toEqual(["http://b.example"]);
+    expect(await askedAt(300_000)).toEqual(["http://a.example"]);
     expect(engines.enginesOf(["a", "b"])).toEqual(["sglang", "ollama"]);
+  });
+
+  test("are asked for when a backend is back, and not while it is out", async () => {
+    const { engines, asked, out } = enginesWith(["vllm", "ollama", "sglang"]);
+    out.add("b");
+    await engines.learn();
+    expect(asked).toEqual(["http://a.example"]);
+    out.delete("b");
+    await engines.learn();
+    out.add("b");
+    await engines.learn();
+    expect(engines.enginesOf(["a", "b"])).toEqual(["vllm", "ollama"]);
+    out.delete("b");
+    await engines.learn();
+    await Bun.sleep(0);
+    expect(engines.enginesOf(["a", "b"])).toEqual(["vllm", "sglang"]);
+    expect(asked.slice(1)).toEqual(["http://b.example", "http://b.example"]);
   });
 
   test("stay known while a backend is away", async () => {
