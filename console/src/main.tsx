@@ -40,6 +40,7 @@ const SettingsPage = lazyPage("Settings", async () => (await import("./operator/
 const BackendsPage = lazyPage("Backends", async () => (await import("./operator/backends-page.tsx")).BackendsPage);
 const PricesPage = lazyPage("Prices", async () => (await import("./operator/prices-page.tsx")).PricesPage);
 const AccountPage = lazyPage("Account", async () => (await import("./operator/account-page.tsx")).AccountPage);
+const ChangesPage = lazyPage("Changes", async () => (await import("./operator/changes-page.tsx")).ChangesPage);
 const HelpPage = lazyPage("Quick start", async () => (await import("./start/help-page.tsx")).HelpPage);
 const HandbookPage = lazyPage("Handbook", async () => (await import("./handbook/handbook-page.tsx")).HandbookPage);
 const PlaygroundPage = lazyPage("Playground", async () => (await import("./start/playground-page.tsx")).PlaygroundPage);
@@ -72,6 +73,7 @@ function Console(): JSX.Element {
           <Route path="/settings/backends" component={BackendsPage} />
           <Route path="/settings/prices" component={PricesPage} />
           <Route path="/settings/account" component={AccountPage} />
+          <Route path="/settings/account/changes" component={ChangesPage} />
           <Route path="/help" component={HelpPage} />
           <Route path="/help/handbook/:chapter?" component={HandbookPage} />
           <Route path="/help/playground" component={PlaygroundPage} />

@@ -2,7 +2,8 @@
 // one noun, and their contracts.
 //
 // It keeps true: a guard stands at a group and not in a handler: nothing, a metrics token or a session, a key for GPUs,
-// a key for inference, a session, or a session and its CSRF token. The console's client gets its types, and the OpenAPI
+// a key for inference, or a role, of a session or a token; some ask for a session. What changes something asks a
+// session for its CSRF token too, and is wrapped by `changes`. The console's client gets its types, and the OpenAPI
 // document its content, from these routes. The proxy is not imported: what is asked of it, such as an explanation, is
 // an argument.
 
@@ -11,7 +12,8 @@ import type { Log } from "../log/log.ts";
 import type { Retention } from "../store/retention.ts";
 import type { Store } from "../store/store.ts";
 import type { WallClock } from "../time/clock.ts";
-import { getMe, logIn, logOut, requireSession } from "./session/auth.ts";
+import { getMe, logIn, logOut, requireActor, requireRole, requireSession } from "./session/auth.ts";
+import { changes, listAudit } from "./session/audit.ts";
 import { compressJson } from "./http/compression.ts";
 import { requireCsrfToken } from "./session/csrf.ts";
 import { adminHeaders, toApiError } from "./http/errors.ts";
@@ -36,6 +38,7 @@ import { getOwnActivity } from "./keys/own-activity.ts";
 import { getOwnKey } from "./keys/own-key.ts";
 import { getPrices, setPrices } from "./usage/prices.ts";
 import { changePassword, endOtherSessions, endSession, listSessions } from "./session/own-account.ts";
+import { createToken, deleteToken, listTokens } from "./session/tokens.ts";
 import { readQuery } from "./http/query.ts";
 import { getReconciliation } from "./usage/reconciliation.ts";
 import { listRequests } from "./requests/requests.ts";
@@ -105,6 +108,8 @@ export interface AdminDeps {
 }
 
 type Context = ReturnType<typeof contextOf>;
+type Role = Parameters<typeof requireRole>[0];
+type Security = Record<string, string[]>[];
 
 function contextOf(deps: AdminDeps) {
   const sessions = createSessions(deps);
@@ -141,11 +146,23 @@ function routesForOthers(context: Context) {
   return new Elysia().use(open).use(withMetricsTokenOrSession).use(withGpuKey).use(withInferenceKey);
 }
 
-/** Every route of the admin API, grouped by what guards it. The console's client is typed by the inferred return type. */
-export function adminRoutes(deps: AdminDeps) {
-  const context = contextOf(deps);
-  const withSession = new Elysia()
-    .derive(requireSession(context))
+const withSession = { session: [] };
+const withCsrf = { session: [], csrf: [] };
+
+/** A group that takes a body or changes something. @param security what the document shows that it takes */
+const withBody = (context: Context, role: Role, security: Security = [withCsrf, { token: [role] }]) =>
+  new Elysia({ detail: { security } })
+    .derive(requireActor(context))
+    // The next guard reads the body. Elysia would, for a route that is wrapped by `changes`.
+    .onParse(() => null)
+    .derive(requireCsrfToken(context))
+    .onTransform(requireRole(role));
+
+/** Everybody who is known may read; nothing here changes anything. */
+const routesForViewers = (context: Context, document: () => OpenApiDocument) =>
+  new Elysia({ detail: { security: [withSession, { token: ["viewer"] }] } })
+    .derive(requireActor(context))
+    .onTransform(requireRole("viewer"))
     .onTransform(readQuery)
     .mapResponse(compressJson)
     .get("/api/keys", listKeys(context), keyContract.listKeys)
@@ -168,26 +185,43 @@ export function adminRoutes(deps: AdminDeps) {
     .get("/api/failures", listFailures(context), trafficContract.listFailures)
     .get("/api/reconciliation", getReconciliation(context), costContract.getReconciliation)
     .get("/api/prices", getPrices(context), costContract.getPrices)
+    .get("/api/audit", listAudit(context), sessionContract.listAudit)
     .get("/api/settings", getSettings(context), operationsContract.getSettings)
+    .get("/api/openapi.json", document, operationsContract.getOpenApi);
+
+/** What an administrator changes, in the console or by a program. */
+const routesForAdmins = (context: Context) =>
+  withBody(context, "admin")
+    .post("/api/keys", changes("key.create", createKey(context)), keyContract.createKey)
+    .patch("/api/keys/:id", changes("key.update", updateKey(context)), keyContract.updateKey)
+    .post("/api/keys/:id/rotate", changes("key.rotate", rotateKey(context)), keyContract.rotateKey)
+    .delete("/api/keys/:id", changes("key.delete", deleteKey(context)), keyContract.deleteKey)
+    .patch("/api/backends/:name", changes("backend.update", updateBackend(context)), backendContract.updateBackend)
+    .delete("/api/in-flight/:id", changes("request.end", endInFlight(context)), requestContract.endInFlight)
+    .put("/api/prices", changes("prices.set", setPrices(context)), costContract.setPrices);
+
+/** Who may act for whom: a program must not give itself rights. */
+function routesForSessions(context: Context) {
+  const reads = new Elysia({ detail: { security: [withSession] } })
+    .derive(requireActor(context))
+    .derive(requireSession)
+    .mapResponse(compressJson)
     .get("/api/sessions", listSessions(context), sessionContract.listSessions)
-    .get("/api/openapi.json", (): OpenApiDocument => openApiDocument(app), operationsContract.getOpenApi);
+    .get("/api/tokens", listTokens(context), sessionContract.listTokens);
+  const writes = withBody(context, "admin", [withCsrf])
+    .derive(requireSession)
+    .post("/api/tokens", changes("token.create", createToken(context)), sessionContract.createToken)
+    .delete("/api/tokens/:id", changes("token.delete", deleteToken(context)), sessionContract.deleteToken)
+    .post("/api/password", changes("password.change", changePassword(context)), sessionContract.changePassword)
+    .delete("/api/sessions/:id", changes("session.end", endSession(context)), sessionContract.endSession)
+    .delete("/api/sessions", changes("session.end_others", endOtherSessions(context)), sessionContract.endOtherSessions)
+    .post("/api/logout", changes("session.log_out", logOut(context)), sessionContract.logOut);
+  return new Elysia().use(reads).use(writes);
+}
 
-  const withSessionAndCsrfToken = new Elysia()
-    .derive(requireSession(context))
-    .derive(requireCsrfToken(context))
-    .post("/api/keys", createKey(context), keyContract.createKey)
-    .patch("/api/keys/:id", updateKey(context), keyContract.updateKey)
-    .post("/api/keys/:id/rotate", rotateKey(context), keyContract.rotateKey)
-    .delete("/api/keys/:id", deleteKey(context), keyContract.deleteKey)
-    .patch("/api/backends/:name", updateBackend(context), backendContract.updateBackend)
-    .delete("/api/in-flight/:id", endInFlight(context), requestContract.endInFlight)
-    .put("/api/prices", setPrices(context), costContract.setPrices)
-    .post("/api/explain", explainRequest(context), requestContract.explainRequest)
-    .post("/api/password", changePassword(context), sessionContract.changePassword)
-    .delete("/api/sessions/:id", endSession(context), sessionContract.endSession)
-    .delete("/api/sessions", endOtherSessions(context), sessionContract.endOtherSessions)
-    .post("/api/logout", logOut(context), sessionContract.logOut);
-
+/** Every route of the admin API, grouped by what guards it. The console's client is typed by the inferred return type. */
+export function adminRoutes(deps: AdminDeps) {
+  const context = contextOf(deps);
   const app = new Elysia()
     .onError(({ error, set, path, status }) => {
       const { status: code, message, headers } = toApiError(error, path, deps.log);
@@ -198,7 +232,9 @@ export function adminRoutes(deps: AdminDeps) {
       Object.assign(set.headers, adminHeaders);
     })
     .use(routesForOthers(context))
-    .use(withSession)
-    .use(withSessionAndCsrfToken);
+    .use(routesForViewers(context, (): OpenApiDocument => openApiDocument(app)))
+    .use(withBody(context, "viewer").post("/api/explain", explainRequest(context), requestContract.explainRequest))
+    .use(routesForAdmins(context))
+    .use(routesForSessions(context));
   return app.use(notFoundRoutes(app.routes));
 }

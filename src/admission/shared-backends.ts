@@ -1,3 +1,4 @@
+import type { Change } from "../domain/changes.ts";
 import type { BackendStates } from "../domain/backends.ts";
 import type { CurrentCatalog } from "../domain/models.ts";
 import type { BackendStore } from "../store/backends/contract.ts";
@@ -8,7 +9,7 @@ export interface SharedBackends {
   /** Resolves once it was asked which backends drain, in vain or not. */
   known: Promise<unknown>;
   /** Here at once; everywhere else within seconds. */
-  setDraining(backend: string, isDraining: boolean, username: string): Promise<void>;
+  setDraining(backend: string, isDraining: boolean, by: Change): Promise<void>;
   close(): Promise<void>;
 }
 
@@ -65,9 +66,9 @@ export function shareBackends(options: SharedBackendsOptions): SharedBackends {
   const timer = setInterval(start, pollMs).unref();
   return {
     known: Promise.resolve(running),
-    async setDraining(backend, isDraining, username) {
-      if (isDraining) await store.drain({ backend, since: clock(), username });
-      else await store.undrain(backend);
+    async setDraining(backend, isDraining, by) {
+      if (isDraining) await store.drain({ backend, since: clock(), username: by.actor }, by);
+      else await store.undrain(backend, by);
       // A poll that began before that has the old list.
       await running;
       start();

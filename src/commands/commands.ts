@@ -14,6 +14,7 @@ const commands: Readonly<Record<string, Load>> = {
   demo: () => import("./demo.ts"),
   "push-gpu": () => import("./push-gpu.ts"),
   "reset-password": () => import("./reset-password.ts"),
+  token: () => import("./token.ts"),
   backup: () => import("./backup.ts"),
   restore: () => import("./restore.ts"),
   check: () => import("./check.ts"),

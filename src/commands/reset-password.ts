@@ -1,16 +1,12 @@
-import { hostname, userInfo } from "node:os";
 import { text } from "node:stream/consumers";
 import { parseArgs } from "node:util";
 import { resetPassword, wasPasswordFromEnvironment } from "../admin/session/bootstrap.ts";
 import { findPasswordProblem } from "../admin/session/contract.ts";
-import type { Config, Environment } from "../config/config.ts";
-import { createLog, type Log, type LogFields } from "../log/log.ts";
-import { openStore } from "../store/open.ts";
+import type { Config } from "../config/config.ts";
 import type { Store } from "../store/store.ts";
 import { CommandError, type CommandIo } from "./command.ts";
 import { envFileHelp, envFileOption, withServiceSettings } from "./env-file.ts";
-import { databaseInUse, settingsOf, storageName } from "./settings.ts";
-import { StorageError } from "../store/storage-error.ts";
+import { changeByOperator, operatorOf, settingsOf, withDatabase } from "./settings.ts";
 
 export const summary = "set a new password for the console";
 
@@ -32,11 +28,15 @@ Exit status: 0 if the password is set; 1 if it failed; 2 for wrong usage.
 export async function run(args: string[], io: CommandIo): Promise<number> {
   const { "password-stdin": fromStdin, "env-file": envFile } = readFlags(args);
   const config = settingsOf(withServiceSettings(io, envFile));
-  if (config.storage.databaseUrl === undefined) databaseInUse(config.storage);
   const given = fromStdin ? await io.endAtSignals(() => readPassword(io)) : undefined;
-  const log = createLog({ level: "info", format: "pretty", clock: Date.now, write: (line) => io.stderr.write(line) });
-  const { password, warning } = await reset(config, given, log);
-  log.info("Password reset; all sessions ended", operatorOf(io.env));
+  const { password, warning } = await withDatabase(config, io, async (store, log) => {
+    const reset = {
+      password: await resetPassword(store, given, changeByOperator(io, "password.reset")),
+      warning: await findWarning(config.admin, store),
+    };
+    log.info("Password reset; all sessions ended", operatorOf(io.env));
+    return reset;
+  });
   io.stdout.write(
     given === undefined ? `username   ${config.admin.username}\npassword   ${password}\n` : "The password is set.\n",
   );
@@ -65,48 +65,9 @@ async function readPassword({ stdin }: CommandIo): Promise<string> {
   return password;
 }
 
-interface Reset {
-  password: string;
-  /** Present if ADMIN_PASSWORD will undo the reset. */
-  warning: string | undefined;
-}
-
-async function reset(
-  { storage, admin }: Pick<Config, "storage" | "admin">,
-  given: string | undefined,
-  log: Log,
-): Promise<Reset> {
-  const clock = Date.now;
-  const { dataDir, databaseUrl } = storage;
-  try {
-    const store = await openStore({ dataDir, databaseUrl, clock, log });
-    try {
-      return { password: await resetPassword(store, given), warning: await findWarning(admin, store) };
-    } finally {
-      await store.close();
-    }
-  } catch (error) {
-    throw error instanceof StorageError ? new CommandError(`${storageName(storage)}: ${error.message}`) : error;
-  }
-}
-
 /** The server's environment is usually not this command's: a unit file sets it. */
 async function findWarning({ password }: Config["admin"], store: Store): Promise<string | undefined> {
   if (password !== undefined) return "is set, and replaces the new password at the next start";
   if (!(await wasPasswordFromEnvironment(store))) return undefined;
   return "the server's last start had it, and the next one with it replaces the new password";
-}
-
-/** Who runs this command and from where, as far as the system knows: `sudo` and `ssh` set the two variables. */
-function operatorOf({ SUDO_USER: sudoUser, SSH_CONNECTION: ssh }: Environment): LogFields {
-  return { user: userName(), sudoUser, host: hostname(), address: ssh?.split(" ", 1)[0] };
-}
-
-function userName(): string {
-  try {
-    return userInfo().username;
-  } catch {
-    // A container's user may have no name.
-    return String(process.getuid?.());
-  }
 }

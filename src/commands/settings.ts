@@ -1,5 +1,10 @@
 import { accessSync, constants } from "node:fs";
+import { hostname, userInfo } from "node:os";
 import { type Config, ConfigError, type Environment, readConfig } from "../config/config.ts";
+import { createLog, type Log } from "../log/log.ts";
+import { openStore } from "../store/open.ts";
+import type { Change } from "../domain/changes.ts";
+import type { Store } from "../store/store.ts";
 import { requireNotMoved } from "../store/sqlite/database-file.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import { CommandError, type CommandIo } from "./command.ts";
@@ -45,4 +50,47 @@ export function databaseInUse(storage: Config["storage"]): string {
   } catch (error) {
     throw error instanceof StorageError ? new CommandError(`${storageName(storage)}: ${error.message}`) : error;
   }
+}
+
+/** Opens the database of the settings for one change, which is logged on standard error. @throws CommandError */
+export async function withDatabase<T>(
+  { storage }: Pick<Config, "storage">,
+  { stderr }: Pick<CommandIo, "stderr">,
+  change: (store: Store, log: Log) => Promise<T>,
+): Promise<T> {
+  const log = createLog({ level: "info", format: "pretty", clock: Date.now, write: (line) => stderr.write(line) });
+  if (storage.databaseUrl === undefined) databaseInUse(storage);
+  try {
+    const store = await openStore({ ...storage, clock: Date.now, log });
+    try {
+      return await change(store, log);
+    } finally {
+      await store.close();
+    }
+  } catch (error) {
+    throw error instanceof StorageError ? new CommandError(`${storageName(storage)}: ${error.message}`) : error;
+  }
+}
+
+/** Who runs this command and from where, as far as the system knows: `sudo` and `ssh` set the two variables. */
+export function operatorOf({
+  SUDO_USER: sudoUser,
+  SSH_CONNECTION: ssh,
+}: Environment): Record<string, string | undefined> {
+  return { user: userName(), sudoUser, host: hostname(), address: ssh?.split(" ", 1)[0] };
+}
+
+function userName(): string {
+  try {
+    return userInfo().username;
+  } catch {
+    // A container's user may have no name.
+    return String(process.getuid?.());
+  }
+}
+
+/** A change for the record, by whoever runs this command. */
+export function changeByOperator({ env }: Pick<CommandIo, "env">, action: string): Change {
+  const { user, host, address = null } = operatorOf(env);
+  return { actor: `${user}@${host} (command)`, role: "admin", address, action, requestId: null, changeId: null };
 }

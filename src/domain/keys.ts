@@ -30,3 +30,8 @@ export const findBearer = (headers: Headers): string | undefined =>
 /** The API key of a request: the bearer token, or else `x-api-key`. Other authorization schemes are ignored. */
 export const findCredential = (headers: Headers): string | undefined =>
   findBearer(headers) ?? (headers.get("x-api-key") || undefined);
+
+/** Eight characters would reveal too much of a short key. */
+export function maskKey(key: string): string {
+  return key.length < 16 ? "…" : `${key.slice(0, 4)}…${key.slice(-4)}`;
+}

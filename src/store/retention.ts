@@ -95,6 +95,9 @@ export const expiringRows: readonly ExpiringRows[] = [
   // Every process reads them once a second.
   { table: "keyEndings", column: "endedAt", timeOf: milliseconds, keeps: always(msPerMinute) },
   { table: "sessions", column: "expiresAt", timeOf: milliseconds, keeps: always(0) },
+  { table: "audit", column: "at", timeOf: milliseconds, keeps: always(400 * msPerDay), perRound: 60 * msPerMinute },
+  // Listed as expired for a month.
+  { table: "apiTokens", column: "expiresAt", timeOf: milliseconds, keeps: always(30 * msPerDay) },
   { table: "loginAttempts", column: "attemptedAt", timeOf: milliseconds, keeps: always(msPerMinute) },
   { table: "formerSecrets", column: "validUntil", timeOf: milliseconds, keeps: always(0) },
 ];

@@ -4,8 +4,10 @@ import { createDatabaseStore } from "./engine/database.ts";
 import { createGpuStore } from "./gpu/gpu.ts";
 import { createKeyStore } from "./keys/keys.ts";
 import { createLimitStore } from "./limits/limits.ts";
+import { createAuditStore, createRecordChange } from "./accounts/audit.ts";
 import { createSessionStore } from "./accounts/sessions.ts";
 import { createSettingsStore } from "./accounts/settings.ts";
+import { createTokenStore } from "./accounts/tokens.ts";
 import type { Engine } from "./engine/engine.ts";
 import { createReconciliationStore } from "./usage/reconciliation.ts";
 import { prepareMaintenance } from "./maintenance.ts";
@@ -19,19 +21,22 @@ import { createUsageStore } from "./usage/usage.ts";
 export type SqlStore = Omit<Store, "size" | "close">;
 
 export function createSqlStore(engine: Engine, clock: WallClock, retention = defaultRetention): SqlStore {
-  const settings = createSettingsStore(engine);
+  const record = createRecordChange(engine, clock);
+  const settings = createSettingsStore(engine, record);
   const usage = createUsageStore(engine, clock);
   return {
-    keys: createKeyStore(engine, clock),
+    keys: createKeyStore(engine, clock, record),
     usage,
     limits: createLimitStore(engine, clock),
     requests: createRequestLogStore(engine),
     traffic: createTrafficStore(engine),
     reconciliation: createReconciliationStore(engine, settings, usage),
-    backends: createBackendStore(engine, clock),
+    backends: createBackendStore(engine, clock, record),
     database: createDatabaseStore(engine),
     gpu: createGpuStore(engine, clock),
-    sessions: createSessionStore(engine),
+    sessions: createSessionStore(engine, record),
+    tokens: createTokenStore(engine, record),
+    audit: createAuditStore(engine, clock, record),
     settings,
     maintain: prepareMaintenance(engine, clock, retention),
     checkWritable: () => settings.set("last_write_check", String(clock())),

@@ -11,7 +11,7 @@ import type { GpuStore } from "./gpu/contract.ts";
 import type { KeyStore } from "./keys/contract.ts";
 import type { LimitStore } from "./limits/contract.ts";
 import type { RequestLogStore } from "./requests/contract.ts";
-import type { SessionStore, SettingsStore } from "./accounts/contract.ts";
+import type { AuditStore, SessionStore, SettingsStore, TokenStore } from "./accounts/contract.ts";
 import type { TrafficStore } from "./traffic/contract.ts";
 import type { UsageStore, ReconciliationStore } from "./usage/contract.ts";
 
@@ -26,6 +26,8 @@ export interface Store {
   readonly limits: LimitStore;
   readonly gpu: GpuStore;
   readonly sessions: SessionStore;
+  readonly tokens: TokenStore;
+  readonly audit: AuditStore;
   readonly settings: SettingsStore;
   /**
    * One short portion of what keeps the database small: deletes rows whose time is over, then gives space back.

@@ -20,17 +20,26 @@ function start(store: Store["backends"], instance: string, catalog = replaceable
   return { ...shared, draining };
 }
 
+const by = {
+  actor: "admin",
+  role: "admin",
+  address: null,
+  action: "backend.update",
+  requestId: null,
+  changeId: null,
+} as const;
+
 onEachEngine(({ openTestStore }) => {
   test("a backend drains in the process that was told at once, then in all others, and after a restart", async () => {
     await using opened = await openTestStore(() => 1000);
     const { backends } = opened.store;
     const [told, other] = [start(backends, "host/1"), start(backends, "host/2")];
-    await told.setDraining("gpu-a", true, "admin");
+    await told.setDraining("gpu-a", true, by);
     expect([...told.draining]).toEqual([["gpu-a", true]]);
     await pollUntil(() => other.draining.get("gpu-a") === true);
     const later = start(backends, "host/3");
     await pollUntil(() => later.draining.get("gpu-a") === true);
-    await other.setDraining("gpu-a", false, "admin");
+    await other.setDraining("gpu-a", false, by);
     expect([...other.draining]).toEqual([["gpu-a", false]]);
     await pollUntil(() => told.draining.get("gpu-a") === false && later.draining.get("gpu-a") === false);
     for (const one of [told, other, later]) await one.close();
@@ -82,6 +91,6 @@ test("while the database fails, what is known goes on, and the next poll tries a
   });
   await pollUntil(() => answers > 4);
   expect(draining).toEqual([["gpu-a", true]]);
-  expect(await shared.setDraining("gpu-b", true, "admin").catch(String)).toContain("no database");
+  expect(await shared.setDraining("gpu-b", true, by).catch(String)).toContain("no database");
   await shared.close();
 });

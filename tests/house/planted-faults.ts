@@ -606,4 +606,48 @@ export const plantedFaults: readonly PlantedFault[] = [
     put: ``,
     tests: ["tests/wire/client-rules.test.ts"],
   },
+
+  // Who may use the admin API, and the record of changes.
+  {
+    id: "token-beside-cookie",
+    says: "A page on another site changes something with a browser's session if it sends any bearer token",
+    find: `if (!hasSessionCookie(request.headers)) {`,
+    put: `if (request.headers.has("authorization") || !hasSessionCookie(request.headers)) {`,
+    tests: ["tests/admin/roles.test.ts"],
+  },
+  {
+    id: "role-ignored",
+    says: "A viewer's token changes keys",
+    find: `if (roles.indexOf(role) < roles.indexOf(least)) throw`,
+    put: `if (roles.indexOf(role) < 0) throw`,
+    tests: ["tests/admin/roles.test.ts"],
+  },
+  {
+    id: "token-expired",
+    says: "A token that has expired is accepted",
+    find: `const isLive = or(isNull(apiTokens.expiresAt), gt(apiTokens.expiresAt, now));`,
+    put: `const isLive = gt(apiTokens.id, now - now);`,
+    tests: ["tests/admin/roles.test.ts"],
+  },
+  {
+    id: "audit-secret",
+    says: "Whoever may read the record of changes reads the secrets of keys",
+    find: `key: maskKey(key.key), name, is_active: isActive, owner`,
+    put: `key: key.key, name, is_active: isActive, owner`,
+    tests: ["tests/admin/audit.test.ts"],
+  },
+  {
+    id: "audit-no-change",
+    says: "What is refused, or changes nothing, has a row in the record of changes",
+    find: `if (read !== undefined && Bun.deepEquals(before, after)) return result;`,
+    put: ``,
+    tests: ["tests/admin/audit.test.ts"],
+  },
+  {
+    id: "audit-refused-uncounted",
+    says: "Of a flood of logins, the record has only those that reached the password",
+    find: `await recordRefused?.(scope, times);`,
+    put: ``,
+    tests: ["tests/admin/audit.test.ts"],
+  },
 ];

@@ -9,6 +9,7 @@ from schemathesis import GenerationMode
 
 own_session = os.environ["SESSION_ID"]
 spare_keys = itertools.cycle(os.environ["SPARE_KEY_IDS"].split())
+spare_tokens = itertools.cycle(os.environ["SPARE_TOKEN_IDS"].split())
 running = itertools.cycle(os.environ["RUNNING_IDS"].split())
 
 
@@ -35,6 +36,8 @@ def before_call(context, case, kwargs):
     value = str(case.path_parameters.get("id"))
     if path.startswith("/api/keys/") and value.isdecimal():
         case.path_parameters["id"] = next(spare_keys)
+    elif path.startswith("/api/tokens/") and case.meta and case.meta.generation.mode == GenerationMode.POSITIVE:
+        case.path_parameters["id"] = next(spare_tokens)
     elif path.startswith("/api/in-flight/") and case.meta and case.meta.generation.mode == GenerationMode.POSITIVE:
         case.path_parameters["id"] = next(running)
     elif path.startswith("/api/backends/") and case.meta and case.meta.generation.mode == GenerationMode.POSITIVE:

@@ -3,11 +3,15 @@ import { startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
-import { successesOf } from "./successes.ts";
+import { type Exchange, successesOf } from "./successes.ts";
+
+type Role = "viewer" | "admin";
+type Security = { token?: Role[] }[];
 
 /**
- * Sends the server what Schemathesis makes of the OpenAPI document. Exits with its status, 1 if a response breaks the
- * document or is a 5xx, or with 1 if too few operations succeeded: refusals prove nothing. Usage:
+ * Sends the server what Schemathesis makes of the OpenAPI document, with a session and with a token of each role. Exits
+ * with its status, 1 if a response breaks the document or is a 5xx; with 1 if too few operations succeeded with the
+ * session, for refusals prove nothing, or if one did with a token that has no right to it. Usage:
  * `bun tests/schemathesis/run.ts PATH_OF_SCHEMATHESIS`.
  */
 const [schemathesis = "schemathesis"] = process.argv.slice(2);
@@ -27,6 +31,9 @@ const admin = await logIn(program.adminUrl, "admin", password);
 const [session] = await admin.expectOk<{ id: string }[]>("GET", "/api/sessions");
 const { key } = await admin.createKey("schemathesis");
 const spareKeys = await Promise.all(Array.from({ length: 50 }, (_, n) => admin.createKey(`spare ${n}`)));
+const createToken = (role: Role) =>
+  admin.expectOk<{ id: number; token: string }>("POST", "/api/tokens", { name: role, role });
+const spareTokens = await Promise.all(Array.from({ length: 20 }, () => createToken("viewer")));
 const stream = await fetch(`${program.url}/v1/chat/completions`, {
   method: "POST",
   headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "rate=1; tokens=600" },
@@ -34,45 +41,72 @@ const stream = await fetch(`${program.url}/v1/chat/completions`, {
 });
 const { requests: running } = await admin.expectOk<{ requests: { id: string }[] }>("GET", "/api/in-flight");
 const document = folder.file("openapi.json");
-const description = await admin.expectOk<{ paths: Record<string, object> }>("GET", "/api/openapi.json");
+const description = await admin.expectOk<{ paths: Record<string, Record<string, object>> }>("GET", "/api/openapi.json");
 await Bun.write(document, JSON.stringify(description));
-
-const record = folder.file("exchanges.har");
-const report = ["--report", "har", "--report-har-path", record];
-const child = Bun.spawn(
-  [schemathesis, "--config-file", config, "run", document, "--url", program.adminUrl, ...report],
-  {
-    cwd: folder.path,
-    env: {
-      ...process.env,
-      SCHEMATHESIS_HOOKS: join(import.meta.dir, "hooks.py"),
-      SESSION: admin.cookie.slice("session=".length),
-      SESSION_ID: session?.id,
-      SPARE_KEY_IDS: spareKeys.map(({ id }) => id).join(" "),
-      RUNNING_IDS: running.map(({ id }) => id).join(" "),
-      BACKEND: new URL(backend.url).host,
-      CSRF_TOKEN: admin.csrfToken,
-      API_KEY: key,
-      METRICS_TOKEN: metricsToken,
-    },
-    stdout: "inherit",
-    stderr: "inherit",
-  },
-);
-const status = await child.exited;
-await stream.body?.cancel().catch(() => {});
-await program.stop();
 
 interface Recorded {
   log: { entries: { request: { method: string; url: string }; response: { status: number } }[] };
 }
 
-const { log } = (await Bun.file(record).json()) as Recorded;
-const exchanges = log.entries.map(({ request, response }) => {
-  return { method: request.method, path: new URL(request.url).pathname, status: response.status };
-});
+/** @returns its status, and all exchanges */
+async function send(name: string, options: string[]): Promise<{ status: number; exchanges: Exchange[] }> {
+  const record = folder.file(`${name}.har`);
+  const child = Bun.spawn(
+    [schemathesis, ...options, "--url", program.adminUrl, "--report", "har", "--report-har-path", record],
+    {
+      cwd: folder.path,
+      env: {
+        ...process.env,
+        SCHEMATHESIS_HOOKS: join(import.meta.dir, "hooks.py"),
+        SESSION: admin.cookie.slice("session=".length),
+        SESSION_ID: session?.id,
+        SPARE_KEY_IDS: spareKeys.map(({ id }) => id).join(" "),
+        SPARE_TOKEN_IDS: spareTokens.map(({ id }) => id).join(" "),
+        RUNNING_IDS: running.map(({ id }) => id).join(" "),
+        BACKEND: new URL(backend.url).host,
+        CSRF_TOKEN: admin.csrfToken,
+        API_KEY: key,
+        METRICS_TOKEN: metricsToken,
+      },
+      stdout: "inherit",
+      stderr: "inherit",
+    },
+  );
+  const status = await child.exited;
+  const { log } = (await Bun.file(record).json()) as Recorded;
+  const exchanges = log.entries.map(({ request, response }) => {
+    return { method: request.method, path: new URL(request.url).pathname, status: response.status };
+  });
+  return { status, exchanges };
+}
+
+/** Sends as a token. @returns the operations that succeeded although the document gives the role no right to them */
+async function excessOf(role: Role): Promise<string[]> {
+  const { token } = await createToken(role);
+  const checks = ["--checks", "not_a_server_error", "--continue-on-failure", "--phases", "coverage,fuzzing"];
+  const limits = ["--seed", "1", "--max-examples", "10", "--request-timeout", "10", "--warnings", "off"];
+  const as = ["-H", `Authorization: Bearer ${token}`];
+  const { status, exchanges } = await send(role, ["run", document, ...as, ...checks, ...limits]);
+  const done = successesOf(description.paths, exchanges).filter(({ succeeded }) => succeeded);
+  const excess = done.filter(({ operation }) => !isAllowed(operation, role)).map(({ operation }) => operation);
+  process.stdout.write(`As ${role}: ${done.length} operations succeeded; without a right: ${excess.join(", ")}\n`);
+  return status === 0 ? excess : [...excess, "a server error"];
+}
+
+function isAllowed(operation: string, role: Role): boolean {
+  const [method = "", path = ""] = operation.split(" ");
+  const { security = [] } = (description.paths[path]?.[method.toLowerCase()] ?? {}) as { security?: Security };
+  const [needed] = security.flatMap(({ token = [] }) => token);
+  return security.length === 0 || needed === "viewer" || needed === role;
+}
+
+const { status, exchanges } = await send("session", ["--config-file", config, "run", document]);
+const excess = [...(await excessOf("viewer")), ...(await excessOf("admin"))];
+await stream.body?.cancel().catch(() => {});
+await program.stop();
+
 const operations = successesOf(description.paths, exchanges);
 const failed = operations.flatMap(({ operation, succeeded }) => (succeeded ? [] : [operation]));
 const count = operations.length - failed.length;
 process.stdout.write(`${count} of ${operations.length} operations succeeded; not ${failed.join(", ")}\n`);
-process.exitCode = count < operations.length * leastShare ? 1 : status;
+process.exitCode = count < operations.length * leastShare || excess.length > 0 ? 1 : status;

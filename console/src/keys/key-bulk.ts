@@ -14,15 +14,16 @@ export interface BulkReport {
   failures: readonly { key: Key; name: string; cause: string }[];
 }
 
-function change(key: Key, action: BulkAction): Promise<unknown> {
+function change(key: Key, action: BulkAction, changeId: string): Promise<unknown> {
+  const headers = { "x-change-id": changeId };
   const route = api.keys({ id: key.id });
   if (action.kind === "delete") {
-    return responseBody(route.delete(undefined, { query: action.endRunning ? { end_running: "true" } : {} }));
+    return responseBody(route.delete(undefined, { query: action.endRunning ? { end_running: "true" } : {}, headers }));
   }
-  if (action.kind === "paths") return responseBody(route.patch({ allowed_paths: action.paths }));
-  if (action.kind === "tag") return responseBody(route.patch({ tags: tagsAfter(key.tags, action) }));
+  if (action.kind === "paths") return responseBody(route.patch({ allowed_paths: action.paths }, { headers }));
+  if (action.kind === "tag") return responseBody(route.patch({ tags: tagsAfter(key.tags, action) }, { headers }));
   const ends = !action.isActive && action.endRunning;
-  return responseBody(route.patch({ is_active: action.isActive, ...(ends ? { end_running: true } : {}) }));
+  return responseBody(route.patch({ is_active: action.isActive, ...(ends ? { end_running: true } : {}) }, { headers }));
 }
 
 function tagsAfter(before: readonly string[], { tags, adds }: { tags: readonly string[]; adds: boolean }): string[] {
@@ -68,12 +69,14 @@ export function useBulkRun(): BulkRun {
   return {
     progress,
     async run(keys, action) {
+      // The record of changes shows them as one. Over plain HTTP there is no `crypto.randomUUID`.
+      const changeId = Array.from(crypto.getRandomValues(new Uint32Array(4)), String).join("-");
       const failures: BulkReport["failures"][number][] = [];
       setProgress(0);
       await queries.cancelQueries({ queryKey: ["keys"] });
       await forEachInTurn(
         keys,
-        (key) => change(key, action),
+        (key) => change(key, action, changeId),
         (key, error) => {
           if (error !== undefined) failures.push({ key, name: key.name, cause: causeOf(error) });
           setProgress((done = 0) => done + 1);

@@ -6,7 +6,9 @@ type UrlParameters<Name extends string> = { readonly [Parameter in Name]?: strin
 type SetUrlParameters = (changed: Record<string, string | undefined>, options?: Partial<NavigateOptions>) => void;
 
 /** Those that people type, or paste a key into. */
-const typed: ReadonlySet<string> = new Set(["q", "model", "backend", "path", "client", "class", "address", "id"]);
+const typed: ReadonlySet<string> = new Set(
+  "q model backend path client class address id actor action target".split(" "),
+);
 
 /**
  * The URL's parameters. Of a repeated one the router returns an array, although its types do not say so: here its first value.

@@ -11,9 +11,10 @@ import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonList, SkeletonRows } from "../ui/skeleton.tsx";
 import { clientName } from "./client-name.ts";
 import { type ConsoleSession, useChangePassword, useEndSession, useSessionsQuery } from "./queries.ts";
+import { TokensPanel } from "./tokens-panel.tsx";
 import "../styles/lazy-pages.css";
 
-/** The password, and the sessions that it has opened. */
+/** The password, the sessions that it has opened, and the tokens of programs. */
 export function AccountPage(): JSX.Element {
   const sessions = useSessionsQuery();
   const settings = useSettingsQuery();
@@ -21,6 +22,7 @@ export function AccountPage(): JSX.Element {
     <Page title="Account" help="security" sources={[{ name: "Sessions", query: sessions }]}>
       <SectionTabs section="settings" label="Settings" />
       <SessionsPanel sessions={sessions.data} query={sessions} />
+      <TokensPanel />
       <Panel title="Password">
         <Switch fallback={<SkeletonList />}>
           <Match when={settings.data?.password_from_environment === true}>

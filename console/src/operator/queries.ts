@@ -1,4 +1,12 @@
-import { useMutation, type UseMutationResult, useQuery, useQueryClient } from "@tanstack/solid-query";
+import {
+  type InfiniteData,
+  useInfiniteQuery,
+  type UseInfiniteQueryResult,
+  useMutation,
+  type UseMutationResult,
+  useQuery,
+  useQueryClient,
+} from "@tanstack/solid-query";
 import { api, responseBody } from "../client.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { showToast } from "../lib/toasts.ts";
@@ -49,6 +57,50 @@ export function useEndSession(): UseMutationResult<unknown, Error, string | unde
     onSettled: () => queries.invalidateQueries({ queryKey: ["sessions"] }),
   }));
 }
+
+const getTokens = () => responseBody(api.tokens.get());
+export type ApiToken = Awaited<ReturnType<typeof getTokens>>[number];
+
+export const useTokensQuery = (): QueryResult<typeof getTokens> =>
+  useQuery(() => ({ queryKey: ["tokens"], queryFn: getTokens, refetchInterval: 30_000, reconcile: "id" }));
+
+const createToken = (token: Pick<ApiToken, "name" | "role" | "expires_at">) => responseBody(api.tokens.post(token));
+export type CreatedToken = Awaited<ReturnType<typeof createToken>>;
+
+export function useCreateToken(): UseMutationResult<CreatedToken, Error, Parameters<typeof createToken>[0]> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: createToken,
+    onSettled: () => queries.invalidateQueries({ queryKey: ["tokens"] }),
+    // The token does not stay in memory.
+    gcTime: 0,
+  }));
+}
+
+export function useDeleteToken(): UseMutationResult<unknown, Error, ApiToken> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: async ({ id }: ApiToken): Promise<unknown> => responseBody(api.tokens({ id: String(id) }).delete()),
+    onSuccess: (_, { name }) => showToast(`The token “${name}” was deleted`),
+    onError: (error) => showToast(`Not deleted: ${error.message}`, "error"),
+    onSettled: () => queries.invalidateQueries({ queryKey: ["tokens"] }),
+  }));
+}
+
+export type AuditFilter = Partial<Record<"actor" | "action" | "target", string>>;
+
+const getChanges = (filter: AuditFilter, cursor: string | undefined) =>
+  responseBody(api.audit.get({ query: { ...filter, format: "json", ...(cursor !== undefined && { cursor }) } }));
+type ChangesBody = Awaited<ReturnType<typeof getChanges>>;
+export type RecordedChange = ChangesBody["rows"][number];
+
+export const useChangesQuery = (filter: () => AuditFilter): UseInfiniteQueryResult<InfiniteData<ChangesBody>> =>
+  useInfiniteQuery(() => ({
+    queryKey: ["changes", filter()],
+    queryFn: ({ pageParam }: { pageParam: string | undefined }) => getChanges(filter(), pageParam),
+    initialPageParam: undefined as string | undefined,
+    getNextPageParam: (last: ChangesBody) => last.next_cursor ?? undefined,
+  }));
 
 export function useChangePassword(): UseMutationResult<unknown, Error, { current: string; next: string }> {
   const queries = useQueryClient();

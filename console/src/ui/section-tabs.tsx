@@ -11,6 +11,7 @@ const sections = {
     { href: "/settings/backends", label: "Backends" },
     { href: "/settings/prices", label: "Prices" },
     { href: "/settings/account", label: "Account" },
+    { href: "/settings/account/changes", label: "Changes" },
     // On a phone, the navigation has no space for it.
     { href: "/help", label: "Help" },
   ],

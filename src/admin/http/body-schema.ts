@@ -10,6 +10,7 @@ import {
 import { type TypeCheck, TypeCompiler } from "@sinclair/typebox/compiler";
 import { type ValueError, type ValueErrorIterator, ValueErrorType } from "@sinclair/typebox/errors";
 import type { JsonObject } from "./body.ts";
+import { isDay } from "../../time/seoul.ts";
 import { ApiError } from "./errors.ts";
 
 // A body has one schema: the OpenAPI document shows it, and the route checks bodies with it. `error` holds the sentence
@@ -53,6 +54,34 @@ function sentenceOf({ schema, value, path, errors: [firstChoice] }: ValueError):
   const sentence = error === undefined ? firstChoice && firstSentence(firstChoice) : error(value);
   return sentence ?? `${path.slice(1).replaceAll("/", ".")} is invalid`;
 }
+
+const [maxUnknownNames, maxNameLength] = [5, 64];
+
+/** A misspelt limit would make a key without it. @throws ApiError 400 */
+export function refuseUnknownFields(body: object, { properties }: TObject): void {
+  const names = Object.keys(body).filter((name) => !Object.hasOwn(properties, name));
+  if (names.length === 0) return;
+  const listed = names.slice(0, maxUnknownNames).map((name) => cleanText(name.slice(0, maxNameLength)));
+  const more = names.length > listed.length ? ` and ${names.length - listed.length} more` : "";
+  throw new ApiError(400, `Unknown ${names.length === 1 ? "field" : "fields"}: ${listed.join(", ")}${more}`);
+}
+
+/** With an offset, so that it means the same instant everywhere. */
+const instantPattern = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)$/;
+/** Seoul's years have four digits between these: others have no RFC 3339 timestamp. */
+const firstInstantMs = Date.parse("0000-01-01T00:00:00.000+09:00");
+const lastInstantMs = Date.parse("9999-12-31T23:59:59.999+09:00");
+
+function findInstantProblem(field: string, value: unknown): string | undefined {
+  if (typeof value !== "string") return `${field} must be a string`;
+  const [, day] = instantPattern.exec(value) ?? [];
+  const instantMs = day === undefined || !isDay(day) ? Number.NaN : Date.parse(value);
+  const isAllowed = instantMs >= firstInstantMs && instantMs <= lastInstantMs;
+  return isAllowed ? undefined : `${field} must be an ISO 8601 timestamp with an offset`;
+}
+
+export const instant = (field: string, description: string): TUnsafe<string> =>
+  checkedBy((value) => findInstantProblem(field, value), t.String({ format: "date-time", description }));
 
 /** Leaves a body to the route, which checks it after session and CSRF token; Elysia would do so before. */
 export const describes = <S extends TSchema>(schema: S): TUnsafe<Static<S>> =>

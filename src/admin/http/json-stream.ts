@@ -3,7 +3,7 @@ import type { Log } from "../../log/log.ts";
 const encoder = new TextEncoder();
 
 /**
- * A JSON response, `before` + `middle` + `after`, whose middle is read as fast as the client takes it: neither a long
+ * A response, by default of JSON, `before` + `middle` + `after`, whose middle is read as fast as the client takes it: neither a long
  * query nor a slow reader fills memory. Waits for the first chunk, so that storage that fails at once still gets an
  * error response. A later failure breaks the connection off, so that no client takes half a list for a whole one.
  */
@@ -11,10 +11,10 @@ export async function streamJson(
   { method }: Pick<Request, "method">,
   [before, middle, after]: readonly [string, AsyncIterable<Uint8Array>, string],
   log: Log,
+  headers: Readonly<Record<string, string>> = { "content-type": "application/json;charset=utf-8" },
 ): Promise<Response> {
   const chunks = middle[Symbol.asyncIterator]();
   const first = await chunks.next();
-  const headers = { "content-type": "application/json;charset=utf-8" };
   // Elysia (1.4.30) reads the body for HEAD to its end to find its length. Remove when it does not.
   if (method === "HEAD") {
     await chunks.return?.();

@@ -12,14 +12,23 @@ const securitySchemes = {
   csrf: { type: "apiKey", in: "header", name: "X-CSRF-Token", description: "Or the field _csrf of a JSON body" },
   bearer: { type: "http", scheme: "bearer", description: "An API key" },
   xApiKey: { type: "apiKey", in: "header", name: "x-api-key", description: "An API key" },
+  token: { type: "http", scheme: "bearer", description: "An API token (`tgt_…`); its role, or a higher one" },
   metricsToken: { type: "http", scheme: "bearer", description: "METRICS_TOKEN" },
 };
+
+const textSchema = { schema: { type: "string" } } as const;
 
 export type OpenApiDocument = Record<string, unknown>;
 
 /** The OpenAPI document of an app's routes, made from their contracts. */
 export function openApiDocument(app: AnyElysia): OpenApiDocument {
   const { paths, components } = toOpenAPISchema(app, { staticFile: false });
+  for (const path of Object.values(paths)) {
+    const { parameters = [], responses: { 200: ok } = {} } = path?.get ?? {};
+    const isCsv = parameters.some((one) => "name" in one && one.name === "format");
+    // The package knows one content type for each response.
+    if (isCsv && ok !== undefined && "content" in ok) ok.content = { ...ok.content, "text/csv": textSchema };
+  }
   return {
     openapi: "3.1.2",
     info: { title: "Tollgate admin API", version: "1" },

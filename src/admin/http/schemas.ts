@@ -84,7 +84,6 @@ export const errors = <const Status extends number>(...statuses: Status[]): Erro
 export const byHandler = [(): null => null, "json" as const];
 
 export const open = { security: [] };
-export const sessionAndCsrf = { security: [{ session: [], csrf: [] }] };
 
 export const keyParameter = t.Optional(
   t.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, error: "key_id must be an integer of at least 1" }),

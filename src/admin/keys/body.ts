@@ -4,6 +4,7 @@ import type { Key } from "../../store/keys/contract.ts";
 import type { Store } from "../../store/store.ts";
 import { timestampOf } from "../../time/seoul.ts";
 import { windowResetAt } from "../../time/windows.ts";
+import { maskKey } from "../../domain/keys.ts";
 import type { KeyBody, KeyQuery } from "./contract.ts";
 import { hasLimit, type KeyLimits, limitKinds, type LimitName, limitNames, perLimit } from "../../domain/limits.ts";
 
@@ -80,11 +81,6 @@ async function readLoads({ listLoads }: Store["limits"], keys: readonly Key[]): 
   const limited = keys.filter(({ rules }) => hasLimit(rules)).map(({ id }) => id);
   if (limited.length === 0) return new Map();
   return new Map((await listLoads(limited)).map((load) => [load.keyId, load]));
-}
-
-/** Eight characters would reveal too much of a short key. */
-export function maskKey(key: string): string {
-  return key.length < 16 ? "…" : `${key.slice(0, 4)}…${key.slice(-4)}`;
 }
 
 /** Whether a key's name, owner, note or tags contain a text, in any case. */

@@ -1,17 +1,7 @@
 import { type Static, type TArray, type TUnsafe, Type as t } from "@sinclair/typebox";
-import {
-  byHandler,
-  count,
-  errors,
-  keyParameter,
-  nullable,
-  okBody,
-  sessionAndCsrf,
-  timestamp,
-} from "../http/schemas.ts";
-import { checkedBy, csrfField, describes, optionalText, text } from "../http/body-schema.ts";
+import { byHandler, count, errors, keyParameter, nullable, okBody, timestamp } from "../http/schemas.ts";
+import { csrfField, describes, instant, optionalText, text } from "../http/body-schema.ts";
 import { limitKinds, perLimit } from "../../domain/limits.ts";
-import { isDay } from "../../time/seoul.ts";
 
 // A request's fields stand in the order in which a client hears of them.
 
@@ -24,20 +14,6 @@ export const limits = perLimit((name) => {
 const scope = t.Union([t.Literal("all"), t.Literal("inference"), t.Literal("gpu")], {
   error: () => "scope must be one of all, inference, gpu",
 });
-
-/** With an offset, so that it means the same instant everywhere. */
-const instant = /^(\d{4}-\d\d-\d\d)T\d\d:\d\d(?::\d\d(?:\.\d{1,9})?)?(?:Z|[+-]\d\d:\d\d)$/;
-/** Seoul's years have four digits between these: others have no RFC 3339 timestamp. */
-const firstInstantMs = Date.parse("0000-01-01T00:00:00.000+09:00");
-const lastInstantMs = Date.parse("9999-12-31T23:59:59.999+09:00");
-
-function findInstantProblem(value: unknown): string | undefined {
-  if (typeof value !== "string") return "expires_at must be a string";
-  const [, day] = instant.exec(value) ?? [];
-  const instantMs = day === undefined || !isDay(day) ? Number.NaN : Date.parse(value);
-  const isAllowed = instantMs >= firstInstantMs && instantMs <= lastInstantMs;
-  return isAllowed ? undefined : "expires_at must be an ISO 8601 timestamp with an offset";
-}
 
 interface ListOptions {
   minItems?: number;
@@ -86,12 +62,7 @@ export const keyFields = {
       description: "Globs such as /v1/chat/*, in which * crosses slashes; /v1/tollgate/key is always open",
     }),
   ),
-  expires_at: nullable(
-    checkedBy(
-      findInstantProblem,
-      t.String({ format: "date-time", description: "From then on the key is like an inactive one" }),
-    ),
-  ),
+  expires_at: nullable(instant("expires_at", "From then on the key is like an inactive one")),
   owner: nullable(optionalText("owner", { maxLength: 120 })),
   note: nullable(optionalText("note", { maxLength: 1000, multiline: true })),
   tags: nullable(textList("tags", text("tag", { maxLength: 40 }), { maxItems: 10 })),
@@ -227,25 +198,25 @@ export const createKey = {
   parse: byHandler,
   body: describes({ ...newKeyRequest, additionalProperties: false }),
   response: { 201: keyBody, ...errors(400, 401, 403, 408, 409, 413, 415) },
-  detail: { summary: "Create a key; only this response shows it in full", ...sessionAndCsrf },
+  detail: { summary: "Create a key; only this response shows it in full" },
 };
 
 export const updateKey = {
   parse: byHandler,
   body: describes({ ...keyChangeRequest, additionalProperties: false }),
   response: { 200: keyBody, ...errors(400, 401, 403, 404, 408, 413, 415) },
-  detail: { summary: "Change a key: its name, state, limits and notes", ...sessionAndCsrf },
+  detail: { summary: "Change a key: its name, state, limits and notes" },
 };
 
 export const rotateKey = {
   parse: byHandler,
   body: describes(rotationRequest),
   response: { 200: keyBody, ...errors(400, 401, 403, 404, 408, 409, 413, 415) },
-  detail: { summary: "Replace the secret of a key; only this response shows the new one in full", ...sessionAndCsrf },
+  detail: { summary: "Replace the secret of a key; only this response shows the new one in full" },
 };
 
 export const deleteKey = {
   query: keyDeletionQuery,
   response: { 200: okBody, ...errors(400, 401, 403, 404) },
-  detail: { summary: "Delete a key; its usage is kept", ...sessionAndCsrf },
+  detail: { summary: "Delete a key; its usage is kept" },
 };

@@ -1,7 +1,6 @@
-import type { TObject } from "@sinclair/typebox";
 import type { KeyChange, NewKey } from "../../store/keys/contract.ts";
 import type { JsonObject } from "../http/body.ts";
-import { bodyParser, cleanText } from "../http/body-schema.ts";
+import { bodyParser, cleanText, refuseUnknownFields } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
 import { keyFields, keyChangeRequest, type KeyFields, newKeyRequest, rotationRequest } from "./contract.ts";
 import { limitNames } from "../../domain/limits.ts";
@@ -43,17 +42,6 @@ export function parseKeyChange(json: JsonObject | ApiError, now: number): Parsed
     changed: Object.keys(body).filter((field) => Object.hasOwn(keyFields, field)),
     endsAt: body.end_running === true ? endOf(change, now) : undefined,
   };
-}
-
-const [maxUnknownNames, maxNameLength] = [5, 64];
-
-/** A misspelt limit would make a key without it. */
-function refuseUnknownFields(body: object, { properties }: TObject): void {
-  const names = Object.keys(body).filter((name) => !Object.hasOwn(properties, name));
-  if (names.length === 0) return;
-  const listed = names.slice(0, maxUnknownNames).map((name) => cleanText(name.slice(0, maxNameLength)));
-  const more = names.length > listed.length ? ` and ${names.length - listed.length} more` : "";
-  throw new ApiError(400, `Unknown ${names.length === 1 ? "field" : "fields"}: ${listed.join(", ")}${more}`);
 }
 
 function endOf({ isActive, expiresAt }: KeyChange, now: number): number {

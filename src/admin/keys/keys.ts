@@ -10,7 +10,7 @@ import type { Log } from "../../log/log.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { msPerMinute } from "../../time/seoul.ts";
-import type { Actor } from "../session/auth.ts";
+import type { ChangeContext } from "../session/auth.ts";
 import type { JsonObject } from "../http/body.ts";
 import { ApiError } from "../http/errors.ts";
 import { streamJson } from "../http/json-stream.ts";
@@ -31,11 +31,7 @@ export interface EndingDeps extends KeyDeps {
   endRunning: (keyId: KeyId, at: number) => Promise<void>;
 }
 
-interface ActorContext {
-  actor: Actor;
-}
-
-interface JsonContext extends ActorContext {
+interface JsonContext extends ChangeContext {
   json: JsonObject | ApiError;
 }
 
@@ -50,8 +46,8 @@ export const listKeys =
 
 export const createKey =
   ({ store, log, clock }: KeyDeps & { clock: WallClock }) =>
-  async ({ json, actor }: JsonContext): Promise<ElysiaCustomStatusResponse<201, KeyBody>> => {
-    const key = await store.keys.create({ ...parseNewKey(json), createdAt: clock() });
+  async ({ json, actor, by }: JsonContext): Promise<ElysiaCustomStatusResponse<201, KeyBody>> => {
+    const key = await store.keys.create({ ...parseNewKey(json), createdAt: clock() }, by);
     if (key === "collision") throw new ApiError(409, "Key already exists");
     log.info("Key created", { ...actor, keyId: key.id, name: key.name });
     return status(201, fullKeyBody(key, await readLoad(store, key)));
@@ -59,9 +55,9 @@ export const createKey =
 
 export const updateKey =
   ({ store, log, clock, endRunning }: EndingDeps) =>
-  async ({ json, params, actor }: JsonContext & IdContext): Promise<KeyBody> => {
+  async ({ json, params, actor, by }: JsonContext & IdContext): Promise<KeyBody> => {
     const { change, changed, endsAt } = parseKeyChange(json, clock());
-    const key = await store.keys.update(parseKeyId(params.id), change);
+    const key = await store.keys.update(parseKeyId(params.id), change, by);
     if (key === undefined) throw keyNotFound();
     if (change.expiresAt !== undefined) await store.keys.keepRunning(key.id);
     if (endsAt !== undefined) await endRunning(key.id, endsAt);
@@ -75,11 +71,11 @@ export const updateKey =
 /** The old secret is accepted for `grace_minutes` more. */
 export const rotateKey =
   ({ store, log, clock }: KeyDeps & { clock: WallClock }) =>
-  async ({ json, params, actor }: JsonContext & IdContext): Promise<KeyBody> => {
+  async ({ json, params, actor, by }: JsonContext & IdContext): Promise<KeyBody> => {
     const graceMinutes = parseRotation(json);
     const now = clock();
     const rotation = { key: generateKey(), now, validUntil: now + graceMinutes * msPerMinute };
-    const key = await store.keys.rotate(parseKeyId(params.id), rotation);
+    const key = await store.keys.rotate(parseKeyId(params.id), rotation, by);
     if (key === undefined) throw keyNotFound();
     if (key === "collision") throw new ApiError(409, "Key already exists");
     log.info("Key rotated", { ...actor, keyId: key.id, name: key.name, graceMinutes });
@@ -88,9 +84,9 @@ export const rotateKey =
 
 export const deleteKey =
   ({ store, log, clock, endRunning }: EndingDeps) =>
-  async ({ params, query, actor }: ActorContext & IdContext & { query: KeyDeletionQuery }): Promise<OkBody> => {
+  async ({ params, query, actor, by }: ChangeContext & IdContext & { query: KeyDeletionQuery }): Promise<OkBody> => {
     const keyId = parseKeyId(params.id);
-    const name = await store.keys.delete(keyId);
+    const name = await store.keys.delete(keyId, by);
     if (name === undefined) throw keyNotFound();
     if (query.end_running === "true") await endRunning(keyId, clock());
     log.info("Key deleted", { ...actor, keyId, name });

@@ -1,15 +1,6 @@
 import { type Static, Type as t } from "@sinclair/typebox";
 import { csrfField, describes } from "../http/body-schema.ts";
-import {
-  backendState,
-  byHandler,
-  count,
-  errors,
-  nullable,
-  okBody,
-  sessionAndCsrf,
-  timestamp,
-} from "../http/schemas.ts";
+import { backendState, byHandler, count, errors, nullable, okBody, timestamp } from "../http/schemas.ts";
 
 const milliseconds = t.Number({ minimum: 0 });
 
@@ -87,6 +78,5 @@ export const updateBackend = {
   response: { 200: okBody, ...errors(400, 401, 403, 404, 408, 413, 415) },
   detail: {
     summary: "Have a backend get no new requests, or get them again; in all processes and instances, within seconds",
-    ...sessionAndCsrf,
   },
 };

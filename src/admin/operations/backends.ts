@@ -1,4 +1,5 @@
 import { type BackendStates, type BackendStatus, noBackendCounts } from "../../domain/backends.ts";
+import type { Change } from "../../domain/changes.ts";
 import { decodeHistogram, quantilesOf } from "../../domain/histogram.ts";
 import type { Backend, Catalog, DiscoveredModels } from "../../domain/models.ts";
 import type { Log } from "../../log/log.ts";
@@ -10,7 +11,7 @@ import { bodyParser } from "../http/body-schema.ts";
 import type { JsonObject } from "../http/body.ts";
 import { ApiError } from "../http/errors.ts";
 import type { OkBody } from "../http/schemas.ts";
-import type { Actor } from "../session/auth.ts";
+import type { ChangeContext } from "../session/auth.ts";
 import { type BackendBody, backendRequest, type BackendsBody } from "./backends-contract.ts";
 import type { Health } from "./health.ts";
 
@@ -23,7 +24,7 @@ export interface BackendDeps {
   backendStates: BackendStates["list"];
   health: Pick<Health, "checkUpstream">;
   /** In all processes and instances. */
-  setDraining: (backend: string, isDraining: boolean, username: string) => Promise<void>;
+  setDraining: (backend: string, isDraining: boolean, by: Change) => Promise<void>;
 }
 
 export const listBackends =
@@ -119,18 +120,17 @@ function figuresOf(figures: BackendFigures | undefined): Figures {
 
 const parseBackendRequest = bodyParser(backendRequest);
 
-interface Update {
+interface Update extends ChangeContext {
   params: { name: string };
   json: JsonObject | ApiError;
-  actor: Actor;
 }
 
 export const updateBackend =
   ({ catalog, setDraining, log }: Pick<BackendDeps, "catalog" | "setDraining" | "log">) =>
-  async ({ params: { name }, json, actor }: Update): Promise<OkBody> => {
+  async ({ params: { name }, json, actor, by }: Update): Promise<OkBody> => {
     const { draining } = parseBackendRequest(json);
     if (!catalog().backends.some((backend) => backend.name === name)) throw new ApiError(404, "Backend not found");
-    await setDraining(name, draining, actor.username);
+    await setDraining(name, draining, by);
     log.info(draining ? "Backend drains: it gets no new requests" : "Backend gets requests again", {
       ...actor,
       backend: name,

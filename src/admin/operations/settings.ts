@@ -51,4 +51,5 @@ const retentionOf = ({ usageMinutesDays, requestLog: { days, rows } }: Retention
   { data: "Request log", keeps: days === 0 ? "off" : `${days} days, at most ${rows.toLocaleString("en-US")} requests` },
   { data: "GPU samples", keeps: "7 days" },
   { data: "GPUs by minute and hour", keeps: "32 days" },
+  { data: "Record of changes", keeps: "400 days" },
 ];

@@ -17,7 +17,6 @@ import {
   timestamp,
   byHandler,
   errors,
-  sessionAndCsrf,
   okBody,
 } from "../http/schemas.ts";
 import { csrfField, describes } from "../http/body-schema.ts";
@@ -229,7 +228,6 @@ export const endInFlight = {
   response: { 200: okBody, ...errors(401, 403, 404) },
   detail: {
     summary: "End a running request as a broken response; it counts with the usage read so far",
-    ...sessionAndCsrf,
   },
 };
 
@@ -239,6 +237,5 @@ export const explainRequest = {
   response: { 200: explainBody, ...errors(400, 401, 403, 408, 413, 415) },
   detail: {
     summary: "How the rewriter would change a request body, and why; nothing is forwarded",
-    ...sessionAndCsrf,
   },
 };

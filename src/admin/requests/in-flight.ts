@@ -4,7 +4,7 @@ import type { Log } from "../../log/log.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { timestampOf } from "../../time/seoul.ts";
-import type { Actor } from "../session/auth.ts";
+import type { ChangeContext } from "../session/auth.ts";
 import { ApiError } from "../http/errors.ts";
 import { placesOf, queueOf } from "./queue.ts";
 import type { RunningBody } from "./contract.ts";
@@ -58,9 +58,10 @@ export const listInFlight =
   };
 
 export const endInFlight =
-  ({ endRequest, log }: Pick<InFlightDeps, "endRequest" | "log">) =>
-  async ({ params, actor }: { params: { id: string }; actor: Actor }): Promise<OkBody> => {
+  ({ store, endRequest, log }: Pick<InFlightDeps, "endRequest" | "log"> & { store: Pick<Store, "audit"> }) =>
+  async ({ params, actor, by }: ChangeContext & { params: { id: string } }): Promise<OkBody> => {
     if (!(await endRequest(params.id))) throw new ApiError(404, "Request not found");
+    await store.audit.add(by);
     log.info("Running request ended by an administrator", { ...actor, id: params.id });
     return { ok: true };
   };

@@ -1,10 +1,17 @@
 import { type Context, type ElysiaCustomStatusResponse, status } from "elysia";
+import { findBearer } from "../../domain/keys.ts";
 import type { Log } from "../../log/log.ts";
-import { authenticationRequired } from "../http/errors.ts";
+import type { ApiToken } from "../../store/accounts/contract.ts";
+import { type Change, type Role, roles } from "../../domain/changes.ts";
+import { ApiError, authenticationRequired } from "../http/errors.ts";
 import type { Login } from "./login.ts";
 import type { OkBody } from "../http/schemas.ts";
-import { clearedCookie, sessionCookie } from "./cookie.ts";
+import { clearedCookie, hasSessionCookie, sessionCookie } from "./cookie.ts";
 import type { LiveSession, Sessions } from "./session.ts";
+import type { Store } from "../../store/store.ts";
+import type { WallClock } from "../../time/clock.ts";
+import { msPerMinute } from "../../time/seoul.ts";
+import { sha256Hex } from "./secrets.ts";
 import type { AnonymousBody, LoginBody, MeBody } from "./contract.ts";
 
 type CookieContext = Pick<Context, "request" | "cookie">;
@@ -15,22 +22,80 @@ export interface Actor {
   address: string;
 }
 
-interface SessionGuardDeps {
+/** What a token begins with; an API key may do so too. */
+export const tokenPrefix = "tgt_";
+
+export interface TokenDeps {
+  store: Pick<Store, "tokens">;
+  clock: WallClock;
+  log: Log;
+}
+
+interface ActorGuardDeps extends TokenDeps {
   sessions: Pick<Sessions, "find">;
   clientAddress: (request: Request) => string;
 }
 
+/** What a handler of a change gets: `by` records it. */
+export interface ChangeContext {
+  actor: Actor;
+  by: Change;
+}
+
+/** Who sends a request to a route that is not open. A token has no session. Elysia takes no interface. */
+// oxlint-disable-next-line typescript/consistent-type-definitions -- see above
+export type Caller = {
+  actor: Actor;
+  role: Role;
+  session: LiveSession | undefined;
+};
+
 /**
- * Guard: requires a live session, and sends its cookie again, since its lifetime counts from the latest request.
+ * Guard: requires a live session or token. Sends the session's cookie again, since its lifetime counts from the latest
+ * request. A request with a session cookie is a session's, whatever else it carries: a browser may have sent it.
  * @throws ApiError 401
  */
-export const requireSession =
-  ({ sessions, clientAddress }: SessionGuardDeps) =>
-  async ({ request, cookie: { session: cookie } }: CookieContext): Promise<{ session: LiveSession; actor: Actor }> => {
-    const session = await sessions.find(request.headers);
+export const requireActor =
+  (deps: ActorGuardDeps) =>
+  async ({ request, cookie: { session: cookie } }: CookieContext): Promise<Caller> => {
+    const address = deps.clientAddress(request);
+    if (!hasSessionCookie(request.headers)) {
+      const token = await findToken(request.headers, deps);
+      if (token === undefined) throw authenticationRequired();
+      return { actor: { username: `${token.name} (token)`, address }, role: token.role, session: undefined };
+    }
+    const session = await deps.sessions.find(request.headers);
     if (session === undefined) throw authenticationRequired();
     cookie?.set(sessionCookie(session.cookieValue));
-    return { session, actor: { username: session.username, address: clientAddress(request) } };
+    return { actor: { username: session.username, address }, role: "admin", session };
+  };
+
+/** The token of a request, if it is live. */
+async function findToken(headers: Headers, { store, clock, log }: TokenDeps): Promise<ApiToken | undefined> {
+  const bearer = findBearer(headers);
+  if (bearer === undefined || !bearer.startsWith(tokenPrefix)) return undefined;
+  const now = clock();
+  const token = await store.tokens.find(sha256Hex(bearer), now);
+  // Not awaited: a full disk does not keep programs out.
+  if (token !== undefined && now - (token.lastUsedAt ?? 0) >= msPerMinute) {
+    store.tokens
+      .use(token.id, now)
+      .catch((error: unknown) => log.warn("Use of a token not saved", { error: String(error) }));
+  }
+  return token;
+}
+
+/** Guard after `requireActor`: requires a session. @throws ApiError 403 */
+export function requireSession({ session }: Pick<Caller, "session">): { session: LiveSession } {
+  if (session === undefined) throw new ApiError(403, "This needs a session: an API token may not do it");
+  return { session };
+}
+
+/** Guard: requires a role or a higher one. It comes after the CSRF token, and before body and row. @throws ApiError 403 */
+export const requireRole =
+  (least: Role) =>
+  ({ role }: Pick<Caller, "role">): void => {
+    if (roles.indexOf(role) < roles.indexOf(least)) throw new ApiError(403, `This needs the role ${least}`);
   };
 
 export const logIn =
@@ -42,13 +107,14 @@ export const logIn =
   };
 
 export const logOut =
-  ({ sessions, log }: { sessions: Pick<Sessions, "end">; log: Log }) =>
+  ({ store, log }: { store: Pick<Store, "sessions">; log: Log }) =>
   async ({
     session,
     actor,
+    by,
     cookie: { session: cookie },
-  }: Pick<Context, "cookie"> & { session: LiveSession; actor: Actor }): Promise<OkBody> => {
-    await sessions.end(session);
+  }: Pick<Context, "cookie"> & ChangeContext & { session: LiveSession }): Promise<OkBody> => {
+    await store.sessions.delete(session.idHash, by);
     log.info("Admin logged out", { ...actor });
     cookie?.set(clearedCookie);
     return { ok: true };

@@ -1,5 +1,6 @@
 import { link, open, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
+import type { Change } from "../../domain/changes.ts";
 import type { Store } from "../../store/store.ts";
 import { generatePassword, hashPassword, passwordHashSetting, verifyPassword } from "./password.ts";
 import { randomHex } from "./secrets.ts";
@@ -53,8 +54,9 @@ export async function wasPasswordFromEnvironment({ settings }: Pick<Store, "sett
 export async function resetPassword(
   store: Pick<Store, "sessions" | "settings">,
   password: string = generatePassword(),
+  by?: Change,
 ): Promise<string> {
-  await store.settings.set(passwordHashSetting, await hashPassword(password));
+  await store.settings.set(passwordHashSetting, await hashPassword(password), by);
   await store.sessions.deleteAll();
   return password;
 }

@@ -1,6 +1,9 @@
 import { type Static, Type as t } from "@sinclair/typebox";
-import { count, nullable, timestamp, open, byHandler, errors, sessionAndCsrf, okBody } from "../http/schemas.ts";
-import { checkedBy, csrfField, describes } from "../http/body-schema.ts";
+import { roles } from "../../domain/changes.ts";
+import type { auditFilters } from "../../store/accounts/contract.ts";
+import { byHandler, choice, count, cursorMessage, errors, nextCursor } from "../http/schemas.ts";
+import { nullable, okBody, open, timestamp } from "../http/schemas.ts";
+import { checkedBy, csrfField, describes, instant, text } from "../http/body-schema.ts";
 
 const string = (field: string) => t.String({ error: () => `${field} must be a string` });
 export const loginRequest = t.Object({ username: string("username"), password: string("password") });
@@ -43,6 +46,27 @@ export type SessionsBody = Static<typeof sessionsBody>;
 export const endedBody = t.Object({ ok: t.Literal(true), ended: count });
 export type EndedBody = Static<typeof endedBody>;
 
+const role = t.Union([t.Literal(roles[0]), t.Literal(roles[1])], {
+  description: "`viewer` reads all but secrets; `admin` also changes all but tokens, sessions and the password",
+  error: () => `role must be one of ${roles.join(", ")}`,
+});
+export const tokenRequest = t.Object({
+  name: text("name", { maxLength: 120 }),
+  role,
+  expires_at: t.Optional(nullable(instant("expires_at", "By default in 90 days; null: never"))),
+  _csrf: csrfField,
+});
+export const tokenBody = t.Object({
+  id: t.Integer(),
+  head: t.String({ description: "Its first characters" }),
+  name: t.String(),
+  role,
+  created_at: timestamp,
+  expires_at: nullable(timestamp),
+  last_used_at: nullable(timestamp),
+});
+export const newTokenBody = t.Object({ ...tokenBody.properties, token: t.String() });
+
 export const logIn = {
   parse: byHandler,
   body: describes(loginRequest),
@@ -57,27 +81,77 @@ export const getMe = {
 
 export const logOut = {
   response: { 200: okBody, ...errors(401, 403) },
-  detail: { summary: "End the session", ...sessionAndCsrf },
+  detail: { summary: "End the session" },
 };
 
 export const changePassword = {
   parse: byHandler,
   body: describes(passwordRequest),
   response: { 200: okBody, ...errors(400, 401, 403, 408, 409, 413, 415, 429) },
-  detail: { summary: "Change your password, and end all other sessions", ...sessionAndCsrf },
+  detail: { summary: "Change your password, and end all other sessions" },
+};
+
+const filter = (name: (typeof auditFilters)[number]) =>
+  t.Optional(t.String({ maxLength: 600, error: `${name} must be at most 600 characters`, description: "Exact" }));
+const auditQuery = t.Object({
+  actor: filter("actor"),
+  action: filter("action"),
+  target: filter("target"),
+  cursor: t.Optional(t.String({ pattern: "^[1-9]\\d{0,14}$", error: cursorMessage })),
+  format: choice("format", ["json", "csv"], "json"),
+});
+export type AuditQuery = Static<typeof auditQuery>;
+const state = nullable(t.String({ description: "JSON of the members that changed, cut off after 4 KiB; no secrets" }));
+export const auditRow = t.Object({
+  id: t.Integer(),
+  at: timestamp,
+  actor: t.String(),
+  role: nullable(t.String()),
+  address: nullable(t.String()),
+  action: t.String(),
+  target: t.String({ description: "Such as `key/12`" }),
+  before: state,
+  after: state,
+  request_id: nullable(t.String()),
+  change_id: nullable(t.String({ description: "X-Change-Id: of several that one action of a user makes" })),
+  count: t.Integer({ description: "Of refused logins, which are one row by address and hour" }),
+});
+export const auditBody = t.Object({ rows: t.Array(auditRow), next_cursor: nextCursor });
+
+export const listAudit = {
+  query: auditQuery,
+  response: { 200: auditBody, ...errors(400, 401) },
+  detail: { summary: "Who changed what, latest first; as CSV all rows" },
+};
+
+export const listTokens = {
+  response: { 200: t.Array(tokenBody), ...errors(401, 403) },
+  detail: { summary: "The tokens of programs; those that have expired stay for a month" },
+};
+
+export const createToken = {
+  parse: byHandler,
+  body: describes({ ...tokenRequest, additionalProperties: false }),
+  response: { 201: newTokenBody, ...errors(400, 401, 403, 408, 413, 415) },
+  detail: { summary: "Create a token for a program; only this response shows it" },
+};
+
+export const deleteToken = {
+  response: { 200: okBody, ...errors(401, 403, 404) },
+  detail: { summary: "Delete a token: its next request is refused" },
 };
 
 export const listSessions = {
-  response: { 200: sessionsBody, ...errors(401) },
+  response: { 200: sessionsBody, ...errors(401, 403) },
   detail: { summary: "The sessions of the console" },
 };
 
 export const endSession = {
   response: { 200: okBody, ...errors(401, 403, 404) },
-  detail: { summary: "End a session", ...sessionAndCsrf },
+  detail: { summary: "End a session" },
 };
 
 export const endOtherSessions = {
   response: { 200: endedBody, ...errors(401, 403) },
-  detail: { summary: "End all sessions but the current one", ...sessionAndCsrf },
+  detail: { summary: "End all sessions but the current one" },
 };

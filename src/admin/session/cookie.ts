@@ -27,6 +27,9 @@ export function sessionCookiesIn(headers: Headers): string[] {
     .flatMap((cookie) => findDecoded(cookie.slice("session=".length)) ?? []);
 }
 
+/** Whether it is a session's request, with a live session or none. */
+export const hasSessionCookie = (headers: Headers): boolean => /(?:^|;)\s*session=/.test(headers.get("cookie") ?? "");
+
 function findDecoded(value: string): string | undefined {
   try {
     return decodeURIComponent(value);

@@ -33,32 +33,38 @@ export interface LoginAttemptsDeps {
   store: Pick<Store, "sessions">;
   clock: WallClock;
   log: Log;
+  /** Gets how often a scope was refused since it was last called for it. */
+  recordRefused?: (scope: string, times: number) => Promise<void>;
 }
 
-export function createLoginAttempts({ store, clock, log }: LoginAttemptsDeps): LoginAttempts {
-  /** When each refused scope may try again, epoch milliseconds. */
-  const refusedUntil = new Map<string, number>();
+export function createLoginAttempts({ store, clock, log, recordRefused }: LoginAttemptsDeps): LoginAttempts {
+  /** When each refused scope may try again, epoch milliseconds, and how often it was refused from memory until then. */
+  const refusals = new Map<string, { until: number; times: number }>();
 
-  function remember(scope: string, until: number): void {
-    refusedUntil.delete(scope);
-    refusedUntil.set(scope, until);
-    if (refusedUntil.size <= maxRemembered) return;
-    const [oldest] = refusedUntil.keys();
-    if (oldest !== undefined) refusedUntil.delete(oldest);
+  async function remember(scope: string, until: number): Promise<void> {
+    const times = 1 + (refusals.get(scope)?.times ?? 0);
+    refusals.delete(scope);
+    refusals.set(scope, { until, times: 0 });
+    const [oldest] = refusals.keys();
+    if (refusals.size > maxRemembered && oldest !== undefined) refusals.delete(oldest);
+    await recordRefused?.(scope, times);
   }
 
   return {
     throwIfRefused(client) {
       for (const { scope } of limitsOf(client)) {
-        const waitMs = (refusedUntil.get(scope) ?? 0) - clock();
-        if (waitMs > 0 && waitMs <= maxWaitMs) throw tooManyAttempts(waitMs);
+        const refusal = refusals.get(scope);
+        const waitMs = (refusal?.until ?? 0) - clock();
+        if (refusal === undefined || waitMs <= 0 || waitMs > maxWaitMs) continue;
+        refusal.times++;
+        throw tooManyAttempts(waitMs);
       }
     },
     async count(client) {
       const now = clock();
       const refused = await store.sessions.countLoginAttempt(limitsOf(client), now);
       if (refused === undefined) return;
-      remember(refused.scope, now + refused.waitMs);
+      await remember(refused.scope, now + refused.waitMs);
       log.warn("Login refused: too many attempts", { address: client.address });
       throw tooManyAttempts(refused.waitMs);
     },

@@ -14,7 +14,7 @@ import { equalSecrets } from "./secrets.ts";
 import type { LiveSession, Sessions } from "./session.ts";
 
 export interface LoginDeps {
-  store: Pick<Store, "sessions" | "settings">;
+  store: Pick<Store, "sessions" | "settings" | "audit">;
   config: { username: string };
   sessions: Sessions;
   clock: WallClock;
@@ -40,7 +40,11 @@ export type Login = (request: Request, address: string) => Promise<LiveSession>;
 export function createLogin({ store, config, sessions, clock, log }: LoginDeps): Login {
   const reads = createConcurrencyLimit(readLimits);
   const verifications = createConcurrencyLimit(verificationLimits);
-  const attempts = createLoginAttempts({ store, clock, log });
+  const recordRefused = (scope: string, times: number) =>
+    store.audit
+      .addRefusedLogins(scope, times)
+      .catch((error: unknown) => log.warn("Refused login not recorded", { error: String(error) }));
+  const attempts = createLoginAttempts({ store, clock, log, recordRefused });
   const knownAddresses = createKnownAddresses({ store, clock, log });
 
   const isKnown = async (headers: Headers, address: string): Promise<boolean> =>
@@ -80,7 +84,7 @@ export function createLogin({ store, config, sessions, clock, log }: LoginDeps):
     const session = await sessions.start({ address, client: request.headers.get("user-agent") });
     // A password set during the verification has ended every session but this new one.
     if ((await store.settings.find(passwordHashSetting)) !== hash) {
-      await sessions.end(session);
+      await store.sessions.delete(session.idHash);
       return refuse(address);
     }
     await knownAddresses.add(addressScope(address));
@@ -88,7 +92,8 @@ export function createLogin({ store, config, sessions, clock, log }: LoginDeps):
     return session;
   };
 
-  function refuse(address: string): never {
+  async function refuse(address: string): Promise<never> {
+    await recordRefused(addressScope(address), 1);
     log.warn("Login refused: invalid credentials", { address });
     throw new ApiError(401, "Invalid credentials");
   }

@@ -2,7 +2,7 @@ import type { Log } from "../../log/log.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { timestampOf } from "../../time/seoul.ts";
-import type { Actor } from "./auth.ts";
+import type { ChangeContext } from "./auth.ts";
 import type { JsonObject } from "../http/body.ts";
 import { bodyParser } from "../http/body-schema.ts";
 import { createConcurrencyLimit } from "./concurrency-limit.ts";
@@ -22,9 +22,8 @@ export interface OwnAccountDeps {
   passwordFromEnvironment: boolean;
 }
 
-interface SessionContext {
+interface SessionContext extends ChangeContext {
   session: LiveSession;
-  actor: Actor;
 }
 
 const parsePasswords = bodyParser(passwordRequest);
@@ -39,7 +38,7 @@ export const changePassword = (deps: OwnAccountDeps) => {
     return verifyPassword(password, (await store.settings.find(passwordHashSetting)) ?? "");
   }
 
-  return async ({ json, session, actor }: SessionContext & { json: JsonObject | ApiError }): Promise<OkBody> => {
+  return async ({ json, session, actor, by }: SessionContext & { json: JsonObject | ApiError }): Promise<OkBody> => {
     const { current_password: current, new_password: next } = parsePasswords(json);
     if (passwordFromEnvironment) throw new ApiError(409, "The password is set by ADMIN_PASSWORD; change it there");
     // Whoever has taken over a session must not find out the password with it.
@@ -50,7 +49,7 @@ export const changePassword = (deps: OwnAccountDeps) => {
       log.warn("Password change refused: wrong current password", { ...actor });
       throw new ApiError(403, "The current password is wrong");
     }
-    await store.settings.set(passwordHashSetting, await hashPassword(next));
+    await store.settings.set(passwordHashSetting, await hashPassword(next), by);
     await store.sessions.deleteOthers(session.idHash);
     log.info("Admin password changed; all other sessions ended", { ...actor });
     return { ok: true };
@@ -62,7 +61,7 @@ const publicId = (idHash: string): string => idHash.slice(0, 16);
 
 export const listSessions =
   ({ store, clock }: OwnAccountDeps) =>
-  async ({ session: own }: SessionContext): Promise<SessionsBody> =>
+  async ({ session: own }: Pick<SessionContext, "session">): Promise<SessionsBody> =>
     (await store.sessions.list(clock())).map((one) => ({
       id: publicId(one.idHash),
       is_current: one.idHash === own.idHash,
@@ -76,18 +75,18 @@ export const listSessions =
 
 export const endSession =
   ({ store, clock, log }: OwnAccountDeps) =>
-  async ({ params, actor }: SessionContext & { params: { id: string } }): Promise<OkBody> => {
+  async ({ params, actor, by }: SessionContext & { params: { id: string } }): Promise<OkBody> => {
     const found = (await store.sessions.list(clock())).find(({ idHash }) => publicId(idHash) === params.id);
     if (found === undefined) throw new ApiError(404, "Session not found");
-    await store.sessions.delete(found.idHash);
+    await store.sessions.delete(found.idHash, by);
     log.info("Session ended", { ...actor, session: params.id });
     return { ok: true };
   };
 
 export const endOtherSessions =
   ({ store, log }: OwnAccountDeps) =>
-  async ({ session, actor }: SessionContext): Promise<EndedBody> => {
-    const ended = await store.sessions.deleteOthers(session.idHash);
+  async ({ session, actor, by }: SessionContext): Promise<EndedBody> => {
+    const ended = await store.sessions.deleteOthers(session.idHash, by);
     log.info("All other sessions ended", { ...actor, ended });
     return { ok: true, ended };
   };

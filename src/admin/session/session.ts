@@ -31,7 +31,6 @@ export interface Sessions {
   find(headers: Headers): Promise<LiveSession | undefined>;
   /** Always under a new id, whatever cookie the browser sent. */
   start(origin: { address: string; client: string | null }): Promise<LiveSession>;
-  end(session: LiveSession): Promise<void>;
 }
 
 export interface SessionDeps {
@@ -89,7 +88,5 @@ export function createSessions({ store, config, signingKey, clock, log }: Sessio
       );
       return { ...session, idHash: sha256Hex(id), cookieValue: await signCookie(id, signingKey) };
     },
-
-    end: ({ idHash }) => store.sessions.delete(idHash),
   };
 }

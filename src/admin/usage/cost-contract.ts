@@ -12,7 +12,6 @@ import {
   keyAndModel,
   byHandler,
   errors,
-  sessionAndCsrf,
 } from "../http/schemas.ts";
 import { listedUsageFields } from "../../domain/usage.ts";
 import { csrfField, describes } from "../http/body-schema.ts";
@@ -118,7 +117,7 @@ export const setPrices = {
   parse: byHandler,
   body: describes(pricesRequest),
   response: { 200: pricesBody, ...errors(400, 401, 403, 408, 413, 415) },
-  detail: { summary: "Replace all prices", ...sessionAndCsrf },
+  detail: { summary: "Replace all prices" },
 };
 
 export const getReconciliation = {

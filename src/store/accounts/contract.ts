@@ -1,10 +1,13 @@
-// The store's contract for what the console keeps: sessions, login attempts, and settings by name.
+// The store's contract for what the console keeps: sessions, login attempts, tokens of programs, the record of changes,
+// and settings by name.
 //
-// It keeps true: a session is stored by a hash of its id, so that its row cannot be used to log in. Login attempts
-// count for all processes on the database; a refused one does not count. Of several processes that set a setting if it
-// is absent, one wins. It does not know what a setting means.
+// It keeps true: a session or token is stored by a hash, so that its row cannot be used to log in. Login attempts count
+// for all processes on the database; a refused one does not count. A change and its row are one transaction
+// (`audit.ts`); the row has no secret. Of several processes that set a setting if it is absent, one wins. It does not
+// know what a setting means.
 
-import type { MaybePromise } from "../engine/engine.ts";
+import type { Change } from "../../domain/changes.ts";
+import type { Engine, MaybePromise } from "../engine/engine.ts";
 
 export interface Session {
   csrfToken: string;
@@ -43,10 +46,10 @@ export interface SessionStore {
   /** Those that have not expired at `now`, latest used first. */
   list(now: number): Promise<(Omit<Session, "csrfToken"> & SessionOrigin & { idHash: string })[]>;
   extend(idHash: string, expiresAt: number): Promise<void>;
-  delete(idHash: string): Promise<void>;
+  delete(idHash: string, by?: Change): Promise<void>;
   deleteAll(): Promise<void>;
   /** @returns how many there were */
-  deleteOthers(idHash: string): Promise<number>;
+  deleteOthers(idHash: string, by?: Change): Promise<number>;
   /**
    * Counts a login attempt for each of its scopes, for all processes on this database.
    * @returns undefined if it may proceed; else the scope whose limit is used up, and the attempt is not counted
@@ -54,9 +57,38 @@ export interface SessionStore {
   countLoginAttempt(limits: readonly AttemptLimit[], now: number): Promise<RefusedAttempt | undefined>;
 }
 
+/** What a program sends to the admin API instead of a session. Times are epoch milliseconds. */
+export type ApiToken = Omit<Engine["tables"]["apiTokens"]["$inferSelect"], "hash">;
+
+/** Tokens are stored by a hash. */
+export interface TokenStore {
+  /** @returns undefined if there is no such token, or if it has expired at `now` */
+  find(hash: string, now: number): Promise<ApiToken | undefined>;
+  create(token: Omit<ApiToken, "id" | "lastUsedAt"> & { hash: string }, by?: Change): Promise<ApiToken>;
+  /** By id, those that have expired too, for a month. */
+  list(): Promise<ApiToken[]>;
+  use(id: number, at: number): Promise<void>;
+  /** @returns whether there was one */
+  delete(id: number, by?: Change): Promise<boolean>;
+}
+
+export type AuditRow = Engine["tables"]["audit"]["$inferSelect"];
+export const auditFilters = ["actor", "action", "target"] as const;
+
+export interface AuditStore {
+  /** Records a change that is not one of the database. */
+  add(by: Change): Promise<void>;
+  /** Counts by address and hour. */
+  addRefusedLogins(address: string, count: number): Promise<void>;
+  /** Latest first. @param filter.before only rows with a lower id */
+  list(
+    filter: { [Name in (typeof auditFilters)[number]]?: string | undefined } & { before: number; limit: number },
+  ): Promise<AuditRow[]>;
+}
+
 export interface SettingsStore {
   find(name: string): Promise<string | undefined>;
-  set(name: string, value: string): Promise<void>;
+  set(name: string, value: string, by?: Change): Promise<void>;
   /** @returns the stored value, which may be one that another process has set */
   setIfAbsent(name: string, value: string): Promise<string>;
 }

@@ -1,5 +1,7 @@
-import { and, asc, count, desc, eq, getTableColumns, gt, lt, min, ne, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, getTableColumns, gt, lt, min, ne, type SQL, sql } from "drizzle-orm";
+import type { Change } from "../../domain/changes.ts";
 import type { Engine } from "../engine/engine.ts";
+import type { RecordChange } from "./audit.ts";
 import type { SessionStore } from "./contract.ts";
 
 const windowMs = 60_000;
@@ -16,9 +18,20 @@ export function prepareFindSession({ db, find, tables: { sessions } }: Engine): 
   return (idHash, now) => find(query, { idHash, now });
 }
 
-export function createSessionStore(engine: Engine): SessionStore {
+export function createSessionStore(engine: Engine, record: RecordChange): SessionStore {
   const { db, transaction, lock } = engine;
   const { sessions, loginAttempts } = engine.tables;
+
+  /** Deletes sessions. @returns how many there were */
+  const end = (which: SQL, by: Change | undefined): Promise<number> =>
+    record(
+      by,
+      async () => {
+        const rows = await db.select().from(sessions).where(which).orderBy(asc(sessions.idHash)).limit(maxListed);
+        return Object.fromEntries(rows.map(({ idHash, address, client }) => [idHash.slice(0, 16), [address, client]]));
+      },
+      async () => (await db.delete(sessions).where(which).returning({ id: sessions.idHash })).length,
+    );
 
   return {
     find: prepareFindSession(engine),
@@ -28,8 +41,8 @@ export function createSessionStore(engine: Engine): SessionStore {
     async extend(idHash, expiresAt) {
       await db.update(sessions).set({ expiresAt }).where(eq(sessions.idHash, idHash));
     },
-    async delete(idHash) {
-      await db.delete(sessions).where(eq(sessions.idHash, idHash));
+    async delete(idHash, by) {
+      await end(eq(sessions.idHash, idHash), by);
     },
     async list(now) {
       const { csrfToken: _csrfToken, ...columns } = getTableColumns(sessions);
@@ -40,10 +53,7 @@ export function createSessionStore(engine: Engine): SessionStore {
         .orderBy(desc(sessions.expiresAt), asc(sessions.idHash))
         .limit(maxListed);
     },
-    async deleteOthers(idHash) {
-      const deleted = await db.delete(sessions).where(ne(sessions.idHash, idHash)).returning({ id: sessions.idHash });
-      return deleted.length;
-    },
+    deleteOthers: (idHash, by) => end(ne(sessions.idHash, idHash), by),
     async deleteAll() {
       await db.delete(sessions);
     },

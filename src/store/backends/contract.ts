@@ -4,6 +4,8 @@
 // so that one that was killed is listed for minutes only. It does not know which backends there are, nor their health:
 // that is in memory, in `routing`.
 
+import type { Change } from "../../domain/changes.ts";
+
 /** A backend that gets no new requests. */
 export interface DrainingBackend {
   backend: string;
@@ -21,8 +23,8 @@ export interface CatalogInstance {
 export interface BackendStore {
   listDraining(): Promise<DrainingBackend[]>;
   /** Nothing changes for a backend that drains already. */
-  drain(draining: DrainingBackend): Promise<void>;
-  undrain(backend: string): Promise<void>;
+  drain(draining: DrainingBackend, by?: Change): Promise<void>;
+  undrain(backend: string, by?: Change): Promise<void>;
   /** Says which file a process uses; lasts for some minutes. */
   usesFile(instance: CatalogInstance): Promise<void>;
   /** By name. */

@@ -5,6 +5,7 @@
 // end is a row of its own, which all processes read (`admission/revocations.ts`). It does not know what counts against
 // a limit: that is `store/limits`.
 
+import type { Change } from "../../domain/changes.ts";
 import type { MaybePromise } from "../engine/engine.ts";
 import type { KeyId, KeyRules } from "../../domain/keys.ts";
 
@@ -71,13 +72,13 @@ export interface KeyStore {
   /** Ordered by id: all keys, or the first `limit` with an id above `after`. */
   list(page?: { after: KeyId; limit: number }): Promise<Key[]>;
   /** @returns "collision" if the key exists already */
-  create(row: NewKey): Promise<Key | "collision">;
+  create(row: NewKey, by?: Change): Promise<Key | "collision">;
   /** @returns the key after the change; undefined if there is none */
-  update(id: KeyId, change: KeyChange): Promise<Key | undefined>;
+  update(id: KeyId, change: KeyChange, by?: Change): Promise<Key | undefined>;
   /** Replaces the secret. @returns "collision" if the new one exists already; undefined if there is no such key */
-  rotate(id: KeyId, rotation: Rotation): Promise<Key | "collision" | undefined>;
+  rotate(id: KeyId, rotation: Rotation, by?: Change): Promise<Key | "collision" | undefined>;
   /** Its usage rows remain and keep its last name. @returns that name; undefined if there is no such key */
-  delete(id: KeyId): Promise<string | undefined>;
+  delete(id: KeyId, by?: Change): Promise<string | undefined>;
   countActive(): Promise<number>;
   /**
    * Requests that all processes end the running responses of a key.

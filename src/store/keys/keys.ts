@@ -1,9 +1,11 @@
 import { and, asc, count, eq, gt, isNull, or, sql } from "drizzle-orm";
 import type { WallClock } from "../../time/clock.ts";
+import { timestampOf } from "../../time/seoul.ts";
+import type { RecordChange } from "../accounts/audit.ts";
 import type { Engine, MaybePromise } from "../engine/engine.ts";
 import { jsonOfRules, noRules, parseRules } from "./rules.ts";
 import type { FoundKey, Key, KeyChange, KeyStore } from "./contract.ts";
-import type { KeyId } from "../../domain/keys.ts";
+import { type KeyId, maskKey } from "../../domain/keys.ts";
 
 /** Both look-ups are prepared once, since the first runs for each request of the proxy. */
 export function prepareFindActiveKey(engine: Engine, clock: WallClock): KeyStore["findActive"] {
@@ -51,8 +53,8 @@ function formerKey(row: (FoundRow & { validUntil: number }) | undefined): FoundK
   return foundKey({ ...found, expiresAt: Math.min(validUntil, found.expiresAt ?? validUntil) });
 }
 
-export function createKeyStore(engine: Engine, clock: WallClock): KeyStore {
-  const { db, transaction, lock } = engine;
+export function createKeyStore(engine: Engine, clock: WallClock, record: RecordChange): KeyStore {
+  const { db, lock } = engine;
   const { keys, deletedKeys, formerSecrets } = engine.tables;
 
   /** Whether a secret that is no longer the one of its key is still accepted. */
@@ -65,6 +67,11 @@ export function createKeyStore(engine: Engine, clock: WallClock): KeyStore {
     return (await db.select().from(keys).where(eq(keys.id, id)).limit(1))[0];
   }
 
+  const readOf = (id: number) => async () => {
+    const row = await findRow(id);
+    return stateOf(row && keyOf(row));
+  };
+
   return {
     findActive: prepareFindActiveKey(engine, clock),
     ...prepareEndings(engine, clock),
@@ -72,8 +79,8 @@ export function createKeyStore(engine: Engine, clock: WallClock): KeyStore {
       const all = db.select().from(keys).orderBy(asc(keys.id)).$dynamic();
       return (await (page === undefined ? all : all.where(gt(keys.id, page.after)).limit(page.limit))).map(keyOf);
     },
-    create: ({ key, createdAt, ...fields }) =>
-      transaction(async () => {
+    create: ({ key, createdAt, ...fields }, by) =>
+      record(by, stateOf, async () => {
         // The secret may be one that another instance replaces at this moment.
         await lock("key_secrets");
         if (await isFormer(key)) return "collision";
@@ -85,8 +92,8 @@ export function createKeyStore(engine: Engine, clock: WallClock): KeyStore {
           .returning();
         return created === undefined ? "collision" : keyOf(created);
       }),
-    update: (id, change) =>
-      transaction(async () => {
+    update: (id, change, by) =>
+      record(by, readOf(id), async () => {
         // The rules are read, changed and written: two changes of different rules must both hold.
         if (change.rules !== undefined) await lock("key_rules");
         const before = await findRow(id);
@@ -94,8 +101,8 @@ export function createKeyStore(engine: Engine, clock: WallClock): KeyStore {
         const [updated] = await db.update(keys).set(columnsOf(change, before.rules)).where(eq(keys.id, id)).returning();
         return updated && keyOf(updated);
       }),
-    rotate: (id, { key, now, validUntil }) =>
-      transaction(async () => {
+    rotate: (id, { key, now, validUntil }, by) =>
+      record(by, readOf(id), async () => {
         await lock("key_secrets");
         const before = await findRow(id);
         if (before === undefined) return undefined;
@@ -111,8 +118,8 @@ export function createKeyStore(engine: Engine, clock: WallClock): KeyStore {
             .onConflictDoUpdate({ target: formerSecrets.key, set: former });
         return updated && keyOf(updated);
       }),
-    delete: (id) =>
-      transaction(async () => {
+    delete: (id, by) =>
+      record(by, readOf(id), async () => {
         const [deleted] = await db.delete(keys).where(eq(keys.id, id)).returning({ id: keys.id, name: keys.name });
         if (deleted === undefined) return undefined;
         await db.delete(formerSecrets).where(eq(formerSecrets.keyId, id));
@@ -125,6 +132,14 @@ export function createKeyStore(engine: Engine, clock: WallClock): KeyStore {
       return row?.active ?? 0;
     },
   };
+}
+
+/** What the record of changes shows. */
+async function stateOf(key: Key | "collision" | undefined): Promise<Record<string, unknown>> {
+  if (key === undefined || key === "collision") return {};
+  const { name, isActive, expiresAt, owner, note, tags, rules } = key;
+  const shown = { key: maskKey(key.key), name, is_active: isActive, owner, note, tags, ...rules };
+  return { ...shown, expires_at: expiresAt === null ? null : timestampOf(expiresAt) };
 }
 
 const zeroes = { requestCount: 0, inputTokens: 0, outputTokens: 0, estimatedTokens: 0 };

@@ -146,6 +146,8 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
       find: (idHash, now) =>
         lookups.withTimeout(callTimeoutMs, () => retryIfConnectionLost(async () => findSession(idHash, now))),
     },
+    tokens: withTimeouts(limited, store.tokens),
+    audit: withTimeouts(limited, store.audit),
     settings: withTimeouts(limited, store.settings),
     size: () => others.withTimeout(callTimeoutMs, () => sizeOf(others)),
     maintain: () => others.withTimeout(callTimeoutMs, store.maintain),

@@ -37,5 +37,7 @@ export const {
   gpuPowerMinute,
   sessions,
   loginAttempts,
+  apiTokens,
+  audit,
   settings,
 } = defineTables(postgresColumns);

@@ -6,6 +6,7 @@
 // Removed: the many migrations before, folded into one for each engine.
 
 import { type Columns, sqliteColumns } from "./columns.ts";
+import type { Role } from "../../domain/changes.ts";
 import { backendCountNames } from "../../domain/backends.ts";
 import { mapCounters, reconciledFields, chargeFields, countedParts, sumFields } from "../../domain/usage.ts";
 import { type NotNull, sql } from "drizzle-orm";
@@ -67,6 +68,41 @@ export function defineTables(columns: Columns) {
         index("login_attempts_time").on(t.attemptedAt),
       ],
     ),
+    /** What programs send to the admin API instead of a session. */
+    apiTokens: table("api_tokens", {
+      id: identity(),
+      hash: text().notNull().unique(),
+      /** Its first characters, to tell it from others. */
+      head: text().notNull(),
+      name: text().notNull(),
+      role: text().$type<Role>().notNull(),
+      createdAt: integer().notNull(),
+      /** Null: never. */
+      expiresAt: integer(),
+      /** Moves at most once a minute. */
+      lastUsedAt: integer(),
+    }),
+    /** Who changed what; see `accounts/audit.ts`. */
+    audit: table(
+      "audit",
+      {
+        id: identity(),
+        at: integer().notNull(),
+        actor: text().notNull(),
+        role: text(),
+        address: text(),
+        action: text().notNull(),
+        /** `noun/id` */
+        target: text().notNull(),
+        /** JSON of what changed, at most 4 KiB, cut off where it is longer. */
+        before: text(),
+        after: text(),
+        requestId: text(),
+        changeId: text(),
+        count: integer().notNull(),
+      },
+      (t) => [index("audit_time").on(t.at)],
+    ),
     settings: table("settings", { name: text().primaryKey(), value: text().notNull() }),
   };
 }
@@ -109,6 +145,8 @@ export const {
   gpuPowerMinute,
   sessions,
   loginAttempts,
+  apiTokens,
+  audit,
   settings,
 } = defineTables(sqliteColumns);
 

@@ -167,6 +167,8 @@ function createSqliteStore(parts: {
       ...remote("sessions", ["create", "extend", "list", "delete", "deleteOthers", "deleteAll", "countLoginAttempt"]),
       find: withStorageErrors(prepareFindSession(reader)),
     },
+    tokens: remote("tokens", ["find", "create", "list", "use", "delete"]),
+    audit: remote("audit", ["add", "addRefusedLogins", "list"]),
     settings: remote("settings", ["find", "set", "setIfAbsent"]),
     maintain: async () => (await worker.call("maintain")) as boolean,
     async checkWritable() {

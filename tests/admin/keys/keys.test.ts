@@ -1,5 +1,6 @@
 import { afterEach, beforeAll, describe, expect, test } from "bun:test";
-import { maskedKeysJson, maskKey } from "../../../src/admin/keys/body.ts";
+import { maskedKeysJson } from "../../../src/admin/keys/body.ts";
+import { maskKey } from "../../../src/domain/keys.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
 import { startAdmin } from "../support/admin-server.ts";
 import { shared } from "../../support/shared.ts";

@@ -38,6 +38,7 @@ export const pagePaths = [
   "/settings/backends",
   "/settings/prices",
   "/settings/account",
+  "/settings/account/changes",
   "/help",
   "/help/playground",
   "/help/explain",
