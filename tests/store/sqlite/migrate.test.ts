@@ -1,10 +1,13 @@
 import { Database } from "bun:sqlite";
 import { expect, test } from "bun:test";
-import { readFileSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
+import { join } from "node:path";
 import { repositoryRoot } from "../../support/import-table.ts";
 import { migrate } from "../../../src/store/sqlite/migrate.ts";
 import { newOwners, oldResponses, stillCounted } from "../old-responses.ts";
 import { readMigrations } from "../../../src/store/schema/migrations.ts";
+import postgresConfig from "../../../drizzle/drizzle.postgres.config.ts";
+import sqliteConfig from "../../../drizzle/drizzle.config.ts";
 
 const migrations = readMigrations("migrations");
 const later = (n: number, ...statements: string[]) => ({
@@ -119,6 +122,11 @@ test.each([
   for (const file of files) hash.update(readFileSync(`${repositoryRoot}/${file}`));
   const [firstLine] = readMigrations(folder).at(-1)?.statements[0]?.split("\n") ?? [];
   expect(firstLine).toBe(`-- Triggers and functions: ${hash.digest("hex").slice(0, 16)}`);
+});
+
+test("the next migration is made from files that exist: drizzle-kit would drop the tables of one that does not", () => {
+  const files = [sqliteConfig, postgresConfig].flatMap(({ schema = [] }) => schema);
+  expect(files.filter((file) => !existsSync(join(repositoryRoot, file)))).toEqual([]);
 });
 
 test("a migration is applied once", () => {
