@@ -10,6 +10,9 @@ export interface SettledAdmission {
   instance: string;
 }
 
+/** How many tokens are reserved for the output of a request that does not limit it. */
+export const defaultOutputTokens = 1024;
+
 /** What a request of a key with limits of tokens may cost, before its response tells. */
 export interface Reservation {
   /** The estimated input. */

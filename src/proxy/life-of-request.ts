@@ -107,7 +107,8 @@ export interface LifeDeps extends ProxyDeps {
   storedIds: StoredIds;
 }
 
-/** Before its key is known. */
+/** Before its path is read, and before its key is known. */
+const unknownEndpoint = getEndpoint("");
 const nobody: ActiveKey = { id: 0, rules: null };
 
 /** Such a refusal passes as it is if it is longer. */
@@ -127,7 +128,7 @@ export class LifeOfRequest {
 
   #path = "";
   #pathAndQuery = "";
-  #endpoint = getEndpoint("");
+  #endpoint = unknownEndpoint;
   #key = nobody;
   #limitsTokens = false;
   /** Holds what the request has of its key and at a backend; undefined: nothing. */

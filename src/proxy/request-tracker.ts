@@ -90,7 +90,7 @@ export class RequestTracker {
   #isFinished = false;
   #isEndRequested = false;
   #end: (() => void) | undefined;
-  #finished: FinishedCallback | undefined;
+  readonly #finished: FinishedCallback[] = [];
   readonly #endInFlight: () => void;
 
   constructor(deps: TrackerDeps, request: TrackedRequest) {
@@ -147,15 +147,14 @@ export class RequestTracker {
 
   /** Registers what runs when the request has ended, in this order. */
   onFinished(callback: FinishedCallback): void {
-    const earlier = this.#finished;
-    this.#finished = earlier === undefined ? callback : (usage) => (earlier(usage), callback(usage));
+    this.#finished.push(callback);
   }
 
   /** Reports how it ended. Only the first call counts. */
   finish(outcome: Outcome, details?: FinishDetails): void {
     if (this.#isFinished) return;
     this.#isFinished = true;
-    this.#finished?.(details?.usage);
+    for (const callback of this.#finished) callback(details?.usage);
     this.#endInFlight();
     this.#deps.observer.finished(finalRecord(this.describe(outcome, details), this.written));
   }

@@ -1,5 +1,5 @@
 import { discouragesHan } from "../../src/proxy/rewrite/language.ts";
-import { hanGuardPrefix, maximumEffortPrefix } from "../../src/proxy/rewrite/system-prefix.ts";
+import { hanGuardPrefix, maximumEffortPrefix } from "../../src/proxy/rewrite/rewrite.ts";
 import type { RewriteSettings } from "./rewrite-rules.ts";
 
 type Value = Record<string, unknown>;

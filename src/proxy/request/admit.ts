@@ -2,14 +2,13 @@ import { isCalendarWindow, windowMinutes, windowResetAt } from "../../time/windo
 import { type ErrorDetails, ProxyError } from "../errors.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
 import { estimateInput } from "../rewrite/estimate.ts";
-import { defaultOutputTokens } from "../rewrite/positive-integer.ts";
 import type { Rewritten } from "../rewrite/rewrite.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { within } from "../../time/wait.ts";
 import { type CostOfBody, hasBody, type ReceivedBody } from "./body.ts";
 import type { KeyId, KeyLimits, LimitName } from "../../domain/keys.ts";
 import { hasLimit, limitKinds, placeLimits, requestLimits, tokenLimits } from "../../domain/limits.ts";
-import { type Admission, othersEndMs, type Reservation } from "../../domain/admissions.ts";
+import { type Admission, othersEndMs, type Reservation, defaultOutputTokens } from "../../domain/admissions.ts";
 
 /** Only count tokens. Written otherwise they are requests like any other, whatever a backend makes of them. */
 const countingPaths: ReadonlySet<string> = new Set(["/v1/messages/count_tokens", "/v1/responses/input_tokens"]);

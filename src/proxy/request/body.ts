@@ -90,7 +90,7 @@ export const hasBody = ({ came }: Pick<ReceivedBody, "came">): boolean =>
 /** @throws ProxyError if the body is too large to hold, too slow or of no use, the budget is used up, or a limit refuses it */
 export async function readBody(request: Request, rules: BodyRules, deps: ReadBodyDeps): Promise<ReceivedBody> {
   const { takesJson, refers } = rules.endpoint;
-  const encodings = encodingsNamedBy(request);
+  const encodings = encodingsOf(request.headers.get("content-encoding") ?? "");
   const isEncoded = encodings.length > 0;
   const isPost = request.method === "POST";
   const mustBeObject = isPost && takesJson && rules.mustBeReadable;
@@ -126,11 +126,6 @@ const notEncoded: ErrorDetails = {
 /** `application/json` and the `+json` types (RFC 6839), whatever their parameters. */
 export function isJson(contentType: string): boolean {
   return /^\s*[\w.+-]+\/(?:[\w.-]+\+)?json\s*(?:;|$)/i.test(contentType);
-}
-
-function encodingsNamedBy({ headers }: Request): readonly string[] {
-  const named = headers.get("content-encoding");
-  return named === null ? [] : encodingsOf(named);
 }
 
 /** A form is held where it must name a model that the key may use, else read until its model is known. */

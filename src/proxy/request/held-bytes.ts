@@ -71,7 +71,7 @@ export class HeldShare implements Disposable {
     const budget = this.#budget;
     if (length !== undefined) {
       this.isFirst = !budget.byKey.has(this.keyId);
-      const exceeds = findExceeded(budget, this, length) && findExceeded(budget, this, length, aheadOf);
+      const exceeds = findExceeded(budget, this, length) && findExceeded(budget, this, length, false);
       if (exceeds !== undefined) throw new ProxyError("too_many_bytes_held");
       take(budget, this, Math.min(length, aheadBytes));
     }
@@ -129,19 +129,18 @@ function release(budget: Budget, body: HeldShare, kept = 0): void {
   if (kept < body.takenBytes) add(budget, body, kept - body.takenBytes);
 }
 
-/** Which part of the budget so many bytes more would exceed. @param besides what counts as not taken, of one key or of all */
+/** Which part of the budget so many bytes more would exceed. @param withAhead what is taken and has not arrived counts too */
 function findExceeded(
   budget: Budget,
   { keyId, isFirst }: HeldShare,
   bytes: number,
-  besides = noneAhead,
+  withAhead = true,
 ): "key's" | "whole" | undefined {
   const { maxBytes, maxBytesPerKey, total, byKey } = budget;
-  if ((byKey.get(keyId) ?? 0) - besides(budget, keyId) + bytes > maxBytesPerKey) return "key's";
-  return total - besides(budget) + bytes > (isFirst ? maxBytes : maxBytes * 0.75) ? "whole" : undefined;
+  const [aheadOfKey, ahead] = withAhead ? [0, 0] : [aheadOf(budget, keyId), aheadOf(budget)];
+  if ((byKey.get(keyId) ?? 0) - aheadOfKey + bytes > maxBytesPerKey) return "key's";
+  return total - ahead + bytes > (isFirst ? maxBytes : maxBytes * 0.75) ? "whole" : undefined;
 }
-
-const noneAhead = (_budget: Budget, _keyId?: KeyId): number => 0;
 
 const aheadOf = ({ arriving }: Budget, keyId?: KeyId): number =>
   arriving.reduce(

@@ -1,7 +1,6 @@
-import { isAscii, partOf, isString } from "../json/bytes.ts";
+import { isAscii, partOf, isString, findPositiveInteger } from "../json/bytes.ts";
 import type { JsonEditor } from "../json/edit.ts";
 import type { Steps } from "../json/read.ts";
-import { findPositiveInteger } from "./positive-integer.ts";
 import { maxTokensNames, type RequestBody, type ThinkingBudget } from "./watched-members.ts";
 import type { ModelRules } from "../../domain/models.ts";
 

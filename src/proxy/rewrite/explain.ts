@@ -1,9 +1,8 @@
 import type { CapExemption } from "./caps.ts";
 import type { ClientContext } from "./client-rules.ts";
-import { createRewriter, type Rewritten } from "./rewrite.ts";
+import { createRewriter, type Rewritten, hanGuardPrefix, maximumEffortPrefix } from "./rewrite.ts";
 import { streamUsages } from "./rules.ts";
 import type { ModelNames } from "./model-names.ts";
-import { hanGuardPrefix, maximumEffortPrefix } from "./system-prefix.ts";
 import type { Catalog, Model, ModelRules, Target } from "../../domain/models.ts";
 import type { RequestChange, RequestedNames } from "../../domain/requests.ts";
 

@@ -2,9 +2,8 @@
 // Looked for at the top of a body, in its `extra_body`, in the requests of a batch, and among the fields of a form.
 // A new way round a limit begins with its row here.
 
-import { isLiteral, namedInAnyCase } from "../json/bytes.ts";
+import { isLiteral, namedInAnyCase, findPositiveInteger } from "../json/bytes.ts";
 import type { JsonValue } from "../json/slots.ts";
-import { findPositiveInteger } from "./positive-integer.ts";
 
 /** The limits of tokens of a key, or the models that it may use. */
 type KeyRule = "tokens" | "models";

@@ -8,7 +8,16 @@
 // Pure functions of a body, the rules and the client's name; they know no key and no connection. What goes round a rule
 // of a key, because some engine reads it, is a row of `members-not-allowed.ts`. Removed: a reader for each of these.
 
-import { contentOf, decodeHead, decodeTail, findNotBlank, findString, isLiteral, isUtf8 } from "../json/bytes.ts";
+import {
+  contentOf,
+  decodeHead,
+  decodeTail,
+  findNotBlank,
+  findString,
+  isLiteral,
+  isUtf8,
+  findPositiveInteger,
+} from "../json/bytes.ts";
 import { JsonEditor } from "../json/edit.ts";
 import {
   eventLoopPortions,
@@ -36,11 +45,9 @@ import {
 } from "./watched-members.ts";
 import { type FoundMembers, noneFound } from "./members-not-allowed.ts";
 import { type NamedModel, resolveModel } from "./model-names.ts";
-import { findPositiveInteger } from "./positive-integer.ts";
 import { fillTemplateKwargs, hasThinkingOff, reasoningMode, type ReasoningMode } from "./reasoning-mode.ts";
 import { type BodyNeeds, needsOf, type RewriteRules } from "./rules.ts";
 import { noUsageAdded, requestTimings, requestUsage, type UsageAdded } from "./stream-options.ts";
-import { hanGuardPrefix, maximumEffortPrefix, prefixChat, prefixMessages } from "./system-prefix.ts";
 import type { Target } from "../../domain/models.ts";
 import type { RequestChange, RequestChanges, RequestedNames } from "../../domain/requests.ts";
 
@@ -84,7 +91,7 @@ export interface Rewritten {
 }
 
 /** A body that must not be forwarded, because the backend may read in it what the rules could not. */
-export interface RefusedBody {
+interface RefusedBody {
   refused: "too_many_duplicates" | "not_utf8";
 }
 
@@ -293,6 +300,10 @@ interface PrefixReasons {
   first: FirstMessage | undefined;
 }
 
+/**
+ * Adds the prefixes that are due to the system text: a leading system or developer message of a chat, or a new one; a member
+ * of its own in a messages body.
+ */
 function prefixSystem(
   editor: JsonEditor,
   bytes: Uint8Array,
@@ -316,7 +327,39 @@ function prefixSystem(
   }
   if (kinds.length === 0) return [];
   const before = editor.edits.length;
-  if (endpoint.system === "message") prefixChat(editor, bytes, conversation.messages, reasons.first ?? given, prefixes);
-  else prefixMessages(editor, bytes, root, conversation, prefixes);
+  const text = prefixes.join(separator);
+  const first = reasons.first ?? given;
+  if (endpoint.system !== "message") prefixMember(editor, bytes, root, "system", conversation.system, text);
+  else if (first.isSystem) prefixMember(editor, bytes, first.value, "content", first.content, text);
+  else editor.prependElement(conversation.messages, JSON.stringify({ role: "system", content: text }));
   return editor.edits.length > before ? kinds : [];
+}
+
+export const maximumEffortPrefix =
+  "Reasoning effort: maximum. Before you answer, think the task through to the end: split it into parts, test every " +
+  "assumption, weigh alternatives, look for edge cases, and verify each step and the final result. Never shorten the " +
+  "reasoning to save time or tokens.";
+
+export const hanGuardPrefix =
+  "Write in the language of the conversation, and use no Chinese characters (Han ideographs) in your reasoning or your " +
+  "answer. Exceptions: quotations, code, file contents and names that contain them, and anything the user explicitly " +
+  "wants in them.";
+
+const separator = "\n\n";
+
+function prefixMember(
+  editor: JsonEditor,
+  bytes: Uint8Array,
+  owner: JsonValue,
+  name: string,
+  given: JsonValue,
+  text: string,
+): void {
+  if (given.kind === "absent") editor.addMember(owner, name, JSON.stringify(text));
+  else if (isLiteral(bytes, given, "null")) editor.replace(given, JSON.stringify(text));
+  else if (given.kind === "string") editor.prependText(given, text, separator);
+  // Backends join parts without a separator, so the empty line is in the part.
+  else if (given.kind === "array") {
+    editor.prependElement(given, JSON.stringify({ type: "text", text: text + separator }));
+  }
 }

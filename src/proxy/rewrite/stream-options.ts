@@ -1,7 +1,6 @@
-import { isLiteral } from "../json/bytes.ts";
+import { isLiteral, findPositiveInteger } from "../json/bytes.ts";
 import type { JsonEditor } from "../json/edit.ts";
 import type { JsonSlot, JsonValue } from "../json/slots.ts";
-import { findPositiveInteger } from "./positive-integer.ts";
 import { isLenientTrue, type StreamOptions } from "./watched-members.ts";
 import type { ModelRules } from "../../domain/models.ts";
 

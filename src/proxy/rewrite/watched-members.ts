@@ -1,4 +1,5 @@
-import { findNumber, findString, isLiteral } from "../json/bytes.ts";
+import { defaultOutputTokens } from "../../domain/admissions.ts";
+import { findNumber, findString, isLiteral, findPositiveInteger } from "../json/bytes.ts";
 import {
   createRepeatedSlot,
   createSlot,
@@ -19,7 +20,6 @@ import {
   memberRows,
   noneFound,
 } from "./members-not-allowed.ts";
-import { defaultOutputTokens, findPositiveInteger } from "./positive-integer.ts";
 import type { OutputConfig, TemplateKwargs } from "./reasoning-mode.ts";
 import type { BodyNeeds } from "./rules.ts";
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { type ClientRule, clientRules } from "../../../src/domain/models.ts";
 import { chooseClientRules } from "../../../src/proxy/rewrite/client-rules.ts";
-import { hanGuardPrefix } from "../../../src/proxy/rewrite/system-prefix.ts";
+import { hanGuardPrefix } from "../../../src/proxy/rewrite/rewrite.ts";
 import { rewriterOf, rewriteRules } from "../../support/rewrite-rules.ts";
 import { rewriteText } from "../../support/rewritten.ts";
 

@@ -1,7 +1,11 @@
 import { describe, expect, test } from "bun:test";
-import { createRewriter, type Rewritten } from "../../../src/proxy/rewrite/rewrite.ts";
+import {
+  createRewriter,
+  type Rewritten,
+  hanGuardPrefix,
+  maximumEffortPrefix,
+} from "../../../src/proxy/rewrite/rewrite.ts";
 import { rewriteText } from "../../support/rewritten.ts";
-import { hanGuardPrefix, maximumEffortPrefix } from "../../../src/proxy/rewrite/system-prefix.ts";
 import { eventLoopPortions } from "../../../src/proxy/json/read.ts";
 import { familyRules, rewriteRules, rewriterOf, rulesOf } from "../../support/rewrite-rules.ts";
 
