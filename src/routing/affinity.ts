@@ -23,7 +23,7 @@ export interface ExpectedWork {
 export const affinityOf = (keyId: KeyId, { name, prefix }: Conversation): string => String(name ?? prefix ?? keyId);
 
 /** What is expected where nothing is remembered. */
-export const nothingKnown = (): ExpectedWork => ({ tokens: 0, readBefore: 0, leaving: 0, reason: "load" });
+export const nothingKnown: ExpectedWork = { tokens: 0, readBefore: 0, leaving: 0, reason: "load" };
 
 /** Remembers which backend has read what, and so has it cached, as far as one can tell from outside. */
 export type Affinity = ReturnType<typeof createAffinity>;

@@ -19,7 +19,7 @@ const anyRequest: RequestToPlace = {
   affinity: "key",
   tried: [],
   mayReturn: false,
-  workAt: nothingKnown,
+  workAt: () => nothingKnown,
   tokens: 0,
 };
 
@@ -79,8 +79,8 @@ describe("a request goes", () => {
     (tokens: Record<string, number>, reason: ExpectedWork["reason"]) =>
     (backend: string): ExpectedWork =>
       tokens[backend] === undefined
-        ? { ...nothingKnown(), tokens: 10_000 }
-        : { ...nothingKnown(), tokens: tokens[backend], reason };
+        ? { ...nothingKnown, tokens: 10_000 }
+        : { ...nothingKnown, tokens: tokens[backend], reason };
 
   test.each([
     ["where its conversation was", 0, "a session"],
@@ -94,8 +94,8 @@ describe("a request goes", () => {
   test("where its conversation was, until leaving that costs less than waiting there", () => {
     const workAt = (backend: string): ExpectedWork =>
       backend === "a"
-        ? { ...nothingKnown(), tokens: 400, reason: "session" }
-        : { ...nothingKnown(), tokens: 10_000, leaving: 20_000 };
+        ? { ...nothingKnown, tokens: 400, reason: "session" }
+        : { ...nothingKnown, tokens: 10_000, leaving: 20_000 };
     const at = (waitingTokens: number) => row("a", { waitingTokens, inFlight: 1, unbegun: 1 });
     expect(chosen([at(27_000), row("b")], { workAt })).toBe("a session");
     expect(chosen([at(28_000), row("b")], { workAt })).toBe("b load");
@@ -164,7 +164,7 @@ describe("a request goes", () => {
     fc.assert(
       fc.property(fc.array(anyRow), fc.array(anyWork, { minLength: 1 }), any, (all, works, tokens) => {
         let asked = 0;
-        const workAt = () => works[asked++ % works.length] ?? nothingKnown();
+        const workAt = () => works[asked++ % works.length] ?? nothingKnown;
         const choice = choose(all, { ...anyRequest, workAt, tokens });
         const chosenRows = all.filter(({ name }) => name === choice?.backend);
         if (choice !== undefined) expect(chosenRows.map(({ standing }) => standing)).not.toEqual(["closed"]);
