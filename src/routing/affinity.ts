@@ -203,7 +203,7 @@ const learningRate = 0.03;
 /** A smaller part of a request says little of what is kept. */
 const leastToLearnFrom = 0.05;
 
-/** @param known the part of the request that was read before. @param cached the part that is reported to be cached */
+/** @param known the part of the request that was read before; NaN without a body. @param cached the part that was cached */
 function keptAfter(kept: number | undefined, known: number, cached: number): number | undefined {
   // Nothing cached and nothing reported look the same.
   if (kept === undefined && cached === 0) return undefined;

@@ -11,9 +11,9 @@
 
 import type { Entry, ListedRequest, Place, PlaceListener, Rank } from "../domain/admissions.ts";
 import type { BackendSign, BackendStatus, Choice } from "../domain/backends.ts";
-import { affinityOf, createAffinity, nothingKnown } from "./affinity.ts";
+import { type Affinity, affinityOf, createAffinity, nothingKnown } from "./affinity.ts";
 import type { MemorySize } from "./memory.ts";
-import { type BackendTableOptions, createBackendTable, type Load, noLoad } from "./backend-table.ts";
+import { type BackendTable, type BackendTableOptions, createBackendTable, type Load, noLoad } from "./backend-table.ts";
 import type { ReportedInput } from "../domain/usage.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 import { createFairQueue } from "./fair-queue.ts";
@@ -50,85 +50,10 @@ export function createDispatch(options: DispatchOptions) {
     onDisplaced: ({ listener }) => listener.onDisplaced(),
   });
   const rankOf = createRanks(queue.waiting, ({ request }) => lineNameOf(request), options.monotonic);
-
-  /** One object for all that is known of a request: no Map has an entry of it, unless it waits. */
-  class Held implements Place {
-    readonly entry: Entry;
-    /** Where it has a place. */
-    backend: string | undefined;
-    load = nowhere;
-    hasResponded = false;
-    hasBegun = false;
-    #work = nothingKnown;
-
-    constructor(
-      readonly request: ListedRequest,
-      readonly listener: PlaceListener,
-    ) {
-      this.entry = queue.enter(this, request.keyId, request.waits);
-      if (typeof this.entry === "object") this.take(this.entry);
-    }
-
-    /** What the backend has to read of it. */
-    get tokens(): number {
-      return this.#work.tokens;
-    }
-
-    find(): Choice | undefined {
-      const { request } = this;
-      const workAt = affinity.expect(request);
-      const choice = table.findPlace(request.candidates, {
-        affinity: affinityOf(request.keyId, request.conversation),
-        tried: request.tried,
-        mayReturn: request.waits,
-        workAt,
-        tokens: affinity.tokensOf(request),
-      });
-      if (choice === undefined) return undefined;
-      this.#work = workAt(choice.backend);
-      return Object.assign(choice, { lastTurn: affinity.lastTurn(request, choice.backend) });
-    }
-
-    take({ backend }: Choice): void {
-      this.backend = backend;
-      this.load = table.take(backend, this.tokens);
-    }
-
-    report(sign: BackendSign): void {
-      if (this.backend === undefined) return;
-      if (sign.kind !== "begun") {
-        this.hasResponded = sign.kind === "responded";
-        table.note(this.backend, sign);
-        // A failure has bytes too, and they say nothing for the backend.
-      } else if (this.hasResponded) this.#begin(this.backend);
-    }
-
-    /** Only now has the backend read the request: a burst of equal ones would all follow the first, and wait for it. */
-    #begin(backend: string): void {
-      if (this.hasBegun) return;
-      this.hasBegun = true;
-      affinity.remember(backend, this.request);
-      table.begin(backend, this);
-    }
-
-    leave(input?: ReportedInput): void {
-      const { backend, request } = this;
-      if (backend === undefined) return queue.leave(this);
-      if (input !== undefined) affinity.learn(backend, request, this.#work.readBefore, input);
-      // It ended well without a byte.
-      if (this.hasResponded) this.#begin(backend);
-      this.backend = undefined;
-      table.giveBack(backend, this);
-      queue.end(request.keyId);
-    }
-
-    rank(): Rank | undefined {
-      return rankOf(this);
-    }
-  }
+  const parts: Parts = { affinity, table, queue, rankOf };
 
   return {
-    enter: (request: ListedRequest, listener: PlaceListener) => new Held(request, listener),
+    enter: (request: ListedRequest, listener: PlaceListener) => new Held(request, listener, parts),
     list(): BackendStatus[] {
       const waiting = queue.waiting().map(({ request }) => request);
       return table.list().map((row) => Object.assign(row, { waiting: countFor(row.name, waiting) }));
@@ -142,8 +67,95 @@ export function createDispatch(options: DispatchOptions) {
   };
 }
 
+/** What all requests share. */
+interface Parts {
+  affinity: Affinity;
+  table: BackendTable;
+  queue: ReturnType<typeof createFairQueue<Held>>;
+  rankOf: (held: Held) => Rank | undefined;
+}
+
 /** Replaced where a request gets a place. */
 const nowhere: Load = noLoad();
+
+/** One object for all that is known of a request: no Map has an entry of it, unless it waits. */
+class Held implements Place {
+  readonly entry: Entry;
+  /** Where it has a place. */
+  backend: string | undefined;
+  load = nowhere;
+  hasResponded = false;
+  hasBegun = false;
+  #work = nothingKnown;
+
+  constructor(
+    readonly request: ListedRequest,
+    readonly listener: PlaceListener,
+    readonly parts: Parts,
+  ) {
+    this.entry = parts.queue.enter(this, request.keyId, request.waits);
+    if (typeof this.entry === "object") this.take(this.entry);
+  }
+
+  /** What the backend has to read of it. */
+  get tokens(): number {
+    return this.#work.tokens;
+  }
+
+  find(): Choice | undefined {
+    const { request } = this;
+    const { affinity, table } = this.parts;
+    const workAt = affinity.expect(request);
+    const choice = table.findPlace(request.candidates, {
+      affinity: affinityOf(request.keyId, request.conversation),
+      tried: request.tried,
+      mayReturn: request.waits,
+      workAt,
+      tokens: affinity.tokensOf(request),
+    });
+    if (choice === undefined) return undefined;
+    this.#work = workAt(choice.backend);
+    return Object.assign(choice, { lastTurn: affinity.lastTurn(request, choice.backend) });
+  }
+
+  take({ backend }: Choice): void {
+    this.backend = backend;
+    this.load = this.parts.table.take(backend, this.tokens);
+  }
+
+  report(sign: BackendSign): void {
+    if (this.backend === undefined) return;
+    if (sign.kind !== "begun") {
+      this.hasResponded = sign.kind === "responded";
+      this.parts.table.note(this.backend, sign);
+      // A failure has bytes too, and they say nothing for the backend.
+    } else if (this.hasResponded) this.#begin(this.backend);
+  }
+
+  /** Only now has the backend read the request: a burst of equal ones would all follow the first, and wait for it. */
+  #begin(backend: string): void {
+    if (this.hasBegun) return;
+    this.hasBegun = true;
+    this.parts.affinity.remember(backend, this.request);
+    this.parts.table.begin(backend, this);
+  }
+
+  leave(input?: ReportedInput): void {
+    const { backend, request } = this;
+    const { affinity, table, queue } = this.parts;
+    if (backend === undefined) return queue.leave(this);
+    if (input !== undefined) affinity.learn(backend, request, this.#work.readBefore, input);
+    // It ended well without a byte.
+    if (this.hasResponded) this.#begin(backend);
+    this.backend = undefined;
+    table.giveBack(backend, this);
+    queue.end(request.keyId);
+  }
+
+  rank(): Rank | undefined {
+    return this.parts.rankOf(this);
+  }
+}
 
 /** A few megabytes. */
 const memorySize: MemorySize = { entries: 100_000, perOwner: 25_000 };
