@@ -104,17 +104,25 @@ export type Entry = Choice | "waiting" | "full";
  */
 export interface Places {
   /** @param listener called at most once, if the request has to wait */
-  enter(ticket: number, request: ListedRequest, listener: PlaceListener): Entry | Promise<Entry>;
-  /** Tells of the backend that the request was sent to. */
-  report(ticket: number, sign: BackendSign): void;
-  /** @param input what the backend reports; undefined: it reports no usage */
-  leave(ticket: number, input?: ReportedInput): void;
+  enter(request: ListedRequest, listener: PlaceListener): Place;
   /** Whether one of these backends is in, as far as this process knows. */
   isAnyIn(backends: readonly string[]): boolean;
   /** Registers what runs when a backend went out or came back. @returns ends that */
   onChanged(listener: () => void): () => void;
+}
+
+/** A request's place, or its wait for one. */
+export interface Place {
+  readonly entry: Entry | Promise<Entry>;
+  /** Tells of the backend that the request was sent to. */
+  report(sign: BackendSign): void;
+  /**
+   * To be called when the request has ended, moves on, or no longer waits.
+   * @param input what the backend reports; undefined: it reports no usage
+   */
+  leave(input?: ReportedInput): void;
   /** Where the request stands in its model's line; undefined if it waits for no place. */
-  rankOf(ticket: number): Promise<Rank | undefined>;
+  rank(): Rank | undefined | Promise<Rank | undefined>;
 }
 
 /** The `position`th of `length` requests that wait. */

@@ -26,9 +26,9 @@ import {
   type Entry,
   isWorthWaiting,
   lacksPlace,
+  type Place,
   type PlaceListener,
   type Places,
-  type Rank,
   type Reservation,
   shortWaitMs,
 } from "../domain/admissions.ts";
@@ -77,7 +77,6 @@ export class RequestQueue {
   /** Those that have a promise. */
   readonly pending = new Set<Wait>();
   running = 0;
-  lastTicket = 0;
 
   constructor(readonly options: RequestQueueOptions) {
     this.hasPlaces = options.hasPlaces;
@@ -130,7 +129,7 @@ export class Wait implements Choice, InLine, PlaceListener {
   #reservation: Reservation | undefined;
   #needsPlace = false;
   /** In the list that all processes share; undefined: it is not in it. */
-  #ticket: number | undefined;
+  #place: Place | undefined;
   /** Set while the caller waits. */
   #promise: PromiseWithResolvers<void> | undefined;
   #isOver = false;
@@ -192,8 +191,8 @@ export class Wait implements Choice, InLine, PlaceListener {
    * @throws ProxyError if it has waited too long for a backend; AbortReason if it ends while it waits for the place
    */
   async moveOn(): Promise<boolean> {
-    if (this.#state !== "placed" || this.#ticket === undefined) return false;
-    this.#leavePlace(this.#ticket);
+    if (this.#state !== "placed" || this.#place === undefined) return false;
+    this.#leavePlace();
     const { places, timeoutMs, backendWaitMs, monotonic } = this.#queue.options;
     const hasReturned = this.#tried.includes(this.backend);
     if (!hasReturned) this.#tried = [...this.#tried, this.backend];
@@ -207,7 +206,7 @@ export class Wait implements Choice, InLine, PlaceListener {
       if (this.#returns > maxHasty) pauseMs = this.#pauses.next();
     }
     try {
-      this.#place(pauseMs);
+      this.#enterPlaces(pauseMs);
       await this.#untilOver();
       return true;
     } catch (error) {
@@ -220,13 +219,12 @@ export class Wait implements Choice, InLine, PlaceListener {
   /** Tells those who choose of the backend that it was sent to; each kind at most once for each send. */
   report(sign: BackendSign): void {
     this.#wasRefused ||= sign.kind === "busy" || sign.kind === "failed";
-    if (this.#ticket !== undefined) this.#queue.options.places.report(this.#ticket, sign);
+    this.#place?.report(sign);
   }
 
   /** Where it stands in its model's line; undefined where nothing waits for backends. */
-  rank(): Promise<Rank | undefined> | undefined {
-    const { backendWaitMs, places } = this.#queue.options;
-    return backendWaitMs > 0 && this.#ticket !== undefined ? places.rankOf(this.#ticket) : undefined;
+  rank(): ReturnType<Place["rank"]> {
+    return this.#queue.options.backendWaitMs > 0 ? this.#place?.rank() : undefined;
   }
 
   /** The headers that report what the limits leave; undefined if they have not answered. @param codex see `rateLimitHeaders` */
@@ -240,7 +238,7 @@ export class Wait implements Choice, InLine, PlaceListener {
     if (this.#state === "placed" || this.#state === "left") return;
     const isRunning = this.#runsSince !== undefined;
     this.#state = isRunning ? "placed" : "left";
-    if (this.#ticket !== undefined) this.#leavePlace(this.#ticket);
+    this.#leavePlace();
     if (!isRunning) this.#giveBackAdmission();
     this.#over(reason);
   };
@@ -250,7 +248,7 @@ export class Wait implements Choice, InLine, PlaceListener {
     if (this.#state === "left") return;
     const { lines, options } = this.#queue;
     this.#state = "left";
-    if (this.#ticket !== undefined) this.#leavePlace(this.#ticket, input);
+    this.#leavePlace(input);
     if (this.#runsSince === undefined) return this.#giveBackAdmission();
     this.#queue.running -= 1;
     this.admission?.end();
@@ -310,7 +308,7 @@ export class Wait implements Choice, InLine, PlaceListener {
     const { limits } = this.#asker;
     this.#isOver = this.#state === "left";
     if (this.#isOver) return;
-    if (this.#needsPlace && (limits === undefined || this.#mustWaitForBackend())) this.#place();
+    if (this.#needsPlace && (limits === undefined || this.#mustWaitForBackend())) this.#enterPlaces();
     else if (limits === undefined) this.#placed();
     else if (this.admission === undefined && this.#queue.lines.isWaiting(keyId, maxConcurrency)) this.#lineUp();
     else void this.#ask();
@@ -341,11 +339,11 @@ export class Wait implements Choice, InLine, PlaceListener {
     this.admission = admission;
     const { refusedBy } = admission;
     if (refusedBy === undefined) {
-      if (this.#needsPlace && this.#ticket === undefined) this.#place();
+      if (this.#needsPlace && this.#place === undefined) this.#enterPlaces();
       else this.#placed();
       return;
     }
-    if (this.#ticket !== undefined) this.#leavePlace(this.#ticket);
+    this.#leavePlace();
     if (mayWait && isWorthWaiting(admission)) this.#lineUp(admission);
     else this.#refuse(admission, refusedBy);
   }
@@ -366,7 +364,7 @@ export class Wait implements Choice, InLine, PlaceListener {
     const { monotonic, timeoutMs } = this.#queue.options;
     const isForWindow = refused !== undefined && !lacksPlace(refused);
     const isNew = this.#lineUntil === undefined;
-    if (isNew && this.#needsPlace && this.#mustWaitForBackend()) return this.#place();
+    if (isNew && this.#needsPlace && this.#mustWaitForBackend()) return this.#enterPlaces();
     const until = (this.#lineUntil ??= monotonic() + timeoutMs);
     if (isNew || !isForWindow) this.deadline = until;
     if (isForWindow && this.deadline === until) this.deadline = Math.min(until, monotonic() + shortWaitMs);
@@ -388,27 +386,26 @@ export class Wait implements Choice, InLine, PlaceListener {
     this.hasWaited = true;
   }
 
-  #place(pauseMs = 0): void {
+  #enterPlaces(pauseMs = 0): void {
     if (this.#lineUntil !== undefined) this.#leaveLine();
     this.#list();
     this.#isOver = false;
     this.#state = "placing";
-    if (pauseMs > 0) this.#timer = setTimeout(() => this.#enterPlaces(), pauseMs);
-    else this.#enterPlaces();
+    if (pauseMs > 0) this.#timer = setTimeout(() => this.#askForPlace(), pauseMs);
+    else this.#askForPlace();
   }
 
-  #enterPlaces(): void {
-    const { places } = this.#queue.options;
-    const ticket = (this.#queue.lastTicket += 1);
-    this.#ticket = ticket;
+  #askForPlace(): void {
     const request = { keyId: this.keyId, ...this.#destination, waits: !this.#wasRefused, tried: this.#tried };
-    const entry = places.enter(ticket, request, this);
-    if (entry instanceof Promise) void entry.then((found) => this.#entered(ticket, found));
-    else this.#entered(ticket, entry);
+    const place = this.#queue.options.places.enter(request, this);
+    this.#place = place;
+    const { entry } = place;
+    if (entry instanceof Promise) void entry.then((found) => this.#entered(place, found));
+    else this.#entered(place, entry);
   }
 
-  #entered(ticket: number, entry: Entry): void {
-    if (this.#state !== "placing" || ticket !== this.#ticket) return undefined;
+  #entered(place: Place, entry: Entry): void {
+    if (this.#state !== "placing" || place !== this.#place) return undefined;
     if (entry === "full") return this.end(new ProxyError("queue_full"));
     if (entry !== "waiting") return this.onGranted(entry);
     this.#look();
@@ -450,9 +447,10 @@ export class Wait implements Choice, InLine, PlaceListener {
     this.#over();
   }
 
-  #leavePlace(ticket: number, input?: ReportedInput): void {
-    this.#ticket = undefined;
-    this.#queue.options.places.leave(ticket, input);
+  #leavePlace(input?: ReportedInput): void {
+    const place = this.#place;
+    this.#place = undefined;
+    place?.leave(input);
   }
 
   #giveBackAdmission(): void {

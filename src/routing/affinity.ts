@@ -23,7 +23,7 @@ export interface ExpectedWork {
 export const affinityOf = (keyId: KeyId, { name, prefix }: Conversation): string => String(name ?? prefix ?? keyId);
 
 /** What is expected where nothing is remembered. */
-export const nothingKnown = (): ExpectedWork => ({ tokens: 0, readBefore: 0, leaving: 0, reason: "load" });
+export const nothingKnown: ExpectedWork = { tokens: 0, readBefore: 0, leaving: 0, reason: "load" };
 
 /** Remembers which backend has read what, and so has it cached, as far as one can tell from outside. */
 export type Affinity = ReturnType<typeof createAffinity>;
@@ -36,9 +36,9 @@ const shareBesidePrefix = 0.7;
 
 /**
  * A conversation that leaves its cache is read anew, and displaces what others have cached where it goes: if caches there are
- * as full as anywhere, in this many times its size. Without that, conversations change places in each rush. In 12 runs of each
- * set of `tests/bench/routing.ts` the worst then serves 0.94 of the oracle's instead of 0.86. Where backends do not report what
- * they had cached, it is 0: one that lost its cache would be avoided for too long.
+ * as full as anywhere, in this many times its size. Without that, conversations change places in each rush: in the model of
+ * `tests/bench/routing.ts` 16 % less is served where a backend was away, and with a constant in its place 4 to 8 %. Where
+ * backends do not report what they had cached, it is 0: one that lost its cache would be avoided for too long.
  */
 const leavingCosts = 2;
 
@@ -203,7 +203,7 @@ const learningRate = 0.03;
 /** A smaller part of a request says little of what is kept. */
 const leastToLearnFrom = 0.05;
 
-/** @param known the part of the request that was read before. @param cached the part that is reported to be cached */
+/** @param known the part of the request that was read before; NaN without a body. @param cached the part that was cached */
 function keptAfter(kept: number | undefined, known: number, cached: number): number | undefined {
   // Nothing cached and nothing reported look the same.
   if (kept === undefined && cached === 0) return undefined;

@@ -1,7 +1,7 @@
 import type { BackendSign, BackendState, BackendStatus, Choice } from "../domain/backends.ts";
 import type { Backend, Catalog, CurrentCatalog } from "../domain/models.ts";
 import type { Log } from "../log/log.ts";
-import type { WallClock } from "../time/clock.ts";
+import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import { type BackendRow, choose, type RequestToPlace } from "./choice.ts";
 import type { Health } from "./health.ts";
 import { createWatch, type Watch, type WatchOptions } from "./watch.ts";
@@ -203,17 +203,16 @@ function createRows(options: BackendTableOptions, draining: ReadonlySet<string>)
     const row = rows.get(name);
     if (row === undefined) return { ...unknown, name };
     const { inFlight, load, watch, backend } = row;
-    const [spill, maxConcurrency] = [backend?.spill === true, backend?.maxConcurrency];
-    const { warmUp } = watch.health;
     return {
       name,
-      spill,
-      maxConcurrency,
-      ...load,
+      spill: backend?.spill === true,
+      maxConcurrency: backend?.maxConcurrency,
       inFlight,
       lost: inFlight - load.inFlight,
-      warmUp,
-      standing: standingOf(row, backendWaitMs > 0, monotonic()),
+      unbegun: load.unbegun,
+      waitingTokens: load.waitingTokens,
+      warmUp: watch.health.warmUp,
+      standing: standingOf(row, backendWaitMs > 0, monotonic),
     };
   }
 
@@ -224,13 +223,13 @@ function createRows(options: BackendTableOptions, draining: ReadonlySet<string>)
 function standingOf(
   { backend, isDraining, watch: { health } }: Row,
   waits: boolean,
-  now: number,
+  now: MonotonicClock,
 ): BackendRow["standing"] {
   if (isDraining) return "closed";
   if (backend === undefined) return "out";
   if (health.isOut) return waits ? "closed" : "out";
   if (health.isSuspect) return waits ? "closed" : "suspect";
-  return health.busyUntil > now ? "busy" : "in";
+  return health.busyUntil > 0 && health.busyUntil > now() ? "busy" : "in";
 }
 
 const isShut = ({ standing }: BackendRow): boolean => standing === "out" || standing === "closed";

@@ -71,10 +71,10 @@ const isFull = ({ inFlight, unbegun, maxConcurrency = Infinity, warmUp = Infinit
 
 /**
  * What a request in flight takes from the reading of others, now and in its turns to come. In the model of
- * `tests/bench/routing.ts` 2000 to 6000 serve alike; with fewer, or if those that have no first byte did not count, a slow
- * backend gets too many at once.
+ * `tests/bench/routing.ts` 4000 serves the most; with fewer, or if those that have no first byte did not count, a slow
+ * backend gets too many at once, and with 8000 conversations leave where they are cached.
  */
-const tokensPerRequest = 2000;
+const tokensPerRequest = 4000;
 
 /** What a backend has to do before and beside a request, and for it, in tokens. */
 export const costOf = (

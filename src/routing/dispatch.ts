@@ -9,45 +9,25 @@
 // All of it is in memory: a new process takes every backend for in and knows no conversation. It knows sizes and hashes
 // of bodies alone, no limits of keys, and no other process; what asks a backend is an argument.
 
-import type { Entry, ListedRequest, Rank } from "../domain/admissions.ts";
-import { type BackendSign, type BackendStatus, type Choice, noConversation } from "../domain/backends.ts";
-import { type Affinity, affinityOf, createAffinity } from "./affinity.ts";
-import type { RequestToPlace } from "./choice.ts";
+import type { Entry, ListedRequest, Place, PlaceListener, Rank } from "../domain/admissions.ts";
+import type { BackendSign, BackendStatus, Choice } from "../domain/backends.ts";
+import { type Affinity, affinityOf, createAffinity, nothingKnown } from "./affinity.ts";
 import type { MemorySize } from "./memory.ts";
-import { type BackendTableOptions, createBackendTable, type Load, noLoad } from "./backend-table.ts";
+import { type BackendTable, type BackendTableOptions, createBackendTable, type Load, noLoad } from "./backend-table.ts";
 import type { ReportedInput } from "../domain/usage.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 import { createFairQueue } from "./fair-queue.ts";
 
-export type Dispatch<Ticket> = ReturnType<typeof createDispatch<Ticket>>;
+export type Dispatch = ReturnType<typeof createDispatch>;
 
-export interface DispatchOptions<Ticket> extends Omit<BackendTableOptions, "onFreed" | "onChanged" | "onOut"> {
+export interface DispatchOptions extends Omit<BackendTableOptions, "onFreed" | "onChanged" | "onOut"> {
   maxWaiting: number;
-  /** Called when a request that waited gets a place. */
-  onGranted: (ticket: Ticket, choice: Choice) => void;
-  /** Called when a request that waited is refused, to make room for one of another key. */
-  onDisplaced: (ticket: Ticket) => void;
   /** Called when other backends than before take no requests. */
   onChanged: (shut: string[]) => void;
 }
 
-interface Held {
-  request: ListedRequest;
-  /** Requests of a group may use the same places. */
-  group: string;
-  /** Where it has a place. */
-  backend: string | undefined;
-  /** What that has to read of it. */
-  tokens: number;
-  load: Load;
-  /** What that has read of its conversation before. */
-  readBefore: number;
-  hasResponded: boolean;
-  hasBegun: boolean;
-}
-
-export function createDispatch<Ticket>(options: DispatchOptions<Ticket>) {
-  const [all, affinity] = [new Map<Ticket, Held>(), createAffinity(memorySize)];
+export function createDispatch(options: DispatchOptions) {
+  const affinity = createAffinity(memorySize);
   const table = createBackendTable({
     ...options,
     onFreed: () => queue.grant(),
@@ -58,74 +38,24 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>) {
     },
     onOut: affinity.forget,
   });
-  const requestOf = (ticket: Ticket): ListedRequest => all.get(ticket)?.request ?? nowhere;
   let shut: string[] = [];
-  const queue = createFairQueue<Ticket>({
+  const queue = createFairQueue<Held>({
     maxWaiting: options.maxWaiting,
-    groupOf: (ticket) => all.get(ticket)?.group ?? "",
-    findPlace(ticket) {
-      const request = requestOf(ticket);
-      const choice = table.findPlace(request.candidates, requestToPlace(request, affinity));
-      return choice && Object.assign(choice, { lastTurn: affinity.lastTurn(request, choice.backend) });
+    groupOf: ({ request: { candidates, tried } }) => JSON.stringify([candidates, tried]),
+    findPlace: (held) => held.find(),
+    onGranted(held, choice) {
+      held.take(choice);
+      held.listener.onGranted(choice);
     },
-    onGranted(ticket, choice) {
-      take(ticket, choice);
-      options.onGranted(ticket, choice);
-    },
-    onDisplaced(ticket) {
-      all.delete(ticket);
-      options.onDisplaced(ticket);
-    },
+    onDisplaced: ({ listener }) => listener.onDisplaced(),
   });
-
-  function take(ticket: Ticket, { backend }: Choice): void {
-    const held = all.get(ticket);
-    if (held === undefined) return;
-    const { tokens, readBefore } = affinity.expect(held.request)(backend);
-    const load = table.take(backend, tokens);
-    Object.assign(held, { backend, tokens, load, readBefore });
-  }
-
-  /** Only now has the backend read the request: a burst of equal ones would all follow the first, and wait for it. */
-  function begin(held: Held): void {
-    if (held.hasBegun || held.backend === undefined) return;
-    held.hasBegun = true;
-    affinity.remember(held.backend, held.request);
-    table.begin(held.backend, held);
-  }
+  const rankOf = createRanks(queue.waiting, ({ request }) => lineNameOf(request), options.monotonic);
+  const parts: Parts = { affinity, table, queue, rankOf };
 
   return {
-    enter(ticket: Ticket, request: ListedRequest): Entry {
-      all.set(ticket, heldBy(request));
-      const entry = queue.enter(ticket, request.keyId, request.waits);
-      if (entry === "full") all.delete(ticket);
-      else if (entry !== "waiting") take(ticket, entry);
-      return entry;
-    },
-    report(ticket: Ticket, sign: BackendSign): void {
-      const held = all.get(ticket);
-      if (held?.backend === undefined) return;
-      if (sign.kind !== "begun") {
-        held.hasResponded = sign.kind === "responded";
-        table.note(held.backend, sign);
-        // A failure has bytes too, and they say nothing for the backend.
-      } else if (held.hasResponded) begin(held);
-    },
-    /** To be called when the request has ended, moves on, or no longer waits. See `Places`. */
-    leave(ticket: Ticket, input?: ReportedInput): void {
-      const held = all.get(ticket);
-      all.delete(ticket);
-      if (held?.backend !== undefined) {
-        if (input !== undefined) affinity.learn(held.backend, held.request, held.readBefore, input);
-        // It ended well without a byte.
-        if (held.hasResponded) begin(held);
-        table.giveBack(held.backend, held);
-      }
-      queue.leave(ticket);
-    },
-    rankOf: createRanks(queue.waiting, (ticket) => lineNameOf(requestOf(ticket)), options.monotonic),
+    enter: (request: ListedRequest, listener: PlaceListener) => new Held(request, listener, parts),
     list(): BackendStatus[] {
-      const waiting = queue.waiting().map(requestOf);
+      const waiting = queue.waiting().map(({ request }) => request);
       return table.list().map((row) => Object.assign(row, { waiting: countFor(row.name, waiting) }));
     },
     setDraining: table.setDraining,
@@ -135,6 +65,96 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>) {
     shut: table.shut,
     [Symbol.dispose]: table[Symbol.dispose],
   };
+}
+
+/** What all requests share. */
+interface Parts {
+  affinity: Affinity;
+  table: BackendTable;
+  queue: ReturnType<typeof createFairQueue<Held>>;
+  rankOf: (held: Held) => Rank | undefined;
+}
+
+/** Replaced where a request gets a place. */
+const nowhere: Load = noLoad();
+
+/** One object for all that is known of a request: no Map has an entry of it, unless it waits. */
+class Held implements Place {
+  readonly entry: Entry;
+  /** Where it has a place. */
+  backend: string | undefined;
+  load = nowhere;
+  hasResponded = false;
+  hasBegun = false;
+  #work = nothingKnown;
+
+  constructor(
+    readonly request: ListedRequest,
+    readonly listener: PlaceListener,
+    readonly parts: Parts,
+  ) {
+    this.entry = parts.queue.enter(this, request.keyId, request.waits);
+    if (typeof this.entry === "object") this.take(this.entry);
+  }
+
+  /** What the backend has to read of it. */
+  get tokens(): number {
+    return this.#work.tokens;
+  }
+
+  find(): Choice | undefined {
+    const { request } = this;
+    const { affinity, table } = this.parts;
+    const workAt = affinity.expect(request);
+    const choice = table.findPlace(request.candidates, {
+      affinity: affinityOf(request.keyId, request.conversation),
+      tried: request.tried,
+      mayReturn: request.waits,
+      workAt,
+      tokens: affinity.tokensOf(request),
+    });
+    if (choice === undefined) return undefined;
+    this.#work = workAt(choice.backend);
+    return Object.assign(choice, { lastTurn: affinity.lastTurn(request, choice.backend) });
+  }
+
+  take({ backend }: Choice): void {
+    this.backend = backend;
+    this.load = this.parts.table.take(backend, this.tokens);
+  }
+
+  report(sign: BackendSign): void {
+    if (this.backend === undefined) return;
+    if (sign.kind !== "begun") {
+      this.hasResponded = sign.kind === "responded";
+      this.parts.table.note(this.backend, sign);
+      // A failure has bytes too, and they say nothing for the backend.
+    } else if (this.hasResponded) this.#begin(this.backend);
+  }
+
+  /** Only now has the backend read the request: a burst of equal ones would all follow the first, and wait for it. */
+  #begin(backend: string): void {
+    if (this.hasBegun) return;
+    this.hasBegun = true;
+    this.parts.affinity.remember(backend, this.request);
+    this.parts.table.begin(backend, this);
+  }
+
+  leave(input?: ReportedInput): void {
+    const { backend, request } = this;
+    const { affinity, table, queue } = this.parts;
+    if (backend === undefined) return queue.leave(this);
+    if (input !== undefined) affinity.learn(backend, request, this.#work.readBefore, input);
+    // It ended well without a byte.
+    if (this.hasResponded) this.#begin(backend);
+    this.backend = undefined;
+    table.giveBack(backend, this);
+    queue.end(request.keyId);
+  }
+
+  rank(): Rank | undefined {
+    return this.parts.rankOf(this);
+  }
 }
 
 /** A few megabytes. */
@@ -152,35 +172,6 @@ function oncePerRestart(forget: (name: string) => void, monotonic: MonotonicCloc
     forget(name);
   };
 }
-
-const nowhere: ListedRequest = {
-  keyId: 0,
-  waits: true,
-  model: undefined,
-  candidates: [],
-  characters: 0,
-  conversation: noConversation,
-  tried: [],
-};
-
-const heldBy = (request: ListedRequest): Held => ({
-  request,
-  group: JSON.stringify([request.candidates, request.tried]),
-  backend: undefined,
-  tokens: 0,
-  load: noLoad(),
-  readBefore: 0,
-  hasResponded: false,
-  hasBegun: false,
-});
-
-const requestToPlace = (request: ListedRequest, { expect, tokensOf }: Affinity): RequestToPlace => ({
-  affinity: affinityOf(request.keyId, request.conversation),
-  tried: request.tried,
-  mayReturn: request.waits,
-  workAt: expect(request),
-  tokens: tokensOf(request),
-});
 
 /** All that wait ask time and again, and to look through the line for each would take the longer, the longer it is. */
 const ranksMs = 100;

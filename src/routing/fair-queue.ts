@@ -48,14 +48,12 @@ type Groups<Ticket> = Map<string, Map<Line<Ticket>, Map<Ticket, Waiting<Ticket>>
  */
 export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
   const { maxWaiting, findPlace, groupOf, onGranted, onDisplaced } = options;
-  const { lines, lineOf, forgetEmpty } = createLines<Ticket>();
+  const { lines, lineOf } = createLines<Ticket>();
   const groups: Groups<Ticket> = new Map();
-  const [running, waiting] = [new Map<Ticket, KeyId>(), new Map<Ticket, Waiting<Ticket>>()];
+  const waiting = new Map<Ticket, Waiting<Ticket>>();
   let [served, waited] = [0, 0];
 
-  function run(ticket: Ticket, keyId: KeyId): void {
-    stopWaiting(ticket);
-    running.set(ticket, keyId);
+  function run(keyId: KeyId): void {
     const line = lineOf(keyId);
     line.inFlight += 1;
     line.servedAt = ++served;
@@ -74,7 +72,6 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
     waiting.delete(ticket);
     one.line.waiting.delete(ticket);
     leaveGroup(groups, ticket, one);
-    forgetEmpty(one.line.keyId);
   }
 
   /** @returns whether a request was displaced for one of this key */
@@ -90,7 +87,8 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
   function grantNext(): boolean {
     const next = findNext(groups, findPlace);
     if (next === undefined) return false;
-    run(next.ticket, next.line.keyId);
+    stopWaiting(next.ticket);
+    run(next.line.keyId);
     onGranted(next.ticket, next.choice);
     return true;
   }
@@ -100,22 +98,19 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
     enter(ticket: Ticket, keyId: KeyId, waits: boolean): Entry {
       const choice = findPlace(ticket);
       if (choice !== undefined) {
-        run(ticket, keyId);
+        run(keyId);
         return choice;
       }
       if (!waits || (waiting.size >= maxWaiting && !makeRoomFor(keyId))) return "full";
       wait(ticket, keyId);
       return "waiting";
     },
-    /** To be called when the request has ended, or no longer waits. */
-    leave(ticket: Ticket): void {
-      stopWaiting(ticket);
-      const keyId = running.get(ticket);
-      if (keyId === undefined) return;
-      running.delete(ticket);
+    /** To be called when the request no longer waits. */
+    leave: stopWaiting,
+    /** To be called when a request of this key has ended that had a place. */
+    end(keyId: KeyId): void {
       lineOf(keyId).inFlight -= 1;
       grantNext();
-      forgetEmpty(keyId);
     },
     /** To be called when any number of places became free in another way. */
     grant(): void {
@@ -126,19 +121,28 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
   };
 }
 
+/** Idle ones are kept for their next request, until there are so many. */
+const maxLines = 1000;
+
 function createLines<Ticket>() {
   const lines = new Map<KeyId, Line<Ticket>>();
-  let numbers = 0;
+  let [numbers, forgetAt] = [0, maxLines];
+
+  function forgetIdle(): void {
+    for (const { keyId, inFlight, waiting } of lines.values())
+      if (inFlight === 0 && waiting.size === 0) lines.delete(keyId);
+    forgetAt = Math.max(maxLines, 2 * lines.size);
+  }
+
   return {
     lines,
     lineOf(keyId: KeyId): Line<Ticket> {
-      const found = lines.get(keyId) ?? { keyId, number: ++numbers, waiting: new Set(), inFlight: 0, servedAt: 0 };
-      lines.set(keyId, found);
-      return found;
-    },
-    forgetEmpty(keyId: KeyId): void {
-      const line = lines.get(keyId);
-      if (line?.inFlight === 0 && line.waiting.size === 0) lines.delete(keyId);
+      const found = lines.get(keyId);
+      if (found !== undefined) return found;
+      if (lines.size >= forgetAt) forgetIdle();
+      const line: Line<Ticket> = { keyId, number: ++numbers, waiting: new Set(), inFlight: 0, servedAt: 0 };
+      lines.set(keyId, line);
+      return line;
     },
   };
 }

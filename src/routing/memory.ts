@@ -13,17 +13,9 @@ export interface MemorySize {
  * @param onForgotten called with each value that is replaced, or makes room
  */
 export function createMemory({ entries, perOwner }: MemorySize, onForgotten?: (value: number) => void) {
-  /** Both in the order of their last use, oldest first. */
+  /** Both in the order in which they were last set, oldest first: what is looked up and goes on is set anew. */
   const owners = new Map<number, Map<number, number>>();
   let size = 0;
-
-  function touch(owner: number): Map<number, number> | undefined {
-    const own = owners.get(owner);
-    if (own === undefined) return undefined;
-    owners.delete(owner);
-    owners.set(owner, own);
-    return own;
-  }
 
   function forgetOldest(owner: number, own: Map<number, number>, count: number): void {
     const kept = own.size - count;
@@ -45,17 +37,10 @@ export function createMemory({ entries, perOwner }: MemorySize, onForgotten?: (v
   }
 
   return {
-    get(owner: number, name: number): number | undefined {
-      const own = owners.get(owner);
-      const value = own?.get(name);
-      if (own === undefined || value === undefined) return undefined;
-      touch(owner);
-      own.delete(name);
-      own.set(name, value);
-      return value;
-    },
+    get: (owner: number, name: number): number | undefined => owners.get(owner)?.get(name),
     set(owner: number, name: number, value: number): void {
-      const own = touch(owner) ?? new Map<number, number>();
+      const own = owners.get(owner) ?? new Map<number, number>();
+      owners.delete(owner);
       owners.set(owner, own);
       const before = own.get(name);
       if (before !== undefined) onForgotten?.(before);

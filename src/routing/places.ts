@@ -1,45 +1,12 @@
-import type { PlaceListener, Places } from "../domain/admissions.ts";
+import type { Places } from "../domain/admissions.ts";
 import type { BackendStates } from "../domain/backends.ts";
 import { createDispatch, type DispatchOptions } from "./dispatch.ts";
 
 /** The places of a process that has the backends to itself. */
-export function createLocalPlaces(
-  options: Omit<DispatchOptions<number>, "onGranted" | "onDisplaced" | "onChanged">,
-): Places & BackendStates & Disposable {
-  const listeners = new Map<number, PlaceListener>();
-  const known = createKnownStates();
-  const dispatch = createDispatch<number>({
-    ...options,
-    onGranted(ticket, choice) {
-      listeners.get(ticket)?.onGranted(choice);
-      listeners.delete(ticket);
-    },
-    onDisplaced(ticket) {
-      listeners.get(ticket)?.onDisplaced();
-      listeners.delete(ticket);
-    },
-    onChanged: known.set,
-  });
-  return {
-    enter(ticket, request, listener) {
-      const entry = dispatch.enter(ticket, request);
-      if (entry === "waiting") listeners.set(ticket, listener);
-      else listeners.delete(ticket);
-      return entry;
-    },
-    report: dispatch.report,
-    leave(ticket, input) {
-      listeners.delete(ticket);
-      dispatch.leave(ticket, input);
-    },
-    isAnyIn: known.isAnyIn,
-    onChanged: known.onChanged,
-    rankOf: async (ticket) => dispatch.rankOf(ticket),
-    list: async () => dispatch.list(),
-    setDraining: dispatch.setDraining,
-    hasRestarted: dispatch.hasRestarted,
-    [Symbol.dispose]: dispatch[Symbol.dispose],
-  };
+export function createLocalPlaces(options: Omit<DispatchOptions, "onChanged">): Places & BackendStates & Disposable {
+  const { set, isAnyIn, onChanged } = createKnownStates();
+  const dispatch = createDispatch({ ...options, onChanged: set });
+  return { ...dispatch, isAnyIn, onChanged, list: async () => dispatch.list() };
 }
 
 /** What a process knows of the states of backends, wherever these are watched. */

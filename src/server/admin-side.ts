@@ -122,5 +122,5 @@ export function foresee(
     const load = { inFlight: status.inFlight, unbegun: 0, waitingTokens: 0, warmUp: undefined };
     return { name, spill, maxConcurrency, ...load, standing };
   });
-  return choose(rows, { affinity: "", tried: [], mayReturn: false, workAt: nothingKnown, tokens: 0 });
+  return choose(rows, { affinity: "", tried: [], mayReturn: false, workAt: () => nothingKnown, tokens: 0 });
 }

@@ -2,7 +2,7 @@ import type { Environment } from "../config/config.ts";
 import type { Catalog } from "../domain/models.ts";
 import type { Dispatch } from "../routing/dispatch.ts";
 import type { Aggregate, StatsSource } from "./aggregate.ts";
-import { createChildTickets, type Ticket } from "./child-tickets.ts";
+import { createChildTickets } from "./child-tickets.ts";
 import { type Heartbeat, type HeartbeatLimits, startHeartbeat } from "./heartbeat.ts";
 import type { Addresses, ChildMethods, ParentMethods } from "./protocol.ts";
 import { childTimeoutMs } from "./protocol.ts";
@@ -31,7 +31,7 @@ export function startChild(options: {
   command: string[];
   env: Environment;
   aggregate: Aggregate;
-  dispatch: Dispatch<Ticket>;
+  dispatch: Dispatch;
   catalog: () => Catalog;
   /** Limits the refused requests of a source that all processes log. */
   mayLogRefused: (source: string) => boolean;

@@ -1,5 +1,6 @@
-import type { Entry, ListedRequest, PlaceListener, Places } from "../domain/admissions.ts";
-import type { BackendStates, Choice } from "../domain/backends.ts";
+import type { Entry, ListedRequest, Place, PlaceListener, Places, Rank } from "../domain/admissions.ts";
+import type { BackendSign, BackendStates, Choice } from "../domain/backends.ts";
+import type { ReportedInput } from "../domain/usage.ts";
 import { affinityOf, nothingKnown } from "../routing/affinity.ts";
 import { choose } from "../routing/choice.ts";
 import { createKnownStates } from "../routing/places.ts";
@@ -14,16 +15,18 @@ export interface SharedPlaces {
 }
 
 export function createSharedPlaces(parent: Pick<Rpc<ParentMethods>, "call">): SharedPlaces {
-  /** What runs when a request no longer has to wait, by its ticket. */
-  const waiting = new Map<number, PlaceListener>();
-  const own = createOwnChoice();
-  const known = createKnownStates();
+  /** Those that the parent has not answered, or lets wait, by the numbers that it knows them by. */
+  const waiting = new Map<number, Shared>();
+  /** How many requests of this process are at each backend, to choose from without the parent. */
+  const counts = new Map<string, number>();
+  const { set, isAnyIn, onChanged } = createKnownStates();
   const ignoreFailure = (): void => {};
   /** The parent has exited or is unresponsive. It must not stop the requests too: none waits for it until it replies. */
   let isSilent = false;
+  let entered = 0;
 
-  async function askParent(ticket: number, request: ListedRequest): Promise<Entry | undefined> {
-    const reply = parent.call("enterQueue", ticket, request).then(
+  async function askParent(number: number, request: ListedRequest): Promise<Entry | undefined> {
+    const reply = parent.call("enterQueue", number, request).then(
       (entry) => {
         isSilent = false;
         return entry;
@@ -36,81 +39,89 @@ export function createSharedPlaces(parent: Pick<Rpc<ParentMethods>, "call">): Sh
     return isSilent ? undefined : reply;
   }
 
+  class Shared implements Place {
+    readonly entry: Promise<Entry>;
+    readonly #number = (entered += 1);
+    #backend: string | undefined;
+
+    constructor(
+      request: ListedRequest,
+      readonly listener: PlaceListener,
+    ) {
+      waiting.set(this.#number, this);
+      this.entry = this.#enter(request);
+    }
+
+    async #enter(request: ListedRequest): Promise<Entry> {
+      const entry = (await askParent(this.#number, request)) ?? chooseOwn(request, counts, isAnyIn);
+      if (typeof entry === "object" && waiting.has(this.#number)) this.goTo(entry.backend);
+      if (entry !== "waiting") waiting.delete(this.#number);
+      return entry;
+    }
+
+    goTo(backend: string | undefined): void {
+      waiting.delete(this.#number);
+      if (this.#backend !== undefined) counts.set(this.#backend, (counts.get(this.#backend) ?? 0) - 1);
+      if (backend !== undefined) counts.set(backend, (counts.get(backend) ?? 0) + 1);
+      this.#backend = backend;
+    }
+
+    report(sign: BackendSign): void {
+      void parent.call("reportSign", this.#number, sign).catch(ignoreFailure);
+    }
+
+    leave(input?: ReportedInput): void {
+      this.goTo(undefined);
+      void parent.call("leaveQueue", this.#number, input).catch(ignoreFailure);
+    }
+
+    rank(): Promise<Rank | undefined> {
+      return parent.call("rankInLine", this.#number).catch(() => undefined);
+    }
+  }
+
   return {
     places: {
-      async enter(ticket, request, listener) {
-        waiting.set(ticket, listener);
-        const entry = (await askParent(ticket, request)) ?? own.choose(request, known.isAnyIn);
-        const hasLeft = !waiting.has(ticket);
-        if (entry !== "waiting") waiting.delete(ticket);
-        if (typeof entry === "object" && !hasLeft) own.set(ticket, entry);
-        return entry;
-      },
-      report: (ticket, sign) => void parent.call("reportSign", ticket, sign).catch(ignoreFailure),
-      leave(ticket, input) {
-        waiting.delete(ticket);
-        own.delete(ticket);
-        void parent.call("leaveQueue", ticket, input).catch(ignoreFailure);
-      },
-      isAnyIn: known.isAnyIn,
-      onChanged: known.onChanged,
-      rankOf: (ticket) => parent.call("rankInLine", ticket).catch(() => undefined),
+      enter: (request, listener) => new Shared(request, listener),
+      isAnyIn,
+      onChanged,
       list: () => parent.call("listBackends"),
       setDraining: (name, isDraining) => void parent.call("setDraining", name, isDraining).catch(ignoreFailure),
       hasRestarted: (name) => void parent.call("hasRestarted", name).catch(ignoreFailure),
     },
     methods: {
-      placeGranted(ticket, choice) {
-        const listener = waiting.get(ticket);
+      placeGranted(number, choice) {
+        const place = waiting.get(number);
         // It may have gone elsewhere while the parent was silent, or be over.
-        if (listener === undefined) return;
-        waiting.delete(ticket);
-        own.set(ticket, choice);
-        listener.onGranted(choice);
+        if (place === undefined) return;
+        place.goTo(choice.backend);
+        place.listener.onGranted(choice);
       },
-      placeDisplaced(ticket) {
-        waiting.get(ticket)?.onDisplaced();
-        waiting.delete(ticket);
+      placeDisplaced(number) {
+        waiting.get(number)?.listener.onDisplaced();
+        waiting.delete(number);
       },
-      backendsChanged: known.set,
+      backendsChanged: set,
     },
   };
 }
 
-/** Where the requests of this process are, to choose from without the parent. */
-function createOwnChoice() {
-  const backends = new Map<number, string>();
-  const counts = new Map<string, number>();
-  const count = (backend: string, by: number): void => void counts.set(backend, (counts.get(backend) ?? 0) + by);
-
-  function remove(ticket: number): void {
-    const backend = backends.get(ticket);
-    if (backend !== undefined) count(backend, -1);
-    backends.delete(ticket);
-  }
-
-  return {
-    set(ticket: number, { backend }: Choice): void {
-      remove(ticket);
-      backends.set(ticket, backend);
-      count(backend, 1);
-    },
-    delete: remove,
-    /** Fewest in flight. */
-    choose(request: ListedRequest, isAnyIn: Places["isAnyIn"]): Choice | "full" {
-      const { keyId, candidates, tried, conversation, waits: mayReturn } = request;
-      const rows = candidates.map((name) => ({
-        name,
-        spill: false,
-        maxConcurrency: undefined,
-        inFlight: counts.get(name) ?? 0,
-        unbegun: 0,
-        waitingTokens: 0,
-        warmUp: undefined,
-        standing: isAnyIn([name]) ? ("in" as const) : ("out" as const),
-      }));
-      const affinity = affinityOf(keyId, conversation);
-      return choose(rows, { affinity, tried, mayReturn, workAt: nothingKnown, tokens: 0 }) ?? "full";
-    },
-  };
+/** Fewest in flight. */
+function chooseOwn(
+  { keyId, candidates, tried, conversation, waits: mayReturn }: ListedRequest,
+  counts: ReadonlyMap<string, number>,
+  isAnyIn: Places["isAnyIn"],
+): Choice | "full" {
+  const rows = candidates.map((name) => ({
+    name,
+    spill: false,
+    maxConcurrency: undefined,
+    inFlight: counts.get(name) ?? 0,
+    unbegun: 0,
+    waitingTokens: 0,
+    warmUp: undefined,
+    standing: isAnyIn([name]) ? ("in" as const) : ("out" as const),
+  }));
+  const affinity = affinityOf(keyId, conversation);
+  return choose(rows, { affinity, tried, mayReturn, workAt: () => nothingKnown, tokens: 0 }) ?? "full";
 }

@@ -15,7 +15,6 @@ import { createDispatch } from "../routing/dispatch.ts";
 import type { ProbeBackend } from "../routing/watch.ts";
 import { createAggregate } from "./aggregate.ts";
 import { type Child, startChild } from "./child.ts";
-import type { Ticket } from "./child-tickets.ts";
 import type { HeartbeatLimits } from "./heartbeat.ts";
 import type { Addresses } from "./protocol.ts";
 import { createRefusalLimit } from "../telemetry/request-log.ts";
@@ -53,14 +52,12 @@ export async function superviseProcesses(options: {
   using claims = new DisposableStack();
   claimPorts(config.listen, claims);
   const aggregate = createAggregate();
-  using dispatch = createDispatch<Ticket>({
+  using dispatch = createDispatch({
     ...config.queue,
     ...options,
     received: aggregate.running,
     clock: Date.now,
     monotonic: performance.now.bind(performance),
-    onGranted: (ticket, choice) => ticket.grant(choice),
-    onDisplaced: (ticket) => ticket.displace(),
     onChanged: (shut) => children.backendsChanged(shut),
   });
   const mayLogRefused = createRefusalLimit(Date.now);

@@ -180,6 +180,13 @@ export const plantedFaults: readonly PlantedFault[] = [
     tests: ["tests/routing/fair-queue.test.ts"],
   },
   {
+    id: "wait-in-flight-weighs-nothing",
+    says: "A backend gets the more requests, the longer it lets them wait for their first byte",
+    find: `(inFlight - lost) * tokensPerRequest`,
+    put: `lost * tokensPerRequest`,
+    tests: ["tests/routing/choice.test.ts"],
+  },
+  {
     id: "wait-warm-up-ignored",
     says: "A backend that is just back gets all that wait at once",
     find: `inFlight >= maxConcurrency || unbegun >= warmUp;`,

@@ -19,13 +19,14 @@ function start(backends: readonly Backend[], { backendWaitMs = 0, maxWaiting = 1
   const down = new Set<string>();
   const received: { id: string; backend: string; receivedBytes: number }[][] = [];
   const places = new Map<string, string>();
+  const held = new Map<string, ReturnType<typeof dispatch.enter>>();
   const running = (name: string): string[] => [...places].flatMap(([ticket, at]) => (at === name ? [ticket] : []));
   let probes = 0;
   function describeEntry(ticket: string, { backend, reason }: Choice): string {
     places.set(ticket, backend);
     return `${ticket} ${backend} ${reason}`;
   }
-  const dispatch = createDispatch<string>({
+  const dispatch = createDispatch({
     catalog,
     maxWaiting,
     backendWaitMs,
@@ -37,15 +38,13 @@ function start(backends: readonly Backend[], { backendWaitMs = 0, maxWaiting = 1
     clock: time.now,
     monotonic: time.now,
     log: silentLog,
-    onGranted: (ticket, choice) => void granted.push(describeEntry(ticket, choice)),
-    onDisplaced() {},
     onChanged: (shut) => void changes.push(shut),
   });
   return {
     ...dispatch,
     leave(ticket: string) {
       places.delete(ticket);
-      dispatch.leave(ticket);
+      held.get(ticket)?.leave();
     },
     catalog,
     changes,
@@ -63,12 +62,18 @@ function start(backends: readonly Backend[], { backendWaitMs = 0, maxWaiting = 1
         tried: [],
         ...more,
       };
-      const entry = dispatch.enter(ticket, request);
+      const place = dispatch.enter(request, {
+        onGranted: (choice) => void granted.push(describeEntry(ticket, choice)),
+        onDisplaced() {},
+      });
+      held.set(ticket, place);
+      const { entry } = place;
       return typeof entry === "string" ? entry : describeEntry(ticket, entry);
     },
     report(ticket: string, ...signs: BackendSign[]) {
-      for (const sign of signs) dispatch.report(ticket, sign);
+      for (const sign of signs) held.get(ticket)?.report(sign);
     },
+    rankOf: (ticket: string) => held.get(ticket)?.rank(),
     /** Who got a place since the last call. */
     granted: () => granted.splice(0),
     stateOf: (name: string) => dispatch.list().find((one) => one.name === name)?.state,
@@ -77,7 +82,7 @@ function start(backends: readonly Backend[], { backendWaitMs = 0, maxWaiting = 1
       down.add(name);
       const [ticket] = running(name);
       if (ticket === undefined) return;
-      for (let n = 0; n < 2; n++) dispatch.report(ticket, unreachable);
+      for (let n = 0; n < 2; n++) held.get(ticket)?.report(unreachable);
       await passTicks();
     },
     async bringBack(name: string) {

@@ -7,6 +7,7 @@ function queueOf(places: number, maxWaiting = 1000) {
   const granted: string[] = [];
   const displaced: string[] = [];
   const running = new Set<string>();
+  const keyOf = new Map<string, number>();
   const queue = createFairQueue<string>({
     maxWaiting,
     findPlace: () => (running.size < places ? { backend: "a", reason: "only" } : undefined),
@@ -23,14 +24,15 @@ function queueOf(places: number, maxWaiting = 1000) {
   const refused = (): string[] => displaced.splice(0);
   return {
     enter(...[ticket, keyId, waits]: Parameters<typeof queue.enter>) {
+      keyOf.set(ticket, keyId);
       const entry = queue.enter(ticket, keyId, waits);
       if (typeof entry === "string") return entry;
       running.add(ticket);
       return "granted";
     },
     leave(ticket: string) {
-      running.delete(ticket);
-      queue.leave(ticket);
+      if (running.delete(ticket)) queue.end(keyOf.get(ticket) ?? 0);
+      else queue.leave(ticket);
     },
     taken,
     refused,
@@ -120,8 +122,23 @@ test("what waits for full places is passed over at once when a request ends else
   for (let n = 0; n < 1000; n++) queue.enter(`full ${n}`, n % 10, true);
   queue.enter("free", 1, true);
   looks = 0;
-  queue.leave("free");
+  queue.end(1);
   expect(looks).toBeLessThan(10);
+});
+
+test("keys that are idle are forgotten once there are thousands, and none that waits or has a place", () => {
+  const queue = queueOf(1);
+  queue.enter("a1", 1, true);
+  queue.enter("b1", 2, true);
+  for (let n = 0; n < 5000; n++) {
+    queue.enter(`idle ${n}`, 10 + n, true);
+    queue.leave(`idle ${n}`);
+  }
+  queue.enter("a2", 1, true);
+  queue.leave("a1");
+  expect(queue.taken()).toEqual(["b1"]);
+  queue.leave("b1");
+  expect(queue.taken()).toEqual(["a2"]);
 });
 
 test("no request waits in a queue of no size", () => {

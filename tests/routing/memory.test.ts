@@ -1,11 +1,12 @@
 import { expect, test } from "bun:test";
 import { createMemory } from "../../src/routing/memory.ts";
 
-test("an owner forgets what it has not used for longest beyond its share", () => {
+test("an owner forgets what it has not set for longest beyond its share", () => {
   const memory = createMemory({ entries: 100, perOwner: 2 });
   memory.set(1, 10, 100);
   memory.set(1, 11, 110);
-  memory.get(1, 10);
+  memory.set(1, 10, 100);
+  memory.get(1, 11);
   memory.set(1, 12, 120);
   expect([10, 11, 12].map((name) => memory.get(1, name))).toEqual([100, undefined, 120]);
 });
@@ -21,7 +22,8 @@ test("an owner with new names all the time takes no more than its share from oth
 test("in a full memory the owner forgets that was quiet for longest", () => {
   const memory = createMemory({ entries: 3, perOwner: 2 });
   for (const owner of [1, 2, 3]) memory.set(owner, 10, owner);
-  memory.get(1, 10);
+  memory.set(1, 10, 1);
+  memory.get(2, 10);
   memory.set(4, 10, 4);
   expect([1, 2, 3, 4].map((owner) => memory.get(owner, 10))).toEqual([1, undefined, 3, 4]);
   expect(memory.size()).toBe(3);
@@ -33,9 +35,9 @@ test("a large memory forgets its oldest entries some at a time, and no others", 
   expect(memory.size()).toBe(498);
   expect([0, 2, 3, 500].map((name) => memory.get(1, name))).toEqual([undefined, undefined, 3, 500]);
   for (let owner = 2; owner <= 504; owner++) memory.set(owner, 0, 0);
-  // Of the one that was quiet for longest, the five that were used longest ago.
+  // Of the one that was quiet for longest, the five that were set longest ago.
   expect(memory.size()).toBe(996);
-  expect([4, 8, 9, 3, 500].map((name) => memory.get(1, name))).toEqual([undefined, undefined, 9, 3, 500]);
+  expect([3, 7, 8, 500].map((name) => memory.get(1, name))).toEqual([undefined, undefined, 8, 500]);
 });
 
 test("a name that is set again counts once", () => {

@@ -2,7 +2,6 @@ import { expect, test } from "bun:test";
 import { createDispatch } from "../../src/routing/dispatch.ts";
 import type { Aggregate } from "../../src/supervisor/aggregate.ts";
 import { type Child, startChild } from "../../src/supervisor/child.ts";
-import type { Ticket } from "../../src/supervisor/child-tickets.ts";
 import { backendOf, fileCatalog, replaceableCatalog } from "../support/catalog.ts";
 import { silentLog } from "../support/local-places.ts";
 import { rejectionOf } from "../support/rejection.ts";
@@ -41,7 +40,7 @@ function start(script: string, heartbeatLimits = { intervalMs: 600_000, maxMisse
     command: [process.execPath, "-e", prelude + script],
     env: { PATH: process.env["PATH"] },
     catalog: catalog.get,
-    dispatch: createDispatch<Ticket>({
+    dispatch: createDispatch({
       catalog,
       maxWaiting: 0,
       backendWaitMs: 0,
@@ -50,8 +49,6 @@ function start(script: string, heartbeatLimits = { intervalMs: 600_000, maxMisse
       clock: Date.now,
       monotonic: () => performance.now(),
       log: silentLog,
-      onGranted() {},
-      onDisplaced() {},
       onChanged() {},
     }),
     mayLogRefused: () => true,

@@ -57,10 +57,10 @@ export function conversationOf(
   const prefix = instructions.length === 0 ? undefined : hashParts(instructions, 0);
   const session = findSession(headers) ?? opening.name;
   const named = session === undefined ? undefined : hash(session, keyId);
-  const name = named ?? (user.length === 0 ? undefined : hashParts([...instructions, ...user], keyId));
+  const thread = user.length === 0 ? named : hashParts(user, named ?? keyId);
+  const begun = thread === undefined ? undefined : thread + (prefix ?? 0);
   // A session has several: each of its agents has a task of its own, with which it begins.
-  const thread = user.length === 0 ? name : hashParts(user, named ?? keyId);
-  const agent = named === undefined || thread === undefined ? undefined : thread + (prefix ?? 0);
+  const [name, agent] = named === undefined ? [begun] : [named, begun];
   return { name, agent, prefix, trace: thread === undefined ? undefined : traceOf(thread, body, opening, changes) };
 }
 

@@ -1,4 +1,4 @@
-import type { Rank } from "../../domain/admissions.ts";
+import type { Place } from "../../domain/admissions.ts";
 import { errorFrame, lastFrameMs } from "./broken-stream.ts";
 import { dialectOf } from "./dialect.ts";
 import type { ErrorBody } from "../errors.ts";
@@ -44,7 +44,7 @@ export interface WaitingStream {
   clientProgram: string | undefined;
   keepaliveMs: number;
   /** Where the request stands in its line, if its client is to know that. */
-  rank: () => Promise<Rank | undefined> | undefined;
+  rank: Place["rank"];
 }
 
 /**
