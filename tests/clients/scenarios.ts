@@ -1,3 +1,4 @@
+import type { SimulatedRequest } from "../support/simulator/request.ts";
 import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -58,7 +59,7 @@ export const scenarios: readonly Scenario[] = [
     ends: "answered",
   },
   {
-    name: "429: tokens of a day",
+    name: "402, to Codex 429: tokens of a day",
     limits: { tokens_per_day: 60 },
     prepare: useUp,
     ends: "refused",
@@ -94,7 +95,13 @@ export const scenarios: readonly Scenario[] = [
     name: "ended by an administrator",
     framesPerSecond: 2,
     // Only aider sends it again, whatever error the stream ends with.
-    meanwhile: endByAdmin,
+    meanwhile: (world, client) => endByAdmin(world, client, ({ tokensSent }) => tokensSent > 3),
+  },
+  {
+    name: "ended by an administrator before its head",
+    settings: { PROXY_SSE_KEEPALIVE: "1" },
+    prepare: slowHeads,
+    meanwhile: (world, client) => endByAdmin(world, client, ({ method }) => method === "POST", 2500),
   },
   { name: "strict template, CLIENT_RULES=off", strict: true },
   { name: "strict template, CLIENT_RULES=auto", strict: true, settings: { CLIENT_RULES: "auto" }, ends: "answered" },
@@ -171,14 +178,22 @@ async function hold(world: World, key: string, time: string): Promise<void> {
   void response.text().catch(() => undefined);
 }
 
-async function endByAdmin({ gate, backend }: World): Promise<void> {
-  await pollUntil(
-    () =>
-      backend()
-        .requests()
-        .some(({ tokensSent }) => tokensSent > 3),
-    120_000,
-  );
+/** For any request that it sends at once; Claude Code asks for the list of models first. */
+function slowHeads({ backend }: World, { id }: RealClient): void {
+  if (id === "claude-code") backend().scriptNext("");
+  for (let at = 0; at < 2; at += 1) backend().scriptNext("slow-head=300s");
+}
+
+/** opencode sends a second one, for a title. @param afterMs so long after they are as they are wanted */
+async function endByAdmin(
+  { gate, backend }: World,
+  { id }: RealClient,
+  isDue: (request: SimulatedRequest) => boolean,
+  afterMs = 0,
+): Promise<void> {
+  const wanted = id === "opencode" ? 2 : 1;
+  await pollUntil(() => backend().requests().filter(isDue).length >= wanted, 120_000);
+  await Bun.sleep(afterMs);
   const { requests } = await gate.admin.expectOk<{ requests: { id: string }[] }>("GET", "/api/in-flight");
   for (const { id } of requests) await gate.admin.expectOk("DELETE", `/api/in-flight/${id}`);
 }
