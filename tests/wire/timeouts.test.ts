@@ -71,6 +71,22 @@ describe.concurrent("the read timeout", () => {
     late.close();
   });
 
+  test.each<[string, object | string | undefined, number]>([
+    ["POST", { stream: true }, 200],
+    ["POST", { stream: false }, 504],
+    ["POST", {}, 504],
+    ["POST", "no JSON", 504],
+    ["PUT", { stream: true }, 504],
+    ["GET", undefined, 504],
+  ])(
+    "of a %s of %j gives it %i where the head takes longer than that of a whole response may",
+    async (method, body, status) => {
+      const response = await gate.send("/v1/anything", body, { method, script: "slow-head=4s" });
+      expect(response.status).toBe(status);
+      await response.bytes();
+    },
+  );
+
   test("restarts with every byte, so that a whole response may take far longer", async () => {
     const client = await post("gap=2s@1; gap=2s@2; gap=2s@3; gap=2s@4", true);
     expect(await client.ended()).toBe("complete");
