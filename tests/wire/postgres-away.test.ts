@@ -1,21 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
-import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
+import { describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
+import { startPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { runProgram } from "../support/program.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { shared } from "../support/shared.ts";
 
 describe.skipIf(whyNoPostgres !== undefined)("while PostgreSQL is away", () => {
-  let backend: Simulator;
-  let postgres: Postgres;
-  beforeAll(async () => {
-    backend = startSimulator();
-    postgres = await startPostgres();
-  });
-  afterAll(async () => {
-    backend.stop();
-    await postgres[Symbol.asyncDispose]();
-  });
+  const backend = shared(() => startSimulator());
+  const postgres = shared(() => startPostgres());
 
   const start = async (options: { clock?: () => number } = {}): Promise<Tollgate> =>
     startTollgate({ PROXY_UPSTREAM_URL: backend.url, DATABASE_URL: await postgres.createDatabase() }, options);
