@@ -75,7 +75,7 @@ describe.skipIf(whyNoPostgres !== undefined)("instances on one PostgreSQL", () =
       expect((await request(two.url, key)).status).toBe(200);
     }
     await Promise.all([one.stop(), two.stop()]);
-  }, 60_000);
+  });
 
   test("end what began before a key was switched off and on again, and nothing that began later", async () => {
     const [one, two] = await Promise.all([startProgram(environment), startProgram(environment)]);
@@ -97,7 +97,7 @@ describe.skipIf(whyNoPostgres !== undefined)("instances on one PostgreSQL", () =
       expect(await before.text().catch(() => "broken")).not.toContain("message_stop");
     }
     await Promise.all([one, two].map((program) => program.stop()));
-  }, 60_000);
+  });
 
   test("count each response once while instances are killed, PostgreSQL restarts and connections are cut", async () => {
     const instances: Program[] = await Promise.all(

@@ -217,7 +217,7 @@ onEachEngine(({ openTestEngine }) => {
           expect(ofAll).toHaveLength(expected.length);
         }
       }
-    }, 60_000);
+    });
   });
 
   test("minutes and hours are kept for thirty days and deleted in bounded steps", async () => {
