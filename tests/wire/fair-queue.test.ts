@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
+import { mostAtOnce } from "../support/simulator/request.ts";
 import { startSimulator } from "../support/simulator/simulator.ts";
 import { clientOf } from "../support/client.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -40,14 +41,6 @@ async function listQueued({ admin }: Pick<Tollgate, "admin">): Promise<Running[]
 /** Resolves with the first request of a key that waits. */
 const queued = (gate: Tollgate, keyId = gate.keyId): Promise<Running> =>
   pollUntil(async () => (await listQueued(gate)).find((one) => one.key_id === keyId));
-
-/** The most requests that the backend had at once. */
-async function mostAtOnce(): Promise<number> {
-  const requests = await Promise.all(
-    backend.requests().map(async ({ receivedAt, ended }) => ({ from: receivedAt, to: (await ended).at })),
-  );
-  return Math.max(...requests.map(({ from }) => requests.filter((one) => one.from <= from && from < one.to).length));
-}
 
 describe("PROXY_MAX_CONCURRENCY", () => {
   // Order, size, timeout, leaving and displacement: tests/proxy/waiting.test.ts.
@@ -138,7 +131,7 @@ describe("PROXY_MAX_CONCURRENCY", () => {
     const program = await startProgramWithKey(backend.url, { PROCESSES: "2", PROXY_MAX_CONCURRENCY: "3" });
     const requests = Array.from({ length: 24 }, () => post(program.url, program.key, "slow-head=200ms"));
     expect((await Promise.all(requests)).map(({ status }) => status)).toEqual(requests.map(() => 200));
-    expect(await mostAtOnce()).toBe(3);
+    expect(await mostAtOnce(backend.requests())).toBe(3);
     await program.stop();
   });
 
