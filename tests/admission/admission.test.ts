@@ -320,7 +320,7 @@ onEachEngine(({ openTestStore }) => {
       await using opened = await openTestStore(() => time.now);
       await runRandomly(seed, opened.store, time);
     }
-  }, 60_000);
+  });
 });
 
 /** Its first admission is committed, but the reply is lost. */

@@ -48,7 +48,7 @@ beforeAll(async () => {
   chmodSync(folder.path, 0o755);
   child = run([], { ADMIN_USERNAME: "operator" });
   await pollUntil(async () => child.exitCode !== null || (await fetch(`${url}/healthz`)).ok);
-}, 120_000);
+});
 afterAll(async () => {
   child.kill("SIGKILL");
   await child.exited;

@@ -25,7 +25,7 @@ describe.skipIf(!hasBrowser)("the cost of a year with 30 models", () => {
         await store.settings.set("prices", JSON.stringify({ currency: "USD", models: list, energy: [] }));
       }),
     );
-  }, 60_000);
+  });
   afterAll(() => console[Symbol.asyncDispose]());
 
   test("is the same in both panels, in their CSV, and in the API, and other pages have it too", async () => {

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
+import { beforeAll, describe, expect, setDefaultTimeout, test } from "bun:test";
 import type { Page } from "playwright-core";
-import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
-import { type ConsoleUnderTest, hasBrowser, password, startConsole, type Visit } from "./support/console-under-test.ts";
+import { startPostgres, whyNoPostgres } from "../support/postgres.ts";
+import { hasBrowser, password, startConsole, type Visit } from "./support/console-under-test.ts";
+import { shared } from "../support/shared.ts";
 
 setDefaultTimeout(90_000);
 
@@ -12,18 +13,12 @@ const timeout = 40_000;
 const notice = (page: Page) => page.getByRole("alert").getByText("The database is not available, try again later.");
 
 describe.skipIf(!hasBrowser || whyNoPostgres !== undefined)("while the database is unavailable", () => {
-  let postgres: Postgres;
-  let console: ConsoleUnderTest;
-  beforeAll(async () => {
-    postgres = await startPostgres();
+  const postgres = shared(() => startPostgres());
+  const console = shared(async () => {
     const environment = { DATABASE_URL: await postgres.createDatabase(), SECRET_KEY: "0123456789abcdef" };
-    console = await startConsole(undefined, environment);
-    await console.admin.createKey("alpha");
+    return startConsole(undefined, environment);
   });
-  afterAll(async () => {
-    await console[Symbol.asyncDispose]();
-    await postgres[Symbol.asyncDispose]();
-  });
+  beforeAll(() => console.admin.createKey("alpha"));
 
   async function withoutDatabase(act: () => Promise<void>): Promise<void> {
     await postgres.stop();

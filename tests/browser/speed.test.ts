@@ -27,7 +27,7 @@ describe.skipIf(!hasBrowser)("with fifty keys and a year of usage", () => {
         }
       }),
     );
-  }, 120_000);
+  });
   afterAll(() => console[Symbol.asyncDispose]());
 
   /** CPU time of the page's main thread, milliseconds. Unlike elapsed time, it does not depend on the machine's load. */

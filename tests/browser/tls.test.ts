@@ -56,7 +56,7 @@ describe.skipIf(!hasBrowser || certutil === null || whyNoOpenssl !== undefined)(
     const response = await page.goto(`${url.replace("https:", "http:")}/login`);
     expect(response?.url()).toStartWith("https://");
     await context.close();
-  }, 60_000);
+  });
 
   test("is refused by a browser that does not", async () => {
     using home = createTempFolder();
@@ -64,5 +64,5 @@ describe.skipIf(!hasBrowser || certutil === null || whyNoOpenssl !== undefined)(
     const page = await context.newPage();
     await expect(page.goto(url)).rejects.toThrow("ERR_CERT_AUTHORITY_INVALID");
     await context.close();
-  }, 60_000);
+  });
 });

@@ -1,30 +1,27 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync } from "node:fs";
 import { createServer } from "node:net";
 import { personas } from "../../src/demo/personas.ts";
 import { type AdminClient, logIn } from "../support/admin-client.ts";
 import { whyNoCurl } from "../support/curl.ts";
-import { commandLine, type Program, runProgram, startProgram } from "../support/program.ts";
-import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
+import { commandLine, runProgram, startProgram } from "../support/program.ts";
+import { createTempFolder } from "../support/temp-folder.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { shared } from "../support/shared.ts";
 
 /** A value in the introduction, such as that of `    Password   k3vhs-w8dnq-xa2mr-7tepc`. */
 const valueOf = (text: string, label: string): string => new RegExp(`${label} +(.*)\n`).exec(text)?.[1] ?? "";
 
 describe("tollgate demo", () => {
-  let temporary: TempFolder;
-  let program: Program;
+  const temporary = shared(() => createTempFolder());
+  const program = shared(() =>
+    startProgram({ TMPDIR: temporary.path, LOG_LEVEL: "info", LOG_FORMAT: "json" }, ["demo"]),
+  );
   let admin: AdminClient;
   let introduction: string;
   beforeAll(async () => {
-    temporary = createTempFolder();
-    program = await startProgram({ TMPDIR: temporary.path, LOG_LEVEL: "info", LOG_FORMAT: "json" }, ["demo"]);
     introduction = await pollUntil(() => program.stdout().includes("Ctrl-C") && program.stdout());
     admin = await logIn(program.adminUrl, valueOf(introduction, "Username"), valueOf(introduction, "Password"));
-  });
-  afterAll(async () => {
-    await program.stop();
-    temporary.remove();
   });
 
   test.skipIf(whyNoCurl !== undefined)("prints a curl command that streams a completion", async () => {
@@ -113,7 +110,7 @@ describe("tollgate demo", () => {
     const supportDesk = personas.findIndex(({ traffic }) => traffic.hours === "always") + 1;
     await pollUntil(() => requests().some(({ keyId }) => keyId === supportDesk), 60_000);
     expect(requests().filter(({ status }) => status !== undefined && status !== 200)).toEqual([]);
-  }, 90_000);
+  });
 
   test("has an inactive key", async () => {
     const off = (await admin.listKeys()).filter((key) => !key.is_active);

@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, expect, test } from "bun:test";
+import { expect, test } from "bun:test";
 import { startDemoBackend } from "../../src/demo/backend.ts";
 import { demoModel, demoSmallModel } from "../../src/demo/client-behaviour.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { rejectionOf } from "../support/rejection.ts";
+import { shared } from "../support/shared.ts";
 
-let backend: Awaited<ReturnType<typeof startDemoBackend>>;
-beforeAll(async () => {
-  backend = await startDemoBackend();
-});
-afterAll(() => backend.stop());
+const backend = shared(() => startDemoBackend());
 
 const fast = "tokensPerSecond=1000&firstByteMs=1";
 const chat = (simulated: string, fields: object = {}) =>

@@ -39,7 +39,7 @@ async function plant(folder: string, { id, find, put }: PlantedFault): Promise<(
 
 /** @returns the name of the first test that fails; undefined if all pass */
 function firstFailure(folder: string, tests: readonly string[]): string | undefined {
-  const { success, stdout, stderr } = Bun.spawnSync(["bun", "test", "--timeout", "60000", "--bail", ...tests], {
+  const { success, stdout, stderr } = Bun.spawnSync(["bun", "test", "--timeout", "180000", "--bail", ...tests], {
     cwd: folder,
     timeout: 300_000,
   });

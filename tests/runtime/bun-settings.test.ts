@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { copyFileSync, existsSync, mkdtempSync, rmdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { bunSettings } from "../../src/runtime/bun-settings.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 
 /** What a program knows after it applied the settings, and whether it still has its process id and arguments. */
@@ -62,7 +63,11 @@ test.skipIf(!canLimit)("the limit of a cgroup counts, not the memory of the mach
     const { settings } = await applied({ PATH: path }, ["sh", "-c", `echo $$ >${group}/cgroup.procs; exec "$@"`, "sh"]);
     expect(settings).toMatchObject({ MIMALLOC_PURGE_DELAY: "100" });
   } finally {
-    rmdirSync(group);
+    // What ran in it takes a moment to leave.
+    await pollUntil(() => {
+      rmdirSync(group);
+      return true;
+    });
   }
 });
 

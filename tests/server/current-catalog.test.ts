@@ -194,7 +194,8 @@ describe("programs with MODELS_FILE", () => {
     const writtenAt = performance.now();
     writeFileSync(path, file("two"));
     await pollUntil(() => count(changed, hashOf(file("two"))) === 3);
-    expect(performance.now() - writtenAt).toBeLessThan(3000);
+    // A loaded machine is slower.
+    expect(performance.now() - writtenAt).toBeLessThan(10_000);
     expect(await program.stop()).toBe(0);
   });
 });

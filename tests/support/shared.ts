@@ -3,6 +3,7 @@ import { afterAll, beforeAll } from "bun:test";
 /** One of these ends what was started. */
 interface Ends {
   [Symbol.asyncDispose]?(): PromiseLike<void>;
+  [Symbol.dispose]?(): void;
   stop?(): unknown;
 }
 
@@ -21,7 +22,7 @@ export function shared<T extends object>(start: () => T | Promise<T>): T {
   });
   afterAll(async () => {
     const ends: Ends = started ?? {};
-    await (ends[Symbol.asyncDispose] ?? ends.stop)?.call(ends);
+    await (ends[Symbol.asyncDispose] ?? ends[Symbol.dispose] ?? ends.stop)?.call(ends);
   });
   return new Proxy({} as T, {
     get: (_, name): unknown => Reflect.get(get(), name),

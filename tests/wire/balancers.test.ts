@@ -158,7 +158,6 @@ describe.each(balancers)("$name in front of two instances", (balancerProgram, la
       await using halved = await startBefore(gone.url, instances[1].url);
       for (let turn = 0; turn < 40; turn++) expect(await completes(halved.url, created.key)).toBe(true);
     },
-    60_000,
   );
 
   // The last test, because it locks its address out.

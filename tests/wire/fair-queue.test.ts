@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
+import { mostAtOnce } from "../support/simulator/request.ts";
 import { startSimulator } from "../support/simulator/simulator.ts";
 import { clientOf } from "../support/client.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -40,14 +41,6 @@ async function listQueued({ admin }: Pick<Tollgate, "admin">): Promise<Running[]
 /** Resolves with the first request of a key that waits. */
 const queued = (gate: Tollgate, keyId = gate.keyId): Promise<Running> =>
   pollUntil(async () => (await listQueued(gate)).find((one) => one.key_id === keyId));
-
-/** The most requests that the backend had at once. */
-async function mostAtOnce(): Promise<number> {
-  const requests = await Promise.all(
-    backend.requests().map(async ({ receivedAt, ended }) => ({ from: receivedAt, to: (await ended).at })),
-  );
-  return Math.max(...requests.map(({ from }) => requests.filter((one) => one.from <= from && from < one.to).length));
-}
 
 describe("PROXY_MAX_CONCURRENCY", () => {
   // Order, size, timeout, leaving and displacement: tests/proxy/waiting.test.ts.
@@ -107,31 +100,6 @@ describe("PROXY_MAX_CONCURRENCY", () => {
     expect(usage).toBe(true);
   });
 
-  test("sends a JSON response as an event to a stream that has waited, and counts it", async () => {
-    await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_SSE_KEEPALIVE: "0.1" });
-    const first = await postRaw(gate, "gap=forever@1");
-    await first.nextEvent();
-    const second = await postRaw(gate, "", "/v1/echo");
-    expect(await second.nextEvent()).toBe(": keepalive\n\n");
-    first.reset();
-    const [, echoed = ""] = /(?<=\n\n)data: (\{.*\})\n\ndata: \[DONE\]\n\n$/.exec(await second.text()) ?? [];
-    expect(JSON.parse(echoed)).toEqual(stream);
-    expect(await second.ended()).toBe("complete");
-    await pollUntil(async () => (await gate.readKey()).total_request_count === 2);
-  });
-
-  test("sends a stream plain that a backend compressed after its client got comments", async () => {
-    await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_SSE_KEEPALIVE: "0.1" });
-    const first = await postRaw(gate, "gap=forever@1");
-    await first.nextEvent();
-    const second = await postRaw(gate, "gzip", "/v1/messages");
-    expect((await second.head()).header("content-encoding")).toBeUndefined();
-    first.reset();
-    expect(await second.text()).toContain("event: message_stop\n");
-    expect(await second.ended()).toBe("complete");
-    await pollUntil(async () => (await gate.readKey()).total_output_tokens > 0);
-  });
-
   test("refuses requests that wait longer than PROXY_QUEUE_TIMEOUT, and ends their streams with an error event, never cleanly", async () => {
     await using gate = await start({
       PROXY_MAX_CONCURRENCY: "1",
@@ -163,7 +131,7 @@ describe("PROXY_MAX_CONCURRENCY", () => {
     const program = await startProgramWithKey(backend.url, { PROCESSES: "2", PROXY_MAX_CONCURRENCY: "3" });
     const requests = Array.from({ length: 24 }, () => post(program.url, program.key, "slow-head=200ms"));
     expect((await Promise.all(requests)).map(({ status }) => status)).toEqual(requests.map(() => 200));
-    expect(await mostAtOnce()).toBe(3);
+    expect(await mostAtOnce(backend.requests())).toBe(3);
     await program.stop();
   });
 

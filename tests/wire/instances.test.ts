@@ -1,11 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { beforeAll, describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { clientOf } from "../support/client.ts";
-import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
+import { startPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { type Program, type ProgramEnvironment, startProgram } from "../support/program.ts";
 import { rounds } from "../support/rounds.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { shared } from "../support/shared.ts";
 
 const instanceCount = 3;
 const clientsEach = 4;
@@ -45,13 +46,11 @@ async function sendUntilAborted(urls: readonly string[], key: string, seen: Seen
 }
 
 describe.skipIf(whyNoPostgres !== undefined)("instances on one PostgreSQL", () => {
-  let backend: Simulator;
-  let postgres: Postgres;
+  const backend = shared(() => startSimulator());
+  // With fsync, because it is restarted and must keep what it committed.
+  const postgres = shared(() => startPostgres(["fsync=on"]));
   let environment: ProgramEnvironment;
   beforeAll(async () => {
-    backend = startSimulator();
-    // With fsync, because it is restarted and must keep what it committed.
-    postgres = await startPostgres(["fsync=on"]);
     environment = {
       PROXY_UPSTREAM_URL: backend.url,
       DATABASE_URL: await postgres.createDatabase(),
@@ -60,10 +59,6 @@ describe.skipIf(whyNoPostgres !== undefined)("instances on one PostgreSQL", () =
       METRICS_TOKEN: "scrape",
       LOG_LEVEL: "error",
     };
-  });
-  afterAll(async () => {
-    backend.stop();
-    await postgres[Symbol.asyncDispose]();
   });
 
   test("start together on an empty database, share sessions and keys, and apply each other's changes immediately", async () => {
@@ -80,7 +75,7 @@ describe.skipIf(whyNoPostgres !== undefined)("instances on one PostgreSQL", () =
       expect((await request(two.url, key)).status).toBe(200);
     }
     await Promise.all([one.stop(), two.stop()]);
-  }, 60_000);
+  });
 
   test("end what began before a key was switched off and on again, and nothing that began later", async () => {
     const [one, two] = await Promise.all([startProgram(environment), startProgram(environment)]);
@@ -102,7 +97,7 @@ describe.skipIf(whyNoPostgres !== undefined)("instances on one PostgreSQL", () =
       expect(await before.text().catch(() => "broken")).not.toContain("message_stop");
     }
     await Promise.all([one, two].map((program) => program.stop()));
-  }, 60_000);
+  });
 
   test("count each response once while instances are killed, PostgreSQL restarts and connections are cut", async () => {
     const instances: Program[] = await Promise.all(

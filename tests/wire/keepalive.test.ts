@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { pollUntil } from "../support/poll-until.ts";
 import { startSimulator } from "../support/simulator/simulator.ts";
 import type { RawClient } from "../support/raw-client.ts";
 import { shared } from "../support/shared.ts";
@@ -6,21 +7,6 @@ import { startTollgate } from "../support/tollgate.ts";
 
 const backend = shared(() => startSimulator());
 const gate = shared(() => startTollgate({ PROXY_UPSTREAM_URL: backend.url, PROXY_SSE_KEEPALIVE: "0.1" }));
-
-/** Says that it sends JSON, after a while, and sends nothing. */
-function startEmptyBackend(): Disposable & { url: string } {
-  const server = Bun.serve({
-    port: 0,
-    hostname: "127.0.0.1",
-    async fetch() {
-      // Plays a backend that is slow.
-      await Bun.sleep(300);
-      const body = new ReadableStream({ pull: (controller) => controller.close() }, { highWaterMark: 0 });
-      return new Response(body, { headers: { "content-type": "application/json" } });
-    },
-  });
-  return { url: `http://127.0.0.1:${server.port}`, [Symbol.dispose]: () => void server.stop(true) };
-}
 
 const comment = ": keepalive\n\n";
 
@@ -45,31 +31,6 @@ describe("with PROXY_SSE_KEEPALIVE", () => {
     client.close();
   });
 
-  test("a stream whose backend sends no head gets them too, and a later error is an event", async () => {
-    const client = await stream("slow-head=500ms; status=400");
-    expect((await client.head()).status).toBe(200);
-    const text = await client.text();
-    expect(text.replaceAll(comment, "")).toMatch(/^data: .*"The backend responded with status 400: .*\n\n$/);
-    expect(text).toStartWith(comment.repeat(2));
-    expect(await client.ended()).not.toBe("complete");
-    const logged = { status: 200, outcome: "upstream_failed", code: "unexpected_response", cause: "status_400" };
-    expect(await gate.waitForLog(({ cause }) => cause === "status_400")).toMatchObject(logged);
-  });
-
-  test.each(["/v1/chat/completions", "/v1/messages"])(
-    "an empty response to a stream of %s that was kept alive is an error, and no whole stream without text",
-    async (path) => {
-      using empty = startEmptyBackend();
-      await using kept = await startTollgate({ PROXY_UPSTREAM_URL: empty.url, PROXY_SSE_KEEPALIVE: "0.1" });
-      const client = await kept.sendRaw(path, { model: "m", stream: true, messages: [] });
-      const text = (await client.text()).replaceAll(comment, "");
-      expect(text).toContain("The backend responded with status 200 and no event stream.");
-      expect(text).not.toContain("[DONE]");
-      expect(await client.ended()).not.toBe("complete");
-      expect((await kept.readKey()).total_request_count).toBe(0);
-    },
-  );
-
   test("comments appear only between events and leave the events unchanged", async () => {
     const client = await stream("gap=1500ms@2");
     expect(await client.ended()).toBe("complete");
@@ -85,6 +46,123 @@ describe("with PROXY_SSE_KEEPALIVE", () => {
     expect(await client.ended()).toBe("complete");
     expect(client.bodyBytes()).toBe(3 * 1024 * 1024);
     client.close();
+  });
+});
+
+describe("a stream that has waited for longer than PROXY_SSE_KEEPALIVE", () => {
+  interface Late {
+    /** From its status on; `Connection: close` is added. */
+    head: string;
+    body?: string | Uint8Array;
+    breaks?: boolean;
+  }
+
+  /** What the client gets of a response that comes after the first heartbeat, without the heartbeats; and what is logged. */
+  async function late({ head, body: sent = "", breaks = false }: Late, path = "/v1/chat/completions") {
+    const waited = Promise.withResolvers<void>();
+    backend.handle(async (_, wire) => {
+      await waited.promise;
+      wire.write(`HTTP/1.1 ${head}\r\nConnection: close\r\n\r\n`);
+      wire.write(sent);
+      if (breaks) wire.reset();
+      else wire.end();
+    });
+    const before = await gate.readKey();
+    const client = await gate.sendRaw(path, { stream: true });
+    const { status, header } = await client.head();
+    expect([status, header("content-type")]).toEqual([200, "text/event-stream"]);
+    const heartbeat = (await client.nextEvent()) ?? "";
+    waited.resolve();
+    const text = (await client.text()).replaceAll(heartbeat, "");
+    backend.handle(undefined);
+    const isWhole = (await client.ended()) === "complete";
+    const { requests } = await pollUntil(async () => {
+      const query = `/api/requests?request_id=${header("x-request-id")}`;
+      const list = await gate.admin.expectOk<{ requests: object[] }>("GET", query);
+      return list.requests.length > 0 && list;
+    });
+    const counted = (await gate.readKey()).total_request_count - before.total_request_count;
+    return { text, isWhole, counted, row: requests[0] };
+  }
+
+  const typed = (type: string, status = 200): string => `${status} X\r\nContent-Type: ${type}`;
+  const events = "data: a\n\ndata: [DONE]\n\n";
+
+  test.each<[string, Late, string, boolean]>([
+    ["an event stream", { head: typed("text/event-stream"), body: events }, events, true],
+    ["an event stream without its type", { head: typed("text/plain"), body: events }, events, false],
+    [
+      "JSON",
+      { head: typed("application/json"), body: '{\r\n "a": 1\n}' },
+      'data: {   "a": 1 }\n\ndata: [DONE]\n\n',
+      false,
+    ],
+    ["JSON without its type", { head: "200 OK", body: ' {"a":1}' }, 'data:  {"a":1}\n\ndata: [DONE]\n\n', false],
+    [
+      "gzipped JSON",
+      { head: `${typed("application/json")}\r\nContent-Encoding: gzip`, body: Bun.gzipSync('{"a":1}') },
+      'data: {"a":1}\n\ndata: [DONE]\n\n',
+      false,
+    ],
+    [
+      "a gzipped event stream",
+      { head: `${typed("text/event-stream")}\r\nContent-Encoding: gzip`, body: Bun.gzipSync(events) },
+      events,
+      true,
+    ],
+  ])("gets %s as events, and it counts", async (_, response, expected, streamed) => {
+    const { row, ...got } = await late(response);
+    expect(got).toEqual({ text: expected, isWhole: true, counted: 1 });
+    expect(row).toMatchObject({ status: 200, outcome: "completed", streamed });
+  });
+
+  test("gets an error, and no end, if JSON breaks off", async () => {
+    const broken = `${typed("application/json")}\r\nContent-Length: 200000`;
+    const { text, row, ...got } = await late({ head: broken, body: '"'.repeat(100_000), breaks: true });
+    expect(text).toEndWith('"code":"upstream_unreachable"}}\n\n');
+    expect(text).not.toContain("[DONE]");
+    expect(got).toEqual({ isWhole: false, counted: 0 });
+    expect(row).toMatchObject({ status: 200, outcome: "upstream_failed" });
+  });
+
+  const overloaded = { message: "Too long.", type: "invalid_request_error", code: "context_length_exceeded" };
+  const { type, code } = overloaded;
+  const json = (status: number, of: object): Late => ({
+    head: typed("application/json", status),
+    body: JSON.stringify(of),
+  });
+  test.each<[string, Late, number, object]>([
+    ["a 204", { head: "204 No Content" }, 204, { code: "unexpected_response" }],
+    ["HTML", { head: typed("text/html"), body: "<p>secret</p>" }, 200, { code: "unexpected_response" }],
+    ["JSON that is empty", { head: typed("application/json") }, 200, { code: "unexpected_response" }],
+    ["text", { head: typed("text/plain"), body: "secret" }, 200, {}],
+    ["an HTML error", { head: typed("text/html", 502), body: "<p>secret</p>" }, 502, {}],
+    ["an error event stream", { head: typed("text/event-stream", 500), body: events }, 500, {}],
+    ["a JSON error", json(400, { error: overloaded }), 400, { type, code }],
+    ["a flat JSON error", json(400, overloaded), 400, { type }],
+    ["a long JSON error", json(500, { error: { message: "x".repeat(100_000) } }), 500, {}],
+  ])("gets an error event that names the status of %s, and it does not count", async (_, response, status, error) => {
+    for (const path of ["/v1/chat/completions", "/v1/messages"]) {
+      const { text, row, ...got } = await late(response, path);
+      expect(got).toEqual({ isWhole: false, counted: 0 });
+      expect(text).not.toContain("secret");
+      expect(text.length).toBeLessThan(1000);
+      const [, data = ""] =
+        (path === "/v1/messages" ? /^event: error\ndata: (.*)\n\n$/ : /^data: (.*)\n\n$/).exec(text) ?? [];
+      expect(JSON.parse(data)).toMatchObject({
+        error: { type: "api_error", message: expect.stringContaining(`status ${status}`), ...error },
+      });
+      const end = { status: 200, outcome: "upstream_failed", code: "unexpected_response", cause: `status_${status}` };
+      expect(row).toMatchObject(end);
+    }
+  });
+
+  test.each<[string, string, object]>([
+    ["is no stream", "POST", {}],
+    ["is no POST", "PUT", { stream: true }],
+  ])("gets no heartbeat if it %s", async (_, method, sent) => {
+    const response = await gate.send("/v1/anything", sent, { method, script: "slow-head=500ms; status=404" });
+    expect([response.status, await response.text()]).toEqual([404, expect.not.stringContaining("keepalive")]);
   });
 });
 

@@ -62,7 +62,7 @@ test("a response whose end a client saw is counted, even if the program is kille
   expect(listed?.total_output_tokens).toBeGreaterThanOrEqual(seen.tokens);
   // At most the requests in progress at each kill may have been counted, although the client did not see their end.
   expect(listed?.total_request_count).toBeLessThanOrEqual(seen.requests + rounds * clients);
-}, 120_000);
+});
 
 /** Streams whose connection stays open after the event that clients treat as the end. */
 const dialects: readonly [path: string, body: object, end: string][] = [

@@ -189,5 +189,5 @@ describe.concurrent("after SIGKILL", () => {
     await pollUntil(async () => (await post(next.url, key)) === 200, 60_000);
     expect(performance.now() - killedAt).toBeLessThan(60_000);
     await next.stop();
-  }, 90_000);
+  });
 });

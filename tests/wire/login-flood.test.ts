@@ -50,37 +50,33 @@ describe("half-sent bodies of strangers", () => {
     ["/api/login", "64 KiB in chunks", chunked(65_536), 0],
     ["/api/keys", "64 KiB", withLength(65_536), 0],
     ["/api/gpu-stats", "64 KiB in chunks", chunked(65_536), 0],
-  ])(
-    "to %s of %s leave memory flat, because few are read at once",
-    async (path, _, framing, places) => {
-      // Of its own, and all stay open: memory that an earlier flood has left would hide what this one takes.
-      const flooded = await startProgram({ ...environment, ...purgesSoon });
-      await using ended = new AsyncDisposableStack();
-      ended.defer(async () => void (await flooded.stop("SIGKILL")));
-      const clients: RawClient[] = [];
-      const flood = async (count: number): Promise<void> => {
-        for (let sent = 0; sent < count; sent += 1) clients.push(await sendHalf(path, framing, flooded));
-      };
-      const unread = (): number => clients.filter((client) => client.received().length === 0).length;
-      const startedAt = performance.now();
-      // The first ones compile code and grow the heap.
-      await flood(500);
+  ])("to %s of %s leave memory flat, because few are read at once", async (path, _, framing, places) => {
+    // Of its own, and all stay open: memory that an earlier flood has left would hide what this one takes.
+    const flooded = await startProgram({ ...environment, ...purgesSoon });
+    await using ended = new AsyncDisposableStack();
+    ended.defer(async () => void (await flooded.stop("SIGKILL")));
+    const clients: RawClient[] = [];
+    const flood = async (count: number): Promise<void> => {
+      for (let sent = 0; sent < count; sent += 1) clients.push(await sendHalf(path, framing, flooded));
+    };
+    const unread = (): number => clients.filter((client) => client.received().length === 0).length;
+    const startedAt = performance.now();
+    // The first ones compile code and grow the heap.
+    await flood(500);
+    await pollUntil(() => unread() <= places);
+    const before = flooded.rssBytes();
+    let growth = Infinity;
+    // What waits for a garbage collection looks like growth, but for seconds, and not more with each round.
+    for (let look = 0; look < 300 && growth >= 20 * megabyte; look += 1) {
+      if (look % 60 === 0) await flood(2000);
       await pollUntil(() => unread() <= places);
-      const before = flooded.rssBytes();
-      let growth = Infinity;
-      // What waits for a garbage collection looks like growth, but for seconds, and not more with each round.
-      for (let look = 0; look < 300 && growth >= 20 * megabyte; look += 1) {
-        if (look % 60 === 0) await flood(2000);
-        await pollUntil(() => unread() <= places);
-        growth = (flooded.rssBytes() - before) / Math.ceil((look + 1) / 60);
-        await Bun.sleep(50);
-      }
-      const turns = 1 + Math.ceil((performance.now() - startedAt) / 5000);
-      expect(clients.filter(isRead).length).toBeLessThanOrEqual(places * turns);
-      expect(growth).toBeLessThan(20 * megabyte);
-    },
-    120_000,
-  );
+      growth = (flooded.rssBytes() - before) / Math.ceil((look + 1) / 60);
+      await Bun.sleep(50);
+    }
+    const turns = 1 + Math.ceil((performance.now() - startedAt) / 5000);
+    expect(clients.filter(isRead).length).toBeLessThanOrEqual(places * turns);
+    expect(growth).toBeLessThan(20 * megabyte);
+  });
 
   test("to /api/login that take all places leave some to an address that logged in before", async () => {
     expect((await attempt("203.0.113.9", password)).status).toBe(200);
@@ -132,5 +128,5 @@ describe("a flood of logins from many addresses", () => {
     });
     expect(withSession.status).toBe(200);
     expect(refused).toBeGreaterThan(100);
-  }, 60_000);
+  });
 });

@@ -81,25 +81,21 @@ test.each([
     "series",
     999,
   ],
-])(
-  "%s delay the events of a stream by less than 20 ms",
-  async (_, path, list, least) => {
-    const body = await admin.expectOk<Record<string, unknown[]>>("GET", path);
-    expect(body[list]?.length).toBeGreaterThan(least);
+])("%s delay the events of a stream by less than 20 ms", async (_, path, list, least) => {
+  const body = await admin.expectOk<Record<string, unknown[]>>("GET", path);
+  expect(body[list]?.length).toBeGreaterThan(least);
 
-    let leastDelayMs = Infinity;
-    // Load on the machine only adds to a delay, so the least of some rounds is what the report costs.
-    for (let round = 0; round < 8 && leastDelayMs >= 20; round += 1) {
-      const withoutMs = await longestGapMs();
-      const over = new AbortController();
-      const reports = (async () => {
-        while (!over.signal.aborted) await (await admin.request("GET", path)).arrayBuffer();
-      })();
-      leastDelayMs = Math.min(leastDelayMs, (await longestGapMs()) - withoutMs);
-      over.abort();
-      await reports;
-    }
-    expect(leastDelayMs).toBeLessThan(20);
-  },
-  120_000,
-);
+  let leastDelayMs = Infinity;
+  // Load on the machine only adds to a delay, so the least of some rounds is what the report costs.
+  for (let round = 0; round < 8 && leastDelayMs >= 20; round += 1) {
+    const withoutMs = await longestGapMs();
+    const over = new AbortController();
+    const reports = (async () => {
+      while (!over.signal.aborted) await (await admin.request("GET", path)).arrayBuffer();
+    })();
+    leastDelayMs = Math.min(leastDelayMs, (await longestGapMs()) - withoutMs);
+    over.abort();
+    await reports;
+  }
+  expect(leastDelayMs).toBeLessThan(20);
+});

@@ -19,5 +19,5 @@ describe("one process", () => {
     expect(backend.stats().open).toBe(3000);
     for (const client of clients) client.reset();
     await pollUntil(() => backend.stats().open === 0);
-  }, 120_000);
+  });
 });

@@ -75,7 +75,6 @@ test.skipIf(prlimit === null)(
       total_output_tokens: 4 * (served + 1),
     });
   },
-  30_000,
 );
 
 test.skipIf(prlimit === null)(
@@ -113,7 +112,6 @@ test.skipIf(prlimit === null)(
     await pollUntil(async () => (valueOf(await scrape(), "process_open_fds") ?? 256) < 200);
     await crowded.stop();
   },
-  30_000,
 );
 
 test("a limit of file descriptors under 4096 is warned of at start", async () => {
@@ -146,4 +144,4 @@ test("a limit of file descriptors under 4096 is warned of at start", async () =>
     const lines = text.split("\n").filter((line) => line.includes("file descriptors"));
     expect(lines.map((line) => JSON.parse(line))).toMatchObject(warnings);
   }
-}, 30_000);
+});

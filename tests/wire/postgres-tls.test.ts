@@ -1,14 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync } from "node:fs";
-import { ownedByUnprivileged, type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
+import { ownedByUnprivileged, startPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { runProgram, startProgram } from "../support/program.ts";
-import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
+import { createTempFolder } from "../support/temp-folder.ts";
+import { shared } from "../support/shared.ts";
 
 const openssl = Bun.which("openssl");
 
 describe.skipIf(whyNoPostgres !== undefined || openssl === null)("PostgreSQL with a private CA", () => {
-  let folder: TempFolder;
-  let postgres: Postgres;
+  const folder = shared(() => createTempFolder());
   let database: URL;
 
   const makeCertificates = (): void => {
@@ -24,23 +24,20 @@ describe.skipIf(whyNoPostgres !== undefined || openssl === null)("PostgreSQL wit
     );
   };
 
-  beforeAll(async () => {
-    folder = createTempFolder();
+  const postgres = shared(async () => {
     makeCertificates();
     chmodSync(folder.path, 0o711);
     chmodSync(folder.file("server.key"), 0o600);
     await ownedByUnprivileged([folder.file("server.key"), folder.file("server.pem")]);
-    postgres = await startPostgres([
+    return startPostgres([
       "fsync=off",
       "ssl=on",
       `ssl_cert_file=${folder.file("server.pem")}`,
       `ssl_key_file=${folder.file("server.key")}`,
     ]);
-    database = new URL(await postgres.createDatabase());
   });
-  afterAll(async () => {
-    await postgres[Symbol.asyncDispose]();
-    folder.remove();
+  beforeAll(async () => {
+    database = new URL(await postgres.createDatabase());
   });
 
   const settings = (host: string, query: string): Record<string, string> => {

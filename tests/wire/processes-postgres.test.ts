@@ -1,11 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { beforeAll, describe, expect, test } from "bun:test";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { type ProgramWithKey, startProgramWithKey } from "../support/program-with-key.ts";
-import { type Postgres, startPostgres, whyNoPostgres } from "../support/postgres.ts";
+import { startPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { childrenOf } from "../support/proc.ts";
 import { rounds } from "../support/rounds.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { shared } from "../support/shared.ts";
 
 const processes = 2;
 const clients = 6;
@@ -19,24 +20,19 @@ async function readMetric({ adminUrl }: ProgramWithKey, name: string): Promise<n
 }
 
 describe.skipIf(whyNoPostgres !== undefined)("several processes on one PostgreSQL", () => {
-  let backend: Simulator;
-  let postgres: Postgres;
-  let program: ProgramWithKey;
-  beforeAll(async () => {
-    backend = startSimulator();
-    // With fsync, because it is restarted and must keep what it committed.
-    postgres = await startPostgres(["fsync=on"]);
-    program = await startProgramWithKey(backend.url, {
+  const backend = shared(() => startSimulator());
+  // With fsync, because it is restarted and must keep what it committed.
+  const postgres = shared(() => startPostgres(["fsync=on"]));
+  const program = shared(async () =>
+    startProgramWithKey(backend.url, {
       PROCESSES: String(processes),
       DATABASE_URL: await postgres.createDatabase(),
       SECRET_KEY: "0123456789abcdef",
       METRICS_TOKEN: "scrape",
-    });
+    }),
+  );
+  beforeAll(async () => {
     await pollUntil(async () => (await readMetric(program, "tollgate_processes")) === processes);
-  });
-  afterAll(async () => {
-    backend.stop();
-    await postgres[Symbol.asyncDispose]();
   });
 
   /** @returns whether a complete, successful response arrived */

@@ -14,9 +14,9 @@ test("client, backend and log have the client's request id, and the log has the 
   const response = await get("/v1/models", {
     "x-request-id": "from-client-1",
     "x-forwarded-for": "192.0.2.1, 198.51.100.7",
-    "x-simulate": "header=X-Request-Id: from-backend",
+    "x-simulate": "header=X-Request-Id: from-backend; header=Request-Id: from-backend",
   });
-  expect(response.headers.get("x-request-id")).toBe("from-client-1");
+  for (const name of ["x-request-id", "request-id"]) expect(response.headers.get(name)).toBe("from-client-1");
   expect((await backend.nextRequest()).header("x-request-id")).toBe("from-client-1");
   const entry = await gate.waitForLog(({ requestId }) => requestId === "from-client-1");
   expect(entry).toMatchObject({ message: "Request ended", address: "198.51.100.7", status: 200 });
@@ -59,7 +59,13 @@ describe("x-tollgate-debug", () => {
   });
 });
 
-test("errors have the id too", async () => {
+test("errors have the id too, under /v1/messages in their bodies, where Anthropic's SDKs read it", async () => {
+  for (const path of ["/v1/messages", "/v1/messages/count_tokens", "//v1/messages", "/v1/chat/completions"]) {
+    const refused = await get(path, { "x-api-key": "wrong", "x-request-id": "mine" });
+    const { request_id: id } = (await refused.json()) as { request_id?: string };
+    expect([path, id]).toEqual([path, path.includes("messages") ? "mine" : undefined]);
+  }
+  expect((await get("/nothing", { "request-id": "mine" })).headers.get("request-id")).not.toBe("mine");
   const wrongKey = await get("/v1/models", { "x-api-key": "wrong", "x-request-id": "refused-1" });
   expect([wrongKey.status, wrongKey.headers.get("x-request-id")]).toEqual([401, "refused-1"]);
   expect(wrongKey.headers.get("x-should-retry")).toBe("false");

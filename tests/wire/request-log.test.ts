@@ -77,6 +77,27 @@ test.each([
   expect(await list(`request_id=${id}`)).toHaveLength(1);
 });
 
+test.each<[type: string, isGzip: boolean, streamed: boolean]>([
+  ["text/event-stream; charset=utf-8", false, true],
+  ["Text/Event-Stream", true, true],
+  ["application/json", false, false],
+  ["application/json", true, false],
+  ["application/x-ndjson", false, false],
+  ["text/plain", false, false],
+])("a response under %s (in gzip: %p) is in the log as streamed: %p", async (type, isGzip, streamed) => {
+  const text = "data: x\n\n";
+  backend.handle((_, wire) => {
+    const body = isGzip ? Bun.gzipSync(text) : Buffer.from(text);
+    const encoding = isGzip ? "Content-Encoding: gzip\r\n" : "";
+    wire.write(`HTTP/1.1 200 OK\r\nContent-Type: ${type}\r\n${encoding}Content-Length: ${body.length}\r\n\r\n`);
+    wire.write(body);
+  });
+  const id = `streamed ${type} ${isGzip}`.replaceAll(" ", "-");
+  expect(await (await send(id, {})).text()).toBe(text);
+  backend.handle(undefined);
+  expect(await findLogged(encodeURIComponent(id))).toMatchObject({ streamed, outcome: "completed" });
+});
+
 test("a refused request is in the log without its key", async () => {
   await (await send("wrong", {}, "", "a-wrong-key-of-someone")).text();
   const logged = await findLogged("wrong");

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { readdirSync, readFileSync } from "node:fs";
 import type { SimulatedRequest } from "../support/simulator/request.ts";
 import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
@@ -378,6 +378,43 @@ describe("the list of models", () => {
   test("ends with the synthetic model if the reasoning model is served", async () => {
     const { data } = (await (await get("family live", "/v1/models")).json()) as { data: { id: string }[] };
     expect(data.map(({ id }) => id)).toEqual([family, live, `${family.toUpperCase()}-nonthinking`]);
+  });
+
+  const respondWith = (body: string, status = 200): void =>
+    backend.handle((_, wire) => {
+      const head = `HTTP/1.1 ${status} X\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n`;
+      wire.write(head + body);
+      wire.end();
+    });
+  afterEach(() => backend.handle(undefined));
+  const empty = '{"object":"list","data":[]}';
+
+  test("has the synthetic model's time in seconds, if the backend lacks the reasoning model", async () => {
+    respondWith(empty);
+    const { data } = (await (await get("family live", "/v1/models")).json()) as { data: { created: number }[] };
+    expect(Math.abs((data[0]?.created ?? 0) - Date.now() / 1000)).toBeLessThan(60);
+  });
+
+  test.each([
+    ["GET", 201],
+    ["GET", 404],
+    ["POST", 200],
+  ])("is the backend's own in the response to a %s with %i", async (method, status) => {
+    respondWith(empty, status);
+    const response = await gateOf("family live").send("/v1/models", method === "POST" ? {} : undefined, { method });
+    expect([response.status, await response.text()]).toEqual([status, empty]);
+  });
+
+  test("above 4 MiB passes as it is, and where the reasoning model is not served it is not even held", async () => {
+    const long = `{"object":"list","data":[${"{},".repeat(2_000_000)}{}]}`;
+    respondWith(long);
+    expect((await (await get("family live", "/v1/models")).text()) === long).toBe(true);
+    backend.handle((_, wire) => {
+      wire.write("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nConnection: close\r\n\r\n[");
+    });
+    const client = await gateOf("live alias set").sendRaw("/v1/models");
+    expect(await client.bodyContaining("[")).toBe("[");
+    client.reset();
   });
 
   test("is the backend's list otherwise", async () => {

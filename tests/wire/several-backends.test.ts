@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { readFileSync, writeFileSync } from "node:fs";
 import { fixedCatalog } from "../../src/config/catalog.ts";
 import type { Environment } from "../../src/config/config.ts";
+import { mostAtOnce } from "../support/simulator/request.ts";
 import type { Simulator } from "../support/simulator/simulator.ts";
 import { catalogWith } from "../support/catalog.ts";
 import { clientOf } from "../support/client.ts";
@@ -32,13 +33,6 @@ const postStream = ({ sendRaw }: Tollgate, script = ""): Promise<RawClient> =>
 /** The chat requests that a backend got; it is asked for its models too. */
 const chatsOf = (backend: Simulator) => backend.requests().filter(({ path }) => path === "/v1/chat/completions");
 const chats = (backend: Simulator): number => chatsOf(backend).length;
-
-async function mostAtOnce(backend: Simulator): Promise<number> {
-  const requests = await Promise.all(
-    chatsOf(backend).map(async ({ receivedAt, ended }) => ({ from: receivedAt, to: (await ended).at })),
-  );
-  return Math.max(...requests.map(({ from }) => requests.filter((one) => one.from <= from && from < one.to).length));
-}
 
 const waiting = async ({ admin }: Pick<Tollgate, "admin">): Promise<number> =>
   Number(/^tollgate_queue_waiting_requests (\d+)$/m.exec(await (await admin.request("GET", "/metrics")).text())?.[1]);
@@ -219,7 +213,7 @@ describe("PROXY_BACKEND_WAIT", () => {
       expect(await stream.text()).toEndWith("data: [DONE]\n\n");
       expect(await stream.ended()).toBe("complete");
     }
-    expect(await mostAtOnce(backends.get("a"))).toBeLessThanOrEqual(2);
+    expect(await mostAtOnce(chatsOf(backends.get("a")))).toBeLessThanOrEqual(2);
     expect(chats(backends.get("a"))).toBe(3);
   });
 
@@ -293,10 +287,12 @@ describe("with several backends and PROCESSES", () => {
       return (await Promise.all(requests)).map(({ status }) => status);
     };
     expect(await send(24)).toEqual(Array.from({ length: 24 }, () => 200));
-    expect([await mostAtOnce(backends.get("a")), await mostAtOnce(backends.get("b"))]).toEqual([1, 3]);
+    expect([await mostAtOnce(chatsOf(backends.get("a"))), await mostAtOnce(chatsOf(backends.get("b")))]).toEqual([
+      1, 3,
+    ]);
     backends.stop("b");
     expect(await send(12)).toEqual(Array.from({ length: 12 }, () => 200));
-    expect(await mostAtOnce(backends.get("a"))).toBe(1);
+    expect(await mostAtOnce(chatsOf(backends.get("a")))).toBe(1);
     await pollUntil(() => program.stdout().includes('"message":"Backend out"'));
     backends.restart("b");
     await pollUntil(() => program.stdout().includes('"message":"Backend back"'));

@@ -175,7 +175,7 @@ describe.concurrent.each(["1", "2"])(
       expect(running.stdout()).toContain("buffered usage is lost");
       lock.close();
       expect(sumsIn(folder.path)).toMatchObject({ request_count: 0 });
-    }, 60_000);
+    });
   },
 );
 

@@ -35,7 +35,7 @@ describe("the program", () => {
     const admin = await logIn(first?.adminUrl ?? "", "admin", "password");
     expect((await admin.listKeys()).map(({ name }) => name).toSorted()).toEqual(names.toSorted());
     expect(await Promise.all(programs.map((program) => program.stop()))).toEqual([0, 0, 0, 0, 0, 0]);
-  }, 120_000);
+  });
 
   test.each([
     [["--help"], 0],

@@ -94,7 +94,8 @@ describe("while another program holds the database", () => {
       return requests[0] ?? { duration_ms: 0, ended_at: "" };
     };
     await pollUntil(async () => Math.abs((await readRow()).duration_ms - durationMs) <= 0.05);
-    expect(Math.abs(Date.parse((await readRow()).ended_at) - Date.parse(String(line["time"])))).toBeLessThan(100);
+    // Less than storage was slow for.
+    expect(Math.abs(Date.parse((await readRow()).ended_at) - Date.parse(String(line["time"])))).toBeLessThan(500);
     const metrics = await (await gate.admin.request("GET", "/metrics")).text();
     const [, sum] = /^tollgate_request_duration_seconds_sum{.*} (\S+)$/m.exec(metrics) ?? [];
     expect(Math.abs(Number(sum) * 1000 - durationMs)).toBeLessThanOrEqual(0.05);

@@ -483,5 +483,4 @@ test.each(engines)(
     ]);
     await Promise.all(new Set([again.stop(), other === again ? 0 : other.stop()]));
   },
-  60_000,
 );

@@ -1,11 +1,12 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { describe, expect, test } from "bun:test";
 import { connect } from "node:tls";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
-import { type Authority, createAuthority, type KeyFiles, replaceFiles, whyNoOpenssl } from "../support/authority.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
+import { createAuthority, type KeyFiles, replaceFiles, whyNoOpenssl } from "../support/authority.ts";
 import { whyNoCurl } from "../support/curl.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type Program, type ProgramEnvironment, runProgram, startProgram } from "../support/program.ts";
+import { shared } from "../support/shared.ts";
 
 const settingsOf = ({ certFile, keyFile }: KeyFiles) => ({ TLS_CERT: certFile, TLS_KEY: keyFile });
 
@@ -20,16 +21,8 @@ const serialAt = ({ url }: Program, ca: string): Promise<string> =>
   });
 
 describe.skipIf(whyNoOpenssl !== undefined)("with TLS_CERT and TLS_KEY, the program", () => {
-  let authority: Authority;
-  let backend: Simulator;
-  beforeAll(async () => {
-    authority = await createAuthority();
-    backend = startSimulator();
-  });
-  afterAll(() => {
-    backend.stop();
-    authority[Symbol.dispose]();
-  });
+  const authority = shared(() => createAuthority());
+  const backend = shared(() => startSimulator());
 
   const request = (url: string, init: RequestInit = {}): Promise<Response> =>
     fetch(url, { ...init, tls: { ca: authority.ca } });

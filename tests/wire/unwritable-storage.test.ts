@@ -1,29 +1,24 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { chmodSync, chownSync, copyFileSync, rmSync } from "node:fs";
-import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { commandLine, startProgram } from "../support/program.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
+import { shared } from "../support/shared.ts";
 
 const isRoot = process.getuid?.() === 0;
 const canMount = isRoot && Bun.spawnSync(["unshare", "--mount", "true"]).success;
 
-let backend: Simulator;
+const backend = shared(() => startSimulator());
 /** Holds a database with one key, of a server that has stopped. */
-let made: TempFolder;
+const made = shared(() => createTempFolder());
 let key: string;
 beforeAll(async () => {
-  backend = startSimulator();
-  made = createTempFolder();
   const program = await startProgram({ DATA_DIR: made.path, ADMIN_PASSWORD: "password" });
   ({ key } = await (await logIn(program.adminUrl, "admin", "password")).createKey("test"));
   await program.stop();
-});
-afterAll(() => {
-  backend.stop();
-  made.remove();
 });
 
 /** Runs the program after some lines of shell, in which `$1` is the data folder. */

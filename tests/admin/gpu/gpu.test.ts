@@ -1,8 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { parseGpuSamples } from "../../../src/admin/gpu/gpu.ts";
 import { connectRaw, type RawClient } from "../../support/raw-client.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
-import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
+import { shared } from "../../support/shared.ts";
+import { startAdmin } from "../support/admin-server.ts";
 
 const full = {
   gpu_id: 0,
@@ -15,16 +16,10 @@ const full = {
 };
 
 onEachEngine(({ engine }) => {
-  let admin: Admin;
-  let owner: Required<Visitor>;
-  let key: { id: number; key: string };
   const received: Array<[stored: number, skipped: number]> = [];
-  beforeAll(async () => {
-    admin = await startAdmin({ engine, gpuSamplesReceived: (...counts) => received.push(counts) });
-    owner = await admin.login();
-    key = await admin.createKey("host");
-  });
-  afterAll(() => admin.stop());
+  const admin = shared(() => startAdmin({ engine, gpuSamplesReceived: (...counts) => received.push(counts) }));
+  const owner = shared(() => admin.login());
+  const key = shared(() => admin.createKey("host"));
   beforeEach(() => void (admin.time.now += 60_000));
 
   const push = (json: unknown, headers: Record<string, string> = { "x-api-key": key.key }) =>

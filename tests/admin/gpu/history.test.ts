@@ -1,19 +1,14 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "bun:test";
+import { beforeEach, describe, expect, test } from "bun:test";
 import { parseGpuSamples } from "../../../src/admin/gpu/gpu.ts";
 import { pushGpuScript } from "../../../src/gpu-agent/push-gpu-script.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
-import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
+import { shared } from "../../support/shared.ts";
+import { startAdmin } from "../support/admin-server.ts";
 
 onEachEngine(({ engine }) => {
-  let admin: Admin;
-  let owner: Required<Visitor>;
-  let key: { id: number; key: string };
-  beforeAll(async () => {
-    admin = await startAdmin({ engine });
-    owner = await admin.login();
-    key = await admin.createKey("host");
-  });
-  afterAll(() => admin.stop());
+  const admin = shared(() => startAdmin({ engine }));
+  const owner = shared(() => admin.login());
+  const key = shared(() => admin.createKey("host"));
   beforeEach(() => void (admin.time.now += 60_000));
 
   const push = (json: unknown) => admin.send("POST", "/api/gpu-stats", { json, headers: { "x-api-key": key.key } });
@@ -78,10 +73,10 @@ onEachEngine(({ engine }) => {
       }
       expect(lines()).toHaveLength(1);
       expect(JSON.parse(lines()[0] ?? "")).toMatchObject({ level: "warn", hosts: "left, right", gpuIds: "40, 41" });
-      const shared = ((await latest()) as Array<Record<string, unknown>>).filter(
+      const named = ((await latest()) as Array<Record<string, unknown>>).filter(
         ({ other_host }) => other_host !== null,
       );
-      expect(shared).toMatchObject([
+      expect(named).toMatchObject([
         { gpu_id: 40, host: "right", other_host: "left" },
         { gpu_id: 41, host: "right", other_host: "left" },
       ]);

@@ -1,16 +1,11 @@
-import { afterAll, afterEach, beforeAll, describe, expect, jest, test } from "bun:test";
+import { afterEach, describe, expect, jest, test } from "bun:test";
 import { readJsonObject } from "../../../src/admin/http/body.ts";
-import { type Admin, type Sent, startAdmin, type Visitor } from "../support/admin-server.ts";
+import { shared } from "../../support/shared.ts";
+import { type Sent, startAdmin } from "../support/admin-server.ts";
 
-let admin: Admin;
-let owner: Required<Visitor>;
-let key: { id: number; key: string };
-beforeAll(async () => {
-  admin = await startAdmin({ trustedHops: 1 });
-  owner = await admin.login();
-  key = await admin.createKey("host");
-});
-afterAll(() => admin.stop());
+const admin = shared(() => startAdmin({ trustedHops: 1 }));
+const owner = shared(() => admin.login());
+const key = shared(() => admin.createKey("host"));
 
 const kibibyte = 1024;
 const mebibyte = 1024 * kibibyte;

@@ -1,14 +1,14 @@
-import { afterAll, beforeAll, expect, spyOn, test } from "bun:test";
+import { beforeAll, expect, spyOn, test } from "bun:test";
 import { requestRow, requestsOf } from "../../store/logged-requests.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
 import { usageIncrement } from "../../store/test-store.ts";
-import { type Admin, startAdmin } from "../support/admin-server.ts";
+import { shared } from "../../support/shared.ts";
+import { startAdmin } from "../support/admin-server.ts";
 
 onEachEngine(({ engine }) => {
-  let admin: Admin;
   let own: { id: number; key: string };
+  const admin = shared(() => startAdmin({ engine }));
   beforeAll(async () => {
-    admin = await startAdmin({ engine });
     const { now } = admin.time;
     const minute = Math.floor(now / 60_000);
     own = await admin.createKey("shared");
@@ -33,7 +33,6 @@ onEachEngine(({ engine }) => {
       ),
     );
   });
-  afterAll(() => admin.stop());
 
   const get = (key: string) =>
     admin.send("GET", "/api/own-key/activity", { headers: { authorization: `Bearer ${key}` } });

@@ -77,7 +77,7 @@ onEachEngine(({ engine, openTestEngine }) => {
       expect(await verifyPassword(password, hash ?? "")).toBe(true);
       expect(new Set(reports.map(({ signingKey }) => signingKey)).size).toBe(1);
       await shared.remove();
-    }, 60_000);
+    });
 
     test("is the only start that prints one", async () => {
       await bootstrap();

@@ -1,7 +1,8 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { defaultRetention } from "../../../src/store/retention.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
-import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
+import { shared } from "../../support/shared.ts";
+import { startAdmin } from "../support/admin-server.ts";
 import type { UsageIncrement } from "../../../src/domain/usage.ts";
 
 const minute = 60_000;
@@ -20,13 +21,11 @@ const closed = (keyId: number, at: number, outputTokens: number): UsageIncrement
 
 onEachEngine(({ engine }) => {
   describe("the usage chart", () => {
-    let admin: Admin;
-    let owner: Required<Visitor>;
     const get = async (path: string) => (await admin.send("GET", path, { as: owner })).json;
     const chart = (query = "") => get(`/api/usage/chart?${query}`);
+    const admin = shared(() => startAdmin({ engine }));
+    const owner = shared(() => admin.login());
     beforeAll(async () => {
-      admin = await startAdmin({ engine });
-      owner = await admin.login();
       for (const name of ["first", "second", "third"]) await admin.createKey(name);
       await admin.store.usage.add([
         closed(1, noon, 5),
@@ -36,7 +35,6 @@ onEachEngine(({ engine }) => {
         closed(3, noon - 100 * day, 9),
       ]);
     });
-    afterAll(() => admin.stop());
 
     test("has the last 24 hours by default, with the bucket of now", async () => {
       const body = await chart();
@@ -186,14 +184,12 @@ onEachEngine(({ engine }) => {
   });
 
   describe("where the counts by the minute are no longer kept", () => {
-    let admin: Admin;
-    let owner: Required<Visitor>;
     const get = async (path: string) => (await admin.send("GET", path, { as: owner })).json;
     const reports = ["chart", "history"] as const;
     const sevenDays = `from=${new Date(noon - 7 * day).toISOString()}&days=7`;
+    const admin = shared(() => startAdmin({ engine, retention: { ...defaultRetention, usageMinutesDays: 1 } }));
+    const owner = shared(() => admin.login());
     beforeAll(async () => {
-      admin = await startAdmin({ engine, retention: { ...defaultRetention, usageMinutesDays: 1 } });
-      owner = await admin.login();
       for (const name of ["first", "second"]) await admin.createKey(name);
       await admin.store.usage.add([closed(1, noon - 5 * day, 5), closed(2, noon - 5 * day + 61 * minute, 6)]);
       // These flushes delete the minutes of the one before, and then of five minutes more each.
@@ -202,7 +198,6 @@ onEachEngine(({ engine }) => {
         await admin.store.usage.add([closed(1, admin.time.now, 1)]);
       }
     });
-    afterAll(() => admin.stop());
 
     test("a chart has the same sums as its columns, in hours", async () => {
       const { bucket_minutes, output_tokens, series, from } = await get(

@@ -1,17 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import { onEachEngine } from "../../store/each-engine.ts";
-import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
+import { shared } from "../../support/shared.ts";
+import { startAdmin } from "../support/admin-server.ts";
 import { used } from "./used.ts";
 
 onEachEngine(({ engine }) => {
-  let admin: Admin;
-  let owner: Required<Visitor>;
   const minute = 60_000;
   const day = 1440 * minute;
 
+  const admin = shared(() => startAdmin({ engine }));
+  const owner = shared(() => admin.login());
   beforeAll(async () => {
-    admin = await startAdmin({ engine });
-    owner = await admin.login();
     const { now } = admin.time;
     await admin.createKey("first");
     await admin.createKey("second");
@@ -27,7 +26,6 @@ onEachEngine(({ engine }) => {
       used(2, now - 40 * day, "large"),
     ]);
   });
-  afterAll(() => admin.stop());
 
   const get = (path: string) => admin.send("GET", path, { as: owner });
   const put = (json: object) => admin.send("PUT", "/api/prices", { as: owner, json });

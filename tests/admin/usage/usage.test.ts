@@ -1,10 +1,10 @@
-import { afterAll, beforeAll, describe, expect, test } from "bun:test";
+import { beforeAll, describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { onEachEngine } from "../../store/each-engine.ts";
-import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
+import { shared } from "../../support/shared.ts";
+import { startAdmin } from "../support/admin-server.ts";
 import { untilSteady } from "../support/steady.ts";
 import type { UsageIncrement } from "../../../src/domain/usage.ts";
-import { shared } from "../../support/shared.ts";
 
 const midnight = Date.parse("2026-05-02T00:00:00+09:00");
 const minute = 60_000;
@@ -33,12 +33,10 @@ const sumOf = (rows: readonly Sums[]): Sums => ({
 
 onEachEngine(({ engine }) => {
   describe("around midnight in Seoul", () => {
-    let admin: Admin;
-    let owner: Required<Visitor>;
     const get = async (path: string) => (await admin.send("GET", path, { as: owner })).json;
+    const admin = shared(() => startAdmin({ engine }));
+    const owner = shared(() => admin.login());
     beforeAll(async () => {
-      admin = await startAdmin({ engine });
-      owner = await admin.login();
       const [first, second] = [await admin.createKey("first"), await admin.createKey("second")];
       await admin.store.usage.add([
         closed(second.id, midnight - 1, 100, 10),
@@ -48,7 +46,6 @@ onEachEngine(({ engine }) => {
       ]);
       admin.time.now = midnight + 5 * minute;
     });
-    afterAll(() => admin.stop());
 
     test("the summary covers only today", async () => {
       expect(await get("/api/usage/summary")).toEqual({
@@ -172,7 +169,7 @@ onEachEngine(({ engine }) => {
       numRuns: 12,
     });
     await admin.stop();
-  }, 60_000);
+  });
 });
 
 describe("query parameters", () => {
@@ -302,4 +299,4 @@ test("the responses do not depend on the time zone of the process", async () => 
   expect(reports[0]?.responses.join("")).toContain("2026-05-02T00:00:00.000+09:00");
   expect(reports[1]?.responses).toEqual(reports[0]?.responses ?? []);
   expect(reports[2]?.responses).toEqual(reports[0]?.responses ?? []);
-}, 60_000);
+});

@@ -11,6 +11,7 @@ import {
 import { heldOut } from "../../fixtures/conversations.held-out.ts";
 import type { Label, LabelledConversation } from "../../fixtures/conversations.ts";
 import { tuning } from "../../fixtures/conversations.tuning.ts";
+import { threadMs } from "../../support/processor-time.ts";
 
 const user = (text: string): ConversationMessage => ({ role: "user", text });
 
@@ -211,12 +212,8 @@ describe("A hostile conversation takes bounded time", () => {
     ["languages without end", Array.from({ length: 20 }, () => user("중국어나 일본어와 ".repeat(200))), true],
   ])("%s", (_, conversation, guarded) => {
     expect(discouragesHan(conversation)).toBe(guarded);
-    // The best of three, because the machine may be busy.
-    const tookMs = Array.from({ length: 3 }, () => {
-      const beganMs = performance.now();
-      discouragesHan(conversation);
-      return performance.now() - beganMs;
-    });
+    // The best of three, because any may have to collect garbage.
+    const tookMs = Array.from({ length: 3 }, () => threadMs(() => discouragesHan(conversation)));
     expect(Math.min(...tookMs)).toBeLessThan(allowedMs);
   });
 });

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import { Events, dataOf, type Position } from "../../../src/proxy/stream/events.ts";
 import { eventDataOf } from "../../support/event-stream-reference.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../support/random.ts";
+import { threadMs } from "../../support/processor-time.ts";
 
 /** What comes out; the pieces of a long event are joined. */
 function startEvents(takesRuns = false) {
@@ -158,7 +159,7 @@ describe("the cutter of events", () => {
     const long = "x\r\ny".repeat(25_000);
     const events = ["data: a\n\n", `${long}\n\n`, ": b\r\n", "\r\n", `${long}\r\n\r\n`, "\n", `${long}c\n\n`, ""];
     const stream = Buffer.from(events.join(""));
-    for (let seed = 0; seed < 30; seed++)
+    for (let seed = 0; seed < 5; seed++)
       expect(eventsOf(cutAtRandom(stream, createRandom(seed))).join("")).toBe(events.join(""));
   });
 
@@ -167,11 +168,12 @@ describe("the cutter of events", () => {
     const add = (bytes: Uint8Array): void => void (length += bytes.length);
     const events = new Events({ run: () => false, event: add, piece: add });
     const piece = Buffer.alloc(1000, 0x61);
-    const before = performance.now();
-    for (let round = 0; round < 20_000; round++) events.push(piece);
-    events.push(Buffer.from("\n\n"));
+    const tookMs = threadMs(() => {
+      for (let round = 0; round < 20_000; round++) events.push(piece);
+      events.push(Buffer.from("\n\n"));
+    });
     expect(length).toBe(20_000_002);
-    expect(performance.now() - before).toBeLessThan(5000);
+    expect(tookMs).toBeLessThan(5000);
   });
 });
 

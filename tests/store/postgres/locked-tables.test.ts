@@ -58,7 +58,7 @@ describe.skipIf(whyNoPostgres !== undefined)("while someone has locked", () => {
     await locked.release();
     await add();
     expect(await store.usage.sumOfKeys()).toMatchObject({ requestCount: 1 });
-  }, 30_000);
+  });
 
   test("the row of a key, a flush of many rows waits for longer", async () => {
     await using locked = await lock("update keys set name = name");
@@ -71,7 +71,7 @@ describe.skipIf(whyNoPostgres !== undefined)("while someone has locked", () => {
     await locked.release();
     await added;
     expect(await store.usage.sumOfKeys()).toMatchObject({ requestCount: increments.length });
-  }, 30_000);
+  });
 
   test("the table of keys, look-ups that are given up leave no connections behind", async () => {
     await using locked = await lock("lock table keys in access exclusive mode");
@@ -83,5 +83,5 @@ describe.skipIf(whyNoPostgres !== undefined)("while someone has locked", () => {
       most = Math.max(most, await locked.countConnections("all"));
     }
     expect(most).toBeLessThanOrEqual(mostConnections);
-  }, 30_000);
+  });
 });

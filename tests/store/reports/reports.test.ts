@@ -154,7 +154,7 @@ onEachEngine(({ openTestEngine }) => {
       expect(rows).toHaveLength(2 * many);
       expect(rows.slice(0, many).map((row) => row.key_id)).toEqual(keyIds);
       expect(totalOfRows(rows)).toEqual([4 * many, 40 * many, 8 * many]);
-    }, 60_000);
+    });
 
     test("is empty if there is no usage", async () => {
       await using opened = await openTestEngine(clock);

@@ -142,5 +142,5 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       inputTokens: 20 * 10 * 13,
       outputTokens: 400,
     });
-  }, 60_000);
+  });
 });

@@ -31,6 +31,14 @@ export interface SimulatedRequest extends RequestHead {
   ended: Promise<Ending>;
 }
 
+/** The most of these that ran at once. */
+export async function mostAtOnce(requests: readonly SimulatedRequest[]): Promise<number> {
+  const times = await Promise.all(
+    requests.map(async ({ receivedAt, ended }) => ({ from: receivedAt, to: (await ended).at })),
+  );
+  return Math.max(...times.map(({ from }) => times.filter((one) => one.from <= from && from < one.to).length));
+}
+
 /** The simulator's own side of a request. */
 export interface IncomingRequest extends SimulatedRequest {
   receive(bytes: Uint8Array): void;
