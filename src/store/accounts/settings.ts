@@ -22,6 +22,8 @@ export function createSettingsStore({ db, tables: { settings } }: Engine, record
   return {
     find,
     async set(name, text, by) {
+      // Within the caller's transaction, if there is one.
+      if (by === undefined) return await put(name, text);
       const read = async () => JSON.parse((await find(name)) ?? "{}") as Record<string, unknown>;
       await record(by, shown.has(name) ? read : undefined, () => put(name, text));
     },
