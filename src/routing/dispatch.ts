@@ -117,8 +117,11 @@ export function createDispatch<Ticket>(options: DispatchOptions<Ticket>) {
       all.delete(ticket);
       if (held?.backend !== undefined) {
         if (input !== undefined) affinity.learn(held.backend, held.request, held.readBefore, input);
-        // It ended well without a byte.
-        if (held.hasResponded) begin(held);
+        if (held.hasResponded) {
+          // It ended well without a byte.
+          begin(held);
+          table.note(held.backend, { kind: "ended" });
+        }
         table.giveBack(held.backend, held);
       }
       queue.leave(ticket);
