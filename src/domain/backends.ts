@@ -68,6 +68,8 @@ export const noConversation: Conversation = { name: undefined, prefix: undefined
 export type BackendSign =
   /** A head came that speaks for the backend. */
   | { kind: "responded" }
+  /** That response ended, and its body told of no failure. */
+  | { kind: "ended" }
   /** The first byte of its body came: the backend has read the prompt. */
   | { kind: "begun" }
   /** No connection was made: nothing was sent. */

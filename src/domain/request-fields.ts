@@ -113,6 +113,12 @@ const requestFields = [
   { field: "maxTokensTo", kind: "count", nullable: true },
   // 1 if it did not complete with a status below 400.
   { field: "isFailed", kind: "integer", name: null },
+  {
+    field: "message",
+    kind: "text",
+    nullable: true,
+    description: "The backend's own sentence, if its response has a status of success and says that it failed",
+  },
 ] as const satisfies readonly Field[];
 
 type Fields = typeof requestFields;

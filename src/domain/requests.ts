@@ -66,6 +66,8 @@ export interface RequestRecord {
   code: string | undefined;
   /** Why the call to the upstream failed: a code of the system or of TLS, or a word such as `connect_timeout`. */
   cause: string | undefined;
+  /** The backend's own sentence, in a response that says that it failed; never a prompt. */
+  message?: string | undefined;
   /** Bytes of the response body that came from the upstream; undefined if no head came. */
   receivedBytes: number | undefined;
   streamed: boolean;
@@ -133,6 +135,8 @@ export interface RunningRequest extends Pick<
   receivedBytes: number;
   /** Seen so far. */
   usage: Usage | undefined;
+  /** For how long its stream has had only heartbeats; undefined unless that is for three timeouts. */
+  heartbeatsMs: number | undefined;
 }
 
 /** A handle to a request that has not ended. */

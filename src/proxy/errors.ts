@@ -29,6 +29,7 @@ export type ErrorCode =
   | "upstream_unreachable"
   | "upstream_timeout"
   | "unexpected_response"
+  | "error_in_response"
   | "model_list_unreadable"
   | "shutting_down"
   | "ended_by_admin"
@@ -200,6 +201,8 @@ export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = {
   },
   // Only in a stream, whose head has gone out; the message has the status.
   unexpected_response: { status: 502, type: "api_error", message: "The backend did not respond with an event stream." },
+  // In the log alone: the client has what the backend sent.
+  error_in_response: { status: 502, type: "api_error", message: "The backend's response says that it failed." },
   model_list_unreadable: {
     status: 502,
     type: "api_error",

@@ -486,6 +486,7 @@ export class LifeOfRequest {
     const [request, { stream, pieces }, outgoing] = [this.#request, this.#rewritten, this.#outgoing];
     const route = this.#hasPlace ? this.#turn : undefined;
     let hasBegun = route === undefined;
+    const readTimeoutMs = stream ? streamReadTimeoutMs : nonStreamReadTimeoutMs;
     return {
       keyId: this.#key.id,
       startedAt: tracker.startedAt,
@@ -500,7 +501,12 @@ export class LifeOfRequest {
         requestId: tracker.requestId,
       }),
       body: outgoing === undefined ? came : outgoing.open(),
-      readTimeoutMs: stream ? streamReadTimeoutMs : nonStreamReadTimeoutMs,
+      readTimeoutMs,
+      onLook: () => {
+        if (!this.#tracker.lacksContent(3 * readTimeoutMs)) return;
+        const { requestId, backend } = this.#tracker;
+        this.#deps.log.warn("Stream has had only heartbeats for three timeouts", { requestId, backend });
+      },
       client: request.signal,
       onReceived(bytes: number) {
         if (!hasBegun) route?.report({ kind: "begun" });

@@ -21,6 +21,7 @@ type FinishedCallback = (usage: CountedUsage | undefined) => void;
 export interface FinishDetails {
   code?: ErrorCode | undefined;
   cause?: string | undefined;
+  message?: string | undefined;
   usage?: CountedUsage;
   estimatedTokens?: number | undefined;
   isUncounted?: boolean;
@@ -75,6 +76,8 @@ export class RequestTracker {
   status = 0;
   /** The record that the ledger has, together with its counts; set before `finish`. */
   written: RequestRecord | undefined;
+  /** Set for a stream whose first byte is its first content. */
+  content: { isAsked: boolean } | undefined;
   /** Reads the usage seen so far. */
   readUsage: (() => Usage) | undefined;
 
@@ -85,6 +88,10 @@ export class RequestTracker {
   #queueMs: number | undefined;
   #upstreamMs: number | undefined;
   #firstByteMs: number | undefined;
+  /** When content was found to have come, by the monotonic clock. */
+  #contentAt: number | undefined;
+  /** None has come for several timeouts. */
+  #isStalled = false;
   #receivedBytes: number | undefined;
   #headSent = false;
   #isFinished = false;
@@ -132,7 +139,18 @@ export class RequestTracker {
 
   readonly firstByte = (): void => {
     this.#firstByteMs ??= this.#deps.monotonic() - this.startedAt;
+    this.#isStalled = false;
   };
+
+  /** Asks for content from now on. @returns whether none has come for `mostMs`, only when that is first found */
+  lacksContent(mostMs: number): boolean {
+    const { content } = this;
+    if (content === undefined || this.#isStalled) return false;
+    const now = this.#deps.monotonic();
+    if (!content.isAsked || this.#contentAt === undefined) this.#contentAt = now;
+    content.isAsked = true;
+    return (this.#isStalled = now - this.#contentAt >= mostMs);
+  }
 
   /** Part of the upstream's response body arrived. */
   bodyReceived(bytes: number): void {
@@ -179,6 +197,7 @@ export class RequestTracker {
       model: this.model?.name,
       code: details?.code,
       cause: details?.cause,
+      message: details?.message,
       receivedBytes: this.#receivedBytes,
       streamed: this.streamed,
       backend: this.backend,
@@ -202,6 +221,7 @@ export class RequestTracker {
   #describeRunning(): RunningRequest {
     const { id, clientAddress, method, path } = this.#request;
     const { keyId, model, backend, readUsage } = this;
+    const now = this.#deps.monotonic();
     return {
       requestId: id,
       clientAddress,
@@ -211,9 +231,10 @@ export class RequestTracker {
       model: model?.name,
       backend,
       state: this.#upstreamMs === undefined ? this.#stateBefore() : "running",
-      ageMs: this.#deps.monotonic() - this.startedAt,
+      ageMs: now - this.startedAt,
       receivedBytes: this.#receivedBytes ?? 0,
       usage: readUsage?.(),
+      heartbeatsMs: this.#isStalled ? now - (this.#contentAt ?? now) : undefined,
     };
   }
 

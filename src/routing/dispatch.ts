@@ -145,8 +145,11 @@ class Held implements Place {
     const { affinity, table, queue } = this.parts;
     if (backend === undefined) return queue.leave(this);
     if (input !== undefined) affinity.learn(backend, request, this.#work.readBefore, input);
-    // It ended well without a byte.
-    if (this.hasResponded) this.#begin(backend);
+    if (this.hasResponded) {
+      // It ended well without a byte.
+      this.#begin(backend);
+      table.note(backend, { kind: "ended" });
+    }
     this.backend = undefined;
     table.giveBack(backend, this);
     queue.end(request.keyId);

@@ -37,10 +37,10 @@ export function afterSign(health: Health, sign: BackendSign, now: number): Healt
   const busyUntil = Math.max(health.busyUntil, now + Math.min(retryAfterMs, maxBusyMs));
   if (sign.kind === "unreachable") return suspected({ ...health, unreachable: health.unreachable + 1 });
   if (sign.kind === "failed") return afterFailure({ ...health, busyUntil, unreachable: 0 }, now);
-  // Whoever takes requests is up, whatever a probe says.
-  const answering = { ...health, isSuspect: false, unreachable: 0, failed: 0 };
-  if (sign.kind === "busy") return { ...answering, busyUntil };
-  return sign.kind === "begun" ? warmer(answering) : answering;
+  // Whoever takes requests is up, whatever a probe says. One whose bodies tell of failures takes them too.
+  const answering = { ...health, isSuspect: health.isSuspect && health.failed >= maxFailed, unreachable: 0 };
+  if (sign.kind === "begun") return warmer(answering);
+  return sign.kind === "responded" ? answering : { ...answering, isSuspect: false, failed: 0, busyUntil };
 }
 
 /** Once it failed so often, it gets requests that have no other choice for a while, longer with each failure. */

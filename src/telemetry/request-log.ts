@@ -21,6 +21,7 @@ export function createRequestLog(log: Log): RequestObserver {
         reason: record.reason,
         code: record.code,
         cause: record.cause,
+        error: record.message,
         receivedBytes: record.cause === undefined ? undefined : record.receivedBytes,
         streamed: record.streamed,
         upstreamMs: toTenths(record.upstreamMs),

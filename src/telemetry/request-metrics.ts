@@ -40,6 +40,8 @@ const causes = new Set([
   "connect_timeout",
   "first_byte_timeout",
   "between_bytes_timeout",
+  "reported_error",
+  "empty_stream",
 ]);
 
 /** There are few error codes; the limit bounds the memory should that change. */

@@ -68,6 +68,7 @@ describe.skipIf(!hasBrowser)("running now", () => {
               age_ms: 1,
               received_bytes: 0,
               output_tokens: null,
+              heartbeats_ms: 7_260_000,
             },
           ],
         },
@@ -75,6 +76,9 @@ describe.skipIf(!hasBrowser)("running now", () => {
     );
     await page.getByText("Queued, 3 of 12").waitFor();
     await page.getByText("8 of 8 places, 12 waiting").waitFor();
+    await page.getByText("Only heartbeats for 2 h").waitFor();
+    await page.getByText("end the request, and restart the backend").waitFor();
+    expect(await violations(page)).toEqual([]);
     await page.getByRole("button", { name: "End the request of a client without a key" }).click();
     await page.getByRole("button", { name: "End request" }).click();
     await page.getByText("The request had already ended").waitFor();

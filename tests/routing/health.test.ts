@@ -6,6 +6,7 @@ const signs: Record<string, BackendSign> = {
   u: { kind: "unreachable" },
   f: { kind: "failed", status: 503, retryAfterMs: undefined },
   r: { kind: "responded" },
+  e: { kind: "ended" },
   b: { kind: "busy", retryAfterMs: undefined },
   "1": { kind: "begun" },
 };
@@ -29,14 +30,18 @@ describe("a backend is", () => {
     ["uru", "in"],
     ["ff", "in"],
     ["fff", "suspect"],
-    ["ffrf", "in"],
+    ["ffef", "in"],
+    // Its heads say success, and its bodies do not.
+    ["frfrf", "suspect"],
+    ["fffr-", "out"],
+    ["fffe-", "in"],
     ["ffbf", "in"],
     // A connection was made.
     ["ufu", "in"],
     ["fuuf", "suspect"],
     ["fff+", "in"],
     ["fff+f", "suspect"],
-    ["fff+rf", "in"],
+    ["fff+ef", "in"],
     ["uu+", "in"],
     ["uu+u", "in"],
     ["uu-", "out"],
@@ -74,9 +79,9 @@ test.each<[BackendSign, number]>([
   expect(afterSign({ ...healthy, busyUntil: 50_000 }, sign, 1000).busyUntil).toBe(Math.max(until, 50_000));
 });
 
-test("a backend that fails though it is up is left alone for longer each time, until it responds", () => {
+test("a backend that fails though it is up is left alone for longer each time, until a response of it ends well", () => {
   const pauses = Array.from({ length: 10 }, (_, n) => after("f".repeat(n)).busyUntil);
   expect(pauses).toEqual([0, 0, 0, 1000, 2000, 4000, 8000, 16_000, 30_000, 30_000]);
   expect(after("fff+f").busyUntil).toBe(2000);
-  expect(after("fffrff").busyUntil).toBe(1000);
+  expect(after("fffeff").busyUntil).toBe(1000);
 });

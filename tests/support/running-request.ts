@@ -13,5 +13,6 @@ export const runningRequest = (changes: Partial<RunningRequest> = {}): RunningRe
   ageMs: 1,
   receivedBytes: 0,
   usage: undefined,
+  heartbeatsMs: undefined,
   ...changes,
 });

@@ -166,6 +166,7 @@ function Facts(props: { request: LoggedRequest }): JSX.Element {
       />
       <Fact label="Error code" value={props.request.code ?? undefined} />
       <Fact label="Cause" value={props.request.cause ?? undefined} />
+      <Fact label="The backend says" value={props.request.message ?? undefined} />
       <Fact label="Streamed" value={props.request.streamed ? "Yes" : "No"} />
       <Fact
         label="Response"

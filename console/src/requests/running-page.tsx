@@ -28,6 +28,12 @@ export function RunningPage(): JSX.Element {
     <Page title="Running now" help="watching#the-request-log" sources={[{ name: "Running requests", query: running }]}>
       <SectionTabs section="requests" label="Requests" />
       <Show when={queueText(running.data?.queue)}>{(text) => <p class="hint">{text()}</p>}</Show>
+      <Show when={running.data?.requests.some(({ heartbeats_ms: ms }) => ms !== null)}>
+        <p class="hint">
+          A backend that sends only heartbeats for so long may hang: end the request, and restart the backend if others
+          follow.
+        </p>
+      </Show>
       <section class="panel" aria-label="Running requests">
         <Switch fallback={<RunningTable requests={running.data?.requests} onEnd={setEnding} />}>
           <Match when={running.data === undefined && running.isError}>
@@ -115,6 +121,16 @@ function RunningRow(props: { request: RunningRequest; onEnd: () => void }): JSX.
             <span class="faint">
               , {count(place().position)} of {count(place().of)}
             </span>
+          )}
+        </Show>
+        <Show when={props.request.heartbeats_ms}>
+          {(ms) => (
+            <>
+              {" "}
+              <span class="badge" data-tone="warn">
+                Only heartbeats for {duration(ms())}
+              </span>
+            </>
           )}
         </Show>
       </td>

@@ -150,8 +150,12 @@ export const runningBody = t.Object({
       age_ms: milliseconds,
       received_bytes: count,
       output_tokens: nullable(count),
+      heartbeats_ms: nullable(milliseconds),
     }),
-    { description: "Oldest first" },
+    {
+      description:
+        "Oldest first. `heartbeats_ms`: for how long a stream has had no content, only comments, pings or empty chunks; null unless that is three read timeouts or more",
+    },
   ),
   more: t.Boolean({ description: "There are more than are listed" }),
   queue: queueBody,

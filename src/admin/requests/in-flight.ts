@@ -51,6 +51,7 @@ export const listInFlight =
         received_bytes: one.receivedBytes,
         // 0 before the backend has reported any: most streams do so at their end.
         output_tokens: one.usage?.outputTokens || null,
+        heartbeats_ms: one.heartbeatsMs ?? null,
       })),
       more: all.length > listed.length,
       queue: queueOf(catalog(), states, all),

@@ -4,22 +4,7 @@ import type { UsageEvent } from "../../domain/usage-event.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
 import { isEventStream, isJson } from "../usage/body-kind.ts";
 import type { UsageShape } from "../usage/event-usage.ts";
-import { createOutputObserver, nothingSeen, type OutputObserver, type SeenOutput } from "../stream/output.ts";
-
-/**
- * What the limits of tokens of a key are charged for one response, beside its counts: what the backend reported, else an
- * estimate by how the response ended.
- */
-export interface ResponseCharge {
-  /** Undefined if the usage of a response tells all that is charged for it. */
-  output: OutputObserver | undefined;
-  /** @param isWhole the response has come to its end. @returns what is owed since the last call */
-  owed(usage: Usage, isWhole: boolean): Charge;
-  /** What is owed for a response that does not count, all of which is then an estimate. */
-  owedUncounted(usage: Usage): number;
-  /** The part of what was owed that is estimated. */
-  estimatedTokens(): number;
-}
+import { createOutputObserver, nothingSeen, type SeenOutput } from "../stream/output.ts";
 
 interface ChargedResponse {
   /** Undefined for a key without limits of tokens. */
@@ -42,8 +27,12 @@ export const cacheRuleOf = (path: string, isInInput = false): CacheRule =>
     ? (usage) => !isInInput || cachedTokensOf(usage) > usage.inputTokens
     : () => false;
 
-/** @returns undefined if nothing is owed beside the counts */
-export function createResponseCharge(charged: ChargedResponse): ResponseCharge | undefined {
+/**
+ * What the limits of tokens of a key are charged for one response, beside its counts: what the backend reported, else an
+ * estimate by how the response ended.
+ * @returns undefined if nothing is owed beside the counts
+ */
+export function createResponseCharge(charged: ChargedResponse) {
   const { reservation, method, path, isCacheApart = cacheRuleOf(path) } = charged;
   const isKnown = mayGenerate(method, path);
   const type = { contentType: charged.response.headers.get("content-type") };
@@ -54,23 +43,25 @@ export function createResponseCharge(charged: ChargedResponse): ResponseCharge |
   const observer = isJson(type) && getEndpoint(path).folder !== "messages" ? undefined : createOutputObserver(isKnown);
   let total: Charge = { besideTokens: 0, estimatedTokens: 0 };
 
-  function owe(usage: Usage, isWhole: boolean): Charge {
+  function owe(usage: Usage, isWhole: boolean, isFailed = false): Charge {
     const { inputTokens, outputTokens } = usage;
     const seen = observer?.seen() ?? nothingSeen;
     const cache = isCacheApart(usage) ? cachedTokensOf(usage) + seen.cacheWriteTokens : 0;
     const input = Math.max(inputTokens, Math.round(seen.choicesInputTokens * prompts)) + cache;
     const output = Math.max(outputTokens, seen.reportedTokens);
-    const whole = input + output > 0 ? 0 : tokens;
+    const whole = isFailed || input + output > 0 ? 0 : tokens;
     // On another path, a stream without output may be of anything.
     const generates = isKnown || seen.estimatedTokens > 0;
-    const ofStream = generates ? estimateStream({ input, output, isWhole }, seen, estimatedInput) : 0;
+    const ofStream = generates ? estimateStream({ input, output, isWhole }, seen, isFailed ? 0 : estimatedInput) : 0;
     const estimatedTokens = isStream ? ofStream : whole;
     return { besideTokens: input + output - inputTokens - outputTokens + estimatedTokens, estimatedTokens };
   }
 
   return {
+    /** Undefined if the usage of a response tells all that is charged for it. */
     output: observer,
-    owed(usage, isWhole) {
+    /** @param isWhole the response has come to its end. @returns what is owed since the last call */
+    owed(usage: Usage, isWhole: boolean): Charge {
       const before = total;
       total = owe(usage, isWhole);
       return {
@@ -78,11 +69,16 @@ export function createResponseCharge(charged: ChargedResponse): ResponseCharge |
         estimatedTokens: total.estimatedTokens - before.estimatedTokens,
       };
     },
-    owedUncounted(usage) {
-      const all = chargedTokens({ ...usage, ...owe(usage, false) });
+    /**
+     * What is owed for a response that does not count, all of which is then an estimate.
+     * @param isFailed it says so: what was generated is owed, and not the input
+     */
+    owedUncounted(usage: Usage, isFailed: boolean): number {
+      const all = chargedTokens({ ...usage, ...owe(usage, false, isFailed) });
       total = { besideTokens: all, estimatedTokens: all };
       return all;
     },
+    /** The part of what was owed that is estimated. */
     estimatedTokens: () => total.estimatedTokens,
   };
 }
@@ -94,16 +90,9 @@ export const mayGenerate = (method: string, path: string): boolean => method ===
 export const isOutputReported = ({ outputTokens }: Usage, shape: UsageShape | undefined): boolean =>
   outputTokens > 0 && shape?.outputIsOpening !== true;
 
-/** What the backend reported. */
-interface Reported {
-  input: number;
-  output: number;
-  isWhole: boolean;
-}
-
-/** What it did not report of a stream. */
+/** What the backend did not report of a stream. @param input with `output`, what it did */
 function estimateStream(
-  { input, output, isWhole }: Reported,
+  { input, output, isWhole }: { input: number; output: number; isWhole: boolean },
   { estimatedTokens, isOpening, hasUnreportedChoice }: SeenOutput,
   estimatedInput: number,
 ): number {
@@ -111,15 +100,10 @@ function estimateStream(
   return (input > 0 ? 0 : estimatedInput) + (isReported ? 0 : Math.max(0, estimatedTokens - output));
 }
 
-interface Estimate {
-  estimatedTokens: number;
-  admission: Admission | undefined;
-}
-
 /** Charges an estimate and counts nothing. */
 export const chargeEvent = (
   { keyId, closedAt }: Pick<UsageEvent, "keyId" | "closedAt">,
-  { estimatedTokens, admission }: Estimate,
+  { estimatedTokens, admission }: { estimatedTokens: number; admission: Admission | undefined },
 ): UsageEvent => ({
   ...noUsage,
   keyId,

@@ -89,7 +89,7 @@ async function passInParts(chunk: Uint8Array, meter: Meter, writer: Writer): Pro
 type Writer = Pick<WritableStreamDefaultWriter<Uint8Array>, "write">;
 
 export interface PumpOptions extends BrokenStream {
-  onFirstByte: () => void;
+  onFirstByte: (() => void) | undefined;
 }
 
 /**
@@ -104,7 +104,7 @@ export async function pump(upstream: UpstreamResponse, meter: Meter, options: Pu
   const leave = (): void => abort(clientLeft());
   // A client that leaves while the upstream is silent shows here, not at the next write.
   writer.closed.catch(leave);
-  let onFirstByte: (() => void) | undefined = options.onFirstByte;
+  let { onFirstByte } = options;
   /** Which side we wait for, and so whose failure an error is. */
   let writing = false;
   const isStream = options.dialect !== undefined;

@@ -190,6 +190,7 @@ async function respondStreaming(
   const filter = isPlain ? (usageFilter ?? (onFullContext && fullContextFilter(onFullContext))) : undefined;
   const passage = count.createPassage(kind, filter);
   tracker.readUsage = passage.seen;
+  tracker.content = count.progress;
   const dialect = dialectOf(path, tracker.clientProgram);
   const meter = createMeter({
     passage,
@@ -202,7 +203,7 @@ async function respondStreaming(
   void pump(upstream, meter, {
     dialect: isPlain ? dialect : undefined,
     requestId: tracker.requestId,
-    onFirstByte: tracker.firstByte,
+    onFirstByte: count.progress === undefined ? tracker.firstByte : undefined,
   });
   await meter.started;
   return new Response(meter.readable, init);
@@ -236,19 +237,22 @@ interface End {
  */
 async function finish(responding: Responding, count: Count, { usage, cause, hasSent }: End): Promise<void> {
   const { upstream, tracker } = responding;
-  const reason = cause === undefined || count.isCommitted ? undefined : abortReasonOf(cause, upstream.signal);
+  const broken = cause === undefined || count.isCommitted ? undefined : abortReasonOf(cause, upstream.signal);
   upstream.release();
+  const isUnsent = broken !== undefined && !hasSent;
+  const reason = isUnsent ? broken : (count.fail(usage, broken === undefined) ?? broken);
+  if (count.failure?.isSign === true) tracker.turn?.report({ kind: "failed", status: 500, retryAfterMs: undefined });
   const { learning } = responding;
   if (reason === undefined && tracker.streamed && learning !== undefined) {
     learning.habits.learnUnasked(learning.endpoint, count.shape?.().isAlone === true);
   }
   // The client gets this status instead of the upstream's.
-  if (reason !== undefined && !hasSent) tracker.status = failureResponse(reason.code).status;
+  if (isUnsent) tracker.status = failureResponse(broken.code).status;
   if (reason === undefined || isCounted(reason, hasSent)) await count.commit(usage, reason);
-  else if (hasSent) await count.charge(usage);
+  else if (!isUnsent) await count.charge(usage);
   tracker.estimatedTokens = count.estimatedTokens?.() ?? 0;
   // A failure before the first byte becomes an error response, and that ends the request.
-  if (reason !== undefined && !hasSent) return;
+  if (isUnsent) return;
   tracker.finish(reason?.outcome ?? "completed", detailsOf(responding, count, usage, reason));
 }
 

@@ -1,7 +1,7 @@
-import { indexOfBytes, latin1 } from "../json/bytes.ts";
+import { indexOfBytes, latin1, utf8 } from "../json/bytes.ts";
 import { isObject } from "../usage/event-usage.ts";
-import { createJsonUsageParser, mentionsUsage } from "../usage/json-usage.ts";
-import { createDataReader } from "./events.ts";
+import { createJsonUsageParser, findShortJson, mentionsUsage } from "../usage/json-usage.ts";
+import { createDataReader, dataOf } from "./events.ts";
 
 /*
  * `data: [DONE]` ends a stream of the OpenAI dialects, `message_stop` one of the Messages API, `response.completed`,
@@ -14,23 +14,32 @@ const responseEnds = ["response.completed", "response.incomplete", "response.fai
 /** One of these is in every terminal event. */
 const markers: readonly Uint8Array[] = [done, messageStop, ...responseEnds];
 
+const errorWord = Buffer.from("error");
+const failedName = Buffer.from("response.failed");
+
 /** Longer events are searched by the runtime, which is quicker at it once its call has paid. */
 const maxLookedThrough = 1024;
 
 /**
- * Whether whole events only carry content, as nearly all do: none of them ends the stream, and none has usage but null.
- * False for some that do.
+ * Whether whole events only carry content, as nearly all do: none of them ends the stream, and none has usage or an error
+ * but null. False for some that do.
  */
 export function carryOnlyContent(events: Uint8Array): boolean {
-  if (events.length > maxLookedThrough) return !mayHoldOne(events) && !mentionsUsage(events);
+  const isLong = events.length > maxLookedThrough;
+  if (isLong && indexOfBytes(events, errorWord, 0) < 0) return !mayHoldOne(events) && !mentionsUsage(events);
+  if (events[0] === letterE && namesError(events, 0)) return false;
   for (let at = 0; at < events.length; at++) {
-    if (isLookedAt[events[at] ?? 0] === 1 && beginsSign(events, at)) return false;
+    const byte = events[at] ?? 0;
+    // Apart, since the runtime inlines only what is short.
+    if (isLookedAt[byte] === 1 && (byte === quote ? endsName(events, at) : beginsSign(events, at))) return false;
   }
   return true;
 }
 
+const quote = 0x22;
+const letterE = 0x65;
 const isLookedAt = new Uint8Array(256);
-for (const sign of '["\\_.') isLookedAt[sign.charCodeAt(0)] = 1;
+for (const sign of '["\\_.\n') isLookedAt[sign.charCodeAt(0)] = 1;
 
 /** By letters that are nowhere else in usual events: looking at whole words costs more than it saves. */
 function beginsSign(events: Uint8Array, at: number): boolean {
@@ -38,9 +47,9 @@ function beginsSign(events: Uint8Array, at: number): boolean {
     // [DONE]
     case 0x5b:
       return events[at + 1] === 0x44;
-    // usage", but for "usage":null, which SGLang has in each event
-    case 0x22:
-      return events[at - 1] === 0x65 && events[at - 2] === 0x67 && !isNullMember(events, at);
+    // Reading past the end would slow down all reads.
+    case 0x0a:
+      return at + 1 < events.length && events[at + 1] === letterE && namesError(events, at + 1);
     // \u00: a letter of a name may be written like this.
     case 0x5c:
       return events[at + 1] === 0x75 && events[at + 2] === 0x30 && events[at + 3] === 0x30;
@@ -55,8 +64,18 @@ function beginsSign(events: Uint8Array, at: number): boolean {
   }
 }
 
-/** @param at the last quote of the member's name */
-const isNullMember = (events: Uint8Array, at: number): boolean => events[at + 1] === 0x3a && events[at + 2] === 0x6e;
+/** usage" or "error", but for null: SGLang has "usage":null in each event. @param at a quote */
+function endsName(events: Uint8Array, at: number): boolean {
+  const isName =
+    events[at - 1] === letterE ? events[at - 2] === 0x67 : events[at - 6] === quote && events[at - 3] === 0x72;
+  return isName && !(events[at + 1] === 0x3a && events[at + 2] === 0x6e);
+}
+
+/** `event: error`, or a field of that name, as llama.cpp sends. @param at its line begins */
+function namesError(events: Uint8Array, at: number): boolean {
+  const name = events[at + 6] === 0x20 ? at + 7 : at + 6;
+  return events[at + 1] === 0x72 || (events[name] === letterE && events[name + 1] === 0x72);
+}
 
 /** Whether a terminal event may be in `bytes`: false for nearly all. */
 const mayHoldOne = (bytes: Uint8Array): boolean => markers.some((marker) => indexOfBytes(bytes, marker, 0) >= 0);
@@ -88,18 +107,13 @@ export function endsStream(event: Uint8Array): boolean {
   return mayHoldOne(event) && (endsByHead(event) ?? followText(event).endsStream());
 }
 
-/** A text that is too long to be held: what is read of it as it passes. */
-export interface LongText {
-  push(bytes: Uint8Array): void;
-  /** What `JSON.parse` would return for what was pushed, without what nobody asks for. */
-  document(): unknown;
-  length(): number;
-  /** Called when its end is pushed. */
-  endsStream(): boolean;
-}
+export type LongText = ReturnType<typeof followText>;
 
-/** @param isEvent its text is the data of the event that is pushed, and not all of that */
-export function followText(start: Uint8Array, isEvent = true): LongText {
+/**
+ * What is read of a text that is too long to be held, as it passes.
+ * @param isEvent its text is the data of the event that is pushed, and not all of that
+ */
+export function followText(start: Uint8Array, isEvent = true) {
   const json = createJsonUsageParser();
   const ends = isEvent ? endsByHead(start) : false;
   let length = 0;
@@ -111,12 +125,100 @@ export function followText(start: Uint8Array, isEvent = true): LongText {
   push(start);
   return {
     push,
+    /** What `JSON.parse` would return for what was pushed, without what nobody asks for. */
     document: json.document,
     length: () => length,
+    /** Called when its end is pushed. */
     endsStream: () => ends ?? terminalName.test(typeOf(json.document())),
   };
 }
 
 function typeOf(document: unknown): string {
   return isObject(document) && typeof document.type === "string" ? document.type : "";
+}
+
+/** How a response failed whose status says success. */
+export interface LateFailure {
+  cause: "reported_error" | "empty_stream";
+  /** The backend's own sentence. */
+  message?: string | undefined;
+  /** It speaks against the backend, and not against the request. */
+  isSign: boolean;
+}
+
+/** What a response says of how it goes, beside its status. */
+export class Progress {
+  /** Content is waited for, and what comes before are heartbeats: each event is to be given by itself. */
+  isAsked = true;
+  hasContent = false;
+  failure: LateFailure | undefined;
+
+  /** @param onContent called with the first content after it is asked for */
+  constructor(readonly onContent: () => void) {}
+
+  /** @param bytes a whole event, or one that no empty line ends */
+  event(bytes: Uint8Array): void {
+    const text = this.isAsked ? latin1(bytes) : "";
+    if (content.test(text) && !beginning.test(text)) {
+      [this.isAsked, this.hasContent] = [false, true];
+      this.onContent();
+    }
+    if (indexOfBytes(bytes, errorWord, 0) < 0 && indexOfBytes(bytes, failedName, 0) < 0) return;
+    const field = errorField.exec(utf8(bytes))?.[1];
+    const error = field === undefined ? undefined : { error: findShortJson(Buffer.from(field)) ?? field };
+    this.failure ??= findFailure(error ?? findShortJson(dataOf(bytes)), nameIn(headOf(bytes)));
+  }
+
+  /** A whole JSON answer, or a long event, as far as it is read. */
+  document(document: unknown): void {
+    this.hasContent ||= !beginning.test(`"type":"${typeOf(document)}"`);
+    this.failure ??= findFailure(document);
+  }
+}
+
+const errorField = /^\uFEFF?error: ?(.*)/m;
+
+/** A text, or how it ended; more than a role and empty members; how the response ended; what is no object. */
+const content = new RegExp(
+  [
+    /"(?:delta|text|content|token|finish_reason|stop_reason)"\s*:\s*"[^"]/,
+    /"(?:delta|content_block)"\s*:\s*\{(?!(?:[\s,]*"(?:(?:role|type)"\s*:\s*"\w*"|\w+"\s*:\s*(?:null|""|\[\]|\{\})))*[\s,]*\})/,
+    /"response\.(?:completed|incomplete)"/,
+    /^data:[ \t]*(?!\[DONE\])[^\s{]/,
+  ]
+    .map(({ source }) => source)
+    .join("|"),
+  "m",
+);
+/** These repeat the request, whose texts are no content. */
+const beginning = /"type"\s*:\s*"response\.(?:created|queued|in_progress)"/;
+
+/** @param name of the event */
+function findFailure(document: unknown, name?: string): LateFailure | undefined {
+  const { error, type, response, ...others } = isObject(document) ? document : {};
+  const isFailed = [type, name].includes("response.failed");
+  const held = isFailed && isObject(response) ? response.error : undefined;
+  const told = isFailed || [type, name].includes("error") ? others : undefined;
+  const found = [error, held].find(isError) ?? told;
+  if (found === undefined) return undefined;
+  const { message, code, type: kind } = isObject(found) ? found : { message: found };
+  const words = [code, kind].map(String);
+  const status = words.find((word) => /^\d+$/.test(word));
+  const isSign = status === undefined ? !words.some((word) => refusal.test(word)) : Number(status) >= 500;
+  return { cause: "reported_error", message: typeof message === "string" ? sentenceIn(message) : undefined, isSign };
+}
+
+/** A text, or an object with a message, a code or a type. */
+const isError = (value: unknown): boolean =>
+  (isObject(value) ? [value.message, value.code, value.type] : [typeof value === "string" && value]).some(
+    (word) => (typeof word === "string" && word.trim() !== "") || (typeof word === "number" && word !== 0),
+  );
+
+/** Refusals of one request, which say nothing of the backend. */
+const refusal = /^(?:invalid_|context_length_exceeded$|rate_limit_|content_filter$|content_policy_violation$)|abort/i;
+
+/** Without what engines quote of a request: the lines after the first, the value that they could not read, long quotations. */
+function sentenceIn(message: string): string | undefined {
+  const [sentence = ""] = message.trim().split(/[\r\n{]|\binput(?:_value)?['"]?\s*[:=]/, 1);
+  return sentence.replaceAll(/(?<!\w)(["'`]).{40,}?(?:\1|$)/g, "…").slice(0, 300) || undefined;
 }

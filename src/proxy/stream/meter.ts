@@ -169,21 +169,6 @@ export function withoutByteOrderMark(bytes: Uint8Array): Uint8Array {
   return beginsWithMark(bytes) ? bytes.subarray(3) : bytes;
 }
 
-/** The sending side of a meter. */
-interface MeterOutput {
-  attach: (controller: TransformStreamDefaultController<Uint8Array>) => void;
-  send(bytes: Uint8Array): void;
-  /** Sends an event of its own, after ending a line or an event that was left open. */
-  sendEvent(event: Uint8Array): void;
-  hasSent(): boolean;
-  isTaken(): boolean;
-  /**
-   * Breaks the stream on both sides, and drops what the client has not taken.
-   * @param isFinal it ends cleanly for a client that takes what it is sent
-   */
-  stop(reason: unknown, isFinal: boolean): void;
-}
-
 const utf8 = new TextEncoder();
 const emptyLine: Readonly<Record<Position, Uint8Array>> = {
   "between events": utf8.encode(""),
@@ -191,8 +176,8 @@ const emptyLine: Readonly<Record<Position, Uint8Array>> = {
   "inside a line": utf8.encode("\n\n"),
 };
 
-/** @param onFirstBytes called when the first bytes are sent */
-function createMeterOutput(position: () => Position, onFirstBytes: () => void): MeterOutput {
+/** The sending side of a meter. @param onFirstBytes called when the first bytes are sent */
+function createMeterOutput(position: () => Position, onFirstBytes: () => void) {
   let controller: TransformStreamDefaultController<Uint8Array> | undefined;
   let sent = false;
 
@@ -207,16 +192,21 @@ function createMeterOutput(position: () => Position, onFirstBytes: () => void): 
   const isTaken = (): boolean => (controller?.desiredSize ?? 0) > 0;
 
   return {
-    attach(given) {
+    attach(given: TransformStreamDefaultController<Uint8Array>) {
       controller = given;
     },
     send,
-    sendEvent(event) {
+    /** Sends an event of its own, after ending a line or an event that was left open. */
+    sendEvent(event: Uint8Array) {
       send(Buffer.concat([emptyLine[position()], event]));
     },
     hasSent: () => sent,
     isTaken,
-    stop(reason, isFinal) {
+    /**
+     * Breaks the stream on both sides, and drops what the client has not taken.
+     * @param isFinal it ends cleanly for a client that takes what it is sent
+     */
+    stop(reason: unknown, isFinal: boolean) {
       if (isFinal && isTaken()) controller?.terminate();
       else controller?.error(reason);
     },

@@ -123,7 +123,8 @@ function createTextPassage({ listener, filter, holds: given, isLines }: TextOpti
 
   const handler = {
     run(events: Uint8Array): boolean {
-      if (isLines || !carryOnlyContent(events) || filter?.passes(events) === false) return false;
+      if (isLines || listener?.progress?.isAsked === true) return false;
+      if (!carryOnlyContent(events) || filter?.passes(events) === false) return false;
       return usage === undefined || usage.skim(events);
     },
     event(bytes: Uint8Array): void {
@@ -188,8 +189,9 @@ function createTextPassage({ listener, filter, holds: given, isLines }: TextOpti
   };
 }
 
-function readDocument(document: unknown, { onDocument }: ResponseListener): Usage {
+function readDocument(document: unknown, { onDocument, progress }: ResponseListener): Usage {
   onDocument?.(document, 0);
+  progress?.document(document);
   return readUsage(document, noUsage);
 }
 

@@ -10,7 +10,7 @@ import {
 } from "../usage/event-usage.ts";
 import { findShortJson, maxParsedLength, mayHoldUsage, mentionsUsage } from "../usage/json-usage.ts";
 import { dataOf } from "./events.ts";
-import { followText, type LongText } from "./flags.ts";
+import { followText, type LongText, type Progress } from "./flags.ts";
 
 /** What else is read of a response. */
 export interface ResponseListener {
@@ -22,24 +22,15 @@ export interface ResponseListener {
   onDocument?: ((document: unknown, unreadBytes: number, json?: Uint8Array) => void) | undefined;
   /** Takes whole events that mention no usage without parsing their texts. False: they are to be parsed. */
   skim?: ((events: Uint8Array) => boolean) | undefined;
+  /** Unset where the status tells how it went. */
+  progress?: Progress | undefined;
 }
 
-/** Reads the usage of a stream's texts, each of which is JSON or holds nothing of interest, such as `[DONE]`. */
-export interface StreamUsage {
-  /** @param bytes a whole event, or one that no empty line ends */
-  event(bytes: Uint8Array): void;
-  text(json: Uint8Array): void;
-  /** A text that was too long to be held; all of it was pushed. */
-  longText(text: LongText): void;
-  /** Takes whole events that mention no usage without reading their texts. False: they are to be read. */
-  skim(events: Uint8Array): boolean;
-  /** The usage of what was read. */
-  seen(): Usage;
-  shape(): UsageShape;
-}
-
-/** @param timedChoices see `UsageAdded` */
-export function createStreamUsage({ onDocument, skim }: ResponseListener, timedChoices?: number): StreamUsage {
+/**
+ * Reads the usage of a stream's texts, each of which is JSON or holds nothing of interest, such as `[DONE]`.
+ * @param timedChoices see `UsageAdded`
+ */
+export function createStreamUsage({ onDocument, skim, progress }: ResponseListener, timedChoices?: number) {
   let usage = noStreamUsage;
   const timings = timedChoices === undefined ? undefined : createTimings(timedChoices);
 
@@ -63,14 +54,21 @@ export function createStreamUsage({ onDocument, skim }: ResponseListener, timedC
   }
 
   return {
-    event(bytes) {
+    /** @param bytes a whole event, or one that no empty line ends */
+    event(bytes: Uint8Array): void {
+      progress?.event(bytes);
       if (timings !== undefined || mentionsUsage(bytes) || !skims(bytes)) readText(dataOf(bytes));
     },
     text: readText,
-    longText: (text) => add(text.document(), text.length()),
+    /** A text that was too long to be held; all of it was pushed. */
+    longText(text: LongText): void {
+      progress?.document(text.document());
+      add(text.document(), text.length());
+    },
+    /** Takes whole events that mention no usage without reading their texts. False: they are to be read. */
     skim: skims,
-    seen: () => (timings === undefined ? usageOfStream(usage) : timings.addTo(usageOfStream(usage))),
-    shape: () => usage,
+    seen: (): Usage => (timings === undefined ? usageOfStream(usage) : timings.addTo(usageOfStream(usage))),
+    shape: (): UsageShape => usage,
   };
 }
 

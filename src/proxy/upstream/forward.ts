@@ -53,6 +53,8 @@ export interface UpstreamRequest {
   readTimeoutMs: number;
   /** Fires when the client leaves. */
   client: AbortSignal;
+  /** Called now and then while it runs, at least once in `readTimeoutMs`. */
+  onLook?: () => void;
   /** Called with the length of each part of the response body. */
   onReceived: (bytes: number) => void;
   /** Called once, with what ends the request. */
@@ -91,9 +93,8 @@ export function createForward(deps: ForwardDeps): Forward {
     request.client.addEventListener("abort", () => abort(clientLeft()), { once: true });
     if (request.client.aborted) abort(clientLeft());
     let hasResponded = false;
-    const readTimeout = deps.startReadTimeout(request.readTimeoutMs, () =>
-      abort(timedOut(hasResponded ? "between_bytes_timeout" : "first_byte_timeout")),
-    );
+    const onTimeout = (): void => abort(timedOut(hasResponded ? "between_bytes_timeout" : "first_byte_timeout"));
+    const readTimeout = deps.startReadTimeout(request.readTimeoutMs, onTimeout, request.onLook);
     const stopConnectTimeout = deps.connectTimeout.watch((isCertain) =>
       abort(isCertain ? unconnected() : timedOut("connect_timeout")),
     );

@@ -14,13 +14,14 @@ export interface ReadTimeout {
   clear(): void;
 }
 
-/** Calls `onTimeout` when a wait has lasted `timeoutMs`. */
-export type StartReadTimeout = (timeoutMs: number, onTimeout: () => void) => ReadTimeout;
+/** Calls `onTimeout` when a wait has lasted `timeoutMs`, and `onLook` at least once in that time as long as none has. */
+export type StartReadTimeout = (timeoutMs: number, onTimeout: () => void, onLook?: () => void) => ReadTimeout;
 
 interface Wait {
   /** Infinity while the other side is not waited for. */
   dueAt: number;
   onTimeout: () => void;
+  onLook: (() => void) | undefined;
 }
 
 /**
@@ -44,16 +45,16 @@ export function createReadTimeouts(monotonic: MonotonicClock): StartReadTimeout 
     const now = monotonic();
     firesAt = Infinity;
     for (const wait of waits.list()) {
-      if (wait.dueAt > now) continue;
-      wait.dueAt = Infinity;
-      wait.onTimeout();
+      const isDue = wait.dueAt <= now;
+      if (isDue) wait.dueAt = Infinity;
+      (isDue ? wait.onTimeout : wait.onLook)?.();
     }
     const next = waits.list().reduce((earliest, { dueAt }) => Math.min(earliest, dueAt), Infinity);
     if (next < firesAt) arm(next);
   }
 
-  return (timeoutMs, onTimeout) => {
-    const wait = { dueAt: Infinity, onTimeout };
+  return (timeoutMs, onTimeout, onLook) => {
+    const wait: Wait = { dueAt: Infinity, onTimeout, onLook };
     const remove = waits.add(wait);
     return {
       beginWait(onClientTimeout) {

@@ -36,9 +36,16 @@ const identifiedShape: Shape = new Map<string, Followed>([
   ["id", "id"],
   ["usage", usageShape],
 ]);
+/** An error is this, or a text. */
+const errorShape: Shape = new Map<string, Followed>([
+  ["message", "id"],
+  ["type", "id"],
+  ["code", "count"],
+]);
 const documentShape: Shape = new Map<string, Followed>([
   ...identifiedShape,
   ["type", "id"],
+  ["error", errorShape],
   ...usageHolders.map((holder) => [holder, identifiedShape] as const),
   ["x_groq", holderShape],
   ["timings", countShape([cachedTimingName])],
@@ -119,7 +126,7 @@ export function createFollowedDocument(): FollowedDocument {
     isOpen: () => parent !== root,
     isInArray: () => parent.elements !== undefined,
     isAtCount: () => parent.shape.get(name) === "count",
-    isAtId: () => parent.shape.get(name) === "id",
+    isAtId: () => ["id", errorShape].some((kind) => parent.shape.get(name) === kind),
     setValue(value) {
       // If a name comes twice, the last one counts, whatever its value.
       if (parent.shape.has(name)) set(value);

@@ -30,7 +30,9 @@ export function prepareRequestLog(engine: Engine): WriteRequestLog {
       responseId === null ? undefined : tokens.get(responseRef(keyId, responseId));
     const rows = requests.rows.map((row) => {
       const counted = tokensOf(Number(keyIdOf(row)), row.responseId);
-      return counted === undefined ? row.values : withTokens(row.values, counted);
+      const values = counted === undefined ? row.values : withTokens(row.values, counted);
+      // The version before has staged rows without the last columns.
+      return requestColumns.map((_, at) => values[at] ?? null);
     });
     const { ends, others } = splitEnds(requests.amendments);
     const amendments = others.map((one) => amend({ ...one, ...tokensOf(one.keyId, one.responseId) }));

@@ -106,6 +106,7 @@ export function requestRowOf(
     maxTokens?.to ?? null,
     // Apart from the successes: of another outcome, or an error of the backend.
     request.outcome !== "completed" || request.status >= 400 ? 1 : 0,
+    textOrNull(request.message, maxPathLength),
   ];
 }
 

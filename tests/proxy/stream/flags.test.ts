@@ -22,6 +22,11 @@ const content = [
   named("response.function_call_arguments.delta", ',"delta":"{"'),
   named("response.created"),
   ": keepalive\n\n",
+  chunk('{"content":"an error, \\"error\\": no member"}'),
+  chunk('{"content":" token"}', ',"error":null'),
+  chunk('{"content":" or"}'),
+  chunk('{"content":" error"}'),
+  chunk(`{"content":"${"an error ".repeat(200)}"}`),
 ];
 
 const more = [
@@ -36,6 +41,13 @@ const more = [
   chunk("{}", ',"usage":null,"usage":{"prompt_tokens":1}'),
   chunk("{}", ',"us\\u0061ge":{"prompt_tokens":1}'),
   named("message_delta", ',"usage":{"output_tokens":1}'),
+  'data: {"error":{"message":"No"}}\n\n',
+  'data: {"error" : "No"}\n\n',
+  'error: {"code":500}\n\n',
+  `${chunk("{}")}error: {"code":500}\n\n`,
+  `${chunk("{}").repeat(30)}event: error\ndata: {}\n\n`,
+  "event: error\ndata: {}\n\n",
+  "event:error\r\ndata: {}\r\n\r\n",
 ];
 
 const bytesOf = (text: string): Buffer => Buffer.from(text);

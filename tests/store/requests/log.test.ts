@@ -51,6 +51,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
             cacheLoss,
             code: "upstream_error",
             cause: "ECONNRESET",
+            message: "Out of memory",
             estimatedTokens: 9,
             sends: 2,
           },
@@ -93,6 +94,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       responseBytes: 321,
       maxTokensFrom: 9000,
       maxTokensTo: 512,
+      message: "Out of memory",
     };
     expect(await requests.list({}, 10)).toEqual({ requests: [written], next: undefined });
     expect(await requests.lastId()).toBe(1);

@@ -145,6 +145,7 @@ test("requests that an older version staged are written into their columns", asy
       changes: ["model", "max_tokens"],
       maxTokensFrom: 9000,
       maxTokensTo: 512,
+      message: null,
     },
   ]);
   expect((await store.requests.list({ failed: true }, 10)).requests).toEqual([]);

@@ -1,0 +1,2 @@
+-- Triggers and functions: 52202da62431ecad
+ALTER TABLE "request_log" ADD COLUMN "message" text;
