@@ -195,5 +195,5 @@ async function endByAdmin(
   await pollUntil(() => backend().requests().filter(isDue).length >= wanted, 120_000);
   await Bun.sleep(afterMs);
   const { requests } = await gate.admin.expectOk<{ requests: { id: string }[] }>("GET", "/api/in-flight");
-  for (const { id } of requests) await gate.admin.expectOk("DELETE", `/api/in-flight/${id}`);
+  for (const request of requests) await gate.admin.expectOk("DELETE", `/api/in-flight/${request.id}`);
 }
