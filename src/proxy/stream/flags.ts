@@ -182,7 +182,7 @@ const errorField = /^\uFEFF?error: ?(.*)/m;
 const content = new RegExp(
   [
     /"(?:delta|text|content|token|finish_reason|stop_reason)"\s*:\s*"[^"]/,
-    /"(?:delta|content_block)"\s*:\s*\{(?!(?:[\s,]*"(?:(?:role|type)"\s*:\s*"\w*"|\w+"\s*:\s*(?:null|""|\[\]|\{\})))*[\s,]*\})/,
+    /"(?:delta|content_block)"\s*:\s*\{(?!(?:[\s,]*"(?:(?:role|type)"\s*:\s*"\w+"|\w+"\s*:\s*(?:null|""|\[\]|\{\})))*[\s,]*\})/,
     /"response\.(?:completed|incomplete)"/,
     /^data:[ \t]*(?!\[DONE\])[^\s{]/,
   ]
