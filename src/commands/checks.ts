@@ -1,4 +1,4 @@
-import { existsSync } from "node:fs";
+import { existsSync, accessSync, constants } from "node:fs";
 import { dirname, resolve } from "node:path";
 import { AdminSetupError, requireUsableSecretKey } from "../admin/session/bootstrap.ts";
 import type { Config, Environment } from "../config/config.ts";
@@ -8,7 +8,6 @@ import { askBackend, probeUpstream, readStart, type UpstreamProbe } from "../pro
 import { type Certificate, expiryOf, readCertificate } from "../runtime/certificate.ts";
 import { createLog } from "../log/log.ts";
 import { type CatalogConfig, readCatalog } from "../server/current-catalog.ts";
-import { rehearseListening } from "../server/rehearse.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import { inspectStore } from "../store/open.ts";
 import { measureDisk, findDescriptorLimit, recommendedDescriptors } from "../telemetry/descriptors.ts";
@@ -16,6 +15,8 @@ import { StorageError } from "../store/storage-error.ts";
 import { CommandError } from "./command.ts";
 import { type StartConfig, toCommandError } from "./start-errors.ts";
 import type { DatabaseState } from "../store/engine/contract.ts";
+import { createConnections, listen, ListenError, listenError } from "../runtime/listen.ts";
+import { findSocketProblem, socketPathOf } from "../runtime/unix-socket.ts";
 
 export interface Finding {
   state: "ok" | "warning" | "failed";
@@ -26,7 +27,7 @@ const ok = (text: string): Finding => ({ state: "ok", text });
 const warning = (text: string): Finding => ({ state: "warning", text });
 const failed = (text: string): Finding => ({ state: "failed", text });
 
-export interface Seen<T> extends Finding {
+interface Seen<T> extends Finding {
   /** Other checks compare with it; undefined if there is nothing to compare. */
   seen?: T | undefined;
 }
@@ -51,10 +52,10 @@ export async function checkAddress(
   certificate: Certificate | undefined,
   isServed: boolean,
 ): Promise<Finding> {
-  const { listen } = config;
-  const names = [nameOf(listen.host, listen.port), ...sideName(listen)].join(" and ");
+  const address = config.listen;
+  const names = [nameOf(address.host, address.port), ...sideName(address)].join(" and ");
   try {
-    await rehearseListening(listen, certificate, isServed);
+    await rehearseListening(address, certificate, isServed);
     return ok(isServed ? `a server responds at ${names}` : `a server can listen at ${names}`);
   } catch (error) {
     return await failedLikeStart(error, config);
@@ -213,4 +214,50 @@ const units = ["KiB", "MiB", "GiB", "TiB"];
 function sizeOf(bytes: number): string {
   const power = Math.min(units.length, Math.max(1, Math.floor(Math.log2(Math.max(1, bytes)) / 10)));
   return `${(bytes / 1024 ** power).toFixed(1)} ${units[power - 1]}`;
+}
+
+/**
+ * Listens as a start does, and stops at once.
+ * @param isServed a server runs with these settings: its ports and its socket are taken, and others stand in for them
+ * @throws ListenError if a server could not listen
+ */
+async function rehearseListening(
+  { host, port, adminHost, adminPort }: Config["listen"],
+  certificate: Certificate | undefined,
+  isServed: boolean,
+): Promise<void> {
+  await rehearse(host, isServed ? 0 : port, certificate, isServed);
+  if (adminPort !== undefined) await rehearse(adminHost, isServed ? 0 : adminPort, certificate, isServed);
+}
+
+async function rehearse(
+  host: string,
+  port: number,
+  certificate: Certificate | undefined,
+  isServed: boolean,
+): Promise<void> {
+  const path = socketPathOf(host);
+  if (path !== undefined) return await requireUsableSocket(host, path, isServed);
+  const unavailable = (): Response => new Response(null, { status: 503 });
+  const connections = createConnections();
+  const listener = listen({
+    host,
+    port,
+    shared: false,
+    certificate,
+    connections,
+    fetch: unavailable,
+    internalError: unavailable,
+  });
+  await listener.cut();
+}
+
+async function requireUsableSocket(host: string, path: string, isServed: boolean): Promise<void> {
+  const problem = isServed ? undefined : await findSocketProblem(path);
+  if (problem !== undefined) throw new ListenError(problem, host);
+  try {
+    accessSync(dirname(path), constants.W_OK);
+  } catch (error) {
+    throw listenError(error, host, 0);
+  }
 }

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "bun:test";
-import { createPostLimit, type StartPost } from "../../../src/admin/gpu/post-limit.ts";
+import { createPostLimit, type StartPost } from "../../../src/admin/gpu/gpu.ts";
 
 const time = { now: 0 };
 let startPost: StartPost;
