@@ -57,14 +57,14 @@ function matches([first = "", ...rest]: readonly string[], model: string): boole
 /** Days on which a price begins, as day numbers: between two of them all prices stay the same. */
 export const priceDays = (ranked: readonly RankedPrice[]): number[] => ranked.map(({ price }) => price.fromDay);
 
-export function costOf(price: ModelPrice, tokens: Record<CountedField, number>): number {
+export function priceTokens(price: ModelPrice, tokens: Record<CountedField, number>): number {
   const { inputTokens, cachedBesideInputTokens, outputTokens } = tokens;
   const fromCacheTokens = cachedTokensOf(tokens);
-  return costOfPrompts(price, { promptTokens: inputTokens + cachedBesideInputTokens, fromCacheTokens, outputTokens });
+  return pricePrompts(price, { promptTokens: inputTokens + cachedBesideInputTokens, fromCacheTokens, outputTokens });
 }
 
 /** @param tokens the prompts are whole, with what came from a cache */
-export function costOfPrompts(
+export function pricePrompts(
   price: ModelPrice,
   { promptTokens, fromCacheTokens, outputTokens }: Record<"promptTokens" | "fromCacheTokens" | "outputTokens", number>,
 ): number {

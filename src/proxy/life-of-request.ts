@@ -28,7 +28,7 @@ import { findPathAndQuery, loggedPath, readTarget, requireOpenPath } from "./req
 import { classOfBody, classOfHeaders } from "./request/request-class.ts";
 import { RequestTracker, type TrackerDeps } from "./request-tracker.ts";
 import { endWait } from "./response/after-waiting.ts";
-import type { BackendModels } from "./response/backend-models.ts";
+import type { BackendModels } from "./response/discovered-models.ts";
 import { respondWithModels } from "./response/catalog-list.ts";
 import { chargeEvent, mayGenerate } from "./response/charge.ts";
 import type { RecordUsage } from "./response/count.ts";

@@ -17,7 +17,7 @@ import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import { ProxyError } from "./errors.ts";
 import { type InLine, KeyLines } from "./key-lines.ts";
 import { asksBefore, type CodexReader, type HeaderPairs, rateLimitHeaders, refusalOf } from "./request/admit.ts";
-import type { CostOfBody } from "./request/body.ts";
+import type { BodyStep } from "./request/body.ts";
 import { clientLeft, revoked, stopped } from "./upstream/abort-reason.ts";
 import {
   type Admission,
@@ -164,9 +164,9 @@ export class Wait implements Choice, InLine, PlaceListener {
    * Waits until the limits admit the request, before more is done for its body, unless they are asked but once.
    * @throws ProxyError if they refuse it, or too many wait; AbortReason if it ends otherwise
    */
-  askEarly(cost: CostOfBody): void | Promise<void> {
+  askEarly(before: BodyStep): void | Promise<void> {
     const { limits } = this.#asker;
-    if (limits === undefined || this.admission !== undefined || !asksBefore(limits, cost)) return undefined;
+    if (limits === undefined || this.admission !== undefined || !asksBefore(limits, before)) return undefined;
     this.#begin();
     return this.#untilOver();
   }

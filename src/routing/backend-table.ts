@@ -4,9 +4,9 @@ import type { Log } from "../log/log.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import { type BackendRow, choose, type RequestToPlace } from "./choice.ts";
 import type { Health } from "./health.ts";
-import { createWatch, type Watch, type WatchOptions } from "./watch.ts";
+import { watchHealth, type BackendHealth, type HealthOptions } from "./backend-health.ts";
 
-export interface BackendTableOptions extends Omit<WatchOptions, "onChange"> {
+export interface BackendTableOptions extends Omit<HealthOptions, "onChange"> {
   catalog: CurrentCatalog;
   /** How long requests wait while all backends of their model are out; 0: they try one of these. */
   backendWaitMs: number;
@@ -47,7 +47,7 @@ interface Row {
   name: string;
   /** Undefined: the catalog no longer has it, and requests that began before may use it. */
   backend: Backend | undefined;
-  watch: Watch;
+  watch: BackendHealth;
   inFlight: number;
   load: Load;
   /** Since when it has had requests, and given no sign; undefined: it has given one since its last request. */
@@ -152,7 +152,7 @@ function createRows(options: BackendTableOptions, draining: ReadonlySet<string>)
   function open(name: string): Row {
     const found = rows.get(name);
     if (found !== undefined) return found;
-    const watch = createWatch({ ...options, onChange: (...change) => onHealth(row, ...change) });
+    const watch = watchHealth({ ...options, onChange: (...change) => onHealth(row, ...change) });
     const isDraining = draining.has(name);
     const idle = { inFlight: 0, load: noLoad(), silentSince: undefined };
     const row: Row = { name, backend: undefined, watch, ...idle, isDraining, since: clock() };

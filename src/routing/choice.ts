@@ -77,7 +77,7 @@ const isFull = ({ inFlight, unbegun, maxConcurrency = Infinity, warmUp = Infinit
 const tokensPerRequest = 4000;
 
 /** What a backend has to do before and beside a request, and for it, in tokens. */
-export const costOf = (
+export const workBefore = (
   { inFlight, lost = 0, waitingTokens }: Pick<BackendRow, "inFlight" | "lost" | "waitingTokens">,
   { tokens, leaving }: Pick<ExpectedWork, "tokens" | "leaving">,
 ): number => waitingTokens + (inFlight - lost) * tokensPerRequest + tokens + leaving;
@@ -91,16 +91,16 @@ function leastWork(
   elsewhere: number | undefined;
 } {
   if (rows.length < 2) return { chosen: rows[0], elsewhere: undefined };
-  const costs = rows.map((row) => {
+  const works = rows.map((row) => {
     const work = workAt(row.name);
-    const cost = costOf(row, work);
-    return { row, cost, toDo: cost - work.leaving, waits: cost - work.leaving - work.tokens };
+    const total = workBefore(row, work);
+    return { row, total, toDo: total - work.leaving, waits: total - work.leaving - work.tokens };
   });
   const score = ({ row }: { row: BackendRow }): number => rendezvous(affinity, row.name);
-  const least = costs.reduce((best, one) =>
-    one.cost < best.cost || (one.cost === best.cost && score(one) > score(best)) ? one : best,
+  const least = works.reduce((best, one) =>
+    one.total < best.total || (one.total === best.total && score(one) > score(best)) ? one : best,
   );
-  const others = costs.filter((one) => one !== least).map(({ toDo }) => toDo);
+  const others = works.filter((one) => one !== least).map(({ toDo }) => toDo);
   return { chosen: least.row, elsewhere: Math.min(...others) - least.waits };
 }
 

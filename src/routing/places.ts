@@ -4,18 +4,18 @@ import { createDispatch, type DispatchOptions } from "./dispatch.ts";
 
 /** The places of a process that has the backends to itself. */
 export function createLocalPlaces(options: Omit<DispatchOptions, "onChanged">): Places & BackendStates & Disposable {
-  const { set, isAnyIn, onChanged } = createKnownStates();
+  const { set, isAnyIn, onChanged } = createShutBackends();
   const dispatch = createDispatch({ ...options, onChanged: set });
   return { ...dispatch, isAnyIn, onChanged, list: async () => dispatch.list() };
 }
 
 /** What a process knows of the states of backends, wherever these are watched. */
-export interface KnownStates extends Pick<Places, "isAnyIn" | "onChanged"> {
+export interface ShutBackends extends Pick<Places, "isAnyIn" | "onChanged"> {
   /** @param shut those that take no requests now */
   set(shut: readonly string[]): void;
 }
 
-export function createKnownStates(): KnownStates {
+export function createShutBackends(): ShutBackends {
   const listeners = new Set<() => void>();
   let known: ReadonlySet<string> = new Set();
   return {

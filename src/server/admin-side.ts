@@ -34,7 +34,7 @@ export async function adminSideOf(
     catalog,
     backendStates,
     checkBackends,
-    sharedBackends,
+    sharedDraining,
     backendModels,
     engines,
     environment = {},
@@ -70,7 +70,7 @@ export async function adminSideOf(
     discoveredModels: backendModels.discovered.list,
     // A parent process that does not reply must not take the overview with it.
     backendStates: () => backendStates.list().catch(() => []),
-    setDraining: sharedBackends.setDraining,
+    setDraining: sharedDraining.setDraining,
     running: stats.running,
     endRequest: stats.endRequest,
     endRunning: revocations.endRunning,

@@ -55,8 +55,8 @@ export async function startServer(
   const services = createServices(config, { ...options, store, certificate });
   try {
     // Who comes first must not hear that there is no such model, nor be sent to a backend that drains.
-    const { backendModels, sharedBackends } = services;
-    await Promise.race([Promise.all([backendModels.known, sharedBackends.known]), Bun.sleep(learnMs)]);
+    const { backendModels, sharedDraining } = services;
+    await Promise.race([Promise.all([backendModels.known, sharedDraining.known]), Bun.sleep(learnMs)]);
     const listeners = await listenOn(
       listen,
       {
@@ -130,7 +130,7 @@ async function closeServices(services: Services, leftMs = 0): Promise<boolean> {
   await Promise.race([recorder.close(), Bun.sleep(lastCountsMs)]);
   const isComplete = await ledger.close(Math.max(minWriteMs, leftMs));
   await admissions.close();
-  await services.sharedBackends.close();
+  await services.sharedDraining.close();
   revocations.close();
   const loss = await store.close();
   if (loss !== undefined) log.error("Counts are lost", { reason: loss });

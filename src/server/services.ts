@@ -2,7 +2,7 @@ import { hostname } from "node:os";
 import { createAdmissions } from "../admission/admission.ts";
 import type { Config, Environment } from "../config/config.ts";
 import { catalogFromEnvironment, fixedCatalog } from "../config/catalog.ts";
-import { shareBackends } from "../admission/shared-backends.ts";
+import { shareBackends } from "../admission/shared-draining.ts";
 import { createRevocations } from "../admission/revocations.ts";
 import { createLedger } from "../ledger/ledger.ts";
 import type { Log } from "../log/log.ts";
@@ -12,7 +12,7 @@ import type { CurrentCatalog } from "../domain/models.ts";
 import type { BackendStates, BackendStatus, Engines } from "../domain/backends.ts";
 import type { Places } from "../domain/admissions.ts";
 import { clientAddressOf } from "../domain/client-address.ts";
-import { createBackendModels, type OddName } from "../proxy/response/backend-models.ts";
+import { createBackendModels, type OddName } from "../proxy/response/discovered-models.ts";
 import { goesByClient } from "../proxy/rewrite/current-rewriting.ts";
 import { createEngines, findEngine } from "../proxy/upstream/engine.ts";
 import {
@@ -122,7 +122,7 @@ export function createServices(config: ServicesConfig, opened: Opened) {
     engines,
     backendStates,
     checkBackends,
-    sharedBackends: shareBackends({
+    sharedDraining: shareBackends({
       store: store.backends,
       states: backendStates,
       catalog,

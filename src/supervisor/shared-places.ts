@@ -3,7 +3,7 @@ import type { BackendSign, BackendStates, Choice } from "../domain/backends.ts";
 import type { ReportedInput } from "../domain/usage.ts";
 import { affinityOf, nothingKnown } from "../routing/affinity.ts";
 import { choose } from "../routing/choice.ts";
-import { createKnownStates } from "../routing/places.ts";
+import { createShutBackends } from "../routing/places.ts";
 import type { ChildMethods, ParentMethods } from "./protocol.ts";
 import type { Rpc } from "./rpc.ts";
 
@@ -19,7 +19,7 @@ export function createSharedPlaces(parent: Pick<Rpc<ParentMethods>, "call">): Sh
   const waiting = new Map<number, Shared>();
   /** How many requests of this process are at each backend, to choose from without the parent. */
   const counts = new Map<string, number>();
-  const { set, isAnyIn, onChanged } = createKnownStates();
+  const { set, isAnyIn, onChanged } = createShutBackends();
   const ignoreFailure = (): void => {};
   /** The parent has exited or is unresponsive. It must not stop the requests too: none waits for it until it replies. */
   let isSilent = false;

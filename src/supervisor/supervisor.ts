@@ -12,7 +12,7 @@ import { type Catalog, type CurrentCatalog, listBackends } from "../domain/model
 import type { Log } from "../log/log.ts";
 import { build } from "../config/version.ts";
 import { createDispatch } from "../routing/dispatch.ts";
-import type { ProbeBackend } from "../routing/watch.ts";
+import type { ProbeBackend } from "../routing/backend-health.ts";
 import { createAggregate } from "./aggregate.ts";
 import { type Child, startChild } from "./child.ts";
 import type { HeartbeatLimits } from "./heartbeat.ts";

@@ -458,8 +458,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "report-cost-not-summed",
     says: "The cost of a row is that of its last slice",
-    find: `else sum.cost = (sum.cost ?? 0) + costOf(price, usage);`,
-    put: `else sum.cost = costOf(price, usage);`,
+    find: `else sum.cost = (sum.cost ?? 0) + priceTokens(price, usage);`,
+    put: `else sum.cost = priceTokens(price, usage);`,
     tests: ["tests/admin/usage/costs.test.ts"],
   },
   {

@@ -1,6 +1,6 @@
 import type { Backend, CurrentCatalog } from "../../src/domain/models.ts";
 import type { Log } from "../../src/log/log.ts";
-import type { ProbeBackend } from "../../src/routing/watch.ts";
+import type { ProbeBackend } from "../../src/routing/backend-health.ts";
 import { RequestQueue, type RequestQueueOptions } from "../../src/proxy/waiting.ts";
 import { createLocalPlaces } from "../../src/routing/places.ts";
 import type { MonotonicClock } from "../../src/time/clock.ts";

@@ -3,7 +3,7 @@ import { type JSX, Show } from "solid-js";
 import { count, duration, milliseconds, plural, shareOf, threeDigits } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
-import { type Backend, useDrain, verdictOf } from "./backends.ts";
+import { type Backend, useDrain, verdictOf } from "./backend-queries.ts";
 
 /** A backend in the table: its state, and the figures of its last hour. */
 export function BackendRow(props: { backend: Backend; onAsk: () => void }): JSX.Element {

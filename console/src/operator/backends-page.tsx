@@ -17,7 +17,7 @@ import {
   shortHash,
   useBackendsQuery,
   useDrain,
-} from "./backends.ts";
+} from "./backend-queries.ts";
 import "../styles/lazy-pages.css";
 
 /** Where requests go: which backends are in, and how each of them does. */

@@ -1,4 +1,4 @@
-import { costOfPrompts, type ModelPrice, pricesOn, rankPrices } from "../../domain/prices.ts";
+import { pricePrompts, type ModelPrice, pricesOn, rankPrices } from "../../domain/prices.ts";
 import type { Catalog } from "../../domain/models.ts";
 import type { RequestSums, RequestTrait, RequestTraits } from "../../store/requests/contract.ts";
 import { addTo, noSums, readSums } from "../../store/requests/sums.ts";
@@ -91,7 +91,7 @@ function charge(sum: Charged, added: RequestSums, price: ModelPrice | undefined)
     sum.isPartial = true;
     return;
   }
-  sum.cost = (sum.cost ?? 0) + costOfPrompts(price, added);
+  sum.cost = (sum.cost ?? 0) + pricePrompts(price, added);
 }
 
 const mostInput = (a: RequestSums, b: RequestSums): number =>

@@ -5,7 +5,7 @@ import { estimateInput } from "../rewrite/estimate.ts";
 import type { Rewritten } from "../rewrite/rewrite.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { within } from "../../time/wait.ts";
-import { type CostOfBody, hasBody, type ReceivedBody } from "./body.ts";
+import { type BodyStep, hasBody, type ReceivedBody } from "./body.ts";
 import type { KeyId, KeyLimits, LimitName } from "../../domain/keys.ts";
 import { hasLimit, limitKinds, placeLimits, requestLimits, tokenLimits } from "../../domain/limits.ts";
 import { type Admission, othersEndMs, type Reservation, defaultOutputTokens } from "../../domain/admissions.ts";
@@ -21,8 +21,8 @@ export function limitsOf(rules: KeyLimits | null, path: string): KeyLimits | und
 }
 
 /** A body that is waited for has a place of its key; one that is decoded, or names ids, is counted too; others are asked for once. */
-export const asksBefore = (limits: KeyLimits, cost: CostOfBody): boolean =>
-  hasLimit(limits, placeLimits) || (cost !== "wait" && hasLimit(limits, requestLimits));
+export const asksBefore = (limits: KeyLimits, step: BodyStep): boolean =>
+  hasLimit(limits, placeLimits) || (step !== "wait" && hasLimit(limits, requestLimits));
 
 /** What a refusal takes from the request. */
 interface RefusedRequest {

@@ -59,12 +59,12 @@ export interface BodyRules {
 }
 
 /** It has not come with its head, and is waited for; it is decoded; whose what it names is, is looked up. */
-export type CostOfBody = "wait" | "decoding" | "look-up";
+export type BodyStep = "wait" | "decoding" | "look-up";
 
 export interface ReadBodyDeps {
   held: HeldShare;
   /** Asks the limits of the key before more is done for a body. */
-  askLimits: (before: CostOfBody) => Promise<void>;
+  askLimits: (before: BodyStep) => Promise<void>;
   /** The largest body that is held. */
   maxBytes: number;
   /** Resolves when others had their turn. */

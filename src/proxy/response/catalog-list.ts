@@ -3,7 +3,7 @@ import { ProxyError } from "../errors.ts";
 import { canonical, modelIdIn } from "../rewrite/endpoint.ts";
 import { listModelNames, type ModelNames, nonThinkingNameOf } from "../rewrite/model-names.ts";
 import type { Model } from "../../domain/models.ts";
-import type { BackendModels } from "./backend-models.ts";
+import type { BackendModels } from "./discovered-models.ts";
 import { editEntry, type ModelEntry, readEntry } from "./model-entry.ts";
 
 /** A model under one of its names. */

@@ -1,5 +1,12 @@
 import { type SQL, sql } from "drizzle-orm";
-import { costOf, type ModelPrice, priceDays, pricesOn, type RankedPrice, rankPrices } from "../../domain/prices.ts";
+import {
+  priceTokens,
+  type ModelPrice,
+  priceDays,
+  pricesOn,
+  type RankedPrice,
+  rankPrices,
+} from "../../domain/prices.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import { countedFields, mapCounters } from "../../domain/usage.ts";
 import { type Days, listMonths, splitByMonths } from "../../time/seoul.ts";
@@ -105,7 +112,7 @@ function createPage({ by, limit, after }: CostRange, textsOf: TextsOf) {
     sum.requestCount += usage.requestCount;
     for (const field of countedFields) sum[field] += usage[field];
     if (price === undefined) sum.unpricedTokens += pricedTokensOf(usage);
-    else sum.cost = (sum.cost ?? 0) + costOf(price, usage);
+    else sum.cost = (sum.cost ?? 0) + priceTokens(price, usage);
   }
 
   const inOrder = (): [string, Sum][] => [...sums].toSorted(([, a], [, b]) => compare(a, b));

@@ -1,5 +1,5 @@
 import { createAffinity, type RoutedRequest } from "../../../src/routing/affinity.ts";
-import { costOf } from "../../../src/routing/choice.ts";
+import { workBefore } from "../../../src/routing/choice.ts";
 import type { Engine, Job, Turn } from "./engine.ts";
 import type { Timeline } from "./timeline.ts";
 
@@ -67,7 +67,7 @@ export const policies = {
   "least work (Tollgate)": (): Policy => leastWork(),
 } as const;
 
-type Load = Parameters<typeof costOf>[0];
+type Load = Parameters<typeof workBefore>[0];
 
 /**
  * What the server does, with its own code.
@@ -99,7 +99,7 @@ function leastWork(stay?: number): Policy {
       const request = requestOf(turn);
       const ranked = there.toSorted((a, b) => rank(turn, b) - rank(turn, a));
       const workAt = affinity.expect(request);
-      const costAt = (one: number, work: Parameters<typeof costOf>[1]): number => costOf(loadOf(one), work);
+      const costAt = (one: number, work: Parameters<typeof workBefore>[1]): number => workBefore(loadOf(one), work);
       const toDo = (one: number): number => costAt(one, { tokens: 0, leaving: 0 });
       const last = ranked.find((one) => workAt(String(one)).readBefore > 0);
       const stays = stay !== undefined && last !== undefined && toDo(last) - Math.min(...there.map(toDo)) <= stay;

@@ -1,12 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { deflateRawSync, gzipSync, zstdCompressSync } from "node:zlib";
-import {
-  type BodyRules,
-  type CostOfBody,
-  isJson,
-  readBody,
-  type ReceivedBody,
-} from "../../../src/proxy/request/body.ts";
+import { type BodyRules, type BodyStep, isJson, readBody, type ReceivedBody } from "../../../src/proxy/request/body.ts";
 import { getEndpoint } from "../../../src/proxy/rewrite/endpoint.ts";
 import { createHeldBytes } from "../../../src/proxy/request/held-bytes.ts";
 import { passTicks } from "../../support/event-loop.ts";
@@ -43,7 +37,7 @@ describe("readBody", () => {
     maxBytes?: number;
     budget?: number;
     now?: () => number;
-    asked?: CostOfBody[];
+    asked?: BodyStep[];
     rules?: BodyRules;
     waitForTurn?: () => Promise<void>;
   }
@@ -61,7 +55,7 @@ describe("readBody", () => {
     const { maxBytes = 1e6, budget = 1e9, now = () => 0, asked = [], rules = free } = limits;
     const held = createHeldBytes(budget, budget, now).open(1);
     const { waitForTurn = () => Promise.resolve() } = limits;
-    const askLimits = async (cost: CostOfBody): Promise<void> => void asked.push(cost);
+    const askLimits = async (step: BodyStep): Promise<void> => void asked.push(step);
     const deps = { held, askLimits, maxBytes, waitForTurn, party: undefined };
     return readBody(request, rules, deps).catch((error: Error) => error.message);
   }
@@ -166,7 +160,7 @@ describe("readBody", () => {
 
   test("asks the limits before it waits for a body that has not come with its head, and before it decodes one", async () => {
     const askedFor = async (headers: Record<string, string>, body: BodyInit, rules = limited) => {
-      const asked: CostOfBody[] = [];
+      const asked: BodyStep[] = [];
       await read(post({ ...open, ...headers }, body), { asked, rules });
       return asked;
     };

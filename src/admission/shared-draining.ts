@@ -5,7 +5,7 @@ import type { BackendStore } from "../store/backends/contract.ts";
 import type { WallClock } from "../time/clock.ts";
 
 /** Keeps all processes and instances on one database of one mind: which backends drain, and which file each uses. */
-export interface SharedBackends {
+export interface SharedDraining {
   /** Resolves once it was asked which backends drain, in vain or not. */
   known: Promise<unknown>;
   /** Here at once; everywhere else within seconds. */
@@ -13,7 +13,7 @@ export interface SharedBackends {
   close(): Promise<void>;
 }
 
-export interface SharedBackendsOptions {
+export interface SharedDrainingOptions {
   store: Pick<BackendStore, "listDraining" | "drain" | "undrain" | "usesFile" | "forgetInstance">;
   states: Pick<BackendStates, "setDraining">;
   catalog: CurrentCatalog;
@@ -27,7 +27,7 @@ export interface SharedBackendsOptions {
 const pollsPerFile = 30;
 
 /** Polls, since any process or instance may be told that a backend drains; without a file of models it writes nothing. */
-export function shareBackends(options: SharedBackendsOptions): SharedBackends {
+export function shareBackends(options: SharedDrainingOptions): SharedDraining {
   const { store, states, catalog, instance, clock, pollMs = 2000 } = options;
   /** Undefined until it was asked. The parent outlives its children, and may remember a backend that drains no more. */
   let draining: ReadonlySet<string> | undefined;

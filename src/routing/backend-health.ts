@@ -8,7 +8,7 @@ import { afterProbe, afterSign, type Health, healthy, returned } from "./health.
 export type ProbeBackend = (backend: Backend) => Promise<{ ok: boolean; cause?: string }>;
 
 /** The health of one backend over time; disposed, it is probed no more. */
-export interface Watch extends Disposable {
+export interface BackendHealth extends Disposable {
   readonly health: Health;
   /** The server behind the name; undefined: none any more. */
   follow(backend: Backend | undefined): void;
@@ -19,7 +19,7 @@ export interface Watch extends Disposable {
   warmUp(): void;
 }
 
-export interface WatchOptions {
+export interface HealthOptions {
   probe: ProbeBackend;
   /** What the requests that run now have received, by anything that names a request and its backend. */
   received: () => Promise<readonly { id: string; backend: string | undefined; receivedBytes: number }[]>;
@@ -30,7 +30,7 @@ export interface WatchOptions {
 
 const [firstPauseMs, longestPauseMs] = [1000, 30_000];
 
-export function createWatch({ probe, received, monotonic, onChange }: WatchOptions): Watch {
+export function watchHealth({ probe, received, monotonic, onChange }: HealthOptions): BackendHealth {
   const pauses = createBackoff(firstPauseMs, longestPauseMs);
   let backend: Backend | undefined;
   let health = healthy;

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { Backend, Catalog } from "../../../src/domain/models.ts";
-import { type BackendModels, createBackendModels } from "../../../src/proxy/response/backend-models.ts";
+import { type BackendModels, createBackendModels } from "../../../src/proxy/response/discovered-models.ts";
 import { backendOf, fileCatalog, modelOf, replaceableCatalog } from "../../support/catalog.ts";
 import { useFakeTime } from "../../support/fake-time.ts";
 

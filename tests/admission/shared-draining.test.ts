@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { shareBackends } from "../../src/admission/shared-backends.ts";
+import { shareBackends } from "../../src/admission/shared-draining.ts";
 import type { Store } from "../../src/store/store.ts";
 import { onEachEngine } from "../store/each-engine.ts";
 import { backendOf, fileCatalog, replaceableCatalog } from "../support/catalog.ts";
