@@ -30,7 +30,11 @@ async function meet(client: RealClient, scenario: Scenario): Promise<Meeting> {
   await scenario.prepare?.(world, client);
   const key = scenario.wrongKey === true ? "not-a-key" : world.key;
   using installed = await installClient(client, { origin: world.gate.url, key, model });
-  const running = installed.run(client.ask("Say hello in three words"));
+  let running = installed.run(client.ask("Say hello in three words"));
+  for (const question of scenario.furtherQuestions ?? []) {
+    await running;
+    running = installed.run((client.goOn ?? client.ask)(question));
+  }
   const meanwhile = scenario.meanwhile?.(world, client);
   const { status, seconds, screen } = await running;
   await meanwhile;
@@ -84,6 +88,7 @@ async function meetAll(): Promise<Meeting[]> {
   const wanted = realClients
     .filter(({ id }) => values.client === undefined || id === values.client)
     .flatMap((client) => scenarios.map((scenario) => ({ client, scenario })))
+    .filter(({ client, scenario }) => client.goOn !== undefined || scenario.furtherQuestions === undefined)
     .filter(({ scenario }) => scenario.name.includes(values.scenario ?? ""));
   const met = new Map<(typeof wanted)[number], Meeting>();
   const waiting = wanted.values();

@@ -29,6 +29,10 @@ export interface Scenario {
   meanwhile?: (world: World, client: RealClient) => Promise<unknown>;
   /** The backend refuses what strict templates refuse. */
   strict?: true;
+  /** The backend refuses longer bodies: its context is full. */
+  contextBytes?: number;
+  /** What is asked after the first question, in the same conversation; the last one is the run that counts. */
+  furtherQuestions?: readonly string[];
   /** The backend listens only after that time. */
   backAfterMs?: number;
   framesPerSecond?: number;
@@ -41,6 +45,12 @@ export const model = "local";
 export const answer = "A toll gate stands";
 
 const heldSeconds = 25;
+
+/** One of the long questions does not fit any more. */
+const fullContext = {
+  contextBytes: 60_000,
+  furtherQuestions: [...Array<string>(2).fill(`Count the words: ${"toll gate ".repeat(2000)}`), "Say hello again"],
+};
 
 export const scenarios: readonly Scenario[] = [
   { name: "nothing special", ends: "answered" },
@@ -103,6 +113,8 @@ export const scenarios: readonly Scenario[] = [
     prepare: slowHeads,
     meanwhile: (world, client) => endByAdmin(world, client, ({ method }) => method === "POST", 2500),
   },
+  { name: "context full, CLIENT_RULES=off", ...fullContext },
+  { name: "context full, CLIENT_RULES=auto", ...fullContext, settings: { CLIENT_RULES: "auto" } },
   { name: "strict template, CLIENT_RULES=off", strict: true },
   { name: "strict template, CLIENT_RULES=auto", strict: true, settings: { CLIENT_RULES: "auto" }, ends: "answered" },
 ];
@@ -117,6 +129,7 @@ export async function openWorld(scenario: Scenario): Promise<World> {
       models: [model],
       framesPerSecond: scenario.framesPerSecond ?? 0,
       isStrict: scenario.strict === true,
+      ...(scenario.contextBytes !== undefined && { contextBytes: scenario.contextBytes }),
       callsTools: false,
       defaultOutputTokens: 24,
       maxOutputTokens: 24,

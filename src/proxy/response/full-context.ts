@@ -51,7 +51,7 @@ const patternOf = (text: string): string =>
 
 const anyWording = new RegExp(`^(?:${wordings.map(patternOf).join("|")})$`);
 
-/** By it, Codex (0.169) and opencode (1.18) make room in their context and go on; without it each further request is refused. */
+/** By it, `/compact` of Codex (0.169) makes room, and else is refused too; opencode (1.18) knows some of these words itself. */
 const code = "context_length_exceeded";
 
 /**

@@ -60,12 +60,14 @@ export const clientNeeds: readonly Need[] = [
   {
     program: "codex",
     rules: ["full_context_code"],
-    source: "0.169.0 in front of recorded errors: it compacts, and without the code each further request is refused",
+    source:
+      "0.169.0 in front of recorded errors: /compact makes room, as it does itself while a session has used less than a tenth " +
+      "of its window; without the code each request is refused, that of /compact too",
   },
   {
     program: "opencode",
     rules: ["full_context_code"],
-    source: "1.18.33, whose binary reads `error.code`",
+    source: "1.18.33 goes by the code, and by the words of some engines: it makes room and goes on",
   },
 ];
 

@@ -139,7 +139,7 @@ const explanations: Readonly<
     to: '"code":"context_length_exceeded"',
     why: whyMended(
       target.rules,
-      "not the request is edited, but a refusal in an engine's words for a full context: by the code, the client makes room and goes on",
+      "not the request is edited, but a refusal in an engine's words for a full context: by the code, the client can make room",
     ),
   }),
 };

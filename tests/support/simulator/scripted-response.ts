@@ -9,6 +9,8 @@ import { findTemplateRefusal } from "./template-refusal.ts";
 export interface ScriptedModel extends ModelOptions {
   /** Refuses what strict chat templates refuse. */
   isStrict: boolean;
+  /** Refuses longer bodies, as SGLang does whose context is full. */
+  contextBytes?: number;
 }
 
 /** The backend's response with the contents that the script demands; how it is sent is decided later. */
@@ -16,6 +18,8 @@ export function scriptedResponse(request: SimulatedRequest, script: Script, mode
   const { path } = request;
   const { status } = script;
   if (script.problem !== undefined) return errorResponse(path, 400, script.problem);
+  const size = request.body().length;
+  if (model.contextBytes !== undefined && size > model.contextBytes) return fullContext(size, model.contextBytes);
   if (script.redirect === true) return { ...emptyResponse(307), headers: [["location", "/v1/elsewhere"]] };
   if (status !== undefined && status >= 400) return errorResponse(path, status, `Simulated status ${status}`);
   if (status !== undefined && (status < 200 || status >= 300)) return emptyResponse(status);
@@ -26,10 +30,16 @@ export function scriptedResponse(request: SimulatedRequest, script: Script, mode
   return status === undefined ? response : { ...response, status };
 }
 
-const emptyResponse = (status: number): SimulatedResponse => ({
+function fullContext(size: number, most: number): SimulatedResponse {
+  const message = `The input (${size} tokens) is longer than the model's context length (${most} tokens).`;
+  const body = JSON.stringify({ object: "error", message, type: "BadRequestError", param: null, code: 400 });
+  return { ...emptyResponse(400, body), headers: [["content-type", "application/json"]] };
+}
+
+const emptyResponse = (status: number, body = ""): SimulatedResponse => ({
   status,
   headers: [],
-  body: "",
+  body,
   usage: undefined,
   usageReported: false,
 });
