@@ -75,7 +75,7 @@ export function findViolations(observed: readonly Observed[], judge: Judge): str
         ...overWhenAdmitted(one, admitted, own),
       );
     }
-    found.push(...overInAll(admitted));
+    if (admitted.length > 0) found.push(...overInAll(admitted));
     for (const one of own) {
       if (one.refusedBy !== undefined) found.push(...refusedWithoutCause(one, own, judge));
       found.push(...reportedWrongly(one, admitted, own, judge));
