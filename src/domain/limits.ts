@@ -49,6 +49,13 @@ export const limitKinds = {
     unit: "tokens per day",
     description: "Input and output, per day in Seoul time",
   },
+  tokens_per_week: {
+    counts: "tokens",
+    window: "week",
+    maximum: 1_000_000_000_000,
+    unit: "tokens per week",
+    description: "Input and output, per week in Seoul time, which begins on Monday",
+  },
   tokens_per_month: {
     counts: "tokens",
     window: "month",

@@ -1,9 +1,10 @@
-import { dayNumberOf, monthOf, startOfDayNumber } from "./seoul.ts";
+import { type Days, dayNumberOf, monthOf, startOfDayNumber } from "./seoul.ts";
 
 /** The stretches of time in which limits count, the shortest first. */
-export const windows = ["now", "minute", "day", "month"] as const;
+export const windows = ["now", "minute", "day", "week", "month"] as const;
 
 export type Window = (typeof windows)[number];
+/** One that begins anew at a time of the calendar, which may be hours away. */
 export type CalendarWindow = Exclude<Window, "now" | "minute">;
 
 /**
@@ -12,18 +13,25 @@ export type CalendarWindow = Exclude<Window, "now" | "minute">;
  */
 export const minuteWindowSeconds = 61;
 
-const resets: Readonly<Record<Window, (now: number) => number>> = {
-  now: (now) => now,
-  minute: (now) => now + minuteWindowSeconds * 1000,
-  day: (now) => startOfDayNumber(dayNumberOf(now) + 1),
-  month: (now) => startOfDayNumber(monthOf(now).nextFirstDay),
-};
+export const isCalendarWindow = (window: Window): window is CalendarWindow => window !== "now" && window !== "minute";
+
+/** 1970-01-01, day 0, was a Thursday, and weeks begin on Monday. */
+const mondayOf = (day: number): number => day - ((day + 3) % 7);
+
+/** The days of a window of the calendar, in Seoul time. */
+export function daysOfWindow(window: CalendarWindow, now: number): Days {
+  const today = dayNumberOf(now);
+  if (window === "day") return { from: today, to: today + 1 };
+  if (window === "week") return { from: mondayOf(today), to: mondayOf(today) + 7 };
+  const { firstDay, nextFirstDay } = monthOf(now);
+  return { from: firstDay, to: nextFirstDay };
+}
 
 /** When what counts now no longer does, epoch milliseconds. */
-export const windowResetAt = (window: Window, now: number): number => resets[window](now);
+export function windowResetAt(window: Window, now: number): number {
+  if (isCalendarWindow(window)) return startOfDayNumber(daysOfWindow(window, now).to);
+  return window === "now" ? now : now + minuteWindowSeconds * 1000;
+}
 
 /** How long they last, as Codex names them (`daily limit`). */
-export const windowMinutes: Readonly<Record<CalendarWindow, number>> = { day: 1440, month: 43_200 };
-
-/** Whether a window begins anew at a time of the calendar, which may be hours away. */
-export const isCalendarWindow = (window: Window): window is CalendarWindow => window !== "now" && window !== "minute";
+export const windowMinutes: Readonly<Record<CalendarWindow, number>> = { day: 1440, week: 10_080, month: 43_200 };

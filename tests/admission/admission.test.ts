@@ -386,6 +386,7 @@ interface Running {
 /** What the limits mean, written as simply as possible. */
 function createReference(time: { now: number }) {
   const day = (ms: number) => Math.floor((ms + 9 * 3_600_000) / 86_400_000);
+  const week = (ms: number) => Math.floor((day(ms) + 3) / 7);
   const month = (ms: number) => new Date(ms + 9 * 3_600_000).toISOString().slice(0, 7);
   const second = (ms: number) => Math.floor(ms / 1000);
   let running: Running[] = [];
@@ -405,6 +406,7 @@ function createReference(time: { now: number }) {
         sum(key, "tokens", inMinute) +
         charged.reduce((total, one) => (one.key === key && inMinute(one.at) ? total + one.tokens : total), 0),
       tokens_per_day: reserved + sum(key, "tokens", (at) => day(at) === day(time.now)),
+      tokens_per_week: reserved + sum(key, "tokens", (at) => week(at) === week(time.now)),
       tokens_per_month: reserved + sum(key, "tokens", (at) => month(at) === month(time.now)),
     };
   }

@@ -25,7 +25,15 @@ interface Circumstances {
 }
 
 describe("the share of a process", () => {
-  const known = { inFlight: 2, reserved: 0, minuteRequests: 18, minuteTokens: 900, dayTokens: 1000, monthTokens: 1000 };
+  const known = {
+    inFlight: 2,
+    reserved: 0,
+    minuteRequests: 18,
+    minuteTokens: 900,
+    dayTokens: 1000,
+    weekTokens: 1000,
+    monthTokens: 1000,
+  };
 
   /** How many requests one process admits by itself. */
   function admitted(limits: Partial<KeyLimits>, instances: number, more: Circumstances = {}): number {

@@ -50,6 +50,7 @@ const frees: Readonly<Record<LimitKind["window"], (now: number) => string>> = {
   now: () => "Frees when a response ends",
   minute: () => "Frees within a minute",
   day: (now) => startsAnew(floorToStep(now, dayMs) + dayMs),
+  week: (now) => startsAnew(floorToStep(now - 4 * dayMs, 7 * dayMs) + 11 * dayMs),
   month: (now) => startsAnew(startOfNextMonth(now)),
 };
 

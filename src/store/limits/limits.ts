@@ -1,11 +1,11 @@
-import { and, asc, eq, gt, inArray, isNotNull, isNull, notInArray, or, sql } from "drizzle-orm";
+import { and, asc, eq, gt, inArray, isNotNull, isNull, notInArray, or, type SQL, sql } from "drizzle-orm";
 import { dayNumberOf } from "../../time/seoul.ts";
 import type { WallClock } from "../../time/clock.ts";
+import { type CalendarWindow, daysOfWindow } from "../../time/windows.ts";
 import type { Engine } from "../engine/engine.ts";
 import {
   allSources,
   daysJson,
-  daysOfMonth,
   isGivenDay,
   prepareAddTokens,
   prepareLoads,
@@ -15,6 +15,7 @@ import {
 import type { LimitStore } from "./contract.ts";
 import { isAtLimit, noLoad } from "./windows.ts";
 import { parseRules } from "../keys/rules.ts";
+import type { KeyId } from "../../domain/keys.ts";
 import { hasLimit } from "../../domain/limits.ts";
 
 export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
@@ -30,12 +31,12 @@ export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
       const today = and(eq(keyRefusals.day, dayNumberOf(now)), inArray(keyRefusals.keyId, [...keyIds]));
       const refusals = await db.select().from(keyRefusals).where(today);
       const refused = new Map(refusals.map(({ keyId, requests }) => [keyId, requests]));
-      const estimates = await estimatesOf(keyIds, { today: dayNumberOf(now), days: daysOfMonth(now) });
+      const estimates = await estimatesOf(keyIds, now);
       return keyIds.map((keyId) => ({
         keyId,
         ...(loads.get(keyId) ?? noLoad),
         refusedToday: refused.get(keyId) ?? 0,
-        estimated: estimates.get(keyId) ?? { day: 0, month: 0 },
+        estimated: estimates.get(keyId) ?? {},
         readAt: now,
       }));
     },
@@ -62,20 +63,22 @@ export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
   };
 }
 
-/** What keys used by day, and what of their tokens of the day and of the month was charged by an estimate. */
+/** What keys used by day, and what of their tokens of the windows of the calendar was charged by an estimate. */
 function prepareDays(engine: Engine) {
   const { db, tables, prepareKeySums } = engine;
   const { usageDay } = tables;
   const { day, requestCount, inputTokens, outputTokens, estimatedTokens } = usageDay;
-  const isGiven = isGivenDay(engine);
-  const estimatesOf = prepareKeySums({
-    table: usageDay,
-    sums: {
-      day: sql`sum(case when ${day} = ${sql.placeholder("today")} then ${estimatedTokens} else 0 end)`,
-      month: sql`sum(${estimatedTokens})`,
-    },
-    where: isGiven,
-  });
+  const isGiven = isGivenDay(engine, "days");
+  const since = (window: CalendarWindow): SQL =>
+    sql`sum(case when ${day} >= ${sql.placeholder(window)} then ${estimatedTokens} else 0 end)`;
+  const sums = { day: since("day"), week: since("week"), month: since("month") };
+  const estimates = prepareKeySums({ table: usageDay, sums, where: isGiven });
+  const estimatesOf = (keyIds: readonly KeyId[], now: number): ReturnType<typeof estimates> => {
+    const firstOf = (window: CalendarWindow): number => daysOfWindow(window, now).from;
+    const firsts = { day: firstOf("day"), week: firstOf("week"), month: firstOf("month") };
+    const days = daysJson({ from: Math.min(firsts.week, firsts.month), to: firsts.day + 1 });
+    return estimates(keyIds, { ...firsts, days });
+  };
   const daily = db
     .select({ day, requestCount, inputTokens, outputTokens, estimatedTokens })
     .from(usageDay)
@@ -83,7 +86,7 @@ function prepareDays(engine: Engine) {
     .orderBy(asc(day))
     .prepare();
   const listDays: LimitStore["listDays"] = async (keyId, first, last) =>
-    daily.execute({ keyId, days: daysJson(first, last + 1) });
+    daily.execute({ keyId, days: daysJson({ from: first, to: last + 1 }) });
   return { estimatesOf, listDays };
 }
 

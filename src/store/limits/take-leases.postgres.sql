@@ -48,6 +48,7 @@ DECLARE
 	now_ms bigint;
 	this_second bigint;
 	today bigint;
+	monday bigint;
 	month timestamp;
 	first_day bigint;
 	next_month bigint;
@@ -68,6 +69,7 @@ DECLARE
 	minute_requests bigint;
 	minute_tokens bigint;
 	day_tokens bigint;
+	week_tokens bigint;
 	month_tokens bigint;
 	seconds jsonb;
 	results jsonb[] := '{}';
@@ -79,6 +81,8 @@ BEGIN
 	this_second := now_ms / 1000;
 	-- In Seoul.
 	today := (this_second + 32400) / 86400;
+	-- Day 0 was a Thursday.
+	monday := today - (today + 3) % 7;
 	month := date_trunc('month', (date '1970-01-01' + today::integer)::timestamp);
 	first_day := month::date - date '1970-01-01';
 	next_month := (month + interval '1 month')::date - date '1970-01-01';
@@ -93,6 +97,7 @@ BEGIN
 		minute_requests := 0;
 		minute_tokens := 0;
 		day_tokens := 0;
+		week_tokens := 0;
 		month_tokens := 0;
 		INSERT INTO lease_seconds AS s (key_id, second, writer, requests, tokens)
 			SELECT key, (value->>'second')::bigint, own, sum((value->>'requests')::bigint), 0
@@ -112,6 +117,11 @@ BEGIN
 			SELECT coalesce(sum(d.input_tokens + d.output_tokens + d.beside_tokens), 0) INTO day_tokens
 				FROM usage_day AS d WHERE d.key_id = key AND d.day = today;
 		END IF;
+		IF 'tokens week' = ANY (measures) THEN
+			SELECT coalesce(sum(d.input_tokens + d.output_tokens + d.beside_tokens), 0) INTO week_tokens
+				FROM usage_day AS d
+				WHERE d.key_id = key AND d.day = ANY (ARRAY(SELECT generate_series(monday, today)));
+		END IF;
 		IF 'tokens month' = ANY (measures) THEN
 			SELECT coalesce(sum(d.input_tokens + d.output_tokens + d.beside_tokens), 0) INTO month_tokens
 				FROM usage_day AS d
@@ -122,6 +132,7 @@ BEGIN
 				WHEN 'requests minute' THEN minute_requests
 				WHEN 'tokens minute' THEN minute_tokens + reserved
 				WHEN 'tokens day' THEN day_tokens + reserved
+				WHEN 'tokens week' THEN week_tokens + reserved
 				WHEN 'tokens month' THEN month_tokens + reserved
 			END FROM unnest(measures) WITH ORDINALITY AS given(measure, n) ORDER BY n);
 		granted := 0;
@@ -168,7 +179,8 @@ BEGIN
 		END IF;
 		results := results || jsonb_build_object('now', now_ms, 'ahead', ahead, 'seconds', seconds,
 			'load', jsonb_build_object('inFlight', places, 'reserved', reserved, 'minuteRequests', minute_requests,
-				'minuteTokens', minute_tokens, 'dayTokens', day_tokens, 'monthTokens', month_tokens));
+				'minuteTokens', minute_tokens, 'dayTokens', day_tokens, 'weekTokens', week_tokens,
+				'monthTokens', month_tokens));
 	END LOOP;
 	RETURN to_jsonb(results);
 END

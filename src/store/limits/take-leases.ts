@@ -1,9 +1,9 @@
 // What the limits of keys are compared with, what a process takes of what they leave, and what responses are charged.
 
 import { and, type AnyColumn, asc, eq, gt, lt, ne, type SQL, sql } from "drizzle-orm";
-import { dayNumberOf, monthOf } from "../../time/seoul.ts";
+import { type Days, dayNumberOf } from "../../time/seoul.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { minuteWindowSeconds, type Window, windows } from "../../time/windows.ts";
+import { daysOfWindow, minuteWindowSeconds, type Window, windows } from "../../time/windows.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { hasLimit, limitKinds, limitNames, requestLimits } from "../../domain/limits.ts";
 import { type Counted, findExceeded, needsLease, judge, type KeyLoad, noLoad, tokensAhead } from "./windows.ts";
@@ -59,17 +59,16 @@ export function prepareLoads(engine: Engine): ReadLoads {
       where: inLastMinute(leaseSeconds.second),
     }),
     day: prepareKeySums({ table: usageDay, sums: { dayTokens }, where: eq(usageDay.day, given("day")) }),
-    month: prepareKeySums({
-      table: usageDay,
-      sums: { monthTokens: dayTokens },
-      where: isGivenDay(engine),
-    }),
+    week: prepareKeySums({ table: usageDay, sums: { weekTokens: dayTokens }, where: isGivenDay(engine, "week") }),
+    month: prepareKeySums({ table: usageDay, sums: { monthTokens: dayTokens }, where: isGivenDay(engine, "month") }),
   } satisfies { [From in Source]: (...given: never[]) => Promise<Map<KeyId, Record<PartOf<From>, number>>> };
 
   return async (keyIds, from, { now, instance = "" }) => {
     const loads = new Map(keyIds.map((keyId) => [keyId, { ...noLoad }]));
-    const days = from.includes("month") ? daysOfMonth(now) : "";
-    const values = { instance, ...minuteBounds(now), day: dayNumberOf(now), days };
+    const daysOf = (window: "week" | "month"): string =>
+      from.includes(window) ? daysJson(daysOfWindow(window, now)) : "";
+    const [day, week, month] = [dayNumberOf(now), daysOf("week"), daysOf("month")];
+    const values = { instance, ...minuteBounds(now), day, week, month };
     for (const source of from) {
       for (const [keyId, part] of await read[source](keyIds, values)) Object.assign(loads.get(keyId) ?? {}, part);
     }
@@ -87,16 +86,11 @@ function minuteBounds(now: number): { after: number; before: number } {
 }
 
 /** A list: with a range of days, SQLite would read the rows of all keys. */
-export const isGivenDay = ({ anyByIndex, jsonRows, tables }: Engine): SQL =>
-  anyByIndex(tables.usageDay.day, sql`select cast(value->>0 as bigint) from ${jsonRows(given("days"))}`);
+export const isGivenDay = ({ anyByIndex, jsonRows, tables }: Engine, name: string): SQL =>
+  anyByIndex(tables.usageDay.day, sql`select cast(value->>0 as bigint) from ${jsonRows(given(name))}`);
 
-export const daysJson = (from: number, to: number): string =>
+export const daysJson = ({ from, to }: Days): string =>
   JSON.stringify(Array.from({ length: to - from }, (_, index) => [from + index]));
-
-export function daysOfMonth(now: number): string {
-  const { firstDay, nextFirstDay } = monthOf(now);
-  return daysJson(firstDay, nextFirstDay);
-}
 
 const key = ["keyId", "second", "writer"];
 const added = ["requests", "tokens"];

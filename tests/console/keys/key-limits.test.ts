@@ -71,13 +71,14 @@ test("an empty field clears a list", () => {
   expect(["", " , ", "a, b*,"].map(listOf)).toEqual([null, null, ["a", "b*"]]);
 });
 
-test("what is used frees at the end of a response, within a minute, or with the next day or month in Seoul", () => {
+test("what is used frees at the end of a response, within a minute, or with the next day, Monday or month in Seoul", () => {
   const now = Date.parse("2026-12-31T23:59:00+09:00");
   expect(limitNames.map((name) => freesWhen(name, now))).toEqual([
     "Frees when a response ends",
     "Frees within a minute",
     "Frees within a minute",
     "Starts anew on 1 Jan 2027, 00:00:00 KST",
+    "Starts anew on 4 Jan 2027, 00:00:00 KST",
     "Starts anew on 1 Jan 2027, 00:00:00 KST",
   ]);
   const inMonth = Date.parse("2026-02-03T00:00:00+09:00");

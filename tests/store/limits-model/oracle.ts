@@ -101,7 +101,7 @@ function overAtOnce(one: Observed, admitted: readonly Observed[], own: readonly 
   });
 }
 
-const tokenLimits = ["tokens_per_minute", "tokens_per_day", "tokens_per_month"] as const;
+const tokenLimits = ["tokens_per_minute", "tokens_per_day", "tokens_per_week", "tokens_per_month"] as const;
 
 /** More were admitted than the limit within 60 seconds, of which this one is the last. All of them surely lie inside. */
 function overInMinute(one: Observed, admitted: readonly Observed[], own: readonly Observed[]): string[] {
@@ -142,6 +142,7 @@ function leastCounted(one: Observed, admitted: readonly Observed[], since: numbe
     requests_per_minute: before.filter(({ askedAt, isLeft }) => askedAt > one.decidedAt - minuteMs && !isLeft).length,
     tokens_per_minute: sum(before, tokensFrom(one.decidedAt - minuteMs, one.decidedAt - chargedMs)),
     tokens_per_day: inAll,
+    tokens_per_week: inAll,
     tokens_per_month: inAll,
   };
 }
@@ -199,7 +200,7 @@ const around = (one: Observed, own: readonly Observed[]): Observed[] =>
 
 /** What the handbook says: a limit of tokens is exceeded only by what requests use beyond what they reserved. */
 function overInAll(admitted: readonly Observed[]): string[] {
-  return (["tokens_per_day", "tokens_per_month"] as const).flatMap((name) => {
+  return (["tokens_per_day", "tokens_per_week", "tokens_per_month"] as const).flatMap((name) => {
     const limit = limitOf(name, admitted);
     if (limit === undefined) return [];
     const generated = sum(admitted, (one) => one.generated ?? 0);
@@ -239,6 +240,7 @@ function mostCounted(one: Observed, own: readonly Observed[], judge: Judge, sinc
     requests_per_minute: counting.length + aheadOf("requests_per_minute", 0),
     tokens_per_minute: tokens("tokens_per_minute", recent),
     tokens_per_day: tokens("tokens_per_day", others),
+    tokens_per_week: tokens("tokens_per_week", others),
     tokens_per_month: tokens("tokens_per_month", others),
   };
 }

@@ -20,7 +20,11 @@ const kinds: readonly ((random: Random) => Partial<KeyLimits>)[] = [
   (random) => ({ max_concurrency: 1 + random.below(3) }),
   (random) => ({ requests_per_minute: 5 + random.below(60) }),
   (random) => ({ tokens_per_minute: 300 + random.below(2000) }),
-  (random) => ({ tokens_per_day: 300 + random.below(3000), tokens_per_month: 300 + random.below(4000) }),
+  (random) => ({
+    tokens_per_day: 300 + random.below(3000),
+    tokens_per_week: 300 + random.below(3500),
+    tokens_per_month: 300 + random.below(4000),
+  }),
   (random) => ({
     max_concurrency: 2 + random.below(4),
     requests_per_minute: 20 + random.below(100),

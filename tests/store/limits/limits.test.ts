@@ -204,15 +204,31 @@ onEachEngine(({ openTestStore }) => {
 
   test.each([
     ["tokens_per_day", "2026-05-31T23:59:59.999+09:00"],
+    // A Sunday; the month ends on the day after.
+    ["tokens_per_week", "2026-08-30T23:59:59.999+09:00"],
     ["tokens_per_month", "2026-05-31T23:59:59.999+09:00"],
     ["tokens_per_month", "2024-02-29T23:59:59.999+09:00"],
-  ] as const)("a limit of %s starts anew with the next day or month in Seoul, here after %s", async (name, last) => {
-    await using key = await open({ [name]: 100 }, Date.parse(last));
-    await key.admit(1, 100);
-    await key.settle(100, 100);
-    expect((await key.admit(1, 1))[0]).toMatchObject({ refusedBy: name, waitMs: 1 });
-    key.time.now += 1;
-    expect(refusals(await key.admit(1, 100))).toEqual(["admitted"]);
+  ] as const)(
+    "a limit of %s starts anew with the next day, Monday or month in Seoul, here after %s",
+    async (name, last) => {
+      await using key = await open({ [name]: 100 }, Date.parse(last));
+      await key.admit(1, 100);
+      await key.settle(100, 100);
+      expect((await key.admit(1, 1))[0]).toMatchObject({ refusedBy: name, waitMs: 1 });
+      key.time.now += 1;
+      expect(refusals(await key.admit(1, 100))).toEqual(["admitted"]);
+    },
+  );
+
+  test("a week counts all of its days, those of the month before too", async () => {
+    // A Monday.
+    await using key = await open({ tokens_per_week: 60 }, Date.parse("2026-06-29T00:00:00+09:00"));
+    for (let day = 0; day < 7; day++) {
+      expect(refusals(await key.admit(1, 10))).toEqual([day < 6 ? "admitted" : "tokens_per_week"]);
+      if (day < 6) await key.settle(10, 10);
+      key.time.now += 24 * 3_600_000;
+    }
+    expect(refusals(await key.admit(1, 1))).toEqual(["admitted"]);
   });
 
   test("a month counts all of its days", async () => {

@@ -1,0 +1,1 @@
+-- Triggers and functions: 2af93777f5e1f19b
