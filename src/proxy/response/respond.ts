@@ -18,10 +18,10 @@ import type { UpstreamResponse } from "../upstream/forward.ts";
 import { type BodyHeaders, decompressBody, isEventStream, isPlainEventStream } from "../usage/body-kind.ts";
 import type { UsageHabits } from "../usage/usage-habits.ts";
 import { dialectOf } from "./dialect.ts";
-import { type Count, type CountDeps, createCount, detailsOf } from "./count.ts";
+import { Count, type CountDeps } from "./count.ts";
 import { fullContextFilter } from "./full-context.ts";
 import { createStreamUsageFilter } from "../stream/filter.ts";
-import { createMeter } from "../stream/meter.ts";
+import { Meter } from "../stream/meter.ts";
 import type { ModelListRequest } from "./model-list.ts";
 import { isShort, pump, readWhole } from "./pump.ts";
 import type { KeyId } from "../../domain/keys.ts";
@@ -129,7 +129,7 @@ async function respondWithoutBody(responding: Responding, deps: RespondDeps, { i
     method,
     upstream: { response },
   } = responding;
-  await finish(responding, createCount(responding, deps), { usage: noUsage, cause: undefined, hasSent: false });
+  await finish(responding, new Count(responding, deps), { usage: noUsage, cause: undefined, hasSent: false });
   const announcesNothing = method === "HEAD" && !response.headers.has("content-length");
   return new Response(announcesNothing ? unreadStream() : null, init);
 }
@@ -146,7 +146,7 @@ async function respondWhole(
   try {
     read = await readWhole(upstream, edit === undefined ? Infinity : maxEditedBytes);
   } catch (error) {
-    await finish(responding, createCount(responding, deps), { usage: noUsage, cause: error, hasSent: false });
+    await finish(responding, new Count(responding, deps), { usage: noUsage, cause: error, hasSent: false });
     throw abortReasonOf(error, upstream.signal);
   }
   const edited = read instanceof ReadableStream ? undefined : edit?.edit(read);
@@ -156,7 +156,7 @@ async function respondWhole(
     return respondStreaming({ ...responding, upstream: rest }, deps, { init, headers, kind });
   }
   tracker.firstByte();
-  const count = createCount(responding, deps);
+  const count = new Count(responding, deps);
   await finish(responding, count, { usage: await count.readWhole(read, kind), cause: undefined, hasSent: false });
   headers.delete("content-length");
   const body = edited ?? read;
@@ -167,7 +167,7 @@ async function refuseUnedited(responding: Responding, deps: RespondDeps): Promis
   const { upstream } = responding;
   upstream.abort(unreadableModelList());
   const reason = abortReasonOf(undefined, upstream.signal);
-  await finish(responding, createCount(responding, deps), { usage: noUsage, cause: reason, hasSent: false });
+  await finish(responding, new Count(responding, deps), { usage: noUsage, cause: reason, hasSent: false });
   return reason;
 }
 
@@ -185,20 +185,20 @@ async function respondStreaming(
   const isPlain = isPlainEventStream(kind);
   // Bun frames a streamed body itself.
   headers.delete("content-length");
-  const count = createCount(responding, deps);
+  const count = new Count(responding, deps);
   const usageFilter = usageAdded === noUsageAdded ? undefined : createStreamUsageFilter(usageAdded, keepsUsage);
   const filter = isPlain ? (usageFilter ?? (onFullContext && fullContextFilter(onFullContext))) : undefined;
   const passage = count.createPassage(kind, filter);
-  tracker.readUsage = passage.seen;
+  tracker.readUsage = () => passage.seen();
   tracker.content = count.progress;
   const dialect = dialectOf(path, tracker.clientProgram);
-  const meter = createMeter({
+  const meter = new Meter({
     passage,
     heartbeats: dialect,
     keepaliveMs: isPlain ? deps.sseKeepaliveMs : 0,
     silentMs: responding.silentMs,
-    commit: count.commit,
-    finish: (usage, cause) => finish(responding, count, { usage, cause, hasSent: meter.hasSent() }),
+    commit: (usage) => count.commit(usage),
+    finish: (usage, cause) => finish(responding, count, { usage, cause, hasSent: meter.hasSent }),
   });
   void pump(upstream, meter, {
     dialect: isPlain ? dialect : undefined,
@@ -244,16 +244,16 @@ async function finish(responding: Responding, count: Count, { usage, cause, hasS
   if (count.failure?.isSign === true) tracker.turn?.report({ kind: "failed", status: 500, retryAfterMs: undefined });
   const { learning } = responding;
   if (reason === undefined && tracker.streamed && learning !== undefined) {
-    learning.habits.learnUnasked(learning.endpoint, count.shape?.().isAlone === true);
+    learning.habits.learnUnasked(learning.endpoint, count.shape?.isAlone === true);
   }
   // The client gets this status instead of the upstream's.
   if (isUnsent) tracker.status = failureResponse(broken.code).status;
   if (reason === undefined || isCounted(reason, hasSent)) await count.commit(usage, reason);
   else if (!isUnsent) await count.charge(usage);
-  tracker.estimatedTokens = count.estimatedTokens?.() ?? 0;
+  tracker.estimatedTokens = count.estimatedTokens;
   // A failure before the first byte becomes an error response, and that ends the request.
   if (isUnsent) return;
-  tracker.finish(reason?.outcome ?? "completed", detailsOf(responding, count, usage, reason));
+  tracker.finish(reason?.outcome ?? "completed", count.details(usage, reason));
 }
 
 /** What we cut ourselves counts if the client got any of it. Else it gets an error. */
