@@ -23,7 +23,7 @@ export interface CountDeps {
   wall: WallClock;
 }
 
-interface CountedResponse {
+export interface CountedResponse {
   upstream: { response: Response };
   keyId: KeyId;
   method: string;

@@ -18,14 +18,12 @@ import type { UpstreamResponse } from "../upstream/forward.ts";
 import { type BodyHeaders, decompressBody, isEventStream, isPlainEventStream } from "../usage/body-kind.ts";
 import type { UsageHabits } from "../usage/usage-habits.ts";
 import { dialectOf } from "./dialect.ts";
-import { Count, type CountDeps } from "./count.ts";
+import { Count, type CountDeps, type CountedResponse } from "./count.ts";
 import { fullContextFilter } from "./full-context.ts";
 import { createStreamUsageFilter } from "../stream/filter.ts";
 import { Meter } from "../stream/meter.ts";
 import type { ModelListRequest } from "./model-list.ts";
 import { isShort, pump, readWhole } from "./pump.ts";
-import type { KeyId } from "../../domain/keys.ts";
-import type { Admission, Reservation } from "../../domain/admissions.ts";
 import { type Usage, noUsage } from "../../domain/usage.ts";
 
 /** A longer response is passed on without its edit, or refused if it must be edited. */
@@ -39,18 +37,9 @@ export interface RespondDeps extends CountDeps {
 }
 
 /** A response head that came from the upstream, and what is known of its request. */
-export interface Responding {
+export interface Responding extends CountedResponse {
   upstream: UpstreamResponse;
   tracker: RequestTracker;
-  keyId: KeyId;
-  method: string;
-  path: string;
-  /** Undefined for a key without limits. */
-  admission: Admission | undefined;
-  /** See `Backend`. */
-  cachedInInput: boolean | undefined;
-  /** Undefined for a key without limits of tokens. */
-  reservation: Reservation | undefined;
   /** What the rewriter added to the request for our own counting; the client must not see what it brings. */
   usageAdded: UsageAdded;
   /** It sends a frame of only usage to clients that do not ask for it, so that this one gets it too. */
@@ -59,10 +48,6 @@ export interface Responding {
   learning: { habits: UsageHabits; endpoint: Endpoint } | undefined;
   /** Edits the text of a 200; undefined for responses that pass as they are. */
   modelList: ModelListRequest | undefined;
-  /** The id of the response that is asked for; undefined for other requests. */
-  readId: string | undefined;
-  /** The id of the response that a create has made, once it is known; undefined for other requests. */
-  created: (() => string | undefined) | undefined;
   /** Called if the stream says that the context is full, and its client needs the code of that; undefined if it does not. */
   onFullContext: (() => void) | undefined;
   /** How long its client has waited already, if that counts for a keepalive. */

@@ -85,7 +85,7 @@ export class Meter {
       start: (controller) => void (this.#controller = controller),
       transform: (chunk) => this.push(chunk),
       flush: () => this.#flush(),
-      cancel: (reason) => this.#finish(reason ?? new DOMException("The client cancelled the stream", "AbortError")),
+      cancel: (reason) => this.#finishOnce(reason ?? new DOMException("The client cancelled the stream", "AbortError")),
     };
     ({ readable: this.readable, writable: this.writable } = new TransformStream(transformer, oneChunk, oneChunk));
   }
@@ -138,12 +138,12 @@ export class Meter {
   }
 
   async #flush(): Promise<void> {
-    await this.#finish(undefined);
+    await this.#finishOnce(undefined);
     if (!this.#failed) this.#send(this.options.passage.rest());
   }
 
   /** Bun 1.4.5 ends a stream through either `flush` or `cancel`; a count does not depend on that. */
-  #finish(cause: unknown): Promise<void> {
+  #finishOnce(cause: unknown): Promise<void> {
     return (this.#finished ??= this.#finishWith(cause));
   }
 
@@ -179,7 +179,7 @@ export class Meter {
    * @param isFinal it ends cleanly, if the client has taken all
    */
   async abort(reason: unknown, isFinal = false): Promise<void> {
-    await this.#finish(reason);
+    await this.#finishOnce(reason);
     if (isFinal && this.isTaken()) this.#controller?.terminate();
     else this.#controller?.error(reason);
   }

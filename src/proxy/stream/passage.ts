@@ -11,10 +11,9 @@ import {
 import { createDecompressor, type Decompressor, encodingsOf } from "../usage/decompress.ts";
 import { noStreamUsage, readUsage, type UsageShape } from "../usage/event-usage.ts";
 import { createJsonUsageParser, findShortJson, type JsonUsageParser } from "../usage/json-usage.ts";
-import { beginsEvents, Events, Unfinished, type Position } from "./events.ts";
+import { beginsEvents, Events, isLineEnd, maxHeldEventBytes, type Position, Unfinished } from "./events.ts";
 import type { EventFilter } from "./filter.ts";
-import { carryOnlyContent, LongText } from "./flags.ts";
-import { Hold, joined } from "./hold.ts";
+import { carryOnlyContent, endsStream, LongText } from "./flags.ts";
 import { type ResponseListener, UsageReader } from "./usage.ts";
 
 interface PassageOptions {
@@ -209,4 +208,70 @@ export async function readWholeUsage(
   const passage = new Passage(headers, { listener });
   passage.push(bytes);
   return passage.end();
+}
+
+/** What of an event stream may go to its client, and the event that ends it, which waits until its count is committed. */
+class Hold {
+  readonly #ready: Uint8Array[] = [];
+  #end: Uint8Array[] | undefined;
+  #hasEnded = false;
+  /** The stream ends with a long event, so that nothing of ours fits in. */
+  waitsInLine = false;
+
+  /** Part of a long event, not the last. */
+  pass(bytes: Uint8Array): void {
+    (this.#end ?? this.#ready).push(bytes);
+  }
+
+  event(event: Uint8Array): void {
+    const isEnd = !this.#hasEnded && endsStream(event);
+    if (isEnd && event.length > maxHeldEventBytes) return this.#endLong(event);
+    if (isEnd) this.#beginEnd();
+    this.pass(event);
+  }
+
+  /** The last bytes of a long event. If that ends the stream, its last line ends wait. */
+  lastPiece(bytes: Uint8Array, isEnd: boolean): void {
+    if (isEnd && !this.#hasEnded) this.#endLong(bytes);
+    else this.pass(bytes);
+  }
+
+  /** @returns what may be sent now */
+  take(): Uint8Array {
+    return this.#ready.length === 1 ? (this.#ready.pop() ?? nothing) : joined(this.#ready.splice(0));
+  }
+
+  /** @returns the event that ends the stream and what came with it, once. Nothing waits afterwards */
+  takeEnd(): Uint8Array | undefined {
+    const bytes = this.#end && joined(this.#end);
+    this.#end = undefined;
+    return bytes;
+  }
+
+  #beginEnd(): void {
+    this.#hasEnded = true;
+    this.#end = [];
+  }
+
+  #endLong(bytes: Uint8Array): void {
+    let at = bytes.length;
+    while (at > 0 && isLineEnd(bytes[at - 1])) at--;
+    this.pass(bytes.subarray(0, at));
+    this.#beginEnd();
+    this.pass(bytes.subarray(at));
+    this.waitsInLine = true;
+  }
+}
+
+/** Without a copy if they stand side by side, as those that came in one chunk do. */
+function joined(pieces: readonly Uint8Array[]): Uint8Array {
+  const [first = nothing] = pieces;
+  if (pieces.length < 2) return first;
+  let end = first.byteOffset;
+  const isOne = pieces.every(({ buffer, byteOffset, length }) => {
+    const follows = buffer === first.buffer && byteOffset === end;
+    end += length;
+    return follows;
+  });
+  return isOne ? new Uint8Array(first.buffer, first.byteOffset, end - first.byteOffset) : Buffer.concat(pieces);
 }
