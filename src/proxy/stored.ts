@@ -286,7 +286,7 @@ function announceCreated(
   async function read(part: Uint8Array | undefined): Promise<void> {
     if (part === undefined) await texts.end();
     else texts.push(part);
-    await texts.backlog();
+    await texts.backlog;
   }
   const source = (body as ReadableStream<Uint8Array>).getReader();
   const passed = new ReadableStream<Uint8Array>(

@@ -45,7 +45,9 @@ export interface CountedResponse {
 export class Count {
   readonly #rule: CountingRule;
   readonly #readId: string | undefined;
-  readonly #progress: Progress | undefined;
+  readonly #listener: ResponseListener;
+  /** Of a stream whose first byte is its first content. */
+  readonly progress: Progress | undefined;
   /** What is compressed may be more than we can read, and what we made a stream of was none. */
   readonly #isStream: boolean;
   /** Cached input is reported beside the input, and not as part of it. */
@@ -68,20 +70,17 @@ export class Count {
     this.#readId = this.#rule === "read" ? counted.readId : undefined;
     const { turns, streamOptions } = getEndpoint(path);
     const isCreate = method === "POST" && (turns !== undefined || streamOptions);
-    this.#progress = isCreate && response.ok ? new Progress(tracker.firstByte) : undefined;
+    const progress = isCreate && response.ok ? new Progress(tracker.firstByte) : undefined;
     this.#isStream = tracker.streamed && isPlain({ contentEncoding: response.headers.get("content-encoding") });
     const isCacheApart = cacheRuleOf(path, counted.cachedInInput);
     this.#isCacheApart = isCacheApart;
     this.#charge = reservation && createResponseCharge({ reservation, method, path, response, isCacheApart });
+    this.#listener = { observer: this.#charge?.output, progress };
+    this.progress = this.#isStream ? progress : undefined;
   }
 
   get isCommitted(): boolean {
     return this.#committed !== undefined;
-  }
-
-  /** Of a stream whose first byte is its first content. */
-  get progress(): Progress | undefined {
-    return this.#isStream ? this.#progress : undefined;
   }
 
   /** Charged by an estimate. */
@@ -92,10 +91,6 @@ export class Count {
   /** What the usage looks like that has passed; undefined before there is a passage. */
   get shape(): UsageShape | undefined {
     return this.#passage?.shape();
-  }
-
-  get #listener(): ResponseListener {
-    return { observer: this.#charge?.output, progress: this.#progress };
   }
 
   createPassage(headers: BodyHeaders, filter: EventFilter | undefined): Passage {
@@ -109,7 +104,7 @@ export class Count {
 
   /** Finds how it failed, unless it has counted. @param isWhole it has come to its end */
   fail(usage: Usage, isWhole: boolean): AbortReason | undefined {
-    const progress = this.#progress;
+    const { progress } = this.#listener;
     if (progress === undefined || this.isCommitted) return undefined;
     const isEmpty = isWhole && this.#isStream && !progress.hasContent && usage.inputTokens + usage.outputTokens === 0;
     this.failure ??= progress.failure ?? (isEmpty ? emptyStream : undefined);

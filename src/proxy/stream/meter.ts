@@ -84,7 +84,10 @@ export class Meter {
     const transformer: MeterTransformer = {
       start: (controller) => void (this.#controller = controller),
       transform: (chunk) => this.push(chunk),
-      flush: () => this.#flush(),
+      flush: async () => {
+        await this.#finishOnce(undefined);
+        if (!this.#failed) this.#send(options.passage.rest());
+      },
       cancel: (reason) => this.#finishOnce(reason ?? new DOMException("The client cancelled the stream", "AbortError")),
     };
     ({ readable: this.readable, writable: this.writable } = new TransformStream(transformer, oneChunk, oneChunk));
@@ -105,7 +108,7 @@ export class Meter {
     const { passage } = this.options;
     this.#send(passage.push(chunk));
     const terminal = passage.takeEnd();
-    return terminal === undefined ? passage.backlog() : (this.#terminalSent = this.#sendOnceCommitted(terminal));
+    return terminal === undefined ? passage.backlog : (this.#terminalSent = this.#sendOnceCommitted(terminal));
   }
 
   async #sendOnceCommitted(terminal: Uint8Array): Promise<void> {
@@ -135,11 +138,6 @@ export class Meter {
     const { heartbeats, passage } = this.options;
     const { heartbeat } = this.hasBegun ? heartbeats.after : heartbeats.before;
     if (this.isTaken() && passage.position() === "between events") this.#enqueue(utf8.encode(heartbeat));
-  }
-
-  async #flush(): Promise<void> {
-    await this.#finishOnce(undefined);
-    if (!this.#failed) this.#send(this.options.passage.rest());
   }
 
   /** Bun 1.4.5 ends a stream through either `flush` or `cancel`; a count does not depend on that. */

@@ -43,7 +43,8 @@ export class Passage {
   readonly #way: "all as it comes" | "decoded on the side" | "plain";
   /** Undefined where nothing is to be decoded, or cannot be. */
   readonly #decompressor: Decompressor | undefined;
-  #backlog: Promise<void> | undefined;
+  /** Set if usage is read more slowly than bytes come: the next chunk should wait for it, so that nothing piles up. */
+  backlog: Promise<void> | undefined;
   readonly #events: Events;
   readonly #hold = new Hold();
   /** The text is an event stream that waits where it has to. Undefined: its first bytes tell. */
@@ -82,7 +83,7 @@ export class Passage {
   /** @returns the bytes that may be sent now */
   push(chunk: Uint8Array): Uint8Array {
     if (this.#way === "plain") return this.#read(chunk);
-    this.#backlog = this.#decompressor?.push(chunk);
+    this.backlog = this.#decompressor?.push(chunk);
     return chunk;
   }
 
@@ -120,7 +121,7 @@ export class Passage {
   }
 
   event(bytes: Uint8Array): void {
-    this.#readEvent(bytes);
+    this.#usage?.read(bytes, this.#isLines);
     if (this.#filter === undefined) this.#hold.event(bytes);
     else this.#holdEach(this.#filter.event(bytes));
   }
@@ -135,18 +136,8 @@ export class Passage {
     this.#long = undefined;
   }
 
-  #readEvent(bytes: Uint8Array): void {
-    if (this.#isLines) this.#usage?.text(bytes);
-    else this.#usage?.event(bytes);
-  }
-
   #holdEach(events: readonly Uint8Array[]): void {
     for (const event of events) this.#hold.event(event);
-  }
-
-  /** Set if usage is read more slowly than bytes come: the next chunk should wait for it, so that nothing piles up. */
-  backlog(): Promise<void> | undefined {
-    return this.#backlog;
   }
 
   /** The event that ends the stream and what came with it, once: to be sent when its count is committed. */
@@ -174,7 +165,7 @@ export class Passage {
     if (this.#json !== undefined && this.#listener !== undefined) {
       return readDocument(this.#json.document(), this.#listener);
     }
-    if (this.#last.length > 0) this.#readEvent(this.#last);
+    if (this.#last.length > 0) this.#usage?.read(this.#last, this.#isLines);
     else if (this.#long !== undefined) this.#usage?.longText(this.#long);
     return this.seen();
   }
@@ -186,7 +177,7 @@ export class Passage {
   }
 
   shape(): UsageShape {
-    return this.#usage?.shape() ?? noStreamUsage;
+    return this.#usage?.usage ?? noStreamUsage;
   }
 }
 

@@ -5,7 +5,6 @@ import {
   isObject,
   noStreamUsage,
   readEventUsage,
-  type UsageShape,
   usageOfStream,
 } from "../usage/event-usage.ts";
 import { findShortJson, maxParsedLength, mayHoldUsage, mentionsUsage } from "../usage/json-usage.ts";
@@ -35,7 +34,8 @@ export class UsageReader {
   readonly #observer: TextObserver | undefined;
   readonly #progress: Progress | undefined;
   readonly #timings: ReturnType<typeof createTimings> | undefined;
-  #usage = noStreamUsage;
+  /** Of all that was read, with what it looks like. */
+  usage = noStreamUsage;
 
   /** @param timedChoices see `UsageAdded` */
   constructor({ observer, progress }: ResponseListener, timedChoices?: number) {
@@ -44,13 +44,14 @@ export class UsageReader {
     this.#timings = timedChoices === undefined ? undefined : createTimings(timedChoices);
   }
 
-  /** @param bytes a whole event, or one that no empty line ends */
-  event(bytes: Uint8Array): void {
+  /** @param bytes a whole event, or one that no empty line ends. @param isText it is a text by itself */
+  read(bytes: Uint8Array, isText: boolean): void {
+    if (isText) return this.#readText(bytes);
     this.#progress?.event(bytes);
-    if (this.#timings !== undefined || mentionsUsage(bytes) || !this.skim(bytes)) this.text(dataOf(bytes));
+    if (this.#timings !== undefined || mentionsUsage(bytes) || !this.skim(bytes)) this.#readText(dataOf(bytes));
   }
 
-  text(json: Uint8Array): void {
+  #readText(json: Uint8Array): void {
     if (this.#observer === undefined && this.#timings === undefined && !mayHoldUsage(json)) return;
     const isLong = json.length > maxParsedLength;
     const document = findShortJson(json);
@@ -72,12 +73,8 @@ export class UsageReader {
   }
 
   seen(): Usage {
-    const usage = usageOfStream(this.#usage);
+    const usage = usageOfStream(this.usage);
     return this.#timings === undefined ? usage : this.#timings.addTo(usage);
-  }
-
-  shape(): UsageShape {
-    return this.#usage;
   }
 
   /** @param json its text, if that is at hand. @param isWhole it has all that was sent, and not only what is read */
@@ -85,7 +82,7 @@ export class UsageReader {
     if (document === undefined) return;
     this.#observer?.onDocument(document, unreadBytes, json);
     this.#timings?.read(document);
-    this.#usage = readEventUsage(document, this.#usage, isWhole);
+    this.usage = readEventUsage(document, this.usage, isWhole);
   }
 }
 

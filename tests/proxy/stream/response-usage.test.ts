@@ -29,7 +29,7 @@ async function usageOf(headers: BodyHeaders, pieces: Iterable<Uint8Array>): Prom
   const passage = new Passage(headers, { listener: {} });
   for (const piece of pieces) {
     passage.push(piece);
-    await passage.backlog();
+    await passage.backlog;
   }
   return passage.end();
 }
@@ -204,7 +204,7 @@ describe("usage reader of a compressed response", () => {
     let waits = 0;
     for (let round = 0; round < 8; round++) {
       passage.push(bomb);
-      const wait = passage.backlog();
+      const wait = passage.backlog;
       if (wait !== undefined) waits++;
       await wait;
       peak = Math.max(peak, process.memoryUsage().rss - before);
