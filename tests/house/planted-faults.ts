@@ -131,8 +131,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "usage-last-choice",
     says: "Of several choices, a key pays for the last alone",
-    find: `        output += choice.output;`,
-    put: `        output = choice.output;`,
+    find: `      output += choice.output;`,
+    put: `      output = choice.output;`,
     tests: ["tests/proxy/usage/choices.test.ts", "tests/wire/ways-round-a-limit.test.ts"],
   },
   {
