@@ -46,8 +46,7 @@ import type { ClientContext, RewriteRequest, Rewritten } from "./rewrite/rewrite
 import { noUsageAdded } from "./rewrite/stream-options.ts";
 import { type Announced, type Found, readIdOf, type StoredDeps, type StoredIds } from "./stored.ts";
 import { AbortReason, classifyFailure, endedByAdmin } from "./upstream/abort-reason.ts";
-import type { UpstreamResponse } from "./upstream/forward.ts";
-import type { Forwards } from "./upstream/forwards.ts";
+import type { Forwards, UpstreamResponse } from "./upstream/forward.ts";
 import { isEventStream } from "./usage/body-kind.ts";
 import type { HabitsOf } from "./usage/usage-habits.ts";
 import { type RequestQueue, Wait } from "./waiting.ts";

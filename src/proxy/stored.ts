@@ -18,7 +18,7 @@ import { readNamedStrings, runByLength, type Steps } from "./json/read.ts";
 import type { RecordUsage } from "./response/count.ts";
 import { readAlready, readOrRelease } from "./response/pump.ts";
 import { canonical, getEndpoint } from "./rewrite/endpoint.ts";
-import { createPassage } from "./stream/passage.ts";
+import { Passage } from "./stream/passage.ts";
 import type { UpstreamResponse } from "./upstream/forward.ts";
 import { isObject } from "./usage/event-usage.ts";
 import { findShortJson, maxParsedLength } from "./usage/json-usage.ts";
@@ -282,11 +282,11 @@ function announceCreated(
     created = findStoredId(folder, made["id"]);
     if (created !== undefined) noted = note([created]);
   }
-  const texts = createPassage(kind, { listener: { onDocument } });
+  const texts = new Passage(kind, { listener: { observer: { onDocument } } });
   async function read(part: Uint8Array | undefined): Promise<void> {
     if (part === undefined) await texts.end();
     else texts.push(part);
-    await texts.backlog();
+    await texts.backlog;
   }
   const source = (body as ReadableStream<Uint8Array>).getReader();
   const passed = new ReadableStream<Uint8Array>(

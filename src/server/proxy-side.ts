@@ -6,7 +6,7 @@ import { createHeldBytes } from "../proxy/request/held-bytes.ts";
 import type { ReadUsed } from "../proxy/request/admit.ts";
 import { createCurrentRewriting, createMemory } from "../proxy/rewrite/current-rewriting.ts";
 import { createProxy, type Proxy } from "../proxy/gateway.ts";
-import { createForwards } from "../proxy/upstream/forwards.ts";
+import { createForwards } from "../proxy/upstream/forward.ts";
 import { createReadTimeouts } from "../proxy/upstream/read-timeout.ts";
 import type { Connections } from "../runtime/listen.ts";
 import { usedOf } from "../store/limits/windows.ts";

@@ -75,8 +75,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "stream-end-before-commit",
     says: "A client sees the end of a stream before its count is committed",
-    find: `commit(passage.seen()).then(() => send(terminal))`,
-    put: `(send(terminal), commit(passage.seen()))`,
+    find: `await this.options.commit(this.options.passage.seen());\n    this.#send(terminal);`,
+    put: `this.#send(terminal);\n    await this.options.commit(this.options.passage.seen());`,
     tests: ["tests/proxy/stream/meter-terminal-event.test.ts"],
   },
   {
@@ -110,8 +110,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "stream-heartbeat-in-event",
     says: "A heartbeat stands inside an event",
-    find: `if (isTaken() && passage.position() === "between events")`,
-    put: `if (isTaken())`,
+    find: `if (this.isTaken() && passage.position() === "between events")`,
+    put: `if (this.isTaken())`,
     tests: ["tests/proxy/stream/meter-keepalive.test.ts"],
   },
   {
@@ -131,15 +131,15 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "usage-last-choice",
     says: "Of several choices, a key pays for the last alone",
-    find: `        output += choice.output;`,
-    put: `        output = choice.output;`,
+    find: `      output += choice.output;`,
+    put: `      output = choice.output;`,
     tests: ["tests/proxy/usage/choices.test.ts", "tests/wire/ways-round-a-limit.test.ts"],
   },
   {
     id: "usage-mark-after-comment",
     says: "A byte order mark after a comment of ours spoils the first line",
-    find: `output.send(upstreamBegan || !hasSent() ? bytes : withoutByteOrderMark(bytes));`,
-    put: `output.send(bytes);`,
+    find: `this.#enqueue(this.#upstreamBegan || !this.hasSent ? bytes : withoutByteOrderMark(bytes));`,
+    put: `this.#enqueue(bytes);`,
     tests: ["tests/proxy/stream/meter-keepalive.test.ts"],
   },
 
@@ -326,7 +326,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "ids-read-counts-again",
     says: "Each read of a response counts its tokens again",
-    find: `usage.inputTokens + usage.outputTokens > 0 ? readId : undefined,`,
+    find: `usage.inputTokens + usage.outputTokens > 0 ? this.#readId : undefined,`,
     put: `undefined,`,
     tests: ["tests/wire/stored-ids.test.ts"],
   },

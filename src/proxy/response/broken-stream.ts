@@ -28,7 +28,7 @@ export interface BrokenStream {
 export async function endEarly(reason: AbortReason, meter: Meter, { dialect, requestId }: BrokenStream): Promise<void> {
   const { code } = reason;
   if (code === undefined) return meter.abort(reason).catch(() => {});
-  const voice = meter.hasBegun() ? dialect?.after : dialect?.before;
+  const voice = meter.hasBegun ? dialect?.after : dialect?.before;
   const frame = voice && errorFrame(voice, errorBody(code, undefined, { requestId }), errorKinds[code].status);
   await meter.fail(frame?.event);
   await Bun.sleep(lastFrameMs);

@@ -4,7 +4,7 @@ import type { UsageEvent } from "../../domain/usage-event.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
 import { isEventStream, isJson } from "../usage/body-kind.ts";
 import type { UsageShape } from "../usage/event-usage.ts";
-import { createOutputObserver, nothingSeen, type SeenOutput } from "../stream/output.ts";
+import { nothingSeen, OutputObserver, type SeenOutput } from "../stream/output.ts";
 
 interface ChargedResponse {
   /** Undefined for a key without limits of tokens. */
@@ -27,60 +27,73 @@ export const cacheRuleOf = (path: string, isInInput = false): CacheRule =>
     ? (usage) => !isInInput || cachedTokensOf(usage) > usage.inputTokens
     : () => false;
 
+/** @returns undefined if nothing is owed beside the counts */
+export function createResponseCharge(charged: ChargedResponse): ResponseCharge | undefined {
+  const { method, path, response } = charged;
+  const isKnown = mayGenerate(method, path);
+  const type = { contentType: response.headers.get("content-type") };
+  const isStream = isEventStream(type);
+  if (!isKnown && !(isStream && method === "POST")) return undefined;
+  // What the Messages API wrote into a cache is in no count.
+  const output = isJson(type) && getEndpoint(path).folder !== "messages" ? undefined : new OutputObserver(isKnown);
+  return new ResponseCharge(charged, isKnown, isStream, output);
+}
+
 /**
  * What the limits of tokens of a key are charged for one response, beside its counts: what the backend reported, else an
  * estimate by how the response ended.
- * @returns undefined if nothing is owed beside the counts
  */
-export function createResponseCharge(charged: ChargedResponse) {
-  const { reservation, method, path, isCacheApart = cacheRuleOf(path) } = charged;
-  const isKnown = mayGenerate(method, path);
-  const type = { contentType: charged.response.headers.get("content-type") };
-  const isStream = isEventStream(type);
-  if (!isKnown && !(isStream && method === "POST")) return undefined;
-  const { inputTokens: estimatedInput, tokens, prompts } = reservation;
-  // What the Messages API wrote into a cache is in no count.
-  const observer = isJson(type) && getEndpoint(path).folder !== "messages" ? undefined : createOutputObserver(isKnown);
-  let total: Charge = { besideTokens: 0, estimatedTokens: 0 };
+class ResponseCharge {
+  #total: Charge = { besideTokens: 0, estimatedTokens: 0 };
 
-  function owe(usage: Usage, isWhole: boolean, isFailed = false): Charge {
+  /** @param output undefined if the usage of a response tells all that is charged for it */
+  constructor(
+    readonly charged: ChargedResponse,
+    readonly isKnown: boolean,
+    readonly isStream: boolean,
+    readonly output: OutputObserver | undefined,
+  ) {}
+
+  #owe(usage: Usage, isWhole: boolean, isFailed = false): Charge {
     const { inputTokens, outputTokens } = usage;
-    const seen = observer?.seen() ?? nothingSeen;
+    const { reservation, path, isCacheApart = cacheRuleOf(path) } = this.charged;
+    const { inputTokens: estimatedInput, tokens, prompts } = reservation;
+    const seen = this.output?.seen() ?? nothingSeen;
     const cache = isCacheApart(usage) ? cachedTokensOf(usage) + seen.cacheWriteTokens : 0;
     const input = Math.max(inputTokens, Math.round(seen.choicesInputTokens * prompts)) + cache;
     const output = Math.max(outputTokens, seen.reportedTokens);
     const whole = isFailed || input + output > 0 ? 0 : tokens;
     // On another path, a stream without output may be of anything.
-    const generates = isKnown || seen.estimatedTokens > 0;
+    const generates = this.isKnown || seen.estimatedTokens > 0;
     const ofStream = generates ? estimateStream({ input, output, isWhole }, seen, isFailed ? 0 : estimatedInput) : 0;
-    const estimatedTokens = isStream ? ofStream : whole;
+    const estimatedTokens = this.isStream ? ofStream : whole;
     return { besideTokens: input + output - inputTokens - outputTokens + estimatedTokens, estimatedTokens };
   }
 
-  return {
-    /** Undefined if the usage of a response tells all that is charged for it. */
-    output: observer,
-    /** @param isWhole the response has come to its end. @returns what is owed since the last call */
-    owed(usage: Usage, isWhole: boolean): Charge {
-      const before = total;
-      total = owe(usage, isWhole);
-      return {
-        besideTokens: total.besideTokens - before.besideTokens,
-        estimatedTokens: total.estimatedTokens - before.estimatedTokens,
-      };
-    },
-    /**
-     * What is owed for a response that does not count, all of which is then an estimate.
-     * @param isFailed it says so: what was generated is owed, and not the input
-     */
-    owedUncounted(usage: Usage, isFailed: boolean): number {
-      const all = chargedTokens({ ...usage, ...owe(usage, false, isFailed) });
-      total = { besideTokens: all, estimatedTokens: all };
-      return all;
-    },
-    /** The part of what was owed that is estimated. */
-    estimatedTokens: () => total.estimatedTokens,
-  };
+  /** @param isWhole the response has come to its end. @returns what is owed since the last call */
+  owed(usage: Usage, isWhole: boolean): Charge {
+    const before = this.#total;
+    this.#total = this.#owe(usage, isWhole);
+    return {
+      besideTokens: this.#total.besideTokens - before.besideTokens,
+      estimatedTokens: this.#total.estimatedTokens - before.estimatedTokens,
+    };
+  }
+
+  /**
+   * What is owed for a response that does not count, all of which is then an estimate.
+   * @param isFailed it says so: what was generated is owed, and not the input
+   */
+  owedUncounted(usage: Usage, isFailed: boolean): number {
+    const all = chargedTokens({ ...usage, ...this.#owe(usage, false, isFailed) });
+    this.#total = { besideTokens: all, estimatedTokens: all };
+    return all;
+  }
+
+  /** The part of what was owed that is estimated. */
+  get estimatedTokens(): number {
+    return this.#total.estimatedTokens;
+  }
 }
 
 /** Whether a request generates tokens at a path whose responses report them. */

@@ -4,7 +4,9 @@ import { AbortReason } from "../upstream/abort-reason.ts";
 import { type BodyHeaders, isPlain } from "../usage/body-kind.ts";
 import type { EventFilter } from "../stream/filter.ts";
 import { type LateFailure, Progress } from "../stream/flags.ts";
-import { createPassage, type Passage, readWholeUsage } from "../stream/passage.ts";
+import { Passage, readWholeUsage } from "../stream/passage.ts";
+import type { ResponseListener } from "../stream/usage.ts";
+import type { UsageShape } from "../usage/event-usage.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { Admission, Reservation } from "../../domain/admissions.ts";
 import type { RequestRecord } from "../../domain/requests.ts";
@@ -21,7 +23,7 @@ export interface CountDeps {
   wall: WallClock;
 }
 
-interface CountedResponse {
+export interface CountedResponse {
   upstream: { response: Response };
   keyId: KeyId;
   method: string;
@@ -39,129 +41,143 @@ interface CountedResponse {
   reservation: Reservation | undefined;
 }
 
-export type Count = ReturnType<typeof createCount>;
-
 /** The count of one response: what of it is read, and what of that is committed. */
-export function createCount(counted: CountedResponse, { record, wall }: CountDeps) {
-  const { upstream, keyId, method, path, tracker, created, admission, reservation } = counted;
-  const rule = countingRuleOf(method, path);
-  const readId = rule === "read" ? counted.readId : undefined;
-  const { turns, streamOptions } = getEndpoint(path);
-  const isCreate = method === "POST" && (turns !== undefined || streamOptions);
-  const progress = isCreate && upstream.response.ok ? new Progress(tracker.firstByte) : undefined;
-  // What is compressed may be more than we can read, and what we made a stream of was none.
-  const isStream = tracker.streamed && isPlain({ contentEncoding: upstream.response.headers.get("content-encoding") });
-  const isCacheApart = cacheRuleOf(path, counted.cachedInInput);
-  let committed: Usage | undefined;
-  const charge =
-    reservation && createResponseCharge({ reservation, method, path, response: upstream.response, isCacheApart });
-  const listener = { ...charge?.output, progress };
+export class Count {
+  readonly #rule: CountingRule;
+  readonly #readId: string | undefined;
+  readonly #listener: ResponseListener;
+  /** Of a stream whose first byte is its first content. */
+  readonly progress: Progress | undefined;
+  /** What is compressed may be more than we can read, and what we made a stream of was none. */
+  readonly #isStream: boolean;
+  /** Cached input is reported beside the input, and not as part of it. */
+  readonly #isCacheApart: (usage: Usage) => boolean;
+  readonly #charge: ReturnType<typeof createResponseCharge>;
+  #passage: Passage | undefined;
+  #committed: Usage | undefined;
+  /** How it failed although its status says success, once it is found. */
+  failure: LateFailure | undefined;
+  /** The tokens that it added to the counts; undefined if it is not committed. */
+  added: Usage | undefined;
+
+  constructor(
+    readonly counted: CountedResponse,
+    readonly deps: CountDeps,
+  ) {
+    const { method, path, tracker, reservation } = counted;
+    const { response } = counted.upstream;
+    this.#rule = countingRuleOf(method, path);
+    this.#readId = this.#rule === "read" ? counted.readId : undefined;
+    const { turns, streamOptions } = getEndpoint(path);
+    const isCreate = method === "POST" && (turns !== undefined || streamOptions);
+    const progress = isCreate && response.ok ? new Progress(tracker.firstByte) : undefined;
+    this.#isStream = tracker.streamed && isPlain({ contentEncoding: response.headers.get("content-encoding") });
+    const isCacheApart = cacheRuleOf(path, counted.cachedInInput);
+    this.#isCacheApart = isCacheApart;
+    this.#charge = reservation && createResponseCharge({ reservation, method, path, response, isCacheApart });
+    this.#listener = { observer: this.#charge?.output, progress };
+    this.progress = this.#isStream ? progress : undefined;
+  }
+
+  get isCommitted(): boolean {
+    return this.#committed !== undefined;
+  }
+
+  /** Charged by an estimate. */
+  get estimatedTokens(): number {
+    return this.#charge?.estimatedTokens ?? 0;
+  }
+
+  /** What the usage looks like that has passed; undefined before there is a passage. */
+  get shape(): UsageShape | undefined {
+    return this.#passage?.shape();
+  }
+
+  createPassage(headers: BodyHeaders, filter: EventFilter | undefined): Passage {
+    const listener = this.#rule === "none" ? undefined : this.#listener;
+    return (this.#passage = new Passage(headers, { listener, filter }));
+  }
+
+  async readWhole(body: Uint8Array, headers: BodyHeaders): Promise<Usage> {
+    return this.#rule === "none" ? noUsage : readWholeUsage(body, headers, this.#listener);
+  }
+
+  /** Finds how it failed, unless it has counted. @param isWhole it has come to its end */
+  fail(usage: Usage, isWhole: boolean): AbortReason | undefined {
+    const { progress } = this.#listener;
+    if (progress === undefined || this.isCommitted) return undefined;
+    const isEmpty = isWhole && this.#isStream && !progress.hasContent && usage.inputTokens + usage.outputTokens === 0;
+    this.failure ??= progress.failure ?? (isEmpty ? emptyStream : undefined);
+    return this.failure && new AbortReason("upstream_failed", "error_in_response", this.failure.cause);
+  }
+
+  /** Commits a counted response, and later what came on top. Nothing for a status other than 2xx. */
+  async commit(usage: Usage, reason?: AbortReason): Promise<void> {
+    const { upstream, tracker } = this.counted;
+    const before = this.#committed;
+    // Its end charges for it.
+    if (!upstream.response.ok || this.fail(usage, reason === undefined) !== undefined) return;
+    this.#committed = usage;
+    const more = this.#charge?.owed(usage, reason === undefined);
+    if (before === undefined) {
+      tracker.written = tracker.describe(reason?.outcome ?? "completed", this.details(usage, reason));
+      return this.#record(usage, usage, more, tracker.written);
+    }
+    if (usage.inputTokens === before.inputTokens && usage.outputTokens === before.outputTokens) return;
+    await this.#record(this.#readId === undefined ? subtractUsage(usage, before) : usage, usage, more);
+  }
 
   /** @param reported all that the response has reported, with `usage` @param request undefined: it was counted before */
-  async function recordEvent(usage: Usage, reported: Usage, more?: Charge, request?: RequestRecord): Promise<void> {
+  async #record(usage: Usage, reported: Usage, more?: Charge, request?: RequestRecord): Promise<void> {
+    const { keyId, tracker, created, admission } = this.counted;
     const isFirst = request !== undefined;
     const id = created?.();
     const event: UsageEvent = {
-      ...countUsage(usage, isCacheApart(usage)),
+      ...countUsage(usage, this.#isCacheApart(usage)),
       ...more,
       keyId,
-      closedAt: wall(),
+      closedAt: this.deps.wall(),
       requestCount: isFirst ? 1 : 0,
       // Without tokens there is nothing to look up: clients ask again and again until there are some.
-      responseId: usage.inputTokens + usage.outputTokens > 0 ? readId : undefined,
+      responseId: usage.inputTokens + usage.outputTokens > 0 ? this.#readId : undefined,
       created: id === undefined ? undefined : { id, reported },
       model: tracker.model?.name,
       request,
       amends: isFirst ? undefined : tracker.requestId,
     };
     if (admission !== undefined) event.admission = admission.handOver();
-    const added = await record(event);
-    count.added = count.added === undefined ? added : addUsage(count.added, added);
+    const added = await this.deps.record(event);
+    this.added = this.added === undefined ? added : addUsage(this.added, added);
   }
 
-  const count = {
-    isCommitted: false,
-    /** Of a stream whose first byte is its first content. */
-    progress: isStream ? progress : undefined,
-    /** How it failed although its status says success, once it is found. */
-    failure: undefined as LateFailure | undefined,
-    /** Cached input is reported beside the input, and not as part of it. */
-    isCacheApart,
-    /** Charged by an estimate; undefined for a key without limits of tokens. */
-    estimatedTokens: charge?.estimatedTokens,
-    /** The tokens that it added to the counts; undefined if it is not committed. */
-    added: undefined as Usage | undefined,
-    /** What the usage looks like that has passed; undefined before there is a passage. */
-    shape: undefined as Passage["shape"] | undefined,
-    createPassage(headers: BodyHeaders, filter: EventFilter | undefined): Passage {
-      const passage = createPassage(headers, {
-        listener: rule === "none" ? undefined : listener,
-        filter,
-      });
-      count.shape = passage.shape;
-      return passage;
-    },
-    readWhole: async (body: Uint8Array, headers: BodyHeaders) =>
-      rule === "none" ? noUsage : readWholeUsage(body, headers, listener),
-    /** Finds how it failed, unless it has counted. @param isWhole it has come to its end */
-    fail(usage: Usage, isWhole: boolean): AbortReason | undefined {
-      if (progress === undefined || committed !== undefined) return undefined;
-      const isEmpty = isWhole && isStream && !progress.hasContent && usage.inputTokens + usage.outputTokens === 0;
-      count.failure ??= progress.failure ?? (isEmpty ? emptyStream : undefined);
-      return count.failure && new AbortReason("upstream_failed", "error_in_response", count.failure.cause);
-    },
-    /** Commits a counted response, and later what came on top. Nothing for a status other than 2xx. */
-    async commit(usage: Usage, reason?: AbortReason): Promise<void> {
-      const before = committed;
-      // Its end charges for it.
-      if (!upstream.response.ok || count.fail(usage, reason === undefined) !== undefined) return;
-      committed = usage;
-      count.isCommitted = true;
-      const more = charge?.owed(usage, reason === undefined);
-      if (before === undefined) {
-        tracker.written = tracker.describe(reason?.outcome ?? "completed", detailsOf(counted, count, usage, reason));
-        return recordEvent(usage, usage, more, tracker.written);
-      }
-      if (usage.inputTokens === before.inputTokens && usage.outputTokens === before.outputTokens) return;
-      await recordEvent(readId === undefined ? subtractUsage(usage, before) : usage, usage, more);
-    },
-    /** Charges the limits of tokens for what a response cost that does not count, by an estimate. */
-    async charge(usage: Usage): Promise<void> {
-      const isFailed = count.failure !== undefined;
-      const id = isFailed ? created?.() : undefined;
-      if (!upstream.response.ok || (charge ?? id) === undefined) return;
-      const estimatedTokens = charge?.owedUncounted(usage, isFailed) ?? 0;
-      const event = chargeEvent({ keyId, closedAt: wall() }, { estimatedTokens, admission });
-      // Who reads it later is shown the same tokens.
-      await record({ ...event, created: id === undefined ? undefined : { id, reported: usage } });
-    },
-  };
-  return count;
+  /** Charges the limits of tokens for what a response cost that does not count, by an estimate. */
+  async charge(usage: Usage): Promise<void> {
+    const { upstream, keyId, created, admission } = this.counted;
+    const isFailed = this.failure !== undefined;
+    const id = isFailed ? created?.() : undefined;
+    if (!upstream.response.ok || (this.#charge ?? id) === undefined) return;
+    const estimatedTokens = this.#charge?.owedUncounted(usage, isFailed) ?? 0;
+    const event = chargeEvent({ keyId, closedAt: this.deps.wall() }, { estimatedTokens, admission });
+    // Who reads it later is shown the same tokens.
+    await this.deps.record({ ...event, created: id === undefined ? undefined : { id, reported: usage } });
+  }
+
+  /** What log and metrics get of the end of a response. @param reason undefined if it is whole */
+  details(usage: Usage, reason: AbortReason | undefined): FinishDetails {
+    const { tracker, method, path, reservation } = this.counted;
+    const isCut = reason !== undefined && tracker.streamed && mayGenerate(method, path);
+    return {
+      code: reason?.code,
+      cause: reason?.cause,
+      message: this.failure?.message,
+      usage: countUsage(this.added ?? usage, this.#isCacheApart(usage)),
+      estimatedTokens: this.estimatedTokens,
+      isUncounted: isCut && reservation === undefined && !isOutputReported(usage, this.shape),
+    };
+  }
 }
 
 const emptyStream: LateFailure = { cause: "empty_stream", isSign: true };
-
-type EndedResponse = Pick<CountedResponse, "method" | "path" | "reservation" | "tracker">;
-
-/** What log and metrics get of the end of a response. @param reason undefined if it is whole */
-export function detailsOf(
-  { tracker, method, path, reservation }: EndedResponse,
-  { estimatedTokens, shape, added, isCacheApart, failure }: Count,
-  usage: Usage,
-  reason: AbortReason | undefined,
-): FinishDetails {
-  const isCut = reason !== undefined && tracker.streamed && mayGenerate(method, path);
-  const isUncounted = isCut && reservation === undefined && !isOutputReported(usage, shape?.());
-  const counted = countUsage(added ?? usage, isCacheApart(usage));
-  return {
-    code: reason?.code,
-    cause: reason?.cause,
-    message: failure?.message,
-    usage: counted,
-    estimatedTokens: estimatedTokens?.() ?? 0,
-    isUncounted,
-  };
-}
 
 /** Which tokens of a response count. The request itself always does. */
 export type CountingRule = "all" | "read" | "none";

@@ -18,14 +18,12 @@ import type { UpstreamResponse } from "../upstream/forward.ts";
 import { type BodyHeaders, decompressBody, isEventStream, isPlainEventStream } from "../usage/body-kind.ts";
 import type { UsageHabits } from "../usage/usage-habits.ts";
 import { dialectOf } from "./dialect.ts";
-import { type Count, type CountDeps, createCount, detailsOf } from "./count.ts";
+import { Count, type CountDeps, type CountedResponse } from "./count.ts";
 import { fullContextFilter } from "./full-context.ts";
 import { createStreamUsageFilter } from "../stream/filter.ts";
-import { createMeter } from "../stream/meter.ts";
+import { Meter } from "../stream/meter.ts";
 import type { ModelListRequest } from "./model-list.ts";
 import { isShort, pump, readWhole } from "./pump.ts";
-import type { KeyId } from "../../domain/keys.ts";
-import type { Admission, Reservation } from "../../domain/admissions.ts";
 import { type Usage, noUsage } from "../../domain/usage.ts";
 
 /** A longer response is passed on without its edit, or refused if it must be edited. */
@@ -39,18 +37,9 @@ export interface RespondDeps extends CountDeps {
 }
 
 /** A response head that came from the upstream, and what is known of its request. */
-export interface Responding {
+export interface Responding extends CountedResponse {
   upstream: UpstreamResponse;
   tracker: RequestTracker;
-  keyId: KeyId;
-  method: string;
-  path: string;
-  /** Undefined for a key without limits. */
-  admission: Admission | undefined;
-  /** See `Backend`. */
-  cachedInInput: boolean | undefined;
-  /** Undefined for a key without limits of tokens. */
-  reservation: Reservation | undefined;
   /** What the rewriter added to the request for our own counting; the client must not see what it brings. */
   usageAdded: UsageAdded;
   /** It sends a frame of only usage to clients that do not ask for it, so that this one gets it too. */
@@ -59,10 +48,6 @@ export interface Responding {
   learning: { habits: UsageHabits; endpoint: Endpoint } | undefined;
   /** Edits the text of a 200; undefined for responses that pass as they are. */
   modelList: ModelListRequest | undefined;
-  /** The id of the response that is asked for; undefined for other requests. */
-  readId: string | undefined;
-  /** The id of the response that a create has made, once it is known; undefined for other requests. */
-  created: (() => string | undefined) | undefined;
   /** Called if the stream says that the context is full, and its client needs the code of that; undefined if it does not. */
   onFullContext: (() => void) | undefined;
   /** How long its client has waited already, if that counts for a keepalive. */
@@ -129,7 +114,7 @@ async function respondWithoutBody(responding: Responding, deps: RespondDeps, { i
     method,
     upstream: { response },
   } = responding;
-  await finish(responding, createCount(responding, deps), { usage: noUsage, cause: undefined, hasSent: false });
+  await finish(responding, new Count(responding, deps), { usage: noUsage, cause: undefined, hasSent: false });
   const announcesNothing = method === "HEAD" && !response.headers.has("content-length");
   return new Response(announcesNothing ? unreadStream() : null, init);
 }
@@ -146,7 +131,7 @@ async function respondWhole(
   try {
     read = await readWhole(upstream, edit === undefined ? Infinity : maxEditedBytes);
   } catch (error) {
-    await finish(responding, createCount(responding, deps), { usage: noUsage, cause: error, hasSent: false });
+    await finish(responding, new Count(responding, deps), { usage: noUsage, cause: error, hasSent: false });
     throw abortReasonOf(error, upstream.signal);
   }
   const edited = read instanceof ReadableStream ? undefined : edit?.edit(read);
@@ -156,7 +141,7 @@ async function respondWhole(
     return respondStreaming({ ...responding, upstream: rest }, deps, { init, headers, kind });
   }
   tracker.firstByte();
-  const count = createCount(responding, deps);
+  const count = new Count(responding, deps);
   await finish(responding, count, { usage: await count.readWhole(read, kind), cause: undefined, hasSent: false });
   headers.delete("content-length");
   const body = edited ?? read;
@@ -167,7 +152,7 @@ async function refuseUnedited(responding: Responding, deps: RespondDeps): Promis
   const { upstream } = responding;
   upstream.abort(unreadableModelList());
   const reason = abortReasonOf(undefined, upstream.signal);
-  await finish(responding, createCount(responding, deps), { usage: noUsage, cause: reason, hasSent: false });
+  await finish(responding, new Count(responding, deps), { usage: noUsage, cause: reason, hasSent: false });
   return reason;
 }
 
@@ -185,20 +170,20 @@ async function respondStreaming(
   const isPlain = isPlainEventStream(kind);
   // Bun frames a streamed body itself.
   headers.delete("content-length");
-  const count = createCount(responding, deps);
+  const count = new Count(responding, deps);
   const usageFilter = usageAdded === noUsageAdded ? undefined : createStreamUsageFilter(usageAdded, keepsUsage);
   const filter = isPlain ? (usageFilter ?? (onFullContext && fullContextFilter(onFullContext))) : undefined;
   const passage = count.createPassage(kind, filter);
-  tracker.readUsage = passage.seen;
+  tracker.readUsage = () => passage.seen();
   tracker.content = count.progress;
   const dialect = dialectOf(path, tracker.clientProgram);
-  const meter = createMeter({
+  const meter = new Meter({
     passage,
     heartbeats: dialect,
     keepaliveMs: isPlain ? deps.sseKeepaliveMs : 0,
     silentMs: responding.silentMs,
-    commit: count.commit,
-    finish: (usage, cause) => finish(responding, count, { usage, cause, hasSent: meter.hasSent() }),
+    commit: (usage) => count.commit(usage),
+    finish: (usage, cause) => finish(responding, count, { usage, cause, hasSent: meter.hasSent }),
   });
   void pump(upstream, meter, {
     dialect: isPlain ? dialect : undefined,
@@ -244,16 +229,16 @@ async function finish(responding: Responding, count: Count, { usage, cause, hasS
   if (count.failure?.isSign === true) tracker.turn?.report({ kind: "failed", status: 500, retryAfterMs: undefined });
   const { learning } = responding;
   if (reason === undefined && tracker.streamed && learning !== undefined) {
-    learning.habits.learnUnasked(learning.endpoint, count.shape?.().isAlone === true);
+    learning.habits.learnUnasked(learning.endpoint, count.shape?.isAlone === true);
   }
   // The client gets this status instead of the upstream's.
   if (isUnsent) tracker.status = failureResponse(broken.code).status;
   if (reason === undefined || isCounted(reason, hasSent)) await count.commit(usage, reason);
   else if (!isUnsent) await count.charge(usage);
-  tracker.estimatedTokens = count.estimatedTokens?.() ?? 0;
+  tracker.estimatedTokens = count.estimatedTokens;
   // A failure before the first byte becomes an error response, and that ends the request.
   if (isUnsent) return;
-  tracker.finish(reason?.outcome ?? "completed", detailsOf(responding, count, usage, reason));
+  tracker.finish(reason?.outcome ?? "completed", count.details(usage, reason));
 }
 
 /** What we cut ourselves counts if the client got any of it. Else it gets an error. */

@@ -189,52 +189,54 @@ const dataField = Buffer.from("data:");
 /**
  * Finds the data of an event that comes in pieces, cut anywhere but inside a byte order mark, and ignores names, ids and
  * retry times. Decodes and keeps nothing.
- * @param onData gets views of what is pushed; several lines are joined by a LF
  */
-export function createDataReader(onData: (piece: Uint8Array) => void): (bytes: Uint8Array) => void {
+export class DataReader {
   /** How many bytes of `data:` the line begins with; -1 if it is another field or a comment. */
-  let matched = 0;
+  #matched = 0;
   /** The colon was just read: a space that follows is not part of the value. */
-  let mayBeSpace = false;
-  let hasData = false;
-  let hasBegun = false;
+  #mayBeSpace = false;
+  #hasData = false;
+  #hasBegun = false;
 
-  function beginData(): void {
-    mayBeSpace = true;
-    if (hasData) onData(lineFeedBytes);
-    hasData = true;
-  }
+  /** @param onData gets views of what is pushed; several lines are joined by a LF */
+  constructor(readonly onData: (piece: Uint8Array) => void) {}
 
-  /** @param to after `from` */
-  function readLine(bytes: Uint8Array, from: number, to: number): void {
-    let at = from;
-    while (at < to && matched >= 0 && matched < dataField.length) {
-      matched = bytes[at++] === dataField[matched] ? matched + 1 : -1;
-      if (matched === dataField.length) beginData();
-    }
-    if (matched < 0 || at === to) return;
-    if (mayBeSpace && bytes[at] === space) at++;
-    mayBeSpace = false;
-    if (at < to) onData(partOf(bytes, at, to));
-  }
-
-  return (bytes) => {
-    let at = hasBegun || !beginsWithMark(bytes) ? 0 : 3;
-    hasBegun = true;
+  push(bytes: Uint8Array): void {
+    let at = this.#hasBegun || !beginsWithMark(bytes) ? 0 : 3;
+    this.#hasBegun = true;
     let [lf, cr] = [-1, -1];
     while (at < bytes.length) {
       if (lf < at) lf = find(bytes, lineFeed, at);
       if (cr < at) cr = find(bytes, carriageReturn, at);
       const lineEnd = Math.min(lf, cr);
-      if (at < lineEnd) readLine(bytes, at, lineEnd);
+      if (at < lineEnd) this.#readLine(bytes, at, lineEnd);
       if (lineEnd === bytes.length) return;
       // `data` without a colon is a line of empty data.
-      if (matched === dataField.length - 1) beginData();
-      matched = 0;
-      mayBeSpace = false;
+      if (this.#matched === dataField.length - 1) this.#beginData();
+      this.#matched = 0;
+      this.#mayBeSpace = false;
       at = lineEnd + 1;
     }
-  };
+  }
+
+  #beginData(): void {
+    this.#mayBeSpace = true;
+    if (this.#hasData) this.onData(lineFeedBytes);
+    this.#hasData = true;
+  }
+
+  /** @param to after `from` */
+  #readLine(bytes: Uint8Array, from: number, to: number): void {
+    let at = from;
+    while (at < to && this.#matched >= 0 && this.#matched < dataField.length) {
+      this.#matched = bytes[at++] === dataField[this.#matched] ? this.#matched + 1 : -1;
+      if (this.#matched === dataField.length) this.#beginData();
+    }
+    if (this.#matched < 0 || at === to) return;
+    if (this.#mayBeSpace && bytes[at] === space) at++;
+    this.#mayBeSpace = false;
+    if (at < to) this.onData(partOf(bytes, at, to));
+  }
 }
 
 const lineFeedBytes = Uint8Array.of(lineFeed);
@@ -242,7 +244,7 @@ const lineFeedBytes = Uint8Array.of(lineFeed);
 /** The data of a whole event, or of one that no empty line ends; empty if it has none. */
 export function dataOf(event: Uint8Array): Uint8Array {
   const pieces: Uint8Array[] = [];
-  createDataReader((piece) => pieces.push(piece))(event);
+  new DataReader((piece) => pieces.push(piece)).push(event);
   const [only = nothing] = pieces;
   return pieces.length > 1 ? Buffer.concat(pieces) : only;
 }

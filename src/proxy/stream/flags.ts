@@ -1,7 +1,7 @@
 import { indexOfBytes, latin1, utf8 } from "../json/bytes.ts";
 import { isObject } from "../usage/event-usage.ts";
 import { createJsonUsageParser, findShortJson, mentionsUsage } from "../usage/json-usage.ts";
-import { createDataReader, dataOf } from "./events.ts";
+import { DataReader, dataOf } from "./events.ts";
 
 /*
  * `data: [DONE]` ends a stream of the OpenAI dialects, `message_stop` one of the Messages API, `response.completed`,
@@ -104,33 +104,42 @@ function endsByHead(event: Uint8Array): boolean | undefined {
 
 /** Whether a whole event ends its stream, on whatever path that is sent. */
 export function endsStream(event: Uint8Array): boolean {
-  return mayHoldOne(event) && (endsByHead(event) ?? followText(event).endsStream());
+  return mayHoldOne(event) && (endsByHead(event) ?? new LongText(event).endsStream());
 }
 
-export type LongText = ReturnType<typeof followText>;
+/** What is read of a text that is too long to be held, as it passes. */
+export class LongText {
+  readonly #json = createJsonUsageParser();
+  readonly #reader: DataReader | undefined;
+  readonly #ends: boolean | undefined;
+  length = 0;
 
-/**
- * What is read of a text that is too long to be held, as it passes.
- * @param isEvent its text is the data of the event that is pushed, and not all of that
- */
-export function followText(start: Uint8Array, isEvent = true) {
-  const json = createJsonUsageParser();
-  const ends = isEvent ? endsByHead(start) : false;
-  let length = 0;
-  const read = (bytes: Uint8Array): void => {
-    length += bytes.length;
-    json.push(bytes);
-  };
-  const push = isEvent ? createDataReader(read) : read;
-  push(start);
-  return {
-    push,
-    /** What `JSON.parse` would return for what was pushed, without what nobody asks for. */
-    document: json.document,
-    length: () => length,
-    /** Called when its end is pushed. */
-    endsStream: () => ends ?? terminalName.test(typeOf(json.document())),
-  };
+  /** @param isEvent its text is the data of the event that is pushed, and not all of that */
+  constructor(start: Uint8Array, isEvent = true) {
+    this.#reader = isEvent ? new DataReader((bytes) => this.#read(bytes)) : undefined;
+    this.#ends = isEvent ? endsByHead(start) : false;
+    this.push(start);
+  }
+
+  push(bytes: Uint8Array): void {
+    if (this.#reader === undefined) this.#read(bytes);
+    else this.#reader.push(bytes);
+  }
+
+  #read(bytes: Uint8Array): void {
+    this.length += bytes.length;
+    this.#json.push(bytes);
+  }
+
+  /** What `JSON.parse` would return for what was pushed, without what nobody asks for. */
+  document(): unknown {
+    return this.#json.document();
+  }
+
+  /** Called when its end is pushed. */
+  endsStream(): boolean {
+    return this.#ends ?? terminalName.test(typeOf(this.document()));
+  }
 }
 
 function typeOf(document: unknown): string {

@@ -42,36 +42,6 @@ export interface MeterOptions {
   finish: (usage: Usage, cause: unknown) => Promise<void>;
 }
 
-export interface Meter {
-  readonly readable: ReadableStream<Uint8Array>;
-  readonly writable: WritableStream<Uint8Array>;
-  /** Resolves with the first bytes for the client, or at the end of an empty body; rejects if it is aborted before. */
-  readonly started: Promise<void>;
-  /** Whether the client got anything, a heartbeat included. */
-  hasSent(): boolean;
-  /** Whether the first event of the API has passed. */
-  hasBegun(): boolean;
-  /** Whether the client has taken all that it was sent. */
-  isTaken(): boolean;
-  /**
-   * Does at once what a write to `writable` does later, for a client that has taken all, as nearly all have: that saves a
-   * twelfth of what a frame costs.
-   * @returns a promise if the next chunk should wait
-   */
-  push(chunk: Uint8Array): Promise<void> | undefined;
-  /**
-   * Sends what still waits but an unfinished event, and `frame` as an event of its own. Nothing is sent afterwards, but a
-   * terminal event whose usage is being committed: then the promise waits for it, and no frame is sent.
-   * The caller aborts next, a macrotask later: Bun 1.4.5 drops what was enqueued right before an error.
-   */
-  fail(frame: Uint8Array | undefined): Promise<void>;
-  /**
-   * Finishes and breaks the stream, even while the client takes nothing: aborting the writable would wait for it.
-   * @param isFinal it ends cleanly, if the client has taken all
-   */
-  abort(reason: unknown, isFinal?: boolean): Promise<void>;
-}
-
 /**
  * TypeScript's lib lacks `cancel`, which the standard calls for a cancelled readable and an aborted writable.
  * Remove when `Transformer` has it.
@@ -87,81 +57,130 @@ interface MeterTransformer extends Transformer<Uint8Array, Uint8Array> {
 const oneChunk: QueuingStrategy<Uint8Array> = { highWaterMark: 1 };
 
 /** Passes a response's bytes on, and finishes once with their usage, however the response ends. */
-export function createMeter(options: MeterOptions): Meter {
-  const { passage, heartbeats, keepaliveMs, silentMs, commit, finish } = options;
-  const started = Promise.withResolvers<void>();
-  // The streams report a failure to whoever does not wait for the start.
-  started.promise.catch(() => {});
-  const output = createMeterOutput(passage.position, started.resolve);
-  const { hasSent, isTaken } = output;
-  const keepalive = keepaliveMs > 0 ? startKeepaliveTimer(keepaliveMs, beat, silentMs) : undefined;
-  let upstreamBegan = false;
-  let begun = heartbeats.begins === "";
-  const hasBegun = (): boolean => begun;
+export class Meter {
+  readonly #keepalive: ReturnType<typeof startKeepaliveTimer> | undefined;
+  #controller: TransformStreamDefaultController<Uint8Array> | undefined;
+  readonly readable: ReadableStream<Uint8Array>;
+  readonly writable: WritableStream<Uint8Array>;
+  readonly #started = Promise.withResolvers<void>();
+  /** Resolves with the first bytes for the client, or at the end of an empty body; rejects if it is aborted before. */
+  readonly started = this.#started.promise;
+  /** Whether the client got anything, a heartbeat included. */
+  hasSent = false;
+  /** Whether the first event of the API has passed. */
+  hasBegun: boolean;
+  #upstreamBegan = false;
   /** Commits and sends the terminal event. Once it is sent, the response is whole for the client. */
-  let terminalSent: Promise<void> | undefined;
-  let failed = false;
-  let finished: Promise<void> | undefined;
+  #terminalSent: Promise<void> | undefined;
+  #failed = false;
+  #finished: Promise<void> | undefined;
 
-  function send(bytes: Uint8Array): void {
+  constructor(readonly options: MeterOptions) {
+    const { heartbeats, keepaliveMs, silentMs } = options;
+    this.hasBegun = heartbeats.begins === "";
+    // The streams report a failure to whoever does not wait for the start.
+    this.started.catch(() => {});
+    if (keepaliveMs > 0) this.#keepalive = startKeepaliveTimer(keepaliveMs, () => this.#beat(), silentMs);
+    const transformer: MeterTransformer = {
+      start: (controller) => void (this.#controller = controller),
+      transform: (chunk) => this.push(chunk),
+      flush: async () => {
+        await this.#finishOnce(undefined);
+        if (!this.#failed) this.#send(options.passage.rest());
+      },
+      cancel: (reason) => this.#finishOnce(reason ?? new DOMException("The client cancelled the stream", "AbortError")),
+    };
+    ({ readable: this.readable, writable: this.writable } = new TransformStream(transformer, oneChunk, oneChunk));
+  }
+
+  /** Whether the client has taken all that it was sent. */
+  isTaken(): boolean {
+    return (this.#controller?.desiredSize ?? 0) > 0;
+  }
+
+  /**
+   * Does at once what a write to `writable` does later, for a client that has taken all, as nearly all have: that saves a
+   * twelfth of what a frame costs.
+   * @returns a promise if the next chunk should wait
+   */
+  push(chunk: Uint8Array): Promise<void> | undefined {
+    if (this.#failed) return undefined;
+    const { passage } = this.options;
+    this.#send(passage.push(chunk));
+    const terminal = passage.takeEnd();
+    return terminal === undefined ? passage.backlog : (this.#terminalSent = this.#sendOnceCommitted(terminal));
+  }
+
+  async #sendOnceCommitted(terminal: Uint8Array): Promise<void> {
+    await this.options.commit(this.options.passage.seen());
+    this.#send(terminal);
+  }
+
+  #send(bytes: Uint8Array): void {
     if (bytes.length === 0) return;
-    keepalive?.restart();
-    output.send(upstreamBegan || !hasSent() ? bytes : withoutByteOrderMark(bytes));
-    upstreamBegan = true;
-    begun ||= Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(heartbeats.begins);
+    this.#keepalive?.restart();
+    this.#enqueue(this.#upstreamBegan || !this.hasSent ? bytes : withoutByteOrderMark(bytes));
+    this.#upstreamBegan = true;
+    const { begins } = this.options.heartbeats;
+    this.hasBegun ||= Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).includes(begins);
+  }
+
+  #enqueue(bytes: Uint8Array): void {
+    if (bytes.length === 0) return;
+    this.#controller?.enqueue(bytes);
+    if (this.hasSent) return;
+    this.hasSent = true;
+    this.#started.resolve();
   }
 
   /** Never inside an event whose end has not come. */
-  function beat(): void {
-    const { heartbeat } = begun ? heartbeats.after : heartbeats.before;
-    if (isTaken() && passage.position() === "between events") output.send(utf8.encode(heartbeat));
+  #beat(): void {
+    const { heartbeats, passage } = this.options;
+    const { heartbeat } = this.hasBegun ? heartbeats.after : heartbeats.before;
+    if (this.isTaken() && passage.position() === "between events") this.#enqueue(utf8.encode(heartbeat));
   }
-
-  const sendOnceCommitted = (terminal: Uint8Array): Promise<void> => commit(passage.seen()).then(() => send(terminal));
 
   /** Bun 1.4.5 ends a stream through either `flush` or `cancel`; a count does not depend on that. */
-  const finishOnce = (cause: unknown): Promise<void> => (finished ??= finishWith(cause));
-
-  async function finishWith(cause: unknown): Promise<void> {
-    keepalive?.stop();
-    await finish(await passage.end(), cause);
-    if (cause === undefined || hasSent()) started.resolve();
-    else started.reject(cause);
+  #finishOnce(cause: unknown): Promise<void> {
+    return (this.#finished ??= this.#finishWith(cause));
   }
 
-  function push(chunk: Uint8Array): Promise<void> | undefined {
-    if (failed) return undefined;
-    send(passage.push(chunk));
-    const terminal = passage.takeEnd();
-    return terminal === undefined ? passage.backlog() : (terminalSent = sendOnceCommitted(terminal));
+  async #finishWith(cause: unknown): Promise<void> {
+    this.#keepalive?.stop();
+    await this.options.finish(await this.options.passage.end(), cause);
+    if (cause === undefined || this.hasSent) this.#started.resolve();
+    else this.#started.reject(cause);
   }
 
-  const transformer: MeterTransformer = {
-    start: output.attach,
-    transform: push,
-    async flush() {
-      await finishOnce(undefined);
-      if (!failed) send(passage.rest());
-    },
-    cancel: (reason) => finishOnce(reason ?? new DOMException("The client cancelled the stream", "AbortError")),
-  };
-  const { readable, writable } = new TransformStream(transformer, oneChunk, oneChunk);
-
-  async function fail(frame: Uint8Array | undefined): Promise<void> {
-    if (failed || finished !== undefined) return;
-    failed = true;
-    keepalive?.stop();
-    send(passage.rest());
-    if (frame !== undefined && terminalSent === undefined && hasSent()) output.sendEvent(frame);
+  /**
+   * Sends what still waits but an unfinished event, and `frame` as an event of its own, after ending a line or an event
+   * that was left open. Nothing is sent afterwards, but a terminal event whose usage is being committed: then the promise
+   * waits for it, and no frame is sent.
+   * The caller aborts next, a macrotask later: Bun 1.4.5 drops what was enqueued right before an error.
+   */
+  async fail(frame: Uint8Array | undefined): Promise<void> {
+    if (this.#failed || this.#finished !== undefined) return;
+    this.#failed = true;
+    this.#keepalive?.stop();
+    const { passage } = this.options;
+    this.#send(passage.rest());
+    if (frame !== undefined && this.#terminalSent === undefined && this.hasSent) {
+      this.#enqueue(Buffer.concat([emptyLine[passage.position()], frame]));
+    }
     // It fails if the client leaves meanwhile.
-    await terminalSent?.catch(() => {});
+    await this.#terminalSent?.catch(() => {});
   }
 
-  async function abort(reason: unknown, isFinal = false): Promise<void> {
-    await finishOnce(reason);
-    output.stop(reason, isFinal);
+  /**
+   * Finishes and breaks the stream on both sides, even while the client takes nothing: aborting the writable would wait
+   * for it. What the client has not taken is dropped.
+   * @param isFinal it ends cleanly, if the client has taken all
+   */
+  async abort(reason: unknown, isFinal = false): Promise<void> {
+    await this.#finishOnce(reason);
+    if (isFinal && this.isTaken()) this.#controller?.terminate();
+    else this.#controller?.error(reason);
   }
-  return { readable, writable, started: started.promise, hasSent, hasBegun, isTaken, push, fail, abort };
 }
 
 /** The mark counts only at the very start; after a comment of ours it would spoil the first line. What is held comes whole. */
@@ -176,55 +195,12 @@ const emptyLine: Readonly<Record<Position, Uint8Array>> = {
   "inside a line": utf8.encode("\n\n"),
 };
 
-/** The sending side of a meter. @param onFirstBytes called when the first bytes are sent */
-function createMeterOutput(position: () => Position, onFirstBytes: () => void) {
-  let controller: TransformStreamDefaultController<Uint8Array> | undefined;
-  let sent = false;
-
-  function send(bytes: Uint8Array): void {
-    if (bytes.length === 0) return;
-    controller?.enqueue(bytes);
-    if (sent) return;
-    sent = true;
-    onFirstBytes();
-  }
-
-  const isTaken = (): boolean => (controller?.desiredSize ?? 0) > 0;
-
-  return {
-    attach(given: TransformStreamDefaultController<Uint8Array>) {
-      controller = given;
-    },
-    send,
-    /** Sends an event of its own, after ending a line or an event that was left open. */
-    sendEvent(event: Uint8Array) {
-      send(Buffer.concat([emptyLine[position()], event]));
-    },
-    hasSent: () => sent,
-    isTaken,
-    /**
-     * Breaks the stream on both sides, and drops what the client has not taken.
-     * @param isFinal it ends cleanly for a client that takes what it is sent
-     */
-    stop(reason: unknown, isFinal: boolean) {
-      if (isFinal && isTaken()) controller?.terminate();
-      else controller?.error(reason);
-    },
-  };
-}
-
-interface KeepaliveTimer {
-  /** A byte passed: the silence begins anew. */
-  restart(): void;
-  stop(): void;
-}
-
 /**
  * Calls back after `silenceMs` without a restart, and again after each further such silence. A restart only notes the
  * time; the one timer finds out when it fires whether it has to wait longer.
  * @param silentMs how much of the first silence has passed
  */
-export function startKeepaliveTimer(silenceMs: number, onSilence: () => void, silentMs = 0): KeepaliveTimer {
+export function startKeepaliveTimer(silenceMs: number, onSilence: () => void, silentMs = 0) {
   let silentSince = performance.now() - silentMs;
   let timer = setTimeout(check, Math.max(0, silenceMs - silentMs));
 
@@ -238,10 +214,11 @@ export function startKeepaliveTimer(silenceMs: number, onSilence: () => void, si
   }
 
   return {
-    restart() {
+    /** A byte passed: the silence begins anew. */
+    restart(): void {
       silentSince = performance.now();
     },
-    stop() {
+    stop(): void {
       clearTimeout(timer);
     },
   };

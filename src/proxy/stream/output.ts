@@ -1,6 +1,5 @@
 import { cacheWriteName, findCount, isObject, tokenCountNames } from "../usage/event-usage.ts";
 import { RepeatedEvent, type OutputLength } from "./repeated-event.ts";
-import type { ResponseListener } from "./usage.ts";
 
 /** What a stream showed of its output, as limits of tokens are charged for it. */
 export interface SeenOutput {
@@ -27,97 +26,96 @@ export const nothingSeen: SeenOutput = {
   cacheWriteTokens: 0,
 };
 
-/** Sees each document of a response in its order, and skims what is like one before. */
-export interface OutputObserver {
-  onDocument: NonNullable<ResponseListener["onDocument"]>;
-  skim: NonNullable<ResponseListener["skim"]>;
-  seen(): SeenOutput;
-}
-
 const charactersPerToken = 4;
 
-/**
- * Follows the output for keys with limits of tokens.
- * @param isKnown the stream is of a dialect that we know; else its output is looked for, and may not be long events
- */
-export function createOutputObserver(isKnown = true): OutputObserver {
-  const choices = createChoices();
-  const repeated = new RepeatedEvent();
-  let [events, characters] = [0, 0];
-  let [isOpening, cacheWriteTokens] = [false, 0];
-  let hasDeltas = false;
+/** Follows the output for keys with limits of tokens: sees each document in its order, and skims what is like one before. */
+export class OutputObserver {
+  readonly #choices = new Choices();
+  readonly #repeated = new RepeatedEvent();
+  #events = 0;
+  #characters = 0;
+  #isOpening = false;
+  #cacheWriteTokens = 0;
+  #hasDeltas = false;
   /** The output of the document that is being seen. */
-  let texts: string[] = [];
+  #texts: string[] = [];
 
-  function addOutput(length: OutputLength): void {
-    events += length.events;
-    characters += length.characters;
+  /** @param isKnown the stream is of a dialect that we know; else its output is looked for, and may not be long events */
+  constructor(readonly isKnown = true) {}
+
+  onDocument(document: unknown, unreadBytes: number, json?: Uint8Array): void {
+    if (!isObject(document)) return;
+    this.#seeUsage(document);
+    if (unreadBytes > 0) return this.isKnown ? this.#add({ events: 1, characters: unreadBytes }) : undefined;
+    const hasEnded = this.#seeOutput(document);
+    const [text, ...others] = this.#texts;
+    this.#texts = [];
+    const isOnlyText = text !== undefined && others.length === 0 && !hasEnded;
+    const { message, usage } = document;
+    if (isOnlyText && json !== undefined && !isObject(message) && !isObject(usage)) this.#repeated.learn(json, text);
   }
 
-  function addTexts(of: Record<string, unknown>, members: readonly string[]): boolean {
+  skim(whole: Uint8Array): boolean {
+    const length = this.#repeated.lengthOf(whole);
+    if (length !== undefined) this.#add(length);
+    return length !== undefined;
+  }
+
+  seen(): SeenOutput {
+    return {
+      ...this.#choices.seen(),
+      estimatedTokens: Math.max(this.#events, Math.ceil(this.#characters / charactersPerToken)),
+      isOpening: this.#isOpening,
+      cacheWriteTokens: this.#cacheWriteTokens,
+    };
+  }
+
+  #add({ events, characters }: OutputLength): void {
+    this.#events += events;
+    this.#characters += characters;
+  }
+
+  #addTexts(of: Record<string, unknown>, members: readonly string[]): boolean {
     const added = textsOf(of, members);
     const length = added.reduce((sum, text) => sum + text.length, 0);
-    addOutput({ events: length === 0 ? 0 : 1, characters: length });
-    texts.push(...added);
+    this.#add({ events: length === 0 ? 0 : 1, characters: length });
+    this.#texts.push(...added);
     return length > 0;
   }
 
-  function seeCacheWrite(usage: Record<string, unknown>): void {
-    cacheWriteTokens = findCount(usage, [cacheWriteName]) ?? cacheWriteTokens;
-  }
-
-  function seeUsage({ message, usage }: Record<string, unknown>): void {
+  #seeUsage({ message, usage }: Record<string, unknown>): void {
     if (isObject(message) && isObject(message["usage"])) {
-      isOpening = true;
-      seeCacheWrite(message["usage"]);
+      this.#isOpening = true;
+      this.#seeCacheWrite(message["usage"]);
     }
     if (isObject(usage)) {
-      if (typeof usage["output_tokens"] === "number") isOpening = false;
-      seeCacheWrite(usage);
+      if (typeof usage["output_tokens"] === "number") this.#isOpening = false;
+      this.#seeCacheWrite(usage);
     }
+  }
+
+  #seeCacheWrite(usage: Record<string, unknown>): void {
+    this.#cacheWriteTokens = findCount(usage, [cacheWriteName]) ?? this.#cacheWriteTokens;
   }
 
   /** @returns whether a choice has ended */
-  function seeOutput(document: Record<string, unknown>): boolean {
-    const { choices: list, usage } = document;
-    if (Array.isArray(list)) return choices.see(list, usage, (choice) => addTexts(choice, choiceMembers));
+  #seeOutput(document: Record<string, unknown>): boolean {
+    const { choices, usage } = document;
+    if (Array.isArray(choices)) {
+      return this.#choices.see(choices, usage, (choice) => this.#addTexts(choice, choiceMembers));
+    }
     // The end of a part repeats it.
-    if (isKnown) addTexts(document, eventMembers);
-    else findOutput(document);
+    if (this.isKnown) this.#addTexts(document, eventMembers);
+    else this.#findOutput(document);
     return false;
   }
 
   /** In its first two levels. Where there are deltas, what else there is of a text repeats them. */
-  function findOutput(document: Record<string, unknown>): void {
+  #findOutput(document: Record<string, unknown>): void {
     const levels = [document, ...Object.values(document).filter(isObject)];
-    if (levels.some((level) => addTexts(level, ["delta"]))) hasDeltas = true;
-    else if (!hasDeltas) levels.some((level) => addTexts(level, foundMembers));
+    if (levels.some((level) => this.#addTexts(level, ["delta"]))) this.#hasDeltas = true;
+    else if (!this.#hasDeltas) levels.some((level) => this.#addTexts(level, foundMembers));
   }
-
-  return {
-    onDocument(document, unreadBytes, json) {
-      if (!isObject(document)) return;
-      seeUsage(document);
-      if (unreadBytes > 0) return isKnown ? addOutput({ events: 1, characters: unreadBytes }) : undefined;
-      const hasEnded = seeOutput(document);
-      const [text, ...others] = texts;
-      texts = [];
-      const isOnlyText = text !== undefined && others.length === 0 && !hasEnded;
-      const { message, usage } = document;
-      if (isOnlyText && json !== undefined && !isObject(message) && !isObject(usage)) repeated.learn(json, text);
-    },
-    skim(whole) {
-      const length = repeated.lengthOf(whole);
-      if (length !== undefined) addOutput(length);
-      return length !== undefined;
-    },
-    seen: () => ({
-      ...choices.seen(),
-      estimatedTokens: Math.max(events, Math.ceil(characters / charactersPerToken)),
-      isOpening,
-      cacheWriteTokens,
-    }),
-  };
 }
 
 interface ReportedChoice {
@@ -134,54 +132,55 @@ const maxChoices = 4096;
  * beside a choice is that choice's, and a frame of only usage belongs to the choice that ended before it, unless that one
  * has usage already.
  */
-function createChoices() {
+class Choices {
   /** Undefined: the choice has begun, and has no usage. */
-  const choices = new Map<number, ReportedChoice | undefined>();
-  let lastEnded: number | undefined;
+  readonly #choices = new Map<number, ReportedChoice | undefined>();
+  #lastEnded: number | undefined;
+
+  /** @param addOutput of a choice; returns whether it has any. @returns whether one of them has ended */
+  see(list: readonly unknown[], usage: unknown, addOutput: (choice: Record<string, unknown>) => boolean): boolean {
+    const endedBefore = this.#lastEnded;
+    let [hasEnded, hasOutput, count, last] = [false, false, 0, 0];
+    for (const choice of list) {
+      if (!isObject(choice)) continue;
+      count += 1;
+      last = typeof choice["index"] === "number" ? choice["index"] : 0;
+      if (!this.#choices.has(last) && this.#choices.size < maxChoices) this.#choices.set(last, undefined);
+      if (addOutput(choice)) hasOutput = true;
+      if (typeof choice["finish_reason"] === "string") [hasEnded, this.#lastEnded] = [true, last];
+    }
+    if (!isObject(usage)) return hasEnded;
+    // LiteLLM and OpenRouter send a frame of usage alone with an empty choice.
+    const isAfterEnd = endedBefore !== undefined && endedBefore === this.#lastEnded && !hasOutput;
+    const isAlone = count === 0 || isAfterEnd;
+    if (isAlone || count === 1) this.#seeUsage(usage, isAlone ? undefined : last);
+    return hasEnded;
+  }
 
   /** @param beside the choice in the same frame, undefined if there is none, or several */
-  function seeUsage(usage: Record<string, unknown>, beside: number | undefined): void {
+  #seeUsage(usage: Record<string, unknown>, beside: number | undefined): void {
     const output = findCount(usage, tokenCountNames.outputTokens);
     if (output === undefined) return;
     const input = findCount(usage, tokenCountNames.inputTokens) ?? 0;
+    const [choices, ended] = [this.#choices, this.#lastEnded];
     if (beside !== undefined) choices.set(beside, { input, output });
-    else if (lastEnded !== undefined && choices.get(lastEnded) === undefined) choices.set(lastEnded, { input, output });
+    else if (ended !== undefined && choices.get(ended) === undefined) choices.set(ended, { input, output });
   }
 
-  return {
-    /** @param addOutput of a choice; returns whether it has any. @returns whether one of them has ended */
-    see(list: readonly unknown[], usage: unknown, addOutput: (choice: Record<string, unknown>) => boolean): boolean {
-      const endedBefore = lastEnded;
-      let [hasEnded, hasOutput] = [false, false];
-      const indexes = list.filter(isObject).map((choice) => {
-        const index = typeof choice["index"] === "number" ? choice["index"] : 0;
-        if (!choices.has(index) && choices.size < maxChoices) choices.set(index, undefined);
-        if (addOutput(choice)) hasOutput = true;
-        if (typeof choice["finish_reason"] === "string") [hasEnded, lastEnded] = [true, index];
-        return index;
-      });
-      if (!isObject(usage)) return hasEnded;
-      // LiteLLM and OpenRouter send a frame of usage alone with an empty choice.
-      const isAfterEnd = endedBefore !== undefined && endedBefore === lastEnded && !hasOutput;
-      const isAlone = indexes.length === 0 || isAfterEnd;
-      if (isAlone || indexes.length === 1) seeUsage(usage, isAlone ? undefined : indexes[0]);
-      return hasEnded;
-    },
-    seen() {
-      let [reported, input, output] = [0, 0, 0];
-      for (const choice of choices.values()) {
-        if (choice === undefined) continue;
-        reported += 1;
-        input += choice.input;
-        output += choice.output;
-      }
-      return {
-        reportedTokens: output,
-        choicesInputTokens: reported < 2 ? 0 : input / reported,
-        hasUnreportedChoice: reported < choices.size,
-      };
-    },
-  };
+  seen(): Pick<SeenOutput, "reportedTokens" | "choicesInputTokens" | "hasUnreportedChoice"> {
+    let [reported, input, output] = [0, 0, 0];
+    for (const choice of this.#choices.values()) {
+      if (choice === undefined) continue;
+      reported += 1;
+      input += choice.input;
+      output += choice.output;
+    }
+    return {
+      reportedTokens: output,
+      choicesInputTokens: reported < 2 ? 0 : input / reported,
+      hasUnreportedChoice: reported < this.#choices.size,
+    };
+  }
 }
 
 /** Members of an event, or of a choice, that hold what is new of the output. Others repeat what was sent. */

@@ -5,71 +5,85 @@ import {
   isObject,
   noStreamUsage,
   readEventUsage,
-  type UsageShape,
   usageOfStream,
 } from "../usage/event-usage.ts";
 import { findShortJson, maxParsedLength, mayHoldUsage, mentionsUsage } from "../usage/json-usage.ts";
 import { dataOf } from "./events.ts";
-import { followText, type LongText, type Progress } from "./flags.ts";
+import { LongText, type Progress } from "./flags.ts";
 
-/** What else is read of a response. */
-export interface ResponseListener {
+/** Sees every text of a response, parsed, in its order. */
+interface TextObserver {
   /**
-   * Called with each text in its order. Every text is parsed.
    * @param unreadBytes of one that is too long to be parsed, of which only the usage is known; else 0
    * @param json its text, if it is an event's
    */
-  onDocument?: ((document: unknown, unreadBytes: number, json?: Uint8Array) => void) | undefined;
+  onDocument(document: unknown, unreadBytes: number, json?: Uint8Array): void;
   /** Takes whole events that mention no usage without parsing their texts. False: they are to be parsed. */
-  skim?: ((events: Uint8Array) => boolean) | undefined;
+  skim?(events: Uint8Array): boolean;
+}
+
+/** What else is read of a response. */
+export interface ResponseListener {
+  observer?: TextObserver | undefined;
   /** Unset where the status tells how it went. */
   progress?: Progress | undefined;
 }
 
-/**
- * Reads the usage of a stream's texts, each of which is JSON or holds nothing of interest, such as `[DONE]`.
- * @param timedChoices see `UsageAdded`
- */
-export function createStreamUsage({ onDocument, skim, progress }: ResponseListener, timedChoices?: number) {
-  let usage = noStreamUsage;
-  const timings = timedChoices === undefined ? undefined : createTimings(timedChoices);
+/** Reads the usage of a stream's texts, each of which is JSON or holds nothing of interest, such as `[DONE]`. */
+export class UsageReader {
+  readonly #observer: TextObserver | undefined;
+  readonly #progress: Progress | undefined;
+  readonly #timings: ReturnType<typeof createTimings> | undefined;
+  /** Of all that was read, with what it looks like. */
+  usage = noStreamUsage;
 
-  const skims = (events: Uint8Array): boolean => onDocument === undefined || skim?.(events) === true;
-
-  /** @param json its text, if that is at hand. @param isWhole it has all that was sent, and not only what is read */
-  function add(document: unknown, unreadBytes: number, json?: Uint8Array, isWhole = false): void {
-    if (document === undefined) return;
-    onDocument?.(document, unreadBytes, json);
-    timings?.read(document);
-    usage = readEventUsage(document, usage, isWhole);
+  /** @param timedChoices see `UsageAdded` */
+  constructor({ observer, progress }: ResponseListener, timedChoices?: number) {
+    this.#observer = observer;
+    this.#progress = progress;
+    this.#timings = timedChoices === undefined ? undefined : createTimings(timedChoices);
   }
 
-  function readText(json: Uint8Array): void {
-    if (onDocument === undefined && timings === undefined && !mayHoldUsage(json)) return;
+  /** @param bytes a whole event, or one that no empty line ends. @param isText it is a text by itself */
+  read(bytes: Uint8Array, isText: boolean): void {
+    if (isText) return this.#readText(bytes);
+    this.#progress?.event(bytes);
+    if (this.#timings !== undefined || mentionsUsage(bytes) || !this.skim(bytes)) this.#readText(dataOf(bytes));
+  }
+
+  #readText(json: Uint8Array): void {
+    if (this.#observer === undefined && this.#timings === undefined && !mayHoldUsage(json)) return;
     const isLong = json.length > maxParsedLength;
     const document = findShortJson(json);
-    if (document !== undefined) add(document, 0, json, true);
+    if (document !== undefined) this.#add(document, 0, json, true);
     // One that was cut may still hold its usage.
-    else if (isLong || mayHoldUsage(json)) add(followText(json, false).document(), isLong ? json.length : 0, json);
+    else if (isLong || mayHoldUsage(json))
+      this.#add(new LongText(json, false).document(), isLong ? json.length : 0, json);
   }
 
-  return {
-    /** @param bytes a whole event, or one that no empty line ends */
-    event(bytes: Uint8Array): void {
-      progress?.event(bytes);
-      if (timings !== undefined || mentionsUsage(bytes) || !skims(bytes)) readText(dataOf(bytes));
-    },
-    text: readText,
-    /** A text that was too long to be held; all of it was pushed. */
-    longText(text: LongText): void {
-      progress?.document(text.document());
-      add(text.document(), text.length());
-    },
-    /** Takes whole events that mention no usage without reading their texts. False: they are to be read. */
-    skim: skims,
-    seen: (): Usage => (timings === undefined ? usageOfStream(usage) : timings.addTo(usageOfStream(usage))),
-    shape: (): UsageShape => usage,
-  };
+  /** A text that was too long to be held; all of it was pushed. */
+  longText(text: LongText): void {
+    this.#progress?.document(text.document());
+    this.#add(text.document(), text.length);
+  }
+
+  /** Takes whole events that mention no usage without reading their texts. False: they are to be read. */
+  skim(events: Uint8Array): boolean {
+    return this.#observer === undefined || this.#observer.skim?.(events) === true;
+  }
+
+  seen(): Usage {
+    const usage = usageOfStream(this.usage);
+    return this.#timings === undefined ? usage : this.#timings.addTo(usage);
+  }
+
+  /** @param json its text, if that is at hand. @param isWhole it has all that was sent, and not only what is read */
+  #add(document: unknown, unreadBytes: number, json?: Uint8Array, isWhole = false): void {
+    if (document === undefined) return;
+    this.#observer?.onDocument(document, unreadBytes, json);
+    this.#timings?.read(document);
+    this.usage = readEventUsage(document, this.usage, isWhole);
+  }
 }
 
 /** What llama.cpp counts of each choice as it runs; its usage is that of one. @param perPrompt how many have one prompt */

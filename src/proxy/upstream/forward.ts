@@ -13,17 +13,20 @@ import {
   clientLeft,
   clientStalled,
   failed,
+  noProgressMs,
   revoked,
   sendFailureOf,
   stopped,
   timedOut,
   unconnected,
 } from "./abort-reason.ts";
-import type { ConnectTimeout } from "./connect-timeout.ts";
-import { type ConnectionPool, staysOpen } from "./connection-pool.ts";
+import { addressOf, connectTo, type ConnectTimeout, countConnecting, createConnectTimeout } from "./connect-timeout.ts";
+import { type ConnectionPool, createConnectionPools, staysOpen } from "./connection-pool.ts";
+import { countProbes, serverOf } from "./probe.ts";
 import type { ReadTimeout, StartReadTimeout } from "./read-timeout.ts";
-import { createUpload } from "./upload.ts";
 import type { KeyId } from "../../domain/keys.ts";
+import type { Backend, CurrentCatalog } from "../../domain/models.ts";
+import type { MonotonicClock } from "../../time/clock.ts";
 
 export type UpstreamFetch = (url: string, init: BunFetchRequestInit) => Promise<Response>;
 
@@ -36,7 +39,7 @@ export interface ForwardDeps {
   pool: ConnectionPool;
   connectTimeout: ConnectTimeout;
   startReadTimeout: StartReadTimeout;
-  running: RunningCalls;
+  running: ReturnType<typeof createRunningCalls>;
 }
 
 export interface UpstreamRequest {
@@ -234,12 +237,6 @@ interface Call {
   startedAt: number;
 }
 
-/** The requests that are at any upstream. */
-export interface RunningCalls {
-  /** @param abort called when it has to end, at once if it had to before. @returns removes it */
-  add(call: Call, abort: (reason: AbortReason) => void): () => void;
-}
-
 export interface RunningCallsDeps {
   /** Fires when the program no longer waits for running responses. */
   stopping: AbortSignal;
@@ -247,12 +244,9 @@ export interface RunningCallsDeps {
   onKeyEnded: (listener: (keyId: KeyId, begunUntil: number) => void) => void;
 }
 
-export function createRunningCalls({ stopping, onKeyEnded }: RunningCallsDeps): RunningCalls {
-  const running = createBag<
-    Call & {
-      abort: (reason: AbortReason) => void;
-    }
-  >();
+/** The requests that are at any upstream. */
+export function createRunningCalls({ stopping, onKeyEnded }: RunningCallsDeps) {
+  const running = createBag<Call & { abort: (reason: AbortReason) => void }>();
   /** Ends requests that were let in before their key was revoked, and are sent after it. */
   const revokedUntil = new Map<KeyId, number>();
   const isRevoked = ({ keyId, startedAt }: Call): boolean => startedAt <= (revokedUntil.get(keyId) ?? -1);
@@ -265,11 +259,127 @@ export function createRunningCalls({ stopping, onKeyEnded }: RunningCallsDeps): 
   });
 
   return {
-    add({ keyId, startedAt }, abort) {
+    /** @param abort called when it has to end, at once if it had to before. @returns removes it */
+    add({ keyId, startedAt }: Call, abort: (reason: AbortReason) => void): () => void {
       const one = { keyId, startedAt, abort };
       if (stopping.aborted) abort(stopped());
       if (isRevoked(one)) abort(revoked());
       return running.add(one);
+    },
+  };
+}
+
+/**
+ * A client's body on its way to the upstream, in constant memory. The read timeout pauses while we wait for the client,
+ * which has a limit of its own, and runs while we wait for the upstream: to take what there is, and in the end to respond.
+ */
+function createUpload(
+  body: ReadableStream<Uint8Array<ArrayBuffer>>,
+  options: {
+    readTimeout: ReadTimeout;
+    /** Called with each pull. `fetch` pulls for the first time when it has a connection. */
+    onPull: () => void;
+    startReadTimeout: StartReadTimeout;
+    /** Called when the client has sent nothing for too long. */
+    onStalled: () => void;
+  },
+) {
+  const { readTimeout, onPull, startReadTimeout, onStalled } = options;
+  const reader = body.getReader();
+  const clientTimeout = startReadTimeout(noProgressMs, onStalled);
+  let usesReadTimeout = true;
+  let isRead = false;
+  /** Lets go of a body of which nothing was read, so that it can be sent to another upstream. */
+  const giveBack = (): void => {
+    if (!isRead) reader.releaseLock();
+  };
+  const source: UnderlyingDefaultSource<Uint8Array<ArrayBuffer>> = {
+    async pull(controller) {
+      isRead = true;
+      onPull();
+      if (usesReadTimeout) readTimeout.endWait();
+      clientTimeout.beginWait();
+      const { done, value } = await reader.read();
+      clientTimeout.endWait();
+      if (done) controller.close();
+      else controller.enqueue(value);
+      if (usesReadTimeout) readTimeout.beginWait();
+    },
+    cancel: (reason) => (isRead ? reader.cancel(reason) : giveBack()),
+  };
+  return {
+    body: new ReadableStream(source, { highWaterMark: 0 }),
+    /** Called when the response has begun: from then on only the response uses the read timeout. */
+    releaseReadTimeout() {
+      usesReadTimeout = false;
+    },
+    /** Ends the wait for the client for good. */
+    clear: clientTimeout.clear,
+    giveBack,
+  };
+}
+
+/** What sends to each backend. */
+export type Forwards = ReturnType<typeof createForwards>;
+
+type Address = Pick<Backend, "url" | "baseUrl" | "socket">;
+
+const connectTimeoutMs = 10_000;
+
+/** Made when a backend is first used, and kept for as long as its address is in the catalog. */
+export function createForwards(
+  deps: Pick<ForwardDeps, "fetch" | "startReadTimeout"> &
+    RunningCallsDeps & {
+      catalog: CurrentCatalog;
+      monotonic: MonotonicClock;
+    },
+) {
+  const { catalog, fetch, startReadTimeout, monotonic } = deps;
+  const running = createRunningCalls(deps);
+  const poolOf = createConnectionPools(monotonic);
+  const forwards = new Map<string, Forward>();
+  /** By where they connect to: backends may share a server. */
+  const connectTimeouts = new Map<string, ConnectTimeout>();
+  catalog.onReplaced(({ backends }) => {
+    const urls = new Set(backends.map(({ url }) => url));
+    for (const url of forwards.keys()) if (!urls.has(url)) forwards.delete(url);
+    const servers = new Set(backends.map(serverOf));
+    for (const server of connectTimeouts.keys()) if (!servers.has(server)) connectTimeouts.delete(server);
+  });
+
+  function connectTimeoutOf(backend: Address): ConnectTimeout {
+    const server = serverOf(backend);
+    const known = connectTimeouts.get(server);
+    if (known !== undefined) return known;
+    const address = addressOf(backend.baseUrl, backend.socket);
+    const made = createConnectTimeout({
+      connect: connectTo(address),
+      countConnecting: async () => ("port" in address ? await countConnecting(address.port, address.host) : undefined),
+      countOthers: () => countProbes(server),
+      limitMs: connectTimeoutMs,
+      monotonic,
+    });
+    connectTimeouts.set(server, made);
+    return made;
+  }
+
+  return {
+    get(backend: Address): Forward {
+      const known = forwards.get(backend.url);
+      if (known !== undefined) return known;
+      const { url, baseUrl, socket } = backend;
+      const pool = poolOf(baseUrl, socket);
+      const made = createForward({
+        baseUrl,
+        socket,
+        fetch,
+        pool,
+        connectTimeout: connectTimeoutOf(backend),
+        startReadTimeout,
+        running,
+      });
+      forwards.set(url, made);
+      return made;
     },
   };
 }

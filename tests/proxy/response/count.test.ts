@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { RequestTracker } from "../../../src/proxy/request-tracker.ts";
-import { createCount } from "../../../src/proxy/response/count.ts";
+import { Count } from "../../../src/proxy/response/count.ts";
 import type { UsageEvent } from "../../../src/domain/usage-event.ts";
 
 const json = { contentType: "application/json", contentEncoding: null };
@@ -18,7 +18,7 @@ function startCount(method: string, path: string, status = 200, id: string | und
   );
   tracker.model = { asked: "asked", sent: "sent", name: "served" };
   const ids = { readId: method === "GET" ? id : undefined, created: method === "POST" ? () => id : undefined };
-  const count = createCount(
+  const count = new Count(
     {
       upstream,
       keyId: 7,

@@ -3,7 +3,7 @@ import fc from "fast-check";
 import type { UsageAdded } from "../../../src/proxy/rewrite/stream-options.ts";
 import { createStreamUsageFilter } from "../../../src/proxy/stream/filter.ts";
 import { carryOnlyContent } from "../../../src/proxy/stream/flags.ts";
-import { createPassage } from "../../../src/proxy/stream/passage.ts";
+import { Passage } from "../../../src/proxy/stream/passage.ts";
 import { usageServers, type UsageAsked, type UsageServer } from "../../fixtures/usage-servers.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom } from "../../support/random.ts";
 import { threadMs } from "../../support/processor-time.ts";
@@ -16,7 +16,7 @@ const continuousOnly: UsageAdded = { includeUsage: false, continuousUsage: true 
 function startFilter(added: UsageAdded) {
   const filter = createStreamUsageFilter(added);
   if (filter === undefined) throw new Error("Nothing to filter");
-  const passage = createPassage({ contentType: "text/event-stream", contentEncoding: null }, { listener: {}, filter });
+  const passage = new Passage({ contentType: "text/event-stream", contentEncoding: null }, { listener: {}, filter });
   return {
     push(piece: Uint8Array): Uint8Array {
       const ready = passage.push(piece);
@@ -271,10 +271,7 @@ describe("stream usage filter", () => {
       chunk(0, "null", timed(1)) + chunk(1, "null", timed(1)) + chunk(0, "null", timed(2)) + chunk(1, "null", timed(2));
     const end = chunk(0, '"stop"', timings(2)) + chunk(1, '"stop"', timings(3));
     const filter = createStreamUsageFilter({ ...both, timedChoices: 2 });
-    const passage = createPassage(
-      { contentType: "text/event-stream", contentEncoding: null },
-      { listener: {}, filter },
-    );
+    const passage = new Passage({ contentType: "text/event-stream", contentEncoding: null }, { listener: {}, filter });
     expect(Buffer.from(passage.push(Buffer.from(stream(timings)))).toString()).toBe(stream(() => ""));
     expect(passage.seen()).toMatchObject({ inputTokens: 10, cachedInputTokens: 4, outputTokens: 4 });
     const sent = [passage.push(Buffer.from(end)), passage.push(Buffer.from("data: [DONE]\n\n"))];

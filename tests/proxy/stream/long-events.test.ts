@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { heapStats } from "bun:jsc";
 import type { UsageAdded } from "../../../src/proxy/rewrite/stream-options.ts";
-import { createPassage } from "../../../src/proxy/stream/passage.ts";
+import { Passage } from "../../../src/proxy/stream/passage.ts";
 import { passTicks } from "../../support/event-loop.ts";
 import { createRandom, cutAtRandom } from "../../support/random.ts";
 import { five, passEvents, startMeter, usageEvent, utf8 } from "./start-meter.ts";
@@ -60,10 +60,16 @@ describe("an event of 40 MiB without its empty line", () => {
 type Create<Output> = () => (chunk: Uint8Array) => Output;
 const senders: [name: string, create: Create<Uint8Array>][] = meters.map(([name, added]) => [
   `an event stream of which ${name}`,
-  () => passEvents(added).push,
+  () => {
+    const passage = passEvents(added);
+    return (chunk) => passage.push(chunk);
+  },
 ]);
 const readerOf = (contentType: string, contentEncoding: string | null): Create<unknown> => {
-  return () => createPassage({ contentType, contentEncoding }, { listener: {} }).push;
+  return () => {
+    const passage = new Passage({ contentType, contentEncoding }, { listener: {} });
+    return (chunk) => passage.push(chunk);
+  };
 };
 const holders: [name: string, create: Create<unknown>][] = [
   ...senders,

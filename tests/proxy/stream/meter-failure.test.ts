@@ -36,7 +36,7 @@ describe("a meter that fails", () => {
   test("before any byte sends nothing: the caller still has a whole response to give", async () => {
     const { meter } = startMeter();
     void meter.fail(frame);
-    expect(meter.hasSent()).toBe(false);
+    expect(meter.hasSent).toBe(false);
     await meter.abort("broken");
     expect(meter.started).rejects.toBe("broken");
   });

@@ -33,13 +33,13 @@ describe("a meter that keeps a client alive", () => {
       if (sent !== "") expect(await readText(reader)).toBe(sent);
       jest.advanceTimersByTime(10);
       expect(await readText(reader)).toBe(": early\n\n");
-      expect(meter.hasBegun()).toBe(false);
+      expect(meter.hasBegun).toBe(false);
     }
     write(writer, "ta: {}\n\n");
     expect(await readText(reader)).toBe("event: response.created\ndata: {}\n\n");
     jest.advanceTimersByTime(10);
     expect(await readText(reader)).toBe("data: late\n\n");
-    expect(meter.hasBegun()).toBe(true);
+    expect(meter.hasBegun).toBe(true);
     await reader.cancel();
   });
 

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { gzipSync } from "node:zlib";
 import type { Usage } from "../../../src/domain/usage.ts";
-import { createPassage } from "../../../src/proxy/stream/passage.ts";
+import { Passage } from "../../../src/proxy/stream/passage.ts";
 import { recordedResponses } from "../../fixtures/recorded-responses.ts";
 import { usageServers } from "../../fixtures/usage-servers.ts";
 import { passTicks } from "../../support/event-loop.ts";
@@ -45,7 +45,7 @@ describe("the meter", () => {
   test.each(recordedResponses)("passes every byte on and counts: $server", async ({ contentType, body, usage }) => {
     for (let seed = 0; seed < 20; seed++) {
       const { meter, writer, finishes } = startMeter({
-        passage: createPassage({ contentType, contentEncoding: null }, { listener: {} }),
+        passage: new Passage({ contentType, contentEncoding: null }, { listener: {} }),
       });
       for (const piece of cutAtRandom(utf8.encode(body), createRandom(seed))) write(writer, piece);
       void writer.close();
@@ -136,7 +136,7 @@ describe("the meter", () => {
 
   test("finishes the usage of a compressed stream and leaves its bytes as they are", async () => {
     const { meter, writer, finishes } = startMeter({
-      passage: createPassage({ contentType: "text/event-stream", contentEncoding: "gzip" }, { listener: {} }),
+      passage: new Passage({ contentType: "text/event-stream", contentEncoding: "gzip" }, { listener: {} }),
     });
     const bytes = gzipSync(usageEvent);
     for (const byte of bytes) write(writer, Uint8Array.of(byte));

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { createPassage, type Passage } from "../../../src/proxy/stream/passage.ts";
+import { Passage } from "../../../src/proxy/stream/passage.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom } from "../../support/random.ts";
 import { passEvents } from "./start-meter.ts";
 
@@ -33,8 +33,7 @@ function restOf(hold: Passage): string {
 }
 
 /** What a body passes through whose type does not say what it is. */
-const passUnknown = (): Passage =>
-  createPassage({ contentType: "text/plain", contentEncoding: null }, { listener: {} });
+const passUnknown = (): Passage => new Passage({ contentType: "text/plain", contentEncoding: null }, { listener: {} });
 
 const whole = ({ sent, terminal = "", after, rest }: Passed): string => sent + terminal + after + rest;
 const one = (stream: string): Uint8Array[] => [utf8.encode(stream)];

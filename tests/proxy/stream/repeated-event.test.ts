@@ -1,8 +1,8 @@
 import { describe, expect, spyOn, test } from "bun:test";
 import fc from "fast-check";
 import { createResponseCharge } from "../../../src/proxy/response/charge.ts";
-import { createOutputObserver } from "../../../src/proxy/stream/output.ts";
-import { createPassage } from "../../../src/proxy/stream/passage.ts";
+import { OutputObserver } from "../../../src/proxy/stream/output.ts";
+import { Passage } from "../../../src/proxy/stream/passage.ts";
 import { RepeatedEvent } from "../../../src/proxy/stream/repeated-event.ts";
 
 const bytesOf = (text: string): Uint8Array => Buffer.from(text);
@@ -109,7 +109,7 @@ describe("the output of a stream", () => {
   const delta = (content: string, rest = ""): string =>
     `{"choices":[{"index":0,"delta":{"content":"${content}"}${rest}}]}`;
   const skims = (first: string, second: string): boolean => {
-    const observer = createOutputObserver();
+    const observer = new OutputObserver();
     observer.onDocument(JSON.parse(first), 0, bytesOf(first));
     return observer.skim(bytesOf(`data: ${second}\n\n`));
   };
@@ -175,8 +175,10 @@ const read = async (chunks: readonly string[], path: string, skims: boolean): Pr
     path,
     response: new Response(null, { headers: { "content-type": contentType } }),
   });
-  const output = skims ? charge?.output : { ...charge?.output, skim: () => false };
-  const passage = createPassage({ contentType, contentEncoding: null }, { listener: output ?? {} });
+  const output = charge?.output;
+  const parsed = output && { onDocument: output.onDocument.bind(output) };
+  const observer = skims ? output : parsed;
+  const passage = new Passage({ contentType, contentEncoding: null }, { listener: { observer } });
   for (const one of chunks) passage.push(bytesOf(one));
   const seen = await passage.end();
   return { seen, cut: charge?.owed(seen, false), whole: charge?.owed(seen, true), output: charge?.output?.seen() };

@@ -11,7 +11,7 @@ import {
   gzipSync,
   zstdCompressSync,
 } from "node:zlib";
-import { createPassage, readWholeUsage } from "../../../src/proxy/stream/passage.ts";
+import { Passage, readWholeUsage } from "../../../src/proxy/stream/passage.ts";
 import { type BodyHeaders, isPlainEventStream } from "../../../src/proxy/usage/body-kind.ts";
 import { noStreamUsage, readEventUsage, usageOfStream } from "../../../src/proxy/usage/event-usage.ts";
 import { recordedResponses } from "../../fixtures/recorded-responses.ts";
@@ -26,10 +26,10 @@ const chat = utf8.encode('{"usage":{"prompt_tokens":5,"completion_tokens":2}}');
 const five: Usage = { inputTokens: 5, outputTokens: 2 };
 
 async function usageOf(headers: BodyHeaders, pieces: Iterable<Uint8Array>): Promise<Usage> {
-  const passage = createPassage(headers, { listener: {} });
+  const passage = new Passage(headers, { listener: {} });
   for (const piece of pieces) {
     passage.push(piece);
-    await passage.backlog();
+    await passage.backlog;
   }
   return passage.end();
 }
@@ -198,13 +198,13 @@ describe("usage reader of a compressed response", () => {
 
   test("decompresses 512 MB in little memory and makes a faster writer wait", async () => {
     const bomb = gzipSync(Buffer.alloc(64 << 20, 0x20));
-    const passage = createPassage({ ...json, contentEncoding: "gzip" }, { listener: {} });
+    const passage = new Passage({ ...json, contentEncoding: "gzip" }, { listener: {} });
     const before = process.memoryUsage().rss;
     let peak = 0;
     let waits = 0;
     for (let round = 0; round < 8; round++) {
       passage.push(bomb);
-      const wait = passage.backlog();
+      const wait = passage.backlog;
       if (wait !== undefined) waits++;
       await wait;
       peak = Math.max(peak, process.memoryUsage().rss - before);

@@ -1,7 +1,7 @@
 import { dialectOf } from "../../../src/proxy/response/dialect.ts";
-import { createMeter, type Meter, type MeterOptions } from "../../../src/proxy/stream/meter.ts";
+import { Meter, type MeterOptions } from "../../../src/proxy/stream/meter.ts";
 import { createStreamUsageFilter } from "../../../src/proxy/stream/filter.ts";
-import { createPassage, type Passage } from "../../../src/proxy/stream/passage.ts";
+import { Passage } from "../../../src/proxy/stream/passage.ts";
 import type { Usage } from "../../../src/domain/usage.ts";
 
 export const utf8 = new TextEncoder();
@@ -18,13 +18,13 @@ export interface StartedMeter {
 /** What a plain event stream passes through. @param added hides usage that was asked for like this */
 export function passEvents(added = { includeUsage: false, continuousUsage: false }): Passage {
   const headers = { contentType: "text/event-stream", contentEncoding: null };
-  return createPassage(headers, { listener: {}, filter: createStreamUsageFilter(added) });
+  return new Passage(headers, { listener: {}, filter: createStreamUsageFilter(added) });
 }
 
 /** A meter over an event stream, and how it finished. */
 export function startMeter(options: Partial<MeterOptions> = {}): StartedMeter {
   const finishes: StartedMeter["finishes"] = [];
-  const meter = createMeter({
+  const meter = new Meter({
     passage: passEvents(),
     heartbeats: dialectOf("/v1/chat/completions"),
     keepaliveMs: 0,
