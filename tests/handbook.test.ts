@@ -190,6 +190,7 @@ describe("the search", () => {
     ["several backends", "models-and-backends#several-models-and-backends"],
     ["How is Claude Code set up?", "agents#claude-code"],
     ["claude code", "agents#claude-code"],
+    ["Open WebUI task model", "agents#connect-open-webui"],
     ["How to go back after a bad upgrade", "upgrade#go-back-after-a-bad-upgrade"],
     ["downgrade", "upgrade#go-back-after-a-bad-upgrade"],
     ["forgot password", "upgrade#a-lost-password"],

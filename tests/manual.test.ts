@@ -8,7 +8,7 @@ import { parseModelsFile } from "../src/config/models-file.ts";
 import { startSimulator } from "./support/simulator/simulator.ts";
 import { whyNoCurl } from "./support/curl.ts";
 import { createGpuHost, csvOfTwo, prints } from "./gpu-agent/gpu-host.ts";
-import { quickStarts } from "../console/src/start/quick-start-lines.ts";
+import { clients } from "../console/src/start/agent-settings.ts";
 import { newKeyRequest, keyChangeRequest } from "../src/admin/keys/contract.ts";
 import { logIn } from "./support/admin-client.ts";
 import { nginx } from "./support/balancer.ts";
@@ -208,7 +208,7 @@ test.skipIf(whyNoCurl !== undefined)("the manual's script makes one key, however
 test("the manual has as many blocks as are tried", () => {
   const languages = [...manual.matchAll(/^```(\w*)\n.*?^```$/gms)].map(([, language = ""]) => language);
   const counts = Object.fromEntries(languages.map((language) => [language, manualBlocks(language).length]));
-  const generated = quickStarts(sampleValues).length;
+  const generated = clients(sampleValues).length;
   expect(counts).toEqual({
     sh: manualBlocks("sh").length,
     bash: 1,

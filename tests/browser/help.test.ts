@@ -2,33 +2,68 @@ import { describe, expect, test } from "bun:test";
 import { findFreePort } from "../support/free-port.ts";
 import { violations } from "./support/axe.ts";
 import { hasBrowser, loseSession, password, startConsole, type Visit } from "./support/console-under-test.ts";
+import { startBackends } from "../support/several-backends.ts";
 import { startTrafficConsole, trafficModel } from "./support/traffic-console.ts";
 import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("help", () => {
   const traffic = shared(() => startTrafficConsole());
 
-  test("the quick start has lines for each client with this address and the served model", async () => {
+  const openClient = async ({ page }: Visit, label: string) => {
+    await page.getByLabel("Search clients").fill(label);
+    const lines = page.getByRole("region", { name: `the lines for ${label}` });
+    await lines.waitFor();
+    return lines;
+  };
+
+  test("the quick start finds a client, and copies its lines for this address and the served model", async () => {
     await using visit = await traffic.console.visit("/help");
     const { page } = visit;
-    const code = page.getByRole("code").last();
     const { url } = traffic.console.program;
     await page.getByText(trafficModel).first().waitFor();
-    for (const label of ["curl", "OpenAI, Python", "OpenAI, Node", "Anthropic, Python", "Claude Code", "Codex"]) {
-      await page.getByRole("combobox", { name: "Client" }).selectOption(label);
-      await page.getByRole("region", { name: `the lines for ${label}` }).waitFor();
-      expect(await code.textContent()).toContain(url);
+    for (const label of ["OpenAI, Python", "Claude Code", "Codex", "Open WebUI", "Qwen Code"]) {
+      const lines = await openClient(visit, label);
+      expect(await page.locator("details").count()).toBe(1);
+      expect(await lines.textContent()).toContain(url);
     }
+    const lines = await openClient(visit, "VS Code");
     await page.getByRole("button", { name: /^Copy/ }).click();
     await page.getByText("Copied").waitFor();
-    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe((await code.textContent()) ?? "");
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe((await lines.textContent()) ?? "");
+    await page.getByLabel("Search clients").fill("no such client");
+    await page.getByText("No such client").waitFor();
+    expect(await violations(page)).toEqual([]);
+  });
+
+  test("of a file of models, the lines have the model and the context that its key may use", async () => {
+    using backends = startBackends({ one: "" });
+    const file = await Bun.file(backends.file).text();
+    await Bun.write(
+      backends.file,
+      file.replace("m: {", "small: { backends: [one], context_tokens: 131072, max_output_tokens: 8192 }\n  m: {"),
+    );
+    await using own = await startConsole(undefined, { MODELS_FILE: backends.file });
+    const { key } = await own.admin.createKey("of-help");
+    await using visit = await own.visit("/help");
+    const { page } = visit;
+    const lines = await openClient(visit, "opencode");
+    await lines.getByText('"tollgate/small"').waitFor();
+    await page.getByText("Replace CONTEXT").waitFor();
+    expect(await lines.textContent()).not.toContain("202752");
+    await page.getByLabel(/^API key/).fill(key);
+    await page.getByLabel(/^API key/).press("Tab");
+    await lines.getByText('"context": 131072').waitFor();
+    expect(await lines.textContent()).toContain(key);
+    expect(await lines.textContent()).toContain('"output": 8192');
+    await page.getByRole("combobox", { name: "Model" }).selectOption("m");
+    await lines.getByText('"context": 202752').waitFor();
   });
 
   test("the settings of Claude Code are a file to download, with the caps of this server", async () => {
     await using visit = await traffic.console.visit("/help");
     const { page } = visit;
     await page.getByText(trafficModel).first().waitFor();
-    await page.getByRole("combobox", { name: "Client" }).selectOption("Claude Code");
+    await openClient(visit, "Claude Code");
     await page.getByText("PROXY_SSE_KEEPALIVE=15").waitFor();
     const downloads = page.waitForEvent("download");
     await page.getByRole("button", { name: "Download settings file" }).click();

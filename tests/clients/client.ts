@@ -1,6 +1,6 @@
 import { existsSync, mkdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
-import { agentSettings } from "../../console/src/start/agent-settings.ts";
+import { clients } from "../../console/src/start/agent-settings.ts";
 import { repositoryRoot } from "../support/import-table.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";
 import versions from "./versions.json" with { type: "json" };
@@ -127,7 +127,7 @@ export async function installClient(
   change = (text: string): string => text,
 ): Promise<InstalledClient> {
   const home = createTempFolder();
-  const settings = agentSettings({ ...address, contextTokens: 202_752, outputTokens: 16_384 });
+  const settings = clients({ ...address, contextTokens: 202_752, outputTokens: 16_384 });
   const text = settings.find(({ id }) => id === client.id)?.text;
   if (text === undefined) throw new Error(`Help has no settings of ${client.label}`);
   const file = home.file(client.file);

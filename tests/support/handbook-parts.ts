@@ -2,7 +2,7 @@
 // `bun run handbook` writes them into their pages; a test fails when one differs.
 import { join } from "node:path";
 import type { TObject, TSchema } from "@sinclair/typebox";
-import { quickStarts } from "../../console/src/start/quick-start-lines.ts";
+import { clients } from "../../console/src/start/agent-settings.ts";
 import { limitKinds, type LimitKind } from "../../src/domain/limits.ts";
 import { modelsFileSchema } from "../../src/config/models-schema.ts";
 import { clientRules } from "../../src/domain/models.ts";
@@ -63,7 +63,7 @@ export const parts: Readonly<Record<string, Part>> = {
     ),
   metrics: metricsTable,
   "quick-starts": () =>
-    quickStarts(sampleValues)
+    clients(sampleValues)
       .map(({ label, note, text }) => `## ${label}\n\n${wrapped(note)}\n\n\`\`\`text\n${text}\n\`\`\``)
       .join("\n\n"),
 };

@@ -10,7 +10,7 @@ import "../styles/lazy-pages.css";
 export const HelpPage = (): JSX.Element => (
   <Page title="Quick start" help="agents" sources={[]}>
     <SectionTabs section="help" label="Help" />
-    <Panel title="Connect a client" hint="Replace KEY with an API key">
+    <Panel title="Connect a client" hint="KEY stands for an API key, which stays in this page’s memory">
       <div class="panel-body">
         <QuickStart />
       </div>

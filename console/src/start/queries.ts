@@ -1,5 +1,5 @@
 import { useMutation, type UseMutationResult, useQuery } from "@tanstack/solid-query";
-import { api, responseBody } from "../client.ts";
+import { api, requestWithKey, responseBody } from "../client.ts";
 import type { QueryResult } from "../queries.ts";
 
 const getOverview = () => responseBody(api.overview.get());
@@ -25,3 +25,35 @@ export type Explanation = Awaited<ReturnType<typeof explain>>;
 
 export const useExplain = (): UseMutationResult<Explanation, Error, Explained> =>
   useMutation(() => ({ mutationFn: explain }));
+
+const getModelNames = async (): Promise<string[]> => [
+  ...new Set((await responseBody(api.backends.get())).backends.flatMap(({ models }) => models)),
+];
+
+/** The models of all backends that are known. */
+export const useModelNamesQuery = (): QueryResult<typeof getModelNames> =>
+  useQuery(() => ({ queryKey: ["model-names"], queryFn: getModelNames }));
+
+/** As Tollgate lists a model, or vLLM or llama.cpp does in front of which there is no file of models. */
+export interface ListedModel {
+  id: string;
+  kind?: string;
+  context_length?: number;
+  max_model_len?: number;
+  meta?: { n_ctx?: number } | null;
+  max_output_tokens?: number;
+}
+
+const getListedModels = async (key: string): Promise<ListedModel[]> =>
+  (await requestWithKey<{ data: ListedModel[] }>("/v1/models", key)).data;
+
+/** The models that a key may use. @param key empty: none are asked for */
+export const useListedModelsQuery = (key: () => string): QueryResult<typeof getListedModels> =>
+  useQuery(() => ({
+    enabled: key() !== "",
+    queryKey: ["listed-models", key()],
+    queryFn: () => getListedModels(key()),
+    retry: false,
+    // A key stays in memory no longer than the page that shows it.
+    gcTime: 0,
+  }));

@@ -1,40 +1,41 @@
-import { agentSettings, type QuickStart, type QuickStartValues } from "./agent-settings.ts";
-
-/** Lines to copy for the usual clients. */
-export function quickStarts(values: QuickStartValues): QuickStart[] {
-  return [
-    { id: "curl", label: "curl", note: "In a shell; streams a chat.", text: curl(values) },
-    { id: "openai-python", label: "OpenAI, Python", note: "After pip install openai.", text: openAiPython(values) },
-    { id: "openai-node", label: "OpenAI, Node", note: "After npm install openai.", text: openAiNode(values) },
-    {
-      id: "anthropic-python",
-      label: "Anthropic, Python",
-      note: "After pip install anthropic.",
-      text: anthropicPython(values),
-    },
-    {
-      id: "anthropic-node",
-      label: "Anthropic, Node",
-      note: "After npm install @anthropic-ai/sdk.",
-      text: anthropicNode(values),
-    },
-    ...agentSettings(values),
-    {
-      id: "cursor",
-      label: "Cursor",
-      note: "In Settings, Models. Cursor’s own servers send the requests: they must reach this address over the internet.",
-      text: cursor(values),
-      isAgent: true,
-    },
-  ];
+/** How one client is connected: a row of the table in `agent-settings.ts`. */
+export interface Client {
+  id: string;
+  label: string;
+  /** The file or program for the text, and its preconditions. */
+  note: string;
+  text: string;
+  /** A coding agent, whose requests run for minutes. */
+  isAgent?: boolean;
+  /** The name of the file that the text is. */
+  file?: string;
 }
 
-/** Quotes a text for a shell: everything but the quote itself is literal in single quotes. */
-const shell = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
-/** Quotes a text for Python, JavaScript and TOML, whose strings share JSON's escapes. */
-const quoted = (text: string): string => JSON.stringify(text);
+export interface ClientValues {
+  /** Where `/v1` is, such as `https://llm.example.com`. */
+  origin: string;
+  key: string;
+  model: string;
+  /** The model's caps, in tokens; a word to replace while it is not known. */
+  contextTokens: number | "CONTEXT";
+  outputTokens: number;
+}
 
-function curl({ origin, key, model }: QuickStartValues): string {
+/** Lines that send a request. */
+export const sdkLines = (values: ClientValues): Omit<Client, "id">[] => [
+  { label: "curl", note: "In a shell; streams a chat.", text: curl(values) },
+  { label: "OpenAI, Python", note: "After pip install openai.", text: openAiPython(values) },
+  { label: "OpenAI, Node", note: "After npm install openai.", text: openAiNode(values) },
+  { label: "Anthropic, Python", note: "After pip install anthropic.", text: anthropicPython(values) },
+  { label: "Anthropic, Node", note: "After npm install @anthropic-ai/sdk.", text: anthropicNode(values) },
+];
+
+/** Quotes a text for a shell: everything but the quote itself is literal in single quotes. */
+export const shell = (text: string): string => `'${text.replaceAll("'", String.raw`'\''`)}'`;
+/** Quotes a text for Python, JavaScript, TOML and YAML, whose strings share JSON's escapes. */
+export const quoted = (text: string): string => JSON.stringify(text);
+
+function curl({ origin, key, model }: ClientValues): string {
   const body = JSON.stringify({ model, stream: true, messages: [{ role: "user", content: "Hello!" }] });
   return `curl -N ${shell(`${origin}/v1/chat/completions`)} \\
   -H ${shell(`Authorization: Bearer ${key}`)} \\
@@ -42,7 +43,7 @@ function curl({ origin, key, model }: QuickStartValues): string {
   -d ${shell(body)}`;
 }
 
-const openAiPython = ({ origin, key, model }: QuickStartValues): string => `from openai import OpenAI
+const openAiPython = ({ origin, key, model }: ClientValues): string => `from openai import OpenAI
 
 client = OpenAI(base_url=${quoted(`${origin}/v1`)}, api_key=${quoted(key)})
 stream = client.chat.completions.create(
@@ -55,7 +56,7 @@ for chunk in stream:
     if chunk.choices:
         print(chunk.choices[0].delta.content or "", end="", flush=True)`;
 
-const openAiNode = ({ origin, key, model }: QuickStartValues): string => `import OpenAI from "openai";
+const openAiNode = ({ origin, key, model }: ClientValues): string => `import OpenAI from "openai";
 
 const client = new OpenAI({ baseURL: ${quoted(`${origin}/v1`)}, apiKey: ${quoted(key)} });
 const stream = await client.chat.completions.create({
@@ -66,7 +67,7 @@ const stream = await client.chat.completions.create({
 });
 for await (const chunk of stream) process.stdout.write(chunk.choices[0]?.delta?.content ?? "");`;
 
-const anthropicPython = ({ origin, key, model }: QuickStartValues): string => `from anthropic import Anthropic
+const anthropicPython = ({ origin, key, model }: ClientValues): string => `from anthropic import Anthropic
 
 client = Anthropic(base_url=${quoted(origin)}, api_key=${quoted(key)})
 with client.messages.stream(
@@ -77,7 +78,7 @@ with client.messages.stream(
     for text in stream.text_stream:
         print(text, end="", flush=True)`;
 
-const anthropicNode = ({ origin, key, model }: QuickStartValues): string => `import Anthropic from "@anthropic-ai/sdk";
+const anthropicNode = ({ origin, key, model }: ClientValues): string => `import Anthropic from "@anthropic-ai/sdk";
 
 const client = new Anthropic({ baseURL: ${quoted(origin)}, apiKey: ${quoted(key)} });
 const stream = client.messages.stream({
@@ -87,7 +88,3 @@ const stream = client.messages.stream({
 });
 stream.on("text", (text) => process.stdout.write(text));
 await stream.finalMessage();`;
-
-const cursor = ({ origin, key, model }: QuickStartValues): string => `OpenAI API Key: ${key}
-Override OpenAI Base URL: ${origin}/v1
-Custom model: ${model}`;

@@ -1,82 +1,136 @@
 import { createSignal, For, type JSX, Show } from "solid-js";
+import { causeOf } from "../client.ts";
 import { download } from "../lib/download.ts";
 import { CodeBlock } from "../ui/code-block.tsx";
+import { FilterField } from "../ui/controls.tsx";
 import { Icon } from "../ui/icon.tsx";
-import type { QuickStart as Lines } from "./agent-settings.ts";
-import { quickStarts } from "./quick-start-lines.ts";
+import { EmptyState } from "../ui/panel.tsx";
+import { clients } from "./agent-settings.ts";
+import { playgroundKey, setPlaygroundKey } from "./playground-key.ts";
+import type { Client } from "./quick-start-lines.ts";
 import { useServerAddress } from "./use-server-address.ts";
 import "../styles/lazy-pages.css";
 
 interface QuickStartProps {
-  /** The lines show KEY without one. */
+  /** Without one, the page asks for it, and the lines show KEY. */
   apiKey?: string;
   /** After lines were copied that hold the key. Not all do. */
   onKeyCopied?: () => void;
 }
 
-/** Lines for the usual clients, with this server's address and model. */
+/** The clients that a search finds, each with its lines for this server's address and a model with its caps. */
 export function QuickStart(props: QuickStartProps): JSX.Element {
-  const server = useServerAddress();
-  const [chosen, setChosen] = createSignal("curl");
-  const all = (): Lines[] =>
-    quickStarts({
-      origin: server.origin(),
-      key: props.apiKey ?? "KEY",
-      model: server.model(),
-      contextTokens: server.contextTokens(),
-      outputTokens: server.outputTokens(),
-    });
-  const lines = (): Lines | undefined => all().find(({ id }) => id === chosen());
-  const notifyOfKey = (): void => {
-    if (props.apiKey !== undefined && lines()?.text.includes(props.apiKey)) props.onKeyCopied?.();
+  const key = (): string => props.apiKey ?? playgroundKey().trim();
+  const server = useServerAddress(key);
+  const [picked, setPicked] = createSignal<string>();
+  const [search, setSearch] = createSignal("");
+  const [opened, setOpened] = createSignal("curl");
+  const model = (): string => server.models().find((name) => name === picked()) ?? server.model();
+  const found = (): Client[] => {
+    const words = search().toLowerCase().split(/\s+/);
+    return clients({ origin: server.origin(), key: key() || "KEY", model: model(), ...server.capsOf(model()) }).filter(
+      ({ label, note }) => words.every((word) => `${label} ${note}`.toLowerCase().includes(word)),
+    );
   };
+  const notifyOfKey = ({ text }: Client): void => {
+    if (props.apiKey !== undefined && text.includes(props.apiKey)) props.onKeyCopied?.();
+  };
+  const rowOf = (id: string): Client | undefined => found().find((client) => client.id === id);
   return (
     <div class="quick-start">
-      <label class="filter-field">
-        <span>Client</span>
-        <select onChange={({ currentTarget }) => setChosen(currentTarget.value)}>
-          <For each={all().map(({ id, label }) => ({ id, label }))}>
-            {({ id, label }) => (
-              <option value={id} selected={id === chosen()}>
-                {label}
-              </option>
-            )}
-          </For>
-        </select>
-      </label>
-      <Show when={lines()}>
-        {(shown) => (
-          <>
-            <p class="hint">
-              {shown().note}
-              <Show when={server.hasOwnPort()}> Replace ADDRESS with the address of /v1, which has its own port.</Show>
-              <Show when={server.model() === "MODEL"}> Replace MODEL with a model of the backend.</Show>
-            </p>
-            <Show when={shown().isAgent}>
-              <p class="hint">
-                Set <code>PROXY_SSE_KEEPALIVE=15</code> on the server: agents give up streams that are silent for
-                minutes.
-              </p>
-            </Show>
-            <CodeBlock text={shown().text} what={`the lines for ${shown().label}`} onCopied={notifyOfKey} />
-            <Show when={shown().file}>
-              {(file) => (
-                <button
-                  class="button"
-                  type="button"
-                  onClick={() => {
-                    download(file(), `${shown().text}\n`, "text/plain;charset=utf-8");
-                    notifyOfKey();
-                  }}
-                >
-                  <Icon name="download" />
-                  Download settings file
-                </button>
-              )}
-            </Show>
-          </>
+      <div class="filter-fields">
+        <Show when={props.apiKey === undefined && !server.hasOwnPort()}>
+          <label class="filter-field">
+            <span>API key, for its models and their contexts</span>
+            <input
+              type="password"
+              autocomplete="off"
+              value={playgroundKey()}
+              onChange={({ currentTarget }) => setPlaygroundKey(currentTarget.value)}
+            />
+          </label>
+        </Show>
+        <Show when={server.models().length > 1}>
+          <label class="filter-field">
+            <span>Model</span>
+            <select onChange={({ currentTarget }) => setPicked(currentTarget.value)}>
+              <For each={server.models()}>
+                {(name) => (
+                  <option value={name} selected={name === model()}>
+                    {name}
+                  </option>
+                )}
+              </For>
+            </select>
+          </label>
+        </Show>
+        <FilterField label="Search clients" value={search()} onInput={setSearch} />
+      </div>
+      <Show when={server.keyError()}>
+        {(error) => (
+          <p class="form-error" role="alert">
+            {causeOf(error())}.
+          </p>
         )}
       </Show>
+      <div>
+        <For
+          each={found().map(({ id }) => id)}
+          fallback={<EmptyState title="No such client: “Others” has what each asks for" />}
+        >
+          {(id) => (
+            <details
+              name="client"
+              open={id === (search() === "" ? opened() : found()[0]?.id)}
+              onToggle={({ currentTarget }) => currentTarget.open && setOpened(id)}
+            >
+              <summary>{rowOf(id)?.label}</summary>
+              <Show when={rowOf(id)}>
+                {(client) => <Row client={client()} onCopied={() => notifyOfKey(client())} />}
+              </Show>
+            </details>
+          )}
+        </For>
+      </div>
     </div>
   );
 }
+
+/** The words that the text has for what only its reader knows. */
+const blanks = [
+  ["ADDRESS", "the address of /v1, which has its own port"],
+  ["MODEL", "a model of the backend"],
+  ["CONTEXT", "the longest context of the model, in tokens: GET /v1/models has it"],
+] as const;
+
+const Row = (props: { client: Client; onCopied: () => void }): JSX.Element => (
+  <>
+    <p class="hint">
+      {props.client.note}
+      <For each={blanks.filter(([word]) => new RegExp(`\\b${word}\\b`).test(props.client.note + props.client.text))}>
+        {([word, what]) => ` Replace ${word} with ${what}.`}
+      </For>
+    </p>
+    <Show when={props.client.isAgent}>
+      <p class="hint">
+        Set <code>PROXY_SSE_KEEPALIVE=15</code> on the server: agents give up streams that are silent for minutes.
+      </p>
+    </Show>
+    <CodeBlock text={props.client.text} what={`the lines for ${props.client.label}`} onCopied={props.onCopied} />
+    <Show when={props.client.file}>
+      {(file) => (
+        <button
+          class="button"
+          type="button"
+          onClick={() => {
+            download(file(), `${props.client.text}\n`, "text/plain;charset=utf-8");
+            props.onCopied();
+          }}
+        >
+          <Icon name="download" />
+          Download settings file
+        </button>
+      )}
+    </Show>
+  </>
+);

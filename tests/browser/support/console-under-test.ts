@@ -125,7 +125,8 @@ export async function startConsole(
   const program = await startProgram({
     DATA_DIR: folder.path,
     ADMIN_PASSWORD: password,
-    PROXY_UPSTREAM_URL: simulator.url,
+    // A file names its own backends.
+    ...(environment["MODELS_FILE"] === undefined && { PROXY_UPSTREAM_URL: simulator.url }),
     ...environment,
   });
   const admin = await logIn(program.adminUrl, "admin", password);

@@ -1,24 +1,25 @@
 import { describe, expect, test } from "bun:test";
-import { quickStarts } from "../../../console/src/start/quick-start-lines.ts";
+import type { ClientValues } from "../../../console/src/start/quick-start-lines.ts";
+import { clients } from "../../../console/src/start/agent-settings.ts";
 
-const values = {
+const values: ClientValues = {
   origin: "https://llm.example.com",
   key: "k-123",
   model: "served-model",
   contextTokens: 131_072,
   outputTokens: 8192,
 };
-const textOf = (id: string, changed: Partial<typeof values> = {}): string =>
-  quickStarts({ ...values, ...changed }).find((lines) => lines.id === id)?.text ?? "";
+const textOf = (id: string, changed: Partial<ClientValues> = {}): string =>
+  clients({ ...values, ...changed }).find((lines) => lines.id === id)?.text ?? "";
 
 describe("the lines of the quick start", () => {
-  test.each(quickStarts(values).map(({ id }) => [id]))("for %s name the server and the model", (id) => {
+  test.each(clients(values).map(({ id }) => [id]))("for %s name the server and the model", (id) => {
     expect(textOf(id)).toContain(values.origin);
     expect(textOf(id)).toContain(values.model);
   });
 
   test("have each client once", () => {
-    const ids = quickStarts(values).map(({ id }) => id);
+    const ids = clients(values).map(({ id }) => id);
     expect(new Set(ids).size).toBe(ids.length);
   });
 
@@ -82,16 +83,87 @@ describe("the lines of the quick start", () => {
     });
   });
 
-  test.each(["aider", "continue"])("of %s are YAML with the key", (id) => {
+  test.each(clients(values).map(({ id }) => [id]))("of %s have no other context than the model's", (id) => {
+    expect(textOf(id)).not.toContain("202752");
+    expect(textOf(id, { contextTokens: "CONTEXT" })).not.toContain("131072");
+  });
+
+  test.each(["claude-code", "codex", "opencode", "vs-code", "qwen-code", "continue", "litellm", "others"])(
+    "of %s name the context",
+    (id) => {
+      expect(textOf(id)).toContain("131072");
+      expect(textOf(id, { contextTokens: "CONTEXT" })).toContain("CONTEXT");
+    },
+  );
+
+  test("of Copilot's CLI are a shell's, with the context less the output for the prompt", async () => {
+    const text = textOf("copilot-cli", { key: "a'b" });
+    const shell = Bun.spawn(["sh", "-c", `${text}\nenv`], { env: { PATH: process.env["PATH"] ?? "" } });
+    const lines = (await new Response(shell.stdout).text()).split("\n").filter((line) => line.startsWith("COPILOT_"));
+    expect(lines.toSorted()).toEqual([
+      "COPILOT_MODEL=served-model",
+      "COPILOT_OFFLINE=true",
+      "COPILOT_PROVIDER_API_KEY=a'b",
+      `COPILOT_PROVIDER_BASE_URL=${values.origin}/v1`,
+      "COPILOT_PROVIDER_MAX_OUTPUT_TOKENS=8192",
+      "COPILOT_PROVIDER_MAX_PROMPT_TOKENS=122880",
+    ]);
+    expect(textOf("copilot-cli", { contextTokens: "CONTEXT" })).toContain("MAX_PROMPT_TOKENS=CONTEXT");
+  });
+
+  test("of VS Code are a custom endpoint with the model and its context", () => {
+    expect(JSON.parse(textOf("vs-code"))).toEqual([
+      {
+        name: "Tollgate",
+        vendor: "customendpoint",
+        apiKey: values.key,
+        apiType: "chat-completions",
+        models: [
+          {
+            id: "served-model",
+            name: "served-model",
+            url: `${values.origin}/v1/chat/completions`,
+            toolCalling: true,
+            vision: false,
+            contextWindow: 131_072,
+            maxOutputTokens: 8192,
+          },
+        ],
+      },
+    ]);
+  });
+
+  test("of Qwen Code name the variable of the key, and the context", () => {
+    expect(JSON.parse(textOf("qwen-code"))).toMatchObject({
+      env: { TOLLGATE_API_KEY: values.key },
+      modelProviders: {
+        openai: [
+          {
+            id: "served-model",
+            baseUrl: `${values.origin}/v1`,
+            envKey: "TOLLGATE_API_KEY",
+            generationConfig: { contextWindowSize: 131_072, samplingParams: { max_tokens: 8192 } },
+          },
+        ],
+      },
+      model: { name: "served-model" },
+    });
+  });
+
+  test.each(["aider", "continue", "litellm"])("of %s are YAML with the key", (id) => {
     expect(JSON.stringify(Bun.YAML.parse(textOf(id, { key: "a: 'b'" })))).toContain(`"a: 'b'"`);
   });
 
   test("are a file of their own for each agent that has one", () => {
-    const files = quickStarts(values).flatMap(({ id, file, isAgent }) => (isAgent === true ? [[id, file]] : []));
+    const files = clients(values).flatMap(({ id, file, isAgent }) => (isAgent === true ? [[id, file]] : []));
     expect(files).toEqual([
       ["claude-code", "settings.json"],
       ["codex", "config.toml"],
       ["opencode", "opencode.json"],
+      ["vs-code", "chatLanguageModels.json"],
+      ["copilot-cli", undefined],
+      ["cline", undefined],
+      ["qwen-code", "settings.json"],
       ["aider", "aider.conf.yml"],
       ["continue", "config.yaml"],
       ["cursor", undefined],
