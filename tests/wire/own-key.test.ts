@@ -36,7 +36,7 @@ test("GET /v1/tollgate/key tells the holder of a key its limits and usage, and n
     ["x-ratelimit-reset-tokens", "12h0m0s"],
   ]);
   const text = await response.text();
-  const limits = { max_concurrency: null, tokens_per_minute: null, tokens_per_month: null };
+  const limits = { max_concurrency: null, tokens_per_minute: null, tokens_per_week: null, tokens_per_month: null };
   expect(JSON.parse(text)).toEqual({
     id,
     name: "mine",
@@ -71,6 +71,7 @@ test("GET /v1/tollgate/key tells the holder of a key its limits and usage, and n
       requests_per_minute: "2026-05-16T12:01:01.000+09:00",
       tokens_per_minute: null,
       tokens_per_day: "2026-05-17T00:00:00.000+09:00",
+      tokens_per_week: null,
       tokens_per_month: null,
     },
     refused_today: 0,
