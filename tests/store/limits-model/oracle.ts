@@ -122,8 +122,16 @@ const isOfTokens = (name: LimitName): boolean => limitKinds[name].counts === "to
 
 const isReported = ({ used }: Observed): boolean => Object.values(used).some((value) => value !== undefined);
 
-/** What surely counted against each limit from `since` until the request was decided, without the request. */
-function leastCounted(one: Observed, admitted: readonly Observed[], since: number): Record<LimitName, number> {
+/**
+ * What surely counted against each limit from `since` until the request was decided, without the request.
+ * @param usedSince from then on, what others used beyond what they had reserved may not have counted
+ */
+function leastCounted(
+  one: Observed,
+  admitted: readonly Observed[],
+  since: number,
+  usedSince = since,
+): Record<LimitName, number> {
   // What an instance admitted alone, because the database was slow, others do not know at once.
   const before = admitted.filter((other) => other !== one && other.decidedAt < since && isReported(other));
   /** @param cutFrom what was cut by a kill since then counts as it was reserved: it may have been used */
@@ -131,7 +139,7 @@ function leastCounted(one: Observed, admitted: readonly Observed[], since: numbe
     const { tokens, backendEndedAt, killedAt } = other;
     const counted = other.generated ?? 0;
     if (backendEndedAt > one.decidedAt) return tokens;
-    if (other.endedAt < since && !other.mayWait) return backendEndedAt > from ? counted : 0;
+    if (other.endedAt < usedSince && !other.mayWait) return backendEndedAt > from ? counted : 0;
     if (killedAt < Infinity) return backendEndedAt >= killedAt && killedAt > cutFrom ? tokens : 0;
     // It is counted, or still reserved, or both.
     return backendEndedAt > from ? Math.min(tokens, counted) : 0;
@@ -152,7 +160,7 @@ function leastCounted(one: Observed, admitted: readonly Observed[], since: numbe
  * a request beside it, where they were changed just then.
  */
 function overWhenAdmitted(one: Observed, admitted: readonly Observed[], own: readonly Observed[]): string[] {
-  const counted = leastCounted(one, admitted, one.askedAt);
+  const counted = leastCounted(one, admitted, one.askedAt, oldestAhead(one));
   return limitNames.flatMap((name) => {
     const limit = limitOf(name, around(one, own));
     if (limit === undefined) return [];
@@ -163,6 +171,10 @@ function overWhenAdmitted(one: Observed, admitted: readonly Observed[], own: rea
   });
 }
 
+/** Since when what the request got may have been taken ahead; with a limit of places, nothing is. */
+const oldestAhead = ({ askedAt, limits }: Observed): number =>
+  askedAt - (limits.max_concurrency === null ? aheadMs : 0);
+
 /** What it reports cannot be, or contradicts what became of it. */
 function reportedWrongly(
   one: Observed,
@@ -170,8 +182,7 @@ function reportedWrongly(
   own: readonly Observed[],
   judge: Judge,
 ): string[] {
-  // Of a limit of places, nothing is taken ahead.
-  const since = one.askedAt - (one.limits.max_concurrency === null ? aheadMs : 0);
+  const since = oldestAhead(one);
   const least = leastCounted(one, admitted, since);
   const most = mostCounted(one, own, judge, since - reportMs);
   return limitNames.flatMap((name) => {
