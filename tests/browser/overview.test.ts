@@ -45,7 +45,7 @@ describe.skipIf(!hasBrowser)("a console on its own port", () => {
     await page.getByRole("textbox", { name: "Name" }).fill("elsewhere");
     await page.keyboard.press("Enter");
     await page.getByText("Use it").click();
-    await page.getByText("http://ADDRESS/v1/chat/completions").waitFor();
+    await page.getByText("http://ADDRESS/v1/chat/completions").first().waitFor();
   });
 });
 

@@ -24,7 +24,8 @@ export function useServerAddress(apiKey: () => string = () => ""): ServerAddress
     settings.data?.settings.find((setting) => setting.name === name)?.value ?? undefined;
   const hasOwnPort = (): boolean => overview.data?.separate_ports === true;
   const names = useModelNamesQuery();
-  const listed = useListedModelsQuery(() => (hasOwnPort() ? "" : apiKey()));
+  // Only at a port that is known to have `/v1`.
+  const listed = useListedModelsQuery(() => (overview.data === undefined || hasOwnPort() ? "" : apiKey()));
   const models = (): readonly string[] => {
     const ofKey = listed.data?.filter(({ kind }) => kind !== "embedding").map(({ id }) => id) ?? [];
     const known = ofKey.length > 0 ? ofKey : (names.data ?? []);
