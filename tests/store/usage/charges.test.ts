@@ -50,7 +50,7 @@ onEachEngine(({ openTestStore }) => {
     expect(today).toMatchObject({ inputTokens: 1, outputTokens: 5, estimatedTokens: 20 });
   });
 
-  test("of what counts against limits of a day and a month, the estimates of that time are told apart", async () => {
+  test("of what counts against limits of a day, a week and a month, the estimates of that time are told apart", async () => {
     await using opened = await openTestStore(() => start);
     await createKeys(opened.store, ["a", "b"]);
     const lastMonth = start - 3 * 24 * 3_600_000;
@@ -62,8 +62,10 @@ onEachEngine(({ openTestStore }) => {
       estimate,
     );
     const [load, other] = await opened.store.limits.listLoads([1, 2]);
-    expect([load?.dayTokens, load?.monthTokens, load?.estimated]).toEqual([95, 190, { day: 90, month: 180 }]);
-    expect(other?.estimated).toEqual({ day: 0, month: 0 });
+    const { dayTokens, weekTokens, monthTokens, estimated } = load ?? {};
+    expect([dayTokens, weekTokens, monthTokens]).toEqual([95, 285, 190]);
+    expect(estimated).toEqual({ day: 90, week: 270, month: 180 });
+    expect(other?.estimated).toEqual({ day: 0, week: 0, month: 0 });
   });
 
   test("a charge without a request is written too", async () => {
