@@ -235,6 +235,17 @@ describe.each(engines)("%s", (engine) => {
     expect((await admin.send("GET", "/api/audit?cursor=x", { as: owner })).status).toBe(400);
   });
 
+  test("no cell of the CSV is a formula in Japanese spreadsheets either", async () => {
+    const { json: formula } = await send("POST", "/api/tokens", { name: "＝1+1", role: "admin" });
+    const as = { headers: { authorization: `Bearer ${formula.token}` } };
+    const key = await admin.createKey("wide");
+    await admin.send("PATCH", `/api/keys/${key.id}`, { ...as, json: { name: "wider" } });
+    const response = await fetch(`${admin.origin}/api/audit?target=key/${key.id}&action=key.update&format=csv`, {
+      headers: { cookie: owner.cookie },
+    });
+    expect(await response.text()).toContain(`,'＝1+1 (token),admin,`);
+  });
+
   test("what a change was before and after takes at most 4 KiB each", async () => {
     const long = "가".repeat(1000);
     const json = {

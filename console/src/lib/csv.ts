@@ -1,11 +1,10 @@
+import { csvLine } from "../../../src/domain/csv.ts";
 import { download } from "./download.ts";
 
 type Cell = string | number;
 
-/** RFC 4180: CRLF line ends, quotes only around cells that need them. */
-export function csv(header: readonly string[], rows: readonly (readonly Cell[])[]): string {
-  return [header, ...rows].map((row) => `${row.map(cellText).join(",")}\r\n`).join("");
-}
+export const csv = (header: readonly string[], rows: readonly (readonly Cell[])[]): string =>
+  [header, ...rows].map(csvLine).join("");
 
 /**
  * Rows of the API with its field names. A value that is not known is empty.
@@ -27,13 +26,6 @@ function cellOf(value: Value, separator: string): Cell {
   if (value === null) return "";
   if (typeof value === "object") return value.join(separator);
   return typeof value === "boolean" ? String(value) : value;
-}
-
-function cellText(cell: Cell): string {
-  if (typeof cell === "number") return String(cell);
-  // Spreadsheets evaluate text that starts like a formula (OWASP, "CSV Injection"), and key names are free text.
-  const escaped = /^[=+\-@＝＋－＠\t\r\n]/.test(cell) ? `'${cell}` : cell;
-  return /[",\r\n]/.test(escaped) ? `"${escaped.replaceAll('"', '""')}"` : escaped;
 }
 
 /** Excel takes a file without this for one in the code page of the system, such as CP949. */

@@ -1,5 +1,6 @@
 import type { Static } from "@sinclair/typebox";
 import type { Change } from "../../domain/changes.ts";
+import { csvLine } from "../../domain/csv.ts";
 import type { Log } from "../../log/log.ts";
 import type { AuditRow } from "../../store/accounts/contract.ts";
 import type { Store } from "../../store/store.ts";
@@ -67,15 +68,7 @@ const csvHeaders = {
 async function* csvLines(readBefore: (id: number) => Promise<RowBody[]>, last: number): AsyncGenerator<Uint8Array> {
   for (let id: number | undefined = last; id !== undefined;) {
     const rows = await readBefore(id);
-    yield Buffer.from(rows.map((row) => csvLine(columns.map((column) => row[column]))).join(""));
+    yield Buffer.from(rows.map((row) => csvLine(columns.map((column) => row[column] ?? ""))).join(""));
     id = rows[rowsPerPage - 1]?.id;
   }
-}
-
-const csvLine = (cells: readonly (string | number | null)[]): string => `${cells.map(csvCell).join(",")}\r\n`;
-
-/** A spreadsheet would run a name that begins like a formula. */
-function csvCell(value: string | number | null): string {
-  const text = String(value ?? "").replace(/^[=+\-@\t\r]/, "'$&");
-  return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
