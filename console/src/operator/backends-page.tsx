@@ -1,7 +1,7 @@
-import { createSignal, For, type JSX, Match, onMount, Show, Switch } from "solid-js";
+import { createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
 import { plural } from "../lib/format.ts";
 import { BackendRow } from "./backend-row.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
 import { HandbookLink } from "../ui/handbook-link.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Page } from "../ui/page.tsx";
@@ -99,15 +99,18 @@ function BackendTable(props: { backends: Backend[] | undefined; onAsk: (backend:
   );
 }
 
-/** Says what becomes of the requests. Cancel has the focus, so that Enter drains nothing. */
+/** Says what becomes of the requests. */
 function DrainDialog(props: { backend: Backend; all: readonly Backend[]; onClose: () => void }): JSX.Element {
   const drain = useDrain();
-  let cancel: HTMLButtonElement | undefined;
-  onMount(() => cancel?.focus());
   const isLast = (): boolean => !props.all.some(({ name, state }) => name !== props.backend.name && state === "in");
   const alone = (): string[] => modelsLeftAlone(props.backend, props.all);
   return (
-    <Dialog title={`Drain ${props.backend.name}?`} onClose={() => props.onClose()}>
+    <ConfirmDialog
+      title={`Drain ${props.backend.name}?`}
+      action="Drain"
+      onConfirm={() => drain.mutate({ name: props.backend.name, draining: true })}
+      onClose={() => props.onClose()}
+    >
       <p>
         It gets no new requests, from any process, until you resume it; a restart of Tollgate does not end that. What
         runs on it now ({plural(props.backend.in_flight, "request")}) goes on to its end.
@@ -123,22 +126,7 @@ function DrainDialog(props: { backend: Backend; all: readonly Backend[]; onClose
           </p>
         </div>
       </Show>
-      <div class="dialog-actions">
-        <button class="button" type="button" ref={cancel} onClick={() => props.onClose()}>
-          Cancel
-        </button>
-        <button
-          class="button danger"
-          type="button"
-          onClick={() => {
-            drain.mutate({ name: props.backend.name, draining: true });
-            props.onClose();
-          }}
-        >
-          Drain
-        </button>
-      </div>
-    </Dialog>
+    </ConfirmDialog>
   );
 }
 

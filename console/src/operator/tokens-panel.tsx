@@ -4,6 +4,7 @@ import { dayMs } from "../lib/seoul-time.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { TextField } from "../ui/controls.tsx";
 import { CopyLine } from "../ui/copy-button.tsx";
+import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { RelativeTime, RelativeTimeOrNever } from "../ui/relative-time.tsx";
@@ -210,29 +211,16 @@ function NewTokenDialog(props: { onClose: () => void }): JSX.Element {
   );
 }
 
-/** Cancel has the focus, so that Enter deletes nothing. */
 function DeleteTokenDialog(props: { token: ApiToken; onClose: () => void }): JSX.Element {
   const remove = useDeleteToken();
-  let cancel: HTMLButtonElement | undefined;
-  onMount(() => cancel?.focus());
   return (
-    <Dialog title={`Delete “${props.token.name}”?`} onClose={() => props.onClose()}>
+    <ConfirmDialog
+      title={`Delete “${props.token.name}”?`}
+      action="Delete token"
+      onConfirm={() => remove.mutate(props.token)}
+      onClose={() => props.onClose()}
+    >
       <p>From the next request on, programs that use this token are refused. The token cannot be restored.</p>
-      <div class="dialog-actions">
-        <button class="button" type="button" ref={cancel} onClick={() => props.onClose()}>
-          Cancel
-        </button>
-        <button
-          class="button danger"
-          type="button"
-          onClick={() => {
-            remove.mutate(props.token);
-            props.onClose();
-          }}
-        >
-          Delete token
-        </button>
-      </div>
-    </Dialog>
+    </ConfirmDialog>
   );
 }

@@ -1,10 +1,10 @@
 import { A } from "@solidjs/router";
-import { createSignal, For, type JSX, Match, onMount, Show, Switch } from "solid-js";
+import { createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
 import { byteSize, count, duration } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { queueText } from "../lib/queue-text.ts";
-import { Dialog } from "../ui/dialog.tsx";
+import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
@@ -163,19 +163,15 @@ function RunningRow(props: { request: RunningRequest; onEnd: () => void }): JSX.
   );
 }
 
-/** Names the request. Cancel has the focus, so that Enter ends nothing. */
+/** Names the request. */
 function EndDialog(props: { request: RunningRequest; onClose: () => void }): JSX.Element {
   const endRequest = useEndRequest();
-  let cancel: HTMLButtonElement | undefined;
-  onMount(() => cancel?.focus());
-  const end = (): void => {
-    endRequest.mutate(props.request);
-    props.onClose();
-  };
   return (
-    <Dialog
+    <ConfirmDialog
       title={`End the request of ${nameOf(props.request)}?`}
+      action="End request"
       focusAfter={() => document.querySelector<HTMLElement>("#main")}
+      onConfirm={() => endRequest.mutate(props.request)}
       onClose={() => props.onClose()}
     >
       <p>
@@ -185,14 +181,6 @@ function EndDialog(props: { request: RunningRequest; onClose: () => void }): JSX
       <p>
         The client gets an error or a broken response, and may try again. What the backend has produced so far counts.
       </p>
-      <div class="dialog-actions">
-        <button class="button" type="button" ref={cancel} onClick={() => props.onClose()}>
-          Cancel
-        </button>
-        <button class="button danger" type="button" onClick={end}>
-          End request
-        </button>
-      </div>
-    </Dialog>
+    </ConfirmDialog>
   );
 }

@@ -1,0 +1,37 @@
+import { type JSX, onMount } from "solid-js";
+import { Dialog } from "./dialog.tsx";
+
+interface ConfirmDialogProps {
+  title: string;
+  /** What the button says that does it. */
+  action: string;
+  onConfirm: () => void;
+  onClose: () => void;
+  /** See `Dialog`. */
+  focusAfter?: () => HTMLElement | null;
+  /** What it means. */
+  children: JSX.Element;
+}
+
+/** Asks before what cannot be undone. Cancel has the focus, so that Enter does nothing. */
+export function ConfirmDialog(props: ConfirmDialogProps): JSX.Element {
+  let cancel: HTMLButtonElement | undefined;
+  onMount(() => cancel?.focus());
+  const confirm = (): void => {
+    props.onConfirm();
+    props.onClose();
+  };
+  return (
+    <Dialog title={props.title} focusAfter={() => props.focusAfter?.() ?? null} onClose={() => props.onClose()}>
+      {props.children}
+      <div class="dialog-actions">
+        <button class="button" type="button" ref={cancel} onClick={() => props.onClose()}>
+          Cancel
+        </button>
+        <button class="button danger" type="button" onClick={confirm}>
+          {props.action}
+        </button>
+      </div>
+    </Dialog>
+  );
+}
