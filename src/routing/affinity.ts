@@ -216,7 +216,7 @@ const [usualSize, leastReports, lateReports] = [3, 20, 200];
 /** Beyond these it is no text: an image is a few tokens for a megabyte. */
 const [leastSize, largestSize] = [0.5, 6];
 /** Clients may make names up, where backends take any. */
-const maxModels = 1000;
+const [maxModels, maxNameLength] = [1000, 200];
 
 function createTokenSizes() {
   const byModel = new Map<string | undefined, { reports: number; mean: number }>();
@@ -226,6 +226,7 @@ function createTokenSizes() {
       return found !== undefined && found.reports >= leastReports ? found.mean : usualSize;
     },
     learn(model: string | undefined, size: number): void {
+      if (model !== undefined && model.length > maxNameLength) return;
       const found = byModel.get(model) ?? { reports: 0, mean: 0 };
       if (found.reports === 0 && byModel.size >= maxModels) byModel.clear();
       if (found.reports === 0) byModel.set(model, found);

@@ -189,6 +189,13 @@ describe("a token", () => {
     expect(affinity.tokensOf(turn(7, 20_000))).toBeGreaterThan(59_000);
   });
 
+  test("is not learnt by a name that is too long for one: clients may make names up", () => {
+    const affinity = affinityOf();
+    const asked = { ...turn(7, 20_000), model: "m".repeat(1000) };
+    for (let n = 0; n < 20; n++) affinity.learn("a", asked, 0, { tokens: 60_000, cached: 0 });
+    expect(affinity.tokensOf(asked)).toBe(20_000);
+  });
+
   test("is not learnt from what has no body", () => {
     const affinity = affinityOf();
     for (let n = 0; n < 20; n++) affinity.learn("a", turn(7, 0), 0, { tokens: 5000, cached: 0 });
