@@ -8,8 +8,8 @@ const labelWidth = 150;
 const colours: Readonly<Record<string, string>> = {
   Tollgate: "#2f7d5b",
   nginx: "#8a94a6",
-  Portkey: "#c08a4b",
   Busbar: "#a5574f",
+  GoModel: "#c08a4b",
 };
 
 /** CPU per request and per frame as bars, one group for each workload with several targets. */

@@ -3,6 +3,7 @@ import { join } from "node:path";
 import { sql } from "drizzle-orm";
 import { openWriter } from "../../src/store/sqlite/engine.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
+import { conversationMark } from "./agent-bodies.ts";
 import { seed, seedKeys } from "../browser/support/seed.ts";
 import { startLoad } from "./load/start.ts";
 import { type Bench, startTollgateWith, type Target } from "./targets.ts";
@@ -23,8 +24,10 @@ export interface Growing {
   settings?: (bench: Bench, size: number) => Readonly<Record<string, string>>;
   /** The keys to send with, if not that of the bench. */
   keysOf?: (size: number) => string[];
-  /** Runs beside the load. @param size more than 0 */
+  /** Runs before or beside the load. @param size more than 0 */
   beside?: (target: Target, key: string, size: number) => Promise<unknown>;
+  /** How many times the smallest size's CPU the largest may take. */
+  most?: number;
 }
 
 export const growing: readonly Growing[] = [
@@ -41,6 +44,14 @@ export const growing: readonly Growing[] = [
   },
   { name: "models", sizes: [1, 100, 1000], settings: settingsOfModels },
   { name: "open streams", sizes: [0, 200, 2000], beside: openStreams },
+  { name: "backends of the model", sizes: [1, 2], settings: settingsOfBackends, most: 1.45 },
+  {
+    name: "conversations, two backends",
+    sizes: [0, 1000, 100_000],
+    settings: (bench) => settingsOfBackends(bench, 2),
+    beside: haveConversations,
+  },
+  { name: "limits of the key", sizes: [0, 3], seed: seedOneKey, keysOf: () => [limitedKey(0)], most: 1.2 },
   // Fewer would each send so much that the database admits requests ahead of them, which costs less.
   { name: "keys with limits", sizes: [1000, 10_000, 100_000], seed: seedLimitedKeys, keysOf: limitedKeys },
 ];
@@ -88,6 +99,36 @@ function settingsOfModels({ folder, backendPort }: Bench, size: number): Record<
   return { MODELS_FILE: file };
 }
 
+/** Both are the one backend, by its address and by its name. */
+function settingsOfBackends({ folder, backendPort }: Bench, size: number): Record<string, string> {
+  const hosts = ["127.0.0.1", "localhost"].slice(0, size);
+  const file = join(folder, `backends-${size}.yaml`);
+  const backends = hosts.map((host, index) => `  b${index}: { url: "http://${host}:${backendPort}" }`);
+  const names = hosts.map((_, index) => `b${index}`).join(", ");
+  writeFileSync(file, ["backends:", ...backends, "models:", `  m: { backends: [${names}] }`, ""].join("\n"));
+  return { MODELS_FILE: file };
+}
+
+/** Each is a chat of its own, whose end the load does not see. */
+async function haveConversations({ port, headers }: Target, key: string, size: number): Promise<unknown> {
+  return await startLoad({
+    port,
+    path: "/v1/chat/completions",
+    headers,
+    keys: [key],
+    body: JSON.stringify({
+      model: "m",
+      max_tokens: 1,
+      messages: [{ role: "user", content: `Hello ${conversationMark}` }],
+    }),
+    connections: 32,
+    requests: size,
+    perSecond: 0,
+    stallMs: 0,
+    limitMs: openForMs,
+  });
+}
+
 const openForMs = 600_000;
 
 /** Each has sent its first event, and sends no other. */
@@ -118,9 +159,21 @@ function limitedKey(index: number): string {
   return `limited-key-${index}-0123456789abcdef`;
 }
 
-function seedLimitedKeys(dataDir: string, size: number): Promise<void> {
-  const rules = { requests_per_minute: 1e9, tokens_per_minute: 1e12, tokens_per_day: 1e12 };
-  return seed(dataDir, async (store) => void (await seedKeys(store, namesOf(size), { secret: limitedKey, rules })));
+const highLimits = { requests_per_minute: 1e9, tokens_per_minute: 1e12, tokens_per_day: 1e12 };
+
+function seedLimitedKeys(
+  dataDir: string,
+  size: number,
+  rules: typeof highLimits | undefined = highLimits,
+): Promise<void> {
+  return seed(
+    dataDir,
+    async (store) => void (await seedKeys(store, namesOf(size), { secret: limitedKey, ...(rules && { rules }) })),
+  );
+}
+
+function seedOneKey(dataDir: string, limits: number): Promise<void> {
+  return seedLimitedKeys(dataDir, 1, limits === 0 ? undefined : highLimits);
 }
 
 /** @returns a program of that size, and the keys to send with */
@@ -151,4 +204,5 @@ export function growthRow({ name, sizes }: Growing, workload: Workload, runs: re
 
 const mostGrowth = 1.2;
 
-export const isSteep = ({ ratio }: GrowthRow): boolean => !(ratio <= mostGrowth);
+export const isSteep = ({ name, ratio }: GrowthRow): boolean =>
+  !(ratio <= (growing.find((kind) => kind.name === name)?.most ?? mostGrowth));

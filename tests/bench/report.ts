@@ -24,8 +24,8 @@ read; frames that were lost or stalled would have a row.
 
 - direct: without a proxy. nginx: without a log; "nginx, key map" checks keys against a map and writes a log.
 - Tollgate: checks each key, commits each count before the client sees the end of its response, and writes its log.
-- Portkey: responds with 500 to event streams whose type names a charset, so it has no figures for streams.
 - Busbar: in Rust, with a key and counts in memory; measured where \`BENCH_BUSBAR\` names its binary.
+- GoModel: in Go, with a key, and counts that reach SQLite some seconds later; measured where \`BENCH_GOMODEL\` names it.
 - Bun passthrough only forwards; Bun transform pipes streams through a TransformStream: the runtime's share of the cost.
 `;
 
@@ -109,7 +109,7 @@ function conditionsOf(rows: readonly Row[]): string[] {
 export function comparisonTable(rows: readonly Row[]): string {
   const conditions = conditionsOf(rows);
   const targets = targetNames.filter((name) => rows.some(({ values }) => name in values));
-  const compared = ["nginx", "Portkey", ...targets.filter((name) => name === "Busbar")];
+  const compared = targets.filter((name) => ["nginx", "Busbar", "GoModel"].includes(name));
   const head = ["workload", "figure", ...compared.map((name) => `Tollgate : ${name}`), ...targets];
   const lines = rows.map((row) => {
     const run = conditions.indexOf(row.conditions) + 1;

@@ -8,8 +8,8 @@ export const targetNames = [
   "nginx",
   "nginx, key map",
   "Tollgate",
-  "Portkey",
   "Busbar",
+  "GoModel",
   "Bun passthrough",
   "Bun transform",
 ] as const;

@@ -1,7 +1,7 @@
 /**
  * Compares Tollgate with a direct connection, nginx, another gateway and a bare Bun server on two cores of one machine, and
  * measures storage. Writes BENCHMARKS.md, bench.svg and benchmarks.json.
- * A binary of Busbar, which no package registry has, is measured too if BENCH_BUSBAR names one.
+ * Busbar and GoModel, which no package registry has, are measured too if BENCH_BUSBAR and BENCH_GOMODEL name their binaries.
  * `bun run bench [--quick] [--only NAME]... [--against NAME]... [--growing NAME]... [--rounds N]
  * [--out FOLDER]`
  * --only: these workloads, `storage` and `console`; the other figures of the page stay. --quick and --against only print.
@@ -16,8 +16,7 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { svgChart } from "./chart.ts";
-import { busbarProgram, busbarVersion, startBusbar } from "./busbar.ts";
-import { installPortkey, portkeyVersion } from "./portkey.ts";
+import { peers, versionOf } from "./peers.ts";
 import { hasBrowser } from "../browser/support/console-under-test.ts";
 import { measureConsole, rounds as consoleRounds } from "./console.ts";
 import { guarded, guardTable, instructionsLine, isSlower, measure, withBudgets } from "./guard.ts";
@@ -46,7 +45,6 @@ import {
   startBareServer,
   startNginx,
   startNginxWithKeys,
-  startPortkey,
   type StartTarget,
   startTollgate,
   type Target,
@@ -106,24 +104,21 @@ async function growthResults(): Promise<GrowthResults> {
 
 /** Of each kind all sizes at once, so that other load on the machine affects all of them. */
 const measureGrowth = (kind: Growing): Promise<GrowthRow> =>
-  withTargets(
-    async () => [],
-    async (_, bench) => {
-      const keys = new Map<Target, readonly string[]>();
-      try {
-        for (const size of kind.sizes) {
-          const started = await startGrown(bench, kind, size);
-          keys.set(started.target, started.keys);
-        }
-        const targets = [...keys.keys()];
-        await warmUpAll(targets, bench.key);
-        const runs = await runAll(small, targets, async (target) => keys.get(target) ?? []);
-        return growthRow(kind, small, [...runs.values()]);
-      } finally {
-        for (const { process: started } of keys.keys()) await started.stop();
+  withTargets([], async (_, bench) => {
+    const keys = new Map<Target, readonly string[]>();
+    try {
+      for (const size of kind.sizes) {
+        const started = await startGrown(bench, kind, size);
+        keys.set(started.target, started.keys);
       }
-    },
-  );
+      const targets = [...keys.keys()];
+      await warmUpAll(targets, bench.key);
+      const runs = await runAll(small, targets, async (target) => keys.get(target) ?? []);
+      return growthRow(kind, small, [...runs.values()]);
+    } finally {
+      for (const { process: started } of keys.keys()) await started.stop();
+    }
+  });
 
 async function storageResults(): Promise<StorageResults> {
   const columns = await measureStorage(storageSeconds);
@@ -137,7 +132,7 @@ async function consoleResults(): Promise<ConsoleResults> {
 
 /** @param act gets the backend too, as the target of whoever asks it directly */
 async function withTargets<T>(
-  choose: (folder: string) => Promise<StartTarget[]>,
+  starts: readonly StartTarget[],
   act: (targets: readonly Target[], bench: Bench) => Promise<T>,
 ): Promise<T> {
   pinToCore(process.pid, loadCore);
@@ -146,7 +141,7 @@ async function withTargets<T>(
   const bench: Bench = { folder: folder.path, key: `sk-bench-${crypto.randomUUID()}`, backendPort: backend.port };
   const targets = [backend];
   try {
-    for (const start of await choose(folder.path)) targets.push(await start(bench));
+    for (const start of starts) targets.push(await start(bench));
     await Bun.sleep(settleMs);
     return await act(targets, bench);
   } finally {
@@ -155,7 +150,7 @@ async function withTargets<T>(
 }
 
 const compareTargets = (): Promise<Row[]> =>
-  withTargets(listStarts, async (targets, bench) => {
+  withTargets(listStarts(), async (targets, bench) => {
     const idle = memoryOf(targets);
     const conditions = describeConditions();
     if (!options.quick) await warmUpAll(targets, bench.key);
@@ -173,38 +168,33 @@ const compareTargets = (): Promise<Row[]> =>
   });
 
 const measureGuarded = (): Promise<Map<string, number>> =>
-  withTargets(
-    async () => [startTollgate, startBareServer("passthrough"), startBareServer("transform")],
-    async (targets, bench) => {
-      const [, tollgate, ...bare] = targets;
-      await warmUpAll(targets.slice(1), bench.key);
-      const measured = new Map<string, number>();
-      for (const workload of workloads) {
-        const other = bare.find(({ name }) => name === guarded[workload.name]);
-        if (tollgate === undefined || other === undefined) continue;
-        const compared = [tollgate, other];
-        const runs = await runAll(workload, compared, keysFor(workload, bench));
-        const [ours = [], others = []] = compared.map(({ name }) => runs.get(name));
-        for (const [name, value] of measure(workload, other.name, ours, others)) measured.set(name, value);
-        console.log(instructionsLine(workload, ours, others));
-      }
-      return measured;
-    },
-  );
+  withTargets([startTollgate, startBareServer("passthrough"), startBareServer("transform")], async (targets, bench) => {
+    const [, tollgate, ...bare] = targets;
+    await warmUpAll(targets.slice(1), bench.key);
+    const measured = new Map<string, number>();
+    for (const workload of workloads) {
+      const other = bare.find(({ name }) => name === guarded[workload.name]);
+      if (tollgate === undefined || other === undefined) continue;
+      const compared = [tollgate, other];
+      const runs = await runAll(workload, compared, keysFor(workload, bench));
+      const [ours = [], others = []] = compared.map(({ name }) => runs.get(name));
+      for (const [name, value] of measure(workload, other.name, ours, others)) measured.set(name, value);
+      console.log(instructionsLine(workload, ours, others));
+    }
+    return measured;
+  });
 
 const memoryFigure = { figure: "memory", unit: "MB" } as const;
 
 const memoryOf = (targets: readonly Target[]): Record<string, number> =>
   Object.fromEntries(targets.map(({ name, process: { pid } }) => [name, residentMb(pid)]));
 
-async function listStarts(folder: string): Promise<StartTarget[]> {
-  const portkey = await installPortkey(folder);
+function listStarts(): StartTarget[] {
   const starts: Record<string, StartTarget> = {
     nginx: startNginx,
     "nginx-keys": startNginxWithKeys,
     tollgate: startTollgate,
-    ...(portkey === undefined ? {} : { portkey: startPortkey(portkey) }),
-    ...(busbarProgram === undefined ? {} : { busbar: startBusbar(busbarProgram) }),
+    ...Object.fromEntries(peers.map(({ name, start }) => [name.toLowerCase(), start])),
     passthrough: startBareServer("passthrough"),
     transform: startBareServer("transform"),
   };
@@ -282,8 +272,8 @@ function publish(measured: Results): void {
 function describeConditions(): string {
   const nginx = Bun.spawnSync([nginxProgram, "-v"]).stderr.toString().trim().split("/").at(-1) ?? "unknown";
   const load = readFileSync("/proc/loadavg", "utf8").split(" ", 1)[0];
-  const versions = [`Bun ${Bun.version}`, `nginx ${nginx}`, `Portkey ${portkeyVersion}`];
-  if (busbarProgram !== undefined) versions.push(`Busbar ${busbarVersion(busbarProgram)}`);
+  const versions = [`Bun ${Bun.version}`, `nginx ${nginx}`];
+  versions.push(...peers.map(({ name, program }) => `${name} ${versionOf(program)}`));
   return `${today()}; ${versions.join(", ")}; ${machine()}, load ${load}; medians of ${rounds}`;
 }
 

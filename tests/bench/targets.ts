@@ -110,20 +110,6 @@ async function startNginxAs(name: string, { folder, key, backendPort }: Bench, h
 
 export const nginxProgram = ["/usr/sbin/nginx", "/usr/local/sbin/nginx", "/usr/bin/nginx"].find(existsSync) ?? "nginx";
 
-/** @param entry its `build/start-server.js` */
-export const startPortkey =
-  (entry: string): StartTarget =>
-  async ({ folder, backendPort }) => {
-    const port = findFreePort();
-    const pinned = startPinned(["node", entry, `--port=${port}`, "--headless"], {
-      core: proxyCore,
-      logFile: join(folder, `portkey-${port}.log`),
-    });
-    await untilResponds(`http://127.0.0.1:${port}/`);
-    const headers = ["x-portkey-provider: openai", `x-portkey-custom-host: http://127.0.0.1:${backendPort}/v1`];
-    return { name: "Portkey", port, headers, process: pinned };
-  };
-
 /** The cost of Bun itself; see `bare-server.ts`. */
 export const startBareServer =
   (kind: "hello" | "passthrough" | "transform"): StartTarget =>

@@ -29,8 +29,6 @@ export interface Workload {
   title: string;
   /** Names of targets; undefined: all that forward requests. */
   only?: readonly string[];
-  /** Targets that do not support the workload. */
-  except?: readonly string[];
   /** Whether `--quick` includes it. */
   quick: boolean;
   load: Partial<LoadSpec>;
@@ -209,8 +207,6 @@ function streams({ count, perSecond, tokens, quick }: StreamOptions): Workload {
     name: `streams-${count}`,
     title: `${count} streams, ${perSecond} frames/s each`,
     quick,
-    // It responds with 500 to an event stream whose type names its charset, like those of vLLM (1.15.2).
-    except: ["Portkey"],
     load: {
       body: streamBody(tokens),
       headers: [`x-simulate: rate=${perSecond}`],
@@ -239,9 +235,9 @@ export const warmingUp: readonly Workload[] = [small, streams({ count: 32, perSe
 /** It differs from the plain passthrough only for streams. */
 const streamsOnly = "Bun transform";
 
-export function appliesTo({ only, except = [], load }: Workload, { name }: Target): boolean {
+export function appliesTo({ only, load }: Workload, { name }: Target): boolean {
   if (name === streamsOnly && load.stallMs === undefined) return false;
-  return (only === undefined || only.includes(name)) && !except.includes(name);
+  return only === undefined || only.includes(name);
 }
 
 export function responseCount({ statuses }: LoadResult): number {

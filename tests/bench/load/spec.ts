@@ -2,7 +2,7 @@
 export interface LoadSpec {
   port: number;
   path: string;
-  /** Lines such as `x-portkey-provider: openai`. */
+  /** Lines such as `x-simulate: rate=20`. */
   headers: readonly string[];
   /** Used in turn. */
   keys: readonly string[];

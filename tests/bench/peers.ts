@@ -4,13 +4,15 @@ import { findFreePort } from "../support/free-port.ts";
 import { proxyCore, startPinned, untilResponds } from "./processes.ts";
 import type { StartTarget } from "./targets.ts";
 
-/** The program to measure, which no package registry has; undefined: it is omitted. */
-export const busbarProgram = process.env["BENCH_BUSBAR"];
+/** Other gateways. No package registry has them, so a variable names the program of each; one without it is omitted. */
+export const peers = [
+  { name: "Busbar", program: process.env["BENCH_BUSBAR"], start: startBusbar },
+  { name: "GoModel", program: process.env["BENCH_GOMODEL"], start: startGoModel },
+].flatMap(({ name, program, start }) => (program === undefined ? [] : [{ name, program, start: start(program) }]));
 
 /** @returns its version, as it prints it */
-export function busbarVersion(program: string): string {
-  return Bun.spawnSync([program, "--version"]).stdout.toString().trim().split(" ").at(-1) ?? "unknown";
-}
+export const versionOf = (program: string): string =>
+  /v?(\d+\.\d+\.\d+)/.exec(Bun.spawnSync([program, "--version"]).stdout.toString())?.[1] ?? "unknown";
 
 const adminToken = "correct-horse-battery-staple-correct-horse";
 
@@ -23,7 +25,7 @@ interface BusbarOptions {
 }
 
 /** With keys, which it signs itself, and counts in memory: it has no others without a plugin (1.5.5). */
-export const busbarConfiguration = ({ port, adminPort, signingKeyFile, model }: BusbarOptions): string => `
+const busbarConfiguration = ({ port, adminPort, signingKeyFile, model }: BusbarOptions): string => `
 listen: "127.0.0.1:${port}"
 admin_listen: "127.0.0.1:${adminPort}"
 identity-providers:
@@ -38,9 +40,8 @@ models:
   ${model}: { provider: bench }
 `;
 
-export const startBusbar =
-  (program: string): StartTarget =>
-  async ({ folder, backendPort }) => {
+function startBusbar(program: string): StartTarget {
+  return async ({ folder, backendPort }) => {
     const [port, adminPort] = [findFreePort(), findFreePort()];
     const own = join(folder, `busbar-${port}`);
     mkdirSync(own);
@@ -57,6 +58,31 @@ export const startBusbar =
     await untilResponds(`http://127.0.0.1:${adminPort}/`);
     return { name: "Busbar", port, headers: [], process: pinned, key: await createKey(adminPort) };
   };
+}
+
+/** With a master key, and counts that it writes to SQLite every few seconds. It finds its models when it starts. */
+function startGoModel(program: string): StartTarget {
+  return async ({ folder, key, backendPort }) => {
+    const port = findFreePort();
+    const own = join(folder, `gomodel-${port}`);
+    mkdirSync(own);
+    const pinned = startPinned([program], {
+      core: proxyCore,
+      logFile: join(folder, `gomodel-${port}.log`),
+      env: {
+        PORT: String(port),
+        GOMODEL_MASTER_KEY: key,
+        GOMODEL_CACHE_DIR: own,
+        SQLITE_PATH: join(own, "gomodel.db"),
+        VLLM_BASE_URL: `http://127.0.0.1:${backendPort}/v1`,
+        MODEL_LIST_URL: `http://127.0.0.1:${backendPort}/none`,
+        LOG_LEVEL: "warn",
+      },
+    });
+    await untilResponds(`http://127.0.0.1:${port}/health`);
+    return { name: "GoModel", port, headers: [], process: pinned };
+  };
+}
 
 async function createKey(adminPort: number): Promise<string> {
   const response = await fetch(`http://127.0.0.1:${adminPort}/api/v1/admin/keys`, {
