@@ -25,9 +25,10 @@ export function createAdminApp(deps: AdminDeps) {
 
 /** Both halves on one port. */
 export function createSharedApp(proxy: Proxy, admin: AdminAppDeps): GuardedRoutes {
-  const app = new Elysia(elysiaOptions).use(gatewayRoutes(proxy)).use(createAdminApp(admin));
-  const others = refuseMalformedHost(app, admin);
-  return guardedRoutes(app, proxy, (request) => (isForProxy(request) ? proxy.handle(request) : others.fetch(request)));
+  const others = refuseMalformedHost(createAdminApp(admin), admin);
+  const handleOther = (request: Request) => (isForProxy(request) ? proxy.handle(request) : others.fetch(request));
+  // An app of its own, or Elysia would read the cookies of each request.
+  return guardedRoutes(gatewayRoutes(proxy), proxy, handleOther);
 }
 
 /**
