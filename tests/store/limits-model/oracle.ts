@@ -239,8 +239,10 @@ function overInAll(admitted: readonly Observed[]): string[] {
   return (["tokens_per_day", "tokens_per_week", "tokens_per_month"] as const).flatMap((name) => {
     const limit = limitOf(name, admitted);
     if (limit === undefined || admitted.length === 0) return [];
-    const generated = sum(admitted, (one) => one.generated ?? 0);
-    const beyond = sum(admitted, (one) => Math.max(0, (one.generated ?? 0) - one.tokens));
+    // What a killed instance had not counted yet is not counted for a day.
+    const counted = admitted.filter(({ endedAt }) => endedAt < Infinity);
+    const generated = sum(counted, (one) => one.generated ?? 0);
+    const beyond = sum(admitted, (one) => Math.max(0, (one.generated ?? 0) - Math.min(one.tokens, limit)));
     const keyId = admitted[0]?.keyId;
     return generated > limit + beyond
       ? [`key ${keyId}: ${generated} tokens, ${name} is ${limit} and ${beyond} beyond`]
@@ -262,7 +264,7 @@ function refusedWithoutCause(one: Observed, own: readonly Observed[], judge: Jud
 /** All that may have counted against each limit when the request was decided, without the request. @param since what ended before it is given back */
 function mostCounted(one: Observed, own: readonly Observed[], judge: Judge, since: number): Record<LimitName, number> {
   // A request that was not answered, or whose answer was lost with its instance, may count as well.
-  const others = own.filter((other) => other !== one && other.refusedBy === undefined && other.sentAt < one.decidedAt);
+  const others = own.filter((other) => other !== one && other.refusedBy === undefined && other.sentAt <= one.decidedAt);
   const held = others.filter((other) => goneAt(other, judge) > since);
   const recent = recentOf(others, since);
   const counting = recent.filter(({ isLeft, endedAt, killedAt }) => !isLeft || endedAt > since || killedAt < Infinity);
