@@ -1,5 +1,5 @@
-// What keys with limits may use, over all processes. A process has a lease of each key: what its requests in flight hold, and,
-// for a busy key, requests that may come ahead of the database within one second.
+// What keys and teams with limits may use, over all processes. A process has a lease of each: what its requests in flight hold,
+// and, of busy ones, requests that may come ahead of the database within one second. All limits of a request hold together.
 //
 //   request -> ahead: admitted at once
 //           -> waiting -> batch -> admitted, refused, or asked again while another process may give back what it has unused
@@ -22,15 +22,16 @@ import {
   admitted,
   type AdmissionsOptions,
   type Asked,
+  type Claim,
   dropAhead,
-  newLease,
+  groupOf,
+  leaseOf,
   type State,
   takeAhead,
   unlimited,
 } from "./process-leases.ts";
 import type { MaybePromise } from "../store/engine/engine.ts";
 import { within } from "../time/wait.ts";
-import type { KeyId } from "../domain/keys.ts";
 import type { Admission, Admit } from "../domain/admissions.ts";
 
 /** Admits the requests of keys with limits. */
@@ -57,6 +58,7 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     instance,
     version: 0,
     leases: new Map(),
+    groups: new Map(),
     changed: new Set(),
     writing: [],
     uncounted: new Set(),
@@ -85,10 +87,12 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     wake: (isUrgent) => (isUrgent ? hurryUpkeep : startUpkeep)(state),
   };
   return {
-    admit(keyId, limits, tokens, mayWait = false, leastTokens, early) {
+    admit(subjects, tokens, mayWait = false, leastTokens, early) {
       // In the same batch, so that nobody comes between.
       early?.cancel();
-      return admit(state, keyId, { limits, tokens, mayWait, leastTokens, isAdmitted: early !== undefined });
+      const claims: Claim[] = [];
+      for (const { id, limits } of subjects) claims.push({ lease: leaseOf(state, id), limits });
+      return admit(state, { claims, tokens, mayWait, leastTokens, isAdmitted: early !== undefined });
     },
     isDegraded: () => state.degraded,
     hasOthers: () => state.instances > 1 && !state.degraded,
@@ -98,16 +102,18 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
 
 const tooLate = (): Error => new Error(noResponse);
 
-function admit(state: State, keyId: KeyId, asked: Asked): MaybePromise<Admission> {
+function admit(state: State, asked: Asked): MaybePromise<Admission> {
   if (state.closed) return unlimited;
-  const lease = state.leases.get(keyId) ?? newLease(keyId, asked.limits);
-  state.leases.set(keyId, lease);
-  lease.limits = asked.limits;
-  const ahead = takeAhead(lease, { ...asked, now: state.monotonic() });
-  if (ahead !== undefined) return admitted(state, lease, { limits: asked.limits, ...ahead });
-  if (state.degraded) return decideAlone(state, lease, asked);
+  const { claims } = asked;
+  const group = groupOf(state, claims);
+  const ahead = takeAhead(group, { ...asked, now: state.monotonic() });
+  if (ahead !== undefined) {
+    const { tokens, second, bounds } = ahead;
+    return admitted(state, group, { claims, tokens, second, bounds });
+  }
+  if (state.degraded) return decideAlone(state, group, asked);
   const request = { ...asked, tries: 0, isDecided: false, settled: Promise.withResolvers<Admission>() };
-  enqueue(state, lease, request);
+  enqueue(state, group, request);
   return request.settled.promise;
 }
 
@@ -122,7 +128,7 @@ function onBeat(state: State, instances: number): void {
 async function close(state: State): Promise<void> {
   clearTimeout(state.upkeepTimer);
   if (!state.degraded && state.leases.size > 0) {
-    for (const lease of state.changed) dropAhead(lease);
+    for (const group of state.changed) dropAhead(group);
     hurryUpkeep(state);
     await within(state.waitLimitMs, state.loop ?? Promise.resolve(), tooLate).catch(() => {});
   }

@@ -3,7 +3,8 @@ import {
   databaseNow,
   dropAhead,
   hasSameLimits,
-  type KeyLease,
+  type Claim,
+  type Group,
   type LeaseWork,
   needsWrite,
   refuse,
@@ -14,10 +15,19 @@ import {
   wantedAhead,
 } from "./process-leases.ts";
 import { decideAlone, endWait, leaveDegraded, noResponse, startWait } from "./degraded.ts";
-import { judge, type Judged, type KeyLoad, needsLease, tokensAhead, waitOf } from "../store/limits/windows.ts";
+import {
+  type Bound,
+  judge,
+  type Judged,
+  type KeyLoad,
+  needsLease,
+  noLoad,
+  tokensAhead,
+  waitOf,
+} from "../store/limits/windows.ts";
 import { othersEndMs } from "../domain/admissions.ts";
 import type { Lease, LeaseRequest } from "../store/limits/contract.ts";
-import { hasLimit, type KeyLimits, limitKinds, requestLimits } from "../domain/limits.ts";
+import { hasLimit, limitKinds, requestLimits } from "../domain/limits.ts";
 
 /** Pause before a failed batch is written again. */
 const retryMs = 50;
@@ -30,11 +40,11 @@ const firstTryMs = 4;
 const upkeepMs = 50;
 
 /** Has a request wait for the next batch. */
-export function enqueue(state: State, lease: KeyLease, request: WaitingRequest): void {
-  if (request.isAdmitted) lease.waiting.unshift(request);
-  else lease.waiting.push(request);
+export function enqueue(state: State, group: Group, request: WaitingRequest): void {
+  if (request.isAdmitted) group.waiting.unshift(request);
+  else group.waiting.push(request);
   state.waitingSince ??= state.monotonic();
-  state.changed.add(lease);
+  state.changed.add(group);
   startWait(state);
   startLoop(state);
 }
@@ -93,13 +103,14 @@ function takeBatch(state: State): LeaseWork[] {
   let most = maxAhead;
   let isLeft = false;
   const works: LeaseWork[] = [];
-  for (const lease of changed) {
-    if (lease.ahead !== undefined && now >= lease.ahead.endsAt) dropAhead(lease);
-    if (!needsWrite(lease)) {
-      if (lease.ahead === undefined) changed.delete(lease);
-    } else if (isUpkeepDue || lease.waiting.length > 0) {
-      const work = takeWork(lease, { second, most });
-      isLeft ||= lease.waiting.length > 0;
+  // All of them first: groups share leases, and all that is written of one has to be the same.
+  for (const group of changed) if (group.ahead !== undefined && now >= group.ahead.endsAt) dropAhead(group);
+  for (const group of changed) {
+    if (!needsWrite(group)) {
+      if (group.ahead === undefined) changed.delete(group);
+    } else if (isUpkeepDue || group.waiting.length > 0) {
+      const work = takeWork(group, { second, most });
+      isLeft ||= group.waiting.length > 0;
       most -= work.request.ahead;
       works.push(work);
     }
@@ -109,53 +120,54 @@ function takeBatch(state: State): LeaseWork[] {
 }
 
 /** Takes out what the next batch writes. @param most how many may be asked for ahead */
-function takeWork(lease: KeyLease, { second, most }: { second: number; most: number }): LeaseWork {
-  const { keyId, places, corrections, refused, ahead } = lease;
+function takeWork(group: Group, { second, most }: { second: number; most: number }): LeaseWork {
   // Those that came with others wait for the next batch: each is judged by its own.
-  const limits = lease.waiting[0]?.limits ?? lease.limits;
-  const isAmongThem = (one: WaitingRequest): boolean => hasSameLimits(one.limits, limits);
-  const waiting = lease.waiting.filter(isAmongThem);
-  const others = lease.waiting.filter((one) => !isAmongThem(one));
-  const request: LeaseRequest = {
-    keyId,
-    limits,
-    places,
-    tokens: lease.tokens + (ahead === undefined ? 0 : ahead.left * ahead.tokens),
-    requests: waiting.map(({ tokens, leastTokens }) => ({ tokens, leastTokens })),
-    ahead: Math.min(most, wantedAhead(lease, second)),
-    corrections,
-    refused,
-  };
-  // Beside requests that hold nothing, nothing is given back either: the next batch does.
-  const isDue = lease.isDue && waiting.length > 0 && !needsLease(limits);
-  Object.assign(lease, { waiting: others, corrections: [], sent: corrections, refused: 0, isDue });
-  return { lease, waiting, request };
+  const claims = group.waiting[0]?.claims ?? group.claims;
+  const isAmongThem = (one: WaitingRequest): boolean => hasSameLimits(one.claims, claims);
+  const waiting = group.waiting.filter(isAmongThem);
+  const others = group.waiting.filter((one) => !isAmongThem(one));
+  const ahead = Math.min(most, wantedAhead(group, second));
+  const requests = waiting.map(({ tokens, leastTokens }) => ({ tokens, leastTokens }));
+  const subjects: LeaseRequest["subjects"][number][] = [];
+  for (const { lease, limits } of claims) {
+    const { id, places, tokens, aheadTokens, corrections, sent, refused } = lease;
+    // Beside requests that hold nothing, nothing is given back either: the next batch does.
+    const isDue = lease.isDue && waiting.length > 0 && !needsLease(limits);
+    Object.assign(lease, { corrections: [], sent: [...sent, ...corrections], refused: 0, isDue });
+    subjects.push({ id, limits, places, tokens: tokens + aheadTokens, corrections, refused });
+  }
+  group.waiting = others;
+  return { group, claims, waiting, request: { subjects, requests, ahead } };
 }
 
 /** Puts back what could not be written. */
-function putBack({ lease, waiting, request }: LeaseWork): void {
-  lease.waiting.unshift(...waiting.filter(({ isDecided }) => !isDecided));
-  lease.corrections.push(...request.corrections);
-  lease.sent = [];
-  lease.refused += request.refused;
-  lease.isDue = true;
+function putBack({ group, claims, waiting, request }: LeaseWork): void {
+  group.waiting.unshift(...waiting.filter(({ isDecided }) => !isDecided));
+  for (const [at, { lease }] of claims.entries()) {
+    const { corrections = [], refused = 0 } = request.subjects[at] ?? {};
+    lease.corrections.push(...corrections);
+    lease.sent = [];
+    lease.refused += refused;
+    lease.isDue = true;
+  }
 }
 
-/** @param load what counts without those ahead. @param sentAt when it was asked for, by the monotonic clock */
+/** @param bounds what counts without those ahead. @param sentAt when it was asked for, by the monotonic clock */
 function keepAhead(
-  { lease, request }: LeaseWork,
+  { group, claims, request }: LeaseWork,
   { ahead, now }: Lease,
-  { load, sentAt }: { load: KeyLoad; sentAt: number },
+  { bounds, sentAt }: { bounds: readonly Bound[]; sentAt: number },
 ): void {
   if (ahead === 0) {
-    if (request.ahead > 0) lease.pace.wanted = 0;
+    if (request.ahead > 0) group.pace.wanted = 0;
     return;
   }
-  dropAhead(lease);
+  dropAhead(group);
   const tokens = tokensAhead(request.requests);
+  for (const { lease } of claims) lease.aheadTokens += ahead * tokens;
   // The network only shortens it, and the clocks of the two machines may be anything.
   const endsAt = sentAt + 1000 - (now % 1000);
-  lease.ahead = { limits: request.limits, tokens, left: ahead, load, second: Math.floor(now / 1000), endsAt };
+  group.ahead = { claims, tokens, left: ahead, bounds, second: Math.floor(now / 1000), endsAt };
 }
 
 /** @returns undefined if the database did not take the batch before the requests had waited too long */
@@ -176,76 +188,84 @@ async function tryToTake(
       if (state.degraded || state.closed) return undefined;
     }
     // What was subtracted may be already.
-    for (const { request } of works) request.corrections = request.corrections.filter(({ requests: n }) => n > 0);
+    for (const one of works.flatMap(({ request }) => request.subjects))
+      one.corrections = one.corrections.filter(({ requests: n }) => n > 0);
     await Bun.sleep(retryMs);
   }
 }
 
 function settle(state: State, work: LeaseWork, { lease: taken, sentAt }: { lease: Lease; sentAt: number }): void {
-  const { lease, waiting, request } = work;
+  const { group, claims, waiting, request } = work;
   state.aheadMs = taken.now - sentAt;
-  const others: KeyLoad = {
-    ...taken.load,
-    inFlight: taken.load.inFlight - request.places,
-    reserved: taken.load.reserved - request.tokens,
-  };
-  const judged = judge(taken.load, request);
-  const load = judged.at(-1)?.load ?? taken.load;
-  lease.sent = [];
-  // A request that asks no limit of requests hears of none.
-  const minuteRequests = hasLimit(request.limits, requestLimits)
-    ? load.minuteRequests + taken.ahead
-    : lease.known.others.minuteRequests;
-  lease.known = { others: { ...others, minuteRequests }, at: taken.now };
+  const bounds: Bound[] = [];
+  for (const [at, { limits }] of claims.entries()) bounds.push({ limits, load: taken.subjects[at]?.load ?? noLoad });
+  const judged = judge(bounds, request.requests);
+  const after = judged.at(-1)?.bounds ?? bounds;
+  for (const [at, { lease, limits }] of claims.entries()) {
+    const others = othersOf(taken, at);
+    lease.sent = [];
+    // A request that asks no limit of requests hears of none.
+    const minuteRequests = hasLimit(limits, requestLimits)
+      ? (after[at]?.load.minuteRequests ?? 0) + taken.ahead
+      : lease.known.others.minuteRequests;
+    lease.known = { others: { ...others, minuteRequests }, at: taken.now };
+  }
   for (const [index, one] of waiting.entries()) {
     const result = judged[index];
     if (result === undefined) continue;
-    if (one.isDecided) takeBack(lease, request.limits, result, taken);
-    else settleOne(state, { lease, limits: request.limits, taken, others, result, one });
+    if (one.isDecided) takeBack(claims, result, taken);
+    else settleOne(state, { group, claims, taken, result, one });
   }
-  keepAhead(work, taken, { load, sentAt });
-  if (needsWrite(lease) || lease.ahead !== undefined) state.changed.add(lease);
+  keepAhead(work, taken, { bounds: after, sentAt });
+  if (needsWrite(group) || group.ahead !== undefined) state.changed.add(group);
+}
+
+/** What others hold of a subject, and what counts without this process. */
+function othersOf({ subjects }: Lease, at: number): KeyLoad {
+  const { load, places, tokens } = subjects[at] ?? { load: noLoad, places: 0, tokens: 0 };
+  return { ...load, inFlight: load.inFlight - places, reserved: load.reserved - tokens };
 }
 
 /** The request was decided meanwhile: what the database has of it is corrected with the next batch. */
-function takeBack(lease: KeyLease, limits: KeyLimits, { refusedBy }: Judged, { now }: Lease): void {
-  lease.isDue = true;
-  if (refusedBy === undefined && hasLimit(limits, requestLimits)) {
-    lease.corrections.push({ second: Math.floor(now / 1000), requests: -1 });
+function takeBack(claims: readonly Claim[], { refusedBy }: Judged, { now }: Lease): void {
+  for (const { lease, limits } of claims) {
+    lease.isDue = true;
+    if (refusedBy === undefined && hasLimit(limits, requestLimits)) {
+      lease.corrections.push({ second: Math.floor(now / 1000), requests: -1 });
+    }
   }
 }
 
 interface Settled {
-  lease: KeyLease;
+  group: Group;
   /** By which it was judged: there may be newer ones. */
-  limits: KeyLimits;
+  claims: readonly Claim[];
   taken: Lease;
-  /** What others hold, and what counts without this batch. */
-  others: KeyLoad;
   result: Judged;
   one: WaitingRequest;
 }
 
-function settleOne(state: State, { lease, limits, taken, others, result, one }: Settled): void {
-  const { refusedBy, load, tokens } = result;
+function settleOne(state: State, { group, claims, taken, result, one }: Settled): void {
+  const { refusedBy, at, bounds, tokens } = result;
   if (refusedBy === undefined) {
-    if (needsLease(limits)) reserve(lease, tokens);
+    reserve(claims, tokens);
     const second = Math.floor(taken.now / 1000);
-    return one.settled.resolve(admitted(state, lease, { limits, tokens, second, load }));
+    return one.settled.resolve(admitted(state, group, { claims, tokens, second, bounds }));
   }
-  const waitMs = waitOf(result, { limits, tokens }, taken);
+  const waitMs = waitOf(result, { now: taken.now, seconds: taken.subjects[at]?.seconds });
+  const others = othersOf(taken, at);
   const isHeldByOthers = (limitKinds[refusedBy].counts === "places" ? others.inFlight : others.reserved) > 0;
-  if (waitMs === undefined && isHeldByOthers && one.tries < maxTries) return askAgain(state, lease, one);
-  one.settled.resolve(refuse(state, lease, one, { load, refusedBy, waitMs: waitMs ?? othersEndMs }));
+  if (waitMs === undefined && isHeldByOthers && one.tries < maxTries) return askAgain(state, group, one);
+  one.settled.resolve(refuse(state, group, one, { bounds, refusedBy, at, waitMs: waitMs ?? othersEndMs }));
 }
 
 /** Another process may hold what it gives back at once, such as after a response whose client asks here next. */
-function askAgain(state: State, lease: KeyLease, one: WaitingRequest): void {
+function askAgain(state: State, group: Group, one: WaitingRequest): void {
   setTimeout(
     () => {
       if (state.closed) one.settled.resolve(unlimited);
-      else if (state.degraded) one.settled.resolve(decideAlone(state, lease, one));
-      else enqueue(state, lease, one);
+      else if (state.degraded) one.settled.resolve(decideAlone(state, group, one));
+      else enqueue(state, group, one);
     },
     firstTryMs * 2 ** one.tries,
   );
@@ -259,8 +279,8 @@ export function startUpkeep(state: State): void {
     state.upkeepTimer = undefined;
     if (state.degraded) return;
     const now = state.monotonic();
-    for (const lease of state.changed) {
-      if (lease.ahead !== undefined && now >= lease.ahead.endsAt) dropAhead(lease);
+    for (const group of state.changed) {
+      if (group.ahead !== undefined && now >= group.ahead.endsAt) dropAhead(group);
     }
     if (state.changed.values().some(needsWrite)) hurryUpkeep(state);
     else startUpkeep(state);

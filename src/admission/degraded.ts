@@ -2,7 +2,8 @@ import {
   admitted,
   type Asked,
   databaseNow,
-  type KeyLease,
+  type Claim,
+  type Group,
   type LimitsFallback,
   refuse,
   reserve,
@@ -10,7 +11,16 @@ import {
   unavailable,
   unlimited,
 } from "./process-leases.ts";
-import { countedOf, decide, isOfTokens, type KeyLoad, needsLease, sharesOf, waitOf } from "../store/limits/windows.ts";
+import {
+  type Bound,
+  countedOf,
+  decide,
+  isOfTokens,
+  type KeyLoad,
+  noLoad,
+  sharesOf,
+  waitOf,
+} from "../store/limits/windows.ts";
 import { hasLimit, limitKinds, limitNames, requestLimits } from "../domain/limits.ts";
 import { minuteWindowSeconds, windowResetAt } from "../time/windows.ts";
 import { type Admission, othersEndMs } from "../domain/admissions.ts";
@@ -51,14 +61,14 @@ export function enterDegraded(state: State): void {
   if (!state.degraded) state.log.warn(degradedMessages[state.fallback], { reason: state.failure });
   state.degraded = true;
   state.waitingSince = undefined;
-  for (const { lease, waiting } of state.writing) {
+  for (const { group, waiting } of state.writing) {
     for (const one of waiting) {
       one.isDecided = true;
-      one.settled.resolve(decideAlone(state, lease, one));
+      one.settled.resolve(decideAlone(state, group, one));
     }
   }
-  for (const lease of state.changed) {
-    for (const one of lease.waiting.splice(0)) one.settled.resolve(decideAlone(state, lease, one));
+  for (const group of state.changed) {
+    for (const one of group.waiting.splice(0)) one.settled.resolve(decideAlone(state, group, one));
   }
   state.watch.hurry();
 }
@@ -73,44 +83,50 @@ export function leaveDegraded(state: State): void {
 /** Gives back the tokens of requests whose counts waited. */
 export function releaseCounted(state: State): void {
   if (state.degraded || state.areCountsWaiting()) return;
-  for (const lease of state.uncounted) {
-    for (const { tokens } of lease.uncounted.splice(0)) lease.tokens -= tokens;
-    lease.isDue = true;
-    state.changed.add(lease);
+  for (const group of state.uncounted) {
+    for (const { lease } of group.claims) {
+      for (const { tokens } of lease.uncounted.splice(0)) lease.tokens -= tokens;
+      lease.isDue = true;
+    }
+    state.changed.add(group);
   }
   state.uncounted.clear();
 }
 
 /** Has the database told again of all that requests have. */
 export function writeAllAgain(state: State): void {
-  for (const lease of state.leases.values()) {
-    if (lease.places === 0 && lease.tokens === 0 && lease.ahead === undefined) continue;
-    lease.isDue = true;
-    state.changed.add(lease);
+  for (const group of state.groups.values()) {
+    for (const { lease } of group.claims) {
+      if (lease.places === 0 && lease.tokens === 0 && group.ahead === undefined) continue;
+      lease.isDue = true;
+      state.changed.add(group);
+    }
   }
 }
 
 /** Decides without the database. */
-export function decideAlone(state: State, lease: KeyLease, asked: Asked): Admission {
+export function decideAlone(state: State, group: Group, asked: Asked): Admission {
   const { fallback } = state;
   if (fallback === "open") return unlimited;
   if (fallback === "closed") return unavailable;
   const now = databaseNow(state);
-  const { refusedBy, load, tokens } = decideByShare(lease, asked, { ...state, now });
+  const { claims } = asked;
+  const { refusedBy, at, bounds, tokens } = decideByShare(claims, asked, { ...state, now });
   if (refusedBy !== undefined) {
-    const waitMs = waitOf({ refusedBy, load }, asked, { now }) ?? othersEndMs;
-    return refuse(state, lease, asked, { refusedBy, waitMs, load: undefined });
+    // It is told of the whole limits.
+    const whole = claims.map(({ limits }, index) => ({ limits, load: bounds[index]?.load ?? noLoad }));
+    const waitMs = waitOf({ refusedBy, at, bounds: whole, tokens }, { now }) ?? othersEndMs;
+    return refuse(state, group, asked, { refusedBy, at, waitMs, bounds: [] });
   }
-  state.changed.add(lease);
-  const { limits } = asked;
+  state.changed.add(group);
   const second = Math.floor(now / 1000);
-  if (hasLimit(limits, requestLimits)) addRequest(lease, second);
-  if (needsLease(limits)) reserve(lease, tokens);
-  return admitted(state, lease, { limits, tokens, second, load: undefined });
+  for (const { lease, limits } of claims) if (hasLimit(limits, requestLimits)) addRequest(lease, second);
+  reserve(claims, tokens);
+  return admitted(state, group, { claims, tokens, second, bounds: [] });
 }
 
 /** Counts a request of which the database does not know. */
-function addRequest(lease: KeyLease, second: number): void {
+function addRequest(lease: Claim["lease"], second: number): void {
   const latest = lease.corrections.at(-1);
   if (latest?.second === second && latest.requests > 0) latest.requests += 1;
   else {
@@ -120,38 +136,46 @@ function addRequest(lease: KeyLease, second: number): void {
   }
 }
 
+type Circumstances = Pick<State, "instances" | "deadAfterMs"> & { now: number };
+
 /**
  * What a process enforces while the database does not answer: its share of each limit, and not what others hold. The shares
  * are rounded up, so all processes together admit at most one request more for each of them, beside what others had running
  * for longer than a lease, or used since this process last asked.
  * @param now by the database's clock
  */
-export function decideByShare(
-  lease: KeyLease,
-  asked: Pick<Asked, "limits" | "tokens" | "leastTokens">,
-  { now, instances, deadAfterMs }: Pick<State, "instances" | "deadAfterMs"> & { now: number },
-): ReturnType<typeof decide> {
+export const decideByShare = (
+  claims: readonly Claim[],
+  asked: Pick<Asked, "tokens" | "leastTokens">,
+  circumstances: Circumstances,
+): ReturnType<typeof decide> =>
+  decide(
+    claims.map((claim) => shareOf(claim, circumstances)),
+    asked,
+  );
+
+function shareOf({ lease, limits }: Claim, { now, instances, deadAfterMs }: Circumstances): Bound {
   const { known, corrections, sent, uncounted } = lease;
   const waiting = sumOf(uncounted, ({ tokens }) => tokens);
   // What another process held counts no longer than its lease would.
   const isHeld = now < known.at + deadAfterMs;
   const others: KeyLoad = { ...known.others, ...(isHeld ? {} : { inFlight: 0, reserved: 0 }) };
-  const all = {
+  const load = {
     ...others,
     inFlight: others.inFlight + lease.places,
     reserved: others.reserved + lease.tokens - waiting,
   };
   for (const name of limitNames) {
     const [counted, { window }] = [countedOf[name], limitKinds[name]];
-    if (counted === undefined || asked.limits[name] === null) continue;
+    if (counted === undefined || limits[name] === null) continue;
     const counts = (at: number): boolean => windowResetAt(window, at) > now;
     if (!counts(known.at)) others[counted] = 0;
     const own = isOfTokens(name)
       ? sumOf(uncounted, (one) => (counts(one.second * 1000) ? one.tokens : 0))
       : sumOf([...corrections, ...sent], (one) => (counts(one.second * 1000) ? one.requests : 0));
-    all[counted] = others[counted] + own;
+    load[counted] = others[counted] + own;
   }
-  return decide(all, sharesOf(asked.limits, others, instances), asked);
+  return { limits: sharesOf(limits, others, instances), load };
 }
 
 const sumOf = <One>(list: readonly One[], of: (one: One) => number): number =>

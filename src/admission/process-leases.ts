@@ -1,14 +1,15 @@
-// What this process has of each key: its lease, and what requests get of that.
+// What this process has of each subject, a key or a team: its lease, and what requests get of that. Requests that the same
+// subjects limit are a group: they wait together, and may be taken ahead together.
 
 import type { InstanceWatch } from "./instance-watch.ts";
-import { type KeyLoad, needsLease, noLoad, type Size, usedOf, withRequest } from "../store/limits/windows.ts";
+import { type Bound, type KeyLoad, noLoad, type Size, usedOf, withRequest } from "../store/limits/windows.ts";
 import type { LeaseRequest, LimitStore } from "../store/limits/contract.ts";
 import type { Log } from "../log/log.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import { dayNumberOf } from "../time/seoul.ts";
 import { minuteWindowSeconds } from "../time/windows.ts";
-import type { KeyId, KeyLimits, LimitName } from "../domain/keys.ts";
-import { hasLimit, limitNames, placeLimits, requestLimits, tokenLimits } from "../domain/limits.ts";
+import type { KeyLimits, LimitName, SubjectId } from "../domain/keys.ts";
+import { anyHasLimit, hasLimit, limitNames, placeLimits, requestLimits, tokenLimits } from "../domain/limits.ts";
 import { type Admission, isWorthWaiting } from "../domain/admissions.ts";
 
 /** What holds while the database does not answer: this process's share of the limits, nothing, or no request is admitted. */
@@ -36,13 +37,15 @@ export interface State extends Required<Omit<AdmissionsOptions, "clock" | "beatM
   instance: string;
   /** Of the latest batch. */
   version: number;
-  leases: Map<KeyId, KeyLease>;
+  leases: Map<SubjectId, SubjectLease>;
+  /** By the ids of their subjects. */
+  groups: Map<SubjectId | string, Group>;
   /** Those that may have something to write, or something ahead. */
-  changed: Set<KeyLease>;
+  changed: Set<Group>;
   /** The batch that is under way. */
   writing: readonly LeaseWork[];
   /** Those with tokens of requests that have ended, and whose counts wait. */
-  uncounted: Set<KeyLease>;
+  uncounted: Set<Group>;
   loop: Promise<void> | undefined;
   /** What ended is to be written, and not only what waits. */
   isUpkeepDue: boolean;
@@ -68,9 +71,15 @@ export interface State extends Required<Omit<AdmissionsOptions, "clock" | "beatM
   wake: (isUrgent: boolean) => void;
 }
 
+/** A request's subject: what this process has of it, and the limits that the request came with. */
+export interface Claim {
+  lease: SubjectLease;
+  limits: KeyLimits;
+}
+
 /** What is asked for one request. */
 export interface Asked extends Size {
-  limits: KeyLimits;
+  claims: readonly Claim[];
   /** It asks again if it is worth waiting: then a refusal does not count. */
   mayWait: boolean;
   /** It was admitted before, and has just given that back: it comes before others. */
@@ -88,32 +97,30 @@ export interface WaitingRequest extends Asked {
 
 /** Requests that may come without the database, within the second in which it has counted them. */
 interface Ahead {
-  limits: KeyLimits;
+  claims: readonly Claim[];
   /** Reserved for each. */
   tokens: number;
   left: number;
   /** What counts before the next one. */
-  load: KeyLoad;
+  bounds: readonly Bound[];
   /** Since the epoch, by the database's clock. */
   second: number;
   /** When that second ends at the latest, by the monotonic clock. */
   endsAt: number;
 }
 
-/** What this process has of one key. */
-export interface KeyLease {
-  keyId: KeyId;
-  /** The limits that the latest request came with. */
-  limits: KeyLimits;
+/** What this process has of one subject. */
+export interface SubjectLease {
+  id: SubjectId;
   /** Held by requests in flight: the database has at least as much. */
   places: number;
   tokens: number;
-  ahead: Ahead | undefined;
-  waiting: WaitingRequest[];
+  /** Of requests that may come ahead. */
+  aheadTokens: number;
   /** What the database has to add to the requests of a second. */
   corrections: { second: number; requests: number }[];
   /** Those of the batch that is under way. */
-  sent: LeaseRequest["corrections"];
+  sent: readonly SubjectLease["corrections"][number][];
   /** Refusals that it has not counted. */
   refused: number;
   /** It has more than is held. */
@@ -122,64 +129,100 @@ export interface KeyLease {
   known: { others: KeyLoad; at: number };
   /** Of requests that ended in a second while their counts waited, or the database was away: still among `tokens`. */
   uncounted: { second: number; tokens: number }[];
+}
+
+/** The requests that the same subjects limit. */
+export interface Group {
+  /** With the limits that the latest request came with. */
+  claims: readonly Claim[];
+  ahead: Ahead | undefined;
+  waiting: WaitingRequest[];
   /** Requests in a second, and how many the latest that found none ahead asked for. */
   pace: { second: number; requests: number; wanted: number };
 }
 
-export const newLease = (keyId: KeyId, limits: KeyLimits): KeyLease => ({
-  keyId,
-  limits,
+const newLease = (id: SubjectId): SubjectLease => ({
+  id,
   places: 0,
   tokens: 0,
-  ahead: undefined,
-  waiting: [],
+  aheadTokens: 0,
   corrections: [],
   sent: [],
   refused: 0,
   isDue: false,
   known: { others: noLoad, at: 0 },
   uncounted: [],
-  pace: { second: 0, requests: 0, wanted: 0 },
 });
 
-/** What is written of one key in a batch. */
+/** What this process has of a subject. */
+export function leaseOf({ leases }: Pick<State, "leases">, id: SubjectId): SubjectLease {
+  const lease = leases.get(id) ?? newLease(id);
+  leases.set(id, lease);
+  return lease;
+}
+
+/** The group of requests with these claims, which are its latest. */
+export function groupOf({ groups }: Pick<State, "groups">, claims: readonly Claim[]): Group {
+  const id = claims.length === 1 ? (claims[0]?.lease.id ?? 0) : claims.map(({ lease }) => lease.id).join(" ");
+  const pace = { second: 0, requests: 0, wanted: 0 };
+  const group = groups.get(id) ?? { claims, waiting: [], ahead: undefined, pace };
+  groups.set(id, group);
+  group.claims = claims;
+  return group;
+}
+
+/** What is written of one group in a batch. */
 export interface LeaseWork {
-  lease: KeyLease;
+  group: Group;
+  claims: readonly Claim[];
   waiting: readonly WaitingRequest[];
   request: LeaseRequest;
 }
 
 /** Whether the database does not know all that there is to know. */
-export const needsWrite = ({ waiting, corrections, refused, isDue }: KeyLease): boolean =>
-  isDue || waiting.length > 0 || corrections.length > 0 || refused > 0;
+export function needsWrite({ waiting, claims }: Group): boolean {
+  if (waiting.length > 0) return true;
+  for (const { lease } of claims) if (lease.isDue || lease.corrections.length > 0 || lease.refused > 0) return true;
+  return false;
+}
 
 /** @param now by the monotonic clock. @returns how much it reserves, and what counts with it; undefined if none is left */
 export function takeAhead(
-  lease: KeyLease,
-  { limits, tokens, now }: { limits: KeyLimits; tokens: number; now: number },
-): { tokens: number; load: KeyLoad; second: number } | undefined {
-  const { ahead } = lease;
+  group: Group,
+  { claims, tokens, now }: { claims: readonly Claim[]; tokens: number; now: number },
+): Pick<Ahead, "tokens" | "bounds" | "second"> | undefined {
+  const { ahead } = group;
   if (ahead === undefined || ahead.left === 0 || now >= ahead.endsAt || tokens > ahead.tokens) return undefined;
-  if (!hasSameLimits(ahead.limits, limits)) return undefined;
+  if (!hasSameLimits(ahead.claims, claims)) return undefined;
   ahead.left -= 1;
-  lease.pace.requests += 1;
-  ahead.load = withRequest(ahead.load, ahead.tokens);
-  if (needsLease(limits)) reserve(lease, ahead.tokens);
-  return { tokens: ahead.tokens, load: ahead.load, second: ahead.second };
+  group.pace.requests += 1;
+  ahead.bounds = withRequest(ahead.bounds, ahead.tokens);
+  for (const { lease } of claims) lease.aheadTokens -= ahead.tokens;
+  reserve(claims, ahead.tokens);
+  return ahead;
 }
 
-export function reserve(lease: KeyLease, tokens: number): void {
-  lease.places += 1;
-  lease.tokens += tokens;
+/** A request that only limits of requests per minute hold gives nothing back. */
+const heldLimits = [...placeLimits, ...tokenLimits];
+
+export function reserve(claims: readonly Claim[], tokens: number): void {
+  if (!anyHasLimit(claims, heldLimits)) return;
+  for (const { lease } of claims) {
+    lease.places += 1;
+    lease.tokens += tokens;
+  }
 }
 
 /** Gives back what nobody came for. */
-export function dropAhead(lease: KeyLease): void {
-  const { ahead } = lease;
-  lease.ahead = undefined;
+export function dropAhead(group: Group): void {
+  const { ahead } = group;
+  group.ahead = undefined;
   if (ahead === undefined || ahead.left === 0) return;
-  if (ahead.tokens > 0) lease.isDue = true;
-  if (hasLimit(ahead.limits, requestLimits)) lease.corrections.push({ second: ahead.second, requests: -ahead.left });
+  for (const { lease, limits } of ahead.claims) {
+    lease.aheadTokens -= ahead.left * ahead.tokens;
+    if (ahead.tokens > 0) lease.isDue = true;
+    if (hasLimit(limits, requestLimits)) lease.corrections.push({ second: ahead.second, requests: -ahead.left });
+  }
 }
 
 /** Without anything ahead in a second. */
@@ -188,78 +231,98 @@ const firstWanted = 2;
 const maxWanted = 128;
 
 /** Whether it sends so many requests a second that it has some ahead. */
-const isBusy = ({ pace }: KeyLease): boolean => pace.requests > fewRequests || pace.wanted > 0;
+const isBusy = ({ pace }: Group): boolean => pace.requests > fewRequests || pace.wanted > 0;
 
 /**
  * How many to ask for ahead: more each time, and none at first, so that of a key that sends few exactly what it sent counts.
  * One that was busy until the last second goes on with half.
  */
-export function wantedAhead(lease: KeyLease, second: number): number {
-  const { pace, limits, waiting, ahead } = lease;
+export function wantedAhead(group: Group, second: number): number {
+  const { pace, claims, waiting, ahead } = group;
   if (pace.second !== second) {
     const goesOn = pace.second === second - 1 && pace.requests > fewRequests;
     Object.assign(pace, { second, requests: 0, wanted: goesOn ? Math.floor(pace.wanted / 2) : 0 });
   }
   pace.requests += waiting.length;
   // A place that nobody uses would be shown as taken.
-  if (waiting.length === 0 || !isBusy(lease) || hasLimit(limits, placeLimits)) return 0;
+  if (waiting.length === 0 || !isBusy(group) || anyHasLimit(claims, placeLimits)) return 0;
   pace.wanted = Math.min(maxWanted, Math.max(firstWanted, 2 * pace.wanted));
   // Some are left if they were too small.
   return Math.max(0, pace.wanted - (ahead?.left ?? 0));
 }
 
-export const hasSameLimits = (own: KeyLimits, limits: KeyLimits): boolean =>
-  own === limits || limitNames.every((name) => own[name] === limits[name]);
-
-const nothingLeased = { handOver: () => undefined, end: () => {}, cancel: () => {} };
+/** Whether requests of one group came with the same limits. */
+export function hasSameLimits(own: readonly Claim[], claims: readonly Claim[]): boolean {
+  for (const [at, { limits }] of own.entries()) {
+    const other = claims[at]?.limits;
+    if (other !== limits && limitNames.some((name) => limits[name] !== other?.[name])) return false;
+  }
+  return true;
+}
+const nothingLeased = { at: 0, handOver: () => undefined, end: () => {}, cancel: () => {} };
 
 /** For a request that no limit is compared with. */
 export const unlimited: Admission = { ...nothingLeased, refusedBy: undefined, waitMs: 0, used: () => undefined };
 export const unavailable: Admission = { ...unlimited, refusedBy: "unavailable" };
 
 /** An admitted request, whose place and tokens are held. */
-interface Admitted extends Pick<Asked, "limits" | "tokens"> {
+interface Admitted extends Pick<Asked, "claims" | "tokens"> {
   /** In which it counts as a request. */
   second: number;
-  /** What counts, the request included; undefined while the database fails. */
-  load: KeyLoad | undefined;
+  /** What counts, the request included; none while the database fails. */
+  bounds: readonly Bound[];
 }
 
-export function admitted(state: State, lease: KeyLease, { limits, tokens, second, load }: Admitted): Admission {
-  let isEnded = !needsLease(limits);
+/** What is counted against a limit. */
+const usedIn =
+  (bounds: readonly Bound[]): Admission["used"] =>
+  (name, at = 0, isCharged = false) => {
+    const load = bounds[at]?.load;
+    return load && usedOf(load, name, isCharged);
+  };
+
+export function admitted(state: State, group: Group, { claims, tokens, second, bounds }: Admitted): Admission {
+  let isEnded = !anyHasLimit(claims, heldLimits);
   let isCounted = false;
   let isCancelled = false;
 
   function end(): void {
     if (isEnded) return;
     isEnded = true;
-    lease.places -= 1;
-    if (isCounted && (state.degraded || state.areCountsWaiting())) addUncounted(state, lease, tokens);
-    else lease.tokens -= tokens;
-    lease.isDue = true;
-    state.changed.add(lease);
+    const waits = isCounted && (state.degraded || state.areCountsWaiting());
+    if (waits) state.uncounted.add(group);
+    for (const { lease } of claims) {
+      lease.places -= 1;
+      if (waits) addUncounted(state, lease, tokens);
+      else lease.tokens -= tokens;
+      lease.isDue = true;
+    }
+    state.changed.add(group);
     // At once, to be seen, and as the client's next request may come to another process; of a busy key, several together.
-    const isUrgent = !isBusy(lease) || (state.instances > 1 && hasLimit(limits, placeLimits));
+    const isUrgent = !isBusy(group) || (state.instances > 1 && anyHasLimit(claims, placeLimits));
     if (!state.degraded) state.wake(isUrgent);
   }
 
   return {
     refusedBy: undefined,
+    at: 0,
     waitMs: 0,
-    used: (name, isCharged) => load && usedOf(load, name, isCharged),
+    used: usedIn(bounds),
     handOver() {
-      if (!hasLimit(limits, tokenLimits)) return undefined;
-      isCounted = true;
-      return { keyId: lease.keyId, instance: state.instance };
+      const subjects: SubjectId[] = [];
+      for (const { lease, limits } of claims) if (hasLimit(limits, tokenLimits)) subjects.push(lease.id);
+      isCounted = subjects.length > 0;
+      return isCounted ? { subjects, instance: state.instance } : undefined;
     },
     end,
     cancel() {
       if (isCancelled) return;
       isCancelled = true;
       end();
-      if (!hasLimit(limits, requestLimits)) return;
-      lease.corrections.push({ second, requests: -1 });
-      state.changed.add(lease);
+      const counting = claims.filter(({ limits }) => hasLimit(limits, requestLimits));
+      if (counting.length === 0) return;
+      for (const { lease } of counting) lease.corrections.push({ second, requests: -1 });
+      state.changed.add(group);
       if (!state.degraded) state.wake(false);
     },
   };
@@ -268,13 +331,11 @@ export function admitted(state: State, lease: KeyLease, { limits, tokens, second
 /** Now by the database's clock, as far as it was heard. */
 export const databaseNow = ({ monotonic, aheadMs }: State): number => monotonic() + aheadMs;
 
-function addUncounted(state: State, lease: KeyLease, tokens: number): void {
-  const { uncounted } = lease;
+function addUncounted(state: State, { uncounted }: SubjectLease, tokens: number): void {
   const second = Math.floor(databaseNow(state) / 1000);
   const latest = uncounted.at(-1);
   if (latest?.second === second) latest.tokens += tokens;
   else uncounted.push({ second, tokens });
-  state.uncounted.add(lease);
   // A long outage leaves one for each day, and those of the last minute.
   const [oldest, next] = uncounted;
   const isOld = next !== undefined && next.second <= second - minuteWindowSeconds;
@@ -288,16 +349,24 @@ const dayOf = ({ second }: { second: number }): number => dayNumberOf(second * 1
 
 interface Refusal {
   refusedBy: LimitName;
+  /** Whose limit that is, by its place among the claims. */
+  at: number;
   waitMs: number;
-  /** What counts without the request; undefined while the database fails. */
-  load: KeyLoad | undefined;
+  /** What counts without the request; none while the database fails. */
+  bounds: readonly Bound[];
 }
 
 /** Counts a refusal with the next batch, unless the request waits. */
-export function refuse(state: State, lease: KeyLease, { mayWait }: Asked, { load, ...refusal }: Refusal): Admission {
-  if (!mayWait || !isWorthWaiting(refusal)) {
+export function refuse(
+  state: State,
+  group: Group,
+  { mayWait, claims }: Asked,
+  { bounds, ...refusal }: Refusal,
+): Admission {
+  const lease = claims[refusal.at]?.lease;
+  if (lease !== undefined && (!mayWait || !isWorthWaiting(refusal))) {
     lease.refused += 1;
-    state.changed.add(lease);
+    state.changed.add(group);
   }
-  return { ...nothingLeased, ...refusal, used: (name, isCharged) => load && usedOf(load, name, isCharged) };
+  return { ...nothingLeased, ...refusal, used: usedIn(bounds) };
 }

@@ -80,6 +80,6 @@ async function fill(
 async function createKey(store: Store, name: string, now: number, daysAgo: number): Promise<Key> {
   const createdAt = now - daysAgo * minutesPerDay * msPerMinute;
   const key = await store.keys.create({ name, key: randomBytes(16).toString("hex"), createdAt });
-  if (key === "collision") throw new Error("A random key already exists");
+  if (typeof key === "string") throw new Error("A random key already exists");
   return key;
 }

@@ -1,11 +1,11 @@
 import type { BackendSign, Choice, Conversation } from "./backends.ts";
-import type { KeyId, KeyLimits, LimitName } from "./keys.ts";
+import type { KeyId, LimitName, Subject, SubjectId } from "./keys.ts";
 import { limitKinds } from "./limits.ts";
 import type { ReportedInput } from "./usage.ts";
 
 /** Whose limits the tokens of a response count against. */
 export interface SettledAdmission {
-  keyId: KeyId;
+  subjects: readonly SubjectId[];
   /** The process that serves it. */
   instance: string;
 }
@@ -29,18 +29,21 @@ export interface Reservation {
   prompts: number;
 }
 
-/** Whether a request of a key with limits may run. */
+/** Whether a request of subjects with limits may run. */
 export interface Admission {
   /** Undefined if it may; `unavailable` if the database does not answer, and nothing else may decide. */
   refusedBy: LimitName | "unavailable" | undefined;
+  /** Whose limit that is, by its place among the subjects. */
+  at: number;
   /** Until a refused one may be admitted, in milliseconds. */
   waitMs: number;
   /**
    * What counts against a limit, this request included if it is admitted; undefined while the database fails.
+   * @param at whose limit, by its place among the subjects; by default that of the first
    * @param isCharged only what is charged already, and not what running requests reserve
    */
-  used(name: LimitName, isCharged?: boolean): number | undefined;
-  /** What the count of the response has to name; undefined if the key has no limit of tokens. */
+  used(name: LimitName, at?: number, isCharged?: boolean): number | undefined;
+  /** What the count of the response has to name; undefined if there is no limit of tokens. */
   handOver(): SettledAdmission | undefined;
   /** Gives back what the request holds: to be called when its tokens are counted. */
   end(): void;
@@ -49,7 +52,7 @@ export interface Admission {
 }
 
 /**
- * Asks the limits of a key for a request.
+ * Asks the limits of all subjects of a request, which hold together.
  * @param tokens reserved until the request ends
  * @param mayWait the request asks again if it is worth waiting: then a refusal does not count
  * @param leastTokens reserved instead if no more is left
@@ -57,8 +60,7 @@ export interface Admission {
  * @returns a promise if it has to wait for the database
  */
 export type Admit = (
-  keyId: KeyId,
-  limits: KeyLimits,
+  subjects: readonly Subject[],
   tokens: number,
   mayWait?: boolean,
   leastTokens?: number,

@@ -10,6 +10,21 @@ import type { KeyLimits } from "./limits.ts";
 export type { KeyLimits, LimitName } from "./limits.ts";
 
 export type KeyId = number;
+export type TeamId = number;
+/**
+ * Whose limits hold: a key, or its team. Teams are the numbers below 0, so that both have the same tables and their rows one
+ * order.
+ */
+export type SubjectId = number;
+export const subjectOfTeam = (team: TeamId): SubjectId => -team;
+
+/** Of those whose limits hold for a request, one that has some. */
+export interface Subject {
+  id: SubjectId;
+  limits: KeyLimits;
+  /** Its name, if it is a team. */
+  team?: string;
+}
 
 /** What a key is for: everything, requests under `/v1`, or posting GPU samples. */
 type KeyScope = "all" | "inference" | "gpu";

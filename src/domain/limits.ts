@@ -88,6 +88,15 @@ export function hasLimit(limits: Readonly<KeyLimits>, names: readonly LimitName[
   return false;
 }
 
+/** Whether one of these limits is set for any of them. */
+export function anyHasLimit(
+  all: readonly { readonly limits: Readonly<KeyLimits> }[],
+  names: readonly LimitName[] = limitNames,
+): boolean {
+  for (const { limits } of all) if (hasLimit(limits, names)) return true;
+  return false;
+}
+
 /** A value for each kind. */
 export const perLimit = <Value>(valueOf: (name: LimitName) => Value): Record<LimitName, Value> =>
   Object.fromEntries(limitNames.map((name) => [name, valueOf(name)])) as Record<LimitName, Value>;

@@ -119,6 +119,9 @@ const requestFields = [
     nullable: true,
     description: "The backend's own sentence, if its response has a status of success and says that it failed",
   },
+  { field: "teamId", kind: "integer", nullable: true, description: "The key's when it began" },
+  // The last one, if the team is deleted.
+  { field: "teamName", kind: "text", nullable: true, column: null },
 ] as const satisfies readonly Field[];
 
 type Fields = typeof requestFields;

@@ -1,4 +1,4 @@
-import type { KeyId } from "./keys.ts";
+import type { KeyId, TeamId } from "./keys.ts";
 import type { SettledAdmission } from "./admissions.ts";
 import type { RequestRecord } from "./requests.ts";
 import type { CountedUsage, Usage } from "./usage.ts";
@@ -23,6 +23,8 @@ export interface Owner {
 /** One counted response. */
 export interface UsageEvent extends CountedUsage {
   keyId: KeyId;
+  /** The key's when the request began; undefined: none. */
+  teamId?: TeamId | undefined;
   /** Epoch milliseconds at which the response closed. Decides the Seoul day and minute that it counts for. */
   closedAt: number;
   /** 0 for usage that came after its response was counted; 1 if unset. */

@@ -1,4 +1,4 @@
-import type { KeyId } from "./keys.ts";
+import { type KeyId, type SubjectId, subjectOfTeam, type TeamId } from "./keys.ts";
 
 /**
  * The counters of a response. Each has a column in the tables of usage by model and in the request log. A new one also
@@ -160,8 +160,10 @@ export interface KeyUsage extends UsageSum {
   keyId: KeyId;
 }
 
-/** The sum of the usage events of one key and model in one minute. */
+/** The sum of the usage events of one key, team and model in one minute. */
 export interface UsageIncrement extends KeyUsage, CountedUsage {
+  /** Unset: the key had none. */
+  teamId?: TeamId | undefined;
   /** Minutes since the epoch. */
   minute: number;
   /** `closedAt` of the latest event, epoch milliseconds. */
@@ -173,10 +175,11 @@ export interface UsageIncrement extends KeyUsage, CountedUsage {
 /** Counts for a key and a minute. */
 export const createIncrement = (
   counted: CountedUsage,
-  { keyId, minute, requestCount, lastClosedAt, model }: Omit<UsageIncrement, CountedField>,
+  { keyId, teamId, minute, requestCount, lastClosedAt, model }: Omit<UsageIncrement, CountedField>,
 ): UsageIncrement =>
   ({
     keyId,
+    teamId,
     model,
     minute,
     requestCount,
@@ -194,6 +197,8 @@ export const createIncrement = (
 export interface ResponseUsage extends Usage {
   responseId: string;
   keyId: KeyId;
+  /** See `UsageEvent`. */
+  teamId?: TeamId | undefined;
   /**
    * Unset: the tokens that the key was shown, of which what is new counts. `created`: what its create reported, which the
    * increments contain too. `owned`: that the key has it, without tokens.
@@ -213,6 +218,10 @@ export const reconciledFields = [
   "countedOutputTokens",
   "countedInputTokens",
 ] as const;
+
+/** Whose limits it counts against. */
+export const subjectsOf = ({ keyId, teamId }: Pick<UsageIncrement, "keyId" | "teamId">): SubjectId[] =>
+  teamId === undefined ? [keyId] : [keyId, subjectOfTeam(teamId)];
 
 export const noSum: UsageSum = { requestCount: 0, inputTokens: 0, outputTokens: 0 };
 

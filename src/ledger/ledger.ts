@@ -50,6 +50,8 @@ interface Batch {
   /** Resolves when the batch is committed, or when responses must not wait for it any longer. */
   waited: PromiseWithResolvers<void>;
   waitTimer: Timer | undefined;
+  /** Some did not wait for it any longer. */
+  isReleased: boolean;
 }
 
 interface State extends Required<Omit<LedgerOptions, "observer">>, Pick<LedgerOptions, "observer"> {
@@ -78,6 +80,7 @@ const newBatch = (logsRequests: boolean, dropped: Dropped): Batch => ({
   added: new Map(),
   waited: Promise.withResolvers(),
   waitTimer: undefined,
+  isReleased: false,
 });
 
 const defaults = { waitLimitMs: 1000, firstRetryMs: 50, maxRetryMs: 2000, logsRequests: false };
@@ -111,6 +114,7 @@ export function createLedger(options: LedgerOptions) {
       if (batch.usage.isEmpty()) batch.since = clock();
       const own: Usage = batch.usage.add(event) ? event : noUsage;
       state.loop ??= writeAll(state);
+      batch.isReleased ||= state.degraded;
       if (state.degraded) return own;
       batch.waitTimer ??= setTimeout(() => release(batch), state.waitLimitMs);
       await batch.waited.promise;
@@ -128,8 +132,9 @@ export function createLedger(options: LedgerOptions) {
     waiting: (): { requests: number; keys: number; sinceMs: number } => waitingIn(state),
     /** The requests that the database refused to count since the start. */
     refusedRequests: (): number => state.refusedRequests,
-    /** Whether counts wait for the database, and responses do not wait for them. */
-    areCountsWaiting: (): boolean => state.degraded,
+    /** Whether counts wait for the database whose responses do not wait for them: what they cover is still to be held. */
+    areCountsWaiting: (): boolean =>
+      state.degraded || state.gathering.isReleased || state.writing?.isReleased === true,
     /** Whether counts are written, wait for the database, or were partly refused by it since the start. */
     state: (): "ok" | "waiting" | "partly refused" =>
       state.degraded ? "waiting" : state.refusedRequests > 0 ? "partly refused" : "ok",
@@ -238,6 +243,7 @@ function release(batch: Batch): void {
   endWaits(batch);
   batch.waited = Promise.withResolvers();
   batch.waitTimer = undefined;
+  batch.isReleased ||= !batch.usage.isEmpty();
 }
 
 function enterDegraded(state: State, reason: string): void {

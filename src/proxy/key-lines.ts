@@ -1,11 +1,12 @@
-import type { KeyId } from "../domain/keys.ts";
+import type { SubjectId } from "../domain/keys.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 import { ProxyError } from "./errors.ts";
 
-/** A request that waits until the limits of its key admit it. */
+/** A request that waits until the limits of its key and team admit it. */
 export interface InLine {
-  keyId: KeyId;
-  /** How many of the key may be in flight; null: any number. */
+  /** Whose line it waits in: whose limit refused it. */
+  subject: SubjectId;
+  /** How many of these may be in flight; null: any number. */
   maxConcurrency: number | null;
   /** When it asks for the last time, by the monotonic clock. */
   deadline: number;
@@ -22,15 +23,15 @@ interface KeyLinesOptions {
   hasOthers: () => boolean;
 }
 
-/** The requests of a key that wait here, oldest first. */
+/** The requests that wait here for one subject, oldest first. */
 interface Line {
-  keyId: KeyId;
+  subject: SubjectId;
   waits: Set<InLine>;
   /** The limit that the newest of them came under. */
   maxConcurrency: number | null;
   timer: Timer | undefined;
   isAsking: boolean;
-  /** How many of the key have ended since it last asked. */
+  /** How many of the subject have ended since it last asked. */
   freed: number;
 }
 
@@ -44,25 +45,26 @@ const placeLeftForMs = 100;
 const weight = 0.2;
 
 /**
- * The requests of keys that wait until their limits admit them. Those of a key ask again together, in one batch, at random
- * moments and whenever a request of the key ends in this process; but for some of these, after which others may ask first.
+ * The requests that wait until the limits of their keys and teams admit them. Those of one subject ask again together, in one
+ * batch, at random moments and whenever a request of the subject ends in this process; but for some of these, after which others may ask first.
  */
 export class KeyLines {
   readonly #options: KeyLinesOptions;
-  readonly #lines = new Map<KeyId, Line>();
-  readonly #durations = new Map<KeyId, number>();
+  readonly #lines = new Map<SubjectId, Line>();
+  readonly #durations = new Map<SubjectId, number>();
   #size = 0;
 
   constructor(options: KeyLinesOptions) {
     this.#options = options;
   }
 
-  /** @returns false if too many wait */
+  /** Does nothing if it is in the line. @returns false if too many wait */
   add(one: InLine): boolean {
-    const { keyId, maxConcurrency } = one;
-    const line = this.#lines.get(keyId) ?? newLine(keyId);
+    const { subject, maxConcurrency } = one;
+    const line = this.#lines.get(subject) ?? newLine(subject);
+    if (line.waits.has(one)) return true;
     if (this.#size >= this.#options.maxInLine && !this.#makeRoomFor(line)) return false;
-    this.#lines.set(keyId, line);
+    this.#lines.set(subject, line);
     line.waits.add(one);
     this.#size += 1;
     line.maxConcurrency = maxConcurrency;
@@ -71,33 +73,33 @@ export class KeyLines {
   }
 
   remove(one: InLine): void {
-    const line = this.#lines.get(one.keyId);
+    const line = this.#lines.get(one.subject);
     if (line?.waits.delete(one) !== true) return;
     this.#size -= 1;
     if (line.waits.size === 0 && !line.isAsking) this.#schedule(line);
   }
 
-  /** Whether requests of the key wait here under the same limit of concurrency: those that arrive line up behind them. */
-  isWaiting(keyId: KeyId, maxConcurrency: number | null): boolean {
-    return this.#lines.get(keyId)?.maxConcurrency === maxConcurrency;
+  /** Whether requests of the subject wait here under the same limit of concurrency: those that arrive line up behind them. */
+  isWaiting(subject: SubjectId, maxConcurrency: number | null): boolean {
+    return this.#lines.get(subject)?.maxConcurrency === maxConcurrency;
   }
 
-  /** A request of the key has ended, and had taken so long. */
-  ended(keyId: KeyId, durationMs: number): void {
-    const before = this.#durations.get(keyId) ?? durationMs;
-    this.#durations.set(keyId, before + weight * (durationMs - before));
-    const line = this.#lines.get(keyId);
+  /** A request of the subject has ended, and had taken so long. */
+  ended(subject: SubjectId, durationMs: number): void {
+    const before = this.#durations.get(subject) ?? durationMs;
+    this.#durations.set(subject, before + weight * (durationMs - before));
+    const line = this.#lines.get(subject);
     if (line === undefined) return;
     if (!leavesPlace(line, durationMs) || !this.#options.hasOthers()) return this.#freed(line);
     this.#schedule(line, placeLeftForMs);
     setTimeout(() => {
-      if (this.#lines.get(keyId) === line) this.#freed(line);
+      if (this.#lines.get(subject) === line) this.#freed(line);
     }, placeLeftForMs);
   }
 
-  /** How long requests of the key take, of late; undefined if none has ended here. */
-  durationOf(keyId: KeyId): number | undefined {
-    return this.#durations.get(keyId);
+  /** How long requests of the subject take, of late; undefined if none has ended here. */
+  durationOf(subject: SubjectId): number | undefined {
+    return this.#durations.get(subject);
   }
 
   /** The longest line loses its newest, so no key can keep the others out. */
@@ -130,7 +132,7 @@ export class KeyLines {
 
   #schedule(line: Line, leastMs = minPauseMs): void {
     clearTimeout(line.timer);
-    if (line.waits.size === 0) return void this.#lines.delete(line.keyId);
+    if (line.waits.size === 0) return void this.#lines.delete(line.subject);
     const pause = leastMs + Math.random() * (maxPauseMs - leastMs);
     const nextDeadline = line.waits.values().reduce((first, { deadline }) => Math.min(first, deadline), Infinity);
     const most = Math.min(maxInBatch, line.maxConcurrency ?? maxInBatch);
@@ -139,8 +141,8 @@ export class KeyLines {
   }
 }
 
-const newLine = (keyId: KeyId): Line => ({
-  keyId,
+const newLine = (subject: SubjectId): Line => ({
+  subject,
   waits: new Set(),
   maxConcurrency: null,
   timer: undefined,

@@ -14,7 +14,7 @@ import { type ErrorCode, failureResponse, ProxyError } from "./errors.ts";
 import { sendWithFailover } from "./failover.ts";
 import { addDebugHeaders, setLimitHeaders, upstreamRequestHeaders } from "./headers.ts";
 import { eventLoopPortions } from "./json/read.ts";
-import { type CodexReader, limitsOf, type ReadUsed, readLimitsLeft, reservationFor } from "./request/admit.ts";
+import { type CodexReader, type ReadUsed, readLimitsLeft, reservationFor, subjectsOf } from "./request/admit.ts";
 import { type ActiveKey, authenticate, type FindKey } from "./request/authenticate.ts";
 import { hasBody, noBody, outgoingBodyOf, type OutgoingBody, readBody } from "./request/body.ts";
 import { conversationOf } from "./request/conversation.ts";
@@ -204,9 +204,10 @@ export class LifeOfRequest {
     try {
       return this.#withOurHeaders(await this.#run());
     } catch (error) {
-      const { rules, id } = this.#key;
-      const isUnreported = rules !== null && this.#turn?.admission === undefined && !this.#request.signal.aborted;
-      const left = isUnreported ? await readLimitsLeft(id, rules, this.#deps, this.#codex()) : undefined;
+      const subjects = this.#subjects();
+      const isUnreported =
+        subjects !== undefined && this.#turn?.admission === undefined && !this.#request.signal.aborted;
+      const left = isUnreported ? await readLimitsLeft(subjects, this.#deps, this.#codex()) : undefined;
       const isCutShort = !this.#tracker.isReceived && (await isHalfSent(this.#request));
       const response = this.#fail(error, left);
       // Now that the idle timeout is restored.
@@ -238,6 +239,7 @@ export class LifeOfRequest {
     if (draining.aborted) throw new ProxyError("shutting_down");
     const key = await authenticate(this.#request.headers, this.#deps);
     this.#tracker.keyId = key.id;
+    this.#tracker.teamId = key.teamId;
     // Before the body: the idle timer also cuts a body that flows (Bun 1.4.5). Remove when received bytes restart it.
     this.#tracker.onFinished(disableIdleTimeout(this.#request));
     this.#key = key;
@@ -248,11 +250,12 @@ export class LifeOfRequest {
   /** What a key may know of itself, and the models of a file; undefined for what a backend answers. */
   #answerOurselves() {
     const { wall, log, findOwnKey, backendModels } = this.#deps;
-    const [method, path, { id, rules }] = [this.#method, this.#path, this.#key];
+    const [method, path, { id }] = [this.#method, this.#path, this.#key];
     if (path === openCodeModels && method === "GET")
       return respondWithOpenCodeModels(this.#rewriting.names, this.#mayUse);
     if (path.startsWith(ownPaths)) {
-      return respondWithOwnKey({ method, path, limits: rules, wall, log, find: () => findOwnKey(id) });
+      const subjects = this.#subjects() ?? [];
+      return respondWithOwnKey({ method, path, subjects, wall, log, find: () => findOwnKey(id) });
     }
     const { names } = this.#rewriting;
     if (names.catalog.file === undefined) return undefined;
@@ -380,12 +383,16 @@ export class LifeOfRequest {
     return this.#rewriting.names.catalog.backends.length > 1;
   }
 
+  /** Whose limits it asks. */
+  #subjects() {
+    return subjectsOf(this.#key, this.#path);
+  }
+
   /** What it holds is given back when the request is over, whatever ends that. */
   #openTurn(queue: RequestQueue) {
-    const { rules, id: keyId } = this.#key;
-    const limits = limitsOf(rules, this.#path);
+    const [keyId, subjects] = [this.#key.id, this.#subjects()];
     const { startedAt } = this.#tracker;
-    const turn = new Wait({ keyId, limits, path: this.#path, startedAt, client: this.#request.signal }, queue);
+    const turn = new Wait({ keyId, subjects, path: this.#path, startedAt, client: this.#request.signal }, queue);
     this.#turn = turn;
     this.#tracker.turn = turn;
     this.#tracker.onEndRequested(() => turn.end(endedByAdmin()));
@@ -522,7 +529,8 @@ export class LifeOfRequest {
     const { inputTokens: estimatedTokens } = this.#reservation;
     this.#tracker.estimatedTokens = estimatedTokens;
     const admission = this.#turn?.admission;
-    await record(chargeEvent({ keyId: this.#key.id, closedAt: wall() }, { estimatedTokens, admission }));
+    const { id: keyId, teamId } = this.#key;
+    await record(chargeEvent({ keyId, teamId, closedAt: wall() }, { estimatedTokens, admission }));
   }
 
   /** The backend's response, metered. @throws as `respond` */

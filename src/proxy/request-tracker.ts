@@ -2,7 +2,7 @@ import type { MonotonicClock } from "../time/clock.ts";
 import type { ErrorCode } from "./errors.ts";
 import type { ChoiceReason, Expectation } from "../domain/backends.ts";
 import { findCacheLoss, type LastTurn } from "../domain/cache-loss.ts";
-import type { KeyId } from "../domain/keys.ts";
+import type { KeyId, TeamId } from "../domain/keys.ts";
 import type {
   Outcome,
   RequestChanges,
@@ -53,6 +53,8 @@ export class RequestTracker {
   /** What it is for, as far as its client says or shows that. */
   requestClass: string | undefined;
   keyId: KeyId | undefined;
+  /** The key's when it began; undefined: none. */
+  teamId: TeamId | undefined;
   model: RequestedNames | undefined;
   changes: RequestChanges | undefined;
   /** The backend that it was sent to last, as the request log names it; undefined: it was not sent. */
@@ -192,6 +194,7 @@ export class RequestTracker {
       status: this.#headSent ? 200 : this.status,
       outcome,
       keyId: this.keyId,
+      teamId: this.teamId,
       modelAsked: this.model?.asked,
       modelSent: this.model?.sent,
       model: this.model?.name,

@@ -33,7 +33,7 @@ import {
   shortWaitMs,
 } from "../domain/admissions.ts";
 import { type BackendSign, type Choice, noConversation } from "../domain/backends.ts";
-import type { KeyId, KeyLimits } from "../domain/keys.ts";
+import type { KeyId, Subject, SubjectId } from "../domain/keys.ts";
 import type { ReportedInput } from "../domain/usage.ts";
 
 export interface RequestQueueOptions {
@@ -60,8 +60,8 @@ export interface RequestQueueOptions {
 /** Who waits. */
 export interface Asker {
   keyId: KeyId;
-  /** Undefined if the key has none. */
-  limits: KeyLimits | undefined;
+  /** Whose limits hold for it; undefined if there are none. */
+  subjects: readonly Subject[] | undefined;
   /** The URL's pathname. */
   path: string;
   /** When it arrived, by the monotonic clock. */
@@ -109,7 +109,9 @@ const isAdmitted = (admission: Admission | undefined): admission is Admission =>
 export class Wait implements Choice, InLine, PlaceListener {
   readonly keyId: KeyId;
   readonly startedAt: number;
-  readonly maxConcurrency: number | null;
+  /** In whose line it waits. */
+  subject: SubjectId;
+  maxConcurrency: number | null = null;
   /** Where it has a place. */
   backend = "";
   reason: Choice["reason"] = "only";
@@ -157,7 +159,7 @@ export class Wait implements Choice, InLine, PlaceListener {
     this.#queue = queue;
     this.keyId = asker.keyId;
     this.startedAt = asker.startedAt;
-    this.maxConcurrency = asker.limits?.max_concurrency ?? null;
+    this.subject = asker.keyId;
   }
 
   /**
@@ -165,8 +167,8 @@ export class Wait implements Choice, InLine, PlaceListener {
    * @throws ProxyError if they refuse it, or too many wait; AbortReason if it ends otherwise
    */
   askEarly(before: BodyStep): void | Promise<void> {
-    const { limits } = this.#asker;
-    if (limits === undefined || this.admission !== undefined || !asksBefore(limits, before)) return undefined;
+    const { subjects } = this.#asker;
+    if (subjects === undefined || this.admission !== undefined || !asksBefore(subjects, before)) return undefined;
     this.#begin();
     return this.#untilOver();
   }
@@ -229,8 +231,9 @@ export class Wait implements Choice, InLine, PlaceListener {
 
   /** The headers that report what the limits leave; undefined if they have not answered. @param codex see `rateLimitHeaders` */
   limitHeaders(codex?: CodexReader): HeaderPairs | undefined {
-    const { limits } = this.#asker;
-    return limits && this.admission && rateLimitHeaders(limits, this.admission.used, this.#queue.options.wall(), codex);
+    const { subjects } = this.#asker;
+    const { wall } = this.#queue.options;
+    return subjects && this.admission && rateLimitHeaders(subjects, this.admission.used, wall(), codex);
   }
 
   /** Ends the wait; does nothing once it is over. */
@@ -252,7 +255,8 @@ export class Wait implements Choice, InLine, PlaceListener {
     if (this.#runsSince === undefined) return this.#giveBackAdmission();
     this.#queue.running -= 1;
     this.admission?.end();
-    if (this.#asker.limits !== undefined) lines.ended(this.keyId, options.monotonic() - this.#runsSince);
+    const durationMs = options.monotonic() - this.#runsSince;
+    for (const { id } of this.#asker.subjects ?? []) lines.ended(id, durationMs);
   }
 
   askAgain(): void | Promise<void> {
@@ -266,7 +270,7 @@ export class Wait implements Choice, InLine, PlaceListener {
     this.reason = choice.reason;
     this.expectation = choice.expectation;
     this.lastTurn = choice.lastTurn;
-    if (this.#asker.limits === undefined || isAdmitted(this.admission)) this.#placed();
+    if (this.#asker.subjects === undefined || isAdmitted(this.admission)) this.#placed();
     else void this.#ask();
   }
 
@@ -304,14 +308,32 @@ export class Wait implements Choice, InLine, PlaceListener {
   }
 
   #begin(): void {
-    const { keyId, maxConcurrency } = this;
-    const { limits } = this.#asker;
+    const { subjects } = this.#asker;
     this.#isOver = this.#state === "left";
     if (this.#isOver) return;
-    if (this.#needsPlace && (limits === undefined || this.#mustWaitForBackend())) this.#enterPlaces();
-    else if (limits === undefined) this.#placed();
-    else if (this.admission === undefined && this.#queue.lines.isWaiting(keyId, maxConcurrency)) this.#lineUp();
+    if (this.#needsPlace && (subjects === undefined || this.#mustWaitForBackend())) this.#enterPlaces();
+    else if (subjects === undefined) this.#placed();
+    else if (this.admission === undefined && this.#findLine(subjects)) this.#lineUp();
     else void this.#ask();
+  }
+
+  /** Whether others wait for one of its subjects. */
+  #findLine(subjects: readonly Subject[]): boolean {
+    for (const [at, { id, limits }] of subjects.entries()) {
+      if (!this.#queue.lines.isWaiting(id, limits.max_concurrency)) continue;
+      this.#waitFor(at);
+      return true;
+    }
+    return false;
+  }
+
+  /** Leaves the line that it is in if it is that of another subject. */
+  #waitFor(at: number): void {
+    const subject = this.#asker.subjects?.[at];
+    if (subject === undefined) return;
+    if (this.#lineUntil !== undefined && subject.id !== this.subject) this.#queue.lines.remove(this);
+    this.subject = subject.id;
+    this.maxConcurrency = subject.limits.max_concurrency;
   }
 
   /** Until one is back, no limits are asked, or asked again: what waits for it takes nothing from its key. */
@@ -324,12 +346,12 @@ export class Wait implements Choice, InLine, PlaceListener {
 
   /** @param mayWait a refusal after which it asks again does not count */
   #ask(mayWait = this.#queue.options.timeoutMs > 0): void | Promise<void> {
-    const { limits } = this.#asker;
-    if (limits === undefined) return undefined;
+    const { subjects } = this.#asker;
+    if (subjects === undefined) return undefined;
     this.#state = "asking";
     const { tokens = 0, leastTokens } = this.#reservation ?? {};
     const early = this.admission?.refusedBy === undefined ? this.admission : undefined;
-    const answer = this.#queue.options.admit(this.keyId, limits, tokens, mayWait, leastTokens, early);
+    const answer = this.#queue.options.admit(subjects, tokens, mayWait, leastTokens, early);
     if (!(answer instanceof Promise)) return this.#answered(answer, mayWait);
     return answer.then((admission) => this.#answered(admission, mayWait), this.end);
   }
@@ -349,14 +371,14 @@ export class Wait implements Choice, InLine, PlaceListener {
   }
 
   #refuse(admission: Admission, refusedBy: NonNullable<Admission["refusedBy"]>): void {
-    const { limits, path } = this.#asker;
+    const { subjects = [], path } = this.#asker;
     const { lines, options } = this.#queue;
-    if (limits === undefined) return;
-    // A place becomes free when a request of the key ends: none did while this one waited.
-    const placeWaitMs = lines.durationOf(this.keyId) ?? Math.max(admission.waitMs, options.timeoutMs);
+    // A place becomes free when a request of the subject ends: none did while this one waited.
+    const placeWaitMs =
+      lines.durationOf(subjects[admission.at]?.id ?? this.subject) ?? Math.max(admission.waitMs, options.timeoutMs);
     const refused = lacksPlace(admission) ? { ...admission, waitMs: placeWaitMs } : admission;
     this.#state = "left";
-    this.#over(refusalOf(refusedBy, limits, refused, { path, reservation: this.#reservation, now: options.wall() }));
+    this.#over(refusalOf(refusedBy, subjects, refused, { path, reservation: this.#reservation, now: options.wall() }));
   }
 
   /** @param refused how the limits answered; undefined: it comes behind others of its key */
@@ -365,11 +387,12 @@ export class Wait implements Choice, InLine, PlaceListener {
     const isForWindow = refused !== undefined && !lacksPlace(refused);
     const isNew = this.#lineUntil === undefined;
     if (isNew && this.#needsPlace && this.#mustWaitForBackend()) return this.#enterPlaces();
+    if (refused !== undefined) this.#waitFor(refused.at);
     const until = (this.#lineUntil ??= monotonic() + timeoutMs);
     if (isNew || !isForWindow) this.deadline = until;
     if (isForWindow && this.deadline === until) this.deadline = Math.min(until, monotonic() + shortWaitMs);
     this.#state = "inLine";
-    if (!isNew || this.#queue.lines.add(this)) this.#list();
+    if (this.#queue.lines.add(this)) this.#list();
     // Such a refusal tells its client more than a full line does.
     else if (isForWindow) void this.#ask(false);
     else this.end(new ProxyError("queue_full"));

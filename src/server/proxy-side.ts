@@ -63,12 +63,15 @@ function seededHash(): typeof hash {
   return (text, seed) => hash(text, secret + seed);
 }
 
-/** Once for all requests of a key that fail in one tick. */
+/** Once for all requests of a subject that fail in one tick. */
 function readUsedOf({ limits }: Services["store"]): ReadUsed {
-  const read = coalescePerTick(async (keyId) => await limits.listLoads([Number(keyId)]));
-  return async (keyId) => {
-    const [load] = await read(String(keyId));
-    return (name, isCharged) => load && usedOf(load, name, isCharged);
+  const read = coalescePerTick(async (id) => await limits.listLoads([Number(id)]));
+  return async (ids) => {
+    const loads = await Promise.all(ids.map((id) => read(String(id))));
+    return (name, at = 0, isCharged = false) => {
+      const [load] = loads[at] ?? [];
+      return load && usedOf(load, name, isCharged);
+    };
   };
 }
 

@@ -29,19 +29,19 @@ onEachEngine(({ openTestStore }) => {
   test("the places of a process that died are given back by another one", async () => {
     await using opened = await openTestStore();
     const [dead, alive] = [admissionsOver(opened.store.limits), admissionsOver(opened.store.limits)];
-    expect((await dead.admit(1, onePlace, 0)).refusedBy).toBeUndefined();
-    expect((await alive.admit(1, onePlace, 0)).refusedBy).toBe("max_concurrency");
+    expect((await dead.admit([{ id: 1, limits: onePlace }], 0)).refusedBy).toBeUndefined();
+    expect((await alive.admit([{ id: 1, limits: onePlace }], 0)).refusedBy).toBe("max_concurrency");
     // A request that takes longer than a process without a beat counts as alive: both beat.
     await Bun.sleep(1500);
-    expect((await alive.admit(1, onePlace, 0)).refusedBy).toBe("max_concurrency");
+    expect((await alive.admit([{ id: 1, limits: onePlace }], 0)).refusedBy).toBe("max_concurrency");
     const { limits } = opened.store;
     const [own] = await limits.listInstances();
     await dead.close();
     // As after kill -9: what it held is there again, and beats no more.
     await limits.beat("killed");
     await createTestProcess(limits, "killed").admit({ limits: onePlace, requests: [0] });
-    expect((await alive.admit(1, onePlace, 0)).refusedBy).toBe("max_concurrency");
-    await pollUntil(async () => (await alive.admit(1, onePlace, 0)).refusedBy === undefined);
+    expect((await alive.admit([{ id: 1, limits: onePlace }], 0)).refusedBy).toBe("max_concurrency");
+    await pollUntil(async () => (await alive.admit([{ id: 1, limits: onePlace }], 0)).refusedBy === undefined);
     expect(own).toBeDefined();
     expect(alive.entries.map(({ message }) => message)).toContain(
       "Process disappeared; released what its requests held",
@@ -55,12 +55,12 @@ onEachEngine(({ openTestStore }) => {
     const admissions = admissionsOver(opened.store.limits);
     const limits = { ...noLimits, tokens_per_day: 1000, tokens_per_month: 900 };
     const reserved = async () => (await opened.store.limits.listLoads([1]))[0]?.reserved;
-    expect((await admissions.admit(1, limits, 300)).refusedBy).toBeUndefined();
-    expect((await admissions.admit(1, limits, 1030, false, 601)).refusedBy).toBe("tokens_per_month");
-    expect((await admissions.admit(1, limits, 1030)).refusedBy).toBe("tokens_per_month");
-    const second = await admissions.admit(1, limits, 1030, false, 7);
+    expect((await admissions.admit([{ id: 1, limits }], 300)).refusedBy).toBeUndefined();
+    expect((await admissions.admit([{ id: 1, limits }], 1030, false, 601)).refusedBy).toBe("tokens_per_month");
+    expect((await admissions.admit([{ id: 1, limits }], 1030)).refusedBy).toBe("tokens_per_month");
+    const second = await admissions.admit([{ id: 1, limits }], 1030, false, 7);
     expect([second.refusedBy, second.used("tokens_per_month"), await reserved()]).toEqual([undefined, 900, 900]);
-    expect((await admissions.admit(1, limits, 1030, false, 7)).refusedBy).toBe("tokens_per_month");
+    expect((await admissions.admit([{ id: 1, limits }], 1030, false, 7)).refusedBy).toBe("tokens_per_month");
     second.end();
     await pollUntil(async () => (await reserved()) === 300);
     // Only requests that were refused.
@@ -72,11 +72,11 @@ onEachEngine(({ openTestStore }) => {
     await using opened = await openTestStore();
     const admissions = admissionsOver(opened.store.limits);
     const limits = { ...onePlace, requests_per_minute: 5, tokens_per_day: 1000 };
-    const early = await admissions.admit(1, limits, 0);
+    const early = await admissions.admit([{ id: 1, limits }], 0);
     // Whoever asked before it, in the same tick, does not come between.
     const [other, whole] = await Promise.all([
-      admissions.admit(1, limits, 10),
-      admissions.admit(1, limits, 30, false, undefined, early),
+      admissions.admit([{ id: 1, limits }], 10),
+      admissions.admit([{ id: 1, limits }], 30, false, undefined, early),
     ]);
     expect([other.refusedBy, whole.refusedBy, whole.used("requests_per_minute")]).toEqual([
       "max_concurrency",
@@ -84,13 +84,15 @@ onEachEngine(({ openTestStore }) => {
       1,
     ]);
     early.cancel();
-    expect((await admissions.admit(1, limits, 0)).refusedBy).toBe("max_concurrency");
+    expect((await admissions.admit([{ id: 1, limits }], 0)).refusedBy).toBe("max_concurrency");
     whole.end();
-    const next = await admissions.admit(1, limits, 0);
+    const next = await admissions.admit([{ id: 1, limits }], 0);
     expect([next.refusedBy, next.used("requests_per_minute"), next.used("max_concurrency")]).toEqual([undefined, 2, 1]);
     // What is refused when it asks again has nothing any more.
     const fewer = { ...limits, requests_per_minute: 1 };
-    expect((await admissions.admit(1, fewer, 30, false, undefined, next)).refusedBy).toBe("requests_per_minute");
+    expect((await admissions.admit([{ id: 1, limits: fewer }], 30, false, undefined, next)).refusedBy).toBe(
+      "requests_per_minute",
+    );
     await pollUntil(async () => (await opened.store.limits.listLoads([1]))[0]?.inFlight === 0);
     await admissions.close();
   });
@@ -99,11 +101,11 @@ onEachEngine(({ openTestStore }) => {
     await using opened = await openTestStore();
     const admissions = admissionsOver(opened.store.limits);
     const limits = { ...noLimits, max_concurrency: 2, tokens_per_day: 1000 };
-    const first = await admissions.admit(1, limits, 100);
-    const early = await admissions.admit(1, limits, 0);
+    const first = await admissions.admit([{ id: 1, limits }], 100);
+    const early = await admissions.admit([{ id: 1, limits }], 0);
     const [next, whole] = await Promise.all([
-      admissions.admit(1, limits, 10),
-      admissions.admit(1, limits, 1030, false, 7, early),
+      admissions.admit([{ id: 1, limits }], 10),
+      admissions.admit([{ id: 1, limits }], 1030, false, 7, early),
     ]);
     expect([next.refusedBy, whole.refusedBy, whole.used("tokens_per_day")]).toEqual([
       "tokens_per_day",
@@ -122,7 +124,7 @@ onEachEngine(({ openTestStore }) => {
       { ...noLimits, tokens_per_day: 100 },
       { ...noLimits, requests_per_minute: 2 },
     ];
-    const asked = [old, changed, old, changed].map((limits) => admissions.admit(1, limits, 60));
+    const asked = [old, changed, old, changed].map((limits) => admissions.admit([{ id: 1, limits }], 60));
     const refusals = (await Promise.all(asked)).map(({ refusedBy }) => refusedBy);
     expect(refusals).toEqual([undefined, undefined, "tokens_per_day", undefined]);
     await admissions.close();
@@ -133,15 +135,17 @@ onEachEngine(({ openTestStore }) => {
     const { limits } = opened.store;
     const [first, second] = [admissionsOver(limits), admissionsOver(limits)];
     const both = { ...onePlace, tokens_per_day: 1000 };
-    const running = await first.admit(1, both, 30);
-    expect((await first.admit(1, { ...noLimits, requests_per_minute: 5 }, 0)).refusedBy).toBeUndefined();
+    const running = await first.admit([{ id: 1, limits: both }], 30);
+    expect(
+      (await first.admit([{ id: 1, limits: { ...noLimits, requests_per_minute: 5 } }], 0)).refusedBy,
+    ).toBeUndefined();
     running.end();
     await pollUntil(async () => {
       const [load] = await limits.listLoads([1]);
       return load?.inFlight === 0 && load.reserved === 0;
     });
     // The key has its limits again.
-    expect((await second.admit(1, both, 30)).refusedBy).toBeUndefined();
+    expect((await second.admit([{ id: 1, limits: both }], 30)).refusedBy).toBeUndefined();
     await Promise.all([first.close(), second.close()]);
   });
 
@@ -171,7 +175,7 @@ onEachEngine(({ openTestStore }) => {
     const { limits } = opened.store;
     await createTestProcess(limits, "ghost").admit({ limits: onePlace, requests: [0] });
     const admissions = admissionsOver(limits);
-    expect((await admissions.admit(1, onePlace, 0)).refusedBy).toBeUndefined();
+    expect((await admissions.admit([{ id: 1, limits: onePlace }], 0)).refusedBy).toBeUndefined();
     expect((await limits.listLoads([1]))[0]?.inFlight).toBe(1);
     await admissions.close();
     expect((await limits.listLoads([1]))[0]?.inFlight).toBe(0);
@@ -181,12 +185,12 @@ onEachEngine(({ openTestStore }) => {
     await using opened = await openTestStore();
     const admissions = admissionsOver(opened.store.limits);
     const limits = { ...noLimits, max_concurrency: 3 };
-    const results = await Promise.all(Array.from({ length: 20 }, () => admissions.admit(1, limits, 0)));
+    const results = await Promise.all(Array.from({ length: 20 }, () => admissions.admit([{ id: 1, limits }], 0)));
     const admitted = results.filter(({ refusedBy }) => refusedBy === undefined);
     expect(admitted).toHaveLength(3);
     for (const one of results) one.end();
     for (const one of results) one.end();
-    const again = await Promise.all(Array.from({ length: 20 }, () => admissions.admit(1, limits, 0)));
+    const again = await Promise.all(Array.from({ length: 20 }, () => admissions.admit([{ id: 1, limits }], 0)));
     expect(again.filter(({ refusedBy }) => refusedBy === undefined)).toHaveLength(3);
     await admissions.close();
   });
@@ -202,12 +206,12 @@ onEachEngine(({ openTestStore }) => {
     await using opened = await openTestStore();
     const admissions = admissionsOver(opened.store.limits);
     const limits = { ...noLimits, ...limited };
-    await admissions.admit(1, limits, 10);
-    const unsent = await admissions.admit(1, limits, 10);
-    expect((await admissions.admit(1, limits, 10)).refusedBy).toBe("requests_per_minute");
+    await admissions.admit([{ id: 1, limits }], 10);
+    const unsent = await admissions.admit([{ id: 1, limits }], 10);
+    expect((await admissions.admit([{ id: 1, limits }], 10)).refusedBy).toBe("requests_per_minute");
     unsent.cancel();
     await pollUntil(async () => Bun.deepMatch(expected, (await opened.store.limits.listLoads([1]))[0] ?? {}));
-    expect((await admissions.admit(1, limits, 10)).refusedBy).toBeUndefined();
+    expect((await admissions.admit([{ id: 1, limits }], 10)).refusedBy).toBeUndefined();
     await admissions.close();
   });
 
@@ -216,12 +220,12 @@ onEachEngine(({ openTestStore }) => {
     const { limits } = opened.store;
     const admissions = admissionsOver(losingFirstReply(limits));
     const rules = { ...onePlace, tokens_per_minute: 100 };
-    const results = await Promise.all([1, 2].map(() => admissions.admit(1, rules, 60)));
+    const results = await Promise.all([1, 2].map(() => admissions.admit([{ id: 1, limits: rules }], 60)));
     expect(results.map(({ refusedBy }) => refusedBy)).toEqual([undefined, "tokens_per_minute"]);
     expect((await limits.listLoads([1]))[0]).toMatchObject({ inFlight: 1, reserved: 60 });
     for (const one of results) one.end();
     await pollUntil(async () => (await limits.listLoads([1]))[0]?.inFlight === 0);
-    expect((await admissions.admit(1, rules, 60)).refusedBy).toBeUndefined();
+    expect((await admissions.admit([{ id: 1, limits: rules }], 60)).refusedBy).toBeUndefined();
     await admissions.close();
   });
 
@@ -234,13 +238,13 @@ onEachEngine(({ openTestStore }) => {
     const { limits } = opened.store;
     const { store, holdBeat } = holdingBeats(limits, options);
     const admissions = admissionsOver(store);
-    const admission = await admissions.admit(1, onePlace, 0);
+    const admission = await admissions.admit([{ id: 1, limits: onePlace }], 0);
     const release = await holdBeat();
     // The others take this process for dead.
     await limits.remove((await limits.listInstances()).map(({ id }) => id));
     await finish(admission, opened.store);
     // Written with what was given back.
-    await admissions.admit(2, onePlace, 0);
+    await admissions.admit([{ id: 2, limits: onePlace }], 0);
     release();
     await pollUntil(async () => (await limits.listInstances()).length > 0);
     await pollUntil(async () => (await limits.listLoads([1]))[0]?.inFlight === 0, 5000);
@@ -252,7 +256,7 @@ onEachEngine(({ openTestStore }) => {
 
     async function admitMany(admissions: ReturnType<typeof createAdmissions>, count: number): Promise<Admission[]> {
       const admitted: Admission[] = [];
-      while (admitted.length < count) admitted.push(await admissions.admit(1, rules, 10));
+      while (admitted.length < count) admitted.push(await admissions.admit([{ id: 1, limits: rules }], 10));
       return admitted;
     }
 
@@ -271,7 +275,7 @@ onEachEngine(({ openTestStore }) => {
       const release = await holdBeat();
       for (const one of admitted.splice(0, 30)) one.end();
       // Written with what was given back, before the others take this process for dead.
-      await admissions.admit(2, onePlace, 0);
+      await admissions.admit([{ id: 2, limits: onePlace }], 0);
       await limits.remove((await limits.listInstances()).map(({ id }) => id));
       release();
       await pollUntil(async () => (await limits.listInstances()).length > 0);
@@ -303,7 +307,7 @@ onEachEngine(({ openTestStore }) => {
       const admitted = await admitMany(admissions, 16);
       await waitForReserved(limits, 160);
       areLost = true;
-      const unknown = await admissions.admit(1, rules, 10);
+      const unknown = await admissions.admit([{ id: 1, limits: rules }], 10);
       expect(unknown.used("tokens_per_minute")).toBeUndefined();
       // On a busy machine it is written after the admission has stopped waiting.
       await pollUntil(() => lost > 0);
@@ -470,7 +474,7 @@ async function runRandomly(
       const inputTokens = random.below(70);
       const minute = Math.floor(time.now / 60_000);
       const sums = { keyId: one.key, minute, lastClosedAt: time.now, inputTokens, outputTokens: 0 };
-      const settled = [{ keyId: one.key, instance: one.instance }];
+      const settled = [{ subjects: [one.key], instance: one.instance }];
       await store.usage.add([usageIncrement(sums)], undefined, [], undefined, settled);
       await processOf(one.instance).end(limitsOf(one.key), one.tokens, one.key);
       reference.counted(one.key, inputTokens);
@@ -499,7 +503,11 @@ async function runRandomly(
 
 /** Another process has all places. */
 const full = ({ requests }: LeaseBatch): Lease[] =>
-  requests.map(() => ({ load: { ...noLoad, inFlight: 1 }, now: Date.now(), ahead: 0, seconds: [] }));
+  requests.map(() => ({
+    subjects: [{ load: { ...noLoad, inFlight: 1 }, places: 0, tokens: 0, seconds: [] }],
+    now: Date.now(),
+    ahead: 0,
+  }));
 
 describe("while the database fails", () => {
   const failing: LimitStore = {
@@ -514,8 +522,10 @@ describe("while the database fails", () => {
 
   test("requests run without limits after a wait, later ones at once, and the log says so once", async () => {
     const admissions = admissionsOver(failing, { waitLimitMs: 100, fallback: "open" });
-    const results: Admission[] = await Promise.all([1, 2, 3].map(() => admissions.admit(1, onePlace, 0)));
-    results.push(await admissions.admit(1, onePlace, 0));
+    const results: Admission[] = await Promise.all(
+      [1, 2, 3].map(() => admissions.admit([{ id: 1, limits: onePlace }], 0)),
+    );
+    results.push(await admissions.admit([{ id: 1, limits: onePlace }], 0));
     expect(results.map(({ refusedBy, used }) => [refusedBy, used("max_concurrency")])).toEqual(
       results.map(() => [undefined, undefined]),
     );
@@ -537,9 +547,11 @@ describe("while the database fails", () => {
       },
     };
     const admissions = admissionsOver(recovering, { waitLimitMs: 100, fallback: "open" });
-    await admissions.admit(1, onePlace, 0);
+    await admissions.admit([{ id: 1, limits: onePlace }], 0);
     fails = false;
-    await pollUntil(async () => (await admissions.admit(1, onePlace, 0)).refusedBy === "max_concurrency");
+    await pollUntil(
+      async () => (await admissions.admit([{ id: 1, limits: onePlace }], 0)).refusedBy === "max_concurrency",
+    );
     await admissions.close();
   });
 
@@ -556,11 +568,16 @@ describe("while the database fails", () => {
       },
     };
     const admissions = admissionsOver(hanging, { waitLimitMs: 100 });
-    const admitted = await Promise.all([admissions.admit(1, onePlace, 0), admissions.admit(2, onePlace, 0)]);
+    const admitted = await Promise.all([
+      admissions.admit([{ id: 1, limits: onePlace }], 0),
+      admissions.admit([{ id: 2, limits: onePlace }], 0),
+    ]);
     expect(admitted.map(({ refusedBy }) => refusedBy)).toEqual([undefined, undefined]);
     expect(admissions.entries.map(({ level }) => level)).toEqual(["warn"]);
     disk.resolve([]);
-    await pollUntil(async () => (await admissions.admit(1, onePlace, 0)).refusedBy === "max_concurrency");
+    await pollUntil(
+      async () => (await admissions.admit([{ id: 1, limits: onePlace }], 0)).refusedBy === "max_concurrency",
+    );
     await admissions.close();
   });
 
@@ -568,7 +585,7 @@ describe("while the database fails", () => {
     const hang = (): Promise<never> => new Promise(() => {});
     const hanging: LimitStore = { ...failing, listInstances: hang, beat: hang, remove: hang, take: hang };
     const admissions = admissionsOver(hanging, { waitLimitMs: 100 });
-    await admissions.admit(1, onePlace, 0);
+    await admissions.admit([{ id: 1, limits: onePlace }], 0);
     await admissions.close();
   });
 });

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { createAdmissions } from "../../src/admission/admission.ts";
-import { newLease } from "../../src/admission/process-leases.ts";
+import { leaseOf } from "../../src/admission/process-leases.ts";
 import { decideByShare } from "../../src/admission/degraded.ts";
 import type { AdmissionsOptions } from "../../src/admission/process-leases.ts";
 import { noLimits } from "../../src/store/keys/rules.ts";
@@ -39,12 +39,13 @@ describe("the share of a process", () => {
   function admitted(limits: Partial<KeyLimits>, instances: number, more: Circumstances = {}): number {
     const { isKnown = true, afterMs = 1000, reserved = 0, tokens = 0 } = more;
     const own = { ...noLimits, ...limits };
-    const lease = newLease(1, own);
+    const lease = leaseOf({ leases: new Map() }, 1);
+    const claims = [{ lease, limits: own }];
     if (isKnown) lease.known = { others: { ...known, reserved }, at: start };
     const now = start + afterMs;
     const circumstances = { now, instances, deadAfterMs: 15_000 };
     for (let count = 0; count < 1000; count++) {
-      if (decideByShare(lease, { limits: own, tokens }, circumstances).refusedBy !== undefined) return count;
+      if (decideByShare(claims, { tokens }, circumstances).refusedBy !== undefined) return count;
       lease.places += 1;
       lease.tokens += tokens;
       lease.corrections.push({ second: Math.floor(now / 1000), requests: 1 });
@@ -145,7 +146,9 @@ const away: LimitStore = {
 const listing: LimitStore = { ...away, beat: async (id) => [{ id, beat: 2 }] };
 
 const admit = (admissions: Pick<ReturnType<typeof open>, "admit">, limits: KeyLimits, count: number, tokens = 0) =>
-  Promise.all(Array.from({ length: count }, async (): Promise<Admission> => admissions.admit(1, limits, tokens)));
+  Promise.all(
+    Array.from({ length: count }, async (): Promise<Admission> => admissions.admit([{ id: 1, limits }], tokens)),
+  );
 const countAdmitted = (results: readonly Admission[]): number =>
   results.filter(({ refusedBy }) => refusedBy === undefined).length;
 
@@ -223,7 +226,11 @@ test("a request waits no longer because it came while the database was slow to a
     beat: async () => [],
     async take({ requests }) {
       await (++batches === 1 ? first : never).promise;
-      return requests.map(() => ({ now: Date.now(), ahead: 0, load: { ...noLoad }, seconds: undefined }));
+      return requests.map(() => ({
+        now: Date.now(),
+        ahead: 0,
+        subjects: [{ load: { ...noLoad }, places: 0, tokens: 0 }],
+      }));
     },
   };
   const waitLimitMs = 2000;
@@ -254,7 +261,7 @@ test("what requests used counts as long as their windows, however long the datab
   const admissions = open(listing, { clock: () => start, monotonic: () => performance.now() + skippedMs });
   const rules = { ...noLimits, tokens_per_minute: 1000, tokens_per_day: 1500 };
   const ask = async (tokens: number): Promise<Admission> => {
-    const admission = await admissions.admit(1, rules, tokens);
+    const admission = await admissions.admit([{ id: 1, limits: rules }], tokens);
     admission.handOver();
     admission.end();
     return admission;
@@ -274,7 +281,7 @@ test("a request that does not say how much it may generate reserves what is left
   const admissions = open(listing);
   const rules = { ...noLimits, tokens_per_day: 1000 };
   const sizes = [600, 1030, 1030];
-  const results = await Promise.all(sizes.map((size) => admissions.admit(1, rules, size, false, 7)));
+  const results = await Promise.all(sizes.map((size) => admissions.admit([{ id: 1, limits: rules }], size, false, 7)));
   expect(results.map(({ refusedBy }) => refusedBy)).toEqual([undefined, undefined, "tokens_per_day"]);
   // A request that is not sent uses nothing of it, and one that is counted may have used all.
   results[1]?.cancel();
@@ -307,15 +314,15 @@ test("what ended while counts wait stays reserved until they are written", async
       ...away,
       beat: async (id) => [{ id, beat: 2 }],
       take: async ({ requests }) => {
-        for (const { tokens } of requests) taken.push(tokens);
-        return requests.map(() => ({ load: noLoad, now: Date.now(), ahead: 0, seconds: undefined }));
+        for (const { subjects } of requests) taken.push(...subjects.map(({ tokens }) => tokens));
+        return requests.map(() => ({ now: Date.now(), ahead: 0, subjects: [{ load: noLoad, places: 0, tokens: 0 }] }));
       },
     },
     { areCountsWaiting: () => areCountsWaiting },
   );
   const rules = { ...noLimits, tokens_per_minute: 1000 };
   const [counted, refused] = await admit(admissions, rules, 2, 10);
-  expect(counted?.handOver()).toMatchObject({ keyId: 1 });
+  expect(counted?.handOver()).toMatchObject({ subjects: [1] });
   counted?.end();
   // Nothing of it was counted.
   refused?.end();

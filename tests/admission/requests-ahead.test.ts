@@ -58,7 +58,7 @@ onEachEngine(({ openTestStore }) => {
 
   async function admitTimes(admissions: Admissions, times: number, rules = limits, tokens = 10): Promise<Admission[]> {
     const results: Admission[] = [];
-    for (let sent = 0; sent < times; sent++) results.push(await admissions.admit(1, rules, tokens));
+    for (let sent = 0; sent < times; sent++) results.push(await admissions.admit([{ id: 1, limits: rules }], tokens));
     return results;
   }
 
@@ -148,7 +148,7 @@ onEachEngine(({ openTestStore }) => {
     expect((await opened.load())?.reserved).toBeGreaterThan(320);
     for (const one of results) one.end();
     await pollUntil(async () => ((await opened.load())?.reserved ?? 320) < 320);
-    expect((await large.admit(1, rules, 1875)).refusedBy).toBeUndefined();
+    expect((await large.admit([{ id: 1, limits: rules }], 1875)).refusedBy).toBeUndefined();
   });
 
   test("lower limits hold at once, and a request that needs more tokens is judged by itself", async () => {
@@ -156,9 +156,9 @@ onEachEngine(({ openTestStore }) => {
     const process = opened.process();
     await admitTimes(process, 26);
     const before = opened.batches.length;
-    const large = await process.admit(1, limits, 5000);
+    const large = await process.admit([{ id: 1, limits }], 5000);
     expect([large.refusedBy, opened.batches.length]).toEqual([undefined, before + 1]);
-    const lower = await process.admit(1, { ...limits, requests_per_minute: 5 }, 10);
+    const lower = await process.admit([{ id: 1, limits: { ...limits, requests_per_minute: 5 } }], 10);
     expect(lower.refusedBy).toBe("requests_per_minute");
   });
 
@@ -194,7 +194,7 @@ onEachEngine(({ openTestStore }) => {
     await using opened = await open();
     const process = opened.process();
     for (let sent = 0; sent < 60; sent++) {
-      const admission = await process.admit(1, { ...limits, max_concurrency: 1 }, 10);
+      const admission = await process.admit([{ id: 1, limits: { ...limits, max_concurrency: 1 } }], 10);
       expect(admission.refusedBy).toBeUndefined();
       admission.end();
       await passTicks();
@@ -210,7 +210,7 @@ onEachEngine(({ openTestStore }) => {
     const process = opened.process();
     await admitTimes(process, 40);
     const others = { ...limits, max_concurrency: 100 };
-    await Promise.all([process.admit(1, limits, 5000), process.admit(1, others, 10)]);
+    await Promise.all([process.admit([{ id: 1, limits }], 5000), process.admit([{ id: 1, limits: others }], 10)]);
     expect((await opened.load())?.inFlight).toBe(42);
   });
 

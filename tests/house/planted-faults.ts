@@ -210,9 +210,31 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "wait-no-less",
     says: "A request that would take what is left of a limit of tokens is refused",
-    find: `  return decide(load, limits, { tokens: left });`,
-    put: `  return { refusedBy, tokens, load };`,
+    find: `  return decide(bounds, { tokens: left });`,
+    put: `  return { refusedBy, at, tokens, bounds };`,
     tests: ["tests/admission/admission.test.ts"],
+  },
+
+  {
+    id: "teams-not-charged",
+    says: "The limits of a team are compared with nothing that its keys used",
+    find: `  teamId === undefined ? [keyId] : [keyId, subjectOfTeam(teamId)];`,
+    put: `  teamId === undefined ? [keyId] : [keyId];`,
+    tests: ["tests/wire/teams.test.ts"],
+  },
+  {
+    id: "teams-alone-in-a-batch",
+    says: "Two keys of a team that ask in one batch are each granted what is left of its limits",
+    find: `      const { places, tokens } = granted.get(id) ?? own;`,
+    put: `      const { places, tokens } = own;`,
+    tests: ["tests/store/limits/limits.test.ts"],
+  },
+  {
+    id: "teams-moved-history",
+    says: "What runs while a key is moved counts for no team",
+    find: `      teamId: tracker.teamId,\n`,
+    put: ``,
+    tests: ["tests/wire/teams.test.ts"],
   },
 
   // The life of a request.
@@ -240,7 +262,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "life-error-without-limits",
     says: "An error tells its client nothing of what is left of its limits",
-    find: `await readLimitsLeft(id, rules, this.#deps, this.#codex())`,
+    find: `await readLimitsLeft(subjects, this.#deps, this.#codex())`,
     put: `undefined`,
     tests: ["tests/wire/limits.test.ts", "tests/wire/refusals.test.ts"],
   },

@@ -48,14 +48,17 @@ test("a response waits no longer than the limit for two flushes, and storage tha
   flushes[0]?.commit();
   await flushAt(1);
   await pass(199);
-  expect(await isSettled(second)).toBe(false);
+  expect([await isSettled(second), ledger.areCountsWaiting()]).toEqual([false, false]);
   await pass(1);
   await second;
+  // What its request had reserved must not be given back yet.
+  expect(ledger.areCountsWaiting()).toBe(true);
   const third = ledger.record(usageEvent(1));
   expect(await isSettled(third)).toBe(false);
   flushes[1]?.commit();
   (await flushAt(2)).commit();
   await third;
+  expect(ledger.areCountsWaiting()).toBe(false);
   expect(entries).toEqual([]);
 });
 

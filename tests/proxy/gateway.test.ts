@@ -148,6 +148,7 @@ describe("a request of a key with a limit of tokens", () => {
         queue: startQueue({
           admit: async () => ({
             refusedBy,
+            at: 0,
             waitMs: 0,
             used: () => 400,
             handOver: () => undefined,

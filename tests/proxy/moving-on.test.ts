@@ -25,11 +25,11 @@ function start(
   const backends = candidates.map((name) => backendOf(name, { maxConcurrency: sizes[name] }));
   const probe = async ({ name }: { name: string }) => ({ ok: up.has(name) });
   const places = startPlaces(backends, { backendWaitMs, maxWaiting, monotonic: time.now, probe });
-  const { admit, limitsOf } = admitting();
+  const { admit, subjectsOf } = admitting();
   const queue = startQueue({ places, hasPlaces: true, admit, timeoutMs, backendWaitMs, monotonic: time.now });
   const client = new AbortController();
   const enter = async (of: readonly string[] = candidates, key?: ReturnType<typeof keyWith>, keyId = 1) => {
-    const asker = { keyId, limits: limitsOf(key), path: "/v1/x", startedAt: 0, client: client.signal };
+    const asker = { keyId, subjects: subjectsOf(key, keyId), path: "/v1/x", startedAt: 0, client: client.signal };
     const wait = new Wait(asker, queue);
     await wait.enter({ model: "m", candidates: of, characters: 0, conversation: noConversation }, undefined);
     return wait;

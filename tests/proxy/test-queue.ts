@@ -1,6 +1,6 @@
 import { noConversation } from "../../src/domain/backends.ts";
 import type { Admission, Admit } from "../../src/domain/admissions.ts";
-import type { KeyId, KeyLimits, LimitName } from "../../src/domain/keys.ts";
+import type { KeyId, KeyLimits, LimitName, Subject } from "../../src/domain/keys.ts";
 import { ProxyError } from "../../src/proxy/errors.ts";
 import { endedByAdmin } from "../../src/proxy/upstream/abort-reason.ts";
 import { Wait } from "../../src/proxy/waiting.ts";
@@ -38,7 +38,7 @@ export function startTestQueue(options: TestQueueOptions) {
   const { places, maxWaiting, timeoutMs, monotonic, hasOthers = () => false } = options;
   const stopping = new AbortController();
   let endKey: (keyId: KeyId, begunUntil: number) => void = () => {};
-  const { admit, limitsOf } = admitting();
+  const { admit, subjectsOf } = admitting();
   const queue = startQueue({
     places: startPlaces([backendOf("backend", { maxConcurrency: places })], { maxWaiting, monotonic }),
     hasPlaces: places !== undefined,
@@ -54,7 +54,7 @@ export function startTestQueue(options: TestQueueOptions) {
     const client = new AbortController();
     let state = "waiting";
     let waitMs: number | undefined;
-    const asker = { keyId, limits: limitsOf(key), path: "/v1/x", startedAt, client: client.signal };
+    const asker = { keyId, subjects: subjectsOf(key, keyId), path: "/v1/x", startedAt, client: client.signal };
     const wait = new Wait(asker, queue);
     (async () => wait.enter(anywhere, undefined))().then(
       () => (state = "running"),
@@ -82,19 +82,22 @@ export function startTestQueue(options: TestQueueOptions) {
 }
 
 /** Asks a key for its limits by these, which are the same for no other. */
-export function admitting(): { admit: Admit; limitsOf: (key: KeyInDatabase | undefined) => KeyLimits | undefined } {
+export function admitting(): {
+  admit: Admit;
+  subjectsOf: (key: KeyInDatabase | undefined, id: KeyId) => Subject[] | undefined;
+} {
   const keys = new Map<KeyLimits, KeyInDatabase>();
   return {
-    async admit(_, limits, __, mayWait = false) {
-      const key = keys.get(limits);
+    async admit([subject], _, mayWait = false) {
+      const key = subject && keys.get(subject.limits);
       if (key === undefined) throw new Error("the key has no limits");
       return key.ask(mayWait);
     },
-    limitsOf(key) {
+    subjectsOf(key, id) {
       if (key === undefined) return undefined;
       const limits = { ...noLimits, max_concurrency: key.maxConcurrency };
       keys.set(limits, key);
-      return limits;
+      return [{ id, limits }];
     },
   };
 }
@@ -118,7 +121,7 @@ export function keyWith(maxConcurrency: number): KeyInDatabase {
   let [inFlight, cancelled] = [0, 0];
   let refusal: { refusedBy: LimitName; waitMs: number } | undefined;
   const asked: boolean[] = [];
-  const unchanged = { used: () => 0, handOver: () => undefined };
+  const unchanged = { at: 0, used: () => 0, handOver: () => undefined };
   const refused = (refusedBy: LimitName, waitMs: number): Admission => ({
     ...unchanged,
     refusedBy,

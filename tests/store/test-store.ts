@@ -109,7 +109,7 @@ export async function createKeys(store: Pick<Store, "keys">, names: readonly str
   const ids: number[] = [];
   for (const name of names) {
     const created = await store.keys.create({ name, key: `secret of ${name}`, createdAt: 0 });
-    if (created === "collision") throw new Error(`The key of ${name} already exists`);
+    if (typeof created === "string") throw new Error(`The key of ${name} already exists`);
     ids.push(created.id);
   }
   return ids;

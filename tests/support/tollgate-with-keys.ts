@@ -2,7 +2,7 @@ import { type Simulator, startSimulator } from "./simulator/simulator.ts";
 import type { Environment } from "../../src/config/config.ts";
 import type { ListedKey } from "./admin-client.ts";
 import type { RawClient } from "./raw-client.ts";
-import { startTollgate, type Tollgate } from "./tollgate.ts";
+import { startTollgate, type Tollgate, type TollgateOptions } from "./tollgate.ts";
 
 export interface LimitedKey extends ListedKey {
   refused_today: number;
@@ -22,9 +22,12 @@ export interface TollgateWithKeys extends Tollgate {
 
 export const chat = { model: "m", max_tokens: 8, messages: [{ role: "user", content: "Hi" }] };
 
-export async function startTollgateWithKeys(environment: Environment = {}): Promise<TollgateWithKeys> {
+export async function startTollgateWithKeys(
+  environment: Environment = {},
+  options: TollgateOptions = {},
+): Promise<TollgateWithKeys> {
   const backend = startSimulator();
-  const gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, ...environment });
+  const gate = await startTollgate({ PROXY_UPSTREAM_URL: backend.url, ...environment }, options);
   const { admin, send, sendRaw } = gate;
   const path = "/v1/chat/completions";
   let names = 0;

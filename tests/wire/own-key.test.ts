@@ -75,6 +75,7 @@ test("GET /v1/tollgate/key tells the holder of a key its limits and usage, and n
       tokens_per_month: null,
     },
     refused_today: 0,
+    team: null,
     today: { request_count: 1, input_tokens: 5, output_tokens: 7, total_tokens: 12, estimated_tokens: 0 },
     this_month: { request_count: 2, input_tokens: 10, output_tokens: 14, total_tokens: 24, estimated_tokens: 0 },
     daily: [

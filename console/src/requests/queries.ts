@@ -106,7 +106,8 @@ export function useEndRequest(): UseMutationResult<unknown, Error, RunningReques
 }
 
 /** By what requests are grouped. */
-export type Grouping = Parameters<typeof api.requests.groups.get>[0]["query"]["by"];
+/** Those that the console shows. */
+export type Grouping = Exclude<Parameters<typeof api.requests.groups.get>[0]["query"]["by"], "team">;
 
 export interface GroupsQuery extends RequestQuery {
   by: Grouping;
@@ -117,8 +118,8 @@ export interface GroupsQuery extends RequestQuery {
 /** The API adds up all groups, and lists so many. */
 const maxGroups = 200;
 
-const getGroups = ({ hours, ...query }: GroupsQuery) =>
-  responseBody(
+const getGroups = async ({ hours, ...query }: GroupsQuery) => {
+  const groups = await responseBody(
     api.requests.groups.get({
       query: {
         ...query,
@@ -127,6 +128,8 @@ const getGroups = ({ hours, ...query }: GroupsQuery) =>
       },
     }),
   );
+  return { ...groups, by: query.by };
+};
 export type RequestGroups = Awaited<ReturnType<typeof getGroups>>;
 
 /** What requests of the log have in common, and their sums. */

@@ -6,6 +6,7 @@ const integerNames = [
   "hours",
   "bucket_minutes",
   "key_id",
+  "team_id",
   "gpu_id",
   "top",
   "list",

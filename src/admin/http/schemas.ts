@@ -88,6 +88,14 @@ export const open = { security: [] };
 export const keyParameter = t.Optional(
   t.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, error: "key_id must be an integer of at least 1" }),
 );
+export const teamParameter = t.Optional(
+  t.Integer({
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    error: "team_id must be an integer of at least 0",
+    description: "The key's team when the request began; 0: none",
+  }),
+);
 export const modelParameter = t.Optional(
   t.String({ maxLength: 200, error: "model must have at most 200 characters", description: "Exact" }),
 );

@@ -6,6 +6,7 @@ import { timestampOf } from "../../time/seoul.ts";
 import { windowResetAt } from "../../time/windows.ts";
 import { maskKey } from "../../domain/keys.ts";
 import type { KeyBody, KeyQuery } from "./contract.ts";
+import type { Subject, SubjectId } from "../../domain/keys.ts";
 import { hasLimit, type KeyLimits, limitKinds, type LimitName, limitNames, perLimit } from "../../domain/limits.ts";
 
 /** Formatting a slice takes about a millisecond; streams run between two slices. */
@@ -34,6 +35,7 @@ export function fullKeyBody(key: Key, load: CountedLoad | undefined): KeyBody {
     owner: key.owner,
     note: key.note,
     tags: [...key.tags],
+    team_id: key.teamId,
   };
 }
 
@@ -74,11 +76,15 @@ export const maskedKeyBody = (key: Key, load: CountedLoad | undefined): KeyBody 
 
 /** What counts against the limits of a key; undefined for a key without any. */
 export async function readLoad({ limits }: Pick<Store, "limits">, key: Key): Promise<CountedLoad | undefined> {
-  return (await readLoads(limits, [key])).get(key.id);
+  return (await readLoads(limits, [{ id: key.id, limits: key.rules }])).get(key.id);
 }
 
-async function readLoads({ listLoads }: Store["limits"], keys: readonly Key[]): Promise<Map<number, CountedLoad>> {
-  const limited = keys.filter(({ rules }) => hasLimit(rules)).map(({ id }) => id);
+/** The same of several, by their ids. */
+export async function readLoads(
+  { listLoads }: Store["limits"],
+  subjects: readonly Subject[],
+): Promise<Map<SubjectId, CountedLoad>> {
+  const limited = subjects.filter(({ limits }) => hasLimit(limits)).map(({ id }) => id);
   if (limited.length === 0) return new Map();
   return new Map((await listLoads(limited)).map((load) => [load.keyId, load]));
 }
@@ -108,7 +114,8 @@ export async function* maskedKeysJson(
     after = last.id;
     const found = keys.filter(isWanted);
     if (found.length === 0) continue;
-    const loads = await readLoads(limits, found);
+    const subjects = found.map(({ id, rules }) => ({ id, limits: rules }));
+    const loads = await readLoads(limits, subjects);
     const bodies = found.map((key) => JSON.stringify(maskedKeyBody(key, loads.get(key.id))));
     yield encoder.encode(separator + bodies.join(","));
     separator = ",";

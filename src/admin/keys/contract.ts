@@ -66,11 +66,19 @@ export const keyFields = {
   owner: nullable(optionalText("owner", { maxLength: 120 })),
   note: nullable(optionalText("note", { maxLength: 1000, multiline: true })),
   tags: nullable(textList("tags", text("tag", { maxLength: 40 }), { maxItems: 10 })),
+  team_id: nullable(
+    t.Integer({
+      minimum: 1,
+      maximum: Number.MAX_SAFE_INTEGER,
+      description: "Its limits hold too; of requests that begin from now on",
+      error: () => "team_id must be the id of a team",
+    }),
+  ),
 };
 const optionalFields = t.Partial(t.Object(keyFields));
 export type KeyFields = Static<typeof optionalFields>;
 
-const keyName = text("name", { maxLength: 120, description: "Trimmed, then counted in code points" });
+export const keyName = text("name", { maxLength: 120, description: "Trimmed, then counted in code points" });
 const visibleAscii = "^[\\x21-\\x7e]+$";
 const secret = t.String({
   minLength: 1,
@@ -185,6 +193,7 @@ export const keyBody = t.Object({
   owner: nullable(t.String()),
   note: nullable(t.String()),
   tags: t.Array(t.String()),
+  team_id: nullable(t.Integer()),
 });
 export type KeyBody = Static<typeof keyBody>;
 

@@ -1,14 +1,17 @@
-import type { KeyChange, NewKey } from "../../store/keys/contract.ts";
+import type { KeyChange, NewKey, TeamChange } from "../../store/keys/contract.ts";
 import type { JsonObject } from "../http/body.ts";
 import { bodyParser, cleanText, refuseUnknownFields } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
 import { keyFields, keyChangeRequest, type KeyFields, newKeyRequest, rotationRequest } from "./contract.ts";
 import { limitNames } from "../../domain/limits.ts";
-import type { KeyRules } from "../../domain/keys.ts";
+import type { KeyLimits, KeyRules } from "../../domain/keys.ts";
+import { newTeamRequest, teamChangeRequest } from "./teams-contract.ts";
 
 const parseNewKeyRequest = bodyParser(newKeyRequest);
 const parseChangeRequest = bodyParser(keyChangeRequest);
 const parseRotationRequest = bodyParser(rotationRequest);
+const parseNewTeamRequest = bodyParser(newTeamRequest);
+const parseTeamChangeRequest = bodyParser(teamChangeRequest);
 
 export function parseNewKey(json: JsonObject | ApiError): Omit<NewKey, "createdAt"> {
   const body = parseNewKeyRequest(json);
@@ -56,22 +59,42 @@ function endOf({ isActive, expiresAt }: KeyChange, now: number): number {
 export const parseRotation = (json: JsonObject | ApiError): number => parseRotationRequest(json).grace_minutes ?? 0;
 
 function changesOf(fields: KeyFields): KeyChange {
-  const { expires_at: expiresAt, owner, note, tags } = fields;
+  const { expires_at: expiresAt, owner, team_id: teamId } = fields;
   const rules = rulesOf(fields);
   return {
     ...(expiresAt !== undefined && { expiresAt: expiresAt === null ? null : Date.parse(expiresAt) }),
     ...(owner !== undefined && { owner: textOrNull(owner) }),
-    ...(note !== undefined && { note: textOrNull(note) }),
-    ...(tags !== undefined && { tags: unique((tags ?? []).map(cleanText)) }),
+    ...notesOf(fields),
+    ...(teamId !== undefined && { teamId }),
     ...(Object.keys(rules).length > 0 && { rules }),
   };
 }
 
+const notesOf = ({ note, tags }: Pick<KeyFields, "note" | "tags">): Pick<KeyChange, "note" | "tags"> => ({
+  ...(note !== undefined && { note: textOrNull(note) }),
+  ...(tags !== undefined && { tags: unique((tags ?? []).map(cleanText)) }),
+});
+
+const limitsOf = (fields: Partial<KeyLimits>): Partial<KeyLimits> =>
+  Object.fromEntries(limitNames.filter((name) => fields[name] !== undefined).map((name) => [name, fields[name]]));
+
+export function parseTeam(json: JsonObject | ApiError, isNew: boolean): TeamChange {
+  const body = isNew ? parseNewTeamRequest(json) : parseTeamChangeRequest(json);
+  const limits = limitsOf(body);
+  const change = {
+    ...(body.name !== undefined && { name: cleanText(body.name) }),
+    ...notesOf(body),
+    ...(Object.keys(limits).length > 0 && { limits }),
+  };
+  if (Object.keys(change).length === 0) throw new ApiError(400, "No fields to update");
+  refuseUnknownFields(body, newTeamRequest);
+  return change;
+}
+
 function rulesOf(fields: KeyFields): Partial<KeyRules> {
   const { scope, allowed_models: models, allowed_paths: paths } = fields;
-  const limits = limitNames.filter((name) => fields[name] !== undefined);
   return {
-    ...Object.fromEntries(limits.map((name) => [name, fields[name]])),
+    ...limitsOf(fields),
     ...(scope !== undefined && { scope: scope ?? "all" }),
     ...(models !== undefined && {
       allowed_models: models && unique(models.map((name) => cleanText(name).toLowerCase())),

@@ -31,11 +31,11 @@ export interface EndingDeps extends KeyDeps {
   endRunning: (keyId: KeyId, at: number) => Promise<void>;
 }
 
-interface JsonContext extends ChangeContext {
+export interface JsonContext extends ChangeContext {
   json: JsonObject | ApiError;
 }
 
-interface IdContext {
+export interface IdContext {
   params: { id: string };
 }
 
@@ -49,6 +49,7 @@ export const createKey =
   async ({ json, actor, by }: JsonContext): Promise<ElysiaCustomStatusResponse<201, KeyBody>> => {
     const key = await store.keys.create({ ...parseNewKey(json), createdAt: clock() }, by);
     if (key === "collision") throw new ApiError(409, "Key already exists");
+    if (key === "no team") throw noTeam();
     log.info("Key created", { ...actor, keyId: key.id, name: key.name });
     return status(201, fullKeyBody(key, await readLoad(store, key)));
   };
@@ -59,6 +60,7 @@ export const updateKey =
     const { change, changed, endsAt } = parseKeyChange(json, clock());
     const key = await store.keys.update(parseKeyId(params.id), change, by);
     if (key === undefined) throw keyNotFound();
+    if (key === "no team") throw noTeam();
     if (change.expiresAt !== undefined) await store.keys.keepRunning(key.id);
     if (endsAt !== undefined) await endRunning(key.id, endsAt);
     const fields = { ...actor, keyId: key.id, name: key.name };
@@ -93,10 +95,14 @@ export const deleteKey =
     return { ok: true };
   };
 
-function parseKeyId(text: string): number {
+/** @throws ApiError 404 */
+export function parseId(text: string, noun: "Key" | "Team"): number {
   const id = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : Number.NaN;
-  if (!Number.isSafeInteger(id)) throw keyNotFound();
+  if (!Number.isSafeInteger(id)) throw new ApiError(404, `${noun} not found`);
   return id;
 }
 
+const parseKeyId = (text: string): number => parseId(text, "Key");
+
 const keyNotFound = () => new ApiError(404, "Key not found");
+const noTeam = () => new ApiError(400, "team_id must be the id of a team");

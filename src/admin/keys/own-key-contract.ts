@@ -29,6 +29,9 @@ export const ownKeyBody = t.Object({
     { description: "When what counts now no longer counts" },
   ),
   refused_today,
+  team: nullable(
+    t.Object({ name: t.String(), ...limits, used, limit_states }, { description: "Its limits hold too; null: none" }),
+  ),
   today: chargedTotal,
   this_month: chargedTotal,
   daily: t.Array(t.Object({ date: t.String({ format: "date" }), ...usageSum })),

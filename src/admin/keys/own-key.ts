@@ -8,14 +8,14 @@ import { limitsBody } from "./body.ts";
 import type { OwnKeyBody } from "./own-key-contract.ts";
 import { countersBody } from "../usage/report.ts";
 import { usageTotalBody } from "../usage/usage.ts";
-import type { KeyId } from "../../domain/keys.ts";
+import { type KeyId, subjectOfTeam, type TeamId } from "../../domain/keys.ts";
 import { limitKinds, perWindowLimit } from "../../domain/limits.ts";
 import { type UsageSum, addSums, noSum } from "../../domain/usage.ts";
 
 const shownDays = 30;
 
 export interface OwnKeyDeps {
-  store: Pick<Store, "keys" | "limits">;
+  store: Pick<Store, "keys" | "teams" | "limits">;
   clock: WallClock;
 }
 
@@ -30,8 +30,14 @@ export const describeOwnKey = ({ store, clock }: OwnKeyDeps): ((keyId: KeyId) =>
       store.limits.listDays(keyId, Math.min(firstDay, today - shownDays + 1), today),
     ]);
     if (key?.id !== keyId || load === undefined) return undefined;
-    return ownKeyBody({ key, load, days, now });
+    return ownKeyBody({ key, load, team: await readTeam(store, key.teamId), days, now });
   });
+
+async function readTeam({ teams, limits }: OwnKeyDeps["store"], id: TeamId | null): Promise<OwnKeyBody["team"]> {
+  if (id === null) return null;
+  const [[team], [load]] = await Promise.all([teams.list(id), limits.listLoads([subjectOfTeam(id)])]);
+  return team === undefined ? null : { name: team.name, ...limitsBody(team.limits, load) };
+}
 
 /** Serves the console's page `/me`, which cannot reach `/v1` on another port. */
 export function getOwnKey(deps: OwnKeyDeps) {
@@ -46,11 +52,13 @@ export function getOwnKey(deps: OwnKeyDeps) {
 function ownKeyBody({
   key,
   load,
+  team,
   days,
   now,
 }: {
   key: Awaited<ReturnType<Store["keys"]["list"]>>[number];
   load: Awaited<ReturnType<Store["limits"]["listLoads"]>>[number];
+  team: OwnKeyBody["team"];
   days: Awaited<ReturnType<Store["limits"]["listDays"]>>;
   now: number;
 }): OwnKeyBody {
@@ -74,6 +82,7 @@ function ownKeyBody({
       rules[name] === null ? null : timestampOf(windowResetAt(limitKinds[name].window, now)),
     ),
     refused_today: load.refusedToday,
+    team,
     today: totalSince(today),
     this_month: totalSince(firstDay),
     daily: days

@@ -18,6 +18,7 @@ import {
   byHandler,
   errors,
   okBody,
+  teamParameter,
 } from "../http/schemas.ts";
 import { csrfField, describes } from "../http/body-schema.ts";
 import { type ChoiceReason, choiceReasons } from "../../domain/backends.ts";
@@ -65,6 +66,7 @@ const maxInteger = Number.MAX_SAFE_INTEGER;
 /** Of the log, which has a past. */
 export const logFilterParameters = {
   key_id: optionalInteger("key_id", maxInteger, 1),
+  team_id: teamParameter,
   model: textParameter("model", "As sent to the backend, or the name in MODELS_FILE of what was sent"),
   backend: textParameter("backend"),
   status: t.Optional(

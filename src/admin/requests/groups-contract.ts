@@ -9,6 +9,7 @@ export const groupings = {
   client: "client",
   class: "requestClass",
   key: "keyId",
+  team: "teamId",
   model: "modelSent",
   backend: "backend",
   path: "path",
@@ -53,7 +54,7 @@ export const groupsBody = t.Object({
   rows: t.Array(
     t.Object({
       name: nullable(t.String({ description: "Null for a conversation, and for requests that do not say" })),
-      id: nullable(t.Integer({ description: "Of the key or the conversation" })),
+      id: nullable(t.Integer({ description: "Of the key, the team or the conversation" })),
       ...sums,
     }),
     { description: "Most input first" },

@@ -1,3 +1,4 @@
+import { type SubjectId, subjectOfTeam } from "../../domain/keys.ts";
 import { pricePrompts, type ModelPrice, pricesOn, rankPrices } from "../../domain/prices.ts";
 import type { Catalog } from "../../domain/models.ts";
 import type { RequestSums, RequestTrait, RequestTraits } from "../../store/requests/contract.ts";
@@ -37,8 +38,8 @@ export const listGroups =
       classes.set(one.requestClass, (classes.get(one.requestClass) ?? 0) + one.promptTokens);
     }
     const sorted = [...groups].toSorted(([, a], [, b]) => mostInput(a, b)).slice(0, limit);
-    const keyNames = by === "key" ? sorted.flatMap(([id]) => (typeof id === "number" ? [id] : [])) : [];
-    const names = new Map(await store.requests.keyNames(keyNames));
+    const ids = sorted.flatMap(([id]) => subjectOf(id, by) ?? []);
+    const names = new Map(await store.requests.keyNames(ids));
     return {
       by,
       counted_from: next === undefined ? null : timestampOf(next.endedAt),
@@ -60,14 +61,20 @@ function nameOf({ by }: GroupsQuery, traits: RequestTraits): Name {
   return by === "program" ? (traits.client?.split("/", 1)[0] ?? null) : value;
 }
 
+function subjectOf(name: Name, by: GroupsQuery["by"]): SubjectId | undefined {
+  if (typeof name !== "number") return undefined;
+  return by === "key" ? name : by === "team" ? subjectOfTeam(name) : undefined;
+}
+
 function labelOf(
   name: Name,
   by: GroupsQuery["by"],
-  keyNames: ReadonlyMap<number, string>,
+  names: ReadonlyMap<SubjectId, string>,
 ): Pick<GroupsBody["rows"][number], "name" | "id"> {
-  const hasId = by === "key" || by === "conversation";
+  const hasId = by === "key" || by === "team" || by === "conversation";
   if (!hasId || typeof name !== "number") return { name: name === null ? null : String(name), id: null };
-  return { name: keyNames.get(name) ?? null, id: name };
+  const subject = subjectOf(name, by);
+  return { name: (subject !== undefined && names.get(subject)) || null, id: name };
 }
 
 /** By the name under which a model is counted. */

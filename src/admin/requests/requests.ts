@@ -73,6 +73,7 @@ async function search(
 export function logFilterOf(query: LogFilterQuery, catalog: Catalog): RequestFilter {
   return {
     keyId: query.key_id,
+    teamId: query.team_id,
     model: query.model === undefined ? undefined : servedName(query.model, catalog),
     backend: query.backend,
     status: query.status === undefined ? undefined : statusRange(query.status),

@@ -12,6 +12,7 @@ import {
   keyAndModel,
   byHandler,
   errors,
+  teamParameter,
 } from "../http/schemas.ts";
 import { listedUsageFields } from "../../domain/usage.ts";
 import { csrfField, describes } from "../http/body-schema.ts";
@@ -28,13 +29,14 @@ const pricedUsage = {
 };
 
 const day = t.String({ format: "date" });
-export const costGroups = ["day", "key", "model", "tag", "owner", "key_model", "day_key"] as const;
+export const costGroups = ["day", "key", "team", "model", "tag", "owner", "key_model", "day_key"] as const;
 
 export const costsQuery = t.Object({
   from: dayParameter("from", "The first day in Seoul time; by default, 29 days before the last"),
   to: dayParameter("to", "The last day, which is included; by default, today"),
   by: choice("by", costGroups, "day"),
   ...keyFilter,
+  team_id: teamParameter,
   ...pageParameters({ maximum: 2000, default: 500 }, "^[\\w-]{1,2000}$"),
 });
 export type CostsQuery = Static<typeof costsQuery>;
@@ -48,11 +50,16 @@ export const costsBody = t.Object({
     t.Object({
       date: nullable(day),
       ...keyAndModel,
+      team_id: nullable(t.Integer({ description: "0: of keys while they had no team" })),
+      team_name: nullable(t.String()),
       tag: nullable(t.String({ description: "Empty: of keys without a tag. A key with several counts for each" })),
       owner: nullable(t.String({ description: "Empty: of keys without an owner" })),
       ...pricedUsage,
     }),
-    { description: "Latest day first, then by the key's id, then by model, tag or owner; other members are null" },
+    {
+      description:
+        "Latest day first, then by the key's or team's id, then by model, tag or owner; other members are null",
+    },
   ),
   next_cursor: nextCursor,
 });

@@ -20,6 +20,7 @@ export const listCosts =
     const range = {
       ...daysOf(query, dayNumberOf(clock())),
       by,
+      teamId: query.team_id,
       limit,
       prices: modelPricesOf(prices),
       after: cursor === undefined ? undefined : positionOf(cursor),
@@ -50,6 +51,7 @@ const rowBody = (row: CostRow, by: CostsQuery["by"], keyName: string): CostsBody
   ...(by === "key" || by === "key_model" || by === "day_key"
     ? { key_id: row.keyId, key_name: keyName }
     : { key_id: null, key_name: null }),
+  ...(by === "team" ? { team_id: row.keyId, team_name: keyName } : { team_id: null, team_name: null }),
   model: by === "model" || by === "key_model" ? row.text : null,
   tag: by === "tag" ? row.text : null,
   owner: by === "owner" ? row.text : null,

@@ -5,24 +5,28 @@ import { estimateInput } from "../rewrite/estimate.ts";
 import type { Rewritten } from "../rewrite/rewrite.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { within } from "../../time/wait.ts";
+import type { ActiveKey } from "./authenticate.ts";
 import { type BodyStep, hasBody, type ReceivedBody } from "./body.ts";
-import type { KeyId, KeyLimits, LimitName } from "../../domain/keys.ts";
-import { hasLimit, limitKinds, placeLimits, requestLimits, tokenLimits } from "../../domain/limits.ts";
+import type { KeyId, LimitName, Subject, SubjectId } from "../../domain/keys.ts";
+import { anyHasLimit, hasLimit, limitKinds, placeLimits, requestLimits, tokenLimits } from "../../domain/limits.ts";
 import { type Admission, othersEndMs, type Reservation, defaultOutputTokens } from "../../domain/admissions.ts";
 
 /** Only count tokens. Written otherwise they are requests like any other, whatever a backend makes of them. */
 const countingPaths: ReadonlySet<string> = new Set(["/v1/messages/count_tokens", "/v1/responses/input_tokens"]);
 const noRequestLimits = Object.fromEntries(requestLimits.map((name) => [name, null]));
 
-/** The limits that a request asks: none of requests where it only counts tokens, since agents send 25 such at once. */
-export function limitsOf(rules: KeyLimits | null, path: string): KeyLimits | undefined {
-  const limits = rules !== null && countingPaths.has(path) ? { ...rules, ...noRequestLimits } : rules;
-  return limits !== null && hasLimit(limits) ? limits : undefined;
+/** Those whose limits a request asks: none of requests where it only counts tokens, since agents send 25 such at once. */
+export function subjectsOf({ id, rules, subjects }: ActiveKey, path: string): readonly Subject[] | undefined {
+  if (rules === null || !hasLimit(rules)) return undefined;
+  const all = subjects ?? [{ id, limits: rules }];
+  if (!countingPaths.has(path)) return all;
+  const others = all.map((one) => Object.assign({}, one, { limits: { ...one.limits, ...noRequestLimits } }));
+  return anyHasLimit(others) ? others : undefined;
 }
 
 /** A body that is waited for has a place of its key; one that is decoded, or names ids, is counted too; others are asked for once. */
-export const asksBefore = (limits: KeyLimits, step: BodyStep): boolean =>
-  hasLimit(limits, placeLimits) || (step !== "wait" && hasLimit(limits, requestLimits));
+export const asksBefore = (subjects: readonly Subject[], step: BodyStep): boolean =>
+  anyHasLimit(subjects, placeLimits) || (step !== "wait" && anyHasLimit(subjects, requestLimits));
 
 /** What a refusal takes from the request. */
 interface RefusedRequest {
@@ -57,24 +61,24 @@ export type HeaderPairs = readonly (readonly [name: string, value: string])[];
 
 /**
  * OpenAI's headers that report how much is left. They are sent with every response to a key with limits. Of several limits
- * of tokens, the one that leaves the least counts.
+ * of tokens, or of its team too, the one that leaves the least counts.
  * @param codex given for Codex, which gets its own beside them
  */
 export function rateLimitHeaders(
-  limits: KeyLimits,
+  subjects: readonly Subject[],
   used: Admission["used"],
   now: number,
   codex?: CodexReader,
 ): HeaderPairs {
   const pairs: [name: string, value: string][] = [];
   for (const { headers, names } of reported) {
-    const left = leastLeft(names, limits, used);
+    const left = leastLeft(names, subjects, used);
     if (left === undefined) continue;
     const [limit, remaining, reset] = headers;
     const resetMs = left.remaining === left.limit ? 0 : windowResetAt(limitKinds[left.name].window, now) - now;
     pairs.push([limit, String(left.limit)], [remaining, String(left.remaining)], [reset, durationText(resetMs)]);
   }
-  return codex === undefined ? pairs : [...pairs, ...codexHeaders(codex, limits, used, now)];
+  return codex === undefined ? pairs : [...pairs, ...codexHeaders(codex, subjects, used, now)];
 }
 
 /** From here on, Codex offers a model of another vendor, and *yes* is selected. */
@@ -94,16 +98,20 @@ export interface CodexReader {
  */
 function codexHeaders(
   { keyId, first: firsts }: CodexReader,
-  limits: KeyLimits,
+  subjects: readonly Subject[],
   used: Admission["used"],
   now: number,
 ): HeaderPairs {
   const before = firsts.get(keyId);
   const shown = tokenLimits.flatMap((name) => {
     const { window } = limitKinds[name];
-    const [limit, charged] = [limits[name], used(name, true)];
-    if (!isCalendarWindow(window) || limit === null || charged === undefined) return [];
-    const percent = (100 * charged) / limit;
+    if (!isCalendarWindow(window)) return [];
+    const percents = subjects.flatMap(({ limits }, at) => {
+      const [limit, charged] = [limits[name], used(name, at, true)];
+      return limit === null || charged === undefined ? [] : (100 * charged) / limit;
+    });
+    if (percents.length === 0) return [];
+    const percent = Math.max(...percents);
     return { name, window, percent, rank: name === before ? percent + placeMargin : percent };
   });
   shown.sort((one, other) => other.rank - one.rank);
@@ -136,14 +144,20 @@ interface Left {
 }
 
 /** What is left of the limit that has the least left, of those that are set. */
-function leastLeft(names: readonly LimitName[], limits: KeyLimits, used: Admission["used"]): Left | undefined {
+function leastLeft(
+  names: readonly LimitName[],
+  subjects: readonly Subject[],
+  used: Admission["used"],
+): Left | undefined {
   let least: Left | undefined;
-  for (const name of names) {
-    const limit = limits[name];
-    const taken = used(name);
-    if (limit === null || taken === undefined) continue;
-    const remaining = Math.max(0, limit - taken);
-    if (least === undefined || remaining < least.remaining) least = { name, limit, remaining };
+  for (const [at, { limits }] of subjects.entries()) {
+    for (const name of names) {
+      const limit = limits[name];
+      const taken = used(name, at);
+      if (limit === null || taken === undefined) continue;
+      const remaining = Math.max(0, limit - taken);
+      if (least === undefined || remaining < least.remaining) least = { name, limit, remaining };
+    }
   }
   return least;
 }
@@ -166,11 +180,12 @@ const maxRetrySeconds = 60;
 /** The error that names the limit that refused a request, and when to try again. */
 export function refusalOf(
   limit: LimitName | "unavailable",
-  limits: KeyLimits,
-  { waitMs, used }: Pick<Admission, "waitMs" | "used">,
+  subjects: readonly Subject[],
+  { waitMs, used, at }: Pick<Admission, "waitMs" | "used" | "at">,
   { path, reservation, now }: RefusedRequest,
 ): ProxyError {
-  if (limit === "unavailable") return new ProxyError("limits_unavailable");
+  const { limits, team } = subjects[at] ?? {};
+  if (limit === "unavailable" || limits === undefined) return new ProxyError("limits_unavailable");
   const { window, unit } = limitKinds[limit];
   // So long that only a person can wait for it.
   const isLong = isCalendarWindow(window);
@@ -182,22 +197,27 @@ export function refusalOf(
   const soon = `try again in ${seconds} ${seconds === 1 ? "second" : "seconds"}`;
   const amount = amountOf(limits[limit] ?? 0, unit);
   // Unknown while the database does not answer.
-  const left = (limits[limit] ?? 0) - (used(limit) ?? Infinity);
+  const left = (limits[limit] ?? 0) - (used(limit, at) ?? Infinity);
   const isTooLarge = tokenLimits.includes(limit) && left > 0;
-  const leftOfAll = leastLeft(tokenLimits, limits, used)?.remaining ?? left;
+  const leftOfAll = leastLeft(tokenLimits, subjects, used)?.remaining ?? left;
   const isFree = isUsedUp ? `it is free again ${window === "day" ? "at" : "on"} ${resets}` : soon;
   return new ProxyError(limit, {
     ...(isUsedUp && usedUpAs(path, limit, resetAt, now)),
     message:
       isTooLarge && reservation !== undefined
-        ? tooLargeText(reservation, { left, leftOfAll, amount, when: isUsedUp ? `wait until ${resets}` : soon })
-        : `This API key is limited to ${amount}; ${isFree}.`,
+        ? tooLargeText(reservation, {
+            left,
+            leftOfAll,
+            amount: team === undefined ? amount : `${amount} of your team (${team})`,
+            when: isUsedUp ? `wait until ${resets}` : soon,
+          })
+        : `${team === undefined ? "This API key" : `Your team (${team})`} is limited to ${amount}; ${isFree}.`,
     headers: [
       isUsedUp
         ? // Until then, an SDK that retries only wastes its user's time, and some clients sleep for hours if told to.
           ["x-should-retry", "false"]
         : ["retry-after", String(seconds)],
-      ...rateLimitHeaders(limits, used, now),
+      ...rateLimitHeaders(subjects, used, now),
     ],
   });
 }
@@ -237,8 +257,8 @@ function usedUpAs(
   return { members: { type: "usage_limit_reached", ...resets } };
 }
 
-/** What counts against the limits of a key now. */
-export type ReadUsed = (keyId: KeyId) => Promise<Admission["used"]>;
+/** What counts against the limits of subjects now. */
+export type ReadUsed = (subjects: readonly SubjectId[]) => Promise<Admission["used"]>;
 
 /** An error must not wait for a database that is away. */
 const waitLimitMs = 1000;
@@ -248,15 +268,15 @@ const waitLimitMs = 1000;
  * @returns none if the database does not respond in time
  */
 export async function readLimitsLeft(
-  keyId: KeyId,
-  limits: KeyLimits,
+  subjects: readonly Subject[],
   { readUsed, wall }: { readUsed: ReadUsed; wall: WallClock },
   codex?: CodexReader,
 ): Promise<HeaderPairs> {
-  if (!hasLimit(limits, tokenLimits) && !hasLimit(limits, requestLimits)) return [];
+  if (!anyHasLimit(subjects, [...tokenLimits, ...requestLimits])) return [];
   try {
-    const used = await within(waitLimitMs, readUsed(keyId), () => new Error("no response in time"));
-    return rateLimitHeaders(limits, used, wall(), codex);
+    const reading = readUsed(subjects.map(({ id }) => id));
+    const used = await within(waitLimitMs, reading, () => new Error("no response in time"));
+    return rateLimitHeaders(subjects, used, wall(), codex);
   } catch {
     return [];
   }

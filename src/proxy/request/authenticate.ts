@@ -1,11 +1,15 @@
-import { findCredential, type KeyId, type KeyRules } from "../../domain/keys.ts";
+import { findCredential, type KeyId, type KeyRules, type Subject, type TeamId } from "../../domain/keys.ts";
 import type { Log } from "../../log/log.ts";
 import { ProxyError } from "../errors.ts";
 
 export interface ActiveKey {
   id: KeyId;
-  /** Null: the key may do everything. */
+  /** Null: the key may do everything. Of each limit the tightest of its subjects. */
   rules: KeyRules | null;
+  /** Its own, by now; unset: none. */
+  teamId?: TeamId;
+  /** Those with limits; unset: the key alone. */
+  subjects?: readonly Subject[];
 }
 
 /** Undefined for an unknown and for an inactive key alike. Throws if storage cannot be read. */

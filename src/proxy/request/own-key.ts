@@ -2,14 +2,17 @@ import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { type ErrorDetails, ProxyError } from "../errors.ts";
 import { rateLimitHeaders } from "./admit.ts";
-import type { KeyLimits, LimitName } from "../../domain/keys.ts";
+import type { LimitName, Subject } from "../../domain/keys.ts";
 
 /** Paths that Tollgate serves itself and never forwards. */
 export const ownPaths = "/v1/tollgate/";
 
+/** What counts against each limit now; null for a limit that is not set. */
+type Used = Readonly<Record<LimitName, number | null>>;
+
 export interface OwnKey {
-  /** What counts against each limit now; null for a limit that the key does not have. */
-  used: Readonly<Record<LimitName, number | null>>;
+  used: Used;
+  team: { used: Used } | null;
 }
 
 const onlyRead: ErrorDetails = { message: "Here only GET and HEAD are supported.", headers: [["allow", "GET, HEAD"]] };
@@ -18,15 +21,15 @@ const onlyRead: ErrorDetails = { message: "Here only GET and HEAD are supported.
 export async function respondWithOwnKey({
   method,
   path,
-  limits,
+  subjects,
   find,
   wall,
   log,
 }: {
   method: string;
   path: string;
-  /** Null for a key without limits. */
-  limits: KeyLimits | null;
+  /** Whose limits hold for the key. */
+  subjects: readonly Subject[];
   /** What the holder of the key may know of it; undefined if it is gone. */
   find: () => Promise<OwnKey | undefined>;
   wall: WallClock;
@@ -44,7 +47,8 @@ export async function respondWithOwnKey({
   const response = Response.json(found, {
     headers: { "cache-control": "no-store", "x-content-type-options": "nosniff" },
   });
-  const left = limits === null ? [] : rateLimitHeaders(limits, (name) => found.used[name] ?? undefined, wall());
-  for (const [name, value] of left) response.headers.set(name, value);
+  const used = (name: LimitName, at = 0): number | undefined =>
+    (subjects[at]?.team === undefined ? found : found.team)?.used[name] ?? undefined;
+  for (const [name, value] of rateLimitHeaders(subjects, used, wall())) response.headers.set(name, value);
   return response;
 }

@@ -115,11 +115,12 @@ function estimateStream(
 
 /** Charges an estimate and counts nothing. */
 export const chargeEvent = (
-  { keyId, closedAt }: Pick<UsageEvent, "keyId" | "closedAt">,
+  { keyId, teamId, closedAt }: Pick<UsageEvent, "keyId" | "teamId" | "closedAt">,
   { estimatedTokens, admission }: { estimatedTokens: number; admission: Admission | undefined },
 ): UsageEvent => ({
   ...noUsage,
   keyId,
+  teamId,
   closedAt,
   requestCount: 0,
   besideTokens: estimatedTokens,

@@ -28,7 +28,7 @@ export interface CountedResponse {
   keyId: KeyId;
   method: string;
   path: string;
-  tracker: Pick<RequestTracker, "requestId" | "model" | "streamed" | "describe" | "written" | "firstByte">;
+  tracker: Pick<RequestTracker, "requestId" | "teamId" | "model" | "streamed" | "describe" | "written" | "firstByte">;
   /** The id of the response that is asked for; undefined for other requests. */
   readId: string | undefined;
   /** The id of the response that a create has made, once it is known; undefined for other requests. */
@@ -136,6 +136,7 @@ export class Count {
       ...countUsage(usage, this.#isCacheApart(usage)),
       ...more,
       keyId,
+      teamId: tracker.teamId,
       closedAt: this.deps.wall(),
       requestCount: isFirst ? 1 : 0,
       // Without tokens there is nothing to look up: clients ask again and again until there are some.
@@ -152,12 +153,13 @@ export class Count {
 
   /** Charges the limits of tokens for what a response cost that does not count, by an estimate. */
   async charge(usage: Usage): Promise<void> {
-    const { upstream, keyId, created, admission } = this.counted;
+    const { upstream, keyId, tracker, created, admission } = this.counted;
     const isFailed = this.failure !== undefined;
     const id = isFailed ? created?.() : undefined;
     if (!upstream.response.ok || (this.#charge ?? id) === undefined) return;
     const estimatedTokens = this.#charge?.owedUncounted(usage, isFailed) ?? 0;
-    const event = chargeEvent({ keyId, closedAt: this.deps.wall() }, { estimatedTokens, admission });
+    const of = { keyId, teamId: tracker.teamId, closedAt: this.deps.wall() };
+    const event = chargeEvent(of, { estimatedTokens, admission });
     // Who reads it later is shown the same tokens.
     await this.deps.record({ ...event, created: id === undefined ? undefined : { id, reported: usage } });
   }

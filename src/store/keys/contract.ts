@@ -1,4 +1,4 @@
-// The store's contract for API keys: finding an active one, for each request, and changing them.
+// The store's contract for API keys and their teams: finding an active key, for each request, and changing them.
 //
 // It keeps true: no secret is that of two keys, with those that were replaced and are still accepted. Two changes of
 // different rules at once both hold. What a deleted key used stays, under its last name. That running responses are to
@@ -7,7 +7,7 @@
 
 import type { Change } from "../../domain/changes.ts";
 import type { MaybePromise } from "../engine/engine.ts";
-import type { KeyId, KeyRules } from "../../domain/keys.ts";
+import type { KeyId, KeyLimits, KeyRules, Subject, TeamId } from "../../domain/keys.ts";
 
 /** An API key. Times are epoch milliseconds. */
 export interface Key {
@@ -30,19 +30,51 @@ export interface Key {
   owner: string | null;
   note: string | null;
   tags: readonly string[];
+  teamId: TeamId | null;
+}
+
+/** A team of keys, whose limits hold for all of them together. */
+export interface Team {
+  id: TeamId;
+  name: string;
+  note: string | null;
+  tags: readonly string[];
+  limits: KeyLimits;
+  createdAt: number;
+  keyCount: number;
+}
+
+/** What an operator may set; an absent member stays as it is. */
+export type TeamChange = Partial<Pick<Team, "name" | "note" | "tags">> & { limits?: Partial<KeyLimits> };
+
+export interface TeamStore {
+  /** Ordered by id: all, or the one with this id. */
+  list(id?: TeamId): Promise<Team[]>;
+  /** @returns "collision" if another team has the name */
+  create(team: TeamChange & Pick<Team, "name" | "createdAt">, by?: Change): Promise<Team | "collision">;
+  /** @returns the team after the change; undefined if there is none */
+  update(id: TeamId, change: TeamChange, by?: Change): Promise<Team | "collision" | undefined>;
+  /** Its keys stay, without a team. @returns its last name, which its usage keeps; undefined if there is none */
+  delete(id: TeamId, by?: Change): Promise<string | undefined>;
 }
 
 /** An active key, as each request needs it. */
 export interface FoundKey {
   id: KeyId;
-  /** Null: the key may do everything. */
+  /** Null: the key may do everything. Each limit is the tighter one of the key's and its team's. */
   rules: KeyRules | null;
   /** When the key, or the former secret that found it, is no longer accepted, in epoch milliseconds; null: never. */
   expiresAt: number | null;
+  /** Unset: none. */
+  teamId?: TeamId;
+  /** Those with limits, if it has a team. */
+  subjects?: readonly Subject[];
 }
 
 /** What an operator may set; an absent member stays as it is. */
-export interface KeyChange extends Partial<Pick<Key, "name" | "isActive" | "expiresAt" | "owner" | "note" | "tags">> {
+export interface KeyChange extends Partial<
+  Pick<Key, "name" | "isActive" | "expiresAt" | "owner" | "note" | "tags" | "teamId">
+> {
   rules?: Partial<KeyRules>;
 }
 
@@ -71,10 +103,10 @@ export interface KeyStore {
   findActive(key: string): MaybePromise<FoundKey | undefined>;
   /** Ordered by id: all keys, or the first `limit` with an id above `after`. */
   list(page?: { after: KeyId; limit: number }): Promise<Key[]>;
-  /** @returns "collision" if the key exists already */
-  create(row: NewKey, by?: Change): Promise<Key | "collision">;
+  /** @returns "collision" if the key exists already, "no team" if its team does not */
+  create(row: NewKey, by?: Change): Promise<Key | "collision" | "no team">;
   /** @returns the key after the change; undefined if there is none */
-  update(id: KeyId, change: KeyChange, by?: Change): Promise<Key | undefined>;
+  update(id: KeyId, change: KeyChange, by?: Change): Promise<Key | "no team" | undefined>;
   /** Replaces the secret. @returns "collision" if the new one exists already; undefined if there is no such key */
   rotate(id: KeyId, rotation: Rotation, by?: Change): Promise<Key | "collision" | undefined>;
   /** Its usage rows remain and keep its last name. @returns that name; undefined if there is no such key */

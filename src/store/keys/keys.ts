@@ -3,20 +3,29 @@ import type { WallClock } from "../../time/clock.ts";
 import { timestampOf } from "../../time/seoul.ts";
 import type { RecordChange } from "../accounts/audit.ts";
 import type { Engine, MaybePromise } from "../engine/engine.ts";
-import { jsonOfRules, noRules, parseRules } from "./rules.ts";
+import { jsonOfRules, noRules, parseRules, tighterLimits } from "./rules.ts";
 import type { FoundKey, Key, KeyChange, KeyStore } from "./contract.ts";
-import { type KeyId, maskKey } from "../../domain/keys.ts";
+import { type KeyId, maskKey, subjectOfTeam, type TeamId } from "../../domain/keys.ts";
+import { hasLimit } from "../../domain/limits.ts";
 
 /** Both look-ups are prepared once, since the first runs for each request of the proxy. */
 export function prepareFindActiveKey(engine: Engine, clock: WallClock): KeyStore["findActive"] {
   const { db, find, tables } = engine;
-  const { keys, formerSecrets } = tables;
+  const { keys, formerSecrets, subjects } = tables;
   const now = sql.placeholder("now");
   const isUsable = and(eq(keys.isActive, true), or(isNull(keys.expiresAt), gt(keys.expiresAt, now)));
-  const found = { id: keys.id, rules: keys.rules, expiresAt: keys.expiresAt };
+  const found = {
+    id: keys.id,
+    rules: keys.rules,
+    expiresAt: keys.expiresAt,
+    teamId: subjects.id,
+    teamName: subjects.name,
+    teamRules: subjects.rules,
+  };
   const bySecret = db
     .select(found)
     .from(keys)
+    .leftJoin(subjects, eq(subjects.id, keys.teamId))
     .where(and(eq(keys.key, sql.placeholder("key")), isUsable))
     .limit(1)
     .prepare();
@@ -24,6 +33,7 @@ export function prepareFindActiveKey(engine: Engine, clock: WallClock): KeyStore
     .select({ ...found, validUntil: formerSecrets.validUntil })
     .from(formerSecrets)
     .innerJoin(keys, eq(keys.id, formerSecrets.keyId))
+    .leftJoin(subjects, eq(subjects.id, keys.teamId))
     .where(and(eq(formerSecrets.key, sql.placeholder("key")), gt(formerSecrets.validUntil, now), isUsable))
     .limit(1)
     .prepare();
@@ -40,27 +50,55 @@ export function prepareFindActiveKey(engine: Engine, clock: WallClock): KeyStore
   };
 }
 
-type FoundRow = { id: number; rules: string | null; expiresAt: number | null };
+interface FoundRow extends Pick<FoundKey, "id" | "expiresAt"> {
+  rules: string | null;
+  /** Null, like the two others, if the key has no team. */
+  teamId: TeamId | null;
+  teamName: string | null;
+  teamRules: string | null;
+}
 
 function foundKey(row: FoundRow | undefined): FoundKey | undefined {
-  if (row === undefined || row.rules === null) return row as FoundKey | undefined;
-  return { ...row, rules: parseRules(row.rules) };
+  if (row === undefined) return undefined;
+  const { id, expiresAt, teamId, teamName } = row;
+  const own = row.rules === null ? null : parseRules(row.rules);
+  if (teamId === null || teamName === null) return { id, rules: own, expiresAt };
+  const rules = own ?? noRules;
+  const limits = parseRules(row.teamRules ?? "{}");
+  const subjects = [
+    { id, limits: rules },
+    { id: subjectOfTeam(teamId), limits, team: teamName },
+  ];
+  return {
+    id,
+    expiresAt,
+    teamId,
+    rules: { ...rules, ...tighterLimits(rules, limits) },
+    subjects: subjects.filter((one) => hasLimit(one.limits)),
+  };
 }
 
 function formerKey(row: (FoundRow & { validUntil: number }) | undefined): FoundKey | undefined {
   if (row === undefined) return undefined;
-  const { validUntil, ...found } = row;
-  return foundKey({ ...found, expiresAt: Math.min(validUntil, found.expiresAt ?? validUntil) });
+  const { validUntil, expiresAt } = row;
+  return foundKey({ ...row, expiresAt: Math.min(validUntil, expiresAt ?? validUntil) });
 }
 
 export function createKeyStore(engine: Engine, clock: WallClock, record: RecordChange): KeyStore {
   const { db, lock } = engine;
-  const { keys, deletedKeys, formerSecrets } = engine.tables;
+  const { keys, deletedKeys, formerSecrets, subjects } = engine.tables;
 
   /** Whether a secret that is no longer the one of its key is still accepted. */
   async function isFormer(key: string): Promise<boolean> {
     const valid = and(eq(formerSecrets.key, key), gt(formerSecrets.validUntil, clock()));
     return (await db.select({ keyId: formerSecrets.keyId }).from(formerSecrets).where(valid)).length > 0;
+  }
+
+  /** Nobody deletes it until the transaction ends. */
+  async function lacksTeam(id: TeamId | null = null): Promise<boolean> {
+    if (id === null) return false;
+    await lock("teams");
+    return (await db.select({ id: subjects.id }).from(subjects).where(eq(subjects.id, id)).limit(1)).length === 0;
   }
 
   async function findRow(id: number): Promise<KeyRow | undefined> {
@@ -84,6 +122,7 @@ export function createKeyStore(engine: Engine, clock: WallClock, record: RecordC
         // The secret may be one that another instance replaces at this moment.
         await lock("key_secrets");
         if (await isFormer(key)) return "collision";
+        if (await lacksTeam(fields.teamId)) return "no team";
         const { name } = fields;
         const [created] = await db
           .insert(keys)
@@ -98,6 +137,7 @@ export function createKeyStore(engine: Engine, clock: WallClock, record: RecordC
         if (change.rules !== undefined) await lock("key_rules");
         const before = await findRow(id);
         if (before === undefined) return undefined;
+        if (await lacksTeam(change.teamId)) return "no team";
         const [updated] = await db.update(keys).set(columnsOf(change, before.rules)).where(eq(keys.id, id)).returning();
         return updated && keyOf(updated);
       }),
@@ -135,10 +175,10 @@ export function createKeyStore(engine: Engine, clock: WallClock, record: RecordC
 }
 
 /** What the record of changes shows. */
-async function stateOf(key: Key | "collision" | undefined): Promise<Record<string, unknown>> {
-  if (key === undefined || key === "collision") return {};
-  const { name, isActive, expiresAt, owner, note, tags, rules } = key;
-  const shown = { key: maskKey(key.key), name, is_active: isActive, owner, note, tags, ...rules };
+async function stateOf(key: Key | "collision" | "no team" | undefined): Promise<Record<string, unknown>> {
+  if (typeof key !== "object") return {};
+  const { name, isActive, expiresAt, owner, note, tags, teamId, rules } = key;
+  const shown = { key: maskKey(key.key), name, is_active: isActive, owner, note, tags, team_id: teamId, ...rules };
   return { ...shown, expires_at: expiresAt === null ? null : timestampOf(expiresAt) };
 }
 

@@ -12,5 +12,12 @@ export function jsonOfRules(rules: KeyRules): string | null {
   return names.every((name) => rules[name] === noRules[name]) ? null : JSON.stringify(rules);
 }
 
+/** Of each limit the tighter one. */
+export const tighterLimits = (one: KeyLimits, other: KeyLimits): KeyLimits =>
+  perLimit((name) => {
+    const limit = Math.min(one[name] ?? Infinity, other[name] ?? Infinity);
+    return limit === Infinity ? null : limit;
+  });
+
 /** @param json what `jsonOfRules` returned, perhaps in an older version that knew fewer rules */
 export const parseRules = (json: string): KeyRules => ({ ...noRules, ...(JSON.parse(json) as Partial<KeyRules>) });

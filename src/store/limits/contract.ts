@@ -1,4 +1,4 @@
-// The store's contract for the limits of keys, which hold over all processes and instances on this database: what
+// The store's contract for the limits of keys and teams, which hold over all processes and instances on this database: what
 // counts against them now, and the leases by which processes take of what is left.
 //
 // It keeps true: what a process holds is said in all, so that a repeated batch takes nothing twice and a late one
@@ -8,36 +8,50 @@
 // Removed: a row for each admission.
 
 import type { KeyLoad, KeySecond, Size } from "./windows.ts";
-import type { KeyId, KeyLimits } from "../../domain/keys.ts";
+import type { KeyId, KeyLimits, SubjectId } from "../../domain/keys.ts";
 import type { UsageSum } from "../../domain/usage.ts";
 import type { Window } from "../../time/windows.ts";
 
-/** What a process asks for, for the requests of one key. What it holds is absolute: a repetition takes nothing twice. */
-export interface LeaseRequest {
-  keyId: KeyId;
+/** What a process holds of one subject, in all: a repetition takes nothing twice. */
+interface HeldLease {
+  id: SubjectId;
   limits: KeyLimits;
   /** What its requests in flight hold, and what was taken ahead for others. */
   places: number;
   tokens: number;
-  /** What each new request asks for, in order; those are admitted that the limits allow. */
-  requests: readonly Size[];
-  /** So many further requests of the largest of these sizes may come within the same second: only if much is left. */
-  ahead: number;
   /** Requests that count in a second and are not in the database; negative for those that it has, and that never came. */
   corrections: readonly { second: number; requests: number }[];
   /** How many requests were refused since the last batch. */
   refused: number;
 }
 
-export interface Lease {
+/** What a process asks for, for requests whose subjects are the same. */
+export interface LeaseRequest {
+  /** What is granted to an earlier one of the batch counts for them too. */
+  subjects: readonly HeldLease[];
+  /** What each new request asks for, in order; those are admitted that the limits of all subjects allow. */
+  requests: readonly Size[];
+  /** So many further requests of the largest of these sizes may come within the same second: only if much is left. */
+  ahead: number;
+}
+
+interface LeasedSubject {
   /** What counts without the new requests. With the limits it says which are admitted: `judge`. */
   load: KeyLoad;
+  /** What of that the process itself holds, those of earlier requests of the batch too. */
+  places: number;
+  tokens: number;
+  /** The seconds of the last minute, oldest first, if a request is refused. */
+  seconds?: readonly KeySecond[] | undefined;
+}
+
+export interface Lease {
+  /** In the order of the request's. */
+  subjects: readonly LeasedSubject[];
   /** When it was taken, by the database's clock. Its requests count in that second. */
   now: number;
   /** How many further requests may come. */
   ahead: number;
-  /** The seconds of the last minute, oldest first, if a request is refused. */
-  seconds: readonly KeySecond[] | undefined;
 }
 
 /** What one process takes at once. */
@@ -52,7 +66,7 @@ export interface LeaseBatch {
 export type EstimatedTokens = Readonly<Partial<Record<Window, number>>>;
 
 export interface CountedLoad extends KeyLoad {
-  keyId: KeyId;
+  keyId: SubjectId;
   /** Requests that the limits refused today in Seoul. */
   refusedToday: number;
   /** Of its tokens by window, those that were charged by an estimate. */
@@ -75,10 +89,10 @@ export interface Instance {
 }
 
 export interface LimitStore {
-  /** Takes what the limits of keys allow. @returns a lease for each of the requests */
+  /** Takes what the limits allow. @returns a lease for each of the requests */
   take(batch: LeaseBatch): Promise<Lease[]>;
-  /** What counts against the limits of keys. */
-  listLoads(keyIds: readonly KeyId[]): Promise<CountedLoad[]>;
+  /** What counts against the limits of keys and teams. */
+  listLoads(keyIds: readonly SubjectId[]): Promise<CountedLoad[]>;
   /** How many active keys have used up one of their limits, what is reserved included. */
   countAtLimit(): Promise<number>;
   /** The usage of a key by day, oldest first; days without any are left out. */

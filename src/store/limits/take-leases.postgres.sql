@@ -38,7 +38,7 @@ $$;
 
 -- Takes leases for one process, as `prepareTake` in take-leases.ts does on SQLite. It is one call, so that nobody
 -- waits for a process between two statements. It is volatile: each statement sees what was committed before it began, and
--- so the sums have what those wrote who had the locks before.
+-- so the sums have what those wrote who had the locks before. Subjects of a request are judged as one vector.
 CREATE OR REPLACE FUNCTION "tollgate_take_leases"(batch jsonb)
 RETURNS jsonb LANGUAGE plpgsql VOLATILE AS $$
 DECLARE
@@ -53,8 +53,10 @@ DECLARE
 	first_day bigint;
 	next_month bigint;
 	ask jsonb;
+	subject jsonb;
 	key bigint;
 	measures text[];
+	own_caps bigint[];
 	caps bigint[];
 	of_tokens boolean[];
 	used bigint[];
@@ -66,16 +68,22 @@ DECLARE
 	ahead bigint;
 	places bigint;
 	reserved bigint;
+	own_places bigint;
+	own_tokens bigint;
 	minute_requests bigint;
 	minute_tokens bigint;
 	day_tokens bigint;
 	week_tokens bigint;
 	month_tokens bigint;
 	seconds jsonb;
+	leased jsonb[];
+	lease jsonb;
 	results jsonb[] := '{}';
 BEGIN
 	PERFORM pg_advisory_xact_lock(7655444, slot) FROM (
-		SELECT DISTINCT ((value->>'keyId')::bigint % 2147483647)::integer AS slot FROM jsonb_array_elements(asks) ORDER BY 1
+		SELECT DISTINCT ((one.value->>'id')::bigint % 2147483647)::integer AS slot
+			FROM jsonb_array_elements(asks) AS given(value), jsonb_array_elements(given.value->'subjects') AS one(value)
+			ORDER BY 1
 	) AS slots;
 	now_ms := coalesce((batch->>'now')::bigint, floor(extract(epoch FROM clock_timestamp()) * 1000));
 	this_second := now_ms / 1000;
@@ -87,54 +95,70 @@ BEGIN
 	first_day := month::date - date '1970-01-01';
 	next_month := (month + interval '1 month')::date - date '1970-01-01';
 	FOR ask IN SELECT value FROM jsonb_array_elements(asks) LOOP
-		key := (ask->>'keyId')::bigint;
-		SELECT coalesce(array_agg(value->>0 ORDER BY n), '{}'), coalesce(array_agg((value->>1)::bigint ORDER BY n), '{}'),
-				coalesce(array_agg(value->>0 LIKE 'tokens%' ORDER BY n), '{}')
-			INTO measures, caps, of_tokens FROM jsonb_array_elements(ask->'limits') WITH ORDINALITY AS given(value, n);
 		sizes := ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(ask->'requests') AS given(value));
-		-- Of a process of an earlier version there are none.
-		leasts := ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(coalesce(ask->'least', '[]')) AS given(value));
-		minute_requests := 0;
-		minute_tokens := 0;
-		day_tokens := 0;
-		week_tokens := 0;
-		month_tokens := 0;
-		INSERT INTO lease_seconds AS s (key_id, second, writer, requests, tokens)
-			SELECT key, (value->>'second')::bigint, own, sum((value->>'requests')::bigint), 0
-			FROM jsonb_array_elements(ask->'corrections') GROUP BY 2 ON CONFLICT (key_id, second, writer)
-			DO UPDATE SET requests = s.requests + excluded.requests;
-		SELECT coalesce(sum(l.places), 0), coalesce(sum(l.tokens), 0) INTO places, reserved
-			FROM key_leases AS l WHERE l.key_id = key AND l.instance <> own;
-		places := places + (ask->>'places')::bigint;
-		reserved := reserved + (ask->>'tokens')::bigint;
-		IF 'requests minute' = ANY (measures) OR 'tokens minute' = ANY (measures) THEN
-			-- Ignores the future: a clock that was set back must not lock a key out.
-			SELECT coalesce(sum(s.requests), 0), coalesce(sum(s.tokens), 0) INTO minute_requests, minute_tokens
-				FROM lease_seconds AS s
-				WHERE s.key_id = key AND s.second > this_second - 61 AND s.second < this_second + 61;
-		END IF;
-		IF 'tokens day' = ANY (measures) THEN
-			SELECT coalesce(sum(d.input_tokens + d.output_tokens + d.beside_tokens), 0) INTO day_tokens
-				FROM usage_day AS d WHERE d.key_id = key AND d.day = today;
-		END IF;
-		IF 'tokens week' = ANY (measures) THEN
-			SELECT coalesce(sum(d.input_tokens + d.output_tokens + d.beside_tokens), 0) INTO week_tokens
-				FROM usage_day AS d
-				WHERE d.key_id = key AND d.day = ANY (ARRAY(SELECT generate_series(monday, today)));
-		END IF;
-		IF 'tokens month' = ANY (measures) THEN
-			SELECT coalesce(sum(d.input_tokens + d.output_tokens + d.beside_tokens), 0) INTO month_tokens
-				FROM usage_day AS d
-				WHERE d.key_id = key AND d.day = ANY (ARRAY(SELECT generate_series(first_day, next_month - 1)));
-		END IF;
-		used := ARRAY(SELECT CASE measure
-				WHEN 'places now' THEN places
-				WHEN 'requests minute' THEN minute_requests
-				WHEN 'tokens minute' THEN minute_tokens + reserved
-				WHEN 'tokens day' THEN day_tokens + reserved
-				WHEN 'tokens week' THEN week_tokens + reserved
-				WHEN 'tokens month' THEN month_tokens + reserved
-			END FROM unnest(measures) WITH ORDINALITY AS given(measure, n) ORDER BY n);
+		leasts := ARRAY(SELECT value::bigint FROM jsonb_array_elements_text(ask->'least') AS given(value));
+		caps := '{}';
+		of_tokens := '{}';
+		used := '{}';
+		leased := '{}';
+		FOR subject IN SELECT value FROM jsonb_array_elements(ask->'subjects') LOOP
+			key := (subject->>'id')::bigint;
+			SELECT coalesce(array_agg(value->>0 ORDER BY n), '{}'), coalesce(array_agg((value->>1)::bigint ORDER BY n), '{}')
+				INTO measures, own_caps FROM jsonb_array_elements(subject->'limits') WITH ORDINALITY AS given(value, n);
+			minute_requests := 0;
+			minute_tokens := 0;
+			day_tokens := 0;
+			week_tokens := 0;
+			month_tokens := 0;
+			INSERT INTO lease_seconds AS s (key_id, second, writer, requests, tokens)
+				SELECT key, (value->>'second')::bigint, own, sum((value->>'requests')::bigint), 0
+				FROM jsonb_array_elements(subject->'corrections') GROUP BY 2 ON CONFLICT (key_id, second, writer)
+				DO UPDATE SET requests = s.requests + excluded.requests;
+			-- What an earlier request of this batch was granted stands in our own row.
+			SELECT coalesce(sum(l.places) FILTER (WHERE l.instance <> own), 0),
+					coalesce(sum(l.tokens) FILTER (WHERE l.instance <> own), 0),
+					coalesce(max(l.places) FILTER (WHERE l.instance = own AND l.version = batch_version),
+						(subject->>'places')::bigint),
+					coalesce(max(l.tokens) FILTER (WHERE l.instance = own AND l.version = batch_version),
+						(subject->>'tokens')::bigint)
+				INTO places, reserved, own_places, own_tokens FROM key_leases AS l WHERE l.key_id = key;
+			places := places + own_places;
+			reserved := reserved + own_tokens;
+			IF 'requests minute' = ANY (measures) OR 'tokens minute' = ANY (measures) THEN
+				-- Ignores the future: a clock that was set back must not lock a key out.
+				SELECT coalesce(sum(s.requests), 0), coalesce(sum(s.tokens), 0) INTO minute_requests, minute_tokens
+					FROM lease_seconds AS s
+					WHERE s.key_id = key AND s.second > this_second - 61 AND s.second < this_second + 61;
+			END IF;
+			IF 'tokens day' = ANY (measures) THEN
+				SELECT coalesce(sum(d.input_tokens + d.output_tokens + d.beside_tokens), 0) INTO day_tokens
+					FROM usage_day AS d WHERE d.key_id = key AND d.day = today;
+			END IF;
+			IF 'tokens week' = ANY (measures) THEN
+				SELECT coalesce(sum(d.input_tokens + d.output_tokens + d.beside_tokens), 0) INTO week_tokens
+					FROM usage_day AS d
+					WHERE d.key_id = key AND d.day = ANY (ARRAY(SELECT generate_series(monday, today)));
+			END IF;
+			IF 'tokens month' = ANY (measures) THEN
+				SELECT coalesce(sum(d.input_tokens + d.output_tokens + d.beside_tokens), 0) INTO month_tokens
+					FROM usage_day AS d
+					WHERE d.key_id = key AND d.day = ANY (ARRAY(SELECT generate_series(first_day, next_month - 1)));
+			END IF;
+			caps := caps || own_caps;
+			of_tokens := of_tokens || ARRAY(
+				SELECT measure LIKE 'tokens%' FROM unnest(measures) WITH ORDINALITY AS given(measure, n) ORDER BY n);
+			used := used || ARRAY(SELECT CASE measure
+					WHEN 'places now' THEN places
+					WHEN 'requests minute' THEN minute_requests
+					WHEN 'tokens minute' THEN minute_tokens + reserved
+					WHEN 'tokens day' THEN day_tokens + reserved
+					WHEN 'tokens week' THEN week_tokens + reserved
+					WHEN 'tokens month' THEN month_tokens + reserved
+				END FROM unnest(measures) WITH ORDINALITY AS given(measure, n) ORDER BY n);
+			leased := leased || jsonb_build_object('places', own_places, 'tokens', own_tokens, 'load', jsonb_build_object(
+				'inFlight', places, 'reserved', reserved, 'minuteRequests', minute_requests, 'minuteTokens', minute_tokens,
+				'dayTokens', day_tokens, 'weekTokens', week_tokens, 'monthTokens', month_tokens));
+		END LOOP;
 		granted := 0;
 		granted_tokens := 0;
 		FOR i IN 1 .. cardinality(sizes) LOOP
@@ -144,19 +168,6 @@ BEGIN
 				granted_tokens := granted_tokens + size;
 			END IF;
 		END LOOP;
-		seconds := NULL;
-		IF (ask->>'refused')::bigint > 0 THEN
-			INSERT INTO key_refusals AS r (day, key_id, requests) VALUES (today, key, (ask->>'refused')::bigint)
-				ON CONFLICT (day, key_id) DO UPDATE SET requests = r.requests + excluded.requests;
-		END IF;
-		IF granted < cardinality(sizes) THEN
-			-- They tell when a request may come again.
-			SELECT coalesce(jsonb_agg(jsonb_build_array(sums.second, sums.requests, sums.tokens)), '[]') INTO seconds FROM (
-				SELECT s.second, sum(s.requests) AS requests, sum(s.tokens) AS tokens FROM lease_seconds AS s
-				WHERE s.key_id = key AND s.second > this_second - 61 AND s.second < this_second + 61
-				GROUP BY s.second ORDER BY s.second
-			) AS sums;
-		END IF;
 		-- What is taken ahead fits 64 times, so that it hardly takes anything from other requests.
 		ahead := (ask->>'ahead')::bigint;
 		size := (ask->>'aheadTokens')::bigint;
@@ -164,23 +175,38 @@ BEGIN
 			ahead := ahead / 2;
 		END LOOP;
 		granted_tokens := granted_tokens + ahead * size;
-		IF (ask->>'holds')::boolean THEN
-			INSERT INTO key_leases AS l (key_id, instance, version, places, tokens) VALUES (key, own, batch_version,
-					(ask->>'places')::bigint + granted, (ask->>'tokens')::bigint + granted_tokens)
-				ON CONFLICT (key_id, instance)
-				DO UPDATE SET version = excluded.version, places = excluded.places, tokens = excluded.tokens
-				WHERE l.version < excluded.version;
-		END IF;
-		granted := granted + ahead;
-		IF granted > 0 AND 'requests minute' = ANY (measures) THEN
-			INSERT INTO lease_seconds AS s (key_id, second, writer, requests, tokens)
-				VALUES (key, this_second, own, granted, 0) ON CONFLICT (key_id, second, writer)
-				DO UPDATE SET requests = s.requests + excluded.requests;
-		END IF;
-		results := results || jsonb_build_object('now', now_ms, 'ahead', ahead, 'seconds', seconds,
-			'load', jsonb_build_object('inFlight', places, 'reserved', reserved, 'minuteRequests', minute_requests,
-				'minuteTokens', minute_tokens, 'dayTokens', day_tokens, 'weekTokens', week_tokens,
-				'monthTokens', month_tokens));
+		FOR i IN 1 .. cardinality(leased) LOOP
+			subject := ask->'subjects'->(i - 1);
+			lease := leased[i];
+			key := (subject->>'id')::bigint;
+			seconds := NULL;
+			IF (subject->>'refused')::bigint > 0 THEN
+				INSERT INTO key_refusals AS r (day, key_id, requests) VALUES (today, key, (subject->>'refused')::bigint)
+					ON CONFLICT (day, key_id) DO UPDATE SET requests = r.requests + excluded.requests;
+			END IF;
+			IF granted < cardinality(sizes) THEN
+				-- They tell when a request may come again.
+				SELECT coalesce(jsonb_agg(to_jsonb(sums)), '[]') INTO seconds FROM (
+					SELECT s.second, sum(s.requests) AS requests, sum(s.tokens) AS tokens FROM lease_seconds AS s
+					WHERE s.key_id = key AND s.second > this_second - 61 AND s.second < this_second + 61
+					GROUP BY s.second ORDER BY s.second
+				) AS sums;
+			END IF;
+			leased[i] := lease || jsonb_strip_nulls(jsonb_build_object('seconds', seconds));
+			IF (subject->>'holds')::boolean THEN
+				INSERT INTO key_leases AS l (key_id, instance, version, places, tokens) VALUES (key, own, batch_version,
+						(lease->>'places')::bigint + granted, (lease->>'tokens')::bigint + granted_tokens)
+					ON CONFLICT (key_id, instance)
+					DO UPDATE SET version = excluded.version, places = excluded.places, tokens = excluded.tokens
+					WHERE l.version <= excluded.version;
+			END IF;
+			IF granted + ahead > 0 AND (subject->>'asks')::boolean THEN
+				INSERT INTO lease_seconds AS s (key_id, second, writer, requests, tokens)
+					VALUES (key, this_second, own, granted + ahead, 0) ON CONFLICT (key_id, second, writer)
+					DO UPDATE SET requests = s.requests + excluded.requests;
+			END IF;
+		END LOOP;
+		results := results || jsonb_build_object('now', now_ms, 'ahead', ahead, 'subjects', to_jsonb(leased));
 	END LOOP;
 	RETURN to_jsonb(results);
 END

@@ -1,4 +1,4 @@
-// What the limits of keys are compared with, what a process takes of what they leave, and what responses are charged.
+// What limits are compared with, what a process takes of what they leave, and what responses are charged.
 
 import { and, type AnyColumn, asc, eq, gt, lt, ne, type SQL, sql } from "drizzle-orm";
 import { type Days, dayNumberOf } from "../../time/seoul.ts";
@@ -6,11 +6,20 @@ import type { WallClock } from "../../time/clock.ts";
 import { daysOfWindow, minuteWindowSeconds, type Window, windows } from "../../time/windows.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { hasLimit, limitKinds, limitNames, requestLimits } from "../../domain/limits.ts";
-import { type Counted, findExceeded, needsLease, judge, type KeyLoad, noLoad, tokensAhead } from "./windows.ts";
+import {
+  type Bound,
+  type Counted,
+  findExceeded,
+  needsLease,
+  judge,
+  type KeyLoad,
+  noLoad,
+  tokensAhead,
+} from "./windows.ts";
 import type { Lease, LeaseBatch, LeaseRequest, LimitStore } from "./contract.ts";
 import type { SettledAdmission } from "../../domain/admissions.ts";
-import type { KeyId, KeyLimits } from "../../domain/keys.ts";
-import { chargedTokens, type UsageIncrement } from "../../domain/usage.ts";
+import type { KeyLimits, SubjectId } from "../../domain/keys.ts";
+import { chargedTokens, subjectsOf, type UsageIncrement } from "../../domain/usage.ts";
 
 /** The statement that sums what a limit is compared with. */
 type Source = "leases" | Exclude<Window, "now">;
@@ -35,10 +44,10 @@ type PartOf<From extends Source> = From extends "leases"
 
 /** @param instance whose own part is left out. @returns the sums of some sources; the rest is 0 */
 type ReadLoads = (
-  keyIds: readonly KeyId[],
+  keyIds: readonly SubjectId[],
   from: readonly Source[],
   at: { now: number; instance?: string },
-) => Promise<Map<KeyId, KeyLoad>>;
+) => Promise<Map<SubjectId, KeyLoad>>;
 
 const given = (name: string): ReturnType<typeof sql.placeholder> => sql.placeholder(name);
 const sum = (expression: AnyColumn | SQL): SQL => sql`sum(${expression})`;
@@ -61,7 +70,7 @@ export function prepareLoads(engine: Engine): ReadLoads {
     day: prepareKeySums({ table: usageDay, sums: { dayTokens }, where: eq(usageDay.day, given("day")) }),
     week: prepareKeySums({ table: usageDay, sums: { weekTokens: dayTokens }, where: isGivenDay(engine, "week") }),
     month: prepareKeySums({ table: usageDay, sums: { monthTokens: dayTokens }, where: isGivenDay(engine, "month") }),
-  } satisfies { [From in Source]: (...given: never[]) => Promise<Map<KeyId, Record<PartOf<From>, number>>> };
+  } satisfies { [From in Source]: (...given: never[]) => Promise<Map<SubjectId, Record<PartOf<From>, number>>> };
 
   return async (keyIds, from, { now, instance = "" }) => {
     const loads = new Map(keyIds.map((keyId) => [keyId, { ...noLoad }]));
@@ -100,7 +109,7 @@ const prepareAddSeconds = ({ prepareInsert, tables }: Engine, second?: SQL) =>
   prepareInsert(tables.leaseSeconds, [...key, ...added], { key, added }, second && { second });
 
 interface UsedTokens {
-  keyId: KeyId;
+  keyId: SubjectId;
   writer: string;
   tokens: number;
   /** By our clock, epoch milliseconds. */
@@ -125,13 +134,16 @@ export function prepareSettling(
   const addTokens = prepareAddTokens(engine);
   return (settled, increments) => {
     if (settled.length === 0) return [];
-    const writers = new Map(settled.map(({ keyId, instance }) => [keyId, `${instance} counts`]));
+    const writers = new Map<SubjectId, string>();
+    for (const { subjects, instance } of settled) for (const id of subjects) writers.set(id, `${instance} counts`);
     const used: UsedTokens[] = [];
     for (const increment of increments) {
-      const { keyId, lastClosedAt: at } = increment;
-      const writer = writers.get(keyId);
-      // What an earlier estimate gives back was charged to a second that may be over.
-      if (writer !== undefined) used.push({ keyId, writer, tokens: Math.max(0, chargedTokens(increment)), at });
+      for (const keyId of subjectsOf(increment)) {
+        const writer = writers.get(keyId);
+        // What an earlier estimate gives back was charged to a second that may be over.
+        const tokens = Math.max(0, chargedTokens(increment));
+        if (writer !== undefined) used.push({ keyId, writer, tokens, at: increment.lastClosedAt });
+      }
     }
     return addTokens(used);
   };
@@ -146,15 +158,16 @@ export function prepareTake(engine: Engine, clock: WallClock): LimitStore["take"
   if (callFunction !== undefined) {
     return async (batch) => {
       const argument = argumentOf(batch, currentSecond === undefined ? clock() : null);
-      return ((await callFunction("tollgate_take_leases", argument)) as TakenLease[]).map(leaseOf);
+      return (await callFunction("tollgate_take_leases", argument)) as Lease[];
     };
   }
   const takeOne = prepareTakeOne(engine);
   return (batch) =>
     transaction(async () => {
       const now = clock();
+      const granted = new Map<SubjectId, Held>();
       const leases: Lease[] = [];
-      for (const request of batch.requests) leases.push(await takeOne(request, batch, now));
+      for (const request of batch.requests) leases.push(await takeOne(request, batch, { now, granted }));
       return leases;
     });
 }
@@ -171,44 +184,57 @@ function prepareTakeOne(engine: Engine) {
     added: ["requests"],
   });
 
-  return async (request: LeaseRequest, { instance, version }: LeaseBatch, now: number): Promise<Lease> => {
-    const { keyId, limits, places, tokens, requests, corrections } = request;
-    if (corrections.length > 0)
-      await addSeconds(corrections.map((one) => [keyId, one.second, instance, one.requests, 0]))();
-    const load = (await loadsOf([keyId], sourcesOf(limits), { now, instance })).get(keyId) ?? { ...noLoad };
-    load.inFlight += places;
-    load.reserved += tokens;
-    const judged = judge(load, request);
-    const after = judged.at(-1)?.load ?? load;
-    const admitted = after.inFlight - load.inFlight;
-    const aheadTokens = tokensAhead(requests);
-    const ahead = aheadOf(request.ahead, { load: after, limits, tokens: aheadTokens });
-    const seconds = admitted < requests.length ? await listSeconds.execute({ keyId, ...minuteBounds(now) }) : undefined;
-    if (request.refused > 0) await addRefusals([[dayNumberOf(now), keyId, request.refused]])();
-    if (writesLease(request)) {
-      const taken = after.reserved - load.reserved + ahead * aheadTokens;
-      await write.execute({ keyId, instance, version, places: places + admitted, tokens: tokens + taken });
+  return async (
+    { subjects, requests, ahead: wanted }: LeaseRequest,
+    { instance, version }: LeaseBatch,
+    { now, granted }: { now: number; granted: Map<SubjectId, Held> },
+  ): Promise<Lease> => {
+    const held: (Pick<LeaseRequest["subjects"][number], "id" | "refused"> & Held & Bound)[] = [];
+    for (const { id, limits, corrections, refused, ...own } of subjects) {
+      if (corrections.length > 0)
+        await addSeconds(corrections.map((one) => [id, one.second, instance, one.requests, 0]))();
+      const load = (await loadsOf([id], sourcesOf(limits), { now, instance })).get(id) ?? { ...noLoad };
+      const { places, tokens } = granted.get(id) ?? own;
+      load.inFlight += places;
+      load.reserved += tokens;
+      held.push({ id, refused, limits, load, places, tokens });
     }
-    const counted = admitted + ahead;
-    if (counted > 0 && hasLimit(limits, requestLimits))
-      await addSeconds([[keyId, Math.floor(now / 1000), instance, counted, 0]])();
-    return { load, now, ahead, seconds };
+    const after = judge(held, requests).at(-1)?.bounds ?? held;
+    const [before, last] = [held[0]?.load, after[0]?.load];
+    const admitted = (last?.inFlight ?? 0) - (before?.inFlight ?? 0);
+    const aheadTokens = tokensAhead(requests);
+    const ahead = aheadOf(wanted, after, aheadTokens);
+    const taken = (last?.reserved ?? 0) - (before?.reserved ?? 0) + ahead * aheadTokens;
+    const leased: Lease["subjects"][number][] = [];
+    for (const { id, refused, limits, load, places, tokens } of held) {
+      const isRefused = admitted < requests.length;
+      const seconds = isRefused ? await listSeconds.execute({ keyId: id, ...minuteBounds(now) }) : undefined;
+      if (refused > 0) await addRefusals([[dayNumberOf(now), id, refused]])();
+      if (writesLease({ limits, requests })) {
+        const all = { places: places + admitted, tokens: tokens + taken };
+        granted.set(id, all);
+        await write.execute({ keyId: id, instance, version, ...all });
+      }
+      const counted = admitted + ahead;
+      if (counted > 0 && hasLimit(limits, requestLimits))
+        await addSeconds([[id, Math.floor(now / 1000), instance, counted, 0]])();
+      leased.push({ load, places, tokens, seconds });
+    }
+    return { subjects: leased, now, ahead };
   };
 }
 
+/** What the process holds of a subject. */
+type Held = Pick<LeaseRequest["subjects"][number], "places" | "tokens">;
+
 /** Without new requests it gives back, perhaps what was held while the key had other limits. */
-const writesLease = ({ limits, requests }: Pick<LeaseRequest, "limits" | "requests">): boolean =>
+const writesLease = ({ limits, requests }: Pick<LeaseRequest, "requests"> & Pick<Bound, "limits">): boolean =>
   needsLease(limits) || requests.length === 0;
 
 /** So many that they take little of what is left. */
-function aheadOf(
-  wanted: number,
-  { load, limits, tokens }: { load: KeyLoad; limits: KeyLimits; tokens: number },
-): number {
+function aheadOf(wanted: number, bounds: readonly Bound[], tokens: number): number {
   let count = wanted;
-  while (count > 0 && findExceeded(load, limits, tokens, timesAhead * count) !== undefined) {
-    count = Math.floor(count / 2);
-  }
+  while (count > 0 && findExceeded(bounds, tokens, timesAhead * count) !== undefined) count = Math.floor(count / 2);
   return count;
 }
 
@@ -225,7 +251,7 @@ function prepareWrite({ db, tables: { keyLeases } }: Engine) {
     .onConflictDoUpdate({
       target: [keyLeases.keyId, keyLeases.instance],
       set: { version: sql`excluded.version`, places: sql`excluded.places`, tokens: sql`excluded.tokens` },
-      setWhere: sql`${keyLeases.version} < excluded.version`,
+      setWhere: sql`${keyLeases.version} <= excluded.version`,
     })
     .prepare();
 }
@@ -243,31 +269,23 @@ function prepareSeconds({ db, tables: { leaseSeconds } }: Engine) {
 }
 
 /** As `tollgate_take_leases` reads it. @param now null: by the database's clock */
-const argumentOf = ({ instance, version, requests }: LeaseBatch, now: number | null): object => ({
+const argumentOf = ({ instance, version, requests: asks }: LeaseBatch, now: number | null): object => ({
   instance,
   version,
   now,
-  requests: requests.map(({ limits, ...request }) => ({
-    ...request,
-    requests: request.requests.map(({ tokens }) => tokens),
-    least: request.requests.map(({ leastTokens = null }) => leastTokens),
-    aheadTokens: tokensAhead(request.requests),
-    holds: writesLease({ limits, requests: request.requests }),
-    limits: limitNames.flatMap((name) => {
-      const { counts, window } = limitKinds[name];
-      return limits[name] === null ? [] : [[`${counts} ${window}`, limits[name]]];
-    }),
+  requests: asks.map(({ subjects, requests, ahead }) => ({
+    requests: requests.map(({ tokens }) => tokens),
+    least: requests.map(({ leastTokens = null }) => leastTokens),
+    ahead,
+    aheadTokens: tokensAhead(requests),
+    subjects: subjects.map(({ limits, ...subject }) => ({
+      ...subject,
+      holds: writesLease({ limits, requests }),
+      asks: hasLimit(limits, requestLimits),
+      limits: limitNames.flatMap((name) => {
+        const { counts, window } = limitKinds[name];
+        return limits[name] === null ? [] : [[`${counts} ${window}`, limits[name]]];
+      }),
+    })),
   })),
-});
-
-/** What it returns for one request. */
-interface TakenLease extends Omit<Lease, "seconds"> {
-  seconds: [second: number, requests: number, tokens: number][] | null;
-}
-
-const leaseOf = ({ now, ahead, load, seconds }: TakenLease): Lease => ({
-  now,
-  ahead,
-  load,
-  seconds: seconds?.map(([second, requests, tokens]) => ({ second, requests, tokens })),
 });

@@ -1,4 +1,4 @@
-// What counts against the limits of a key, which requests they allow, and how long until they allow one that they refuse.
+// What counts against the limits of a key or team, which requests they allow, and how long until they allow one that they refuse.
 
 import type { KeyLimits, LimitName } from "../../domain/keys.ts";
 import {
@@ -21,7 +21,7 @@ type CountedOf<Name extends LimitName> = Name extends LimitName ? CountedIn<(typ
 /** The sums that limits are compared with. Tokens are without the reserved ones. */
 export type Counted = CountedOf<LimitName>;
 
-/** What counts against the limits of a key now. */
+/** What counts against the limits of a key or team now. */
 export interface KeyLoad extends Record<Counted, number> {
   /** Requests in flight that hold a place. */
   inFlight: number;
@@ -55,17 +55,31 @@ const windowLength = (name: LimitName): number => windows.indexOf(limitKinds[nam
 /** The one that frees last comes first, so that a client is not told to come back before it can be admitted. */
 const order = limitNames.toReversed().toSorted((one, other) => windowLength(other) - windowLength(one));
 
+/** The limits of one subject of a request, and what counts against them. */
+export interface Bound {
+  limits: KeyLimits;
+  load: KeyLoad;
+}
+
+interface Exceeded {
+  name: LimitName;
+  /** Whose, by its place among the bounds. */
+  at: number;
+}
+
 /**
  * The limit that refuses a request; undefined if none does. A request that reserves more tokens than a limit allows is
  * admitted while nothing else counts against it. One that reserves none is refused by no limit of tokens.
  * @param times how many such requests would have to fit
  */
-export function findExceeded(load: KeyLoad, limits: KeyLimits, tokens: number, times = 1): LimitName | undefined {
+export function findExceeded(bounds: readonly Bound[], tokens: number, times = 1): Exceeded | undefined {
   for (const name of order) {
-    const limit = limits[name];
-    if (limit === null) continue;
-    const added = times * (isOfTokens(name) ? Math.min(tokens, limit) : 1);
-    if (added > 0 && usedOf(load, name) + added > limit) return name;
+    for (const [at, { limits, load }] of bounds.entries()) {
+      const limit = limits[name];
+      if (limit === null) continue;
+      const added = times * (isOfTokens(name) ? Math.min(tokens, limit) : 1);
+      if (added > 0 && usedOf(load, name) + added > limit) return { name, at };
+    }
   }
   return undefined;
 }
@@ -90,29 +104,35 @@ export const isAtLimit = (load: KeyLoad, limits: KeyLimits): boolean =>
   });
 
 /** What is left of the tightest limit of tokens. */
-const leastTokensLeft = (load: KeyLoad, limits: KeyLimits): number =>
-  Math.min(...tokenLimits.map((name) => (limits[name] ?? Infinity) - usedOf(load, name)));
+const leastTokensLeft = (bounds: readonly Bound[]): number =>
+  Math.min(
+    ...bounds.flatMap(({ limits, load }) => tokenLimits.map((name) => (limits[name] ?? Infinity) - usedOf(load, name))),
+  );
 
 /** A key that is limited only in requests per minute gives nothing back. */
 export const needsLease = (limits: KeyLimits): boolean =>
   hasLimit(limits, placeLimits) || hasLimit(limits, tokenLimits);
 
-/** The load with another admitted request; that before is still of its own request. */
-export const withRequest = (load: KeyLoad, tokens: number): KeyLoad => ({
-  ...load,
-  inFlight: load.inFlight + 1,
-  minuteRequests: load.minuteRequests + 1,
-  reserved: load.reserved + tokens,
-});
+/** The same with another admitted request; that before is still of its own request. */
+export function withRequest(bounds: readonly Bound[], tokens: number): Bound[] {
+  const after: Bound[] = [];
+  for (const { limits, load } of bounds) {
+    const [inFlight, minuteRequests] = [load.inFlight + 1, load.minuteRequests + 1];
+    after.push({ limits, load: { ...load, inFlight, minuteRequests, reserved: load.reserved + tokens } });
+  }
+  return after;
+}
 
 /** A request as the limits judge it. */
 export interface Judged {
   /** Undefined: it is admitted. */
   refusedBy: LimitName | undefined;
+  /** Whose limit that is, by its place among the bounds. */
+  at: number;
   /** What it reserves then. */
   tokens: number;
   /** What counts, the request included if it is admitted. */
-  load: KeyLoad;
+  bounds: readonly Bound[];
 }
 
 /** What a request asks for. */
@@ -126,15 +146,15 @@ export interface Size {
 export const tokensAhead = (requests: readonly Size[]): number => Math.max(0, ...requests.map(({ tokens }) => tokens));
 
 /**
- * Whether limits allow a request, and for how many tokens. Where nobody said how much it may generate, what is left is as
+ * Whether all limits allow a request, and for how many tokens. Where nobody said how much it may generate, what is left is as
  * good a guess. On PostgreSQL `tollgate_lease_size` does the same.
  */
-export function decide(load: KeyLoad, limits: KeyLimits, { tokens, leastTokens = Infinity }: Size): Judged {
-  const refusedBy = findExceeded(load, limits, tokens);
-  if (refusedBy === undefined) return { refusedBy, tokens, load: withRequest(load, tokens) };
-  const left = leastTokensLeft(load, limits);
-  if (!isOfTokens(refusedBy) || left < leastTokens) return { refusedBy, tokens, load };
-  return decide(load, limits, { tokens: left });
+export function decide(bounds: readonly Bound[], { tokens, leastTokens = Infinity }: Size): Judged {
+  const { name: refusedBy, at = 0 } = findExceeded(bounds, tokens) ?? {};
+  if (refusedBy === undefined) return { refusedBy, at, tokens, bounds: withRequest(bounds, tokens) };
+  const left = leastTokensLeft(bounds);
+  if (!isOfTokens(refusedBy) || left < leastTokens) return { refusedBy, at, tokens, bounds };
+  return decide(bounds, { tokens: left });
 }
 
 /**
@@ -152,19 +172,20 @@ export const sharesOf = (limits: KeyLimits, others: KeyLoad, processes: number):
   });
 
 /** Which requests the limits allow, in order. On PostgreSQL `tollgate_take_leases` does the same. */
-export function judge(load: KeyLoad, { limits, requests }: { limits: KeyLimits; requests: readonly Size[] }): Judged[] {
+export function judge(bounds: readonly Bound[], requests: readonly Size[]): Judged[] {
   const judged: Judged[] = [];
-  for (const request of requests) judged.push(decide(judged.at(-1)?.load ?? load, limits, request));
+  for (const request of requests) judged.push(decide(judged.at(-1)?.bounds ?? bounds, request));
   return judged;
 }
 
 /** How long until a refused request may be admitted; undefined if that depends on what others hold. */
 export function waitOf(
-  { refusedBy, load }: Pick<Judged, "refusedBy" | "load">,
-  { limits, tokens }: { limits: KeyLimits; tokens: number },
+  { refusedBy, at: index, bounds, tokens }: Judged,
   { now, seconds = [] }: { now: number; seconds?: readonly KeySecond[] | undefined },
 ): number | undefined {
-  if (refusedBy === undefined) return 0;
+  const bound = bounds[index];
+  if (refusedBy === undefined || bound === undefined) return 0;
+  const { limits, load } = bound;
   const limit = limits[refusedBy] ?? 0;
   const { counts, window } = limitKinds[refusedBy];
   const excess = usedOf(load, refusedBy) + (counts === "tokens" ? Math.min(tokens, limit) : 1) - limit;

@@ -42,7 +42,7 @@ export async function listTables(source: Database, target: QueryClient): Promise
   const columnsOf = (table: string) => found.filter((column) => column.table === table);
   return source
     .query<{ name: string }, []>(
-      "select name from sqlite_schema where type = 'table' and name not like 'sqlite~_%' escape '~' and name not in ('__drizzle_migrations', 'usage_journal') order by name",
+      "select name from sqlite_schema where type = 'table' and name not like 'sqlite~_%' escape '~' and name not in ('__drizzle_migrations', 'staged_flushes') order by name",
     )
     .all()
     .map(({ name }) => {

@@ -118,6 +118,7 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
         }),
       ),
     },
+    teams: withTimeouts(limited, store.teams),
     usage: {
       ...withTimeouts(others, store.usage),
       add: flushes.add,

@@ -21,6 +21,7 @@ export const {
   usageFlushes,
   owned,
   countedResponses,
+  subjects,
   instances,
   keyLeases,
   leaseSeconds,

@@ -7,10 +7,11 @@ import {
   type RankedPrice,
   rankPrices,
 } from "../../domain/prices.ts";
-import type { KeyId } from "../../domain/keys.ts";
+import { type KeyId, subjectOfTeam } from "../../domain/keys.ts";
 import { countedFields, mapCounters } from "../../domain/usage.ts";
 import { type Days, listMonths, splitByMonths } from "../../time/seoul.ts";
 import { type Engine, rowsPerSlice, safeSum } from "../engine/engine.ts";
+import { findNames } from "../keys/teams.ts";
 import { readKeyNames, type KeyCondition, keyCondition } from "./key-filter.ts";
 import type { CostGroup, CostPosition, CostRange, CostRow, CostRows } from "./contract.ts";
 
@@ -18,9 +19,10 @@ import type { CostGroup, CostPosition, CostRange, CostRow, CostRows } from "./co
 // is on one of them. So the sums of all others are dropped as soon as there are too many, however many names clients make up.
 
 /** What the rows of each grouping differ in, besides the text of their position. */
-const groupings: Readonly<Record<CostGroup, { day?: true; key?: true; model?: true }>> = {
+const groupings: Readonly<Record<CostGroup, { day?: true; key?: true; team?: true; model?: true }>> = {
   day: { day: true },
   key: { key: true },
+  team: { team: true },
   model: { model: true },
   tag: {},
   owner: {},
@@ -54,8 +56,12 @@ export async function* costs(engine: Engine, range: CostRange): AsyncGenerator<s
     if (range.by === "day_key" && page.isFull()) break;
   }
   const { rows, next } = page.end();
-  const keyIds = [...new Set(rows.map(({ keyId }) => keyId))];
-  const report: CostRows = { rows, next, names: keyIds.map((id) => [id, names.get(id) ?? ""]) };
+  const ids = [...new Set(rows.map(({ keyId }) => keyId))];
+  const report: CostRows = { rows, next, names: ids.map((id) => [id, names.get(id) ?? ""]) };
+  if (groupings[range.by].team === true) {
+    const found = await findNames(engine, ids.map(subjectOfTeam));
+    report.names = found.map(([id, name]) => [subjectOfTeam(id), name]);
+  }
   yield JSON.stringify(report);
 }
 
@@ -94,7 +100,7 @@ interface Sum extends CostRow {
 }
 
 function createPage({ by, limit, after }: CostRange, textsOf: TextsOf) {
-  const { day: byDay, key: byKey } = groupings[by];
+  const { day: byDay, team: byTeam, key: byKey = byTeam } = groupings[by];
   let sums = new Map<string, Sum>();
   /** Positions after this one are on a later page. */
   let last: CostPosition | undefined;
@@ -160,26 +166,28 @@ const pricedTokensOf = (usage: Summed): number =>
 async function* readSlices(
   engine: Engine,
   part: Part,
-  { by, keyId, prices, after }: CostRange,
+  { by, keyId, teamId, prices, after }: CostRange,
   condition: KeyCondition,
 ): AsyncGenerator<Summed[]> {
   const source = sourceOf(engine, part);
   const { table, period } = source;
-  const { day, model, key } = groupings[by];
+  const { day, model, key, team } = groupings[by];
+  const id = team === true ? table.teamId : table.keyId;
   const groups = [
     ...(day === true ? [period] : []),
-    ...(key === true || by === "tag" || by === "owner" ? [table.keyId] : []),
+    ...(key === true || team === true || by === "tag" || by === "owner" ? [id] : []),
     ...(model === true || prices.length > 0 ? [table.model] : []),
   ];
   const picked = (column: (typeof groups)[number], none: SQL): SQL => (groups.includes(column) ? sql`${column}` : none);
   const counters = countedFields.map((field) => sql`${safeSum(table[field])} as ${sql.identifier(field)}`);
   const isLater = by === "key_model" && after !== undefined ? sql`${table.keyId} >= ${after.keyId}` : sql`1 = 1`;
+  const isOfTeam = teamId === undefined ? sql`1 = 1` : sql`${table.teamId} = ${teamId}`;
   for await (const slice of keyId === undefined ? slicesOf(engine, source) : periodsOfKey(source, keyId)) {
     yield await engine.rows<Summed>(
-      sql`select ${picked(period, sql`0`)} as "day", ${picked(table.keyId, sql`0`)} as "keyId",
+      sql`select ${picked(period, sql`0`)} as "day", ${picked(id, sql`0`)} as "keyId",
         ${picked(table.model, sql`''`)} as "model", ${safeSum(table.requestCount)} as "requestCount",
         ${sql.join(counters, sql`, `)}
-        from ${table} where ${slice} and ${isLater} and ${condition(table.keyId)}
+        from ${table} where ${slice} and ${isLater} and ${isOfTeam} and ${condition(table.keyId)}
         group by ${sql.join(groups, sql`, `)}`,
       ["model"],
     );

@@ -1,4 +1,4 @@
-import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
+import { gt, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import type { KeyFilter } from "./contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -22,7 +22,7 @@ export function keyCondition(filter: KeyFilter, names: ReadonlyMap<KeyId, string
 
 /** The names of all keys; a deleted key has its last name. */
 export async function readKeyNames({ db, tables: { keys, deletedKeys } }: Engine): Promise<Map<KeyId, string>> {
-  const deleted = await db.select({ id: deletedKeys.id, name: deletedKeys.name }).from(deletedKeys);
+  const deleted = await db.select().from(deletedKeys).where(gt(deletedKeys.id, 0));
   const existing = await db.select({ id: keys.id, name: keys.name }).from(keys);
   return new Map([...deleted, ...existing].map(({ id, name }) => [id, name]));
 }

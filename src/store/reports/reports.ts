@@ -31,7 +31,7 @@ async function* daySlices({ rows, tables: { usageDay } }: Engine, firstDay: stri
   const sinceDay = dayNumberFrom(firstDay);
   let before = Number.MAX_SAFE_INTEGER;
   for (;;) {
-    const within = sql`${usageDay.day} >= ${sinceDay} and ${usageDay.day} < ${before}`;
+    const within = sql`${usageDay.day} >= ${sinceDay} and ${usageDay.day} < ${before} and ${usageDay.keyId} > 0`;
     const from = await startOfSlice(within);
     if (from === undefined) return;
     yield await rows<UsageRow>(

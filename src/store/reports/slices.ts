@@ -45,7 +45,8 @@ export async function* sumSlices(
     const { table, period } = tableOf(engine, unit);
     const localMinute = sql`(${period} * ${unit} + ${offsetMinutes - alignmentOf(unit)})`;
     const bucket = sql`${localMinute} / ${bucketMinutes} * ${bucketMinutes} - ${offsetMinutes}`;
-    const included = condition?.(table.keyId) ?? sql`1 = 1`;
+    // The days have teams too.
+    const included = sql`${table.keyId} > 0 and ${condition?.(table.keyId) ?? sql`1 = 1`}`;
     const key = apart === undefined ? sql`${table.keyId}` : keyApart(table.keyId, apart);
     for (let start = first; start < beyondLast;) {
       const [beyond] = await rows<{ period: number }>(

@@ -5,7 +5,7 @@
 // but for what a flush wrote late. What a row has is the table of `domain/request-fields.ts`; `log.ts` deletes by age
 // and number.
 
-import type { KeyId } from "../../domain/keys.ts";
+import type { KeyId, SubjectId, TeamId } from "../../domain/keys.ts";
 import type { ClientRule } from "../../domain/models.ts";
 import type { RequestFieldValues } from "../../domain/request-fields.ts";
 import type { Outcome } from "../../domain/requests.ts";
@@ -47,6 +47,8 @@ export type LoggedRequest = { id: number } & RequestFieldValues;
 /** Which requests are meant; unset fields match all. */
 export interface RequestFilter {
   keyId?: KeyId | undefined;
+  /** 0: of keys without a team. */
+  teamId?: TeamId | undefined;
   /** The name that was sent to the backend. */
   model?: string | undefined;
   backend?: string | undefined;
@@ -91,6 +93,7 @@ export interface RequestTraits extends Pick<
   | "client"
   | "requestClass"
   | "keyId"
+  | "teamId"
   | "modelSent"
   | "backend"
   | "path"
@@ -147,6 +150,6 @@ export interface RequestLogStore {
   ): Promise<RequestSumsPage<Trait>>;
   /** The highest id, or 0. */
   lastId(): Promise<number>;
-  /** The names of keys, the last ones of deleted keys. */
-  keyNames(ids: readonly KeyId[]): Promise<[KeyId, string][]>;
+  /** The names of keys and teams, the last ones of those that are deleted. */
+  keyNames(ids: readonly SubjectId[]): Promise<[SubjectId, string][]>;
 }

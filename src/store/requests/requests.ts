@@ -1,4 +1,5 @@
-import { and, asc, between, desc, eq, gt, gte, inArray, lt, lte, ne, or, type SQL, sql } from "drizzle-orm";
+import { and, asc, between, desc, eq, gt, gte, inArray, isNull, lt, lte, ne, or, type SQL, sql } from "drizzle-orm";
+import { findNames } from "../keys/teams.ts";
 import { columnFields } from "../../domain/request-fields.ts";
 import { noFailure, usagePaths } from "../../domain/requests.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -17,7 +18,6 @@ const lateMs = 10 * 60_000;
 type LogTable = Engine["tables"]["requestLog"];
 
 export function createRequestLogStore(engine: Engine): RequestLogStore {
-  const { db } = engine;
   const { requestLog: log } = engine.tables;
   const selectFrom = prepareSelect(engine);
 
@@ -53,19 +53,7 @@ export function createRequestLogStore(engine: Engine): RequestLogStore {
       return { sums, next: isOver ? undefined : end };
     },
     lastId: () => findLastId(engine),
-    async keyNames(ids) {
-      if (ids.length === 0) return [];
-      const { keys, deletedKeys } = engine.tables;
-      const deleted = await db
-        .select()
-        .from(deletedKeys)
-        .where(inArray(deletedKeys.id, [...ids]));
-      const existing = await db
-        .select({ id: keys.id, name: keys.name })
-        .from(keys)
-        .where(inArray(keys.id, [...ids]));
-      return [...deleted, ...existing].map(({ id, name }) => [id, name]);
-    },
+    keyNames: async (ids) => (ids.length === 0 ? [] : await findNames(engine, ids)),
   };
 }
 
@@ -142,12 +130,13 @@ const isFailuresOnly = ({ failed, outcome, status }: RequestFilter): boolean =>
 
 function conditions(log: LogTable, filter: RequestFilter): (SQL | undefined)[] {
   const { keyId, model, backend, status, outcome, failed, path, client, requestClass, address, requestId } = filter;
-  const { withoutUsage, conversation, minDurationMs, since, until } = filter;
+  const { teamId, withoutUsage, conversation, minDurationMs, since, until } = filter;
   return [
     requestId === undefined ? undefined : eq(log.requestId, requestId),
     since === undefined ? undefined : gte(log.endedAt, since),
     until === undefined ? undefined : lt(log.endedAt, until),
     keyId === undefined ? undefined : eq(log.keyId, keyId),
+    teamId === undefined ? undefined : teamId === 0 ? isNull(log.teamId) : eq(log.teamId, teamId),
     failed === true ? and(eq(log.isFailed, 1), ne(log.outcome, noFailure)) : undefined,
     withoutUsage === true ? lacksUsage(log) : undefined,
     model === undefined ? undefined : eq(log.modelSent, model),
@@ -178,26 +167,30 @@ const lacksUsage = (log: LogTable): SQL | undefined =>
 const beginsWith = (column: LogTable["client"], start: string): SQL =>
   sql`substr(${column}, 1, ${sql.raw(String(Array.from(start).length))}) = ${start}`;
 
-function prepareSelect({ db, tables: { requestLog: log, keys, deletedKeys } }: Engine) {
+function prepareSelect({ db, tables: { requestLog: log, keys, deletedKeys, subjects } }: Engine) {
+  const teamName = sql<
+    string | null
+  >`coalesce((select ${subjects.name} from ${subjects} where ${subjects.id} = ${log.teamId}),
+    (select ${deletedKeys.name} from ${deletedKeys} where ${deletedKeys.id} = -${log.teamId}))`;
   return async (where: SQL | undefined, limit: number): Promise<LoggedRequest[]> => {
     const rows = await db
-      .select({ row: log, keyName: sql<string | null>`coalesce(${keys.name}, ${deletedKeys.name})` })
+      .select({ row: log, keyName: sql<string | null>`coalesce(${keys.name}, ${deletedKeys.name})`, teamName })
       .from(log)
       .leftJoin(keys, eq(keys.id, log.keyId))
       .leftJoin(deletedKeys, eq(deletedKeys.id, log.keyId))
       .where(where)
       .orderBy(desc(log.id))
       .limit(limit);
-    return rows.map(({ row, keyName }) => requestOf(row, keyName));
+    return rows.map(({ row, ...names }) => requestOf(row, names));
   };
 }
 
-function requestOf(row: LogTable["$inferSelect"], keyName: string | null): LoggedRequest {
+function requestOf(row: LogTable["$inferSelect"], names: Pick<LoggedRequest, "keyName" | "teamName">): LoggedRequest {
   const { id, flags } = row;
   const columns: Readonly<Record<string, string | number | null>> = row;
   const request: Record<string, unknown> = {
     id,
-    keyName,
+    ...names,
     streamed: isStreamed(flags),
     uncounted: isUncounted(flags),
     changes: changesOf(flags),

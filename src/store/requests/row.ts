@@ -107,6 +107,7 @@ export function requestRowOf(
     // Apart from the successes: of another outcome, or an error of the backend.
     request.outcome !== "completed" || request.status >= 400 ? 1 : 0,
     textOrNull(request.message, maxPathLength),
+    request.teamId ?? null,
   ];
 }
 

@@ -33,6 +33,7 @@ export function defineTables(columns: Columns) {
       note: text(),
       /** A JSON array. */
       tags: text(),
+      teamId: integer(),
     }),
     /** Secrets that were replaced and are still accepted. */
     formerSecrets: table(
@@ -40,7 +41,7 @@ export function defineTables(columns: Columns) {
       { key: text().primaryKey(), keyId: integer().notNull(), validUntil: integer().notNull() },
       (t) => [index("former_secrets_key").on(t.keyId)],
     ),
-    /** The last names of deleted keys, which usage reports show. */
+    /** The last names of deleted keys and teams (`SubjectId`), which usage reports show. */
     deletedKeys: table("deleted_keys", { id: integer().primaryKey(), name: text().notNull() }),
 
     ...defineUsageTables(columns),
@@ -129,6 +130,7 @@ export const {
   usageFlushes,
   owned,
   countedResponses,
+  subjects,
   instances,
   keyLeases,
   leaseSeconds,
@@ -255,10 +257,22 @@ function defineGpuTables({ table, integer, real, text, primaryKey }: Columns) {
 
 function defineLimitTables({ table, identity, integer, text, primaryKey }: Columns) {
   return {
+    /** Teams. As `SubjectId`, in the columns of keys, they are the numbers below 0. */
+    subjects: table("subjects", {
+      id: identity(),
+      kind: text().$type<"team">().notNull(),
+      name: text().notNull(),
+      note: text(),
+      /** A JSON array. */
+      tags: text(),
+      /** Limits as JSON; null: none. */
+      rules: text(),
+      createdAt: integer().notNull(),
+    }),
     /** The processes that hold leases. `beat` grows while a process lives. */
     instances: table("instances", { id: text().primaryKey(), beat: integer().notNull() }),
     /**
-     * What each process holds for a key: the places and the reserved tokens of its requests in flight. `version` grows with
+     * What each process holds for a key or team: the places and the reserved tokens of its requests in flight. `version` grows with
      * each write, so that one that arrives late changes nothing.
      */
     keyLeases: table(
@@ -272,7 +286,7 @@ function defineLimitTables({ table, identity, integer, text, primaryKey }: Colum
       },
       (t) => [primaryKey({ columns: [t.keyId, t.instance] })],
     ),
-    /** What keys with limits used in each second of the last minute, by the writer, so that nobody waits for its row. */
+    /** What keys and teams with limits used in each second of the last minute, by the writer, so that nobody waits for its row. */
     leaseSeconds: table(
       "lease_seconds",
       {
@@ -285,7 +299,7 @@ function defineLimitTables({ table, identity, integer, text, primaryKey }: Colum
       },
       (t) => [primaryKey({ columns: [t.keyId, t.second, t.writer] })],
     ),
-    /** How many requests the limits of a key refused on a day in Seoul. */
+    /** How many requests the limits of a key or team refused on a day in Seoul. */
     keyRefusals: table(
       "key_refusals",
       { day: integer().notNull(), keyId: integer().notNull(), requests: integer().notNull() },
@@ -385,6 +399,10 @@ function defineUsageTables(columns: Columns) {
     keyId: integer().notNull(),
     /** Empty if the requests named no model. */
     model: text().notNull(),
+    /** The key's when the requests began; 0: none. */
+    teamId: integer().notNull().default(0),
+    /** Whose requests they were; 0: nobody's in particular. */
+    userId: integer().notNull().default(0),
     ...counters(),
     ...mapCounters(countedParts, () => integer().notNull()),
   });
@@ -399,24 +417,24 @@ function defineUsageTables(columns: Columns) {
     usageHour: table("usage_hour", { hour: integer().notNull(), keyId: integer().notNull(), ...counters() }, (t) => [
       primaryKey({ columns: [t.hour, t.keyId] }),
     ]),
-    /** `day`: days since 1970-01-01 in Seoul time (UTC+9). */
+    /** `day`: days since 1970-01-01 in Seoul time (UTC+9). Of keys, and of teams, which limits are compared with (`SubjectId`). */
     usageDay: table(
       "usage_day",
       { day: integer().notNull(), keyId: integer().notNull(), ...counters(), ...charge() },
       (t) => [primaryKey({ columns: [t.day, t.keyId] })],
     ),
     usageModelHour: table("usage_model_hour", { hour: integer().notNull(), ...modelCounters() }, (t) => [
-      primaryKey({ columns: [t.hour, t.keyId, t.model] }),
+      primaryKey({ columns: [t.hour, t.keyId, t.model, t.teamId, t.userId] }),
     ]),
     usageModelDay: table("usage_model_day", { day: integer().notNull(), ...modelCounters() }, (t) => [
-      primaryKey({ columns: [t.day, t.keyId, t.model] }),
+      primaryKey({ columns: [t.day, t.keyId, t.model, t.teamId, t.userId] }),
     ]),
     /**
      * The same by month in Seoul time, as the number of its first day. Triggers of the database keep it (see the migration): it
      * is exact while an earlier version, which does not know of it, counts beside this one.
      */
     usageModelMonth: table("usage_model_month", { month: integer().notNull(), ...modelCounters() }, (t) => [
-      primaryKey({ columns: [t.month, t.keyId, t.model] }),
+      primaryKey({ columns: [t.month, t.keyId, t.model, t.teamId, t.userId] }),
     ]),
     /** The last flush of each ledger, so that a flush that is sent again counts once. */
     usageFlushes: table("usage_flushes", {

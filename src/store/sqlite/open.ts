@@ -140,6 +140,7 @@ function createSqliteStore(parts: {
       // Known keys too: requests that go on together wake other threads less often.
       findActive: coalescePerTick(findActive),
     },
+    teams: remote("teams", ["list", "create", "update", "delete"]),
     usage: {
       add: direct.add,
       findOwners: prepareFindOwners(reader),

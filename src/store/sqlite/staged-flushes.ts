@@ -22,7 +22,7 @@ import { createUsageWriter, prepareAddDays, type UsageWriter } from "../usage/wr
 import { integer, sqliteTable, text } from "drizzle-orm/sqlite-core";
 
 /** Flushes of usage that are committed, and not yet added to the tables of counts. Nothing to do with SQLite's own journal. */
-export const stagedFlushes = sqliteTable("usage_journal", {
+export const stagedFlushes = sqliteTable("staged_flushes", {
   id: integer().primaryKey(),
   ledger: text().notNull(),
   flush: integer().notNull(),

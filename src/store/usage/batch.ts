@@ -3,7 +3,7 @@ import { minuteOf } from "../../time/seoul.ts";
 import type { RequestRow } from "../requests/contract.ts";
 import { cleanText, keyIdOf, maxModelLength, microseconds, requestRowOf } from "../requests/row.ts";
 import type { FlushedRequests, RequestAmendment } from "../requests/contract.ts";
-import type { KeyId } from "../../domain/keys.ts";
+import type { KeyId, SubjectId } from "../../domain/keys.ts";
 import type { SettledAdmission } from "../../domain/admissions.ts";
 import type { RequestRecord } from "../../domain/requests.ts";
 import {
@@ -38,14 +38,14 @@ export const otherModels = "other";
 
 /** Adds usage events up until they are flushed. */
 export class UsageBatch {
-  /** By minute, key and model, so that memory does not grow with the number of requests. */
+  /** By minute, key, team and model, so that memory does not grow with the number of requests. */
   readonly #increments = new Map<string, UsageIncrement>();
   /** By response. */
   readonly #owned = new Map<string, ResponseUsage>();
   readonly #creates = new Map<string, ResponseUsage>();
   readonly #reads = new Map<string, ResponseUsage>();
-  /** By key: each is settled once. */
-  readonly #settled = new Map<KeyId, SettledAdmission>();
+  /** By subject: each is settled once. */
+  readonly #settled = new Map<SubjectId, SettledAdmission>();
   readonly #logsRequests: boolean;
   readonly #log: LogRows;
 
@@ -57,8 +57,9 @@ export class UsageBatch {
 
   /** @returns false if the event reads a response that the batch has a read of already, of the same key */
   add(event: UsageEvent): boolean {
-    const { keyId, closedAt, requestCount = 1, responseId, admission } = event;
-    if (admission !== undefined && !this.#settled.has(admission.keyId)) this.#settled.set(admission.keyId, admission);
+    const { keyId, teamId, closedAt, requestCount = 1, responseId, admission } = event;
+    for (const id of admission?.subjects ?? [])
+      if (admission !== undefined && !this.#settled.has(id)) this.#settled.set(id, { ...admission, subjects: [id] });
     this.#noteIds(event);
     // It only tells whose an id is.
     if (requestCount === 0 && chargedTokens(event) === 0) return true;
@@ -69,11 +70,14 @@ export class UsageBatch {
       responseId === undefined ||
       (this.#reads.size >= maxResponses && !this.#reads.has(responseRef(keyId, responseId)));
     if (isPlain) {
-      this.#addIncrement(createIncrement(event, { keyId, model, minute, requestCount, lastClosedAt: closedAt }));
+      this.#addIncrement(
+        createIncrement(event, { keyId, teamId, model, minute, requestCount, lastClosedAt: closedAt }),
+      );
       if (this.#logsRequests) logEvent(this.#log, event, null);
       return true;
     }
-    this.#addIncrement({ keyId, model, minute, requestCount, inputTokens: 0, outputTokens: 0, lastClosedAt: closedAt });
+    const none = { inputTokens: 0, outputTokens: 0, lastClosedAt: closedAt };
+    this.#addIncrement({ keyId, teamId, model, minute, requestCount, ...none });
     const isFirst = this.#addRead({ ...event, model }, responseId);
     if (this.#logsRequests)
       logEvent(this.#log, isFirst ? event : { ...event, ...noUsage }, isFirst ? responseId : null);
@@ -107,18 +111,18 @@ export class UsageBatch {
   }
 
   #addIncrement(added: UsageIncrement): void {
-    const id = `${added.minute}:${added.keyId}:${added.model ?? ""}`;
+    const id = `${added.minute}:${added.keyId}:${added.teamId ?? 0}:${added.model ?? ""}`;
     const increment = this.#increments.get(id);
     if (increment === undefined) this.#increments.set(id, added);
     else addTo(increment, added);
   }
 
   #addRead(event: UsageEvent, responseId: string): boolean {
-    const { keyId, closedAt, model, inputTokens, outputTokens } = event;
+    const { keyId, teamId, closedAt, model, inputTokens, outputTokens } = event;
     const ref = responseRef(keyId, responseId);
     const read = this.#reads.get(ref);
     if (read === undefined) {
-      this.#reads.set(ref, { responseId, keyId, closedAt, model, ...pickUsage(event) });
+      this.#reads.set(ref, { responseId, keyId, teamId, closedAt, model, ...pickUsage(event) });
       return true;
     }
     read.inputTokens = Math.max(read.inputTokens, inputTokens);
@@ -190,8 +194,15 @@ function addTo(increment: UsageIncrement, added: UsageIncrement): void {
 }
 
 /** Counts tokens of a response, and no request. */
-export const incrementOf = ({ keyId, closedAt, model }: ResponseUsage, tokens: CountedUsage): UsageIncrement =>
-  createIncrement(tokens, { keyId, model, minute: minuteOf(closedAt), requestCount: 0, lastClosedAt: closedAt });
+export const incrementOf = ({ keyId, teamId, closedAt, model }: ResponseUsage, tokens: CountedUsage): UsageIncrement =>
+  createIncrement(tokens, {
+    keyId,
+    teamId,
+    model,
+    minute: minuteOf(closedAt),
+    requestCount: 0,
+    lastClosedAt: closedAt,
+  });
 
 /** A part for each key that has counts, with its rows of the log, after what belongs to none of these keys. */
 export function partsByKey({ increments, responses, requests, settled }: FlushedUsage): FlushedUsage[] {
@@ -206,13 +217,13 @@ export function partsByKey({ increments, responses, requests, settled }: Flushed
     responses: group(responses, ({ keyId }) => keyId),
     rows: group(requests?.rows ?? [], keyIdOf),
     amendments: group(requests?.amendments ?? [], ({ keyId }) => keyId),
-    settled: group(settled, ({ keyId }) => keyId),
   };
   return [undefined, ...keys].map((key) => ({
     increments: own.increments.get(key) ?? [],
     responses: own.responses.get(key) ?? [],
     requests: { rows: own.rows.get(key) ?? [], amendments: own.amendments.get(key) ?? [] },
-    settled: own.settled.get(key) ?? [],
+    // Those of its team too; what has no tokens here charges nothing.
+    settled: key === undefined ? [] : settled,
   }));
 }
 

@@ -7,10 +7,10 @@ $$;
 
 CREATE OR REPLACE FUNCTION "tollgate_insert_model_months"() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-	INSERT INTO "usage_model_month" AS kept ("month", "key_id", "model", "request_count", "input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens", "cached_beside_input_tokens")
-	SELECT tollgate_month_of("day"), "key_id", "model", sum("request_count"), sum("input_tokens"), sum("output_tokens"), sum("cached_input_tokens"), sum("reasoning_tokens"), sum("cached_beside_input_tokens")
-	FROM added GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
-	ON CONFLICT ("month", "key_id", "model") DO UPDATE SET
+	INSERT INTO "usage_model_month" AS kept ("month", "key_id", "model", "team_id", "user_id", "request_count", "input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens", "cached_beside_input_tokens")
+	SELECT tollgate_month_of("day"), "key_id", "model", "team_id", "user_id", sum("request_count"), sum("input_tokens"), sum("output_tokens"), sum("cached_input_tokens"), sum("reasoning_tokens"), sum("cached_beside_input_tokens")
+	FROM added GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
+	ON CONFLICT ("month", "key_id", "model", "team_id", "user_id") DO UPDATE SET
 		"request_count" = kept."request_count" + excluded."request_count",
 		"input_tokens" = kept."input_tokens" + excluded."input_tokens",
 		"output_tokens" = kept."output_tokens" + excluded."output_tokens",
@@ -23,14 +23,14 @@ $$;
 
 CREATE OR REPLACE FUNCTION "tollgate_update_model_months"() RETURNS trigger LANGUAGE plpgsql AS $$
 BEGIN
-	INSERT INTO "usage_model_month" AS kept ("month", "key_id", "model", "request_count", "input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens", "cached_beside_input_tokens")
-	SELECT tollgate_month_of("day"), "key_id", "model", sum("request_count"), sum("input_tokens"), sum("output_tokens"), sum("cached_input_tokens"), sum("reasoning_tokens"), sum("cached_beside_input_tokens")
+	INSERT INTO "usage_model_month" AS kept ("month", "key_id", "model", "team_id", "user_id", "request_count", "input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens", "cached_beside_input_tokens")
+	SELECT tollgate_month_of("day"), "key_id", "model", "team_id", "user_id", sum("request_count"), sum("input_tokens"), sum("output_tokens"), sum("cached_input_tokens"), sum("reasoning_tokens"), sum("cached_beside_input_tokens")
 	FROM (
-		SELECT "day", "key_id", "model", "request_count", "input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens", "cached_beside_input_tokens" FROM added
-		UNION ALL SELECT "day", "key_id", "model", -"request_count", -"input_tokens", -"output_tokens", -"cached_input_tokens", -"reasoning_tokens", -"cached_beside_input_tokens" FROM removed
-	) AS changed ("day", "key_id", "model", "request_count", "input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens", "cached_beside_input_tokens")
-	GROUP BY 1, 2, 3 ORDER BY 1, 2, 3
-	ON CONFLICT ("month", "key_id", "model") DO UPDATE SET
+		SELECT "day", "key_id", "model", "team_id", "user_id", "request_count", "input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens", "cached_beside_input_tokens" FROM added
+		UNION ALL SELECT "day", "key_id", "model", "team_id", "user_id", -"request_count", -"input_tokens", -"output_tokens", -"cached_input_tokens", -"reasoning_tokens", -"cached_beside_input_tokens" FROM removed
+	) AS changed ("day", "key_id", "model", "team_id", "user_id", "request_count", "input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens", "cached_beside_input_tokens")
+	GROUP BY 1, 2, 3, 4, 5 ORDER BY 1, 2, 3, 4, 5
+	ON CONFLICT ("month", "key_id", "model", "team_id", "user_id") DO UPDATE SET
 		"request_count" = kept."request_count" + excluded."request_count",
 		"input_tokens" = kept."input_tokens" + excluded."input_tokens",
 		"output_tokens" = kept."output_tokens" + excluded."output_tokens",
@@ -51,12 +51,12 @@ BEGIN
 		"reasoning_tokens" = kept."reasoning_tokens" - gone."reasoning_tokens",
 		"cached_beside_input_tokens" = kept."cached_beside_input_tokens" - gone."cached_beside_input_tokens"
 	FROM (
-		SELECT tollgate_month_of("day") AS "month", "key_id", "model", sum("request_count") AS "request_count", sum("input_tokens") AS "input_tokens", sum("output_tokens") AS "output_tokens", sum("cached_input_tokens") AS "cached_input_tokens", sum("reasoning_tokens") AS "reasoning_tokens", sum("cached_beside_input_tokens") AS "cached_beside_input_tokens"
-		FROM removed GROUP BY 1, 2, 3
+		SELECT tollgate_month_of("day") AS "month", "key_id", "model", "team_id", "user_id", sum("request_count") AS "request_count", sum("input_tokens") AS "input_tokens", sum("output_tokens") AS "output_tokens", sum("cached_input_tokens") AS "cached_input_tokens", sum("reasoning_tokens") AS "reasoning_tokens", sum("cached_beside_input_tokens") AS "cached_beside_input_tokens"
+		FROM removed GROUP BY 1, 2, 3, 4, 5
 	) AS gone
-	WHERE (kept."month", kept."key_id", kept."model") = (gone."month", gone."key_id", gone."model");
+	WHERE (kept."month", kept."key_id", kept."model", kept."team_id", kept."user_id") = (gone."month", gone."key_id", gone."model", gone."team_id", gone."user_id");
 	DELETE FROM "usage_model_month"
-	WHERE ("month", "key_id", "model") IN (SELECT tollgate_month_of("day"), "key_id", "model" FROM removed)
+	WHERE ("month", "key_id", "model", "team_id", "user_id") IN (SELECT tollgate_month_of("day"), "key_id", "model", "team_id", "user_id" FROM removed)
 		AND ("request_count", "input_tokens", "output_tokens", "cached_input_tokens", "reasoning_tokens", "cached_beside_input_tokens") = (0, 0, 0, 0, 0, 0);
 	RETURN NULL;
 END

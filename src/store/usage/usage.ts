@@ -1,4 +1,4 @@
-import { and, eq, gte, lt, min, sql } from "drizzle-orm";
+import { and, eq, gt, gte, lt, min, sql } from "drizzle-orm";
 import type { WallClock } from "../../time/clock.ts";
 import { dayNumberFrom, minutesPerHour } from "../../time/seoul.ts";
 import { prepareCountOwned, prepareFindOwners, prepareNotes } from "./stored.ts";
@@ -92,7 +92,7 @@ function prepareSums({
         await db
           .select(sumOf(usageDay))
           .from(usageDay)
-          .where(eq(usageDay.day, dayNumberFrom(day))),
+          .where(and(eq(usageDay.day, dayNumberFrom(day)), gt(usageDay.keyId, 0))),
       );
     },
     async sumOfMinutes(from, to) {

@@ -14,6 +14,7 @@ import {
   chargeFields,
   countedFields,
   type ResponseUsage,
+  subjectsOf,
   type UsageIncrement,
   usageTotals,
 } from "../../domain/usage.ts";
@@ -112,6 +113,9 @@ function prepareFlushes({ db, tables: { usageFlushes } }: Engine): Pick<UsageWri
 
 type PeriodOf = (increment: UsageIncrement) => number;
 
+/** In the tables by team and user. */
+const none = 0;
+
 const minuteOf: PeriodOf = ({ minute }) => minute;
 const hourOf: PeriodOf = ({ minute }) => Math.floor(minute / minutesPerHour);
 const dayOf: PeriodOf = ({ minute }) => Math.floor((minute + offsetMinutes) / minutesPerDay);
@@ -120,25 +124,30 @@ const counters = ["requestCount", ...usageTotals] as const;
 const modelCounters = ["requestCount", ...countedFields] as const;
 const dayCounters = [...counters, ...chargeFields] as const;
 
-/** Adds usage to a table of sums by period and key. */
+/** Adds usage to a table of sums by period and key. @param idsOf the rows that it is added to */
 function prepareAddSums(
   { prepareInsert }: Engine,
   table: Engine["tables"]["usageMinute" | "usageHour" | "usageDay"],
   [period, periodOf]: [column: string, PeriodOf],
   added: readonly (typeof dayCounters)[number][] = counters,
+  idsOf: typeof subjectsOf = ({ keyId }) => [keyId],
 ): AddSums {
   const add = prepareInsert(table, [period, "keyId", ...added], { key: [period, "keyId"], added });
-  return (increments) =>
-    add(increments.map((one) => [periodOf(one), one.keyId, ...added.map((field) => one[field] ?? 0)]));
+  return (increments) => {
+    const rows: number[][] = [];
+    for (const one of increments)
+      for (const id of idsOf(one)) rows.push([periodOf(one), id, ...added.map((field) => one[field] ?? 0)]);
+    return add(rows);
+  };
 }
 
-/** The same by model too. */
+/** The same by model and team too. */
 function prepareAddModels(
   { prepareInsert }: Engine,
   table: Engine["tables"]["usageModelHour" | "usageModelDay"],
   [period, periodOf]: [column: string, PeriodOf],
 ): AddSums {
-  const key = [period, "keyId", "model"];
+  const key = [period, "keyId", "model", "teamId", "userId"];
   const add = prepareInsert(table, [...key, ...modelCounters], { key, added: modelCounters });
   return (increments) =>
     add(
@@ -146,14 +155,16 @@ function prepareAddModels(
         periodOf(one),
         one.keyId,
         one.model ?? "",
+        one.teamId ?? none,
+        none,
         ...modelCounters.map((field) => one[field] ?? 0),
       ]),
     );
 }
 
-/** Adds usage to the sums of days, which limits are compared with. */
+/** Adds usage to the sums of days, which limits are compared with, those of teams too. */
 export const prepareAddDays = (engine: Engine): AddSums =>
-  prepareAddSums(engine, engine.tables.usageDay, ["day", dayOf], dayCounters);
+  prepareAddSums(engine, engine.tables.usageDay, ["day", dayOf], dayCounters, subjectsOf);
 
 /** Six constant statements, however many keys and minutes. */
 function prepareAdding(engine: Engine) {

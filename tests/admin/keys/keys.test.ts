@@ -49,6 +49,7 @@ onEachEngine(({ engine }) => {
         owner: null,
         note: null,
         tags: [],
+        team_id: null,
       });
     });
 

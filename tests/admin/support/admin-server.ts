@@ -186,7 +186,7 @@ export async function startAdmin({
         key: crypto.randomUUID().replaceAll("-", ""),
         createdAt: time.now,
       });
-      if (created === "collision") throw new Error("key collision");
+      if (typeof created === "string") throw new Error("key collision");
       return created;
     },
     idle: async () => {

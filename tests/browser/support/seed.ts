@@ -38,7 +38,7 @@ export async function seedKeys(
       createdAt: firstAt + index * apartMs,
       ...(rules && { rules }),
     });
-    if (key === "collision") throw new Error("The seeded key already exists");
+    if (typeof key === "string") throw new Error("The seeded key already exists");
     ids.push(key.id);
   }
   return ids;

@@ -36,6 +36,7 @@ const key = (id: number, name: string, lastUsedAt: string | null, requests: numb
   owner: null,
   note: null,
   tags: [],
+  team_id: null,
 });
 const keys = [
   key(1, "beta 10", "2026-11-20T10:00:00.000+09:00", 5),

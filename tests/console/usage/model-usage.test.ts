@@ -9,6 +9,8 @@ const row = (fields: Partial<CostRow> = {}): CostRow => ({
   owner: null,
   key_id: null,
   key_name: null,
+  team_id: null,
+  team_name: null,
   model: "m",
   request_count: 1,
   input_tokens: 100,

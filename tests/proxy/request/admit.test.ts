@@ -1,14 +1,19 @@
 import { describe, expect, test } from "bun:test";
 import type { ProxyError } from "../../../src/proxy/errors.ts";
-import { limitsOf, rateLimitHeaders, refusalOf } from "../../../src/proxy/request/admit.ts";
-import { noLimits } from "../../../src/store/keys/rules.ts";
-import type { LimitName } from "../../../src/domain/keys.ts";
+import { rateLimitHeaders, refusalOf, subjectsOf } from "../../../src/proxy/request/admit.ts";
+import { noLimits, noRules } from "../../../src/store/keys/rules.ts";
+import type { KeyLimits, LimitName } from "../../../src/domain/keys.ts";
 
 const now = Date.parse("2026-05-01T12:00:00.000+09:00");
 
 /** The error of a request that a limit of 1 refuses. */
 function refuse(refusedBy: LimitName, waitMs: number, path = "/v1/chat/completions"): ProxyError {
-  return refusalOf(refusedBy, { ...noLimits, [refusedBy]: 1 }, { waitMs, used: () => 1 }, { path, now });
+  return refusalOf(
+    refusedBy,
+    [{ id: 1, limits: { ...noLimits, [refusedBy]: 1 } }],
+    { waitMs, at: 0, used: () => 1 },
+    { path, now },
+  );
 }
 
 const headersOf = (error: ProxyError) => new Map(error.details?.headers);
@@ -47,9 +52,14 @@ test.each([
   [{ tokens: 2054, inputTokens: 6, texts: 2 }, 18, "lower max_tokens to at most 488, or wait until"],
   [{ tokens: 1030, inputTokens: 982, texts: 1 }, 18, "982 are left: wait until"],
 ])("a request that is larger than what is left hears by how much: %j with %i used", (reservation, used, advice) => {
-  const admission = { waitMs: untilTomorrowMs, used: () => used };
+  const admission = { waitMs: untilTomorrowMs, at: 0, used: () => used };
   const request = { path: "/v1/chat/completions", now, reservation: { ...reservation, prompts: 1 } };
-  const refused = refusalOf("tokens_per_day", { ...noLimits, tokens_per_day: 1000 }, admission, request);
+  const refused = refusalOf(
+    "tokens_per_day",
+    [{ id: 1, limits: { ...noLimits, tokens_per_day: 1000 } }],
+    admission,
+    request,
+  );
   const { message = "", headers = [] } = refused.details ?? {};
   const start = `This request may use ${reservation.tokens} tokens, and of the limit of 1000 tokens per day, 982 are left: `;
   expect(message).toStartWith(start);
@@ -65,16 +75,16 @@ test.each([
   const limits = { ...noLimits, tokens_per_day: 1000, tokens_per_month: 5000 };
   const usedOf = (name: LimitName): number => (name === "tokens_per_month" ? 300 : used);
   const reservation = { tokens: 6006, inputTokens: 6, texts: 1, prompts: 1 };
-  const admission = { waitMs: 1e9, used: usedOf };
-  const refused = refusalOf("tokens_per_month", limits, admission, { path: "/", now, reservation });
+  const admission = { waitMs: 1e9, at: 0, used: usedOf };
+  const refused = refusalOf("tokens_per_month", [{ id: 1, limits }], admission, { path: "/", now, reservation });
   expect(refused.details?.message).toContain(advice);
 });
 
 test("a refusal says nothing of what is left while the database does not tell", () => {
   const reservation = { tokens: 30, inputTokens: 6, texts: 1, prompts: 1 };
-  const admission = { waitMs: 1000, used: () => undefined };
+  const admission = { waitMs: 1000, at: 0, used: () => undefined };
   const limits = { ...noLimits, tokens_per_day: 1000 };
-  const { details } = refusalOf("tokens_per_day", limits, admission, { path: "/", now, reservation });
+  const { details } = refusalOf("tokens_per_day", [{ id: 1, limits }], admission, { path: "/", now, reservation });
   expect(details?.message).toBe("This API key is limited to 1000 tokens per day; try again in 1 second.");
   expect(details?.headers).toEqual([["retry-after", "1"]]);
 });
@@ -128,9 +138,9 @@ describe("under /v1/responses, a refusal by day or month", () => {
 describe("what Codex is shown first", () => {
   const limits = { ...noLimits, tokens_per_minute: 1, tokens_per_day: 1000, tokens_per_month: 1000 };
   const minutesOf = (day: number, month: number, first: Map<number, LimitName>, keyId = 1) => {
-    const used = (name: LimitName, isCharged = false) =>
+    const used = (name: LimitName, _at = 0, isCharged = false) =>
       isCharged ? { tokens_per_day: day, tokens_per_month: month }[name as "tokens_per_day"] : 1000;
-    const headers = new Map(rateLimitHeaders(limits, used, now, { keyId, first }));
+    const headers = new Map(rateLimitHeaders([{ id: keyId, limits }], used, now, { keyId, first }));
     return ["primary", "secondary"].map((place) => headers.get(`x-codex-${place}-window-minutes`));
   };
 
@@ -161,6 +171,7 @@ test.each([
   ["/v1/messages", 5],
 ])("a request at %s asks for %p requests per minute", (path, expected) => {
   const limits = { ...noLimits, requests_per_minute: 5, max_concurrency: 2 };
-  expect(limitsOf(limits, path)).toEqual({ ...limits, requests_per_minute: expected });
-  expect(limitsOf({ ...limits, max_concurrency: null }, path)?.requests_per_minute).toBe(expected ?? undefined);
+  const asked = (own: KeyLimits) => subjectsOf({ id: 1, rules: { ...noRules, ...own } }, path)?.[0]?.limits;
+  expect(asked(limits)).toMatchObject({ ...limits, requests_per_minute: expected });
+  expect(asked({ ...limits, max_concurrency: null })?.requests_per_minute).toBe(expected ?? undefined);
 });

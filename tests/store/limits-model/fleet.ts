@@ -1,11 +1,14 @@
 import type { Subprocess } from "bun";
-import type { KeyId, KeyLimits } from "../../../src/domain/keys.ts";
+import { hasLimit } from "../../../src/domain/limits.ts";
+import { type KeyId, type KeyLimits, subjectOfTeam, type TeamId } from "../../../src/domain/keys.ts";
 import type { FromInstance, InstanceOptions, ToInstance } from "./messages.ts";
 import type { Observed } from "./oracle.ts";
 
 export interface Request {
   keyId: KeyId;
   limits: KeyLimits;
+  /** The key's team at that moment. */
+  team?: { id: TeamId; limits: KeyLimits } | undefined;
   tokens: number;
   /** How long the backend works for it. */
   runMs: number;
@@ -79,8 +82,8 @@ export async function startFleet(options: Omit<InstanceOptions, "skewMs">, skews
     const one = open.get(message.number);
     if (one === undefined) return;
     if (message.kind === "decided") {
-      const { askedAt, decidedAt, refusedBy, used } = message;
-      Object.assign(one.observed, { askedAt, decidedAt, refusedBy, used });
+      const { askedAt, decidedAt, refusedBy, at: by, used } = message;
+      Object.assign(one.observed, { askedAt, decidedAt, refusedBy, at: by, reports: used });
       if (refusedBy === undefined) return void setTimeout(respond, one.request.runMs, message.number, one, child);
     }
     open.delete(message.number);
@@ -120,8 +123,15 @@ export async function startFleet(options: Omit<InstanceOptions, "skewMs">, skews
     send(index, request) {
       const { process: child, open } = at(index);
       const number = ++lastNumber;
-      const { keyId, limits, tokens, isLeft = false } = request;
-      const own: Observed = { keyId, limits, tokens, isLeft, instance: index, sentAt: Date.now(), ...nothingYet };
+      const { keyId, team, limits, tokens, isLeft = false } = request;
+      const all = [
+        { id: keyId, limits },
+        ...(team === undefined ? [] : [{ id: subjectOfTeam(team.id), limits: team.limits }]),
+      ];
+      const subjects = all.filter((one) => hasLimit(one.limits));
+      const ids = all.map(({ id }) => id);
+      const sentAt = Date.now();
+      const own: Observed = { keyId, limits, subjects, ids, tokens, isLeft, instance: index, sentAt, ...nothingYet };
       observed.push(own);
       const one: OpenRequest = { observed: own, request, done: Promise.withResolvers() };
       if (child.exitCode !== null || child.signalCode !== null) {
@@ -129,7 +139,7 @@ export async function startFleet(options: Omit<InstanceOptions, "skewMs">, skews
         return Promise.resolve(own);
       }
       open.set(number, one);
-      tell(child, { kind: "ask", number, keyId, limits, tokens });
+      tell(child, { kind: "ask", number, keyId, teamId: team?.id, subjects, tokens });
       return one.done.promise;
     },
     kill,
@@ -153,6 +163,8 @@ const nothingYet = {
   askedAt: Infinity,
   decidedAt: Infinity,
   refusedBy: undefined,
+  at: 0,
+  reports: [],
   used: {},
   backendEndedAt: Infinity,
   generated: null,

@@ -28,16 +28,19 @@ const admissions = createAdmissions({
   ...(waitLimitMs === undefined ? {} : { waitLimitMs }),
   areCountsWaiting: ledger.areCountsWaiting,
 });
-const running = new Map<number, { keyId: number; admission: Admission }>();
+const running = new Map<number, { keyId: number; teamId: number | undefined; admission: Admission }>();
 
-async function ask({ number, keyId, limits, tokens }: ToInstance & { kind: "ask" }): Promise<void> {
+async function ask({ number, keyId, teamId, subjects, tokens }: ToInstance & { kind: "ask" }): Promise<void> {
   const askedAt = Date.now();
-  const admission = await admissions.admit(keyId, limits, tokens);
-  const { refusedBy } = admission;
-  const used: ReportedUse = {};
-  for (const name of limitNames) if (limits[name] !== null) used[name] = admission.used(name);
-  if (refusedBy === undefined) running.set(number, { keyId, admission });
-  tell({ kind: "decided", number, askedAt, decidedAt: Date.now(), refusedBy, used });
+  const admission = await admissions.admit(subjects, tokens);
+  const { refusedBy, at: by } = admission;
+  const used = subjects.map(({ limits }, at) => {
+    const reported: ReportedUse = {};
+    for (const name of limitNames) if (limits[name] !== null) reported[name] = admission.used(name, at);
+    return reported;
+  });
+  if (refusedBy === undefined) running.set(number, { keyId, teamId, admission });
+  tell({ kind: "decided", number, askedAt, decidedAt: Date.now(), refusedBy, at: by, used });
 }
 
 /** A response waits no longer for its commit, with some leeway. */
@@ -47,10 +50,10 @@ async function end({ number, tokens, isSent }: ToInstance & { kind: "respond" })
   const request = running.get(number);
   if (request === undefined) return;
   running.delete(number);
-  const { keyId, admission } = request;
+  const { keyId, teamId, admission } = request;
   const recordedAt = monotonic();
   if (tokens !== null) {
-    const counted = { keyId, closedAt: clock(), inputTokens: tokens, outputTokens: 0 };
+    const counted = { keyId, teamId, closedAt: clock(), inputTokens: tokens, outputTokens: 0 };
     await ledger.record({ ...counted, admission: admission.handOver() });
   }
   if (isSent) admission.end();

@@ -1,5 +1,5 @@
 import type { Admission } from "../../../src/domain/admissions.ts";
-import type { KeyId, KeyLimits, LimitName } from "../../../src/domain/keys.ts";
+import type { KeyId, LimitName, Subject, TeamId } from "../../../src/domain/keys.ts";
 
 /** What an instance of the model is started with, as JSON in its first argument. */
 export interface InstanceOptions {
@@ -15,17 +15,18 @@ export interface InstanceOptions {
 
 /** What the driver, which is the clients and the backend, tells an instance. */
 export type ToInstance =
-  | { kind: "ask"; number: number; keyId: KeyId; limits: KeyLimits; tokens: number }
+  | { kind: "ask"; number: number; keyId: KeyId; teamId: TeamId | undefined; subjects: Subject[]; tokens: number }
   /** The request is over. @param tokens counted for it; null if its response does not count. @param isSent the backend had it */
   | { kind: "respond"; number: number; tokens: number | null; isSent: boolean };
 
 /** What counted against each limit, as responses report it; nothing while the database fails. */
 export type ReportedUse = Partial<Record<LimitName, number | undefined>>;
 
-export interface Decision extends Pick<Admission, "refusedBy"> {
+export interface Decision extends Pick<Admission, "refusedBy" | "at"> {
   askedAt: number;
   decidedAt: number;
-  used: ReportedUse;
+  /** Of each subject. */
+  used: ReportedUse[];
 }
 
 /** What an instance tells the driver. Times are the machine's, whatever the instance's clock. */

@@ -1,12 +1,16 @@
 import { limitKinds, limitNames } from "../../../src/domain/limits.ts";
 import type { Admission } from "../../../src/domain/admissions.ts";
-import type { KeyId, KeyLimits, LimitName } from "../../../src/domain/keys.ts";
+import type { KeyLimits, LimitName, Subject, SubjectId } from "../../../src/domain/keys.ts";
+import { noLimits } from "../../../src/store/keys/rules.ts";
 import type { ReportedUse } from "./messages.ts";
 
 /** One request as its client and the backend saw it. Times are the machine's, Infinity: not yet. */
 export interface Observed {
-  keyId: KeyId;
+  keyId: SubjectId;
   limits: KeyLimits;
+  /** Those with limits: its key, its team, or both; and all. */
+  subjects: readonly Subject[];
+  ids: readonly SubjectId[];
   /** Reserved for it. */
   tokens: number;
   instance: number;
@@ -15,7 +19,10 @@ export interface Observed {
   askedAt: number;
   decidedAt: number;
   refusedBy: Admission["refusedBy"];
-  /** What its response reports. */
+  /** Which of the subjects that was. */
+  at: number;
+  /** What its response reports of each subject, and of this one. */
+  reports: readonly ReportedUse[];
   used: ReportedUse;
   /** Its client left before the backend had it: it gives all of it back. */
   isLeft: boolean;
@@ -63,10 +70,28 @@ const limitOf = (name: LimitName, requests: readonly Observed[]): number | undef
   return values.includes(null) ? undefined : Math.max(...values.filter((one) => one !== null));
 };
 
+/**
+ * The requests as each of their subjects sees them, which has limits or not. One that another subject refused, it does not
+ * see.
+ */
+export const viewsOf = (observed: readonly Observed[]): Observed[] =>
+  observed.flatMap((one) => {
+    const { ids, subjects, refusedBy } = one;
+    const viewOf = (keyId: SubjectId, limits: KeyLimits, at: number): Observed =>
+      Object.assign({}, one, { keyId, limits, used: one.reports[at] ?? {}, at });
+    const all = subjects.map(({ id, limits }, at) => viewOf(id, limits, at));
+    const seen = refusedBy === undefined ? all : all.filter(({ at }) => at === one.at);
+    const isWithout = (id: SubjectId): boolean => refusedBy === undefined && subjects.every((other) => other.id !== id);
+    return [...seen, ...ids.filter(isWithout).map((id) => viewOf(id, noLimits, -1))];
+  });
+
 /** @returns a sentence for each thing that must not have happened */
-export function findViolations(observed: readonly Observed[], judge: Judge): string[] {
+export function findViolations(observed: readonly Observed[], given: Judge): string[] {
   const found: string[] = [];
-  for (const own of Map.groupBy(observed, ({ keyId }) => keyId).values()) {
+  for (const own of Map.groupBy(viewsOf(observed), ({ keyId }) => keyId).values()) {
+    // A process takes ahead for each group of subjects.
+    const groups = new Set(own.map(({ subjects }) => subjects.map(({ id }) => id).join()));
+    const judge = { ...given, instances: given.instances * groups.size };
     const admitted = own.filter(isAdmitted).toSorted((a, b) => a.decidedAt - b.decidedAt);
     for (const one of admitted) {
       found.push(
@@ -213,9 +238,11 @@ const around = (one: Observed, own: readonly Observed[]): Observed[] =>
 function overInAll(admitted: readonly Observed[]): string[] {
   return (["tokens_per_day", "tokens_per_week", "tokens_per_month"] as const).flatMap((name) => {
     const limit = limitOf(name, admitted);
-    if (limit === undefined) return [];
-    const generated = sum(admitted, (one) => one.generated ?? 0);
-    const beyond = sum(admitted, (one) => Math.max(0, (one.generated ?? 0) - one.tokens));
+    if (limit === undefined || admitted.length === 0) return [];
+    // What a killed instance had not counted yet is not counted for a day.
+    const counted = admitted.filter(({ endedAt }) => endedAt < Infinity);
+    const generated = sum(counted, (one) => one.generated ?? 0);
+    const beyond = sum(admitted, (one) => Math.max(0, (one.generated ?? 0) - Math.min(one.tokens, limit)));
     const keyId = admitted[0]?.keyId;
     return generated > limit + beyond
       ? [`key ${keyId}: ${generated} tokens, ${name} is ${limit} and ${beyond} beyond`]
@@ -237,7 +264,7 @@ function refusedWithoutCause(one: Observed, own: readonly Observed[], judge: Jud
 /** All that may have counted against each limit when the request was decided, without the request. @param since what ended before it is given back */
 function mostCounted(one: Observed, own: readonly Observed[], judge: Judge, since: number): Record<LimitName, number> {
   // A request that was not answered, or whose answer was lost with its instance, may count as well.
-  const others = own.filter((other) => other !== one && other.refusedBy === undefined && other.sentAt < one.decidedAt);
+  const others = own.filter((other) => other !== one && other.refusedBy === undefined && other.sentAt <= one.decidedAt);
   const held = others.filter((other) => goneAt(other, judge) > since);
   const recent = recentOf(others, since);
   const counting = recent.filter(({ isLeft, endedAt, killedAt }) => !isLeft || endedAt > since || killedAt < Infinity);

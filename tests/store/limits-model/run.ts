@@ -1,3 +1,4 @@
+import { hasLimit } from "../../../src/domain/limits.ts";
 import type { KeyLimits } from "../../../src/domain/keys.ts";
 import type { Store } from "../../../src/store/store.ts";
 import { noLimits } from "../../../src/store/keys/rules.ts";
@@ -5,7 +6,7 @@ import { pollUntil } from "../../support/poll-until.ts";
 import { createRandom, type Random } from "../../support/random.ts";
 import { type Fleet, type Request, startFleet } from "./fleet.ts";
 import type { InstanceOptions } from "./messages.ts";
-import { findViolations, leastCharged, type Observed } from "./oracle.ts";
+import { findViolations, leastCharged, type Observed, viewsOf } from "./oracle.ts";
 
 /** A killed instance is known to be dead after this; on a busy machine a live one must not seem so. */
 export const deadAfterMs = 3000;
@@ -34,15 +35,37 @@ const kinds: readonly ((random: Random) => Partial<KeyLimits>)[] = [
   // Of these, most is taken ahead.
   (random) => ({ requests_per_minute: 100 + random.below(500), tokens_per_minute: 2000 + random.below(20_000) }),
 ];
-export const keyCount = kinds.length;
+const teamKinds: typeof kinds = [
+  (random) => ({ max_concurrency: 2 + random.below(3), tokens_per_minute: 500 + random.below(3000) }),
+  (random) => ({ requests_per_minute: 40 + random.below(200), tokens_per_day: 600 + random.below(6000) }),
+  () => ({}),
+];
+/** These are in a team, or in none; the last has no limits of its own. */
+const keysInTeams = [4, 5, 6, kinds.length + 1];
+export const keyCount = kinds.length + 1;
 
-const draw = (random: Random): KeyLimits[] => kinds.map((kind) => ({ ...noLimits, ...kind(random) }));
+interface Drawn {
+  limits: KeyLimits[];
+  /** By key. */
+  teams: Map<number, Request["team"]>;
+}
+
+function draw(random: Random): Drawn {
+  const limitsOf = (kind: (typeof kinds)[number]): KeyLimits => ({ ...noLimits, ...kind(random) });
+  const teams = teamKinds.map((kind, index) => ({ id: index + 1, limits: limitsOf(kind) }));
+  return {
+    limits: kinds.map(limitsOf),
+    teams: new Map(keysInTeams.map((key) => [key, teams[random.below(teams.length + 1)]])),
+  };
+}
 
 /** Whole, left early, an error of the client's or the backend's, broken, timed out, never sent: only the first two count. */
 const ends = ["whole", "whole", "whole", "left", "4xx", "5xx", "broken", "timed out", "never sent"] as const;
 
-function nextRequest(random: Random, limits: readonly KeyLimits[]): Request {
-  const keyId = random.pick([1, 1, 2, 3, 4, 5, 6, 6, 6, 6]);
+function nextRequest(random: Random, { limits, teams }: Drawn): Request {
+  const picked = random.pick([1, 1, 2, 3, 4, 5, 6, 6, 6, 6, 7, 7]);
+  // One without any limit is not asked for.
+  const keyId = hasLimit(limits[picked - 1] ?? teams.get(picked)?.limits ?? noLimits) ? picked : 6;
   const tokens = random.pick([0, 5, 20, 20, 90, 400]);
   const end = random.pick(ends);
   const most = random.pick([tokens, tokens, tokens / 2, tokens * 2]);
@@ -50,6 +73,7 @@ function nextRequest(random: Random, limits: readonly KeyLimits[]): Request {
   return {
     keyId,
     limits: limits[keyId - 1] ?? noLimits,
+    team: teams.get(keyId),
     tokens,
     runMs: end === "timed out" ? 150 : random.below(30),
     generates: end === "whole" || end === "left" ? counts[end] : null,
@@ -79,7 +103,7 @@ export async function runModel(run: ModelRun): Promise<string[] | undefined> {
   const random = createRandom(seed);
   const skews = Array.from({ length: instances }, () => random.below(2 * maxSkewMs + 1) - maxSkewMs);
   await using fleet = await startFleet({ ...database, beatMs, deadAfterMs }, skews);
-  let limits = draw(random);
+  let drawn = draw(random);
   const over = new AbortController();
   const stopped = new Set<number>();
   let killed = 0;
@@ -87,7 +111,7 @@ export async function runModel(run: ModelRun): Promise<string[] | undefined> {
   async function client(own: Random): Promise<void> {
     while (!over.signal.aborted) {
       const able = Array.from({ length: instances }, (_, index) => index).filter((index) => !stopped.has(index));
-      await fleet.send(own.pick(able), nextRequest(own, limits));
+      await fleet.send(own.pick(able), nextRequest(own, drawn));
       await Bun.sleep(own.below(20));
     }
   }
@@ -105,8 +129,9 @@ export async function runModel(run: ModelRun): Promise<string[] | undefined> {
       fleet.wake(index);
       stopped.delete(index);
     },
+    /** Of limits, and of the teams that keys are in, while requests run. */
     async change() {
-      limits = draw(random);
+      drawn = draw(random);
     },
   };
 
@@ -136,11 +161,15 @@ export async function runModel(run: ModelRun): Promise<string[] | undefined> {
 
 /** What still counts when nothing runs any more, and should not; or does not count, and should. */
 async function findLeaks({ observed, started }: Fleet, { instances }: ModelRun, store: Store): Promise<string[]> {
-  const ids = kinds.map((_, index) => index + 1);
+  const ids = [
+    ...Array.from({ length: keyCount }, (_, index) => index + 1),
+    ...teamKinds.map((_, index) => -1 - index),
+  ];
+  const views = viewsOf(observed);
   const load = () => store.limits.listLoads(ids);
   const isFree = async (): Promise<boolean> =>
     (await load()).every(({ inFlight, reserved }) => inFlight === 0 && reserved === 0);
-  const own = (keyId: number): Observed[] => observed.filter((one) => one.keyId === keyId);
+  const own = (keyId: number): Observed[] => views.filter((one) => one.keyId === keyId);
   const found: string[] = [];
   await pollUntil(isFree, giveBackMs).catch(() => found.push("places or tokens are not given back"));
   // What instances took ahead and did not use, they give back within a second, unless they were killed.
@@ -177,5 +206,5 @@ function mostRequests(own: readonly Observed[], killed: number): number {
     return refusedBy === undefined && !isGivenBack && Math.max(sentAt, latest) > Date.now() - 63_000;
   });
   const limit = Math.max(0, ...own.map(({ limits }) => limits.requests_per_minute ?? 0));
-  return limit === 0 ? Infinity : recent.length + killed * Math.ceil(limit / 64);
+  return limit === 0 ? Infinity : recent.length + killed * keysInTeams.length * Math.ceil(limit / 64);
 }

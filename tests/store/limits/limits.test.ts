@@ -2,13 +2,14 @@ import { describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { noLimits } from "../../../src/store/keys/rules.ts";
 import type { Store } from "../../../src/store/store.ts";
-import { judge, needsLease, type Size } from "../../../src/store/limits/windows.ts";
+import type { Lease, LeaseRequest } from "../../../src/store/limits/contract.ts";
+import { judge, type Judged, needsLease, noLoad, type Size } from "../../../src/store/limits/windows.ts";
 import { pollUntil } from "../../support/poll-until.ts";
-import { createRandom } from "../../support/random.ts";
+import { createRandom, type Random } from "../../support/random.ts";
 import { whyNoPostgres } from "../../support/postgres.ts";
 import { openPostgresTestEngine } from "../postgres/postgres-test-store.ts";
 import { onEachEngine } from "../each-engine.ts";
-import { usageIncrement } from "../test-store.ts";
+import { openTestStore as openSqliteTestStore, usageIncrement } from "../test-store.ts";
 import type { KeyLimits } from "../../../src/domain/keys.ts";
 import { limitKinds, perLimit } from "../../../src/domain/limits.ts";
 import { createTestProcess, type TestResult } from "./test-process.ts";
@@ -38,7 +39,7 @@ onEachEngine(({ openTestStore }) => {
         undefined,
         [],
         undefined,
-        [{ keyId: 1, instance }],
+        [{ subjects: [1], instance }],
       );
     return {
       opened,
@@ -103,12 +104,12 @@ onEachEngine(({ openTestStore }) => {
   test("what is held is absolute: a repeated batch takes no place twice, and one that comes late none at all", async () => {
     await using key = await open({ max_concurrency: 4, tokens_per_minute: 100 });
     const { limits } = key.store;
-    const request = { keyId: 1, limits: key.limits, places: 1, tokens: 10, requests: [{ tokens: 5 }], ahead: 0 };
+    const subject = { id: 1, limits: key.limits, tokens: 10, corrections: [], refused: 0 };
     const take = (version: number, places = 1) =>
       limits.take({
         instance: "a",
         version,
-        requests: [{ ...request, places, corrections: [], refused: 0 }],
+        requests: [{ subjects: [{ ...subject, places }], requests: [{ tokens: 5 }], ahead: 0 }],
       });
     await take(2);
     await take(3);
@@ -167,15 +168,10 @@ onEachEngine(({ openTestStore }) => {
 
   test("requests of several keys in one batch are judged each by their own limits", async () => {
     await using key = await open({});
-    const ask = (keyId: number, limits: Partial<KeyLimits>, requests: number[]) => ({
-      keyId,
-      limits: { ...noLimits, ...limits },
+    const ask = (id: number, limits: Partial<KeyLimits>, requests: number[]) => ({
+      subjects: [{ ...nothingHeld, id, limits: { ...noLimits, ...limits } }],
       requests: requests.map((tokens) => ({ tokens })),
-      places: 0,
-      tokens: 0,
       ahead: 0,
-      corrections: [],
-      refused: 0,
     });
     const asked = [
       ask(3, { max_concurrency: 1 }, [0, 0]),
@@ -183,7 +179,7 @@ onEachEngine(({ openTestStore }) => {
       ask(2, { requests_per_minute: 5 }, [0]),
     ];
     const leases = await key.store.limits.take({ instance: "a", version: 1, requests: asked });
-    const judged = leases.map(({ load }, index) => judge(load, asked[index] ?? ask(0, {}, [])));
+    const judged = leases.map((lease, index) => judgeLease(lease, asked[index] ?? ask(0, {}, [])));
     expect(judged.map((one) => one.map(({ refusedBy }) => refusedBy))).toEqual([
       [undefined, "max_concurrency"],
       [undefined, "tokens_per_day", undefined],
@@ -317,6 +313,20 @@ onEachEngine(({ openTestStore }) => {
   });
 });
 
+const randomLimits = (random: Random, mostTokens: number): KeyLimits =>
+  perLimit((name) => {
+    if (random.below(2) === 0) return null;
+    return 1 + random.below(limitKinds[name].counts === "tokens" ? mostTokens : 8);
+  });
+
+const nothingHeld = { places: 0, tokens: 0, corrections: [], refused: 0 };
+
+/** What of the requests a lease admits. */
+const judgeLease = ({ subjects }: Lease, asked: Pick<LeaseRequest, "subjects" | "requests">): Judged[] => {
+  const bounds = asked.subjects.map(({ limits }, at) => ({ limits, load: subjects[at]?.load ?? noLoad }));
+  return judge(bounds, asked.requests);
+};
+
 describe.skipIf(whyNoPostgres !== undefined)("on PostgreSQL", () => {
   test("the database's clock decides, after the wait for other instances, whatever the clocks of the instances", async () => {
     // An hour behind.
@@ -334,9 +344,7 @@ describe.skipIf(whyNoPostgres !== undefined)("on PostgreSQL", () => {
     const taken = store.limits.take({
       instance: "a",
       version: 1,
-      requests: [
-        { keyId: 1, limits, places: 0, tokens: 0, requests: [{ tokens: 7 }], ahead: 0, corrections: [], refused: 0 },
-      ],
+      requests: [{ subjects: [{ ...nothingHeld, id: 1, limits }], requests: [{ tokens: 7 }], ahead: 0 }],
     });
     await pollUntil(async () => (await engine.rows<{ n: number }>(waiting))[0]?.n === 1);
     const releasedAt = Date.now();
@@ -348,7 +356,7 @@ describe.skipIf(whyNoPostgres !== undefined)("on PostgreSQL", () => {
       undefined,
       [],
       undefined,
-      [{ keyId: 1, instance: "a" }],
+      [{ subjects: [1], instance: "a" }],
     );
     const seconds = await engine.rows<{ second: number }>(sql`select second from lease_seconds`);
     for (const { second } of seconds) expect(Math.abs(second * 1000 - Date.now())).toBeLessThan(5000);
@@ -378,14 +386,66 @@ describe.skipIf(whyNoPostgres !== undefined)("on PostgreSQL", () => {
     expect((await store.limits.listLoads([1]))[0]).toMatchObject({ reserved: 0, minuteTokens: 40 });
   });
 
+  test("requests of keys in teams are granted as on SQLite, those of one batch one after the other", async () => {
+    await using postgres = await openPostgresTestEngine(() => start);
+    await using sqlite = await openSqliteTestStore(() => start);
+    const stores = [postgres.store, sqlite.store];
+    const random = createRandom(11);
+    const counts = { admitted: 0, key: 0, team: 0, ahead: 0 };
+    const held = new Map<number, { places: number; tokens: number }>();
+    for (let version = 1; version <= 60; version++) {
+      const counted = [1, 2, 3].map((keyId) =>
+        usageIncrement({
+          keyId,
+          teamId: 1 + random.below(2),
+          minute: minuteOf(start),
+          lastClosedAt: start,
+          inputTokens: 3,
+        }),
+      );
+      const settled = [{ subjects: [1, 2, 3, -1, -2], instance: "other" }];
+      for (const { usage } of stores) await usage.add(counted, undefined, [], undefined, settled);
+      // A subject has the same limits in all requests of a batch.
+      const limits = new Map<number, KeyLimits>();
+      const subjectOf = (id: number): LeaseRequest["subjects"][number] => {
+        const own = limits.get(id) ?? randomLimits(random, 300 + 40 * version);
+        limits.set(id, own);
+        const refused = random.below(2);
+        const corrections = [{ second: Math.floor(start / 1000), requests: random.below(2) }];
+        return { id, limits: own, ...(held.get(id) ?? { places: 0, tokens: 0 }), refused, corrections };
+      };
+      const requests = Array.from({ length: 1 + random.below(4) }, () => ({
+        subjects: random.pick([[1], [2, -1], [3, -1], [-1], [2, -2], [-2]]).map(subjectOf),
+        requests: Array.from({ length: random.below(4) }, () => ({ tokens: random.pick([0, 5, 40]) })),
+        ahead: random.below(2) * 4,
+      }));
+      const [leases = [], expected = []] = await Promise.all(
+        stores.map((store) => store.limits.take({ instance: "a", version, requests })),
+      );
+      expect(leases).toEqual(expected);
+      for (const [index, lease] of leases.entries()) {
+        counts.ahead += lease.ahead;
+        for (const { refusedBy, at, tokens } of judgeLease(lease, requests[index] ?? { subjects: [], requests: [] })) {
+          const refuser = requests[index]?.subjects[at]?.id ?? 0;
+          counts[refusedBy === undefined ? "admitted" : refuser < 0 ? "team" : "key"] += 1;
+          for (const { id } of refusedBy === undefined ? (requests[index]?.subjects ?? []) : []) {
+            const { places, tokens: reserved } = held.get(id) ?? { places: 0, tokens: 0 };
+            held.set(id, { places: places + 1, tokens: reserved + tokens });
+          }
+        }
+      }
+      const loads = await Promise.all(stores.map((store) => store.limits.listLoads([1, 2, 3, -1, -2])));
+      expect(loads[0]).toEqual(loads[1] ?? []);
+      // Some end.
+      for (const [id] of held) if (random.below(3) === 0) held.delete(id);
+    }
+    for (const count of Object.values(counts)) expect(count).toBeGreaterThan(5);
+  });
+
   test("random requests under random loads are granted as they are judged", async () => {
     await using opened = await openPostgresTestEngine(() => start);
     const random = createRandom(7);
-    const limitsNow = (): KeyLimits =>
-      perLimit((name) => {
-        if (random.below(2) === 0) return null;
-        return 1 + random.below(limitKinds[name].counts === "tokens" ? 120 : 8);
-      });
+    const limitsNow = (): KeyLimits => randomLimits(random, 120);
     const sizeNow = (): Size => ({
       tokens: random.pick([0, 1, 7, 20, 90]),
       leastTokens: random.below(2) === 0 ? undefined : 1 + random.below(5),
@@ -396,28 +456,33 @@ describe.skipIf(whyNoPostgres !== undefined)("on PostgreSQL", () => {
       const counted = Array.from({ length: 50 }, (_, keyId) =>
         usageIncrement({ keyId, minute: minuteOf(start), lastClosedAt: start, inputTokens: random.below(50) }),
       );
-      const settled = counted.map(({ keyId }) => ({ keyId, instance: "other" }));
+      const settled = counted.map(({ keyId }) => ({ subjects: [keyId], instance: "other" }));
       await opened.store.usage.add(counted, undefined, [], undefined, settled);
-      const requests = counted.map(({ keyId }) => ({
-        keyId,
-        limits: limitsNow(),
-        places: random.below(4),
-        tokens: random.below(30),
+      const requests = counted.map(({ keyId: id }) => ({
+        subjects: [
+          {
+            id,
+            limits: limitsNow(),
+            places: random.below(4),
+            tokens: random.below(30),
+            corrections: [{ second: Math.floor(start / 1000), requests: random.below(5) }],
+            refused: 0,
+          },
+        ] as const,
         requests: Array.from({ length: random.below(6) }, sizeNow),
         ahead: 0,
-        corrections: [{ second: Math.floor(start / 1000), requests: random.below(5) }],
-        refused: 0,
       }));
       const leases = await opened.store.limits.take({ instance: "a", version, requests });
       const loads = await opened.store.limits.listLoads(counted.map(({ keyId }) => keyId));
       for (const [index, request] of requests.entries()) {
-        const [before, after] = [leases[index]?.load, loads[index]];
-        if (before === undefined) throw new Error("no lease");
-        const judged = judge(before, request);
-        const last = judged.at(-1)?.load ?? before;
-        if (needsLease(request.limits) || judged.length === 0)
+        const [lease, after] = [leases[index], loads[index]];
+        if (lease?.subjects[0] === undefined) throw new Error("no lease");
+        const [{ limits }] = request.subjects;
+        const judged = judgeLease(lease, request);
+        const last = judged.at(-1)?.bounds[0]?.load ?? lease.subjects[0].load;
+        if (needsLease(limits) || judged.length === 0)
           expect(after).toMatchObject({ inFlight: last.inFlight, reserved: last.reserved });
-        if (request.limits.requests_per_minute !== null) expect(after?.minuteRequests).toBe(last.minuteRequests);
+        if (limits.requests_per_minute !== null) expect(after?.minuteRequests).toBe(last.minuteRequests);
         for (const [at, { refusedBy, tokens }] of judged.entries()) {
           const isLess = tokens !== request.requests[at]?.tokens;
           counts[refusedBy !== undefined ? "refused" : isLess ? "less" : "taken"] += 1;

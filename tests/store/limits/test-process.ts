@@ -1,9 +1,10 @@
 import type { LimitStore } from "../../../src/store/limits/contract.ts";
 import { othersEndMs } from "../../../src/domain/admissions.ts";
-import { type Judged, judge, waitOf } from "../../../src/store/limits/windows.ts";
+import { type Judged, judge, type KeyLoad, noLoad, waitOf } from "../../../src/store/limits/windows.ts";
 import type { KeyId, KeyLimits } from "../../../src/domain/keys.ts";
 
-export interface TestResult extends Omit<Judged, "tokens"> {
+export interface TestResult extends Pick<Judged, "refusedBy"> {
+  load: KeyLoad;
   waitMs: number;
   ahead: number;
 }
@@ -31,7 +32,7 @@ export function createTestProcess(store: Pick<LimitStore, "take">, instance = "a
     const own = heldOf(keyId);
     version += 1;
     const sizes = requests.map((tokens) => ({ tokens }));
-    const request = { keyId, limits, ...own, requests: sizes, ahead, corrections, refused };
+    const request = { subjects: [{ id: keyId, limits, ...own, corrections, refused }], requests: sizes, ahead };
     const [lease] = await store.take({ instance, version, requests: [request] });
     if (lease === undefined) throw new Error("no lease");
     return { lease, request };
@@ -43,9 +44,15 @@ export function createTestProcess(store: Pick<LimitStore, "take">, instance = "a
       const own = heldOf(asked.keyId ?? 1);
       const { lease, request } = await take(asked);
       const results: TestResult[] = [];
-      for (const [index, { refusedBy, load }] of judge(lease.load, request).entries()) {
+      const { limits } = asked;
+      const [{ load: before, seconds } = { load: noLoad }] = lease.subjects;
+      for (const [index, judged] of judge([{ limits, load: before }], request.requests).entries()) {
         const tokens = asked.requests[index] ?? 0;
-        const waitMs = waitOf({ refusedBy, load }, { limits: request.limits, tokens }, lease) ?? othersEndMs;
+        const {
+          refusedBy,
+          bounds: [{ load } = { load: noLoad }],
+        } = judged;
+        const waitMs = waitOf(judged, { now: lease.now, seconds }) ?? othersEndMs;
         if (refusedBy === undefined) Object.assign(own, { places: own.places + 1, tokens: own.tokens + tokens });
         results.push({ refusedBy, load, waitMs, ahead: lease.ahead });
       }

@@ -110,7 +110,7 @@ describe.skipIf(whyNoPostgres !== undefined)("a move", () => {
     const flush = { increments, requests: { rows: [], amendments: [] }, settled: [] };
     // Written by hand: the server's prepared statements would keep its connection open, and with it a lock.
     const database = new Database(databaseFile(source.path));
-    database.run("insert into usage_journal (ledger, flush, usage) values ('killed', 1, ?)", [JSON.stringify(flush)]);
+    database.run("insert into staged_flushes (ledger, flush, usage) values ('killed', 1, ?)", [JSON.stringify(flush)]);
     database.close();
     const url = await createTarget();
     await move({ file: databaseFile(source.path), url });

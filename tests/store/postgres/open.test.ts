@@ -60,7 +60,7 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
     const url = await createDatabase();
     const stores = await Promise.all(Array.from({ length: 4 }, () => openPostgresStore({ url, clock })));
     const created = stores.map(({ keys }, n) => keys.create({ name: "k", key: `key ${n}`, createdAt: 0 }));
-    expect(new Set((await Promise.all(created)).map((key) => key !== "collision" && key.id)).size).toBe(4);
+    expect(new Set((await Promise.all(created)).map((key) => typeof key !== "string" && key.id)).size).toBe(4);
     for (const store of stores) await store.close();
   });
 

@@ -95,6 +95,8 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       maxTokensFrom: 9000,
       maxTokensTo: 512,
       message: "Out of memory",
+      teamId: null,
+      teamName: null,
     };
     expect(await requests.list({}, 10)).toEqual({ requests: [written], next: undefined });
     expect(await requests.lastId()).toBe(1);

@@ -37,7 +37,7 @@ async function start() {
       { ledger: "test", number: ++state.flushes },
       [],
       undefined,
-      [{ keyId, instance: "one" }],
+      [{ subjects: [keyId], instance: "one" }],
     );
 
   /** Counts the tokens of a request, which has ended. */

@@ -63,7 +63,7 @@ test("what a fold would have left out is reported when that fold is committed, a
   await using opened = await openTestEngine();
   const { store, engine } = opened;
   const [keyId = 0] = await createKeys(store, ["a"]);
-  for (const refuse of ["update on keys", "delete on usage_journal"]) {
+  for (const refuse of ["update on keys", "delete on staged_flushes"]) {
     engine.db.run(sql.raw(`create trigger "${refuse}" before ${refuse} begin select raise(abort, 'no'); end`));
   }
   await prepareStage(engine)(
@@ -73,7 +73,7 @@ test("what a fold would have left out is reported when that fold is committed, a
   const { fold, takeRefused } = createFold(engine, Date.now);
   expect(await rejectionOf(fold())).toMatchObject({ code: "SQLITE_CONSTRAINT_TRIGGER" });
   expect(takeRefused()).toEqual([]);
-  engine.db.run(sql`drop trigger "delete on usage_journal"`);
+  engine.db.run(sql`drop trigger "delete on staged_flushes"`);
   await fold();
   expect(takeRefused()).toMatchObject([{ increments: [{ keyId, requestCount: 1 }] }]);
 });
@@ -104,7 +104,7 @@ test("requests that an older version staged are written into their columns", asy
     "127.0.0.1:8000","load",200,"completed","upstream_error","ECONNRESET",7,30,4,20,3,9,24,77,"evicted",2,1500,20000,25250,
     120000,321,9000,512,0]`;
   const usage = `{"increments":[],"requests":{"rows":[{"values":${values},"responseId":null}],"amendments":[]},"settled":[]}`;
-  engine.db.run(sql`insert into usage_journal (ledger, flush, usage) values ('older', 1, ${usage})`);
+  engine.db.run(sql`insert into staged_flushes (ledger, flush, usage) values ('older', 1, ${usage})`);
   await createFold(engine, Date.now).fold();
   expect((await store.requests.list({}, 10)).requests).toEqual([
     {
@@ -146,6 +146,8 @@ test("requests that an older version staged are written into their columns", asy
       maxTokensFrom: 9000,
       maxTokensTo: 512,
       message: null,
+      teamId: null,
+      teamName: null,
     },
   ]);
   expect((await store.requests.list({ failed: true }, 10)).requests).toEqual([]);

@@ -78,7 +78,7 @@ export async function startDirectWriter({
     /** How many flushes are staged. */
     staged() {
       using client = new Database(file, { readonly: true });
-      return client.query<{ rows: number }, []>("SELECT count(*) AS rows FROM usage_journal").get()?.rows ?? NaN;
+      return client.query<{ rows: number }, []>("SELECT count(*) AS rows FROM staged_flushes").get()?.rows ?? NaN;
     },
     /** The pages in SQLite's log. */
     logPages() {

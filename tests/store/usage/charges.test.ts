@@ -12,7 +12,7 @@ const minute = minuteOf(start);
 async function commit({ store }: TestStore, ...events: Partial<UsageEvent>[]): Promise<void> {
   for (const event of events) {
     const ledger = createLedger({ store: store.usage, clock: () => start, log: memoryLog().log });
-    const admission = { keyId: 1, instance: "a" };
+    const admission = { subjects: [1], instance: "a" };
     await ledger.record({ keyId: 1, closedAt: start, inputTokens: 0, outputTokens: 0, admission, ...event });
     await ledger.close();
   }
