@@ -109,46 +109,7 @@ export function defineTables(columns: Columns) {
 
 export type Tables = ReturnType<typeof defineTables>;
 
-// drizzle-kit finds the tables by their exports.
-export const {
-  keys,
-  formerSecrets,
-  deletedKeys,
-  usageMinute,
-  usageHour,
-  usageDay,
-  usageModelHour,
-  usageModelDay,
-  usageModelMonth,
-  latencyMinute,
-  latencyHour,
-  outcomeMinute,
-  outcomeHour,
-  reconciliationDay,
-  requestLog,
-  usageFlushes,
-  owned,
-  countedResponses,
-  instances,
-  keyLeases,
-  leaseSeconds,
-  keyRefusals,
-  keyEndings,
-  backendMinute,
-  drainingBackends,
-  catalogInstances,
-  reconciliationBackendDay,
-  gpuSamples,
-  gpuLatest,
-  gpuMinute,
-  gpuHour,
-  gpuPowerMinute,
-  sessions,
-  loginAttempts,
-  apiTokens,
-  audit,
-  settings,
-} = defineTables(sqliteColumns);
+export const tables = defineTables(sqliteColumns);
 
 function defineBackendTables({ table, integer, text, primaryKey }: Columns) {
   return {
