@@ -8,6 +8,7 @@
 import { type Columns, sqliteColumns } from "./columns.ts";
 import type { Role } from "../../domain/changes.ts";
 import { backendCountNames } from "../../domain/backends.ts";
+import { latencyHistograms } from "../../domain/histogram.ts";
 import { mapCounters, reconciledFields, chargeFields, countedParts, sumFields } from "../../domain/usage.ts";
 import { type NotNull, sql } from "drizzle-orm";
 import { type RequestColumnFields, columnFields } from "../../domain/request-fields.ts";
@@ -295,9 +296,7 @@ function defineTrafficTables({ table, integer, text, primaryKey }: Columns) {
   const latency = () => ({
     model: text().notNull(),
     requestCount: integer().notNull(),
-    firstByte: text().notNull(),
-    duration: text().notNull(),
-    tokensPerSecond: text().notNull(),
+    ...mapCounters(latencyHistograms, () => text().notNull()),
     queueWait: text().notNull().default(""),
   });
   const outcome = () => ({
