@@ -1,7 +1,6 @@
 import { statSync } from "node:fs";
-import { parseArgs } from "node:util";
 import { addBackup, backupDatabase } from "../store/sqlite/backup.ts";
-import { CommandError, type CommandIo } from "./command.ts";
+import { CommandError, type CommandIo, readArguments } from "./command.ts";
 import { envFileHelp, envFileOption, withServiceSettings } from "./env-file.ts";
 import { databaseInUse, settingsOf } from "./settings.ts";
 import { StorageError } from "../store/storage-error.ts";
@@ -76,7 +75,7 @@ function isFolder(path: string): boolean {
 }
 
 function parse(args: string[]): Pick<Request, "target" | "keep"> & { envFile: string | undefined } {
-  const { values, positionals } = parseOptions(args);
+  const { values, positionals } = readArguments("backup", args, { keep: { type: "string" }, ...envFileOption }, true);
   const [target, ...more] = positionals;
   if (target === undefined || target === "" || more.length > 0) {
     throw new CommandError("backup takes one file name, or --keep N and one folder; see tollgate backup --help", 2);
@@ -89,13 +88,4 @@ function keepOf(given: string): number {
   const keep = /^\d{1,5}$/.test(given) ? Number(given) : 0;
   if (keep >= 1 && keep <= 10_000) return keep;
   throw new CommandError("backup takes a whole number from 1 to 10000 after --keep; see tollgate backup --help", 2);
-}
-
-function parseOptions(args: string[]) {
-  const options = { keep: { type: "string" }, ...envFileOption } as const;
-  try {
-    return parseArgs({ args, options, strict: true, allowPositionals: true });
-  } catch {
-    throw new CommandError("backup takes only the options --keep and --env-file; see tollgate backup --help", 2);
-  }
 }

@@ -1,4 +1,3 @@
-import { parseArgs } from "node:util";
 import type { Config } from "../config/config.ts";
 import {
   checkAddress,
@@ -11,7 +10,7 @@ import {
   checkDisk,
   type Finding,
 } from "./checks.ts";
-import { CommandError, type CommandIo } from "./command.ts";
+import { CommandError, type CommandIo, readArguments } from "./command.ts";
 import { envFileHelp, envFileOption, withServiceSettings } from "./env-file.ts";
 import { findMisspeltSettings } from "./misspelt-settings.ts";
 import { settingsOf } from "./settings.ts";
@@ -45,18 +44,11 @@ Exit status: 0 if no line says failed; 1 if one does; 2 for wrong usage or a wro
 `;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
-  const { quick, "env-file": envFile } = readFlags(args);
+  const options = { quick: { type: "boolean", default: false }, ...envFileOption } as const;
+  const { quick, "env-file": envFile } = readArguments("check", args, options).values;
   const service = withServiceSettings(io, envFile);
   const config = settingsOf(service);
   return await io.endAtSignals(() => (quick ? checkQuickly(config.listen, service) : checkAll(config, service)));
-}
-
-function readFlags(args: string[]) {
-  try {
-    return parseArgs({ args, options: { quick: { type: "boolean", default: false }, ...envFileOption } }).values;
-  } catch {
-    throw new CommandError("check takes only the options --quick and --env-file; see tollgate check --help", 2);
-  }
 }
 
 async function checkQuickly(listen: Config["listen"], io: CommandIo): Promise<number> {

@@ -1,3 +1,4 @@
+import { parseArgs, type ParseArgsConfig } from "node:util";
 import type { Environment } from "../config/config.ts";
 
 /** The parts of the process that a command uses. */
@@ -36,5 +37,24 @@ export class CommandError extends Error {
     options?: ErrorOptions,
   ) {
     super(message, options);
+  }
+}
+
+const listed = new Intl.ListFormat("en-GB");
+
+/** The arguments of a command. @throws CommandError that quotes none of them: one may be a password */
+export function readArguments<const Options extends NonNullable<ParseArgsConfig["options"]>>(
+  command: string,
+  args: string[],
+  options: Options,
+  allowPositionals = false,
+) {
+  try {
+    return parseArgs({ args, options, allowPositionals });
+  } catch {
+    const names = Object.keys(options).map((name) => `--${name}`);
+    const taken =
+      names.length === 0 ? "no arguments" : `only the option${names.length > 1 ? "s" : ""} ${listed.format(names)}`;
+    throw new CommandError(`${command} takes ${taken}; see tollgate ${command} --help`, 2);
   }
 }

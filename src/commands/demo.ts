@@ -1,7 +1,6 @@
 import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { parseArgs } from "node:util";
 import { generatePassword } from "../admin/session/password.ts";
 import { pricesSetting } from "../admin/usage/prices.ts";
 import type { Environment } from "../config/config.ts";
@@ -17,7 +16,7 @@ import { ListenError } from "../runtime/listen.ts";
 import { withServerSettings } from "./env-file.ts";
 import { createLog } from "../log/log.ts";
 import type { Server } from "../server/server.ts";
-import { CommandError, type CommandIo } from "./command.ts";
+import { CommandError, type CommandIo, readArguments } from "./command.ts";
 import { minuteOf } from "../time/seoul.ts";
 import { wait } from "../time/wait.ts";
 import { startServing, untilStopped } from "./serve.ts";
@@ -40,7 +39,7 @@ model names, the data, the key that signs sessions and the number of processes.
 `;
 
 export async function run(args: string[], given: CommandIo): Promise<number> {
-  rejectArguments(args);
+  readArguments("demo", args, {});
   const io = withServerSettings(given, undefined);
   const dataDir = mkdtempSync(join(tmpdir(), "tollgate-demo-"));
   const removeData = (): void => rmSync(dataDir, { recursive: true, force: true });
@@ -53,14 +52,6 @@ export async function run(args: string[], given: CommandIo): Promise<number> {
     backend.stop();
     process.off("exit", removeData);
     removeData();
-  }
-}
-
-function rejectArguments(args: string[]): void {
-  try {
-    parseArgs({ args, options: {}, strict: true });
-  } catch {
-    throw new CommandError("demo takes no arguments; see tollgate demo --help", 2);
   }
 }
 

@@ -1,7 +1,6 @@
-import { parseArgs } from "node:util";
 import { modelsFileSchema } from "../config/models-schema.ts";
 import { printModelsFile } from "../config/print-models-file.ts";
-import { CommandError, type CommandIo } from "./command.ts";
+import { CommandError, type CommandIo, readArguments } from "./command.ts";
 import { envFileOption, withGivenSettings } from "./env-file.ts";
 import { settingsOf } from "./settings.ts";
 
@@ -21,7 +20,8 @@ It names the environment variable for the backend's key, and does not contain it
 `;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
-  const { schema, "env-file": envFile } = readFlags(args);
+  const options = { schema: { type: "boolean", default: false }, ...envFileOption } as const;
+  const { schema, "env-file": envFile } = readArguments("models", args, options).values;
   if (schema) {
     io.stdout.write(`${JSON.stringify(modelsFileSchema, null, 2)}\n`);
     return 0;
@@ -32,12 +32,4 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   }
   io.stdout.write(printModelsFile(config));
   return 0;
-}
-
-function readFlags(args: string[]) {
-  try {
-    return parseArgs({ args, options: { schema: { type: "boolean", default: false }, ...envFileOption } }).values;
-  } catch {
-    throw new CommandError("models takes only the options --schema and --env-file; see tollgate models --help", 2);
-  }
 }

@@ -1,7 +1,6 @@
-import { parseArgs } from "node:util";
 import { moveToPostgres } from "../store/move/move.ts";
 import { movedMarkerOf } from "../store/sqlite/database-file.ts";
-import { CommandError, type CommandIo } from "./command.ts";
+import { CommandError, type CommandIo, readArguments } from "./command.ts";
 import { envFileOption, withGivenSettings } from "./env-file.ts";
 import { existingDatabase, settingsOf } from "./settings.ts";
 import { StorageError } from "../store/storage-error.ts";
@@ -32,7 +31,7 @@ Exit status: 0 if the copy is complete; 1 if it failed; 2 for wrong usage.
 `;
 
 export async function run(args: string[], given: CommandIo): Promise<number> {
-  const io = withGivenSettings(given, parse(args).values["env-file"]);
+  const io = withGivenSettings(given, read(args).values["env-file"]);
   const url = await targetOf(args, io);
   // The source is always the data folder, also if DATABASE_URL names the target.
   const database = existingDatabase(settingsOf(io, { ...io.env, DATABASE_URL: undefined }).storage);
@@ -49,8 +48,11 @@ export async function run(args: string[], given: CommandIo): Promise<number> {
   }
 }
 
+const read = (args: string[]) =>
+  readArguments("move-to", args, { "url-stdin": { type: "boolean", default: false }, ...envFileOption }, true);
+
 async function targetOf(args: string[], io: CommandIo): Promise<string> {
-  const { values, positionals } = parse(args);
+  const { values, positionals } = read(args);
   const given = values["url-stdin"] ? [await io.endAtSignals(() => readLine(io)), ...positionals] : positionals;
   const [url = io.env["DATABASE_URL"] ?? "", ...more] = given;
   // Not quoted: it contains a password.
@@ -61,15 +63,6 @@ async function targetOf(args: string[], io: CommandIo): Promise<string> {
     );
   }
   return url;
-}
-
-function parse(args: string[]) {
-  const options = { "url-stdin": { type: "boolean", default: false }, ...envFileOption } as const;
-  try {
-    return parseArgs({ args, options, strict: true, allowPositionals: true });
-  } catch {
-    throw new CommandError("move-to takes only the options --url-stdin and --env-file; see tollgate move-to --help", 2);
-  }
 }
 
 /** Up to the first line break, so that Enter ends it on a terminal. */

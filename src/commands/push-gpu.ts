@@ -6,13 +6,13 @@ import { findGpuTool, type GpuTool } from "../gpu-agent/gpu-tool.ts";
 import { createLatest, type Latest, postLatest, postSamples, type TimedSamples } from "../gpu-agent/post-samples.ts";
 import { createLogOnChange } from "../gpu-agent/log-on-change.ts";
 import type { PushTarget } from "../gpu-agent/post-result.ts";
-import { type PushGpuOptions, readPushGpuOptions, UsageError } from "../gpu-agent/push-gpu-options.ts";
 import { pushGpuScript } from "../gpu-agent/push-gpu-script.ts";
 import { readGpus, sampleSetOf } from "../gpu-agent/read-gpus.ts";
 import { ToolError } from "../gpu-agent/run-tool.ts";
 import { createLog, type Log } from "../log/log.ts";
 import { createBackoff } from "../time/wait.ts";
 import { CommandError, type CommandIo } from "./command.ts";
+import { type PushGpuOptions, readPushGpuOptions } from "./push-gpu-options.ts";
 
 export const summary = "send GPU samples of this host to a Tollgate";
 
@@ -48,15 +48,9 @@ const minOutputTimeoutMs = 30_000;
 
 /** @throws CommandError for wrong usage, or if there is no tool */
 export async function run(args: string[], io: CommandIo): Promise<number> {
-  try {
-    const readFile = (file: string): string => readFileSync(file, "utf8");
-    const options = readPushGpuOptions(args, { env: io.env, readFile, hostName: hostname() });
-    if (options.help) return print(io, help);
-    if (options.script) return print(io, pushGpuScript);
-    return await push(options, io);
-  } catch (error) {
-    throw error instanceof UsageError ? new CommandError(error.message, 2) : error;
-  }
+  const readFile = (file: string): string => readFileSync(file, "utf8");
+  const options = readPushGpuOptions(args, { env: io.env, readFile, hostName: hostname() });
+  return options.script ? print(io, pushGpuScript) : await push(options, io);
 }
 
 function print(io: CommandIo, text: string): number {

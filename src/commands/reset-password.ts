@@ -1,10 +1,9 @@
 import { text } from "node:stream/consumers";
-import { parseArgs } from "node:util";
 import { resetPassword, wasPasswordFromEnvironment } from "../admin/session/bootstrap.ts";
 import { findPasswordProblem } from "../admin/session/contract.ts";
 import type { Config } from "../config/config.ts";
 import type { Store } from "../store/store.ts";
-import { CommandError, type CommandIo } from "./command.ts";
+import { CommandError, type CommandIo, readArguments } from "./command.ts";
 import { envFileHelp, envFileOption, withServiceSettings } from "./env-file.ts";
 import { changeByOperator, operatorOf, settingsOf, withDatabase } from "./settings.ts";
 
@@ -26,7 +25,8 @@ Exit status: 0 if the password is set; 1 if it failed; 2 for wrong usage.
 `;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
-  const { "password-stdin": fromStdin, "env-file": envFile } = readFlags(args);
+  const options = { "password-stdin": { type: "boolean", default: false }, ...envFileOption } as const;
+  const { "password-stdin": fromStdin, "env-file": envFile } = readArguments("reset-password", args, options).values;
   const config = settingsOf(withServiceSettings(io, envFile));
   const given = fromStdin ? await io.endAtSignals(() => readPassword(io)) : undefined;
   const { password, warning } = await withDatabase(config, io, async (store, log) => {
@@ -42,19 +42,6 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   );
   if (warning !== undefined) io.stderr.write(`tollgate: ADMIN_PASSWORD: ${warning}\n`);
   return 0;
-}
-
-function readFlags(args: string[]) {
-  const options = { "password-stdin": { type: "boolean", default: false }, ...envFileOption } as const;
-  try {
-    return parseArgs({ args, options }).values;
-  } catch {
-    // Not quoted: a stray argument may be a password.
-    throw new CommandError(
-      "reset-password takes only the options --password-stdin and --env-file; see tollgate reset-password --help",
-      2,
-    );
-  }
 }
 
 async function readPassword({ stdin }: CommandIo): Promise<string> {

@@ -1,9 +1,8 @@
 import { existsSync } from "node:fs";
-import { parseArgs } from "node:util";
 import { timestampOf } from "../store/sqlite/backup.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import { restoreDatabase } from "../store/sqlite/restore.ts";
-import { CommandError, type CommandIo } from "./command.ts";
+import { CommandError, type CommandIo, readArguments } from "./command.ts";
 import { envFileHelp, envFileOption, withServiceSettings } from "./env-file.ts";
 import { settingsOf } from "./settings.ts";
 import { StorageError } from "../store/storage-error.ts";
@@ -55,18 +54,10 @@ function freeName(file: string, now: number): string {
 }
 
 function parse(args: string[]): { source: string; envFile: string | undefined } {
-  const { values, positionals } = parseOptions(args);
+  const { values, positionals } = readArguments("restore", args, envFileOption, true);
   const [source, ...more] = positionals;
   if (source === undefined || source === "" || more.length > 0) {
     throw new CommandError("restore takes one file name; see tollgate restore --help", 2);
   }
   return { source, envFile: values["env-file"] };
-}
-
-function parseOptions(args: string[]) {
-  try {
-    return parseArgs({ args, options: envFileOption, strict: true, allowPositionals: true });
-  } catch {
-    throw new CommandError("restore takes only the option --env-file; see tollgate restore --help", 2);
-  }
 }

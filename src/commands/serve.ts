@@ -1,6 +1,5 @@
 import { statSync } from "node:fs";
 import { availableParallelism } from "node:os";
-import { parseArgs } from "node:util";
 import { ownCommandLine } from "../runtime/bun-settings.ts";
 import type { Config } from "../config/config.ts";
 import type { Backend } from "../domain/models.ts";
@@ -10,7 +9,7 @@ import type { ParentChannel } from "../supervisor/child-side.ts";
 import { superviseProcesses } from "../supervisor/supervisor.ts";
 import { followCatalog, openCatalog } from "../server/current-catalog.ts";
 import { type Server, startServer } from "../server/server.ts";
-import { CommandError, type CommandIo, serveProcessCommand } from "./command.ts";
+import { CommandError, type CommandIo, serveProcessCommand, readArguments } from "./command.ts";
 import { envFileOption, withServerSettings } from "./env-file.ts";
 import { settingsOf } from "./settings.ts";
 import { toCommandError } from "./start-errors.ts";
@@ -42,7 +41,7 @@ SIGTERM or SIGINT, at least one second later, stops it immediately.
 `;
 
 export async function run(args: string[], given: CommandIo): Promise<number> {
-  const io = withServerSettings(given, envFileOf(args));
+  const io = withServerSettings(given, readArguments("serve", args, envFileOption).values["env-file"]);
   const config = settingsOf(io);
   warnOfSettings(config, io);
   const count = countProcesses(config.processes);
@@ -50,14 +49,6 @@ export async function run(args: string[], given: CommandIo): Promise<number> {
   const server = await startServing(config, io);
   await untilStopped(io.signal);
   return (await server.stop()) ? 0 : 1;
-}
-
-function envFileOf(args: string[]): string | undefined {
-  try {
-    return parseArgs({ args, options: envFileOption, strict: true }).values["env-file"];
-  } catch {
-    throw new CommandError("serve takes only the option --env-file; settings are environment variables", 2);
-  }
 }
 
 function warnOfSettings(config: Pick<Config, "log" | "storage">, io: CommandIo): void {

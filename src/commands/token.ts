@@ -1,7 +1,6 @@
-import { parseArgs } from "node:util";
 import { ApiError } from "../admin/http/errors.ts";
 import { issueToken } from "../admin/session/tokens.ts";
-import { CommandError, type CommandIo } from "./command.ts";
+import { CommandError, type CommandIo, readArguments } from "./command.ts";
 import { envFileHelp, envFileOption, withServiceSettings } from "./env-file.ts";
 import { changeByOperator, settingsOf, withDatabase } from "./settings.ts";
 
@@ -23,7 +22,9 @@ Exit status: 0 if the token is created; 1 if it failed; 2 for wrong usage.
 `;
 
 export async function run(args: string[], io: CommandIo): Promise<number> {
-  const { "env-file": envFile, "expires-at": expiresAt, name, role } = readFlags(args);
+  const text = { type: "string" } as const;
+  const options = { name: text, role: text, "expires-at": text, ...envFileOption };
+  const { "env-file": envFile, "expires-at": expiresAt, name, role } = readArguments("token", args, options).values;
   const config = settingsOf(withServiceSettings(io, envFile));
   const asked = { name, role, expires_at: expiresAt === "never" ? null : expiresAt };
   const change = changeByOperator(io, "token.create");
@@ -32,19 +33,6 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
   );
   io.stdout.write(`${token}\n`);
   return 0;
-}
-
-// oxlint-disable-next-line typescript/explicit-function-return-type -- the type follows from the options
-function readFlags(args: string[]) {
-  const text = { type: "string" } as const;
-  try {
-    return parseArgs({ args, options: { name: text, role: text, "expires-at": text, ...envFileOption } }).values;
-  } catch {
-    throw new CommandError(
-      "token takes only --name, --role, --expires-at and --env-file; see tollgate token --help",
-      2,
-    );
-  }
 }
 
 /** The sentences of the API name its fields. */

@@ -4,23 +4,20 @@ import { text } from "node:stream/consumers";
 import { pipeline } from "node:stream/promises";
 import { setTimeout } from "node:timers/promises";
 import { addUsage, noUsage, type Usage, usageFields } from "../domain/usage.ts";
-import { metricsResponse } from "../simulator/dialects/metrics.ts";
-import { respond } from "../simulator/endpoints.ts";
-import { errorResponse, isObject, type Frame } from "../simulator/simulated-response.ts";
-import { defaultModel, type ModelOptions } from "../simulator/generation.ts";
 import { minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import { demoEmbeddingModel, demoModel, demoSmallModel } from "./client-behaviour.ts";
+import { errorOf, isObject, respond, type StreamedResponse } from "./model.ts";
 import { noise, type PlannedRequest } from "./traffic.ts";
 
-/** How fast each simulated response comes to whoever tries the demo; one frame is one token. */
+/** How fast each simulated response comes to whoever tries the demo. */
 const visitorTokensPerSecond = 30;
 
-const model: ModelOptions = { ...defaultModel, models: [demoModel, demoSmallModel, demoEmbeddingModel] };
+const models = [demoModel, demoSmallModel, demoEmbeddingModel];
 
 /** Stands behind the demo. The header `x-simulate` of a request is a query string with its usage, speed and fault. */
 export async function startDemoBackend(): Promise<{ url: string; stop: () => void }> {
   // Like the counters of an engine, for each model.
-  const processed = new Map<string, Usage>(model.models.map((name) => [name, noUsage]));
+  const processed = new Map<string, Usage>(models.map((name) => [name, noUsage]));
   const server = createServer((request, response) => {
     // Fails if the client leaves, or if the response breaks off on demand.
     answer(request, response, processed).catch(() => response.destroy());
@@ -45,49 +42,62 @@ async function answer(
   const { method = "", url = "", headers } = request;
   const [path = ""] = url.split("?", 1);
   const body = jsonOf(await text(request));
+  if (path === "/metrics") return void response.end(countersOf(processed));
   const simulated = new URLSearchParams(String(headers["x-simulate"] ?? ""));
-  const planned =
-    path === "/metrics"
-      ? metricsResponse([...processed])
-      : respond({ method, path, json: () => body }, { usage: usageIn(simulated) }, model);
   const fault = simulated.get("fault");
-  const sent = fault === "refuse" ? errorResponse(path, 503, "Overloaded") : planned;
-  const { status, headers: head, usage, ...content } = sent ?? errorResponse(path, 404, "Not Found");
+  const sent =
+    fault === "refuse"
+      ? errorOf(path, 503, "Overloaded")
+      : respond({ method, path, body }, usageIn(simulated), [...processed.keys()]);
+  const { usage = noUsage } = sent;
   const tokenMs = 1000 / (Number(simulated.get("tokensPerSecond")) || visitorTokensPerSecond);
-  const wholeMs = content.frames === undefined ? (usage?.outputTokens ?? 0) * tokenMs : 0;
-  await setTimeout((Number(simulated.get("firstByteMs")) || 0) + wholeMs);
-  const isCut = fault === "reset" || (fault === "break" && content.frames === undefined);
-  if (isCut) return void request.socket.destroy();
+  await setTimeout((Number(simulated.get("firstByteMs")) || 0) + ("body" in sent ? usage.outputTokens * tokenMs : 0));
+  if (fault === "reset" || (fault === "break" && "body" in sent)) return void request.socket.destroy();
   const count = (tokens: Usage): void => {
     const name = isObject(body) ? String(body["model"]) : "";
     processed.set(name, addUsage(processed.get(name) ?? noUsage, tokens));
   };
-  response.writeHead(status, Object.fromEntries(head));
-  if (content.frames === undefined) {
-    if (usage !== undefined) count(usage);
-    return void response.end(content.body);
+  const type = "body" in sent ? "application/json" : "text/event-stream; charset=utf-8";
+  response.writeHead(sent.status, { "content-type": type });
+  if ("body" in sent) {
+    if (sent.usage !== undefined) count(usage);
+    return void response.end(JSON.stringify(sent.body));
   }
-  count({ inputTokens: usage?.inputTokens ?? 0, outputTokens: 0 });
+  count({ inputTokens: usage.inputTokens, outputTokens: 0 });
   let tokens = 0;
   const onToken = (): void => {
     count({ inputTokens: 0, outputTokens: 1 });
     if (fault === "break" && ++tokens === 3) throw new Error("The simulated backend breaks off");
   };
-  await pipeline(paced(content.frames, tokenMs, onToken), response);
+  await pipeline(paced(sent, tokenMs, onToken), response);
 }
 
 /** Waits where a model would compute the next token. */
-async function* paced(frames: Iterable<Frame>, tokenMs: number, onToken: () => void): AsyncGenerator<string> {
+async function* paced(
+  { events, texts }: StreamedResponse,
+  tokenMs: number,
+  onToken: () => void,
+): AsyncGenerator<string> {
+  yield events.opening;
   let dueAt = performance.now();
-  for (const frame of frames) {
-    if (typeof frame === "string") yield frame;
-    else {
-      dueAt += tokenMs;
-      await setTimeout(Math.max(0, dueAt - performance.now()));
-      onToken();
-    }
+  for (const token of texts) {
+    dueAt += tokenMs;
+    await setTimeout(Math.max(0, dueAt - performance.now()));
+    onToken();
+    yield events.token(token);
   }
+  yield events.closing;
 }
+
+/** vLLM's counters of tokens, as its `/metrics` has them. */
+const countersOf = (processed: ReadonlyMap<string, Usage>): string =>
+  [...processed]
+    .map(
+      ([model, { inputTokens, outputTokens }]) =>
+        `vllm:prompt_tokens_total{model_name="${model}"} ${inputTokens}\n` +
+        `vllm:generation_tokens_total{model_name="${model}"} ${outputTokens}\n`,
+    )
+    .join("");
 
 function usageIn(simulated: URLSearchParams): Usage | undefined {
   if (!simulated.has("inputTokens")) return undefined;

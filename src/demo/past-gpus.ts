@@ -1,4 +1,4 @@
-import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
+import { advanceGpuHost, idleGpuHost, readGpus } from "./gpu-host.ts";
 import type { Engine } from "../store/engine/engine.ts";
 import { measures } from "../store/gpu/minutes-and-hours.ts";
 import { minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";

@@ -1,4 +1,4 @@
-import { advanceGpuHost, idleGpuHost, readGpus } from "../simulator/gpu-host.ts";
+import { advanceGpuHost, idleGpuHost, readGpus } from "./gpu-host.ts";
 import { wait } from "../time/wait.ts";
 import { gpuCount } from "./past-gpus.ts";
 import type { GpuReading } from "../domain/gpu.ts";

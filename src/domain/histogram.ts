@@ -1,6 +1,11 @@
 /** Counts of values by bucket. Sparse: most have a few dozen buckets. */
 export type Histogram = Map<number, number>;
 
+/** What is measured of the requests of a model; `queueWait` of those that had to wait. Milliseconds, or tokens a second. */
+export const latencyHistograms = ["firstByte", "duration", "tokensPerSecond", "queueWait"] as const;
+
+export type LatencyHistogram = (typeof latencyHistograms)[number];
+
 /** Buckets are this fine: values are multiples of a thousandth. */
 const scale = 1000;
 /** Each power of two has 16 buckets of the same width, so the middle of one is at most 3.2 % off. Smaller values are exact. */

@@ -1,17 +1,16 @@
 import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { Elysia } from "elysia";
-
-type Encoding = "br" | "gzip" | "identity";
+import { acceptedEncoding, type Encoding } from "../admin/http/compression.ts";
 
 /** One form of a file: as it is, or as the build compressed it. */
 interface Form {
-  encoding: Encoding;
+  encoding: Encoding | undefined;
   bytes: Uint8Array<ArrayBuffer>;
   etag: string;
 }
 
-/** The forms of each file by its path, the best compression first. */
+/** The forms of each file by its path, the uncompressed one last. */
 type Files = ReadonlyMap<string, readonly Form[]>;
 
 const contentTypes: Readonly<Record<string, string>> = {
@@ -23,11 +22,11 @@ const contentTypes: Readonly<Record<string, string>> = {
   woff2: "font/woff2",
 };
 
-const suffixes: readonly (readonly [Encoding, string])[] = [
+const suffixes = [
   ["br", ".br"],
   ["gzip", ".gz"],
-  ["identity", ""],
-];
+  [undefined, ""],
+] as const;
 
 const securityHeaders: Readonly<Record<string, string>> = {
   // Nothing inline and nothing from other origins: HTML in a key's name could do nothing even if it were not escaped.
@@ -97,7 +96,9 @@ function consoleResponse(files: Files, request: Request): Response {
 const isPage = (pathname: string): boolean => !pathname.startsWith("/assets/") && extensionOf(pathname) === "";
 
 function fileResponse(path: string, forms: readonly Form[], request: Headers): Response {
-  const form = preferredForm(forms, request.get("accept-encoding") ?? "");
+  const encoding = acceptedEncoding(request.get("accept-encoding") ?? "");
+  // A client that accepts none gets the uncompressed one, as RFC 9110 allows in section 12.5.3.
+  const form = forms.find((one) => one.encoding === encoding) ?? forms.at(-1);
   if (form === undefined) return textResponse(404, "Not found\n");
   const headers = {
     ...securityHeaders,
@@ -108,29 +109,8 @@ function fileResponse(path: string, forms: readonly Form[], request: Headers): R
     etag: form.etag,
   };
   if (matches(form.etag, request.get("if-none-match"))) return new Response(null, { status: 304, headers });
-  const encoding = form.encoding === "identity" ? {} : { "content-encoding": form.encoding };
-  return new Response(form.bytes, { headers: { ...headers, ...encoding } });
-}
-
-/** RFC 9110, section 12.5.3. A client that accepts no form gets the uncompressed one, as that section allows. */
-function preferredForm(forms: readonly Form[], acceptEncoding: string): Form | undefined {
-  const weights = encodingWeights(acceptEncoding);
-  const any = weights.get("*");
-  // Any encoding that the client names is better than an `identity` that it does not name.
-  const weightOf = ({ encoding }: Form): number =>
-    weights.get(encoding) ?? any ?? (encoding === "identity" ? 0.0001 : 0);
-  const [best] = forms.toSorted((a, b) => weightOf(b) - weightOf(a));
-  return best !== undefined && weightOf(best) > 0 ? best : forms.at(-1);
-}
-
-function encodingWeights(acceptEncoding: string): ReadonlyMap<string, number> {
-  return new Map(
-    acceptEncoding.split(",").map((item) => {
-      const [name = "", ...parameters] = item.split(";").map((part) => part.trim().toLowerCase());
-      const weight = parameters.find((parameter) => parameter.startsWith("q="));
-      return [name, weight === undefined ? 1 : Number(weight.slice(2)) || 0];
-    }),
-  );
+  const compressed = form.encoding === undefined ? {} : { "content-encoding": form.encoding };
+  return new Response(form.bytes, { headers: { ...headers, ...compressed } });
 }
 
 /** If-None-Match compares weakly (RFC 9110, section 13.1.2): proxies that recompress a response mark its tag as weak. */

@@ -1,4 +1,12 @@
-import { addHistogram, addValue, encodeHistogram, type Histogram } from "../domain/histogram.ts";
+import {
+  addHistogram,
+  addValue,
+  encodeHistogram,
+  type Histogram,
+  type LatencyHistogram,
+  latencyHistograms,
+} from "../domain/histogram.ts";
+import { mapCounters } from "../domain/usage.ts";
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf } from "../time/seoul.ts";
@@ -13,18 +21,7 @@ import {
 } from "../domain/backends.ts";
 
 /** The latencies of one model in one minute. */
-interface LatencySum {
-  minute: number;
-  model: string;
-  requestCount: number;
-  /** Milliseconds. */
-  firstByte: Histogram;
-  duration: Histogram;
-  /** Output tokens a second after the first byte. */
-  tokensPerSecond: Histogram;
-  /** Until it was sent, in milliseconds; of requests that had to wait. */
-  queueWait: Histogram;
-}
+type LatencySum = { minute: number; model: string; requestCount: number } & Record<LatencyHistogram, Histogram>;
 
 interface OutcomeSum {
   minute: number;
@@ -45,12 +42,9 @@ export interface Traffic {
 }
 
 /** The same with histograms as text. */
-export interface EncodedTraffic extends Omit<Traffic, "latencies" | "backends"> {
-  latencies: (Omit<LatencySum, HistogramName> & Record<HistogramName, string>)[];
-  backends: EncodedBackendSum[];
-}
+export type EncodedTraffic = { [Name in keyof Traffic]: Encoded<Traffic[Name][number]>[] };
 
-type HistogramName = "firstByte" | "duration" | "tokensPerSecond" | "queueWait";
+type Encoded<Sum> = { [Name in keyof Sum]: Sum[Name] extends Histogram ? string : Sum[Name] };
 
 const writeMs = 5000;
 /** Bound the memory: above these numbers, what clients choose or strangers cause is summed under one name. */
@@ -127,19 +121,16 @@ export function createTrafficRecorder({
   };
 }
 
-const encode = ({ latencies, backends, ...others }: Traffic): EncodedTraffic => ({
-  ...others,
-  backends: backends.map(encodeBackendSum),
-  latencies: latencies.map(({ minute, model, requestCount, firstByte, duration, tokensPerSecond, queueWait }) => ({
-    minute,
-    model,
-    requestCount,
-    firstByte: encodeHistogram(firstByte),
-    duration: encodeHistogram(duration),
-    tokensPerSecond: encodeHistogram(tokensPerSecond),
-    queueWait: encodeHistogram(queueWait),
-  })),
+const encode = ({ latencies, outcomes, backends }: Traffic): EncodedTraffic => ({
+  outcomes,
+  latencies: latencies.map(withText),
+  backends: backends.map(withText),
 });
+
+const withText = <Sum extends object>(sum: Sum): Encoded<Sum> =>
+  Object.fromEntries(
+    Object.entries(sum).map(([name, value]) => [name, value instanceof Map ? encodeHistogram(value) : value]),
+  ) as Encoded<Sum>;
 
 /** How a failure is named. */
 function failureCode({ outcome, status, code, cause }: RequestRecord): string {
@@ -156,8 +147,8 @@ function createSums() {
     const id = `${minute} ${name}`;
     const found = latencies.get(id);
     if (found !== undefined) return found;
-    const sum = { minute, model: name, requestCount: 0, firstByte: new Map(), duration: new Map() };
-    const created: LatencySum = { ...sum, tokensPerSecond: new Map(), queueWait: new Map() };
+    const histograms = mapCounters(latencyHistograms, (): Histogram => new Map());
+    const created: LatencySum = { minute, model: name, requestCount: 0, ...histograms };
     latencies.set(id, created);
     return created;
   }
@@ -210,8 +201,7 @@ function addLatency(sum: LatencySum, record: RequestRecord): void {
 
 function addLatencies(sum: LatencySum, added: LatencySum): void {
   sum.requestCount += added.requestCount;
-  for (const name of ["firstByte", "duration", "tokensPerSecond", "queueWait"] as const)
-    addHistogram(sum[name], added[name]);
+  for (const name of latencyHistograms) addHistogram(sum[name], added[name]);
 }
 
 /** What one backend was sent in one minute, and how it responded. */
@@ -221,8 +211,6 @@ interface BackendSum extends BackendCounts {
   /** Milliseconds until the first byte of a stream. */
   firstByte: Histogram;
 }
-
-type EncodedBackendSum = Omit<BackendSum, "firstByte"> & { firstByte: string };
 
 function createBackendSums() {
   const sums = new Map<string, BackendSum>();
@@ -265,8 +253,3 @@ function createBackendSums() {
 /** A request that the backend refused, such as one of a model that it does not have, is not an error of the backend. */
 const isBackendError = ({ outcome, status }: Pick<RequestRecord, "outcome" | "status">): boolean =>
   outcome === "upstream_failed" || outcome === "timed_out" || (outcome === "completed" && status >= 500);
-
-const encodeBackendSum = (sum: BackendSum): EncodedBackendSum => ({
-  ...sum,
-  firstByte: encodeHistogram(sum.firstByte),
-});

@@ -1,4 +1,6 @@
+import Anthropic from "@anthropic-ai/sdk";
 import { expect, test } from "bun:test";
+import OpenAI from "openai";
 import { startDemoBackend } from "../../src/demo/backend.ts";
 import { demoModel, demoSmallModel } from "../../src/demo/client-behaviour.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -67,4 +69,19 @@ test("its counters include what was sent to a client that left", async () => {
     await Bun.sleep(200);
     return (await generated()) === before;
   });
+});
+
+test("streams what the SDKs of each API read", async () => {
+  const openai = new OpenAI({ baseURL: `${backend.url}/v1`, apiKey: "none", defaultHeaders: { "x-simulate": fast } });
+  const anthropic = new Anthropic({ baseURL: backend.url, apiKey: "none", defaultHeaders: { "x-simulate": fast } });
+  const messages = [{ role: "user" as const, content: "Hello!" }];
+  const start = "A toll gate stands";
+  const chunks = openai.chat.completions.stream({ model: demoModel, messages, max_completion_tokens: 9 });
+  expect(await chunks.finalContent()).toStartWith(start);
+  const message = await anthropic.messages.stream({ model: demoModel, messages, max_tokens: 9 }).finalMessage();
+  expect(message).toMatchObject({ content: [{ text: expect.stringContaining(start) }], stop_reason: "max_tokens" });
+  const response = openai.responses.stream({ model: demoModel, input: "Hello!", max_output_tokens: 9 });
+  expect(await response.finalResponse()).toMatchObject({ status: "incomplete", usage: { output_tokens: 9 } });
+  const { data } = await openai.embeddings.create({ model: demoModel, input: ["one", "two"] });
+  expect(data.map(({ embedding }) => embedding.length)).toEqual([384, 384]);
 });

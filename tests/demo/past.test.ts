@@ -4,7 +4,7 @@ import { personas } from "../../src/demo/personas.ts";
 import { generatePast, loadInMinute } from "../../src/demo/past.ts";
 import { gpuCount } from "../../src/demo/past-gpus.ts";
 import { plannedRequests } from "../../src/demo/traffic.ts";
-import { advanceGpuHost, idleGpuHost, readGpus } from "../../src/simulator/gpu-host.ts";
+import { advanceGpuHost, idleGpuHost, readGpus } from "../../src/demo/gpu-host.ts";
 import { minuteOf } from "../../src/time/seoul.ts";
 import type { Outcome } from "../../src/domain/requests.ts";
 

@@ -25,11 +25,10 @@ const body = {
 const called = new Set<string>();
 Object.assign(globalThis, { countCall: (name: string) => void called.add(name) });
 
-// The backend runs in this process too, and is left as it is.
 Bun.plugin({
   name: "count-calls",
   setup(build) {
-    build.onLoad({ filter: /\/src\/(?!simulator\/).*\.ts$/ }, ({ path }) => ({
+    build.onLoad({ filter: /\/src\/.*\.ts$/ }, ({ path }) => ({
       contents: instrument(relative(repositoryRoot, path), sourceOf(path), "globalThis.countCall"),
       loader: "ts",
     }));

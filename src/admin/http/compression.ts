@@ -14,7 +14,7 @@ const brotliOptions: BrotliOptions = {
 
 /** The best first. Browsers accept br over HTTPS, and from localhost. */
 const encodings = ["br", "gzip"] as const;
-type Encoding = (typeof encodings)[number];
+export type Encoding = (typeof encodings)[number];
 
 const [gzipAll, brotliAll] = [promisify(gzip), promisify<Uint8Array, BrotliOptions, Buffer>(brotliCompress)];
 const compressAll: Readonly<Record<Encoding, (body: Uint8Array) => Promise<Buffer>>> = {

@@ -5,8 +5,11 @@ import {
   countOf,
   createSum,
   type HistogramSum,
+  type LatencyHistogram,
+  latencyHistograms,
   quantilesOf,
 } from "../../domain/histogram.ts";
+import { mapCounters } from "../../domain/usage.ts";
 import type { Store } from "../../store/store.ts";
 import type { StoredLatency, TrafficRange } from "../../store/traffic/contract.ts";
 import type { WallClock } from "../../time/clock.ts";
@@ -69,28 +72,14 @@ export const getLatency =
     };
   };
 
-interface LatencySum {
-  requestCount: number;
-  firstByte: HistogramSum;
-  duration: HistogramSum;
-  tokensPerSecond: HistogramSum;
-  queueWait: HistogramSum;
-}
+type LatencySum = { requestCount: number } & Record<LatencyHistogram, HistogramSum>;
 
-const metrics = ["firstByte", "duration", "tokensPerSecond", "queueWait"] as const;
-
-const createLatencySum = (): LatencySum => ({
-  requestCount: 0,
-  firstByte: createSum(),
-  duration: createSum(),
-  tokensPerSecond: createSum(),
-  queueWait: createSum(),
-});
+const createLatencySum = (): LatencySum => ({ requestCount: 0, ...mapCounters(latencyHistograms, createSum) });
 
 /** Replaces what the sum held. */
 function read(sum: LatencySum, row: StoredLatency): void {
   sum.requestCount = row.requestCount;
-  for (const metric of metrics) {
+  for (const metric of latencyHistograms) {
     clearSum(sum[metric]);
     addEncoded(sum[metric], row[metric]);
   }
@@ -98,7 +87,7 @@ function read(sum: LatencySum, row: StoredLatency): void {
 
 function add(sum: LatencySum, added: LatencySum): void {
   sum.requestCount += added.requestCount;
-  for (const metric of metrics) addSum(sum[metric], added[metric]);
+  for (const metric of latencyHistograms) addSum(sum[metric], added[metric]);
 }
 
 const bodyOf = (model: string | null, sum: LatencySum): LatencyTotal => ({

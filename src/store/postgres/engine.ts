@@ -3,8 +3,11 @@ import { drizzle } from "drizzle-orm/bun-sql";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
 import { type ColumnValues, type Engine, type KeySums, orZero, type TextColumn, groupRows } from "../engine/engine.ts";
 import type { PostgresPool } from "./pool.ts";
+import { postgresColumns } from "../schema/columns.ts";
+import { defineTables } from "../schema/schema.ts";
 import { columnName } from "../schema/tables.ts";
-import * as schema from "./schema.ts";
+
+const tables = defineTables(postgresColumns);
 
 const serverSecond = sql`cast(floor(extract(epoch from clock_timestamp())) as bigint)`;
 
@@ -18,7 +21,7 @@ export function createPostgresEngine({ client, transaction, close }: PostgresPoo
   const engineDb = db as unknown as Engine["db"];
   return {
     db: engineDb,
-    tables: schema,
+    tables,
     jsonRows,
     // No hash is joined by an array.
     byIndex: (column, value) => sql`${column} = any(array[${value}])`,

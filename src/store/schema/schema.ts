@@ -8,6 +8,7 @@
 import { type Columns, sqliteColumns } from "./columns.ts";
 import type { Role } from "../../domain/changes.ts";
 import { backendCountNames } from "../../domain/backends.ts";
+import { latencyHistograms } from "../../domain/histogram.ts";
 import { mapCounters, reconciledFields, chargeFields, countedParts, sumFields } from "../../domain/usage.ts";
 import { type NotNull, sql } from "drizzle-orm";
 import { type RequestColumnFields, columnFields } from "../../domain/request-fields.ts";
@@ -110,47 +111,7 @@ export function defineTables(columns: Columns) {
 
 export type Tables = ReturnType<typeof defineTables>;
 
-// drizzle-kit finds the tables by their exports.
-export const {
-  keys,
-  formerSecrets,
-  deletedKeys,
-  usageMinute,
-  usageHour,
-  usageDay,
-  usageModelHour,
-  usageModelDay,
-  usageModelMonth,
-  latencyMinute,
-  latencyHour,
-  outcomeMinute,
-  outcomeHour,
-  reconciliationDay,
-  requestLog,
-  usageFlushes,
-  owned,
-  countedResponses,
-  subjects,
-  instances,
-  keyLeases,
-  leaseSeconds,
-  keyRefusals,
-  keyEndings,
-  backendMinute,
-  drainingBackends,
-  catalogInstances,
-  reconciliationBackendDay,
-  gpuSamples,
-  gpuLatest,
-  gpuMinute,
-  gpuHour,
-  gpuPowerMinute,
-  sessions,
-  loginAttempts,
-  apiTokens,
-  audit,
-  settings,
-} = defineTables(sqliteColumns);
+export const tables = defineTables(sqliteColumns);
 
 function defineBackendTables({ table, integer, text, primaryKey }: Columns) {
   return {
@@ -348,9 +309,7 @@ function defineTrafficTables({ table, integer, text, primaryKey }: Columns) {
   const latency = () => ({
     model: text().notNull(),
     requestCount: integer().notNull(),
-    firstByte: text().notNull(),
-    duration: text().notNull(),
-    tokensPerSecond: text().notNull(),
+    ...mapCounters(latencyHistograms, () => text().notNull()),
     queueWait: text().notNull().default(""),
   });
   const outcome = () => ({

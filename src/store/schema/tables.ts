@@ -1,16 +1,14 @@
-import { getTableColumns, getTableName, isTable, type Table } from "drizzle-orm";
+import { getTableColumns, getTableName, type Table } from "drizzle-orm";
 import { CasingCache } from "drizzle-orm/casing";
 import { getTableConfig, type SQLiteTable } from "drizzle-orm/sqlite-core";
-import * as schema from "./schema.ts";
+import { tables } from "./schema.ts";
 import { StorageError } from "../storage-error.ts";
 
 /** The names of all tables of the schema. */
-export const tableNames: readonly string[] = Object.values(schema)
-  .filter((one) => isTable(one))
-  .map(getTableName);
+export const tableNames: readonly string[] = Object.values(tables).map(getTableName);
 
 /** The table whose rows the database makes out of those of another one. */
-export const derivedTable: string = getTableName(schema.usageModelMonth);
+export const derivedTable: string = getTableName(tables.usageModelMonth);
 
 const casing = new CasingCache("snake_case");
 

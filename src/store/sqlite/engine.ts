@@ -1,5 +1,5 @@
 import { type Migration, readMigrations } from "../schema/migrations.ts" with { type: "macro" };
-import * as schema from "../schema/schema.ts";
+import { tables } from "../schema/schema.ts";
 import { constants, Database } from "bun:sqlite";
 import { statSync } from "node:fs";
 import { eq, sql, and, getTableName } from "drizzle-orm";
@@ -199,7 +199,7 @@ function createSqliteEngine(client: Database, { begin, isWriter }: SqliteEngineO
   const commit = client.query("COMMIT");
   return {
     db,
-    tables: schema,
+    tables,
     jsonRows: (array) => sql`json_each(${array})`,
     byIndex: eq,
     anyByIndex: (column, query) => sql`${column} in (${query})`,

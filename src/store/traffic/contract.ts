@@ -6,19 +6,11 @@
 // so an hour has a limited number of them. Removed: a table of responses without tokens, which the request log finds.
 
 import type { BackendCounts } from "../../domain/backends.ts";
+import type { LatencyHistogram } from "../../domain/histogram.ts";
 import type { KeyId } from "../../domain/keys.ts";
 
 /** Histograms as text; see `domain/histogram.ts`. */
-export interface StoredLatency {
-  minute: number;
-  model: string;
-  requestCount: number;
-  firstByte: string;
-  duration: string;
-  tokensPerSecond: string;
-  /** Until a request was sent, in milliseconds; of those that had to wait. */
-  queueWait: string;
-}
+export type StoredLatency = { minute: number; model: string; requestCount: number } & Record<LatencyHistogram, string>;
 
 export interface StoredOutcome {
   minute: number;
@@ -32,15 +24,13 @@ export interface StoredOutcome {
 }
 
 /** What one backend was sent, and how it responded. */
-export interface BackendFigures extends BackendCounts {
+export type BackendFigures = BackendCounts & {
   backend: string;
   /** A histogram of the milliseconds until the first byte of streams, as text. */
   firstByte: string;
-}
+};
 
-export interface StoredBackend extends BackendFigures {
-  minute: number;
-}
+export type StoredBackend = BackendFigures & { minute: number };
 
 export interface StoredTraffic {
   latencies: readonly StoredLatency[];

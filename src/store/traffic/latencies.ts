@@ -1,36 +1,30 @@
-import { inArray, sql } from "drizzle-orm";
-import { addEncoded, decodeHistogram, encodeSum } from "../../domain/histogram.ts";
+import { getTableColumns, inArray, sql } from "drizzle-orm";
+import type { SQLiteTable } from "drizzle-orm/sqlite-core";
+import { addEncoded, decodeHistogram, encodeSum, latencyHistograms } from "../../domain/histogram.ts";
 import { minutesPerHour } from "../../time/seoul.ts";
 import type { Engine } from "../engine/engine.ts";
 import { limitHourlyModel } from "../usage/model-names.ts";
 import { cleanText, maxModelLength } from "../requests/row.ts";
 import type { StoredLatency } from "./contract.ts";
 
-type LatencyTable = Engine["tables"]["latencyMinute"];
-type LatencySums = Omit<StoredLatency, "minute" | "model">;
-/** The sums of a model in a period: a minute or an hour. */
-type Sum = LatencySums & { period: number; model: string };
-
 export const hourOf = (minute: number): number => Math.floor(minute / minutesPerHour);
 
-/**
- * Adds latencies to their minutes and hours, within a transaction that others wait for. Histograms are merged here and not
- * in SQL: there are few of them, and they are written every few seconds.
- */
+/** Adds latencies to their minutes and hours, within a transaction that others wait for. */
 export function prepareLatencies(engine: Engine): (latencies: readonly StoredLatency[]) => Promise<void> {
   const { latencyMinute, latencyHour } = engine.tables;
-  const addMinutes = prepareAdding(engine, latencyMinute, latencyMinute.minute);
-  const addHours = prepareAdding(engine, latencyHour as never, latencyHour.hour as never);
+  const sums = ["requestCount", ...latencyHistograms] as const;
+  const addMinutes = prepareMerging(engine, latencyMinute, ["minute", "model", ...sums]);
+  const addHours = prepareMerging(engine, latencyHour, ["hour", "model", ...sums]);
   const findModels = prepareFindModels(engine);
-
   return async (latencies) => {
     if (latencies.length === 0) return;
     const models = await findModels([...new Set(latencies.map(({ minute }) => hourOf(minute)))]);
-    const sums = latencies.map(({ minute, model, ...sum }) =>
-      Object.assign(sum, { minute, model: limitHourlyModel(models, hourOf(minute), cleanText(model, maxModelLength)) }),
-    );
-    await addMinutes(sums.map(({ minute, ...sum }) => Object.assign(sum, { period: minute })));
-    await addHours(sums.map(({ minute, ...sum }) => Object.assign(sum, { period: hourOf(minute) })));
+    const named = latencies.map((one) => ({
+      ...one,
+      model: limitHourlyModel(models, hourOf(one.minute), cleanText(one.model, maxModelLength)),
+    }));
+    await addMinutes(named);
+    await addHours(named.map(({ minute, ...sum }) => Object.assign(sum, { hour: hourOf(minute) })));
   };
 }
 
@@ -50,68 +44,55 @@ function prepareFindModels({ db, tables: { latencyHour }, jsonRows }: Engine) {
   };
 }
 
-function prepareAdding(
-  { db, jsonRows }: Engine,
-  table: LatencyTable,
-  period: LatencyTable["minute"],
-): (added: readonly Sum[]) => Promise<void> {
-  const { model, requestCount, firstByte, duration, tokensPerSecond, queueWait } = table;
-  const rows = jsonRows(sql.placeholder("rows"));
-  const find = db
-    .select({ period, model, requestCount, firstByte, duration, tokensPerSecond, queueWait })
-    .from(table)
-    .where(sql`(${period}, ${model}) in (select cast(value->>0 as bigint), value->>1 from ${rows})`)
-    .prepare();
-  const replace = db
-    .insert(table)
-    .select(
-      sql`select cast(value->>0 as bigint), value->>1, cast(value->>2 as bigint), value->>3, value->>4, value->>5, value->>6
-        from ${rows} where true`,
-    )
-    .onConflictDoUpdate({
-      target: [period, model],
-      set: {
-        requestCount: sql`excluded.request_count`,
-        firstByte: sql`excluded.first_byte`,
-        duration: sql`excluded.duration`,
-        tokensPerSecond: sql`excluded.tokens_per_second`,
-        queueWait: sql`excluded.queue_wait`,
-      },
-    })
-    .prepare();
+type Row = Readonly<Record<string, string | number>>;
 
+/**
+ * Adds rows to those of the same key, a time and a name, within a transaction that others wait for. Here and not in SQL:
+ * there are few of them, they are written every few seconds, and their texts are histograms.
+ */
+export function prepareMerging(
+  { db, jsonRows, prepareDelete, prepareInsert, pipeline }: Engine,
+  table: SQLiteTable,
+  columns: readonly [time: string, name: string, ...sums: string[]],
+): (added: readonly Row[]) => Promise<void> {
+  const key = columns.slice(0, 2);
+  const { [columns[0]]: time, [columns[1]]: name } = getTableColumns(table);
+  const find = db
+    .select()
+    .from(table)
+    .where(
+      sql`(${time}, ${name}) in (select cast(value->>0 as bigint), value->>1 from ${jsonRows(sql.placeholder("rows"))})`,
+    )
+    .prepare();
+  const remove = prepareDelete(table, key);
+  const insert = prepareInsert(table, columns);
+  const keyOf = (row: Row): (string | number)[] => key.map((column) => row[column] ?? "");
   return async (added) => {
-    const names = added.map((one) => [one.period, one.model]);
-    const sums = new Map((await find.execute({ rows: JSON.stringify(names) })).map((row) => [idOf(row), row]));
-    for (const one of added) {
-      const sum = sums.get(idOf(one));
-      sums.set(idOf(one), sum === undefined ? one : Object.assign(sum, mergeSums(sum, one)));
+    if (added.length === 0) return;
+    const found = (await find.execute({ rows: JSON.stringify(added.map(keyOf)) })) as Row[];
+    const sums = new Map(found.map((row) => [keyOf(row).join(" "), row]));
+    for (const row of added) {
+      const id = keyOf(row).join(" ");
+      sums.set(id, mergeRows(row, sums.get(id), key));
     }
-    const values = Array.from(sums.values(), (sum) => [
-      sum.period,
-      sum.model,
-      sum.requestCount,
-      sum.firstByte,
-      sum.duration,
-      sum.tokensPerSecond,
-      sum.queueWait,
-    ]);
-    await replace.execute({ rows: JSON.stringify(values) });
+    const values = Array.from(sums.values(), (row) => columns.map((column) => row[column] ?? 0));
+    await pipeline([remove(found.map(keyOf)), insert(values)]);
   };
 }
 
-const idOf = ({ period, model }: Pick<Sum, "period" | "model">): string => `${period} ${model}`;
+/** Numbers are added, and histograms, which are the texts that are not of the key. */
+export function mergeRows<R extends Row>(added: R, before: R | undefined, key: readonly string[]): R {
+  if (before === undefined) return added;
+  const merged = Object.entries(added).map(([column, value]) => {
+    const earlier = before[column] ?? 0;
+    if (key.includes(column)) return [column, value];
+    return [column, typeof value === "number" ? value + Number(earlier) : mergeHistograms(String(earlier), value)];
+  });
+  return Object.fromEntries(merged) as R;
+}
 
-const mergeSums = (a: LatencySums, b: LatencySums): LatencySums => ({
-  requestCount: a.requestCount + b.requestCount,
-  firstByte: merge(a.firstByte, b.firstByte),
-  duration: merge(a.duration, b.duration),
-  tokensPerSecond: merge(a.tokensPerSecond, b.tokensPerSecond),
-  queueWait: merge(a.queueWait, b.queueWait),
-});
-
-function merge(a: string, b: string): string {
-  const sum = decodeHistogram(a);
-  addEncoded(sum, b);
+function mergeHistograms(before: string, added: string): string {
+  const sum = decodeHistogram(before);
+  addEncoded(sum, added);
   return encodeSum(sum);
 }

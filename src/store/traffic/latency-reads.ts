@@ -1,16 +1,24 @@
 import { and, eq, is, type SQL, sql } from "drizzle-orm";
 import { SQLiteColumn } from "drizzle-orm/sqlite-core";
-import { addEncoded, clearSum, createSum, encodeSum } from "../../domain/histogram.ts";
+import {
+  addEncoded,
+  clearSum,
+  createSum,
+  encodeSum,
+  type LatencyHistogram,
+  latencyHistograms,
+} from "../../domain/histogram.ts";
+import { mapCounters } from "../../domain/usage.ts";
 import { type Engine, safeSum } from "../engine/engine.ts";
 import type { LatencyFilter, StoredLatency, TrafficRange } from "./contract.ts";
 import { bucketFloor, minutesPerHour } from "../../time/seoul.ts";
 
 /** One minute or one hour. */
-interface LatencyRow extends Omit<StoredLatency, "minute"> {
+type LatencyRow = Omit<StoredLatency, "minute"> & {
   period: number;
   /** The histograms are those of so many models, one after the other. */
   models: number;
-}
+};
 
 export async function listLatencies(
   { rows, tables: { latencyMinute, latencyHour } }: Engine,
@@ -19,18 +27,21 @@ export async function listLatencies(
 ): Promise<StoredLatency[]> {
   const table = range.byHour ? latencyHour : latencyMinute;
   const period = range.byHour ? sql`${latencyHour.hour}` : sql`${latencyMinute.minute}`;
-  const { firstByte, duration, tokensPerSecond, queueWait } = table;
-  const histograms = { firstByte, duration, tokensPerSecond, queueWait };
+  const histogramsBy = (select: (column: SQLiteColumn) => SQL): SQL =>
+    sql.join(
+      latencyHistograms.map((name) => sql`${select(table[name])} as ${sql.identifier(name)}`),
+      sql`, `,
+    );
   const where = and(isWithin(period, range), model === undefined ? undefined : eq(table.model, model));
   const found = await rows<LatencyRow>(
     allModels
       ? sql`select ${period} as "period", '' as "model", count(*) as "models", ${safeSum(table.requestCount)} as "requestCount",
-          ${columnsOf(histograms, joined)}
+          ${histogramsBy(joined)}
           from ${table} where ${where} group by 1 order by 1`
       : sql`select ${period} as "period", ${table.model} as "model", 1 as "models", ${table.requestCount} as "requestCount",
-          ${columnsOf(histograms, (column) => sql`${column}`)}
+          ${histogramsBy((column) => sql`${column}`)}
           from ${table} where ${where} order by 1, 2`,
-    ["model", "firstByte", "duration", "tokensPerSecond", "queueWait"],
+    ["model", ...latencyHistograms],
   );
   return addUp(found, range);
 }
@@ -38,12 +49,6 @@ export async function listLatencies(
 /** PostgreSQL's function is in SQLite since 3.44, and macOS brings older ones. */
 const joined = (column: SQLiteColumn): SQL =>
   is(column, SQLiteColumn) ? sql`group_concat(${column}, ' ')` : sql`string_agg(${column}, ' ')`;
-
-const columnsOf = <Column>(columns: Record<string, Column>, select: (column: Column) => SQL): SQL =>
-  sql.join(
-    Object.entries(columns).map(([name, column]) => sql`${select(column)} as ${sql.identifier(name)}`),
-    sql`, `,
-  );
 
 /**
  * Adds up the rows of each bucket and model. Here and not by the caller: with SQLite this is the thread of the database, and
@@ -58,10 +63,7 @@ function addUp(rows: readonly LatencyRow[], range: TrafficRange): StoredLatency[
         minute,
         model,
         requestCount: parts.reduce((sum, { requestCount }) => sum + requestCount, 0),
-        firstByte: merge(parts, "firstByte"),
-        duration: merge(parts, "duration"),
-        tokensPerSecond: merge(parts, "tokensPerSecond"),
-        queueWait: merge(parts, "queueWait"),
+        ...mapCounters(latencyHistograms, (name) => merge(parts, name)),
       });
     }
   }
@@ -70,7 +72,7 @@ function addUp(rows: readonly LatencyRow[], range: TrafficRange): StoredLatency[
 
 function createMerge() {
   const sum = createSum();
-  return (parts: readonly LatencyRow[], name: "firstByte" | "duration" | "tokensPerSecond" | "queueWait"): string => {
+  return (parts: readonly LatencyRow[], name: LatencyHistogram): string => {
     const [first] = parts;
     if (parts.length === 1 && first?.models === 1) return first[name];
     clearSum(sum);

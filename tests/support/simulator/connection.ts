@@ -6,7 +6,7 @@ import { createRequestParser, MalformedRequest, type RequestHead } from "./reque
 import { createRequest, type EndingKind, type IncomingRequest, type SimulatedRequest } from "./request.ts";
 import { runActions } from "./run-actions.ts";
 import type { Script } from "./script.ts";
-import type { SimulatedResponse } from "../../../src/simulator/simulated-response.ts";
+import type { SimulatedResponse } from "./simulated-response.ts";
 import { createWire, type SocketWire, type Wire } from "./wire.ts";
 
 /** Writes the response itself, as raw bytes. If the wire is still open when it returns, the connection reads the next request. */

@@ -1,5 +1,5 @@
 import type { SimulatedRequest } from "./request.ts";
-import { jsonResponse, type SimulatedResponse } from "../../../src/simulator/simulated-response.ts";
+import { jsonResponse, type SimulatedResponse } from "./simulated-response.ts";
 
 /** Any other path: returns the body unchanged or, if there is none or it was too large to keep, a description of the request. */
 export function echoResponse(request: SimulatedRequest): SimulatedResponse {

@@ -1,4 +1,4 @@
-import type { Header } from "../../../src/simulator/simulated-response.ts";
+import type { Header } from "./simulated-response.ts";
 
 export interface RequestHead {
   method: string;

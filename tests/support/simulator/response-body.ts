@@ -1,5 +1,5 @@
 import type { Script } from "./script.ts";
-import { type SimulatedResponse, tick } from "../../../src/simulator/simulated-response.ts";
+import { type SimulatedResponse, tick } from "./simulated-response.ts";
 import { constants, deflateRawSync } from "node:zlib";
 
 /** One event, or a whole body. */

@@ -1,5 +1,5 @@
 import type { Pacer } from "./pacer.ts";
-import { tick } from "../../../src/simulator/simulated-response.ts";
+import { tick } from "./simulated-response.ts";
 import type { Cut, WireAction } from "./wire-actions.ts";
 import type { SocketWire } from "./wire.ts";
 

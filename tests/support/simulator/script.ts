@@ -1,5 +1,5 @@
-import type { Header } from "../../../src/simulator/simulated-response.ts";
-import type { Wanted } from "../../../src/simulator/generation.ts";
+import type { Header } from "./simulated-response.ts";
+import type { Wanted } from "./generation.ts";
 import type { Cut } from "./wire-actions.ts";
 import { type Usage, usageParts } from "../../../src/domain/usage.ts";
 

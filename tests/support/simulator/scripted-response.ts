@@ -1,6 +1,6 @@
-import { respond } from "../../../src/simulator/endpoints.ts";
-import { errorResponse, isObject, type SimulatedResponse } from "../../../src/simulator/simulated-response.ts";
-import type { ModelOptions } from "../../../src/simulator/generation.ts";
+import { respond } from "./endpoints.ts";
+import { errorResponse, isObject, type SimulatedResponse } from "./simulated-response.ts";
+import type { ModelOptions } from "./generation.ts";
 import { echoResponse } from "./echo.ts";
 import type { SimulatedRequest } from "./request.ts";
 import type { Script } from "./script.ts";

@@ -6,9 +6,9 @@ import {
   openConnection,
   receiveBytes,
 } from "./connection.ts";
-import { metricsResponse } from "../../../src/simulator/dialects/metrics.ts";
-import { parsesBody } from "../../../src/simulator/endpoints.ts";
-import { defaultModel } from "../../../src/simulator/generation.ts";
+import { metricsResponse } from "./dialects/metrics.ts";
+import { parsesBody } from "./endpoints.ts";
+import { defaultModel } from "./generation.ts";
 import { createPacer } from "./pacer.ts";
 import { createRecording, type Recording } from "./recording.ts";
 import type { SimulatedRequest } from "./request.ts";

@@ -1,4 +1,4 @@
-import { isObject, type SimulatedResponse } from "../../../src/simulator/simulated-response.ts";
+import { isObject, type SimulatedResponse } from "./simulated-response.ts";
 import type { EndingKind, SimulatedRequest } from "./request.ts";
 import type { Usage } from "../../../src/domain/usage.ts";
 

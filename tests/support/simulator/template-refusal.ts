@@ -1,4 +1,4 @@
-import { isObject, type JsonObject } from "../../../src/simulator/simulated-response.ts";
+import { isObject, type JsonObject } from "./simulated-response.ts";
 
 /**
  * What engines refuse whose chat template wants one system message, at the head, and no other roles than those that open

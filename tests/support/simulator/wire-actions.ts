@@ -1,4 +1,4 @@
-import { tick } from "../../../src/simulator/simulated-response.ts";
+import { tick } from "./simulated-response.ts";
 
 /** One thing to do on the wire: write, wait for a tick, pause (possibly endlessly) or cut the connection. */
 export type WireAction = string | Uint8Array | typeof tick | { pauseMs: number } | { cut: Cut };

@@ -1,4 +1,4 @@
-import type { Usage } from "../domain/usage.ts";
+import type { Usage } from "../../../src/domain/usage.ts";
 
 export type Header = readonly [name: string, value: string];
 

@@ -1,8 +1,8 @@
 import { beforeAll, expect, test } from "bun:test";
 import OpenAI, { NotFoundError } from "openai";
-import { startSimulator } from "../../support/simulator/simulator.ts";
-import { rejectionOf } from "../../support/rejection.ts";
-import { shared } from "../../support/shared.ts";
+import { startSimulator } from "../simulator.ts";
+import { rejectionOf } from "../../rejection.ts";
+import { shared } from "../../shared.ts";
 
 let openai: OpenAI;
 const simulator = shared(() => startSimulator({ models: ["m"] }));

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { countTokens, fullText, tokenText } from "../../src/simulator/text.ts";
+import { countTokens, fullText, tokenText } from "./text.ts";
 
 test("a text has the requested number of tokens, and the tokens join to the whole text", () => {
   const text = { outputTokens: 300, thinkingTokens: 0 };

@@ -1,5 +1,5 @@
 import type { SimulatedResponse } from "../simulated-response.ts";
-import type { Usage } from "../../domain/usage.ts";
+import type { Usage } from "../../../../src/domain/usage.ts";
 
 /** GET /metrics: vLLM's token counters, in the Prometheus text format as Python's client writes it. */
 export function metricsResponse(processed: readonly (readonly [model: string, Usage])[]): SimulatedResponse {

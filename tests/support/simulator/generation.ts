@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { isObject, type JsonObject } from "./simulated-response.ts";
 import { countTokens, type GeneratedText } from "./text.ts";
 import { findToolCall, type ToolCall } from "./tools.ts";
-import type { Usage } from "../domain/usage.ts";
+import type { Usage } from "../../../src/domain/usage.ts";
 
 /** What the simulated model is like. */
 export interface ModelOptions {

@@ -1,9 +1,8 @@
-import { parseArgs } from "node:util";
 import type { Environment } from "../config/config.ts";
-import type { PushTarget } from "./post-result.ts";
+import type { PushTarget } from "../gpu-agent/post-result.ts";
+import { CommandError, readArguments } from "./command.ts";
 
 export interface PushGpuOptions {
-  help: boolean;
   script: boolean;
   once: boolean;
   intervalMs: number;
@@ -14,10 +13,8 @@ export interface PushGpuOptions {
   target: PushTarget | undefined;
 }
 
-/** Wrong usage. The message is one line for the operator, and never contains a key. */
-export class UsageError extends Error {
-  override name = "UsageError";
-}
+/** The message never contains a key. */
+const wrongUsage = (problem: string): CommandError => new CommandError(problem, 2);
 
 const flags = {
   url: { type: "string" },
@@ -29,10 +26,9 @@ const flags = {
   once: { type: "boolean", default: false },
   "dry-run": { type: "boolean", default: false },
   script: { type: "boolean", default: false },
-  help: { type: "boolean", short: "h", default: false },
 } as const;
 
-/** @throws UsageError */
+/** @throws CommandError */
 export function readPushGpuOptions(
   args: string[],
   {
@@ -46,40 +42,22 @@ export function readPushGpuOptions(
     hostName: string;
   },
 ): PushGpuOptions {
-  const values = parseFlags(args);
-  const onlyPrints = values.help || values.script || values["dry-run"];
+  const { values } = readArguments("push-gpu", args, flags);
+  const onlyPrints = values.script || values["dry-run"];
   return {
-    help: values.help,
     script: values.script,
     once: values.once,
-    intervalMs: Math.round(1000 * numberOf("--interval", values.interval, 0.1, 3600)),
-    gpuIdOffset: wholeNumberOf("--gpu-id-offset", values["gpu-id-offset"], 0, 255),
+    intervalMs: Math.round(1000 * numberOf("--interval", values.interval, "number", 0.1, 3600)),
+    gpuIdOffset: numberOf("--gpu-id-offset", values["gpu-id-offset"], "whole number", 0, 255),
     host: values.host === undefined ? defaultHost(hostName) : checkedHost(values.host),
     target: onlyPrints ? undefined : { url: endpointOf(values.url, env), key: keyOf(values, env, readFile) },
   };
 }
 
-function parseFlags(args: string[]) {
-  try {
-    return parseArgs({ args, options: flags, strict: true, allowPositionals: false }).values;
-  } catch (error) {
-    // The parser quotes a stray argument, which may be a key without its option.
-    const stray = error instanceof Error && "code" in error && error.code === "ERR_PARSE_ARGS_UNEXPECTED_POSITIONAL";
-    const message = error instanceof Error && !stray ? (error.message.split(/\.\s/)[0] ?? "") : "unexpected argument";
-    throw new UsageError(`${message}; see tollgate push-gpu --help`);
-  }
-}
-
-function numberOf(flag: string, text: string, least: number, most: number): number {
-  const value = /^\d+(\.\d+)?$/.test(text) ? Number(text) : NaN;
+function numberOf(flag: string, text: string, kind: "number" | "whole number", least: number, most: number): number {
+  const value = (kind === "number" ? /^\d+(\.\d+)?$/ : /^\d+$/).test(text) ? Number(text) : NaN;
   if (value >= least && value <= most) return value;
-  throw new UsageError(`${flag}: ${JSON.stringify(text)} is not allowed; use a number from ${least} to ${most}`);
-}
-
-function wholeNumberOf(flag: string, text: string, least: number, most: number): number {
-  const value = /^\d+$/.test(text) ? Number(text) : NaN;
-  if (value >= least && value <= most) return value;
-  throw new UsageError(`${flag}: ${JSON.stringify(text)} is not allowed; use a whole number from ${least} to ${most}`);
+  throw wrongUsage(`${flag}: ${JSON.stringify(text)} is not allowed; use a ${kind} from ${least} to ${most}`);
 }
 
 /** The server refuses a longer name. */
@@ -91,20 +69,18 @@ const defaultHost = (hostName: string): string | undefined =>
 function checkedHost(text: string): string {
   const host = text.trim();
   if (host !== "" && Array.from(host).length <= maxHostLength) return host;
-  throw new UsageError(`--host: its value is not allowed; use 1 to ${maxHostLength} characters`);
+  throw wrongUsage(`--host: its value is not allowed; use 1 to ${maxHostLength} characters`);
 }
 
 const endpoint = "/api/gpu-stats";
 
 function endpointOf(flag: string | undefined, env: Environment): string {
   const text = flag ?? env["TOLLGATE_URL"] ?? "";
-  if (text === "") throw new UsageError("--url: missing; use the address of Tollgate's admin side");
+  if (text === "") throw wrongUsage("--url: missing; use the address of Tollgate's admin side");
   const url = URL.parse(text);
   // Not quoted: it may contain a password.
   if (url === null || !["http:", "https:"].includes(url.protocol) || url.username !== "" || url.password !== "") {
-    throw new UsageError(
-      "--url: its value is not allowed; use an http:// or https:// address without user and password",
-    );
+    throw wrongUsage("--url: its value is not allowed; use an http:// or https:// address without user and password");
   }
   const path = url.pathname.replace(/\/+$/, "");
   return url.origin + (path.endsWith(endpoint) ? path : path + endpoint);
@@ -117,11 +93,11 @@ function keyOf(
 ): string {
   const file = values["key-file"];
   if (values.key !== undefined && file !== undefined)
-    throw new UsageError("--key: not allowed together with --key-file; use only one of them");
+    throw wrongUsage("--key: not allowed together with --key-file; use only one of them");
   const key = values.key ?? (file === undefined ? env["TOLLGATE_KEY"] : keyIn(file, readFile)) ?? "";
-  if (key === "") throw new UsageError("API key: missing; use --key-file FILE or set TOLLGATE_KEY");
+  if (key === "") throw wrongUsage("API key: missing; use --key-file FILE or set TOLLGATE_KEY");
   if (!/^[\x21-\x7e]{1,512}$/.test(key)) {
-    throw new UsageError("API key: not allowed; use 1 to 512 visible ASCII characters");
+    throw wrongUsage("API key: not allowed; use 1 to 512 visible ASCII characters");
   }
   return key;
 }
@@ -131,6 +107,6 @@ function keyIn(file: string, readFile: (file: string) => string): string {
     return readFile(file).trim();
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    throw new UsageError(`--key-file: cannot read ${JSON.stringify(file)} (${code ?? "unknown error"})`);
+    throw wrongUsage(`--key-file: cannot read ${JSON.stringify(file)} (${code ?? "unknown error"})`);
   }
 }

@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from "bun:test";
 import OpenAI from "openai";
-import { startSimulator } from "../../support/simulator/simulator.ts";
-import { shared } from "../../support/shared.ts";
+import { startSimulator } from "../simulator.ts";
+import { shared } from "../../shared.ts";
 
 let openai: OpenAI;
 const simulator = shared(() => startSimulator());

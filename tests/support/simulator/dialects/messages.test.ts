@@ -1,7 +1,7 @@
 import { beforeAll, expect, test } from "bun:test";
 import Anthropic from "@anthropic-ai/sdk";
-import { startSimulator } from "../../support/simulator/simulator.ts";
-import { shared } from "../../support/shared.ts";
+import { startSimulator } from "../simulator.ts";
+import { shared } from "../../shared.ts";
 
 let anthropic: Anthropic;
 const simulator = shared(() => startSimulator({ maxOutputTokens: 50 }));

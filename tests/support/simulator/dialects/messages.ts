@@ -10,7 +10,7 @@ import {
 } from "../simulated-response.ts";
 import { fullText, thoughtOf, tokenText } from "../text.ts";
 import type { ToolCall } from "../tools.ts";
-import type { Usage } from "../../domain/usage.ts";
+import type { Usage } from "../../../../src/domain/usage.ts";
 
 /** POST /v1/messages. */
 export function messagesResponse(requested: Generation): SimulatedResponse {

@@ -11,7 +11,7 @@ import {
 } from "../simulated-response.ts";
 import { fullText, tokenText } from "../text.ts";
 import type { ToolCall } from "../tools.ts";
-import type { Usage } from "../../domain/usage.ts";
+import type { Usage } from "../../../../src/domain/usage.ts";
 
 /** POST /v1/responses. */
 export function responsesResponse(requested: Generation): SimulatedResponse {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { advanceGpuHost, type GpuHost, idleGpuHost, readGpus } from "../../src/simulator/gpu-host.ts";
+import { advanceGpuHost, type GpuHost, idleGpuHost, readGpus } from "../../src/demo/gpu-host.ts";
 
 const secondMs = 1000;
 

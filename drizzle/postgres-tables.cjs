@@ -1,0 +1,4 @@
+// drizzle-kit finds tables by the exports of a file.
+const { postgresColumns } = require("../src/store/schema/columns.ts");
+const { defineTables } = require("../src/store/schema/schema.ts");
+module.exports = defineTables(postgresColumns);
