@@ -216,7 +216,7 @@ test("the manual has as many blocks as are tried", () => {
     ini: 6,
     nginx: 2,
     caddyfile: 2,
-    json: 2,
+    json: 3,
     text: generated,
   });
 });
