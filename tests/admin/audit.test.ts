@@ -117,6 +117,9 @@ describe.each(engines)("%s", (engine) => {
       for (const draining of [true, true, false]) await send("PATCH", `/api/backends/${listed.name}`, { draining });
       await send("PUT", "/api/prices", { currency: "EUR" });
       await send("DELETE", "/api/in-flight/1-1");
+      const team = (await send("POST", "/api/teams", { name: "ml" })).json;
+      await send("PATCH", `/api/teams/${team.id}`, { tokens_per_day: 5 });
+      await send("DELETE", `/api/teams/${team.id}`);
       const { id } = (await send("POST", "/api/tokens", { name: "x", role: "viewer" })).json;
       await send("DELETE", `/api/tokens/${id}`);
       await admin.send("POST", "/api/logout", { as: guest, headers });
@@ -135,6 +138,9 @@ describe.each(engines)("%s", (engine) => {
       ["backend.update", `backend/${listed.name}`],
       ["prices.set", "prices"],
       ["request.end", "request/1-1"],
+      ["team.create", expect.stringMatching(/^team\/\d+$/)],
+      ["team.update", expect.stringMatching(/^team\/\d+$/)],
+      ["team.delete", expect.stringMatching(/^team\/\d+$/)],
       ["token.create", expect.stringMatching(/^token\/\d+$/)],
       ["token.delete", expect.stringMatching(/^token\/\d+$/)],
       ["session.log_out", "session"],
