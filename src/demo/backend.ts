@@ -135,7 +135,7 @@ export function speedOf({ startsAt, inputTokens }: Omit<PlannedRequest, "outputT
   };
 }
 
-const halfDayMinutes = 12 * minutesPerHour;
+export const halfDayMinutes = 12 * minutesPerHour;
 
 /** By how much the backend is slower than usual: once in each half of a day, for half an hour or so, by two to five times. */
 export function slownessAt(minute: number): number {
