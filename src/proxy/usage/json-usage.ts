@@ -3,14 +3,7 @@ import { createJsonSkipper, createStringEnd } from "../json/skipper.ts";
 import { createFollowedDocument, type FollowedDocument, maxNameLength as longestName } from "./followed-document.ts";
 
 /** Finds the usage in a JSON text that arrives in pieces, cut anywhere, of any length, in constant memory. */
-export interface JsonUsageParser {
-  push(bytes: Uint8Array): void;
-  /**
-   * What `JSON.parse` would return for the text so far, without the members that `readUsage` ignores. A number that is
-   * still unfinished is left out.
-   */
-  document(): unknown;
-}
+export type JsonUsageParser = ReturnType<typeof createJsonUsageParser>;
 
 /** The longest name that is followed, with every letter written as `\u0070`. */
 const maxNameLength = 6 * longestName;
@@ -30,7 +23,7 @@ const closeBrace = 0x7d;
 type Step = (bytes: Uint8Array, from: number) => number;
 
 /** Skips everything that is not followed without decoding it, and keeps no more of a name than it can match. */
-export function createJsonUsageParser(): JsonUsageParser {
+export function createJsonUsageParser() {
   const document = createFollowedDocument();
   const skipper = createJsonSkipper();
   const name = createString(maxNameLength);
@@ -103,10 +96,14 @@ export function createJsonUsageParser(): JsonUsageParser {
   }
 
   return {
-    push(bytes) {
+    push(bytes: Uint8Array): void {
       let at = 0;
       while (at < bytes.length) at = skipper.isOpen() ? skipper.skip(bytes, at) : step(bytes, at);
     },
+    /**
+     * What `JSON.parse` would return for the text so far, without the members that `readUsage` ignores. A number that is
+     * still unfinished is left out.
+     */
     document: document.value,
   };
 }
@@ -150,36 +147,29 @@ function createScalarReader(
 }
 
 /** The letters of a token whose end has not arrived. */
-interface Text {
-  begin(): void;
-  add(bytes: Uint8Array, from: number, to: number): void;
-  text(): string;
-  isTooLong(): boolean;
-}
-
-function createText(maxLength: number): Text {
+function createText(maxLength: number) {
   let text = "";
   return {
-    begin() {
+    begin(): void {
       text = "";
     },
     /** Keeps one character more than `maxLength`, which shows that it is too long. */
-    add(bytes, from, to) {
+    add(bytes: Uint8Array, from: number, to: number): void {
       const missing = maxLength + 1 - text.length;
       if (missing > 0) text += latin1(bytes, from, Math.min(to, from + missing));
     },
-    text: () => text,
-    isTooLong: () => text.length > maxLength,
+    text: (): string => text,
+    isTooLong: (): boolean => text.length > maxLength,
   };
 }
 
 /** A string after its first quote. `read` returns where its last one is, or the end of the bytes. */
-function createString(maxLength: number): Text & { read: Step } {
+function createString(maxLength: number) {
   const text = createText(maxLength);
   const stringEnd = createStringEnd();
   return {
     ...text,
-    read(bytes, at) {
+    read(bytes: Uint8Array, at: number): number {
       const end = stringEnd.find(bytes, at);
       text.add(bytes, at, end);
       return end;
