@@ -170,7 +170,7 @@ function createSqliteStore(parts: {
     tokens: remote("tokens", ["find", "create", "list", "use", "delete"]),
     audit: remote("audit", ["add", "addRefusedLogins", "list"]),
     settings: remote("settings", ["find", "set", "setIfAbsent"]),
-    maintain: async () => (await worker.call("maintain")) as boolean,
+    maintain: direct.maintain,
     async checkWritable() {
       const problem = (await findProblem()) ?? (await findLogProblem());
       if (problem !== undefined) throw new StorageError(problem);
