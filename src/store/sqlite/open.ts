@@ -150,7 +150,7 @@ function createSqliteStore(parts: {
       costs: (range) => readReport(worker, "usage.costs", range),
     },
     backends: remote("backends", ["listDraining", "drain", "undrain", "usesFile", "listFiles", "forgetInstance"]),
-    database: remote("database", ["describe", "tables", "countRows"]),
+    database: remote("database", ["describe", "tables", "countRows", "backups", "recordBackups"]),
     reconciliation: remote("reconciliation", ["add", "days", "backendDays", "lastReading"]),
     traffic: remote("traffic", ["add", "latencies", "outcomes", "backends"]),
     requests: remote("requests", ["list", "sum", "lastId", "keyNames"]),
