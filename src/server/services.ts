@@ -153,7 +153,10 @@ export function createServices(config: ServicesConfig, opened: Opened) {
     },
     inFlight,
     queue,
-    upstreamFailures: createUpstreamFailures(clock),
+    upstreamFailures: createUpstreamFailures(clock, log, () => {
+      const { backends } = catalog.get();
+      return backends.length === 1 && config.queue.backendWaitMs === 0;
+    }),
     /** Adds up all processes that share the ports. */
     stats,
     /** Unless these processes share the places. */

@@ -59,6 +59,12 @@ export async function inspectStore(options: StoreOptions): Promise<DatabaseState
   const { dataDir, databaseUrl } = options;
   const seen =
     databaseUrl === undefined ? inspectDataFolder(databaseFile(dataDir)) : await inspectPostgres(databaseUrl);
-  if (seen?.pendingMigrations === 0) await (await openEngine(options)).close();
-  return seen;
+  if (seen?.pendingMigrations !== 0) return seen;
+  const store = await openEngine(options);
+  try {
+    await store.checkWritable();
+    return seen;
+  } finally {
+    await store.close();
+  }
 }
