@@ -64,6 +64,7 @@ const withoutDefault = [
   "ADMIN_PASSWORD",
   "SECRET_KEY",
   "METRICS_TOKEN",
+  "BACKUP_DIR",
   "LOG_FORMAT",
 ];
 
@@ -109,7 +110,7 @@ describe("the manual's command lines", () => {
     manualBlocks("sh")
       .find((block) => block.startsWith("curl -N"))
       ?.trim() ?? "";
-  const moveTo = "sudo DATA_DIR=/var/lib/tollgate tollgate move-to --url-stdin";
+  const moveTo = "sudo tollgate move-to --url-stdin";
   /** How each line is tried. Two need systemd, and one needs the right to write to /usr/local. */
   const tried: Record<string, () => unknown> = {
     "npm run demo": () => isScript("demo"),

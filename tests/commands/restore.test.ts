@@ -172,7 +172,7 @@ describe("tollgate restore", () => {
     const problems = {
       damaged: "damaged",
       cut: "damaged",
-      empty: "belongs to another program",
+      empty: "it is empty; name a backup",
       text: "not a database of this program",
       newer: "written by a newer version",
       foreign: "belongs to another program",

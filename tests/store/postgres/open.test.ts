@@ -138,7 +138,11 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
   });
 
   test.each([
-    ["a server that does not exist", "postgres://u:hush@127.0.0.1:1/t", "PostgreSQL cannot be reached"],
+    [
+      "a server that does not exist",
+      "postgres://u:hush@127.0.0.1:1/t",
+      "PostgreSQL at 127.0.0.1:1/t cannot be reached",
+    ],
     ["a malformed address", "postgres://u:hush@127.0.0.1:99999/t", "the address is malformed"],
   ])("is refused without showing the password if the URL has %s", async (_, url, message) => {
     const failure = await openPostgresStore({ url, clock }).catch((error: unknown) => error);
