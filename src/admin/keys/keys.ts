@@ -15,13 +15,13 @@ import type { JsonObject } from "../http/body.ts";
 import { ApiError } from "../http/errors.ts";
 import { streamJson } from "../http/json-stream.ts";
 import { fullKeyBody, maskedKeyBody, maskedKeysJson, readLoad } from "./body.ts";
-import { generateKey, parseKeyChange, parseNewKey, parseRotation } from "./fields.ts";
-import type { KeyBody, KeyDeletionQuery, KeyQuery } from "./contract.ts";
+import { generateKey, noPolicy, parseKeyChange, parseNewKey, parsePolicy, parseRotation } from "./fields.ts";
+import type { KeyBody, KeyDeletionQuery, KeyPolicy, KeyQuery } from "./contract.ts";
 import type { OkBody } from "../http/schemas.ts";
 import type { KeyId } from "../../domain/keys.ts";
 
 export interface KeyDeps {
-  store: Pick<Store, "keys" | "limits">;
+  store: Pick<Store, "keys" | "limits" | "settings">;
   log: Log;
 }
 
@@ -47,7 +47,11 @@ export const listKeys =
 export const createKey =
   ({ store, log, clock }: KeyDeps & { clock: WallClock }) =>
   async ({ json, actor, by }: JsonContext): Promise<ElysiaCustomStatusResponse<201, KeyBody>> => {
-    const key = await store.keys.create({ ...parseNewKey(json), createdAt: clock() }, by);
+    const created = parseNewKey(json, await readPolicy(store), clock());
+    let key = await store.keys.create(created, by);
+    // The team of the policy is gone.
+    if (key === "no team" && !Object.hasOwn(json, "team_id"))
+      key = await store.keys.create({ ...created, teamId: null }, by);
     if (key === "collision") throw new ApiError(409, "Key already exists");
     if (key === "no team") throw noTeam();
     log.info("Key created", { ...actor, keyId: key.id, name: key.name });
@@ -68,6 +72,27 @@ export const updateKey =
     if (change.isActive !== undefined) log.info(change.isActive ? "Key activated" : "Key deactivated", fields);
     if (changed.length > 0) log.info("Key changed", { ...fields, changed: changed.join(" ") });
     return maskedKeyBody(key, await readLoad(store, key));
+  };
+
+const policySetting = "key_policy";
+
+async function readPolicy({ settings }: KeyDeps["store"]): Promise<KeyPolicy> {
+  return { ...noPolicy, ...(JSON.parse((await settings.find(policySetting)) ?? "{}") as Partial<KeyPolicy>) };
+}
+
+export const getKeyPolicy =
+  ({ store }: Pick<KeyDeps, "store">) =>
+  async (): Promise<{ defaults: KeyPolicy }> => ({ defaults: await readPolicy(store) });
+
+export const setKeyPolicy =
+  ({ store, log }: KeyDeps & { store: Pick<Store, "teams"> }) =>
+  async ({ json, actor, by }: JsonContext): Promise<{ defaults: KeyPolicy }> => {
+    const defaults = parsePolicy(json);
+    const { team_id: team } = defaults;
+    if (team !== null && (await store.teams.list(team)).length === 0) throw noTeam();
+    await store.settings.set(policySetting, JSON.stringify(defaults), by);
+    log.info("Key policy changed", { ...actor });
+    return { defaults };
   };
 
 /** The old secret is accepted for `grace_minutes` more. */
