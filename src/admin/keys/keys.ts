@@ -21,7 +21,7 @@ import type { OkBody } from "../http/schemas.ts";
 import type { KeyId } from "../../domain/keys.ts";
 
 export interface KeyDeps {
-  store: Pick<Store, "keys" | "limits" | "settings">;
+  store: Pick<Store, "keys" | "limits" | "settings" | "teams">;
   log: Log;
 }
 
@@ -47,11 +47,7 @@ export const listKeys =
 export const createKey =
   ({ store, log, clock }: KeyDeps & { clock: WallClock }) =>
   async ({ json, actor, by }: JsonContext): Promise<ElysiaCustomStatusResponse<201, KeyBody>> => {
-    const created = parseNewKey(json, await readPolicy(store), clock());
-    let key = await store.keys.create(created, by);
-    // The team of the policy is gone.
-    if (key === "no team" && !Object.hasOwn(json, "team_id"))
-      key = await store.keys.create({ ...created, teamId: null }, by);
+    const key = await store.keys.create(parseNewKey(json, await readPolicy(store), clock()), by);
     if (key === "collision") throw new ApiError(409, "Key already exists");
     if (key === "no team") throw noTeam();
     log.info("Key created", { ...actor, keyId: key.id, name: key.name });
@@ -76,20 +72,25 @@ export const updateKey =
 
 const policySetting = "key_policy";
 
-async function readPolicy({ settings }: KeyDeps["store"]): Promise<KeyPolicy> {
-  return { ...noPolicy, ...(JSON.parse((await settings.find(policySetting)) ?? "{}") as Partial<KeyPolicy>) };
+/** Without a team that is gone. */
+async function readPolicy({ settings, teams }: KeyDeps["store"]): Promise<KeyPolicy> {
+  const stored = JSON.parse((await settings.find(policySetting)) ?? "{}") as Partial<KeyPolicy>;
+  const policy = { ...noPolicy, ...stored };
+  return (await lacksTeam(teams, policy)) ? { ...policy, team_id: null } : policy;
 }
+
+const lacksTeam = async (teams: Store["teams"], { team_id: id }: KeyPolicy): Promise<boolean> =>
+  id !== null && (await teams.list(id)).length === 0;
 
 export const getKeyPolicy =
   ({ store }: Pick<KeyDeps, "store">) =>
   async (): Promise<{ defaults: KeyPolicy }> => ({ defaults: await readPolicy(store) });
 
 export const setKeyPolicy =
-  ({ store, log }: KeyDeps & { store: Pick<Store, "teams"> }) =>
+  ({ store, log }: KeyDeps) =>
   async ({ json, actor, by }: JsonContext): Promise<{ defaults: KeyPolicy }> => {
     const defaults = parsePolicy(json);
-    const { team_id: team } = defaults;
-    if (team !== null && (await store.teams.list(team)).length === 0) throw noTeam();
+    if (await lacksTeam(store.teams, defaults)) throw noTeam();
     await store.settings.set(policySetting, JSON.stringify(defaults), by);
     log.info("Key policy changed", { ...actor });
     return { defaults };
