@@ -22,7 +22,8 @@ import { type ExplainDeps, explainRequest } from "./requests/explain.ts";
 import { listFailures } from "./requests/failures.ts";
 import { listGroups } from "./requests/groups.ts";
 import { getLatency } from "./requests/latency.ts";
-import { createKey, deleteKey, type EndingDeps, listKeys, rotateKey, updateKey } from "./keys/keys.ts";
+import { createKey, deleteKey, type EndingDeps, getKeyPolicy, listKeys, rotateKey } from "./keys/keys.ts";
+import { setKeyPolicy, updateKey } from "./keys/keys.ts";
 import { createTeam, deleteTeam, getTeam, listTeams, updateTeam } from "./keys/teams.ts";
 import { createLogin } from "./session/login.ts";
 import { grafanaDashboard } from "../watching/dashboard.ts";
@@ -147,6 +148,7 @@ const routesForViewers = (context: Context, document: () => OpenApiDocument) =>
     .onTransform(readQuery)
     .mapResponse(compressJson)
     .get("/api/keys", listKeys(context), keyContract.listKeys)
+    .get("/api/key-policy", getKeyPolicy(context), keyContract.getKeyPolicy)
     .get("/api/teams", listTeams(context), teamContract.listTeams)
     .get("/api/teams/:id", getTeam(context), teamContract.getTeam)
     .get("/api/usage/summary", getUsageSummary(context), usageContract.getUsageSummary)
@@ -179,6 +181,7 @@ const routesForAdmins = (context: Context) =>
     .patch("/api/keys/:id", changes("key.update", updateKey(context)), keyContract.updateKey)
     .post("/api/keys/:id/rotate", changes("key.rotate", rotateKey(context)), keyContract.rotateKey)
     .delete("/api/keys/:id", changes("key.delete", deleteKey(context)), keyContract.deleteKey)
+    .put("/api/key-policy", changes("key_policy.set", setKeyPolicy(context)), keyContract.setKeyPolicy)
     .post("/api/teams", changes("team.create", createTeam(context)), teamContract.createTeam)
     .patch("/api/teams/:id", changes("team.update", updateTeam(context)), teamContract.updateTeam)
     .delete("/api/teams/:id", changes("team.delete", deleteTeam(context)), teamContract.deleteTeam)

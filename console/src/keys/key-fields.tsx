@@ -1,16 +1,19 @@
-import { createSignal, For, type JSX } from "solid-js";
+import { createSignal, For, type JSX, Show } from "solid-js";
 import { count } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { fieldTime, parseFieldTime, zoneName } from "../lib/time-zone.ts";
-import type { Key } from "../queries.ts";
+import { type Key, useTeamsQuery } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
 import { type LimitName, limitNames } from "../../../src/domain/limits.ts";
 import { limitHint, limitLabels, limitOf, listOf } from "./key-limits.ts";
 import type { KeyFields } from "./key-mutations.ts";
 
+/** What a form begins with. */
+export type EditedKey = Partial<Key>;
+
 interface KeyFieldsProps {
   /** Undefined for a new key. */
-  key?: Key | undefined;
+  key?: EditedKey | undefined;
   /** Called with what the user changed; null clears a field. */
   onChange: (changed: KeyFields) => void;
 }
@@ -21,6 +24,7 @@ export const KeyFieldInputs = (props: KeyFieldsProps): JSX.Element => (
     <div class="limit-fields">
       <For each={limitNames}>{(name) => <LimitField {...props} name={name} />}</For>
       <ScopeField {...props} />
+      <TeamField {...props} />
     </div>
     <ModelsField {...props} />
     <PathsField value={props.key?.allowed_paths ?? null} onChange={props.onChange} />
@@ -29,7 +33,7 @@ export const KeyFieldInputs = (props: KeyFieldsProps): JSX.Element => (
   </>
 );
 
-function LimitField(props: KeyFieldsProps & { name: LimitName }): JSX.Element {
+export function LimitField(props: KeyFieldsProps & { name: LimitName }): JSX.Element {
   const stored = (): string => {
     const limit = props.key?.[props.name] ?? null;
     return limit === null ? "" : count(limit);
@@ -84,7 +88,29 @@ const ScopeField = (props: KeyFieldsProps): JSX.Element => (
   </label>
 );
 
-const ModelsField = (props: KeyFieldsProps): JSX.Element => (
+/** Nothing while there are no teams. */
+export function TeamField(props: KeyFieldsProps): JSX.Element {
+  const teams = useTeamsQuery();
+  return (
+    <Show when={teams.data !== undefined && teams.data.length > 0}>
+      <label class="field">
+        <span>Team</span>
+        <select onChange={(event) => props.onChange({ team_id: Number(event.currentTarget.value) || null })}>
+          <option value="">None</option>
+          <For each={teams.data}>
+            {({ id, name }) => (
+              <option value={id} selected={id === props.key?.team_id}>
+                {name}
+              </option>
+            )}
+          </For>
+        </select>
+      </label>
+    </Show>
+  );
+}
+
+export const ModelsField = (props: KeyFieldsProps): JSX.Element => (
   <TextField label="Allowed models" hint="Names or prefixes such as qwen*, separated by commas. Empty: all.">
     {(ids) => (
       <input
@@ -164,7 +190,7 @@ const TextFields = (props: KeyFieldsProps): JSX.Element => (
         <input
           {...ids}
           autocomplete="off"
-          value={props.key?.tags.join(", ") ?? ""}
+          value={props.key?.tags?.join(", ") ?? ""}
           onInput={(event) => props.onChange({ tags: listOf(event.currentTarget.value) })}
         />
       )}

@@ -75,12 +75,12 @@ export function limitOf(text: string): number | null | undefined {
 export function limitHint(name: LimitName, text: string): string {
   const limit = limitOf(text);
   if (limit === undefined) return "A whole number such as 1M, 1.5M, 50k or 1,000,000";
-  return limit === null ? "No limit" : amountOf(limit, limitKinds[name].unit);
+  return amountOf(limit, limitKinds[name].unit) ?? "No limit";
 }
 
-/** @param unit begins with a plural, or has it as its second word */
-const amountOf = (limit: number, unit: string): string =>
-  `${count(limit)} ${limit === 1 ? unit.replace(/s\b/, "") : unit}`;
+/** @param unit begins with a plural, or has it as its second word. @returns undefined without a limit */
+export const amountOf = (limit: number | null, unit: string): string | undefined =>
+  limit === null ? undefined : `${count(limit)} ${limit === 1 ? unit.replace(/s\b/, "") : unit}`;
 
 /** The parts of a list that is separated by commas; null if there are none. */
 export function listOf(text: string): string[] | null {

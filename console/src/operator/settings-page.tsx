@@ -1,4 +1,4 @@
-import { createEffect, createMemo, createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
+import { createEffect, createMemo, createSignal, For, type JSX, Match, type ParentProps, Show, Switch } from "solid-js";
 import { saveCount, savedCount } from "../lib/browser-settings.ts";
 import { byteSize, count, plural } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
@@ -16,8 +16,8 @@ import { groupSettings, unitOf } from "./setting-groups.ts";
 import { vendorNamesProblem } from "./vendor-names.ts";
 import "../styles/lazy-pages.css";
 
-/** How this server is set up. Settings change in its environment, not here. */
-export function SettingsPage(): JSX.Element {
+/** How this server is set up. Settings change in its environment, not here; `children` are what changes here. */
+export function SettingsPage(props: ParentProps): JSX.Element {
   const settings = useSettingsQuery();
   createEffect(
     () =>
@@ -45,6 +45,7 @@ export function SettingsPage(): JSX.Element {
         </Show>
         <ClientRulesNotice />
         <SettingsPanel settings={settings.data?.settings} />
+        {props.children}
         <div class="columns">
           <FactsPanel title="Versions" facts={settings.data && versionFacts(settings.data)} />
           <FactsPanel title="Backup" facts={settings.data && backupFacts(settings.data)} />

@@ -197,6 +197,38 @@ export const keyBody = t.Object({
 });
 export type KeyBody = Static<typeof keyBody>;
 
+const days = { minimum: 1, maximum: 3650 };
+const policyFields = {
+  ...limits,
+  expires_in_days: nullable(
+    t.Integer({ ...days, error: () => `expires_in_days must be an integer from ${days.minimum} to ${days.maximum}` }),
+  ),
+  allowed_models: keyFields.allowed_models,
+  team_id: keyFields.team_id,
+};
+const keyPolicy = t.Object(policyFields);
+/** What a new key gets where the request leaves it out; null: nothing. */
+export type KeyPolicy = Static<typeof keyPolicy>;
+const keyPolicyBody = t.Object({ defaults: keyPolicy });
+export const policyDefaults = t.Partial(keyPolicy, { error: () => "defaults must be an object" });
+export const keyPolicyRequest = t.Object({ defaults: policyDefaults, _csrf: csrfField });
+
+export const getKeyPolicy = {
+  response: { 200: keyPolicyBody, ...errors(401) },
+  detail: { summary: "What new keys get where the request that creates them leaves it out" },
+};
+
+export const setKeyPolicy = {
+  parse: byHandler,
+  body: describes({
+    ...keyPolicyRequest,
+    properties: { ...keyPolicyRequest.properties, defaults: { ...policyDefaults, additionalProperties: false } },
+    additionalProperties: false,
+  }),
+  response: { 200: keyPolicyBody, ...errors(400, 401, 403, 408, 413, 415) },
+  detail: { summary: "Replace what new keys get" },
+};
+
 export const listKeys = {
   query: keyQuery,
   response: { 200: t.Array(keyBody), ...errors(400, 401) },

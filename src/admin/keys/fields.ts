@@ -2,22 +2,51 @@ import type { KeyChange, NewKey, TeamChange } from "../../store/keys/contract.ts
 import type { JsonObject } from "../http/body.ts";
 import { bodyParser, cleanText, refuseUnknownFields } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
-import { keyFields, keyChangeRequest, type KeyFields, newKeyRequest, rotationRequest } from "./contract.ts";
-import { limitNames } from "../../domain/limits.ts";
+import {
+  keyFields,
+  keyChangeRequest,
+  type KeyFields,
+  type KeyPolicy,
+  keyPolicyRequest,
+  newKeyRequest,
+  policyDefaults,
+  rotationRequest,
+} from "./contract.ts";
+import { limitNames, perLimit } from "../../domain/limits.ts";
+import { msPerDay } from "../../time/seoul.ts";
 import type { KeyLimits, KeyRules } from "../../domain/keys.ts";
 import { newTeamRequest, teamChangeRequest } from "./teams-contract.ts";
 
 const parseNewKeyRequest = bodyParser(newKeyRequest);
 const parseChangeRequest = bodyParser(keyChangeRequest);
 const parseRotationRequest = bodyParser(rotationRequest);
+const parsePolicyRequest = bodyParser(keyPolicyRequest);
 const parseNewTeamRequest = bodyParser(newTeamRequest);
 const parseTeamChangeRequest = bodyParser(teamChangeRequest);
 
-export function parseNewKey(json: JsonObject | ApiError): Omit<NewKey, "createdAt"> {
+/** @param policy has what the body leaves out */
+export function parseNewKey(json: JsonObject | ApiError, policy: KeyPolicy, now: number): NewKey {
   const body = parseNewKeyRequest(json);
   refuseUnknownFields(body, newKeyRequest);
-  const { is_active: isActive = true } = body;
-  return { name: cleanText(body.name), key: body.key ?? generateKey(), isActive, ...changesOf(body) };
+  const { name, key = generateKey(), is_active: isActive = true } = body;
+  const { expires_in_days: days, ...defaults } = policy;
+  const expiresAt = days === null ? null : now + days * msPerDay;
+  return { name: cleanText(name), key, isActive, createdAt: now, expiresAt, ...changesOf({ ...defaults, ...body }) };
+}
+
+export const noPolicy: KeyPolicy = {
+  ...perLimit(() => null),
+  expires_in_days: null,
+  allowed_models: null,
+  team_id: null,
+};
+
+export function parsePolicy(json: JsonObject | ApiError): KeyPolicy {
+  const body = parsePolicyRequest(json);
+  refuseUnknownFields(body, keyPolicyRequest);
+  refuseUnknownFields(body.defaults, policyDefaults);
+  const { allowed_models: models = null } = body.defaults;
+  return { ...noPolicy, ...body.defaults, allowed_models: models && namesOf(models) };
 }
 
 export const generateKey = (): string => crypto.randomUUID().replaceAll("-", "");
@@ -96,12 +125,12 @@ function rulesOf(fields: KeyFields): Partial<KeyRules> {
   return {
     ...limitsOf(fields),
     ...(scope !== undefined && { scope: scope ?? "all" }),
-    ...(models !== undefined && {
-      allowed_models: models && unique(models.map((name) => cleanText(name).toLowerCase())),
-    }),
+    ...(models !== undefined && { allowed_models: models && namesOf(models) }),
     ...(paths !== undefined && { allowed_paths: paths && unique(paths) }),
   };
 }
+
+const namesOf = (models: readonly string[]): string[] => unique(models.map((name) => cleanText(name).toLowerCase()));
 
 const unique = (texts: readonly string[]): string[] => [...new Set(texts)];
 
