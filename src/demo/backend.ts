@@ -1,3 +1,4 @@
+import { parseJson } from "../domain/json.ts";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
@@ -41,7 +42,7 @@ async function answer(
 ): Promise<void> {
   const { method = "", url = "", headers } = request;
   const [path = ""] = url.split("?", 1);
-  const body = jsonOf(await text(request));
+  const body = parseJson(await text(request));
   if (path === "/metrics") return void response.end(countersOf(processed));
   const simulated = new URLSearchParams(String(headers["x-simulate"] ?? ""));
   const fault = simulated.get("fault");
@@ -103,14 +104,6 @@ function usageIn(simulated: URLSearchParams): Usage | undefined {
   if (!simulated.has("inputTokens")) return undefined;
   const given = usageFields.filter((field) => simulated.has(field));
   return { ...noUsage, ...Object.fromEntries(given.map((field) => [field, Number(simulated.get(field)) || 0])) };
-}
-
-function jsonOf(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return undefined;
-  }
 }
 
 /** How the simulated backend responds to a request. */

@@ -1,4 +1,5 @@
-import { latin1, isLiteral } from "../json/bytes.ts";
+import { parseJson } from "../../domain/json.ts";
+import { isLiteral, latin1, utf8 } from "../json/bytes.ts";
 import { readJson } from "../json/read.ts";
 import { createSlot, type JsonSlot } from "../json/slots.ts";
 import { isEmpty, isEmptyChoice, isObject } from "../usage/event-usage.ts";
@@ -80,12 +81,8 @@ function readChunk(bytes: Uint8Array, offset: number): CompletionChunk | undefin
 }
 
 export function parseObject(bytes: Uint8Array): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parseJson(utf8(bytes));
+  return isObject(value) ? value : undefined;
 }
 
 /** What the API names. Some servers write another text into each chunk, or an empty one. */

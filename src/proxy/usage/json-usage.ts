@@ -1,3 +1,4 @@
+import { parseJson } from "../../domain/json.ts";
 import { hasMember, indexOfBytes, isWhiteSpace, latin1, skipLeading, utf8 } from "../json/bytes.ts";
 import { createJsonSkipper, createStringEnd } from "../json/skipper.ts";
 import { createFollowedDocument, type FollowedDocument, maxNameLength as longestName } from "./followed-document.ts";
@@ -119,7 +120,7 @@ function createScalarReader(
   function readId(bytes: Uint8Array, at: number): number {
     const end = id.read(bytes, at);
     if (end === bytes.length) return end;
-    if (!id.isTooLong()) document.setValue(parse(`"${id.text()}"`));
+    if (!id.isTooLong()) document.setValue(parseJson(`"${id.text()}"`));
     return endValue(end + 1);
   }
 
@@ -130,7 +131,7 @@ function createScalarReader(
     while (end < bytes.length && !endsNumber(bytes[end])) end++;
     if (isCount) number.add(bytes, from, end);
     if (end === bytes.length) return end;
-    if (isCount) document.setValue(number.isTooLong() ? undefined : parse(number.text()));
+    if (isCount) document.setValue(number.isTooLong() ? undefined : parseJson(number.text()));
     return endValue(end);
   }
 
@@ -187,16 +188,8 @@ function endsNumber(byte: number | undefined): boolean {
 
 function unescapeName(raw: string): string {
   if (!raw.includes("\\")) return raw;
-  const parsed = parse(`"${raw}"`);
+  const parsed = parseJson(`"${raw}"`);
   return typeof parsed === "string" ? parsed : "";
-}
-
-function parse(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
 }
 
 const usageName = Buffer.from('usage"');
@@ -225,10 +218,5 @@ export const maxParsedLength = 64 * 1024;
  * in pieces or is compressed. Undefined if the text is long, or not JSON: a truncated one may still hold its usage.
  */
 export function findShortJson(bytes: Uint8Array): unknown {
-  if (bytes.length > maxParsedLength) return undefined;
-  try {
-    return JSON.parse(utf8(bytes));
-  } catch {
-    return undefined;
-  }
+  return bytes.length > maxParsedLength ? undefined : parseJson(utf8(bytes));
 }
