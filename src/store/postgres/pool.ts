@@ -5,6 +5,7 @@ import { AddressError, placeOf, StorageError, toStorageError, unreachable } from
 /** The server ends a transaction of an instance that has stopped in the middle of it, and thus releases its locks. */
 const defaultIdleInTransactionMs = 10_000;
 const maxTransactionTries = 5;
+export const applicationName = "tollgate";
 
 /** Firewalls and NAT drop a connection that has been idle for minutes, without a reset to either side. */
 const idleTimeoutSeconds = 60;
@@ -109,7 +110,7 @@ function connect({
       connectionTimeout: 2,
       idleTimeout: idleTimeoutSeconds,
       connection: {
-        application_name: "tollgate",
+        application_name: applicationName,
         statement_timeout: statementTimeoutMs,
         idle_in_transaction_session_timeout: idleInTransactionMs,
       },
