@@ -1,11 +1,11 @@
-import { createSignal, For, type JSX, Show } from "solid-js";
+import { createSignal, For, type JSX, Show, untrack } from "solid-js";
 import { count } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { fieldTime, parseFieldTime, zoneName } from "../lib/time-zone.ts";
 import { type Key, useTeamsQuery } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
-import { type LimitName, limitNames } from "../../../src/domain/limits.ts";
-import { limitHint, limitLabels, limitOf, listOf } from "./key-limits.ts";
+import { limitKinds, type LimitName, limitNames } from "../../../src/domain/limits.ts";
+import { calendarLimits, limitHint, limitLabels, limitOf, listOf } from "./key-limits.ts";
 import type { KeyFields } from "./key-mutations.ts";
 
 /** What a form begins with. */
@@ -26,6 +26,7 @@ export const KeyFieldInputs = (props: KeyFieldsProps): JSX.Element => (
       <ScopeField {...props} />
       <TeamField {...props} />
     </div>
+    <ExtraFields {...props} />
     <ModelsField {...props} />
     <PathsField value={props.key?.allowed_paths ?? null} onChange={props.onChange} />
     <ExpiryField {...props} />
@@ -33,22 +34,65 @@ export const KeyFieldInputs = (props: KeyFieldsProps): JSX.Element => (
   </>
 );
 
-export function LimitField(props: KeyFieldsProps & { name: LimitName }): JSX.Element {
-  const stored = (): string => {
-    const limit = props.key?.[props.name] ?? null;
-    return limit === null ? "" : count(limit);
+export const LimitField = (props: KeyFieldsProps & { name: LimitName }): JSX.Element => (
+  <AmountField
+    label={limitLabels[props.name]}
+    name={props.name}
+    value={props.key?.[props.name] ?? null}
+    onChange={(limit) => props.onChange({ [props.name]: limit })}
+  />
+);
+
+/** Of the limits by the calendar that a key has. */
+function ExtraFields(props: KeyFieldsProps): JSX.Element {
+  const before = untrack(() => props.key?.limits_extra) ?? {};
+  const [extra, setExtra] = createSignal(before);
+  const names = calendarLimits.filter((name) => untrack(() => props.key?.id !== undefined && props.key[name] !== null));
+  const change = (name: LimitName, amount: number | null): void => {
+    const { [name]: _, ...others } = extra();
+    const all = setExtra(amount === null ? others : { ...others, [name]: amount });
+    props.onChange({ limits_extra: Object.keys(all).length === 0 ? null : all });
   };
+  return (
+    <Show when={names.length > 0}>
+      <div class="limit-fields">
+        <For each={names}>
+          {(name) => (
+            <AmountField
+              label={`More until the ${limitKinds[name].window} ends`}
+              name={name}
+              value={before[name] ?? null}
+              none="Nothing more"
+              onChange={(amount) => change(name, amount)}
+            />
+          )}
+        </For>
+      </div>
+    </Show>
+  );
+}
+
+/** An amount of what a limit counts; null if it is empty. */
+function AmountField(props: {
+  label: string;
+  name: LimitName;
+  value: number | null;
+  /** What an empty field means, if it is no limit. */
+  none?: string;
+  onChange: (amount: number | null) => void;
+}): JSX.Element {
+  const stored = (): string => (props.value === null ? "" : count(props.value));
   const [text, setText] = createSignal(stored());
-  const hint = (): string => limitHint(props.name, text());
+  const hint = (): string => limitHint(props.name, text(), props.none);
   const change = (field: HTMLInputElement): void => {
     setText(field.value);
     const limit = limitOf(field.value);
     // The form is not sent then.
     field.setCustomValidity(limit === undefined ? hint() : "");
-    if (limit !== undefined) props.onChange({ [props.name]: limit });
+    if (limit !== undefined) props.onChange(limit);
   };
   return (
-    <TextField label={limitLabels[props.name]} hint={hint()}>
+    <TextField label={props.label} hint={hint()}>
       {(ids) => (
         <input
           {...ids}
