@@ -217,7 +217,7 @@ test("the manual has as many blocks as are tried", () => {
     ini: 6,
     nginx: 2,
     caddyfile: 2,
-    json: 3,
+    json: 5,
     text: generated,
   });
 });
@@ -247,7 +247,11 @@ test("the manual's file of models is one that the program accepts", () => {
 
 test("the manual's bodies for the admin API have the members that it takes", () => {
   const members = (body: string) => Object.keys(JSON.parse(body) as object);
-  const known = Object.keys({ ...newKeyRequest.properties, ...keyChangeRequest.properties });
+  const known = Object.keys({
+    ...newKeyRequest.properties,
+    ...keyChangeRequest.properties,
+    ...keyPolicyRequest.properties,
+  });
   expect(
     manualBlocks("json")
       .flatMap(members)
