@@ -9,7 +9,7 @@ import { startSimulator } from "./support/simulator/simulator.ts";
 import { whyNoCurl } from "./support/curl.ts";
 import { createGpuHost, csvOfTwo, prints } from "./gpu-agent/gpu-host.ts";
 import { clients } from "../console/src/start/agent-settings.ts";
-import { newKeyRequest, keyChangeRequest } from "../src/admin/keys/contract.ts";
+import { keyChangeRequest, keyPolicyRequest, newKeyRequest } from "../src/admin/keys/contract.ts";
 import { logIn } from "./support/admin-client.ts";
 import { nginx } from "./support/balancer.ts";
 import { sharedPostgres, whyNoPostgres } from "./support/postgres.ts";
