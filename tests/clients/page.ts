@@ -1,4 +1,4 @@
-import { realClients } from "./client.ts";
+import { realClients, versionOf } from "./client.ts";
 import { scenarios } from "./scenarios.ts";
 
 /** What became of a client that met a scenario. */
@@ -16,12 +16,19 @@ export interface Meeting {
   elsewhere: readonly string[];
 }
 
-const head = `# Coding agents against each refusal
+const head = `# Clients against each refusal
 
-What users of coding agents see when Tollgate refuses a request, makes it wait or loses it. Each row is one run of the real
-program with the settings that Help writes for it, against the simulated model, on a busy machine with two cores; a question is
-one request. \`bun tests/clients/run.ts --write\` writes this page, and CI compares it each night
-(\`tests/clients/setup\` installs the programs). Seconds include the program's own start.
+What users of coding agents and other clients see when Tollgate refuses a request, makes it wait or loses it. Each row is one
+run of the real program with the settings that Help writes for it (Kimi Code, Mistral Vibe and gptme: with what their
+documentation makes of the address, the key and the model), against the simulated model, on a busy machine with two cores; a
+question is one request. \`bun tests/clients/run.ts --write\` writes this page, and CI compares it each night
+(\`tests/clients/setup\` installs the programs). Seconds include the program's own start. Where somebody types on a program's
+screen, the row has what was typed, behind \`>\`, and what stood there then.
+
+Open WebUI asks for a title, tags and further questions beside the answer; those are calls too.
+
+Not here: Crush, whose package fetches the program from GitHub as it is installed, and goose, which is there alone; VS Code,
+Cursor and other programs that have nothing but windows.
 `;
 
 /** What was known before, with the new in place of the old, in the order of clients and scenarios. */
@@ -36,15 +43,16 @@ export function mergeMeetings(known: readonly Meeting[], met: readonly Meeting[]
 const cell = (text: string): string => text.replaceAll("|", "\\|").replaceAll("`", "'");
 
 export function writePage(meetings: readonly Meeting[]): string {
-  const parts = realClients.flatMap(({ label, version }) => {
-    const own = meetings.filter(({ client }) => client === label);
+  const parts = realClients.flatMap((client) => {
+    const { label } = client;
+    const own = meetings.filter((meeting) => meeting.client === label);
     if (own.length === 0) return [];
     const hosts = [...new Set(own.flatMap(({ elsewhere }) => elsewhere))].toSorted();
     const rows = own.map(({ scenario, ends, calls, seconds, screen }) =>
       row([scenario, ends, String(calls), seconds.toFixed(seconds < 10 ? 1 : 0), screen === "" ? "" : code(screen)]),
     );
     return [
-      `## ${label} ${version}`,
+      `## ${label} ${versionOf(client)}`,
       [row(["meets", "ends", "calls", "seconds", "on the screen"]), row(Array(5).fill("---")), ...rows].join("\n"),
       hosts.length === 0 ? "It connects to nothing but Tollgate." : `It also connects to ${hosts.join(", ")}.`,
     ];
@@ -53,7 +61,12 @@ export function writePage(meetings: readonly Meeting[]): string {
 }
 
 const row = (cells: readonly string[]): string => `| ${cells.join(" | ")} |`;
-const code = (text: string): string => `\`${cell(text)}\``;
+/** Each line of it. */
+const code = (text: string): string =>
+  text
+    .split("\n")
+    .map((line) => `\`${cell(line)}\``)
+    .join("<br>");
 
 /** How often a client tries again depends on chance: it waits for random times. */
 const isLikeCalls = (now: number, before: number): boolean => Math.abs(now - before) <= Math.max(1, before / 3);

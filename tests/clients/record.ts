@@ -7,7 +7,8 @@ import { join } from "node:path";
 import { parseArgs } from "node:util";
 import { startSimulator } from "../support/simulator/simulator.ts";
 import { repositoryRoot } from "../support/import-table.ts";
-import { findWhyNoClients, installClient, type RealClient, realClients } from "./client.ts";
+import { type RealClient, realClients, versionOf } from "./client.ts";
+import { findWhyNoClients, installClient } from "./installed-client.ts";
 
 const { values } = parseArgs({ options: { client: { type: "string" } } });
 const folder = join(repositoryRoot, "tests/fixtures/client-requests");
@@ -60,8 +61,8 @@ async function record(client: RealClient, goOn: RealClient["ask"]): Promise<void
       userAgent: request.header("user-agent"),
       body: shorten(request.json()),
     }));
-  const file = join(folder, `${client.id}-${client.version}.json`);
-  await Bun.write(file, `${JSON.stringify({ program: `${client.label} ${client.version}`, requests }, null, 1)}\n`);
+  const file = join(folder, `${client.id}-${versionOf(client)}.json`);
+  await Bun.write(file, `${JSON.stringify({ program: `${client.label} ${versionOf(client)}`, requests }, null, 1)}\n`);
   process.stdout.write(`${file}: ${requests.length} requests\n`);
 }
 

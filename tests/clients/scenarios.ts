@@ -2,7 +2,7 @@ import type { SimulatedRequest } from "../support/simulator/request.ts";
 import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import type { RealClient } from "./client.ts";
+import type { ClientKind, RealClient } from "./client.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
@@ -31,11 +31,19 @@ export interface Scenario {
   strict?: true;
   /** The backend refuses longer bodies: its context is full. */
   contextBytes?: number;
+  /** It says so in a stream. */
+  fullInStream?: true;
   /** What is asked after the first question, in the same conversation; the last one is the run that counts. */
   furtherQuestions?: readonly string[];
+  /** What somebody types on its screen, after the other questions or instead of them. */
+  typed?: readonly string[];
+  /** Beside those that meet everything. */
+  alsoFor?: readonly ClientKind[];
   /** The backend listens only after that time. */
   backAfterMs?: number;
   framesPerSecond?: number;
+  /** Of each answer. */
+  outputTokens?: number;
   /** What a user should get in the end; unset: that depends on the client. */
   ends?: "answered" | "refused";
 }
@@ -44,16 +52,40 @@ export const model = "local";
 /** The simulated model's first words. */
 export const answer = "A toll gate stands";
 
+const everyone: readonly ClientKind[] = ["further", "sdk"];
 const heldSeconds = 25;
+/** So many that a twentieth holds what an agent asks for. */
+const dayTokens = 10_000_000;
 
 /** One of the long questions does not fit any more. */
-const fullContext = {
-  contextBytes: 60_000,
-  furtherQuestions: [...Array<string>(2).fill(`Count the words: ${"toll gate ".repeat(2000)}`), "Say hello again"],
+const contextBytes = 60_000;
+const longQuestions = Array<string>(2).fill(`Count the words: ${"toll gate ".repeat(2000)}`);
+const fullContext = { contextBytes, furtherQuestions: [...longQuestions, "Say hello again"] };
+/**
+ * Filled by answers: of what was asked, Codex keeps more than such a context holds. So long that what it asks for a summary is
+ * refused too, and that the summary fits.
+ */
+const fullOnScreen = {
+  contextBytes: 70_000,
+  outputTokens: 4600,
+  furtherQuestions: ["Go on"],
+  typed: ["Say hello", "/compact", "Say hello again"],
 };
+const auto = { settings: { CLIENT_RULES: "auto" } };
+
+/** @param used percent */
+const footer = (used: number): Scenario => ({
+  name: `${used} % of a day used up, on its screen`,
+  limits: { tokens_per_day: dayTokens },
+  prepare: async (world) => {
+    world.backend().scriptNext(`usage=${(used * dayTokens) / 100},0`);
+    await useUp(world);
+  },
+  typed: ["Say hello in three words"],
+});
 
 export const scenarios: readonly Scenario[] = [
-  { name: "nothing special", ends: "answered" },
+  { name: "nothing special", alsoFor: everyone, ends: "answered" },
   { name: "401: another key", wrongKey: true, ends: "refused" },
   { name: "403: the key may not use the model", limits: { allowed_models: ["other"] }, ends: "refused" },
   {
@@ -70,6 +102,7 @@ export const scenarios: readonly Scenario[] = [
   },
   {
     name: "402, to Codex 429: tokens of a day",
+    alsoFor: everyone,
     limits: { tokens_per_day: 60 },
     prepare: useUp,
     ends: "refused",
@@ -103,24 +136,47 @@ export const scenarios: readonly Scenario[] = [
   { name: "stream cut once", prepare: cutNext, ends: "answered" },
   {
     name: "ended by an administrator",
+    alsoFor: everyone,
     framesPerSecond: 2,
-    // Only aider sends it again, whatever error the stream ends with.
+    // Some send it again once, whatever error the stream ends with.
     meanwhile: (world, client) => endByAdmin(world, client, ({ tokensSent }) => tokensSent > 3),
   },
   {
     name: "ended by an administrator before its head",
+    alsoFor: everyone,
     settings: { PROXY_SSE_KEEPALIVE: "1" },
     prepare: slowHeads,
     meanwhile: (world, client) => endByAdmin(world, client, ({ method }) => method === "POST", 2500),
   },
+  {
+    name: "head after 340 s",
+    alsoFor: ["sdk"],
+    prepare: (world, client) => slowHeads(world, client, "340s", 20),
+  },
+  {
+    name: "head after 340 s, PROXY_SSE_KEEPALIVE=0",
+    alsoFor: ["sdk"],
+    settings: { PROXY_SSE_KEEPALIVE: "0" },
+    prepare: (world, client) => slowHeads(world, client, "340s", 20),
+  },
+  ...[82, 89, 90, 96, 100].map(footer),
   { name: "context full, CLIENT_RULES=off", ...fullContext },
-  { name: "context full, CLIENT_RULES=auto", ...fullContext, settings: { CLIENT_RULES: "auto" } },
+  { name: "context full, CLIENT_RULES=auto", ...fullContext, ...auto },
+  { name: "context full, on its screen, CLIENT_RULES=off", ...fullOnScreen },
+  { name: "context full, on its screen, CLIENT_RULES=auto", ...fullOnScreen, ...auto },
+  { name: "context full in the stream, on its screen, CLIENT_RULES=off", ...fullOnScreen, fullInStream: true },
+  {
+    name: "context full in the stream, on its screen, CLIENT_RULES=auto",
+    ...fullOnScreen,
+    fullInStream: true,
+    ...auto,
+  },
   { name: "strict template, CLIENT_RULES=off", strict: true },
-  { name: "strict template, CLIENT_RULES=auto", strict: true, settings: { CLIENT_RULES: "auto" }, ends: "answered" },
+  { name: "strict template, CLIENT_RULES=auto", strict: true, ...auto, ends: "answered" },
 ];
 
 export async function openWorld(scenario: Scenario): Promise<World> {
-  const { settings = {}, limits = {}, backAfterMs } = scenario;
+  const { settings = {}, limits = {}, outputTokens = 24, backAfterMs } = scenario;
   const port = findFreePort();
   let backend: Simulator | undefined;
   const start = (): void => {
@@ -130,9 +186,10 @@ export async function openWorld(scenario: Scenario): Promise<World> {
       framesPerSecond: scenario.framesPerSecond ?? 0,
       isStrict: scenario.strict === true,
       ...(scenario.contextBytes !== undefined && { contextBytes: scenario.contextBytes }),
+      isFullInStream: scenario.fullInStream === true,
       callsTools: false,
-      defaultOutputTokens: 24,
-      maxOutputTokens: 24,
+      defaultOutputTokens: outputTokens,
+      maxOutputTokens: outputTokens,
     });
   };
   const timer = backAfterMs === undefined ? undefined : setTimeout(start, backAfterMs);
@@ -178,9 +235,8 @@ async function useUp(world: World): Promise<void> {
   await (await chat(world, world.key)).text();
 }
 
-/** Claude Code asks for the list of models first. */
-function cutNext({ backend }: World, { id }: RealClient): void {
-  if (id === "claude-code") backend().scriptNext("");
+function cutNext({ backend }: World, { listsModels }: RealClient): void {
+  if (listsModels === true) backend().scriptNext("");
   backend().scriptNext("reset@6");
 }
 
@@ -191,21 +247,22 @@ async function hold(world: World, key: string, time: string): Promise<void> {
   void response.text().catch(() => undefined);
 }
 
-/** For any request that it sends at once; Claude Code asks for the list of models first. */
-function slowHeads({ backend }: World, { id }: RealClient): void {
-  if (id === "claude-code") backend().scriptNext("");
-  for (let at = 0; at < 2; at += 1) backend().scriptNext("slow-head=300s");
+const atOnce = ({ asksForTitle }: RealClient): number => (asksForTitle === true ? 2 : 1);
+
+/** For any request that it sends at once. */
+function slowHeads({ backend }: World, client: RealClient, time = "300s", requests = atOnce(client)): void {
+  if (client.listsModels === true) backend().scriptNext("");
+  for (let at = 0; at < requests; at += 1) backend().scriptNext(`slow-head=${time}`);
 }
 
-/** opencode sends a second one, for a title. @param afterMs so long after they are as they are wanted */
+/** @param afterMs so long after they are as they are wanted */
 async function endByAdmin(
   { gate, backend }: World,
-  { id }: RealClient,
+  client: RealClient,
   isDue: (request: SimulatedRequest) => boolean,
   afterMs = 0,
 ): Promise<void> {
-  const wanted = id === "opencode" ? 2 : 1;
-  await pollUntil(() => backend().requests().filter(isDue).length >= wanted, 120_000);
+  await pollUntil(() => backend().requests().filter(isDue).length >= atOnce(client), 300_000);
   await Bun.sleep(afterMs);
   const { requests } = await gate.admin.expectOk<{ requests: { id: string }[] }>("GET", "/api/in-flight");
   for (const request of requests) await gate.admin.expectOk("DELETE", `/api/in-flight/${request.id}`);

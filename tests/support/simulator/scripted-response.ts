@@ -11,6 +11,8 @@ export interface ScriptedModel extends ModelOptions {
   isStrict: boolean;
   /** Refuses longer bodies, as SGLang does whose context is full. */
   contextBytes?: number;
+  /** It says so in the stream of a response, as vLLM does. */
+  isFullInStream?: boolean;
 }
 
 /** The backend's response with the contents that the script demands; how it is sent is decided later. */
@@ -19,7 +21,9 @@ export function scriptedResponse(request: SimulatedRequest, script: Script, mode
   const { status } = script;
   if (script.problem !== undefined) return errorResponse(path, 400, script.problem);
   const size = request.body().length;
-  if (model.contextBytes !== undefined && size > model.contextBytes) return fullContext(size, model.contextBytes);
+  if (model.contextBytes !== undefined && size > model.contextBytes) {
+    return fullContext(size, model.contextBytes, model.isFullInStream === true);
+  }
   if (script.redirect === true) return { ...emptyResponse(307), headers: [["location", "/v1/elsewhere"]] };
   if (status !== undefined && status >= 400) return errorResponse(path, status, `Simulated status ${status}`);
   if (status !== undefined && (status < 200 || status >= 300)) return emptyResponse(status);
@@ -30,8 +34,13 @@ export function scriptedResponse(request: SimulatedRequest, script: Script, mode
   return status === undefined ? response : { ...response, status };
 }
 
-function fullContext(size: number, most: number): SimulatedResponse {
+function fullContext(size: number, most: number, isInStream: boolean): SimulatedResponse {
   const message = `The input (${size} tokens) is longer than the model's context length (${most} tokens).`;
+  if (isInStream) {
+    const response = { id: "response", status: "failed", error: { code: "server_error", message } };
+    const event = `event: response.failed\ndata: ${JSON.stringify({ type: "response.failed", response })}\n\n`;
+    return { ...emptyResponse(200, event), headers: [["content-type", "text/event-stream"]] };
+  }
   const body = JSON.stringify({ object: "error", message, type: "BadRequestError", param: null, code: 400 });
   return { ...emptyResponse(400, body), headers: [["content-type", "application/json"]] };
 }
