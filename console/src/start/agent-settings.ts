@@ -1,18 +1,16 @@
 // Every client that Help knows, one row each: its name, where its file lies, and the text. Help and the handbook are made
-// of it. A comment names the version that was run with the text as it stands; `tests/clients` runs those of its versions.json.
+// of it. `tests/clients` runs those of its versions.json with the text as it stands.
 
 import { type Client, type ClientValues, quoted, sdkLines, shell } from "./quick-start-lines.ts";
 
 const rows = (values: ClientValues): Omit<Client, "id">[] => [
   ...sdkLines(values),
   ...agents(values).map((agent) => Object.assign(agent, { isAgent: true })),
-  // After the documentation of Open WebUI 0.6.42.
   {
     label: "Open WebUI",
     note: "In its environment before the first start; later in Admin Panel, Settings, Connections and Interface.",
     text: openWebUi(values),
   },
-  // Run with 1.108.7.
   {
     label: "LiteLLM",
     note:
@@ -62,13 +60,11 @@ const agents = (values: ClientValues): Omit<Client, "id">[] => [
     file: "chatLanguageModels.json",
     text: vsCode(values),
   },
-  // Run with 1.0.102.
   {
     label: "Copilot CLI",
     note: "In the shell that starts copilot. Without COPILOT_OFFLINE it also uses GitHub’s services.",
     text: copilotCli(values),
   },
-  // Run with 3.0.65 of the CLI.
   {
     label: "Cline",
     note:
@@ -76,7 +72,6 @@ const agents = (values: ClientValues): Omit<Client, "id">[] => [
       `with a context window of ${values.contextTokens} tokens.`,
     text: cline(values),
   },
-  // Run with 0.24.4.
   {
     label: "Qwen Code",
     note: "In ~/.qwen/settings.json, or .qwen/settings.json of a project.",
