@@ -84,8 +84,8 @@ function hoursOf(counts: readonly UsageIncrement[]): HourSum[] {
   const sums = new Map<string, HourSum>();
   for (const { keyId, minute, requestCount, inputTokens, outputTokens } of counts) {
     const hour = Math.floor(minute / minutesPerHour);
-    const sum = sums.get(`${keyId} ${hour}`) ?? { keyId, hour, requestCount: 0, inputTokens: 0, outputTokens: 0 };
-    sums.set(`${keyId} ${hour}`, sum);
+    const none = { keyId, hour, requestCount: 0, inputTokens: 0, outputTokens: 0 };
+    const sum = sums.getOrInsert(`${keyId} ${hour}`, none);
     sum.requestCount += requestCount;
     sum.inputTokens += inputTokens;
     sum.outputTokens += outputTokens;

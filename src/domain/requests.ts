@@ -1,7 +1,7 @@
 import type { ChoiceReason, Expectation } from "./backends.ts";
 import type { CacheLoss } from "./cache-loss.ts";
 import type { KeyId, TeamId } from "./keys.ts";
-import type { ClientRule } from "./models.ts";
+import { clientRules } from "./models.ts";
 import type { CountedUsage, Usage } from "./usage.ts";
 
 /** How a request ended; API, log and metrics use the same words. `limited`: refused by a limit of its key. */
@@ -26,14 +26,16 @@ export const refusals: ReadonlySet<Outcome> = new Set<Outcome>(["refused", "limi
 export const noFailure = "client_left" satisfies Outcome;
 
 /** What Tollgate changed in a request's body. */
-export type RequestChange =
-  | "model"
-  | "max_tokens"
-  | "system_prompt_effort"
-  | "system_prompt_language"
-  | "thinking"
-  | "stream_usage"
-  | ClientRule;
+export const requestChanges = [
+  "model",
+  "max_tokens",
+  "system_prompt_effort",
+  "system_prompt_language",
+  "thinking",
+  "stream_usage",
+  ...clientRules,
+] as const;
+export type RequestChange = (typeof requestChanges)[number];
 
 export interface RequestChanges {
   kinds: readonly RequestChange[];

@@ -150,14 +150,13 @@ function createRows(options: BackendTableOptions, draining: ReadonlySet<string>)
   });
 
   function open(name: string): Row {
-    const found = rows.get(name);
-    if (found !== undefined) return found;
-    const watch = watchHealth({ ...options, onChange: (...change) => onHealth(row, ...change) });
-    const isDraining = draining.has(name);
-    const idle = { inFlight: 0, load: noLoad(), silentSince: undefined };
-    const row: Row = { name, backend: undefined, watch, ...idle, isDraining, since: clock() };
-    rows.set(name, row);
-    return row;
+    return rows.getOrInsertComputed(name, () => {
+      const watch = watchHealth({ ...options, onChange: (...change) => onHealth(row, ...change) });
+      const isDraining = draining.has(name);
+      const idle = { inFlight: 0, load: noLoad(), silentSince: undefined };
+      const row: Row = { name, backend: undefined, watch, ...idle, isDraining, since: clock() };
+      return row;
+    });
   }
 
   function onHealth(row: Row, health: Health, before: Health, cause: string | undefined): void {

@@ -137,22 +137,17 @@ function createLines<Ticket>() {
   return {
     lines,
     lineOf(keyId: KeyId): Line<Ticket> {
-      const found = lines.get(keyId);
-      if (found !== undefined) return found;
-      if (lines.size >= forgetAt) forgetIdle();
-      const line: Line<Ticket> = { keyId, number: ++numbers, waiting: new Set(), inFlight: 0, servedAt: 0 };
-      lines.set(keyId, line);
-      return line;
+      return lines.getOrInsertComputed(keyId, () => {
+        if (lines.size >= forgetAt) forgetIdle();
+        return { keyId, number: ++numbers, waiting: new Set(), inFlight: 0, servedAt: 0 };
+      });
     },
   };
 }
 
 function join<Ticket>(groups: Groups<Ticket>, ticket: Ticket, one: Waiting<Ticket>): void {
-  const group = groups.get(one.group) ?? new Map<Line<Ticket>, Map<Ticket, Waiting<Ticket>>>();
-  groups.set(one.group, group);
-  const ofLine = group.get(one.line) ?? new Map<Ticket, Waiting<Ticket>>();
-  group.set(one.line, ofLine);
-  ofLine.set(ticket, one);
+  const group = groups.getOrInsertComputed(one.group, () => new Map());
+  group.getOrInsertComputed(one.line, () => new Map()).set(ticket, one);
 }
 
 function leaveGroup<Ticket>(groups: Groups<Ticket>, ticket: Ticket, one: Waiting<Ticket>): void {

@@ -60,11 +60,8 @@ export function addBackendMetrics(registry: Registry, list: BackendStates["list"
     const { backend, outcome, streamed, firstByteMs } = record;
     if (backend === undefined) return;
     const name = known.has(backend) || known.size < maxBackends ? backend : "other";
-    const series = known.get(name) ?? create(name);
-    known.set(name, series);
-    const ended = series.outcomes.get(outcome) ?? requests({ backend: name, outcome });
-    series.outcomes.set(outcome, ended);
-    ended.count += 1;
+    const series = known.getOrInsertComputed(name, create);
+    series.outcomes.getOrInsertComputed(outcome, () => requests({ backend: name, outcome })).count += 1;
     const counts = cacheCountsOf(record);
     for (const one of series.tokens) one.series.count += counts[one.count];
     if (streamed && firstByteMs !== undefined) series.firstByte.observe(firstByteMs / 1000);

@@ -57,13 +57,7 @@ type Observe = (record: RequestRecord) => void;
 /** Keeps each series, so that its labels are resolved only once. */
 function memoize<K, T>(create: (key: K) => T): (key: K) => T {
   const cache = new Map<K, T>();
-  return (key) => {
-    const cached = cache.get(key);
-    if (cached !== undefined) return cached;
-    const created = create(key);
-    cache.set(key, created);
-    return created;
-  };
+  return (key) => cache.getOrInsertComputed(key, create);
 }
 
 /** @param options.ofBackends told of each request too */

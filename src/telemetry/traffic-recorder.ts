@@ -145,12 +145,10 @@ function createSums() {
   function latencyOf(minute: number, model: string): LatencySum {
     const name = latencies.size >= maxModels ? "other" : model;
     const id = `${minute} ${name}`;
-    const found = latencies.get(id);
-    if (found !== undefined) return found;
-    const histograms = mapCounters(latencyHistograms, (): Histogram => new Map());
-    const created: LatencySum = { minute, model: name, requestCount: 0, ...histograms };
-    latencies.set(id, created);
-    return created;
+    return latencies.getOrInsertComputed(id, () => {
+      const histograms = mapCounters(latencyHistograms, (): Histogram => new Map());
+      return { minute, model: name, requestCount: 0, ...histograms };
+    });
   }
 
   function addOutcome(added: OutcomeSum): void {
@@ -217,11 +215,7 @@ function createBackendSums() {
 
   function sumOf(minute: number, backend: string): BackendSum {
     const id = `${minute} ${backend}`;
-    const found = sums.get(id);
-    if (found !== undefined) return found;
-    const created = { minute, backend, ...noBackendCounts, firstByte: new Map() };
-    sums.set(id, created);
-    return created;
+    return sums.getOrInsertComputed(id, () => ({ minute, backend, ...noBackendCounts, firstByte: new Map() }));
   }
 
   return {

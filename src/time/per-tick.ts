@@ -70,10 +70,6 @@ export function shareNextRun<K, T>(find: (key: K) => Promise<T>): (key: K) => Pr
   return (key) => {
     const current = running.get(key);
     if (current === undefined) return run(key);
-    const shared = next.get(key);
-    if (shared !== undefined) return shared;
-    const later = current.catch(() => {}).then(() => run(key));
-    next.set(key, later);
-    return later;
+    return next.getOrInsertComputed(key, () => current.catch(() => {}).then(() => run(key)));
   };
 }

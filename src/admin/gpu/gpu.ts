@@ -178,8 +178,7 @@ export function createPostLimit(
 
   return (keyId) => {
     const now = clock();
-    const post = posts.get(keyId) ?? { startedAt: [], open: 0 };
-    posts.set(keyId, post);
+    const post = posts.getOrInsert(keyId, { startedAt: [], open: 0 });
     // Those in the future are from before the clock was set back.
     post.startedAt = post.startedAt.filter((at) => at > now - 1000 && at <= now);
     if (post.startedAt.length >= perSecond || post.open >= unfinished) throw tooManyPosts(perSecond);

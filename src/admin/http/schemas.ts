@@ -7,6 +7,7 @@
 // of our internals (`errors.ts`).
 
 import {
+  type SchemaOptions,
   type Static,
   type TInteger,
   type TOptional,
@@ -61,14 +62,17 @@ export const nextCursor = nullable(
   t.String({ description: "For the following page, which may exist even if this one is empty; null after the last" }),
 );
 
-export const backendState = t.Unsafe<(typeof backendStates)[number]>(
-  t.Union(
-    backendStates.map((state) => t.Literal(state)),
-    {
-      description: "`out`: it does not answer, and gets no requests; `draining`: it gets no new ones, as was asked for",
-    },
-  ),
-);
+export const oneOf = <const T extends string>(values: readonly T[], options?: SchemaOptions): TUnsafe<T> =>
+  t.Unsafe<T>(
+    t.Union(
+      values.map((value) => t.Literal(value)),
+      options,
+    ),
+  );
+
+export const backendState = oneOf(backendStates, {
+  description: "`out`: it does not answer, and gets no requests; `draining`: it gets no new ones, as was asked for",
+});
 
 export const errorBody = t.Object({ error: t.String() });
 export const okBody = t.Object({ ok: t.Literal(true) });
@@ -101,14 +105,7 @@ export const modelParameter = t.Optional(
 );
 
 export const choice = <const T extends string>(name: string, values: readonly T[], byDefault: NoInfer<T>): TUnsafe<T> =>
-  t.Unsafe<T>(
-    t.Optional(
-      t.Union(
-        values.map((value) => t.Literal(value)),
-        { default: byDefault, error: `${name} must be one of ${values.join(", ")}` },
-      ),
-    ),
-  );
+  t.Unsafe<T>(t.Optional(oneOf(values, { default: byDefault, error: `${name} must be one of ${values.join(", ")}` })));
 
 export const keyAndModel = {
   key_id: nullable(t.Integer()),

@@ -1,7 +1,7 @@
 import { type Static, Type as t } from "@sinclair/typebox";
 import { engines } from "../../domain/backends.ts";
 import { clientRules } from "../../domain/models.ts";
-import { errors, integerParameter, nullable, timestamp } from "../http/schemas.ts";
+import { errors, integerParameter, nullable, oneOf, timestamp } from "../http/schemas.ts";
 
 export const clientRulesQuery = t.Object({
   hours: integerParameter("hours", { minimum: 1, maximum: 720, default: 24 }),
@@ -16,8 +16,8 @@ export const clientRulesBody = t.Object({
     t.Object({
       client: t.String({ description: "Program and version" }),
       backend: nullable(t.String()),
-      engines: t.Array(t.Unsafe<(typeof engines)[number]>(t.Union(engines.map((name) => t.Literal(name))))),
-      rules: t.Array(t.Unsafe<(typeof clientRules)[number]>(t.Union(clientRules.map((name) => t.Literal(name))))),
+      engines: t.Array(oneOf(engines)),
+      rules: t.Array(oneOf(clientRules)),
       request_count: t.Integer({ minimum: 0, description: "All requests of this client for this backend" }),
       refused_count: t.Integer({ minimum: 0, description: "Those whose body the backend refused with 400" }),
       read_anew_count: t.Integer({

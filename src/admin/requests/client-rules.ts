@@ -67,8 +67,7 @@ function rowsOf(sums: readonly Sums[], catalog: Catalog, findNeeds: FindNeeds): 
     if (missing.length === 0) continue;
     const isReporter = reporters.has(backend);
     const name = JSON.stringify([client, backend]);
-    const group = groups.get(name) ?? newGroup(client, backend, isReporter);
-    groups.set(name, group);
+    const group = groups.getOrInsertComputed(name, () => newGroup(client, backend, isReporter));
     group.row.request_count += requestCount;
     const mending = missing.filter((rule) => wouldMend(rule, one, isReporter));
     if (mending.length === 0) continue;

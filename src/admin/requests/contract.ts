@@ -13,6 +13,7 @@ import {
   count,
   nextCursor,
   nullable,
+  oneOf,
   pageParameters,
   timestamp,
   byHandler,
@@ -21,24 +22,13 @@ import {
   teamParameter,
 } from "../http/schemas.ts";
 import { csrfField, describes } from "../http/body-schema.ts";
-import { type ChoiceReason, choiceReasons } from "../../domain/backends.ts";
-import { clientRules } from "../../domain/models.ts";
+import { choiceReasons } from "../../domain/backends.ts";
 import { placeBody, queueBody } from "./queue.ts";
 import { type RequestMembers, memberFields } from "../../domain/request-fields.ts";
-import { type Outcome, outcomes, type RequestChange } from "../../domain/requests.ts";
-
-const changeKinds = [
-  "model",
-  "max_tokens",
-  "system_prompt_effort",
-  "system_prompt_language",
-  "thinking",
-  "stream_usage",
-  ...clientRules,
-] as const;
+import { outcomes, requestChanges } from "../../domain/requests.ts";
 
 const milliseconds = t.Number({ minimum: 0 });
-export const change = t.Unsafe<RequestChange>(t.Union(changeKinds.map((kind) => t.Literal(kind))));
+export const change = oneOf(requestChanges);
 
 /** A parameter of text. Its length bounds what a filter costs. */
 const textParameter = (name: string, description = "Exact"): TOptional<TString> =>
@@ -72,14 +62,7 @@ export const logFilterParameters = {
   status: t.Optional(
     t.String({ pattern: "^[1-5](xx|\\d\\d)$", error: "status must be a status such as 404, or a class such as 5xx" }),
   ),
-  outcome: t.Optional(
-    t.Unsafe<Outcome>(
-      t.Union(
-        outcomes.map((name) => t.Literal(name)),
-        { error: `outcome must be one of ${outcomes.join(", ")}` },
-      ),
-    ),
-  ),
+  outcome: t.Optional(oneOf(outcomes, { error: `outcome must be one of ${outcomes.join(", ")}` })),
   failed: t.Optional(
     t.Literal("true", {
       description: "Only failures; a client that left is none",
@@ -144,7 +127,7 @@ export const runningBody = t.Object({
       path: t.String(),
       model: nullable(t.String()),
       backend: nullable(t.String()),
-      state: t.Union([t.Literal("receiving"), t.Literal("queued"), t.Literal("waiting"), t.Literal("running")], {
+      state: oneOf(["receiving", "queued", "waiting", "running"], {
         description: "Its body is being read, it waits in the queue, for the backend, or the response flows",
       }),
       place: nullable(placeBody),
@@ -207,7 +190,7 @@ export const explainBody = t.Object({
     t.Object(
       {
         backend: t.String(),
-        reason: t.Unsafe<ChoiceReason>(t.Union(choiceReasons.map((reason) => t.Literal(reason)))),
+        reason: oneOf(choiceReasons),
       },
       { description: "Where it would go now, and why; null: it would wait, or is refused" },
     ),

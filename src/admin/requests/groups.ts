@@ -31,8 +31,7 @@ export const listGroups =
     const groups = new Map<Name, Charged>();
     for (const one of sums) {
       const name = nameOf(query, one);
-      const group = groups.get(name) ?? newCharged();
-      groups.set(name, group);
+      const group = groups.getOrInsertComputed(name, newCharged);
       const price = priceOf(one);
       for (const sum of [group, total]) charge(sum, one, price);
       classes.set(one.requestClass, (classes.get(one.requestClass) ?? 0) + one.promptTokens);
@@ -83,8 +82,7 @@ function priceFinder(models: readonly ModelPrice[], catalog: Catalog) {
   const days = new Map<number, ReturnType<typeof pricesOn>>();
   return ({ day, modelSent }: Pick<RequestTraits, "day" | "modelSent">): ModelPrice | undefined => {
     if (ranked.length === 0) return undefined;
-    const find = days.get(day) ?? pricesOn(ranked, day);
-    days.set(day, find);
+    const find = days.getOrInsertComputed(day, () => pricesOn(ranked, day));
     return find(catalog.models.find(({ servedAs }) => servedAs === modelSent)?.name ?? modelSent ?? "");
   };
 }

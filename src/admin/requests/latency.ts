@@ -56,9 +56,7 @@ export const getLatency =
         const name = by === "model" ? row.model : null;
         read(point, row);
         points.push({ bucket_start: timestampOf(row.minute * msPerMinute), ...bodyOf(name, point) });
-        const total = totals.get(name) ?? createLatencySum();
-        totals.set(name, total);
-        add(total, point);
+        add(totals.getOrInsertComputed(name, createLatencySum), point);
       }
     }
     return {

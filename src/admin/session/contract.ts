@@ -1,7 +1,7 @@
 import { type Static, Type as t } from "@sinclair/typebox";
 import { roles } from "../../domain/changes.ts";
 import type { auditFilters } from "../../store/accounts/contract.ts";
-import { byHandler, choice, count, cursorMessage, errors, nextCursor } from "../http/schemas.ts";
+import { byHandler, choice, count, cursorMessage, errors, nextCursor, oneOf } from "../http/schemas.ts";
 import { nullable, okBody, open, timestamp } from "../http/schemas.ts";
 import { checkedBy, csrfField, describes, instant, text } from "../http/body-schema.ts";
 
@@ -46,7 +46,7 @@ export type SessionsBody = Static<typeof sessionsBody>;
 export const endedBody = t.Object({ ok: t.Literal(true), ended: count });
 export type EndedBody = Static<typeof endedBody>;
 
-const role = t.Union([t.Literal(roles[0]), t.Literal(roles[1])], {
+const role = oneOf(roles, {
   description: "`viewer` reads all but secrets; `admin` also changes all but tokens, sessions and the password",
   error: () => `role must be one of ${roles.join(", ")}`,
 });

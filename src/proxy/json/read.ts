@@ -82,9 +82,7 @@ export function createPortions(portionMs: number): Portions {
   const waitForTurn = (party?: Party): Promise<void> =>
     new Promise((resolve) => {
       if (waiting.size === 0) scheduleTurn();
-      const ofParty = waiting.get(party);
-      if (ofParty === undefined) waiting.set(party, [resolve]);
-      else ofParty.push(resolve);
+      waiting.getOrInsertComputed(party, () => []).push(resolve);
     });
   return { portionMs, now, waitForTurn };
 }

@@ -2,6 +2,7 @@ import { findString, latin1, isString } from "../json/bytes.ts";
 import { JsonEditor } from "../json/edit.ts";
 import { readJson } from "../json/read.ts";
 import { createSlot, type JsonSlot } from "../json/slots.ts";
+import { findDataLine } from "../stream/events.ts";
 import type { EventFilter } from "../stream/filter.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { isJson, isPlain } from "../usage/body-kind.ts";
@@ -109,11 +110,9 @@ const hasFailed = (events: Uint8Array): boolean =>
 /** Does the same with the event that says that a stream failed. @param onMarked called if it did */
 export function fullContextFilter(onMarked: () => void): EventFilter {
   function pass(event: Uint8Array): Uint8Array {
-    const lines = hasFailed(event) ? [...latin1(event).matchAll(/^(?:\xef\xbb\xbf)?data:([^\r\n]*)/gm)] : [];
-    const [line] = lines;
-    if (line === undefined || lines.length > 1) return event;
-    const end = line.index + line[0].length;
-    const start = end - (line[1]?.length ?? 0);
+    const line = hasFailed(event) ? findDataLine(event) : undefined;
+    if (line === undefined) return event;
+    const { start, end } = line;
     const marked = markFullContext(new Uint8Array(event.subarray(start, end)), "event");
     if (marked === undefined) return event;
     onMarked();

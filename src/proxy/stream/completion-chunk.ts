@@ -1,23 +1,18 @@
 import { parseJson } from "../../domain/json.ts";
 import { isLiteral, latin1, utf8 } from "../json/bytes.ts";
 import { readJson } from "../json/read.ts";
-import { createSlot, type JsonSlot } from "../json/slots.ts";
+import { createSlot, type JsonSlot, type Span } from "../json/slots.ts";
 import { isEmpty, isEmptyChoice, isObject } from "../usage/event-usage.ts";
-import { isLineEnd } from "./events.ts";
-
-export interface MemberSpan {
-  start: number;
-  end: number;
-}
+import { findDataLine, isLineEnd } from "./events.ts";
 
 /** What the filter needs of one event of a streamed completion. Positions are bytes of the event. */
 export interface CompletionChunk extends ChunkChoices {
   usage: "object" | "null" | "absent";
   /** Usage of any kind but null. */
   hasUsage: boolean;
-  usageValue: MemberSpan;
-  choicesValue: MemberSpan;
-  timingsValue: MemberSpan | undefined;
+  usageValue: Span;
+  choicesValue: Span;
+  timingsValue: Span | undefined;
   /** After the last member. */
   tail: number;
   /** The whole JSON text, parsed; undefined if the runtime does not take it. */
@@ -45,12 +40,8 @@ export const lastChunkMembers = ["system_fingerprint", "timings", "__tool_call_i
 
 /** Undefined for any other event: comments, errors, `[DONE]`, and data in several lines, which no backend sends. */
 export function readCompletionChunk(event: Uint8Array): CompletionChunk | undefined {
-  const lines = [...latin1(event).matchAll(/(?:^(?:\xef\xbb\xbf)?|\n)data:([^\r\n]*)/g)];
-  const [line] = lines;
-  if (line === undefined || lines.length > 1) return undefined;
-  const end = line.index + line[0].length;
-  const offset = end - (line[1]?.length ?? 0);
-  return readChunk(event.subarray(offset, end), offset);
+  const line = findDataLine(event);
+  return line && readChunk(event.subarray(line.start, line.end), line.start);
 }
 
 /** @param offset the position of the JSON text in its event */
@@ -63,7 +54,7 @@ function readChunk(bytes: Uint8Array, offset: number): CompletionChunk | undefin
   const list = parseObject(bytes.subarray(choices.start, choices.end));
   if (!Array.isArray(list)) return undefined;
   const isNull = isLiteral(bytes, usage, "null");
-  const spanOf = ({ start, end }: JsonSlot): MemberSpan => ({ start: start + offset, end: end + offset });
+  const spanOf = ({ start, end }: JsonSlot): Span => ({ start: start + offset, end: end + offset });
   return {
     ...readChoices(list),
     usage: usage.kind === "object" ? "object" : isNull ? "null" : "absent",

@@ -1,4 +1,5 @@
-import { partOf } from "../json/bytes.ts";
+import { latin1, partOf } from "../json/bytes.ts";
+import type { Span } from "../json/slots.ts";
 
 /*
  * The one cutter of event streams, which all that is read of a stream or done with it goes by.
@@ -247,6 +248,14 @@ export function dataOf(event: Uint8Array): Uint8Array {
   new DataReader((piece) => pieces.push(piece)).push(event);
   const [only = nothing] = pieces;
   return pieces.length > 1 ? Buffer.concat(pieces) : only;
+}
+
+/** Where the data of an event stands that has one line of it, as backends send JSON; undefined for any other. */
+export function findDataLine(event: Uint8Array): Span | undefined {
+  const [line, ...others] = latin1(event).matchAll(/^(?:\xef\xbb\xbf)?data:([^\r\n]*)/gm);
+  if (line === undefined || others.length > 0) return undefined;
+  const end = line.index + line[0].length;
+  return { start: end - (line[1]?.length ?? 0), end };
 }
 
 export const beginsWithMark = (bytes: Uint8Array): boolean =>

@@ -1,4 +1,5 @@
 import { hasMember, indexOfBytes, isWhiteSpace } from "../json/bytes.ts";
+import type { Span } from "../json/slots.ts";
 import type { UsageAdded } from "../rewrite/stream-options.ts";
 import { isLineEnd, maxHeldEventBytes } from "./events.ts";
 import {
@@ -7,7 +8,6 @@ import {
   isTornChunk,
   isUsageAlone,
   lastChunkMembers,
-  type MemberSpan,
   parseObject,
   readCompletionChunk,
   StreamProgress,
@@ -180,7 +180,7 @@ interface Outgoing {
   mayBeAsked: boolean;
 }
 
-interface FrameEdit extends MemberSpan {
+interface FrameEdit extends Span {
   text: string;
 }
 
@@ -286,7 +286,7 @@ function isZero(usage: Record<string, unknown>): boolean {
 const cutUsage = (event: Uint8Array, { usageValue }: CompletionChunk): FrameEdit => cutMember(event, usageValue);
 
 /** The member with its name and one comma. */
-function cutMember(event: Uint8Array, value: MemberSpan): FrameEdit {
+function cutMember(event: Uint8Array, value: Span): FrameEdit {
   const nameEnd = event.lastIndexOf(quote, value.start - 1);
   const nameStart = event.lastIndexOf(quote, nameEnd - 1);
   let before = nameStart - 1;

@@ -32,8 +32,7 @@ export function createConnectionPools(clock: MonotonicClock): (baseUrl: string, 
   return (baseUrl, socket) => {
     const { protocol, host } = new URL(baseUrl);
     const group = socket ?? protocol;
-    const idle = groups.get(group) ?? { since: Array.from({ length: poolSize }), hosts: [] };
-    groups.set(group, idle);
+    const idle = groups.getOrInsertComputed(group, () => ({ since: Array.from({ length: poolSize }), hosts: [] }));
     // Bun connects to the number for this name.
     return poolOf(idle, host.replace(/^localhost(?=:|$)/, "127.0.0.1"), clock);
   };

@@ -348,38 +348,33 @@ export function createForwards(
   });
 
   function connectTimeoutOf(backend: Address): ConnectTimeout {
-    const server = serverOf(backend);
-    const known = connectTimeouts.get(server);
-    if (known !== undefined) return known;
-    const address = addressOf(backend.baseUrl, backend.socket);
-    const made = createConnectTimeout({
-      connect: connectTo(address),
-      countConnecting: async () => ("port" in address ? await countConnecting(address.port, address.host) : undefined),
-      countOthers: () => countProbes(server),
-      limitMs: connectTimeoutMs,
-      monotonic,
+    return connectTimeouts.getOrInsertComputed(serverOf(backend), (server) => {
+      const address = addressOf(backend.baseUrl, backend.socket);
+      return createConnectTimeout({
+        connect: connectTo(address),
+        countConnecting: async () =>
+          "port" in address ? await countConnecting(address.port, address.host) : undefined,
+        countOthers: () => countProbes(server),
+        limitMs: connectTimeoutMs,
+        monotonic,
+      });
     });
-    connectTimeouts.set(server, made);
-    return made;
+  }
+
+  function forwardTo({ url, baseUrl, socket }: Address): Forward {
+    const connectTimeout = connectTimeoutOf({ url, baseUrl, socket });
+    return createForward({
+      baseUrl,
+      socket,
+      fetch,
+      pool: poolOf(baseUrl, socket),
+      connectTimeout,
+      startReadTimeout,
+      running,
+    });
   }
 
   return {
-    get(backend: Address): Forward {
-      const known = forwards.get(backend.url);
-      if (known !== undefined) return known;
-      const { url, baseUrl, socket } = backend;
-      const pool = poolOf(baseUrl, socket);
-      const made = createForward({
-        baseUrl,
-        socket,
-        fetch,
-        pool,
-        connectTimeout: connectTimeoutOf(backend),
-        startReadTimeout,
-        running,
-      });
-      forwards.set(url, made);
-      return made;
-    },
+    get: (backend: Address): Forward => forwards.getOrInsertComputed(backend.url, () => forwardTo(backend)),
   };
 }

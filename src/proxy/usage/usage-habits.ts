@@ -11,13 +11,7 @@ export type HabitsOf = (backend: string) => UsageHabits;
 
 export function createHabits(monotonic: () => number): HabitsOf {
   const known = new Map<string, UsageHabits>();
-  return (backend) => {
-    const found = known.get(backend);
-    if (found !== undefined) return found;
-    const habits = createUsageHabits(monotonic);
-    known.set(backend, habits);
-    return habits;
-  };
+  return (backend) => known.getOrInsertComputed(backend, () => createUsageHabits(monotonic));
 }
 
 /** Then it is asked again: it may have been upgraded. */

@@ -74,8 +74,8 @@ function pointsOf(
   const points = new Map<number, Map<string, OutcomePoint>>();
   const add = ({ period, count }: SuccessRow, outcome: string, failedCount: number): void => {
     const minute = bucketOf(period, range);
-    const ofBucket = entryOf(points, minute, () => new Map<string, OutcomePoint>());
-    const point = entryOf(ofBucket, outcome, () => ({ minute, outcome, count: 0, failedCount: 0 }));
+    const ofBucket = points.getOrInsertComputed(minute, () => new Map<string, OutcomePoint>());
+    const point = ofBucket.getOrInsertComputed(outcome, () => ({ minute, outcome, count: 0, failedCount: 0 }));
     point.count += count;
     point.failedCount += failedCount;
   };
@@ -94,9 +94,9 @@ function failuresOf(rows: readonly OutcomeRow[]): StoredOutcome[] {
   for (const row of rows) {
     if (!isFailure(row)) continue;
     const { keyId, outcome, code, count, lastAt } = row;
-    const ofKey = entryOf(sums, keyId, () => new Map<string, Map<string, StoredOutcome>>());
-    const ofOutcome = entryOf(ofKey, outcome, () => new Map<string, StoredOutcome>());
-    const sum = entryOf(ofOutcome, code, () => ({ minute: 0, keyId, outcome, code, count: 0, lastAt: 0 }));
+    const ofKey = sums.getOrInsertComputed(keyId, () => new Map<string, Map<string, StoredOutcome>>());
+    const ofOutcome = ofKey.getOrInsertComputed(outcome, () => new Map<string, StoredOutcome>());
+    const sum = ofOutcome.getOrInsertComputed(code, () => ({ minute: 0, keyId, outcome, code, count: 0, lastAt: 0 }));
     sum.count += count;
     if (lastAt > sum.lastAt) sum.lastAt = lastAt;
   }
@@ -107,11 +107,3 @@ function failuresOf(rows: readonly OutcomeRow[]): StoredOutcome[] {
 
 const mostFirst = (failures: readonly StoredOutcome[]): StoredOutcome[] =>
   failures.toSorted((a, b) => b.count - a.count || b.lastAt - a.lastAt || a.keyId - b.keyId);
-
-function entryOf<Key, Value>(map: Map<Key, Value>, key: Key, create: () => Value): Value {
-  const found = map.get(key);
-  if (found !== undefined) return found;
-  const created = create();
-  map.set(key, created);
-  return created;
-}
