@@ -1,4 +1,4 @@
-import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { existsSync, mkdirSync, readdirSync, readFileSync, symlinkSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { clients } from "../../console/src/start/agent-settings.ts";
 import { repositoryRoot } from "../support/import-table.ts";
@@ -81,9 +81,22 @@ export async function installClient(
     open: (args) => openTerminal([...command, ...args], { cwd: work, env, socket: home.file("terminal") }),
     [Symbol.dispose]() {
       outside.stop();
+      endDaemons(home.path);
       home.remove();
     },
   };
+}
+
+/** Codex and Cline leave processes in the background, which would stay for ever. */
+function endDaemons(home: string): void {
+  for (const pid of readdirSync("/proc").filter((name) => /^\d+$/.test(name))) {
+    try {
+      const environment = readFileSync(`/proc/${pid}/environ`, "utf8").split("\0");
+      if (environment.includes(`HOME=${home}`)) process.kill(Number(pid), "SIGKILL");
+    } catch {
+      // It has ended, or is another user's.
+    }
+  }
 }
 
 function commandOf({ id, file, binary, isServer }: RealClient): string[] {
