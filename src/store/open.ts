@@ -3,7 +3,7 @@ import type { WallClock } from "../time/clock.ts";
 import { startMaintenance } from "./maintenance.ts";
 import { inspectPostgres } from "./postgres/inspect-database.ts";
 import { openPostgresStore } from "./postgres/open.ts";
-import { type BackupPlan, createBackups, runBackups } from "./sqlite/backup.ts";
+import { type BackupPlan, createBackups } from "./sqlite/backup.ts";
 import { inspectDataFolder } from "./sqlite/inspect-database.ts";
 import { databaseFile, openSqliteStore } from "./sqlite/open.ts";
 import { defaultRetention, type Retention } from "./retention.ts";
@@ -47,7 +47,9 @@ export function startBackups(
   { store, clock, log }: { store: Pick<Store, "database">; clock: WallClock; log: Log },
 ): () => Promise<void> {
   if (plan === undefined) return async () => {};
-  return runBackups(createBackups({ file: databaseFile(dataDir), plan, facts: store.database, clock, log }), log);
+  const backups = createBackups({ file: databaseFile(dataDir), plan, facts: store.database, clock, log });
+  void backups.run();
+  return backups.stop;
 }
 
 /**
