@@ -9,6 +9,7 @@ import { databaseFile, openSqliteStore } from "./sqlite/open.ts";
 import { defaultRetention, type Retention } from "./retention.ts";
 import type { Store } from "./store.ts";
 import type { DatabaseState } from "./engine/contract.ts";
+import { startWorker } from "./sqlite/worker-client.ts";
 
 export interface StoreOptions {
   /** The folder of the SQLite database; created if it does not exist. Not used if there is a `databaseUrl`. */
@@ -60,7 +61,9 @@ export function startBackups(
 export async function inspectStore(options: StoreOptions): Promise<DatabaseState | undefined> {
   const { dataDir, databaseUrl } = options;
   const seen =
-    databaseUrl === undefined ? inspectDataFolder(databaseFile(dataDir)) : await inspectPostgres(databaseUrl);
+    databaseUrl === undefined
+      ? await inspectDataFolder(databaseFile(dataDir), (file) => inspectInWorker(file, options.clock))
+      : await inspectPostgres(databaseUrl);
   if (seen?.pendingMigrations !== 0) return seen;
   const store = await openEngine(options);
   try {
@@ -68,5 +71,15 @@ export async function inspectStore(options: StoreOptions): Promise<DatabaseState
     return seen;
   } finally {
     await store.close();
+  }
+}
+
+/** The caller's thread goes on, as it takes minutes. */
+async function inspectInWorker(file: string, clock: WallClock): Promise<DatabaseState> {
+  const worker = startWorker(clock);
+  try {
+    return (await worker.call("inspect", file, "quick")) as DatabaseState;
+  } finally {
+    worker.stop();
   }
 }
