@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { readConfig, variableNames } from "../src/config/config.ts";
 
 interface Service {
+  env_file?: { path: string; required: boolean }[];
   build?: { context: string; dockerfile: string };
   environment?: Record<string, string>;
   profiles?: string[];
@@ -38,8 +39,10 @@ test("the compose file builds from a Dockerfile that exists, and declares each v
 test("the compose file and the Dockerfile have settings that the program knows and accepts", async () => {
   const { environment = {} } = file.services["tollgate"] ?? {};
   expect(Object.keys(environment).filter((name) => !variableNames.includes(name))).toEqual([]);
-  // What compose makes of ${NAME:-default} while NAME is unset.
-  const unset = Object.entries(environment).map(([name, value]) => [name, /:-(.*)\}$/.exec(value)?.[1] ?? value]);
+  // All others.
+  expect(file.services["tollgate"]?.env_file).toEqual([{ path: ".env", required: false }]);
+  // What compose makes of ${NAME:-default} and ${NAME-default} while NAME is unset.
+  const unset = Object.entries(environment).map(([name, value]) => [name, /[A-Z]:?-(.*)\}$/.exec(value)?.[1] ?? value]);
   const dockerfile = await Bun.file(join(folder, "Dockerfile")).text();
   const [, line = ""] = /^ENV (.*)$/m.exec(dockerfile) ?? [];
   const image = Object.fromEntries(line.split(" ").map((pair) => pair.split("="))) as Record<string, string>;
@@ -49,6 +52,11 @@ test("the compose file and the Dockerfile have settings that the program knows a
     "/data",
     undefined,
   ]);
+});
+
+test("of the repository, only the binary is sent to build the image", async () => {
+  const lines = (await Bun.file(join(folder, "../.dockerignore")).text()).trim().split("\n");
+  expect(lines).toEqual(["*", "!dist/tollgate"]);
 });
 
 test("its Grafana reads from its Prometheus, and each config is declared and used", () => {

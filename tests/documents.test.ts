@@ -38,6 +38,14 @@ test("the tree names every folder of the program", async () => {
   expect(foldersIn("src").filter((folder) => !named.has(folder))).toEqual([]);
 });
 
+test("README says where to get the program before anything else", async () => {
+  const first = (await textOf("README.md")).split("\n").slice(0, 10).join("\n");
+  expect(first).toMatch(/\bclone\b/i);
+  expect(first).toContain("releases");
+  const { repository } = packageJson as { repository?: { url: string } };
+  if (repository !== undefined) expect(first).toContain(repository.url.replace(/^git\+/, ""));
+});
+
 test("the changelog's latest version is the program's", async () => {
   const versions = [...(await textOf(".github/CHANGELOG.md")).matchAll(/^## \[(\d[^\]]*)\] - \d{4}-\d\d-\d\d$/gm)];
   expect(versions[0]?.[1]).toBe(packageJson.version);

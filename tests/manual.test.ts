@@ -213,13 +213,26 @@ test("the manual has as many blocks as are tried", () => {
   expect(counts).toEqual({
     sh: manualBlocks("sh").length,
     bash: 1,
-    yaml: 1,
+    yaml: 2,
     ini: 6,
     nginx: 2,
     caddyfile: 2,
     json: 5,
     text: generated,
   });
+});
+
+test("the manual's Prometheus scrapes the metrics that are served", async () => {
+  const { scrape_configs: jobs } = Bun.YAML.parse(manualBlock("yaml", "scrape_configs:")) as {
+    scrape_configs: { authorization: { credentials: string }; static_configs: { targets: string[] }[] }[];
+  };
+  const program = await startProgram({ METRICS_TOKEN: "token" });
+  const [job] = jobs;
+  const token = job?.authorization.credentials.replace("the METRICS_TOKEN", "token");
+  const target = job?.static_configs[0]?.targets[0]?.replace("gate.internal:8080", new URL(program.adminUrl).host);
+  const response = await fetch(`http://${target}/metrics`, { headers: { authorization: `Bearer ${token}` } });
+  expect([jobs.length, response.status]).toEqual([1, 200]);
+  await program.stop();
 });
 
 test("the manual's file of models is one that the program accepts", () => {

@@ -1,3 +1,4 @@
+import { existsSync, readFileSync, statSync } from "node:fs";
 import type { Config } from "../config/config.ts";
 import {
   checkAddress,
@@ -15,6 +16,7 @@ import { envFileHelp, envFileOption, withServiceSettings } from "./env-file.ts";
 import { findMisspeltSettings } from "./misspelt-settings.ts";
 import { settingsOf } from "./settings.ts";
 import { causeOf } from "../proxy/upstream/failure-cause.ts";
+import { databaseFile } from "../store/sqlite/open.ts";
 import { socketPathOf } from "../runtime/unix-socket.ts";
 
 export const summary = "check the settings, the database, the host and the backend";
@@ -77,7 +79,7 @@ async function checkAll(config: Config, io: CommandIo): Promise<number> {
   if (certificate !== undefined) report("certificate", certificate);
   const isServed = (await requestHealth(config.listen)) === undefined;
   report("address", await checkAddress(config, certificate?.seen, isServed));
-  const { seen: database } = report("database", await checkDatabase(config));
+  const { seen: database } = report("database", await withProgress(io.stderr, config.storage, checkDatabase(config)));
   report("disk", await checkDisk(config.storage));
   report("descriptors", checkDescriptors());
   const backends = await Promise.all(catalog.seen.backends.map((backend) => checkBackend(backend, catalog.seen)));
@@ -85,6 +87,29 @@ async function checkAll(config: Config, io: CommandIo): Promise<number> {
   const backend = backends.find(({ seen }) => seen !== undefined)?.seen;
   report("clock", checkClock({ now: Date.now(), database, backend }));
   return findings.some(({ state }) => state === "failed") ? 1 : 0;
+}
+
+/** Tells every five seconds how much of the file was read: of a large database that takes minutes. */
+export async function withProgress<T>(
+  stderr: CommandIo["stderr"],
+  { dataDir, databaseUrl }: Pick<Config["storage"], "dataDir" | "databaseUrl">,
+  work: Promise<T>,
+  everyMs = 5000,
+): Promise<T> {
+  const size = databaseUrl === undefined && statSync(databaseFile(dataDir), { throwIfNoEntry: false })?.size;
+  const before = bytesRead();
+  const tell = (): void => {
+    const share = typeof size === "number" ? Math.min(0.99, (bytesRead() - before) / size) : NaN;
+    if (share >= 0) stderr.write(`tollgate: database: ${Math.floor(share * 100)} % read\n`);
+  };
+  const timer = setInterval(tell, everyMs);
+  return await work.finally(() => clearInterval(timer));
+}
+
+/** By this process; NaN where the system does not tell (only Linux does). */
+function bytesRead(): number {
+  const file = "/proc/self/io";
+  return existsSync(file) ? Number(/^rchar: (\d+)/.exec(readFileSync(file, "utf8"))?.[1]) : NaN;
 }
 
 function checkConfiguration({ env }: CommandIo): Finding {

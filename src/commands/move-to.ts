@@ -2,9 +2,8 @@ import { moveToPostgres } from "../store/move/move.ts";
 import { movedMarkerOf } from "../store/sqlite/database-file.ts";
 import { CommandError, type CommandIo, readArguments } from "./command.ts";
 import { envFileHelp, envFileOption, withServiceSettings } from "./env-file.ts";
-import { placeOf } from "../store/storage-error.ts";
 import { existingDatabase, settingsOf } from "./settings.ts";
-import { StorageError } from "../store/storage-error.ts";
+import { placeOf, StorageError } from "../store/storage-error.ts";
 
 export const summary = "copy the data folder into a PostgreSQL database";
 

@@ -47,6 +47,8 @@ export interface RequestChanges {
 export interface RequestRecord {
   /** The `X-Request-Id` that client, backend and log share. */
   requestId: string;
+  /** Of the trace that the client says it is part of (W3C Trace Context). */
+  traceId?: string | undefined;
   /** The client as the outermost trusted reverse proxy saw it. */
   clientAddress: string;
   /** The client program and its version: the first word of its `User-Agent`. */

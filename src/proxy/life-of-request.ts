@@ -164,6 +164,7 @@ export class LifeOfRequest {
     this.#program = programOf(clientProgram);
     this.#tracker = new RequestTracker(deps, {
       id: requestIdOf(request.headers),
+      traceId: traceIdOf(request.headers.get("traceparent")),
       method: request.method,
       path: loggedPath(request),
       clientAddress: deps.clientAddress(request, this.#peerAddress),
@@ -622,6 +623,10 @@ const stackOf = (error: unknown): string | undefined => (error instanceof Error 
 /** What `User-Agent` begins with, such as `OpenAI/Python` or `Codex Desktop/0.171.0`: names may have blanks. */
 const clientProgramOf = (headers: Headers): string | undefined =>
   /^(?:[\w.-]+ ){0,3}[^\s/(]+\/\S+|^\S+/.exec(headers.get("user-agent") ?? "")?.[0];
+
+/** W3C Trace Context, section 3.2.2; a later version may have more behind it. An id of zeros is none. */
+const traceIdOf = (traceparent: string | null): string | undefined =>
+  traceparent === null ? undefined : /^[\da-f]{2}-(?!0{32})([\da-f]{32})-[\da-f]{16}-/.exec(traceparent)?.[1];
 
 /**
  * The client's `X-Request-Id`, if it is at most 128 visible ASCII characters, or a new one. New ones sort by time: an

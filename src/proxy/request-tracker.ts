@@ -30,7 +30,7 @@ export interface FinishDetails {
 /** What is known of a request when it arrives. */
 interface TrackedRequest extends Pick<
   RequestRecord,
-  "method" | "path" | "clientAddress" | "clientProgram" | "requestClass"
+  "method" | "path" | "clientAddress" | "clientProgram" | "requestClass" | "traceId"
 > {
   id: string;
 }
@@ -182,10 +182,11 @@ export class RequestTracker {
   /** The request as it would end now. */
   describe(outcome: Outcome, details?: FinishDetails): RequestRecord {
     const { cacheReporters, monotonic } = this.#deps;
-    const { id, clientAddress, method, path } = this.#request;
+    const { id, traceId, clientAddress, method, path } = this.#request;
     const { backend = "", lastTurn } = this;
     return {
       requestId: id,
+      traceId,
       clientAddress,
       clientProgram: this.clientProgram,
       requestClass: this.requestClass,

@@ -3,12 +3,13 @@ import type { WallClock } from "../time/clock.ts";
 import { startMaintenance } from "./maintenance.ts";
 import { inspectPostgres } from "./postgres/inspect-database.ts";
 import { openPostgresStore } from "./postgres/open.ts";
-import { type BackupPlan, createBackups, runBackups } from "./sqlite/backup.ts";
+import { type BackupPlan, createBackups } from "./sqlite/backup.ts";
 import { inspectDataFolder } from "./sqlite/inspect-database.ts";
 import { databaseFile, openSqliteStore } from "./sqlite/open.ts";
 import { defaultRetention, type Retention } from "./retention.ts";
 import type { Store } from "./store.ts";
 import type { DatabaseState } from "./engine/contract.ts";
+import { startWorker } from "./sqlite/worker-client.ts";
 
 export interface StoreOptions {
   /** The folder of the SQLite database; created if it does not exist. Not used if there is a `databaseUrl`. */
@@ -47,7 +48,9 @@ export function startBackups(
   { store, clock, log }: { store: Pick<Store, "database">; clock: WallClock; log: Log },
 ): () => Promise<void> {
   if (plan === undefined) return async () => {};
-  return runBackups(createBackups({ file: databaseFile(dataDir), plan, facts: store.database, clock, log }), log);
+  const backups = createBackups({ file: databaseFile(dataDir), plan, facts: store.database, clock, log });
+  void backups.run();
+  return backups.stop;
 }
 
 /**
@@ -58,7 +61,9 @@ export function startBackups(
 export async function inspectStore(options: StoreOptions): Promise<DatabaseState | undefined> {
   const { dataDir, databaseUrl } = options;
   const seen =
-    databaseUrl === undefined ? inspectDataFolder(databaseFile(dataDir)) : await inspectPostgres(databaseUrl);
+    databaseUrl === undefined
+      ? await inspectDataFolder(databaseFile(dataDir), (file) => inspectInWorker(file, options.clock))
+      : await inspectPostgres(databaseUrl);
   if (seen?.pendingMigrations !== 0) return seen;
   const store = await openEngine(options);
   try {
@@ -66,5 +71,15 @@ export async function inspectStore(options: StoreOptions): Promise<DatabaseState
     return seen;
   } finally {
     await store.close();
+  }
+}
+
+/** The caller's thread goes on, as it takes minutes. */
+async function inspectInWorker(file: string, clock: WallClock): Promise<DatabaseState> {
+  const worker = startWorker(clock);
+  try {
+    return (await worker.call("inspect", file, "quick")) as DatabaseState;
+  } finally {
+    worker.stop();
   }
 }

@@ -9,6 +9,7 @@ export function createRequestLog(log: Log): RequestObserver {
     finished: (record) =>
       log.info("Request ended", {
         requestId: record.requestId,
+        traceId: record.traceId,
         address: record.clientAddress,
         method: record.method,
         path: record.path,

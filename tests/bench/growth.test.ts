@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
-import { growing, growthRow, isSteep } from "./growth.ts";
-import { type Run, small } from "./workloads.ts";
+import { besideRow, growing, growthRow, isSlow, isSteep } from "./growth.ts";
+import { type Run, small, workloads } from "./workloads.ts";
 
 /** Of as many requests as cost these microseconds each. */
 const runsOf = (...us: number[]): Run[] =>
@@ -28,4 +28,20 @@ test("two backends may cost more than one, by a ratio of their own", () => {
 test("what grows does so by a hundred times at least", () => {
   for (const { sizes, most } of growing)
     if (most === undefined) expect(Math.max(...sizes) / Math.max(1, Math.min(...sizes))).toBeGreaterThanOrEqual(100);
+});
+
+test("a row of what runs beside requests has both 99th percentiles, their ratio in a round, and the memory more", () => {
+  const runs = (...p99Ms: number[]): Run[] =>
+    p99Ms.map((ms) => ({ result: { latency: { p99: ms * 1000 } }, residentMb: 100 + ms }) as unknown as Run);
+  const rate = workloads.find(({ name }) => name === "rate") ?? small;
+  const row = besideRow(
+    { name: "a backup" },
+    rate,
+    new Map([
+      ["without", runs(2, 4, 8)],
+      ["with", runs(3, 7, 9)],
+    ]),
+  );
+  expect(row).toEqual({ name: "a backup", p99Ms: [4, 7], ratio: 1.5, extraMb: 1 });
+  expect([isSlow(row), isSlow({ ...row, ratio: 2.01 }), isSlow({ ...row, extraMb: 33 })]).toEqual([false, true, true]);
 });

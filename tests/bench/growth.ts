@@ -1,4 +1,4 @@
-import { mkdirSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { sql } from "drizzle-orm";
 import { openWriter } from "../../src/store/sqlite/engine.ts";
@@ -6,10 +6,11 @@ import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { conversationMark } from "./agent-bodies.ts";
 import { seed, seedKeys } from "../browser/support/seed.ts";
 import { startLoad } from "./load/start.ts";
-import { type Bench, startTollgateWith, type Target } from "./targets.ts";
+import type { AdminClient } from "../support/admin-client.ts";
+import { type Bench, findProgram, startTollgateWith, type Target } from "./targets.ts";
 import { ratioOf } from "./guard.ts";
 import type { LoadSpec } from "./load/spec.ts";
-import { type GrowthRow, median } from "./results.ts";
+import { type BesideRow, type GrowthRow, median } from "./results.ts";
 import type { Run, Workload } from "./workloads.ts";
 
 /**
@@ -201,6 +202,99 @@ export function growthRow({ name, sizes }: Growing, workload: Workload, runs: re
   const cpuUs = runs.map((own) => median(own.map(figure.of)));
   return { name, sizes, cpuUs, ratio: ratioOf(workload, runs.at(-1) ?? [], runs.at(0) ?? []) };
 }
+
+/** What a server does now and then. Its twin, with the same data, does not; each rests while the other is measured. */
+export interface Beside {
+  name: string;
+  settings?: Readonly<Record<string, string>>;
+  /** Does it, over and over. */
+  act?: (started: { admin: AdminClient; dataDir: string; round: number }) => Promise<unknown>;
+}
+
+const calls = async (...command: string[]): Promise<void> => {
+  const ended = Bun.spawn([findProgram(), ...command], { stdout: "ignore", stderr: "inherit" });
+  if ((await ended.exited) > 1) throw new Error(`${command.join(" ")} failed`);
+};
+
+export const besides: readonly Beside[] = [
+  { name: "deletion of old requests", settings: { REQUEST_LOG_ROWS: "1000" } },
+  {
+    name: "a backup",
+    act: async ({ dataDir, round }) => {
+      process.env["DATA_DIR"] = dataDir;
+      await calls("backup", join(dataDir, `copy-${round}.db`));
+      rmSync(join(dataDir, `copy-${round}.db`));
+    },
+  },
+  {
+    name: "a check",
+    act: async ({ dataDir }) => {
+      process.env["DATA_DIR"] = dataDir;
+      await calls("check");
+    },
+  },
+  {
+    name: "the largest report",
+    act: async ({ admin }) =>
+      void (await (await admin.request("GET", "/api/usage/history?days=30&bucket_minutes=1")).bytes()),
+  },
+];
+
+/** @returns both twins; the one that acts does so while it is not stopped */
+export async function startTwins(bench: Bench, { settings, act }: Beside) {
+  const dataDir = join(bench.folder, "twins");
+  if (!existsSync(dataDir)) {
+    await seedRequestLog(dataDir, 5_000_000);
+    const engine = openWriter(databaseFile(dataDir));
+    await engine.rows(sql`insert into usage_minute (minute, key_id, request_count, input_tokens, output_tokens)
+      with recursive n(i) as (select 0 union all select i + 1 from n where i < 2159999)
+      select ${Math.floor(Date.now() / 60_000)} - i / 50, 1 + i % 50, 1, 1000, 200 from n`);
+    await engine.checkpoint(() => undefined);
+    engine.close();
+  }
+  const own = (name: string) => ({ DATA_DIR: `${dataDir} ${name}`, REQUEST_LOG_ROWS: "10000000" });
+  for (const name of ["without", "with"]) {
+    rmSync(`${dataDir} ${name}`, { recursive: true, force: true });
+    cpSync(dataDir, `${dataDir} ${name}`, { recursive: true });
+  }
+  const [without, beside] = [
+    await startTollgateWith(bench, own("without")),
+    await startTollgateWith(bench, { ...own("with"), ...settings }),
+  ];
+  return {
+    without: { ...without, name: "without" },
+    beside: { ...beside, name: "with" },
+    /** @returns ends it once it is through */
+    begin(): () => Promise<void> {
+      const ending = new AbortController();
+      const acting = (async () => {
+        if (act === undefined) return;
+        for (let round = 0; !ending.signal.aborted; round++) {
+          await act({ admin: beside.admin, dataDir: `${dataDir} with`, round });
+        }
+      })();
+      return () => {
+        ending.abort();
+        return acting;
+      };
+    },
+  };
+}
+
+export function besideRow({ name }: Beside, workload: Workload, runs: ReadonlyMap<string, readonly Run[]>): BesideRow {
+  const [without = [], beside = []] = [runs.get("without"), runs.get("with")];
+  const p99 = (own: readonly Run[]): number => median(own.map(({ result }) => result.latency.p99 / 1000));
+  const memory = (own: readonly Run[]): number => Math.max(...own.map(({ residentMb }) => residentMb));
+  const figures = workload.figures.filter((figure) => figure.name === "latency p99");
+  return {
+    name,
+    p99Ms: [p99(without), p99(beside)],
+    ratio: ratioOf({ ...workload, figures }, beside, without),
+    extraMb: memory(beside) - memory(without),
+  };
+}
+
+export const isSlow = ({ ratio, extraMb }: BesideRow): boolean => !(ratio <= 2 && extraMb <= 32);
 
 const mostGrowth = 1.2;
 

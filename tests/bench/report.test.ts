@@ -98,6 +98,9 @@ describe("the page of benchmarks", () => {
     const rows = [{ name: "keys", sizes: [10, 1000, 100_000], cpuUs: [100.4, 101, 130], ratio: 1.3 }];
     const page = benchmarksPage({ rows: [], storage: undefined, growth: { conditions: "today", rows } });
     expect(page).toContain("## Growth");
+    const beside = [{ name: "a check", p99Ms: [2, 3.51] as const, ratio: 1.7, extraMb: 12 }];
+    const both = benchmarksPage({ rows: [], storage: undefined, growth: { conditions: "today", rows, beside } });
+    expect(both).toMatch(/^\| a check \| +2\.00 \/ 3\.51 \| +1\.70 \| +12\.0 \|$/m);
     expect(page).toMatch(/^\| keys +\| 10 \/ 1,000 \/ 100,000 \| +100 \/ 101 \/ 130 \| +1\.30 \|$/m);
   });
 

@@ -57,9 +57,21 @@ export interface GrowthRow {
   ratio: number;
 }
 
+/** What small requests wait beside something that a server does now and then. */
+export interface BesideRow {
+  name: string;
+  /** Without it and beside it. */
+  p99Ms: readonly [number, number];
+  /** In the same round. */
+  ratio: number;
+  /** What the server's memory has more than that of the one without it. */
+  extraMb: number;
+}
+
 export interface GrowthResults {
   conditions: string;
   rows: readonly GrowthRow[];
+  beside?: readonly BesideRow[];
 }
 
 /** Everything that the bench measures, kept in a file so that a run of one workload leaves the others. */
@@ -90,8 +102,15 @@ export function mergeGrowth(
   measured: GrowthResults | undefined,
 ): GrowthResults | undefined {
   if (earlier === undefined || measured === undefined) return measured ?? earlier;
-  const rows = new Map([...earlier.rows, ...measured.rows].map((row) => [row.name, row]));
-  return { conditions: measured.conditions, rows: [...rows.values()] };
+  const byName = <Named extends { name: string }>(...rows: Named[]): Named[] => [
+    ...new Map(rows.map((row) => [row.name, row])).values(),
+  ];
+  const beside = byName(...(earlier.beside ?? []), ...(measured.beside ?? []));
+  return {
+    conditions: measured.conditions,
+    rows: byName(...earlier.rows, ...measured.rows),
+    ...(beside.length > 0 && { beside }),
+  };
 }
 
 export function rowsOf(workload: Workload, runs: ReadonlyMap<string, readonly Run[]>, conditions: string): Row[] {

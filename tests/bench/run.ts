@@ -21,9 +21,21 @@ import { hasBrowser } from "../browser/support/console-under-test.ts";
 import { measureConsole, rounds as consoleRounds } from "./console.ts";
 import { guarded, guardTable, instructionsLine, isSlower, measure, withBudgets } from "./guard.ts";
 import { loadCore, pinToCore, residentMb } from "./processes.ts";
-import { growing, type Growing, growthRow, isSteep, startGrown } from "./growth.ts";
+import {
+  type Beside,
+  besideRow,
+  besides,
+  growing,
+  type Growing,
+  growthRow,
+  isSlow,
+  isSteep,
+  startGrown,
+  startTwins,
+} from "./growth.ts";
 import { benchmarksPage, resultTables } from "./report.ts";
 import {
+  type BesideRow,
   type ConsoleResults,
   type GrowthResults,
   type GrowthRow,
@@ -92,14 +104,49 @@ async function main(): Promise<void> {
   const measured: Results = { rows, storage, console: ofConsole, growth };
   if (isPrintedOnly) process.stdout.write(resultTables(measured));
   else publish(measured);
-  if (growth?.rows.some(isSteep) === true) process.exitCode = 1;
+  if (growth?.rows.some(isSteep) === true || growth?.beside?.some(isSlow) === true) process.exitCode = 1;
 }
 
 async function growthResults(): Promise<GrowthResults> {
   const rows: GrowthRow[] = [];
   const chosen = growing.filter(({ name }) => options.growing.length === 0 || options.growing.includes(name));
   for (const kind of chosen) rows.push(await measureGrowth(kind));
-  return { conditions: describeConditions(), rows };
+  const beside: BesideRow[] = [];
+  const chosenBeside = besides.filter(({ name }) => options.growing.length === 0 || options.growing.includes(name));
+  if (chosenBeside.length > 0) {
+    await withTargets([], async (_, bench) => {
+      for (const one of chosenBeside) beside.push(await measureBeside(one, bench));
+    });
+  }
+  return { conditions: describeConditions(), rows, beside };
+}
+
+/** Both in turn: the one that is not measured is stopped. */
+async function measureBeside(kind: Beside, bench: Bench): Promise<BesideRow> {
+  const workload = workloads.find(({ name }) => name === "rate") ?? small;
+  const { without, beside, begin } = await startTwins(bench, kind);
+  const runs = new Map<string, Run[]>([without, beside].map(({ name }) => [name, []]));
+  try {
+    await warmUpAll([without, beside], bench.key);
+    for (let round = 0; round < rounds; round++) {
+      for (const target of [without, beside]) {
+        const other = target === beside ? without : beside;
+        process.kill(other.process.pid, "SIGSTOP");
+        process.kill(target.process.pid, "SIGCONT");
+        await Bun.sleep(pauseMs);
+        const end = target === beside ? begin() : undefined;
+        const { admin: _, ...plain } = target;
+        runs.get(target.name)?.push(await runWorkload(workload, plain, [bench.key]));
+        await end?.();
+      }
+    }
+    return besideRow(kind, workload, runs);
+  } finally {
+    for (const { process: one } of [without, beside]) {
+      process.kill(one.pid, "SIGCONT");
+      await one.stop();
+    }
+  }
 }
 
 /** Of each kind all sizes at once, so that other load on the machine affects all of them. */

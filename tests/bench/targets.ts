@@ -79,7 +79,7 @@ export async function startTollgateWith(
 
 let built: string | undefined;
 /** Built once for a run of the bench, unless `TOLLGATE_BINARY` names one. */
-const findProgram = (): string => (built ??= process.env["TOLLGATE_BINARY"] ?? build());
+export const findProgram = (): string => (built ??= process.env["TOLLGATE_BINARY"] ?? build());
 
 function build(): string {
   const ended = Bun.spawnSync([join(root, ".ci/build")], { cwd: root, stdout: "ignore", stderr: "pipe" });

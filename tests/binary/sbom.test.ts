@@ -4,8 +4,15 @@ import packageJson from "../../package.json" with { type: "json" };
 
 interface Bom {
   bomFormat: string;
-  metadata: { component: { "bom-ref": string } };
-  components: { name: string; version: string; purl: string; "bom-ref": string }[];
+  serialNumber: string;
+  metadata: { timestamp: string; component: { "bom-ref": string } };
+  components: {
+    name: string;
+    version: string;
+    purl: string;
+    "bom-ref": string;
+    hashes: { alg: string; content: string }[];
+  }[];
   dependencies: { ref: string; dependsOn: string[] }[];
 }
 
@@ -29,4 +36,12 @@ test("each of its references leads to a component, and each component is referre
   const used = new Set(bom.dependencies.flatMap(({ dependsOn }) => dependsOn));
   expect([...used].filter((ref) => !known.includes(ref))).toEqual([]);
   expect(known.slice(1).filter((ref) => !used.has(ref))).toEqual([]);
+});
+
+test("it has a number and a time, and each component the hash of what was installed, the font's too", () => {
+  expect(bom.serialNumber).toMatch(/^urn:uuid:[\da-f]{8}(?:-[\da-f]{4}){3}-[\da-f]{12}$/);
+  expect(Math.abs(Date.now() - Date.parse(bom.metadata.timestamp))).toBeLessThan(600_000);
+  const hash = { alg: "SHA-512", content: expect.stringMatching(/^[\da-f]{128}$/) };
+  for (const { name, hashes } of bom.components) expect([name, hashes]).toEqual([name, [hash]]);
+  expect(bom.components.map(({ name }) => name)).toContain("@fontsource-variable/figtree");
 });

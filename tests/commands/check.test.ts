@@ -1,6 +1,8 @@
 import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { readdirSync } from "node:fs";
+import { readdirSync, readFileSync, writeFileSync } from "node:fs";
+import { Writable } from "node:stream";
+import { withProgress } from "../../src/commands/check.ts";
 import { checkCertificate, checkClock } from "../../src/commands/checks.ts";
 import { readConfig } from "../../src/config/config.ts";
 import { readCertificate } from "../../src/runtime/certificate.ts";
@@ -8,6 +10,7 @@ import { startSimulator } from "../support/simulator/simulator.ts";
 import { logIn } from "../support/admin-client.ts";
 import { createAuthority, whyNoOpenssl } from "../support/authority.ts";
 import { findFreePort } from "../support/free-port.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { sharedPostgres, whyNoPostgres } from "../support/postgres.ts";
 import { commandLine, type ProgramEnvironment, runProgram, startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
@@ -27,6 +30,21 @@ const linesOf = (stdout: string) =>
   );
 
 const atPostgres = (url: string) => ({ DATABASE_URL: url, SECRET_KEY: "0123456789abcdef" });
+
+test("while a large database is read, check tells how much of it was", async () => {
+  using folder = createTempFolder();
+  writeFileSync(folder.file("tollgate.db"), Buffer.alloc(4_000_000));
+  const lines: string[] = [];
+  const stderr = new Writable({ write: (chunk, _, done) => done(void lines.push(String(chunk))) });
+  const told = Promise.withResolvers<string>();
+  const storage = { dataDir: folder.path, databaseUrl: undefined };
+  const result = withProgress(stderr, storage, told.promise, 5);
+  expect(readFileSync(folder.file("tollgate.db"))).toHaveLength(4_000_000);
+  await pollUntil(() => lines.length > 0);
+  told.resolve("done");
+  expect(await result).toBe("done");
+  expect(lines[0]).toBe("tollgate: database: 99 % read\n");
+});
 
 describe("tollgate check", () => {
   test("finds nothing wrong with a running server, and changes nothing", async () => {

@@ -22,6 +22,23 @@ test("client, backend and log have the client's request id, and the log has the 
   expect(entry).toMatchObject({ message: "Request ended", address: "198.51.100.7", status: 200 });
 });
 
+test("the log and the backend have the trace that the client is part of, and none that is malformed", async () => {
+  const trace = "4bf92f3577b34da6a3ce929d0e0e4736";
+  const wholes = [`00-${trace}-00f067aa0ba902b7-01`, `cc-${trace}-00f067aa0ba902b7-01-more`];
+  const others = [
+    "",
+    `00-${trace}`,
+    `00-${"0".repeat(32)}-00f067aa0ba902b7-01`,
+    `00-${trace.toUpperCase()}-00f067aa0ba902b7-01`,
+  ];
+  for (const [n, traceparent] of [...wholes, ...others].entries()) {
+    await get("/v1/models", { "x-request-id": `trace-${n}`, traceparent });
+    expect((await backend.nextRequest()).header("traceparent") ?? "").toBe(traceparent);
+    const entry = await gate.waitForLog(({ requestId }) => requestId === `trace-${n}`);
+    expect(entry["traceId"]).toBe(n < wholes.length ? trace : undefined);
+  }
+});
+
 test("an id of 128 visible ASCII characters is kept", async () => {
   const id = "~".repeat(128);
   expect((await get("/v1/models", { "x-request-id": id })).headers.get("x-request-id")).toBe(id);

@@ -141,7 +141,7 @@ const spaceFactor = 1.2;
 
 /**
  * The backup of each day. It is named after its time, not after that of its making: of several processes, the one that
- * creates the file makes it. A time that passed while no server ran is made up for.
+ * creates the file makes it. A time that passed while no server ran is made up for. Looks once a minute, until it is stopped.
  */
 export function createBackups({
   file,
@@ -188,29 +188,22 @@ export function createBackups({
     }
   }
 
+  /** Makes the latest that is missing, unless it was tried within the hour. Does not overlap, and never rejects. */
+  const run = (): Promise<void> =>
+    (running ??= backUpIfDue()
+      .catch((error: unknown) => log.debug("Backups not known", { error: String(error) }))
+      .finally(() => (running = undefined)));
+  const timer = setInterval(() => void run(), msPerMinute);
   return {
-    /** Makes the latest that is missing, unless it was tried within the hour. Does not overlap. */
-    run: (): Promise<void> => (running ??= backUpIfDue().finally(() => (running = undefined))),
+    run,
     /** Resolves once nothing is written any more. */
     async stop(): Promise<void> {
+      clearInterval(timer);
       stopping.abort();
-      await running?.catch(() => {});
+      await running;
     },
   };
 }
-
-/** Looks once a minute whether a backup is due. @returns stops it */
-export function runBackups(backups: ReturnType<typeof createBackups>, log: Log): () => Promise<void> {
-  const run = (): void =>
-    void backups.run().catch((error: unknown) => log.debug("Backups not known", { error: String(error) }));
-  const timers = [setTimeout(run, firstRunMs), setInterval(run, msPerMinute)];
-  return async () => {
-    for (const timer of timers) clearTimeout(timer);
-    await backups.stop();
-  };
-}
-
-const firstRunMs = 1000;
 
 function dueBefore(now: number, atMinute: number): number {
   const today = startOfDayNumber(dayNumberOf(now)) + atMinute * msPerMinute;

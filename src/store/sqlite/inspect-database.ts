@@ -45,17 +45,21 @@ function lastUsedAtIn(client: Database): number | undefined {
 
 /**
  * Inspects the database of a data folder, and whether this user can write there.
+ * @param inspect calls `inspectDatabase` where it may block
  * @returns undefined if the first start has yet to create it
  * @throws StorageError if no server could start with it
  */
-export function inspectDataFolder(file: string): DatabaseState | undefined {
+export async function inspectDataFolder(
+  file: string,
+  inspect: (file: string) => Promise<DatabaseState>,
+): Promise<DatabaseState | undefined> {
   try {
     requireNotMoved(file);
     const bytes = requireNotLost(file) ?? 0;
     if (!existsSync(dirname(file))) return undefined;
     requireAccess(file);
     if (bytes === 0) return undefined;
-    return inspectDatabase(file, "quick");
+    return await inspect(file);
   } catch (error) {
     throw toStorageError(error);
   }

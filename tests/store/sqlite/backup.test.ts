@@ -63,8 +63,11 @@ describe("the server's own backups", () => {
     const opened = await openTestStore(() => state.now);
     const folder = createTempFolder();
     const { entries, log } = memoryLog();
-    const create = (store: SqliteTestStore) =>
-      createBackups({
+    const stack = new AsyncDisposableStack();
+    stack.use(opened);
+    stack.defer(() => folder.remove());
+    function create(store: SqliteTestStore) {
+      const backups = createBackups({
         file: opened.file,
         plan: { folder: folder.path, atMinute: 3 * 60 + 30, keep },
         facts: store.store.database,
@@ -72,9 +75,9 @@ describe("the server's own backups", () => {
         log,
         freeBytes,
       });
-    const stack = new AsyncDisposableStack();
-    stack.use(opened);
-    stack.defer(() => folder.remove());
+      stack.defer(backups.stop);
+      return backups;
+    }
     return {
       state,
       folder,
