@@ -529,8 +529,8 @@ export class LifeOfRequest {
     const { inputTokens: estimatedTokens } = this.#reservation;
     this.#tracker.estimatedTokens = estimatedTokens;
     const admission = this.#turn?.admission;
-    const { id: keyId, teamId } = this.#key;
-    await record(chargeEvent({ keyId, teamId, closedAt: wall() }, { estimatedTokens, admission }));
+    const { id: keyId, teamId, userId } = this.#key;
+    await record(chargeEvent({ keyId, teamId, userId, closedAt: wall() }, { estimatedTokens, admission }));
   }
 
   /** The backend's response, metered. @throws as `respond` */

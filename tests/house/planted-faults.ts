@@ -218,7 +218,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "teams-not-charged",
     says: "The limits of a team are compared with nothing that its keys used",
-    find: `  teamId === undefined ? [keyId] : [keyId, subjectOfTeam(teamId)];`,
+    find: `  teamId === undefined ? [keyId] : [keyId, subjectOf(teamId)];`,
     put: `  teamId === undefined ? [keyId] : [keyId];`,
     tests: ["tests/wire/teams.test.ts"],
   },

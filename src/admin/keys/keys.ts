@@ -18,7 +18,7 @@ import { fullKeyBody, maskedKeyBody, maskedKeysJson, readLoad } from "./body.ts"
 import { generateKey, parseKeyChange, parseNewKey, parseRotation } from "./fields.ts";
 import type { KeyBody, KeyDeletionQuery, KeyQuery } from "./contract.ts";
 import type { OkBody } from "../http/schemas.ts";
-import type { KeyId } from "../../domain/keys.ts";
+import type { SubjectId } from "../../domain/keys.ts";
 
 export interface KeyDeps {
   store: Pick<Store, "keys" | "limits">;
@@ -27,8 +27,8 @@ export interface KeyDeps {
 
 export interface EndingDeps extends KeyDeps {
   clock: WallClock;
-  /** Ends the running responses of a key in all processes. @param at epoch milliseconds */
-  endRunning: (keyId: KeyId, at: number) => Promise<void>;
+  /** Ends the running responses of a key or user in all processes. @param at epoch milliseconds */
+  endRunning: (id: SubjectId, at: number) => Promise<void>;
 }
 
 export interface JsonContext extends ChangeContext {
@@ -96,7 +96,7 @@ export const deleteKey =
   };
 
 /** @throws ApiError 404 */
-export function parseId(text: string, noun: "Key" | "Team"): number {
+export function parseId(text: string, noun: "Key" | "Team" | "User"): number {
   const id = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : Number.NaN;
   if (!Number.isSafeInteger(id)) throw new ApiError(404, `${noun} not found`);
   return id;

@@ -19,6 +19,7 @@ import {
   errors,
   okBody,
   teamParameter,
+  userParameter,
 } from "../http/schemas.ts";
 import { csrfField, describes } from "../http/body-schema.ts";
 import { type ChoiceReason, choiceReasons } from "../../domain/backends.ts";
@@ -67,6 +68,7 @@ const maxInteger = Number.MAX_SAFE_INTEGER;
 export const logFilterParameters = {
   key_id: optionalInteger("key_id", maxInteger, 1),
   team_id: teamParameter,
+  user_id: userParameter,
   model: textParameter("model", "As sent to the backend, or the name in MODELS_FILE of what was sent"),
   backend: textParameter("backend"),
   status: t.Optional(

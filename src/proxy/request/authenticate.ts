@@ -1,4 +1,11 @@
-import { findCredential, type KeyId, type KeyRules, type Subject, type TeamId } from "../../domain/keys.ts";
+import {
+  findCredential,
+  type KeyId,
+  type KeyRules,
+  type Subject,
+  type TeamId,
+  type UserId,
+} from "../../domain/keys.ts";
 import type { Log } from "../../log/log.ts";
 import { ProxyError } from "../errors.ts";
 
@@ -8,6 +15,8 @@ export interface ActiveKey {
   rules: KeyRules | null;
   /** Its own, by now; unset: none. */
   teamId?: TeamId;
+  /** Whose request it is; unset: nobody's in particular. */
+  userId?: UserId;
   /** Those with limits; unset: the key alone. */
   subjects?: readonly Subject[];
 }

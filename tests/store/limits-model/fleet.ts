@@ -1,6 +1,6 @@
 import type { Subprocess } from "bun";
 import { hasLimit } from "../../../src/domain/limits.ts";
-import { type KeyId, type KeyLimits, subjectOfTeam, type TeamId } from "../../../src/domain/keys.ts";
+import { type KeyId, type KeyLimits, subjectOf, type TeamId } from "../../../src/domain/keys.ts";
 import type { FromInstance, InstanceOptions, ToInstance } from "./messages.ts";
 import type { Observed } from "./oracle.ts";
 
@@ -126,7 +126,7 @@ export async function startFleet(options: Omit<InstanceOptions, "skewMs">, skews
       const { keyId, team, limits, tokens, isLeft = false } = request;
       const all = [
         { id: keyId, limits },
-        ...(team === undefined ? [] : [{ id: subjectOfTeam(team.id), limits: team.limits }]),
+        ...(team === undefined ? [] : [{ id: subjectOf(team.id), limits: team.limits }]),
       ];
       const subjects = all.filter((one) => hasLimit(one.limits));
       const ids = all.map(({ id }) => id);

@@ -1,0 +1,173 @@
+import { type Static, Type as t } from "@sinclair/typebox";
+import { byHandler, count, errors, nextCursor, nullable, okBody, pageParameters, timestamp } from "../http/schemas.ts";
+import { csrfField, describes, text } from "../http/body-schema.ts";
+import { keyBody, keyFields, keyName, limits } from "./contract.ts";
+
+const { note, tags, team_id } = keyFields;
+const teamFields = t.Partial(t.Object({ note, tags, ...limits })).properties;
+export const newTeamRequest = t.Object({ name: keyName, ...teamFields, _csrf: csrfField });
+export const teamChangeRequest = t.Object(
+  { name: t.Optional(keyName), ...teamFields, _csrf: csrfField },
+  { anyOf: ["name", ...Object.keys(teamFields)].map((name) => ({ required: [name] })) },
+);
+
+const idOf = (name: string, noun: string, description: string) =>
+  t.Integer({
+    minimum: 1,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description,
+    error: () => `${name} must be the id of a ${noun}`,
+  });
+
+const userFields = t.Partial(
+  t.Object({
+    name: keyName,
+    is_active: t.Boolean({ error: () => "is_active must be a boolean" }),
+    note,
+    tags,
+    team_id,
+    ...limits,
+  }),
+).properties;
+export const newUserRequest = t.Object({
+  key_id: t.Optional(idOf("key_id", "key", "Whose user it is; or source")),
+  source: t.Optional(
+    t.String({
+      pattern: "^open-webui@[\\w.-]{1,64}$",
+      description: "As keys give it in users_from",
+      error: () => "source must be such as open-webui@NAME",
+    }),
+  ),
+  external: text("external", { maxLength: 256, description: "Its id at the front end" }),
+  ...userFields,
+  _csrf: csrfField,
+});
+const changedUserFields = {
+  ...userFields,
+  same_as: t.Optional(nullable(idOf("same_as", "user", "From now on its counts and limits are those of that one"))),
+};
+export const userChangeRequest = t.Object(
+  { ...changedUserFields, _csrf: csrfField },
+  { anyOf: Object.keys(changedUserFields).map((name) => ({ required: [name] })) },
+);
+
+const { used, limit_states, refused_today } = keyBody.properties;
+const subjectBody = {
+  id: t.Integer(),
+  name: t.String(),
+  ...limits,
+  used,
+  limit_states,
+  refused_today,
+  note: nullable(t.String()),
+  tags: t.Array(t.String()),
+};
+const teamBody = t.Object({ ...subjectBody, created_at: timestamp, key_count: count });
+export type TeamBody = Static<typeof teamBody>;
+const userBody = t.Object({
+  ...subjectBody,
+  source: t.String({ description: "key:ID, or a name that keys give in users_from" }),
+  external: t.String({ description: "Empty: all users that are too many for the key" }),
+  key_id: nullable(t.Integer({ description: "With which it was first seen" })),
+  team_id: nullable(t.Integer()),
+  same_as: nullable(t.Integer()),
+  is_active: t.Boolean(),
+  first_seen_at: timestamp,
+  last_seen_at: nullable(timestamp),
+});
+export type UserBody = Static<typeof userBody>;
+
+const teamsBody = t.Object({ teams: t.Array(teamBody, { description: "By id" }) });
+export type TeamsBody = Static<typeof teamsBody>;
+const usersBody = t.Object({ users: t.Array(userBody, { description: "By id" }), next_cursor: nextCursor });
+export type UsersBody = Static<typeof usersBody>;
+
+const idInQuery = (name: string) =>
+  t.Optional(
+    t.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, error: `${name} must be an integer of at least 1` }),
+  );
+const usersQuery = t.Object({
+  key: idInQuery("key"),
+  team: idInQuery("team"),
+  q: t.Optional(
+    t.String({
+      maxLength: 1000,
+      description: "Only users whose name or external id contains it, in any case",
+      error: "q must be at most 1000 characters",
+    }),
+  ),
+  ...pageParameters({ maximum: 1000, default: 200 }, "^\\d{1,15}$"),
+});
+export type UsersQuery = Static<typeof usersQuery>;
+const forgetQuery = t.Object({
+  forget: t.Optional(
+    t.Union([t.Literal("true"), t.Literal("false")], {
+      description: "Nothing that the user was called is kept",
+      error: "forget must be true or false",
+    }),
+  ),
+});
+export type ForgetQuery = Static<typeof forgetQuery>;
+
+export const listTeams = {
+  response: { 200: teamsBody, ...errors(401) },
+  detail: { summary: "All teams: keys whose limits hold for them together" },
+};
+
+export const listUsers = {
+  query: usersQuery,
+  response: { 200: usersBody, ...errors(400, 401) },
+  detail: { summary: "Users behind keys, which a front end names" },
+};
+
+export const getTeam = {
+  response: { 200: teamBody, ...errors(401, 404) },
+  detail: { summary: "A team" },
+};
+
+export const getUser = {
+  response: { 200: userBody, ...errors(401, 404) },
+  detail: { summary: "A user" },
+};
+
+const created = errors(400, 401, 403, 408, 409, 413, 415);
+const changed = errors(400, 401, 403, 404, 408, 409, 413, 415);
+
+export const createTeam = {
+  parse: byHandler,
+  body: describes({ ...newTeamRequest, additionalProperties: false }),
+  response: { 201: teamBody, ...created },
+  detail: { summary: "Create a team; keys join it by their team_id" },
+};
+
+export const createUser = {
+  parse: byHandler,
+  body: describes({ ...newUserRequest, additionalProperties: false }),
+  response: { 201: userBody, ...created },
+  detail: { summary: "Create a user before its first request, with a name, a team or limits" },
+};
+
+export const updateTeam = {
+  parse: byHandler,
+  body: describes({ ...teamChangeRequest, additionalProperties: false }),
+  response: { 200: teamBody, ...changed },
+  detail: { summary: "Change a team: its name, limits and notes" },
+};
+
+export const updateUser = {
+  parse: byHandler,
+  body: describes({ ...userChangeRequest, additionalProperties: false }),
+  response: { 200: userBody, ...changed },
+  detail: { summary: "Change a user: its name, team, state, limits and notes; running responses end with is_active" },
+};
+
+export const deleteTeam = {
+  response: { 200: okBody, ...errors(401, 403, 404) },
+  detail: { summary: "Delete a team; its keys stay, without a team, and its usage is kept" },
+};
+
+export const deleteUser = {
+  query: forgetQuery,
+  response: { 200: okBody, ...errors(400, 401, 403, 404) },
+  detail: { summary: "Delete a user; its usage is kept" },
+};
