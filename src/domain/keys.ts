@@ -32,6 +32,31 @@ export interface Subject {
   isUser?: true;
 }
 
+/** A user as a request shows it. */
+export interface SeenUser {
+  keyId: KeyId;
+  source: string;
+  /** Empty: none that can be told apart. */
+  external: string;
+  /** What its front end calls it. */
+  name: string | undefined;
+  /** How many users the key may have. */
+  max: number;
+}
+
+/** A user as each of its requests needs it. */
+export interface FoundUser {
+  id: UserId;
+  isActive: boolean;
+  /** Undefined: the `user_limits` of the key. */
+  limits?: KeyLimits | undefined;
+  team?: { id: TeamId; name: string; limits: KeyLimits } | undefined;
+}
+
+/** Whether what ends for a subject ends for a request. */
+export const isOf = (id: SubjectId, { keyId, userId }: { keyId: KeyId; userId?: UserId | undefined }): boolean =>
+  id === keyId || (userId !== undefined && id === subjectOf(userId));
+
 /** What a key is for: everything, requests under `/v1`, or posting GPU samples. */
 type KeyScope = "all" | "inference" | "gpu";
 

@@ -1,4 +1,4 @@
-import { type Static, Type as t } from "@sinclair/typebox";
+import { type Static, type TObject, Type as t } from "@sinclair/typebox";
 import { byHandler, count, errors, nextCursor, nullable, okBody, pageParameters, timestamp } from "../http/schemas.ts";
 import { csrfField, describes, text } from "../http/body-schema.ts";
 import { keyBody, keyFields, keyName, limits } from "./contract.ts";
@@ -102,7 +102,7 @@ export type UsersQuery = Static<typeof usersQuery>;
 const forgetQuery = t.Object({
   forget: t.Optional(
     t.Union([t.Literal("true"), t.Literal("false")], {
-      description: "Nothing that the user was called is kept",
+      description: "Nothing that it was called is kept",
       error: "forget must be true or false",
     }),
   ),
@@ -113,61 +113,45 @@ export const listTeams = {
   response: { 200: teamsBody, ...errors(401) },
   detail: { summary: "All teams: keys whose limits hold for them together" },
 };
-
 export const listUsers = {
   query: usersQuery,
   response: { 200: usersBody, ...errors(400, 401) },
-  detail: { summary: "Users behind keys, which a front end names" },
+  detail: { summary: "Users behind keys, whom a front end names" },
 };
 
-export const getTeam = {
-  response: { 200: teamBody, ...errors(401, 404) },
-  detail: { summary: "A team" },
-};
+const getOf = <Body extends TObject>(body: Body, summary: string) => ({
+  response: { 200: body, ...errors(401, 404) },
+  detail: { summary },
+});
+export const getTeam = getOf(teamBody, "A team");
+export const getUser = getOf(userBody, "A user");
 
-export const getUser = {
-  response: { 200: userBody, ...errors(401, 404) },
-  detail: { summary: "A user" },
-};
-
-const created = errors(400, 401, 403, 408, 409, 413, 415);
-const changed = errors(400, 401, 403, 404, 408, 409, 413, 415);
-
-export const createTeam = {
+const createOf = <Body extends TObject>(request: TObject, body: Body, summary: string) => ({
   parse: byHandler,
-  body: describes({ ...newTeamRequest, additionalProperties: false }),
-  response: { 201: teamBody, ...created },
-  detail: { summary: "Create a team; keys join it by their team_id" },
-};
+  body: describes({ ...request, additionalProperties: false }),
+  response: { 201: body, ...errors(400, 401, 403, 408, 409, 413, 415) },
+  detail: { summary },
+});
+export const createTeam = createOf(newTeamRequest, teamBody, "Create a team; keys join it by their team_id");
+export const createUser = createOf(newUserRequest, userBody, "Create a user before its first request");
 
-export const createUser = {
+const updateOf = <Body extends TObject>(request: TObject, body: Body, summary: string) => ({
   parse: byHandler,
-  body: describes({ ...newUserRequest, additionalProperties: false }),
-  response: { 201: userBody, ...created },
-  detail: { summary: "Create a user before its first request, with a name, a team or limits" },
-};
+  body: describes({ ...request, additionalProperties: false }),
+  response: { 200: body, ...errors(400, 401, 403, 404, 408, 409, 413, 415) },
+  detail: { summary },
+});
+export const updateTeam = updateOf(teamChangeRequest, teamBody, "Change a team: its name, limits and notes");
+export const updateUser = updateOf(
+  userChangeRequest,
+  userBody,
+  "Change a user: its name, team, state, limits and notes; with is_active false, its running responses end",
+);
 
-export const updateTeam = {
-  parse: byHandler,
-  body: describes({ ...teamChangeRequest, additionalProperties: false }),
-  response: { 200: teamBody, ...changed },
-  detail: { summary: "Change a team: its name, limits and notes" },
-};
-
-export const updateUser = {
-  parse: byHandler,
-  body: describes({ ...userChangeRequest, additionalProperties: false }),
-  response: { 200: userBody, ...changed },
-  detail: { summary: "Change a user: its name, team, state, limits and notes; running responses end with is_active" },
-};
-
-export const deleteTeam = {
-  response: { 200: okBody, ...errors(401, 403, 404) },
-  detail: { summary: "Delete a team; its keys stay, without a team, and its usage is kept" },
-};
-
-export const deleteUser = {
+const deleteOf = (summary: string) => ({
   query: forgetQuery,
   response: { 200: okBody, ...errors(400, 401, 403, 404) },
-  detail: { summary: "Delete a user; its usage is kept" },
-};
+  detail: { summary },
+});
+export const deleteTeam = deleteOf("Delete a team; its keys stay, without a team, and its usage is kept");
+export const deleteUser = deleteOf("Delete a user; its usage is kept");

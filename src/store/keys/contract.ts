@@ -7,7 +7,7 @@
 
 import type { Change } from "../../domain/changes.ts";
 import type { MaybePromise } from "../engine/engine.ts";
-import type { KeyId, KeyLimits, KeyRules, Subject, TeamId, UserId } from "../../domain/keys.ts";
+import type { FoundUser, KeyId, KeyLimits, KeyRules, SeenUser, Subject, TeamId, UserId } from "../../domain/keys.ts";
 
 /** An API key. Times are epoch milliseconds. */
 export interface Key {
@@ -78,27 +78,6 @@ export interface SubjectFilter extends Partial<Record<"id" | "keyId" | "teamId",
 
 /** Another has that name or identity, or what it refers to is not there. */
 export type SubjectProblem = "collision" | "no team" | "no key" | "no user";
-
-/** A user as a request shows it. */
-export interface SeenUser {
-  keyId: KeyId;
-  source: string;
-  /** Empty: none that can be told apart. */
-  external: string;
-  /** What its front end calls it. */
-  name: string | undefined;
-  /** How many users the key may have. */
-  max: number;
-}
-
-/** A user as each of its requests needs it. */
-export interface FoundUser {
-  id: UserId;
-  isActive: boolean;
-  /** Undefined: the `user_limits` of the key. */
-  limits?: KeyLimits | undefined;
-  team?: { id: TeamId; name: string; limits: KeyLimits } | undefined;
-}
 
 /** Teams and users. */
 export interface SubjectStore {

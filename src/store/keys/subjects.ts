@@ -3,9 +3,16 @@ import type { RecordChange } from "../accounts/audit.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { msPerDay, msPerMinute } from "../../time/seoul.ts";
-import { type KeyLimits, sourceOfKey, type SubjectId, subjectOf } from "../../domain/keys.ts";
+import {
+  type FoundUser,
+  type KeyLimits,
+  type SeenUser,
+  sourceOfKey,
+  type SubjectId,
+  subjectOf,
+} from "../../domain/keys.ts";
 import { hasLimit, perLimit } from "../../domain/limits.ts";
-import type { FoundUser, SeenUser, SubjectChange, SubjectFilter, SubjectStore, TeamOrUser } from "./contract.ts";
+import type { SubjectChange, SubjectFilter, SubjectStore, TeamOrUser } from "./contract.ts";
 import { noLimits, parseRules } from "./rules.ts";
 
 type Kind = TeamOrUser["kind"];
@@ -34,7 +41,8 @@ export async function isThere(
 
 export function createSubjectStore(engine: Engine, clock: WallClock, record: RecordChange): SubjectStore {
   const { db, lock, tables } = engine;
-  const { subjects, keys, deletedKeys } = tables;
+  const { subjects, keys } = tables;
+  const find = finder(engine);
 
   async function list({ kind, after = 0, limit, ...filter }: SubjectFilter): Promise<TeamOrUser[]> {
     const { id, keyId, teamId, text } = filter;
@@ -65,16 +73,6 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
     );
   }
 
-  async function find(...wanted: SQL[]): Promise<SubjectRow | undefined> {
-    return (
-      await db
-        .select()
-        .from(subjects)
-        .where(and(...wanted))
-        .limit(1)
-    )[0];
-  }
-
   /** A team's name is its own; a user is who it is at its source. */
   async function isTaken(kind: Kind, name: string | undefined, id: number): Promise<boolean> {
     if (kind === "user" || name === undefined) return false;
@@ -87,48 +85,6 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
     const other = await find(eq(subjects.kind, "user"), eq(subjects.id, as));
     const isLinked = (await find(eq(subjects.sameAs, id))) !== undefined;
     return other !== undefined && other.sameAs === null && as !== id && !isLinked;
-  }
-
-  async function drop(row: Pick<SubjectRow, "id" | "name">, lastName = row.name): Promise<void> {
-    await db.delete(subjects).where(eq(subjects.id, row.id));
-    await db.update(subjects).set({ sameAs: null }).where(eq(subjects.sameAs, row.id));
-    await db.insert(deletedKeys).values({ id: subjectOf(row.id), name: lastName });
-  }
-
-  /** @returns whether the key may have another user */
-  async function makeRoom({ keyId, max }: SeenUser): Promise<boolean> {
-    const ofKey = and(eq(subjects.keyId, keyId), ne(subjects.external, ""));
-    const [all] = await db.select({ users: count() }).from(subjects).where(ofKey);
-    if ((all?.users ?? 0) < max) return true;
-    const forgotten = and(ofKey, eq(subjects.isKept, false), lt(subjects.lastSeenAt, clock() - forgottenAfterMs));
-    const [oldest] = await db.select().from(subjects).where(forgotten).orderBy(asc(subjects.lastSeenAt)).limit(1);
-    if (oldest !== undefined) await drop(oldest);
-    return oldest !== undefined;
-  }
-
-  async function createSeen(seen: SeenUser): Promise<SubjectRow> {
-    await lock("subjects");
-    const { keyId } = seen;
-    const hasRoom = seen.external !== "" && (await makeRoom(seen));
-    const external = hasRoom ? seen.external : "";
-    const source = hasRoom ? seen.source : sourceOfKey(keyId);
-    const name = hasRoom ? (seen.name ?? external) : "other";
-    const now = clock();
-    const row = { kind: "user", name, source, external, keyId, createdAt: now, lastSeenAt: now } as const;
-    await db.insert(subjects).values(row).onConflictDoNothing();
-    const created = await find(eq(subjects.source, source), eq(subjects.external, external));
-    if (created === undefined) throw new Error("A user is gone");
-    return created;
-  }
-
-  async function note(row: SubjectRow, { name = row.name, external }: SeenUser): Promise<void> {
-    const isRenamed = external !== "" && !row.isKept && name !== row.name;
-    const now = clock();
-    if (!isRenamed && (row.lastSeenAt ?? 0) > now - msPerMinute) return;
-    await db
-      .update(subjects)
-      .set({ lastSeenAt: now, ...(isRenamed && { name }) })
-      .where(eq(subjects.id, row.id));
   }
 
   const readOf = (kind: Kind, id: number) => async () => stateOf((await list({ kind, id }))[0]);
@@ -171,7 +127,7 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
         if (deleted === undefined) return undefined;
         for (const table of [keys, subjects]) await db.update(table).set({ teamId: null }).where(eq(table.teamId, id));
         const lastName = forgets ? `${kind} ${id}` : deleted.name;
-        await drop(deleted, lastName);
+        await drop(engine, deleted, lastName);
         const { audit } = tables;
         if (forgets)
           await db
@@ -180,21 +136,82 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
             .where(eq(audit.target, `${kind}/${id}`));
         return lastName;
       }),
-    async see(seen) {
-      const row = await find(eq(subjects.source, seen.source), eq(subjects.external, seen.external));
-      const known = row ?? (await engine.transaction(() => createSeen(seen)));
-      if (row !== undefined) await note(row, seen);
-      const user = known.sameAs === null ? known : ((await find(eq(subjects.id, known.sameAs))) ?? known);
-      const team = user.teamId === null ? undefined : await find(eq(subjects.id, user.teamId));
-      const own = limitsOf(user.rules);
-      return {
-        id: user.id,
-        // Either may be switched off.
-        isActive: user.isActive && known.isActive,
-        limits: hasLimit(own) ? own : user.external === "" ? noLimits : undefined,
-        team: team && { id: team.id, name: team.name, limits: limitsOf(team.rules) },
-      } satisfies FoundUser;
-    },
+    see: prepareSee(engine, clock),
+  };
+}
+
+const finder =
+  ({ db, tables: { subjects } }: Engine) =>
+  async (...wanted: SQL[]): Promise<SubjectRow | undefined> => {
+    const found = db.select().from(subjects);
+    return (await found.where(and(...wanted)).limit(1))[0];
+  };
+
+async function drop({ db, tables }: Engine, row: Pick<SubjectRow, "id" | "name">, lastName = row.name): Promise<void> {
+  const { subjects, deletedKeys } = tables;
+  await db.delete(subjects).where(eq(subjects.id, row.id));
+  await db.update(subjects).set({ sameAs: null }).where(eq(subjects.sameAs, row.id));
+  await db.insert(deletedKeys).values({ id: subjectOf(row.id), name: lastName });
+}
+
+function prepareSee(engine: Engine, clock: WallClock): SubjectStore["see"] {
+  const {
+    db,
+    lock,
+    tables: { subjects },
+  } = engine;
+  const find = finder(engine);
+
+  /** @returns whether the key may have another user */
+  async function makeRoom({ keyId, max }: SeenUser): Promise<boolean> {
+    const ofKey = and(eq(subjects.keyId, keyId), ne(subjects.external, ""));
+    const [all] = await db.select({ users: count() }).from(subjects).where(ofKey);
+    if ((all?.users ?? 0) < max) return true;
+    const forgotten = and(ofKey, eq(subjects.isKept, false), lt(subjects.lastSeenAt, clock() - forgottenAfterMs));
+    const [oldest] = await db.select().from(subjects).where(forgotten).orderBy(asc(subjects.lastSeenAt)).limit(1);
+    if (oldest !== undefined) await drop(engine, oldest);
+    return oldest !== undefined;
+  }
+
+  async function createSeen(seen: SeenUser): Promise<SubjectRow> {
+    await lock("subjects");
+    const { keyId } = seen;
+    const hasRoom = seen.external !== "" && (await makeRoom(seen));
+    const external = hasRoom ? seen.external : "";
+    const source = hasRoom ? seen.source : sourceOfKey(keyId);
+    const name = hasRoom ? (seen.name ?? external) : "other";
+    const now = clock();
+    const row = { kind: "user", name, source, external, keyId, createdAt: now, lastSeenAt: now } as const;
+    await db.insert(subjects).values(row).onConflictDoNothing();
+    const created = await find(eq(subjects.source, source), eq(subjects.external, external));
+    if (created === undefined) throw new Error("A user is gone");
+    return created;
+  }
+
+  async function note(row: SubjectRow, { name = row.name, external }: SeenUser): Promise<void> {
+    const isRenamed = external !== "" && !row.isKept && name !== row.name;
+    const now = clock();
+    if (!isRenamed && (row.lastSeenAt ?? 0) > now - msPerMinute) return;
+    await db
+      .update(subjects)
+      .set({ lastSeenAt: now, ...(isRenamed && { name }) })
+      .where(eq(subjects.id, row.id));
+  }
+
+  return async (seen) => {
+    const row = await find(eq(subjects.source, seen.source), eq(subjects.external, seen.external));
+    const known = row ?? (await engine.transaction(() => createSeen(seen)));
+    if (row !== undefined) await note(row, seen);
+    const user = known.sameAs === null ? known : ((await find(eq(subjects.id, known.sameAs))) ?? known);
+    const team = user.teamId === null ? undefined : await find(eq(subjects.id, user.teamId));
+    const own = limitsOf(user.rules);
+    return {
+      id: user.id,
+      // Either may be switched off.
+      isActive: user.isActive && known.isActive,
+      limits: hasLimit(own) ? own : user.external === "" ? noLimits : undefined,
+      team: team && { id: team.id, name: team.name, limits: limitsOf(team.rules) },
+    } satisfies FoundUser;
   };
 }
 

@@ -126,7 +126,7 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
         }),
       ),
     },
-    subjects: { ...subjects, see: knowUsers(subjects.see, { read: () => version }, clock), ...raising },
+    subjects: { ...subjects, see: knowUsers(subjects.see, () => version, clock), ...raising },
     usage: {
       ...withTimeouts(others, store.usage),
       add: flushes.add,

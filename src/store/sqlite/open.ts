@@ -22,7 +22,7 @@ import { defaultRetention, type Retention } from "../retention.ts";
 import type { Store } from "../store.ts";
 import { findFileProblem, findProblemOfLog, logOf, requireAccess } from "./database-file.ts";
 import { prepareFindActiveKey, prepareListEndings } from "../keys/keys.ts";
-import type { FoundKey, FoundUser } from "../keys/contract.ts";
+import type { FoundKey } from "../keys/contract.ts";
 import { knowUsers } from "../keys/known-users.ts";
 import { createDirectWriter, type DirectWriter } from "./direct-writer.ts";
 import { openReader } from "./engine.ts";
@@ -144,7 +144,7 @@ function createSqliteStore(parts: {
     },
     subjects: {
       ...remote("subjects", ["list", "create", "update", "delete"]),
-      see: knowUsers(async (seen) => (await worker.call("subjects.see", seen)) as FoundUser, version, clock),
+      see: knowUsers(remote("subjects", ["see"]).see, version?.read, clock),
     },
     usage: {
       add: direct.add,
