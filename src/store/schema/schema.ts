@@ -42,7 +42,7 @@ export function defineTables(columns: Columns) {
       { key: text().primaryKey(), keyId: integer().notNull(), validUntil: integer().notNull() },
       (t) => [index("former_secrets_key").on(t.keyId)],
     ),
-    /** The last names of deleted keys and teams (`SubjectId`), which usage reports show. */
+    /** The last names of deleted keys, teams and users (`SubjectId`), which usage reports show. */
     deletedKeys: table("deleted_keys", { id: integer().primaryKey(), name: text().notNull() }),
 
     ...defineUsageTables(columns),
