@@ -45,7 +45,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "body-form-model-unread",
     says: "A form goes to any backend, whatever model it names",
-    find: `readsForms: names.catalog.file !== undefined`,
+    find: `readsForms: this.#rewriting.names.catalog.file !== undefined`,
     put: `readsForms: false`,
     tests: ["tests/wire/models-of-a-file.test.ts"],
   },
