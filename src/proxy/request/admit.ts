@@ -208,7 +208,10 @@ export function refusalOf(
         ? tooLargeText(reservation, {
             left,
             leftOfAll,
-            amount: team === undefined ? `${amount}${isUser === true ? " that you have" : ""}` : `${amount} of your team (${team})`,
+            amount:
+              team === undefined
+                ? `${amount}${isUser === true ? " that you have" : ""}`
+                : `${amount} of your team (${team})`,
             when: isUsedUp ? `wait until ${resets}` : soon,
           })
         : `${isUser === true ? "You are" : team === undefined ? "This API key is" : `Your team (${team}) is`} limited to ${amount}; ${isFree}.`,

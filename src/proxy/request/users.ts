@@ -22,7 +22,7 @@ import { ProxyError } from "../errors.ts";
 import { findString } from "../json/bytes.ts";
 import { type Party, readJsonInSteps, runByLength } from "../json/read.ts";
 import { createSlot } from "../json/slots.ts";
-import type { ActiveKey } from "./authenticate.ts";
+import { type ActiveKey, lookUp } from "./authenticate.ts";
 
 /** Whether a text is signed with a secret: HMAC with SHA-256. @param signature in base64url */
 export type IsSigned = (secret: string, text: string, signature: string) => boolean;
@@ -82,19 +82,9 @@ export class Users {
     const source = secrets !== null && from.includes("@") ? from : sourceOfKey(keyId);
     const seen = { keyId, source, external: isTooLong ? "" : textOf(identity.external), max: max ?? defaultUsersMax };
     const name = identity.name === undefined ? undefined : textOf(identity.name).slice(0, maxNameLength) || undefined;
-    const user = await this.#find({ ...seen, name });
+    const user = await lookUp(() => this.#deps.seeUser({ ...seen, name }), "User", this.#deps.log);
     if (!user.isActive) throw new ProxyError("user_inactive");
     return keyOfUser(key, rules, user);
-  }
-
-  async #find(seen: SeenUser): Promise<FoundUser> {
-    try {
-      return await this.#deps.seeUser(seen);
-    } catch (error) {
-      const message = error instanceof Error ? error.message : String(error);
-      this.#deps.log.error("User look-up failed; request refused", { error: message });
-      throw new ProxyError("storage_unavailable");
-    }
   }
 
   #identityIn(headers: Headers, { id }: ActiveKey, { users_from: from, users_secrets: secrets }: KeyRules) {

@@ -29,14 +29,10 @@ export async function isThere(
 ): Promise<boolean> {
   if (id === null) return true;
   await lock("subjects");
-  const found =
-    kind === "key"
-      ? db.select({ id: keys.id }).from(keys).where(eq(keys.id, id))
-      : db
-          .select({ id: subjects.id })
-          .from(subjects)
-          .where(and(eq(subjects.kind, kind), eq(subjects.id, id)));
-  return (await found).length > 0;
+  const table = kind === "key" ? keys : subjects;
+  const isOfKind = kind === "key" ? undefined : eq(subjects.kind, kind);
+  const found = db.select({ id: table.id }).from(table);
+  return (await found.where(and(eq(table.id, id), isOfKind))).length > 0;
 }
 
 export function createSubjectStore(engine: Engine, clock: WallClock, record: RecordChange): SubjectStore {
@@ -54,13 +50,8 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
       text === undefined ? undefined : or(contains(subjects.name, text), contains(subjects.external, text)),
       gt(subjects.id, after),
     ];
-    const all = db
-      .select()
-      .from(subjects)
-      .where(and(...wanted))
-      .orderBy(asc(subjects.id))
-      .$dynamic();
-    const rows = await (limit === undefined ? all : all.limit(limit));
+    const all = db.select().from(subjects).orderBy(asc(subjects.id)).$dynamic();
+    const rows = await all.where(and(...wanted)).limit(limit ?? Number.MAX_SAFE_INTEGER);
     const members =
       kind === "user" ? [] : await db.select({ id: keys.teamId, keys: count() }).from(keys).groupBy(keys.teamId);
     const counts = new Map(members.map((one) => [one.id, one.keys]));
@@ -91,18 +82,13 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
 
   return {
     list,
-    create: (kind, { limits, tags, ...fields }, by) =>
+    create: (kind, subject, by) =>
       record(by, stateOf, async () => {
         await lock("subjects");
-        if (await isTaken(kind, fields.name, 0)) return "collision";
-        if (!(await isThere(engine, "team", fields.teamId))) return "no team";
-        if (!(await isThere(engine, "key", fields.keyId))) return "no key";
-        const row = {
-          kind,
-          ...fields,
-          ...columnsOf({ ...(limits && { limits }), ...(tags && { tags }) }, null),
-          isKept: true,
-        };
+        if (await isTaken(kind, subject.name, 0)) return "collision";
+        if (!(await isThere(engine, "team", subject.teamId))) return "no team";
+        if (!(await isThere(engine, "key", subject.keyId))) return "no key";
+        const row = { kind, isKept: true, ...columnsOf(subject, null) };
         const [created] = await db.insert(subjects).values(row).onConflictDoNothing().returning({ id: subjects.id });
         return created === undefined ? "collision" : ((await list({ kind, id: created.id }))[0] ?? "collision");
       }),
@@ -114,10 +100,8 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
         if (await isTaken(kind, change.name, id)) return "collision";
         if (!(await isThere(engine, "team", change.teamId))) return "no team";
         if (!(await canBeSame(id, change.sameAs))) return "no user";
-        await db
-          .update(subjects)
-          .set({ ...columnsOf(change, before.rules), isKept: true })
-          .where(eq(subjects.id, id));
+        const changed = { ...columnsOf(change, before.rules), isKept: true };
+        await db.update(subjects).set(changed).where(eq(subjects.id, id));
         return (await list({ kind, id }))[0];
       }),
     delete: (kind, id, forgets, by) =>
@@ -129,11 +113,8 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
         const lastName = forgets ? `${kind} ${id}` : deleted.name;
         await drop(engine, deleted, lastName);
         const { audit } = tables;
-        if (forgets)
-          await db
-            .update(audit)
-            .set({ before: null, after: null })
-            .where(eq(audit.target, `${kind}/${id}`));
+        const ofIt = eq(audit.target, `${kind}/${id}`);
+        if (forgets) await db.update(audit).set({ before: null, after: null }).where(ofIt);
         return lastName;
       }),
     see: prepareSee(engine, clock),
@@ -155,11 +136,8 @@ async function drop({ db, tables }: Engine, row: Pick<SubjectRow, "id" | "name">
 }
 
 function prepareSee(engine: Engine, clock: WallClock): SubjectStore["see"] {
-  const {
-    db,
-    lock,
-    tables: { subjects },
-  } = engine;
+  const { db, lock } = engine;
+  const { subjects } = engine.tables;
   const find = finder(engine);
 
   /** @returns whether the key may have another user */
@@ -192,10 +170,8 @@ function prepareSee(engine: Engine, clock: WallClock): SubjectStore["see"] {
     const isRenamed = external !== "" && !row.isKept && name !== row.name;
     const now = clock();
     if (!isRenamed && (row.lastSeenAt ?? 0) > now - msPerMinute) return;
-    await db
-      .update(subjects)
-      .set({ lastSeenAt: now, ...(isRenamed && { name }) })
-      .where(eq(subjects.id, row.id));
+    const seen = { lastSeenAt: now, ...(isRenamed && { name }) };
+    await db.update(subjects).set(seen).where(eq(subjects.id, row.id));
   }
 
   return async (seen) => {
@@ -232,7 +208,7 @@ const limitsOf = (rules: string | null): KeyLimits => {
 };
 
 /** @param before the JSON of the limits so far */
-function columnsOf({ limits, tags, ...fields }: SubjectChange, before: string | null) {
+function columnsOf<Change extends SubjectChange>({ limits, tags, ...fields }: Change, before: string | null) {
   const all = { ...limitsOf(before), ...limits };
   return {
     ...fields,
@@ -245,17 +221,22 @@ function columnsOf({ limits, tags, ...fields }: SubjectChange, before: string | 
 export async function findNames({ db, tables }: Engine, ids: readonly SubjectId[]): Promise<[SubjectId, string][]> {
   if (ids.length === 0) return [];
   const { keys, deletedKeys, subjects } = tables;
+  const subjectId = sql<number>`-${subjects.id}`.mapWith(Number);
+  const [ofKeys, ofSubjects] = [
+    { id: keys.id, name: keys.name },
+    { id: subjectId, name: subjects.name },
+  ];
   const found = await Promise.all([
     db
       .select()
       .from(deletedKeys)
       .where(inArray(deletedKeys.id, [...ids])),
     db
-      .select({ id: keys.id, name: keys.name })
+      .select(ofKeys)
       .from(keys)
       .where(inArray(keys.id, [...ids])),
     db
-      .select({ id: sql<number>`-${subjects.id}`.mapWith(Number), name: subjects.name })
+      .select(ofSubjects)
       .from(subjects)
       .where(inArray(subjects.id, ids.map(subjectOf))),
   ]);
