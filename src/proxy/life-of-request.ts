@@ -418,12 +418,10 @@ export class LifeOfRequest {
 
   /** What it holds is given back when the request is over, whatever ends that. */
   #openTurn(queue: RequestQueue) {
-    const { id: keyId, userId } = this.#key;
-    const [subjects, { startedAt }] = [this.#subjects(), this.#tracker];
-    const turn = new Wait(
-      { keyId, userId, subjects, path: this.#path, startedAt, client: this.#request.signal },
-      queue,
-    );
+    const { id: keyId, teamId, userId } = this.#key;
+    const [subjects, path, { startedAt }] = [this.#subjects(), this.#path, this.#tracker];
+    const client = this.#request.signal;
+    const turn = new Wait({ keyId, teamId, userId, subjects, path, startedAt, client }, queue);
     this.#turn = turn;
     this.#tracker.turn = turn;
     this.#tracker.onEndRequested(() => turn.end(endedByAdmin()));

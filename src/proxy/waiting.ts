@@ -34,7 +34,7 @@ import {
 } from "../domain/admissions.ts";
 import { type BackendSign, type Choice, noConversation } from "../domain/backends.ts";
 import { isOf, type KeyId, type Subject, type SubjectId, type UserId } from "../domain/keys.ts";
-import type { ReportedInput } from "../domain/usage.ts";
+import type { CountedFor, ReportedInput } from "../domain/usage.ts";
 
 export interface RequestQueueOptions {
   places: Places;
@@ -58,9 +58,7 @@ export interface RequestQueueOptions {
 }
 
 /** Who waits. */
-export interface Asker {
-  keyId: KeyId;
-  userId?: UserId | undefined;
+export interface Asker extends CountedFor {
   /** Whose limits hold for it; undefined if there are none. */
   subjects: readonly Subject[] | undefined;
   /** The URL's pathname. */
@@ -422,7 +420,8 @@ export class Wait implements Choice, InLine, PlaceListener {
   }
 
   #askForPlace(): void {
-    const request = { keyId: this.keyId, ...this.#destination, waits: !this.#wasRefused, tried: this.#tried };
+    const { keyId, teamId, userId } = this.#asker;
+    const request = { keyId, teamId, userId, ...this.#destination, waits: !this.#wasRefused, tried: this.#tried };
     const place = this.#queue.options.places.enter(request, this);
     this.#place = place;
     const { entry } = place;

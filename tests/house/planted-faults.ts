@@ -154,8 +154,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "wait-place-not-passed-on",
     says: "A place that becomes free goes to nobody who waits",
-    find: `      lineOf(keyId).inFlight -= 1;\n      grantNext();`,
-    put: `      lineOf(keyId).inFlight -= 1;`,
+    find: `turns.inFlight -= 1;\n      grantNext();`,
+    put: `turns.inFlight -= 1;`,
     tests: ["tests/routing/fair-queue.test.ts"],
   },
   {

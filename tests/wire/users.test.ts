@@ -19,6 +19,33 @@ const jwt = (claims: object, key = secret, head?: object): Record<string, string
 
 const engines = (["SQLite", "PostgreSQL"] as const).filter((name) => name === "SQLite" || whyNoPostgres === undefined);
 
+test("of three users on two places, one of whom floods, the two others get the next that become free", async () => {
+  await using gate = await startTollgateWithKeys({ PROXY_MAX_CONCURRENCY: "2", PROXY_QUEUE_TIMEOUT: "20" });
+  const { key } = await gate.createKey({ users_from: "header:x-user" });
+  const order: string[] = [];
+  const post = async (user: string): Promise<void> => {
+    const response = await fetch(`${gate.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: {
+        "x-api-key": key,
+        "content-type": "application/json",
+        "x-simulate": "slow-head=100ms",
+        "x-user": user,
+      },
+      body: JSON.stringify(chat),
+    });
+    await response.text();
+    order.push(user);
+  };
+  const flood = Array.from({ length: 20 }, () => post("flood"));
+  await pollUntil(() => order.length > 0);
+  await Promise.all([post("a"), post("b")]);
+  // Those that had ended or run when these came, and what ran beside them.
+  expect(order.indexOf("a")).toBeLessThan(8);
+  expect(order.indexOf("b")).toBeLessThan(8);
+  await Promise.all(flood);
+});
+
 describe.each<EngineName>(engines)("users behind a key on %s", (engine) => {
   let gate: TollgateWithKeys;
   beforeAll(async () => {

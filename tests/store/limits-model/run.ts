@@ -48,7 +48,7 @@ const userKinds: typeof kinds = [
   (random) => ({ requests_per_minute: 20 + random.below(200), tokens_per_minute: 500 + random.below(5000) }),
   () => ({}),
 ];
-const keysWithUsers = [2, 5, 6, kinds.length + 1];
+const keysWithUsers = new Set([2, 5, 6, kinds.length + 1]);
 /** No team has these. */
 const firstUser = 101;
 export const keyCount = kinds.length + 1;
@@ -79,7 +79,7 @@ const ends = ["whole", "whole", "whole", "left", "4xx", "5xx", "broken", "timed 
 
 function nextRequest(random: Random, { limits, teams, users }: Drawn): Request {
   const picked = random.pick([1, 1, 2, 3, 4, 5, 6, 6, 6, 6, 7, 7]);
-  const drawnUser = keysWithUsers.includes(picked) ? users[random.below(users.length + 1)] : undefined;
+  const drawnUser = keysWithUsers.has(picked) ? users[random.below(users.length + 1)] : undefined;
   const subjects = [limits[picked - 1], drawnUser?.limits, (drawnUser?.team ?? teams.get(picked))?.limits];
   // One without any limit is not asked for.
   const [keyId, user] = subjects.some((one) => one !== undefined && hasLimit(one))
