@@ -24,7 +24,18 @@ import { listGroups } from "./requests/groups.ts";
 import { getLatency } from "./requests/latency.ts";
 import { createKey, deleteKey, type EndingDeps, getKeyPolicy, listKeys, rotateKey } from "./keys/keys.ts";
 import { setKeyPolicy, updateKey } from "./keys/keys.ts";
-import { createTeam, deleteTeam, getTeam, listTeams, updateTeam } from "./keys/teams.ts";
+import {
+  createTeam,
+  createUser,
+  deleteTeam,
+  deleteUser,
+  getTeam,
+  getUser,
+  listTeams,
+  listUsers,
+  updateTeam,
+  updateUser,
+} from "./keys/subjects.ts";
 import { createLogin } from "./session/login.ts";
 import { grafanaDashboard } from "../watching/dashboard.ts";
 import { getAlerts, getMetrics, requireMetricsTokenOrSession } from "./operations/metrics.ts";
@@ -48,7 +59,7 @@ import { getUsageSummary, getUsageTotal, listDailyUsage, listUsageHistory } from
 import { requireApiKey } from "./keys/require-key.ts";
 import * as sessionContract from "./session/contract.ts";
 import * as keyContract from "./keys/contract.ts";
-import * as teamContract from "./keys/teams-contract.ts";
+import * as subjectContract from "./keys/subjects-contract.ts";
 import * as ownActivityContract from "./keys/own-activity-contract.ts";
 import * as ownKeyContract from "./keys/own-key-contract.ts";
 import * as usageContract from "./usage/contract.ts";
@@ -149,8 +160,10 @@ const routesForViewers = (context: Context, document: () => OpenApiDocument) =>
     .mapResponse(compressJson)
     .get("/api/keys", listKeys(context), keyContract.listKeys)
     .get("/api/key-policy", getKeyPolicy(context), keyContract.getKeyPolicy)
-    .get("/api/teams", listTeams(context), teamContract.listTeams)
-    .get("/api/teams/:id", getTeam(context), teamContract.getTeam)
+    .get("/api/teams", listTeams(context), subjectContract.listTeams)
+    .get("/api/teams/:id", getTeam(context), subjectContract.getTeam)
+    .get("/api/users", listUsers(context), subjectContract.listUsers)
+    .get("/api/users/:id", getUser(context), subjectContract.getUser)
     .get("/api/usage/summary", getUsageSummary(context), usageContract.getUsageSummary)
     .get("/api/usage/total", getUsageTotal(context), usageContract.getUsageTotal)
     .get("/api/usage/daily", listDailyUsage(context), usageContract.listDailyUsage)
@@ -182,9 +195,12 @@ const routesForAdmins = (context: Context) =>
     .post("/api/keys/:id/rotate", changes("key.rotate", rotateKey(context)), keyContract.rotateKey)
     .delete("/api/keys/:id", changes("key.delete", deleteKey(context)), keyContract.deleteKey)
     .put("/api/key-policy", changes("key_policy.set", setKeyPolicy(context)), keyContract.setKeyPolicy)
-    .post("/api/teams", changes("team.create", createTeam(context)), teamContract.createTeam)
-    .patch("/api/teams/:id", changes("team.update", updateTeam(context)), teamContract.updateTeam)
-    .delete("/api/teams/:id", changes("team.delete", deleteTeam(context)), teamContract.deleteTeam)
+    .post("/api/teams", changes("team.create", createTeam(context)), subjectContract.createTeam)
+    .patch("/api/teams/:id", changes("team.update", updateTeam(context)), subjectContract.updateTeam)
+    .delete("/api/teams/:id", changes("team.delete", deleteTeam(context)), subjectContract.deleteTeam)
+    .post("/api/users", changes("user.create", createUser(context)), subjectContract.createUser)
+    .patch("/api/users/:id", changes("user.update", updateUser(context)), subjectContract.updateUser)
+    .delete("/api/users/:id", changes("user.delete", deleteUser(context)), subjectContract.deleteUser)
     .patch("/api/backends/:name", changes("backend.update", updateBackend(context)), backendContract.updateBackend)
     .delete("/api/in-flight/:id", changes("request.end", endInFlight(context)), requestContract.endInFlight)
     .put("/api/prices", changes("prices.set", setPrices(context)), costContract.setPrices);

@@ -1,9 +1,9 @@
 import type { KeyEnding, KeyStore } from "../store/keys/contract.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
-import type { KeyId } from "../domain/keys.ts";
+import type { SubjectId } from "../domain/keys.ts";
 
-/** @param begunUntil the key's requests that began later go on; by the monotonic clock */
-export type RevocationListener = (keyId: KeyId, begunUntil: number) => void;
+/** @param id a key, or a user. @param begunUntil its requests that began later go on; by the monotonic clock */
+export type RevocationListener = (id: SubjectId, begunUntil: number) => void;
 
 /** An ending that is listed. */
 interface SeenEnding {
@@ -33,8 +33,8 @@ export function createRevocations(options: {
 }): {
   /** Registers what runs when the running responses of a key are to end. */
   onRevoked(listener: RevocationListener): void;
-  /** Ends the running responses of a key in all processes; here at once, if the time has come. @param at epoch milliseconds */
-  endRunning(keyId: KeyId, at: number): Promise<void>;
+  /** Ends the running responses of a key or user in all processes; here at once, if the time has come. @param at epoch milliseconds */
+  endRunning(id: SubjectId, at: number): Promise<void>;
   close(): void;
 } {
   const { store, clock, monotonic, isRunning, pollMs = 400 } = options;
@@ -45,8 +45,8 @@ export function createRevocations(options: {
   let lastPollAt = monotonic();
   let polling = false;
 
-  function end(keyId: KeyId, begunUntil: number): void {
-    for (const listener of listeners) listener(keyId, begunUntil);
+  function end(id: SubjectId, begunUntil: number): void {
+    for (const listener of listeners) listener(id, begunUntil);
   }
 
   async function poll(): Promise<void> {
@@ -83,11 +83,11 @@ export function createRevocations(options: {
   }, pollMs).unref();
   return {
     onRevoked: (listener) => void listeners.push(listener),
-    async endRunning(keyId, at) {
+    async endRunning(id, at) {
       const orderedAt = monotonic();
-      await store.endRunning(keyId, at);
+      await store.endRunning(id, at);
       // The next poll is too late: by then the key may be accepted again, and it would not know what is older than this.
-      if (at <= clock()) end(keyId, orderedAt);
+      if (at <= clock()) end(id, orderedAt);
     },
     close: () => clearInterval(timer),
   };

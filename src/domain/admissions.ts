@@ -1,7 +1,7 @@
 import type { BackendSign, Choice, Conversation } from "./backends.ts";
-import type { KeyId, LimitName, Subject, SubjectId } from "./keys.ts";
+import type { LimitName, Subject, SubjectId } from "./keys.ts";
 import { limitKinds } from "./limits.ts";
-import type { ReportedInput } from "./usage.ts";
+import type { CountedFor, ReportedInput } from "./usage.ts";
 
 /** Whose limits the tokens of a response count against. */
 export interface SettledAdmission {
@@ -133,8 +133,7 @@ export interface Rank {
   length: number;
 }
 
-export interface ListedRequest extends Destination {
-  keyId: KeyId;
+export interface ListedRequest extends CountedFor, Destination {
   /** Until it has a place; else it is refused if there is none. */
   waits: boolean;
   /** The candidates that it was at already, to no avail; one that waits may return to them. */

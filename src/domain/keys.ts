@@ -11,12 +11,17 @@ export type { KeyLimits, LimitName } from "./limits.ts";
 
 export type KeyId = number;
 export type TeamId = number;
+export type UserId = number;
 /**
- * Whose limits hold: a key, or its team. Teams are the numbers below 0, so that both have the same tables and their rows one
- * order.
+ * Whose limits hold: a key, a team or a user. The latter two are the numbers below 0, so that all have the same tables and
+ * their rows one order.
  */
 export type SubjectId = number;
-export const subjectOfTeam = (team: TeamId): SubjectId => -team;
+/** @param id of a team or a user: no two of them have the same */
+export const subjectOf = (id: TeamId): SubjectId => -id;
+
+/** Who says who those users are whom no other key may name. */
+export const sourceOfKey = (id: KeyId): string => `key:${id}`;
 
 /** Of those whose limits hold for a request, one that has some. */
 export interface Subject {
@@ -24,13 +29,53 @@ export interface Subject {
   limits: KeyLimits;
   /** Its name, if it is a team. */
   team?: string;
+  isUser?: true;
 }
+
+/** A user as a request shows it. */
+export interface SeenUser {
+  keyId: KeyId;
+  source: string;
+  /** Empty: none that can be told apart. */
+  external: string;
+  /** What its front end calls it. */
+  name: string | undefined;
+  /** How many users the key may have. */
+  max: number;
+}
+
+/** A user as each of its requests needs it. */
+export interface FoundUser {
+  id: UserId;
+  isActive: boolean;
+  /** Undefined: the `user_limits` of the key. */
+  limits?: KeyLimits | undefined;
+  team?: { id: TeamId; name: string; limits: KeyLimits } | undefined;
+}
+
+/** Whether what ends for a subject ends for a request. */
+export const isOf = (id: SubjectId, { keyId, userId }: { keyId: KeyId; userId?: UserId | undefined }): boolean =>
+  id === keyId || (userId !== undefined && id === subjectOf(userId));
 
 /** What a key is for: everything, requests under `/v1`, or posting GPU samples. */
 type KeyScope = "all" | "inference" | "gpu";
 
+/** How the users behind a key are told apart; null: not at all, or by default. */
+interface UserRules {
+  /** `open-webui`, `open-webui@NAME` for users that several keys share, `header:NAME`, or `body`. */
+  users_from: string | null;
+  /** Of signed identities: the latest, and the one before it while it is exchanged. */
+  users_secrets: readonly string[] | null;
+  /** Of each user that has no limits of its own. */
+  user_limits: KeyLimits | null;
+  users_max: number | null;
+  users_required: true | null;
+}
+
+export const defaultUsersMax = 1000;
+
 /** What an API key may do. A key that may do everything has none. */
-export interface KeyRules extends KeyLimits {
+export interface KeyRules extends KeyLimits, UserRules {
   scope: KeyScope;
   /** In lower case; one that ends in `*` is a prefix. Null: every model. */
   allowed_models: readonly string[] | null;

@@ -115,6 +115,13 @@ export function anyHasLimit(
 export const perLimit = <Value>(valueOf: (name: LimitName) => Value): Record<LimitName, Value> =>
   Object.fromEntries(limitNames.map((name) => [name, valueOf(name)])) as Record<LimitName, Value>;
 
+/** Of each limit the tightest. */
+export const tightestLimits = (all: readonly { readonly limits: Readonly<KeyLimits> }[]): KeyLimits =>
+  perLimit((name) => {
+    const limit = Math.min(...all.map(({ limits }) => limits[name] ?? Infinity));
+    return limit === Infinity ? null : limit;
+  });
+
 /** What counts against such a limit frees with time, and not with the end of a request. */
 type WindowLimit = {
   [Name in LimitName]: LimitKinds[Name]["window"] extends "now" ? never : Name;

@@ -122,6 +122,13 @@ const requestFields = [
   { field: "teamId", kind: "integer", nullable: true, description: "The key's when it began" },
   // The last one, if the team is deleted.
   { field: "teamName", kind: "text", nullable: true, column: null },
+  {
+    field: "userId",
+    kind: "integer",
+    nullable: true,
+    description: "Whose request it was, if its key tells users apart",
+  },
+  { field: "userName", kind: "text", nullable: true, column: null },
 ] as const satisfies readonly Field[];
 
 type Fields = typeof requestFields;

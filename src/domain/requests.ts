@@ -1,6 +1,6 @@
 import type { ChoiceReason, Expectation } from "./backends.ts";
 import type { CacheLoss } from "./cache-loss.ts";
-import type { KeyId, TeamId } from "./keys.ts";
+import type { KeyId, TeamId, UserId } from "./keys.ts";
 import { clientRules } from "./models.ts";
 import type { CountedUsage, Usage } from "./usage.ts";
 
@@ -63,6 +63,8 @@ export interface RequestRecord {
   keyId: KeyId | undefined;
   /** The key's team when it began. */
   teamId?: TeamId | undefined;
+  /** Undefined: nobody's in particular. */
+  userId?: UserId | undefined;
   /** The model names asked for by the client and sent to the backend; undefined if the body names none or was not read. */
   modelAsked: string | undefined;
   modelSent: string | undefined;

@@ -1,7 +1,7 @@
-import type { KeyId, TeamId } from "./keys.ts";
+import type { KeyId } from "./keys.ts";
 import type { SettledAdmission } from "./admissions.ts";
 import type { RequestRecord } from "./requests.ts";
-import type { CountedUsage, Usage } from "./usage.ts";
+import type { CountedFor, CountedUsage, Usage } from "./usage.ts";
 
 /** What a key has stored at a backend from now on, and uses now. */
 interface OwnedIds {
@@ -21,10 +21,7 @@ export interface Owner {
 }
 
 /** One counted response. */
-export interface UsageEvent extends CountedUsage {
-  keyId: KeyId;
-  /** The key's when the request began; undefined: none. */
-  teamId?: TeamId | undefined;
+export interface UsageEvent extends CountedFor, CountedUsage {
   /** Epoch milliseconds at which the response closed. Decides the Seoul day and minute that it counts for. */
   closedAt: number;
   /** 0 for usage that came after its response was counted; 1 if unset. */

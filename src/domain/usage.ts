@@ -1,4 +1,4 @@
-import { type KeyId, type SubjectId, subjectOfTeam, type TeamId } from "./keys.ts";
+import { type KeyId, type SubjectId, subjectOf, type TeamId, type UserId } from "./keys.ts";
 
 /**
  * The counters of a response. Each has a column in the tables of usage by model and in the request log. A new one also
@@ -160,10 +160,17 @@ export interface KeyUsage extends UsageSum {
   keyId: KeyId;
 }
 
-/** The sum of the usage events of one key, team and model in one minute. */
-export interface UsageIncrement extends KeyUsage, CountedUsage {
-  /** Unset: the key had none. */
+/** For whom it counts. */
+export interface CountedFor {
+  keyId: KeyId;
+  /** When the request began; unset: none. */
   teamId?: TeamId | undefined;
+  /** Unset: nobody in particular. */
+  userId?: UserId | undefined;
+}
+
+/** The sum of the usage events of one key, team, user and model in one minute. */
+export interface UsageIncrement extends KeyUsage, CountedFor, CountedUsage {
   /** Minutes since the epoch. */
   minute: number;
   /** `closedAt` of the latest event, epoch milliseconds. */
@@ -175,11 +182,12 @@ export interface UsageIncrement extends KeyUsage, CountedUsage {
 /** Counts for a key and a minute. */
 export const createIncrement = (
   counted: CountedUsage,
-  { keyId, teamId, minute, requestCount, lastClosedAt, model }: Omit<UsageIncrement, CountedField>,
+  { keyId, teamId, userId, minute, requestCount, lastClosedAt, model }: Omit<UsageIncrement, CountedField>,
 ): UsageIncrement =>
   ({
     keyId,
     teamId,
+    userId,
     model,
     minute,
     requestCount,
@@ -194,11 +202,8 @@ export const createIncrement = (
   }) satisfies UsageIncrement & EachOf<CountedField>;
 
 /** What a flush notes of a response that the backend stores under an id, and may report again. */
-export interface ResponseUsage extends Usage {
+export interface ResponseUsage extends CountedFor, Usage {
   responseId: string;
-  keyId: KeyId;
-  /** See `UsageEvent`. */
-  teamId?: TeamId | undefined;
   /**
    * Unset: the tokens that the key was shown, of which what is new counts. `created`: what its create reported, which the
    * increments contain too. `owned`: that the key has it, without tokens.
@@ -220,8 +225,12 @@ export const reconciledFields = [
 ] as const;
 
 /** Whose limits it counts against. */
-export const subjectsOf = ({ keyId, teamId }: Pick<UsageIncrement, "keyId" | "teamId">): SubjectId[] =>
-  teamId === undefined ? [keyId] : [keyId, subjectOfTeam(teamId)];
+export function subjectsOf({ keyId, teamId, userId }: CountedFor): SubjectId[] {
+  const subjects = [keyId];
+  if (teamId !== undefined) subjects.push(subjectOf(teamId));
+  if (userId !== undefined) subjects.push(subjectOf(userId));
+  return subjects;
+}
 
 export const noSum: UsageSum = { requestCount: 0, inputTokens: 0, outputTokens: 0 };
 

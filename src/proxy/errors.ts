@@ -14,6 +14,9 @@ export type ErrorCode =
   | "path_not_allowed"
   | "model_not_found"
   | "key_revoked"
+  | "user_required"
+  | "user_inactive"
+  | "invalid_user_token"
   | "queue_full"
   | "queue_timeout"
   | "backend_unavailable"
@@ -137,6 +140,26 @@ export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     status: 401,
     type: "authentication_error",
     message: "The API key was revoked while the request was running.",
+    headers: { "x-should-retry": "false" },
+  },
+  user_required: {
+    status: 401,
+    type: "authentication_error",
+    message: "The request does not say whose it is, which this API key requires.",
+    headers: { "x-should-retry": "false" },
+    isRule: true,
+  },
+  user_inactive: {
+    status: 403,
+    type: "permission_error",
+    message: "You may not send requests at present.",
+    headers: { "x-should-retry": "false" },
+    isRule: true,
+  },
+  invalid_user_token: {
+    status: 401,
+    type: "authentication_error",
+    message: "The token that says whose the request is, is invalid or has expired.",
     headers: { "x-should-retry": "false" },
   },
   invalid_json: {

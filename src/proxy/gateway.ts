@@ -3,6 +3,7 @@ import { type ErrorCode, errorResponse } from "./errors.ts";
 import { LifeOfRequest, type ProxyDeps } from "./life-of-request.ts";
 import { openCodePath, respondToOpenCode } from "./request/opencode.ts";
 import { type GuardedRoutes, guardPaths, type Handler } from "./request/path.ts";
+import { Users } from "./request/users.ts";
 import { createStoredIds } from "./stored.ts";
 import { createHabits } from "./usage/usage-habits.ts";
 
@@ -52,7 +53,7 @@ export interface Fetcher {
 
 export function createProxy(deps: ProxyDeps): Proxy {
   const habitsOf = createHabits(deps.monotonic);
-  const lifeDeps = { ...deps, habitsOf, storedIds: createStoredIds(deps), firstOfCodex: new Map() };
+  const lifeDeps = { ...deps, habitsOf, storedIds: createStoredIds(deps), firstOfCodex: new Map(), users: new Users(deps) };
   return {
     publicUrl: deps.config.publicUrl,
     handle: (request) => new LifeOfRequest(request, lifeDeps).handle(),

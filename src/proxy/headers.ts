@@ -63,15 +63,17 @@ export interface RequestHeaderOptions {
   peerAddress: string | undefined;
   upstreamApiKey: string | undefined;
   requestId: string;
+  /** Whether it names the key's user; undefined: none does. */
+  isOfUser?: ((name: string) => boolean) | undefined;
 }
 
 export function upstreamRequestHeaders(
   incoming: Headers,
-  { isDecoded, mustBeObject, contentLength, peerAddress, upstreamApiKey, requestId }: RequestHeaderOptions,
+  { isDecoded, mustBeObject, contentLength, peerAddress, upstreamApiKey, requestId, isOfUser }: RequestHeaderOptions,
 ): Headers {
   const headers = new Headers(incoming);
   removeNamedByConnection(headers);
-  for (const name of incoming.keys()) if (isForUs(name)) headers.delete(name);
+  for (const name of incoming.keys()) if (isForUs(name) || isOfUser?.(name) === true) headers.delete(name);
   if (isDecoded) headers.delete("content-encoding");
   if (mustBeObject && !isJsonInUtf8(headers.get("content-type"))) headers.set("content-type", "application/json");
   if (contentLength !== undefined) headers.set("content-length", String(contentLength));

@@ -26,6 +26,7 @@ import { openCodeModels, respondWithOpenCodeModels } from "./request/opencode.ts
 import { type OwnKey, ownPaths, respondWithOwnKey } from "./request/own-key.ts";
 import { findPathAndQuery, loggedPath, readTarget, requireOpenPath } from "./request/path.ts";
 import { classOfBody, classOfHeaders } from "./request/request-class.ts";
+import { userHeadersOf, type Users, type UsersDeps } from "./request/users.ts";
 import { RequestTracker, type TrackerDeps } from "./request-tracker.ts";
 import { endWait } from "./response/after-waiting.ts";
 import type { BackendModels } from "./response/discovered-models.ts";
@@ -57,7 +58,7 @@ import { hasLimit, tokenLimits } from "../domain/limits.ts";
 import type { Backend, ClientRule } from "../domain/models.ts";
 import { reportedInputOf } from "../domain/usage.ts";
 
-export interface ProxyDeps extends TrackerDeps, StoredDeps {
+export interface ProxyDeps extends TrackerDeps, StoredDeps, UsersDeps {
   config: {
     upstream: { streamReadTimeoutMs: number; nonStreamReadTimeoutMs: number };
     /** Undefined leaves CORS to the backend. */
@@ -104,6 +105,7 @@ export interface LifeDeps extends ProxyDeps {
   habitsOf: HabitsOf;
   firstOfCodex: CodexReader["first"];
   storedIds: StoredIds;
+  users: Users;
 }
 
 /** Before its path is read, and before its key is known. */
@@ -130,6 +132,7 @@ export class LifeOfRequest {
   #endpoint = unknownEndpoint;
   #key = nobody;
   #limitsTokens = false;
+  #isUserInBody = false;
   /** Holds what the request has of its key and at a backend; undefined: nothing. */
   #turn: Wait | undefined;
 
@@ -240,12 +243,21 @@ export class LifeOfRequest {
     if (draining.aborted) throw new ProxyError("shutting_down");
     const key = await authenticate(this.#request.headers, this.#deps);
     this.#tracker.keyId = key.id;
-    this.#tracker.teamId = key.teamId;
     // Before the body: the idle timer also cuts a body that flows (Bun 1.4.5). Remove when received bytes restart it.
     this.#tracker.onFinished(disableIdleTimeout(this.#request));
-    this.#key = key;
-    this.#limitsTokens = key.rules !== null && hasLimit(key.rules, tokenLimits);
+    this.#use(key);
     if (!path.startsWith(ownPaths)) requireOpenPath(path, config.closedPaths, key.rules);
+    const from = key.rules?.users_from ?? null;
+    this.#isUserInBody = from === "body" && this.#method === "POST";
+    if (from !== null && !this.#isUserInBody) this.#use(await this.#deps.users.know(key, this.#request));
+  }
+
+  /** From now on it is a request of the key, and of its user. */
+  #use(key: ActiveKey) {
+    this.#key = key;
+    this.#tracker.teamId = key.teamId;
+    this.#tracker.userId = key.userId;
+    this.#limitsTokens = key.rules !== null && hasLimit(key.rules, tokenLimits);
   }
 
   /** What a key may know of itself, and the models of a file; undefined for what a backend answers. */
@@ -271,11 +283,17 @@ export class LifeOfRequest {
    * @throws ProxyError if the key may not use that model, or something goes round its rules, or no backend has the model
    */
   async #read(held: HeldShare) {
-    const { habitsOf, engines, config, queue } = this.#deps;
-    const [request, rewriting, { id, rules }] = [this.#request, this.#rewriting, this.#key];
+    const { habitsOf, engines, queue, users } = this.#deps;
+    const [request, rewriting] = [this.#request, this.#rewriting];
     const { names } = rewriting;
-    const allowed = rules?.allowed_models ?? null;
-    const isLimited = rules !== null && hasLimit(rules);
+    const allowed = this.#key.rules?.allowed_models ?? null;
+    // Its limits are not known before whose it is.
+    if (!this.#isUserInBody && this.#isLimited()) this.#openTurn(queue);
+    const received = await this.#receive(held);
+    if (this.#isUserInBody) {
+      this.#use(await users.know(this.#key, request, received.plain));
+      if (this.#isLimited()) this.#openTurn(queue);
+    }
     if (allowed !== null) this.#rewriters = rewriting.named;
     if (this.#limitsTokens) this.#rewriters = rewriting.limited;
     const { mayAsk, asking, unasked } = this.#rewriters;
@@ -285,22 +303,6 @@ export class LifeOfRequest {
     if (rewriting.goesByClient) {
       this.#client = { userAgent: request.headers.get("user-agent"), enginesOf: engines.enginesOf };
     }
-    if (isLimited) this.#openTurn(queue);
-    const bodyRules = {
-      endpoint: this.#endpoint,
-      // Nothing else can be held to the key's limits and models.
-      mustBeReadable: allowed !== null || isLimited,
-      readsForms: names.catalog.file !== undefined,
-      checksForms: allowed !== null,
-    };
-    const received = await readBody(request, bodyRules, {
-      held,
-      askLimits: async (cost) => this.#turn?.askEarly(cost),
-      maxBytes: config.maxBodyBytes,
-      waitForTurn: eventLoopPortions.waitForTurn,
-      party: id,
-    });
-    this.#received = received;
     await this.#rewrite(isRefused ? unasked : asking);
     const { model, target, notAllowed } = this.#rewritten;
     const tracker = this.#tracker;
@@ -317,6 +319,32 @@ export class LifeOfRequest {
     if (model !== undefined && target.candidates.length === 0) {
       throw modelNotFound(model.asked, listModelNames(names).filter(this.#mayUse));
     }
+  }
+
+  /** @throws as `readBody` */
+  async #receive(held: HeldShare) {
+    const { id, rules } = this.#key;
+    const checksForms = (rules?.allowed_models ?? null) !== null;
+    const bodyRules = {
+      endpoint: this.#endpoint,
+      // Nothing else can be held to the key's limits and models, or tell its user.
+      mustBeReadable: checksForms || this.#isUserInBody || this.#isLimited(),
+      readsForms: this.#rewriting.names.catalog.file !== undefined,
+      checksForms,
+    };
+    this.#received = await readBody(this.#request, bodyRules, {
+      held,
+      askLimits: async (cost) => this.#turn?.askEarly(cost),
+      maxBytes: this.#deps.config.maxBodyBytes,
+      waitForTurn: eventLoopPortions.waitForTurn,
+      party: id,
+    });
+    return this.#received;
+  }
+
+  #isLimited() {
+    const { rules } = this.#key;
+    return rules !== null && hasLimit(rules);
   }
 
   /** @throws ProxyError if the rules could not read in the body what the backend may */
@@ -391,9 +419,10 @@ export class LifeOfRequest {
 
   /** What it holds is given back when the request is over, whatever ends that. */
   #openTurn(queue: RequestQueue) {
-    const [keyId, subjects] = [this.#key.id, this.#subjects()];
-    const { startedAt } = this.#tracker;
-    const turn = new Wait({ keyId, subjects, path: this.#path, startedAt, client: this.#request.signal }, queue);
+    const { id: keyId, teamId, userId } = this.#key;
+    const [subjects, path, { startedAt }] = [this.#subjects(), this.#path, this.#tracker];
+    const client = this.#request.signal;
+    const turn = new Wait({ keyId, teamId, userId, subjects, path, startedAt, client }, queue);
     this.#turn = turn;
     this.#tracker.turn = turn;
     this.#tracker.onEndRequested(() => turn.end(endedByAdmin()));
@@ -496,6 +525,7 @@ export class LifeOfRequest {
     const readTimeoutMs = stream ? streamReadTimeoutMs : nonStreamReadTimeoutMs;
     return {
       keyId: this.#key.id,
+      userId: this.#key.userId,
       startedAt: tracker.startedAt,
       method: this.#method,
       pathAndQuery: this.#modelList?.pathAndQuery ?? this.#pathAndQuery,
@@ -506,6 +536,7 @@ export class LifeOfRequest {
         peerAddress: this.#peerAddress,
         upstreamApiKey,
         requestId: tracker.requestId,
+        isOfUser: userHeadersOf(this.#key.rules),
       }),
       body: outgoing === undefined ? came : outgoing.open(),
       readTimeoutMs,
@@ -530,8 +561,8 @@ export class LifeOfRequest {
     const { inputTokens: estimatedTokens } = this.#reservation;
     this.#tracker.estimatedTokens = estimatedTokens;
     const admission = this.#turn?.admission;
-    const { id: keyId, teamId } = this.#key;
-    await record(chargeEvent({ keyId, teamId, closedAt: wall() }, { estimatedTokens, admission }));
+    const { id: keyId, teamId, userId } = this.#key;
+    await record(chargeEvent({ keyId, teamId, userId, closedAt: wall() }, { estimatedTokens, admission }));
   }
 
   /** The backend's response, metered. @throws as `respond` */

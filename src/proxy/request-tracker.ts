@@ -2,7 +2,7 @@ import type { MonotonicClock } from "../time/clock.ts";
 import type { ErrorCode } from "./errors.ts";
 import type { ChoiceReason, Expectation } from "../domain/backends.ts";
 import { findCacheLoss, type LastTurn } from "../domain/cache-loss.ts";
-import type { KeyId, TeamId } from "../domain/keys.ts";
+import type { KeyId, TeamId, UserId } from "../domain/keys.ts";
 import type {
   Outcome,
   RequestChanges,
@@ -55,6 +55,8 @@ export class RequestTracker {
   keyId: KeyId | undefined;
   /** The key's when it began; undefined: none. */
   teamId: TeamId | undefined;
+  /** Undefined: nobody in particular. */
+  userId: UserId | undefined;
   model: RequestedNames | undefined;
   changes: RequestChanges | undefined;
   /** The backend that it was sent to last, as the request log names it; undefined: it was not sent. */
@@ -196,6 +198,7 @@ export class RequestTracker {
       outcome,
       keyId: this.keyId,
       teamId: this.teamId,
+      userId: this.userId,
       modelAsked: this.model?.asked,
       modelSent: this.model?.sent,
       model: this.model?.name,

@@ -33,8 +33,8 @@ import {
   shortWaitMs,
 } from "../domain/admissions.ts";
 import { type BackendSign, type Choice, noConversation } from "../domain/backends.ts";
-import type { KeyId, Subject, SubjectId } from "../domain/keys.ts";
-import type { ReportedInput } from "../domain/usage.ts";
+import { isOf, type KeyId, type Subject, type SubjectId, type UserId } from "../domain/keys.ts";
+import type { CountedFor, ReportedInput } from "../domain/usage.ts";
 
 export interface RequestQueueOptions {
   places: Places;
@@ -53,13 +53,12 @@ export interface RequestQueueOptions {
   wall: WallClock;
   /** Fires when the program no longer waits for requests. */
   stopping: AbortSignal;
-  /** Registers what runs when the requests of a key are to end that had begun until then, by the monotonic clock. */
-  onKeyEnded: (listener: (keyId: KeyId, begunUntil: number) => void) => void;
+  /** Registers what runs when the requests of a key or user are to end that had begun until then, by the monotonic clock. */
+  onKeyEnded: (listener: (id: SubjectId, begunUntil: number) => void) => void;
 }
 
 /** Who waits. */
-export interface Asker {
-  keyId: KeyId;
+export interface Asker extends CountedFor {
   /** Whose limits hold for it; undefined if there are none. */
   subjects: readonly Subject[] | undefined;
   /** The URL's pathname. */
@@ -84,8 +83,8 @@ export class RequestQueue {
     options.stopping.addEventListener("abort", () => {
       for (const one of this.pending) one.end(stopped());
     });
-    options.onKeyEnded((keyId, begunUntil) => {
-      for (const one of this.pending) if (one.keyId === keyId && one.startedAt <= begunUntil) one.end(revoked());
+    options.onKeyEnded((id, begunUntil) => {
+      for (const one of this.pending) if (isOf(id, one) && one.startedAt <= begunUntil) one.end(revoked(id));
     });
   }
 
@@ -108,6 +107,7 @@ const isAdmitted = (admission: Admission | undefined): admission is Admission =>
 
 export class Wait implements Choice, InLine, PlaceListener {
   readonly keyId: KeyId;
+  readonly userId: UserId | undefined;
   readonly startedAt: number;
   /** In whose line it waits. */
   subject: SubjectId;
@@ -158,6 +158,7 @@ export class Wait implements Choice, InLine, PlaceListener {
     this.#asker = asker;
     this.#queue = queue;
     this.keyId = asker.keyId;
+    this.userId = asker.userId;
     this.startedAt = asker.startedAt;
     this.subject = asker.keyId;
   }
@@ -419,7 +420,8 @@ export class Wait implements Choice, InLine, PlaceListener {
   }
 
   #askForPlace(): void {
-    const request = { keyId: this.keyId, ...this.#destination, waits: !this.#wasRefused, tried: this.#tried };
+    const { keyId, teamId, userId } = this.#asker;
+    const request = { keyId, teamId, userId, ...this.#destination, waits: !this.#wasRefused, tried: this.#tried };
     const place = this.#queue.options.places.enter(request, this);
     this.#place = place;
     const { entry } = place;

@@ -16,7 +16,8 @@ import type { MemorySize } from "./memory.ts";
 import { type BackendTable, type BackendTableOptions, createBackendTable, type Load, noLoad } from "./backend-table.ts";
 import type { ReportedInput } from "../domain/usage.ts";
 import type { MonotonicClock } from "../time/clock.ts";
-import { createFairQueue } from "./fair-queue.ts";
+import { subjectOf } from "../domain/keys.ts";
+import { createFairQueue, type TurnOf } from "./fair-queue.ts";
 
 export type Dispatch = ReturnType<typeof createDispatch>;
 
@@ -93,7 +94,7 @@ class Held implements Place {
     readonly listener: PlaceListener,
     readonly parts: Parts,
   ) {
-    this.entry = parts.queue.enter(this, request.keyId, request.waits);
+    this.entry = parts.queue.enter(this, turnOf(request), request.waits);
     if (typeof this.entry === "object") this.take(this.entry);
   }
 
@@ -152,7 +153,7 @@ class Held implements Place {
     }
     this.backend = undefined;
     table.giveBack(backend, this);
-    queue.end(request.keyId);
+    queue.end(turnOf(request));
   }
 
   rank(): Rank | undefined {
@@ -209,4 +210,9 @@ const countFor = (backend: string, waiting: readonly ListedRequest[]): number =>
   waiting.filter(({ candidates }) => candidates.includes(backend)).length;
 
 /** There is one line for each model; what names none waits with what has the same backends. */
+function turnOf({ keyId, teamId, userId }: ListedRequest): TurnOf {
+  const own = userId === undefined ? keyId : subjectOf(userId);
+  return [own, teamId === undefined ? own : subjectOf(teamId)];
+}
+
 const lineNameOf = ({ model, candidates }: ListedRequest): string => model ?? JSON.stringify(candidates);

@@ -1,4 +1,4 @@
-import type { KeyId } from "../domain/keys.ts";
+import type { SubjectId } from "../domain/keys.ts";
 import type { Entry } from "../domain/admissions.ts";
 import type { Choice } from "../domain/backends.ts";
 
@@ -10,21 +10,29 @@ export interface FairQueueOptions<Ticket> {
   groupOf: (ticket: Ticket) => string;
   /** Called when a request that waited has a place. */
   onGranted: (ticket: Ticket, choice: Choice) => void;
-  /** Called when a request that waited is refused, to make room for one of another key. */
+  /** Called when a request that waited is refused, to make room for one of another line. */
   onDisplaced: (ticket: Ticket) => void;
 }
 
-/** The requests of a key that wait or have a place. */
-interface Line<Ticket> {
-  keyId: KeyId;
-  /** A later line has a higher one. */
+/** What takes turns with others like it. */
+interface Turns {
+  /** A later one has a higher one. */
   number: number;
-  /** Oldest first. */
-  waiting: Set<Ticket>;
   inFlight: number;
   /** How many places had been given when it last got one. */
   servedAt: number;
 }
+
+/** The requests of a user, or of a key without users, that wait or have a place. */
+interface Line<Ticket> extends Turns {
+  /** Those of its team; without one, its own. */
+  team: Turns;
+  /** Oldest first. */
+  waiting: Set<Ticket>;
+}
+
+/** Whose request it is: the user, or else the key; and the team, or else the same. */
+export type TurnOf = readonly [own: SubjectId, team: SubjectId];
 
 /** A request that waits. */
 interface Waiting<Ticket> {
@@ -41,10 +49,11 @@ interface Waiting<Ticket> {
 type Groups<Ticket> = Map<string, Map<Line<Ticket>, Map<Ticket, Waiting<Ticket>>>>;
 
 /**
- * The one list of waiting requests, which share the places at the backends, fairly by key.
- * A free place goes to the key with the fewest requests in flight; of several such keys, to the one that was served least
- * recently. The requests of one key keep their order. If too many wait, the key that waits with the most loses its newest
- * request to one that waits with less, so no key can keep the others out.
+ * The one list of waiting requests, which share the places at the backends, fairly by team, and within one by user or key;
+ * who is in no team has turns like one.
+ * A free place goes to the team with the fewest requests in flight; of several such teams, to the one that was served least
+ * recently; within it by the same rule. The requests of one user or key keep their order. If too many wait, the line that waits with the most loses its newest
+ * request to one that waits with less, so nobody can keep the others out.
  */
 export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
   const { maxWaiting, findPlace, groupOf, onGranted, onDisplaced } = options;
@@ -53,14 +62,16 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
   const waiting = new Map<Ticket, Waiting<Ticket>>();
   let [served, waited] = [0, 0];
 
-  function run(keyId: KeyId): void {
-    const line = lineOf(keyId);
-    line.inFlight += 1;
-    line.servedAt = ++served;
+  function run(line: Line<Ticket>): void {
+    served += 1;
+    for (const turns of turnsOf(line)) {
+      turns.inFlight += 1;
+      turns.servedAt = served;
+    }
   }
 
-  function wait(ticket: Ticket, keyId: KeyId): void {
-    const one = { line: lineOf(keyId), group: groupOf(ticket), number: ++waited };
+  function wait(ticket: Ticket, line: Line<Ticket>): void {
+    const one = { line, group: groupOf(ticket), number: ++waited };
     waiting.set(ticket, one);
     one.line.waiting.add(ticket);
     join(groups, ticket, one);
@@ -74,9 +85,9 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
     leaveGroup(groups, ticket, one);
   }
 
-  /** @returns whether a request was displaced for one of this key */
-  function makeRoomFor(keyId: KeyId): boolean {
-    const displaced = findDisplaced(lines.values(), lines.get(keyId));
+  /** @returns whether a request was displaced for one of this line */
+  function makeRoomFor(line: Line<Ticket>): boolean {
+    const displaced = findDisplaced(lines.values(), line);
     if (displaced === undefined) return false;
     stopWaiting(displaced);
     onDisplaced(displaced);
@@ -88,28 +99,29 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
     const next = findNext(groups, findPlace);
     if (next === undefined) return false;
     stopWaiting(next.ticket);
-    run(next.line.keyId);
+    run(next.line);
     onGranted(next.ticket, next.choice);
     return true;
   }
 
   return {
     /** Whether the request has a place, waits, or is refused because too many wait, or it does not. */
-    enter(ticket: Ticket, keyId: KeyId, waits: boolean): Entry {
+    enter(ticket: Ticket, of: TurnOf, waits: boolean): Entry {
       const choice = findPlace(ticket);
+      const line = lineOf(of);
       if (choice !== undefined) {
-        run(keyId);
+        run(line);
         return choice;
       }
-      if (!waits || (waiting.size >= maxWaiting && !makeRoomFor(keyId))) return "full";
-      wait(ticket, keyId);
+      if (!waits || (waiting.size >= maxWaiting && !makeRoomFor(line))) return "full";
+      wait(ticket, line);
       return "waiting";
     },
     /** To be called when the request no longer waits. */
     leave: stopWaiting,
-    /** To be called when a request of this key has ended that had a place. */
-    end(keyId: KeyId): void {
-      lineOf(keyId).inFlight -= 1;
+    /** To be called when a request has ended that had a place. */
+    end(of: TurnOf): void {
+      for (const turns of turnsOf(lineOf(of))) turns.inFlight -= 1;
       grantNext();
     },
     /** To be called when any number of places became free in another way. */
@@ -125,21 +137,32 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
 const maxLines = 1000;
 
 function createLines<Ticket>() {
-  const lines = new Map<KeyId, Line<Ticket>>();
+  const lines = new Map<SubjectId | string, Line<Ticket>>();
+  const teams = new Map<SubjectId, Turns>();
   let [numbers, forgetAt] = [0, maxLines];
 
   function forgetIdle(): void {
-    for (const { keyId, inFlight, waiting } of lines.values())
-      if (inFlight === 0 && waiting.size === 0) lines.delete(keyId);
+    for (const [id, { inFlight, waiting }] of lines) if (inFlight === 0 && waiting.size === 0) lines.delete(id);
+    const used = new Set(lines.values().map(({ team }) => team));
+    for (const [id, team] of teams) if (!used.has(team)) teams.delete(id);
     forgetAt = Math.max(maxLines, 2 * lines.size);
+  }
+
+  const newTurns = (): Turns => ({ number: ++numbers, inFlight: 0, servedAt: 0 });
+
+  function teamOf(id: SubjectId): Turns {
+    const found = teams.get(id) ?? newTurns();
+    teams.set(id, found);
+    return found;
   }
 
   return {
     lines,
-    lineOf(keyId: KeyId): Line<Ticket> {
-      return lines.getOrInsertComputed(keyId, () => {
+    lineOf([own, team]: TurnOf): Line<Ticket> {
+      return lines.getOrInsertComputed(own === team ? own : `${team} ${own}`, () => {
         if (lines.size >= forgetAt) forgetIdle();
-        return { keyId, number: ++numbers, waiting: new Set(), inFlight: 0, servedAt: 0 };
+        const turns = newTurns();
+        return Object.assign(turns, { waiting: new Set<Ticket>(), team: own === team ? turns : teamOf(team) });
       });
     },
   };
@@ -183,22 +206,28 @@ function findNext<Ticket>(
   return next;
 }
 
+/** Those of a line and of its team, if it has one. */
+const turnsOf = (line: Line<unknown>): readonly Turns[] => (line.team === line ? [line] : [line, line.team]);
+
 /** Of several that have not been served, the one that waited first comes first. */
+const compareTurns = (one: Turns, other: Turns): number =>
+  one.inFlight - other.inFlight || one.servedAt - other.servedAt || one.number - other.number;
+
 const isBefore = (one: Line<unknown>, other: Line<unknown>): boolean =>
-  (one.inFlight - other.inFlight || one.servedAt - other.servedAt || one.number - other.number) < 0;
+  (compareTurns(one.team, other.team) || compareTurns(one, other)) < 0;
 
 /**
- * The request that makes room for one of `own`, the newest of the key that waits with the most; of several such keys, of the
+ * The request that makes room for one of `own`, the newest of the line that waits with the most; of several such lines, of the
  * one with the most in flight. Undefined if `own` would take the lead: it would be displaced in turn, and so on without end.
  */
-function findDisplaced<Ticket>(lines: Iterable<Line<Ticket>>, own: Line<Ticket> | undefined): Ticket | undefined {
+function findDisplaced<Ticket>(lines: Iterable<Line<Ticket>>, own: Line<Ticket>): Ticket | undefined {
   let longest: Line<Ticket> | undefined;
   for (const line of lines) {
     const more = line.waiting.size - (longest?.waiting.size ?? 0);
     if (more > 0 || (more === 0 && line.inFlight > (longest?.inFlight ?? 0))) longest = line;
   }
   if (longest === undefined) return undefined;
-  const more = longest.waiting.size - (own?.waiting.size ?? 0) - 1;
-  const staysBehind = more > 0 || (more === 0 && (own?.inFlight ?? 0) < longest.inFlight);
+  const more = longest.waiting.size - own.waiting.size - 1;
+  const staysBehind = more > 0 || (more === 0 && own.inFlight < longest.inFlight);
   return staysBehind ? [...longest.waiting].at(-1) : undefined;
 }

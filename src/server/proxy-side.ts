@@ -1,9 +1,11 @@
 import { addressScope } from "../domain/client-address.ts";
+import { equalSecrets } from "../admin/session/secrets.ts";
 import { describeOwnKey } from "../admin/keys/own-key.ts";
 import type { Config } from "../config/config.ts";
 import { hash } from "../proxy/request/conversation.ts";
 import { createHeldBytes } from "../proxy/request/held-bytes.ts";
 import type { ReadUsed } from "../proxy/request/admit.ts";
+import type { IsSigned } from "../proxy/request/users.ts";
 import { createCurrentRewriting, createMemory } from "../proxy/rewrite/current-rewriting.ts";
 import { createProxy, type Proxy } from "../proxy/gateway.ts";
 import { createForwards } from "../proxy/upstream/forward.ts";
@@ -31,6 +33,8 @@ export function proxySideOf(config: ProxyConfig, services: Services, connections
     rewriting: createCurrentRewriting(catalog, backendModels.discovered, createMemory(seededHash())),
     sseKeepaliveMs: proxy.sseKeepaliveMs,
     findKey: store.keys.findActive,
+    seeUser: store.subjects.see,
+    isSigned,
     record: services.ledger.record,
     readUsed: readUsedOf(store),
     findOwners: store.usage.findOwners,
@@ -52,6 +56,9 @@ export function proxySideOf(config: ProxyConfig, services: Services, connections
     draining: services.draining.signal,
   });
 }
+
+const isSigned: IsSigned = (secret, text, signature) =>
+  equalSecrets(new Bun.CryptoHasher("sha256", secret).update(text).digest("base64url"), signature);
 
 function seededHash(): typeof hash {
   const [secret = 0] = crypto.getRandomValues(new Uint32Array(1));

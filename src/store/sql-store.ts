@@ -3,7 +3,7 @@ import { createBackendStore } from "./backends/backends.ts";
 import { createDatabaseStore } from "./engine/database.ts";
 import { createGpuStore } from "./gpu/gpu.ts";
 import { createKeyStore } from "./keys/keys.ts";
-import { createTeamStore } from "./keys/teams.ts";
+import { createSubjectStore } from "./keys/subjects.ts";
 import { createLimitStore } from "./limits/limits.ts";
 import { createAuditStore, createRecordChange } from "./accounts/audit.ts";
 import { createSessionStore } from "./accounts/sessions.ts";
@@ -27,7 +27,7 @@ export function createSqlStore(engine: Engine, clock: WallClock, retention = def
   const usage = createUsageStore(engine, clock);
   return {
     keys: createKeyStore(engine, clock, record),
-    teams: createTeamStore(engine, record),
+    subjects: createSubjectStore(engine, clock, record),
     usage,
     limits: createLimitStore(engine, clock),
     requests: createRequestLogStore(engine),

@@ -8,7 +8,7 @@
 import type { BackendStore } from "./backends/contract.ts";
 import type { DatabaseStore, StoreSize } from "./engine/contract.ts";
 import type { GpuStore } from "./gpu/contract.ts";
-import type { KeyStore, TeamStore } from "./keys/contract.ts";
+import type { KeyStore, SubjectStore } from "./keys/contract.ts";
 import type { LimitStore } from "./limits/contract.ts";
 import type { RequestLogStore } from "./requests/contract.ts";
 import type { AuditStore, SessionStore, SettingsStore, TokenStore } from "./accounts/contract.ts";
@@ -17,7 +17,7 @@ import type { UsageStore, ReconciliationStore } from "./usage/contract.ts";
 
 export interface Store {
   readonly keys: KeyStore;
-  readonly teams: TeamStore;
+  readonly subjects: SubjectStore;
   readonly usage: UsageStore;
   readonly requests: RequestLogStore;
   readonly traffic: TrafficStore;

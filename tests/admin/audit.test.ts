@@ -121,6 +121,9 @@ describe.each(engines)("%s", (engine) => {
       const team = (await send("POST", "/api/teams", { name: "ml" })).json;
       await send("PATCH", `/api/teams/${team.id}`, { tokens_per_day: 5 });
       await send("DELETE", `/api/teams/${team.id}`);
+      const user = (await send("POST", "/api/users", { source: "open-webui@x", external: "kim" })).json;
+      await send("PATCH", `/api/users/${user.id}`, { tokens_per_day: 5 });
+      await send("DELETE", `/api/users/${user.id}`);
       const { id } = (await send("POST", "/api/tokens", { name: "x", role: "viewer" })).json;
       await send("DELETE", `/api/tokens/${id}`);
       await admin.send("POST", "/api/logout", { as: guest, headers });
@@ -143,6 +146,9 @@ describe.each(engines)("%s", (engine) => {
       ["team.create", expect.stringMatching(/^team\/\d+$/)],
       ["team.update", expect.stringMatching(/^team\/\d+$/)],
       ["team.delete", expect.stringMatching(/^team\/\d+$/)],
+      ["user.create", expect.stringMatching(/^user\/\d+$/)],
+      ["user.update", expect.stringMatching(/^user\/\d+$/)],
+      ["user.delete", expect.stringMatching(/^user\/\d+$/)],
       ["token.create", expect.stringMatching(/^token\/\d+$/)],
       ["token.delete", expect.stringMatching(/^token\/\d+$/)],
       ["session.log_out", "session"],

@@ -20,7 +20,7 @@ test("lists have each part after its total", () => {
 
 test("the counters of an event are picked from its other members", () => {
   const event = { ...usage, cachedBesideInputTokens: 1, keyId: 4, closedAt: 9 };
-  const of = { keyId: 4, teamId: 5, model: "m", minute: 3, requestCount: 1, lastClosedAt: 9 };
+  const of = { keyId: 4, teamId: 5, userId: 6, model: "m", minute: 3, requestCount: 1, lastClosedAt: 9 };
   expect(pickUsage(event)).toStrictEqual(usage);
   const charge = { besideTokens: undefined, estimatedTokens: undefined };
   expect(createIncrement(event, of)).toStrictEqual({ ...usage, cachedBesideInputTokens: 1, ...charge, ...of });

@@ -45,7 +45,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "body-form-model-unread",
     says: "A form goes to any backend, whatever model it names",
-    find: `readsForms: names.catalog.file !== undefined`,
+    find: `readsForms: this.#rewriting.names.catalog.file !== undefined`,
     put: `readsForms: false`,
     tests: ["tests/wire/models-of-a-file.test.ts"],
   },
@@ -154,8 +154,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "wait-place-not-passed-on",
     says: "A place that becomes free goes to nobody who waits",
-    find: `      lineOf(keyId).inFlight -= 1;\n      grantNext();`,
-    put: `      lineOf(keyId).inFlight -= 1;`,
+    find: `turns.inFlight -= 1;\n      grantNext();`,
+    put: `turns.inFlight -= 1;`,
     tests: ["tests/routing/fair-queue.test.ts"],
   },
   {
@@ -168,8 +168,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "wait-revoked-stays",
     says: "Requests of a revoked key go on waiting",
-    find: `if (one.keyId === keyId && one.startedAt <= begunUntil) one.end(revoked());`,
-    put: `if (one.keyId === keyId && one.startedAt > begunUntil) one.end(revoked());`,
+    find: `if (isOf(id, one) && one.startedAt <= begunUntil) one.end(revoked(id));`,
+    put: `if (isOf(id, one) && one.startedAt > begunUntil) one.end(revoked(id));`,
     tests: ["tests/proxy/waiting.test.ts"],
   },
   {
@@ -218,9 +218,30 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "teams-not-charged",
     says: "The limits of a team are compared with nothing that its keys used",
-    find: `  teamId === undefined ? [keyId] : [keyId, subjectOfTeam(teamId)];`,
-    put: `  teamId === undefined ? [keyId] : [keyId];`,
+    find: `  if (teamId !== undefined) subjects.push(subjectOf(teamId));`,
+    put: ``,
     tests: ["tests/wire/teams.test.ts"],
+  },
+  {
+    id: "users-forged",
+    says: "Who does not know the secret of a front end sends requests as any of its users",
+    find: `    if (!isSigned) return undefined;`,
+    put: ``,
+    tests: ["tests/wire/users.test.ts"],
+  },
+  {
+    id: "users-without-limits",
+    says: "The limits that a key gives each of its users hold for none",
+    find: `  const own = limits ?? rules.user_limits;`,
+    put: `  const own = limits ?? null;`,
+    tests: ["tests/wire/users.test.ts"],
+  },
+  {
+    id: "users-without-end",
+    says: "A key has more users than it may have",
+    find: `    if ((all?.users ?? 0) < max) return true;`,
+    put: `    if ((all?.users ?? 0) < Infinity) return true;`,
+    tests: ["tests/wire/users.test.ts"],
   },
   {
     id: "teams-alone-in-a-batch",
@@ -413,8 +434,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "form-any-model",
     says: "A key transcribes with a model that it may not use",
-    find: `checksForms: allowed !== null,`,
-    put: `checksForms: false,`,
+    find: `const checksForms = (rules?.allowed_models ?? null) !== null;`,
+    put: `const checksForms = false;`,
     tests: ["tests/wire/members-not-allowed.test.ts"],
   },
   {

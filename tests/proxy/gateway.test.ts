@@ -53,6 +53,8 @@ function proxyWith(upstream: () => Response, more: Partial<ProxyDeps> = {}): Har
     }),
     engines: noEngines,
     findKey: () => ({ id: 1, rules: null }),
+    seeUser: () => ({ id: 1, isActive: true }),
+    isSigned: () => false,
     readUsed: async () => {
       throw new Error("the key has no limits");
     },

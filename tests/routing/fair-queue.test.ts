@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createFairQueue } from "../../src/routing/fair-queue.ts";
+import { createFairQueue, type TurnOf } from "../../src/routing/fair-queue.ts";
 import { createRandom } from "../support/random.ts";
 
 /** A queue for one backend. */
@@ -7,7 +7,7 @@ function queueOf(places: number, maxWaiting = 1000) {
   const granted: string[] = [];
   const displaced: string[] = [];
   const running = new Set<string>();
-  const keyOf = new Map<string, number>();
+  const turnOf = new Map<string, TurnOf>();
   const queue = createFairQueue<string>({
     maxWaiting,
     findPlace: () => (running.size < places ? { backend: "a", reason: "only" } : undefined),
@@ -23,15 +23,17 @@ function queueOf(places: number, maxWaiting = 1000) {
   /** The tickets that had to make room since the last call. */
   const refused = (): string[] => displaced.splice(0);
   return {
-    enter(...[ticket, keyId, waits]: Parameters<typeof queue.enter>) {
-      keyOf.set(ticket, keyId);
-      const entry = queue.enter(ticket, keyId, waits);
+    /** @param of a key, or who else in which team */
+    enter(ticket: string, of: number | TurnOf, waits: boolean) {
+      const turn: TurnOf = typeof of === "number" ? [of, of] : of;
+      turnOf.set(ticket, turn);
+      const entry = queue.enter(ticket, turn, waits);
       if (typeof entry === "string") return entry;
       running.add(ticket);
       return "granted";
     },
     leave(ticket: string) {
-      if (running.delete(ticket)) queue.end(keyOf.get(ticket) ?? 0);
+      if (running.delete(ticket)) queue.end(turnOf.get(ticket) ?? [0, 0]);
       else queue.leave(ticket);
     },
     taken,
@@ -63,6 +65,33 @@ test("a free place goes to the key with less in flight, then around, and each ke
   queue.leave("a3");
   queue.leave("b2");
   expect(queue.taken()).toEqual(["a4", "a5"]);
+});
+
+test("a team has one turn, however many are in it, and they have turns within it", () => {
+  const queue = queueOf(1);
+  const team = -9;
+  queue.enter("t1", [1, team], true);
+  for (const ticket of ["t2", "t3", "t4"]) queue.enter(ticket, [1, team], true);
+  queue.enter("u1", [2, team], true);
+  queue.enter("v1", [3, team], true);
+  for (const ticket of ["a1", "a2"]) queue.enter(ticket, 4, true);
+  const order: string[] = [];
+  for (let ticket: string | undefined = "t1"; ticket !== undefined; [ticket] = queue.taken()) {
+    order.push(ticket);
+    queue.leave(ticket);
+  }
+  expect(order).toEqual(["t1", "a1", "u1", "a2", "v1", "t2", "t3", "t4"]);
+});
+
+test("of two places, those who do not flood a key get the next that become free", () => {
+  const queue = queueOf(2);
+  const [flood, kim, bo] = [-1, -2, -3];
+  for (let n = 1; n <= 50; n++) queue.enter(`f${n}`, [flood, flood], true);
+  queue.enter("k", [kim, kim], true);
+  queue.enter("b", [bo, bo], true);
+  queue.leave("f1");
+  queue.leave("f2");
+  expect(queue.taken()).toEqual(["k", "b"]);
 });
 
 test("a request that stops waiting leaves its place in the queue to the next one", () => {
@@ -119,10 +148,10 @@ test("what waits for full places is passed over at once when a request ends else
     onGranted() {},
     onDisplaced() {},
   });
-  for (let n = 0; n < 1000; n++) queue.enter(`full ${n}`, n % 10, true);
-  queue.enter("free", 1, true);
+  for (let n = 0; n < 1000; n++) queue.enter(`full ${n}`, [n % 10, n % 10], true);
+  queue.enter("free", [1, 1], true);
   looks = 0;
-  queue.end(1);
+  queue.end([1, 1]);
   expect(looks).toBeLessThan(10);
 });
 

@@ -3,6 +3,7 @@ import { logIn } from "../support/admin-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type EngineName, takeDatabase, whyNoPostgres } from "../support/postgres.ts";
 import { childrenOf, isRunning } from "../support/proc.ts";
+import { tokenOf } from "../support/user-token.ts";
 import { freshly, processCount, scrape, startProcesses } from "../support/processes.ts";
 import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { hearStatements } from "../support/statements.ts";
@@ -14,6 +15,7 @@ interface Team {
   refused_today: number;
 }
 
+const users_secret = "0123456789abcdef0123456789abcdef";
 let lastName = 0;
 const createTeam = ({ admin }: Pick<TollgateWithKeys, "admin">, fields: object): Promise<Team> =>
   admin.expectOk<Team>("POST", "/api/teams", { name: `team ${++lastName}`, ...fields });
@@ -210,55 +212,63 @@ describe("over processes", () => {
   });
   afterAll(() => backend.stop());
 
-  test("a team's tokens hold exactly, though processes are killed, and its changes within a second", async () => {
-    const program = await startProcesses(backend.url, { LOG_LEVEL: "error" });
-    const admin = await logIn(program.adminUrl, "admin", "password");
-    const team = await createTeam({ admin }, { tokens_per_day: 1000 });
-    const keys: string[] = [];
-    for (let n = 0; n < 4; n++) {
-      const fields = { name: `k${n}`, team_id: team.id, ...(n % 2 === 0 && { tokens_per_month: 100_000 }) };
-      keys.push((await admin.expectOk<{ key: string }>("POST", "/api/keys", fields)).key);
-    }
-    const send = (n: number): Promise<Response> =>
-      fetch(`${program.url}/v1/chat/completions`, {
-        method: "POST",
-        headers: {
-          ...freshly.headers,
-          "x-api-key": keys[n % keys.length] ?? "",
-          "content-type": "application/json",
-          "x-simulate": "usage=20,5; slow-head=20ms",
-        },
-        body: JSON.stringify({ ...chat, max_tokens: 5 }),
-      });
-    const seen = { ok: 0, refused: 0 };
-    const load = async (first: number): Promise<void> => {
-      for (let n = first; seen.refused < 8; n++) {
-        // A connection to a killed process is reset; a process that starts has a share of its own until it knows the others.
-        const status = await send(n).then(
-          async (response) => [response.status, await response.text()][0],
-          () => 0,
-        );
-        if (status === 200) seen.ok += 1;
-        else if (status === 402) seen.refused += 1;
-        else await Bun.sleep(50);
+  test.each(["team", "user"])(
+    "a %s's tokens hold exactly, though processes are killed, and its changes within a second",
+    async (kind) => {
+      const program = await startProcesses(backend.url, { LOG_LEVEL: "error" });
+      const admin = await logIn(program.adminUrl, "admin", "password");
+      const team = await createTeam({ admin }, { tokens_per_day: 1000 });
+      const of = kind === "team" ? { team_id: team.id } : { users_from: "open-webui@prod", users_secret };
+      const keys: string[] = [];
+      for (let n = 0; n < 4; n++) {
+        const fields = { name: `k${n}`, ...of, ...(n % 2 === 0 && { tokens_per_month: 100_000 }) };
+        keys.push((await admin.expectOk<{ key: string }>("POST", "/api/keys", fields)).key);
       }
-    };
-    const loads = [0, 1, 2, 3].map(load);
-    await pollUntil(() => seen.ok >= 10);
-    const victim = childrenOf(program.pid)[0] ?? 0;
-    process.kill(victim, "SIGKILL");
-    await pollUntil(() => !isRunning(victim));
-    await Promise.all(loads);
-    await pollUntil(async () => (await scrape(program)).tollgate_processes === processCount);
-    const used = async (): Promise<number> =>
-      (await admin.expectOk<Team>("GET", `/api/teams/${team.id}`)).used["tokens_per_day"] ?? 0;
-    // What clients saw is counted, no more than the limit was generated, and the rest was held by what was killed.
-    expect(seen.ok * 25).toBeWithin(1, 1001);
-    expect(await used()).toBeWithin(seen.ok * 25, 1026);
-    // Within a second in every process.
-    await admin.expectOk("PATCH", `/api/teams/${team.id}`, { tokens_per_day: 100_000 });
-    await Bun.sleep(1000);
-    for (let n = 0; n < 3 * processCount; n++) expect((await send(n)).status).toBe(200);
-    expect(await program.stop()).toBe(0);
-  }, 120_000);
+      const user = { source: "open-webui@prod", external: "kim", tokens_per_day: 1000 };
+      const { id } = kind === "team" ? team : await admin.expectOk<{ id: number }>("POST", "/api/users", user);
+      const path = `/api/${kind}s/${id}`;
+      const send = (n: number): Promise<Response> =>
+        fetch(`${program.url}/v1/chat/completions`, {
+          method: "POST",
+          headers: {
+            ...freshly.headers,
+            "x-api-key": keys[n % keys.length] ?? "",
+            ...(kind === "user" && { "x-openwebui-user-jwt": tokenOf({ sub: "kim" }, users_secret) }),
+            "content-type": "application/json",
+            "x-simulate": "usage=20,5; slow-head=20ms",
+          },
+          body: JSON.stringify({ ...chat, max_tokens: 5 }),
+        });
+      const seen = { ok: 0, refused: 0 };
+      const load = async (first: number): Promise<void> => {
+        for (let n = first; seen.refused < 8; n++) {
+          // A connection to a killed process is reset; a process that starts has a share of its own until it knows the others.
+          const status = await send(n).then(
+            async (response) => [response.status, await response.text()][0],
+            () => 0,
+          );
+          if (status === 200) seen.ok += 1;
+          else if (status === 402) seen.refused += 1;
+          else await Bun.sleep(50);
+        }
+      };
+      const loads = [0, 1, 2, 3].map(load);
+      await pollUntil(() => seen.ok >= 10);
+      const victim = childrenOf(program.pid)[0] ?? 0;
+      process.kill(victim, "SIGKILL");
+      await pollUntil(() => !isRunning(victim));
+      await Promise.all(loads);
+      await pollUntil(async () => (await scrape(program)).tollgate_processes === processCount);
+      const used = async (): Promise<number> => (await admin.expectOk<Team>("GET", path)).used["tokens_per_day"] ?? 0;
+      // What clients saw is counted, no more than the limit was generated, and the rest was held by what was killed.
+      expect(seen.ok * 25).toBeWithin(1, 1001);
+      expect(await used()).toBeWithin(seen.ok * 25, 1026);
+      // Within a second in every process.
+      await admin.expectOk("PATCH", path, { tokens_per_day: 100_000 });
+      await Bun.sleep(1000);
+      for (let n = 0; n < 3 * processCount; n++) expect((await send(n)).status).toBe(200);
+      expect(await program.stop()).toBe(0);
+    },
+    120_000,
+  );
 });

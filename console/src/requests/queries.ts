@@ -107,7 +107,7 @@ export function useEndRequest(): UseMutationResult<unknown, Error, RunningReques
 
 /** By what requests are grouped. */
 /** Those that the console shows. */
-export type Grouping = Exclude<Parameters<typeof api.requests.groups.get>[0]["query"]["by"], "team">;
+export type Grouping = Exclude<Parameters<typeof api.requests.groups.get>[0]["query"]["by"], "team" | "user">;
 
 export interface GroupsQuery extends RequestQuery {
   by: Grouping;

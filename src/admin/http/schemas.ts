@@ -100,6 +100,14 @@ export const teamParameter = t.Optional(
     description: "The key's team when the request began; 0: none",
   }),
 );
+export const userParameter = t.Optional(
+  t.Integer({
+    minimum: 0,
+    maximum: Number.MAX_SAFE_INTEGER,
+    error: "user_id must be an integer of at least 0",
+    description: "Whose requests; 0: nobody's in particular",
+  }),
+);
 export const modelParameter = t.Optional(
   t.String({ maxLength: 200, error: "model must have at most 200 characters", description: "Exact" }),
 );

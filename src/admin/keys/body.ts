@@ -43,6 +43,11 @@ export function fullKeyBody(key: Key, load: CountedLoad | undefined): KeyBody {
     owner: key.owner,
     note: key.note,
     tags: [...key.tags],
+    users_from: key.rules.users_from,
+    has_users_secret: key.rules.users_secrets !== null,
+    user_limits: key.rules.user_limits,
+    users_max: key.rules.users_max,
+    users_required: key.rules.users_required === true,
     team_id: key.teamId,
   };
 }

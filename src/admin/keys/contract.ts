@@ -2,6 +2,7 @@ import { type Static, type TArray, type TInteger, type TOptional, type TUnsafe, 
 import { byHandler, count, errors, keyParameter, nullable, okBody, timestamp } from "../http/schemas.ts";
 import { csrfField, describes, instant, optionalText, text } from "../http/body-schema.ts";
 import { isCalendarWindow } from "../../time/windows.ts";
+import { defaultUsersMax } from "../../domain/keys.ts";
 import { limitKinds, type LimitName, limitNames, perLimit } from "../../domain/limits.ts";
 
 // A request's fields stand in the order in which a client hears of them.
@@ -59,6 +60,11 @@ const pathGlob = t.String({
     "allowed_paths entry must begin with /v1/, have at most 256 characters of visible ASCII without %, ;, ?, # and \\, and no empty segment",
 });
 
+/** Such a header has a meaning of its own, or is not forwarded. */
+const ofHttp =
+  "(?:authorization|x-api-key|cookie|host|connection|content-.*|accept.*|transfer-encoding|expect|upgrade|te|trailer|via|forwarded|x-forwarded-.*|x-request-id)$";
+const usersFrom = `^(?:open-webui(?:@[\\w.-]{1,64})?|body|header:(?!${ofHttp})[a-z0-9-]{1,64})$`;
+
 /** What a key may take and do, and the notes on it; null clears a field. */
 export const keyFields = {
   ...limits,
@@ -82,6 +88,43 @@ export const keyFields = {
   owner: nullable(optionalText("owner", { maxLength: 120 })),
   note: nullable(optionalText("note", { maxLength: 1000, multiline: true })),
   tags: nullable(textList("tags", text("tag", { maxLength: 40 }), { maxItems: 10 })),
+  users_from: nullable(
+    t.String({
+      pattern: usersFrom,
+      description: "open-webui, open-webui@NAME for users that several keys share, header:NAME, or body",
+      error: () =>
+        "users_from must be open-webui, open-webui@NAME, header:NAME or body; NAME cannot be a header of HTTP",
+    }),
+  ),
+  users_secret: nullable(
+    t.String({
+      minLength: 32,
+      maxLength: 512,
+      description: "Of signed users of Open WebUI. The one before it is accepted too, until the next",
+      error: () => "users_secret must have 32 to 512 characters",
+    }),
+  ),
+  user_limits: nullable(
+    t.Object(t.Partial(t.Object(limits)).properties, {
+      additionalProperties: false,
+      description: "Of each user that has no limits of its own",
+      error: () => `user_limits must be an object of ${Object.keys(limits).join(", ")}`,
+    }),
+  ),
+  users_max: nullable(
+    t.Integer({
+      minimum: 1,
+      maximum: 20_000,
+      description: `By default ${defaultUsersMax}; all beyond it are one user, "other"`,
+      error: () => "users_max must be an integer from 1 to 20000",
+    }),
+  ),
+  users_required: nullable(
+    t.Boolean({
+      description: "A POST without a user is refused",
+      error: () => "users_required must be a boolean",
+    }),
+  ),
   team_id: nullable(
     t.Integer({
       minimum: 1,
@@ -211,6 +254,11 @@ export const keyBody = t.Object({
   owner: nullable(t.String()),
   note: nullable(t.String()),
   tags: t.Array(t.String()),
+  users_from: nullable(t.String()),
+  has_users_secret: t.Boolean(),
+  user_limits: nullable(t.Object(limits)),
+  users_max: nullable(t.Integer()),
+  users_required: t.Boolean(),
   team_id: nullable(t.Integer()),
 });
 export type KeyBody = Static<typeof keyBody>;

@@ -1,4 +1,5 @@
-import type { KeyChange, NewKey, TeamChange } from "../../store/keys/contract.ts";
+import type { Static } from "@sinclair/typebox";
+import type { KeyChange, NewKey, SubjectChange, TeamOrUser } from "../../store/keys/contract.ts";
 import type { JsonObject } from "../http/body.ts";
 import { bodyParser, cleanText, refuseUnknownFields } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
@@ -16,14 +17,23 @@ import { limitKinds, type LimitName, limitNames, type LimitsExtra, perLimit } fr
 import { windowResetAt } from "../../time/windows.ts";
 import { msPerDay } from "../../time/seoul.ts";
 import type { KeyLimits, KeyRules } from "../../domain/keys.ts";
-import { newTeamRequest, teamChangeRequest } from "./teams-contract.ts";
+import { noLimits } from "../../store/keys/rules.ts";
+import { newTeamRequest, newUserRequest, teamChangeRequest, userChangeRequest } from "./subjects-contract.ts";
 
 const parseNewKeyRequest = bodyParser(newKeyRequest);
 const parseChangeRequest = bodyParser(keyChangeRequest);
 const parseRotationRequest = bodyParser(rotationRequest);
 const parsePolicyRequest = bodyParser(keyPolicyRequest);
-const parseNewTeamRequest = bodyParser(newTeamRequest);
-const parseTeamChangeRequest = bodyParser(teamChangeRequest);
+const subjectRequests = {
+  team: {
+    create: [newTeamRequest, bodyParser(newTeamRequest)],
+    update: [teamChangeRequest, bodyParser(teamChangeRequest)],
+  },
+  user: {
+    create: [newUserRequest, bodyParser(newUserRequest)],
+    update: [userChangeRequest, bodyParser(userChangeRequest)],
+  },
+} as const;
 
 /** @param policy has what the body leaves out */
 export function parseNewKey(json: JsonObject | ApiError, policy: KeyPolicy, now: number): NewKey {
@@ -125,23 +135,48 @@ const extraOf = (amounts: Partial<Record<LimitName, number>>, now: number): Limi
     }),
   );
 
-export function parseTeam(json: JsonObject | ApiError, isNew: boolean, now: number): TeamChange {
-  const body = isNew ? parseNewTeamRequest(json) : parseTeamChangeRequest(json);
+/** What is asked of a team or a user; of a new user, who it is too. */
+export function parseSubject(
+  json: JsonObject | ApiError,
+  kind: TeamOrUser["kind"],
+  isNew: boolean,
+  now: number,
+): SubjectChange & { keyId?: number; source?: string; external?: string } {
+  const [schema, parse] = subjectRequests[kind][isNew ? "create" : "update"];
+  const body: Partial<Static<typeof newUserRequest> & Static<typeof userChangeRequest>> = parse(json);
+  const { name, is_active: isActive, team_id: teamId, same_as: sameAs, key_id: keyId, source, external } = body;
   const limits = limitsOf(body, now);
   const change = {
-    ...(body.name !== undefined && { name: cleanText(body.name) }),
+    ...(name !== undefined && { name: cleanText(name) }),
+    ...(isActive !== undefined && { isActive }),
+    ...(teamId !== undefined && { teamId }),
+    ...(sameAs !== undefined && { sameAs }),
+    ...(keyId !== undefined && { keyId }),
+    ...(source !== undefined && { source }),
+    ...(external !== undefined && { external: cleanText(external) }),
     ...notesOf(body),
     ...(Object.keys(limits).length > 0 && { limits }),
   };
   if (Object.keys(change).length === 0) throw new ApiError(400, "No fields to update");
-  refuseUnknownFields(body, newTeamRequest);
+  refuseUnknownFields(body, schema);
+  const isOfOne = (keyId === undefined) !== (source === undefined);
+  if (kind === "user" && isNew && !isOfOne) throw new ApiError(400, "Either key_id or source is required");
   return change;
 }
 
 function rulesOf(fields: KeyFields, now: number): Partial<KeyRules> {
   const { scope, allowed_models: models, allowed_paths: paths } = fields;
+  const { users_from, users_secret: secret, user_limits: limits, users_max, users_required: isRequired } = fields;
+  if (users_from?.includes("@") === true && typeof secret !== "string") {
+    throw new ApiError(400, "users_from with @ takes signed users only: it requires users_secret");
+  }
   return {
     ...limitsOf(fields, now),
+    ...(users_from !== undefined && { users_from }),
+    ...(secret !== undefined && { users_secrets: secret === null ? null : [secret] }),
+    ...(limits !== undefined && { user_limits: limits && { ...noLimits, ...limitsOf(limits, now) } }),
+    ...(users_max !== undefined && { users_max }),
+    ...(isRequired !== undefined && { users_required: isRequired || null }),
     ...(scope !== undefined && { scope: scope ?? "all" }),
     ...(models !== undefined && { allowed_models: models && namesOf(models) }),
     ...(paths !== undefined && { allowed_paths: paths && unique(paths) }),

@@ -18,17 +18,17 @@ import { fullKeyBody, maskedKeyBody, maskedKeysJson, readLoad } from "./body.ts"
 import { generateKey, noPolicy, parseKeyChange, parseNewKey, parsePolicy, parseRotation } from "./fields.ts";
 import type { KeyBody, KeyDeletionQuery, KeyPolicy, KeyQuery } from "./contract.ts";
 import type { OkBody } from "../http/schemas.ts";
-import type { KeyId } from "../../domain/keys.ts";
+import type { SubjectId } from "../../domain/keys.ts";
 
 export interface KeyDeps {
-  store: Pick<Store, "keys" | "limits" | "settings" | "teams">;
+  store: Pick<Store, "keys" | "limits" | "settings" | "subjects">;
   log: Log;
 }
 
 export interface EndingDeps extends KeyDeps {
   clock: WallClock;
-  /** Ends the running responses of a key in all processes. @param at epoch milliseconds */
-  endRunning: (keyId: KeyId, at: number) => Promise<void>;
+  /** Ends the running responses of a key or user in all processes. @param at epoch milliseconds */
+  endRunning: (id: SubjectId, at: number) => Promise<void>;
 }
 
 export interface JsonContext extends ChangeContext {
@@ -73,14 +73,14 @@ export const updateKey =
 const policySetting = "key_policy";
 
 /** Without a team that is gone. */
-async function readPolicy({ settings, teams }: KeyDeps["store"]): Promise<KeyPolicy> {
+async function readPolicy({ settings, subjects }: KeyDeps["store"]): Promise<KeyPolicy> {
   const stored = JSON.parse((await settings.find(policySetting)) ?? "{}") as Partial<KeyPolicy>;
   const policy = { ...noPolicy, ...stored };
-  return (await lacksTeam(teams, policy)) ? { ...policy, team_id: null } : policy;
+  return (await lacksTeam(subjects, policy)) ? { ...policy, team_id: null } : policy;
 }
 
-const lacksTeam = async (teams: Store["teams"], { team_id: id }: KeyPolicy): Promise<boolean> =>
-  id !== null && (await teams.list(id)).length === 0;
+const lacksTeam = async (subjects: Store["subjects"], { team_id: id }: KeyPolicy): Promise<boolean> =>
+  id !== null && (await subjects.list({ kind: "team", id })).length === 0;
 
 export const getKeyPolicy =
   ({ store }: Pick<KeyDeps, "store">) =>
@@ -90,7 +90,7 @@ export const setKeyPolicy =
   ({ store, log }: KeyDeps) =>
   async ({ json, actor, by }: JsonContext): Promise<{ defaults: KeyPolicy }> => {
     const defaults = parsePolicy(json);
-    if (await lacksTeam(store.teams, defaults)) throw noTeam();
+    if (await lacksTeam(store.subjects, defaults)) throw noTeam();
     await store.settings.set(policySetting, JSON.stringify(defaults), by);
     log.info("Key policy changed", { ...actor });
     return { defaults };
@@ -122,7 +122,7 @@ export const deleteKey =
   };
 
 /** @throws ApiError 404 */
-export function parseId(text: string, noun: "Key" | "Team"): number {
+export function parseId(text: string, noun: "Key" | "Team" | "User"): number {
   const id = /^[1-9]\d{0,15}$/.test(text) ? Number(text) : Number.NaN;
   if (!Number.isSafeInteger(id)) throw new ApiError(404, `${noun} not found`);
   return id;

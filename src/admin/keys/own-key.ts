@@ -8,14 +8,14 @@ import { limitsBody } from "./body.ts";
 import type { OwnKeyBody } from "./own-key-contract.ts";
 import { countersBody } from "../usage/report.ts";
 import { usageTotalBody } from "../usage/usage.ts";
-import { type KeyId, subjectOfTeam, type TeamId } from "../../domain/keys.ts";
+import { type KeyId, subjectOf, type TeamId } from "../../domain/keys.ts";
 import { limitKinds, perWindowLimit } from "../../domain/limits.ts";
 import { type UsageSum, addSums, noSum } from "../../domain/usage.ts";
 
 const shownDays = 30;
 
 export interface OwnKeyDeps {
-  store: Pick<Store, "keys" | "teams" | "limits">;
+  store: Pick<Store, "keys" | "subjects" | "limits">;
   clock: WallClock;
 }
 
@@ -33,9 +33,9 @@ export const describeOwnKey = ({ store, clock }: OwnKeyDeps): ((keyId: KeyId) =>
     return ownKeyBody({ key, load, team: await readTeam(store, key.teamId), days, now });
   });
 
-async function readTeam({ teams, limits }: OwnKeyDeps["store"], id: TeamId | null): Promise<OwnKeyBody["team"]> {
+async function readTeam({ subjects, limits }: OwnKeyDeps["store"], id: TeamId | null): Promise<OwnKeyBody["team"]> {
   if (id === null) return null;
-  const [[team], [load]] = await Promise.all([teams.list(id), limits.listLoads([subjectOfTeam(id)])]);
+  const [[team], [load]] = await Promise.all([subjects.list({ kind: "team", id }), limits.listLoads([subjectOf(id)])]);
   return team === undefined ? null : { name: team.name, ...limitsBody(team.limits, load) };
 }
 

@@ -20,6 +20,7 @@ import {
   errors,
   okBody,
   teamParameter,
+  userParameter,
 } from "../http/schemas.ts";
 import { csrfField, describes } from "../http/body-schema.ts";
 import { choiceReasons } from "../../domain/backends.ts";
@@ -57,6 +58,7 @@ const maxInteger = Number.MAX_SAFE_INTEGER;
 export const logFilterParameters = {
   key_id: optionalInteger("key_id", maxInteger, 1),
   team_id: teamParameter,
+  user_id: userParameter,
   model: textParameter("model", "As sent to the backend, or the name in MODELS_FILE of what was sent"),
   backend: textParameter("backend"),
   status: t.Optional(

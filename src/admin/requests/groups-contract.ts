@@ -10,6 +10,7 @@ export const groupings = {
   class: "requestClass",
   key: "keyId",
   team: "teamId",
+  user: "userId",
   model: "modelSent",
   backend: "backend",
   path: "path",
@@ -54,7 +55,7 @@ export const groupsBody = t.Object({
   rows: t.Array(
     t.Object({
       name: nullable(t.String({ description: "Null for a conversation, and for requests that do not say" })),
-      id: nullable(t.Integer({ description: "Of the key, the team or the conversation" })),
+      id: nullable(t.Integer({ description: "Of the key, the team, the user or the conversation" })),
       ...sums,
     }),
     { description: "Most input first" },

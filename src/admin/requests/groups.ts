@@ -1,4 +1,4 @@
-import { type SubjectId, subjectOfTeam } from "../../domain/keys.ts";
+import { type SubjectId, subjectOf } from "../../domain/keys.ts";
 import { pricePrompts, type ModelPrice, pricesOn, rankPrices } from "../../domain/prices.ts";
 import type { Catalog } from "../../domain/models.ts";
 import type { RequestSums, RequestTrait, RequestTraits } from "../../store/requests/contract.ts";
@@ -37,7 +37,7 @@ export const listGroups =
       classes.set(one.requestClass, (classes.get(one.requestClass) ?? 0) + one.promptTokens);
     }
     const sorted = [...groups].toSorted(([, a], [, b]) => mostInput(a, b)).slice(0, limit);
-    const ids = sorted.flatMap(([id]) => subjectOf(id, by) ?? []);
+    const ids = sorted.flatMap(([id]) => subjectIdOf(id, by) ?? []);
     const names = new Map(await store.requests.keyNames(ids));
     return {
       by,
@@ -60,9 +60,9 @@ function nameOf({ by }: GroupsQuery, traits: RequestTraits): Name {
   return by === "program" ? (traits.client?.split("/", 1)[0] ?? null) : value;
 }
 
-function subjectOf(name: Name, by: GroupsQuery["by"]): SubjectId | undefined {
+function subjectIdOf(name: Name, by: GroupsQuery["by"]): SubjectId | undefined {
   if (typeof name !== "number") return undefined;
-  return by === "key" ? name : by === "team" ? subjectOfTeam(name) : undefined;
+  return by === "key" ? name : by === "team" || by === "user" ? subjectOf(name) : undefined;
 }
 
 function labelOf(
@@ -70,9 +70,9 @@ function labelOf(
   by: GroupsQuery["by"],
   names: ReadonlyMap<SubjectId, string>,
 ): Pick<GroupsBody["rows"][number], "name" | "id"> {
-  const hasId = by === "key" || by === "team" || by === "conversation";
+  const subject = subjectIdOf(name, by);
+  const hasId = subject !== undefined || by === "conversation";
   if (!hasId || typeof name !== "number") return { name: name === null ? null : String(name), id: null };
-  const subject = subjectOf(name, by);
   return { name: (subject !== undefined && names.get(subject)) || null, id: name };
 }
 

@@ -74,6 +74,7 @@ export function logFilterOf(query: LogFilterQuery, catalog: Catalog): RequestFil
   return {
     keyId: query.key_id,
     teamId: query.team_id,
+    userId: query.user_id,
     model: query.model === undefined ? undefined : servedName(query.model, catalog),
     backend: query.backend,
     status: query.status === undefined ? undefined : statusRange(query.status),

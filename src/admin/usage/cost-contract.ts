@@ -13,6 +13,7 @@ import {
   byHandler,
   errors,
   teamParameter,
+  userParameter,
 } from "../http/schemas.ts";
 import { listedUsageFields } from "../../domain/usage.ts";
 import { csrfField, describes } from "../http/body-schema.ts";
@@ -29,7 +30,7 @@ const pricedUsage = {
 };
 
 const day = t.String({ format: "date" });
-export const costGroups = ["day", "key", "team", "model", "tag", "owner", "key_model", "day_key"] as const;
+export const costGroups = ["day", "key", "team", "user", "model", "tag", "owner", "key_model", "day_key"] as const;
 
 export const costsQuery = t.Object({
   from: dayParameter("from", "The first day in Seoul time; by default, 29 days before the last"),
@@ -37,6 +38,7 @@ export const costsQuery = t.Object({
   by: choice("by", costGroups, "day"),
   ...keyFilter,
   team_id: teamParameter,
+  user_id: userParameter,
   ...pageParameters({ maximum: 2000, default: 500 }, "^[\\w-]{1,2000}$"),
 });
 export type CostsQuery = Static<typeof costsQuery>;
@@ -52,13 +54,15 @@ export const costsBody = t.Object({
       ...keyAndModel,
       team_id: nullable(t.Integer({ description: "0: of keys while they had no team" })),
       team_name: nullable(t.String()),
+      user_id: nullable(t.Integer({ description: "0: nobody's in particular" })),
+      user_name: nullable(t.String()),
       tag: nullable(t.String({ description: "Empty: of keys without a tag. A key with several counts for each" })),
       owner: nullable(t.String({ description: "Empty: of keys without an owner" })),
       ...pricedUsage,
     }),
     {
       description:
-        "Latest day first, then by the key's or team's id, then by model, tag or owner; other members are null",
+        "Latest day first, then by the id of the key, team or user, then by model, tag or owner; other members are null",
     },
   ),
   next_cursor: nextCursor,

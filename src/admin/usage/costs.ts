@@ -22,6 +22,7 @@ export const listCosts =
       ...daysOf(query, dayNumberOf(clock())),
       by,
       teamId: query.team_id,
+      userId: query.user_id,
       limit,
       prices: modelPricesOf(prices),
       after: cursor === undefined ? undefined : positionOf(cursor),
@@ -53,6 +54,7 @@ const rowBody = (row: CostRow, by: CostsQuery["by"], keyName: string): CostsBody
     ? { key_id: row.keyId, key_name: keyName }
     : { key_id: null, key_name: null }),
   ...(by === "team" ? { team_id: row.keyId, team_name: keyName } : { team_id: null, team_name: null }),
+  ...(by === "user" ? { user_id: row.keyId, user_name: keyName } : { user_id: null, user_name: null }),
   model: by === "model" || by === "key_model" ? row.text : null,
   tag: by === "tag" ? row.text : null,
   owner: by === "owner" ? row.text : null,

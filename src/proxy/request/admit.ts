@@ -197,7 +197,7 @@ export function refusalOf(
   { waitMs, used, at }: Pick<Admission, "waitMs" | "used" | "at">,
   { path, reservation, now }: RefusedRequest,
 ): ProxyError {
-  const { limits, team } = subjects[at] ?? {};
+  const { limits, team, isUser } = subjects[at] ?? {};
   if (limit === "unavailable" || limits === undefined) return new ProxyError("limits_unavailable");
   const { window, unit } = limitKinds[limit];
   // So long that only a person can wait for it.
@@ -222,10 +222,13 @@ export function refusalOf(
         ? tooLargeText(reservation, {
             left,
             leftOfAll,
-            amount: team === undefined ? amount : `${amount} of your team (${team})`,
+            amount:
+              team === undefined
+                ? `${amount}${isUser === true ? " that you have" : ""}`
+                : `${amount} of your team (${team})`,
             when: isUsedUp ? `wait until ${resets}` : soon,
           })
-        : `${team === undefined ? "This API key" : `Your team (${team})`} is limited to ${amount}; ${isFree}.`,
+        : `${isUser === true ? "You are" : team === undefined ? "This API key is" : `Your team (${team}) is`} limited to ${amount}; ${isFree}.`,
     headers: [
       isUsedUp
         ? // Until then, an SDK that retries only wastes its user's time, and some clients sleep for hours if told to.

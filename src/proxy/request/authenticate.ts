@@ -1,4 +1,11 @@
-import { findCredential, type KeyId, type KeyRules, type Subject, type TeamId } from "../../domain/keys.ts";
+import {
+  findCredential,
+  type KeyId,
+  type KeyRules,
+  type Subject,
+  type TeamId,
+  type UserId,
+} from "../../domain/keys.ts";
 import type { Log } from "../../log/log.ts";
 import { ProxyError } from "../errors.ts";
 
@@ -8,6 +15,8 @@ export interface ActiveKey {
   rules: KeyRules | null;
   /** Its own, by now; unset: none. */
   teamId?: TeamId;
+  /** Whose request it is; unset: nobody's in particular. */
+  userId?: UserId;
   /** Those with limits; unset: the key alone. */
   subjects?: readonly Subject[];
 }
@@ -18,6 +27,21 @@ export type FindKey = (key: string) => ActiveKey | undefined | Promise<ActiveKey
 const noKey = {
   message: "The request has no API key; send one as Authorization: Bearer KEY, or as x-api-key: KEY.",
 };
+
+/** @throws ProxyError `storage_unavailable` if it fails */
+export async function lookUp<Found>(
+  find: () => Found | Promise<Found>,
+  noun: "Key" | "User",
+  log: Log,
+): Promise<Found> {
+  try {
+    return await find();
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    log.error(`${noun} look-up failed; request refused`, { error: message });
+    throw new ProxyError("storage_unavailable");
+  }
+}
 
 /**
  * The key that a request presents.
@@ -30,13 +54,7 @@ export async function authenticate(
 ): Promise<ActiveKey> {
   const credential = findCredential(headers);
   if (credential === undefined) throw new ProxyError("invalid_api_key", noKey);
-  let key: ActiveKey | undefined;
-  try {
-    key = await findKey(credential);
-  } catch (error) {
-    log.error("Key look-up failed; request refused", { error: error instanceof Error ? error.message : String(error) });
-    throw new ProxyError("storage_unavailable");
-  }
+  const key = await lookUp(() => findKey(credential), "Key", log);
   if (key === undefined) throw new ProxyError("invalid_api_key");
   if (key.rules?.scope === "gpu") throw new ProxyError("scope_not_allowed");
   return key;

@@ -1,5 +1,12 @@
 import type { Admission, Reservation } from "../../domain/admissions.ts";
-import { cachedTokensOf, type Charge, chargedTokens, noUsage, type Usage } from "../../domain/usage.ts";
+import {
+  type CountedFor,
+  cachedTokensOf,
+  type Charge,
+  chargedTokens,
+  noUsage,
+  type Usage,
+} from "../../domain/usage.ts";
 import type { UsageEvent } from "../../domain/usage-event.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
 import { isEventStream, isJson } from "../usage/body-kind.ts";
@@ -115,13 +122,11 @@ function estimateStream(
 
 /** Charges an estimate and counts nothing. */
 export const chargeEvent = (
-  { keyId, teamId, closedAt }: Pick<UsageEvent, "keyId" | "teamId" | "closedAt">,
+  counted: CountedFor & Pick<UsageEvent, "closedAt">,
   { estimatedTokens, admission }: { estimatedTokens: number; admission: Admission | undefined },
 ): UsageEvent => ({
   ...noUsage,
-  keyId,
-  teamId,
-  closedAt,
+  ...counted,
   requestCount: 0,
   besideTokens: estimatedTokens,
   estimatedTokens,

@@ -28,7 +28,10 @@ export interface CountedResponse {
   keyId: KeyId;
   method: string;
   path: string;
-  tracker: Pick<RequestTracker, "requestId" | "teamId" | "model" | "streamed" | "describe" | "written" | "firstByte">;
+  tracker: Pick<
+    RequestTracker,
+    "requestId" | "teamId" | "userId" | "model" | "streamed" | "describe" | "written" | "firstByte"
+  >;
   /** The id of the response that is asked for; undefined for other requests. */
   readId: string | undefined;
   /** The id of the response that a create has made, once it is known; undefined for other requests. */
@@ -137,6 +140,7 @@ export class Count {
       ...more,
       keyId,
       teamId: tracker.teamId,
+      userId: tracker.userId,
       closedAt: this.deps.wall(),
       requestCount: isFirst ? 1 : 0,
       // Without tokens there is nothing to look up: clients ask again and again until there are some.
@@ -158,7 +162,8 @@ export class Count {
     const id = isFailed ? created?.() : undefined;
     if (!upstream.response.ok || (this.#charge ?? id) === undefined) return;
     const estimatedTokens = this.#charge?.owedUncounted(usage, isFailed) ?? 0;
-    const of = { keyId, teamId: tracker.teamId, closedAt: this.deps.wall() };
+    const { teamId, userId } = tracker;
+    const of = { keyId, teamId, userId, closedAt: this.deps.wall() };
     const event = chargeEvent(of, { estimatedTokens, admission });
     // Who reads it later is shown the same tokens.
     await this.deps.record({ ...event, created: id === undefined ? undefined : { id, reported: usage } });

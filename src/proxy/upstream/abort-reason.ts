@@ -1,6 +1,7 @@
 import { type ErrorCode, type ErrorDetails, errorKinds, ProxyError } from "../errors.ts";
 import { causeOf, provesUnconnected, provesUnsent } from "./failure-cause.ts";
 import { isLimitName } from "../../domain/limits.ts";
+import type { SubjectId } from "../../domain/keys.ts";
 import type { Outcome } from "../../domain/requests.ts";
 
 /** Why an upstream request ended before its response was whole. Everything that belongs to it is aborted with this. */
@@ -49,7 +50,9 @@ export const unexpectedResponse = (status: number, message: string, members?: Er
     ...(status >= 400 && status < 600 && { status }),
   });
 export const endedByAdmin = (): AbortReason => new AbortReason("ended_by_admin", "ended_by_admin");
-export const revoked = (): AbortReason => new AbortReason("revoked", "key_revoked");
+/** @param id what was revoked: a key, or a user */
+export const revoked = (id: SubjectId): AbortReason =>
+  new AbortReason("revoked", id > 0 ? "key_revoked" : "user_inactive");
 export const stopped = (): AbortReason => new AbortReason("shutdown", "shutting_down");
 
 /**

@@ -24,7 +24,7 @@ import { addressOf, connectTo, type ConnectTimeout, countConnecting, createConne
 import { type ConnectionPool, createConnectionPools, staysOpen } from "./connection-pool.ts";
 import { countProbes, serverOf } from "./probe.ts";
 import type { ReadTimeout, StartReadTimeout } from "./read-timeout.ts";
-import type { KeyId } from "../../domain/keys.ts";
+import { isOf, type KeyId, type SubjectId, subjectOf, type UserId } from "../../domain/keys.ts";
 import type { Backend, CurrentCatalog } from "../../domain/models.ts";
 import type { MonotonicClock } from "../../time/clock.ts";
 
@@ -44,6 +44,7 @@ export interface ForwardDeps {
 
 export interface UpstreamRequest {
   keyId: KeyId;
+  userId?: UserId | undefined;
   /** When the request arrived, by the monotonic clock. */
   startedAt: number;
   method: string;
@@ -233,6 +234,7 @@ function fetchInit(
 
 interface Call {
   keyId: KeyId;
+  userId?: UserId | undefined;
   /** When its request arrived, by the monotonic clock. */
   startedAt: number;
 }
@@ -240,30 +242,31 @@ interface Call {
 export interface RunningCallsDeps {
   /** Fires when the program no longer waits for running responses. */
   stopping: AbortSignal;
-  /** Registers what runs when the responses of a key are to end that had begun until then, by the monotonic clock. */
-  onKeyEnded: (listener: (keyId: KeyId, begunUntil: number) => void) => void;
+  /** Registers what runs when the responses of a key or user are to end that had begun until then, by the monotonic clock. */
+  onKeyEnded: (listener: (id: SubjectId, begunUntil: number) => void) => void;
 }
 
 /** The requests that are at any upstream. */
 export function createRunningCalls({ stopping, onKeyEnded }: RunningCallsDeps) {
   const running = createBag<Call & { abort: (reason: AbortReason) => void }>();
   /** Ends requests that were let in before their key was revoked, and are sent after it. */
-  const revokedUntil = new Map<KeyId, number>();
-  const isRevoked = ({ keyId, startedAt }: Call): boolean => startedAt <= (revokedUntil.get(keyId) ?? -1);
+  const revokedUntil = new Map<SubjectId, number>();
+  const isRevoked = (id: SubjectId, { startedAt }: Call): boolean => startedAt <= (revokedUntil.get(id) ?? -1);
   stopping.addEventListener("abort", () => {
     for (const { abort } of running.list()) abort(stopped());
   });
-  onKeyEnded((keyId, begunUntil) => {
-    revokedUntil.set(keyId, Math.max(begunUntil, revokedUntil.get(keyId) ?? -1));
-    for (const one of running.list()) if (one.keyId === keyId && isRevoked(one)) one.abort(revoked());
+  onKeyEnded((id, begunUntil) => {
+    revokedUntil.set(id, Math.max(begunUntil, revokedUntil.get(id) ?? -1));
+    for (const one of running.list()) if (isOf(id, one) && isRevoked(id, one)) one.abort(revoked(id));
   });
 
   return {
     /** @param abort called when it has to end, at once if it had to before. @returns removes it */
-    add({ keyId, startedAt }: Call, abort: (reason: AbortReason) => void): () => void {
-      const one = { keyId, startedAt, abort };
+    add({ keyId, userId, startedAt }: Call, abort: (reason: AbortReason) => void): () => void {
+      const one = { keyId, userId, startedAt, abort };
       if (stopping.aborted) abort(stopped());
-      if (isRevoked(one)) abort(revoked());
+      const ids = userId === undefined ? [keyId] : [keyId, subjectOf(userId)];
+      for (const id of ids) if (isRevoked(id, one)) abort(revoked(id));
       return running.add(one);
     },
   };

@@ -1,4 +1,4 @@
-// The store's contract for API keys and their teams: finding an active key, for each request, and changing them.
+// The store's contract for API keys, their teams and users: finding an active key, for each request, and changing them.
 //
 // It keeps true: no secret is that of two keys, with those that were replaced and are still accepted. Two changes of
 // different rules at once both hold. What a deleted key used stays, under its last name. That running responses are to
@@ -7,7 +7,7 @@
 
 import type { Change } from "../../domain/changes.ts";
 import type { MaybePromise } from "../engine/engine.ts";
-import type { KeyId, KeyLimits, KeyRules, Subject, TeamId } from "../../domain/keys.ts";
+import type { FoundUser, KeyId, KeyLimits, KeyRules, SeenUser, Subject, TeamId, UserId } from "../../domain/keys.ts";
 
 /** An API key. Times are epoch milliseconds. */
 export interface Key {
@@ -33,29 +33,72 @@ export interface Key {
   teamId: TeamId | null;
 }
 
-/** A team of keys, whose limits hold for all of them together. */
-export interface Team {
+/** A team of keys, or a user behind some, whose limits hold beside those of the key. */
+export interface TeamOrUser {
   id: TeamId;
+  kind: "team" | "user";
   name: string;
   note: string | null;
   tags: readonly string[];
   limits: KeyLimits;
+  /** When a user was first seen. */
   createdAt: number;
+  /** How many keys a team has. */
   keyCount: number;
+  /** Who says who the user is, `key:7` or a name that several keys give; null for a team, like what follows. */
+  source: string | null;
+  /** The user's id there; empty: all that are too many for the key. */
+  external: string | null;
+  /** With which it was first seen. */
+  keyId: KeyId | null;
+  teamId: TeamId | null;
+  /** Whose counts and limits hold for it. */
+  sameAs: UserId | null;
+  isActive: boolean;
+  /** Moves at most once a minute; null before the first time. */
+  lastSeenAt: number | null;
 }
 
 /** What an operator may set; an absent member stays as it is. */
-export type TeamChange = Partial<Pick<Team, "name" | "note" | "tags">> & { limits?: Partial<KeyLimits> };
+export type SubjectChange = Partial<Pick<TeamOrUser, "name" | "note" | "tags" | "teamId" | "sameAs" | "isActive">> & {
+  limits?: Partial<KeyLimits>;
+};
+export type NewSubject = SubjectChange &
+  Pick<TeamOrUser, "name" | "createdAt"> &
+  Partial<Pick<TeamOrUser, "source" | "external" | "keyId">>;
 
-export interface TeamStore {
-  /** Ordered by id: all, or the one with this id. */
-  list(id?: TeamId): Promise<Team[]>;
-  /** @returns "collision" if another team has the name */
-  create(team: TeamChange & Pick<Team, "name" | "createdAt">, by?: Change): Promise<Team | "collision">;
-  /** @returns the team after the change; undefined if there is none */
-  update(id: TeamId, change: TeamChange, by?: Change): Promise<Team | "collision" | undefined>;
-  /** Its keys stay, without a team. @returns its last name, which its usage keeps; undefined if there is none */
-  delete(id: TeamId, by?: Change): Promise<string | undefined>;
+export interface SubjectFilter extends Partial<Record<"id" | "keyId" | "teamId", number | undefined>> {
+  kind: TeamOrUser["kind"];
+  /** In the name or the external id, in any case. */
+  text?: string | undefined;
+  /** Only those with an id above it, and at most so many. */
+  after?: number | undefined;
+  limit?: number | undefined;
+}
+
+/** Another has that name or identity, or what it refers to is not there. */
+export type SubjectProblem = "collision" | "no team" | "no key" | "no user";
+
+/** Teams and users. */
+export interface SubjectStore {
+  /** Ordered by id. */
+  list(filter: SubjectFilter): Promise<TeamOrUser[]>;
+  create(kind: TeamOrUser["kind"], subject: NewSubject, by?: Change): Promise<TeamOrUser | SubjectProblem>;
+  /** @returns the subject after the change; undefined if there is none */
+  update(
+    kind: TeamOrUser["kind"],
+    id: number,
+    change: SubjectChange,
+    by?: Change,
+  ): Promise<TeamOrUser | SubjectProblem | undefined>;
+  /**
+   * Keys and users of a team stay, without one.
+   * @param forgets nothing that a user was called is kept
+   * @returns its last name, which its usage keeps; undefined if there is none
+   */
+  delete(kind: TeamOrUser["kind"], id: number, forgets: boolean, by?: Change): Promise<string | undefined>;
+  /** The user of a request, which the first one creates. */
+  see(seen: SeenUser): MaybePromise<FoundUser>;
 }
 
 /** An active key, as each request needs it. */

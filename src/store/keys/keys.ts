@@ -3,10 +3,11 @@ import type { WallClock } from "../../time/clock.ts";
 import { timestampOf } from "../../time/seoul.ts";
 import type { RecordChange } from "../accounts/audit.ts";
 import type { Engine, MaybePromise } from "../engine/engine.ts";
-import { jsonOfRules, noRules, parseRules, tighterLimits } from "./rules.ts";
+import { jsonOfRules, noRules, parseRules } from "./rules.ts";
+import { isThere } from "./subjects.ts";
 import type { FoundKey, Key, KeyChange, KeyStore } from "./contract.ts";
-import { type KeyId, maskKey, subjectOfTeam, type TeamId } from "../../domain/keys.ts";
-import { hasLimit } from "../../domain/limits.ts";
+import { type KeyId, maskKey, sourceOfKey, subjectOf, type TeamId } from "../../domain/keys.ts";
+import { hasLimit, tightestLimits } from "../../domain/limits.ts";
 
 /** Both look-ups are prepared once, since the first runs for each request of the proxy. */
 export function prepareFindActiveKey(engine: Engine, clock: WallClock): KeyStore["findActive"] {
@@ -67,13 +68,13 @@ function foundKey(row: FoundRow | undefined): FoundKey | undefined {
   const limits = parseRules(row.teamRules ?? "{}");
   const subjects = [
     { id, limits: rules },
-    { id: subjectOfTeam(teamId), limits, team: teamName },
+    { id: subjectOf(teamId), limits, team: teamName },
   ];
   return {
     id,
     expiresAt,
     teamId,
-    rules: { ...rules, ...tighterLimits(rules, limits) },
+    rules: { ...rules, ...tightestLimits(subjects) },
     subjects: subjects.filter((one) => hasLimit(one.limits)),
   };
 }
@@ -92,13 +93,6 @@ export function createKeyStore(engine: Engine, clock: WallClock, record: RecordC
   async function isFormer(key: string): Promise<boolean> {
     const valid = and(eq(formerSecrets.key, key), gt(formerSecrets.validUntil, clock()));
     return (await db.select({ keyId: formerSecrets.keyId }).from(formerSecrets).where(valid)).length > 0;
-  }
-
-  /** Nobody deletes it until the transaction ends. */
-  async function lacksTeam(id: TeamId | null = null): Promise<boolean> {
-    if (id === null) return false;
-    await lock("teams");
-    return (await db.select({ id: subjects.id }).from(subjects).where(eq(subjects.id, id)).limit(1)).length === 0;
   }
 
   async function findRow(id: number): Promise<KeyRow | undefined> {
@@ -122,7 +116,7 @@ export function createKeyStore(engine: Engine, clock: WallClock, record: RecordC
         // The secret may be one that another instance replaces at this moment.
         await lock("key_secrets");
         if (await isFormer(key)) return "collision";
-        if (await lacksTeam(fields.teamId)) return "no team";
+        if (!(await isThere(engine, "team", fields.teamId))) return "no team";
         const { name } = fields;
         const [created] = await db
           .insert(keys)
@@ -137,7 +131,7 @@ export function createKeyStore(engine: Engine, clock: WallClock, record: RecordC
         if (change.rules !== undefined) await lock("key_rules");
         const before = await findRow(id);
         if (before === undefined) return undefined;
-        if (await lacksTeam(change.teamId)) return "no team";
+        if (!(await isThere(engine, "team", change.teamId))) return "no team";
         const [updated] = await db.update(keys).set(columnsOf(change, before.rules)).where(eq(keys.id, id)).returning();
         return updated && keyOf(updated);
       }),
@@ -164,6 +158,10 @@ export function createKeyStore(engine: Engine, clock: WallClock, record: RecordC
         if (deleted === undefined) return undefined;
         await db.delete(formerSecrets).where(eq(formerSecrets.keyId, id));
         await db.insert(deletedKeys).values(deleted);
+        const ofKey = eq(subjects.source, sourceOfKey(id));
+        const names = db.select({ id: sql<number>`-${subjects.id}`.as("id"), name: subjects.name });
+        await db.insert(deletedKeys).select(names.from(subjects).where(ofKey));
+        await db.delete(subjects).where(ofKey);
         return deleted.name;
       }),
     async countActive() {
@@ -178,8 +176,10 @@ export function createKeyStore(engine: Engine, clock: WallClock, record: RecordC
 async function stateOf(key: Key | "collision" | "no team" | undefined): Promise<Record<string, unknown>> {
   if (typeof key !== "object") return {};
   const { name, isActive, expiresAt, owner, note, tags, teamId, rules } = key;
-  const shown = { key: maskKey(key.key), name, is_active: isActive, owner, note, tags, team_id: teamId, ...rules };
-  return { ...shown, expires_at: expiresAt === null ? null : timestampOf(expiresAt) };
+  const { users_secrets: secrets, ...others } = rules;
+  const shown = { key: maskKey(key.key), name, is_active: isActive, owner, note, tags, team_id: teamId, ...others };
+  const secret = secrets === null ? null : maskKey(secrets[0] ?? "");
+  return { ...shown, users_secret: secret, expires_at: expiresAt === null ? null : timestampOf(expiresAt) };
 }
 
 const zeroes = { requestCount: 0, inputTokens: 0, outputTokens: 0, estimatedTokens: 0 };
@@ -192,14 +192,17 @@ const keyOf = (row: KeyRow): Key => ({
   tags: row.tags === null ? [] : (JSON.parse(row.tags) as string[]),
 });
 
-/** @param rules the JSON of the rules so far */
+/** @param before the JSON of the rules so far */
 function columnsOf({ rules, tags, ...fields }: KeyChange, before: string | null = null): Partial<KeyRow> {
+  const former = before === null ? noRules : parseRules(before);
+  const changed = { ...former, ...rules };
+  // Both are accepted while the other side changes.
+  const secrets = rules?.users_secrets ?? [];
+  if (secrets.length > 0) changed.users_secrets = [...secrets, ...(former.users_secrets ?? []).slice(0, 1)];
   return {
     ...fields,
     ...(tags !== undefined && { tags: tags.length === 0 ? null : JSON.stringify(tags) }),
-    ...(rules !== undefined && {
-      rules: jsonOfRules({ ...(before === null ? noRules : parseRules(before)), ...rules }),
-    }),
+    ...(rules !== undefined && { rules: jsonOfRules(changed) }),
   };
 }
 

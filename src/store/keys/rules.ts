@@ -1,5 +1,5 @@
 import type { KeyRules } from "../../domain/keys.ts";
-import { type KeyLimits, type LimitName, perLimit } from "../../domain/limits.ts";
+import { type LimitName, perLimit } from "../../domain/limits.ts";
 
 export const noLimits: Record<LimitName, number | null> = perLimit(() => null);
 
@@ -10,6 +10,11 @@ export const noRules: KeyRules = {
   scope: "all",
   allowed_models: null,
   allowed_paths: null,
+  users_from: null,
+  users_secrets: null,
+  user_limits: null,
+  users_max: null,
+  users_required: null,
 };
 
 /** Null for rules that forbid nothing. */
@@ -17,13 +22,6 @@ export function jsonOfRules(rules: KeyRules): string | null {
   const names = Object.keys(noRules) as (keyof KeyRules)[];
   return names.every((name) => rules[name] === noRules[name]) ? null : JSON.stringify(rules);
 }
-
-/** Of each limit the tighter one. */
-export const tighterLimits = (one: KeyLimits, other: KeyLimits): KeyLimits =>
-  perLimit((name) => {
-    const limit = Math.min(one[name] ?? Infinity, other[name] ?? Infinity);
-    return limit === Infinity ? null : limit;
-  });
 
 /** @param json what `jsonOfRules` returned, perhaps in an older version that knew fewer rules */
 export const parseRules = (json: string): KeyRules => ({ ...noRules, ...(JSON.parse(json) as Partial<KeyRules>) });

@@ -9,6 +9,7 @@
 import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
 import { prepareFindActiveKey, prepareListEndings } from "../keys/keys.ts";
+import { knowUsers } from "../keys/known-users.ts";
 import { prepareFindOwners } from "../usage/stored.ts";
 import { type Migration, readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import { prepareFindSession } from "../accounts/sessions.ts";
@@ -100,6 +101,13 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
   const { checkWritable } = createSqlStore(lookupEngine, clock);
   const store = createSqlStore(createPostgresEngine(others), clock, retention);
   const { listLoads, countAtLimit, listDays } = store.limits;
+  const subjects = withTimeouts(limited, store.subjects);
+  // What this process changes holds for its next request.
+  let version = 0;
+  const raising: Pick<Store["subjects"], "update" | "delete"> = {
+    update: (...args) => subjects.update(...args).finally(() => (version += 1)),
+    delete: (...args) => subjects.delete(...args).finally(() => (version += 1)),
+  };
   const admissions = createPostgresPool({ url, connections: 1, statementTimeoutMs, idleInTransactionMs });
   const admissionStore = createSqlStore(createPostgresEngine(admissions, !areLimitsByClock), clock);
 
@@ -118,7 +126,7 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
         }),
       ),
     },
-    teams: withTimeouts(limited, store.teams),
+    subjects: { ...subjects, see: knowUsers(subjects.see, () => version, clock), ...raising },
     usage: {
       ...withTimeouts(others, store.usage),
       add: flushes.add,

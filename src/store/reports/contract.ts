@@ -3,7 +3,7 @@
 // It keeps true: a report is read in slices on demand: flushes run in between, and no process holds a whole one of the
 // first two, which can be long. Days and buckets are Seoul's. Hidden keys are not summed. It writes nothing.
 
-import type { KeyId, TeamId } from "../../domain/keys.ts";
+import type { KeyId, TeamId, UserId } from "../../domain/keys.ts";
 import type { ModelPrice } from "../../domain/prices.ts";
 import type { CountedField, UsageSum } from "../../domain/usage.ts";
 
@@ -65,7 +65,7 @@ export interface ChartColumns extends UsageSum {
   other: UsageSum & { keyCount: number; values: number[] };
 }
 
-export type CostGroup = "day" | "key" | "team" | "model" | "tag" | "owner" | "key_model" | "day_key";
+export type CostGroup = "day" | "key" | "team" | "user" | "model" | "tag" | "owner" | "key_model" | "day_key";
 
 export interface CostRange extends KeyFilter {
   /** Day numbers in Seoul time, both included. */
@@ -74,6 +74,8 @@ export interface CostRange extends KeyFilter {
   by: CostGroup;
   /** Only what keys used while they were in it; 0: while they had no team. */
   teamId?: TeamId | undefined;
+  /** 0: nobody's in particular. */
+  userId?: UserId | undefined;
   prices: readonly ModelPrice[];
   limit: number;
   /** The last row of the page before. */
@@ -84,7 +86,7 @@ export interface CostRange extends KeyFilter {
 export interface CostPosition {
   /** 0 unless the rows are by day. */
   day: number;
-  /** Of the team if the rows are by team, where 0 is no team; 0 unless they are by key. */
+  /** Of the team or user if the rows are by these, where 0 is none; 0 unless they are by key. */
   keyId: KeyId;
   /** The model, tag or owner; empty if there is none. */
   text: string;

@@ -1,4 +1,4 @@
-import { type SQL, sql } from "drizzle-orm";
+import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import {
   priceTokens,
   type ModelPrice,
@@ -7,11 +7,11 @@ import {
   type RankedPrice,
   rankPrices,
 } from "../../domain/prices.ts";
-import { type KeyId, subjectOfTeam } from "../../domain/keys.ts";
+import { type KeyId, subjectOf } from "../../domain/keys.ts";
 import { countedFields, mapCounters } from "../../domain/usage.ts";
 import { type Days, listMonths, splitByMonths } from "../../time/seoul.ts";
 import { type Engine, rowsPerSlice, safeSum } from "../engine/engine.ts";
-import { findNames } from "../keys/teams.ts";
+import { findNames } from "../keys/subjects.ts";
 import { readKeyNames, type KeyCondition, keyCondition } from "./key-filter.ts";
 import type { CostGroup, CostPosition, CostRange, CostRow, CostRows } from "./contract.ts";
 
@@ -19,10 +19,11 @@ import type { CostGroup, CostPosition, CostRange, CostRow, CostRows } from "./co
 // is on one of them. So the sums of all others are dropped as soon as there are too many, however many names clients make up.
 
 /** What the rows of each grouping differ in, besides the text of their position. */
-const groupings: Readonly<Record<CostGroup, { day?: true; key?: true; team?: true; model?: true }>> = {
+const groupings: Readonly<Record<CostGroup, { day?: true; key?: true; of?: "teamId" | "userId"; model?: true }>> = {
   day: { day: true },
   key: { key: true },
-  team: { team: true },
+  team: { of: "teamId" },
+  user: { of: "userId" },
   model: { model: true },
   tag: {},
   owner: {},
@@ -58,9 +59,9 @@ export async function* costs(engine: Engine, range: CostRange): AsyncGenerator<s
   const { rows, next } = page.end();
   const ids = [...new Set(rows.map(({ keyId }) => keyId))];
   const report: CostRows = { rows, next, names: ids.map((id) => [id, names.get(id) ?? ""]) };
-  if (groupings[range.by].team === true) {
-    const found = await findNames(engine, ids.map(subjectOfTeam));
-    report.names = found.map(([id, name]) => [subjectOfTeam(id), name]);
+  if (groupings[range.by].of !== undefined) {
+    const found = await findNames(engine, ids.map(subjectOf));
+    report.names = found.map(([id, name]) => [subjectOf(id), name]);
   }
   yield JSON.stringify(report);
 }
@@ -100,7 +101,7 @@ interface Sum extends CostRow {
 }
 
 function createPage({ by, limit, after }: CostRange, textsOf: TextsOf) {
-  const { day: byDay, team: byTeam, key: byKey = byTeam } = groupings[by];
+  const { day: byDay, of, key: byKey = of !== undefined } = groupings[by];
   let sums = new Map<string, Sum>();
   /** Positions after this one are on a later page. */
   let last: CostPosition | undefined;
@@ -133,7 +134,7 @@ function createPage({ by, limit, after }: CostRange, textsOf: TextsOf) {
   return {
     add(usage: Summed, price: ModelPrice | undefined): void {
       for (const text of textsOf(usage)) {
-        addTo({ day: byDay === true ? usage.day : 0, keyId: byKey === true ? usage.keyId : 0, text }, usage, price);
+        addTo({ day: byDay === true ? usage.day : 0, keyId: byKey ? usage.keyId : 0, text }, usage, price);
       }
     },
     isFull: (): boolean => sums.size > limit,
@@ -166,28 +167,30 @@ const pricedTokensOf = (usage: Summed): number =>
 async function* readSlices(
   engine: Engine,
   part: Part,
-  { by, keyId, teamId, prices, after }: CostRange,
+  { by, keyId, teamId, userId, prices, after }: CostRange,
   condition: KeyCondition,
 ): AsyncGenerator<Summed[]> {
   const source = sourceOf(engine, part);
   const { table, period } = source;
-  const { day, model, key, team } = groupings[by];
-  const id = team === true ? table.teamId : table.keyId;
+  const { day, model, key, of } = groupings[by];
+  const id = table[of ?? "keyId"];
   const groups = [
     ...(day === true ? [period] : []),
-    ...(key === true || team === true || by === "tag" || by === "owner" ? [id] : []),
+    ...(key === true || of !== undefined || by === "tag" || by === "owner" ? [id] : []),
     ...(model === true || prices.length > 0 ? [table.model] : []),
   ];
   const picked = (column: (typeof groups)[number], none: SQL): SQL => (groups.includes(column) ? sql`${column}` : none);
   const counters = countedFields.map((field) => sql`${safeSum(table[field])} as ${sql.identifier(field)}`);
   const isLater = by === "key_model" && after !== undefined ? sql`${table.keyId} >= ${after.keyId}` : sql`1 = 1`;
-  const isOfTeam = teamId === undefined ? sql`1 = 1` : sql`${table.teamId} = ${teamId}`;
+  const isOf = (column: SQLWrapper, wanted: number | undefined): SQL =>
+    wanted === undefined ? sql`1 = 1` : sql`${column} = ${wanted}`;
+  const isWanted = sql`${isOf(table.teamId, teamId)} and ${isOf(table.userId, userId)}`;
   for await (const slice of keyId === undefined ? slicesOf(engine, source) : periodsOfKey(source, keyId)) {
     yield await engine.rows<Summed>(
       sql`select ${picked(period, sql`0`)} as "day", ${picked(id, sql`0`)} as "keyId",
         ${picked(table.model, sql`''`)} as "model", ${safeSum(table.requestCount)} as "requestCount",
         ${sql.join(counters, sql`, `)}
-        from ${table} where ${slice} and ${isLater} and ${isOfTeam} and ${condition(table.keyId)}
+        from ${table} where ${slice} and ${isLater} and ${isWanted} and ${condition(table.keyId)}
         group by ${sql.join(groups, sql`, `)}`,
       ["model"],
     );

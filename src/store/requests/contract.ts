@@ -5,7 +5,7 @@
 // but for what a flush wrote late. What a row has is the table of `domain/request-fields.ts`; `log.ts` deletes by age
 // and number.
 
-import type { KeyId, SubjectId, TeamId } from "../../domain/keys.ts";
+import type { KeyId, SubjectId, TeamId, UserId } from "../../domain/keys.ts";
 import type { ClientRule } from "../../domain/models.ts";
 import type { RequestFieldValues } from "../../domain/request-fields.ts";
 import type { Outcome } from "../../domain/requests.ts";
@@ -49,6 +49,8 @@ export interface RequestFilter {
   keyId?: KeyId | undefined;
   /** 0: of keys without a team. */
   teamId?: TeamId | undefined;
+  /** 0: nobody's in particular. */
+  userId?: UserId | undefined;
   /** The name that was sent to the backend. */
   model?: string | undefined;
   backend?: string | undefined;
@@ -94,6 +96,7 @@ export interface RequestTraits extends Pick<
   | "requestClass"
   | "keyId"
   | "teamId"
+  | "userId"
   | "modelSent"
   | "backend"
   | "path"
@@ -150,6 +153,6 @@ export interface RequestLogStore {
   ): Promise<RequestSumsPage<Trait>>;
   /** The highest id, or 0. */
   lastId(): Promise<number>;
-  /** The names of keys and teams, the last ones of those that are deleted. */
+  /** The names of keys, teams and users, the last ones of those that are deleted. */
   keyNames(ids: readonly SubjectId[]): Promise<[SubjectId, string][]>;
 }

@@ -1,5 +1,5 @@
 import { and, asc, between, desc, eq, gt, gte, inArray, isNull, lt, lte, ne, or, type SQL, sql } from "drizzle-orm";
-import { findNames } from "../keys/teams.ts";
+import { findNames } from "../keys/subjects.ts";
 import { columnFields } from "../../domain/request-fields.ts";
 import { noFailure, usagePaths } from "../../domain/requests.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -130,13 +130,14 @@ const isFailuresOnly = ({ failed, outcome, status }: RequestFilter): boolean =>
 
 function conditions(log: LogTable, filter: RequestFilter): (SQL | undefined)[] {
   const { keyId, model, backend, status, outcome, failed, path, client, requestClass, address, requestId } = filter;
-  const { teamId, withoutUsage, conversation, minDurationMs, since, until } = filter;
+  const { teamId, userId, withoutUsage, conversation, minDurationMs, since, until } = filter;
   return [
     requestId === undefined ? undefined : eq(log.requestId, requestId),
     since === undefined ? undefined : gte(log.endedAt, since),
     until === undefined ? undefined : lt(log.endedAt, until),
     keyId === undefined ? undefined : eq(log.keyId, keyId),
-    teamId === undefined ? undefined : teamId === 0 ? isNull(log.teamId) : eq(log.teamId, teamId),
+    isOf(log.teamId, teamId),
+    isOf(log.userId, userId),
     failed === true ? and(eq(log.isFailed, 1), ne(log.outcome, noFailure)) : undefined,
     withoutUsage === true ? lacksUsage(log) : undefined,
     model === undefined ? undefined : eq(log.modelSent, model),
@@ -151,6 +152,10 @@ function conditions(log: LogTable, filter: RequestFilter): (SQL | undefined)[] {
     minDurationMs === undefined ? undefined : gte(log.durationUs, minDurationMs * 1000),
   ];
 }
+
+/** @param id 0: none */
+const isOf = (column: LogTable["teamId" | "userId"], id: number | undefined): SQL | undefined =>
+  id === undefined ? undefined : id === 0 ? isNull(column) : eq(column, id);
 
 /** As `lacksUsage` of `domain/requests.ts`. */
 const lacksUsage = (log: LogTable): SQL | undefined =>
@@ -168,24 +173,27 @@ const beginsWith = (column: LogTable["client"], start: string): SQL =>
   sql`substr(${column}, 1, ${sql.raw(String(Array.from(start).length))}) = ${start}`;
 
 function prepareSelect({ db, tables: { requestLog: log, keys, deletedKeys, subjects } }: Engine) {
-  const teamName = sql<
-    string | null
-  >`coalesce((select ${subjects.name} from ${subjects} where ${subjects.id} = ${log.teamId}),
-    (select ${deletedKeys.name} from ${deletedKeys} where ${deletedKeys.id} = -${log.teamId}))`;
+  const nameOf = (id: LogTable["teamId" | "userId"]) =>
+    sql<string | null>`coalesce((select ${subjects.name} from ${subjects} where ${subjects.id} = ${id}),
+      (select ${deletedKeys.name} from ${deletedKeys} where ${deletedKeys.id} = -${id}))`;
+  const names = { teamName: nameOf(log.teamId), userName: nameOf(log.userId) };
   return async (where: SQL | undefined, limit: number): Promise<LoggedRequest[]> => {
     const rows = await db
-      .select({ row: log, keyName: sql<string | null>`coalesce(${keys.name}, ${deletedKeys.name})`, teamName })
+      .select({ row: log, keyName: sql<string | null>`coalesce(${keys.name}, ${deletedKeys.name})`, ...names })
       .from(log)
       .leftJoin(keys, eq(keys.id, log.keyId))
       .leftJoin(deletedKeys, eq(deletedKeys.id, log.keyId))
       .where(where)
       .orderBy(desc(log.id))
       .limit(limit);
-    return rows.map(({ row, ...names }) => requestOf(row, names));
+    return rows.map(({ row, ...found }) => requestOf(row, found));
   };
 }
 
-function requestOf(row: LogTable["$inferSelect"], names: Pick<LoggedRequest, "keyName" | "teamName">): LoggedRequest {
+function requestOf(
+  row: LogTable["$inferSelect"],
+  names: Pick<LoggedRequest, "keyName" | "teamName" | "userName">,
+): LoggedRequest {
   const { id, flags } = row;
   const columns: Readonly<Record<string, string | number | null>> = row;
   const request: Record<string, unknown> = {

@@ -108,6 +108,7 @@ export function requestRowOf(
     request.outcome !== "completed" || request.status >= 400 ? 1 : 0,
     textOrNull(request.message, maxPathLength),
     request.teamId ?? null,
+    request.userId ?? null,
   ];
 }
 

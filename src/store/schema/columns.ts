@@ -1,5 +1,5 @@
 import * as pg from "drizzle-orm/pg-core";
-import { index, integer, primaryKey, real, sqliteTable, text } from "drizzle-orm/sqlite-core";
+import { index, integer, primaryKey, real, sqliteTable, text, uniqueIndex } from "drizzle-orm/sqlite-core";
 
 const identity = () => integer().primaryKey({ autoIncrement: true });
 const rowId = () => integer().primaryKey();
@@ -19,6 +19,7 @@ export const sqliteColumns = {
   boolean,
   primaryKey,
   index,
+  uniqueIndex,
 };
 
 export type Columns = typeof sqliteColumns;
@@ -34,4 +35,5 @@ export const postgresColumns = {
   boolean: pg.boolean,
   primaryKey: pg.primaryKey,
   index: pg.index,
+  uniqueIndex: pg.uniqueIndex,
 } as unknown as Columns;

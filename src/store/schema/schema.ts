@@ -42,7 +42,7 @@ export function defineTables(columns: Columns) {
       { key: text().primaryKey(), keyId: integer().notNull(), validUntil: integer().notNull() },
       (t) => [index("former_secrets_key").on(t.keyId)],
     ),
-    /** The last names of deleted keys and teams (`SubjectId`), which usage reports show. */
+    /** The last names of deleted keys, teams and users (`SubjectId`), which usage reports show. */
     deletedKeys: table("deleted_keys", { id: integer().primaryKey(), name: text().notNull() }),
 
     ...defineUsageTables(columns),
@@ -216,20 +216,34 @@ function defineGpuTables({ table, integer, real, text, primaryKey }: Columns) {
   };
 }
 
-function defineLimitTables({ table, identity, integer, text, primaryKey }: Columns) {
+function defineLimitTables({ table, identity, integer, text, boolean, primaryKey, index, uniqueIndex }: Columns) {
   return {
-    /** Teams. As `SubjectId`, in the columns of keys, they are the numbers below 0. */
-    subjects: table("subjects", {
-      id: identity(),
-      kind: text().$type<"team">().notNull(),
-      name: text().notNull(),
-      note: text(),
-      /** A JSON array. */
-      tags: text(),
-      /** Limits as JSON; null: none. */
-      rules: text(),
-      createdAt: integer().notNull(),
-    }),
+    /** Teams and users. As `SubjectId`, in the columns of keys, they are the numbers below 0. */
+    subjects: table(
+      "subjects",
+      {
+        id: identity(),
+        kind: text().$type<"team" | "user">().notNull(),
+        name: text().notNull(),
+        note: text(),
+        /** A JSON array. */
+        tags: text(),
+        /** Limits as JSON; null: none. */
+        rules: text(),
+        createdAt: integer().notNull(),
+        /** Of a user; null for a team, like what follows. See `TeamOrUser`. */
+        source: text(),
+        external: text(),
+        keyId: integer(),
+        teamId: integer(),
+        sameAs: integer(),
+        isActive: boolean().notNull().default(true),
+        /** An operator made or changed it: it makes room for no other. */
+        isKept: boolean().notNull().default(false),
+        lastSeenAt: integer(),
+      },
+      (t) => [uniqueIndex("subjects_external").on(t.source, t.external), index("subjects_key").on(t.keyId)],
+    ),
     /** The processes that hold leases. `beat` grows while a process lives. */
     instances: table("instances", { id: text().primaryKey(), beat: integer().notNull() }),
     /**

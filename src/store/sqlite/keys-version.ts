@@ -2,6 +2,7 @@ import { closeSync, constants, fstatSync, ftruncateSync, openSync, writeSync } f
 import { giveToOwner, unlessExists } from "./database-file.ts";
 import type { WallClock } from "../../time/clock.ts";
 import type { FoundKey } from "../keys/contract.ts";
+import { createKnown, maxKnown } from "../keys/known-users.ts";
 
 /** The version of all keys: a number that rises with each change of one, in memory that all processes on a database share. */
 export interface KeysVersion {
@@ -45,10 +46,6 @@ function occupy(descriptor: number): void {
 
 const numberBytes = Int32Array.BYTES_PER_ELEMENT;
 
-/** Bounds how long this misses changes by other programs, and those of a process that was killed between its commit and the new version. */
-const maxAgeMs = 1000;
-const maxKnown = 10_000;
-
 type FindKey = (key: string) => FoundKey | undefined;
 
 /**
@@ -58,24 +55,13 @@ type FindKey = (key: string) => FoundKey | undefined;
  */
 export function knowKeys(lookUp: FindKey, version: KeysVersion | undefined, clock: WallClock): FindKey {
   if (version === undefined) return lookUp;
-  const { read } = version;
-  const known = new Map<string, FoundKey>();
-  let current = read();
-  let since = clock();
-
+  const known = createKnown<FoundKey>(version.read, clock);
   return (key) => {
-    const now = clock();
-    // Before the look-up: a change that it does not see yet raises the version after this.
-    const latest = read();
-    if (latest !== current || now - since >= maxAgeMs || now < since) {
-      known.clear();
-      current = latest;
-      since = now;
-    }
-    const old = known.get(key);
-    if (old !== undefined && (old.expiresAt ?? Infinity) > now) return old;
-    const found = lookUp(key);
-    if (found !== undefined && known.size < maxKnown) known.set(key, found);
-    return found;
+    const { found } = known();
+    const old = found.get(key);
+    if (old !== undefined && (old.expiresAt ?? Infinity) > clock()) return old;
+    const latest = lookUp(key);
+    if (latest !== undefined && found.size < maxKnown) found.set(key, latest);
+    return latest;
   };
 }

@@ -23,6 +23,7 @@ import type { Store } from "../store.ts";
 import { findFileProblem, findProblemOfLog, logOf, requireAccess } from "./database-file.ts";
 import { prepareFindActiveKey, prepareListEndings } from "../keys/keys.ts";
 import type { FoundKey } from "../keys/contract.ts";
+import { knowUsers } from "../keys/known-users.ts";
 import { createDirectWriter, type DirectWriter } from "./direct-writer.ts";
 import { openReader } from "./engine.ts";
 import { openKeysVersion, knowKeys } from "./keys-version.ts";
@@ -132,7 +133,8 @@ function createSqliteStore(parts: {
   const findByReader = prepareFindActiveKey(reader, clock);
   // The look-ups of SQLite are synchronous.
   const lookUp = orElse(direct.findActive, findByReader) as (key: string) => FoundKey | undefined;
-  const findActive = knowKeys(withStorageErrors(lookUp), openKeysVersion(file), clock);
+  const version = openKeysVersion(file);
+  const findActive = knowKeys(withStorageErrors(lookUp), version, clock);
   return {
     keys: {
       ...remote("keys", ["list", "create", "update", "rotate", "delete", "countActive", "endRunning", "keepRunning"]),
@@ -140,7 +142,10 @@ function createSqliteStore(parts: {
       // Known keys too: requests that go on together wake other threads less often.
       findActive: coalescePerTick(findActive),
     },
-    teams: remote("teams", ["list", "create", "update", "delete"]),
+    subjects: {
+      ...remote("subjects", ["list", "create", "update", "delete"]),
+      see: knowUsers(remote("subjects", ["see"]).see, version?.read, clock),
+    },
     usage: {
       add: direct.add,
       findOwners: prepareFindOwners(reader),

@@ -158,7 +158,7 @@ function openDatabase(file: string, retention: Retention, clock: WallClock): Ope
     else for (const [name, method] of Object.entries(part)) methods[`${noun}.${name}`] = method as Method;
   }
   const version = openKeysVersion(file);
-  for (const name of ["keys.update", "keys.rotate", "keys.delete", "teams.update", "teams.delete"])
+  for (const name of ["keys.update", "keys.rotate", "keys.delete", "subjects.update", "subjects.delete"])
     methods[name] = thenRaise(version, methods[name]);
   return {
     methods: {

@@ -38,7 +38,7 @@ export const otherModels = "other";
 
 /** Adds usage events up until they are flushed. */
 export class UsageBatch {
-  /** By minute, key, team and model, so that memory does not grow with the number of requests. */
+  /** By minute, key, team, user and model, so that memory does not grow with the number of requests. */
   readonly #increments = new Map<string, UsageIncrement>();
   /** By response. */
   readonly #owned = new Map<string, ResponseUsage>();
@@ -57,7 +57,7 @@ export class UsageBatch {
 
   /** @returns false if the event reads a response that the batch has a read of already, of the same key */
   add(event: UsageEvent): boolean {
-    const { keyId, teamId, closedAt, requestCount = 1, responseId, admission } = event;
+    const { keyId, teamId, userId, closedAt, requestCount = 1, responseId, admission } = event;
     for (const id of admission?.subjects ?? [])
       if (admission !== undefined && !this.#settled.has(id)) this.#settled.set(id, { ...admission, subjects: [id] });
     this.#noteIds(event);
@@ -71,13 +71,13 @@ export class UsageBatch {
       (this.#reads.size >= maxResponses && !this.#reads.has(responseRef(keyId, responseId)));
     if (isPlain) {
       this.#addIncrement(
-        createIncrement(event, { keyId, teamId, model, minute, requestCount, lastClosedAt: closedAt }),
+        createIncrement(event, { keyId, teamId, userId, model, minute, requestCount, lastClosedAt: closedAt }),
       );
       if (this.#logsRequests) logEvent(this.#log, event, null);
       return true;
     }
     const none = { inputTokens: 0, outputTokens: 0, lastClosedAt: closedAt };
-    this.#addIncrement({ keyId, teamId, model, minute, requestCount, ...none });
+    this.#addIncrement({ keyId, teamId, userId, model, minute, requestCount, ...none });
     const isFirst = this.#addRead({ ...event, model }, responseId);
     if (this.#logsRequests)
       logEvent(this.#log, isFirst ? event : { ...event, ...noUsage }, isFirst ? responseId : null);
@@ -111,18 +111,18 @@ export class UsageBatch {
   }
 
   #addIncrement(added: UsageIncrement): void {
-    const id = `${added.minute}:${added.keyId}:${added.teamId ?? 0}:${added.model ?? ""}`;
+    const id = `${added.minute}:${added.keyId}:${added.teamId ?? 0}:${added.userId ?? 0}:${added.model ?? ""}`;
     const increment = this.#increments.get(id);
     if (increment === undefined) this.#increments.set(id, added);
     else addTo(increment, added);
   }
 
   #addRead(event: UsageEvent, responseId: string): boolean {
-    const { keyId, teamId, closedAt, model, inputTokens, outputTokens } = event;
+    const { keyId, teamId, userId, closedAt, model, inputTokens, outputTokens } = event;
     const ref = responseRef(keyId, responseId);
     const read = this.#reads.get(ref);
     if (read === undefined) {
-      this.#reads.set(ref, { responseId, keyId, teamId, closedAt, model, ...pickUsage(event) });
+      this.#reads.set(ref, { responseId, keyId, teamId, userId, closedAt, model, ...pickUsage(event) });
       return true;
     }
     read.inputTokens = Math.max(read.inputTokens, inputTokens);
@@ -194,15 +194,11 @@ function addTo(increment: UsageIncrement, added: UsageIncrement): void {
 }
 
 /** Counts tokens of a response, and no request. */
-export const incrementOf = ({ keyId, teamId, closedAt, model }: ResponseUsage, tokens: CountedUsage): UsageIncrement =>
-  createIncrement(tokens, {
-    keyId,
-    teamId,
-    model,
-    minute: minuteOf(closedAt),
-    requestCount: 0,
-    lastClosedAt: closedAt,
-  });
+export const incrementOf = (response: ResponseUsage, tokens: CountedUsage): UsageIncrement => {
+  const { keyId, teamId, userId, closedAt, model } = response;
+  const counted = { keyId, teamId, userId, model, requestCount: 0 };
+  return createIncrement(tokens, { ...counted, minute: minuteOf(closedAt), lastClosedAt: closedAt });
+};
 
 /** A part for each key that has counts, with its rows of the log, after what belongs to none of these keys. */
 export function partsByKey({ increments, responses, requests, settled }: FlushedUsage): FlushedUsage[] {

@@ -141,7 +141,7 @@ function prepareAddSums(
   };
 }
 
-/** The same by model and team too. */
+/** The same by model, team and user too. */
 function prepareAddModels(
   { prepareInsert }: Engine,
   table: Engine["tables"]["usageModelHour" | "usageModelDay"],
@@ -156,13 +156,13 @@ function prepareAddModels(
         one.keyId,
         one.model ?? "",
         one.teamId ?? none,
-        none,
+        one.userId ?? none,
         ...modelCounters.map((field) => one[field] ?? 0),
       ]),
     );
 }
 
-/** Adds usage to the sums of days, which limits are compared with, those of teams too. */
+/** Adds usage to the sums of days, which limits are compared with, those of teams and users too. */
 export const prepareAddDays = (engine: Engine): AddSums =>
   prepareAddSums(engine, engine.tables.usageDay, ["day", dayOf], dayCounters, subjectsOf);
 

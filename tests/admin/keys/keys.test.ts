@@ -50,6 +50,11 @@ onEachEngine(({ engine }) => {
         owner: null,
         note: null,
         tags: [],
+        users_from: null,
+        has_users_secret: false,
+        user_limits: null,
+        users_max: null,
+        users_required: false,
         team_id: null,
       });
     });

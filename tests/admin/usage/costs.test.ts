@@ -172,7 +172,7 @@ onEachEngine(({ engine }) => {
       ["from=2026-02-30", "from must be a day, such as 2026-05-01"],
       ["from=2026-05-02&to=2026-05-01", "from must not be after to"],
       ["from=2025-04-30&to=2026-05-01", "from and to must be at most 366 days apart"],
-      ["by=user", "by must be one of day, key, team, model, tag, owner, key_model, day_key"],
+      ["by=week", "by must be one of day, key, team, user, model, tag, owner, key_model, day_key"],
       ["limit=0", "limit must be an integer from 1 to 2000"],
       ["cursor=!", "cursor must be one that this endpoint returned"],
       ["cursor=bm90", "cursor must be one that this endpoint returned"],

@@ -37,6 +37,11 @@ const key = (id: number, name: string, lastUsedAt: string | null, requests: numb
   owner: null,
   note: null,
   tags: [],
+  users_from: null,
+  has_users_secret: false,
+  user_limits: null,
+  users_max: null,
+  users_required: false,
   team_id: null,
 });
 const keys = [

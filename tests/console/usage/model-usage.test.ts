@@ -11,6 +11,8 @@ const row = (fields: Partial<CostRow> = {}): CostRow => ({
   key_name: null,
   team_id: null,
   team_name: null,
+  user_id: null,
+  user_name: null,
   model: "m",
   request_count: 1,
   input_tokens: 100,

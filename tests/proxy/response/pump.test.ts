@@ -31,7 +31,7 @@ function startPump(options: Parameters<typeof startMeter>[0] = {}, timeoutMs = 1
   return {
     send: (text: string): void => upstream?.enqueue(utf8.encode(text)),
     close: (): void => upstream?.close(),
-    end: (): void => abort(revoked()),
+    end: (): void => abort(revoked(1)),
     reader: meter.readable.getReader(),
     /** Why it was ended. */
     outcome: (): unknown => (aborter.signal.reason as AbortReason | undefined)?.outcome,

@@ -1,6 +1,6 @@
 import type { Subprocess } from "bun";
 import { hasLimit } from "../../../src/domain/limits.ts";
-import { type KeyId, type KeyLimits, subjectOfTeam, type TeamId } from "../../../src/domain/keys.ts";
+import { type KeyId, type KeyLimits, subjectOf, type TeamId, type UserId } from "../../../src/domain/keys.ts";
 import type { FromInstance, InstanceOptions, ToInstance } from "./messages.ts";
 import type { Observed } from "./oracle.ts";
 
@@ -9,6 +9,8 @@ export interface Request {
   limits: KeyLimits;
   /** The key's team at that moment. */
   team?: { id: TeamId; limits: KeyLimits } | undefined;
+  /** Whose request it is. */
+  user?: { id: UserId; limits: KeyLimits } | undefined;
   tokens: number;
   /** How long the backend works for it. */
   runMs: number;
@@ -123,10 +125,10 @@ export async function startFleet(options: Omit<InstanceOptions, "skewMs">, skews
     send(index, request) {
       const { process: child, open } = at(index);
       const number = ++lastNumber;
-      const { keyId, team, limits, tokens, isLeft = false } = request;
+      const { keyId, team, user, limits, tokens, isLeft = false } = request;
       const all = [
         { id: keyId, limits },
-        ...(team === undefined ? [] : [{ id: subjectOfTeam(team.id), limits: team.limits }]),
+        ...[user, team].flatMap((one) => (one === undefined ? [] : [{ id: subjectOf(one.id), limits: one.limits }])),
       ];
       const subjects = all.filter((one) => hasLimit(one.limits));
       const ids = all.map(({ id }) => id);
@@ -139,7 +141,8 @@ export async function startFleet(options: Omit<InstanceOptions, "skewMs">, skews
         return Promise.resolve(own);
       }
       open.set(number, one);
-      tell(child, { kind: "ask", number, keyId, teamId: team?.id, subjects, tokens });
+      const of = { keyId, teamId: team?.id, userId: user?.id };
+      tell(child, { kind: "ask", number, of, subjects, tokens });
       return one.done.promise;
     },
     kill,

@@ -4,6 +4,7 @@ import { createLog } from "../../../src/log/log.ts";
 import { openStore } from "../../../src/store/open.ts";
 import type { Admission } from "../../../src/domain/admissions.ts";
 import { limitNames } from "../../../src/domain/limits.ts";
+import type { CountedFor } from "../../../src/domain/usage.ts";
 import type { FromInstance, InstanceOptions, ReportedUse, ToInstance } from "./messages.ts";
 
 /*
@@ -28,9 +29,9 @@ const admissions = createAdmissions({
   ...(waitLimitMs === undefined ? {} : { waitLimitMs }),
   areCountsWaiting: ledger.areCountsWaiting,
 });
-const running = new Map<number, { keyId: number; teamId: number | undefined; admission: Admission }>();
+const running = new Map<number, { of: CountedFor; admission: Admission }>();
 
-async function ask({ number, keyId, teamId, subjects, tokens }: ToInstance & { kind: "ask" }): Promise<void> {
+async function ask({ number, of, subjects, tokens }: ToInstance & { kind: "ask" }): Promise<void> {
   const askedAt = Date.now();
   const admission = await admissions.admit(subjects, tokens);
   const { refusedBy, at: by } = admission;
@@ -39,7 +40,7 @@ async function ask({ number, keyId, teamId, subjects, tokens }: ToInstance & { k
     for (const name of limitNames) if (limits[name] !== null) reported[name] = admission.used(name, at);
     return reported;
   });
-  if (refusedBy === undefined) running.set(number, { keyId, teamId, admission });
+  if (refusedBy === undefined) running.set(number, { of, admission });
   tell({ kind: "decided", number, askedAt, decidedAt: Date.now(), refusedBy, at: by, used });
 }
 
@@ -50,10 +51,10 @@ async function end({ number, tokens, isSent }: ToInstance & { kind: "respond" })
   const request = running.get(number);
   if (request === undefined) return;
   running.delete(number);
-  const { keyId, teamId, admission } = request;
+  const { of, admission } = request;
   const recordedAt = monotonic();
   if (tokens !== null) {
-    const counted = { keyId, teamId, closedAt: clock(), inputTokens: tokens, outputTokens: 0 };
+    const counted = { ...of, closedAt: clock(), inputTokens: tokens, outputTokens: 0 };
     await ledger.record({ ...counted, admission: admission.handOver() });
   }
   if (isSent) admission.end();

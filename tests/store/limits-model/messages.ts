@@ -1,5 +1,6 @@
 import type { Admission } from "../../../src/domain/admissions.ts";
-import type { KeyId, LimitName, Subject, TeamId } from "../../../src/domain/keys.ts";
+import type { LimitName, Subject } from "../../../src/domain/keys.ts";
+import type { CountedFor } from "../../../src/domain/usage.ts";
 
 /** What an instance of the model is started with, as JSON in its first argument. */
 export interface InstanceOptions {
@@ -15,7 +16,7 @@ export interface InstanceOptions {
 
 /** What the driver, which is the clients and the backend, tells an instance. */
 export type ToInstance =
-  | { kind: "ask"; number: number; keyId: KeyId; teamId: TeamId | undefined; subjects: Subject[]; tokens: number }
+  | { kind: "ask"; number: number; of: CountedFor; subjects: Subject[]; tokens: number }
   /** The request is over. @param tokens counted for it; null if its response does not count. @param isSent the backend had it */
   | { kind: "respond"; number: number; tokens: number | null; isSent: boolean };
 

@@ -42,12 +42,22 @@ const teamKinds: typeof kinds = [
 ];
 /** These are in a team, or in none; the last has no limits of its own. */
 const keysInTeams = [4, 5, 6, kinds.length + 1];
+/** Of some keys, whichever: the last has no limits of its own. */
+const userKinds: typeof kinds = [
+  (random) => ({ max_concurrency: 1 + random.below(3), tokens_per_day: 500 + random.below(3000) }),
+  (random) => ({ requests_per_minute: 20 + random.below(200), tokens_per_minute: 500 + random.below(5000) }),
+  () => ({}),
+];
+const keysWithUsers = new Set([2, 5, 6, kinds.length + 1]);
+/** No team has these. */
+const firstUser = 101;
 export const keyCount = kinds.length + 1;
 
 interface Drawn {
   limits: KeyLimits[];
   /** By key. */
   teams: Map<number, Request["team"]>;
+  users: readonly (NonNullable<Request["user"]> & { team: Request["team"] })[];
 }
 
 function draw(random: Random): Drawn {
@@ -56,16 +66,25 @@ function draw(random: Random): Drawn {
   return {
     limits: kinds.map(limitsOf),
     teams: new Map(keysInTeams.map((key) => [key, teams[random.below(teams.length + 1)]])),
+    // The team of a user holds in place of the key's.
+    users: userKinds.map((kind, index) => {
+      const team = teams[random.below(2 * teams.length)];
+      return { id: firstUser + index, limits: limitsOf(kind), team };
+    }),
   };
 }
 
 /** Whole, left early, an error of the client's or the backend's, broken, timed out, never sent: only the first two count. */
 const ends = ["whole", "whole", "whole", "left", "4xx", "5xx", "broken", "timed out", "never sent"] as const;
 
-function nextRequest(random: Random, { limits, teams }: Drawn): Request {
+function nextRequest(random: Random, { limits, teams, users }: Drawn): Request {
   const picked = random.pick([1, 1, 2, 3, 4, 5, 6, 6, 6, 6, 7, 7]);
+  const drawnUser = keysWithUsers.has(picked) ? users[random.below(users.length + 1)] : undefined;
+  const subjects = [limits[picked - 1], drawnUser?.limits, (drawnUser?.team ?? teams.get(picked))?.limits];
   // One without any limit is not asked for.
-  const keyId = hasLimit(limits[picked - 1] ?? teams.get(picked)?.limits ?? noLimits) ? picked : 6;
+  const [keyId, user] = subjects.some((one) => one !== undefined && hasLimit(one))
+    ? [picked, drawnUser]
+    : [6, undefined];
   const tokens = random.pick([0, 5, 20, 20, 90, 400]);
   const end = random.pick(ends);
   const most = random.pick([tokens, tokens, tokens / 2, tokens * 2]);
@@ -73,7 +92,8 @@ function nextRequest(random: Random, { limits, teams }: Drawn): Request {
   return {
     keyId,
     limits: limits[keyId - 1] ?? noLimits,
-    team: teams.get(keyId),
+    team: user?.team ?? teams.get(keyId),
+    user,
     tokens,
     runMs: end === "timed out" ? 150 : random.below(30),
     generates: end === "whole" || end === "left" ? counts[end] : null,
@@ -164,6 +184,7 @@ async function findLeaks({ observed, started }: Fleet, { instances }: ModelRun, 
   const ids = [
     ...Array.from({ length: keyCount }, (_, index) => index + 1),
     ...teamKinds.map((_, index) => -1 - index),
+    ...userKinds.map((_, index) => -firstUser - index),
   ];
   const views = viewsOf(observed);
   const load = () => store.limits.listLoads(ids);
@@ -206,5 +227,7 @@ function mostRequests(own: readonly Observed[], killed: number): number {
     return refusedBy === undefined && !isGivenBack && Math.max(sentAt, latest) > Date.now() - 63_000;
   });
   const limit = Math.max(0, ...own.map(({ limits }) => limits.requests_per_minute ?? 0));
-  return limit === 0 ? Infinity : recent.length + killed * keysInTeams.length * Math.ceil(limit / 64);
+  return limit === 0
+    ? Infinity
+    : recent.length + killed * keysInTeams.length * (userKinds.length + 1) * Math.ceil(limit / 64);
 }

@@ -97,6 +97,8 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       message: "Out of memory",
       teamId: null,
       teamName: null,
+      userId: null,
+      userName: null,
     };
     expect(await requests.list({}, 10)).toEqual({ requests: [written], next: undefined });
     expect(await requests.lastId()).toBe(1);

@@ -148,6 +148,8 @@ test("requests that an older version staged are written into their columns", asy
       message: null,
       teamId: null,
       teamName: null,
+      userId: null,
+      userName: null,
     },
   ]);
   expect((await store.requests.list({ failed: true }, 10)).requests).toEqual([]);

@@ -1,0 +1,159 @@
+import { type Static, type TObject, Type as t } from "@sinclair/typebox";
+import { byHandler, count, errors, nextCursor, nullable, okBody, pageParameters, timestamp } from "../http/schemas.ts";
+import { csrfField, describes, text } from "../http/body-schema.ts";
+import { keyBody, keyFields, keyName, limits } from "./contract.ts";
+
+const { note, tags, team_id, limits_extra } = keyFields;
+const teamFields = t.Partial(t.Object({ note, tags, ...limits, limits_extra })).properties;
+export const newTeamRequest = t.Object({ name: keyName, ...teamFields, _csrf: csrfField });
+export const teamChangeRequest = t.Object(
+  { name: t.Optional(keyName), ...teamFields, _csrf: csrfField },
+  { anyOf: ["name", ...Object.keys(teamFields)].map((name) => ({ required: [name] })) },
+);
+
+const idOf = (name: string, noun: string, description: string) =>
+  t.Integer({
+    minimum: 1,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description,
+    error: () => `${name} must be the id of a ${noun}`,
+  });
+
+const userFields = t.Partial(
+  t.Object({
+    name: keyName,
+    is_active: t.Boolean({ error: () => "is_active must be a boolean" }),
+    note,
+    tags,
+    team_id,
+    ...limits,
+    limits_extra,
+  }),
+).properties;
+export const newUserRequest = t.Object({
+  key_id: t.Optional(idOf("key_id", "key", "Whose user it is; or source")),
+  source: t.Optional(
+    t.String({
+      pattern: "^open-webui@[\\w.-]{1,64}$",
+      description: "As keys give it in users_from",
+      error: () => "source must be such as open-webui@NAME",
+    }),
+  ),
+  external: text("external", { maxLength: 256, description: "Its id at the front end" }),
+  ...userFields,
+  _csrf: csrfField,
+});
+const changedUserFields = {
+  ...userFields,
+  same_as: t.Optional(nullable(idOf("same_as", "user", "From now on its counts and limits are those of that one"))),
+};
+export const userChangeRequest = t.Object(
+  { ...changedUserFields, _csrf: csrfField },
+  { anyOf: Object.keys(changedUserFields).map((name) => ({ required: [name] })) },
+);
+
+const { used, limit_states, refused_today } = keyBody.properties;
+const subjectBody = {
+  id: t.Integer(),
+  name: t.String(),
+  ...limits,
+  limits_extra,
+  used,
+  limit_states,
+  refused_today,
+  note: nullable(t.String()),
+  tags: t.Array(t.String()),
+};
+const teamBody = t.Object({ ...subjectBody, created_at: timestamp, key_count: count });
+export type TeamBody = Static<typeof teamBody>;
+const userBody = t.Object({
+  ...subjectBody,
+  source: t.String({ description: "key:ID, or a name that keys give in users_from" }),
+  external: t.String({ description: "Empty: all users that are too many for the key" }),
+  key_id: nullable(t.Integer({ description: "With which it was first seen" })),
+  team_id: nullable(t.Integer()),
+  same_as: nullable(t.Integer()),
+  is_active: t.Boolean(),
+  first_seen_at: timestamp,
+  last_seen_at: nullable(timestamp),
+});
+export type UserBody = Static<typeof userBody>;
+
+const teamsBody = t.Object({ teams: t.Array(teamBody, { description: "By id" }) });
+export type TeamsBody = Static<typeof teamsBody>;
+const usersBody = t.Object({ users: t.Array(userBody, { description: "By id" }), next_cursor: nextCursor });
+export type UsersBody = Static<typeof usersBody>;
+
+const idInQuery = (name: string) =>
+  t.Optional(
+    t.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, error: `${name} must be an integer of at least 1` }),
+  );
+const usersQuery = t.Object({
+  key: idInQuery("key"),
+  team: idInQuery("team"),
+  q: t.Optional(
+    t.String({
+      maxLength: 1000,
+      description: "Only users whose name or external id contains it, in any case",
+      error: "q must be at most 1000 characters",
+    }),
+  ),
+  ...pageParameters({ maximum: 1000, default: 200 }, "^\\d{1,15}$"),
+});
+export type UsersQuery = Static<typeof usersQuery>;
+const forgetQuery = t.Object({
+  forget: t.Optional(
+    t.Union([t.Literal("true"), t.Literal("false")], {
+      description: "Nothing that it was called is kept",
+      error: "forget must be true or false",
+    }),
+  ),
+});
+export type ForgetQuery = Static<typeof forgetQuery>;
+
+export const listTeams = {
+  response: { 200: teamsBody, ...errors(401) },
+  detail: { summary: "All teams: keys whose limits hold for them together" },
+};
+export const listUsers = {
+  query: usersQuery,
+  response: { 200: usersBody, ...errors(400, 401) },
+  detail: { summary: "Users behind keys, whom a front end names" },
+};
+
+const getOf = <Body extends TObject>(body: Body, summary: string) => ({
+  response: { 200: body, ...errors(401, 404) },
+  detail: { summary },
+});
+export const getTeam = getOf(teamBody, "A team");
+export const getUser = getOf(userBody, "A user");
+
+const createOf = <Body extends TObject>(request: TObject, body: Body, summary: string) => ({
+  parse: byHandler,
+  body: describes({ ...request, additionalProperties: false }),
+  response: { 201: body, ...errors(400, 401, 403, 408, 409, 413, 415) },
+  detail: { summary },
+});
+export const createTeam = createOf(newTeamRequest, teamBody, "Create a team; keys join it by their team_id");
+export const createUser = createOf(newUserRequest, userBody, "Create a user before its first request");
+
+const updateOf = <Body extends TObject>(request: TObject, body: Body, summary: string) => ({
+  parse: byHandler,
+  body: describes({ ...request, additionalProperties: false }),
+  response: { 200: body, ...errors(400, 401, 403, 404, 408, 409, 413, 415) },
+  detail: { summary },
+});
+export const updateTeam = updateOf(teamChangeRequest, teamBody, "Change a team: its name, limits and notes");
+export const updateUser = updateOf(
+  userChangeRequest,
+  userBody,
+  "Change a user: its name, team, state, limits and notes; with is_active false, its running responses end",
+);
+
+const deleteOf = (summary: string) => ({
+  query: forgetQuery,
+  response: { 200: okBody, ...errors(400, 401, 403, 404) },
+  detail: { summary },
+});
+export const deleteTeam = deleteOf("Delete a team; its keys stay, without a team, and its usage is kept");
+export const deleteUser = deleteOf("Delete a user; its usage is kept");
