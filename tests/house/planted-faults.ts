@@ -707,4 +707,41 @@ export const plantedFaults: readonly PlantedFault[] = [
     put: `return limit === null || extra === undefined ? limit : limit + extra.more;`,
     tests: ["tests/admission/admission.test.ts"],
   },
+
+  // What a server does beside requests, and around a new version.
+  {
+    id: "deletion-without-bound",
+    says: "Deletion of old rows holds the one writer for as long as 500 of them take",
+    find: `if (last !== undefined && engine.hasOneWriter) {`,
+    put: `if (last === undefined) {`,
+    tests: ["tests/store/maintenance.test.ts"],
+  },
+  {
+    id: "backup-by-each-process",
+    says: "Each process makes a backup of its own",
+    find: `const name = nameAt(dueBefore(now, plan.atMinute));`,
+    put: `const name = nameAt(now + Math.floor(Math.random() * 1e9));`,
+    tests: ["tests/store/sqlite/backup.test.ts"],
+  },
+  {
+    id: "backup-unread",
+    says: "A backup that cannot be read back takes the place of a good one",
+    find: `if (isInUse) requireReadable(partial);`,
+    put: ``,
+    tests: ["tests/store/sqlite/backup.test.ts"],
+  },
+  {
+    id: "migration-beside-writers",
+    says: "A migration drops what an instance of the version before goes on writing",
+    find: `(applied.length > 0 && pending.some(takesAway))`,
+    put: `false`,
+    tests: ["tests/store/postgres/open.test.ts"],
+  },
+  {
+    id: "descriptors-blame-backend",
+    says: "A shortage of this server's descriptors counts as a failure of the backend",
+    find: `cause === "EMFILE" || cause === "ENFILE"`,
+    put: `cause === ""`,
+    tests: ["tests/wire/out-of-descriptors.test.ts"],
+  },
 ];
