@@ -49,7 +49,13 @@ export function SettingsPage(props: ParentProps): JSX.Element {
         <div class="columns">
           <FactsPanel title="Versions" facts={settings.data && versionFacts(settings.data)} />
           <FactsPanel title="Backup" facts={settings.data && backupFacts(settings.data)} />
-          <FactsPanel title="Retention" facts={settings.data?.retention.map(({ data, keeps }) => [data, keeps])} />
+          <FactsPanel
+            title="Retention"
+            facts={settings.data?.retention.map(({ data, keeps, holds }) => [
+              data,
+              holds === undefined ? keeps : `${keeps}: ${holds}`,
+            ])}
+          />
         </div>
         <FactsPanel
           title="Database"

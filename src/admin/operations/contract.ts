@@ -88,7 +88,7 @@ export const settingsBody = t.Object({
       t.Object({ name: t.String(), rows: count, is_exact: t.Boolean({ description: "False: there are more rows" }) }),
     ),
   }),
-  retention: t.Array(t.Object({ data: t.String(), keeps: t.String() })),
+  retention: t.Array(t.Object({ data: t.String(), keeps: t.String(), holds: t.Optional(t.String()) })),
   backup: t.Object({
     succeeded_at: nullable(timestamp),
     problem: nullable(t.Object({ at: timestamp, reason: t.String() }, { description: "Since the last good one" })),

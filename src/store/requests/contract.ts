@@ -153,6 +153,7 @@ export interface RequestLogStore {
   ): Promise<RequestSumsPage<Trait>>;
   /** The highest id, or 0. */
   lastId(): Promise<number>;
+  oldest(): Promise<Pick<RequestPosition, "id" | "endedAt"> | undefined>;
   /** The names of keys, teams and users, the last ones of those that are deleted. */
   keyNames(ids: readonly SubjectId[]): Promise<[SubjectId, string][]>;
 }

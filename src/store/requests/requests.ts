@@ -53,6 +53,11 @@ export function createRequestLogStore(engine: Engine): RequestLogStore {
       return { sums, next: isOver ? undefined : end };
     },
     lastId: () => findLastId(engine),
+    async oldest() {
+      const { id, endedAt } = log;
+      const [row] = await engine.db.select({ id, endedAt }).from(log).orderBy(asc(id)).limit(1);
+      return row;
+    },
     keyNames: async (ids) => (ids.length === 0 ? [] : await findNames(engine, ids)),
   };
 }

@@ -159,7 +159,7 @@ function createSqliteStore(parts: {
     database: remote("database", ["describe", "tables", "countRows", "backups", "recordBackups"]),
     reconciliation: remote("reconciliation", ["add", "days", "backendDays", "lastReading"]),
     traffic: remote("traffic", ["add", "latencies", "outcomes", "backends"]),
-    requests: remote("requests", ["list", "sum", "lastId", "keyNames"]),
+    requests: remote("requests", ["list", "sum", "lastId", "oldest", "keyNames"]),
     limits: {
       take: direct.take,
       ...remote("limits", ["listLoads", "countAtLimit", "listDays", "beat", "listInstances", "remove"]),

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "bun:test";
 import { password } from "../../support/admin-client.ts";
+import { requestRow, requestsOf } from "../../store/logged-requests.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
 import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
 
@@ -95,6 +96,17 @@ onEachEngine(({ engine }) => {
       expect((await admin.send("DELETE", "/api/sessions", { as: owner })).json).toEqual({ ok: true, ended: 2 });
       for (const other of others) expect(await isLoggedIn(other)).toBe(false);
       expect(await list()).toHaveLength(1);
+    });
+  });
+
+  test("settings say what the request log holds, and what a day less of it frees", async () => {
+    const day = 86_400_000;
+    const times = [3, 2, 1, 0].map((days) => admin.time.now - days * day);
+    expect((await admin.send("GET", "/api/settings", { as: owner })).json.retention[4]).not.toHaveProperty("holds");
+    await admin.store.usage.add([], undefined, [], requestsOf(...times.map((at) => requestRow(at))));
+    const { json } = await admin.send("GET", "/api/settings", { as: owner });
+    expect(json.retention.find(({ data }: { data: string }) => data === "Request log")).toMatchObject({
+      holds: "4 requests, about 1 MB; a day less frees 1 MB within 1 min",
     });
   });
 
