@@ -23,6 +23,7 @@ import {
   type UpstreamCheck,
 } from "../proxy/upstream/probe.ts";
 import type { Certificate } from "../runtime/certificate.ts";
+import { startBackups } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
 import { measureDisk } from "../telemetry/descriptors.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
@@ -87,7 +88,7 @@ export function createServices(config: ServicesConfig, opened: Opened) {
     areLimitsDegraded: () => admissions.isDegraded(),
     inFlight: inFlight.count,
     droppedRequests: () => ledger.droppedRequests(),
-    slow: slowValuesOf(() => checkBackends(AbortSignal.timeout(probeMs)), config.storage.dataDir, store),
+    slow: slowValuesOf(() => checkBackends(AbortSignal.timeout(probeMs)), config.storage, store),
     queue: { places: config.queue.places, depth: () => queue.depth() },
     backends: catalog.get().file === undefined ? undefined : () => backendStates.list(),
   });
@@ -116,6 +117,7 @@ export function createServices(config: ServicesConfig, opened: Opened) {
   });
   const learning = startLearning({ catalog, places, engines });
   const stopCounters = pollCounters({ ...opened, catalog, backendStates });
+  const stopBackups = startBackups(config.storage, opened);
   return {
     ...opened,
     catalog,
@@ -144,13 +146,17 @@ export function createServices(config: ServicesConfig, opened: Opened) {
     revocations,
     metrics,
     recorder,
-    stopPolling() {
+    async stopPolling() {
       stopCounters();
       clearInterval(learning);
+      await stopBackups();
     },
     inFlight,
     queue,
-    upstreamFailures: createUpstreamFailures(clock),
+    upstreamFailures: createUpstreamFailures(clock, log, () => {
+      const { backends } = catalog.get();
+      return backends.length === 1 && config.queue.backendWaitMs === 0;
+    }),
     /** Adds up all processes that share the ports. */
     stats,
     /** Unless these processes share the places. */
@@ -239,11 +245,18 @@ function createCheck(catalog: CurrentCatalog, list: BackendStates["list"]) {
 }
 
 /** What `/metrics` reports of the server's surroundings. */
-function slowValuesOf(check: () => Promise<UpstreamCheck>, dataDir: string, store: Store): SlowValues {
+const secondsOf = (ms: number | undefined): number | undefined => ms && ms / 1000;
+
+function slowValuesOf(
+  check: () => Promise<UpstreamCheck>,
+  { dataDir, backup }: Config["storage"],
+  store: Store,
+): SlowValues {
   return {
     upstreamUp: async () => (await check()).ok,
     database: store.size,
     disk: () => measureDisk(dataDir),
+    backup: backup && (async () => secondsOf((await store.database.backups()).succeeded?.at)),
   };
 }
 

@@ -34,7 +34,7 @@ export function createSqlStore(engine: Engine, clock: WallClock, retention = def
     traffic: createTrafficStore(engine),
     reconciliation: createReconciliationStore(engine, settings, usage),
     backends: createBackendStore(engine, clock, record),
-    database: createDatabaseStore(engine),
+    database: createDatabaseStore(engine, settings),
     gpu: createGpuStore(engine, clock),
     sessions: createSessionStore(engine, record),
     tokens: createTokenStore(engine, record),

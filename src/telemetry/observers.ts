@@ -1,3 +1,4 @@
+import type { Log } from "../log/log.ts";
 import { createBag } from "../runtime/bag.ts";
 import { batchPerTick } from "../time/per-tick.ts";
 import type { RequestObserver, RequestRecord, RunningHandle, RunningRequest } from "../domain/requests.ts";
@@ -70,13 +71,30 @@ export function observePerTick(
   return { finished: ended.add };
 }
 
-/** Knows since when requests have got no response from the upstream, for the console. */
-export function createUpstreamFailures(clock: WallClock) {
+/** Causes for which no connection was made: other failures may be those of single requests. */
+const unconnected = /^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOENT|ENOTFOUND|connect_timeout)$/;
+
+/**
+ * Knows since when requests have got no response from the upstream, for the console, and logs that it goes and comes.
+ * @param isLogged whether nothing else does, as where there is no choice of backends
+ */
+export function createUpstreamFailures(clock: WallClock, log: Log, isLogged: () => boolean) {
   let since: number | undefined;
+  let outAt: number | undefined;
   return {
-    finished({ upstreamMs, cause }: RequestRecord): void {
-      if (upstreamMs !== undefined) since = undefined;
-      else if (cause !== undefined) since ??= clock();
+    finished({ upstreamMs, cause, outcome, backend, durationMs }: RequestRecord): void {
+      if (upstreamMs !== undefined) {
+        since = undefined;
+        // What it was sent before may still end.
+        if (outAt === undefined || clock() - durationMs < outAt) return;
+        outAt = undefined;
+        log.info("Backend back", { backend });
+      } else if (cause !== undefined && outcome !== "refused") {
+        since ??= clock();
+        if (outAt !== undefined || !unconnected.test(cause) || !isLogged()) return;
+        outAt = clock();
+        log.warn("Backend out", { backend, cause });
+      }
     },
     /** Epoch milliseconds; undefined if the last request got one. */
     since: (): number | undefined => since,

@@ -3,8 +3,19 @@ import type { KeyChange, NewKey, SubjectChange, TeamOrUser } from "../../store/k
 import type { JsonObject } from "../http/body.ts";
 import { bodyParser, cleanText, refuseUnknownFields } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
-import { keyFields, keyChangeRequest, type KeyFields, newKeyRequest, rotationRequest } from "./contract.ts";
-import { limitNames } from "../../domain/limits.ts";
+import {
+  keyFields,
+  keyChangeRequest,
+  type KeyFields,
+  type KeyPolicy,
+  keyPolicyRequest,
+  newKeyRequest,
+  policyDefaults,
+  rotationRequest,
+} from "./contract.ts";
+import { limitKinds, type LimitName, limitNames, type LimitsExtra, perLimit } from "../../domain/limits.ts";
+import { windowResetAt } from "../../time/windows.ts";
+import { msPerDay } from "../../time/seoul.ts";
 import type { KeyLimits, KeyRules } from "../../domain/keys.ts";
 import { noLimits } from "../../store/keys/rules.ts";
 import { newTeamRequest, newUserRequest, teamChangeRequest, userChangeRequest } from "./subjects-contract.ts";
@@ -12,6 +23,7 @@ import { newTeamRequest, newUserRequest, teamChangeRequest, userChangeRequest } 
 const parseNewKeyRequest = bodyParser(newKeyRequest);
 const parseChangeRequest = bodyParser(keyChangeRequest);
 const parseRotationRequest = bodyParser(rotationRequest);
+const parsePolicyRequest = bodyParser(keyPolicyRequest);
 const subjectRequests = {
   team: {
     create: [newTeamRequest, bodyParser(newTeamRequest)],
@@ -23,11 +35,36 @@ const subjectRequests = {
   },
 } as const;
 
-export function parseNewKey(json: JsonObject | ApiError): Omit<NewKey, "createdAt"> {
+/** @param policy has what the body leaves out */
+export function parseNewKey(json: JsonObject | ApiError, policy: KeyPolicy, now: number): NewKey {
   const body = parseNewKeyRequest(json);
   refuseUnknownFields(body, newKeyRequest);
-  const { is_active: isActive = true } = body;
-  return { name: cleanText(body.name), key: body.key ?? generateKey(), isActive, ...changesOf(body) };
+  const { name, key = generateKey(), is_active: isActive = true } = body;
+  const { expires_in_days: days, ...defaults } = policy;
+  const expiresAt = days === null ? null : now + days * msPerDay;
+  return {
+    name: cleanText(name),
+    key,
+    isActive,
+    createdAt: now,
+    expiresAt,
+    ...changesOf({ ...defaults, ...body }, now),
+  };
+}
+
+export const noPolicy: KeyPolicy = {
+  ...perLimit(() => null),
+  expires_in_days: null,
+  allowed_models: null,
+  team_id: null,
+};
+
+export function parsePolicy(json: JsonObject | ApiError): KeyPolicy {
+  const body = parsePolicyRequest(json);
+  refuseUnknownFields(body, keyPolicyRequest);
+  refuseUnknownFields(body.defaults, policyDefaults);
+  const { allowed_models: models = null } = body.defaults;
+  return { ...noPolicy, ...body.defaults, allowed_models: models && namesOf(models) };
 }
 
 export const generateKey = (): string => crypto.randomUUID().replaceAll("-", "");
@@ -46,7 +83,7 @@ export function parseKeyChange(json: JsonObject | ApiError, now: number): Parsed
   const change = {
     ...(name !== undefined && { name: cleanText(name) }),
     ...(isActive !== undefined && { isActive }),
-    ...changesOf(body),
+    ...changesOf(body, now),
   };
   if (Object.keys(change).length === 0) throw new ApiError(400, "No fields to update");
   refuseUnknownFields(body, keyChangeRequest);
@@ -68,9 +105,9 @@ function endOf({ isActive, expiresAt }: KeyChange, now: number): number {
 /** @returns how many minutes the old secret is accepted for */
 export const parseRotation = (json: JsonObject | ApiError): number => parseRotationRequest(json).grace_minutes ?? 0;
 
-function changesOf(fields: KeyFields): KeyChange {
+function changesOf(fields: KeyFields, now: number): KeyChange {
   const { expires_at: expiresAt, owner, team_id: teamId } = fields;
-  const rules = rulesOf(fields);
+  const rules = rulesOf(fields, now);
   return {
     ...(expiresAt !== undefined && { expiresAt: expiresAt === null ? null : Date.parse(expiresAt) }),
     ...(owner !== undefined && { owner: textOrNull(owner) }),
@@ -85,19 +122,30 @@ const notesOf = ({ note, tags }: Pick<KeyFields, "note" | "tags">): Pick<KeyChan
   ...(tags !== undefined && { tags: unique((tags ?? []).map(cleanText)) }),
 });
 
-const limitsOf = (fields: Partial<KeyLimits>): Partial<KeyLimits> =>
-  Object.fromEntries(limitNames.filter((name) => fields[name] !== undefined).map((name) => [name, fields[name]]));
+const limitsOf = (fields: Pick<KeyFields, LimitName | "limits_extra">, now: number): Partial<KeyLimits> => ({
+  ...Object.fromEntries(limitNames.filter((name) => fields[name] !== undefined).map((name) => [name, fields[name]])),
+  ...(fields.limits_extra !== undefined && { limits_extra: fields.limits_extra && extraOf(fields.limits_extra, now) }),
+});
+
+const extraOf = (amounts: Partial<Record<LimitName, number>>, now: number): LimitsExtra =>
+  Object.fromEntries(
+    limitNames.flatMap((name) => {
+      const more = amounts[name];
+      return more === undefined ? [] : [[name, { more, until: windowResetAt(limitKinds[name].window, now) }]];
+    }),
+  );
 
 /** What is asked of a team or a user; of a new user, who it is too. */
 export function parseSubject(
   json: JsonObject | ApiError,
   kind: TeamOrUser["kind"],
   isNew: boolean,
+  now: number,
 ): SubjectChange & { keyId?: number; source?: string; external?: string } {
   const [schema, parse] = subjectRequests[kind][isNew ? "create" : "update"];
   const body: Partial<Static<typeof newUserRequest> & Static<typeof userChangeRequest>> = parse(json);
   const { name, is_active: isActive, team_id: teamId, same_as: sameAs, key_id: keyId, source, external } = body;
-  const limits = limitsOf(body);
+  const limits = limitsOf(body, now);
   const change = {
     ...(name !== undefined && { name: cleanText(name) }),
     ...(isActive !== undefined && { isActive }),
@@ -116,26 +164,26 @@ export function parseSubject(
   return change;
 }
 
-function rulesOf(fields: KeyFields): Partial<KeyRules> {
+function rulesOf(fields: KeyFields, now: number): Partial<KeyRules> {
   const { scope, allowed_models: models, allowed_paths: paths } = fields;
   const { users_from, users_secret: secret, user_limits: limits, users_max, users_required: isRequired } = fields;
   if (users_from?.includes("@") === true && typeof secret !== "string") {
     throw new ApiError(400, "users_from with @ takes signed users only: it requires users_secret");
   }
   return {
-    ...limitsOf(fields),
+    ...limitsOf(fields, now),
     ...(users_from !== undefined && { users_from }),
     ...(secret !== undefined && { users_secrets: secret === null ? null : [secret] }),
-    ...(limits !== undefined && { user_limits: limits && { ...noLimits, ...limitsOf(limits) } }),
+    ...(limits !== undefined && { user_limits: limits && { ...noLimits, ...limitsOf(limits, now) } }),
     ...(users_max !== undefined && { users_max }),
     ...(isRequired !== undefined && { users_required: isRequired || null }),
     ...(scope !== undefined && { scope: scope ?? "all" }),
-    ...(models !== undefined && {
-      allowed_models: models && unique(models.map((name) => cleanText(name).toLowerCase())),
-    }),
+    ...(models !== undefined && { allowed_models: models && namesOf(models) }),
     ...(paths !== undefined && { allowed_paths: paths && unique(paths) }),
   };
 }
+
+const namesOf = (models: readonly string[]): string[] => unique(models.map((name) => cleanText(name).toLowerCase()));
 
 const unique = (texts: readonly string[]): string[] => [...new Set(texts)];
 

@@ -3,8 +3,8 @@ import { byHandler, count, errors, nextCursor, nullable, okBody, pageParameters,
 import { csrfField, describes, text } from "../http/body-schema.ts";
 import { keyBody, keyFields, keyName, limits } from "./contract.ts";
 
-const { note, tags, team_id } = keyFields;
-const teamFields = t.Partial(t.Object({ note, tags, ...limits })).properties;
+const { note, tags, team_id, limits_extra } = keyFields;
+const teamFields = t.Partial(t.Object({ note, tags, ...limits, limits_extra })).properties;
 export const newTeamRequest = t.Object({ name: keyName, ...teamFields, _csrf: csrfField });
 export const teamChangeRequest = t.Object(
   { name: t.Optional(keyName), ...teamFields, _csrf: csrfField },
@@ -27,6 +27,7 @@ const userFields = t.Partial(
     tags,
     team_id,
     ...limits,
+    limits_extra,
   }),
 ).properties;
 export const newUserRequest = t.Object({
@@ -56,6 +57,7 @@ const subjectBody = {
   id: t.Integer(),
   name: t.String(),
   ...limits,
+  limits_extra,
   used,
   limit_states,
   refused_today,

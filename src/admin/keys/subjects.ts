@@ -114,10 +114,11 @@ const createOne =
   <Body extends { id: number; name: string }>(of: Kind<Body>) =>
   ({ store, log, clock }: SubjectDeps) =>
   async ({ json, actor, by }: JsonContext): Promise<ElysiaCustomStatusResponse<201, Body>> => {
-    const given = parseSubject(json, of.kind, true);
+    const now = clock();
+    const given = parseSubject(json, of.kind, true, now);
     const { keyId, external = "" } = given;
     const subject = { name: external, ...given, ...(keyId !== undefined && { source: sourceOfKey(keyId) }) };
-    const body = await oneBody(store, of, await store.subjects.create(of.kind, { ...subject, createdAt: clock() }, by));
+    const body = await oneBody(store, of, await store.subjects.create(of.kind, { ...subject, createdAt: now }, by));
     log.info(`${of.noun} created`, { ...actor, [`${of.kind}Id`]: body.id, name: body.name });
     return status(201, body);
   };
@@ -126,7 +127,7 @@ const updateOne =
   <Body extends { id: number; name: string }>(of: Kind<Body>) =>
   ({ store, log, clock, endRunning }: SubjectDeps) =>
   async ({ json, params, actor, by }: JsonContext & IdContext): Promise<Body> => {
-    const change = parseSubject(json, of.kind, false);
+    const change = parseSubject(json, of.kind, false, clock());
     const body = await oneBody(
       store,
       of,

@@ -4,6 +4,16 @@ export interface DatabaseStore {
   tables(): Promise<readonly string[]>;
   /** Counts up to a limit, so that a long table holds up nothing. */
   countRows(table: string): Promise<{ rows: number; isExact: boolean }>;
+  /** Those that servers made by themselves. */
+  backups(): Promise<BackupFacts>;
+  recordBackups(facts: BackupFacts): Promise<void>;
+}
+
+/** What is known of a server's own backups. Times are epoch milliseconds. */
+export interface BackupFacts {
+  succeeded?: { at: number; file: string };
+  /** Of the latest that failed, or was not begun; until the next good one. */
+  problem?: { kind: "failed" | "skipped"; at: number; reason: string };
 }
 
 export interface StoreSize {

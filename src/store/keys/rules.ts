@@ -1,11 +1,12 @@
 import type { KeyRules } from "../../domain/keys.ts";
-import { type KeyLimits, perLimit } from "../../domain/limits.ts";
+import { type LimitName, perLimit } from "../../domain/limits.ts";
 
-export const noLimits: KeyLimits = perLimit(() => null);
+export const noLimits: Record<LimitName, number | null> = perLimit(() => null);
 
 /** The rules of a key that may do everything. */
 export const noRules: KeyRules = {
   ...noLimits,
+  limits_extra: null,
   scope: "all",
   allowed_models: null,
   allowed_paths: null,

@@ -156,7 +156,7 @@ function createSqliteStore(parts: {
       costs: (range) => readReport(worker, "usage.costs", range),
     },
     backends: remote("backends", ["listDraining", "drain", "undrain", "usesFile", "listFiles", "forgetInstance"]),
-    database: remote("database", ["describe", "tables", "countRows"]),
+    database: remote("database", ["describe", "tables", "countRows", "backups", "recordBackups"]),
     reconciliation: remote("reconciliation", ["add", "days", "backendDays", "lastReading"]),
     traffic: remote("traffic", ["add", "latencies", "outcomes", "backends"]),
     requests: remote("requests", ["list", "sum", "lastId", "keyNames"]),
@@ -176,7 +176,7 @@ function createSqliteStore(parts: {
     tokens: remote("tokens", ["find", "create", "list", "use", "delete"]),
     audit: remote("audit", ["add", "addRefusedLogins", "list"]),
     settings: remote("settings", ["find", "set", "setIfAbsent"]),
-    maintain: async () => (await worker.call("maintain")) as boolean,
+    maintain: direct.maintain,
     async checkWritable() {
       const problem = (await findProblem()) ?? (await findLogProblem());
       if (problem !== undefined) throw new StorageError(problem);
