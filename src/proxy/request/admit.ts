@@ -13,6 +13,7 @@ import {
   hasLimit,
   limitAt,
   limitKinds,
+  limitsAt,
   placeLimits,
   requestLimits,
   tokenLimits,
@@ -159,9 +160,10 @@ function leastLeft(
   now: number,
 ): Left | undefined {
   let least: Left | undefined;
-  for (const [at, { limits }] of subjects.entries()) {
+  for (const [at, subject] of subjects.entries()) {
+    const limits = limitsAt(subject.limits, now);
     for (const name of names) {
-      const limit = limitAt(limits, name, now);
+      const limit = limits[name];
       const taken = used(name, at);
       if (limit === null || taken === undefined) continue;
       const remaining = Math.max(0, limit - taken);
