@@ -93,8 +93,10 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
       // In the same batch, so that nobody comes between.
       early?.cancel();
       const claims: Claim[] = [];
-      const now = databaseNow(state);
-      for (const { id, limits } of subjects) claims.push({ lease: leaseOf(state, id), limits: limitsAt(limits, now) });
+      for (const { id, limits } of subjects) {
+        const lease = leaseOf(state, id);
+        claims.push({ lease, limits: limits.limits_extra ? limitsAt(limits, databaseNow(state)) : limits });
+      }
       return admit(state, { claims, tokens, mayWait, leastTokens, isAdmitted: early !== undefined });
     },
     isDegraded: () => state.degraded,

@@ -10,6 +10,7 @@ from schemathesis import GenerationMode
 own_session = os.environ["SESSION_ID"]
 spare_keys = itertools.cycle(os.environ["SPARE_KEY_IDS"].split())
 spare_tokens = itertools.cycle(os.environ["SPARE_TOKEN_IDS"].split())
+spare_teams = itertools.cycle(os.environ["SPARE_TEAM_IDS"].split())
 running = itertools.cycle(os.environ["RUNNING_IDS"].split())
 
 
@@ -25,19 +26,26 @@ def before_call(context, case, kwargs):
             day = today if name == "to" else today - datetime.timedelta(days=1)
             case.query[name] = value.replace("0000-00-00", day.isoformat())
     body = case.body if isinstance(case.body, dict) else {}
-    if case.meta and case.meta.generation.mode == GenerationMode.POSITIVE and body.get("allowed_models"):
-        # A pattern that allows * at the end only would slow the generator.
-        body["allowed_models"] = [name.replace("*", "x") for name in body["allowed_models"]]
-    elif isinstance(body.get("tags"), list):
+    if case.meta and case.meta.generation.mode == GenerationMode.POSITIVE:
+        for fields in (body, body.get("defaults") or {}):
+            if fields.get("allowed_models"):
+                # A pattern that allows * at the end only would slow the generator.
+                fields["allowed_models"] = [name.replace("*", "x") for name in fields["allowed_models"]]
+            if fields.get("team_id"):
+                # It is the id of no team.
+                fields["team_id"] = None
+    if isinstance(body.get("tags"), list):
         # White space around a text does not make it too long.
         body["tags"] = [tag.replace(" ", "0") if isinstance(tag, str) and tag.strip() else tag for tag in body["tags"]]
-    if case.method == "GET" or not case.path_parameters:
+    if not case.path_parameters or (case.method == "GET" and not path.startswith("/api/teams/")):
         return
     value = str(case.path_parameters.get("id"))
     if path.startswith("/api/keys/") and value.isdecimal():
         case.path_parameters["id"] = next(spare_keys)
     elif path.startswith("/api/tokens/") and case.meta and case.meta.generation.mode == GenerationMode.POSITIVE:
         case.path_parameters["id"] = next(spare_tokens)
+    elif path.startswith("/api/teams/") and case.meta and case.meta.generation.mode == GenerationMode.POSITIVE:
+        case.path_parameters["id"] = next(spare_teams)
     elif path.startswith("/api/in-flight/") and case.meta and case.meta.generation.mode == GenerationMode.POSITIVE:
         case.path_parameters["id"] = next(running)
     elif path.startswith("/api/backends/") and case.meta and case.meta.generation.mode == GenerationMode.POSITIVE:

@@ -34,6 +34,9 @@ const spareKeys = await Promise.all(Array.from({ length: 50 }, (_, n) => admin.c
 const createToken = (role: Role) =>
   admin.expectOk<{ id: number; token: string }>("POST", "/api/tokens", { name: role, role });
 const spareTokens = await Promise.all(Array.from({ length: 20 }, () => createToken("viewer")));
+const createTeam = (_: unknown, n: number) =>
+  admin.expectOk<{ id: number }>("POST", "/api/teams", { name: `spare ${n}` });
+const spareTeams = await Promise.all(Array.from({ length: 20 }, createTeam));
 const stream = await fetch(`${program.url}/v1/chat/completions`, {
   method: "POST",
   headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "rate=1; tokens=600" },
@@ -62,6 +65,7 @@ async function send(name: string, options: string[]): Promise<{ status: number; 
         SESSION_ID: session?.id,
         SPARE_KEY_IDS: spareKeys.map(({ id }) => id).join(" "),
         SPARE_TOKEN_IDS: spareTokens.map(({ id }) => id).join(" "),
+        SPARE_TEAM_IDS: spareTeams.map(({ id }) => id).join(" "),
         RUNNING_IDS: running.map(({ id }) => id).join(" "),
         BACKEND: new URL(backend.url).host,
         CSRF_TOKEN: admin.csrfToken,

@@ -13,6 +13,7 @@ import {
   hasLimit,
   limitAt,
   limitKinds,
+  limitsAt,
   placeLimits,
   requestLimits,
   tokenLimits,
@@ -159,9 +160,10 @@ function leastLeft(
   now: number,
 ): Left | undefined {
   let least: Left | undefined;
-  for (const [at, { limits }] of subjects.entries()) {
+  for (const [at, subject] of subjects.entries()) {
+    const limits = limitsAt(subject.limits, now);
     for (const name of names) {
-      const limit = limitAt(limits, name, now);
+      const limit = limits[name];
       const taken = used(name, at);
       if (limit === null || taken === undefined) continue;
       const remaining = Math.max(0, limit - taken);
@@ -184,15 +186,8 @@ function durationText(ms: number): string {
 const amountOf = (count: number, unit: string): string => `${count} ${count === 1 ? unit.replace(/s\b/, "") : unit}`;
 
 /** Such as `20M`, and no less exact. */
-function shortOf(count: number): string {
-  const [unit, times] = (
-    [
-      ["M", 1_000_000],
-      ["k", 1000],
-    ] as const
-  ).find(([, times]) => count % times === 0) ?? ["", 1];
-  return `${count / times}${unit}`;
-}
+const shortOf = (count: number): string =>
+  count % 1_000_000 === 0 ? `${count / 1_000_000}M` : count % 1000 === 0 ? `${count / 1000}k` : String(count);
 
 /** OpenAI's SDK tries again within seconds if it should wait for longer, and the window of a minute takes 61. */
 const maxRetrySeconds = 60;
