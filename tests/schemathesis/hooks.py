@@ -11,6 +11,7 @@ own_session = os.environ["SESSION_ID"]
 spare_keys = itertools.cycle(os.environ["SPARE_KEY_IDS"].split())
 spare_tokens = itertools.cycle(os.environ["SPARE_TOKEN_IDS"].split())
 spare_teams = itertools.cycle(os.environ["SPARE_TEAM_IDS"].split())
+spare_users = itertools.cycle(os.environ["SPARE_USER_IDS"].split())
 running = itertools.cycle(os.environ["RUNNING_IDS"].split())
 
 
@@ -37,7 +38,7 @@ def before_call(context, case, kwargs):
     if isinstance(body.get("tags"), list):
         # White space around a text does not make it too long.
         body["tags"] = [tag.replace(" ", "0") if isinstance(tag, str) and tag.strip() else tag for tag in body["tags"]]
-    if not case.path_parameters or (case.method == "GET" and not path.startswith("/api/teams/")):
+    if not case.path_parameters or (case.method == "GET" and not path.startswith(("/api/teams/", "/api/users/"))):
         return
     value = str(case.path_parameters.get("id"))
     if path.startswith("/api/keys/") and value.isdecimal():
@@ -46,6 +47,8 @@ def before_call(context, case, kwargs):
         case.path_parameters["id"] = next(spare_tokens)
     elif path.startswith("/api/teams/") and case.meta and case.meta.generation.mode == GenerationMode.POSITIVE:
         case.path_parameters["id"] = next(spare_teams)
+    elif path.startswith("/api/users/") and case.meta and case.meta.generation.mode == GenerationMode.POSITIVE:
+        case.path_parameters["id"] = next(spare_users)
     elif path.startswith("/api/in-flight/") and case.meta and case.meta.generation.mode == GenerationMode.POSITIVE:
         case.path_parameters["id"] = next(running)
     elif path.startswith("/api/backends/") and case.meta and case.meta.generation.mode == GenerationMode.POSITIVE:

@@ -37,6 +37,9 @@ const spareTokens = await Promise.all(Array.from({ length: 20 }, () => createTok
 const createTeam = (_: unknown, n: number) =>
   admin.expectOk<{ id: number }>("POST", "/api/teams", { name: `spare ${n}` });
 const spareTeams = await Promise.all(Array.from({ length: 20 }, createTeam));
+const createUser = (_: unknown, n: number) =>
+  admin.expectOk<{ id: number }>("POST", "/api/users", { source: "open-webui@spare", external: `spare ${n}` });
+const spareUsers = await Promise.all(Array.from({ length: 20 }, createUser));
 const stream = await fetch(`${program.url}/v1/chat/completions`, {
   method: "POST",
   headers: { "x-api-key": key, "content-type": "application/json", "x-simulate": "rate=1; tokens=600" },
@@ -66,6 +69,7 @@ async function send(name: string, options: string[]): Promise<{ status: number; 
         SPARE_KEY_IDS: spareKeys.map(({ id }) => id).join(" "),
         SPARE_TOKEN_IDS: spareTokens.map(({ id }) => id).join(" "),
         SPARE_TEAM_IDS: spareTeams.map(({ id }) => id).join(" "),
+        SPARE_USER_IDS: spareUsers.map(({ id }) => id).join(" "),
         RUNNING_IDS: running.map(({ id }) => id).join(" "),
         BACKEND: new URL(backend.url).host,
         CSRF_TOKEN: admin.csrfToken,

@@ -109,6 +109,18 @@ describe.each<EngineName>(engines)("users behind a key on %s", (engine) => {
     expect((await namesOf(id))[1]).toEqual(["Bo", "b-2"]);
   });
 
+  test("get more of a limit of their own until its window ends", async () => {
+    const { id, key } = await gate.createKey({ users_from: "open-webui" });
+    const use = (): Promise<number> => statusOf(post(key, { "x-openwebui-user-id": "a-1" }, { script: "usage=30,30" }));
+    expect(await use()).toBe(200);
+    const path = `/api/users/${(await usersOf(id))[0]?.id}`;
+    await gate.admin.expectOk("PATCH", path, { tokens_per_month: 50 });
+    await pollUntil(async () => (await use()) === 402);
+    const extra = { limits_extra: { tokens_per_month: 1_000_000 } };
+    expect(await gate.admin.expectOk("PATCH", path, extra)).toMatchObject({ tokens_per_month: 50, ...extra });
+    await pollUntil(async () => (await use()) === 200);
+  });
+
   test("of a signed front end are those of its tokens; a forged one is refused wherever it comes, and makes none", async () => {
     const { id, key } = await gate.createKey({ users_from: "open-webui", users_secret: secret });
     expect(await statusOf(post(key, { ...jwt({ sub: "a-1", name: "Kim" }), "x-openwebui-user-id": "z" }))).toBe(200);

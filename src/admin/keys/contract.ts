@@ -1,8 +1,8 @@
 import { type Static, type TArray, type TInteger, type TOptional, type TUnsafe, Type as t } from "@sinclair/typebox";
 import { byHandler, count, errors, keyParameter, nullable, okBody, timestamp } from "../http/schemas.ts";
 import { csrfField, describes, instant, optionalText, text } from "../http/body-schema.ts";
-import { isCalendarWindow } from "../../time/windows.ts";
 import { defaultUsersMax } from "../../domain/keys.ts";
+import { isCalendarWindow } from "../../time/windows.ts";
 import { limitKinds, type LimitName, limitNames, perLimit } from "../../domain/limits.ts";
 
 // A request's fields stand in the order in which a client hears of them.
