@@ -19,6 +19,19 @@ export const outcomes = [
 
 export type Outcome = (typeof outcomes)[number];
 
+/** How often requests of a key ended so in a minute since the epoch. */
+export interface OutcomeSum {
+  minute: number;
+  /** 0: none. */
+  keyId: KeyId;
+  outcome: string;
+  /** An error code, a cause, or `status_429`; empty for a success. */
+  code: string;
+  count: number;
+  /** Epoch milliseconds. */
+  lastAt: number;
+}
+
 /** They got an error of ours and no attempt of the backend. Refusals are fast: many would hide how long others take. */
 export const refusals: ReadonlySet<Outcome> = new Set<Outcome>(["refused", "limited"]);
 

@@ -7,13 +7,7 @@ import { Users } from "./request/users.ts";
 import { createStoredIds } from "./stored.ts";
 import { createHabits } from "./usage/usage-habits.ts";
 
-export interface Proxy {
-  /** The origin of `/v1` as clients see it; undefined: not set. */
-  publicUrl: string | undefined;
-  handle(request: Request): Promise<Response>;
-  /** Responds with an error to a request that gets no further than the listener. */
-  refuse(request: Request, code: ErrorCode): Response;
-}
+export type Proxy = ReturnType<typeof createProxy>;
 
 export const elysiaOptions = {
   // By default Elysia (1.4.30) looks for the path from a fixed offset of the URL, so that a short Host header shifts it.
@@ -51,12 +45,14 @@ export interface Fetcher {
   fetch: Handler;
 }
 
-export function createProxy(deps: ProxyDeps): Proxy {
+export function createProxy(deps: ProxyDeps) {
   const habitsOf = createHabits(deps.monotonic);
   const lifeDeps = { ...deps, habitsOf, storedIds: createStoredIds(deps), firstOfCodex: new Map(), users: new Users(deps) };
   return {
+    /** The origin of `/v1` as clients see it; undefined: not set. */
     publicUrl: deps.config.publicUrl,
-    handle: (request) => new LifeOfRequest(request, lifeDeps).handle(),
-    refuse: (request, code) => new LifeOfRequest(request, lifeDeps).refuse(code),
+    handle: (request: Request): Promise<Response> => new LifeOfRequest(request, lifeDeps).handle(),
+    /** Responds with an error to a request that gets no further than the listener. */
+    refuse: (request: Request, code: ErrorCode): Response => new LifeOfRequest(request, lifeDeps).refuse(code),
   };
 }

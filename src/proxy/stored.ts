@@ -146,31 +146,23 @@ export interface Found {
   makes: boolean;
 }
 
-export interface StoredIds {
-  /**
-   * Finds what a request names, all of it in one query.
-   * @param keeps whether the backend keeps what it makes
-   * @param beforeLookUp called if it names anything
-   * @throws ProxyError `not_found` if another key has any of it, or its backend is gone; `member_not_allowed` if it would be
-   * made again; `storage_unavailable` if that cannot be read; `too_many_stored` if its key may make no more
-   */
-  find(
-    asked: Asked & { keeps: boolean },
-    backends: readonly Backend[],
-    beforeLookUp: () => Promise<void>,
-  ): Promise<Found>;
-  /**
-   * Notes what an answer says that the key has from now on, before the client learns of it.
-   * @param backend undefined: there is one only
-   * @throws AbortReason if the answer is read for that and breaks off
-   */
-  announce(upstream: UpstreamResponse, found: Found, backend: string | undefined): Promise<Announced>;
-}
+export type StoredIds = ReturnType<typeof createStoredIds>;
 
-export function createStoredIds(deps: StoredDeps): StoredIds {
+export function createStoredIds(deps: StoredDeps) {
   const requireRoom = createRoom(deps);
   return {
-    async find(asked, backends, beforeLookUp) {
+    /**
+     * Finds what a request names, all of it in one query.
+     * @param asked with `keeps`: whether the backend keeps what it makes
+     * @param beforeLookUp called if it names anything
+     * @throws ProxyError `not_found` if another key has any of it, or its backend is gone; `member_not_allowed` if it would be
+     * made again; `storage_unavailable` if that cannot be read; `too_many_stored` if its key may make no more
+     */
+    async find(
+      asked: Asked & { keeps: boolean },
+      backends: readonly Backend[],
+      beforeLookUp: () => Promise<void>,
+    ): Promise<Found> {
       const { keyId, keeps } = asked;
       const path = findStoredPath(asked.method, asked.path);
       const named = await namesIn(asked, path);
@@ -185,7 +177,16 @@ export function createStoredIds(deps: StoredDeps): StoredIds {
       const message = `What this id names is at the backend ${found.backend}, which is no longer configured.`;
       throw new ProxyError("not_found", { message });
     },
-    async announce(upstream, { path, keyId, makes, isOwnPath }, backend) {
+    /**
+     * Notes what an answer says that the key has from now on, before the client learns of it.
+     * @param backend undefined: there is one only
+     * @throws AbortReason if the answer is read for that and breaks off
+     */
+    async announce(
+      upstream: UpstreamResponse,
+      { path, keyId, makes, isOwnPath }: Found,
+      backend: string | undefined,
+    ): Promise<Announced> {
       if (path === undefined || !upstream.response.ok || upstream.response.body === null) return { upstream };
       const { folder, action } = path;
       const note = (ids: readonly string[]): Promise<unknown> => own(ids, { keyId, backend }, deps);

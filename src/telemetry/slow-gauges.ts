@@ -17,43 +17,25 @@ export interface SlowValues {
  */
 export function addSlowGauges(registry: Registry, { upstreamUp, database, disk, backup }: SlowValues): void {
   const readUpstream = readInBackground(upstreamUp);
-  addGauge(
-    registry,
-    { name: "tollgate_upstream_up", help: "Whether the backend responded at the last scrape", aggregator: "min" },
-    () => toNumber(readUpstream()),
-  );
   const readDatabase = readInBackground(database);
-  addGauge(
-    registry,
-    { name: "tollgate_database_bytes", help: "Size of the database, in bytes", aggregator: "max" },
-    () => readDatabase()?.bytes,
+  const readDisk = readInBackground(disk);
+  const add = (name: string, help: string, aggregator: "min" | "max", read: () => number | undefined): void =>
+    addGauge(registry, { name, help, aggregator }, read);
+  add("tollgate_upstream_up", "Whether the backend responded at the last scrape", "min", () =>
+    toNumber(readUpstream()),
   );
-  addGauge(
-    registry,
-    { name: "tollgate_database_log_bytes", help: "Size of SQLite's write-ahead log, in bytes", aggregator: "max" },
+  add("tollgate_database_bytes", "Size of the database, in bytes", "max", () => readDatabase()?.bytes);
+  add(
+    "tollgate_database_log_bytes",
+    "Size of SQLite's write-ahead log, in bytes",
+    "max",
     () => readDatabase()?.logBytes,
   );
-  const readDisk = readInBackground(disk);
-  addGauge(
-    registry,
-    { name: "tollgate_disk_free_bytes", help: "Free space in DATA_DIR, in bytes", aggregator: "min" },
-    () => readDisk()?.freeBytes,
-  );
-  addGauge(
-    registry,
-    { name: "tollgate_disk_size_bytes", help: "Size of the disk of DATA_DIR, in bytes", aggregator: "min" },
-    () => readDisk()?.sizeBytes,
-  );
+  add("tollgate_disk_free_bytes", "Free space in DATA_DIR, in bytes", "min", () => readDisk()?.freeBytes);
+  add("tollgate_disk_size_bytes", "Size of the disk of DATA_DIR, in bytes", "min", () => readDisk()?.sizeBytes);
   if (backup === undefined) return;
-  addGauge(
-    registry,
-    {
-      name: "tollgate_backup_last_success_timestamp_seconds",
-      help: "When the latest backup of BACKUP_DIR succeeded, in seconds since 1970",
-      aggregator: "max",
-    },
-    readInBackground(backup),
-  );
+  const help = "When the latest backup of BACKUP_DIR succeeded, in seconds since 1970";
+  add("tollgate_backup_last_success_timestamp_seconds", help, "max", readInBackground(backup));
 }
 
 const toNumber = (isUp: boolean | undefined): number | undefined => (isUp === undefined ? undefined : Number(isUp));

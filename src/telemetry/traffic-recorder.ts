@@ -10,8 +10,7 @@ import { mapCounters } from "../domain/usage.ts";
 import type { Log } from "../log/log.ts";
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf } from "../time/seoul.ts";
-import type { KeyId } from "../domain/keys.ts";
-import { lacksUsage, refusals, type RequestRecord } from "../domain/requests.ts";
+import { lacksUsage, type OutcomeSum, refusals, type RequestRecord } from "../domain/requests.ts";
 import {
   backendCountNames,
   type BackendCounts,
@@ -22,18 +21,6 @@ import {
 
 /** The latencies of one model in one minute. */
 type LatencySum = { minute: number; model: string; requestCount: number } & Record<LatencyHistogram, Histogram>;
-
-interface OutcomeSum {
-  minute: number;
-  /** 0: none. */
-  keyId: KeyId;
-  outcome: string;
-  /** An error code, a cause, or `status_429`; empty for a success. */
-  code: string;
-  count: number;
-  /** Epoch milliseconds. */
-  lastAt: number;
-}
 
 export interface Traffic {
   latencies: LatencySum[];

@@ -2,6 +2,11 @@ import type { Log } from "../../log/log.ts";
 
 const encoder = new TextEncoder();
 
+/** Reads no chunk ahead of the client. TypeScript's lib lacks it; remove when `ReadableStream` has it. */
+const { from: streamOf } = ReadableStream as unknown as {
+  from(chunks: AsyncIterable<Uint8Array>): ReadableStream<Uint8Array>;
+};
+
 /**
  * A response, by default of JSON, `before` + `middle` + `after`, whose middle is read as fast as the client takes it: neither a long
  * query nor a slow reader fills memory. Waits for the first chunk, so that storage that fails at once still gets an
@@ -33,21 +38,4 @@ export async function streamJson(
     }
   }
   return new Response(streamOf(whole()), { headers });
-}
-
-/** Reads no chunk ahead of the client. */
-function streamOf(chunks: AsyncGenerator<Uint8Array>): ReadableStream<Uint8Array> {
-  return new ReadableStream<Uint8Array>(
-    {
-      async pull(controller) {
-        const { done, value } = await chunks.next();
-        if (done === true) controller.close();
-        else controller.enqueue(value);
-      },
-      async cancel() {
-        await chunks.return(undefined);
-      },
-    },
-    { highWaterMark: 0 },
-  );
 }

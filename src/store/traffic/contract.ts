@@ -8,20 +8,12 @@
 import type { BackendCounts } from "../../domain/backends.ts";
 import type { LatencyHistogram } from "../../domain/histogram.ts";
 import type { KeyId } from "../../domain/keys.ts";
+import type { OutcomeSum } from "../../domain/requests.ts";
 
 /** Histograms as text; see `domain/histogram.ts`. */
 export type StoredLatency = { minute: number; model: string; requestCount: number } & Record<LatencyHistogram, string>;
 
-export interface StoredOutcome {
-  minute: number;
-  /** 0: none. */
-  keyId: KeyId;
-  outcome: string;
-  code: string;
-  count: number;
-  /** Epoch milliseconds. */
-  lastAt: number;
-}
+export type StoredOutcome = OutcomeSum;
 
 /** What one backend was sent, and how it responded. */
 export type BackendFigures = BackendCounts & {
