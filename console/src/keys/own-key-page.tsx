@@ -122,6 +122,18 @@ function OwnKeyPanels(props: {
           <Facts own={props.own} />
         </div>
       </Panel>
+      <Show when={props.own.team}>
+        {(team) => (
+          <Panel title="Limits of your team" hint={team().name}>
+            <div class="panel-body">
+              <p>These hold for all of the team’s keys together, beside this key’s own.</p>
+              <Show when={usedLimits(team()).length > 0} fallback={<p>The team has no limits.</p>}>
+                <UsedLimits key={team()} />
+              </Show>
+            </div>
+          </Panel>
+        )}
+      </Show>
       <Panel title="Tokens" hint="Input and output, by day in Seoul time (KST, UTC+9)">
         <OwnKeyChart own={props.own} />
       </Panel>
