@@ -119,6 +119,7 @@ describe.skipIf(!hasBrowser)("teams", () => {
     await page.getByText("0 of 4", { exact: true }).waitFor();
     await page.getByRole("row").filter({ hasText: "member" }).first().waitFor();
     await page.getByRole("row").filter({ hasText: "traffic-model" }).waitFor();
+    await page.getByRole("group", { name: "Tokens by day" }).locator("path.fill").first().waitFor();
     expect(await violationsOf(page)).toEqual([]);
 
     await page.getByRole("button", { name: "Edit the team" }).click();

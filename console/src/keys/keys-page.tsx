@@ -21,8 +21,7 @@ import { BulkBar, type BulkQuestion } from "./bulk-bar.tsx";
 import { keyCsv } from "./key-csv.ts";
 import { usedLimits } from "./key-limits.ts";
 import { sortKeys } from "./key-list.ts";
-import { useKeySparksQuery } from "./key-sparks.ts";
-import { KeyTable, useSelectedKeys } from "./key-table.tsx";
+import { KeyTable, useKeySparksQuery, useSelectedKeys } from "./key-table.tsx";
 import { closeNewKeyDialogUnlessSecret, openImportForm, openNewKeyForm } from "./new-key.ts";
 import { isLimitState, type KeyFilters, useKeyFilters } from "./use-key-filters.ts";
 

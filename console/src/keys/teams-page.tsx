@@ -17,6 +17,7 @@ import { SkeletonRows } from "../ui/skeleton.tsx";
 import { type CostRow, useCostsQuery } from "../usage/cost-queries.ts";
 import { ModelUsagePanel } from "../usage/model-usage-panel.tsx";
 import { everyKey } from "../usage/usage-buckets.ts";
+import { DailyTokens, shownDays } from "./key-chart.tsx";
 import { isNearLimit, limitLabels, usedLimits } from "./key-limits.ts";
 import { isUsable } from "./key-list.ts";
 import { useDeleteTeam, useSwitchKey } from "./key-mutations.ts";
@@ -161,6 +162,7 @@ export function TeamPage(): JSX.Element {
             <>
               <TeamDetails team={known()} onEdit={() => setEditing(true)} />
               <TeamKeys team={known()} />
+              <TeamChart teamId={known().id} />
               <ModelUsagePanel teamId={known().id} />
               <Show when={editing()}>
                 <TeamDialog team={known()} onClose={() => setEditing(false)} />
@@ -274,7 +276,7 @@ function TeamKeys(props: { team: Team }): JSX.Element {
         </Match>
         <Match when={members()?.length === 0}>
           <EmptyState title="No key is in this team">
-            <p>Choose the team under “Limits” of a key, or select several keys and choose it for all.</p>
+            <p>Choose the team in the dialog of a key’s limits.</p>
             <A class="button" href="/keys">
               API keys
             </A>
@@ -333,5 +335,21 @@ function TeamKeyRow(props: { apiKey: Key; running: number; today: CostRow | unde
       <NumberCell label="Input today" value={props.today?.input_tokens ?? 0} />
       <NumberCell label="Output today" value={props.today?.output_tokens ?? 0} />
     </tr>
+  );
+}
+
+function TeamChart(props: { teamId: number }): JSX.Element {
+  const costs = useCostsQuery(() => ({ days: shownDays, by: "day", selection: everyKey, teamId: props.teamId }));
+  return (
+    <Panel title="Tokens" query={costs} hint="Input and output, by day in Seoul time (KST, UTC+9)">
+      <Show when={costs.data !== undefined || !costs.isError} fallback={<NotLoaded query={costs} />}>
+        <DailyTokens
+          days={costs.data?.rows ?? []}
+          now={costs.data?.fetchedAt ?? serverNow()}
+          whose="team"
+          loaded={costs.data !== undefined}
+        />
+      </Show>
+    </Panel>
   );
 }
