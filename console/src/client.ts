@@ -72,6 +72,32 @@ export async function requestWithKey<T>(path: string, key: string): Promise<T> {
 export const causeOf = (error: unknown): string =>
   error instanceof ApiError ? error.message.replace(/\.$/, "") : "the response could not be read";
 
+/** Without a session or a server, the rest fails too. */
+const isFinal = (error: unknown): boolean => error instanceof ApiError && (error.status === 401 || error.status === 0);
+
+/**
+ * Does something for each item, one after the other. An error does not end it, unless it concerns the rest too.
+ * @param onDone called after each item
+ */
+export async function forEachInTurn<T>(
+  items: readonly T[],
+  act: (item: T) => Promise<unknown>,
+  onDone: (item: T, error?: unknown) => void,
+): Promise<void> {
+  let final: unknown;
+  for (const item of items) {
+    try {
+      if (final !== undefined) throw final;
+      // oxlint-disable-next-line no-await-in-loop -- in turn, so that many changes do not delay the requests of clients
+      await act(item);
+      onDone(item);
+    } catch (error) {
+      if (isFinal(error)) final = error;
+      onDone(item, error);
+    }
+  }
+}
+
 /** Also for a body that ends early. */
 const noResponse = { data: null, error: { status: 0, value: undefined }, response: undefined };
 

@@ -33,6 +33,8 @@ import "./styles/index.css";
 const RequestsPage = lazyPage("Requests", async () => (await import("./requests/requests-page.tsx")).RequestsPage);
 const RunningPage = lazyPage("Running now", async () => (await import("./requests/running-page.tsx")).RunningPage);
 const KeyPage = lazyPage("API key", async () => (await import("./keys/key-page.tsx")).KeyPage);
+const TeamsPage = lazyPage("Teams", async () => (await import("./keys/teams-page.tsx")).TeamsPage);
+const TeamPage = lazyPage("Team", async () => (await import("./keys/teams-page.tsx")).TeamPage);
 const OwnKeyPage = lazyPage("Your API key", async () => (await import("./keys/own-key-page.tsx")).OwnKeyPage);
 const GpusPage = lazyPage("GPUs", async () => (await import("./gpus/gpus-page.tsx")).GpusPage);
 const GpuPage = lazyPage("GPU", async () => (await import("./gpus/gpu-page.tsx")).GpuPage);
@@ -65,6 +67,8 @@ function Console(): JSX.Element {
         <Route path="/" component={RequireSession}>
           <Route path="/" component={OverviewPage} />
           <Route path="/keys" component={KeysPage} />
+          <Route path="/keys/teams" component={TeamsPage} />
+          <Route path="/keys/teams/:id" component={TeamPage} />
           <Route path="/keys/:id" component={KeyPage} />
           <Route path="/requests" component={RequestsPage} />
           <Route path="/requests/running" component={RunningPage} />

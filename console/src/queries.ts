@@ -107,9 +107,22 @@ export const useKeyQuery = (keyId: () => number): QueryResult<typeof getKeys> =>
   }));
 
 const getTeams = async () => (await responseBody(api.teams.get())).teams;
+export type Team = Awaited<ReturnType<typeof getTeams>>[number];
 
-export const useTeamsQuery = (enabled: () => boolean = () => true): QueryResult<typeof getTeams> =>
-  useQuery(() => ({ enabled: enabled(), queryKey: ["teams"], queryFn: getTeams }));
+/** @param everyMs undefined: as they were when the page was opened, to know their names */
+export const useTeamsQuery = (everyMs?: number): QueryResult<typeof getTeams> =>
+  useQuery(() => ({
+    queryKey: ["teams"],
+    queryFn: getTeams,
+    reconcile: "id",
+    ...(everyMs !== undefined && { refetchInterval: everyMs }),
+  }));
+
+/** Whether there are teams: without any, nothing tells of them. */
+export function useHasTeams(): () => boolean {
+  const teams = useTeamsQuery();
+  return () => (teams.data?.length ?? 0) > 0;
+}
 
 export const usePricesQuery = (): QueryResult<typeof getPrices> =>
   useQuery(() => ({ queryKey: ["prices"], queryFn: getPrices }));

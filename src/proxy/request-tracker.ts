@@ -227,7 +227,7 @@ export class RequestTracker {
 
   #describeRunning(): RunningRequest {
     const { id, clientAddress, method, path } = this.#request;
-    const { keyId, model, backend, readUsage } = this;
+    const { keyId, teamId, model, backend, readUsage } = this;
     const now = this.#deps.monotonic();
     return {
       requestId: id,
@@ -235,6 +235,7 @@ export class RequestTracker {
       method,
       path,
       keyId,
+      teamId,
       model: model?.name,
       backend,
       state: this.#upstreamMs === undefined ? this.#stateBefore() : "running",

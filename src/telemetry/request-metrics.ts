@@ -74,7 +74,10 @@ export function createRequestMetrics(
     ...ofBackends,
   ];
   const ofFailures: Observe[] = [createUpstreamErrorCounter(registry), createLimitCounter(registry)];
-  if (perKey) observers.push(createKeyCounter(registry));
+  if (perKey) {
+    observers.push(createSubjectCounter(registry, "key", ({ keyId }) => keyId));
+    observers.push(createSubjectCounter(registry, "team", ({ teamId }) => teamId));
+  }
   return {
     finished(record) {
       for (const observe of observers) observe(record);
@@ -250,27 +253,34 @@ export function createCountedCounter(registry: Registry, perKey: boolean): (coun
   };
 }
 
-function createKeyCounter(registry: Registry): Observe {
-  const requests = createCounter(registry, {
-    name: "tollgate_key_requests_total",
-    help: "Requests to /v1 that ended, by API key",
-    labelNames: ["key_id"],
+function createSubjectCounter(
+  registry: Registry,
+  noun: "key" | "team",
+  idOf: (record: RequestRecord) => number | undefined,
+): Observe {
+  const words = { key: "API key", team: "team of the API key" }[noun];
+  const label = `${noun}_id`;
+  const requests = createCounter<string>(registry, {
+    name: `tollgate_${noun}_requests_total`,
+    help: `Requests to /v1 that ended, by ${words}`,
+    labelNames: [label],
   });
-  const tokens = createCounter(registry, {
-    name: "tollgate_key_tokens_total",
-    help: "Tokens reported by the backend, by API key",
-    labelNames: ["key_id", "direction"],
+  const tokens = createCounter<string>(registry, {
+    name: `tollgate_${noun}_tokens_total`,
+    help: `Tokens reported by the backend, by ${words}`,
+    labelNames: [label, "direction"],
   });
   const series = memoize((id: number) => ({
-    requests: requests({ key_id: String(id) }),
-    input: tokens({ key_id: String(id), direction: "input" }),
-    output: tokens({ key_id: String(id), direction: "output" }),
+    requests: requests({ [label]: String(id) }),
+    input: tokens({ [label]: String(id), direction: "input" }),
+    output: tokens({ [label]: String(id), direction: "output" }),
   }));
-  return ({ keyId, usage }) => {
-    if (keyId === undefined) return;
-    const { requests: requestCount, input, output } = series(keyId);
+  return (record) => {
+    const id = idOf(record);
+    if (id === undefined) return;
+    const { requests: requestCount, input, output } = series(id);
     requestCount.count += 1;
-    input.count += usage?.inputTokens ?? 0;
-    output.count += usage?.outputTokens ?? 0;
+    input.count += record.usage?.inputTokens ?? 0;
+    output.count += record.usage?.outputTokens ?? 0;
   };
 }

@@ -70,6 +70,7 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
     await dialog.getByLabel("Name").fill("created with limits");
     expect(await dialog.getByLabel("Tokens per day").isVisible()).toBe(false);
     await dialog.getByText("Limits and details").click();
+    await dialog.getByText("More limits").click();
     await dialog.getByLabel("Requests per minute").fill("60");
     await dialog.getByLabel("May be used for").selectOption("Inference only");
     await dialog.getByLabel("Expires").fill("2099-12-31T23:59");

@@ -112,13 +112,13 @@ test("a path cannot add a label", async () => {
   expect(text).toContain('method="other",endpoint="other"');
 });
 
-test("adds series by key id if enabled", async () => {
+test("adds series by the ids of keys and teams if enabled", async () => {
   using metrics = openMetrics({ perKey: true });
   finish(
     metrics,
     requestRecord(),
     requestRecord({ usage: undefined }),
-    requestRecord({ keyId: 8 }),
+    requestRecord({ keyId: 8, teamId: 3 }),
     requestRecord({ keyId: undefined }),
   );
   const text = await metrics.text();
@@ -126,6 +126,8 @@ test("adds series by key id if enabled", async () => {
   expect(valueOf(text, 'tollgate_key_tokens_total{key_id="7",direction="input"}')).toBe(1200);
   expect(valueOf(text, 'tollgate_key_tokens_total{key_id="8",direction="output"}')).toBe(350);
   expect(seriesOf(text, "tollgate_key_requests_total")).toHaveLength(2);
+  expect(seriesOf(text, "tollgate_team_requests_total")).toEqual(['tollgate_team_requests_total{team_id="3"} 1']);
+  expect(valueOf(text, 'tollgate_team_tokens_total{team_id="3",direction="output"}')).toBe(350);
 });
 
 test.each([

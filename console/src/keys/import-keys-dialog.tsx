@@ -1,13 +1,12 @@
 import { useQueryClient } from "@tanstack/solid-query";
 import { createMemo, createSignal, For, type JSX, onMount, Show } from "solid-js";
-import { causeOf } from "../client.ts";
+import { causeOf, forEachInTurn } from "../client.ts";
 import { downloadCsv } from "../lib/csv.ts";
 import { count, plural } from "../lib/format.ts";
 import { type Key, useKeysQuery } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
-import { forEachInTurn } from "./key-bulk.ts";
 import { parseNames, secretCsv } from "./key-import.ts";
 import { PathsField } from "./key-fields.tsx";
 import { createKey, type KeyFields } from "./key-mutations.ts";

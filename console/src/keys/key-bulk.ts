@@ -1,6 +1,6 @@
 import { useQueryClient } from "@tanstack/solid-query";
 import { createSignal } from "solid-js";
-import { api, ApiError, causeOf, responseBody } from "../client.ts";
+import { api, causeOf, forEachInTurn, responseBody } from "../client.ts";
 import type { Key } from "../queries.ts";
 
 export type BulkAction =
@@ -28,32 +28,6 @@ function change(key: Key, action: BulkAction, changeId: string): Promise<unknown
 
 function tagsAfter(before: readonly string[], { tags, adds }: { tags: readonly string[]; adds: boolean }): string[] {
   return adds ? [...new Set([...before, ...tags])] : before.filter((tag) => !tags.includes(tag));
-}
-
-/** Without a session or a server, the rest fails too. */
-const isFinal = (error: unknown): boolean => error instanceof ApiError && (error.status === 401 || error.status === 0);
-
-/**
- * Does something for each item, one after the other. An error does not end it, unless it concerns the rest too.
- * @param onDone called after each item
- */
-export async function forEachInTurn<T>(
-  items: readonly T[],
-  act: (item: T) => Promise<unknown>,
-  onDone: (item: T, error?: unknown) => void,
-): Promise<void> {
-  let final: unknown;
-  for (const item of items) {
-    try {
-      if (final !== undefined) throw final;
-      // oxlint-disable-next-line no-await-in-loop -- in turn, so that many keys do not delay the requests of clients
-      await act(item);
-      onDone(item);
-    } catch (error) {
-      if (isFinal(error)) final = error;
-      onDone(item, error);
-    }
-  }
 }
 
 interface BulkRun {

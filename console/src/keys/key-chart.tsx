@@ -5,6 +5,7 @@ import { compact, count } from "../lib/format.ts";
 import { dayMs, floorToStep, hourMs, minuteMs } from "../lib/seoul-time.ts";
 import { now } from "../lib/server-clock.ts";
 import { maxDays, type TimeSpan, zoomParameters } from "../lib/time-range.ts";
+import { add, valuesInSteps } from "../lib/time-steps.ts";
 import { SegmentedControl } from "../ui/controls.tsx";
 import { createBars } from "../ui/chart-range.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
@@ -85,5 +86,53 @@ export function KeyChart(props: { keyId: number }): JSX.Element {
         empty={<EmptyState title="This key has no tokens in this period" />}
       />
     </Panel>
+  );
+}
+
+export const shownDays = 30;
+
+interface DailyTokensProps {
+  days: readonly { date: string | null; input_tokens: number; output_tokens: number }[];
+  now: number;
+  whose: "key" | "team";
+  loaded: boolean;
+}
+
+/** Input and output tokens on each of the last days, by sums that have nothing finer. */
+export function DailyTokens(props: DailyTokensProps): JSX.Element {
+  const span = (): TimeSpan => {
+    const to = floorToStep(props.now, dayMs) + dayMs;
+    return { from: to - shownDays * dayMs, to };
+  };
+  const days = () => props.days.map((day) => ({ ...day, bucket_start: `${day.date}T00:00:00+09:00` }));
+  const total = (field: "input_tokens" | "output_tokens"): string =>
+    count(props.days.reduce((sum, day) => sum + day[field], 0));
+  const series = (stepMs: number) =>
+    (["input_tokens", "output_tokens"] as const).map((field, id) => ({
+      id,
+      label: id === 0 ? "Input tokens" : "Output tokens",
+      colour: id === 0 ? 7 : 1,
+      values: valuesInSteps(days(), { span: span(), stepMs }, (day) => day[field], add),
+    }));
+  return (
+    <Chart
+      label="Tokens by day"
+      summary={`${total("input_tokens")} input and ${total("output_tokens")} output tokens in ${shownDays} days.`}
+      span={span()}
+      bucketMs={dayMs}
+      kind="bars"
+      series={series}
+      format={compact}
+      whole
+      rows={(_, drawn, step) =>
+        drawn.map(({ label, colour, values }) => ({ label, colour, value: count(values[step] || 0) }))
+      }
+      onZoom={() => {}}
+      zoomed={false}
+      pans={false}
+      loaded={props.loaded}
+      loading={!props.loaded}
+      empty={<EmptyState title={`This ${props.whose} has no tokens in ${shownDays} days`} />}
+    />
   );
 }

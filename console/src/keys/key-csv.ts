@@ -22,6 +22,7 @@ const columns = [
   "allowed_paths",
   ...limitNames,
   "refused_today",
+  "team_id",
 ] as const;
 
 /** The API's list, with its field names. */

@@ -1,7 +1,8 @@
+import { A } from "@solidjs/router";
 import { createSignal, For, type JSX, Show } from "solid-js";
 import { count, plural } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
-import type { Key } from "../queries.ts";
+import { type Key, type Team, useTeamsQuery } from "../queries.ts";
 import { EmptyState, Panel } from "../ui/panel.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
 import { scopes } from "./key-fields.tsx";
@@ -49,6 +50,8 @@ export function KeyDetails(props: { key: Key }): JSX.Element {
 const allPaths = "All; keys share vector stores, threads and the like, where a backend has them";
 
 function Facts(props: { key: Key }): JSX.Element {
+  const teams = useTeamsQuery();
+  const teamOf = (id: number): Team | undefined => teams.data?.find((team) => team.id === id);
   const Fact = (fact: { name: string; children: JSX.Element }): JSX.Element => (
     <div>
       <dt>{fact.name}</dt>
@@ -69,6 +72,13 @@ function Facts(props: { key: Key }): JSX.Element {
       <Fact name="May be used for">{scopes.find(({ value }) => value === props.key.scope)?.label}</Fact>
       <Fact name="Allowed models">{props.key.allowed_models?.join(", ") ?? "All"}</Fact>
       <Fact name="Allowed paths">{props.key.allowed_paths?.join(", ") ?? allPaths}</Fact>
+      <Show when={props.key.team_id}>
+        {(id) => (
+          <Fact name="Team">
+            <A href={`/keys/teams/${id()}`}>{teamOf(id())?.name ?? `Team ${id()}`}</A>
+          </Fact>
+        )}
+      </Show>
       <Fact name="Owner">{props.key.owner ?? "–"}</Fact>
       <Fact name="Tags">
         <Show when={props.key.tags.length > 0} fallback="–">

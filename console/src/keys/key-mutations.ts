@@ -1,8 +1,14 @@
-import { type QueryKey, useMutation, type UseMutationResult, useQueryClient } from "@tanstack/solid-query";
+import {
+  type QueryClient,
+  type QueryKey,
+  useMutation,
+  type UseMutationResult,
+  useQueryClient,
+} from "@tanstack/solid-query";
 import { createSignal } from "solid-js";
 import { api, responseBody } from "../client.ts";
 import { showToast } from "../lib/toasts.ts";
-import type { Key } from "../queries.ts";
+import type { Key, Team } from "../queries.ts";
 import type { LimitName } from "../../../src/domain/limits.ts";
 
 interface KeySwitch {
@@ -94,13 +100,17 @@ export type KeyFields = Partial<
   tags?: string[] | null;
 };
 
+/** With the teams, which count their keys. */
+const invalidateKeys = (queries: QueryClient): Promise<unknown> =>
+  Promise.all([["keys"], ["teams"]].map((queryKey) => queries.invalidateQueries({ queryKey })));
+
 /** Changes a key's limits and notes. The table shows them once the server has accepted them. */
 export function useChangeKey(): UseMutationResult<Key, Error, { key: Key; fields: KeyFields }> {
   const queries = useQueryClient();
   return useMutation(() => ({
     mutationFn: ({ key, fields }: { key: Key; fields: KeyFields }) =>
       responseBody(api.keys({ id: key.id }).patch(fields)),
-    onSuccess: () => queries.invalidateQueries({ queryKey: ["keys"] }),
+    onSuccess: () => invalidateKeys(queries),
   }));
 }
 
@@ -113,7 +123,7 @@ export function useCreateKey(): UseMutationResult<Key, Error, NewKey> {
   const queries = useQueryClient();
   return useMutation(() => ({
     mutationFn: createKey,
-    onSuccess: () => queries.invalidateQueries({ queryKey: ["keys"] }),
+    onSuccess: () => invalidateKeys(queries),
   }));
 }
 
@@ -151,6 +161,38 @@ export function useDeleteKey(): UseMutationResult<unknown, Error, KeyDeletion, [
       showToast(`“${key.name}” was not deleted: ${error.message}`, "error");
     },
     onSuccess: (_, { key }) => showToast(`“${key.name}” was deleted`),
+    onSettled: () => queries.invalidateQueries(),
+  }));
+}
+
+/** What POST and PATCH take of a team besides its name; null clears a field. */
+export type TeamFields = Partial<Pick<Team, LimitName | "note" | "limits_extra">> & { tags?: string[] | null };
+
+/** Creates a team, or changes one. The list has it once the mutation has succeeded. */
+export function useSaveTeam(): UseMutationResult<
+  Team,
+  Error,
+  { team: Team | undefined; name: string; fields: TeamFields }
+> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: ({ team, name, fields }) =>
+      responseBody(
+        team === undefined
+          ? api.teams.post({ name, ...fields })
+          : api.teams({ id: team.id }).patch({ name, ...fields }),
+      ),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["teams"] }),
+  }));
+}
+
+/** Deletes a team; its keys stay. */
+export function useDeleteTeam(): UseMutationResult<unknown, Error, Team> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: ({ id }: Team) => responseBody(api.teams({ id }).delete()),
+    onError: (error, { name }) => showToast(`“${name}” was not deleted: ${error.message}`, "error"),
+    onSuccess: (_, { name }) => showToast(`“${name}” was deleted`),
     onSettled: () => queries.invalidateQueries(),
   }));
 }

@@ -5,23 +5,25 @@ import { count, plural } from "../lib/format.ts";
 import { dayMs } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { showToast } from "../lib/toasts.ts";
-import { type QueryResult, useTeamsQuery } from "../queries.ts";
+import { type QueryResult, useHasTeams, useTeamsQuery } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { NotLoaded, Panel } from "../ui/panel.tsx";
 import { SkeletonList } from "../ui/skeleton.tsx";
 import { limitKinds, limitNames } from "../../../src/domain/limits.ts";
-import { type EditedKey, LimitField, ModelsField, TeamField } from "./key-fields.tsx";
+import { type EditedKey, KeyFieldInputs, ModelsField, TeamField } from "./key-fields.tsx";
 import { amountOf } from "./key-limits.ts";
+import type { KeyFields } from "./key-mutations.ts";
+import { LimitFields } from "./limit-fields.tsx";
 
 const getKeyPolicy = async () => (await responseBody(api["key-policy"].get())).defaults;
 type KeyPolicy = Awaited<ReturnType<typeof getKeyPolicy>>;
 
-export const useKeyPolicyQuery = (): QueryResult<typeof getKeyPolicy> =>
+const useKeyPolicyQuery = (): QueryResult<typeof getKeyPolicy> =>
   useQuery(() => ({ queryKey: ["key-policy"], queryFn: getKeyPolicy }));
 
 /** A new key as it will be, unless its fields are changed. */
-export const newKeyOf = ({ expires_in_days: days, ...defaults }: KeyPolicy): EditedKey => ({
+const newKeyOf = ({ expires_in_days: days, ...defaults }: KeyPolicy): EditedKey => ({
   ...defaults,
   expires_at: days === null ? null : new Date(serverNow() + days * dayMs).toISOString(),
 });
@@ -39,7 +41,7 @@ function useSaveKeyPolicy(): UseMutationResult<unknown, Error, KeyPolicy> {
 
 /** What new keys get, as a list; nothing if that is nothing. */
 function PolicyFacts(props: { policy: KeyPolicy }): JSX.Element {
-  const teams = useTeamsQuery(() => props.policy.team_id !== null);
+  const teams = useTeamsQuery();
   const facts = (): string[] => {
     const { allowed_models: models, expires_in_days: days, team_id: team } = props.policy;
     return [
@@ -69,6 +71,16 @@ export function PolicyNote(): JSX.Element {
           <PolicyFacts policy={set()} />
         </div>
       )}
+    </Show>
+  );
+}
+
+/** In the form of a new key: its fields, as the policy fills them. */
+export function NewKeyFields(props: { onChange: (changed: KeyFields) => void }): JSX.Element {
+  const policy = useKeyPolicyQuery();
+  return (
+    <Show when={!policy.isPending}>
+      <KeyFieldInputs key={policy.data && newKeyOf(policy.data)} onChange={props.onChange} />
     </Show>
   );
 }
@@ -108,6 +120,7 @@ export function KeyPolicyPanel(): JSX.Element {
 
 function KeyPolicyDialog(props: { policy: KeyPolicy; onClose: () => void }): JSX.Element {
   const save = useSaveKeyPolicy();
+  const hasTeams = useHasTeams();
   const [fields, setFields] = createSignal<Partial<KeyPolicy>>({});
   const set = (changed: Partial<KeyPolicy>): void => void setFields((before) => ({ ...before, ...changed }));
   let form: HTMLFormElement | undefined;
@@ -120,8 +133,7 @@ function KeyPolicyDialog(props: { policy: KeyPolicy; onClose: () => void }): JSX
   return (
     <Dialog title="What new keys get" onClose={() => props.onClose()}>
       <form ref={form} onSubmit={submit}>
-        <div class="limit-fields">
-          <For each={limitNames}>{(name) => <LimitField key={edited()} name={name} onChange={set} />}</For>
+        <LimitFields of={edited()} onChange={set}>
           <TextField label="Expires after days" hint="Up to 3,650. Empty: never.">
             {(ids) => (
               <input
@@ -136,8 +148,10 @@ function KeyPolicyDialog(props: { policy: KeyPolicy; onClose: () => void }): JSX
               />
             )}
           </TextField>
-          <TeamField key={edited()} onChange={set} />
-        </div>
+          <Show when={hasTeams()}>
+            <TeamField key={edited()} onChange={set} />
+          </Show>
+        </LimitFields>
         <ModelsField key={edited()} onChange={set} />
         <Show when={save.error}>
           {(error) => (

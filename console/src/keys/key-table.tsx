@@ -1,11 +1,12 @@
+import type { UseQueryResult } from "@tanstack/solid-query";
 import { createEffect, createMemo, createSignal, For, type JSX, Show } from "solid-js";
 import type { Key } from "../queries.ts";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
-import type { UsageBuckets } from "../usage/usage-buckets.ts";
+import { useUsageBucketsQuery } from "../usage/queries.ts";
+import { everyKey, type UsageBuckets } from "../usage/usage-buckets.ts";
 import { KeyRow } from "./key-row.tsx";
 import { type KeySort, type KeySortColumn, nextKeySort } from "./key-list.ts";
-import { sparkOf } from "./key-sparks.ts";
 
 interface KeyTableProps {
   /** Undefined while they load. */
@@ -20,6 +21,23 @@ interface KeyTableProps {
   onLimits: (key: Key) => void;
   onDelete: (key: Key) => void;
 }
+
+const sparksRequest = {
+  ...everyKey,
+  timeRange: { preset: "24h", zoom: undefined },
+  bucketMinutes: 60,
+  metric: "total",
+  // The API draws no more than these; the table has the names.
+  top: 1000,
+  list: 0,
+} as const;
+
+/** The tokens of all keys in each of the last 24 hours, in one request. */
+export const useKeySparksQuery = (enabled: () => boolean): UseQueryResult<UsageBuckets> =>
+  useUsageBucketsQuery(() => sparksRequest, 1, enabled);
+
+/** Undefined while they load, and for a key without usage. */
+const sparkOf = (buckets: UsageBuckets | undefined, { id }: Key): Float64Array | undefined => buckets?.series.get(id);
 
 export function KeyTable(props: KeyTableProps): JSX.Element {
   const scroll = createInfiniteScroll(() => props.keys ?? [], { choice: () => props.choice });

@@ -9,21 +9,19 @@ import { createEffect, createMemo, createSignal, type JSX, Match, onCleanup, Sho
 import { downloadCsv } from "../lib/csv.ts";
 import { plural } from "../lib/format.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
-import { type Key, useKeysQuery } from "../queries.ts";
+import { type Key, useHasTeams, useKeysQuery } from "../queries.ts";
 import { FilterField, SegmentedControl } from "../ui/controls.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { FailedDialog, lazyPart } from "../ui/lazy.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
+import { SectionTabs } from "../ui/section-tabs.tsx";
 import type { UsageBuckets } from "../usage/usage-buckets.ts";
 import { BulkBar, type BulkQuestion } from "./bulk-bar.tsx";
-import { DeleteKeyDialog } from "./delete-key-dialog.tsx";
 import { keyCsv } from "./key-csv.ts";
-import { KeyLimitsDialog } from "./key-limits-dialog.tsx";
 import { usedLimits } from "./key-limits.ts";
 import { sortKeys } from "./key-list.ts";
-import { useKeySparksQuery } from "./key-sparks.ts";
-import { KeyTable, useSelectedKeys } from "./key-table.tsx";
+import { KeyTable, useKeySparksQuery, useSelectedKeys } from "./key-table.tsx";
 import { closeNewKeyDialogUnlessSecret, openImportForm, openNewKeyForm } from "./new-key.ts";
 import { isLimitState, type KeyFilters, useKeyFilters } from "./use-key-filters.ts";
 
@@ -31,6 +29,15 @@ import { isLimitState, type KeyFilters, useKeyFilters } from "./use-key-filters.
 const BulkDialog = lazyPart(
   async () => (await import("./bulk-dialog.tsx")).BulkDialog,
   (state, props) => <FailedDialog {...state} title="API keys" onClose={() => props.onClose()} />,
+);
+
+const DeleteKeyDialog = lazyPart(
+  async () => (await import("./delete-key-dialog.tsx")).DeleteKeyDialog,
+  (state, props) => <FailedDialog {...state} title={props.key.name} onClose={() => props.onClose()} />,
+);
+const KeyLimitsDialog = lazyPart(
+  async () => (await import("./key-limits-dialog.tsx")).KeyLimitsDialog,
+  (state, props) => <FailedDialog {...state} title={props.key.name} onClose={() => props.onClose()} />,
 );
 
 const stateOptions = [
@@ -52,6 +59,7 @@ const limitOptions = [
 export function KeysPage(): JSX.Element {
   const [parameters, setParameters] = useUrlParameters<"new">();
   const keys = useKeysQuery();
+  const hasTeams = useHasTeams();
   const sparks = useKeySparksQuery(() => (keys.data?.length ?? 0) > 0);
   const [deleting, setDeleting] = createSignal<Key>();
   const [limiting, setLimiting] = createSignal<Key>();
@@ -82,6 +90,9 @@ export function KeysPage(): JSX.Element {
         </>
       }
     >
+      <Show when={hasTeams()}>
+        <SectionTabs section="keys" label="API keys" />
+      </Show>
       <Switch
         fallback={<FilteredKeys keys={keys.data} sparks={sparks.data} onLimits={setLimiting} onDelete={setDeleting} />}
       >

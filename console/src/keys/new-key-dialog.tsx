@@ -2,10 +2,8 @@ import { createSignal, type JSX, Match, onMount, Show, Switch } from "solid-js";
 import type { Key } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
-import { FailedDialog, lazyPart } from "../ui/lazy.tsx";
-import { KeyFieldInputs } from "./key-fields.tsx";
+import { FailedDialog, lazyPart, LoadFailed } from "../ui/lazy.tsx";
 import { type KeyFields, useCreateKey } from "./key-mutations.ts";
-import { newKeyOf, PolicyNote, useKeyPolicyQuery } from "./key-policy.tsx";
 import { KeySecret } from "./key-secret.tsx";
 import { closeNewKeyDialog, guardSecretFromUnload, newKeyDialog, secretSource, setNewKeyDialog } from "./new-key.ts";
 
@@ -17,6 +15,15 @@ const ImportKeysDialog = lazyPart(
 const RotateKeyDialog = lazyPart(
   async () => (await import("./rotate-key-dialog.tsx")).RotateKeyDialog,
   (state) => <FailedDialog {...state} title="API keys" onClose={closeNewKeyDialog} />,
+);
+
+const NewKeyFields = lazyPart(
+  async () => (await import("./key-policy.tsx")).NewKeyFields,
+  (state) => (state.hasFailed ? <LoadFailed /> : undefined),
+);
+const PolicyNote = lazyPart(
+  async () => (await import("./key-policy.tsx")).PolicyNote,
+  () => undefined,
 );
 
 /** Stands above the pages: neither Back nor a logout in another tab may take a secret away. */
@@ -60,7 +67,6 @@ function NewKeyDialog(): JSX.Element {
 
 function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void }): JSX.Element {
   const createKey = useCreateKey();
-  const policy = useKeyPolicyQuery();
   const [fields, setFields] = createSignal<KeyFields>({});
   let name: HTMLInputElement | undefined;
   let key: HTMLInputElement | undefined;
@@ -97,12 +103,7 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
       </details>
       <details class="more-fields">
         <summary>Limits and details</summary>
-        <Show when={!policy.isPending}>
-          <KeyFieldInputs
-            key={policy.data && newKeyOf(policy.data)}
-            onChange={(changed) => setFields((before) => ({ ...before, ...changed }))}
-          />
-        </Show>
+        <NewKeyFields onChange={(changed) => setFields((before) => ({ ...before, ...changed }))} />
       </details>
       <PolicyNote />
       {/* Not before Escape closes the dialog again, which an error does a moment after it is known. */}

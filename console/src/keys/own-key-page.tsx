@@ -1,15 +1,12 @@
 import { useQuery, type UseQueryResult } from "@tanstack/solid-query";
 import { createEffect, createSignal, type JSX, onMount, Show } from "solid-js";
-import { Chart } from "../charts/chart.tsx";
 import { type api, ApiError, causeOf, requestWithKey } from "../client.ts";
 import { compact, count, plural } from "../lib/format.ts";
-import { dayMs, floorToStep } from "../lib/seoul-time.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
-import type { TimeSpan } from "../lib/time-range.ts";
-import { add, valuesInSteps } from "../lib/time-steps.ts";
 import { Figure } from "../ui/figure.tsx";
 import { Logo } from "../ui/icon.tsx";
-import { EmptyState, Panel } from "../ui/panel.tsx";
+import { Panel } from "../ui/panel.tsx";
+import { DailyTokens } from "./key-chart.tsx";
 import { usedLimits } from "./key-limits.ts";
 import {
   type EnteredKey,
@@ -122,8 +119,20 @@ function OwnKeyPanels(props: {
           <Facts own={props.own} />
         </div>
       </Panel>
+      <Show when={props.own.team}>
+        {(team) => (
+          <Panel title="Limits of your team" hint={team().name}>
+            <div class="panel-body">
+              <p>These hold for all of the team’s keys together, beside this key’s own.</p>
+              <Show when={usedLimits(team()).length > 0} fallback={<p>The team has no limits.</p>}>
+                <UsedLimits key={team()} />
+              </Show>
+            </div>
+          </Panel>
+        )}
+      </Show>
       <Panel title="Tokens" hint="Input and output, by day in Seoul time (KST, UTC+9)">
-        <OwnKeyChart own={props.own} />
+        <DailyTokens days={props.own.daily} now={Date.parse(props.own.now)} whose="key" loaded />
       </Panel>
       <Show when={props.activity}>{(activity) => <OwnActivityPanels activity={activity()} />}</Show>
     </>
@@ -153,48 +162,6 @@ const Facts = (props: { own: OwnKey }): JSX.Element => (
     </Show>
   </>
 );
-
-const shownDays = 30;
-
-/** Input and output tokens of the holder's key on each of the last days. */
-function OwnKeyChart(props: { own: OwnKey }): JSX.Element {
-  const span = (): TimeSpan => {
-    const to = floorToStep(Date.parse(props.own.now), dayMs) + dayMs;
-    return { from: to - shownDays * dayMs, to };
-  };
-  const days = () => props.own.daily.map((day) => ({ ...day, bucket_start: `${day.date}T00:00:00+09:00` }));
-  const total = (field: "input_tokens" | "output_tokens"): string =>
-    count(props.own.daily.reduce((sum, day) => sum + day[field], 0));
-  const series = (stepMs: number) =>
-    (["input_tokens", "output_tokens"] as const).map((field, id) => ({
-      id,
-      label: id === 0 ? "Input tokens" : "Output tokens",
-      colour: id === 0 ? 7 : 1,
-      values: valuesInSteps(days(), { span: span(), stepMs }, (day) => day[field], add),
-    }));
-  return (
-    <Chart
-      label="Tokens by day"
-      summary={`${total("input_tokens")} input and ${total("output_tokens")} output tokens in ${shownDays} days.`}
-      span={span()}
-      bucketMs={dayMs}
-      kind="bars"
-      series={series}
-      format={compact}
-      whole
-      rows={(_, drawn, step) =>
-        drawn.map(({ label, colour, values }) => ({ label, colour, value: count(values[step] || 0) }))
-      }
-      // There is nothing finer to show.
-      onZoom={() => {}}
-      zoomed={false}
-      pans={false}
-      loaded
-      loading={false}
-      empty={<EmptyState title={`This key has no tokens in ${shownDays} days`} />}
-    />
-  );
-}
 
 /** What `GET /api/own-key` tells the holder of a key. */
 type OwnKey = NonNullable<Awaited<ReturnType<(typeof api)["own-key"]["get"]>>["data"]>;

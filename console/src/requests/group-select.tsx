@@ -1,4 +1,5 @@
 import { createUniqueId, For, type JSX, Show } from "solid-js";
+import { useHasTeams } from "../queries.ts";
 import type { Grouping } from "./queries.ts";
 import { groupings } from "./request-groups.ts";
 
@@ -9,13 +10,15 @@ export function GroupSelect(props: {
   onChange: (by: string) => void;
 }): JSX.Element {
   const id = createUniqueId();
+  const hasTeams = useHasTeams();
+  const offered = () => Object.entries(groupings).filter(([by]) => by !== "team" || by === props.value || hasTeams());
   // Not within the label, which would be called after the options too: they have the names of other filters.
   return (
     <div class="filter-field">
       <label for={id}>Group by</label>
       <select id={id} onChange={({ currentTarget }) => props.onChange(currentTarget.value)}>
         <Show when={props.none}>{(none) => <option value="">{none()}</option>}</Show>
-        <For each={Object.entries(groupings)}>
+        <For each={offered()}>
           {([by, { label }]) => (
             <option value={by} selected={by === props.value}>
               {label}

@@ -7,7 +7,8 @@ import {
   useQuery,
   useQueryClient,
 } from "@tanstack/solid-query";
-import { api, ApiError, responseBody } from "../client.ts";
+import { api, ApiError, forEachInTurn, responseBody } from "../client.ts";
+import { plural } from "../lib/format.ts";
 import { dayMs, hourMs, seoulDay } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { showToast } from "../lib/toasts.ts";
@@ -105,9 +106,49 @@ export function useEndRequest(): UseMutationResult<unknown, Error, RunningReques
   }));
 }
 
-/** By what requests are grouped. */
-/** Those that the console shows. */
-export type Grouping = Exclude<Parameters<typeof api.requests.groups.get>[0]["query"]["by"], "team" | "user">;
+interface Stopped {
+  requests: readonly RunningRequest[];
+  /** The keys that are switched off with what they run; none: only the requests end. */
+  keyIds: readonly number[];
+}
+
+/** Ends several requests. Those that have ended meanwhile count as a success. */
+export function useStopRequests(): UseMutationResult<void, Error, Stopped> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: async ({ requests, keyIds }: Stopped) => {
+      const off = { is_active: false, end_running: true };
+      const calls: (() => Promise<unknown>)[] =
+        keyIds.length > 0
+          ? keyIds.map((id) => () => responseBody(api.keys({ id }).patch(off)))
+          : requests.map(
+              ({ id }) =>
+                () =>
+                  responseBody(api["in-flight"]({ id }).delete()),
+            );
+      const failures: unknown[] = [];
+      await forEachInTurn(
+        calls,
+        (call) => call(),
+        (_, error) => {
+          if (error !== undefined && !(error instanceof ApiError && error.status === 404)) failures.push(error);
+        },
+      );
+      if (failures.length > 0) throw failures[0];
+    },
+    onSuccess: (_, { requests, keyIds }) =>
+      showToast(
+        keyIds.length > 0
+          ? `${plural(keyIds.length, "key is", "keys are")} off, and what ran was ended`
+          : `${plural(requests.length, "request was", "requests were")} ended`,
+      ),
+    onError: (error: Error) => showToast(`Not everything was stopped: ${error.message}`, "error"),
+    onSettled: () => Promise.all([["in-flight"], ["keys"]].map((queryKey) => queries.invalidateQueries({ queryKey }))),
+  }));
+}
+
+/** By what requests are grouped: what the console shows. */
+export type Grouping = Exclude<Parameters<typeof api.requests.groups.get>[0]["query"]["by"], "user">;
 
 export interface GroupsQuery extends RequestQuery {
   by: Grouping;

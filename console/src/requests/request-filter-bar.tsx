@@ -2,7 +2,7 @@ import { createSignal, For, type JSX, Show } from "solid-js";
 import { parseSeoulMinute, seoulMinute } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { zoneName } from "../lib/time-zone.ts";
-import { useKeyNamesQuery } from "../queries.ts";
+import { useKeyNamesQuery, useTeamsQuery } from "../queries.ts";
 import { GroupSelect } from "./group-select.tsx";
 import { useModelNamesQuery } from "./queries.ts";
 import { outcomeLabel } from "./request-format.ts";
@@ -31,6 +31,7 @@ export function RequestFilterBar(props: { filters: RequestFilters }): JSX.Elemen
     <div class="filters">
       <div class="filter-fields">
         <KeySelect filters={props.filters} />
+        <TeamSelect filters={props.filters} />
         <ResultSelect filters={props.filters} />
         <ModelField filters={props.filters} />
         <GroupSelect value={props.filters.grouping()} none="Nothing" onChange={(by) => props.filters.setGrouping(by)} />
@@ -79,6 +80,34 @@ function KeySelect(props: { filters: RequestFilters }): JSX.Element {
         </For>
       </select>
     </label>
+  );
+}
+
+/** Nothing while nobody uses teams. */
+function TeamSelect(props: { filters: RequestFilters }): JSX.Element {
+  const teams = useTeamsQuery();
+  const chosen = (): string => props.filters.value("team");
+  const options = (): { value: string; label: string }[] => {
+    const known = (teams.data ?? []).map(({ id, name }) => ({ value: String(id), label: name }));
+    const all = [{ value: "", label: "All teams" }, ...known, { value: "0", label: "No team" }];
+    const isKnown = all.some(({ value }) => value === chosen());
+    return isKnown ? all : [...all, { value: chosen(), label: `Team ${chosen()}` }];
+  };
+  return (
+    <Show when={(teams.data?.length ?? 0) > 0 || chosen() !== ""}>
+      <label class="filter-field">
+        <span>Team</span>
+        <select onChange={({ currentTarget }) => props.filters.set("team", currentTarget.value)}>
+          <For each={options()}>
+            {({ value, label }) => (
+              <option value={value} selected={value === chosen()}>
+                {label}
+              </option>
+            )}
+          </For>
+        </select>
+      </label>
+    </Show>
   );
 }
 

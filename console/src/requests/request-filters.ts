@@ -4,6 +4,8 @@ import { parseSeoulMinute, seoulTimestamp } from "../lib/seoul-time.ts";
 /** The filters as the URL has them. */
 export interface RequestParameters {
   key?: string | undefined;
+  /** 0: none. */
+  team?: string | undefined;
   /** `failed`, `without_usage`, a class such as `5xx`, a status, or an outcome. */
   result?: string | undefined;
   model?: string | undefined;
@@ -26,6 +28,7 @@ export type RequestFilterName = keyof RequestParameters;
 /** The parameters of the API. */
 export interface RequestFilterQuery {
   key_id?: number;
+  team_id?: number;
   failed?: "true";
   without_usage?: "true";
   status?: string;
@@ -45,6 +48,7 @@ export interface RequestFilterQuery {
 export function requestFilterQuery(parameters: RequestParameters): RequestFilterQuery {
   return withoutUndefined<RequestFilterQuery>({
     key_id: positiveInteger(parameters.key),
+    team_id: parameters.team === "0" ? 0 : positiveInteger(parameters.team),
     ...resultQuery(parameters.result),
     model: text(parameters.model),
     backend: text(parameters.backend),

@@ -1,6 +1,6 @@
 import { csvOf } from "../lib/csv.ts";
 import { outcomeLabel } from "./request-format.ts";
-import type { Grouping, RequestGroups } from "./queries.ts";
+import type { Grouping, RequestGroups, RunningRequest } from "./queries.ts";
 import type { RequestFilterName } from "./request-filters.ts";
 
 interface GroupingText {
@@ -17,6 +17,7 @@ export const groupings = {
   client: { label: "Client version", filter: "client", unnamed: "No User-Agent" },
   class: { label: "Class", filter: "class", unnamed: "Not said" },
   key: { label: "API key", filter: "key", unnamed: "No key" },
+  team: { label: "Team", filter: "team", unnamed: "No team" },
   model: { label: "Model", filter: "model", unnamed: "No model named" },
   backend: { label: "Backend", filter: "backend", unnamed: "Not sent" },
   path: { label: "Path", filter: "path", unnamed: "None" },
@@ -32,12 +33,36 @@ export const findGrouping = (name: string | undefined): Grouping | undefined =>
 export type GroupRow = RequestGroups["rows"][number];
 
 /** What a group is called, and the filter of its requests; undefined: none selects them. */
-export function groupName(by: Grouping, { name, id }: GroupRow): { label: string; filter: string | undefined } {
-  if (id !== null)
+export function groupName(
+  by: Grouping,
+  { name, id }: Pick<GroupRow, "name" | "id">,
+): { label: string; filter: string | undefined } {
+  if (id !== null) {
+    if (by === "team") return { label: name ?? `Team ${id}`, filter: String(id) };
     return { label: by === "key" ? (name ?? `Deleted key ${id}`) : `…${String(id).slice(-6)}`, filter: String(id) };
-  if (name === null) return { label: groupings[by].unnamed, filter: undefined };
+  }
+  if (name === null) return { label: groupings[by].unnamed, filter: by === "team" ? "0" : undefined };
   return { label: by === "outcome" ? outcomeLabel(name) : name, filter: name };
 }
+
+export type RunningGrouping = "key" | "team";
+
+export interface RunningGroup {
+  /** Null: of clients without a key, or of keys without a team. */
+  id: number | null;
+  name: string;
+  requests: readonly RunningRequest[];
+}
+
+/** Most requests first. */
+export const groupRunning = (requests: readonly RunningRequest[], by: RunningGrouping): RunningGroup[] =>
+  [...Map.groupBy(requests, (request) => request[`${by}_id`])]
+    .map(([id, group]) => ({
+      id,
+      name: groupName(by, { name: group[0]?.[`${by}_name`] ?? null, id }).label,
+      requests: group,
+    }))
+    .toSorted((a, b) => b.requests.length - a.requests.length);
 
 /** `main took 69%, compaction took 31% of the input`; undefined if all requests are for one thing, or none says what for. */
 export function classesSentence({ classes, total }: Pick<RequestGroups, "classes" | "total">): string | undefined {

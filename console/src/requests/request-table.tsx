@@ -3,6 +3,7 @@ import { compact, count, milliseconds } from "../lib/format.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { zoneName } from "../lib/time-zone.ts";
+import { useHasTeams } from "../queries.ts";
 import { SkeletonRows } from "../ui/skeleton.tsx";
 import { NumberHeads } from "../ui/number-columns.tsx";
 import type { LoggedRequest } from "./queries.ts";
@@ -16,23 +17,31 @@ interface RequestTableProps {
 }
 
 export function RequestTable(props: RequestTableProps): JSX.Element {
+  const hasTeams = useHasTeams();
   return (
     <div class="table-scroll">
-      <table class="cards-on-phone requests">
+      <table class="cards-on-phone requests" classList={{ "with-teams": hasTeams() }}>
         <caption class="visually-hidden">Requests, newest first</caption>
         <thead>
           <tr>
             <th scope="col">Ended ({zoneName(serverNow())})</th>
             <th scope="col">Result</th>
             <th scope="col">Key</th>
+            <Show when={hasTeams()}>
+              <th scope="col">Team</th>
+            </Show>
             <th scope="col">Model</th>
             <th scope="col">Path</th>
             <NumberHeads labels={["Input", "Output", "First byte", "Duration"]} />
           </tr>
         </thead>
         <tbody>
-          <Show when={props.rows} fallback={<SkeletonRows columns={9} rows={10} />}>
-            {(rows) => <For each={rows()}>{(request) => <RequestRow request={request} onOpen={props.onOpen} />}</For>}
+          <Show when={props.rows} fallback={<SkeletonRows columns={hasTeams() ? 10 : 9} rows={10} />}>
+            {(rows) => (
+              <For each={rows()}>
+                {(request) => <RequestRow request={request} hasTeam={hasTeams()} onOpen={props.onOpen} />}
+              </For>
+            )}
           </Show>
         </tbody>
       </table>
@@ -41,7 +50,11 @@ export function RequestTable(props: RequestTableProps): JSX.Element {
 }
 
 /** A click anywhere opens the request; the button is for the keyboard and screen readers. */
-function RequestRow(props: { request: LoggedRequest; onOpen: (request: LoggedRequest) => void }): JSX.Element {
+function RequestRow(props: {
+  request: LoggedRequest;
+  hasTeam: boolean;
+  onOpen: (request: LoggedRequest) => void;
+}): JSX.Element {
   const at = (): number => Date.parse(props.request.ended_at);
   return (
     <tr data-row onClick={() => props.onOpen(props.request)}>
@@ -57,6 +70,11 @@ function RequestRow(props: { request: LoggedRequest; onOpen: (request: LoggedReq
       <td class="cut" data-label="Key" title={props.request.key_name ?? undefined}>
         {props.request.key_name ?? <span class="faint">None</span>}
       </td>
+      <Show when={props.hasTeam}>
+        <td class="cut" data-label="Team" title={props.request.team_name ?? undefined}>
+          {props.request.team_name ?? <span class="faint">–</span>}
+        </td>
+      </Show>
       <td class="cut" data-label="Model" title={props.request.model_sent ?? undefined}>
         {props.request.model_sent || <span class="faint">–</span>}
       </td>

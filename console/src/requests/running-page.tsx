@@ -4,13 +4,18 @@ import { byteSize, count, duration } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { queueText } from "../lib/queue-text.ts";
+import { useUrlParameters } from "../lib/url-parameters.ts";
+import { useHasTeams } from "../queries.ts";
 import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
+import { SegmentedControl } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
 import { NumberHeads } from "../ui/number-columns.tsx";
 import { type RunningRequest, useEndRequest, useRunningQuery } from "./queries.ts";
+import type { RunningGrouping } from "./request-groups.ts";
+import { RunningGroups } from "./running-groups.tsx";
 import "../styles/lazy-pages.css";
 
 const stateLabels = {
@@ -20,9 +25,19 @@ const stateLabels = {
   running: "Responding",
 } as const;
 
+const groupings = [
+  { value: "", label: "Each request" },
+  { value: "key", label: "By key" },
+  { value: "team", label: "By team" },
+] as const;
+
 /** The requests that the backend works on now, oldest first. */
 export function RunningPage(): JSX.Element {
   const running = useRunningQuery();
+  const hasTeams = useHasTeams();
+  const [parameters, setParameters] = useUrlParameters<"by">();
+  const by = (): RunningGrouping | undefined =>
+    groupings.find(({ value }) => value === parameters.by)?.value || undefined;
   const [ending, setEnding] = createSignal<RunningRequest>();
   return (
     <Page title="Running now" help="watching#the-request-log" sources={[{ name: "Running requests", query: running }]}>
@@ -34,8 +49,18 @@ export function RunningPage(): JSX.Element {
           follow.
         </p>
       </Show>
+      <Show when={hasTeams() || by() !== undefined}>
+        <div class="toolbar">
+          <SegmentedControl
+            label="Group by"
+            options={groupings}
+            value={by() ?? ""}
+            onChange={(chosen) => setParameters({ by: chosen || undefined }, { replace: true })}
+          />
+        </div>
+      </Show>
       <section class="panel" aria-label="Running requests">
-        <Switch fallback={<RunningTable requests={running.data?.requests} onEnd={setEnding} />}>
+        <Switch fallback={<RunningTable requests={running.data?.requests} hasTeams={hasTeams()} onEnd={setEnding} />}>
           <Match when={running.data === undefined && running.isError}>
             <NotLoaded query={running} />
           </Match>
@@ -46,6 +71,9 @@ export function RunningPage(): JSX.Element {
                 Open the log
               </A>
             </EmptyState>
+          </Match>
+          <Match when={by()}>
+            {(chosen) => <RunningGroups requests={running.data?.requests ?? []} by={chosen()} />}
           </Match>
         </Switch>
         <Show when={running.data?.more}>
@@ -62,20 +90,26 @@ export function RunningPage(): JSX.Element {
 /** @param props.requests undefined while they load */
 function RunningTable(props: {
   requests: RunningRequest[] | undefined;
+  hasTeams: boolean;
   onEnd: (request: RunningRequest) => void;
 }): JSX.Element {
   return (
     <div class="table-scroll">
-      <table class="cards-on-phone running">
+      <table class="cards-on-phone running" classList={{ "with-teams": props.hasTeams }}>
         <caption class="visually-hidden">Running requests, oldest first</caption>
         <thead>
           <tr>
             <th scope="col">Running for</th>
             <th scope="col">Key</th>
+            <Show when={props.hasTeams}>
+              <th scope="col">Team</th>
+            </Show>
             <th scope="col">State</th>
             <th scope="col">Model</th>
             <th scope="col">Path</th>
-            <th scope="col">Client address</th>
+            <th scope="col" class="request-address">
+              Client address
+            </th>
             <NumberHeads labels={["Received", "Output"]} />
             <th scope="col">
               <span class="visually-hidden">Actions</span>
@@ -83,10 +117,12 @@ function RunningTable(props: {
           </tr>
         </thead>
         <tbody>
-          <Show when={props.requests} fallback={<SkeletonRows columns={9} rows={4} />}>
+          <Show when={props.requests} fallback={<SkeletonRows columns={props.hasTeams ? 10 : 9} rows={4} />}>
             {(requests) => (
               <For each={requests()}>
-                {(request) => <RunningRow request={request} onEnd={() => props.onEnd(request)} />}
+                {(request) => (
+                  <RunningRow request={request} hasTeams={props.hasTeams} onEnd={() => props.onEnd(request)} />
+                )}
               </For>
             )}
           </Show>
@@ -98,7 +134,7 @@ function RunningTable(props: {
 
 const nameOf = (request: RunningRequest): string => request.key_name ?? "a client without a key";
 
-function RunningRow(props: { request: RunningRequest; onEnd: () => void }): JSX.Element {
+function RunningRow(props: { request: RunningRequest; hasTeams: boolean; onEnd: () => void }): JSX.Element {
   const startedAt = (): number => Date.parse(props.request.started_at);
   return (
     <tr>
@@ -114,6 +150,17 @@ function RunningRow(props: { request: RunningRequest; onEnd: () => void }): JSX.
           </A>
         </Show>
       </td>
+      <Show when={props.hasTeams}>
+        <td class="cut" data-label="Team" title={props.request.team_name ?? undefined}>
+          <Show when={props.request.team_id} fallback={<span class="faint">–</span>}>
+            {(id) => (
+              <A href={`/keys/teams/${id()}`}>
+                <bdi>{props.request.team_name}</bdi>
+              </A>
+            )}
+          </Show>
+        </td>
+      </Show>
       <td data-label="State" title={props.request.backend ?? undefined}>
         {stateLabels[props.request.state]}
         <Show when={props.request.place}>
@@ -140,7 +187,7 @@ function RunningRow(props: { request: RunningRequest; onEnd: () => void }): JSX.
       <td class="cut" data-label="Path" title={`${props.request.method} ${props.request.path}`}>
         {props.request.path}
       </td>
-      <td class="cut" data-label="Client address" title={props.request.address}>
+      <td class="cut request-address" data-label="Client address" title={props.request.address}>
         {props.request.address}
       </td>
       <td class="number" data-label="Received">

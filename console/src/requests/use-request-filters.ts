@@ -12,6 +12,7 @@ import { findGrouping } from "./request-groups.ts";
 
 const names = [
   "key",
+  "team",
   "result",
   "model",
   "backend",

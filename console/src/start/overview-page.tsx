@@ -8,6 +8,7 @@ import { createMemo, type JSX, Show } from "solid-js";
 import { bucketName, compact, count, percentChange, plural, watts } from "../lib/format.ts";
 import { queueText } from "../lib/queue-text.ts";
 import { type TimeRange, type TimeSpan, zoomParameters } from "../lib/time-range.ts";
+import { type Team, useHasTeams, useTeamsQuery } from "../queries.ts";
 import { Figure } from "../ui/figure.tsx";
 import { lazyPanels } from "../ui/lazy.tsx";
 import { Page, type PageSource } from "../ui/page.tsx";
@@ -40,6 +41,7 @@ const outputOfAllKeys: UsageSelection = {
 /** What an operator wants to know first. */
 export function OverviewPage(): JSX.Element {
   const overview = useOverviewQuery();
+  const hasTeams = useHasTeams();
   const usage = useUsageSeries(
     () => lastDay,
     () => outputOfAllKeys,
@@ -75,6 +77,9 @@ export function OverviewPage(): JSX.Element {
             hint="Last 24 hours"
             actions={
               <>
+                <Show when={hasTeams()}>
+                  <TeamsAtLimit />
+                </Show>
                 <Show when={overview.data?.keys_at_limit}>
                   {(atLimit) => (
                     <A class="button" href="/keys?state=at-limit">
@@ -115,6 +120,21 @@ export function OverviewPage(): JSX.Element {
   );
 }
 
+function TeamsAtLimit(): JSX.Element {
+  const teams = useTeamsQuery(15_000);
+  const atLimit = (): Team[] =>
+    (teams.data ?? []).filter(({ limit_states: states }) => Object.values(states).some(({ left }) => left === 0));
+  return (
+    <Show when={atLimit().length}>
+      {(length) => (
+        <A class="button" href={length() === 1 ? `/keys/teams/${atLimit()[0]?.id}` : "/keys/teams"}>
+          {plural(length(), "team")} at a limit
+        </A>
+      )}
+    </Show>
+  );
+}
+
 /** Today compared with yesterday up to the same time, and the current load. */
 function TodayFigures(props: { overview: Overview | undefined; failed: boolean }): JSX.Element {
   return (
@@ -130,9 +150,9 @@ function TodayFigures(props: { overview: Overview | undefined; failed: boolean }
         note={
           <Show when={props.overview}>
             {(overview) => (
-              <span title="Output tokens in the last full minute">
+              <A href="/requests/running" title="Output tokens in the last full minute">
                 {queueText(overview().queue) ?? `${compact(overview().last_minute.output_tokens / 60)} tokens/s`}
-              </span>
+              </A>
             )}
           </Show>
         }

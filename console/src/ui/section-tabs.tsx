@@ -6,6 +6,10 @@ const sections = {
     { href: "/requests", label: "Log" },
     { href: "/requests/running", label: "Running now" },
   ],
+  keys: [
+    { href: "/keys", label: "Keys" },
+    { href: "/keys/teams", label: "Teams" },
+  ],
   settings: [
     { href: "/settings", label: "Server" },
     { href: "/settings/backends", label: "Backends" },

@@ -11,26 +11,29 @@ export const lastDays = (days: number): { from: string; to: string } => ({
   to: seoulDay(serverNow()),
 });
 
-export type CostGroup = "day" | "key" | "model" | "tag" | "owner" | "key_model" | "day_key";
+export type CostGroup = "day" | "key" | "team" | "model" | "tag" | "owner" | "key_model" | "day_key";
 
 /** Usage of the last days, and what it cost. */
 export interface CostsRequest {
   /** With today. */
   days: number;
   selection: KeySelection;
+  /** Only what was used while its key was in the team. */
+  teamId?: number | undefined;
   by: CostGroup;
 }
 
 /** The API's most for one page. */
 const maxPageSize = 2000;
 
-const fetchCosts = ({ days, by, selection }: CostsRequest, limit: number, cursor: string | undefined) =>
+const fetchCosts = ({ days, by, selection, teamId }: CostsRequest, limit: number, cursor: string | undefined) =>
   responseBody(
     api.usage.costs.get({
       query: {
         ...lastDays(days),
         by,
         ...selectionParameters(selection),
+        ...(teamId !== undefined && { team_id: teamId }),
         limit,
         ...(cursor !== undefined && { cursor }),
       },

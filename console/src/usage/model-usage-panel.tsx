@@ -2,6 +2,7 @@ import { A } from "@solidjs/router";
 import { createMemo, For, type JSX, Show } from "solid-js";
 import { counterLabels, counters } from "../lib/counters.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
+import { useHasTeams } from "../queries.ts";
 import { CsvButton, SegmentedControl } from "../ui/controls.tsx";
 import { CostCell, NumberCell, NumberHeads } from "../ui/number-columns.tsx";
 import { EmptyState, Panel } from "../ui/panel.tsx";
@@ -18,6 +19,7 @@ const groupOptions = [
   { value: "day", label: "Day" },
   { value: "tag", label: "Tag" },
   { value: "owner", label: "Owner" },
+  { value: "team", label: "Team" },
 ] as const;
 type Group = (typeof groupOptions)[number]["value"];
 
@@ -26,17 +28,29 @@ const dayOptions = ["1", "7", "30", "90", "365"].map((value) => ({
   label: value === "1" ? "Today" : `${value} d`,
 }));
 
+/** Of one key or team, the others are not told apart. */
+const groupsOfKey: ReadonlySet<Group> = new Set(["model", "day"]);
+const groupsOfTeam: ReadonlySet<Group> = new Set(["model", "key", "key_model", "day"]);
+
 /** Tokens, cached input and cost, by model, by key, by both or by day. Of one key with a key in the URL, or with `keyId`. */
-export function ModelUsagePanel(props: { keyId?: number }): JSX.Element {
+export function ModelUsagePanel(props: { keyId?: number; teamId?: number }): JSX.Element {
   const [parameters, setParameters] = useUrlParameters<"by" | "span" | "key">();
+  const hasTeams = useHasTeams();
+  const isOffered = (group: Group): boolean => {
+    if (props.keyId !== undefined) return groupsOfKey.has(group);
+    if (props.teamId !== undefined) return groupsOfTeam.has(group);
+    return group !== "team" || hasTeams();
+  };
   const options = (): readonly { value: Group; label: string }[] =>
-    groupOptions.filter(({ value }) => props.keyId === undefined || value === "model" || value === "day");
+    groupOptions.filter(({ value }) => isOffered(value));
   const group = (): Group => options().find(({ value }) => value === parameters.by)?.value ?? "model";
   const days = (): string => dayOptions.find(({ value }) => value === parameters.span)?.value ?? "30";
-  const keyId = (): number | undefined => props.keyId ?? keyIdOf(parameters.key);
+  const keyId = (): number | undefined =>
+    props.keyId ?? (props.teamId === undefined ? keyIdOf(parameters.key) : undefined);
   const usage = useCostsQuery(() => ({
     days: Number(days()),
     by: group(),
+    teamId: props.teamId,
     selection: { ...everyKey, key: keyId() === undefined ? undefined : String(keyId()) },
   }));
   const rows = createMemo((): CostRow[] | undefined => usage.data && mostFirst(usage.data.rows));
@@ -161,7 +175,10 @@ function UsageCells(props: Columns & { row: CostRow }): JSX.Element {
       <Show when={props.label()}>
         {(label) => (
           <th scope="row" class="cut">
-            <bdi>{props.row.date ?? (props.row.tag || props.row.owner || `No ${label().toLowerCase()}`)}</bdi>
+            <bdi>
+              {props.row.date ??
+                (props.row.tag || props.row.owner || props.row.team_name || `No ${label().toLowerCase()}`)}
+            </bdi>
           </th>
         )}
       </Show>

@@ -65,6 +65,8 @@ const columns = [
   ...counters,
   "cost",
   "cost_is_partial",
+  "team_id",
+  "team_name",
 ] as const;
 
 /** The API's list, with its field names. */

@@ -124,6 +124,8 @@ export const runningBody = t.Object({
       request_id: t.String(),
       key_id: nullable(t.Integer()),
       key_name: nullable(t.String()),
+      team_id: nullable(t.Integer({ description: "The key's when it began" })),
+      team_name: nullable(t.String()),
       address: t.String(),
       method: t.String(),
       path: t.String(),

@@ -9,7 +9,9 @@ import { ApiError } from "../http/errors.ts";
 import { placesOf, queueOf } from "./queue.ts";
 import type { RunningBody } from "./contract.ts";
 import type { OkBody } from "../http/schemas.ts";
+import { subjectOf } from "../../domain/keys.ts";
 import type { RunningRequest } from "../../domain/requests.ts";
+import { subjectsOf } from "../../domain/usage.ts";
 
 const maxListed = 1000;
 
@@ -30,8 +32,8 @@ export const listInFlight =
     const [all, states] = await Promise.all([running(), backendStates()]);
     const places = placesOf(all);
     const listed = all.slice(0, maxListed);
-    const keyIds = new Set(listed.flatMap(({ keyId }) => (keyId === undefined ? [] : [keyId])));
-    const names = new Map(await store.requests.keyNames([...keyIds]));
+    const subjects = listed.flatMap(({ keyId, teamId }) => (keyId === undefined ? [] : subjectsOf({ keyId, teamId })));
+    const names = new Map(await store.requests.keyNames([...new Set(subjects)]));
     const now = clock();
     return {
       requests: listed.map((one) => ({
@@ -39,6 +41,8 @@ export const listInFlight =
         request_id: one.requestId,
         key_id: one.keyId ?? null,
         key_name: one.keyId === undefined ? null : (names.get(one.keyId) ?? null),
+        team_id: one.teamId ?? null,
+        team_name: one.teamId === undefined ? null : (names.get(subjectOf(one.teamId)) ?? null),
         address: one.clientAddress,
         method: one.method,
         path: one.path,

@@ -1,10 +1,13 @@
 import { expect, test } from "bun:test";
+import type { RunningRequest } from "../../../console/src/requests/queries.ts";
 import {
   classesSentence,
   findLowCache,
   groupName,
+  groupRunning,
   type GroupRow,
   groupsCsv,
+  type RunningGrouping,
 } from "../../../console/src/requests/request-groups.ts";
 
 const row = (name: string | null, input: number, cached = 0, more: Partial<GroupRow> = {}): GroupRow => ({
@@ -63,4 +66,39 @@ test("the CSV has the fields of the API", () => {
     "name,id,request_count,prompt_tokens,from_cache_tokens,lost_count,output_tokens,cost,cost_is_partial\r\n" +
       '"a,b",,50,2,1,0,1,0.5,false\r\n',
   );
+});
+
+test("running requests are grouped by whose they are, most first, and those of nobody are a group too", () => {
+  const running = (key: number | null, team: number | null): RunningRequest => ({
+    id: `${key}-${team}`,
+    request_id: "r",
+    key_id: key,
+    key_name: key === null ? null : `key ${key}`,
+    team_id: team,
+    team_name: null,
+    address: "::1",
+    method: "POST",
+    path: "/v1/chat/completions",
+    model: null,
+    backend: null,
+    state: "running",
+    place: null,
+    started_at: "2026-11-29T10:00:00.000+09:00",
+    age_ms: 1,
+    received_bytes: 0,
+    output_tokens: null,
+    heartbeats_ms: null,
+  });
+  const requests = [running(1, null), running(2, 5), running(null, null), running(2, 5)];
+  const of = (by: RunningGrouping) =>
+    groupRunning(requests, by).map(({ id, name, requests: { length } }) => [id, name, length]);
+  expect(of("key")).toEqual([
+    [2, "key 2", 2],
+    [1, "key 1", 1],
+    [null, "No key", 1],
+  ]);
+  expect(of("team")).toEqual([
+    [null, "No team", 2],
+    [5, "Team 5", 2],
+  ]);
 });

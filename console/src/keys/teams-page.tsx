@@ -1,0 +1,355 @@
+import { A, useNavigate, useParams } from "@solidjs/router";
+import { createMemo, createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
+import { compact, count, plural } from "../lib/format.ts";
+import { serverNow } from "../lib/server-clock.ts";
+import { dateTimeLabel } from "../lib/time-labels.ts";
+import { type Key, type Team, useKeysQuery, useTeamsQuery } from "../queries.ts";
+import { useRunningQuery } from "../requests/queries.ts";
+import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
+import { ToggleSwitch } from "../ui/controls.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { NumberCell, NumberHeads } from "../ui/number-columns.tsx";
+import { Page } from "../ui/page.tsx";
+import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
+import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
+import { SectionTabs } from "../ui/section-tabs.tsx";
+import { SkeletonRows } from "../ui/skeleton.tsx";
+import { type CostRow, useCostsQuery } from "../usage/cost-queries.ts";
+import { ModelUsagePanel } from "../usage/model-usage-panel.tsx";
+import { everyKey } from "../usage/usage-buckets.ts";
+import { DailyTokens, shownDays } from "./key-chart.tsx";
+import { isNearLimit, limitLabels, usedLimits } from "./key-limits.ts";
+import { isUsable } from "./key-list.ts";
+import { useDeleteTeam, useSwitchKey } from "./key-mutations.ts";
+import { TeamDialog } from "./team-dialog.tsx";
+import { UsedLimits } from "./used-limits.tsx";
+import "../styles/lazy-pages.css";
+
+const refreshMs = 15_000;
+
+/** Which teams there are, and what is used of their limits. */
+export function TeamsPage(): JSX.Element {
+  const teams = useTeamsQuery(refreshMs);
+  const [creates, setCreates] = createSignal(false);
+  const NewTeam = (): JSX.Element => (
+    <button class="button primary" type="button" onClick={() => setCreates(true)}>
+      <Icon name="plus" />
+      New team
+    </button>
+  );
+  return (
+    <Page
+      title="Teams"
+      help="keys-and-limits#teams-limits-that-keys-share"
+      sources={[{ name: "Teams", query: teams }]}
+      actions={<NewTeam />}
+    >
+      <SectionTabs section="keys" label="API keys" />
+      <section class="panel" aria-label="Teams">
+        <Switch fallback={<TeamTable teams={teams.data} />}>
+          <Match when={teams.data === undefined && teams.isError}>
+            <NotLoaded query={teams} />
+          </Match>
+          <Match when={teams.data?.length === 0}>
+            <EmptyState title="No teams yet">
+              <p>The limits of a team hold for all of its keys together, beside those of each key.</p>
+              <NewTeam />
+            </EmptyState>
+          </Match>
+        </Switch>
+      </section>
+      <Show when={creates()}>
+        <TeamDialog onClose={() => setCreates(false)} />
+      </Show>
+    </Page>
+  );
+}
+
+/** @param props.teams undefined while they load */
+const TeamTable = (props: { teams: Team[] | undefined }): JSX.Element => (
+  <div class="table-scroll">
+    <table class="cards-on-phone">
+      <caption class="visually-hidden">Teams</caption>
+      <thead>
+        <tr>
+          <th scope="col">Name</th>
+          <th scope="col">Limit with the least left</th>
+          <NumberHeads labels={["Used", "Keys", "Refused today"]} />
+        </tr>
+      </thead>
+      <tbody>
+        <Show when={props.teams} fallback={<SkeletonRows columns={5} rows={4} />}>
+          <For each={props.teams}>{(team) => <TeamRow team={team} />}</For>
+        </Show>
+      </tbody>
+    </table>
+  </div>
+);
+
+function TeamRow(props: { team: Team }): JSX.Element {
+  const tightest = () => usedLimits(props.team).toSorted((a, b) => b.used / b.limit - a.used / a.limit)[0];
+  return (
+    <tr>
+      <th scope="row" class="cut" title={props.team.name}>
+        <A href={`/keys/teams/${props.team.id}`}>
+          <bdi>{props.team.name}</bdi>
+        </A>
+      </th>
+      <Show
+        when={tightest()}
+        fallback={
+          <>
+            <td data-label="Limit">
+              <span class="faint">None</span>
+            </td>
+            <td class="number" data-label="Used">
+              –
+            </td>
+          </>
+        }
+      >
+        {(limit) => (
+          <>
+            <td data-label="Limit">{limitLabels[limit().name]}</td>
+            <td class="number" data-label="Used" title={`${count(limit().used)} of ${count(limit().limit)}`}>
+              <Show when={isNearLimit(props.team)}>
+                <span class="badge" data-tone={limit().used >= limit().limit ? "bad" : "warn"}>
+                  {limit().used >= limit().limit ? "At its limit" : "Near it"}
+                </span>{" "}
+              </Show>
+              {compact(limit().used)} of {compact(limit().limit)}
+            </td>
+          </>
+        )}
+      </Show>
+      <NumberCell label="Keys" value={props.team.key_count} />
+      <NumberCell label="Refused today" value={props.team.refused_today} />
+    </tr>
+  );
+}
+
+/** One team: its limits, its keys and its usage. */
+export function TeamPage(): JSX.Element {
+  const parameters = useParams<{ id: string }>();
+  const teams = useTeamsQuery(refreshMs);
+  const team = (): Team | undefined => teams.data?.find(({ id }) => String(id) === parameters.id);
+  const [editing, setEditing] = createSignal(false);
+  return (
+    <Page
+      title={team()?.name ?? (teams.data === undefined ? "Team" : `Team ${parameters.id}`)}
+      help="keys-and-limits#teams-limits-that-keys-share"
+      sources={[{ name: "Teams", query: teams }]}
+      actions={<Show when={team()}>{(known) => <TeamActions team={known()} />}</Show>}
+    >
+      <Switch>
+        <Match when={teams.data === undefined && teams.isError}>
+          <section class="panel" aria-label="Team">
+            <NotLoaded query={teams} />
+          </section>
+        </Match>
+        <Match when={teams.data !== undefined && team() === undefined}>
+          <section class="panel" aria-label="Team">
+            <EmptyState title="This team does not exist">
+              <p>It was deleted, or the address is wrong. Its usage stays in the history.</p>
+              <A class="button" href="/keys/teams">
+                All teams
+              </A>
+            </EmptyState>
+          </section>
+        </Match>
+        <Match when={team()}>
+          {(known) => (
+            <>
+              <TeamDetails team={known()} onEdit={() => setEditing(true)} />
+              <TeamKeys team={known()} />
+              <TeamChart teamId={known().id} />
+              <ModelUsagePanel teamId={known().id} />
+              <Show when={editing()}>
+                <TeamDialog team={known()} onClose={() => setEditing(false)} />
+              </Show>
+            </>
+          )}
+        </Match>
+      </Switch>
+    </Page>
+  );
+}
+
+function TeamActions(props: { team: Team }): JSX.Element {
+  const deleteTeam = useDeleteTeam();
+  const navigate = useNavigate();
+  const [deleting, setDeleting] = createSignal(false);
+  return (
+    <>
+      <A class="button" href="/keys/teams">
+        All teams
+      </A>
+      <A class="button" href={`/requests?team=${props.team.id}`}>
+        Requests
+      </A>
+      <button class="button" type="button" onClick={() => setDeleting(true)}>
+        <Icon name="trash" />
+        Delete
+      </button>
+      <Show when={deleting()}>
+        <ConfirmDialog
+          title={`Delete “${props.team.name}”?`}
+          action="Delete team"
+          onConfirm={() => {
+            deleteTeam.mutate(props.team);
+            navigate("/keys/teams");
+          }}
+          onClose={() => setDeleting(false)}
+        >
+          <p>
+            {plural(props.team.key_count, "key stays", "keys stay")}, without a team: only their own limits hold from
+            then on. What the team used stays in the usage, under its last name.
+          </p>
+        </ConfirmDialog>
+      </Show>
+    </>
+  );
+}
+
+function TeamDetails(props: { team: Team; onEdit: () => void }): JSX.Element {
+  return (
+    <div class="key-details">
+      <Panel
+        title="Limits"
+        hint="What all of its keys use now"
+        actions={
+          <button class="button" type="button" aria-label="Edit the team" onClick={() => props.onEdit()}>
+            Edit
+          </button>
+        }
+      >
+        <Show when={usedLimits(props.team).length > 0} fallback={<EmptyState title="This team has no limits" />}>
+          <div class="panel-body">
+            <UsedLimits key={props.team} />
+            <Show when={props.team.refused_today > 0}>
+              <p class="hint">{plural(props.team.refused_today, "request")} refused by these limits today.</p>
+            </Show>
+          </div>
+        </Show>
+      </Panel>
+      <Panel title="Details">
+        <dl class="facts">
+          <div>
+            <dt>Created</dt>
+            <dd>{dateTimeLabel(Date.parse(props.team.created_at))}</dd>
+          </div>
+          <div>
+            <dt>Tags</dt>
+            <dd>{props.team.tags.join(", ") || "–"}</dd>
+          </div>
+          <div>
+            <dt>Note</dt>
+            <dd>{props.team.note ?? "–"}</dd>
+          </div>
+        </dl>
+      </Panel>
+    </div>
+  );
+}
+
+/** Most tokens first: who floods a team is at the top, with a switch. */
+function TeamKeys(props: { team: Team }): JSX.Element {
+  const keys = useKeysQuery();
+  const running = useRunningQuery();
+  const today = useCostsQuery(() => ({ days: 1, by: "key", selection: everyKey, teamId: props.team.id }), {
+    everyMs: refreshMs,
+  });
+  const usageOf = createMemo(() => new Map(today.data?.rows.map((row) => [row.key_id, row])));
+  const tokensOf = (row: CostRow | undefined): number => (row === undefined ? 0 : row.input_tokens + row.output_tokens);
+  const members = createMemo(() => {
+    const usage = usageOf();
+    return keys.data
+      ?.filter(({ team_id: teamId }) => teamId === props.team.id)
+      .toSorted((a, b) => tokensOf(usage.get(b.id)) - tokensOf(usage.get(a.id)));
+  });
+  const runningOf = ({ id }: Key): number => running.data?.requests.filter((one) => one.key_id === id).length ?? 0;
+  return (
+    <Panel title="Keys" hint="Most tokens today first" query={keys}>
+      <Switch>
+        <Match when={keys.data === undefined && keys.isError}>
+          <NotLoaded query={keys} />
+        </Match>
+        <Match when={members()?.length === 0}>
+          <EmptyState title="No key is in this team">
+            <p>Choose the team in the dialog of a key’s limits.</p>
+            <A class="button" href="/keys">
+              API keys
+            </A>
+          </EmptyState>
+        </Match>
+        <Match when={true}>
+          <div class="table-scroll">
+            <table class="cards-on-phone">
+              <caption class="visually-hidden">Keys of the team</caption>
+              <thead>
+                <tr>
+                  <th scope="col">Name</th>
+                  <th scope="col">Active</th>
+                  <th scope="col">Last used</th>
+                  <NumberHeads labels={["Running now", "Requests today", "Input", "Output"]} />
+                </tr>
+              </thead>
+              <tbody>
+                <Show when={members()} fallback={<SkeletonRows columns={7} rows={4} />}>
+                  {(list) => (
+                    <For each={list()}>
+                      {(key) => <TeamKeyRow apiKey={key} running={runningOf(key)} today={usageOf().get(key.id)} />}
+                    </For>
+                  )}
+                </Show>
+              </tbody>
+            </table>
+          </div>
+        </Match>
+      </Switch>
+    </Panel>
+  );
+}
+
+function TeamKeyRow(props: { apiKey: Key; running: number; today: CostRow | undefined }): JSX.Element {
+  const switchKey = useSwitchKey();
+  return (
+    <tr classList={{ inactive: !isUsable(props.apiKey, serverNow()) }}>
+      <th scope="row" class="cut" title={props.apiKey.name}>
+        <A href={`/keys/${props.apiKey.id}`}>
+          <bdi>{props.apiKey.name}</bdi>
+        </A>
+      </th>
+      <td data-label="Active">
+        <ToggleSwitch
+          label={`${props.apiKey.name} is active`}
+          on={props.apiKey.is_active}
+          onChange={(isActive) => switchKey.mutate({ key: props.apiKey, isActive })}
+        />
+      </td>
+      <td data-label="Last used">
+        <RelativeTimeOrNever at={props.apiKey.last_used_at} />
+      </td>
+      <NumberCell label="Running now" value={props.running} />
+      <NumberCell label="Requests today" value={props.today?.request_count ?? 0} />
+      <NumberCell label="Input today" value={props.today?.input_tokens ?? 0} />
+      <NumberCell label="Output today" value={props.today?.output_tokens ?? 0} />
+    </tr>
+  );
+}
+
+function TeamChart(props: { teamId: number }): JSX.Element {
+  const costs = useCostsQuery(() => ({ days: shownDays, by: "day", selection: everyKey, teamId: props.teamId }));
+  return (
+    <Panel title="Tokens" query={costs} hint="Input and output, by day in Seoul time (KST, UTC+9)">
+      <Show when={costs.data !== undefined || !costs.isError} fallback={<NotLoaded query={costs} />}>
+        <DailyTokens
+          days={costs.data?.rows ?? []}
+          now={costs.data?.fetchedAt ?? serverNow()}
+          whose="team"
+          loaded={costs.data !== undefined}
+        />
+      </Show>
+    </Panel>
+  );
+}

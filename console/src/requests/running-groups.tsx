@@ -1,0 +1,146 @@
+import { A } from "@solidjs/router";
+import { createMemo, createSignal, For, type JSX, onMount, Show } from "solid-js";
+import { count, duration, plural } from "../lib/format.ts";
+import { now } from "../lib/server-clock.ts";
+import { useKeysQuery } from "../queries.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { NumberCell, NumberHeads } from "../ui/number-columns.tsx";
+import { type RunningRequest, useStopRequests } from "./queries.ts";
+import { groupRunning, type RunningGroup, type RunningGrouping } from "./request-groups.ts";
+
+const pageOf = (by: RunningGrouping, id: number): string => (by === "key" ? `/keys/${id}` : `/keys/teams/${id}`);
+
+/** Whose requests run, most first, and what stops them. */
+export function RunningGroups(props: { requests: readonly RunningRequest[]; by: RunningGrouping }): JSX.Element {
+  const groups = createMemo(() => groupRunning(props.requests, props.by));
+  // Rows are keyed by id, so that a refresh does not move the focus.
+  const ids = (): (number | null)[] => groups().map(({ id }) => id);
+  const find = (id: number | null): RunningGroup | undefined => groups().find((group) => group.id === id);
+  const [stopping, setStopping] = createSignal<RunningGroup>();
+  return (
+    <div class="table-scroll">
+      <table class="cards-on-phone running">
+        <caption class="visually-hidden">Running requests by whose they are, most first</caption>
+        <thead>
+          <tr>
+            <th scope="col">{props.by === "key" ? "Key" : "Team"}</th>
+            <NumberHeads labels={["Requests", "Queued", "Oldest", "Output"]} />
+            <th scope="col">
+              <span class="visually-hidden">Actions</span>
+            </th>
+          </tr>
+        </thead>
+        <tbody>
+          <For each={ids()}>
+            {(id) => (
+              <Show when={find(id)}>
+                {(group) => <GroupRow group={group()} by={props.by} onStop={() => setStopping(group())} />}
+              </Show>
+            )}
+          </For>
+        </tbody>
+      </table>
+      <Show when={stopping()} keyed>
+        {(asked) => (
+          <StopDialog
+            group={{ ...asked, requests: find(asked.id)?.requests ?? [] }}
+            by={props.by}
+            onClose={() => setStopping(undefined)}
+          />
+        )}
+      </Show>
+    </div>
+  );
+}
+
+function GroupRow(props: { group: RunningGroup; by: RunningGrouping; onStop: () => void }): JSX.Element {
+  const sum = (valueOf: (request: RunningRequest) => number): number =>
+    props.group.requests.reduce((total, request) => total + valueOf(request), 0);
+  const oldest = (): number => Math.min(...props.group.requests.map(({ started_at: at }) => Date.parse(at)));
+  return (
+    <tr>
+      <th scope="row" class="cut" title={props.group.name}>
+        <Show when={props.group.id} fallback={<span class="faint">{props.group.name}</span>}>
+          {(id) => (
+            <A href={pageOf(props.by, id())}>
+              <bdi>{props.group.name}</bdi>
+            </A>
+          )}
+        </Show>
+      </th>
+      <NumberCell label="Requests" value={props.group.requests.length} />
+      <NumberCell label="Queued" value={sum(({ state }) => (state === "queued" ? 1 : 0))} />
+      <td class="number" data-label="Oldest">
+        {duration(Math.max(0, now() - oldest()))}
+      </td>
+      <NumberCell label="Output" value={sum(({ output_tokens: tokens }) => tokens ?? 0)} />
+      <td class="row-actions">
+        <button
+          class="button"
+          type="button"
+          aria-label={`Stop the requests of ${props.group.name}`}
+          onClick={() => props.onStop()}
+        >
+          Stop…
+        </button>
+      </td>
+    </tr>
+  );
+}
+
+/** Ends what runs now, or also what would come. Cancel has the focus, so that Enter stops nothing. */
+function StopDialog(props: { group: RunningGroup; by: RunningGrouping; onClose: () => void }): JSX.Element {
+  const stop = useStopRequests();
+  const keys = useKeysQuery(() => props.by === "team");
+  let cancel: HTMLButtonElement | undefined;
+  onMount(() => cancel?.focus());
+  const keyIds = (): number[] => {
+    const { id } = props.group;
+    if (id === null) return [];
+    if (props.by === "key") return [id];
+    return (keys.data ?? []).filter((key) => key.team_id === id && key.is_active).map((key) => key.id);
+  };
+  const run = (ofKeys: readonly number[]): void => {
+    stop.mutate({ requests: props.group.requests, keyIds: ofKeys });
+    props.onClose();
+  };
+  return (
+    <Dialog
+      title={`Stop the requests of ${props.group.id === null ? "clients without one" : `“${props.group.name}”`}?`}
+      focusAfter={() => document.querySelector<HTMLElement>("#main")}
+      onClose={() => props.onClose()}
+    >
+      <p>
+        {plural(props.group.requests.length, "request runs", "requests run")} now. Their clients get an error or a
+        broken response, and may try again. What the backend has produced so far counts.
+      </p>
+      <Show when={keyIds().length > 0}>
+        <p>
+          Switched off,{" "}
+          {props.by === "key" ? "the key gets" : plural(keyIds().length, "key of it gets", "keys of it get")} no more
+          either, until somebody switches on again.
+        </p>
+      </Show>
+      <div class="dialog-actions">
+        <button class="button" type="button" ref={cancel} onClick={() => props.onClose()}>
+          Cancel
+        </button>
+        <Show when={props.group.id}>
+          {(id) => (
+            <A class="button" href={pageOf(props.by, id())}>
+              Limits
+            </A>
+          )}
+        </Show>
+        <button class="button danger" type="button" onClick={() => run([])}>
+          End all {count(props.group.requests.length)}
+        </button>
+        <Show when={keyIds().length > 0}>
+          <button class="button danger" type="button" onClick={() => run(keyIds())}>
+            Switch off and end
+          </button>
+        </Show>
+      </div>
+    </Dialog>
+  );
+}

@@ -1,0 +1,234 @@
+import { describe, expect, test } from "bun:test";
+import type { Page } from "playwright-core";
+import { pollUntil } from "../support/poll-until.ts";
+import { shared } from "../support/shared.ts";
+import { violations } from "./support/axe.ts";
+import { hasBrowser } from "./support/console-under-test.ts";
+import { waitUntilLoaded } from "./support/seeded-console.ts";
+import { startTrafficConsole, waitForLog, waitForRunning } from "./support/traffic-console.ts";
+
+interface Team {
+  id: number;
+  name: string;
+  key_count: number;
+  used: Record<string, number | null>;
+}
+type KeyRow = { id: number; name: string; team_id: number | null; is_active: boolean };
+
+/** Both themes. */
+async function violationsOf(page: Page): Promise<string[]> {
+  await waitUntilLoaded(page);
+  const found: string[] = [];
+  for (const colorScheme of ["light", "dark"] as const) {
+    await page.emulateMedia({ colorScheme });
+    found.push(...(await violations(page)));
+  }
+  return found;
+}
+
+describe.skipIf(!hasBrowser)("without teams", () => {
+  const traffic = shared(() => startTrafficConsole());
+
+  test("no page, and no dialog that is not unfolded, tells of any", async () => {
+    await traffic.chat();
+    await waitForLog(traffic, 1);
+    await using visit = await traffic.console.visit("/");
+    const { page } = visit;
+    for (const path of ["/", "/keys", "/keys/1", "/usage", "/requests", "/requests/running"]) {
+      await page.goto(traffic.console.program.adminUrl + path);
+      await page.getByRole("heading", { level: 1 }).waitFor();
+      await waitUntilLoaded(page);
+      await page.waitForLoadState("networkidle");
+      expect([path, await page.getByText(/\bteams?\b/i).count()]).toEqual([path, 0]);
+    }
+    await page.goto(`${traffic.console.program.adminUrl}/keys`);
+    await page.getByRole("button", { name: "Limits of caller" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Concurrent requests").waitFor();
+    for (const label of ["Concurrent requests", "Tokens per day", "Tokens per month"])
+      expect(await dialog.getByLabel(label).isVisible()).toBe(true);
+    const folded = [
+      dialog.getByLabel("Requests per minute"),
+      dialog.getByLabel("Tokens per week"),
+      dialog.getByRole("combobox", { name: "Team" }),
+    ];
+    for (const field of folded) expect(await field.isVisible()).toBe(false);
+    await dialog.getByText("More limits").click();
+    for (const field of folded) await field.waitFor();
+  });
+
+  test("the first one is made in the select of a key's dialog, and holds once the key is saved", async () => {
+    const { admin } = traffic.console;
+    const { id } = await admin.createKey("joins", { tokens_per_week: 5000 });
+    await using visit = await traffic.console.visit(`/keys/${id}`, { expectedErrors: /409/ });
+    const { page } = visit;
+    await page.getByRole("button", { name: "Edit limits" }).click();
+    const dialog = page.getByRole("dialog", { name: "Limits and details of “joins”" });
+    // What is set is not folded away.
+    expect(await dialog.getByRole("textbox", { name: "Tokens per week" }).isVisible()).toBe(true);
+    await dialog.getByText("More limits").click();
+    const select = dialog.getByRole("combobox", { name: "Team" });
+    await select.selectOption("New team…");
+    const teamDialog = page.getByRole("dialog", { name: "New team" });
+    expect(await page.evaluate(() => document.activeElement?.getAttribute("placeholder"))).toBe("e.g. research");
+    await page.keyboard.press("Escape");
+    await teamDialog.waitFor({ state: "detached" });
+    expect(await select.inputValue()).toBe("");
+    await select.selectOption("New team…");
+    await teamDialog.getByLabel("Name").fill("ml");
+    await teamDialog.getByLabel("Tokens per day").fill("20k");
+    expect(await violationsOf(page)).toEqual([]);
+    await page.keyboard.press("Enter");
+    await teamDialog.waitFor({ state: "detached" });
+    expect(await select.evaluate((one: HTMLSelectElement) => one.selectedOptions[0]?.textContent)).toBe("ml");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.waitFor({ state: "detached" });
+    await page.getByRole("link", { name: "ml" }).click();
+    await page.getByRole("heading", { name: "ml", level: 1 }).waitFor();
+    await page.getByText("0 of 20K").waitFor();
+    await page.getByRole("link", { name: "joins" }).waitFor();
+    const { teams } = await admin.expectOk<{ teams: Team[] }>("GET", "/api/teams");
+    expect(teams).toMatchObject([{ name: "ml", tokens_per_day: 20_000, key_count: 1 }]);
+  });
+});
+
+describe.skipIf(!hasBrowser)("teams", () => {
+  const traffic = shared(() => startTrafficConsole());
+  const createTeam = (fields: object): Promise<Team> =>
+    traffic.console.admin.expectOk<Team>("POST", "/api/teams", fields);
+  const readKey = async (id: number): Promise<KeyRow | undefined> =>
+    (await traffic.console.admin.expectOk<KeyRow[]>("GET", "/api/keys")).find((key) => key.id === id);
+
+  test("are listed with what is nearly used up, and one has its limits, keys and usage on its page", async () => {
+    const team = await createTeam({ name: "busy team", tokens_per_day: 10, max_concurrency: 4, tags: ["prod"] });
+    await createTeam({ name: "calm team" });
+    const { key } = await traffic.console.admin.createKey("member", { team_id: team.id });
+    await traffic.chat({}, "usage=5,7", key);
+    const used = async (): Promise<number | null | undefined> =>
+      (await traffic.console.admin.expectOk<Team>("GET", `/api/teams/${team.id}`)).used["tokens_per_day"];
+    await pollUntil(async () => (await used()) === 12);
+    await using visit = await traffic.console.visit("/keys");
+    const { page } = visit;
+    await page.getByRole("link", { name: "Teams" }).click();
+    const row = page.getByRole("row").filter({ hasText: "busy team" });
+    await row.getByText("At its limit").waitFor();
+    await row.getByText("Tokens per day").waitFor();
+    expect(await violationsOf(page)).toEqual([]);
+    await row.getByRole("link").click();
+    await page.getByText("12 of 10", { exact: true }).waitFor();
+    await page.getByText("0 of 4", { exact: true }).waitFor();
+    await page.getByRole("row").filter({ hasText: "member" }).first().waitFor();
+    await page.getByRole("row").filter({ hasText: "traffic-model" }).waitFor();
+    await page.getByRole("group", { name: "Tokens by day" }).locator("path.fill").first().waitFor();
+    expect(await violationsOf(page)).toEqual([]);
+
+    await page.getByRole("button", { name: "Edit the team" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Name").fill("renamed team");
+    await dialog.getByRole("textbox", { name: "Tokens per day" }).fill("");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByRole("heading", { name: "renamed team", level: 1 }).waitFor();
+    await page.getByText("12 of 10", { exact: true }).waitFor({ state: "detached" });
+
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByText("1 key stays, without a team").waitFor();
+    await page.keyboard.press("Enter");
+    await page.getByRole("dialog").waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Delete" }).click();
+    await page.getByRole("button", { name: "Delete team" }).click();
+    await page.getByText("“renamed team” was deleted").waitFor();
+    await page.getByRole("heading", { name: "Teams", level: 1 }).waitFor();
+    await page.getByRole("link", { name: "calm team" }).waitFor();
+    expect(await page.getByRole("link", { name: "renamed team" }).count()).toBe(0);
+  });
+
+  test("from the overview, four clicks stop the one who floods, and nobody else", async () => {
+    const { id: teamId } = await createTeam({ name: "shared" });
+    const [flooder, other] = await Promise.all(
+      ["flooder", "other"].map((name) => traffic.console.admin.createKey(name, { team_id: teamId })),
+    );
+    const streams = [1, 2, 3].map(() => traffic.chat({ stream: true }, "slow-head=60s", flooder?.key).catch(() => {}));
+    const kept = traffic.chat({ stream: true }, "slow-head=60s", other?.key).catch(() => {});
+    await waitForRunning(traffic, other?.id ?? 0);
+    await waitForRunning(traffic, flooder?.id ?? 0);
+    await using visit = await traffic.console.visit("/");
+    const { page } = visit;
+    await page.getByRole("link", { name: /tokens\/s|places/ }).click();
+    await page.getByRole("radio", { name: "By key" }).check();
+    const row = page.getByRole("row").filter({ hasText: "flooder" });
+    await row.getByText("3", { exact: true }).waitFor();
+    expect(await violationsOf(page)).toEqual([]);
+    await page.getByRole("button", { name: "Stop the requests of flooder" }).click();
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("Cancel");
+    expect(await violationsOf(page)).toEqual([]);
+    await page.getByRole("button", { name: "Switch off and end" }).click();
+    await page.getByText("1 key is off, and what ran was ended").waitFor();
+    await Promise.all(streams);
+    await row.waitFor({ state: "detached" });
+    expect([(await readKey(flooder?.id ?? 0))?.is_active, (await readKey(other?.id ?? 0))?.is_active]).toEqual([
+      false,
+      true,
+    ]);
+    // The team has the other's request still; it can be ended with the key left on.
+    await page.getByRole("radio", { name: "By team" }).check();
+    await page.getByRole("row").filter({ hasText: "shared" }).getByText("1", { exact: true }).waitFor();
+    await page.getByRole("button", { name: "Stop the requests of shared" }).click();
+    await page.getByRole("button", { name: "End all 1" }).click();
+    await page.getByText("1 request was ended").waitFor();
+    await kept;
+    expect((await readKey(other?.id ?? 0))?.is_active).toBe(true);
+  });
+
+  test("are a column, a filter and a group of the request log, and a group of what models cost", async () => {
+    const { id: teamId } = await createTeam({ name: "logged" });
+    const { key } = await traffic.console.admin.createKey("logged key", { team_id: teamId });
+    await traffic.chat({}, "usage=5,7", key);
+    await traffic.chat();
+    await waitForLog(traffic, 1, `&team_id=${teamId}`);
+    await using visit = await traffic.console.visit("/requests");
+    const { page } = visit;
+    await page.getByRole("columnheader", { name: "Team" }).waitFor();
+    await page.getByRole("combobox", { name: "Team" }).selectOption("logged");
+    await page.getByRole("row").filter({ hasText: "caller" }).waitFor({ state: "detached" });
+    await page
+      .getByRole("row")
+      .filter({ hasText: "logged key" })
+      .getByRole("cell", { name: "logged", exact: true })
+      .waitFor();
+    expect(page.url()).toContain(`team=${teamId}`);
+    await page.getByRole("combobox", { name: "Team" }).selectOption("All teams");
+    await page.getByLabel("Group by").selectOption("Team");
+    await page.getByRole("link", { name: "logged" }).waitFor();
+    await page.getByRole("link", { name: "No team" }).click();
+    await page.getByRole("row").filter({ hasText: "caller" }).first().waitFor();
+    expect(page.url()).toContain("team=0");
+    await page.goto(`${traffic.console.program.adminUrl}/usage?by=team`);
+    await page.getByRole("rowheader", { name: "logged", exact: true }).waitFor();
+    await page.getByRole("rowheader", { name: "No team" }).waitFor();
+  });
+
+  test("that are at a limit are told by the overview", async () => {
+    const { id: teamId } = await createTeam({ name: "used up", requests_per_minute: 1 });
+    const { key } = await traffic.console.admin.createKey("once", { team_id: teamId });
+    await traffic.chat({}, "usage=5,7", key);
+    await using visit = await traffic.console.visit("/");
+    await visit.page.getByRole("link", { name: "1 team at a limit" }).click();
+    await visit.page.getByRole("heading", { name: "used up", level: 1 }).waitFor();
+  });
+
+  test("are told at /me to the holder of a key, with the limits that hold for all", async () => {
+    const { id: teamId } = await createTeam({ name: "of mine", tokens_per_month: 1000, note: "confidential" });
+    const { key } = await traffic.console.admin.createKey("holder", { team_id: teamId });
+    await traffic.chat({}, "usage=5,7", key);
+    await using visit = await traffic.console.visit("/me", { anonymous: true });
+    const { page } = visit;
+    await page.getByLabel("API key", { exact: true }).fill(key);
+    await page.keyboard.press("Enter");
+    await page.getByText("This key has no limits.").waitFor();
+    const panel = page.getByRole("region", { name: "Limits of your team" });
+    await panel.getByText("of mine", { exact: true }).waitFor();
+    await panel.getByText("12 of 1,000").waitFor();
+    expect(await page.content()).not.toContain("confidential");
+    expect(await violationsOf(page)).toEqual([]);
+  });
+});
