@@ -22,18 +22,16 @@ export async function adminSideOf(
   { admin, storage, listen }: AdminConfig,
   {
     store,
-    ledger,
-    admissions,
     revocations,
     clock,
     log,
     print,
     metrics,
     stats,
-    upstreamFailures,
+    watch,
+    notices,
     catalog,
     backendStates,
-    checkBackends,
     sharedDraining,
     backendModels,
     engines,
@@ -64,8 +62,8 @@ export async function adminSideOf(
     closeSoon: connections.closeSoon,
     inFlight: stats.inFlight,
     upstreamUrl: catalog.get().backends[0]?.url ?? "",
-    probeUpstream: checkBackends,
-    requestsFailSince: upstreamFailures.since,
+    watch,
+    testNotice: notices.test,
     catalog: catalog.get,
     discoveredModels: backendModels.discovered.list,
     // A parent process that does not reply must not take the overview with it.
@@ -80,8 +78,6 @@ export async function adminSideOf(
     versions: { tollgate: build.version, commit: build.commit, bun: Bun.version },
     passwordFromEnvironment: password !== undefined,
     retention: storage.retention,
-    countsState: ledger.state,
-    limitsState: () => (admissions.isDegraded() ? "degraded" : "ok"),
   };
 }
 

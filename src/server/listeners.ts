@@ -48,7 +48,13 @@ const internalError = (): Response => errorResponse("internal");
 /** Serves a renewed certificate without a restart, and warns before the end of the one in use. @returns stops doing so */
 export function followCertificate(
   { tls }: Config["listen"],
-  { certificate: first, clock, log, metrics }: Pick<Services, "certificate" | "clock" | "log" | "metrics">,
+  {
+    certificate: first,
+    clock,
+    log,
+    metrics,
+    facts,
+  }: Pick<Services, "certificate" | "clock" | "log" | "metrics" | "facts">,
   listeners: Listeners,
 ): () => void {
   if (tls === undefined || first === undefined) return () => {};
@@ -57,6 +63,7 @@ export function followCertificate(
     onChange(certificate) {
       for (const listener of new Set(Object.values(listeners))) listener.replaceCertificate(certificate);
       metrics.servesCertificate(certificate);
+      facts.servesCertificate(certificate);
       log.info("Certificate reloaded", { validTo: certificate.validTo.toISOString() });
     },
     onProblem: ({ message }) =>

@@ -1,16 +1,17 @@
 import { hostname } from "node:os";
-import { createAdmissions } from "../admission/admission.ts";
+import { type Admissions, createAdmissions } from "../admission/admission.ts";
 import type { Config, Environment } from "../config/config.ts";
 import { catalogFromEnvironment, fixedCatalog } from "../config/catalog.ts";
 import { shareBackends } from "../admission/shared-draining.ts";
 import { createRevocations } from "../admission/revocations.ts";
-import { createLedger } from "../ledger/ledger.ts";
+import { createLedger, type Ledger } from "../ledger/ledger.ts";
 import type { Log } from "../log/log.ts";
 import { createLocalPlaces } from "../routing/places.ts";
 import { RequestQueue } from "../proxy/waiting.ts";
 import type { CurrentCatalog } from "../domain/models.ts";
 import type { BackendStates, BackendStatus, Engines } from "../domain/backends.ts";
 import type { Places } from "../domain/admissions.ts";
+import type { Change } from "../domain/changes.ts";
 import { clientAddressOf } from "../domain/client-address.ts";
 import { createBackendModels, type OddName } from "../proxy/response/discovered-models.ts";
 import { goesByClient } from "../proxy/rewrite/current-rewriting.ts";
@@ -24,6 +25,9 @@ import {
 } from "../proxy/upstream/probe.ts";
 import type { Certificate } from "../runtime/certificate.ts";
 import type { Store } from "../store/store.ts";
+import { Watch } from "../watching/watch.ts";
+import { createFacts, type FactsOptions } from "./facts.ts";
+import { startNotices } from "./notices.ts";
 import { measureDisk } from "../telemetry/descriptors.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { createInFlight, type InFlight, createUpstreamFailures } from "../telemetry/observers.ts";
@@ -51,12 +55,14 @@ export interface ServerOptions {
   places?: (Places & BackendStates) | undefined;
   /** Whether these processes may log one more refused request of a source. Never rejects. */
   mayLogShared?: ((source: string) => Promise<boolean>) | undefined;
+  /** What their parent knows of the machine. */
+  machine?: FactsOptions["machine"] | undefined;
 }
 
 /** The sections of the configuration that services need. */
 export type ServicesConfig = Pick<
   Config,
-  "upstream" | "rewrite" | "queue" | "limitsFallback" | "metrics" | "storage" | "listen"
+  "upstream" | "rewrite" | "notices" | "queue" | "limitsFallback" | "metrics" | "storage" | "listen"
 >;
 
 interface Opened extends ServerOptions {
@@ -84,6 +90,7 @@ export function createServices(config: ServicesConfig, opened: Opened) {
     perKey: config.metrics.perKey,
     waiting: () => ledger.waiting(),
     refusedRequests: () => ledger.refusedRequests(),
+    problems: () => watch.own(),
     areLimitsDegraded: () => admissions.isDegraded(),
     inFlight: inFlight.count,
     droppedRequests: () => ledger.droppedRequests(),
@@ -116,17 +123,20 @@ export function createServices(config: ServicesConfig, opened: Opened) {
   });
   const learning = startLearning({ catalog, places, engines });
   const stopCounters = pollCounters({ ...opened, catalog, backendStates });
+  const upstreamFailures = createUpstreamFailures(clock);
+  const instance = `${hostname()}/${process.pid}`;
+  const watching = { ...opened, catalog, backendStates, checkBackends, upstreamFailures, ledger, admissions };
+  const { facts, watch, notices } = watchOf(config, { ...watching, instance });
   return {
     ...opened,
     catalog,
     engines,
     backendStates,
-    checkBackends,
     sharedDraining: shareBackends({
       store: store.backends,
       states: backendStates,
       catalog,
-      instance: `${hostname()}/${process.pid}`,
+      instance,
       clock,
     }),
     backendModels: createBackendModels({
@@ -150,7 +160,10 @@ export function createServices(config: ServicesConfig, opened: Opened) {
     },
     inFlight,
     queue,
-    upstreamFailures: createUpstreamFailures(clock),
+    upstreamFailures,
+    facts,
+    watch,
+    notices,
     /** Adds up all processes that share the ports. */
     stats,
     /** Unless these processes share the places. */
@@ -160,6 +173,37 @@ export function createServices(config: ServicesConfig, opened: Opened) {
     /** Ends what still runs when the grace is over. */
     stopping,
   };
+}
+
+/** What finds out, what keeps, and what tells what is wrong. */
+function watchOf(
+  { limitsFallback: fallback, storage, notices }: Pick<Config, "limitsFallback" | "storage" | "notices">,
+  {
+    ledger,
+    admissions,
+    instance,
+    ...known
+  }: Opened &
+    Pick<FactsOptions, "catalog" | "backendStates" | "checkBackends" | "upstreamFailures"> & {
+      ledger: Ledger;
+      admissions: Admissions;
+      instance: string;
+    },
+) {
+  const facts = createFacts({
+    ...known,
+    monotonic,
+    counts() {
+      const { requests, sinceMs } = ledger.waiting();
+      return { waiting: ledger.areCountsWaiting() ? requests : 0, sinceMs, refused: ledger.refusedRequests() };
+    },
+    limits: () => ({ fallback, alone: admissions.decidedAlone() }),
+    server: storage.databaseUrl === undefined ? undefined : "PostgreSQL",
+    dataDir: storage.dataDir,
+  });
+  const { store, clock, log } = known;
+  const watch = new Watch<Change>({ gather: facts.gather, store: store.states, process: instance, clock });
+  return { facts, watch, notices: startNotices({ config: notices, store: store.notices, watch, clock, log }) };
 }
 
 const oddNames: Record<OddName, string> = {

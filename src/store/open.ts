@@ -6,6 +6,7 @@ import { openPostgresStore } from "./postgres/open.ts";
 import { inspectDataFolder } from "./sqlite/inspect-database.ts";
 import { databaseFile, openSqliteStore } from "./sqlite/open.ts";
 import { defaultRetention, type Retention } from "./retention.ts";
+import type { StateRow } from "./backends/contract.ts";
 import type { Store } from "./store.ts";
 import type { DatabaseState } from "./engine/contract.ts";
 
@@ -40,15 +41,23 @@ const openEngine = ({ databaseUrl: url, retention = defaultRetention, ...rest }:
     ? openSqliteStore({ ...rest, retention })
     : openPostgresStore({ url, retention, clock: rest.clock });
 
+/** With what its servers say is wrong, if they have the tables for that. */
+export type InspectedStore = DatabaseState & { states?: StateRow[] };
+
 /**
  * Reads the database without changing it, and opens and closes it as a start does, unless that would create or migrate it.
  * @returns undefined if the first start has yet to create it
  * @throws StorageError if no server could start with it
  */
-export async function inspectStore(options: StoreOptions): Promise<DatabaseState | undefined> {
+export async function inspectStore(options: StoreOptions): Promise<InspectedStore | undefined> {
   const { dataDir, databaseUrl } = options;
   const seen =
     databaseUrl === undefined ? inspectDataFolder(databaseFile(dataDir)) : await inspectPostgres(databaseUrl);
-  if (seen?.pendingMigrations === 0) await (await openEngine(options)).close();
-  return seen;
+  if (seen?.pendingMigrations !== 0) return seen;
+  const store = await openEngine(options);
+  try {
+    return { ...seen, states: await store.states.list() };
+  } finally {
+    await store.close();
+  }
 }

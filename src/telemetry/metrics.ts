@@ -47,6 +47,8 @@ export interface MetricsOptions {
   };
   /** Requests whose usage the database refuses; read at each scrape. */
   refusedRequests: () => number;
+  /** What is wrong as this process sees it; read at each scrape. */
+  problems: () => readonly { kind: string; silencedUntil: number | null }[];
   /** Whether this process enforces the limits of keys without the database; read at each scrape. */
   areLimitsDegraded: () => boolean;
   /** Requests whose response has not ended; read at each scrape. */
@@ -125,6 +127,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   );
   addLedgerGauges(registry, options);
   addQueueGauges(registry, options);
+  addProblems(registry, options.problems);
   addSlowGauges(registry, options.slow);
   const closeProcess = addProcessMetrics(registry);
   const ofBackends = options.backends === undefined ? [] : [addBackendMetrics(registry, options.backends)];
@@ -148,6 +151,30 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     close: closeProcess,
   };
+}
+
+function addProblems(registry: Registry, problems: MetricsOptions["problems"]): void {
+  const labels = { labelNames: ["kind"] as const, registers: [registry] };
+  const silenced = new Gauge({
+    ...labels,
+    name: "tollgate_problem_silenced",
+    help: "1 for a kind of state that is silenced, 0 for one that stands and is not",
+    aggregator: "min",
+  });
+  const standing: Gauge<"kind"> = new Gauge({
+    ...labels,
+    name: "tollgate_problem",
+    help: "1 for each kind of state that stands",
+    aggregator: "max",
+    collect() {
+      for (const gauge of [standing, silenced]) gauge.reset();
+      for (const [kind, ofKind] of Map.groupBy(problems(), (problem) => problem.kind)) {
+        standing.set({ kind }, 1);
+        const isSilenced = ofKind.every(({ silencedUntil }) => (silencedUntil ?? 0) > Date.now());
+        silenced.set({ kind }, Number(isSilenced));
+      }
+    },
+  });
 }
 
 function createCertificateGauge(registry: Registry): Metrics["servesCertificate"] {

@@ -2,6 +2,7 @@ import { createBag } from "../runtime/bag.ts";
 import { batchPerTick } from "../time/per-tick.ts";
 import type { RequestObserver, RequestRecord, RunningHandle, RunningRequest } from "../domain/requests.ts";
 import type { WallClock } from "../time/clock.ts";
+import { minuteOf } from "../time/seoul.ts";
 
 /** A running request and the id by which it can be ended. */
 export interface IdentifiedRequest extends RunningRequest {
@@ -70,15 +71,28 @@ export function observePerTick(
   return { finished: ended.add };
 }
 
-/** Knows since when requests have got no response from the upstream, for the console. */
+/** The queue's refusals of so long are known. */
+const refusedMinutes = 5;
+const queueCodes: ReadonlySet<string | undefined> = new Set(["queue_full", "queue_timeout"]);
+
+/** Knows since when requests have got no response from the upstream, and what the queue refused. */
 export function createUpstreamFailures(clock: WallClock) {
   let since: number | undefined;
+  const refused = new Map<number, number>();
   return {
-    finished({ upstreamMs, cause }: RequestRecord): void {
+    finished({ upstreamMs, cause, code }: RequestRecord): void {
       if (upstreamMs !== undefined) since = undefined;
       else if (cause !== undefined) since ??= clock();
+      if (!queueCodes.has(code)) return;
+      const minute = minuteOf(clock());
+      refused.set(minute, (refused.get(minute) ?? 0) + 1);
     },
     /** Epoch milliseconds; undefined if the last request got one. */
     since: (): number | undefined => since,
+    /** How many requests the queue refused in the last minutes. */
+    refusedInQueue(): number {
+      for (const minute of refused.keys()) if (minute <= minuteOf(clock()) - refusedMinutes) refused.delete(minute);
+      return [...refused.values()].reduce((sum, count) => sum + count, 0);
+    },
   };
 }

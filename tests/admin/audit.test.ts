@@ -20,6 +20,7 @@ describe.each(engines)("%s", (engine) => {
   let token: string;
   beforeAll(async () => {
     admin = await startAdmin({
+      facts: () => ({ disk: { freeBytes: 0, sizeBytes: 1 } }),
       engine,
       trustedHops: 1,
       setDraining: (backend, drains, change) => {
@@ -120,6 +121,9 @@ describe.each(engines)("%s", (engine) => {
       const team = (await send("POST", "/api/teams", { name: "ml" })).json;
       await send("PATCH", `/api/teams/${team.id}`, { tokens_per_day: 5 });
       await send("DELETE", `/api/teams/${team.id}`);
+      const until = new Date(admin.time.now + 3_600_000).toISOString();
+      await send("POST", "/api/notices/test");
+      await send("POST", "/api/states/silence", { kind: "disk", until, why: "moved" });
       const { id } = (await send("POST", "/api/tokens", { name: "x", role: "viewer" })).json;
       await send("DELETE", `/api/tokens/${id}`);
       await admin.send("POST", "/api/logout", { as: guest, headers });
@@ -141,6 +145,8 @@ describe.each(engines)("%s", (engine) => {
       ["team.create", expect.stringMatching(/^team\/\d+$/)],
       ["team.update", expect.stringMatching(/^team\/\d+$/)],
       ["team.delete", expect.stringMatching(/^team\/\d+$/)],
+      ["notice.test", "notice"],
+      ["state.silence", "state/disk"],
       ["token.create", expect.stringMatching(/^token\/\d+$/)],
       ["token.delete", expect.stringMatching(/^token\/\d+$/)],
       ["session.log_out", "session"],

@@ -151,6 +151,8 @@ function createSqliteStore(parts: {
       costs: (range) => readReport(worker, "usage.costs", range),
     },
     backends: remote("backends", ["listDraining", "drain", "undrain", "usesFile", "listFiles", "forgetInstance"]),
+    states: remote("states", ["save", "list", "silence"]),
+    notices: remote("notices", ["latest", "add", "take", "finish"]),
     database: remote("database", ["describe", "tables", "countRows"]),
     reconciliation: remote("reconciliation", ["add", "days", "backendDays", "lastReading"]),
     traffic: remote("traffic", ["add", "latencies", "outcomes", "backends"]),
