@@ -5,7 +5,7 @@ import type { Config, Environment } from "../config/config.ts";
 import type { Backend, Catalog } from "../domain/models.ts";
 import { causeOf } from "../proxy/upstream/failure-cause.ts";
 import { askBackend, probeUpstream, readStart, type UpstreamProbe } from "../proxy/upstream/probe.ts";
-import { type Certificate, expiryOf, readCertificate } from "../runtime/certificate.ts";
+import { type Certificate, hasExpired, readCertificate } from "../runtime/certificate.ts";
 import { createLog } from "../log/log.ts";
 import { type CatalogConfig, readCatalog } from "../server/current-catalog.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
@@ -41,7 +41,7 @@ export async function checkCertificate(config: StartConfig, now: number): Promis
   try {
     const seen = readCertificate(tls);
     const end = seen.validTo.toISOString();
-    if (expiryOf(seen, now) === "expired") return { ...failed(`has expired (${end})`), seen };
+    if (hasExpired(seen, now)) return { ...failed(`has expired (${end})`), seen };
     return { ...judged({ certificate: seen.validTo.getTime() }, `valid until ${end}`, now), seen };
   } catch (error) {
     return await failedLikeStart(error, config);

@@ -1,4 +1,6 @@
 import { countOf, decodeHistogram, quantilesOf } from "../domain/histogram.ts";
+import type { Admissions } from "../admission/admission.ts";
+import type { Ledger } from "../ledger/ledger.ts";
 import type { CurrentCatalog } from "../domain/models.ts";
 import type { BackendStates } from "../domain/backends.ts";
 import type { UpstreamCheck } from "../proxy/upstream/probe.ts";
@@ -23,8 +25,10 @@ export interface FactsOptions {
     since: () => number | undefined;
     refusedInQueue: () => number;
   };
-  counts: () => NonNullable<Facts["counts"]>;
-  limits: () => NonNullable<Facts["limits"]>;
+  ledger: Pick<Ledger, "waiting" | "areCountsWaiting" | "refusedRequests">;
+  admissions: Pick<Admissions, "decidedAlone">;
+  /** LIMITS_FALLBACK */
+  fallback: string;
   /** The one of the start; undefined without HTTPS. */
   certificate: Pick<Certificate, "validTo"> | undefined;
   /** What the parent knows, if there is one. */
@@ -111,11 +115,13 @@ export function createFacts(options: FactsOptions) {
         options.server === undefined ? known(measureDisk(options.dataDir)) : undefined,
         known(readDatabase(now)),
       ]);
-      return withoutUnknown({
+      const { waiting, areCountsWaiting, refusedRequests } = options.ledger;
+      const { requests, sinceMs } = waiting();
+      return {
         now,
         database: { name: options.server ?? "SQLite", isWritable: isWritable === true },
-        counts: options.counts(),
-        limits: options.limits(),
+        counts: { waiting: areCountsWaiting() ? requests : 0, sinceMs, refused: refusedRequests() },
+        limits: { fallback: options.fallback, alone: options.admissions.decidedAlone() },
         queue: { refused: options.upstreamFailures.refusedInQueue() },
         certificate: certificate?.validTo.getTime(),
         modelsFile: catalog.faults?.(),
@@ -125,17 +131,12 @@ export function createFacts(options: FactsOptions) {
         descriptors: readDescriptors(),
         ...machine,
         ...read,
-      });
+      };
     },
     servesCertificate: (renewed: Pick<Certificate, "validTo">): void => void (certificate = renewed),
     close: clockSteps.close,
   };
 }
-
-type WithUnknown = { [Name in keyof Facts]: Facts[Name] | undefined } & Pick<Facts, "now">;
-
-const withoutUnknown = (facts: WithUnknown): Facts =>
-  Object.fromEntries(Object.entries(facts).filter(([, fact]) => fact !== undefined)) as unknown as Facts;
 
 const noResponse = (): Error => new Error("no response in time");
 

@@ -45,7 +45,7 @@ export async function listenOn(
 
 const internalError = (): Response => errorResponse("internal");
 
-/** Serves a renewed certificate without a restart, and warns before the end of the one in use. @returns stops doing so */
+/** Serves a renewed certificate without a restart. @returns stops doing so */
 export function followCertificate(
   { tls }: Config["listen"],
   {
@@ -68,11 +68,6 @@ export function followCertificate(
     },
     onProblem: ({ message }) =>
       log.warn("Certificate files changed, and the earlier ones stay in use", { reason: message }),
-    onExpiry(expiry, { validTo }) {
-      const fields = { validTo: validTo.toISOString() };
-      if (expiry === "expired") log.error("Certificate has expired, so clients refuse it; renew TLS_CERT", fields);
-      else log.warn("Certificate expires soon; renew TLS_CERT", fields);
-    },
   };
   return watchCertificate(tls, first, observer, { clock });
 }

@@ -1,10 +1,10 @@
 import { hostname } from "node:os";
-import { type Admissions, createAdmissions } from "../admission/admission.ts";
+import { createAdmissions } from "../admission/admission.ts";
 import type { Config, Environment } from "../config/config.ts";
 import { catalogFromEnvironment, fixedCatalog } from "../config/catalog.ts";
 import { shareBackends } from "../admission/shared-draining.ts";
 import { createRevocations } from "../admission/revocations.ts";
-import { createLedger, type Ledger } from "../ledger/ledger.ts";
+import { createLedger } from "../ledger/ledger.ts";
 import type { Log } from "../log/log.ts";
 import { createLocalPlaces } from "../routing/places.ts";
 import { RequestQueue } from "../proxy/waiting.ts";
@@ -126,7 +126,7 @@ export function createServices(config: ServicesConfig, opened: Opened) {
   const upstreamFailures = createUpstreamFailures(clock);
   const instance = `${hostname()}/${process.pid}`;
   const watching = { ...opened, catalog, backendStates, checkBackends, upstreamFailures, ledger, admissions };
-  const { facts, watch, notices } = watchOf(config, { ...watching, instance });
+  const { facts, watch, notices } = watchOf(config, instance, watching);
   return {
     ...opened,
     catalog,
@@ -177,30 +177,12 @@ export function createServices(config: ServicesConfig, opened: Opened) {
 
 /** What finds out, what keeps, and what tells what is wrong. */
 function watchOf(
-  { limitsFallback: fallback, storage, notices }: Pick<Config, "limitsFallback" | "storage" | "notices">,
-  {
-    ledger,
-    admissions,
-    instance,
-    ...known
-  }: Opened &
-    Pick<FactsOptions, "catalog" | "backendStates" | "checkBackends" | "upstreamFailures"> & {
-      ledger: Ledger;
-      admissions: Admissions;
-      instance: string;
-    },
+  { limitsFallback: fallback, storage: { databaseUrl, dataDir }, notices }: ServicesConfig,
+  instance: string,
+  known: Opened & Omit<FactsOptions, "monotonic" | "fallback" | "server" | "dataDir">,
 ) {
-  const facts = createFacts({
-    ...known,
-    monotonic,
-    counts() {
-      const { requests, sinceMs } = ledger.waiting();
-      return { waiting: ledger.areCountsWaiting() ? requests : 0, sinceMs, refused: ledger.refusedRequests() };
-    },
-    limits: () => ({ fallback, alone: admissions.decidedAlone() }),
-    server: storage.databaseUrl === undefined ? undefined : "PostgreSQL",
-    dataDir: storage.dataDir,
-  });
+  const server = databaseUrl === undefined ? undefined : "PostgreSQL";
+  const facts = createFacts({ ...known, monotonic, fallback, server, dataDir });
   const { store, clock, log } = known;
   const watch = new Watch<Change>({ gather: facts.gather, store: store.states, process: instance, clock });
   return { facts, watch, notices: startNotices({ config: notices, store: store.notices, watch, clock, log }) };

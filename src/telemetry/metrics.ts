@@ -154,25 +154,16 @@ export function createMetrics(options: MetricsOptions): Metrics {
 }
 
 function addProblems(registry: Registry, problems: MetricsOptions["problems"]): void {
-  const labels = { labelNames: ["kind"] as const, registers: [registry] };
-  const silenced = new Gauge({
-    ...labels,
-    name: "tollgate_problem_silenced",
-    help: "1 for a kind of state that is silenced, 0 for one that stands and is not",
-    aggregator: "min",
-  });
-  const standing: Gauge<"kind"> = new Gauge({
-    ...labels,
+  const gauge: Gauge<"kind" | "silenced"> = new Gauge({
     name: "tollgate_problem",
-    help: "1 for each kind of state that stands",
+    help: "1 for each kind of state that stands, by whether it is silenced",
+    labelNames: ["kind", "silenced"],
     aggregator: "max",
+    registers: [registry],
     collect() {
-      for (const gauge of [standing, silenced]) gauge.reset();
-      for (const [kind, ofKind] of Map.groupBy(problems(), (problem) => problem.kind)) {
-        standing.set({ kind }, 1);
-        const isSilenced = ofKind.every(({ silencedUntil }) => (silencedUntil ?? 0) > Date.now());
-        silenced.set({ kind }, Number(isSilenced));
-      }
+      gauge.reset();
+      for (const { kind, silencedUntil } of problems())
+        gauge.set({ kind, silenced: (silencedUntil ?? 0) > Date.now() ? "yes" : "no" }, 1);
     },
   });
 }

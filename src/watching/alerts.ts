@@ -25,7 +25,7 @@ export const alerts: readonly Alert[] = [
   },
   {
     name: "TollgateProblem",
-    expression: "tollgate_problem == 1 unless on (instance, job, kind) tollgate_problem_silenced == 1",
+    expression: 'max by (instance, job, kind) (tollgate_problem{silenced="no"}) == 1',
     for: "1m",
     severity: "warning",
     summary: "An instance says what is wrong in the label kind",

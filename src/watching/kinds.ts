@@ -7,36 +7,38 @@ import { minutesPerDay, msPerMinute } from "../time/seoul.ts";
 /** What is known now; times are epoch milliseconds. A fact that is not known, or means nothing here, is absent. */
 export interface Facts {
   now: number;
-  database?: { name: string; isWritable: boolean };
-  counts?: { waiting: number; sinceMs: number; refused: number };
+  database?: { name: string; isWritable: boolean } | undefined;
+  counts?: { waiting: number; sinceMs: number; refused: number } | undefined;
   /** The keys and teams whose limits this process decides on alone, and what each was admitted; undefined: none. */
-  limits?: { fallback: string; alone: readonly { id: number; requests: number }[] | undefined };
+  limits?: { fallback: string; alone: readonly { id: number; requests: number }[] | undefined } | undefined;
   /** Why the file of models was refused; none: it is in use. */
-  modelsFile?: readonly string[];
-  backends?: readonly { name: string; isOut: boolean; since?: number | undefined; cause?: string | undefined }[];
-  draining?: readonly { backend: string; since: number }[];
+  modelsFile?: readonly string[] | undefined;
+  backends?:
+    | readonly { name: string; isOut: boolean; since?: number | undefined; cause?: string | undefined }[]
+    | undefined;
+  draining?: readonly { backend: string; since: number }[] | undefined;
   /** Of the last 5 minutes. */
-  traffic?: readonly { backend: string; requests: number; failed: number }[];
+  traffic?: readonly { backend: string; requests: number; failed: number }[] | undefined;
   /** Medians of 10 minutes and of the 7 days before, in milliseconds. */
-  firstBytes?: readonly { backend: string; requests: number; medianMs: number; usualMs: number }[];
+  firstBytes?: readonly { backend: string; requests: number; medianMs: number; usualMs: number }[] | undefined;
   /** Requests that it refused in the last 5 minutes. */
-  queue?: { refused: number };
+  queue?: { refused: number } | undefined;
   /** When the certificate ends. */
-  certificate?: number;
+  certificate?: number | undefined;
   /** The last step of the clock. */
   step?: { at: number; byMs: number } | undefined;
   /** When children were replaced, oldest first. */
-  replaced?: readonly number[];
-  disk?: { freeBytes: number; sizeBytes: number };
-  descriptors?: { open: number; limit: number };
+  replaced?: readonly number[] | undefined;
+  disk?: { freeBytes: number; sizeBytes: number } | undefined;
+  descriptors?: { open: number; limit: number } | undefined;
   /** When each host pushed last. */
-  gpuHosts?: readonly { host: string; at: number }[];
+  gpuHosts?: readonly { host: string; at: number }[] | undefined;
   /** Output tokens of today, by the backend and as counted. */
-  outputs?: { generated: number; counted: number };
+  outputs?: { generated: number; counted: number } | undefined;
   /** Absent where nothing makes backups. */
-  backup?: { lastAt: number | undefined; failed?: string | undefined; skipped?: string | undefined };
+  backup?: { lastAt: number | undefined; failed?: string | undefined; skipped?: string | undefined } | undefined;
   /** The last migration of a newer build; undefined: the schema is ours. */
-  newerSchema?: { name: string | undefined };
+  newerSchema?: { name: string | undefined } | undefined;
 }
 
 interface Found {

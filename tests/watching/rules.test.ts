@@ -69,7 +69,10 @@ const allGone: AllSeries = Object.fromEntries(
   Object.entries(healthy).map(([name, values]) => [name, (seconds) => (during(seconds) ? undefined : values(seconds))]),
 );
 
-const [problem, silenced] = ['tollgate_problem{kind="disk"}', 'tollgate_problem_silenced{kind="disk"}'];
+const [problem, silenced] = ["no", "yes"].map((said) => `tollgate_problem{kind="disk",silenced="${said}"}`) as [
+  string,
+  string,
+];
 
 /** A gauge that fires above a limit, or below it. */
 const gauge = (name: string, { normal, limit, over }: { normal: number; limit: number; over: number }) => ({
@@ -111,8 +114,8 @@ const faults: readonly Fault[] = [
   },
   {
     alert: "TollgateProblem",
-    series: { [problem]: inFault(1, 0), [silenced]: always(0) },
-    atLimit: { [problem]: inFault(1, 0), [silenced]: inFault(1, 0) },
+    series: { [problem]: inFault(1, 0) },
+    atLimit: { [silenced]: inFault(1, 0) },
     quiet: 45,
     fires: 60,
     labels: { kind: "disk" },

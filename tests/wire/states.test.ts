@@ -51,7 +51,7 @@ test("a models file that is refused is known until a good one is in use, and the
   expect(state?.what).toMatch(/^MODELS_FILE is refused: .*modells/);
   expect(state?.instance).not.toContain("/");
   const metrics = await fetch(`${program.adminUrl}/metrics`, { headers: { authorization: "Bearer scrape" } });
-  expect(await metrics.text()).toContain('tollgate_problem{kind="models_file_refused"} 1');
+  expect(await metrics.text()).toContain('tollgate_problem{kind="models_file_refused",silenced="no"} 1');
   writeFileSync(backends.file, good);
   await stands(program, "models_file_refused", false);
   expect((await listOf(program)).past).toMatchObject([{ kind: "models_file_refused" }]);
