@@ -40,8 +40,8 @@ export interface FactsOptions {
 
 /** Everything is given so long: who asks `/readyz` gets an answer. */
 const [askMs, probeMs] = [2000, 1500];
-/** A backend is asked no more often, however often people look. */
-const probeAgeMs = 3000;
+/** A backend is asked, and the tables are read, no more often than this, however often people look. */
+const [probeAgeMs, readAgeMs] = [3000, 5000];
 const [failingMinutes, slowMinutes] = [5, 10];
 /** A clock is looked at so often: it may be wrong for seconds only. */
 const clockMs = 1000;
@@ -105,15 +105,21 @@ export function createFacts(options: FactsOptions) {
     };
   }
 
+  let read: { at: number; facts: Promise<Partial<Facts> | undefined> } | undefined;
+  function readAgain(now: number): Promise<Partial<Facts> | undefined> {
+    if (read === undefined || Math.abs(now - read.at) >= readAgeMs) read = { at: now, facts: known(readDatabase(now)) };
+    return read.facts;
+  }
+
   return {
     async gather(isAsked: boolean): Promise<Facts> {
       const now = clock();
-      const [isWritable, backends, machine, disk, read] = await Promise.all([
+      const [isWritable, backends, machine, disk, ofTables] = await Promise.all([
         known(store.checkWritable().then(() => true)),
         known(backendsOf(isAsked)),
         options.machine && known(options.machine()),
         options.server === undefined ? known(measureDisk(options.dataDir)) : undefined,
-        known(readDatabase(now)),
+        readAgain(now),
       ]);
       const { waiting, areCountsWaiting, refusedRequests } = options.ledger;
       const { requests, sinceMs } = waiting();
@@ -130,7 +136,7 @@ export function createFacts(options: FactsOptions) {
         step: clockSteps.latest(),
         descriptors: readDescriptors(),
         ...machine,
-        ...read,
+        ...ofTables,
       };
     },
     servesCertificate: (renewed: Pick<Certificate, "validTo">): void => void (certificate = renewed),

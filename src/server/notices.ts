@@ -30,6 +30,7 @@ const away = "database_away";
 export function startNotices(options: NoticesOptions) {
   const { store, watch, clock, log, tickMs = 1000 } = options;
   const { url, secret } = options.config;
+  const closing = new AbortController();
   let ticks = 0;
   let running: Promise<void> | undefined;
 
@@ -74,7 +75,7 @@ export function startNotices(options: NoticesOptions) {
       ...(secret !== undefined && { "webhook-signature": sign(secret, `${id}.${timestamp}.${body}`) }),
     };
     try {
-      const signal = AbortSignal.timeout(answerMs);
+      const signal = AbortSignal.any([AbortSignal.timeout(answerMs), closing.signal]);
       const response = await fetch(url ?? "", { method: "POST", headers, body, redirect: "manual", signal });
       await response.body?.cancel();
       return response.ok ? undefined : `it answers with status ${response.status}`;
@@ -103,6 +104,7 @@ export function startNotices(options: NoticesOptions) {
     },
     async close(): Promise<void> {
       clearInterval(timer);
+      closing.abort();
       await running;
     },
   };

@@ -42,7 +42,7 @@ export type NoticeRow = Pick<Engine["tables"]["notices"]["$inferSelect"], "id" |
 export interface StateStore {
   /** What a process sees, each while it stands again and again; a silence of before stays. */
   save(rows: readonly StateRow[]): Promise<void>;
-  /** What all processes see, and saw in the last 30 days; the latest that began first. */
+  /** What all processes see, and then what they saw in the last 30 days, the latest that began first. */
   list(): Promise<StateRow[]>;
   silence(states: readonly StateRow[], silence: { until: number; why: string }, by: Change): Promise<void>;
 }

@@ -37,7 +37,7 @@ export function createStateStore(engine: Engine, clock: WallClock, record: Recor
         .select({ state: states, isHeld: sql`case when ${isHeld(engine, clock)} then 1 else 0 end`.mapWith(Number) })
         .from(states)
         .where(isRecent)
-        .orderBy(desc(since))
+        .orderBy(sql`${states.until} is not null`, desc(since))
         .limit(maxListed);
       return rows.map(({ state: { seenAt, ...state }, isHeld: held }) =>
         Object.assign(state, { until: state.until ?? (held === 1 ? null : seenAt) }),
