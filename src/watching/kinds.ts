@@ -64,6 +64,8 @@ const tenMinutes = 10 * msPerMinute;
 const gigabyte = 1e9;
 const inText = (ms: number): string => (ms >= day ? `${Math.floor(ms / day)} days` : `${Math.floor(ms / hour)} hours`);
 
+const counted = (count: number, noun: string): string => `${count} ${noun}${count === 1 ? "" : "s"}`;
+
 /** Of a kind that there can be one of. */
 const only = (isSo: boolean, what: string, more: Omit<Found, "what"> = {}): Found[] =>
   isSo ? [{ what, ...more }] : [];
@@ -75,8 +77,8 @@ export const kinds = {
     remedy: "Make PostgreSQL reachable, or free the disk of DATA_DIR. Do not kill the process: it holds what waits.",
     find: ({ database, counts, limits }) => {
       const [waiting, keys] = [counts?.waiting ?? 0, limits?.alone?.length ?? 0];
-      const ofCounts = waiting > 0 ? `, ${waiting} counts waited, none lost` : "";
-      const ofLimits = keys > 0 ? `, limits by share for ${keys} keys` : "";
+      const ofCounts = waiting > 0 ? `, ${counted(waiting, "count")} waited, none lost` : "";
+      const ofLimits = keys > 0 ? `, limits by share for ${counted(keys, "key")}` : "";
       return database && only(!database.isWritable, `${database.name} away${ofCounts}${ofLimits}`, { count: waiting });
     },
   },
@@ -84,16 +86,21 @@ export const kinds = {
     of: "process",
     remedy: "A trigger or constraint of yours refuses them: mend it, and restart. The log has all their numbers.",
     find: ({ counts }) =>
-      counts && only(counts.refused > 0, `Counts of ${counts.refused} requests refused`, { count: counts.refused }),
+      counts &&
+      only(counts.refused > 0, `Counts of ${counted(counts.refused, "request")} refused`, { count: counts.refused }),
   },
   counts_waiting: {
     of: "process",
     remedy: "See that the database can be written. Do not kill the process: it holds these counts.",
     find: ({ counts }, stands) =>
       counts &&
-      only(counts.waiting > 0 && (counts.sinceMs >= 30_000 || stands("")), `${counts.waiting} counts wait in memory`, {
-        count: counts.waiting,
-      }),
+      only(
+        counts.waiting > 0 && (counts.sinceMs >= 30_000 || stands("")),
+        `${counted(counts.waiting, "count")} waited in memory`,
+        {
+          count: counts.waiting,
+        },
+      ),
   },
   limits_by_share: {
     of: "process",
@@ -159,7 +166,9 @@ export const kinds = {
     remedy: "Add a backend, or raise PROXY_MAX_CONCURRENCY, PROXY_QUEUE_SIZE or PROXY_QUEUE_TIMEOUT.",
     find: ({ queue }) =>
       queue &&
-      only(queue.refused > 0, `The queue refused ${queue.refused} requests in 5 minutes`, { count: queue.refused }),
+      only(queue.refused > 0, `The queue refused ${counted(queue.refused, "request")} in 5 minutes`, {
+        count: queue.refused,
+      }),
   },
   child_replaced: {
     of: "instance",
@@ -257,7 +266,9 @@ const shownKeys = 8;
 const nameOf = (id: number): string => (id < 0 ? `team ${-id}` : `key ${id}`);
 
 function byShareText({ fallback, alone = [] }: NonNullable<Facts["limits"]>): string {
-  const shown = alone.slice(0, shownKeys).map(({ id, requests }) => `, ${nameOf(id)}: ${requests} requests a minute`);
+  const shown = alone
+    .slice(0, shownKeys)
+    .map(({ id, requests }) => `, ${nameOf(id)}: ${counted(requests, "request")} a minute`);
   const more = alone.length > shownKeys ? `, and ${alone.length - shownKeys} more` : "";
   return `Limits are not exact (LIMITS_FALLBACK ${fallback})${shown.join("")}${more}`;
 }

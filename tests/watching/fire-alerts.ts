@@ -193,10 +193,9 @@ async function collect(): Promise<void> {
       .filter(({ state }) => state === "firing")
       .flatMap(({ labels: { alertname, kind } }) => [alertname, ...(kind === undefined ? [] : [kind])]),
   );
-  for (const name of now) if (!fired.has(name)) tell(name, "fires");
-  for (const name of firing) if (!now.has(name) && !over.has(name)) tell(name, "is over");
+  for (const name of now) if (!firing.has(name)) tell(name, "fires");
+  for (const name of firing) if (!now.has(name)) tell(name, "is over");
   for (const name of now) fired.add(name);
-  for (const name of firing) if (!now.has(name)) over.add(name);
   firing = now;
 }
 
@@ -209,8 +208,15 @@ async function comes(...names: string[]): Promise<void> {
   await pollUntil(() => names.every((name) => firing.has(name)), deadlineMs);
 }
 
+/** Over for a while: a program of which a process is replaced has no metrics of it for a moment. */
 async function goes(...names: string[]): Promise<void> {
-  await pollUntil(() => names.every((name) => !firing.has(name)), goneMs);
+  let since = Infinity;
+  await pollUntil(() => {
+    const isOver = names.every((name) => !firing.has(name));
+    since = isOver ? Math.min(since, performance.now()) : Infinity;
+    return performance.now() - since > 5000;
+  }, goneMs);
+  for (const name of names) over.add(name);
 }
 
 async function fireEach(): Promise<void> {

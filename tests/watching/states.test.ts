@@ -55,7 +55,7 @@ const cases: readonly Case[] = [
     kind: "counts_waiting",
     quiet: { counts: { ...counts, waiting: 5, sinceMs: 29_999 } },
     comes: { counts: { ...counts, waiting: 5, sinceMs: 30_000 } },
-    what: "5 counts wait in memory",
+    what: "5 counts waited in memory",
     stays: { counts: { ...counts, waiting: 1, sinceMs: 10 } },
     goes: { counts },
   },
@@ -129,7 +129,7 @@ const cases: readonly Case[] = [
     kind: "queue_refuses",
     quiet: { queue: { refused: 0 } },
     comes: { queue: { refused: 1 } },
-    what: "The queue refused 1 requests in 5 minutes",
+    what: "The queue refused 1 request in 5 minutes",
     goes: { queue: { refused: 0 } },
   },
   {
@@ -243,7 +243,9 @@ test("a state keeps its beginning and what was the most of it", () => {
   const first = judge([], { now, ...waiting(3) }).standing;
   const most = judge(first, { now: now + 1, ...waiting(9) }).standing;
   const last = judge(most, { now: now + 2, ...waiting(2) }).standing;
-  expect(last).toEqual([{ kind: "counts_waiting", object: "", since: now, what: "9 counts wait in memory", count: 9 }]);
+  expect(last).toEqual([
+    { kind: "counts_waiting", object: "", since: now, what: "9 counts waited in memory", count: 9 },
+  ]);
 });
 
 test("a kind has 8 objects at most", () => {

@@ -186,7 +186,7 @@ const SettingsTable = (props: { settings: Setting[] | undefined }): JSX.Element 
         when={props.settings}
         fallback={
           <tbody>
-            <SkeletonRows columns={4} rows={savedCount("settings", 48)} />
+            <SkeletonRows columns={4} rows={savedCount("settings", 50)} />
           </tbody>
         }
       >
