@@ -9,7 +9,7 @@ import { startSimulator } from "./support/simulator/simulator.ts";
 import { whyNoCurl } from "./support/curl.ts";
 import { createGpuHost, csvOfTwo, prints } from "./gpu-agent/gpu-host.ts";
 import { clients } from "../console/src/start/agent-settings.ts";
-import { newKeyRequest, keyChangeRequest } from "../src/admin/keys/contract.ts";
+import { keyChangeRequest, keyPolicyRequest, newKeyRequest } from "../src/admin/keys/contract.ts";
 import { logIn } from "./support/admin-client.ts";
 import { nginx } from "./support/balancer.ts";
 import { sharedPostgres, whyNoPostgres } from "./support/postgres.ts";
@@ -64,6 +64,7 @@ const withoutDefault = [
   "ADMIN_PASSWORD",
   "SECRET_KEY",
   "METRICS_TOKEN",
+  "BACKUP_DIR",
   "LOG_FORMAT",
 ];
 
@@ -109,7 +110,7 @@ describe("the manual's command lines", () => {
     manualBlocks("sh")
       .find((block) => block.startsWith("curl -N"))
       ?.trim() ?? "";
-  const moveTo = "sudo DATA_DIR=/var/lib/tollgate tollgate move-to --url-stdin";
+  const moveTo = "sudo tollgate move-to --url-stdin";
   /** How each line is tried. Two need systemd, and one needs the right to write to /usr/local. */
   const tried: Record<string, () => unknown> = {
     "npm run demo": () => isScript("demo"),
@@ -216,7 +217,7 @@ test("the manual has as many blocks as are tried", () => {
     ini: 6,
     nginx: 2,
     caddyfile: 2,
-    json: 3,
+    json: 5,
     text: generated,
   });
 });
@@ -246,7 +247,11 @@ test("the manual's file of models is one that the program accepts", () => {
 
 test("the manual's bodies for the admin API have the members that it takes", () => {
   const members = (body: string) => Object.keys(JSON.parse(body) as object);
-  const known = Object.keys({ ...newKeyRequest.properties, ...keyChangeRequest.properties });
+  const known = Object.keys({
+    ...newKeyRequest.properties,
+    ...keyChangeRequest.properties,
+    ...keyPolicyRequest.properties,
+  });
   expect(
     manualBlocks("json")
       .flatMap(members)

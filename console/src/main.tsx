@@ -23,7 +23,7 @@ import { tryResumeSession } from "./operator/session-of-cookie.ts";
 import { queryClient } from "./queries.ts";
 import { OverviewPage } from "./start/overview-page.tsx";
 import { setPlaygroundKey } from "./start/playground-key.ts";
-import { FailedDialog, lazyPage, lazyPart } from "./ui/lazy.tsx";
+import { FailedDialog, lazyPage, lazyPanels, lazyPart } from "./ui/lazy.tsx";
 import { NotFoundPage } from "./ui/not-found-page.tsx";
 import { Toasts } from "./ui/toasts.tsx";
 import { UsagePage } from "./usage/usage-page.tsx";
@@ -37,6 +37,7 @@ const OwnKeyPage = lazyPage("Your API key", async () => (await import("./keys/ow
 const GpusPage = lazyPage("GPUs", async () => (await import("./gpus/gpus-page.tsx")).GpusPage);
 const GpuPage = lazyPage("GPU", async () => (await import("./gpus/gpu-page.tsx")).GpuPage);
 const SettingsPage = lazyPage("Settings", async () => (await import("./operator/settings-page.tsx")).SettingsPage);
+const KeyPolicyPanel = lazyPanels("New keys", async () => (await import("./keys/key-policy.tsx")).KeyPolicyPanel);
 const BackendsPage = lazyPage("Backends", async () => (await import("./operator/backends-page.tsx")).BackendsPage);
 const PricesPage = lazyPage("Prices", async () => (await import("./operator/prices-page.tsx")).PricesPage);
 const AccountPage = lazyPage("Account", async () => (await import("./operator/account-page.tsx")).AccountPage);
@@ -69,7 +70,9 @@ function Console(): JSX.Element {
           <Route path="/requests/running" component={RunningPage} />
           <Route path="/usage" component={UsagePage} />
           <Route path="/gpus" component={GpusPage} />
-          <Route path="/settings" component={SettingsPage} />
+          <Route path="/settings" component={SettingsPage}>
+            <Route path="/" component={KeyPolicyPanel} />
+          </Route>
           <Route path="/settings/backends" component={BackendsPage} />
           <Route path="/settings/prices" component={PricesPage} />
           <Route path="/settings/account" component={AccountPage} />

@@ -114,6 +114,11 @@ export const useKeyQuery = (keyId: () => number): QueryResult<typeof getKeys> =>
     },
   }));
 
+const getTeams = async () => (await responseBody(api.teams.get())).teams;
+
+export const useTeamsQuery = (enabled: () => boolean = () => true): QueryResult<typeof getTeams> =>
+  useQuery(() => ({ enabled: enabled(), queryKey: ["teams"], queryFn: getTeams }));
+
 export const usePricesQuery = (): QueryResult<typeof getPrices> =>
   useQuery(() => ({ queryKey: ["prices"], queryFn: getPrices }));
 

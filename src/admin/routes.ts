@@ -8,10 +8,7 @@
 // an argument.
 
 import { Elysia } from "elysia";
-import type { Log } from "../log/log.ts";
-import type { Retention } from "../store/retention.ts";
 import type { Store } from "../store/store.ts";
-import type { WallClock } from "../time/clock.ts";
 import { getMe, logIn, logOut, requireActor, requireRole, requireSession } from "./session/auth.ts";
 import { changes, listAudit } from "./session/audit.ts";
 import { compressJson } from "./http/compression.ts";
@@ -33,7 +30,8 @@ import { type ExplainDeps, explainRequest } from "./requests/explain.ts";
 import { listFailures } from "./requests/failures.ts";
 import { listGroups } from "./requests/groups.ts";
 import { getLatency } from "./requests/latency.ts";
-import { createKey, deleteKey, type EndingDeps, listKeys, rotateKey, updateKey } from "./keys/keys.ts";
+import { createKey, deleteKey, type EndingDeps, getKeyPolicy, listKeys, rotateKey } from "./keys/keys.ts";
+import { setKeyPolicy, updateKey } from "./keys/keys.ts";
 import { createTeam, deleteTeam, getTeam, listTeams, updateTeam } from "./keys/teams.ts";
 import { createLogin } from "./session/login.ts";
 import { grafanaDashboard } from "../watching/dashboard.ts";
@@ -42,7 +40,7 @@ import { listCosts } from "./usage/costs.ts";
 import { notFoundRoutes } from "./http/not-found.ts";
 import { type OpenApiDocument, openApiDocument } from "./http/openapi.ts";
 import { endInFlight, type InFlightDeps, listInFlight } from "./requests/in-flight.ts";
-import { getOverview } from "./operations/overview.ts";
+import { getOverview, type OverviewDeps } from "./operations/overview.ts";
 import { getOwnActivity } from "./keys/own-activity.ts";
 import { getOwnKey } from "./keys/own-key.ts";
 import { getPrices, setPrices } from "./usage/prices.ts";
@@ -71,7 +69,18 @@ import * as gpuContract from "./gpu/contract.ts";
 import * as operationsContract from "./operations/contract.ts";
 import * as backendContract from "./operations/backends-contract.ts";
 
-export interface AdminDeps {
+/** What the handlers ask for, and the guards. */
+export interface AdminDeps
+  extends
+    Omit<BackendDeps, "watch">,
+    OverviewDeps,
+    ClientRulesDeps,
+    EndingDeps,
+    ExplainDeps,
+    InFlightDeps,
+    NoticeDeps,
+    SettingsDeps,
+    StateDeps {
   store: Store;
   config: {
     username: string;
@@ -80,36 +89,13 @@ export interface AdminDeps {
   };
   /** Signs session cookies. */
   signingKey: string;
-  clock: WallClock;
-  log: Log;
   /** The client's address as the outermost trusted proxy saw it. */
   clientAddress: (request: Request) => string;
   metricsText: () => Promise<string>;
   metricsContentType: string;
   /** Called for each accepted POST of GPU samples. */
   gpuSamplesReceived: (stored: number, skipped: number) => void;
-  /** `/v1` is served on another port than the console. */
-  separatePorts: boolean;
-  /** Requests under `/v1` that have not ended. */
-  inFlight: () => Promise<number>;
-  upstreamUrl: string;
-  watch: StateDeps["watch"];
-  testNotice: NoticeDeps["testNotice"];
-  catalog: BackendDeps["catalog"];
-  discoveredModels: BackendDeps["discoveredModels"];
-  backendStates: BackendDeps["backendStates"];
-  setDraining: BackendDeps["setDraining"];
   running: InFlightDeps["running"];
-  /** @returns whether there was such a request */
-  endRequest: (id: string) => Promise<boolean>;
-  endRunning: EndingDeps["endRunning"];
-  explain: ExplainDeps["explain"];
-  learnClientNeeds: ClientRulesDeps["learnClientNeeds"];
-  foresee: ExplainDeps["foresee"];
-  settings: SettingsDeps["settings"];
-  versions: SettingsDeps["versions"];
-  passwordFromEnvironment: boolean;
-  retention: Retention;
 }
 
 type Context = ReturnType<typeof contextOf>;
@@ -173,6 +159,7 @@ const routesForViewers = (context: Context, document: () => OpenApiDocument) =>
     .onTransform(readQuery)
     .mapResponse(compressJson)
     .get("/api/keys", listKeys(context), keyContract.listKeys)
+    .get("/api/key-policy", getKeyPolicy(context), keyContract.getKeyPolicy)
     .get("/api/teams", listTeams(context), teamContract.listTeams)
     .get("/api/teams/:id", getTeam(context), teamContract.getTeam)
     .get("/api/usage/summary", getUsageSummary(context), usageContract.getUsageSummary)
@@ -206,6 +193,7 @@ const routesForAdmins = (context: Context) =>
     .patch("/api/keys/:id", changes("key.update", updateKey(context)), keyContract.updateKey)
     .post("/api/keys/:id/rotate", changes("key.rotate", rotateKey(context)), keyContract.rotateKey)
     .delete("/api/keys/:id", changes("key.delete", deleteKey(context)), keyContract.deleteKey)
+    .put("/api/key-policy", changes("key_policy.set", setKeyPolicy(context)), keyContract.setKeyPolicy)
     .post("/api/teams", changes("team.create", createTeam(context)), teamContract.createTeam)
     .patch("/api/teams/:id", changes("team.update", updateTeam(context)), teamContract.updateTeam)
     .delete("/api/teams/:id", changes("team.delete", deleteTeam(context)), teamContract.deleteTeam)

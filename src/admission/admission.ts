@@ -23,6 +23,7 @@ import {
   type AdmissionsOptions,
   type Asked,
   type Claim,
+  databaseNow,
   dropAhead,
   groupOf,
   leaseOf,
@@ -31,6 +32,7 @@ import {
   unlimited,
 } from "./process-leases.ts";
 import type { MaybePromise } from "../store/engine/engine.ts";
+import { limitsAt } from "../domain/limits.ts";
 import { within } from "../time/wait.ts";
 import type { Admission, Admit } from "../domain/admissions.ts";
 import type { SubjectId } from "../domain/keys.ts";
@@ -94,7 +96,8 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
       // In the same batch, so that nobody comes between.
       early?.cancel();
       const claims: Claim[] = [];
-      for (const { id, limits } of subjects) claims.push({ lease: leaseOf(state, id), limits });
+      const now = databaseNow(state);
+      for (const { id, limits } of subjects) claims.push({ lease: leaseOf(state, id), limits: limitsAt(limits, now) });
       return admit(state, { claims, tokens, mayWait, leastTokens, isAdmitted: early !== undefined });
     },
     isDegraded: () => state.degraded,

@@ -28,7 +28,8 @@ const internal: Readonly<Record<string, Load>> = { [serveProcessCommand]: () => 
 /** Runs the command that the arguments name, by default `serve`. @returns the exit status */
 export async function runCommand(args: string[], io: CommandIo): Promise<number> {
   const [first = "serve", ...rest] = args;
-  if (first === "--version" || first === "-v") return print(io, `tollgate ${build.version} (${readableCommit()})\n`);
+  if (["--version", "-v", "-V", "version"].includes(first))
+    return print(io, `tollgate ${build.version} (${readableCommit()})\n`);
   if (first === "--help" || first === "-h" || first === "help") return print(io, await mainHelp());
   const all = { ...commands, ...internal };
   const named = Object.hasOwn(all, first) ? all[first] : undefined;

@@ -85,6 +85,7 @@ function environmentOf(env: Environment, dataDir: string, upstream: string): Env
     ...env,
     PROXY_UPSTREAM_URL: upstream,
     MODELS_FILE: "",
+    BACKUP_DIR: "",
     PROXY_UPSTREAM_API_KEY: "",
     PROXY_ALIAS_MODEL: demoModel,
     PROXY_FAMILY_MODEL: demoModel,

@@ -17,16 +17,24 @@ export const envFileHelp = `  --env-file FILE    read settings from FILE, one NA
 
 /**
  * The command's input and output with the settings of a file: the given one, or the service's. Writes the file's name.
- * @throws CommandError if the given file cannot be read
+ * @throws CommandError if the given file cannot be read; without one, if a server that is started here may use another
+ * database
  */
 export function withServiceSettings(
   io: CommandIo,
   given: string | undefined,
   { envFile, dataDir } = service,
 ): CommandIo {
-  const seen = withGivenSettings(io, given);
-  if (given !== undefined) return announced(seen, given);
-  if (namesDatabase(io.env) || !isReadable(envFile)) return io;
+  if (given !== undefined) return announced(withEnvFile(io, given), given);
+  if (namesDatabase(io.env)) return io;
+  if (hasDotEnv())
+    throw problem(
+      ".env: only serve and demo read it by themselves; use --env-file .env, or set DATA_DIR or DATABASE_URL",
+    );
+  if (!isReadable(envFile)) {
+    if (existsSync(envFile)) io.stderr.write(`tollgate: ${envFile} cannot be read; run it with sudo to use it\n`);
+    return io;
+  }
   const { env, ...rest } = withEnvFile(io, envFile);
   // Units set DATA_DIR beside the file.
   const unset = !isSet(env["DATA_DIR"]) && existsSync(dataDir);
@@ -36,18 +44,6 @@ export function withServiceSettings(
 function announced(io: CommandIo, file: string): CommandIo {
   io.stdout.write(`Settings from ${file}\n`);
   return io;
-}
-
-/**
- * The command's input and output with the settings of the given file.
- * @throws CommandError if it cannot be read; without one, if a server that is started here may use another database
- */
-export function withGivenSettings(io: CommandIo, given: string | undefined): CommandIo {
-  if (given !== undefined) return withEnvFile(io, given);
-  if (namesDatabase(io.env) || !hasDotEnv()) return io;
-  throw problem(
-    ".env: only serve and demo read it by themselves; use --env-file .env, or set DATA_DIR or DATABASE_URL",
-  );
 }
 
 /**

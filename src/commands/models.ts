@@ -1,7 +1,7 @@
 import { modelsFileSchema } from "../config/models-schema.ts";
 import { printModelsFile } from "../config/print-models-file.ts";
 import { CommandError, type CommandIo, readArguments } from "./command.ts";
-import { envFileOption, withGivenSettings } from "./env-file.ts";
+import { envFileHelp, envFileOption, withServiceSettings } from "./env-file.ts";
 import { settingsOf } from "./settings.ts";
 
 export const summary = "print the settings' backend and model as a file for MODELS_FILE";
@@ -13,8 +13,8 @@ export const help = `tollgate models [--schema] [--env-file FILE]
 Prints a file of backends and models that means what the settings of \`tollgate serve\` mean, to begin with.
 It names the environment variable for the backend's key, and does not contain it.
 
-  --schema          print the JSON Schema of such files instead, for editors
-  --env-file FILE   read settings from FILE, one NAME=value a line; the environment overrides them
+  --schema           print the JSON Schema of such files instead, for editors
+${envFileHelp} on standard error
 
 \`tollgate check\` checks a file that MODELS_FILE names.
 `;
@@ -26,7 +26,8 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
     io.stdout.write(`${JSON.stringify(modelsFileSchema, null, 2)}\n`);
     return 0;
   }
-  const config = settingsOf(withGivenSettings(io, envFile));
+  // What is printed is the file alone.
+  const config = settingsOf(withServiceSettings({ ...io, stdout: io.stderr }, envFile));
   if (config.modelsFile !== undefined) {
     throw new CommandError(`MODELS_FILE: the settings name a file already, ${JSON.stringify(config.modelsFile)}`, 2);
   }

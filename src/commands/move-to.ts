@@ -1,7 +1,8 @@
 import { moveToPostgres } from "../store/move/move.ts";
 import { movedMarkerOf } from "../store/sqlite/database-file.ts";
 import { CommandError, type CommandIo, readArguments } from "./command.ts";
-import { envFileOption, withGivenSettings } from "./env-file.ts";
+import { envFileHelp, envFileOption, withServiceSettings } from "./env-file.ts";
+import { placeOf } from "../store/storage-error.ts";
 import { existingDatabase, settingsOf } from "./settings.ts";
 import { StorageError } from "../store/storage-error.ts";
 
@@ -22,7 +23,7 @@ was counted since, delete that file.
   URL           postgres://user:password@host/database (default: DATABASE_URL). The process list
                 shows it to every user of this host, so prefer --url-stdin or DATABASE_URL
   --url-stdin   read the address from standard input
-  --env-file FILE   read settings from FILE, one NAME=value a line; the environment overrides them
+${envFileHelp}
 
 Then start the server with DATABASE_URL and SECRET_KEY. To keep users logged in, set SECRET_KEY to the
 content of the file secret_key in the data folder.
@@ -31,10 +32,11 @@ Exit status: 0 if the copy is complete; 1 if it failed; 2 for wrong usage.
 `;
 
 export async function run(args: string[], given: CommandIo): Promise<number> {
-  const io = withGivenSettings(given, read(args).values["env-file"]);
+  const io = withServiceSettings(given, read(args).values["env-file"]);
   const url = await targetOf(args, io);
   // The source is always the data folder, also if DATABASE_URL names the target.
   const database = existingDatabase(settingsOf(io, { ...io.env, DATABASE_URL: undefined }).storage);
+  io.stdout.write(`From ${database} to PostgreSQL at ${placeOf(url)}\n`);
   try {
     const onProgress = createProgress(io.stdout);
     const rows = await moveToPostgres({ file: database, url, clock: Date.now, signal: io.signal, onProgress });

@@ -47,6 +47,8 @@ export async function run(args: string[], io: CommandIo): Promise<number> {
 async function readPassword({ stdin }: CommandIo): Promise<string> {
   const password = (await text(stdin)).replace(/\r?\n$/, "");
   if (password === "") throw new CommandError("--password-stdin: standard input is empty; write the password to it", 2);
+  if (/[\r\n]/.test(password))
+    throw new CommandError("--password-stdin: standard input has several lines; write the password alone to it", 2);
   const problem = findPasswordProblem(password, "the password");
   if (problem !== undefined) throw new CommandError(`--password-stdin: ${problem}`, 2);
   return password;

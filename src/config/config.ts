@@ -151,6 +151,12 @@ export const variables = {
   },
   REQUEST_LOG_DAYS: integer({ minimum: 0, maximum: 3650, default: 7 }),
   REQUEST_LOG_ROWS: integer({ minimum: 1000, maximum: 1_000_000_000, default: 5_000_000 }),
+  BACKUP_DIR: text(Type.Optional(Type.String()), "an existing folder"),
+  BACKUP_AT: text(
+    Type.String({ default: "03:30", pattern: "^([01]\\d|2[0-3]):[0-5]\\d$" }),
+    "a time of the day in Seoul, such as 03:30",
+  ),
+  BACKUP_KEEP: integer({ minimum: 1, maximum: 10_000, default: 7 }),
   SHUTDOWN_GRACE: seconds({ default: 30 }),
   LOG_LEVEL: choice(["debug", "info", "warn", "error"], "info"),
   LOG_FORMAT: {
@@ -209,6 +215,12 @@ const defaultAdminHost = ({ HOST, ADMIN_PORT }: Settings): string =>
 
 const tlsFiles = ({ TLS_CERT, TLS_KEY }: Settings): { certFile: string; keyFile: string } | undefined =>
   TLS_CERT === undefined || TLS_KEY === undefined ? undefined : { certFile: TLS_CERT, keyFile: TLS_KEY };
+
+function backupPlan({ BACKUP_DIR: folder, BACKUP_AT: at, BACKUP_KEEP: keep }: Settings) {
+  if (folder === undefined) return undefined;
+  const [hours = 0, minutes = 0] = at.split(":").map(Number);
+  return { folder, atMinute: hours * 60 + minutes, keep };
+}
 
 const isLoopback = (host: string): boolean => /^(?:127\.\d+\.\d+\.\d+|\[?::1\]?|localhost)$/i.test(host);
 
@@ -275,6 +287,8 @@ function configFrom(settings: Settings, terminal: boolean) {
         /** 0 days: requests are not logged one by one in the database. */
         requestLog: { days: settings.REQUEST_LOG_DAYS, rows: settings.REQUEST_LOG_ROWS },
       },
+      /** Undefined: the server makes none. */
+      backup: backupPlan(settings),
     },
     processes: settings.PROCESSES,
     admin: {

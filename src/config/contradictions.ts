@@ -11,6 +11,7 @@ interface Settings {
   MAX_BODY_BYTES: number;
   MAX_HELD_BYTES: number;
   DATABASE_URL?: string;
+  BACKUP_DIR?: string;
   SECRET_KEY?: string;
   MODELS_FILE?: string;
 }
@@ -32,6 +33,9 @@ export function findContradictions(settings: Settings, environment: Environment)
   }
   if (settings.DATABASE_URL !== undefined && settings.SECRET_KEY === undefined) {
     problems.push("SECRET_KEY: must be set together with DATABASE_URL; use the same value for all instances");
+  }
+  if (settings.DATABASE_URL !== undefined && settings.BACKUP_DIR !== undefined) {
+    problems.push("BACKUP_DIR: must not be set together with DATABASE_URL; use pg_dump for PostgreSQL");
   }
   return problems;
 }

@@ -1,3 +1,4 @@
+import { parseJson } from "../domain/json.ts";
 import { once } from "node:events";
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
 import { text } from "node:stream/consumers";
@@ -41,7 +42,7 @@ async function answer(
 ): Promise<void> {
   const { method = "", url = "", headers } = request;
   const [path = ""] = url.split("?", 1);
-  const body = jsonOf(await text(request));
+  const body = parseJson(await text(request));
   if (path === "/metrics") return void response.end(countersOf(processed));
   const simulated = new URLSearchParams(String(headers["x-simulate"] ?? ""));
   const fault = simulated.get("fault");
@@ -105,14 +106,6 @@ function usageIn(simulated: URLSearchParams): Usage | undefined {
   return { ...noUsage, ...Object.fromEntries(given.map((field) => [field, Number(simulated.get(field)) || 0])) };
 }
 
-function jsonOf(body: string): unknown {
-  try {
-    return JSON.parse(body);
-  } catch {
-    return undefined;
-  }
-}
-
 /** How the simulated backend responds to a request. */
 export interface Speed {
   /** Until it responds. */
@@ -135,7 +128,7 @@ export function speedOf({ startsAt, inputTokens }: Omit<PlannedRequest, "outputT
   };
 }
 
-const halfDayMinutes = 12 * minutesPerHour;
+export const halfDayMinutes = 12 * minutesPerHour;
 
 /** By how much the backend is slower than usual: once in each half of a day, for half an hour or so, by two to five times. */
 export function slownessAt(minute: number): number {

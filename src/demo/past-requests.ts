@@ -1,7 +1,7 @@
 import { minuteOf, msPerMinute } from "../time/seoul.ts";
-import { slownessAt, speedOf } from "./backend.ts";
+import { halfDayMinutes, slownessAt, speedOf } from "./backend.ts";
 import { type Persona, usageOf } from "./personas.ts";
-import { noise, type PlannedRequest, plannedRequests } from "./traffic.ts";
+import { isActiveAt, noise, type PlannedRequest, plannedRequests } from "./traffic.ts";
 import type { Outcome, RequestRecord } from "../domain/requests.ts";
 import type { Usage } from "../domain/usage.ts";
 
@@ -27,7 +27,6 @@ export interface PastRequestsOptions {
   backend: string;
 }
 
-const msPerSecond = 1000;
 /** The simulated clients run on the same machine. */
 const clientAddress = "127.0.0.1";
 
@@ -41,7 +40,7 @@ export function pastRequests(options: PastRequestsOptions): PastRequest[] {
   for (let minute = minuteOf(from); minute * msPerMinute < to; minute++) {
     const load = loadIn(minute);
     for (const [seed, key] of keys.entries()) {
-      const planned = isActiveAt(key.persona, to - minute * msPerMinute)
+      const planned = isActiveAt(key.persona.traffic, to / msPerMinute - minute)
         ? plannedRequests(key.persona.traffic, minute, seed)
         : [];
       for (const one of planned) {
@@ -56,11 +55,6 @@ export function pastRequests(options: PastRequestsOptions): PastRequest[] {
   return ended;
 }
 
-const isActiveAt = ({ traffic: { daysAgo } }: Persona, ageMs: number): boolean => {
-  const days = ageMs / (24 * 60 * msPerMinute);
-  return days <= daysAgo[0] && days >= daysAgo[1];
-};
-
 function servedRequest(
   planned: PlannedRequest,
   { keyId, persona }: KeyPersona,
@@ -69,7 +63,7 @@ function servedRequest(
 ): PastRequest {
   const { outputTokens } = planned;
   const speed = speedOf(planned, load);
-  const wholeMs = speed.firstByteMs + (outputTokens / speed.tokensPerSecond) * msPerSecond;
+  const wholeMs = speed.firstByteMs + (outputTokens / speed.tokensPerSecond) * 1000;
   const leaves = persona.isImpatient === true && chanceOf(planned, 20) < 1 / 8;
   const durationMs = leaves ? Math.min(wholeMs, 700 + 1800 * chanceOf(planned, 21)) : wholeMs;
   const usage = usageOf(persona, planned);
@@ -141,8 +135,6 @@ function pastRequest(
   };
   return { record, endedAt: Math.round(planned.startsAt + durationMs), usage };
 }
-
-const halfDayMinutes = 12 * 60;
 
 /** Somebody who tries keys: some dozen requests within a minute of each half of a day. */
 function strangersIn(minute: number): PastRequest[] {

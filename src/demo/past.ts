@@ -7,17 +7,9 @@ import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute, dayNumberOf } fro
 import { type GpuPast, pastGpus } from "./past-gpus.ts";
 import { type KeyPersona, type PastRequest, pastRequests } from "./past-requests.ts";
 import { trafficOfCounts } from "./past-traffic.ts";
-import { type Persona, usageOf } from "./personas.ts";
-import { plannedRequests, requestsIn, type Traffic } from "./traffic.ts";
-import {
-  addUsage,
-  type CountedUsage,
-  countUsage,
-  createIncrement,
-  noUsage,
-  type Usage,
-  type UsageIncrement,
-} from "../domain/usage.ts";
+import { usageOf } from "./personas.ts";
+import { isActiveAt, plannedRequests, type Requests, requestsIn, type Traffic } from "./traffic.ts";
+import { addUsage, countUsage, createIncrement, noUsage, type Usage, type UsageIncrement } from "../domain/usage.ts";
 import type { CounterReading } from "../store/usage/contract.ts";
 
 interface Past {
@@ -99,38 +91,33 @@ function momentsBefore(now: number, buckets: typeof countBuckets): Moment[] {
   return moments;
 }
 
-function countsIn(keys: readonly KeyPersona[], now: number, minute: number, bucketMinutes: number): UsageIncrement[] {
-  return keys.flatMap(({ keyId, persona }, index) => {
-    const { traffic, model } = persona;
-    if (!isActiveAt(traffic, now - minute)) return [];
-    const requests = requestsIn(traffic, minute, bucketMinutes, index);
-    if (requests.requestCount === 0) return [];
-    const { requestCount } = requests;
-    const of = { keyId, minute, lastClosedAt: minute * msPerMinute, model, requestCount };
-    return [createIncrement(countsOf(persona, requests), of)];
-  });
-}
-
-const countsOf = (persona: Persona, tokens: Pick<Usage, "inputTokens" | "outputTokens">): CountedUsage =>
-  countUsage(usageOf(persona, tokens), persona.path === "/v1/messages");
+/** @param now in minutes since the epoch, like `minute` */
+const countsIn = (keys: readonly KeyPersona[], now: number, minute: number, minutes: number): UsageIncrement[] =>
+  countsOf(keys, now, minute, (traffic, seed) => requestsIn(traffic, minute, minutes, seed));
 
 /** The requests of the current minute that started before `nowMs`; the clients send the others. */
 function startedCounts(keys: readonly KeyPersona[], nowMs: number): UsageIncrement[] {
-  const minute = minuteOf(nowMs);
-  return keys.flatMap(({ keyId, persona }, index) => {
-    const { traffic, model } = persona;
-    if (!isActiveAt(traffic, 0)) return [];
-    const started = plannedRequests(traffic, minute, index).filter(({ startsAt }) => startsAt < nowMs);
-    if (started.length === 0) return [];
-    const tokens = started.reduce<Usage>(addUsage, noUsage);
-    const of = { keyId, minute, model, lastClosedAt: minute * msPerMinute, requestCount: started.length };
-    return [createIncrement(countsOf(persona, tokens), of)];
+  const now = minuteOf(nowMs);
+  return countsOf(keys, now, now, (traffic, seed) => {
+    const started = plannedRequests(traffic, now, seed).filter(({ startsAt }) => startsAt < nowMs);
+    return { requestCount: started.length, ...started.reduce<Usage>(addUsage, noUsage) };
   });
 }
 
-function isActiveAt({ daysAgo: [from, to] }: Traffic, ageMinutes: number): boolean {
-  return ageMinutes <= from * minutesPerDay && ageMinutes >= to * minutesPerDay;
-}
+const countsOf = (
+  keys: readonly KeyPersona[],
+  now: number,
+  minute: number,
+  requestsOf: (traffic: Traffic, seed: number) => Requests,
+): UsageIncrement[] =>
+  keys.flatMap(({ keyId, persona }, seed) => {
+    const { traffic, model, path } = persona;
+    if (!isActiveAt(traffic, now - minute)) return [];
+    const { requestCount, ...tokens } = requestsOf(traffic, seed);
+    if (requestCount === 0) return [];
+    const counted = countUsage(usageOf(persona, tokens), path === "/v1/messages");
+    return [createIncrement(counted, { keyId, minute, lastClosedAt: minute * msPerMinute, model, requestCount })];
+  });
 
 /** The store refuses calls if too many wait. */
 const batchSize = 100;

@@ -44,6 +44,10 @@ export function requestsIn(traffic: Traffic, minute: number, minutes: number, se
   };
 }
 
+/** @param ageMinutes before now */
+export const isActiveAt = ({ daysAgo: [from, to] }: Traffic, ageMinutes: number): boolean =>
+  ageMinutes <= from * minutesPerDay && ageMinutes >= to * minutesPerDay;
+
 /** One request that is part of the traffic. */
 export interface PlannedRequest {
   /** Epoch milliseconds. */

@@ -72,8 +72,22 @@ export const limitNames = Object.keys(limitKinds) as LimitName[];
 
 export const isLimitName = (name: string): name is LimitName => Object.hasOwn(limitKinds, name);
 
+/** What is added to limits, each until its window ends, epoch milliseconds. */
+export type LimitsExtra = Partial<Record<LimitName, { more: number; until: number }>>;
+
 /** How much a key may use; null: no limit. */
-export type KeyLimits = Record<LimitName, number | null>;
+export type KeyLimits = Record<LimitName, number | null> & { limits_extra?: LimitsExtra | null };
+
+/** A limit at a time, with what is added to it until then. */
+export function limitAt(limits: Readonly<KeyLimits>, name: LimitName, now: number): number | null {
+  const limit = limits[name];
+  const extra = limits.limits_extra?.[name];
+  return limit === null || extra === undefined || now >= extra.until ? limit : limit + extra.more;
+}
+
+/** The limits at a time. */
+export const limitsAt = (limits: KeyLimits, now: number): KeyLimits =>
+  limits.limits_extra ? { ...perLimit((name) => limitAt(limits, name, now)), limits_extra: null } : limits;
 
 const namesOf = (counts: Counts): readonly LimitName[] =>
   limitNames.filter((name) => limitKinds[name].counts === counts);

@@ -1,3 +1,4 @@
+import { parseJson } from "../domain/json.ts";
 import { Type } from "@sinclair/typebox";
 import { Value } from "@sinclair/typebox/value";
 
@@ -21,7 +22,7 @@ const Accepted = Type.Object({ ok: Type.Literal(true) });
 const Refused = Type.Object({ error: Type.String() });
 
 export function resultOfResponse(url: string, status: number, headers: Headers, text: string): PostResult {
-  const body = findJson(text);
+  const body = parseJson(text);
   if (status === 200 && Value.Check(Accepted, body)) return { kind: "accepted" };
   if (status === 401 || status === 403) return { kind: "key rejected", reason: rejection(status, body) };
   return { kind: "failed", reason: failureReason(url, status, headers, body) };
@@ -43,14 +44,6 @@ function failureReason(url: string, status: number, headers: Headers, body: unkn
   if (status < 300) return `wrong address (${status}): the server there is not Tollgate`;
   const detail = Value.Check(Refused, body) ? `: ${body.error.slice(0, 200)}` : "";
   return `the server responded with status ${status}${detail}`;
-}
-
-function findJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }
 
 const closed = "the server closed the connection; does it speak HTTPS?";

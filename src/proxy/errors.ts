@@ -26,6 +26,7 @@ export type ErrorCode =
   | "path_without_v1"
   | "too_many_bytes_held"
   | "too_many_stored"
+  | "overloaded"
   | "upstream_unreachable"
   | "upstream_timeout"
   | "unexpected_response"
@@ -186,6 +187,12 @@ export const errorKinds: Readonly<Record<ErrorCode, ErrorKind>> = {
     type: "timeout_error",
     message:
       "The request body came too slowly: below 2 kB/s, below 64 KiB/s on a busy server, or nothing for 60 seconds.",
+  },
+  overloaded: {
+    status: 503,
+    type: "api_error",
+    message: "The server has no file descriptor left for a connection to the backend; try again shortly.",
+    headers: { "retry-after": "1" },
   },
   upstream_unreachable: {
     status: 502,

@@ -8,16 +8,7 @@ import { afterProbe, afterSign, type Health, healthy, returned } from "./health.
 export type ProbeBackend = (backend: Backend) => Promise<{ ok: boolean; cause?: string }>;
 
 /** The health of one backend over time; disposed, it is probed no more. */
-export interface BackendHealth extends Disposable {
-  readonly health: Health;
-  /** The server behind the name; undefined: none any more. */
-  follow(backend: Backend | undefined): void;
-  note(sign: BackendSign): void;
-  /** It gives no sign: a probe is to tell whether it is up. */
-  doubt(): void;
-  /** It takes requests again. */
-  warmUp(): void;
-}
+export type BackendHealth = ReturnType<typeof watchHealth>;
 
 export interface HealthOptions {
   probe: ProbeBackend;
@@ -30,7 +21,7 @@ export interface HealthOptions {
 
 const [firstPauseMs, longestPauseMs] = [1000, 30_000];
 
-export function watchHealth({ probe, received, monotonic, onChange }: HealthOptions): BackendHealth {
+export function watchHealth({ probe, received, monotonic, onChange }: HealthOptions) {
   const pauses = createBackoff(firstPauseMs, longestPauseMs);
   let backend: Backend | undefined;
   let health = healthy;
@@ -78,10 +69,11 @@ export function watchHealth({ probe, received, monotonic, onChange }: HealthOpti
   }
 
   return {
-    get health() {
+    get health(): Health {
       return health;
     },
-    follow(replaced) {
+    /** @param replaced the server behind the name; undefined: none any more */
+    follow(replaced: Backend | undefined): void {
       const isOther = replaced?.url !== backend?.url;
       backend = replaced;
       if (!isOther) return;
@@ -92,15 +84,17 @@ export function watchHealth({ probe, received, monotonic, onChange }: HealthOpti
       health = mustAsk ? { ...healthy, isOut: true } : healthy;
       if (mustAsk) void ask();
     },
-    note(sign) {
+    note(sign: BackendSign): void {
       // Somebody tried it all the same, and it answered.
       if (health.isOut && sign.kind === "responded") void ask();
       change(afterSign(health, sign, monotonic()));
     },
-    doubt() {
+    /** It gives no sign: a probe is to tell whether it is up. */
+    doubt(): void {
       if (!health.isOut) change({ ...health, isSuspect: true });
     },
-    warmUp() {
+    /** It takes requests again. */
+    warmUp(): void {
       if (!health.isOut) change(returned);
     },
     [Symbol.dispose]: stop,

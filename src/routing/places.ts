@@ -10,21 +10,17 @@ export function createLocalPlaces(options: Omit<DispatchOptions, "onChanged">): 
 }
 
 /** What a process knows of the states of backends, wherever these are watched. */
-export interface ShutBackends extends Pick<Places, "isAnyIn" | "onChanged"> {
-  /** @param shut those that take no requests now */
-  set(shut: readonly string[]): void;
-}
-
-export function createShutBackends(): ShutBackends {
+export function createShutBackends() {
   const listeners = new Set<() => void>();
   let known: ReadonlySet<string> = new Set();
   return {
-    set(shut) {
+    /** @param shut those that take no requests now */
+    set(shut: readonly string[]): void {
       known = new Set(shut);
       for (const listener of listeners) listener();
     },
-    isAnyIn: (backends) => backends.some((name) => !known.has(name)),
-    onChanged(listener) {
+    isAnyIn: (backends: readonly string[]): boolean => backends.some((name) => !known.has(name)),
+    onChanged(listener: () => void): () => void {
       listeners.add(listener);
       return () => listeners.delete(listener);
     },

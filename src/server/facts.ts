@@ -5,6 +5,7 @@ import type { CurrentCatalog } from "../domain/models.ts";
 import type { BackendStates } from "../domain/backends.ts";
 import type { UpstreamCheck } from "../proxy/upstream/probe.ts";
 import type { Certificate } from "../runtime/certificate.ts";
+import type { BackupFacts } from "../store/engine/contract.ts";
 import type { Store } from "../store/store.ts";
 import { countOpenDescriptors, findDescriptorLimit, measureDisk } from "../telemetry/descriptors.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
@@ -36,6 +37,8 @@ export interface FactsOptions {
   /** `PostgreSQL`, or undefined for SQLite, whose disk is measured. */
   server: string | undefined;
   dataDir: string;
+  /** BACKUP_DIR is set. */
+  makesBackups: boolean;
 }
 
 /** Everything is given so long: who asks `/readyz` gets an answer. */
@@ -81,12 +84,14 @@ export function createFacts(options: FactsOptions) {
 
   async function readDatabase(now: number): Promise<Partial<Facts>> {
     const end = minuteOf(now) + 1;
-    const [recent, ofBytes, samples, draining, [today]] = await Promise.all([
+    const [recent, ofBytes, samples, draining, [today], schema, backups] = await Promise.all([
       store.traffic.backends(end - failingMinutes, end),
       store.traffic.backends(end - slowMinutes, end),
       store.gpu.latest(),
       catalog.get().file === undefined ? [] : store.backends.listDraining(),
       store.reconciliation.days(dayNumberOf(now)),
+      store.database.schema(),
+      options.makesBackups ? store.database.backups() : undefined,
     ]);
     await usual.learn(end - slowMinutes);
     const hosts = Map.groupBy(samples, ({ host }) => host ?? "");
@@ -99,6 +104,8 @@ export function createFacts(options: FactsOptions) {
       firstBytes: ofBytes.flatMap(({ backend, firstByte }) => usual.compare(backend, firstByte)),
       gpuHosts: [...hosts].map(([host, ones]) => ({ host, at: Math.max(...ones.map((one) => one.recordedAt)) })),
       draining,
+      schema,
+      ...(backups !== undefined && { backup: backupOf(backups) }),
       ...(today !== undefined && {
         outputs: { generated: today.generatedTokens, counted: today.countedOutputTokens },
       }),
@@ -143,6 +150,11 @@ export function createFacts(options: FactsOptions) {
     close: clockSteps.close,
   };
 }
+
+const backupOf = ({ succeeded, problem }: BackupFacts): NonNullable<Facts["backup"]> => ({
+  lastAt: succeeded?.at,
+  ...(problem !== undefined && { [problem.kind]: problem.reason }),
+});
 
 const noResponse = (): Error => new Error("no response in time");
 

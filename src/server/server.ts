@@ -125,7 +125,7 @@ const idle = ({ inFlight }: Pick<Services, "inFlight">): Promise<void> =>
 /** Writes what is left. @returns whether all counts were written, and will be found */
 async function closeServices(services: Services, leftMs = 0): Promise<boolean> {
   const { recorder, ledger, admissions, revocations, store, metrics, log } = services;
-  services.stopPolling();
+  await services.stopPolling();
   services.facts.close();
   await services.notices.close();
   await services.watch.close();

@@ -24,6 +24,7 @@ import {
   type UpstreamCheck,
 } from "../proxy/upstream/probe.ts";
 import type { Certificate } from "../runtime/certificate.ts";
+import { startBackups } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
 import { Watch } from "../watching/watch.ts";
 import { createFacts, type FactsOptions } from "./facts.ts";
@@ -90,11 +91,11 @@ export function createServices(config: ServicesConfig, opened: Opened) {
     perKey: config.metrics.perKey,
     waiting: () => ledger.waiting(),
     refusedRequests: () => ledger.refusedRequests(),
-    problems: () => watch.own(),
+    problems: () => watched.watch.own(),
     areLimitsDegraded: () => admissions.isDegraded(),
     inFlight: inFlight.count,
     droppedRequests: () => ledger.droppedRequests(),
-    slow: slowValuesOf(() => checkBackends(AbortSignal.timeout(probeMs)), config.storage.dataDir, store),
+    slow: slowValuesOf(() => checkBackends(AbortSignal.timeout(probeMs)), config.storage, store),
     queue: { places: config.queue.places, depth: () => queue.depth() },
     backends: catalog.get().file === undefined ? undefined : () => backendStates.list(),
   });
@@ -123,10 +124,12 @@ export function createServices(config: ServicesConfig, opened: Opened) {
   });
   const learning = startLearning({ catalog, places, engines });
   const stopCounters = pollCounters({ ...opened, catalog, backendStates });
-  const upstreamFailures = createUpstreamFailures(clock);
+  const takesAll = (): boolean => catalog.get().backends.length === 1 && config.queue.backendWaitMs === 0;
+  const upstreamFailures = createUpstreamFailures(clock, log, takesAll);
   const instance = `${hostname()}/${process.pid}`;
   const watching = { ...opened, catalog, backendStates, checkBackends, upstreamFailures, ledger, admissions };
-  const { facts, watch, notices } = watchOf(config, instance, watching);
+  const watched = watchOf(config, instance, watching);
+  const stopBackups = startBackups(config.storage, opened);
   return {
     ...opened,
     catalog,
@@ -154,16 +157,15 @@ export function createServices(config: ServicesConfig, opened: Opened) {
     revocations,
     metrics,
     recorder,
-    stopPolling() {
+    async stopPolling() {
       stopCounters();
       clearInterval(learning);
+      await stopBackups();
     },
     inFlight,
     queue,
     upstreamFailures,
-    facts,
-    watch,
-    notices,
+    ...watched,
     /** Adds up all processes that share the ports. */
     stats,
     /** Unless these processes share the places. */
@@ -177,12 +179,12 @@ export function createServices(config: ServicesConfig, opened: Opened) {
 
 /** What finds out, what keeps, and what tells what is wrong. */
 function watchOf(
-  { limitsFallback: fallback, storage: { databaseUrl, dataDir }, notices }: ServicesConfig,
+  { limitsFallback: fallback, storage: { databaseUrl, dataDir, backup }, notices }: ServicesConfig,
   instance: string,
-  known: Opened & Omit<FactsOptions, "monotonic" | "fallback" | "server" | "dataDir">,
+  known: Opened & Omit<FactsOptions, "monotonic" | "fallback" | "server" | "dataDir" | "makesBackups">,
 ) {
   const server = databaseUrl === undefined ? undefined : "PostgreSQL";
-  const facts = createFacts({ ...known, monotonic, fallback, server, dataDir });
+  const facts = createFacts({ ...known, monotonic, fallback, server, dataDir, makesBackups: backup !== undefined });
   const { store, clock, log } = known;
   const watch = new Watch<Change>({ gather: facts.gather, store: store.states, process: instance, clock });
   return { facts, watch, notices: startNotices({ config: notices, store: store.notices, watch, clock, log }) };
@@ -265,11 +267,18 @@ function createCheck(catalog: CurrentCatalog, list: BackendStates["list"]) {
 }
 
 /** What `/metrics` reports of the server's surroundings. */
-function slowValuesOf(check: () => Promise<UpstreamCheck>, dataDir: string, store: Store): SlowValues {
+const secondsOf = (ms: number | undefined): number | undefined => ms && ms / 1000;
+
+function slowValuesOf(
+  check: () => Promise<UpstreamCheck>,
+  { dataDir, backup }: Config["storage"],
+  store: Store,
+): SlowValues {
   return {
     upstreamUp: async () => (await check()).ok,
     database: store.size,
     disk: () => measureDisk(dataDir),
+    backup: backup && (async () => secondsOf((await store.database.backups()).succeeded?.at)),
   };
 }
 

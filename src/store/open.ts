@@ -3,6 +3,7 @@ import type { WallClock } from "../time/clock.ts";
 import { startMaintenance } from "./maintenance.ts";
 import { inspectPostgres } from "./postgres/inspect-database.ts";
 import { openPostgresStore } from "./postgres/open.ts";
+import { type BackupPlan, createBackups, runBackups } from "./sqlite/backup.ts";
 import { inspectDataFolder } from "./sqlite/inspect-database.ts";
 import { databaseFile, openSqliteStore } from "./sqlite/open.ts";
 import { defaultRetention, type Retention } from "./retention.ts";
@@ -43,6 +44,14 @@ const openEngine = ({ databaseUrl: url, retention = defaultRetention, ...rest }:
 
 /** With what its servers say is wrong, if they have the tables for that. */
 export type InspectedStore = DatabaseState & { states?: StateRow[] };
+/** Makes the backups of a server, if it has a plan for them. @returns stops them */
+export function startBackups(
+  { dataDir, backup: plan }: { dataDir: string; backup?: BackupPlan | undefined },
+  { store, clock, log }: { store: Pick<Store, "database">; clock: WallClock; log: Log },
+): () => Promise<void> {
+  if (plan === undefined) return async () => {};
+  return runBackups(createBackups({ file: databaseFile(dataDir), plan, facts: store.database, clock, log }), log);
+}
 
 /**
  * Reads the database without changing it, and opens and closes it as a start does, unless that would create or migrate it.
@@ -56,6 +65,7 @@ export async function inspectStore(options: StoreOptions): Promise<InspectedStor
   if (seen?.pendingMigrations !== 0) return seen;
   const store = await openEngine(options);
   try {
+    await store.checkWritable();
     return { ...seen, states: await store.states.list() };
   } finally {
     await store.close();

@@ -37,7 +37,7 @@ export function createSqlStore(engine: Engine, clock: WallClock, retention = def
     backends: createBackendStore(engine, clock, record),
     states: createStateStore(engine, clock, record),
     notices: createNoticeStore(engine, clock),
-    database: createDatabaseStore(engine),
+    database: createDatabaseStore(engine, settings),
     gpu: createGpuStore(engine, clock),
     sessions: createSessionStore(engine, record),
     tokens: createTokenStore(engine, record),

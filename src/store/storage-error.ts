@@ -1,3 +1,5 @@
+export const unreachable = "PostgreSQL cannot be reached";
+
 /** Explanations for the operator, by prefix: an extended SQLite result code starts with its primary code. */
 const explanations: readonly (readonly [code: string, explanation: string])[] = [
   ["SQLITE_FULL", "the disk is full"],
@@ -15,7 +17,8 @@ const explanations: readonly (readonly [code: string, explanation: string])[] = 
   ["ENOTDIR", "the data folder is not a folder"],
   ["EEXIST", "the file already exists"],
   ["ENOENT", "the folder does not exist"],
-  ["ERR_POSTGRES_CONNECTION_REFUSED", "PostgreSQL cannot be reached"],
+  ["ERR_POSTGRES_CONNECTION_REFUSED", unreachable],
+  ["ERR_POSTGRES_CONNECTION_FAILED", unreachable],
   ["ERR_POSTGRES_CONNECTION", "the connection to PostgreSQL was lost"],
 ];
 
@@ -38,6 +41,12 @@ export function toStorageError(error: unknown): StorageError {
     isRefusal: refusedStates.test(code) || refusals.some((prefix) => code.startsWith(prefix)),
     isFull: code.startsWith("SQLITE_FULL") || code === "ENOSPC",
   });
+}
+
+/** Where a database is, without user and password. */
+export function placeOf(url: string): string {
+  const { host = "", pathname = "" } = URL.parse(url) ?? {};
+  return host + pathname;
 }
 
 function codeOf(cause: unknown): string {

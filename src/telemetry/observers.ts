@@ -1,3 +1,4 @@
+import type { Log } from "../log/log.ts";
 import { createBag } from "../runtime/bag.ts";
 import { batchPerTick } from "../time/per-tick.ts";
 import type { RequestObserver, RequestRecord, RunningHandle, RunningRequest } from "../domain/requests.ts";
@@ -71,21 +72,40 @@ export function observePerTick(
   return { finished: ended.add };
 }
 
+/** Causes for which no connection was made: other failures may be those of single requests. */
+const unconnected = /^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOENT|ENOTFOUND|connect_timeout)$/;
+
 /** The queue's refusals of so long are known. */
 const refusedMinutes = 5;
 const queueCodes: ReadonlySet<string | undefined> = new Set(["queue_full", "queue_timeout"]);
 
-/** Knows since when requests have got no response from the upstream, and what the queue refused. */
-export function createUpstreamFailures(clock: WallClock) {
+/**
+ * Knows since when requests have got no response from the upstream, and logs that it goes and comes; and what the queue
+ * refused.
+ * @param isLogged whether nothing else does, as where there is no choice of backends
+ */
+export function createUpstreamFailures(clock: WallClock, log: Log, isLogged: () => boolean) {
   let since: number | undefined;
+  let outAt: number | undefined;
   const refused = new Map<number, number>();
   return {
-    finished({ upstreamMs, cause, code }: RequestRecord): void {
-      if (upstreamMs !== undefined) since = undefined;
-      else if (cause !== undefined) since ??= clock();
-      if (!queueCodes.has(code)) return;
-      const minute = minuteOf(clock());
-      refused.set(minute, (refused.get(minute) ?? 0) + 1);
+    finished({ upstreamMs, cause, code, outcome, backend, durationMs }: RequestRecord): void {
+      if (queueCodes.has(code)) {
+        const minute = minuteOf(clock());
+        refused.set(minute, (refused.get(minute) ?? 0) + 1);
+      }
+      if (upstreamMs !== undefined) {
+        since = undefined;
+        // What it was sent before may still end.
+        if (outAt === undefined || clock() - durationMs < outAt) return;
+        outAt = undefined;
+        log.info("Backend back", { backend });
+      } else if (cause !== undefined && outcome !== "refused") {
+        since ??= clock();
+        if (outAt !== undefined || !unconnected.test(cause) || !isLogged()) return;
+        outAt = clock();
+        log.warn("Backend out", { backend, cause });
+      }
     },
     /** Epoch milliseconds; undefined if the last request got one. */
     since: (): number | undefined => since,

@@ -27,8 +27,6 @@ const causes = new Set([
   "ENETUNREACH",
   "ENOTFOUND",
   "ETIMEDOUT",
-  "EMFILE",
-  "ENFILE",
   "EPROTO",
   "CERT_HAS_EXPIRED",
   "DEPTH_ZERO_SELF_SIGNED_CERT",

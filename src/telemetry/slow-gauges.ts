@@ -7,13 +7,15 @@ export interface SlowValues {
   database: () => Promise<{ bytes: number; logBytes?: number | undefined }>;
   /** The disk of DATA_DIR. */
   disk: () => Promise<{ freeBytes: number; sizeBytes: number }>;
+  /** When the server's latest backup succeeded, in seconds since 1970; absent if it makes none. */
+  backup?: (() => Promise<number | undefined>) | undefined;
 }
 
 /**
  * Adds gauges of slow things. A scrape gets the values that were read last and has them read again, so that it waits for
  * neither a backend nor a disk that hangs; the first scrape gets none.
  */
-export function addSlowGauges(registry: Registry, { upstreamUp, database, disk }: SlowValues): void {
+export function addSlowGauges(registry: Registry, { upstreamUp, database, disk, backup }: SlowValues): void {
   const readUpstream = readInBackground(upstreamUp);
   addGauge(
     registry,
@@ -41,6 +43,16 @@ export function addSlowGauges(registry: Registry, { upstreamUp, database, disk }
     registry,
     { name: "tollgate_disk_size_bytes", help: "Size of the disk of DATA_DIR, in bytes", aggregator: "min" },
     () => readDisk()?.sizeBytes,
+  );
+  if (backup === undefined) return;
+  addGauge(
+    registry,
+    {
+      name: "tollgate_backup_last_success_timestamp_seconds",
+      help: "When the latest backup of BACKUP_DIR succeeded, in seconds since 1970",
+      aggregator: "max",
+    },
+    readInBackground(backup),
   );
 }
 

@@ -8,7 +8,7 @@ export const offsetMinutes = 9 * 60;
 export const msPerMinute = 60_000;
 export const minutesPerHour = 60;
 export const minutesPerDay = 24 * minutesPerHour;
-const msPerDay = minutesPerDay * msPerMinute;
+export const msPerDay = minutesPerDay * msPerMinute;
 
 /** Minutes since the epoch. */
 export function minuteOf(instantMs: number): number {

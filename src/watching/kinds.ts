@@ -37,8 +37,7 @@ export interface Facts {
   outputs?: { generated: number; counted: number } | undefined;
   /** Absent where nothing makes backups. */
   backup?: { lastAt: number | undefined; failed?: string | undefined; skipped?: string | undefined } | undefined;
-  /** The last migration of a newer build; undefined: the schema is ours. */
-  newerSchema?: { name: string | undefined } | undefined;
+  schema?: { isNewer: boolean; mayWrite: boolean } | undefined;
 }
 
 interface Found {
@@ -111,8 +110,10 @@ export const kinds = {
   schema_newer: {
     of: "all",
     remedy: "Restart this process with the newer build.",
-    find: ({ newerSchema }) =>
-      newerSchema && only(newerSchema.name !== undefined, `The database was migrated to ${newerSchema.name}`),
+    find: ({ schema }) => {
+      const loss = schema?.mayWrite === false ? ", and this one would lose counts" : "";
+      return schema && only(schema.isNewer, `A newer build migrated the database${loss}`);
+    },
   },
   backend_out: {
     of: "instance",

@@ -71,7 +71,9 @@ export class Watch<By = unknown> {
   /** @returns whether requests can be counted, and what stands as far as this process knows */
   async ready(): Promise<{ isReady: boolean; states: ListedState[] }> {
     await this.#look(true);
-    return { isReady: this.#facts?.database?.isWritable !== false, states: this.#merged().states };
+    const { database, schema } = this.#facts ?? {};
+    const isReady = database?.isWritable !== false && schema?.mayWrite !== false;
+    return { isReady, states: this.#merged().states };
   }
 
   /** @returns what stands and stood; `unknownSince`: the database does not answer, and of others no later state is known */

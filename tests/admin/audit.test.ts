@@ -117,6 +117,7 @@ describe.each(engines)("%s", (engine) => {
     const rows = await rowsBy(async () => {
       for (const draining of [true, true, false]) await send("PATCH", `/api/backends/${listed.name}`, { draining });
       await send("PUT", "/api/prices", { currency: "EUR" });
+      await send("PUT", "/api/key-policy", { defaults: { tokens_per_day: 5 } });
       await send("DELETE", "/api/in-flight/1-1");
       const team = (await send("POST", "/api/teams", { name: "ml" })).json;
       await send("PATCH", `/api/teams/${team.id}`, { tokens_per_day: 5 });
@@ -141,6 +142,7 @@ describe.each(engines)("%s", (engine) => {
       ["backend.update", `backend/${listed.name}`],
       ["backend.update", `backend/${listed.name}`],
       ["prices.set", "prices"],
+      ["key_policy.set", "key_policy"],
       ["request.end", "request/1-1"],
       ["team.create", expect.stringMatching(/^team\/\d+$/)],
       ["team.update", expect.stringMatching(/^team\/\d+$/)],

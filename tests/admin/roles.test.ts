@@ -8,6 +8,7 @@ const byAdmins = [
   "PATCH /api/keys/{id}",
   "DELETE /api/keys/{id}",
   "POST /api/keys/{id}/rotate",
+  "PUT /api/key-policy",
   "POST /api/teams",
   "PATCH /api/teams/{id}",
   "DELETE /api/teams/{id}",

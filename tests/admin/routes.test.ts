@@ -61,6 +61,8 @@ const sessionRoutes: SessionRoute[] = [
   { method: "GET", path: "/api/client-rules", status: 200, contains: '"rows":[]' },
   { method: "GET", path: "/api/failures", status: 200, contains: '"points":[]' },
   { method: "GET", path: "/api/reconciliation", status: 200, contains: '"source":null' },
+  { method: "GET", path: "/api/key-policy", status: 200, contains: '"team_id":null' },
+  { method: "PUT", path: "/api/key-policy", json: { defaults: {} }, status: 200, contains: '"team_id":null' },
   { method: "GET", path: "/api/prices", status: 200, contains: '"models":[]' },
   { method: "PUT", path: "/api/prices", json: {}, status: 200, contains: '"models":[]' },
   { method: "POST", path: "/api/explain", json: { path: "/v1/x", body: "" }, status: 200, contains: '"edits":[]' },

@@ -68,6 +68,21 @@ onEachEngine(({ openTestStore }) => {
     await admissions.close();
   });
 
+  test("what is added to a limit holds for all processes together, until its window ends", async () => {
+    await using opened = await openTestStore();
+    const several = [admissionsOver(opened.store.limits), admissionsOver(opened.store.limits)];
+    const admittedWith = async (more: number, until: number): Promise<number> => {
+      const limits = { ...noLimits, tokens_per_day: 10, limits_extra: { tokens_per_day: { more, until } } };
+      const asks = Array.from({ length: 80 }, (_, index) => several[index % 2]?.admit([{ id: 1, limits }], 1));
+      return (await Promise.all(asks)).filter((one) => one?.refusedBy === undefined).length;
+    };
+    expect(await admittedWith(20, Date.now() - 1)).toBe(10);
+    expect(await admittedWith(20, Date.now() + 60_000)).toBe(20);
+    expect(await admittedWith(25, Date.now() + 60_000)).toBe(5);
+    expect(await admittedWith(90, Date.now() - 1)).toBe(0);
+    await Promise.all(several.map((one) => one.close()));
+  });
+
   test("a request that was admitted before its body was read keeps its place when it asks again, and counts once", async () => {
     await using opened = await openTestStore();
     const admissions = admissionsOver(opened.store.limits);

@@ -44,11 +44,22 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
     expect(saved).toMatchObject({ tokens_per_day: 1_500_000, allowed_models: ["qwen*", "gpt"], owner: "Kim" });
     await page.getByRole("button", { name: "Limits of editable" }).click();
     expect(await perDay.inputValue()).toBe("1,500,000");
+    const more = dialog.getByLabel("More until the day ends");
+    await more.fill("500k");
+    await dialog.getByText("500,000 tokens per day", { exact: true }).waitFor();
+    expect(await violations(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.waitFor({ state: "detached" });
+    await page.getByRole("button", { name: "Limits of editable" }).click();
+    await dialog.getByText("0 of 2M").waitFor();
+    await dialog.getByText(/^Starts anew on .*, without 500K of the limit$/).waitFor();
+    expect(await more.inputValue()).toBe("500,000");
+    await more.fill("");
     await perDay.fill("");
     for (const label of ["Allowed models", "Owner"]) await dialog.getByLabel(label).fill("");
     await dialog.getByRole("button", { name: "Save" }).click();
     await dialog.waitFor({ state: "detached" });
-    const cleared = { tokens_per_day: null, allowed_models: null, owner: null };
+    const cleared = { tokens_per_day: null, allowed_models: null, owner: null, limits_extra: null };
     expect((await read()).find((key) => key.id === id)).toMatchObject(cleared);
   });
 

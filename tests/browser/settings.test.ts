@@ -1,6 +1,8 @@
 import { describe, expect, test } from "bun:test";
+import type { Locator } from "playwright-core";
 import { logIn } from "../support/admin-client.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { violations } from "./support/axe.ts";
 import { hasBrowser, password, startConsole } from "./support/console-under-test.ts";
 import { shared } from "../support/shared.ts";
 
@@ -25,6 +27,56 @@ describe.skipIf(!hasBrowser)("settings", () => {
     await row("PROXY_HAN_GUARD").waitFor({ state: "detached" });
     await page.getByRole("region", { name: "Database" }).getByText("request_log", { exact: true }).waitFor();
     await page.getByRole("region", { name: "Retention" }).getByText("Request log").waitFor();
+  });
+
+  test("what new keys get is said in the dialogs that make them, and may be changed there", async () => {
+    const { id } = await console.admin.expectOk<{ id: number }>("POST", "/api/teams", { name: "ml" });
+    await using visit = await console.visit("/settings");
+    const { page } = visit;
+    const panel = page.getByRole("region", { name: "New keys" });
+    await panel.getByText("New keys have no limits.").waitFor();
+    await panel.getByRole("button", { name: "Edit" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("Tokens per day").fill("1.5M");
+    await dialog.getByLabel("Concurrent requests").fill("4");
+    await dialog.getByLabel("Expires after days").fill("30");
+    await dialog.getByLabel("Allowed models").fill("qwen*");
+    await dialog.getByRole("combobox", { name: "Team" }).selectOption("ml");
+    expect(await violations(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.waitFor({ state: "detached" });
+    const facts = [
+      "4 concurrent requests",
+      "1,500,000 tokens per day",
+      "Models: qwen*",
+      "Expires after 30 days",
+      "Team: ml",
+    ];
+    const shown = (within: Locator) => within.getByRole("listitem").allTextContents();
+    await panel.getByText("Team: ml").waitFor();
+    expect(await shown(panel)).toEqual(facts);
+
+    await page.keyboard.press("n");
+    await dialog.getByText("Team: ml").waitFor();
+    expect(await shown(dialog)).toEqual(facts);
+    await dialog.getByLabel("Name").fill("by the policy");
+    await dialog.getByText("Limits and details").click();
+    expect(await dialog.getByLabel("Tokens per day").inputValue()).toBe("1,500,000");
+    expect(await dialog.getByLabel("Expires").inputValue()).not.toBe("");
+    expect(await violations(page)).toEqual([]);
+    await dialog.getByLabel("Concurrent requests").fill("");
+    await dialog.getByRole("combobox", { name: "Team" }).selectOption("None");
+    await dialog.getByRole("button", { name: "Create key" }).click();
+    await dialog.getByRole("code").first().waitFor();
+    const [key] = await console.admin.expectOk<object[]>("GET", "/api/keys?search=by%20the%20policy");
+    expect(key).toMatchObject({
+      tokens_per_day: 1_500_000,
+      max_concurrency: null,
+      allowed_models: ["qwen*"],
+      team_id: null,
+    });
+    await console.admin.expectOk("PUT", "/api/key-policy", { defaults: {} });
+    await console.admin.expectOk("DELETE", `/api/teams/${id}`);
   });
 
   test("agents that use a server without heartbeats are told", async () => {

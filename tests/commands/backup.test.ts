@@ -5,6 +5,7 @@ import { addBackup } from "../../src/store/sqlite/backup.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { logIn } from "../support/admin-client.ts";
 import { runProgram, startProgram } from "../support/program.ts";
+import { pollUntil } from "../support/poll-until.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { shared } from "../support/shared.ts";
 
@@ -217,4 +218,31 @@ describe("tollgate backup", () => {
       expect(stderr).toMatch(/^tollgate: backup takes [^\n]*\n$/);
     },
   );
+});
+
+test("a server with BACKUP_DIR makes one by itself, once for all its processes, and Settings and metrics say when", async () => {
+  using folder = createTempFolder();
+  const own = await startProgram({
+    ADMIN_PASSWORD: password,
+    PROCESSES: "2",
+    BACKUP_DIR: folder.path,
+    METRICS_TOKEN: "metrics",
+  });
+  const admin = await logIn(own.adminUrl, "admin", password);
+  type Shown = { backup: { succeeded_at: string | null; problem: unknown } };
+  const { backup } = await pollUntil(async () => {
+    const shown = await admin.expectOk<Shown>("GET", "/api/settings");
+    return shown.backup.succeeded_at !== null && shown;
+  });
+  expect(backup).toMatchObject({ problem: null });
+  const seconds = await pollUntil(async () => {
+    const response = await fetch(`${own.adminUrl}/metrics`, { headers: { authorization: "Bearer metrics" } });
+    const line = /^tollgate_backup_last_success_timestamp_seconds (\S+)$/m.exec(await response.text());
+    return line !== null && Number(line[1]);
+  });
+  expect(seconds).toBe(Date.parse(backup.succeeded_at ?? "") / 1000);
+  expect(await own.stop()).toBe(0);
+  expect(readdirSync(folder.path)).toEqual([expect.stringMatching(/^tollgate-\d{8}T183000Z\.db$/)]);
+  const { stderr } = await runProgram(["restore", folder.file(readdirSync(folder.path)[0] ?? "")]);
+  expect(stderr).toBe("");
 });

@@ -150,6 +150,7 @@ describe("tollgate check", () => {
     expect(await check()).toMatchObject({ status: 1, state: "failed", text: expect.stringContaining("is empty") });
     await Bun.write(file, bytes);
     using database = new Database(file);
+    database.run("UPDATE __drizzle_migrations SET created_at = -99999999999999 WHERE created_at < 0");
     database.run("INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('x', 99999999999999)");
     expect(await check()).toMatchObject({ status: 1, state: "failed", text: expect.stringContaining("newer version") });
   });
@@ -190,7 +191,9 @@ describe("tollgate check", () => {
       database: { state: "ok", text: expect.stringMatching(/^PostgreSQL, [\d.]+ MiB$/) },
       clock: { state: "ok" },
     });
-    await (await sharedPostgres()).run("insert into tollgate_migrations values (99999999999999, 'x')", url);
+    await (
+      await sharedPostgres()
+    ).run("insert into tollgate_migrations values (99999999999999, 'x'), (-99999999999999, 'least writer')", url);
     expect(await check()).toMatchObject({
       status: 1,
       database: { state: "failed", text: expect.stringContaining("newer version") },

@@ -47,17 +47,17 @@ test("a settings file that nobody could mean takes no time", () => {
 describe("the service's settings", () => {
   /** @returns the settings that a command sees, and what it wrote */
   function see(env: Record<string, string>, given?: string, place = { envFile: "/none", dataDir: "/none" }) {
-    const stdout = new PassThrough();
+    const [stdout, stderr] = [new PassThrough(), new PassThrough()];
     const io: CommandIo = {
       env,
       stdin: new PassThrough(),
       stdout,
-      stderr: new PassThrough(),
+      stderr,
       signal: new AbortController().signal,
       endAtSignals: (work) => work(),
     };
     const seen = withServiceSettings(io, given, place).env;
-    return { env: seen, output: String(stdout.read() ?? "") };
+    return { env: seen, output: String(stdout.read() ?? "") + String(stderr.read() ?? "") };
   }
 
   function createService(text: string) {
@@ -116,6 +116,37 @@ test.skipIf(!canMount)("check reads the service's file, and finds its data, with
   expect(lines).toContain(
     "ok       database       /var/lib/tollgate/tollgate.db: empty; the first start creates its tables",
   );
+});
+
+test.skipIf(!canMount)("models reads it too, and a user who may not is told to use sudo", async () => {
+  using folder = createTempFolder();
+  const script = `
+    mount -t tmpfs none /etc; echo PROXY_ALIAS_MODEL=coder >/etc/tollgate.env; chmod 600 /etc/tollgate.env; cd /; exec "$@"`;
+  const run = (...command: string[]) => {
+    const [program = "", ...args] = command;
+    const { stdout, stderr } = Bun.spawnSync(["unshare", "--mount", "sh", "-ec", script, "sh", program, ...args], {
+      env: { PATH: process.env["PATH"] ?? "", HOME: folder.path },
+    });
+    return { stdout: stdout.toString(), stderr: stderr.toString() };
+  };
+  const asRoot = run(...commandLine(["models"]));
+  expect(asRoot.stdout).toContain("coder");
+  expect(asRoot.stderr).toBe("Settings from /etc/tollgate.env\n");
+  const asNobody = run("setpriv", "--reuid=65534", "--clear-groups", ...commandLine(["models"]));
+  expect(asNobody.stdout).not.toContain("coder");
+  expect(asNobody.stderr).toBe("tollgate: /etc/tollgate.env cannot be read; run it with sudo to use it\n");
+});
+
+test.skipIf(!canMount)("check says that a database on a full disk cannot be written", async () => {
+  using folder = createTempFolder();
+  const script = `
+    mount -t tmpfs -o size=3m none ${folder.path}; export DATA_DIR=${folder.path}/data
+    timeout 2 "$@" serve >/dev/null || true
+    dd if=/dev/zero of=${folder.path}/filler bs=4k 2>/dev/null || true; exec "$@" check`;
+  const { stdout } = Bun.spawnSync(["unshare", "--mount", "sh", "-ec", script, "sh", ...commandLine([])], {
+    env: { PATH: process.env["PATH"] ?? "", HOME: folder.path, PORT: String(findFreePort()) },
+  });
+  expect(stdout.toString()).toMatch(/^failed +database .*the disk is full \(SQLITE_FULL\)$/m);
 });
 
 describe("--env-file", () => {
@@ -288,7 +319,10 @@ describe("a .env file in the working folder", () => {
       for (const command of [...others, ...withFile, "serve", "serve --env-file .env", "demo", "push-gpu"]) {
         const { status, stderr } = await folder.run(command);
         // Neither this file nor the linker nor Bun says anything.
-        expect([command, stderr]).toEqual([command, expect.stringMatching(/^(?:tollgate: .*\n)+$/)]);
+        expect([command, stderr]).toEqual([
+          command,
+          expect.stringMatching(/^(?:(?:tollgate: .*|Settings from \.env)\n)+$/),
+        ]);
         expect([command, status]).toEqual([command, 2]);
       }
       expect(await folder.run("--version")).toMatchObject({ stdout: expect.stringMatching(/^tollgate /), stderr: "" });

@@ -9,7 +9,7 @@ describe("tollgate models", () => {
     using folder = createTempFolder();
     writeFileSync(folder.file("settings"), "PROXY_ALIAS_MODEL=coder\nPROXY_UPSTREAM_API_KEY=sk-secret\n");
     const printed = await runProgram(["models", "--env-file", folder.file("settings")]);
-    expect(printed).toMatchObject({ status: 0, stderr: "" });
+    expect(printed).toMatchObject({ status: 0, stderr: `Settings from ${folder.file("settings")}\n` });
     expect(printed.stdout).toContain("api_key_env: BACKEND_KEY");
     writeFileSync(folder.file("models.yaml"), printed.stdout);
     const settings = { MODELS_FILE: folder.file("models.yaml"), PORT: "0" };

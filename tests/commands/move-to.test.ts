@@ -107,6 +107,8 @@ describe.skipIf(whyNoPostgres !== undefined)("move-to", () => {
     expect(finished).toMatchObject({ status: 0, stderr: "" });
     expect(finished.stdout).toMatch(/^usage_minute {5}2400 of 2400 rows$/m);
     expect(finished.stdout).toContain("verified all sums");
+    const { host, pathname } = new URL(url);
+    expect(finished.stdout).toStartWith(`From ${folder.file("tollgate.db")} to PostgreSQL at ${host}${pathname}\n`);
     const target = await openTarget(url);
     expect(await contentOf(target)).toEqual(content);
     expect(await createKeys(target, ["next"])).toEqual([5]);

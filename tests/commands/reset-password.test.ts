@@ -55,6 +55,19 @@ describe("tollgate reset-password", () => {
     await program.stop();
   });
 
+  test("refuses standard input with several lines, of which one may be no password", async () => {
+    using folder = createTempFolder();
+    const { status, stderr } = await runProgram(
+      ["reset-password", "--password-stdin"],
+      { DATA_DIR: folder.path },
+      { stdin: "first password\nsecond\n" },
+    );
+    expect({ status, stderr }).toEqual({
+      status: 2,
+      stderr: "tollgate: --password-stdin: standard input has several lines; write the password alone to it\n",
+    });
+  });
+
   test("sets the password of a stopped server", async () => {
     using folder = createTempFolder();
     await (await startProgram({ DATA_DIR: folder.path })).stop();

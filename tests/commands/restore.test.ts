@@ -165,6 +165,7 @@ describe("tollgate restore", () => {
     await Bun.write(folder.file("text"), "not a database");
     copyFileSync(backup, folder.file("newer"));
     using newer = new Database(folder.file("newer"));
+    newer.run("UPDATE __drizzle_migrations SET created_at = -99999999999999 WHERE created_at < 0");
     newer.run("INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('x', 99999999999999)");
     using foreign = new Database(folder.file("foreign"));
     foreign.run("CREATE TABLE keys (id INTEGER)");
@@ -172,7 +173,7 @@ describe("tollgate restore", () => {
     const problems = {
       damaged: "damaged",
       cut: "damaged",
-      empty: "belongs to another program",
+      empty: "it is empty; name a backup",
       text: "not a database of this program",
       newer: "written by a newer version",
       foreign: "belongs to another program",

@@ -119,6 +119,7 @@ describe("an unusable data folder", () => {
     await (await startProgram({ DATA_DIR: folder.path })).stop();
     const file = folder.file("tollgate.db");
     using database = new Database(file);
+    database.run("UPDATE __drizzle_migrations SET created_at = -9999999999999 WHERE created_at < 0");
     database.run("INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('of tomorrow', 9999999999999)");
     const finished = await runProgram(["serve"], { DATA_DIR: folder.path });
     expect(finished.status).toBe(1);

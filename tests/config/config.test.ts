@@ -132,6 +132,9 @@ describe("readConfig", () => {
     ["PORT", "-1"],
     ["ADMIN_PORT", "http"],
     ["DATABASE_URL", "mysql://x"],
+    ["BACKUP_AT", "24:00"],
+    ["BACKUP_AT", "3:30"],
+    ["BACKUP_KEEP", "0"],
     ["PROCESSES", "0"],
     ["SECRET_KEY", "fifteen-letters"],
     ["SECRET_KEY", "x".repeat(64)],
@@ -217,10 +220,12 @@ describe("readConfig", () => {
     ]);
   });
 
-  test("rejects the same port twice, and DATABASE_URL without SECRET_KEY", () => {
+  test("rejects the same port twice, DATABASE_URL without SECRET_KEY, and BACKUP_DIR with it", () => {
     expect(problemsOf({ PORT: "9000", ADMIN_PORT: "9000" }).join()).toContain("ADMIN_PORT");
     expect(problemsOf({ PORT: "0", ADMIN_PORT: "0" })).toEqual([]);
     expect(problemsOf({ DATABASE_URL: "postgres://db/tollgate" }).join()).toContain("SECRET_KEY");
+    const both = { DATABASE_URL: "postgres://db/tollgate", SECRET_KEY: "0123456789abcdef", BACKUP_DIR: "/backups" };
+    expect(problemsOf(both)).toEqual([expect.stringMatching(/^BACKUP_DIR: .*pg_dump/)]);
   });
 
   test.each([

@@ -679,6 +679,13 @@ export const plantedFaults: readonly PlantedFault[] = [
     put: ``,
     tests: ["tests/admin/audit.test.ts"],
   },
+  {
+    id: "extra-never-ends",
+    says: "What was added to a limit until its window ends stays for ever",
+    find: `return limit === null || extra === undefined || now >= extra.until ? limit : limit + extra.more;`,
+    put: `return limit === null || extra === undefined ? limit : limit + extra.more;`,
+    tests: ["tests/admission/admission.test.ts"],
+  },
   // What is wrong.
   {
     id: "state-forgets-since",

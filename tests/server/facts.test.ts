@@ -36,6 +36,7 @@ async function withFacts(
     certificate: undefined,
     server: undefined,
     dataDir: ".",
+    makesBackups: true,
     ...given,
   });
   await work(facts, opened);
@@ -149,3 +150,18 @@ test("the certificate in use is that of the last renewal", () =>
     servesCertificate({ validTo: new Date(9) });
     expect((await gather(false)).certificate).toBe(9);
   }));
+
+test("the latest good backup, and why the latest was none, are told until the next good one", async () => {
+  const { clock, later } = ticking();
+  await withFacts({ clock }, async ({ gather }, { store }) => {
+    expect((await gather(false)).backup).toEqual({ lastAt: undefined });
+    for (const kind of ["failed", "skipped"] as const) {
+      await store.database.recordBackups({
+        succeeded: { at: 5, file: "a" },
+        problem: { kind, at: 9, reason: "no room" },
+      });
+      later();
+      expect((await gather(false)).backup).toEqual({ lastAt: 5, [kind]: "no room" });
+    }
+  });
+});

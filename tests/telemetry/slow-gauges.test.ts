@@ -19,8 +19,9 @@ describe("what takes time to find out", () => {
       "tollgate_database_log_bytes",
       "tollgate_disk_free_bytes",
       "tollgate_disk_size_bytes",
+      "tollgate_backup_last_success_timestamp_seconds",
     ].map((name) => valueOf(text, name));
-    expect(values).toEqual([1, 4096, 512, 1e9, 1e10]);
+    expect(values).toEqual([1, 4096, 512, 1e9, 1e10, 1.7e9]);
   });
 
   test("has no series until it is found out", async () => {

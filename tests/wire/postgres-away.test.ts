@@ -97,7 +97,9 @@ describe.skipIf(whyNoPostgres !== undefined)("while PostgreSQL is away", () => {
     const url = "postgres://tollgate:hush@127.0.0.1:1/tollgate";
     const finished = await runProgram(["serve"], { DATABASE_URL: url, SECRET_KEY: "0123456789abcdef" });
     expect(finished.status).toBe(1);
-    expect(finished.stderr).toMatch(/^tollgate: DATABASE_URL: PostgreSQL cannot be reached [^\n]*\n$/);
+    expect(finished.stderr).toMatch(
+      /^tollgate: DATABASE_URL: PostgreSQL at 127\.0\.0\.1:1\/tollgate cannot be reached [^\n]*\n$/,
+    );
     expect(finished.stderr + finished.stdout).not.toContain("hush");
   });
 });

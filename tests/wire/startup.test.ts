@@ -41,6 +41,8 @@ describe("the program", () => {
     [["--help"], 0],
     [["serve", "--help"], 0],
     [["--version"], 0],
+    [["-V"], 0],
+    [["version"], 0],
     [["no-such-command"], 2],
     [["serve", "--port", "1"], 2],
     [["--port", "1"], 2],

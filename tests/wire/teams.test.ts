@@ -61,6 +61,46 @@ describe.each<EngineName>(engines)("a team on %s", (engine) => {
     expect(await errorOf(round)).toMatchObject({ status: 400, code: "member_not_allowed" });
   });
 
+  test("and its key get more until the window ends, which refusals and their holder are told", async () => {
+    const { id } = await createTeam(gate, { name: "more", tokens_per_month: 20 });
+    const { id: keyId, key } = await gate.createKey({ team_id: id, tokens_per_day: 50 });
+    const use = async (): Promise<number> => {
+      const response = await gate.post(key, { script: "usage=30,30" });
+      await response.text();
+      return response.status;
+    };
+    expect([await use(), await use()]).toEqual([200, 402]);
+    const extra = { limits_extra: { tokens_per_month: 2_000_000 } };
+    expect(await gate.admin.expectOk("PATCH", `/api/teams/${id}`, extra)).toMatchObject({
+      tokens_per_month: 20,
+      ...extra,
+      limit_states: { tokens_per_month: { limit: 2_000_020, extra: 2_000_000, used: 60, left: 1_999_960 } },
+    });
+    // Now it is the key's limit.
+    expect(await use()).toBe(402);
+    await gate.admin.expectOk("PATCH", `/api/keys/${keyId}`, { limits_extra: { tokens_per_day: 55 } });
+    expect(await use()).toBe(200);
+    const refused = await gate.post(key);
+    expect(refused.headers.get("x-ratelimit-limit-tokens")).toBe("105");
+    expect((await errorOf(refused)).message).toBe(
+      "This API key is limited to 50 tokens per day and 55 more until midnight, Seoul; " +
+        "it is free again at midnight, Seoul. Ask ops.",
+    );
+    const own = await (await fetch(`${gate.url}/v1/tollgate/key`, { headers: { "x-api-key": key } })).json();
+    expect(own).toMatchObject({
+      limits_extra: { tokens_per_day: 55 },
+      limit_states: { tokens_per_day: { limit: 105, extra: 55, left: 0 } },
+      team: extra,
+    });
+    await gate.admin.expectOk("PATCH", `/api/keys/${keyId}`, { tokens_per_day: null, limits_extra: null });
+    await gate.admin.expectOk("PATCH", `/api/teams/${id}`, { limits_extra: { tokens_per_month: 1_000_000 } });
+    expect(await use()).toBe(200);
+    await gate.admin.expectOk("PATCH", `/api/teams/${id}`, { limits_extra: { tokens_per_month: 1500 } });
+    expect((await errorOf(await gate.post(key, { body: { ...chat, max_tokens: 5000 } }))).message).toMatch(
+      /of the limit of 20 tokens per month and 1500 more until \d+ [A-Z][a-z]+ of your team \(more\), \d+ are left/,
+    );
+  });
+
   test("has its places shared by its keys: a request waits until one of another key ends", async () => {
     const { id } = await createTeam(gate, { max_concurrency: 1 });
     const [one, other] = [

@@ -12,6 +12,7 @@ import { parseNames, secretCsv } from "./key-import.ts";
 import { PathsField } from "./key-fields.tsx";
 import { createKey, type KeyFields } from "./key-mutations.ts";
 import { KeyFailures, KeyNames } from "./key-names.tsx";
+import { PolicyNote } from "./key-policy.tsx";
 import { SecretActions } from "./key-secret.tsx";
 import { closeNewKeyDialog, newKeyDialog, setNewKeyDialog } from "./new-key.ts";
 
@@ -66,6 +67,7 @@ function ImportForm(props: { onCreate: KeyCreator }): JSX.Element {
         />
       </label>
       <PathsField value={null} onChange={setFields} />
+      <PolicyNote />
       <div role="status">
         <Show when={parsed().problem}>{(problem) => <p class="form-error">{problem()}.</p>}</Show>
         <Show when={parsed().problem === undefined && parsed().names.length > 0}>

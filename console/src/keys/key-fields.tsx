@@ -1,16 +1,19 @@
-import { createSignal, For, type JSX } from "solid-js";
+import { createSignal, For, type JSX, Show, untrack } from "solid-js";
 import { count } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { fieldTime, parseFieldTime, zoneName } from "../lib/time-zone.ts";
-import type { Key } from "../queries.ts";
+import { type Key, useTeamsQuery } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
-import { type LimitName, limitNames } from "../../../src/domain/limits.ts";
-import { limitHint, limitLabels, limitOf, listOf } from "./key-limits.ts";
+import { limitKinds, type LimitName, limitNames } from "../../../src/domain/limits.ts";
+import { calendarLimits, limitHint, limitLabels, limitOf, listOf } from "./key-limits.ts";
 import type { KeyFields } from "./key-mutations.ts";
+
+/** What a form begins with. */
+export type EditedKey = Partial<Key>;
 
 interface KeyFieldsProps {
   /** Undefined for a new key. */
-  key?: Key | undefined;
+  key?: EditedKey | undefined;
   /** Called with what the user changed; null clears a field. */
   onChange: (changed: KeyFields) => void;
 }
@@ -21,7 +24,9 @@ export const KeyFieldInputs = (props: KeyFieldsProps): JSX.Element => (
     <div class="limit-fields">
       <For each={limitNames}>{(name) => <LimitField {...props} name={name} />}</For>
       <ScopeField {...props} />
+      <TeamField {...props} />
     </div>
+    <ExtraFields {...props} />
     <ModelsField {...props} />
     <PathsField value={props.key?.allowed_paths ?? null} onChange={props.onChange} />
     <ExpiryField {...props} />
@@ -29,22 +34,65 @@ export const KeyFieldInputs = (props: KeyFieldsProps): JSX.Element => (
   </>
 );
 
-function LimitField(props: KeyFieldsProps & { name: LimitName }): JSX.Element {
-  const stored = (): string => {
-    const limit = props.key?.[props.name] ?? null;
-    return limit === null ? "" : count(limit);
+export const LimitField = (props: KeyFieldsProps & { name: LimitName }): JSX.Element => (
+  <AmountField
+    label={limitLabels[props.name]}
+    name={props.name}
+    value={props.key?.[props.name] ?? null}
+    onChange={(limit) => props.onChange({ [props.name]: limit })}
+  />
+);
+
+/** Of the limits by the calendar that a key has. */
+function ExtraFields(props: KeyFieldsProps): JSX.Element {
+  const before = untrack(() => props.key?.limits_extra) ?? {};
+  const [extra, setExtra] = createSignal(before);
+  const names = calendarLimits.filter((name) => untrack(() => props.key?.id !== undefined && props.key[name] !== null));
+  const change = (name: LimitName, amount: number | null): void => {
+    const { [name]: _, ...others } = extra();
+    const all = setExtra(amount === null ? others : { ...others, [name]: amount });
+    props.onChange({ limits_extra: Object.keys(all).length === 0 ? null : all });
   };
+  return (
+    <Show when={names.length > 0}>
+      <div class="limit-fields">
+        <For each={names}>
+          {(name) => (
+            <AmountField
+              label={`More until the ${limitKinds[name].window} ends`}
+              name={name}
+              value={before[name] ?? null}
+              none="Nothing more"
+              onChange={(amount) => change(name, amount)}
+            />
+          )}
+        </For>
+      </div>
+    </Show>
+  );
+}
+
+/** An amount of what a limit counts; null if it is empty. */
+function AmountField(props: {
+  label: string;
+  name: LimitName;
+  value: number | null;
+  /** What an empty field means, if it is no limit. */
+  none?: string;
+  onChange: (amount: number | null) => void;
+}): JSX.Element {
+  const stored = (): string => (props.value === null ? "" : count(props.value));
   const [text, setText] = createSignal(stored());
-  const hint = (): string => limitHint(props.name, text());
+  const hint = (): string => limitHint(props.name, text(), props.none);
   const change = (field: HTMLInputElement): void => {
     setText(field.value);
     const limit = limitOf(field.value);
     // The form is not sent then.
     field.setCustomValidity(limit === undefined ? hint() : "");
-    if (limit !== undefined) props.onChange({ [props.name]: limit });
+    if (limit !== undefined) props.onChange(limit);
   };
   return (
-    <TextField label={limitLabels[props.name]} hint={hint()}>
+    <TextField label={props.label} hint={hint()}>
       {(ids) => (
         <input
           {...ids}
@@ -84,7 +132,29 @@ const ScopeField = (props: KeyFieldsProps): JSX.Element => (
   </label>
 );
 
-const ModelsField = (props: KeyFieldsProps): JSX.Element => (
+/** Nothing while there are no teams. */
+export function TeamField(props: KeyFieldsProps): JSX.Element {
+  const teams = useTeamsQuery();
+  return (
+    <Show when={teams.data !== undefined && teams.data.length > 0}>
+      <label class="field">
+        <span>Team</span>
+        <select onChange={(event) => props.onChange({ team_id: Number(event.currentTarget.value) || null })}>
+          <option value="">None</option>
+          <For each={teams.data}>
+            {({ id, name }) => (
+              <option value={id} selected={id === props.key?.team_id}>
+                {name}
+              </option>
+            )}
+          </For>
+        </select>
+      </label>
+    </Show>
+  );
+}
+
+export const ModelsField = (props: KeyFieldsProps): JSX.Element => (
   <TextField label="Allowed models" hint="Names or prefixes such as qwen*, separated by commas. Empty: all.">
     {(ids) => (
       <input
@@ -164,7 +234,7 @@ const TextFields = (props: KeyFieldsProps): JSX.Element => (
         <input
           {...ids}
           autocomplete="off"
-          value={props.key?.tags.join(", ") ?? ""}
+          value={props.key?.tags?.join(", ") ?? ""}
           onInput={(event) => props.onChange({ tags: listOf(event.currentTarget.value) })}
         />
       )}

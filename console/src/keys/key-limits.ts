@@ -7,9 +7,14 @@ const capitalized = (text: string): string => text.charAt(0).toUpperCase() + tex
 
 export const limitLabels = perLimit((name) => capitalized(limitKinds[name].unit));
 
+/** Those of a stretch of the calendar. */
+export const calendarLimits = limitNames.filter((name) => !["now", "minute"].includes(limitKinds[name].window));
+
 /** What counts against a limit, as the API gives it. */
 interface LimitState {
   readonly limit: number;
+  /** Of the limit, what is added to it until its window ends. */
+  readonly extra?: number;
   readonly used: number;
   readonly reserved: number;
   readonly estimated: number | null;
@@ -22,6 +27,7 @@ export interface LimitedKey {
 interface UsedLimit {
   name: LimitName;
   limit: number;
+  extra?: number;
   /** What is reserved included. */
   used: number;
   reserved: number;
@@ -71,16 +77,16 @@ export function limitOf(text: string): number | null | undefined {
   return digits !== "" && Number.isSafeInteger(amount) && amount > 0 ? amount : undefined;
 }
 
-/** What a field of a limit means, or what can be typed there. */
-export function limitHint(name: LimitName, text: string): string {
+/** What a field of a limit means, or what can be typed there. @param none what an empty one means */
+export function limitHint(name: LimitName, text: string, none = "No limit"): string {
   const limit = limitOf(text);
   if (limit === undefined) return "A whole number such as 1M, 1.5M, 50k or 1,000,000";
-  return limit === null ? "No limit" : amountOf(limit, limitKinds[name].unit);
+  return amountOf(limit, limitKinds[name].unit) ?? none;
 }
 
-/** @param unit begins with a plural, or has it as its second word */
-const amountOf = (limit: number, unit: string): string =>
-  `${count(limit)} ${limit === 1 ? unit.replace(/s\b/, "") : unit}`;
+/** @param unit begins with a plural, or has it as its second word. @returns undefined without a limit */
+export const amountOf = (limit: number | null, unit: string): string | undefined =>
+  limit === null ? undefined : `${count(limit)} ${limit === 1 ? unit.replace(/s\b/, "") : unit}`;
 
 /** The parts of a list that is separated by commas; null if there are none. */
 export function listOf(text: string): string[] | null {

@@ -78,7 +78,18 @@ export function useRenameKey(): UseMutationResult<Key, Error, { key: Key; name: 
 
 /** What POST and PATCH take besides the name and the state; null clears a field. */
 export type KeyFields = Partial<
-  Pick<Key, LimitName | "allowed_models" | "allowed_paths" | "expires_at" | "scope" | "owner" | "note">
+  Pick<
+    Key,
+    | LimitName
+    | "allowed_models"
+    | "allowed_paths"
+    | "expires_at"
+    | "scope"
+    | "owner"
+    | "note"
+    | "team_id"
+    | "limits_extra"
+  >
 > & {
   tags?: string[] | null;
 };

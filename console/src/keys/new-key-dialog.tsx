@@ -5,6 +5,7 @@ import { Dialog } from "../ui/dialog.tsx";
 import { FailedDialog, lazyPart } from "../ui/lazy.tsx";
 import { KeyFieldInputs } from "./key-fields.tsx";
 import { type KeyFields, useCreateKey } from "./key-mutations.ts";
+import { newKeyOf, PolicyNote, useKeyPolicyQuery } from "./key-policy.tsx";
 import { KeySecret } from "./key-secret.tsx";
 import { closeNewKeyDialog, guardSecretFromUnload, newKeyDialog, secretSource, setNewKeyDialog } from "./new-key.ts";
 
@@ -59,6 +60,7 @@ function NewKeyDialog(): JSX.Element {
 
 function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void }): JSX.Element {
   const createKey = useCreateKey();
+  const policy = useKeyPolicyQuery();
   const [fields, setFields] = createSignal<KeyFields>({});
   let name: HTMLInputElement | undefined;
   let key: HTMLInputElement | undefined;
@@ -95,8 +97,14 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
       </details>
       <details class="more-fields">
         <summary>Limits and details</summary>
-        <KeyFieldInputs onChange={(changed) => setFields((before) => ({ ...before, ...changed }))} />
+        <Show when={!policy.isPending}>
+          <KeyFieldInputs
+            key={policy.data && newKeyOf(policy.data)}
+            onChange={(changed) => setFields((before) => ({ ...before, ...changed }))}
+          />
+        </Show>
       </details>
+      <PolicyNote />
       {/* Not before Escape closes the dialog again, which an error does a moment after it is known. */}
       <Show when={newKeyDialog() === "form" && createKey.error}>
         {(error) => (

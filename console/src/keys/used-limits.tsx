@@ -8,7 +8,7 @@ export function UsedLimits(props: { key: LimitedKey }): JSX.Element {
   return (
     <ul class="used-limits">
       <For each={usedLimits(props.key)}>
-        {({ name, used, reserved, estimated, limit }) => (
+        {({ name, used, reserved, estimated, limit, extra = 0 }) => (
           <li>
             <span>{limitLabels[name]}</span>
             <span title={`${count(used)} of ${count(limit)}`}>
@@ -24,6 +24,7 @@ export function UsedLimits(props: { key: LimitedKey }): JSX.Element {
             />
             <small>
               {freesWhen(name, now())}
+              {extra > 0 && `, without ${compact(extra)} of the limit`}
               {reserved > 0 && `; ${compact(reserved)} reserved for running requests`}
               {estimated !== null && estimated > 0 && `; ${compact(estimated)} charged by an estimate`}
             </small>

@@ -1,6 +1,7 @@
-import { createEffect, createMemo, createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
+import { createEffect, createMemo, createSignal, For, type JSX, Match, type ParentProps, Show, Switch } from "solid-js";
 import { saveCount, savedCount } from "../lib/browser-settings.ts";
 import { byteSize, count, plural } from "../lib/format.ts";
+import { dateTimeLabel } from "../lib/time-labels.ts";
 import { type Settings, useClientRulesQuery, useSettingsQuery } from "../queries.ts";
 import { FilterField, SegmentedControl } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
@@ -15,8 +16,8 @@ import { groupSettings, unitOf } from "./setting-groups.ts";
 import { vendorNamesProblem } from "./vendor-names.ts";
 import "../styles/lazy-pages.css";
 
-/** How this server is set up. Settings change in its environment, not here. */
-export function SettingsPage(): JSX.Element {
+/** How this server is set up. Settings change in its environment, not here; `children` are what changes here. */
+export function SettingsPage(props: ParentProps): JSX.Element {
   const settings = useSettingsQuery();
   const notice = useTestNotice();
   createEffect(
@@ -56,8 +57,10 @@ export function SettingsPage(): JSX.Element {
         </Show>
         <ClientRulesNotice />
         <SettingsPanel settings={settings.data?.settings} />
+        {props.children}
         <div class="columns">
           <FactsPanel title="Versions" facts={settings.data && versionFacts(settings.data)} />
+          <FactsPanel title="Backup" facts={settings.data && backupFacts(settings.data)} />
           <FactsPanel title="Retention" facts={settings.data?.retention.map(({ data, keeps }) => [data, keeps])} />
         </div>
         <FactsPanel
@@ -135,6 +138,14 @@ const versionFacts = ({ versions }: Settings): [string, string][] => [
   ["Commit", versions.commit],
   ["Bun", versions.bun],
   ["Database", versions.database],
+];
+
+const backupFacts = ({ backup: { command, problem, succeeded_at: succeededAt } }: Settings): [string, string][] => [
+  ["Latest by the server", succeededAt === null ? "None" : dateTimeLabel(Date.parse(succeededAt))],
+  ...(problem === null
+    ? []
+    : [[`Failed ${dateTimeLabel(Date.parse(problem.at))}`, problem.reason] as [string, string]]),
+  ["Command for others", command],
 ];
 
 const shownOptions = [

@@ -1,4 +1,4 @@
-import { type Component, createSignal, type JSX, onMount, Show } from "solid-js";
+import { type Component, createSignal, type JSX, onMount, type ParentProps, Show } from "solid-js";
 import { Dynamic } from "solid-js/web";
 import { Dialog } from "./dialog.tsx";
 import { Page } from "./page.tsx";
@@ -32,7 +32,7 @@ export function lazyPart<P extends object>(load: () => Promise<Component<P>>, fa
 }
 
 /** A page of its own script. Its heading does not wait for it. */
-export const lazyPage = (title: string, load: () => Promise<Component>): Component =>
+export const lazyPage = (title: string, load: () => Promise<Component<ParentProps>>): Component<ParentProps> =>
   lazyPart(load, (state) => (
     <Page title={title} sources={[]}>
       <FailedPanel title={title} {...state} />

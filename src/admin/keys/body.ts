@@ -7,7 +7,15 @@ import { windowResetAt } from "../../time/windows.ts";
 import { maskKey } from "../../domain/keys.ts";
 import type { KeyBody, KeyQuery } from "./contract.ts";
 import type { Subject, SubjectId } from "../../domain/keys.ts";
-import { hasLimit, type KeyLimits, limitKinds, type LimitName, limitNames, perLimit } from "../../domain/limits.ts";
+import {
+  hasLimit,
+  type KeyLimits,
+  limitAt,
+  limitKinds,
+  type LimitName,
+  limitNames,
+  perLimit,
+} from "../../domain/limits.ts";
 
 /** Formatting a slice takes about a millisecond; streams run between two slices. */
 const keysPerSlice = 100;
@@ -39,24 +47,33 @@ export function fullKeyBody(key: Key, load: CountedLoad | undefined): KeyBody {
   };
 }
 
-type LimitsBody = KeyLimits & Pick<KeyBody, "used" | "limit_states">;
+type LimitsBody = Pick<KeyBody, LimitName | "limits_extra" | "used" | "limit_states">;
 
 /** The limits of a key and what counts against them. */
 export const limitsBody = (limits: KeyLimits, load: CountedLoad | undefined): LimitsBody => ({
   ...perLimit((name) => limits[name]),
+  limits_extra: load === undefined ? null : extraAt(limits, load.readAt),
   used: perLimit((name) => (limits[name] === null ? null : load === undefined ? 0 : usedOf(load, name))),
   limit_states: load === undefined ? {} : limitStates(limits, load),
 });
 
+function extraAt(limits: KeyLimits, now: number): KeyBody["limits_extra"] {
+  const all = limitNames.map((name) => [name, (limitAt(limits, name, now) ?? 0) - (limits[name] ?? 0)] as const);
+  const extra = all.filter(([, more]) => more > 0);
+  return extra.length === 0 ? null : Object.fromEntries(extra);
+}
+
 function limitStates(limits: KeyLimits, load: CountedLoad): KeyBody["limit_states"] {
   const states: Partial<Record<LimitName, LimitState>> = {};
   for (const name of limitNames) {
-    const limit = limits[name];
+    const limit = limitAt(limits, name, load.readAt);
     if (limit === null) continue;
+    const extra = limit - (limits[name] ?? 0);
     const { counts, window } = limitKinds[name];
     const [taken, reserved] = [usedOf(load, name), reservedOf(load, name)];
     states[name] = {
       limit,
+      ...(extra > 0 && { extra }),
       used: taken - reserved,
       reserved,
       estimated: (counts === "tokens" ? load.estimated[window] : undefined) ?? null,

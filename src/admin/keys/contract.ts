@@ -1,7 +1,8 @@
-import { type Static, type TArray, type TUnsafe, Type as t } from "@sinclair/typebox";
+import { type Static, type TArray, type TInteger, type TOptional, type TUnsafe, Type as t } from "@sinclair/typebox";
 import { byHandler, count, errors, keyParameter, nullable, okBody, timestamp } from "../http/schemas.ts";
 import { csrfField, describes, instant, optionalText, text } from "../http/body-schema.ts";
-import { limitKinds, perLimit } from "../../domain/limits.ts";
+import { isCalendarWindow } from "../../time/windows.ts";
+import { limitKinds, type LimitName, limitNames, perLimit } from "../../domain/limits.ts";
 
 // A request's fields stand in the order in which a client hears of them.
 
@@ -9,6 +10,20 @@ export const limits = perLimit((name) => {
   const { maximum, description } = limitKinds[name];
   const error = () => `${name} must be an integer from 1 to ${maximum}`;
   return nullable(t.Integer({ minimum: 1, maximum, description, error }));
+});
+
+/** Those that have a window of the calendar. */
+const more = Object.fromEntries(
+  limitNames.flatMap((name) => {
+    const { maximum, window } = limitKinds[name];
+    const error = () => `limits_extra.${name} must be an integer from 1 to ${maximum}`;
+    return isCalendarWindow(window) ? [[name, t.Optional(t.Integer({ minimum: 1, maximum, error }))]] : [];
+  }),
+) as Record<LimitName, TOptional<TInteger>>;
+const limitsExtra = t.Object(more, {
+  additionalProperties: false,
+  description: "What is added to a limit until its window ends",
+  error: () => `limits_extra must be an object of ${Object.keys(more).join(", ")}`,
 });
 
 const scope = t.Union([t.Literal("all"), t.Literal("inference"), t.Literal("gpu")], {
@@ -47,6 +62,7 @@ const pathGlob = t.String({
 /** What a key may take and do, and the notes on it; null clears a field. */
 export const keyFields = {
   ...limits,
+  limits_extra: nullable(limitsExtra),
   scope: nullable(scope),
   allowed_models: nullable(
     textList("allowed_models", modelPattern, {
@@ -151,6 +167,7 @@ export type KeyDeletionQuery = Static<typeof keyDeletionQuery>;
 export type KeyQuery = Static<typeof keyQuery>;
 const limitState = t.Object({
   limit: count,
+  extra: t.Optional(t.Integer({ description: "Of the limit, what is added to it until resets_at" })),
   used: t.Integer({ minimum: 0, description: "Counted in the window, without what is reserved" }),
   reserved: t.Integer({ minimum: 0, description: "For requests that run" }),
   estimated: nullable(
@@ -181,6 +198,7 @@ export const keyBody = t.Object({
   allowed_models: nullable(t.Array(t.String())),
   allowed_paths: nullable(t.Array(t.String())),
   ...limits,
+  limits_extra: keyFields.limits_extra,
   used: t.Object(
     perLimit(() => nullable(count)),
     { description: "What counts against each limit now, tokens reserved for running requests included" },
@@ -196,6 +214,38 @@ export const keyBody = t.Object({
   team_id: nullable(t.Integer()),
 });
 export type KeyBody = Static<typeof keyBody>;
+
+const days = { minimum: 1, maximum: 3650 };
+const policyFields = {
+  ...limits,
+  expires_in_days: nullable(
+    t.Integer({ ...days, error: () => `expires_in_days must be an integer from ${days.minimum} to ${days.maximum}` }),
+  ),
+  allowed_models: keyFields.allowed_models,
+  team_id: keyFields.team_id,
+};
+const keyPolicy = t.Object(policyFields);
+/** What a new key gets where the request leaves it out; null: nothing. */
+export type KeyPolicy = Static<typeof keyPolicy>;
+const keyPolicyBody = t.Object({ defaults: keyPolicy });
+export const policyDefaults = t.Partial(keyPolicy, { error: () => "defaults must be an object" });
+export const keyPolicyRequest = t.Object({ defaults: policyDefaults, _csrf: csrfField });
+
+export const getKeyPolicy = {
+  response: { 200: keyPolicyBody, ...errors(401) },
+  detail: { summary: "What new keys get where the request that creates them leaves it out" },
+};
+
+export const setKeyPolicy = {
+  parse: byHandler,
+  body: describes({
+    ...keyPolicyRequest,
+    properties: { ...keyPolicyRequest.properties, defaults: { ...policyDefaults, additionalProperties: false } },
+    additionalProperties: false,
+  }),
+  response: { 200: keyPolicyBody, ...errors(400, 401, 403, 408, 413, 415) },
+  detail: { summary: "Replace what new keys get" },
+};
 
 export const listKeys = {
   query: keyQuery,

@@ -2,22 +2,59 @@ import type { KeyChange, NewKey, TeamChange } from "../../store/keys/contract.ts
 import type { JsonObject } from "../http/body.ts";
 import { bodyParser, cleanText, refuseUnknownFields } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
-import { keyFields, keyChangeRequest, type KeyFields, newKeyRequest, rotationRequest } from "./contract.ts";
-import { limitNames } from "../../domain/limits.ts";
+import {
+  keyFields,
+  keyChangeRequest,
+  type KeyFields,
+  type KeyPolicy,
+  keyPolicyRequest,
+  newKeyRequest,
+  policyDefaults,
+  rotationRequest,
+} from "./contract.ts";
+import { limitKinds, type LimitName, limitNames, type LimitsExtra, perLimit } from "../../domain/limits.ts";
+import { windowResetAt } from "../../time/windows.ts";
+import { msPerDay } from "../../time/seoul.ts";
 import type { KeyLimits, KeyRules } from "../../domain/keys.ts";
 import { newTeamRequest, teamChangeRequest } from "./teams-contract.ts";
 
 const parseNewKeyRequest = bodyParser(newKeyRequest);
 const parseChangeRequest = bodyParser(keyChangeRequest);
 const parseRotationRequest = bodyParser(rotationRequest);
+const parsePolicyRequest = bodyParser(keyPolicyRequest);
 const parseNewTeamRequest = bodyParser(newTeamRequest);
 const parseTeamChangeRequest = bodyParser(teamChangeRequest);
 
-export function parseNewKey(json: JsonObject | ApiError): Omit<NewKey, "createdAt"> {
+/** @param policy has what the body leaves out */
+export function parseNewKey(json: JsonObject | ApiError, policy: KeyPolicy, now: number): NewKey {
   const body = parseNewKeyRequest(json);
   refuseUnknownFields(body, newKeyRequest);
-  const { is_active: isActive = true } = body;
-  return { name: cleanText(body.name), key: body.key ?? generateKey(), isActive, ...changesOf(body) };
+  const { name, key = generateKey(), is_active: isActive = true } = body;
+  const { expires_in_days: days, ...defaults } = policy;
+  const expiresAt = days === null ? null : now + days * msPerDay;
+  return {
+    name: cleanText(name),
+    key,
+    isActive,
+    createdAt: now,
+    expiresAt,
+    ...changesOf({ ...defaults, ...body }, now),
+  };
+}
+
+export const noPolicy: KeyPolicy = {
+  ...perLimit(() => null),
+  expires_in_days: null,
+  allowed_models: null,
+  team_id: null,
+};
+
+export function parsePolicy(json: JsonObject | ApiError): KeyPolicy {
+  const body = parsePolicyRequest(json);
+  refuseUnknownFields(body, keyPolicyRequest);
+  refuseUnknownFields(body.defaults, policyDefaults);
+  const { allowed_models: models = null } = body.defaults;
+  return { ...noPolicy, ...body.defaults, allowed_models: models && namesOf(models) };
 }
 
 export const generateKey = (): string => crypto.randomUUID().replaceAll("-", "");
@@ -36,7 +73,7 @@ export function parseKeyChange(json: JsonObject | ApiError, now: number): Parsed
   const change = {
     ...(name !== undefined && { name: cleanText(name) }),
     ...(isActive !== undefined && { isActive }),
-    ...changesOf(body),
+    ...changesOf(body, now),
   };
   if (Object.keys(change).length === 0) throw new ApiError(400, "No fields to update");
   refuseUnknownFields(body, keyChangeRequest);
@@ -58,9 +95,9 @@ function endOf({ isActive, expiresAt }: KeyChange, now: number): number {
 /** @returns how many minutes the old secret is accepted for */
 export const parseRotation = (json: JsonObject | ApiError): number => parseRotationRequest(json).grace_minutes ?? 0;
 
-function changesOf(fields: KeyFields): KeyChange {
+function changesOf(fields: KeyFields, now: number): KeyChange {
   const { expires_at: expiresAt, owner, team_id: teamId } = fields;
-  const rules = rulesOf(fields);
+  const rules = rulesOf(fields, now);
   return {
     ...(expiresAt !== undefined && { expiresAt: expiresAt === null ? null : Date.parse(expiresAt) }),
     ...(owner !== undefined && { owner: textOrNull(owner) }),
@@ -75,12 +112,22 @@ const notesOf = ({ note, tags }: Pick<KeyFields, "note" | "tags">): Pick<KeyChan
   ...(tags !== undefined && { tags: unique((tags ?? []).map(cleanText)) }),
 });
 
-const limitsOf = (fields: Partial<KeyLimits>): Partial<KeyLimits> =>
-  Object.fromEntries(limitNames.filter((name) => fields[name] !== undefined).map((name) => [name, fields[name]]));
+const limitsOf = (fields: Pick<KeyFields, LimitName | "limits_extra">, now: number): Partial<KeyLimits> => ({
+  ...Object.fromEntries(limitNames.filter((name) => fields[name] !== undefined).map((name) => [name, fields[name]])),
+  ...(fields.limits_extra !== undefined && { limits_extra: fields.limits_extra && extraOf(fields.limits_extra, now) }),
+});
 
-export function parseTeam(json: JsonObject | ApiError, isNew: boolean): TeamChange {
+const extraOf = (amounts: Partial<Record<LimitName, number>>, now: number): LimitsExtra =>
+  Object.fromEntries(
+    limitNames.flatMap((name) => {
+      const more = amounts[name];
+      return more === undefined ? [] : [[name, { more, until: windowResetAt(limitKinds[name].window, now) }]];
+    }),
+  );
+
+export function parseTeam(json: JsonObject | ApiError, isNew: boolean, now: number): TeamChange {
   const body = isNew ? parseNewTeamRequest(json) : parseTeamChangeRequest(json);
-  const limits = limitsOf(body);
+  const limits = limitsOf(body, now);
   const change = {
     ...(body.name !== undefined && { name: cleanText(body.name) }),
     ...notesOf(body),
@@ -91,17 +138,17 @@ export function parseTeam(json: JsonObject | ApiError, isNew: boolean): TeamChan
   return change;
 }
 
-function rulesOf(fields: KeyFields): Partial<KeyRules> {
+function rulesOf(fields: KeyFields, now: number): Partial<KeyRules> {
   const { scope, allowed_models: models, allowed_paths: paths } = fields;
   return {
-    ...limitsOf(fields),
+    ...limitsOf(fields, now),
     ...(scope !== undefined && { scope: scope ?? "all" }),
-    ...(models !== undefined && {
-      allowed_models: models && unique(models.map((name) => cleanText(name).toLowerCase())),
-    }),
+    ...(models !== undefined && { allowed_models: models && namesOf(models) }),
     ...(paths !== undefined && { allowed_paths: paths && unique(paths) }),
   };
 }
+
+const namesOf = (models: readonly string[]): string[] => unique(models.map((name) => cleanText(name).toLowerCase()));
 
 const unique = (texts: readonly string[]): string[] => [...new Set(texts)];
 

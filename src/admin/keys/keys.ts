@@ -15,13 +15,13 @@ import type { JsonObject } from "../http/body.ts";
 import { ApiError } from "../http/errors.ts";
 import { streamJson } from "../http/json-stream.ts";
 import { fullKeyBody, maskedKeyBody, maskedKeysJson, readLoad } from "./body.ts";
-import { generateKey, parseKeyChange, parseNewKey, parseRotation } from "./fields.ts";
-import type { KeyBody, KeyDeletionQuery, KeyQuery } from "./contract.ts";
+import { generateKey, noPolicy, parseKeyChange, parseNewKey, parsePolicy, parseRotation } from "./fields.ts";
+import type { KeyBody, KeyDeletionQuery, KeyPolicy, KeyQuery } from "./contract.ts";
 import type { OkBody } from "../http/schemas.ts";
 import type { KeyId } from "../../domain/keys.ts";
 
 export interface KeyDeps {
-  store: Pick<Store, "keys" | "limits">;
+  store: Pick<Store, "keys" | "limits" | "settings" | "teams">;
   log: Log;
 }
 
@@ -47,7 +47,7 @@ export const listKeys =
 export const createKey =
   ({ store, log, clock }: KeyDeps & { clock: WallClock }) =>
   async ({ json, actor, by }: JsonContext): Promise<ElysiaCustomStatusResponse<201, KeyBody>> => {
-    const key = await store.keys.create({ ...parseNewKey(json), createdAt: clock() }, by);
+    const key = await store.keys.create(parseNewKey(json, await readPolicy(store), clock()), by);
     if (key === "collision") throw new ApiError(409, "Key already exists");
     if (key === "no team") throw noTeam();
     log.info("Key created", { ...actor, keyId: key.id, name: key.name });
@@ -68,6 +68,32 @@ export const updateKey =
     if (change.isActive !== undefined) log.info(change.isActive ? "Key activated" : "Key deactivated", fields);
     if (changed.length > 0) log.info("Key changed", { ...fields, changed: changed.join(" ") });
     return maskedKeyBody(key, await readLoad(store, key));
+  };
+
+const policySetting = "key_policy";
+
+/** Without a team that is gone. */
+async function readPolicy({ settings, teams }: KeyDeps["store"]): Promise<KeyPolicy> {
+  const stored = JSON.parse((await settings.find(policySetting)) ?? "{}") as Partial<KeyPolicy>;
+  const policy = { ...noPolicy, ...stored };
+  return (await lacksTeam(teams, policy)) ? { ...policy, team_id: null } : policy;
+}
+
+const lacksTeam = async (teams: Store["teams"], { team_id: id }: KeyPolicy): Promise<boolean> =>
+  id !== null && (await teams.list(id)).length === 0;
+
+export const getKeyPolicy =
+  ({ store }: Pick<KeyDeps, "store">) =>
+  async (): Promise<{ defaults: KeyPolicy }> => ({ defaults: await readPolicy(store) });
+
+export const setKeyPolicy =
+  ({ store, log }: KeyDeps) =>
+  async ({ json, actor, by }: JsonContext): Promise<{ defaults: KeyPolicy }> => {
+    const defaults = parsePolicy(json);
+    if (await lacksTeam(store.teams, defaults)) throw noTeam();
+    await store.settings.set(policySetting, JSON.stringify(defaults), by);
+    log.info("Key policy changed", { ...actor });
+    return { defaults };
   };
 
 /** The old secret is accepted for `grace_minutes` more. */

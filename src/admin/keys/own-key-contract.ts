@@ -4,7 +4,7 @@ import { perWindowLimit } from "../../domain/limits.ts";
 import { nullable, timestamp, errors } from "../http/schemas.ts";
 import { usageSum, usageTotal } from "../usage/contract.ts";
 
-const { id, name, expires_at, scope, allowed_models, allowed_paths, used, limit_states, refused_today } =
+const { id, name, expires_at, scope, allowed_models, allowed_paths, limits_extra, used, limit_states, refused_today } =
   keyBody.properties;
 
 const chargedTotal = t.Object({
@@ -22,6 +22,7 @@ export const ownKeyBody = t.Object({
   allowed_models,
   allowed_paths,
   ...limits,
+  limits_extra,
   used,
   limit_states,
   resets: t.Object(
@@ -30,7 +31,10 @@ export const ownKeyBody = t.Object({
   ),
   refused_today,
   team: nullable(
-    t.Object({ name: t.String(), ...limits, used, limit_states }, { description: "Its limits hold too; null: none" }),
+    t.Object(
+      { name: t.String(), ...limits, limits_extra, used, limit_states },
+      { description: "Its limits hold too; null: none" },
+    ),
   ),
   today: chargedTotal,
   this_month: chargedTotal,

@@ -3,8 +3,8 @@ import { byHandler, count, errors, nullable, okBody, timestamp } from "../http/s
 import { csrfField, describes } from "../http/body-schema.ts";
 import { keyBody, keyFields, keyName, limits } from "./contract.ts";
 
-const { note, tags } = keyFields;
-const fields = t.Partial(t.Object({ note, tags, ...limits })).properties;
+const { note, tags, limits_extra } = keyFields;
+const fields = t.Partial(t.Object({ note, tags, ...limits, limits_extra })).properties;
 export const newTeamRequest = t.Object({ name: keyName, ...fields, _csrf: csrfField });
 export const teamChangeRequest = t.Object(
   { name: t.Optional(keyName), ...fields, _csrf: csrfField },
@@ -18,6 +18,7 @@ export const teamBody = t.Object({
   created_at: timestamp,
   key_count: count,
   ...limits,
+  limits_extra,
   used,
   limit_states,
   refused_today,

@@ -31,16 +31,17 @@ export const getTeam =
 export const createTeam =
   ({ store, log, clock }: TeamDeps) =>
   async ({ json, actor, by }: JsonContext): Promise<ElysiaCustomStatusResponse<201, TeamBody>> => {
-    const team = await store.teams.create({ name: "", ...parseTeam(json, true), createdAt: clock() }, by);
+    const now = clock();
+    const team = await store.teams.create({ name: "", ...parseTeam(json, true, now), createdAt: now }, by);
     if (team === "collision") throw new ApiError(409, nameIsTaken);
     log.info("Team created", { ...actor, teamId: team.id, name: team.name });
     return status(201, await bodyOf(store, team));
   };
 
 export const updateTeam =
-  ({ store, log }: TeamDeps) =>
+  ({ store, log, clock }: TeamDeps) =>
   async ({ json, params, actor, by }: JsonContext & IdContext): Promise<TeamBody> => {
-    const change = parseTeam(json, false);
+    const change = parseTeam(json, false, clock());
     const team = await store.teams.update(parseId(params.id, "Team"), change, by);
     if (team === "collision") throw new ApiError(409, nameIsTaken);
     const body = await bodyOf(store, team);

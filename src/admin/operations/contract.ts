@@ -96,6 +96,11 @@ export const settingsBody = t.Object({
     ),
   }),
   retention: t.Array(t.Object({ data: t.String(), keeps: t.String() })),
+  backup: t.Object({
+    succeeded_at: nullable(timestamp),
+    problem: nullable(t.Object({ at: timestamp, reason: t.String() }, { description: "Since the last good one" })),
+    command: t.String({ description: "Makes one without the server" }),
+  }),
   password_from_environment: t.Boolean(),
 });
 export type SettingsBody = Static<typeof settingsBody>;

@@ -1,5 +1,6 @@
 import type { Retention } from "../../store/retention.ts";
 import type { Store } from "../../store/store.ts";
+import { timestampOf } from "../../time/seoul.ts";
 import type { SettingsBody } from "./contract.ts";
 
 export interface SettingsDeps {
@@ -39,9 +40,23 @@ export const getSettings =
       versions: { ...versions, database: `${kind === "sqlite" ? "SQLite" : "PostgreSQL"} ${version}` },
       database: { kind, size_bytes: sizeBytes, tables },
       retention: retentionOf(retention),
+      backup: backupOf(await store.database.backups(), kind),
       password_from_environment: passwordFromEnvironment,
     };
   };
+
+const commands = {
+  sqlite: "tollgate backup --keep 7 /var/backups/tollgate",
+  postgresql: 'pg_dump --format=custom --file=tollgate.dump "$DATABASE_URL"',
+} as const;
+
+type Backups = Awaited<ReturnType<Store["database"]["backups"]>>;
+
+const backupOf = ({ succeeded, problem }: Backups, kind: keyof typeof commands): SettingsBody["backup"] => ({
+  succeeded_at: succeeded === undefined ? null : timestampOf(succeeded.at),
+  problem: problem === undefined ? null : { at: timestampOf(problem.at), reason: problem.reason },
+  command: commands[kind],
+});
 
 const retentionOf = ({ usageMinutesDays, requestLog: { days, rows } }: Retention): SettingsBody["retention"] => [
   { data: "Totals by hour and day", keeps: "without limit" },

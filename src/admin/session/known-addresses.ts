@@ -9,11 +9,6 @@ const maxAddresses = 1000;
 const maxAgeMs = 60_000;
 
 /** The addresses that logged in within the last 30 days. Kept in the database, and looked up in memory. */
-export interface KnownAddresses {
-  has(address: string): Promise<boolean>;
-  add(address: string): Promise<void>;
-}
-
 export function createKnownAddresses({
   store: { settings },
   clock,
@@ -22,7 +17,7 @@ export function createKnownAddresses({
   store: Pick<Store, "settings">;
   clock: WallClock;
   log: Log;
-}): KnownAddresses {
+}) {
   /** When each address last logged in, epoch milliseconds. */
   let logins: Promise<ReadonlyMap<string, number>> = load().catch(() => new Map());
   let loadedAt = clock();
@@ -50,12 +45,12 @@ export function createKnownAddresses({
   }
 
   return {
-    async has(address) {
+    async has(address: string): Promise<boolean> {
       refresh();
       const at = (await logins).get(address);
       return at !== undefined && clock() - at < retentionMs;
     },
-    add: (address) =>
+    add: (address: string) =>
       save(address).catch((error: unknown) => log.warn("Login address not saved", { error: String(error) })),
   };
 }

@@ -18,17 +18,6 @@ export interface LoginClient {
   isKnown: boolean;
 }
 
-/** The limits on login attempts by address, for all processes on the database. */
-export interface LoginAttempts {
-  /**
-   * From memory: a client that was refused costs the database nothing until its `Retry-After`.
-   * @throws ApiError 429
-   */
-  throwIfRefused(client: LoginClient): void;
-  /** @throws ApiError 429, and the attempt does not count */
-  count(client: LoginClient): Promise<void>;
-}
-
 export interface LoginAttemptsDeps {
   store: Pick<Store, "sessions">;
   clock: WallClock;
@@ -37,7 +26,8 @@ export interface LoginAttemptsDeps {
   recordRefused?: (scope: string, times: number) => Promise<void>;
 }
 
-export function createLoginAttempts({ store, clock, log, recordRefused }: LoginAttemptsDeps): LoginAttempts {
+/** The limits on login attempts by address, for all processes on the database. */
+export function createLoginAttempts({ store, clock, log, recordRefused }: LoginAttemptsDeps) {
   /** When each refused scope may try again, epoch milliseconds, and how often it was refused from memory until then. */
   const refusals = new Map<string, { until: number; times: number }>();
 
@@ -51,7 +41,11 @@ export function createLoginAttempts({ store, clock, log, recordRefused }: LoginA
   }
 
   return {
-    throwIfRefused(client) {
+    /**
+     * From memory: a client that was refused costs the database nothing until its `Retry-After`.
+     * @throws ApiError 429
+     */
+    throwIfRefused(client: LoginClient): void {
       for (const { scope } of limitsOf(client)) {
         const refusal = refusals.get(scope);
         const waitMs = (refusal?.until ?? 0) - clock();
@@ -60,7 +54,8 @@ export function createLoginAttempts({ store, clock, log, recordRefused }: LoginA
         throw tooManyAttempts(waitMs);
       }
     },
-    async count(client) {
+    /** @throws ApiError 429, and the attempt does not count */
+    async count(client: LoginClient): Promise<void> {
       const now = clock();
       const refused = await store.sessions.countLoginAttempt(limitsOf(client), now);
       if (refused === undefined) return;

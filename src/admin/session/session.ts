@@ -29,12 +29,7 @@ export interface LiveSession {
   isRemembered?: boolean | undefined;
 }
 
-export interface Sessions {
-  /** Undefined if the cookie is missing, forged, truncated, foreign, expired or logged out; none of these is an error. */
-  find(headers: Headers): Promise<LiveSession | undefined>;
-  /** Always under a new id, whatever cookie the browser sent. */
-  start(origin: { address: string; client: string | null }): Promise<LiveSession>;
-}
+export type Sessions = ReturnType<typeof createSessions>;
 
 export interface SessionDeps {
   store: Pick<Store, "sessions">;
@@ -44,7 +39,7 @@ export interface SessionDeps {
   log: Log;
 }
 
-export function createSessions({ store, config, signingKey, clock, log }: SessionDeps): Sessions {
+export function createSessions({ store, config, signingKey, clock, log }: SessionDeps) {
   const expiry = () => clock() + sessionLifetimeSeconds * 1000;
 
   function extend(idHash: string, expiresAt: number): void {
@@ -70,7 +65,8 @@ export function createSessions({ store, config, signingKey, clock, log }: Sessio
   }
 
   return {
-    async find(headers) {
+    /** Undefined if the cookie is missing, forged, truncated, foreign, expired or logged out; none of these is an error. */
+    async find(headers: Headers): Promise<LiveSession | undefined> {
       for (const cookieValue of sessionCookiesIn(headers)) {
         const session = await findByCookie(cookieValue);
         if (session !== undefined) return session;
@@ -78,7 +74,8 @@ export function createSessions({ store, config, signingKey, clock, log }: Sessio
       return undefined;
     },
 
-    async start({ address, client }) {
+    /** Always under a new id, whatever cookie the browser sent. */
+    async start({ address, client }: { address: string; client: string | null }): Promise<LiveSession> {
       const id = randomHex(32);
       const session = { csrfToken: randomHex(32), username: config.username };
       await store.sessions.create(

@@ -1,3 +1,4 @@
+import { parseJson } from "../../domain/json.ts";
 import type { CostPosition, CostRange, CostRow } from "../../store/reports/contract.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
@@ -70,12 +71,4 @@ function positionOf(cursor: string): CostPosition {
   if (Number.isSafeInteger(day) && Number.isSafeInteger(keyId) && typeof text === "string")
     return { day: Number(day), keyId: Number(keyId), text };
   throw new ApiError(400, cursorMessage);
-}
-
-function parseJson(text: string): unknown {
-  try {
-    return JSON.parse(text);
-  } catch {
-    return undefined;
-  }
 }

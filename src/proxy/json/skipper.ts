@@ -2,16 +2,12 @@ const quote = 0x22;
 const backslash = 0x5c;
 
 /** Finds the end of a JSON string that arrives in pieces. */
-export interface StringEnd {
-  /** @returns the position of its closing quote; the length if the string continues in the next piece */
-  find(bytes: Uint8Array, from: number): number;
-}
-
-export function createStringEnd(): StringEnd {
+export function createStringEnd() {
   /** The last piece ended inside an escape, so the next byte cannot be the closing quote. */
   let inEscape = false;
   return {
-    find(bytes, from) {
+    /** @returns the position of its closing quote; the length if the string continues in the next piece */
+    find(bytes: Uint8Array, from: number): number {
       let at = inEscape ? from + 1 : from;
       for (;;) {
         const next = bytes.indexOf(quote, at);
@@ -27,15 +23,7 @@ export function createStringEnd(): StringEnd {
 }
 
 /** Skips strings, arrays and objects that arrive in pieces, without decoding them and in constant memory. */
-export interface JsonSkipper {
-  /** @returns whether this first byte of a value opens something; if so, it is to be skipped next */
-  open(byte: number): boolean;
-  isOpen(): boolean;
-  /** @returns where to continue: after what was opened, or at the end of the piece */
-  skip(bytes: Uint8Array, from: number): number;
-}
-
-export function createJsonSkipper(): JsonSkipper {
+export function createJsonSkipper() {
   const stringEnd = createStringEnd();
   /** Arrays and objects that are open; brackets inside strings do not count. */
   let depth = 0;
@@ -61,14 +49,16 @@ export function createJsonSkipper(): JsonSkipper {
   }
 
   return {
-    open(byte) {
+    /** @returns whether this first byte of a value opens something; if so, it is to be skipped next */
+    open(byte: number): boolean {
       if (byte === quote) inString = true;
       else if (opensContainer(byte)) depth = 1;
       else return false;
       return true;
     },
-    isOpen: () => inString || depth > 0,
-    skip: (bytes, from) => (inString ? skipString(bytes, from) : skipNested(bytes, from)),
+    isOpen: (): boolean => inString || depth > 0,
+    /** @returns where to continue: after what was opened, or at the end of the piece */
+    skip: (bytes: Uint8Array, from: number): number => (inString ? skipString(bytes, from) : skipNested(bytes, from)),
   };
 }
 

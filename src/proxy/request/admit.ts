@@ -8,7 +8,15 @@ import { within } from "../../time/wait.ts";
 import type { ActiveKey } from "./authenticate.ts";
 import { type BodyStep, hasBody, type ReceivedBody } from "./body.ts";
 import type { KeyId, LimitName, Subject, SubjectId } from "../../domain/keys.ts";
-import { anyHasLimit, hasLimit, limitKinds, placeLimits, requestLimits, tokenLimits } from "../../domain/limits.ts";
+import {
+  anyHasLimit,
+  hasLimit,
+  limitAt,
+  limitKinds,
+  placeLimits,
+  requestLimits,
+  tokenLimits,
+} from "../../domain/limits.ts";
 import { type Admission, othersEndMs, type Reservation, defaultOutputTokens } from "../../domain/admissions.ts";
 
 /** Only count tokens. Written otherwise they are requests like any other, whatever a backend makes of them. */
@@ -72,7 +80,7 @@ export function rateLimitHeaders(
 ): HeaderPairs {
   const pairs: [name: string, value: string][] = [];
   for (const { headers, names } of reported) {
-    const left = leastLeft(names, subjects, used);
+    const left = leastLeft(names, subjects, used, now);
     if (left === undefined) continue;
     const [limit, remaining, reset] = headers;
     const resetMs = left.remaining === left.limit ? 0 : windowResetAt(limitKinds[left.name].window, now) - now;
@@ -107,7 +115,7 @@ function codexHeaders(
     const { window } = limitKinds[name];
     if (!isCalendarWindow(window)) return [];
     const percents = subjects.flatMap(({ limits }, at) => {
-      const [limit, charged] = [limits[name], used(name, at, true)];
+      const [limit, charged] = [limitAt(limits, name, now), used(name, at, true)];
       return limit === null || charged === undefined ? [] : (100 * charged) / limit;
     });
     if (percents.length === 0) return [];
@@ -148,11 +156,12 @@ function leastLeft(
   names: readonly LimitName[],
   subjects: readonly Subject[],
   used: Admission["used"],
+  now: number,
 ): Left | undefined {
   let least: Left | undefined;
   for (const [at, { limits }] of subjects.entries()) {
     for (const name of names) {
-      const limit = limits[name];
+      const limit = limitAt(limits, name, now);
       const taken = used(name, at);
       if (limit === null || taken === undefined) continue;
       const remaining = Math.max(0, limit - taken);
@@ -173,6 +182,17 @@ function durationText(ms: number): string {
 
 /** @param unit begins with a plural, or has it as its second word */
 const amountOf = (count: number, unit: string): string => `${count} ${count === 1 ? unit.replace(/s\b/, "") : unit}`;
+
+/** Such as `20M`, and no less exact. */
+function shortOf(count: number): string {
+  const [unit, times] = (
+    [
+      ["M", 1_000_000],
+      ["k", 1000],
+    ] as const
+  ).find(([, times]) => count % times === 0) ?? ["", 1];
+  return `${count / times}${unit}`;
+}
 
 /** OpenAI's SDK tries again within seconds if it should wait for longer, and the window of a minute takes 61. */
 const maxRetrySeconds = 60;
@@ -195,11 +215,12 @@ export function refusalOf(
   const resetAt = windowResetAt(window, now);
   const resets = window === "day" ? "midnight, Seoul" : dayAndMonth.format(resetAt);
   const soon = `try again in ${seconds} ${seconds === 1 ? "second" : "seconds"}`;
-  const amount = amountOf(limits[limit] ?? 0, unit);
+  const [plain, most] = [limits[limit] ?? 0, limitAt(limits, limit, now) ?? 0];
+  const amount = amountOf(plain, unit) + (most > plain ? ` and ${shortOf(most - plain)} more until ${resets}` : "");
   // Unknown while the database does not answer.
-  const left = (limits[limit] ?? 0) - (used(limit, at) ?? Infinity);
+  const left = most - (used(limit, at) ?? Infinity);
   const isTooLarge = tokenLimits.includes(limit) && left > 0;
-  const leftOfAll = leastLeft(tokenLimits, subjects, used)?.remaining ?? left;
+  const leftOfAll = leastLeft(tokenLimits, subjects, used, now)?.remaining ?? left;
   const isFree = isUsedUp ? `it is free again ${window === "day" ? "at" : "on"} ${resets}` : soon;
   return new ProxyError(limit, {
     ...(isUsedUp && usedUpAs(path, limit, resetAt, now)),

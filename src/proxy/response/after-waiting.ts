@@ -1,3 +1,4 @@
+import { parseJson } from "../../domain/json.ts";
 import { isBlank } from "../json/bytes.ts";
 import { abortReasonOf, unexpectedResponse } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
@@ -141,13 +142,9 @@ async function readRefusal(upstream: UpstreamResponse): Promise<unknown> {
 
 /** The backend's `error`; some have its members at the top level. */
 function errorIn(body: Uint8Array): Partial<Record<"message" | "type" | "code", string | number>> {
-  try {
-    const json: unknown = JSON.parse(Buffer.from(body).toString());
-    const error = isObject(json) && isObject(json.error) ? json.error : json;
-    if (!isObject(error)) return {};
-    const members = ["message", "type", "code"].map((name) => [name, error[name]] as const);
-    return Object.fromEntries(members.filter(([, value]) => typeof value === "string" || typeof value === "number"));
-  } catch {
-    return {};
-  }
+  const json = parseJson(Buffer.from(body).toString());
+  const error = isObject(json) && isObject(json.error) ? json.error : json;
+  if (!isObject(error)) return {};
+  const members = ["message", "type", "code"].map((name) => [name, error[name]] as const);
+  return Object.fromEntries(members.filter(([, value]) => typeof value === "string" || typeof value === "number"));
 }

@@ -25,16 +25,7 @@ export interface BackendModelsDeps {
 export type OddName = "not_allowed" | "shared" | "other_spelling";
 
 /** What the backends of a file say of their models: the last list of each, also of one that is out. */
-export interface BackendModels {
-  discovered: DiscoveredModels;
-  /** Resolves once each backend that adds models at the start was asked for them, in vain or not. */
-  known: Promise<unknown>;
-  /** The entry of the first of these backends that lists the model. */
-  findEntry(backends: readonly string[], servedAs: string): ModelEntry | undefined;
-  /** A request ended with this status: after an error, the lists may be others. */
-  requestEnded(status: number): void;
-  stop(): void;
-}
+export type BackendModels = ReturnType<typeof createBackendModels>;
 
 const intervalMs = 30_000;
 const timeoutMs = 5000;
@@ -44,8 +35,8 @@ const leastMs = 1000;
 type Entries = ReadonlyMap<string, ModelEntry>;
 
 /** Asks each backend of a file for its list: at once, every half minute, and after an error. */
-export function createBackendModels(deps: BackendModelsDeps): BackendModels {
-  const followed = new Map<string, FollowedBackend>();
+export function createBackendModels(deps: BackendModelsDeps) {
+  const followed = new Map<string, ReturnType<typeof followBackend>>();
   const told = new Set<string>();
   let index: Index | undefined;
   const onChanged = (): void => void (index = undefined);
@@ -73,20 +64,23 @@ export function createBackendModels(deps: BackendModelsDeps): BackendModels {
   follow(deps.catalog.get());
   deps.catalog.onReplaced(follow);
   return {
-    discovered: { find: (name) => indexed().get(name), list: () => [...indexed().values()] },
+    discovered: { find: (name) => indexed().get(name), list: () => [...indexed().values()] } as DiscoveredModels,
+    /** Resolves once each backend that adds models at the start was asked for them, in vain or not. */
     known: Promise.all([...followed.values()].filter(({ backend }) => backend.discover).map(({ first }) => first)),
-    findEntry(backends, servedAs) {
+    /** The entry of the first of these backends that lists the model. */
+    findEntry(backends: readonly string[], servedAs: string): ModelEntry | undefined {
       for (const name of backends) {
         const entry = followed.get(name)?.entries()?.get(servedAs);
         if (entry !== undefined) return entry;
       }
       return undefined;
     },
-    requestEnded(status) {
+    /** A request ended with this status: after an error, the lists may be others. */
+    requestEnded(status: number): void {
       if (status !== 404 && status < 500) return;
       for (const { backend, askAgain } of followed.values()) if (backend.discover) askAgain();
     },
-    stop() {
+    stop(): void {
       for (const { stop } of followed.values()) stop();
       followed.clear();
     },
@@ -96,21 +90,7 @@ export function createBackendModels(deps: BackendModelsDeps): BackendModels {
 const isSame = (a: Backend, b: Backend): boolean =>
   a.baseUrl === b.baseUrl && a.socket === b.socket && a.apiKey === b.apiKey && a.discover === b.discover;
 
-interface FollowedBackend {
-  backend: Backend;
-  /** Resolves once it was asked. */
-  first: Promise<void>;
-  /** The entries of its last list; undefined before the first. */
-  entries(): Entries | undefined;
-  askAgain(): void;
-  stop(): void;
-}
-
-function followBackend(
-  backend: Backend,
-  { fetchList, monotonic, onFailed }: BackendModelsDeps,
-  onChanged: () => void,
-): FollowedBackend {
+function followBackend(backend: Backend, { fetchList, monotonic, onFailed }: BackendModelsDeps, onChanged: () => void) {
   const stopped = new AbortController();
   const backoff = createBackoff(leastMs, intervalMs);
   let entries: Entries | undefined;
@@ -144,12 +124,14 @@ function followBackend(
 
   return {
     backend,
+    /** Resolves once it was asked. */
     first: ask(),
-    entries: () => entries,
-    askAgain() {
+    /** Those of its last list; undefined before the first. */
+    entries: (): Entries | undefined => entries,
+    askAgain(): void {
       if (!isAsking) schedule(Math.max(0, askedAt + leastMs - monotonic()));
     },
-    stop() {
+    stop(): void {
       stopped.abort();
       clearTimeout(timer);
     },

@@ -1,3 +1,4 @@
+import { parseJson } from "../../domain/json.ts";
 import { isObject } from "../usage/event-usage.ts";
 import { event } from "./dialect.ts";
 
@@ -8,7 +9,7 @@ type Members = Readonly<Record<string, unknown>>;
  * @returns undefined if it is not a message
  */
 export function eventsOfMessage(json: string): string | undefined {
-  const message = parse(json);
+  const message = parseJson(json);
   if (!isObject(message) || message["type"] !== "message" || !Array.isArray(message["content"])) return undefined;
   const { content, stop_reason, stop_sequence = null, usage = {}, ...head } = message;
   const opening = { ...head, content: [], stop_reason: null, stop_sequence: null, usage };
@@ -18,14 +19,6 @@ export function eventsOfMessage(json: string): string | undefined {
     event({ type: "message_delta", delta: { stop_reason, stop_sequence }, usage }),
     event({ type: "message_stop" }),
   ].join("");
-}
-
-function parse(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
 }
 
 function eventsOfBlock(block: Members, index: number): string[] {

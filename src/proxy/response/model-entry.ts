@@ -1,32 +1,32 @@
+import { parseJson } from "../../domain/json.ts";
+
 /** What a backend says of a model. */
 export type ModelEntry = Readonly<Record<string, unknown>>;
 
 /** More and longer ones than any backend has: all are gone through for each list that a client asks for. */
 const [maxEntries, maxIdLength] = [2000, 400];
 
-const isObject = (value: unknown): value is ModelEntry =>
+export const isEntry = (value: unknown): value is ModelEntry =>
   typeof value === "object" && value !== null && !Array.isArray(value);
+
+/** Undefined if it is no JSON, or no object. */
+export function readObject(body: Uint8Array<ArrayBuffer>): ModelEntry | undefined {
+  const read = parseJson(new TextDecoder().decode(body));
+  return isEntry(read) ? read : undefined;
+}
 
 /** The entries of a backend's list of models by their id. Undefined if this is not a list. */
 export function readModelEntries(list: Uint8Array<ArrayBuffer>): ReadonlyMap<string, ModelEntry> | undefined {
-  const read = parse(new TextDecoder().decode(list));
-  if (!isObject(read) || !Array.isArray(read["data"])) return undefined;
+  const data = readObject(list)?.["data"];
+  if (!Array.isArray(data)) return undefined;
   const entries = new Map<string, ModelEntry>();
-  for (const entry of read["data"] as unknown[]) {
+  for (const entry of data.filter(isEntry)) {
     if (entries.size >= maxEntries) break;
-    const id = isObject(entry) ? entry["id"] : undefined;
+    const { id } = entry;
     if (typeof id !== "string" || id === "" || id.length > maxIdLength || entries.has(id)) continue;
-    entries.set(id, entry as ModelEntry);
+    entries.set(id, entry);
   }
   return entries;
-}
-
-function parse(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
 }
 
 /** Where the host keeps a model, and how it was started: vLLM and llama.cpp tell their clients. */
@@ -47,7 +47,7 @@ export interface KnownOfEntry {
 
 export function readEntry(entry: ModelEntry = {}): KnownOfEntry {
   const { context_length: context, max_model_len: longest, meta, created, display_name: displayName } = entry;
-  const lengths = [context, longest, isObject(meta) ? meta["n_ctx"] : undefined];
+  const lengths = [context, longest, isEntry(meta) ? meta["n_ctx"] : undefined];
   const kinds = ["kind", "type", "mode", "task", "model_type", "capabilities"].flatMap((name) => entry[name]);
   const says = (word: RegExp): boolean => kinds.some((kind) => typeof kind === "string" && word.test(kind));
   return {

@@ -1,10 +1,10 @@
 import type { WallClock } from "../../time/clock.ts";
-import { findJson, findString } from "../json/bytes.ts";
 import { JsonEditor } from "../json/edit.ts";
 import { readJson } from "../json/read.ts";
-import { createRepeatedSlot, createSlot, type JsonSlot } from "../json/slots.ts";
+import { createSlot } from "../json/slots.ts";
 import { canonical } from "../rewrite/endpoint.ts";
 import { nonThinkingNameOf } from "../rewrite/model-names.ts";
+import { isEntry, readObject } from "./model-entry.ts";
 import type { Catalog, Model } from "../../domain/models.ts";
 
 type ServedModels = Pick<Catalog, "models">;
@@ -84,17 +84,31 @@ export function isNonThinkingModelPath(path: string, models: ServedModels): bool
  * @param createdSeconds for an entry that has no reasoning model's entry to copy, seconds since the epoch
  */
 export function withNonThinkingModel(list: Bytes, models: ServedModels, createdSeconds: number): Bytes | undefined {
-  const read = readList(list, models);
-  if (read === undefined || read.synthetic !== undefined) return undefined;
+  const read = readNonThinkingModel(list, models, createdSeconds);
+  const data = createSlot();
+  if (read === undefined || read.isListed || !readJson(list, createSlot({ members: { data } }))) return undefined;
   const editor = new JsonEditor();
-  editor.appendElement(read.data, newEntry(read, createdSeconds));
+  editor.appendElement(data, JSON.stringify(read.entry));
   return Buffer.concat(editor.apply(list) ?? []);
 }
 
 /** The synthetic model's own entry, for `GET /v1/models/<family>-nonthinking`; undefined as for the list. */
 export function findNonThinkingModel(list: Bytes, models: ServedModels, createdSeconds: number): Bytes | undefined {
-  const read = readList(list, models);
-  return read === undefined ? undefined : Buffer.from(read.synthetic ?? newEntry(read, createdSeconds));
+  const read = readNonThinkingModel(list, models, createdSeconds);
+  return read && Buffer.from(JSON.stringify(read.entry));
+}
+
+/** Its entry: of the list, or else as the list would get it. Undefined if the reasoning model is not served, or this is not a list. */
+function readNonThinkingModel(list: Bytes, models: ServedModels, created: number) {
+  const model = findReasoning(models);
+  const data = readObject(list)?.["data"];
+  if (model === undefined || !Array.isArray(data)) return undefined;
+  const alias = nonThinkingNameOf(model);
+  const find = (wanted: string) =>
+    data.filter(isEntry).find(({ id }) => typeof id === "string" && sameName(id, wanted));
+  const listed = find(alias);
+  const made = { ...(find(model.name) ?? { id: alias, object: "model", created, owned_by: "tollgate" }), id: alias };
+  return { isListed: listed !== undefined, entry: listed ?? made };
 }
 
 const findReasoning = ({ models }: ServedModels): Model | undefined => models.find(({ reasoning }) => reasoning);
@@ -107,99 +121,30 @@ function findAlias(models: ServedModels): string | undefined {
 
 const sameName = (a: string, b: string): boolean => a.toLowerCase() === b.toLowerCase();
 
-interface ModelList {
-  alias: string;
-  data: JsonSlot;
-  /** The JSON of the first entry named as the alias, and as the reasoning model. */
-  synthetic: string | undefined;
-  reasoning: string | undefined;
-}
-
-/** Undefined if the reasoning model is not served, or this is not a list. */
-function readList(bytes: Bytes, models: ServedModels): ModelList | undefined {
-  const model = findReasoning(models);
-  if (model === undefined) return undefined;
-  const alias = nonThinkingNameOf(model);
-  const id = createSlot();
-  const entry = createSlot({
-    members: { id },
-    onValue() {
-      const name = entry.kind === "object" ? findString(bytes, id) : undefined;
-      if (name === undefined) return;
-      if (sameName(name, alias)) list.synthetic ??= findJson(bytes, entry);
-      if (sameName(name, model.name)) list.reasoning ??= findJson(bytes, entry);
-    },
-  });
-  const data = createSlot({
-    element: entry,
-    onStart() {
-      list.synthetic = undefined;
-      list.reasoning = undefined;
-    },
-  });
-  const list: ModelList = { alias, data, synthetic: undefined, reasoning: undefined };
-  const root = createSlot({ members: { data } });
-  return readJson(bytes, root) && root.kind === "object" && data.kind === "array" ? list : undefined;
-}
-
-function newEntry({ alias, reasoning }: ModelList, created: number): string {
-  if (reasoning === undefined) {
-    return JSON.stringify({ id: alias, object: "model", created, owned_by: "tollgate" });
-  }
-  const bytes = Buffer.from(reasoning);
-  const ids = createRepeatedSlot(maxDuplicates);
-  readJson(bytes, createSlot({ members: { id: ids.slot } }));
-  const editor = new JsonEditor();
-  for (const id of ids.values) editor.replace(id, JSON.stringify(alias));
-  return Buffer.concat(editor.apply(bytes) ?? [bytes]).toString();
-}
-
-const maxDuplicates = 64;
-
-/** Members that hold no model's name. Others might: `first_id` of Anthropic's list does. */
-const plainMembers = ["object", "has_more"] as const;
-
 /**
- * The backend's model list with the allowed entries only, every byte of them as it came. Undefined if this is not a list.
+ * The backend's model list with the allowed entries only. Undefined if this is not a list. Only members that hold no model's
+ * name are kept: `first_id` of Anthropic's list does.
  * @param list the body of a response to `GET /v1/models`
  */
 export function withAllowedModels(list: Bytes, isAllowed: (name: string) => boolean): Bytes | undefined {
-  const data = watchEntries(list, ["id"], isAllowed);
-  // llama.cpp lists its models a second time.
-  const models = watchEntries(list, ["id", "name", "model"], isAllowed);
-  const plain = { object: createSlot(), has_more: createSlot() };
-  const root = createSlot({ members: { ...plain, data: data.slot, models: models.slot } });
-  if (!readJson(list, root) || root.kind !== "object") return undefined;
-  if (data.slot.kind !== "array" && models.slot.kind !== "array") return undefined;
-  const members = plainMembers.flatMap((name) => {
-    const { kind } = plain[name];
-    const json = kind === "string" || kind === "literal" ? findJson(list, plain[name]) : undefined;
-    return json === undefined ? [] : [`"${name}":${json}`];
-  });
-  for (const [name, { slot, kept }] of Object.entries({ data, models })) {
-    if (slot.kind === "array") members.push(`"${name}":[${kept.join(",")}]`);
-  }
-  return Buffer.from(`{${members.join(",")}}`);
+  const { object, has_more, data, models } = readObject(list) ?? {};
+  if (!Array.isArray(data) && !Array.isArray(models)) return undefined;
+  const plain = (value: unknown) => (typeof value === "object" ? undefined : value);
+  const kept = {
+    object: plain(object),
+    has_more: plain(has_more),
+    data: allowedOf(data, ["id"], isAllowed),
+    // llama.cpp lists its models a second time.
+    models: allowedOf(models, ["id", "name", "model"], isAllowed),
+  };
+  return Buffer.from(JSON.stringify(kept));
 }
 
-/** Collects the entries of an array of which at least one member is a name, and all names are allowed. */
-function watchEntries(list: Bytes, names: readonly string[], isAllowed: (name: string) => boolean) {
-  const kept: string[] = [];
-  const members = Object.fromEntries(names.map((name) => [name, createSlot()]));
-  const entry: JsonSlot = createSlot({
-    members,
-    onValue() {
-      if (entry.kind !== "object") return;
-      const found = Object.values(members).flatMap((member) => findString(list, member) ?? []);
-      const json = found.length > 0 && found.every(isAllowed) ? findJson(list, entry) : undefined;
-      if (json !== undefined) kept.push(json);
-    },
+/** The entries of which at least one member is a name, and all names are allowed. */
+function allowedOf(entries: unknown, members: readonly string[], isAllowed: (name: string) => boolean) {
+  if (!Array.isArray(entries)) return undefined;
+  return entries.filter(isEntry).filter((entry) => {
+    const names = members.map((member) => entry[member]).filter((name) => typeof name === "string");
+    return names.length > 0 && names.every(isAllowed);
   });
-  const slot = createSlot({
-    element: entry,
-    onStart() {
-      kept.length = 0;
-    },
-  });
-  return { slot, kept };
 }

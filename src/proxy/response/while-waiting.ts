@@ -7,31 +7,22 @@ import { withoutByteOrderMark } from "../stream/meter.ts";
 const utf8 = new TextEncoder();
 
 /** The wait of a stream for its response. When it lasts too long, the client gets a head and heartbeats. */
-export interface StreamWait {
-  /** The request turned out to be a stream: its silence counts from now on. */
-  begin(): void;
-  /** The backend's head is here, or none will come. */
-  end(): Waited;
-}
+export type StreamWait = ReturnType<typeof createStreamWait>;
 
-export interface Waited {
-  /** The client has the head of an event stream already. */
-  headSent: boolean;
-  silentMs: number;
-}
-
-export function createStreamWait(keepaliveMs: number, onTooLong: () => void): StreamWait {
+export function createStreamWait(keepaliveMs: number, onTooLong: () => void) {
   let timer: Timer | undefined;
   let begunAt: number | undefined;
   let headSent = false;
   return {
-    begin() {
+    /** The request turned out to be a stream: its silence counts from now on. */
+    begin(): void {
       begunAt = performance.now();
       timer = setTimeout(() => {
         headSent = true;
         onTooLong();
       }, keepaliveMs);
     },
+    /** The backend's head is here, or none will come. `headSent`: the client has the head of an event stream already. */
     end() {
       clearTimeout(timer);
       return { headSent, silentMs: headSent || begunAt === undefined ? 0 : performance.now() - begunAt };

@@ -3,19 +3,7 @@ import { copyValue, createSlot, type JsonSlot, type JsonValue, type Span } from 
 import { type ConversationMessage, maxUserMessages, type Sample, systemSample, userSample } from "./language.ts";
 
 /** Slots for a body's conversation, of any length: only the places of what decides on its language are kept. */
-export interface ConversationSlots {
-  messages: JsonSlot;
-  system: JsonSlot;
-  /** Undefined if `messages` is not a list, or empty. */
-  findFirst(): FirstMessage | undefined;
-  /**
-   * The messages that are read for the language: the member `system`, the first two if they are system messages, the
-   * latest of the user. Tools and images are left out.
-   */
-  list(bytes: Uint8Array): ConversationMessage[];
-  /** Forgets the texts before the next body is read. */
-  clear: () => void;
-}
+export type ConversationSlots = ReturnType<typeof createConversationSlots>;
 
 /** Gets a message, its role and its content, which the slots hold only during the call. */
 export type OnMessage = (bytes: Uint8Array, message: JsonSlot, role: JsonSlot, content: JsonSlot) => void;
@@ -30,7 +18,7 @@ export interface FirstMessage {
 const leadingMessages = 2;
 
 /** @param onMessage called with each message */
-export function createConversationSlots(onMessage?: OnMessage): ConversationSlots {
+export function createConversationSlots(onMessage?: OnMessage) {
   const system = createTextSlot();
   const role = createSlot();
   const content = createTextSlot();
@@ -74,8 +62,13 @@ export function createConversationSlots(onMessage?: OnMessage): ConversationSlot
   return {
     messages,
     system: system.slot,
-    findFirst: () => (first.value.kind === "absent" ? undefined : first),
-    list(bytes) {
+    /** Undefined if `messages` is not a list, or empty. */
+    findFirst: (): FirstMessage | undefined => (first.value.kind === "absent" ? undefined : first),
+    /**
+     * The messages that are read for the language: the member `system`, the first two if they are system messages, the
+     * latest of the user. Tools and images are left out.
+     */
+    list(bytes: Uint8Array): ConversationMessage[] {
       const list: ConversationMessage[] = [];
       if (system.slot.kind !== "absent") list.push(messageOf(bytes, "system", system.getText(), systemSample));
       for (const text of leading) {
@@ -84,6 +77,7 @@ export function createConversationSlots(onMessage?: OnMessage): ConversationSlot
       for (const text of userTexts.list()) list.push(messageOf(bytes, "user", text, userSample));
       return list;
     },
+    /** Forgets the texts before the next body is read. */
     clear,
   };
 }
@@ -122,20 +116,14 @@ const isDecodedWhole = (length: number, { head, tail }: Sample): boolean => leng
 type Text = readonly Span[];
 
 /** A slot for a text as messages hold it: a string, or an array whose parts of type `text` are strings. */
-interface TextSlot {
-  slot: JsonSlot;
-  /** Empty if the value in the slot has no text. */
-  getText(): Text;
-  /** Undefined if the value is not an array with text. Never changed after its array has ended. */
-  findParts(): Text | undefined;
-}
+type TextSlot = ReturnType<typeof createTextSlot>;
 
 const noText: Text = [];
 const noPart: Span = { start: 0, end: 0 };
 /** If a text has more parts, those in the middle are not read. */
 const maxParts = 64;
 
-function createTextSlot(): TextSlot {
+function createTextSlot() {
   const type = createSlot();
   const text = createSlot();
   let parts: Span[] = [];
@@ -154,17 +142,11 @@ function createTextSlot(): TextSlot {
       if (parts.length > 0) parts = [];
     },
   });
+  /** Undefined if the value is not an array with text. Never changed after its array has ended. */
   const findParts = (): Text | undefined => (slot.kind === "array" && parts.length > 0 ? parts : undefined);
-  return { slot, findParts, getText: () => (slot.kind === "string" ? [contentOf(slot)] : (findParts() ?? noText)) };
-}
-
-/** The latest of any number of texts, in memory for those kept. */
-interface LatestTexts {
-  /** Keeps what the slot holds, unless it is empty. */
-  keep(text: TextSlot): void;
-  clear(): void;
-  /** In the order in which they were kept. */
-  list(): Text[];
+  /** Empty if the value in the slot has no text. */
+  const getText = (): Text => (slot.kind === "string" ? [contentOf(slot)] : (findParts() ?? noText));
+  return { slot, findParts, getText };
 }
 
 interface KeptText {
@@ -173,12 +155,14 @@ interface KeptText {
   parts: Text | undefined;
 }
 
-function createLatestTexts(maxTexts: number): LatestTexts {
+/** The latest of any number of texts, in memory for those kept. */
+function createLatestTexts(maxTexts: number) {
   /** A ring: text number `n` is at `n % maxTexts`. Its objects are reused, because a body may have millions of texts. */
   const ring: KeptText[] = [];
   let count = 0;
   return {
-    keep({ slot, findParts }) {
+    /** Keeps what the slot holds, unless it is empty. */
+    keep({ slot, findParts }: TextSlot): void {
       const parts = findParts();
       if (parts === undefined ? slot.kind !== "string" || slot.end - slot.start === 2 : isEmpty(parts)) return;
       const kept = (ring[count % maxTexts] ??= { start: 0, end: 0, parts: undefined });
@@ -187,10 +171,11 @@ function createLatestTexts(maxTexts: number): LatestTexts {
       kept.parts = parts;
       count += 1;
     },
-    clear() {
+    clear(): void {
       count = 0;
     },
-    list() {
+    /** In the order in which they were kept. */
+    list(): Text[] {
       const oldest = count % maxTexts;
       const kept = count <= maxTexts ? ring.slice(0, count) : [...ring.slice(oldest), ...ring.slice(0, oldest)];
       const list: Text[] = [];

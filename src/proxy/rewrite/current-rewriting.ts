@@ -62,21 +62,14 @@ export const goesByClient = ({ models, otherModels }: Catalog): boolean =>
   [...models, otherModels].some(({ clientRules }) => clientRules === "auto");
 
 /** What is made of the catalog in use. */
-export interface CurrentRewriting {
-  readonly latest: Rewriting;
-  /** Has streams of llama.cpp asked for their running counts, too. @param server the header of that name */
-  learnServer(backend: string, server: string | null): void;
-}
+export type CurrentRewriting = ReturnType<typeof createCurrentRewriting>;
 
-export function createCurrentRewriting(
-  current: CurrentCatalog,
-  discovered?: DiscoveredModels,
-  memory: Memory = {},
-): CurrentRewriting {
+export function createCurrentRewriting(current: CurrentCatalog, discovered?: DiscoveredModels, memory: Memory = {}) {
   const timed = new Set<string>();
   const create = (catalog: Catalog): Rewriting => createRewriting(catalog, discovered, { ...memory, timed });
   const rewriting = {
     latest: create(current.get()),
+    /** Has streams of llama.cpp asked for their running counts, too. @param server the header of that name */
     learnServer(backend: string, server: string | null) {
       if (server?.startsWith("llama.cpp") === true) timed.add(backend);
       else timed.delete(backend);

@@ -29,16 +29,7 @@ export interface MessageSpan extends Span {
 }
 
 /** Slots for a body's opening, of any length. */
-export interface OpeningSlots {
-  /** The members of the body. Whoever watches `messages` and `system` for something else puts its own slots there. */
-  members: Readonly<Record<string, JsonSlot>>;
-  /** To be called with each message, if they are in a slot of others. */
-  onMessage: OnMessage;
-  /** What was read into the slots. @param system the slot of that member, if it is not the one in `members` */
-  read(bytes: Uint8Array, system?: JsonSlot): Opening;
-  /** Forgets the messages before the next body is read. */
-  clear(): void;
-}
+export type OpeningSlots = ReturnType<typeof createOpeningSlots>;
 
 /** Longer names are cut: they are only compared. */
 const maxNameLength = 256;
@@ -49,7 +40,7 @@ const maxLeading = 4;
 /** So many messages are remembered of a body. Agents compact a conversation long before. */
 const maxMessages = 4096;
 
-export function createOpeningSlots(): OpeningSlots {
+export function createOpeningSlots() {
   const conversationId = createSlot();
   const conversation = createSlot({ members: { id: conversationId } });
   const [ownSystem, instructions, tools] = [createSlot(), createSlot(), createSlot()];
@@ -71,6 +62,7 @@ export function createOpeningSlots(): OpeningSlots {
   }
 
   return {
+    /** The members of the body. Whoever watches `messages` and `system` for something else puts its own slots there. */
     members: {
       system: ownSystem,
       instructions,
@@ -81,8 +73,10 @@ export function createOpeningSlots(): OpeningSlots {
       input,
       prompt_cache_key: promptCacheKey,
     },
+    /** To be called with each message, if they are in a slot of others. */
     onMessage: keep,
-    read(bytes, system = ownSystem) {
+    /** What was read into the slots. @param system the slot of that member, if it is not the one in `members` */
+    read(bytes: Uint8Array, system = ownSystem): Opening {
       const given = conversation.kind === "object" ? conversationId : conversation;
       const first = user.kind === "absent" && input.kind === "string" ? input : user;
       return {
@@ -96,7 +90,8 @@ export function createOpeningSlots(): OpeningSlots {
         messages: spans.length > maxMessages ? undefined : spans,
       };
     },
-    clear() {
+    /** Forgets the messages before the next body is read. */
+    clear(): void {
       user.kind = "absent";
       leading.length = 0;
       spans = [];

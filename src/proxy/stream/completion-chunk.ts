@@ -1,4 +1,5 @@
-import { findString, latin1, isLiteral } from "../json/bytes.ts";
+import { parseJson } from "../../domain/json.ts";
+import { isLiteral, latin1, utf8 } from "../json/bytes.ts";
 import { readJson } from "../json/read.ts";
 import { createSlot, type JsonSlot } from "../json/slots.ts";
 import { isEmpty, isEmptyChoice, isObject } from "../usage/event-usage.ts";
@@ -29,7 +30,7 @@ interface ChunkChoices {
   hasChoices: boolean;
   /** A choice ends in this chunk. */
   isFinal: boolean;
-  /** The `index` of each choice that ends in this chunk, as it is written. */
+  /** The `index` of each choice that ends in this chunk. */
   ended: readonly string[];
   /** The same for the others. */
   continued: readonly string[];
@@ -55,18 +56,20 @@ export function readCompletionChunk(event: Uint8Array): CompletionChunk | undefi
 /** @param offset the position of the JSON text in its event */
 function readChunk(bytes: Uint8Array, offset: number): CompletionChunk | undefined {
   const usage = createSlot();
-  const choices = createChoices(bytes);
+  const choices = createSlot();
   const members = Object.fromEntries(lastChunkMembers.map((name) => [name, createSlot()]));
-  const root = createSlot({ members: { usage, choices: choices.slot, ...members } });
-  if (!readJson(bytes, root) || root.kind !== "object" || choices.slot.kind !== "array") return undefined;
+  const root = createSlot({ members: { usage, choices, ...members } });
+  if (!readJson(bytes, root) || root.kind !== "object" || choices.kind !== "array") return undefined;
+  const list = parseObject(bytes.subarray(choices.start, choices.end));
+  if (!Array.isArray(list)) return undefined;
   const isNull = isLiteral(bytes, usage, "null");
   const spanOf = ({ start, end }: JsonSlot): MemberSpan => ({ start: start + offset, end: end + offset });
   return {
-    ...choices.read(),
+    ...readChoices(list),
     usage: usage.kind === "object" ? "object" : isNull ? "null" : "absent",
     hasUsage: usage.kind !== "absent" && !isNull,
     usageValue: spanOf(usage),
-    choicesValue: spanOf(choices.slot),
+    choicesValue: spanOf(choices),
     timingsValue: members.timings && members.timings.kind !== "absent" ? spanOf(members.timings) : undefined,
     tail: root.tail + offset,
     parse: () => parseObject(bytes),
@@ -78,65 +81,33 @@ function readChunk(bytes: Uint8Array, offset: number): CompletionChunk | undefin
 }
 
 export function parseObject(bytes: Uint8Array): Record<string, unknown> | undefined {
-  try {
-    const value: unknown = JSON.parse(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString());
-    return isObject(value) ? value : undefined;
-  } catch {
-    return undefined;
-  }
+  const value = parseJson(utf8(bytes));
+  return isObject(value) ? value : undefined;
 }
 
 /** What the API names. Some servers write another text into each chunk, or an empty one. */
 const ends: ReadonlySet<unknown> = new Set(["stop", "length", "tool_calls", "content_filter", "function_call"]);
-
-const none = {
-  choice: false,
-  text: false,
-  matchedStop: false,
-  stopReason: false,
-  nullRole: false,
-  nullCall: false,
-};
 
 /**
  * Servers and versions differ in whether they write null for what is not set, so it is read off the choices. SGLang, TGI
  * and mistral.rs write out every member of a delta; SGLang also `matched_stop`; vLLM's legacy completions, if they have a
  * null at all, everything. OpenAI and older chat of vLLM do none of this: their null was requested.
  */
-function createChoices(bytes: Uint8Array): { slot: JsonSlot; read: () => ChunkChoices } {
-  const [role, toolCalls, functionCall] = [createSlot(), createSlot(), createSlot()];
-  const delta = createSlot({ members: { role, tool_calls: toolCalls, function_call: functionCall } });
-  const [finishReason, text, matchedStop, stopReason] = [createSlot(), createSlot(), createSlot(), createSlot()];
-  const index = createSlot();
-  /** What any of the choices has. */
-  let has = { ...none };
-  let [ended, continued]: [string[], string[]] = [[], []];
-  const isNull = (slot: JsonSlot): boolean => delta.kind === "object" && isLiteral(bytes, slot, "null");
-  const choice = createSlot({
-    members: { index, delta, finish_reason: finishReason, text, matched_stop: matchedStop, stop_reason: stopReason },
-    onValue() {
-      if (choice.kind !== "object") return;
-      has.choice = true;
-      const list = ends.has(findString(bytes, finishReason)) ? ended : continued;
-      list.push(latin1(bytes, index.start, index.end));
-      has.text ||= text.kind !== "absent";
-      has.matchedStop ||= matchedStop.kind !== "absent";
-      has.stopReason ||= stopReason.kind !== "absent";
-      has.nullRole ||= isNull(role);
-      has.nullCall ||= isNull(toolCalls) || isNull(functionCall);
-    },
-  });
-  return {
-    slot: createSlot({ element: choice, onStart: () => ([has, ended, continued] = [{ ...none }, [], []]) }),
-    read: () => ({
-      hasChoices: has.choice,
-      isFinal: ended.length > 0,
-      ended,
-      continued,
-      nullIsUsual: has.nullRole || has.nullCall || has.matchedStop || (has.text && has.stopReason),
-      nullWasReplaced: has.nullRole || (has.text && has.matchedStop),
-    }),
-  };
+function readChoices(list: readonly unknown[]): ChunkChoices {
+  const [ended, continued]: [string[], string[]] = [[], []];
+  let [nullIsUsual, nullWasReplaced] = [false, false];
+  for (const choice of list) {
+    if (!isObject(choice) || Array.isArray(choice)) continue;
+    const { index, delta, finish_reason: reason, text, matched_stop: matchedStop } = choice;
+    (ends.has(reason) ? ended : continued).push(String(index));
+    const { role, tool_calls: calls, function_call: call } = isObject(delta) ? delta : {};
+    const hasStop = matchedStop !== undefined;
+    nullIsUsual ||= role === null || calls === null || call === null || hasStop;
+    nullIsUsual ||= text !== undefined && choice.stop_reason !== undefined;
+    nullWasReplaced ||= role === null || (text !== undefined && hasStop);
+  }
+  const hasChoices = ended.length + continued.length > 0;
+  return { hasChoices, isFinal: ended.length > 0, ended, continued, nullIsUsual, nullWasReplaced };
 }
 
 /** Which choices of a stream have ended, as far as its chunks were read. */

@@ -34,7 +34,11 @@ export const timedOut = (cause: TimeoutCause): AbortReason => new AbortReason("t
 /** No connection was made within the limit. */
 export const unconnected = (): AbortReason =>
   new AbortReason("timed_out", "upstream_timeout", "connect_timeout", undefined, true);
-export const failed = (cause: string): AbortReason => new AbortReason("upstream_failed", "upstream_unreachable", cause);
+/** @param cause a shortage here says nothing of the backend */
+export const failed = (cause: string): AbortReason =>
+  cause === "EMFILE" || cause === "ENFILE"
+    ? new AbortReason("refused", "overloaded", cause)
+    : new AbortReason("upstream_failed", "upstream_unreachable", cause);
 export const unreadableModelList = (): AbortReason =>
   new AbortReason("upstream_failed", "model_list_unreadable", "model_list_unreadable");
 /** The client's stream has begun, and this cannot be a part of it. @param message the backend's own */

@@ -17,16 +17,7 @@ interface ConnectTimeoutDeps {
   monotonic: MonotonicClock;
 }
 
-export interface ConnectTimeout {
-  /**
-   * Calls `onTimeout` if the upstream has not accepted a connection within the limit, with whether that is certain: a
-   * request that may have one may have been sent, too.
-   * @returns stops watching
-   */
-  watch(onTimeout: OnConnectTimeout): () => void;
-  /** Called with every head and every part of a body: the upstream may have accepted connections by then. */
-  onReceived(): void;
-}
+export type ConnectTimeout = ReturnType<typeof createConnectTimeout>;
 
 type OnConnectTimeout = (isCertain: boolean) => void;
 
@@ -54,7 +45,7 @@ const tickMs = 1_000;
  * that the backend works on. A probe before each request without a connection, at most one a second, takes a place in that
  * queue, and misses a backend that goes silent within the second or after it closed connections that we count as idle.
  */
-export function createConnectTimeout(deps: ConnectTimeoutDeps): ConnectTimeout {
+export function createConnectTimeout(deps: ConnectTimeoutDeps) {
   const { limitMs, monotonic } = deps;
   const pending = createBag<PendingConnect>();
   const oldestFirst = (): PendingConnect[] => pending.list().toSorted((a, b) => a.since - b.since);
@@ -114,7 +105,12 @@ export function createConnectTimeout(deps: ConnectTimeoutDeps): ConnectTimeout {
   };
 
   return {
-    watch(onTimeout) {
+    /**
+     * Calls `onTimeout` if the upstream has not accepted a connection within the limit, with whether that is certain: a
+     * request that may have one may have been sent, too.
+     * @returns stops watching
+     */
+    watch(onTimeout: OnConnectTimeout): () => void {
       const stop = pending.add({
         since: monotonic(),
         receivedBefore: received,
@@ -126,7 +122,8 @@ export function createConnectTimeout(deps: ConnectTimeoutDeps): ConnectTimeout {
       if (timer === undefined) startTimer(tickMs);
       return stop;
     },
-    onReceived() {
+    /** Called with every head and every part of a body: the upstream may have accepted connections by then. */
+    onReceived(): void {
       received += 1;
     },
   };

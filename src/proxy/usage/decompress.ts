@@ -7,8 +7,8 @@ import {
   createInflate,
   createInflateRaw,
   createZstdDecompress,
+  type ZlibOptions,
 } from "node:zlib";
-import { createInflater, deflateFormat, gzipFormat, isZlib } from "./inflate.ts";
 
 interface Encoding {
   /** Decodes responses: passes on what is flushed. @param needsEnd fails if the end is missing, except of zstd (Bun 1.4.5) */
@@ -19,8 +19,9 @@ interface Encoding {
 
 /** How much a decoder passes on at once, in bytes. */
 const chunkSize = 64 * 1024;
+const ending = (needsEnd: boolean): ZlibOptions => (needsEnd ? {} : { finishFlush: constants.Z_SYNC_FLUSH });
 const gzip: Encoding = {
-  createLenient: (needsEnd) => createInflater(gzipFormat, needsEnd),
+  createLenient: (needsEnd) => createGunzip(ending(needsEnd)),
   createStrict: () => createGunzip({ chunkSize }),
 };
 
@@ -30,8 +31,9 @@ const known: ReadonlyMap<string, Encoding> = new Map([
   [
     "deflate",
     {
-      createLenient: (needsEnd) => createInflater(deflateFormat, needsEnd),
-      createStrict: (firstByte) => (isZlib(firstByte) ? createInflate : createInflateRaw)({ chunkSize }),
+      createLenient: (needsEnd) => createInflate(ending(needsEnd)),
+      // RFC 9110 section 8.4.1.2: it means zlib's format, whose first byte ends in 8, but some clients send the raw one.
+      createStrict: (firstByte) => ((firstByte & 0x0f) === 8 ? createInflate : createInflateRaw)({ chunkSize }),
     },
   ],
   [

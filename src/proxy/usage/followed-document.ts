@@ -53,25 +53,7 @@ const documentShape: Shape = new Map<string, Followed>([
 ]);
 
 /** The part of a document that is followed. Starts before the document itself, as if that were a member. */
-export interface FollowedDocument {
-  /** The next value belongs to the member of this name. */
-  beginMember(name: string): void;
-  /** The next value is an element of the array that is open. */
-  beginElement(): void;
-  /** The next value is an object. @returns false if it is not followed */
-  openObject(): boolean;
-  /** The same for an array. */
-  openArray(): boolean;
-  close(): void;
-  /** Whether an object or array is open that is followed. */
-  isOpen(): boolean;
-  isInArray(): boolean;
-  isAtCount(): boolean;
-  isAtId(): boolean;
-  /** The value of the current member, if that is followed. */
-  setValue(value: unknown): void;
-  value(): unknown;
-}
+export type FollowedDocument = ReturnType<typeof createFollowedDocument>;
 
 interface FollowedObject {
   shape: Shape;
@@ -83,7 +65,7 @@ interface FollowedObject {
 /** The name of an array's elements as its members. */
 const elementName = "0";
 
-export function createFollowedDocument(): FollowedDocument {
+export function createFollowedDocument() {
   const root: FollowedObject = { shape: new Map([["document", documentShape]]), members: {}, elements: undefined };
   /** The objects around `parent`, the outermost first. Empty only while `parent` is `root`. */
   const outer: FollowedObject[] = [];
@@ -96,13 +78,16 @@ export function createFollowedDocument(): FollowedDocument {
   }
 
   return {
-    beginMember(next) {
+    /** The next value belongs to the member of this name. */
+    beginMember(next: string): void {
       name = next;
     },
-    beginElement() {
+    /** The next value is an element of the array that is open. */
+    beginElement(): void {
       name = elementName;
     },
-    openObject() {
+    /** The next value is an object. @returns false if it is not followed */
+    openObject(): boolean {
       const shape = parent.shape.get(name);
       if (!(shape instanceof Map)) return false;
       const object: FollowedObject = { shape, members: {}, elements: undefined };
@@ -111,7 +96,8 @@ export function createFollowedDocument(): FollowedDocument {
       parent = object;
       return true;
     },
-    openArray() {
+    /** The same for an array. */
+    openArray(): boolean {
       const shape = parent.shape.get(name);
       if (typeof shape !== "object" || !("element" in shape)) return false;
       const elements: unknown[] = [];
@@ -120,18 +106,20 @@ export function createFollowedDocument(): FollowedDocument {
       parent = { shape: new Map([[elementName, shape.element]]), members: {}, elements };
       return true;
     },
-    close() {
+    close(): void {
       parent = outer.pop() ?? root;
     },
-    isOpen: () => parent !== root,
-    isInArray: () => parent.elements !== undefined,
-    isAtCount: () => parent.shape.get(name) === "count",
-    isAtId: () => ["id", errorShape].some((kind) => parent.shape.get(name) === kind),
-    setValue(value) {
+    /** Whether an object or array is open that is followed. */
+    isOpen: (): boolean => parent !== root,
+    isInArray: (): boolean => parent.elements !== undefined,
+    isAtCount: (): boolean => parent.shape.get(name) === "count",
+    isAtId: (): boolean => ["id", errorShape].some((kind) => parent.shape.get(name) === kind),
+    /** The value of the current member, if that is followed. */
+    setValue(value: unknown): void {
       // If a name comes twice, the last one counts, whatever its value.
       if (parent.shape.has(name)) set(value);
     },
-    value() {
+    value(): unknown {
       // The counts that would show that it is not alone may still be missing.
       if (parent.shape === usageShape) parent.members[totalName] = undefined;
       return root.members.document;

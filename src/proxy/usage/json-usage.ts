@@ -1,16 +1,10 @@
+import { parseJson } from "../../domain/json.ts";
 import { hasMember, indexOfBytes, isWhiteSpace, latin1, skipLeading, utf8 } from "../json/bytes.ts";
 import { createJsonSkipper, createStringEnd } from "../json/skipper.ts";
 import { createFollowedDocument, type FollowedDocument, maxNameLength as longestName } from "./followed-document.ts";
 
 /** Finds the usage in a JSON text that arrives in pieces, cut anywhere, of any length, in constant memory. */
-export interface JsonUsageParser {
-  push(bytes: Uint8Array): void;
-  /**
-   * What `JSON.parse` would return for the text so far, without the members that `readUsage` ignores. A number that is
-   * still unfinished is left out.
-   */
-  document(): unknown;
-}
+export type JsonUsageParser = ReturnType<typeof createJsonUsageParser>;
 
 /** The longest name that is followed, with every letter written as `\u0070`. */
 const maxNameLength = 6 * longestName;
@@ -30,7 +24,7 @@ const closeBrace = 0x7d;
 type Step = (bytes: Uint8Array, from: number) => number;
 
 /** Skips everything that is not followed without decoding it, and keeps no more of a name than it can match. */
-export function createJsonUsageParser(): JsonUsageParser {
+export function createJsonUsageParser() {
   const document = createFollowedDocument();
   const skipper = createJsonSkipper();
   const name = createString(maxNameLength);
@@ -103,10 +97,14 @@ export function createJsonUsageParser(): JsonUsageParser {
   }
 
   return {
-    push(bytes) {
+    push(bytes: Uint8Array): void {
       let at = 0;
       while (at < bytes.length) at = skipper.isOpen() ? skipper.skip(bytes, at) : step(bytes, at);
     },
+    /**
+     * What `JSON.parse` would return for the text so far, without the members that `readUsage` ignores. A number that is
+     * still unfinished is left out.
+     */
     document: document.value,
   };
 }
@@ -122,7 +120,7 @@ function createScalarReader(
   function readId(bytes: Uint8Array, at: number): number {
     const end = id.read(bytes, at);
     if (end === bytes.length) return end;
-    if (!id.isTooLong()) document.setValue(parse(`"${id.text()}"`));
+    if (!id.isTooLong()) document.setValue(parseJson(`"${id.text()}"`));
     return endValue(end + 1);
   }
 
@@ -133,7 +131,7 @@ function createScalarReader(
     while (end < bytes.length && !endsNumber(bytes[end])) end++;
     if (isCount) number.add(bytes, from, end);
     if (end === bytes.length) return end;
-    if (isCount) document.setValue(number.isTooLong() ? undefined : parse(number.text()));
+    if (isCount) document.setValue(number.isTooLong() ? undefined : parseJson(number.text()));
     return endValue(end);
   }
 
@@ -150,36 +148,29 @@ function createScalarReader(
 }
 
 /** The letters of a token whose end has not arrived. */
-interface Text {
-  begin(): void;
-  add(bytes: Uint8Array, from: number, to: number): void;
-  text(): string;
-  isTooLong(): boolean;
-}
-
-function createText(maxLength: number): Text {
+function createText(maxLength: number) {
   let text = "";
   return {
-    begin() {
+    begin(): void {
       text = "";
     },
     /** Keeps one character more than `maxLength`, which shows that it is too long. */
-    add(bytes, from, to) {
+    add(bytes: Uint8Array, from: number, to: number): void {
       const missing = maxLength + 1 - text.length;
       if (missing > 0) text += latin1(bytes, from, Math.min(to, from + missing));
     },
-    text: () => text,
-    isTooLong: () => text.length > maxLength,
+    text: (): string => text,
+    isTooLong: (): boolean => text.length > maxLength,
   };
 }
 
 /** A string after its first quote. `read` returns where its last one is, or the end of the bytes. */
-function createString(maxLength: number): Text & { read: Step } {
+function createString(maxLength: number) {
   const text = createText(maxLength);
   const stringEnd = createStringEnd();
   return {
     ...text,
-    read(bytes, at) {
+    read(bytes: Uint8Array, at: number): number {
       const end = stringEnd.find(bytes, at);
       text.add(bytes, at, end);
       return end;
@@ -197,16 +188,8 @@ function endsNumber(byte: number | undefined): boolean {
 
 function unescapeName(raw: string): string {
   if (!raw.includes("\\")) return raw;
-  const parsed = parse(`"${raw}"`);
+  const parsed = parseJson(`"${raw}"`);
   return typeof parsed === "string" ? parsed : "";
-}
-
-function parse(json: string): unknown {
-  try {
-    return JSON.parse(json);
-  } catch {
-    return undefined;
-  }
 }
 
 const usageName = Buffer.from('usage"');
@@ -235,10 +218,5 @@ export const maxParsedLength = 64 * 1024;
  * in pieces or is compressed. Undefined if the text is long, or not JSON: a truncated one may still hold its usage.
  */
 export function findShortJson(bytes: Uint8Array): unknown {
-  if (bytes.length > maxParsedLength) return undefined;
-  try {
-    return JSON.parse(utf8(bytes));
-  } catch {
-    return undefined;
-  }
+  return bytes.length > maxParsedLength ? undefined : parseJson(utf8(bytes));
 }

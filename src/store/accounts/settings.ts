@@ -4,7 +4,7 @@ import type { RecordChange } from "./audit.ts";
 import type { SettingsStore } from "./contract.ts";
 
 /** JSON that the record of changes may show; the value of any other setting may be a secret. */
-const shown: ReadonlySet<string> = new Set(["prices"]);
+const shown: ReadonlySet<string> = new Set(["prices", "key_policy"]);
 
 export function createSettingsStore({ db, tables: { settings } }: Engine, record: RecordChange): SettingsStore {
   const value = db

@@ -1,5 +1,5 @@
 import { sql } from "drizzle-orm";
-import type { DatabaseStore } from "./contract.ts";
+import type { BackupFacts, DatabaseStore } from "./contract.ts";
 import type { Engine } from "./engine.ts";
 import { tableNames } from "../schema/tables.ts";
 import { StorageError } from "../storage-error.ts";
@@ -7,7 +7,14 @@ import { StorageError } from "../storage-error.ts";
 /** Takes a few milliseconds. */
 const maxCounted = 40_000;
 
-export function createDatabaseStore({ describe, rows }: Engine): DatabaseStore {
+interface Settings {
+  find: (name: string) => Promise<string | undefined>;
+  set: (name: string, value: string) => Promise<void>;
+}
+
+const backupsSetting = "backups";
+
+export function createDatabaseStore({ describe, rows, migrations }: Engine, settings: Settings): DatabaseStore {
   return {
     describe,
     tables: async () => tableNames,
@@ -20,5 +27,15 @@ export function createDatabaseStore({ describe, rows }: Engine): DatabaseStore {
       const counted = found?.rows ?? 0;
       return { rows: Math.min(counted, maxCounted), isExact: counted <= maxCounted };
     },
+    async schema() {
+      const table = sql.identifier(migrations.table);
+      const [row] = await rows<{ last: number; least: number }>(
+        sql`select max(created_at) as last, min(created_at) as least from ${table}`,
+      );
+      // What is below 0 is the least build that may write; see `schema/migrations.ts`.
+      return { isNewer: (row?.last ?? 0) > migrations.latest, mayWrite: -(row?.least ?? 0) <= migrations.latest };
+    },
+    backups: async () => JSON.parse((await settings.find(backupsSetting)) ?? "{}") as BackupFacts,
+    recordBackups: (facts) => settings.set(backupsSetting, JSON.stringify(facts)),
   };
 }

@@ -43,7 +43,7 @@ export interface Engine {
     columns: readonly string[],
   ) => (rows: readonly (readonly (string | number)[])[]) => Statement;
   /** Prepares a statement that deletes the oldest rows whose `column` is below a value. It returns how many, up to `maxRows`. */
-  prepareDeleteOldest: (table: SQLiteTable, column: string, maxRows: number) => (before: number) => Promise<number>;
+  prepareDeleteOldest: (table: SQLiteTable, column: string) => (before: number, maxRows: number) => Promise<number>;
   /**
    * Prepares sums over the rows of a table by key, with 0 where there are none. PostgreSQL finds those of all keys at once,
    * SQLite one after the other: that takes a fourth of the time (3.54).
@@ -58,6 +58,8 @@ export interface Engine {
   rows: <Row extends ColumnValues<Row>>(query: SQL, texts?: readonly TextColumn<Row>[]) => Promise<Row[]>;
   /** Whether queries group many rows. SQLite sorts them for that, which takes longer than to read them and to add them up here. */
   groupsRows: boolean;
+  /** Whether all other writers wait for a transaction that writes. */
+  hasOneWriter: boolean;
   /** Runs a prepared query that returns at most one row. SQLite returns it synchronously. */
   find: <Row>(query: PreparedQuery<Row>, values: Record<string, unknown>) => MaybePromise<Row | undefined>;
   /** Commits if `work` resolves, else rolls back. SQLite takes the write lock first; PostgreSQL repeats `work` after a deadlock. */
@@ -77,6 +79,8 @@ export interface Engine {
   currentSecond: SQL | undefined;
   /** Calls a function that a migration made, with its argument as JSON. Undefined where the database has none. */
   callFunction: ((name: string, argument: object) => Promise<unknown>) | undefined;
+  /** Where the database has its migrations, and the last one that this build knows. */
+  migrations: { table: string; latest: number };
   /** The database itself: its version, and the bytes that it takes on disk. */
   describe: DatabaseStore["describe"];
   close: () => void;

@@ -1,5 +1,6 @@
 import { and, eq, gte, isNotNull, lt, type SQL, sql } from "drizzle-orm";
 import { minuteOf } from "../../time/seoul.ts";
+import { columnName } from "../schema/tables.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { prepareGpuMinutes, type SampleIds } from "./minutes-and-hours.ts";
 import { lastUsedAtAfter } from "../keys/keys.ts";
@@ -66,50 +67,32 @@ function prepareFindFreeMillisecond({ db, tables: { gpuSamples } }: Engine): (fr
   };
 }
 
-/** The types of the columns of `rowOf`, by position. */
-const rowTypes = ["bigint", "text", "double precision", "bigint", "bigint", "bigint", "bigint"] as const;
+const readingFields = ["name", "powerDrawW", "tempC", "memoryUsedMb", "memoryTotalMb", "utilizationPct"] as const;
 
-/** Two constant statements, however many GPUs: all rows are passed as one JSON parameter, which only the first one reads. */
 function prepareWriteSamples(
   engine: Engine,
 ): (recordedAt: number, host: string | null, readings: readonly GpuReading[]) => Promise<void> {
-  const { db, jsonRows } = engine;
   const { gpuSamples, gpuLatest } = engine.tables;
-  const columns = sql.join(
-    rowTypes.map((type, position) => sql.raw(`cast(value->>${position} as ${type})`)),
-    sql`, `,
-  );
-  const insertSamples = db
-    .insert(gpuSamples)
-    .select(sql`select ${columns} from ${jsonRows(sql.placeholder("rows"))} where true`)
-    .prepare();
-  const replaceLatest = db
+  const insertSamples = engine.prepareInsert(gpuSamples, ["id", ...readingFields]);
+  const inserted = ["id", "host", ...readingFields].map((name) => [
+    name,
+    sql.raw(`excluded.${columnName(gpuLatest, name)}`),
+  ]);
+  const replaceLatest = engine.db
     .insert(gpuLatest)
     .select(
       sql`select ${gpuSamples.id} % ${idsPerMillisecond}, ${gpuSamples}.*, cast(${sql.placeholder("host")} as text),
         cast(${sql.placeholder("recordedAt")} as bigint), null
         from ${gpuSamples} where ${gpuSamples.id} >= ${sql.placeholder("from")} and ${gpuSamples.id} < ${sql.placeholder("to")}`,
     )
-    .onConflictDoUpdate({ target: gpuLatest.gpuId, set: { ...insertedReading, ...hostChange(engine) } })
+    .onConflictDoUpdate({ target: gpuLatest.gpuId, set: { ...Object.fromEntries(inserted), ...hostChange(engine) } })
     .prepare();
-
   return async (recordedAt, host, readings) => {
-    const json = JSON.stringify(readings.map((one) => rowOf(recordedAt, one)));
-    await insertSamples.execute({ rows: json });
+    const idOf = ({ gpuId }: GpuReading): number => recordedAt * idsPerMillisecond + gpuId;
+    await insertSamples(readings.map((one) => [idOf(one), ...readingFields.map((field) => one[field])]))();
     await replaceLatest.execute({ ...idsAt(recordedAt), host, recordedAt });
   };
 }
-
-const insertedReading: Record<"id" | "host" | Exclude<keyof GpuReading, "gpuId">, SQL> = {
-  id: sql`excluded.id`,
-  name: sql`excluded.name`,
-  powerDrawW: sql`excluded.power_draw_w`,
-  tempC: sql`excluded.temp_c`,
-  memoryUsedMb: sql`excluded.memory_used_mb`,
-  memoryTotalMb: sql`excluded.memory_total_mb`,
-  utilizationPct: sql`excluded.utilization_pct`,
-  host: sql`excluded.host`,
-};
 
 function hostChange({ tables: { gpuLatest } }: Engine): Record<"hostChangedAt" | "otherHost", SQL> {
   const { host, hostChangedAt, otherHost } = gpuLatest;
@@ -119,18 +102,6 @@ function hostChange({ tables: { gpuLatest } }: Engine): Record<"hostChangedAt" |
     hostChangedAt: sql`case when ${isChange} then excluded.host_changed_at else ${hostChangedAt} end`,
     otherHost: sql`case when ${isChange} and ${isSoon} then ${host} when ${isChange} then null else ${otherHost} end`,
   };
-}
-
-function rowOf(recordedAt: number, reading: GpuReading): (number | string | null)[] {
-  return [
-    recordedAt * idsPerMillisecond + reading.gpuId,
-    reading.name,
-    reading.powerDrawW,
-    reading.tempC,
-    reading.memoryUsedMb,
-    reading.memoryTotalMb,
-    reading.utilizationPct,
-  ];
 }
 
 /** The GPUs whose host changed with the push of that millisecond. */

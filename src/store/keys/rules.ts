@@ -1,10 +1,16 @@
 import type { KeyRules } from "../../domain/keys.ts";
-import { type KeyLimits, perLimit } from "../../domain/limits.ts";
+import { type KeyLimits, type LimitName, perLimit } from "../../domain/limits.ts";
 
-export const noLimits: KeyLimits = perLimit(() => null);
+export const noLimits: Record<LimitName, number | null> = perLimit(() => null);
 
 /** The rules of a key that may do everything. */
-export const noRules: KeyRules = { ...noLimits, scope: "all", allowed_models: null, allowed_paths: null };
+export const noRules: KeyRules = {
+  ...noLimits,
+  limits_extra: null,
+  scope: "all",
+  allowed_models: null,
+  allowed_paths: null,
+};
 
 /** Null for rules that forbid nothing. */
 export function jsonOfRules(rules: KeyRules): string | null {

@@ -72,7 +72,7 @@ async function stateOf(team: Team | "collision" | undefined): Promise<Record<str
 
 const limitsOf = (rules: string | null): KeyLimits => {
   const all = parseRules(rules ?? "{}");
-  return perLimit((name) => all[name]);
+  return { ...perLimit((name) => all[name]), limits_extra: all.limits_extra ?? null };
 };
 
 /** @param before the JSON of the limits so far */

@@ -16,7 +16,7 @@ import type { LimitStore } from "./contract.ts";
 import { isAtLimit, noLoad } from "./windows.ts";
 import { parseRules } from "../keys/rules.ts";
 import type { KeyId } from "../../domain/keys.ts";
-import { hasLimit } from "../../domain/limits.ts";
+import { hasLimit, limitsAt } from "../../domain/limits.ts";
 
 export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
   const { db, tables } = engine;
@@ -44,10 +44,10 @@ export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
       const isUsable = and(eq(keys.isActive, true), or(isNull(keys.expiresAt), gt(keys.expiresAt, clock())));
       const ruled = and(isUsable, isNotNull(keys.rules));
       const found = await db.select({ id: keys.id, rules: keys.rules }).from(keys).where(ruled);
-      const limited = found
-        .map(({ id, rules }) => ({ id, limits: parseRules(rules ?? "{}") }))
-        .filter(({ limits }) => hasLimit(limits));
       const now = clock();
+      const limited = found
+        .map(({ id, rules }) => ({ id, limits: limitsAt(parseRules(rules ?? "{}"), now) }))
+        .filter(({ limits }) => hasLimit(limits));
       let atLimit = 0;
       // Keys that need the same sums together: that of a month reads thirty times as many rows as that of a day.
       for (const [sources, group] of Map.groupBy(limited, ({ limits }) => sourcesOf(limits).join())) {

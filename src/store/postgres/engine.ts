@@ -1,3 +1,4 @@
+import { latestMigration } from "../schema/migrations.ts" with { type: "macro" };
 import { and, getTableColumns, getTableName, type SQL as Query, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sql";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
@@ -35,6 +36,7 @@ export function createPostgresEngine({ client, transaction, close }: PostgresPoo
       return Array.from(found) as Row[];
     },
     groupsRows: true,
+    hasOneWriter: false,
     async find<Row>(query: unknown, values: Record<string, unknown>) {
       const rows = await (query as { execute(values: Record<string, unknown>): Promise<Row[]> }).execute(values);
       return rows[0];
@@ -64,6 +66,7 @@ export function createPostgresEngine({ client, transaction, close }: PostgresPoo
       return (row as { locked: boolean } | undefined)?.locked === true;
     },
     currentSecond: hasClock ? serverSecond : undefined,
+    migrations: { table: "tollgate_migrations", latest: latestMigration("postgres-migrations") },
     async callFunction(name, argument) {
       const [row] = (await client.unsafe(`select ${name}(cast(cast($1 as text) as jsonb)) as result`, [
         JSON.stringify(argument),
@@ -123,12 +126,12 @@ function prepareStatements(
         .prepare();
       return (rows) => () => remove.execute({ rows: JSON.stringify(rows) });
     },
-    prepareDeleteOldest: (table, column, maxRows) => {
+    prepareDeleteOldest: (table, column) => {
       const [name, time] = [getTableName(table), columnName(table, column)];
       // An array: it is read once, and each row then found by its place.
       const statement = `delete from ${name} where ctid = any(array(
-        select ctid from ${name} where ${time} < $1 order by ${time} limit ${maxRows})) returning 1`;
-      return async (before) => ((await client.unsafe(statement, [before])) as unknown[]).length;
+        select ctid from ${name} where ${time} < $1 order by ${time} limit $2)) returning 1`;
+      return async (before, maxRows) => ((await client.unsafe(statement, [before, maxRows])) as unknown[]).length;
     },
     prepareKeySums: <Name extends string>({ table, sums, where }: KeySums<Name>) => {
       const zero = Object.fromEntries(Object.keys(sums).map((name) => [name, 0])) as Record<Name, number>;

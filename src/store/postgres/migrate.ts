@@ -1,7 +1,14 @@
 import takeLeases from "../limits/take-leases.postgres.sql" with { type: "text" };
 import modelMonths from "../usage/model-months.postgres.sql" with { type: "text" };
-import { foreignDatabase, isOfFormerBuild, type Migration, listPending } from "../schema/migrations.ts";
-import type { PostgresPool } from "./pool.ts";
+import {
+  foreignDatabase,
+  isOfFormerBuild,
+  leastWriter,
+  listPending,
+  type Migration,
+  takesAway,
+} from "../schema/migrations.ts";
+import { applicationName, type PostgresPool } from "./pool.ts";
 import { requireTableNames, tableNames } from "../schema/tables.ts";
 import { StorageError } from "../storage-error.ts";
 
@@ -28,27 +35,36 @@ export async function migratePostgres(pool: PostgresPool, migrations: readonly M
     await client.unsafe(
       "create table if not exists tollgate_migrations (created_at bigint primary key, hash text not null)",
     );
-    if (isOfFormerBuild(applied, migrations)) await requireStopped(client);
+    const isOver = isOfFormerBuild(applied, migrations) || (applied.length > 0 && pending.some(takesAway));
+    if (isOver) await requireStopped(client);
+    const record = "insert into tollgate_migrations (created_at, hash) values ($1, $2)";
     for (const { createdAt, hash, statements } of pending) {
       for (const statement of statements) await client.unsafe(statement);
-      await client.unsafe("insert into tollgate_migrations (created_at, hash) values ($1, $2)", [createdAt, hash]);
+      await client.unsafe(record, [createdAt, hash]);
     }
+    await client.unsafe("delete from tollgate_migrations where created_at < 0");
+    await client.unsafe(record, [leastWriter(migrations), "least writer"]);
     for (const routine of [takeLeases, modelMonths]) await client.unsafe(routine);
   });
 }
 
 type Client = PostgresPool["client"];
 
-/** Longer than between two beats of an instance. */
-const observedSeconds = 5;
+/** Longer than a pool keeps a connection that is idle: one that was used before is of a host that is gone. */
+const usedSeconds = 70;
+const [triesToSee, seeAgainSeconds] = [10, 0.5];
 
-/** @throws StorageError if an instance of the build before runs: it would go on writing to tables that are gone */
+/** What waits for the lock of migrations has not begun. */
+const othersOpen = `select 1 from pg_stat_activity where application_name = '${applicationName}'
+  and datname = current_database() and pid <> pg_backend_pid() and wait_event is distinct from 'advisory'
+  and state_change > now() - interval '${usedSeconds} seconds' limit 1`;
+
+/** @throws StorageError if an instance of the build before runs: it would go on writing to what is gone */
 async function requireStopped(client: Client): Promise<void> {
-  const beats = async (): Promise<{ id: string; beat: string }[]> => client.unsafe("select id, beat from instances");
-  const before = new Map((await beats()).map(({ id, beat }) => [id, beat]));
-  if (before.size === 0) return;
-  await client.unsafe(`select pg_sleep(${observedSeconds})`);
-  if ((await beats()).every(({ id, beat }) => before.get(id) === beat)) return;
+  for (let tries = 0; tries < triesToSee; tries++) {
+    if (((await client.unsafe(othersOpen)) as unknown[]).length === 0) return;
+    await client.unsafe(`select pg_sleep(${seeAgainSeconds}), pg_stat_clear_snapshot()`);
+  }
   throw new StorageError("an instance of an earlier version still runs; stop all instances, then start this version");
 }
 

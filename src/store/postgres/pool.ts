@@ -1,10 +1,11 @@
 import { AsyncLocalStorage } from "node:async_hooks";
 import { SQL } from "bun";
-import { AddressError, toStorageError, StorageError } from "../storage-error.ts";
+import { AddressError, placeOf, StorageError, toStorageError, unreachable } from "../storage-error.ts";
 
 /** The server ends a transaction of an instance that has stopped in the middle of it, and thus releases its locks. */
 const defaultIdleInTransactionMs = 10_000;
 const maxTransactionTries = 5;
+export const applicationName = "tollgate";
 
 /** Firewalls and NAT drop a connection that has been idle for minutes, without a reset to either side. */
 const idleTimeoutSeconds = 60;
@@ -81,7 +82,10 @@ export function createPostgresPool(options: PoolOptions): PostgresPool {
       } catch (error) {
         // After a failover the old primary is a standby. New connections reach the new primary.
         if (sqlStateOf(error) === readOnlyTransaction) replaceConnections(used);
-        throw toStorageError(error);
+        const failure = toStorageError(error);
+        if (!failure.message.startsWith(unreachable)) throw failure;
+        const where = `PostgreSQL at ${placeOf(options.url)}`;
+        throw new StorageError(failure.message.replace("PostgreSQL", where), { cause: error });
       } finally {
         clearTimeout(timer);
       }
@@ -106,7 +110,7 @@ function connect({
       connectionTimeout: 2,
       idleTimeout: idleTimeoutSeconds,
       connection: {
-        application_name: "tollgate",
+        application_name: applicationName,
         statement_timeout: statementTimeoutMs,
         idle_in_transaction_session_timeout: idleInTransactionMs,
       },

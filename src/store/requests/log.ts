@@ -15,6 +15,8 @@ type WriteRequestLog = (
 
 /** What seems to have ended later than this was logged while a clock was ahead. */
 const maxAheadMs = minutesPerDay * msPerMinute;
+/** Among so many of the oldest rows one is looked for that tells how far they are old. */
+const rowsAhead = 500;
 
 export function prepareRequestLog(engine: Engine): WriteRequestLog {
   const insert = engine.prepareInsert(engine.tables.requestLog, requestColumns);
@@ -136,13 +138,14 @@ export function prepareRequestLogDeletion(
 ): (now: number, count: number) => Promise<number> {
   const retentionMs = days * minutesPerDay * msPerMinute;
   const last = sql`(select max(id) from ${requestLog})`;
-  const oldest = sql`(select id from ${requestLog} order by id limit cast(${sql.placeholder("count")} as bigint))`;
-  const isOld = and(inArray(requestLog.id, oldest), days === 0 ? undefined : lt(requestLog.id, last));
+  const oldest = (count: SQL): SQL => sql`(select id from ${requestLog} order by id limit ${count})`;
+  const counted = oldest(sql`cast(${sql.placeholder("count")} as bigint)`);
+  const isOld = and(inArray(requestLog.id, counted), days === 0 ? undefined : lt(requestLog.id, last));
   const isOutside = (endedAt: SQLWrapper) =>
     sql`${endedAt} not between ${sql.placeholder("from")} and ${sql.placeholder("to")}`;
   // What seems to be of the future goes with an old row after it. Else the clock may be behind, and the log be right.
   const lastOld = sql`(select max(id) from ${requestLog}
-    where ${inArray(requestLog.id, oldest)} and ${requestLog.endedAt} < ${sql.placeholder("from")})`;
+    where ${inArray(requestLog.id, oldest(sql.raw(String(rowsAhead))))} and ${requestLog.endedAt} < ${sql.placeholder("from")})`;
   const highest = sql`${last} - cast(${sql.placeholder("maxRows")} as bigint)`;
   // The first condition is that of the oldest row, so that nothing is read while that one stays.
   const oldestEnd = sql`(select ended_at from ${requestLog} order by id limit 1)`;

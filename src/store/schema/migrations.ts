@@ -80,16 +80,28 @@ export function readMigrations(folder: string): Migration[] {
   });
 }
 
+/** When the last migration that this build knows was generated. */
+export const latestMigration = (folder: string): number => readMigrations(folder).at(-1)?.createdAt ?? 0;
+
+/** Whether it takes away what earlier builds write: none may run beside it, nor open the database any more. */
+export const takesAway = ({ statements }: Migration): boolean =>
+  statements.some((one) => /\bRENAME\b|\bDROP (?!INDEX|NOT NULL)/i.test(one));
+
+/** The least build that may write is recorded beside the migrations, as the negative of its latest one. */
+export const leastWriter = (migrations: readonly Migration[]): number =>
+  -((migrations.slice(1).findLast(takesAway) ?? migrations[0])?.createdAt ?? 0);
+
 /**
- * @param applied `createdAt` of the applied migrations
+ * @param applied `createdAt` of the applied migrations, and what `leastWriter` says of the newest build that applied some
  * @throws StorageError if a newer version of this program wrote the database, another program, or one that is too old
  */
 export function listPending(applied: readonly number[], migrations: readonly Migration[]): readonly Migration[] {
   const [first, ...later] = migrations;
   if (first === undefined || applied.length === 0) return migrations;
-  const last = Math.max(...applied);
+  const [last, latest] = [Math.max(...applied), migrations.at(-1)?.createdAt ?? 0];
   if (!isOfFormerBuild(applied, migrations)) {
-    if (last > (migrations.at(-1)?.createdAt ?? 0)) throw newerDatabase();
+    if (last > latest && Math.min(...applied) < 0 && -Math.min(...applied) <= latest) return [];
+    if (last > latest) throw newerDatabase();
     return migrations.filter(({ createdAt }) => createdAt > last);
   }
   if (!formerInitials.some((initial) => applied.includes(initial))) throw foreignDatabase();

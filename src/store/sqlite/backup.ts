@@ -1,5 +1,8 @@
-import { closeSync, openSync, readdirSync, rmSync, statSync } from "node:fs";
+import { closeSync, existsSync, openSync, readdirSync, rmSync, statfsSync, statSync } from "node:fs";
+import type { Log } from "../../log/log.ts";
 import type { WallClock } from "../../time/clock.ts";
+import { dayNumberOf, minutesPerDay, msPerMinute, startOfDayNumber } from "../../time/seoul.ts";
+import type { DatabaseStore } from "../engine/contract.ts";
 import { toStorageError, StorageError } from "../storage-error.ts";
 import { removeUnfinishedCopy } from "./copy-database.ts";
 import { startWorker } from "./worker-client.ts";
@@ -56,6 +59,7 @@ const problemsOfFolder: Readonly<Record<string, string>> = {
 /** `20261121T094500Z`: UTC, so that names sort by time and no hour comes twice. */
 export const timestampOf = (ms: number): string => new Date(ms).toISOString().replaceAll(/[-:]|\.\d+/g, "");
 
+const nameAt = (ms: number): string => `tollgate-${timestampOf(ms)}.db`;
 const namePattern = /^tollgate-\d{8}T\d{6}Z\.db$/;
 /** Left by a backup that was killed. Younger ones may still be written. */
 const unfinishedPattern = /^tollgate-\d{8}T\d{6}Z\.db(\.partial)?$/;
@@ -77,19 +81,24 @@ export async function addBackup({
   keep: number;
 }): Promise<string> {
   const name = await backUpAt(backup.clock(), folder, backup);
+  tidy({ folder, keep, clock: backup.clock }, name);
+  return join(folder, name);
+}
+
+/** Deletes the oldest backups but `keep`, and what was left unfinished a day ago. @throws StorageError */
+function tidy({ folder, keep, clock }: { folder: string; keep: number; clock: WallClock }, latest: string): void {
   try {
-    deleteUnfinished(folder, backup.clock);
-    const older = listFinished(folder).filter((other) => other !== name);
+    deleteUnfinished(folder, clock);
+    const older = listFinished(folder).filter((other) => other !== latest);
     for (const one of older.toSorted().slice(0, Math.max(0, older.length - (keep - 1)))) rmSync(join(folder, one));
   } catch (error) {
     throw toStorageError(error);
   }
-  return join(folder, name);
 }
 
 /** Names it after the next second if another backup has the name. @returns the name */
 async function backUpAt(now: number, folder: string, backup: Omit<Backup, "target">): Promise<string> {
-  const name = `tollgate-${timestampOf(now)}.db`;
+  const name = nameAt(now);
   try {
     await backupDatabase({ ...backup, target: join(folder, name) });
     return name;
@@ -115,3 +124,100 @@ function deleteUnfinished(folder: string, clock: WallClock): void {
 }
 
 const bytesOf = (file: string): number => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+
+/** When and where a server backs its database up. */
+export interface BackupPlan {
+  /** Never created: it may be a disk that is not mounted. */
+  folder: string;
+  /** Minutes of the day in Seoul. */
+  atMinute: number;
+  /** How many backups the folder keeps. */
+  keep: number;
+}
+
+const retryMs = 60 * msPerMinute;
+/** A copy is no larger than the database; the rest is for what is written meanwhile. */
+const spaceFactor = 1.2;
+
+/**
+ * The backup of each day. It is named after its time, not after that of its making: of several processes, the one that
+ * creates the file makes it. A time that passed while no server ran is made up for.
+ */
+export function createBackups({
+  file,
+  plan,
+  facts,
+  clock,
+  log,
+  freeBytes = bytesFreeIn,
+}: {
+  file: string;
+  plan: BackupPlan;
+  facts: Pick<DatabaseStore, "backups" | "recordBackups">;
+  clock: WallClock;
+  log: Log;
+  freeBytes?: ((folder: string) => number) | undefined;
+}) {
+  const stopping = new AbortController();
+  let running: Promise<void> | undefined;
+  let triedAt = -Infinity;
+
+  async function backUpIfDue(): Promise<void> {
+    const now = clock();
+    const name = nameAt(dueBefore(now, plan.atMinute));
+    const target = join(plan.folder, name);
+    if (existsSync(target)) return;
+    const { succeeded, problem } = await facts.backups();
+    const wasJustTried = [triedAt, problem?.at ?? -Infinity].some((at) => Math.abs(now - at) < retryMs);
+    if (succeeded?.file === name || wasJustTried || stopping.signal.aborted) return;
+    triedAt = now;
+    let kind: "failed" | "skipped" = "failed";
+    try {
+      const [free, needed] = [freeBytes(plan.folder), Math.ceil(statSync(file).size * spaceFactor)];
+      if (free < needed) kind = "skipped";
+      if (free < needed) throw new StorageError(`${free} bytes are free, and it begins with ${needed}`);
+      await backupDatabase({ file, target, clock, signal: stopping.signal });
+      log.info("Backup written", { file: target, tookMs: clock() - now });
+      await facts.recordBackups({ succeeded: { at: clock(), file: name } });
+      tidy({ ...plan, clock }, name);
+    } catch (error) {
+      if (stopping.signal.aborted || (error instanceof Error && isTaken(error))) return;
+      const { message: reason } = toStorageError(error);
+      log.error(kind === "failed" ? "Backup failed" : "Backup skipped", { folder: plan.folder, reason });
+      await facts.recordBackups({ ...(succeeded && { succeeded }), problem: { kind, at: now, reason } });
+    }
+  }
+
+  return {
+    /** Makes the latest that is missing, unless it was tried within the hour. Does not overlap. */
+    run: (): Promise<void> => (running ??= backUpIfDue().finally(() => (running = undefined))),
+    /** Resolves once nothing is written any more. */
+    async stop(): Promise<void> {
+      stopping.abort();
+      await running?.catch(() => {});
+    },
+  };
+}
+
+/** Looks once a minute whether a backup is due. @returns stops it */
+export function runBackups(backups: ReturnType<typeof createBackups>, log: Log): () => Promise<void> {
+  const run = (): void =>
+    void backups.run().catch((error: unknown) => log.debug("Backups not known", { error: String(error) }));
+  const timers = [setTimeout(run, firstRunMs), setInterval(run, msPerMinute)];
+  return async () => {
+    for (const timer of timers) clearTimeout(timer);
+    await backups.stop();
+  };
+}
+
+const firstRunMs = 1000;
+
+function dueBefore(now: number, atMinute: number): number {
+  const today = startOfDayNumber(dayNumberOf(now)) + atMinute * msPerMinute;
+  return today <= now ? today : today - minutesPerDay * msPerMinute;
+}
+
+function bytesFreeIn(folder: string): number {
+  const { bavail, bsize } = statfsSync(folder);
+  return bavail * bsize;
+}

@@ -1,20 +1,23 @@
 import { Database } from "bun:sqlite";
 import { closeSync, constants, fchmodSync, fsyncSync, openSync, renameSync, rmSync } from "node:fs";
+import { StorageError } from "../storage-error.ts";
 import { openAnew } from "./database-file.ts";
+import { findDamage } from "./inspect-database.ts";
 import { isIncremental } from "./release-space.ts";
 
 const busyTimeoutMs = 2000;
 
 /**
- * Copies a live database while other connections write to it. Runs in a Worker, because it blocks until the copy is on
- * disk.
+ * Copies a live database while other connections write to it, and reads the copy back. Runs in a Worker, because it blocks
+ * until the copy is on disk.
  * @param target removed if the copy fails
- * @param isInUse false for a copy of a backup, which need not be writable
+ * @param isInUse false for a copy of a backup that was read before, and need not be writable
  */
 export function copyDatabase(file: string, target: string, { isInUse }: { isInUse: boolean }): void {
   const partial = partialOf(target);
   try {
     copyInto(file, partial, isInUse);
+    if (isInUse) requireReadable(partial);
     renameSync(partial, target);
   } catch (error) {
     removeUnfinishedCopy(target);
@@ -29,6 +32,13 @@ export function removeUnfinishedCopy(target: string): void {
 }
 
 const partialOf = (target: string): string => `${target}.partial`;
+
+function requireReadable(copy: string): void {
+  // Not read-only: SQLite (3.54) then leaves the constraints of rows out.
+  using client = new Database(copy, { readwrite: true, create: false });
+  const damage = findDamage(client, "quick");
+  if (damage !== undefined) throw new StorageError(`the copy is damaged, and deleted; check the database (${damage})`);
+}
 
 function copyInto(file: string, partial: string, isInUse: boolean): void {
   // A backup that was killed may have left one.

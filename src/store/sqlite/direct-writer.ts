@@ -27,7 +27,7 @@ import type { Lease, LimitStore } from "../limits/contract.ts";
 import { prepareTake } from "../limits/take-leases.ts";
 import { isBusy, openDirectWriter } from "./engine.ts";
 import { prepareStage } from "./staged-flushes.ts";
-import type { Folded } from "./worker.ts";
+import type { Folded, Maintained } from "./worker.ts";
 import type { StorageWorker } from "./worker-client.ts";
 
 /** How long the storage thread commits everything after commits here that were slow or failed; doubles each time. */
@@ -46,6 +46,8 @@ export interface DirectWriter {
   add: UsageStore["add"];
   take: LimitStore["take"];
   findActive: KeyStore["findActive"];
+  /** A portion of maintenance, and the checkpoint that is due after it. */
+  maintain(): Promise<boolean>;
   /** Folds what is left, so that nothing is refused unseen. */
   close(): Promise<void>;
 }
@@ -101,7 +103,8 @@ export function createDirectWriter(options: {
     checkpoint: "none",
   };
   const tryToCommit = createCommitting(state, monotonic, maxCommitMs);
-  const startFold = createFolding(state, worker);
+  const checkpoint = createCheckpoint(state, worker);
+  const startFold = createFolding(state, worker, checkpoint);
 
   async function tryToStage(
     ...[increments, id, responses = [], requests = noRequests, settled = []]: Add
@@ -144,6 +147,11 @@ export function createDirectWriter(options: {
       return committed?.result ?? ((await worker.call("limits.take", batch)) as Lease[]);
     },
     findActive: prepareFindActiveKey(engine, clock),
+    async maintain() {
+      const { hasMore, isCheckpointDue } = (await worker.call("maintain")) as Maintained;
+      if (isCheckpointDue) await checkpoint();
+      return hasMore;
+    },
     async close() {
       engine.close();
       const { refused } = (await worker.call("fold")) as Folded;
@@ -191,10 +199,11 @@ function createCommitting(state: State, monotonic: MonotonicClock, maxCommitMs: 
   };
 }
 
-/** The thread also folds before it reads or writes counts. @returns starts a fold, and the checkpoint that is due after it */
-function createFolding(state: State, worker: StorageWorker): (minute: number) => void {
+/** @returns runs a checkpoint, unless one runs */
+function createCheckpoint(state: State, worker: StorageWorker): () => Promise<void> {
   /** Commits go on while most of the log is copied: the thread commits only what comes during the last millisecond. */
-  async function checkpoint(): Promise<void> {
+  return async () => {
+    if (state.checkpoint !== "none") return;
     state.checkpoint = "copying";
     try {
       await worker.call("copyLog");
@@ -205,12 +214,15 @@ function createFolding(state: State, worker: StorageWorker): (minute: number) =>
     } finally {
       state.checkpoint = "none";
     }
-  }
+  };
+}
 
+/** The thread also folds before it reads or writes counts. @returns starts a fold, and the checkpoint that is due after it */
+function createFolding(state: State, worker: StorageWorker, checkpoint: () => Promise<void>): (minute: number) => void {
   async function fold(): Promise<void> {
     const { refused, hasFailed, isCheckpointDue } = (await worker.call("fold").catch(() => nothingFolded)) as Folded;
     if (hasFailed) state.hasFoldFailed = true;
-    if (isCheckpointDue && state.checkpoint === "none") void checkpoint();
+    if (isCheckpointDue) void checkpoint();
     state.refused.push(...refused);
   }
 

@@ -1,4 +1,4 @@
-import { type Migration, readMigrations } from "../schema/migrations.ts" with { type: "macro" };
+import { latestMigration, type Migration, readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import { tables } from "../schema/schema.ts";
 import { constants, Database } from "bun:sqlite";
 import { statSync } from "node:fs";
@@ -206,12 +206,14 @@ function createSqliteEngine(client: Database, { begin, isWriter }: SqliteEngineO
     ...prepareStatements(client, db),
     rows: async (query) => db.all(query),
     groupsRows: false,
+    hasOneWriter: true,
     find: (query, values) => query.get(values),
     pipeline: async (statements) => {
       // One at a time: a full disk ends the transaction, and a later statement would be committed without it.
       for (const statement of statements) await statement();
     },
     currentSecond: undefined,
+    migrations: { table: "__drizzle_migrations", latest: latestMigration("migrations") },
     callFunction: undefined,
     // A transaction already has the whole database to itself.
     lock: async () => {},
@@ -297,11 +299,11 @@ export function prepareStatements(
         for (const row of rows) remove.run(...row);
       };
     },
-    prepareDeleteOldest: (table, column, maxRows) => {
+    prepareDeleteOldest: (table, column) => {
       const [name, time, key] = [getTableName(table), columnName(table, column), primaryKeyOf(table)];
-      const oldest = `select ${key} from ${name} where ${time} < ? order by ${time} limit ${maxRows}`;
-      const remove = client.prepare<unknown, [number]>(`delete from ${name} where (${key}) in (${oldest})`);
-      return async (before) => remove.run(before).changes;
+      const oldest = `select ${key} from ${name} where ${time} < ? order by ${time} limit ?`;
+      const remove = client.prepare<unknown, [number, number]>(`delete from ${name} where (${key}) in (${oldest})`);
+      return async (before, maxRows) => remove.run(before, maxRows).changes;
     },
     prepareKeySums: <Name extends string>({ table, sums, where }: KeySums<Name>) => {
       const query = db

@@ -24,17 +24,19 @@ export function inspectDatabase(file: string, thoroughness: Thoroughness): Datab
     const applied = listApplied(client);
     const pendingMigrations = listPending(applied, readMigrations("migrations")).length;
     if (applied.length === 0) throw foreignDatabase();
-    requireIntact(client, thoroughness);
+    const damage = findDamage(client, thoroughness);
+    if (damage !== undefined) throw new StorageError(`the database is damaged; restore a backup (${damage})`);
     return { bytes: statSync(file).size, pendingMigrations, lastUsedAt: lastUsedAtIn(client) };
   } finally {
     client.close();
   }
 }
 
-function requireIntact(client: Database, thoroughness: Thoroughness): void {
+/** Blocks until the whole file is read. */
+export function findDamage(client: Database, thoroughness: Thoroughness): string | undefined {
   const pragma = thoroughness === "full" ? "integrity_check" : "quick_check";
   const [problem] = Object.values(client.query<Record<string, string>, []>(`PRAGMA ${pragma}(1)`).get() ?? {});
-  if (problem !== "ok") throw new StorageError(`the database is damaged; restore a backup (${problem})`);
+  return problem === "ok" ? undefined : problem;
 }
 
 function lastUsedAtIn(client: Database): number | undefined {

@@ -1,6 +1,6 @@
 import type { Database } from "bun:sqlite";
 import modelMonths from "../usage/model-months.sqlite.sql" with { type: "text" };
-import { foreignDatabase, type Migration, listPending } from "../schema/migrations.ts";
+import { foreignDatabase, leastWriter, listPending, type Migration } from "../schema/migrations.ts";
 import { StorageError } from "../storage-error.ts";
 
 /**
@@ -37,10 +37,13 @@ function applyPending(client: Database, migrations: readonly Migration[], routin
     "CREATE TABLE IF NOT EXISTS __drizzle_migrations (id INTEGER PRIMARY KEY, hash TEXT NOT NULL, created_at INTEGER)",
   );
   const sequences = listSequences(client);
+  const record = "INSERT INTO __drizzle_migrations (hash, created_at) VALUES (?, ?)";
   for (const { createdAt, hash, statements } of pending) {
     for (const statement of statements) client.run(statement);
-    client.run("INSERT INTO __drizzle_migrations (hash, created_at) VALUES (?, ?)", [hash, createdAt]);
+    client.run(record, [hash, createdAt]);
   }
+  client.run("DELETE FROM __drizzle_migrations WHERE created_at < 0");
+  client.run(record, ["least writer", leastWriter(migrations)]);
   for (const routine of routines) client.run(routine);
   for (const sequence of sequences) restoreSequence(client, sequence);
   if (client.query("PRAGMA foreign_key_check").get() !== null) {

@@ -153,7 +153,7 @@ function createSqliteStore(parts: {
     backends: remote("backends", ["listDraining", "drain", "undrain", "usesFile", "listFiles", "forgetInstance"]),
     states: remote("states", ["save", "list", "silence"]),
     notices: remote("notices", ["latest", "add", "take", "finish"]),
-    database: remote("database", ["describe", "tables", "countRows"]),
+    database: remote("database", ["describe", "tables", "countRows", "schema", "backups", "recordBackups"]),
     reconciliation: remote("reconciliation", ["add", "days", "backendDays", "lastReading"]),
     traffic: remote("traffic", ["add", "latencies", "outcomes", "backends"]),
     requests: remote("requests", ["list", "sum", "lastId", "keyNames"]),
@@ -173,7 +173,7 @@ function createSqliteStore(parts: {
     tokens: remote("tokens", ["find", "create", "list", "use", "delete"]),
     audit: remote("audit", ["add", "addRefusedLogins", "list"]),
     settings: remote("settings", ["find", "set", "setIfAbsent"]),
-    maintain: async () => (await worker.call("maintain")) as boolean,
+    maintain: direct.maintain,
     async checkWritable() {
       const problem = (await findProblem()) ?? (await findLogProblem());
       if (problem !== undefined) throw new StorageError(problem);

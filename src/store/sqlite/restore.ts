@@ -60,6 +60,7 @@ function requireBackup(source: string, file: string): void {
   const found = statOf(source);
   if (found === undefined) throw problemOf(source, "there is no such file");
   if (!found.isFile()) throw problemOf(source, "it is not a file");
+  if (found.size === 0) throw problemOf(source, "it is empty; name a backup");
   const database = statSync(file, { throwIfNoEntry: false });
   if (database?.ino === found.ino && database.dev === found.dev) {
     throw problemOf(source, "it is the database itself; name a backup");

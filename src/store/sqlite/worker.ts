@@ -50,7 +50,6 @@ const concernedWithCounts: ReadonlySet<string> = new Set([
   "limits",
   "openReport",
   "fold",
-  "maintain",
   "close",
 ]);
 
@@ -58,15 +57,23 @@ const needsFold = (method: string): boolean =>
   concernedWithCounts.has(method) || concernedWithCounts.has(method.slice(0, method.indexOf(".")));
 
 /** The caller of these runs the checkpoints that are due after them. */
-const leadsToCheckpoint: ReadonlySet<string> = new Set(["fold", "copyLog", "checkpoint"]);
+const leadsToCheckpoint: ReadonlySet<string> = new Set(["fold", "maintain", "copyLog", "checkpoint"]);
+
+interface Written {
+  /** The caller runs it, because its own commits have to pause for it. */
+  isCheckpointDue: boolean;
+}
 
 /** What `fold` returns. */
-export interface Folded {
+export interface Folded extends Written {
   refused: RefusedUsage[];
   /** Whether the staged flushes, or some of them, could not be added up; `usage.add` then fails too, and says why. */
   hasFailed: boolean;
-  /** The caller runs it, because its own commits have to pause for it. */
-  isCheckpointDue: boolean;
+}
+
+/** What `maintain` returns. */
+export interface Maintained extends Written {
+  hasMore: boolean;
 }
 
 type Method = (...args: unknown[]) => unknown;
@@ -142,6 +149,7 @@ function openDatabase(file: string, retention: Retention, clock: WallClock): Ope
   const engine = openWriter(file);
   const staged = createFold(engine, clock);
   const store = createSqlStore(engine, clock, retention);
+  const maintain = withReleases(store.maintain, engine.releaseSpace);
   const checkpoint = (): Promise<void> => engine.checkpoint(store.checkWritable);
   let hasFailed = false;
   const methods: Methods = {};
@@ -155,7 +163,10 @@ function openDatabase(file: string, retention: Retention, clock: WallClock): Ope
   return {
     methods: {
       ...methods,
-      maintain: withReleases(store.maintain, engine.releaseSpace),
+      maintain: async (): Promise<Maintained> => ({
+        hasMore: await maintain(),
+        isCheckpointDue: engine.isCheckpointDue(),
+      }),
       // What the fold before it could not add.
       fold: (): Folded => ({ refused: staged.takeRefused(), hasFailed, isCheckpointDue: engine.isCheckpointDue() }),
       copyLog: engine.copyLog,

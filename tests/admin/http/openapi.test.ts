@@ -72,6 +72,8 @@ test("the document contains every route, and nothing else", () => {
       "GET /api/client-rules",
       "GET /api/failures",
       "GET /api/reconciliation",
+      "GET /api/key-policy",
+      "PUT /api/key-policy",
       "GET /api/prices",
       "PUT /api/prices",
       "POST /api/explain",

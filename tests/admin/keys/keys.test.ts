@@ -36,6 +36,7 @@ onEachEngine(({ engine }) => {
         tokens_per_day: null,
         tokens_per_week: null,
         tokens_per_month: null,
+        limits_extra: null,
         used: {
           max_concurrency: null,
           requests_per_minute: null,

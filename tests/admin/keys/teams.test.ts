@@ -69,6 +69,7 @@ onEachEngine(({ engine }) => {
       expect(status).toEqual([201, 409]);
     });
 
+    const extraOf = "limits_extra must be an object of tokens_per_day, tokens_per_week, tokens_per_month";
     test.each<[string, string, unknown, number, string]>([
       ["POST", "", {}, 400, "name is required"],
       ["POST", "", { name: 7 }, 400, "name must be a string"],
@@ -90,6 +91,15 @@ onEachEngine(({ engine }) => {
       ["PATCH", "/1", { other: 7 }, 400, "No fields to update"],
       ["PATCH", "/1", { note: "n", other: 7 }, 400, "Unknown field: other"],
       ["PATCH", "/1", { max_concurrency: "2" }, 400, "max_concurrency must be an integer from 1 to 1000000"],
+      ["PATCH", "/1", { limits_extra: 5 }, 400, extraOf],
+      ["PATCH", "/1", { limits_extra: { tokens_per_minute: 5 } }, 400, extraOf],
+      [
+        "POST",
+        "",
+        { name: "n", limits_extra: { tokens_per_day: 0 } },
+        400,
+        "limits_extra.tokens_per_day must be an integer from 1 to 1000000000000",
+      ],
       ["PATCH", "/999", { name: "n" }, 404, "Team not found"],
       ["PATCH", "/x", { name: "n" }, 404, "Team not found"],
       ["DELETE", "/0", undefined, 404, "Team not found"],

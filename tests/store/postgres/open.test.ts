@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { createLedger } from "../../../src/ledger/ledger.ts";
 import { readMigrations } from "../../../src/store/schema/migrations.ts";
+import { createPostgresPool } from "../../../src/store/postgres/pool.ts";
 import { openPostgresStore } from "../../../src/store/postgres/open.ts";
 import type { FlushedRequests } from "../../../src/store/requests/contract.ts";
 import { noUsage } from "../../../src/domain/usage.ts";
@@ -112,19 +113,38 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
   test("of a build before the first release is not changed while an instance of that build runs", async () => {
     const url = await formerDatabase();
     const { run } = await sharedPostgres();
-    await run("insert into instances values ('dead', 7), ('alive', 1)", url);
-    const beat = setInterval(() => void run("update instances set beat = beat + 1 where id = 'alive'", url), 200);
+    const instance = createPostgresPool({ url, connections: 1, statementTimeoutMs: 0 });
+    await instance.client.unsafe("select 1");
     await expect(openPostgresStore({ url, clock })).rejects.toThrow("an instance of an earlier version still runs");
-    clearInterval(beat);
     expect(await run("select to_regclass('tokenless_hour')::text as name", url)).toEqual([{ name: "tokenless_hour" }]);
-    await run("delete from instances", url);
+    await instance.close();
     await (await openPostgresStore({ url, clock })).close();
   });
 
-  test("of a newer version is refused and not changed", async () => {
+  test("of a newer version that took something away is refused, and one that only added is written", async () => {
     const url = await createDatabase();
     await (await openPostgresStore({ url, clock }, [...migrations, later("create table extra (id int)")])).close();
+    const store = await openPostgresStore({ url, clock });
+    const [keyId = 0] = await createKeys(store, ["a"]);
+    await store.usage.add([usageIncrement({ keyId, minute: 29_000_000 })]);
+    await store.close();
+    const drops = { ...later("drop table extra"), createdAt: later().createdAt + 1 };
+    await (await openPostgresStore({ url, clock }, [...migrations, later(), drops])).close();
     await expect(openPostgresStore({ url, clock })).rejects.toThrow(/^the database was written by a newer version/);
+  });
+
+  test("loses nothing that an earlier version writes while an instance of that runs", async () => {
+    const url = await createDatabase();
+    const earlier = await openPostgresStore({ url, clock });
+    const [keyId = 0] = await createKeys(earlier, ["a"]);
+    const drops = [...migrations, later("alter table audit drop column count")];
+    await expect(openPostgresStore({ url, clock }, drops)).rejects.toThrow("an instance of an earlier version still");
+    const adds = [...migrations, later("create table extra (id int)")];
+    await Promise.all([openPostgresStore({ url, clock }, adds), openPostgresStore({ url, clock }, adds)]).then((both) =>
+      Promise.all(both.map((store) => store.close())),
+    );
+    await earlier.usage.add([usageIncrement({ keyId, minute: 29_000_000 })]);
+    await earlier.close();
   });
 
   test("is unchanged after a migration that fails, and the previous version opens it", async () => {
@@ -138,7 +158,11 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
   });
 
   test.each([
-    ["a server that does not exist", "postgres://u:hush@127.0.0.1:1/t", "PostgreSQL cannot be reached"],
+    [
+      "a server that does not exist",
+      "postgres://u:hush@127.0.0.1:1/t",
+      "PostgreSQL at 127.0.0.1:1/t cannot be reached",
+    ],
     ["a malformed address", "postgres://u:hush@127.0.0.1:99999/t", "the address is malformed"],
   ])("is refused without showing the password if the URL has %s", async (_, url, message) => {
     const failure = await openPostgresStore({ url, clock }).catch((error: unknown) => error);

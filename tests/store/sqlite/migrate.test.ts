@@ -188,3 +188,16 @@ test("a migration that breaks a reference is refused", () => {
   };
   expect(() => migrate(client, [broken], [])).toThrow("rows would refer to rows that do not exist");
 });
+
+test("a build opens what a newer one only added to, and refuses what it took something away from", () => {
+  using client = emptyDatabase();
+  const added = [...migrations, later(1, "CREATE TABLE extra (id INTEGER)", "DROP INDEX audit_time")];
+  migrate(client, added);
+  migrate(client, migrations);
+  const taken = [...added, later(2, "ALTER TABLE extra RENAME TO other")];
+  migrate(client, taken);
+  expect(() => migrate(client, added)).toThrow("written by a newer version");
+  migrate(client, [...taken, later(3, "ALTER TABLE audit ADD COLUMN more text")]);
+  // What was taken away stays away.
+  expect(() => migrate(client, added)).toThrow("written by a newer version");
+});
