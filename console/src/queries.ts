@@ -1,7 +1,15 @@
-import { QueryClient, useQuery, type UseQueryResult } from "@tanstack/solid-query";
+import {
+  QueryClient,
+  useMutation,
+  type UseMutationResult,
+  useQuery,
+  useQueryClient,
+  type UseQueryResult,
+} from "@tanstack/solid-query";
 import { $PROXY, createSignal, onCleanup } from "solid-js";
 import { reconcile } from "solid-js/store";
 import { api, ApiError, responseBody } from "./client.ts";
+import { showToast } from "./lib/toasts.ts";
 
 export const queryClient = new QueryClient({
   defaultOptions: {
@@ -148,3 +156,26 @@ export const useClientRulesQuery = (
     queryFn: () => getClientRules(hours),
     refetchInterval: refetchSoonerAfterError(60_000),
   }));
+
+const getStates = () => responseBody(api.states.get());
+export type States = Awaited<ReturnType<typeof getStates>>;
+
+/** What is wrong, on every page. */
+export const useStatesQuery = (enabled: () => boolean = () => true): QueryResult<typeof getStates> =>
+  useQuery(() => ({ enabled: enabled(), queryKey: ["states"], queryFn: getStates, refetchInterval: 5000 }));
+
+interface Silence {
+  kind: string;
+  instance?: string;
+  until: string;
+  why: string;
+}
+
+export function useSilence(): UseMutationResult<unknown, Error, Silence> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: (silence: Silence): Promise<unknown> => responseBody(api.states.silence.post(silence)),
+    onError: (error) => showToast(`It was not silenced: ${error.message}`, "error"),
+    onSettled: () => queries.invalidateQueries({ queryKey: ["states"] }),
+  }));
+}

@@ -16,7 +16,15 @@ import { requireCsrfToken } from "./session/csrf.ts";
 import { adminHeaders, toApiError } from "./http/errors.ts";
 import { addGpuSamples, getPushGpuScript, listGpuHistory, listGpuSamples, listPowerHistory } from "./gpu/gpu.ts";
 import { type BackendDeps, listBackends, updateBackend } from "./operations/backends.ts";
-import { createHealth, getHealth, getReadiness, type HealthDeps } from "./operations/health.ts";
+import {
+  getHealth,
+  getReadiness,
+  listStates,
+  type NoticeDeps,
+  sendTestNotice,
+  silenceState,
+  type StateDeps,
+} from "./operations/health.ts";
 import { type ClientRulesDeps, listClientRules } from "./requests/client-rules.ts";
 import { type ExplainDeps, explainRequest } from "./requests/explain.ts";
 import { listFailures } from "./requests/failures.ts";
@@ -53,7 +61,7 @@ import { readQuery } from "./http/query.ts";
 import { getReconciliation } from "./usage/reconciliation.ts";
 import { listRequests } from "./requests/requests.ts";
 import { getSettings, type SettingsDeps } from "./operations/settings.ts";
-import { createSessions } from "./session/session.ts";
+import { createSessions, rememberSessions } from "./session/session.ts";
 import { getUsageChart } from "./usage/chart.ts";
 import { getUsageSummary, getUsageTotal, listDailyUsage, listUsageHistory } from "./usage/usage.ts";
 import { requireApiKey } from "./keys/require-key.ts";
@@ -75,14 +83,15 @@ import * as backendContract from "./operations/backends-contract.ts";
 /** What the handlers ask for, and the guards. */
 export interface AdminDeps
   extends
-    Omit<BackendDeps, "health">,
-    Omit<OverviewDeps, "health">,
+    Omit<BackendDeps, "watch">,
+    OverviewDeps,
     ClientRulesDeps,
     EndingDeps,
     ExplainDeps,
-    HealthDeps,
     InFlightDeps,
-    SettingsDeps {
+    NoticeDeps,
+    SettingsDeps,
+    StateDeps {
   store: Store;
   config: {
     username: string;
@@ -104,9 +113,11 @@ type Context = ReturnType<typeof contextOf>;
 type Role = Parameters<typeof requireRole>[0];
 type Security = Record<string, string[]>[];
 
-function contextOf(deps: AdminDeps) {
+function contextOf(given: AdminDeps) {
+  const { store, clock } = given;
+  const deps = { ...given, store: { ...store, sessions: rememberSessions(store.sessions, clock) } };
   const sessions = createSessions(deps);
-  return { ...deps, sessions, login: createLogin({ ...deps, sessions }), health: createHealth(deps) };
+  return { ...deps, sessions, login: createLogin({ ...deps, sessions }) };
 }
 
 // Each group is an app of its own: in one app that has hooks already, Elysia (1.4.30) also runs a guard for the
@@ -173,6 +184,7 @@ const routesForViewers = (context: Context, document: () => OpenApiDocument) =>
     .get("/api/gpu-stats", listGpuSamples(context), gpuContract.listGpuSamples)
     .get("/api/gpu-stats/power-history", listPowerHistory(context), gpuContract.listPowerHistory)
     .get("/api/gpu-stats/history", listGpuHistory(context), gpuContract.listGpuHistory)
+    .get("/api/states", listStates(context), operationsContract.listStates)
     .get("/api/overview", getOverview(context), operationsContract.getOverview)
     .get("/api/backends", listBackends(context), backendContract.listBackends)
     .get("/api/requests", listRequests(context), requestContract.listRequests)
@@ -203,6 +215,8 @@ const routesForAdmins = (context: Context) =>
     .delete("/api/users/:id", changes("user.delete", deleteUser(context)), subjectContract.deleteUser)
     .patch("/api/backends/:name", changes("backend.update", updateBackend(context)), backendContract.updateBackend)
     .delete("/api/in-flight/:id", changes("request.end", endInFlight(context)), requestContract.endInFlight)
+    .post("/api/states/silence", changes("state.silence", silenceState(context)), operationsContract.silenceState)
+    .post("/api/notices/test", changes("notice.test", sendTestNotice(context)), operationsContract.sendTestNotice)
     .put("/api/prices", changes("prices.set", setPrices(context)), costContract.setPrices);
 
 /** Who may act for whom: a program must not give itself rights. */

@@ -16,7 +16,7 @@
 
 import { randomBytes } from "node:crypto";
 import { enqueue, hurryUpkeep, startUpkeep } from "./batches.ts";
-import { decideAlone, endWait, noResponse, releaseCounted, writeAllAgain } from "./degraded.ts";
+import { admittedAlone, decideAlone, endWait, noResponse, releaseCounted, writeAllAgain } from "./degraded.ts";
 import { createInstanceWatch } from "./instance-watch.ts";
 import {
   admitted,
@@ -35,12 +35,15 @@ import type { MaybePromise } from "../store/engine/engine.ts";
 import { limitsAt } from "../domain/limits.ts";
 import { within } from "../time/wait.ts";
 import type { Admission, Admit } from "../domain/admissions.ts";
+import type { SubjectId } from "../domain/keys.ts";
 
 /** Admits the requests of keys with limits. */
 export interface Admissions {
   admit: Admit;
   /** Whether this process decides alone, because the database does not answer. */
   isDegraded(): boolean;
+  /** While it does: the keys and teams that it decides on, and how many requests of each it has admitted in the last minute. */
+  decidedAlone(): { id: SubjectId; requests: number }[] | undefined;
   /** Whether other processes admit requests too, and all of them know of each other. */
   hasOthers(): boolean;
   /** Gives back what this process holds. */
@@ -100,6 +103,7 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
       return admit(state, { claims, tokens, mayWait, leastTokens, isAdmitted: early !== undefined });
     },
     isDegraded: () => state.degraded,
+    decidedAlone: () => (state.degraded ? admittedAlone(state) : undefined),
     hasOthers: () => state.instances > 1 && !state.degraded,
     close: () => close(state),
   };

@@ -21,6 +21,7 @@ import {
   sharesOf,
   waitOf,
 } from "../store/limits/windows.ts";
+import type { SubjectId } from "../domain/keys.ts";
 import { hasLimit, limitKinds, limitNames, requestLimits } from "../domain/limits.ts";
 import { minuteWindowSeconds, windowResetAt } from "../time/windows.ts";
 import { type Admission, othersEndMs } from "../domain/admissions.ts";
@@ -124,6 +125,11 @@ export function decideAlone(state: State, group: Group, asked: Asked): Admission
   reserve(claims, tokens);
   return admitted(state, group, { claims, tokens, second, bounds: [] });
 }
+
+export const admittedAlone = ({ leases }: State): { id: SubjectId; requests: number }[] =>
+  [...leases.values()]
+    .map(({ id, corrections }) => ({ id, requests: sumOf(corrections, ({ requests }) => requests) }))
+    .filter(({ requests }) => requests > 0);
 
 /** Counts a request of which the database does not know. */
 function addRequest(lease: Claim["lease"], second: number): void {

@@ -10,6 +10,7 @@ import {
   checkDescriptors,
   checkDisk,
   type Finding,
+  findStates,
 } from "./checks.ts";
 import { CommandError, type CommandIo, readArguments } from "./command.ts";
 import { envFileHelp, envFileOption, withServiceSettings } from "./env-file.ts";
@@ -31,6 +32,7 @@ Checks what a server needs, with the settings of \`tollgate serve\`, and prints 
   certificate     TLS_CERT and TLS_KEY can be used, and do not end within 14 days
   address         a server could listen, or does so already
   database        intact, writable within 5 seconds, and not of a newer version; reads the whole file
+  state           what the servers on this database say is wrong, and what mends it; a line for each
   disk            free space in DATA_DIR
   descriptors     how many files and connections may be open
   models          MODELS_FILE can be used; status 2, and a line for each fault, if not
@@ -80,6 +82,7 @@ async function checkAll(config: Config, io: CommandIo): Promise<number> {
   const isServed = (await requestHealth(config.listen)) === undefined;
   report("address", await checkAddress(config, certificate?.seen, isServed));
   const { seen: database } = report("database", await withProgress(io.stderr, config.storage, checkDatabase(config)));
+  for (const state of database === undefined ? [] : findStates(database, Date.now())) report("state", state);
   report("disk", await checkDisk(config.storage));
   report("descriptors", checkDescriptors());
   const backends = await Promise.all(catalog.seen.backends.map((backend) => checkBackend(backend, catalog.seen)));

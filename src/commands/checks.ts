@@ -5,13 +5,15 @@ import type { Config, Environment } from "../config/config.ts";
 import type { Backend, Catalog } from "../domain/models.ts";
 import { causeOf } from "../proxy/upstream/failure-cause.ts";
 import { askBackend, probeUpstream, readStart, type UpstreamProbe } from "../proxy/upstream/probe.ts";
-import { type Certificate, expiryOf, readCertificate } from "../runtime/certificate.ts";
+import { type Certificate, hasExpired, readCertificate } from "../runtime/certificate.ts";
 import { createLog } from "../log/log.ts";
 import { type CatalogConfig, readCatalog } from "../server/current-catalog.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
-import { inspectStore } from "../store/open.ts";
+import { type InspectedStore, inspectStore } from "../store/open.ts";
 import { measureDisk, findDescriptorLimit, recommendedDescriptors } from "../telemetry/descriptors.ts";
 import { StorageError } from "../store/storage-error.ts";
+import type { Facts } from "../watching/kinds.ts";
+import { judgeOnce, mergeStates, remedyOf } from "../watching/states.ts";
 import { CommandError } from "./command.ts";
 import { type StartConfig, toCommandError } from "./start-errors.ts";
 import type { DatabaseState } from "../store/engine/contract.ts";
@@ -38,9 +40,9 @@ export async function checkCertificate(config: StartConfig, now: number): Promis
   if (tls === undefined) return undefined;
   try {
     const seen = readCertificate(tls);
-    const [expiry, end] = [expiryOf(seen, now), seen.validTo.toISOString()];
-    if (expiry === "expired") return { ...failed(`has expired (${end})`), seen };
-    return { ...(expiry === "valid" ? ok : warning)(`valid until ${end}`), seen };
+    const end = seen.validTo.toISOString();
+    if (hasExpired(seen, now)) return { ...failed(`has expired (${end})`), seen };
+    return { ...judged({ certificate: seen.validTo.getTime() }, `valid until ${end}`, now), seen };
   } catch (error) {
     return await failedLikeStart(error, config);
   }
@@ -80,7 +82,7 @@ const silent = createLog({ level: "error", format: "json", clock: Date.now, writ
 export async function checkDatabase({
   storage,
   admin,
-}: Pick<Config, "storage" | "admin">): Promise<Seen<DatabaseState>> {
+}: Pick<Config, "storage" | "admin">): Promise<Seen<InspectedStore>> {
   const name = storage.databaseUrl === undefined ? databaseFile(storage.dataDir) : "PostgreSQL";
   try {
     if (admin.secretKey === undefined) await requireUsableSecretKey(storage.dataDir);
@@ -96,15 +98,25 @@ export async function checkDatabase({
   }
 }
 
-const minFreeBytes = 100 * 1024 ** 2;
-const scarceBytes = 1024 ** 3;
-
 export async function checkDisk({ dataDir }: Config["storage"]): Promise<Finding> {
   const folder = existingParent(resolve(dataDir));
-  const { freeBytes } = await measureDisk(folder);
-  const text = `${sizeOf(freeBytes)} free in ${folder}`;
-  return freeBytes < minFreeBytes ? failed(text) : freeBytes < scarceBytes ? warning(text) : ok(text);
+  const disk = await measureDisk(folder);
+  return judged({ disk }, `${sizeOf(disk.freeBytes)} free in ${folder}`);
 }
+
+/** What a server would say of these facts. */
+function judged(facts: Omit<Facts, "now">, text: string, now = Date.now()): Finding {
+  const [state] = judgeOnce({ now, ...facts });
+  return state === undefined ? ok(text) : warning(`${text}. ${remedyOf(state.kind)}`);
+}
+
+/** What the servers on this database say, but for what is looked at here too. */
+export const findStates = ({ states = [] }: InspectedStore, now: number): Finding[] =>
+  mergeStates(states, now)
+    .states.filter(({ kind }) => kind !== "disk" && kind !== "certificate")
+    .map(({ what, since, remedy, instance }) =>
+      warning(`${what}${instance === null ? "" : `, ${instance}`}, since ${new Date(since).toISOString()}. ${remedy}`),
+    );
 
 const existingParent = (folder: string): string =>
   existsSync(folder) || dirname(folder) === folder ? folder : existingParent(dirname(folder));

@@ -99,7 +99,7 @@ export async function startServing(config: Config, io: CommandIo, parent?: Paren
   const options = logOptions(config, io);
   const log = createLog({ ...options, always });
   try {
-    const { shareStats, places, mayLogShared } = parent ?? {};
+    const { shareStats, places, mayLogShared, machine } = parent ?? {};
     const catalog =
       parent === undefined || config.modelsFile === undefined
         ? openCatalog(config, { environment: io.env, log, signal: io.signal })
@@ -114,6 +114,7 @@ export async function startServing(config: Config, io: CommandIo, parent?: Paren
       processes: countProcesses(config.processes),
       places,
       mayLogShared,
+      machine,
     });
     // Where there are several processes, the parent warns.
     if (parent === undefined) void warnAtStart(catalog.get().backends, log, io.signal);

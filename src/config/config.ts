@@ -138,6 +138,17 @@ export const variables = {
     secret: true,
   },
   METRICS_PER_KEY: choice(["on", "off"], "off"),
+  NOTICE_URL: {
+    ...text(Type.Optional(Type.String({ pattern: "^https?://[^\\s/?#]+[^\\s]*$" })), "an http:// or https:// address"),
+    secret: true,
+  },
+  NOTICE_SECRET: {
+    ...text(
+      Type.Optional(Type.String({ pattern: "^whsec_(?:[A-Za-z0-9+/]{4})+(?:[A-Za-z0-9+/]{2}==|[A-Za-z0-9+/]{3}=)?$" })),
+      "whsec_ and base64",
+    ),
+    secret: true,
+  },
   REQUEST_LOG_DAYS: integer({ minimum: 0, maximum: 3650, default: 7 }),
   REQUEST_LOG_ROWS: integer({ minimum: 1000, maximum: 1_000_000_000, default: 5_000_000 }),
   BACKUP_DIR: text(Type.Optional(Type.String()), "an existing folder"),
@@ -287,6 +298,7 @@ function configFrom(settings: Settings, terminal: boolean) {
       metricsToken: settings.METRICS_TOKEN,
     },
     limitsFallback: settings.LIMITS_FALLBACK,
+    notices: { url: settings.NOTICE_URL, secret: settings.NOTICE_SECRET },
     metrics: { perKey: settings.METRICS_PER_KEY === "on" },
     shutdownGraceMs: settings.SHUTDOWN_GRACE * 1000,
     log: {

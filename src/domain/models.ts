@@ -97,6 +97,8 @@ export interface CurrentCatalog {
   get(): Catalog;
   /** Registers what runs after it was replaced. */
   onReplaced(listener: (catalog: Catalog) => void): void;
+  /** Why the file is refused as it is now; none: it is in use. Unset where no file is read. */
+  faults?: () => readonly string[];
 }
 
 /** What is known of the model that a request names: which one it is, what holds for it, and who may serve it. */

@@ -134,9 +134,6 @@ export function createLedger(options: LedgerOptions) {
     refusedRequests: (): number => state.refusedRequests,
     /** Whether counts wait for the database whose responses do not wait for them: what they cover is still to be held. */
     areCountsWaiting: (): boolean => state.degraded || state.gathering.isReleased || state.writing?.isReleased === true,
-    /** Whether counts are written, wait for the database, or were partly refused by it since the start. */
-    state: (): "ok" | "waiting" | "partly refused" =>
-      state.degraded ? "waiting" : state.refusedRequests > 0 ? "partly refused" : "ok",
     /**
      * Commits what is buffered, for at most `closeTimeoutMs`, and stops. The rest is lost, and logged.
      * @returns whether everything was committed

@@ -77,27 +77,17 @@ function requireAllReadable(file: string, cert: string): void {
   }
 }
 
-export type Expiry = "valid" | "expires soon" | "expired";
-
-/** How long before its end a certificate expires soon: those that renew themselves do so earlier. */
-const soonMs = 14 * 24 * 60 * 60 * 1000;
-
-export function expiryOf({ validTo }: Pick<Certificate, "validTo">, now: number): Expiry {
-  const leftMs = validTo.getTime() - now;
-  return leftMs <= 0 ? "expired" : leftMs <= soonMs ? "expires soon" : "valid";
-}
+export const hasExpired = ({ validTo }: Pick<Certificate, "validTo">, now: number): boolean => validTo.getTime() <= now;
 
 export interface CertificateObserver {
   /** The certificate in use is another one now. */
   onChange(certificate: Certificate): void;
   /** The files changed, and cannot be used as they are now. */
   onProblem(error: CertificateError): void;
-  /** Called once for each state of each certificate in use, the first one included. */
-  onExpiry(expiry: Exclude<Expiry, "valid">, certificate: Pick<Certificate, "validTo">): void;
 }
 
 /**
- * Reports each change of the files since the certificate in use was read from them, and the end of the one in use. Polls,
+ * Reports each change of the files since the certificate in use was read from them, and those that cannot be used. Polls,
  * since those who renew certificates replace files, folders or links to them. An expired one never replaces a valid one.
  * @returns stops watching
  */
@@ -115,34 +105,25 @@ export function watchCertificate(
 ): () => void {
   const haveChanged = createChangeDetector([files.certFile, files.keyFile], first.fingerprint);
   let inUse = first;
-  let reported: Expiry = "valid";
   const replace = (): void => {
     const next = readCertificate(files);
-    if (expiryOf(next, clock()) === "expired" && expiryOf(inUse, clock()) !== "expired") {
+    if (hasExpired(next, clock()) && !hasExpired(inUse, clock())) {
       const problem = `${JSON.stringify(files.certFile)} has expired (${next.validTo.toISOString()})`;
       throw new CertificateError(problem, "cert");
     }
     observer.onChange(next);
-    [inUse, reported] = [next, "valid"];
-  };
-  const reportExpiry = (): void => {
-    const expiry = expiryOf(inUse, clock());
-    if (expiry !== reported && expiry !== "valid") observer.onExpiry(expiry, inUse);
-    reported = expiry;
+    inUse = next;
   };
   const check = (): void => {
-    if (haveChanged()) {
-      try {
-        replace();
-      } catch (error) {
-        if (!(error instanceof CertificateError)) throw error;
-        // Often the second file is yet to be written: that is the next change.
-        observer.onProblem(error);
-      }
+    if (!haveChanged()) return;
+    try {
+      replace();
+    } catch (error) {
+      if (!(error instanceof CertificateError)) throw error;
+      // Often the second file is yet to be written: that is the next change.
+      observer.onProblem(error);
     }
-    reportExpiry();
   };
-  reportExpiry();
   const timer = setInterval(check, intervalMs);
   timer.unref();
   return () => clearInterval(timer);

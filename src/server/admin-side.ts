@@ -43,8 +43,7 @@ export async function adminSideOf(
     isHttps: listen.tls !== undefined,
     closeSoon: connections.closeSoon,
     upstreamUrl: catalog.get().backends[0]?.url ?? "",
-    probeUpstream: services.checkBackends,
-    requestsFailSince: services.upstreamFailures.since,
+    testNotice: services.notices.test,
     catalog: catalog.get,
     discoveredModels: services.backendModels.discovered.list,
     // A parent process that does not reply must not take the overview with it.
@@ -56,8 +55,6 @@ export async function adminSideOf(
     versions: { tollgate: build.version, commit: build.commit, bun: Bun.version },
     passwordFromEnvironment: password !== undefined,
     retention: storage.retention,
-    countsState: services.ledger.state,
-    limitsState: () => (services.admissions.isDegraded() ? "degraded" : "ok"),
   };
 }
 

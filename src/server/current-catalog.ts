@@ -53,19 +53,22 @@ export function openCatalog(
   // Before it is read: a change during that is then seen as a change.
   const haveChanged = createChangeDetector([path], stateOfFiles([path]));
   const { catalog, replace } = createReplaceable(readCatalog(config, environment), log);
+  let faults: readonly string[] = [];
   const look = (): void => {
     if (!haveChanged()) return;
     try {
       replace(readCatalog(config, environment));
+      faults = [];
     } catch (error) {
       if (!(error instanceof ModelsFileError)) throw error;
-      for (const fault of error.faults) log.warn("Models file changed, and the earlier one stays in use", { fault });
+      faults = error.faults;
+      for (const fault of faults) log.warn("Models file changed, and the earlier one stays in use", { fault });
     }
   };
   const timer = setInterval(look, intervalMs);
   timer.unref();
   signal.addEventListener("abort", () => clearInterval(timer), { once: true });
-  return catalog;
+  return { ...catalog, faults: () => faults };
 }
 
 /**

@@ -45,10 +45,16 @@ export async function listenOn(
 
 const internalError = (): Response => errorResponse("internal");
 
-/** Serves a renewed certificate without a restart, and warns before the end of the one in use. @returns stops doing so */
+/** Serves a renewed certificate without a restart. @returns stops doing so */
 export function followCertificate(
   { tls }: Config["listen"],
-  { certificate: first, clock, log, metrics }: Pick<Services, "certificate" | "clock" | "log" | "metrics">,
+  {
+    certificate: first,
+    clock,
+    log,
+    metrics,
+    facts,
+  }: Pick<Services, "certificate" | "clock" | "log" | "metrics" | "facts">,
   listeners: Listeners,
 ): () => void {
   if (tls === undefined || first === undefined) return () => {};
@@ -57,15 +63,11 @@ export function followCertificate(
     onChange(certificate) {
       for (const listener of new Set(Object.values(listeners))) listener.replaceCertificate(certificate);
       metrics.servesCertificate(certificate);
+      facts.servesCertificate(certificate);
       log.info("Certificate reloaded", { validTo: certificate.validTo.toISOString() });
     },
     onProblem: ({ message }) =>
       log.warn("Certificate files changed, and the earlier ones stay in use", { reason: message }),
-    onExpiry(expiry, { validTo }) {
-      const fields = { validTo: validTo.toISOString() };
-      if (expiry === "expired") log.error("Certificate has expired, so clients refuse it; renew TLS_CERT", fields);
-      else log.warn("Certificate expires soon; renew TLS_CERT", fields);
-    },
   };
   return watchCertificate(tls, first, observer, { clock });
 }

@@ -66,6 +66,7 @@ export async function startServer(
       services,
     );
     const stopWatching = followCertificate(listen, services, listeners);
+    services.watch.start();
     // Several processes leave it to their parent to announce the address, once.
     const announce = options.shareStats === undefined ? log.info : log.debug;
     announce("Listening", {
@@ -125,6 +126,9 @@ const idle = ({ inFlight }: Pick<Services, "inFlight">): Promise<void> =>
 async function closeServices(services: Services, leftMs = 0): Promise<boolean> {
   const { recorder, ledger, admissions, revocations, store, metrics, log } = services;
   await services.stopPolling();
+  services.facts.close();
+  await services.notices.close();
+  await services.watch.close();
   services.backendModels.stop();
   services.stopProbing();
   await Promise.race([recorder.close(), Bun.sleep(lastCountsMs)]);

@@ -11,6 +11,7 @@ import { RequestQueue } from "../proxy/waiting.ts";
 import type { CurrentCatalog } from "../domain/models.ts";
 import type { BackendStates, BackendStatus, Engines } from "../domain/backends.ts";
 import type { Places } from "../domain/admissions.ts";
+import type { Change } from "../domain/changes.ts";
 import { clientAddressOf } from "../domain/client-address.ts";
 import { createBackendModels, type OddName } from "../proxy/response/discovered-models.ts";
 import { goesByClient } from "../proxy/rewrite/current-rewriting.ts";
@@ -25,6 +26,9 @@ import {
 import type { Certificate } from "../runtime/certificate.ts";
 import { startBackups } from "../store/open.ts";
 import type { Store } from "../store/store.ts";
+import { Watch } from "../watching/watch.ts";
+import { createFacts, type FactsOptions } from "./facts.ts";
+import { startNotices } from "./notices.ts";
 import { measureDisk } from "../telemetry/descriptors.ts";
 import { createMetrics, type Metrics } from "../telemetry/metrics.ts";
 import { createInFlight, type InFlight, createUpstreamFailures } from "../telemetry/observers.ts";
@@ -52,12 +56,14 @@ export interface ServerOptions {
   places?: (Places & BackendStates) | undefined;
   /** Whether these processes may log one more refused request of a source. Never rejects. */
   mayLogShared?: ((source: string) => Promise<boolean>) | undefined;
+  /** What their parent knows of the machine. */
+  machine?: FactsOptions["machine"] | undefined;
 }
 
 /** The sections of the configuration that services need. */
 export type ServicesConfig = Pick<
   Config,
-  "upstream" | "rewrite" | "queue" | "limitsFallback" | "metrics" | "storage" | "listen"
+  "upstream" | "rewrite" | "notices" | "queue" | "limitsFallback" | "metrics" | "storage" | "listen"
 >;
 
 interface Opened extends ServerOptions {
@@ -85,6 +91,7 @@ export function createServices(config: ServicesConfig, opened: Opened) {
     perKey: config.metrics.perKey,
     waiting: () => ledger.waiting(),
     refusedRequests: () => ledger.refusedRequests(),
+    problems: () => watched.watch.own(),
     areLimitsDegraded: () => admissions.isDegraded(),
     inFlight: inFlight.count,
     droppedRequests: () => ledger.droppedRequests(),
@@ -117,18 +124,22 @@ export function createServices(config: ServicesConfig, opened: Opened) {
   });
   const learning = startLearning({ catalog, places, engines });
   const stopCounters = pollCounters({ ...opened, catalog, backendStates });
+  const takesAll = (): boolean => catalog.get().backends.length === 1 && config.queue.backendWaitMs === 0;
+  const upstreamFailures = createUpstreamFailures(clock, log, takesAll);
+  const instance = `${hostname()}/${process.pid}`;
+  const watching = { ...opened, catalog, backendStates, checkBackends, upstreamFailures, ledger, admissions };
+  const watched = watchOf(config, instance, watching);
   const stopBackups = startBackups(config.storage, opened);
   return {
     ...opened,
     catalog,
     engines,
     backendStates,
-    checkBackends,
     sharedDraining: shareBackends({
       store: store.backends,
       states: backendStates,
       catalog,
-      instance: `${hostname()}/${process.pid}`,
+      instance,
       clock,
     }),
     backendModels: createBackendModels({
@@ -153,10 +164,8 @@ export function createServices(config: ServicesConfig, opened: Opened) {
     },
     inFlight,
     queue,
-    upstreamFailures: createUpstreamFailures(clock, log, () => {
-      const { backends } = catalog.get();
-      return backends.length === 1 && config.queue.backendWaitMs === 0;
-    }),
+    upstreamFailures,
+    ...watched,
     /** Adds up all processes that share the ports. */
     stats,
     /** Unless these processes share the places. */
@@ -166,6 +175,19 @@ export function createServices(config: ServicesConfig, opened: Opened) {
     /** Ends what still runs when the grace is over. */
     stopping,
   };
+}
+
+/** What finds out, what keeps, and what tells what is wrong. */
+function watchOf(
+  { limitsFallback: fallback, storage: { databaseUrl, dataDir, backup }, notices }: ServicesConfig,
+  instance: string,
+  known: Opened & Omit<FactsOptions, "monotonic" | "fallback" | "server" | "dataDir" | "makesBackups">,
+) {
+  const server = databaseUrl === undefined ? undefined : "PostgreSQL";
+  const facts = createFacts({ ...known, monotonic, fallback, server, dataDir, makesBackups: backup !== undefined });
+  const { store, clock, log } = known;
+  const watch = new Watch<Change>({ gather: facts.gather, store: store.states, process: instance, clock });
+  return { facts, watch, notices: startNotices({ config: notices, store: store.notices, watch, clock, log }) };
 }
 
 const oddNames: Record<OddName, string> = {

@@ -7,6 +7,7 @@ import { type BackupPlan, createBackups } from "./sqlite/backup.ts";
 import { inspectDataFolder } from "./sqlite/inspect-database.ts";
 import { databaseFile, openSqliteStore } from "./sqlite/open.ts";
 import { defaultRetention, type Retention } from "./retention.ts";
+import type { StateRow } from "./backends/contract.ts";
 import type { Store } from "./store.ts";
 import type { DatabaseState } from "./engine/contract.ts";
 import { startWorker } from "./sqlite/worker-client.ts";
@@ -42,6 +43,8 @@ const openEngine = ({ databaseUrl: url, retention = defaultRetention, ...rest }:
     ? openSqliteStore({ ...rest, retention })
     : openPostgresStore({ url, retention, clock: rest.clock });
 
+/** With what its servers say is wrong, if they have the tables for that. */
+export type InspectedStore = DatabaseState & { states?: StateRow[] };
 /** Makes the backups of a server, if it has a plan for them. @returns stops them */
 export function startBackups(
   { dataDir, backup: plan }: { dataDir: string; backup?: BackupPlan | undefined },
@@ -58,7 +61,7 @@ export function startBackups(
  * @returns undefined if the first start has yet to create it
  * @throws StorageError if no server could start with it
  */
-export async function inspectStore(options: StoreOptions): Promise<DatabaseState | undefined> {
+export async function inspectStore(options: StoreOptions): Promise<InspectedStore | undefined> {
   const { dataDir, databaseUrl } = options;
   const seen =
     databaseUrl === undefined
@@ -68,7 +71,7 @@ export async function inspectStore(options: StoreOptions): Promise<DatabaseState
   const store = await openEngine(options);
   try {
     await store.checkWritable();
-    return seen;
+    return { ...seen, states: await store.states.list() };
   } finally {
     await store.close();
   }

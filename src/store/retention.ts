@@ -70,8 +70,8 @@ export const expiringRows: readonly ExpiringRows[] = [
     keeps: always(trafficDays * minutesPerDay),
     perRound: 5,
   })),
-  // The console shows the last hour, and the comparison with the counters of backends looks at the last minutes.
-  { table: "backendMinute", column: "minute", timeOf: minuteOf, keeps: always(minutesPerDay), perRound: 5 },
+  // A backend is slow beside its last 7 days. The console shows the last hour.
+  { table: "backendMinute", column: "minute", timeOf: minuteOf, keeps: always(8 * minutesPerDay), perRound: 5 },
   ...(["latencyHour", "outcomeHour"] as const).map((table) => ({
     table,
     column: "hour",
@@ -89,6 +89,8 @@ export const expiringRows: readonly ExpiringRows[] = [
   { table: "gpuHour", column: "hour", timeOf: hourOf, keeps: always(gpuDays * hoursPerDay), perRound: 1 },
   // Limits count the last 61 seconds by the database's clock: an instance whose own is minutes ahead must not delete these.
   { table: "leaseSeconds", column: "second", timeOf: secondOf, keeps: always(5 * 60) },
+  { table: "states", column: "seenAt", timeOf: milliseconds, keeps: always(31 * msPerDay), perRound: 60 * msPerMinute },
+  { table: "notices", column: "createdAt", timeOf: milliseconds, keeps: always(31 * msPerDay) },
   // Listed for minutes only.
   { table: "catalogInstances", column: "seenAt", timeOf: milliseconds, keeps: always(msPerDay) },
   { table: "keyRefusals", column: "day", timeOf: dayNumberOf, keeps: always(1) },

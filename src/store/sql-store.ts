@@ -1,5 +1,6 @@
 import type { WallClock } from "../time/clock.ts";
 import { createBackendStore } from "./backends/backends.ts";
+import { createNoticeStore, createStateStore } from "./backends/states.ts";
 import { createDatabaseStore } from "./engine/database.ts";
 import { createGpuStore } from "./gpu/gpu.ts";
 import { createKeyStore } from "./keys/keys.ts";
@@ -34,6 +35,8 @@ export function createSqlStore(engine: Engine, clock: WallClock, retention = def
     traffic: createTrafficStore(engine),
     reconciliation: createReconciliationStore(engine, settings, usage),
     backends: createBackendStore(engine, clock, record),
+    states: createStateStore(engine, clock, record),
+    notices: createNoticeStore(engine, clock),
     database: createDatabaseStore(engine, settings),
     gpu: createGpuStore(engine, clock),
     sessions: createSessionStore(engine, record),

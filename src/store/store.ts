@@ -5,7 +5,7 @@
 // alone chooses which. Rows whose time is over (`retention.ts`) go in short portions (`maintenance.ts`), so that no
 // request waits for it. The store does not import its callers.
 
-import type { BackendStore } from "./backends/contract.ts";
+import type { BackendStore, NoticeStore, StateStore } from "./backends/contract.ts";
 import type { DatabaseStore, StoreSize } from "./engine/contract.ts";
 import type { GpuStore } from "./gpu/contract.ts";
 import type { KeyStore, SubjectStore } from "./keys/contract.ts";
@@ -23,6 +23,8 @@ export interface Store {
   readonly traffic: TrafficStore;
   readonly reconciliation: ReconciliationStore;
   readonly backends: BackendStore;
+  readonly states: StateStore;
+  readonly notices: NoticeStore;
   readonly database: DatabaseStore;
   readonly limits: LimitStore;
   readonly gpu: GpuStore;

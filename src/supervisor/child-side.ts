@@ -2,7 +2,7 @@ import type { Places } from "../domain/admissions.ts";
 import type { BackendStates } from "../domain/backends.ts";
 import type { Catalog } from "../domain/models.ts";
 import type { AggregateStats, ProcessStats } from "../telemetry/stats.ts";
-import type { Addresses, ChildMethods, ParentMethods } from "./protocol.ts";
+import type { Addresses, ChildMethods, MachineFacts, ParentMethods } from "./protocol.ts";
 import { parentTimeoutMs } from "./protocol.ts";
 import { createRpc } from "./rpc.ts";
 import { createSharedPlaces } from "./shared-places.ts";
@@ -19,6 +19,8 @@ export interface ParentChannel {
   readCatalog(onReplaced: (catalog: Catalog) => void): Promise<Catalog>;
   /** Whether the processes may log one more refused request of a source. */
   mayLogShared(source: string): Promise<boolean>;
+  /** What the parent knows of the machine. */
+  machine(): Promise<MachineFacts>;
   reportListening(at: Addresses): void;
   reportDraining(): void;
   /** Resolves when the parent has the final metrics, or cannot be reached. */
@@ -68,6 +70,7 @@ export function findParentChannel(): ParentChannel | undefined {
     },
     // A parent that does not reply hides no refusals.
     mayLogShared: (source) => parent.call("mayLogRefused", source).catch(() => true),
+    machine: () => parent.call("machine"),
     // Only these two fields: the caller's object may hold functions, which cannot be sent.
     reportListening: ({ url, adminUrl }) => void parent.call("listening", { url, adminUrl }).catch(ignoreFailure),
     reportDraining: () => void parent.call("draining").catch(ignoreFailure),

@@ -35,11 +35,13 @@ export function startChild(options: {
   catalog: () => Catalog;
   /** Limits the refused requests of a source that all processes log. */
   mayLogRefused: (source: string) => boolean;
+  machine: ParentMethods["machine"];
   /** Applied while the process listens, not while it starts or drains. */
   heartbeatLimits: HeartbeatLimits;
   onUnresponsive: (child: Child) => void;
 }): Child {
-  const { command, env, aggregate, dispatch, catalog, mayLogRefused, heartbeatLimits, onUnresponsive } = options;
+  const { command, env, aggregate, dispatch, catalog, mayLogRefused, machine, heartbeatLimits, onUnresponsive } =
+    options;
   const listening = Promise.withResolvers<Addresses>();
   const draining = Promise.withResolvers<undefined>();
   let stopping = false;
@@ -79,6 +81,7 @@ export function startChild(options: {
     setDraining: dispatch.setDraining,
     hasRestarted: dispatch.hasRestarted,
     mayLogRefused,
+    machine,
   };
   const spawned = Bun.spawn(command, {
     env,

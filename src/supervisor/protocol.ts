@@ -3,7 +3,10 @@ import type { BackendSign, BackendStatus, Choice } from "../domain/backends.ts";
 import type { Catalog } from "../domain/models.ts";
 import type { ReportedInput } from "../domain/usage.ts";
 import type { MetricsSnapshot } from "../telemetry/metrics.ts";
+import type { Facts } from "../watching/kinds.ts";
 import type { AggregateStats, ProcessStats } from "../telemetry/stats.ts";
+
+export type MachineFacts = Pick<Facts, "modelsFile" | "replaced">;
 
 /** The addresses that a process listens on, as `http://host:port`. */
 export interface Addresses {
@@ -42,6 +45,8 @@ export interface ParentMethods extends AggregateStats {
   listBackends(): BackendStatus[];
   setDraining(backend: string, isDraining: boolean): void;
   hasRestarted(backend: string): void;
+  /** What there is once for the machine. */
+  machine(): MachineFacts;
   /** @returns whether the child may write a refused request of a source to the request log */
   mayLogRefused(source: string): boolean;
   /** The child counts nothing after these. */

@@ -16,13 +16,15 @@ import type { ProbeBackend } from "../routing/backend-health.ts";
 import { createAggregate } from "./aggregate.ts";
 import { type Child, startChild } from "./child.ts";
 import type { HeartbeatLimits } from "./heartbeat.ts";
-import type { Addresses } from "./protocol.ts";
+import type { Addresses, MachineFacts } from "./protocol.ts";
 import { createRefusalLimit } from "../telemetry/request-log.ts";
 import { listenError } from "../runtime/listen.ts";
 import { createBackoff, wait } from "../time/wait.ts";
 
 /** Half a minute: only a fault keeps a process from replying for that long. */
 const defaultHeartbeatLimits: HeartbeatLimits = { intervalMs: 5000, maxMissed: 6 };
+/** So many replacements are remembered. */
+const maxReplaced = 10;
 /** Time after the grace period to write counts and clean up, before a process is killed. */
 const cleanupMs = 15_000;
 /** The exit statuses of a process that may have lost counts if it accepted requests: its own, and that of SIGKILL. */
@@ -61,6 +63,8 @@ export async function superviseProcesses(options: {
     onChanged: (shut) => children.backendsChanged(shut),
   });
   const mayLogRefused = createRefusalLimit(Date.now);
+  let replaced: number[] = [];
+  const machine = (): MachineFacts => ({ replaced, ...(catalog.faults && { modelsFile: catalog.faults() }) });
   const onUnresponsive = (child: Child): void => {
     log.error("Worker process unresponsive; killing it", { child: child.pid });
     child.kill();
@@ -73,6 +77,7 @@ export async function superviseProcesses(options: {
       dispatch,
       catalog: catalog.get,
       mayLogRefused,
+      machine,
       heartbeatLimits,
       onUnresponsive,
     }),
@@ -96,7 +101,11 @@ export async function superviseProcesses(options: {
   const env = { ...options.env, ...portsOf(config.listen, at) };
   const start = (): Child => children.start(env);
   const others = signal.aborted ? [] : Array.from({ length: count - 1 }, start);
-  await Promise.all([first, ...others].map((child) => keepRunning(child, start, options)));
+  const replace = (): Child => {
+    replaced = [...replaced, Date.now()].slice(-maxReplaced);
+    return start();
+  };
+  await Promise.all([first, ...others].map((child) => keepRunning(child, replace, options)));
   const haveLostCounts = await children.haveLostCounts();
   log.info("All worker processes exited");
   return haveLostCounts ? 1 : 0;

@@ -47,6 +47,8 @@ export interface MetricsOptions {
   };
   /** Requests whose usage the database refuses; read at each scrape. */
   refusedRequests: () => number;
+  /** What is wrong as this process sees it; read at each scrape. */
+  problems: () => readonly { kind: string; silencedUntil: number | null }[];
   /** Whether this process enforces the limits of keys without the database; read at each scrape. */
   areLimitsDegraded: () => boolean;
   /** Requests whose response has not ended; read at each scrape. */
@@ -125,6 +127,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   );
   addLedgerGauges(registry, options);
   addQueueGauges(registry, options);
+  addProblems(registry, options.problems);
   addSlowGauges(registry, options.slow);
   const closeProcess = addProcessMetrics(registry);
   const ofBackends = options.backends === undefined ? [] : [addBackendMetrics(registry, options.backends)];
@@ -148,6 +151,21 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     close: closeProcess,
   };
+}
+
+function addProblems(registry: Registry, problems: MetricsOptions["problems"]): void {
+  const gauge: Gauge<"kind" | "silenced"> = new Gauge({
+    name: "tollgate_problem",
+    help: "1 for each kind of state that stands, by whether it is silenced",
+    labelNames: ["kind", "silenced"],
+    aggregator: "max",
+    registers: [registry],
+    collect() {
+      gauge.reset();
+      for (const { kind, silencedUntil } of problems())
+        gauge.set({ kind, silenced: (silencedUntil ?? 0) > Date.now() ? "yes" : "no" }, 1);
+    },
+  });
 }
 
 function createCertificateGauge(registry: Registry): Metrics["servesCertificate"] {

@@ -3,6 +3,7 @@ import { createBag } from "../runtime/bag.ts";
 import { batchPerTick } from "../time/per-tick.ts";
 import type { RequestObserver, RequestRecord, RunningHandle, RunningRequest } from "../domain/requests.ts";
 import type { WallClock } from "../time/clock.ts";
+import { minuteOf } from "../time/seoul.ts";
 
 /** A running request and the id by which it can be ended. */
 export interface IdentifiedRequest extends RunningRequest {
@@ -74,15 +75,25 @@ export function observePerTick(
 /** Causes for which no connection was made: other failures may be those of single requests. */
 const unconnected = /^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOENT|ENOTFOUND|connect_timeout)$/;
 
+/** The queue's refusals of so long are known. */
+const refusedMinutes = 5;
+const queueCodes: ReadonlySet<string | undefined> = new Set(["queue_full", "queue_timeout"]);
+
 /**
- * Knows since when requests have got no response from the upstream, for the console, and logs that it goes and comes.
+ * Knows since when requests have got no response from the upstream, and logs that it goes and comes; and what the queue
+ * refused.
  * @param isLogged whether nothing else does, as where there is no choice of backends
  */
 export function createUpstreamFailures(clock: WallClock, log: Log, isLogged: () => boolean) {
   let since: number | undefined;
   let outAt: number | undefined;
+  const refused = new Map<number, number>();
   return {
-    finished({ upstreamMs, cause, outcome, backend, durationMs }: RequestRecord): void {
+    finished({ upstreamMs, cause, code, outcome, backend, durationMs }: RequestRecord): void {
+      if (queueCodes.has(code)) {
+        const minute = minuteOf(clock());
+        refused.set(minute, (refused.get(minute) ?? 0) + 1);
+      }
       if (upstreamMs !== undefined) {
         since = undefined;
         // What it was sent before may still end.
@@ -98,5 +109,10 @@ export function createUpstreamFailures(clock: WallClock, log: Log, isLogged: () 
     },
     /** Epoch milliseconds; undefined if the last request got one. */
     since: (): number | undefined => since,
+    /** How many requests the queue refused in the last minutes. */
+    refusedInQueue(): number {
+      for (const minute of refused.keys()) if (minute <= minuteOf(clock()) - refusedMinutes) refused.delete(minute);
+      return [...refused.values()].reduce((sum, count) => sum + count, 0);
+    },
   };
 }

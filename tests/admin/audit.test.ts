@@ -20,6 +20,7 @@ describe.each(engines)("%s", (engine) => {
   let token: string;
   beforeAll(async () => {
     admin = await startAdmin({
+      facts: () => ({ disk: { freeBytes: 0, sizeBytes: 1 } }),
       engine,
       trustedHops: 1,
       setDraining: (backend, drains, change) => {
@@ -124,6 +125,9 @@ describe.each(engines)("%s", (engine) => {
       const user = (await send("POST", "/api/users", { source: "open-webui@x", external: "kim" })).json;
       await send("PATCH", `/api/users/${user.id}`, { tokens_per_day: 5 });
       await send("DELETE", `/api/users/${user.id}`);
+      const until = new Date(admin.time.now + 3_600_000).toISOString();
+      await send("POST", "/api/notices/test");
+      await send("POST", "/api/states/silence", { kind: "disk", until, why: "moved" });
       const { id } = (await send("POST", "/api/tokens", { name: "x", role: "viewer" })).json;
       await send("DELETE", `/api/tokens/${id}`);
       await admin.send("POST", "/api/logout", { as: guest, headers });
@@ -149,6 +153,8 @@ describe.each(engines)("%s", (engine) => {
       ["user.create", expect.stringMatching(/^user\/\d+$/)],
       ["user.update", expect.stringMatching(/^user\/\d+$/)],
       ["user.delete", expect.stringMatching(/^user\/\d+$/)],
+      ["notice.test", "notice"],
+      ["state.silence", "state/disk"],
       ["token.create", expect.stringMatching(/^token\/\d+$/)],
       ["token.delete", expect.stringMatching(/^token\/\d+$/)],
       ["session.log_out", "session"],

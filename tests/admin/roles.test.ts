@@ -18,6 +18,8 @@ const byAdmins = [
   "PATCH /api/backends/{name}",
   "DELETE /api/in-flight/{id}",
   "PUT /api/prices",
+  "POST /api/states/silence",
+  "POST /api/notices/test",
 ];
 const bySessions = [
   "GET /api/tokens",

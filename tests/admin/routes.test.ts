@@ -51,6 +51,9 @@ const sessionRoutes: SessionRoute[] = [
   { method: "GET", path: "/api/gpu-stats", status: 200, contains: "[]" },
   { method: "GET", path: "/api/gpu-stats/power-history", status: 200, contains: '"points":[]' },
   { method: "GET", path: "/api/gpu-stats/history", status: 200, contains: '"points":[]' },
+  { method: "GET", path: "/api/states", status: 200, contains: '"unknown_since":null' },
+  { method: "POST", path: "/api/states/silence", json: {}, status: 400, contains: "kind must be" },
+  { method: "POST", path: "/api/notices/test", json: {}, status: 200, contains: '"ok":true' },
   { method: "GET", path: "/api/overview", status: 200, contains: '"in_flight":3' },
   { method: "GET", path: "/api/backends", status: 200, contains: '"file_hash":null' },
   {

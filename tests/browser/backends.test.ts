@@ -68,31 +68,6 @@ describe.skipIf(!hasBrowser)("the page of backends", () => {
     expect(await row("gate-1/4711").getByText("Differs").count()).toBe(0);
   });
 
-  test("are in the overview, which names those that are out", async () => {
-    await using visit = await console.visit("/settings/account");
-    const { page } = visit;
-    const since = new Date(Date.now() - 300_000).toISOString();
-    const backends = ["gpu-a", "gpu-b", "gpu-c"].map((name) => ({
-      name,
-      since,
-      state: name === "gpu-b" ? "out" : "in",
-    }));
-    await page.route("**/api/overview", async (route) => {
-      const body = (await (await route.fetch()).json()) as object;
-      await route.fulfill({ json: { ...body, backends } });
-    });
-    const { key } = await console.admin.createKey("in use");
-    await fetch(`${console.program.url}/v1/embeddings`, {
-      method: "POST",
-      headers: { "x-api-key": key, "content-type": "application/json" },
-      body: '{"model":"m","input":"a"}',
-    });
-    await page.getByRole("link", { name: "Overview" }).click();
-    await page.getByText("2 of 3 backends in").waitFor();
-    await page.getByText("gpu-b is out since").waitFor();
-    expect(await page.getByText("Backend responds").count()).toBe(0);
-  });
-
   test("asks with the models that nobody else serves", async () => {
     await using visit = await console.visit("/settings/account");
     const { page } = visit;

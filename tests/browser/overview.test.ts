@@ -3,6 +3,8 @@ import { findFreePort } from "../support/free-port.ts";
 import { hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { seed, seedKeys, usage } from "./support/seed.ts";
 import { shared } from "../support/shared.ts";
+import { kindNames, remedyOf } from "../../src/watching/states.ts";
+import { violations } from "./support/axe.ts";
 
 describe.skipIf(!hasBrowser)("overview of a new installation", () => {
   test("shows the first steps and links to the first key", async () => {
@@ -29,7 +31,9 @@ describe.skipIf(!hasBrowser)("a new installation without a backend", () => {
     const { page } = visit;
     const first = page.locator(".first-steps > li").first();
     await first.getByRole("heading", { name: "Connect the backend" }).waitFor();
-    await first.getByText(`No usable response from ${url}: the connection is refused.`).waitFor();
+    await first
+      .getByText(`No usable response from ${url}: ${new URL(url).host} does not respond (ECONNREFUSED).`)
+      .waitFor();
     expect(await page.locator(".first-steps .done").count()).toBe(0);
   });
 });
@@ -105,12 +109,64 @@ describe.skipIf(!hasBrowser)("overview", () => {
   test("an unreachable backend is reported, and the page keeps its data", async () => {
     await using visit = await console.visit("/");
     const { page } = visit;
-    await page.getByText("Backend responds").waitFor();
+    await page.getByRole("link", { name: "caller" }).waitFor();
     const { url } = console.simulator;
     console.simulator.stop();
-    await page.getByText("Backend does not respond").waitFor({ timeout: 25_000 });
-    await page.getByText(`No usable response from the backend at ${url} since `).waitFor();
-    await page.getByText(/since \d\d:\d\d KST \(.*\): the connection is refused\. Requests fail/).waitFor();
+    const what = `${new URL(url).host} does not respond (ECONNREFUSED)`;
+    await page.getByRole("status").getByText(`${what}, since `).waitFor({ timeout: 25_000 });
+    const state = page.getByRole("region", { name: "What is wrong" }).locator("li", { hasText: what });
+    await state.getByText(/since \d\d:\d\d KST \(.*\) · /).waitFor();
+    await state.getByText("See that its server runs").waitFor();
     await page.getByRole("link", { name: "caller" }).waitFor();
+  });
+});
+
+describe.skipIf(!hasBrowser)("what is wrong", () => {
+  const console = shared(() => startConsole());
+  const since = new Date(Date.now() - 300_000).toISOString();
+  const states = kindNames.map((kind) => ({
+    kind,
+    object: "",
+    since,
+    what: `${kind} now`,
+    remedy: remedyOf(kind),
+    instance: "gate/1",
+    silenced: kind === "taken_out" ? { until: since, why: "moved away", by: "admin" } : null,
+  }));
+  const past = [{ ...states[0], what: "PostgreSQL away, 312 counts waited, none lost", until: since, count: 312 }];
+
+  test("is at the top of every page, and each kind has its cause and remedy no further than one click away", async () => {
+    await using visit = await console.visit("/settings/account");
+    const { page } = visit;
+    await page.route("**/api/states", (route) => route.fulfill({ json: { states, past, unknown_since: since } }));
+    await page.getByRole("link", { name: "API keys" }).click();
+    await page.getByRole("status").getByText("database_away now, since").waitFor();
+    await page.getByRole("link", { name: `and ${states.length - 2} more` }).click();
+    for (const { kind, remedy } of states) {
+      const item = page.locator(`li[data-kind=${kind}]`);
+      await item.getByText(`${kind} now`).waitFor();
+      await item.getByText(remedy).waitFor();
+    }
+    await page.getByText(/^Silenced until .* by admin: moved away$/).waitFor();
+    await page.getByText("Of other processes not known since").waitFor();
+    await page.getByText("1 in the last 30 days that are over").click();
+    await page.getByText("PostgreSQL away, 312 counts waited, none lost").waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.locator("li[data-kind=disk]").getByRole("link", { name: "Handbook" }).click();
+    await page.getByRole("heading", { name: "What is wrong" }).waitFor();
+  });
+
+  test("is silenced with a reason", async () => {
+    console.simulator.stop();
+    await using visit = await console.visit("/");
+    const { page } = visit;
+    const state = page.locator("li[data-kind=backend_out]");
+    await state.getByRole("button", { name: "Silence" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel("For").selectOption("an hour");
+    await dialog.getByLabel("Why").fill("no backend yet");
+    await dialog.getByRole("button", { name: "Silence" }).click();
+    await state.getByText(/^Silenced until .*: no backend yet$/).waitFor();
+    expect(await page.getByRole("status").getByText("does not respond").count()).toBe(0);
   });
 });

@@ -744,4 +744,56 @@ export const plantedFaults: readonly PlantedFault[] = [
     put: `cause === ""`,
     tests: ["tests/wire/out-of-descriptors.test.ts"],
   },
+
+  // What is wrong.
+  {
+    id: "state-forgets-since",
+    says: "Since when something is wrong begins anew with each look",
+    find: `since: old?.since ?? Math.min(since ?? facts.now, facts.now)`,
+    put: `since: Math.min(since ?? facts.now, facts.now)`,
+    tests: ["tests/watching/states.test.ts"],
+  },
+  {
+    id: "state-unknown-is-over",
+    says: "While the database is away, what it knew to be wrong is over",
+    find: `if (found === undefined) return ofKind;`,
+    put: `if (found === undefined) return [];`,
+    tests: ["tests/watching/states.test.ts"],
+  },
+  {
+    id: "state-restart-forgets",
+    says: "A restart begins the time of all that is wrong anew",
+    find: `if (this.#shared === undefined) this.#goOn(await this.#read());`,
+    put: ``,
+    tests: ["tests/watching/watch.test.ts"],
+  },
+  {
+    id: "state-silenced-for-ever",
+    says: "What was silenced once is silent when it comes again, and after its time",
+    find: `const isSilenced = (one.silencedUntil ?? 0) > now;`,
+    put: `const isSilenced = one.silencedUntil !== null;`,
+    tests: ["tests/admin/operations/health.test.ts"],
+  },
+  {
+    id: "notice-of-each-process",
+    says: "Each process sends a notice of its own",
+    find: `if (made.length === 0) return;`,
+    put: `if (made.length === 0) await db.insert(notices).values({ ...row, id: crypto.randomUUID() });`,
+    tests: ["tests/server/notices.test.ts"],
+  },
+  {
+    id: "notice-follows-redirects",
+    says: "A notice goes wherever the address redirects it",
+    find: `body, redirect: "manual", signal }`,
+    put: `body, signal }`,
+    tests: ["tests/server/notices.test.ts"],
+  },
+  {
+    id: "session-remembers-ended",
+    says: "A session that was logged out reads while the database is away",
+    find: `      seen.delete(idHash);
+      await sessions.delete(idHash, by);`,
+    put: `      await sessions.delete(idHash, by);`,
+    tests: ["tests/admin/operations/health.test.ts"],
+  },
 ];

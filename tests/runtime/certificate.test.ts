@@ -95,7 +95,6 @@ describe.skipIf(whyNoOpenssl !== undefined)("a certificate", () => {
       {
         onChange: ({ cert }) => seen.push(cert === expected ? "next" : "another"),
         onProblem: ({ part }) => seen.push(`wrong ${part}`),
-        onExpiry: () => {},
       },
       { clock: Date.now, intervalMs },
     );
@@ -123,7 +122,6 @@ describe.skipIf(whyNoOpenssl !== undefined)("a certificate", () => {
       {
         onChange: ({ cert }) => seen.push(cert),
         onProblem: ({ message }) => seen.push(message),
-        onExpiry: () => {},
       },
       { clock: Date.now, intervalMs },
     );
@@ -144,48 +142,11 @@ describe.skipIf(whyNoOpenssl !== undefined)("a certificate", () => {
       {
         onChange: ({ validTo }) => seen.push(`uses ${validTo.toISOString()}`),
         onProblem: ({ message }) => seen.push(message),
-        onExpiry: (expiry) => seen.push(expiry),
       },
       { clock: () => time.now, intervalMs },
     );
     return { seen, time, [Symbol.dispose]: stop };
   }
-
-  test.each([
-    [15 * day, []],
-    [14 * day + 1, []],
-    [14 * day, ["expires soon"]],
-    [1, ["expires soon"]],
-    [0, ["expired"]],
-  ])("that ends in %i ms is reported at the start as %p", async (leftMs, expected) => {
-    using authority = await createAuthority();
-    const files = authority.sign("one");
-    using watched = watch(files, readCertificate(files).validTo.getTime() - leftMs);
-    expect(watched.seen).toEqual(expected);
-  });
-
-  test("is reported 14 days before its end, and at its end, each once", async () => {
-    using authority = await createAuthority();
-    const files = authority.sign("one");
-    const ends = readCertificate(files).validTo.getTime();
-    using watched = watch(files, ends - 15 * day);
-    watched.time.now = ends - 14 * day;
-    await pollUntil(() => watched.seen.length === 1);
-    watched.time.now = ends;
-    await pollUntil(() => watched.seen.length === 2);
-    expect(watched.seen).toEqual(["expires soon", "expired"]);
-  });
-
-  test("that is renewed with one that ends soon too is reported again", async () => {
-    using authority = await createAuthority();
-    const files = authority.sign("one");
-    const next = authority.sign("next");
-    const { validTo } = readCertificate(next);
-    using watched = watch(files, Date.now());
-    replaceFiles(files, next);
-    await pollUntil(() => watched.seen.length === 3);
-    expect(watched.seen).toEqual(["expires soon", `uses ${validTo.toISOString()}`, "expires soon"]);
-  });
 
   test("that is valid is not replaced by an expired one, but an expired one is by any", async () => {
     using authority = await createAuthority();
@@ -195,12 +156,11 @@ describe.skipIf(whyNoOpenssl !== undefined)("a certificate", () => {
     const expired = readCertificate(earlier).validTo;
     using watched = watch(files, ofValid.getTime() - day / 2);
     replaceFiles(files, earlier);
-    await pollUntil(() => watched.seen.length === 2);
-    expect(watched.seen).toEqual(["expires soon", `"${files.certFile}" has expired (${expired.toISOString()})`]);
+    await pollUntil(() => watched.seen.length === 1);
+    expect(watched.seen).toEqual([`"${files.certFile}" has expired (${expired.toISOString()})`]);
     watched.time.now = ofValid.getTime() + 1;
-    await pollUntil(() => watched.seen.length === 3);
     replaceFiles(files, later);
-    await pollUntil(() => watched.seen.length === 5);
-    expect(watched.seen.slice(2)).toEqual(["expired", `uses ${ofLater.toISOString()}`, "expired"]);
+    await pollUntil(() => watched.seen.length === 2);
+    expect(watched.seen.slice(1)).toEqual([`uses ${ofLater.toISOString()}`]);
   });
 });

@@ -23,6 +23,7 @@ function startProcess(): TestProcess {
     perKey: true,
     waiting: () => waiting,
     refusedRequests: () => 5,
+    problems: () => [],
     areLimitsDegraded: () => false,
     inFlight: () => 2,
     slow: steadyValues,

@@ -52,6 +52,7 @@ function start(script: string, heartbeatLimits = { intervalMs: 600_000, maxMisse
       onChanged() {},
     }),
     mayLogRefused: () => true,
+    machine: () => ({}),
     aggregate,
     heartbeatLimits,
     onUnresponsive: () => void events.push("unresponsive"),

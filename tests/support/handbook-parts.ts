@@ -10,6 +10,8 @@ import { clientNeeds } from "../../src/proxy/rewrite/client-rules.ts";
 import { type MemberRow, memberRows } from "../../src/proxy/rewrite/members-not-allowed.ts";
 import { tableNames } from "../../src/store/schema/tables.ts";
 import { stagedFlushes } from "../../src/store/sqlite/staged-flushes.ts";
+import { kinds, type Row } from "../../src/watching/kinds.ts";
+import { kindNames } from "../../src/watching/states.ts";
 import { alerts } from "../../src/watching/alerts.ts";
 import { getTableName } from "drizzle-orm";
 import { variableNames } from "../../src/config/config.ts";
@@ -52,6 +54,11 @@ export const parts: Readonly<Record<string, Part>> = {
   "backend-members": () => membersTable(modelsFileSchema.properties.backends.patternProperties),
   "model-members": () => membersTable(modelsFileSchema.properties.models.patternProperties),
   tables: (before) => namedTable(before, [...tableNames, getTableName(stagedFlushes)]),
+  states: (before) =>
+    namedTable(before, kindNames, (kind) => {
+      const { of, remedy } = (kinds as Record<string, Row>)[kind] ?? { of: "", remedy: "" };
+      return [of, remedy];
+    }),
   alerts: () =>
     table(
       ["alert", "fires after", "tells"],

@@ -18,6 +18,7 @@ export function openMetrics({
     perKey,
     waiting: () => waiting,
     refusedRequests: () => 5,
+    problems: () => [],
     areLimitsDegraded: () => false,
     inFlight,
     slow,

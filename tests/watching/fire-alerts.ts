@@ -1,88 +1,176 @@
-// Lets a real Prometheus scrape Tollgate, causes each fault that an alert is for, and prints when each alert fired. Takes
-// two minutes, and root and Debian's package `prometheus`; `rules.test.ts` checks the times that this shortens.
+// Lets a real Prometheus scrape two Tollgates, one on a disk of its own with two processes, and one on PostgreSQL with
+// HTTPS; causes each alert and each state, and prints when it came and when it was over. Takes a quarter of an hour, most
+// of it the minutes after which states go, and root and Debian's package `prometheus`; `rules.test.ts` and `states.test.ts`
+// check the times. Left out, since nothing here can cause them: a stepped clock, a newer schema, and backups.
 //   unshare --mount bun tests/watching/fire-alerts.ts
 import { Database } from "bun:sqlite";
-import { mkdirSync } from "node:fs";
+import { mkdirSync, rmSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
-import { startSimulator } from "../support/simulator/simulator.ts";
+import { noBackendCounts } from "../../src/domain/backends.ts";
+import { encodeHistogram } from "../../src/domain/histogram.ts";
+import { dayNumberOf, minuteOf } from "../../src/time/seoul.ts";
 import { alerts, alertsYaml } from "../../src/watching/alerts.ts";
+import type { Kind } from "../../src/watching/kinds.ts";
+import { kindNames } from "../../src/watching/states.ts";
+import { seed } from "../browser/support/seed.ts";
 import { logIn } from "../support/admin-client.ts";
+import { createAuthority, replaceFiles } from "../support/authority.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { startPostgres } from "../support/postgres.ts";
+import { childrenOf } from "../support/proc.ts";
 import { commandLine } from "../support/program.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 
 const deadlineMs = 150_000;
+/** The longest after which a state goes by itself is ten minutes. */
+const goneMs = 13 * 60_000;
+const minute = 60_000;
 const metricsToken = "scrape-me";
+process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = "0";
+const leftOut: ReadonlySet<string> = new Set<Kind>([
+  "clock_stepped",
+  "schema_newer",
+  "backup_failed",
+  "backup_old",
+  "backup_skipped",
+]);
+
 using folder = createTempFolder();
-const backends = [startSimulator(), startSimulator()];
+using authority = await createAuthority();
+await using postgres = await startPostgres();
+let backends = [startSimulator(), startSimulator()];
+const ports = backends.map(({ url }) => Number(new URL(url).port));
 const dataDir = folder.file("data");
 mkdirSync(dataDir);
-// A file system of its own, so that it can be nearly full.
-const mounted = Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=60m", "none", dataDir], { stderr: "inherit" });
+// A file system of its own, so that it can be full.
+const mounted = Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=200m", "none", dataDir], { stderr: "inherit" });
 if (!mounted.success) process.exit(1);
-// Of an only backend, no state tells that it is out.
-await Bun.write(
-  folder.file("models.yaml"),
-  JSON.stringify({
-    backends: { left: { url: backends[0]?.url }, right: { url: backends[1]?.url } },
-    models: { m: { backends: ["left", "right"] } },
-  }),
-);
-const url = `http://127.0.0.1:${findFreePort()}`;
-const program = Bun.spawn(["sh", "-c", 'ulimit -n 200 && exec "$@"', "sh", ...commandLine(["serve"])], {
-  env: {
-    PATH: process.env["PATH"] ?? "",
-    DATA_DIR: dataDir,
-    PORT: new URL(url).port,
-    MODELS_FILE: folder.file("models.yaml"),
-    ADMIN_PASSWORD: "password",
-    METRICS_TOKEN: metricsToken,
-    LOG_LEVEL: "error",
+await seedPast();
+const modelsFile = folder.file("models.yaml");
+const models = JSON.stringify({
+  backends: {
+    left: { url: backends[0]?.url },
+    right: { url: backends[1]?.url, max_concurrency: 1 },
+    idle: { url: backends[1]?.url },
   },
-  stdout: "ignore",
-  stderr: "inherit",
+  models: { m: { backends: ["left"] }, q: { backends: ["right"] }, i: { backends: ["idle"] } },
 });
-await pollUntil(async () => (await fetch(`${url}/healthz`)).ok);
-const admin = await logIn(url, "admin", "password");
+writeFileSync(modelsFile, models);
+const files = authority.sign("short");
+const renewed = authority.signFor(90, "renewed");
+
+/** @returns its address */
+async function start(scheme: string, environment: Record<string, string>) {
+  const url = `${scheme}://127.0.0.1:${findFreePort()}`;
+  const child = Bun.spawn(["sh", "-c", 'ulimit -n 250 && exec "$@"', "sh", ...commandLine(["serve"])], {
+    env: {
+      PATH: process.env["PATH"] ?? "",
+      PORT: new URL(url).port,
+      ADMIN_PASSWORD: "password",
+      METRICS_TOKEN: metricsToken,
+      SECRET_KEY: "0123456789abcdef",
+      LOG_LEVEL: "error",
+      ...environment,
+    },
+    stdout: "ignore",
+    stderr: "inherit",
+  });
+  await pollUntil(async () => (await fetch(`${url}/healthz`)).ok, deadlineMs);
+  return { url, child, admin: await logIn(url, "admin", "password") };
+}
+
+const onDisk = await start("http", {
+  DATA_DIR: dataDir,
+  MODELS_FILE: modelsFile,
+  PROCESSES: "2",
+  PROXY_QUEUE_SIZE: "0",
+});
+const onPostgres = await start("https", {
+  DATABASE_URL: await postgres.createDatabase(),
+  DATA_DIR: folder.file("other"),
+  PROXY_UPSTREAM_URL: backends[0]?.url ?? "",
+  TLS_CERT: files.certFile,
+  TLS_KEY: files.keyFile,
+});
+const { url, admin } = onDisk;
 const { key } = await admin.createKey("test");
 const { key: limitedKey } = await admin.createKey("limited", { requests_per_minute: 1000 });
+const { key: postgresKey } = await onPostgres.admin.createKey("limited", { requests_per_minute: 1000 });
 const prometheusUrl = `http://127.0.0.1:${findFreePort()}`;
 const prometheus = await startPrometheus();
 const startedAt = performance.now();
+/** Alerts, and states of the one program or the other, that fire now; and those that fired. */
+let firing: ReadonlySet<string> = new Set();
 const fired = new Set<string>();
-const watch = setInterval(() => void collectFired(), 500);
+const over = new Set<string>();
+const watch = setInterval(() => void collect(), 500);
 
 try {
   await fireEach();
 } finally {
   clearInterval(watch);
-  for (const child of [program, prometheus]) child.kill("SIGKILL");
+  for (const child of [onDisk.child, onPostgres.child, prometheus]) child.kill("SIGKILL");
+  for (const backend of backends) backend.stop();
   await prometheus.exited;
-  Bun.spawnSync(["umount", dataDir]);
+  Bun.spawnSync(["umount", "-l", dataDir]);
 }
 
-// Without HTTPS there is no certificate.
-fired.add("TollgateCertificateExpires");
-const missing = alerts.map(({ name }) => name).filter((name) => !fired.has(name));
-process.stdout.write(missing.length === 0 ? "each alert fired\n" : `did not fire: ${missing.join(", ")}\n`);
+const missing = [
+  ...alerts.map(({ name }) => name).filter((name) => !fired.has(name)),
+  ...kindNames.filter((kind) => !leftOut.has(kind) && !over.has(kind)),
+];
+process.stdout.write(
+  missing.length === 0
+    ? "each alert fired, and each state came and went\n"
+    : `did not come, or did not go: ${missing.join(", ")}\n`,
+);
 process.exit(missing.length === 0 ? 0 : 1);
+
+/** What takes days to come about. */
+async function seedPast(): Promise<void> {
+  const now = Date.now();
+  await seed(dataDir, async (store) => {
+    const add = (at: number, bucket: number, requestCount: number) =>
+      store.traffic.add({
+        latencies: [],
+        outcomes: [],
+        backends: [
+          {
+            ...noBackendCounts,
+            minute: minuteOf(at),
+            backend: "left",
+            requestCount,
+            firstByte: encodeHistogram(new Map([[bucket, requestCount]])),
+          },
+        ],
+      });
+    for (let day = 1; day < 7; day++) await add(now - day * 1440 * minute, 10, 100);
+    await add(now, 200, 40);
+    await store.backends.drain({ backend: "idle", since: now - 1500 * minute, username: "admin" });
+    const reading = { backend: "left", source: "vllm", promptTokens: 0 };
+    await store.reconciliation.add({ ...reading, at: now - 2 * minute, generatedTokens: 5 });
+    await store.reconciliation.add({ ...reading, at: now - minute, generatedTokens: 100_005 });
+  });
+}
 
 async function startPrometheus(): Promise<Bun.Subprocess> {
   // Each alert waits long enough to be sure. Here only one waits, for the first scrape.
   const rules = alertsYaml().replaceAll(/for: .+/g, "for: 0s");
   await Bun.write(folder.file("alerts.yaml"), rules.replace(/(?<=TollgateDown\n.*\n.*for: ).*/, "15s"));
+  const job = (name: string, { url: at }: { url: string }) => ({
+    job_name: name,
+    scheme: new URL(at).protocol.slice(0, -1),
+    tls_config: { insecure_skip_verify: true },
+    authorization: { credentials: metricsToken },
+    static_configs: [{ targets: [new URL(at).host] }],
+  });
   const configuration = {
     global: { scrape_interval: "1s", evaluation_interval: "1s" },
     rule_files: ["alerts.yaml"],
-    scrape_configs: [
-      {
-        job_name: "tollgate",
-        authorization: { credentials: metricsToken },
-        static_configs: [{ targets: [new URL(url).host] }],
-      },
-    ],
+    scrape_configs: [job("disk", onDisk), job("postgres", onPostgres)],
   };
   // JSON is YAML.
   await Bun.write(folder.file("prometheus.yml"), JSON.stringify(configuration));
@@ -100,58 +188,144 @@ async function startPrometheus(): Promise<Bun.Subprocess> {
   return child;
 }
 
-async function collectFired(): Promise<void> {
+async function collect(): Promise<void> {
   const response = await fetch(`${prometheusUrl}/api/v1/alerts`).catch(() => undefined);
   if (response === undefined) return;
   const { data } = (await response.json()) as {
-    data: { alerts: { state: string; labels: { alertname: string }; value: string }[] };
+    data: { alerts: { state: string; labels: { alertname: string; kind?: string } }[] };
   };
-  for (const { state, labels, value } of data.alerts) {
-    if (state !== "firing" || fired.has(labels.alertname)) continue;
-    fired.add(labels.alertname);
-    const seconds = ((performance.now() - startedAt) / 1000).toFixed(0).padStart(4);
-    process.stdout.write(`${seconds} s  ${labels.alertname} (${Number(value).toPrecision(4)})\n`);
-  }
+  const now = new Set(
+    data.alerts
+      .filter(({ state }) => state === "firing")
+      .flatMap(({ labels: { alertname, kind } }) => [alertname, kind ?? alertname]),
+  );
+  for (const name of now) if (!firing.has(name)) tell(name, "fires");
+  for (const name of firing) if (!now.has(name)) tell(name, "is over");
+  for (const name of now) fired.add(name);
+  firing = now;
+}
+
+function tell(name: string, what: string): void {
+  const seconds = ((performance.now() - startedAt) / 1000).toFixed(0).padStart(4);
+  process.stdout.write(`${seconds} s  ${name} ${what}\n`);
+}
+
+async function comes(...names: string[]): Promise<void> {
+  await pollUntil(() => names.every((name) => firing.has(name)), deadlineMs);
+}
+
+/** Over for a while: a program of which a process is replaced has no metrics of it for a moment. */
+async function goes(...names: string[]): Promise<void> {
+  let since = Infinity;
+  await pollUntil(() => {
+    const isOver = names.every((name) => !firing.has(name));
+    since = isOver ? Math.min(since, performance.now()) : Infinity;
+    return performance.now() - since > 5000;
+  }, goneMs);
+  for (const name of names) over.add(name);
 }
 
 async function fireEach(): Promise<void> {
   await complete();
-  // The file system is smaller than the limit from the start.
-  await isFired("TollgateDisk");
-  // On a busy machine, the start itself makes the event loop late.
-  const others = [...fired].filter((name) => !["TollgateEventLoopDelay", "TollgateDisk"].includes(name));
-  if (others.length > 0) throw new Error(`fired without their fault: ${others.join(", ")}`);
+  // As they are from the start.
+  await comes("taken_out", "drift", "certificate");
+  replaceFiles(files, renewed);
+  await admin.expectOk("PATCH", "/api/backends/idle", { draining: false });
+  using database = openDatabase();
+  database.run(
+    `UPDATE reconciliation_backend_day SET counted_output_tokens = generated_tokens WHERE day = ${dayNumberOf(Date.now())}`,
+  );
+  await goes("taken_out", "drift", "certificate");
 
+  // Slow since the seeds, until they are ten minutes old.
+  await comes("backend_slow");
   await pushGpuSample();
+  await fillDisk();
+  await awayFromPostgres();
+
   // Prometheus sees an increase only after the first slow one.
-  const slow = [complete("slow-head=33s"), complete("slow-head=38s")];
-  await blockEventLoop(() => isFired("TollgateEventLoopDelay"));
-  await useUpDescriptors(150, () => isFired("TollgateDescriptors"));
-  await lockDatabase(() => isFired("TollgateLedgerLag", "TollgateCommitFailures", "TollgateLimitsDegraded"));
-  await refuseCounts(() => isFired("TollgateCountsRefused"));
+  const slow = [complete({ script: "slow-head=33s" }), complete({ script: "slow-head=38s" })];
+  await blockEventLoop(() => comes("TollgateEventLoopDelay"));
+  await useUpDescriptors(400, () => comes("descriptors"));
+  await goes("descriptors");
+  await lockDatabase(() => comes("database_away", "counts_waiting", "limits_by_share"));
+  await goes("database_away", "counts_waiting", "limits_by_share");
   await Promise.all(slow);
-  await isFired("TollgateFirstByteSlow");
+  await comes("TollgateFirstByteSlow");
+
+  writeFileSync(modelsFile, models.replace('"models"', '"modells"'));
+  await comes("models_file_refused");
+  writeFileSync(modelsFile, models);
+  await goes("models_file_refused");
+
+  await comes("gpu_silent");
+  await pushGpuSample();
+  await goes("gpu_silent");
+
+  const running = Array.from({ length: 3 }, () => complete({ model: "q", script: "slow-head=5s" }));
+  await comes("queue_refuses");
+  await Promise.all(running);
 
   for (const backend of backends) backend.stop();
   const failing = setInterval(() => void complete(), 200);
-  await isFired("TollgateBackendDown", "TollgateBackendOut", "TollgateAllBackendsOut", "TollgateUpstreamErrors");
+  await comes("backend_out", "backend_failing");
   clearInterval(failing);
-  await isFired("TollgateGpuStale");
-  // More than there are.
-  await useUpDescriptors(250, () => isFired("TollgateMetricsStale"));
-  program.kill("SIGKILL");
-  await isFired("TollgateDown");
+  backends = ports.map((port) => startSimulator({ port }));
+  await goes("backend_out");
+
+  await refuseCounts(() => comes("counts_refused"));
+  // It goes with the processes that know it.
+  for (let round = 0; round < 2; round++) await replaceChildren();
+  await comes("child_replaced");
+  await goes("counts_refused", "queue_refuses", "backend_failing", "backend_slow", "child_replaced");
+
+  // The other one runs.
+  onPostgres.child.kill("SIGKILL");
+  await comes("TollgateDown");
 }
 
-async function isFired(...names: string[]): Promise<void> {
-  await pollUntil(() => names.every((name) => fired.has(name)), deadlineMs);
+async function fillDisk(): Promise<void> {
+  const filler = join(dataDir, "filler");
+  Bun.spawnSync(["sh", "-c", `cat /dev/zero > ${filler}`], { stderr: "ignore" });
+  await comes("disk");
+  // One that starts into it serves.
+  await replaceChildren(1);
+  await complete();
+  rmSync(filler);
+  await goes("disk");
+}
+
+async function awayFromPostgres(): Promise<void> {
+  const { url: at } = onPostgres;
+  // A key that is not known yet is refused while the database is away.
+  await complete({ at, apiKey: postgresKey });
+  await postgres.stop();
+  const asking = setInterval(() => void complete({ at, apiKey: postgresKey }), 1000);
+  await comes("database_away", "counts_waiting", "limits_by_share");
+  await Bun.sleep(2 * minute);
+  clearInterval(asking);
+  await postgres.start();
+  await goes("database_away", "counts_waiting", "limits_by_share");
+  const { past } = await onPostgres.admin.expectOk<{ past: { kind: string; what: string }[] }>("GET", "/api/states");
+  process.stdout.write(`        ${past.find(({ kind }) => kind === "database_away")?.what}\n`);
+}
+
+async function replaceChildren(howMany = 2): Promise<void> {
+  const before = await pollUntil(() => {
+    const all = childrenOf(onDisk.child.pid);
+    return all.length === 2 && all;
+  });
+  for (const child of before.slice(0, howMany)) process.kill(child, "SIGKILL");
+  const isNew = (child: number): boolean => !before.slice(0, howMany).includes(child);
+  await pollUntil(() => childrenOf(onDisk.child.pid).filter(isNew).length === 2, deadlineMs);
+  await pollUntil(async () => (await fetch(`${url}/healthz`)).ok, deadlineMs);
 }
 
 /** @returns once the response or its failure is there */
-async function complete(script = "", apiKey = key): Promise<void> {
+async function complete({ at = url, model = "m", script = "", apiKey = key } = {}): Promise<void> {
   const headers = { "x-api-key": apiKey, "content-type": "application/json", "x-simulate": script };
-  const body = { model: "m", stream: true, max_tokens: 3, messages: [{ role: "user", content: "Hi" }] };
-  await fetch(`${url}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(body) }).then(
+  const body = { model, stream: true, max_tokens: 3, messages: [{ role: "user", content: "Hi" }] };
+  await fetch(`${at}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(body) }).then(
     (response) => response.text(),
     () => "",
   );
@@ -161,21 +335,25 @@ async function pushGpuSample(): Promise<void> {
   await fetch(`${url}/api/gpu-stats`, {
     method: "POST",
     headers: { "x-api-key": key, "content-type": "application/json" },
-    body: JSON.stringify({ gpus: [{ gpu_id: 0, name: "GPU", power_draw_w: 100 }] }),
+    body: JSON.stringify({ host: "rack", gpus: [{ gpu_id: 0, name: "GPU", power_draw_w: 100 }] }),
   });
 }
 
 /** Again and again: a scrape that comes meanwhile may run out of time, and then takes the delay with it. */
-async function blockEventLoop(meanwhile: () => Promise<void>): Promise<void> {
+async function blockEventLoop(meanwhile: () => Promise<unknown>): Promise<void> {
   const block = setInterval(() => {
-    program.kill("SIGSTOP");
-    setTimeout(() => program.kill("SIGCONT"), 700);
+    const all = childrenOf(onDisk.child.pid);
+    for (const child of all) process.kill(child, "SIGSTOP");
+    setTimeout(() => {
+      for (const child of all) process.kill(child, "SIGCONT");
+    }, 700);
   }, 3000);
   await meanwhile();
   clearInterval(block);
+  await Bun.sleep(1000);
 }
 
-async function useUpDescriptors(connections: number, meanwhile: () => Promise<void>): Promise<void> {
+async function useUpDescriptors(connections: number, meanwhile: () => Promise<unknown>): Promise<void> {
   const idle = await Promise.all(Array.from({ length: connections }, openConnection));
   await meanwhile();
   for (const socket of idle) socket.destroy();
@@ -200,16 +378,17 @@ function openDatabase(): Database {
   return database;
 }
 
-async function lockDatabase(meanwhile: () => Promise<void>): Promise<void> {
+async function lockDatabase(meanwhile: () => Promise<unknown>): Promise<void> {
   using database = openDatabase();
   database.run("BEGIN IMMEDIATE");
-  await Promise.all([complete(), complete("", limitedKey)]);
+  const asking = setInterval(() => void complete({ apiKey: limitedKey }), 500);
   await meanwhile();
+  clearInterval(asking);
   database.run("ROLLBACK");
 }
 
 /** The first counts are staged; those after the next fold, within a minute, are refused at once. */
-async function refuseCounts(meanwhile: () => Promise<void>): Promise<void> {
+async function refuseCounts(meanwhile: () => Promise<unknown>): Promise<void> {
   using database = openDatabase();
   database.run("CREATE TRIGGER refuse BEFORE INSERT ON usage_minute BEGIN SELECT RAISE(ABORT, 'no'); END");
   const counting = setInterval(() => void complete(), 100);

@@ -9,6 +9,7 @@ export async function listSeries(): Promise<ReadonlySet<string>> {
     perKey: false,
     waiting: () => ({ requests: 0, keys: 0, sinceMs: 0 }),
     refusedRequests: () => 0,
+    problems: () => [],
     areLimitsDegraded: () => false,
     inFlight: () => 0,
     slow: steadyValues,

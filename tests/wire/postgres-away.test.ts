@@ -64,7 +64,7 @@ describe.skipIf(whyNoPostgres !== undefined)("while PostgreSQL is away", () => {
       expect(storedMs).toBeLessThan(4000);
       const [ready, readyMs] = await timed(() => fetch(`${gate.adminUrl}/readyz`));
       expect(ready.status).toBe(503);
-      expect(await ready.json()).toMatchObject({ database: "not writable" });
+      expect(await ready.json()).toMatchObject({ status: "unavailable", states: [{ kind: "database_away" }] });
       expect(readyMs).toBeLessThan(4000);
       const [listing, listingMs] = await timed(() => gate.admin.request("GET", "/api/keys"));
       expect(listing.status).toBe(503);

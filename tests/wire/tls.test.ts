@@ -4,6 +4,7 @@ import { startSimulator } from "../support/simulator/simulator.ts";
 import { createAuthority, type KeyFiles, replaceFiles, whyNoOpenssl } from "../support/authority.ts";
 import { whyNoCurl } from "../support/curl.ts";
 import { findFreePort } from "../support/free-port.ts";
+import { readCertificate } from "../../src/runtime/certificate.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { type Program, type ProgramEnvironment, runProgram, startProgram } from "../support/program.ts";
 import { shared } from "../support/shared.ts";
@@ -122,16 +123,17 @@ describe.skipIf(whyNoOpenssl !== undefined)("with TLS_CERT and TLS_KEY, the prog
   });
 
   test("is warned of before its end, and its end is a metric", async () => {
-    const program = await start(authority.sign("short"), { METRICS_TOKEN: "scrape" });
+    const files = authority.sign("short");
+    const program = await start(files, { METRICS_TOKEN: "scrape" });
     const certificateEnd = async (): Promise<number> => {
       const headers = { authorization: "Bearer scrape" };
       const response = await fetch(`${program.url}/metrics`, { headers, tls: { rejectUnauthorized: false } });
       const [, value] = /^tollgate_certificate_not_after_timestamp_seconds (.+)$/m.exec(await response.text()) ?? [];
       return Number(value);
     };
-    expect(program.stdout()).toContain('"message":"Certificate expires soon; renew TLS_CERT","validTo":"');
-    const [, validTo = ""] = /"validTo":"([^"]+)"/.exec(program.stdout()) ?? [];
-    expect(await certificateEnd()).toBe(Date.parse(validTo) / 1000);
+    expect(await certificateEnd()).toBe(readCertificate(files).validTo.getTime() / 1000);
+    const ready = await fetch(`${program.url}/readyz`, { tls: { rejectUnauthorized: false } });
+    expect(await ready.json()).toMatchObject({ states: [{ kind: "certificate" }] });
     await program.stop();
   });
 

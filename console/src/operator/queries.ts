@@ -111,3 +111,10 @@ export function useChangePassword(): UseMutationResult<unknown, Error, { current
     onSettled: () => queries.invalidateQueries({ queryKey: ["sessions"] }),
   }));
 }
+
+export const useTestNotice = (): UseMutationResult<unknown, Error, void> =>
+  useMutation(() => ({
+    mutationFn: () => responseBody(api.notices.test.post()),
+    onSuccess: () => showToast("The notice was accepted"),
+    onError: (error) => showToast(`The notice was not accepted: ${error.message}`, "error"),
+  }));

@@ -14,7 +14,7 @@ const groups: readonly (readonly [title: string, names: RegExp])[] = [
   ],
   ["Data", /^(DATA|USAGE|REQUEST_LOG|BACKUP)/],
   ["Log in", /^(ADMIN_|SECRET_KEY)/],
-  ["Log and metrics", /^(LOG|METRICS)_/],
+  ["Log and metrics", /^(LOG|METRICS|NOTICE)_/],
   ["Backend", /^PROXY_/],
   ["Other", /^/],
 ];

@@ -11,7 +11,7 @@ import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonList, SkeletonRows } from "../ui/skeleton.tsx";
 import { adviceSentences, silentStreamsProblem } from "./client-advice.ts";
-import { useAskedModelsQuery, useProgramsQuery } from "./queries.ts";
+import { useAskedModelsQuery, useProgramsQuery, useTestNotice } from "./queries.ts";
 import { groupSettings, unitOf } from "./setting-groups.ts";
 import { vendorNamesProblem } from "./vendor-names.ts";
 import "../styles/lazy-pages.css";
@@ -19,13 +19,25 @@ import "../styles/lazy-pages.css";
 /** How this server is set up. Settings change in its environment, not here; `children` are what changes here. */
 export function SettingsPage(props: ParentProps): JSX.Element {
   const settings = useSettingsQuery();
+  const notice = useTestNotice();
   createEffect(
     () =>
       settings.data &&
       saveCount("settings", settings.data.settings.length + groupSettings(settings.data.settings).length),
   );
   return (
-    <Page title="Settings" help="settings" sources={[{ name: "Settings", query: settings }]}>
+    <Page
+      title="Settings"
+      help="settings"
+      sources={[{ name: "Settings", query: settings }]}
+      actions={
+        <Show when={settings.data?.settings.some(({ name, is_set }) => name === "NOTICE_URL" && is_set)}>
+          <button class="button" type="button" disabled={notice.isPending} onClick={() => notice.mutate()}>
+            Send a test notice
+          </button>
+        </Show>
+      }
+    >
       <SectionTabs section="settings" label="Settings" />
       <Show
         when={settings.data !== undefined || !settings.isError}
@@ -191,7 +203,7 @@ const SettingsTable = (props: { settings: Setting[] | undefined }): JSX.Element 
         when={props.settings}
         fallback={
           <tbody>
-            <SkeletonRows columns={4} rows={savedCount("settings", 48)} />
+            <SkeletonRows columns={4} rows={savedCount("settings", 50)} />
           </tbody>
         }
       >

@@ -1,9 +1,9 @@
 import { A } from "@solidjs/router";
 import { type JSX, Show } from "solid-js";
+import { useStatesQuery } from "../queries.ts";
 import { CopyLine } from "../ui/copy-button.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Panel } from "../ui/panel.tsx";
-import { backendCauseText } from "./backend-cause.ts";
 import type { Overview } from "./queries.ts";
 
 /** Shown by a new installation instead of an empty chart. */
@@ -12,7 +12,7 @@ export function FirstSteps(props: { overview: Overview }): JSX.Element {
   return (
     <Panel title="First steps">
       <ol class="first-steps">
-        <BackendStep upstream={props.overview.upstream} />
+        <BackendStep url={props.overview.upstream_url} />
         <li classList={{ done: hasKeys() }}>
           <h3>Create an API key</h3>
           <p>Clients need a key to reach the backend through Tollgate.</p>
@@ -34,16 +34,18 @@ export function FirstSteps(props: { overview: Overview }): JSX.Element {
   );
 }
 
-function BackendStep(props: { upstream: Overview["upstream"] }): JSX.Element {
+function BackendStep(props: { url: string }): JSX.Element {
+  const states = useStatesQuery();
+  const problem = () => states.data?.states.find(({ kind }) => kind === "backend_out");
   return (
-    <li classList={{ done: props.upstream.ok }}>
+    <li classList={{ done: states.data !== undefined && problem() === undefined }}>
       <h3>Connect the backend</h3>
       <Show
-        when={props.upstream.ok}
+        when={problem() === undefined}
         fallback={
           <>
             <p>
-              No usable response from <code>{props.upstream.url}</code>: {backendCauseText(props.upstream.cause)}.
+              No usable response from <code>{props.url}</code>: {problem()?.what}.
             </p>
             <p>
               Start the language-model server, or set <code>PROXY_UPSTREAM_URL</code> to its address and restart
@@ -53,7 +55,7 @@ function BackendStep(props: { upstream: Overview["upstream"] }): JSX.Element {
         }
       >
         <p>
-          <code>{props.upstream.url}</code> responds.
+          <code>{props.url}</code> responds.
         </p>
       </Show>
     </li>

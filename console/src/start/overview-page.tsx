@@ -19,11 +19,11 @@ import { everyKey } from "../usage/usage-buckets.ts";
 import { UsageChart } from "../usage/usage-chart.tsx";
 import { usageViews } from "../usage/usage-view.ts";
 import { type UsageSelection, type UsageSeries, useUsageSeries } from "../usage/use-usage-series.ts";
-import { BackendNotice, BackendStatus, LimitsNotice } from "./backend-status.tsx";
 import { BusiestKeys, maxRows } from "./busiest-keys.tsx";
 import { FirstSteps } from "./first-steps.tsx";
 import { GpuList } from "./gpu-list.tsx";
 import { type Overview, useOverviewQuery } from "./queries.ts";
+import { StatesPanel } from "./states-panel.tsx";
 
 const TrafficPanels = lazyPanels(
   "Latency and failures",
@@ -56,17 +56,9 @@ export function OverviewPage(): JSX.Element {
   ];
 
   return (
-    <Page
-      title="Overview"
-      help="watching#the-console"
-      sources={sources()}
-      actions={<BackendStatus overview={overview.data} />}
-    >
-      <Show when={!isNew()}>
-        <BackendNotice overview={overview.data} />
-        <LimitsNotice limits={overview.data?.limits} />
-      </Show>
+    <Page title="Overview" help="watching#the-console" sources={sources()}>
       <TodayFigures overview={overview.data} failed={overview.isError} />
+      <StatesPanel />
       <div class="side-by-side">
         <Show when={isNew() && overview.data} fallback={<OutputPanel usage={usage} ranked={ranked()} />}>
           {(data) => <FirstSteps overview={data()} />}

@@ -11,6 +11,7 @@ import { timeAgo } from "../lib/format.ts";
 import { now, toServerTime } from "../lib/server-clock.ts";
 import { refreshPanels, usePanels } from "../queries.ts";
 import { Icon } from "./icon.tsx";
+import { StatesLine } from "./states-line.tsx";
 
 /** The part of a query that a page needs. */
 interface PageQuery {
@@ -49,6 +50,7 @@ export function Page(props: PageProps): JSX.Element {
   };
   return (
     <main id="main" tabindex="-1">
+      <StatesLine />
       <header class="page-head">
         <h1>{props.title}</h1>
         <Show when={props.help}>

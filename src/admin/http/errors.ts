@@ -5,7 +5,7 @@ import { StorageError } from "../../store/storage-error.ts";
 export class ApiError extends Error {
   override name = "ApiError";
   constructor(
-    readonly status: 400 | 401 | 403 | 404 | 405 | 408 | 409 | 413 | 415 | 429 | 500 | 503,
+    readonly status: 400 | 401 | 403 | 404 | 405 | 408 | 409 | 413 | 415 | 429 | 500 | 502 | 503,
     message: string,
     readonly headers: Readonly<Record<string, string>> = {},
   ) {
@@ -22,6 +22,9 @@ export const malformedHostResponse = (): Response =>
 
 export const authenticationRequired = (): ApiError => new ApiError(401, "Authentication required");
 
+export const databaseUnavailable = (): ApiError =>
+  new ApiError(503, "The database is not available, try again later", { "retry-after": "5" });
+
 /** Turns any failure into what a client may see: nothing that the client sent, and none of our internals. Logs the rest. */
 export function toApiError(error: unknown, path: string, log: Log): ApiError {
   if (error instanceof ApiError) return error;
@@ -29,7 +32,7 @@ export function toApiError(error: unknown, path: string, log: Log): ApiError {
   if (queryMessage !== undefined) return new ApiError(400, queryMessage);
   if (error instanceof StorageError) {
     log.warn("Database unavailable; admin request failed", { path, error: error.message });
-    return new ApiError(503, "The database is not available, try again later", { "retry-after": "5" });
+    return databaseUnavailable();
   }
   log.error("Admin request failed", { path, error: error instanceof Error ? (error.stack ?? error.message) : null });
   return new ApiError(500, "Internal error");

@@ -13,7 +13,7 @@ import { ApiError } from "../http/errors.ts";
 import type { OkBody } from "../http/schemas.ts";
 import type { ChangeContext } from "../session/auth.ts";
 import { type BackendBody, backendRequest, type BackendsBody } from "./backends-contract.ts";
-import type { Health } from "./health.ts";
+import type { StateDeps } from "./health.ts";
 
 export interface BackendDeps {
   store: Pick<Store, "backends" | "traffic">;
@@ -22,25 +22,26 @@ export interface BackendDeps {
   catalog: () => Catalog;
   discoveredModels: DiscoveredModels["list"];
   backendStates: BackendStates["list"];
-  health: Pick<Health, "checkUpstream">;
+  watch: Pick<StateDeps["watch"], "ready">;
   /** In all processes and instances. */
   setDraining: (backend: string, isDraining: boolean, by: Change) => Promise<void>;
 }
 
 export const listBackends =
-  ({ store, clock, catalog, discoveredModels, backendStates, health }: Omit<BackendDeps, "log" | "setDraining">) =>
+  ({ store, clock, catalog, discoveredModels, backendStates, watch }: Omit<BackendDeps, "log" | "setDraining">) =>
   async (): Promise<BackendsBody> => {
     const { backends, models: listed, file } = catalog();
     const models = [...listed, ...discoveredModels()];
     const now = clock();
     const minute = minuteOf(now) + 1;
-    const [statuses, figures, draining, instances, failingSince] = await Promise.all([
+    const [statuses, figures, draining, instances, { states }] = await Promise.all([
       backendStates(),
       store.traffic.backends(minute - minutesPerHour, minute),
       store.backends.listDraining(),
       store.backends.listFiles(),
-      backends.length === 1 ? health.checkUpstream().then((upstream) => upstream.failingSince) : undefined,
+      watch.ready(),
     ]);
+    const failingSince = backends.length === 1 ? states.find(({ kind }) => kind === "backend_out")?.since : undefined;
     return {
       file_hash: file?.hash ?? null,
       instances: instances.map(({ name, fileHash }) => ({ name, file_hash: fileHash })),

@@ -1,12 +1,8 @@
 import { type Static, Type as t } from "@sinclair/typebox";
-import { backendState, count, nullable, timestamp, open, errors } from "../http/schemas.ts";
+import { csrfField, describes } from "../http/body-schema.ts";
+import { byHandler, count, errors, nullable, okBody, open, timestamp } from "../http/schemas.ts";
 import { queueBody } from "../requests/queue.ts";
 import { usageTotal } from "../usage/contract.ts";
-
-const limitsState = t.Union([t.Literal("ok"), t.Literal("degraded")], {
-  description:
-    "Whether the limits of keys hold over all processes; degraded: the database does not answer, and LIMITS_FALLBACK holds",
-});
 
 export const overviewBody = t.Object({
   now: timestamp,
@@ -17,7 +13,6 @@ export const overviewBody = t.Object({
   keys_at_limit: t.Integer({ minimum: 0, description: "Active keys of which nothing is left of one of their limits" }),
   in_flight: count,
   queue: queueBody,
-  limits: limitsState,
   separate_ports: t.Boolean({ description: "ADMIN_PORT is set: /v1 is not served at this address" }),
   gpus: t.Array(
     t.Object({
@@ -30,39 +25,51 @@ export const overviewBody = t.Object({
     }),
   ),
   power_draw_w: nullable(t.Number({ description: "Sum over the GPUs that report; null if none does" })),
-  backends: t.Array(t.Object({ name: t.String(), state: backendState, since: timestamp }), {
-    description: "In the order of the file; `/api/backends` has more",
-  }),
-  upstream: t.Object({
-    ok: t.Boolean(),
-    checked_at: timestamp,
-    url: t.String({ description: "PROXY_UPSTREAM_URL" }),
-    failing_since: nullable(timestamp),
-    cause: nullable(
-      t.String({
-        description: "Why it is not ok: a code of the system or of TLS, `status_503`, `timeout` or `not_http`",
-      }),
-    ),
-  }),
+  upstream_url: t.String({ description: "PROXY_UPSTREAM_URL" }),
 });
 export type OverviewBody = Static<typeof overviewBody>;
 
 export const healthBody = t.Object({ status: t.Literal("ok") });
 export type HealthBody = Static<typeof healthBody>;
+
+const stateMembers = {
+  kind: t.String({ description: "The handbook lists them" }),
+  since: timestamp,
+};
+const stateBody = t.Object({
+  ...stateMembers,
+  object: t.String({ description: "Which one of its kind, such as a backend; empty where there can be one" }),
+  what: t.String(),
+  remedy: t.String(),
+  instance: nullable(t.String({ description: "A process or a machine; null: all that share the database" })),
+  silenced: nullable(t.Object({ until: timestamp, why: t.String(), by: t.String() })),
+});
+export type StateBody = Static<typeof stateBody>;
+export const statesBody = t.Object({
+  states: t.Array(stateBody, { description: "What is wrong now, the worst first" }),
+  past: t.Array(t.Object({ ...stateBody.properties, until: timestamp, count: nullable(count) }), {
+    description: "What was, in the last 30 days, the latest first",
+  }),
+  unknown_since: nullable({
+    ...timestamp,
+    description: "The database does not answer: no later state of other processes is known",
+  }),
+});
+export type StatesBody = Static<typeof statesBody>;
+export const silenceRequest = t.Object({
+  kind: t.String({ error: () => "kind must be one of a state" }),
+  instance: t.Optional(t.String({ error: () => "instance must be one of a state" })),
+  until: t.String({ format: "date-time", error: () => "until must be a time, such as 2026-05-01T12:00:00+09:00" }),
+  why: t.String({ minLength: 1, maxLength: 300, error: () => "why must have 1 to 300 characters" }),
+  _csrf: csrfField,
+});
 export const readinessBody = t.Object({
-  status: t.Union([t.Literal("ready"), t.Literal("unavailable")]),
-  database: t.Union([t.Literal("ok"), t.Literal("not writable")]),
-  upstream: t.Union([t.Literal("ok"), t.Literal("not answering")], {
-    description: "With several backends: whether one of them is in. It does not change the status",
+  status: t.Union([t.Literal("ready"), t.Literal("unavailable")], {
+    description: "Unavailable: the database cannot be written",
   }),
-  backends: t.Optional(
-    t.Array(t.Object({ name: t.String(), state: backendState }), { description: "Those of MODELS_FILE" }),
-  ),
-  counts: t.Union([t.Literal("ok"), t.Literal("waiting"), t.Literal("partly refused")], {
-    description:
-      "Whether the usage of requests is written, waits for the database, or was partly refused by it since the start",
+  states: t.Array(t.Object({ ...t.Partial(stateBody).properties, ...stateMembers }), {
+    description: "As this process knows them; all of it with a session or METRICS_TOKEN",
   }),
-  limits: limitsState,
 });
 export type ReadinessBody = Static<typeof readinessBody>;
 export const metricsText = t.String({ description: "Prometheus text format" });
@@ -126,6 +133,24 @@ export const getDashboard = {
 export const getOverview = {
   response: { 200: overviewBody, ...errors(401) },
   detail: { summary: "Current usage, requests in flight, GPUs and backend" },
+};
+
+export const listStates = {
+  response: { 200: statesBody, ...errors(401) },
+  detail: { summary: "What is wrong, since when, and what mends it" },
+};
+
+export const silenceState = {
+  parse: byHandler,
+  body: describes(silenceRequest),
+  response: { 200: okBody, ...errors(400, 401, 403, 404, 408, 413, 415) },
+  detail: { summary: "Silence a state until a time: no alert and no notice tells of it until it comes again" },
+};
+
+export const sendTestNotice = {
+  parse: byHandler,
+  response: { 200: okBody, ...errors(401, 403, 409, 502) },
+  detail: { summary: "Send a notice to NOTICE_URL now; 502 says what is wrong" },
 };
 
 export const getOpenApi = {

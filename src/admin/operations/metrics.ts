@@ -4,23 +4,24 @@ import { authenticationRequired } from "../http/errors.ts";
 import { equalSecrets } from "../session/secrets.ts";
 import type { Sessions } from "../session/session.ts";
 
-/**
- * Guard: requires METRICS_TOKEN as a bearer token, or a live session.
- * @throws ApiError 401
- */
+export interface MetricsGuardDeps {
+  sessions: Pick<Sessions, "find">;
+  /** Without a token only a session is accepted. */
+  config: { metricsToken: string | undefined };
+}
+
+/** Whether a request has METRICS_TOKEN as a bearer token, or a live session. */
+export async function isAllowed({ sessions, config }: MetricsGuardDeps, headers: Headers): Promise<boolean> {
+  const token = findBearer(headers);
+  if (token !== undefined && config.metricsToken !== undefined && equalSecrets(token, config.metricsToken)) return true;
+  return (await sessions.find(headers)) !== undefined;
+}
+
+/** Guard. @throws ApiError 401 */
 export const requireMetricsTokenOrSession =
-  ({
-    sessions,
-    config,
-  }: {
-    sessions: Pick<Sessions, "find">;
-    /** Without a token only a session is accepted. */
-    config: { metricsToken: string | undefined };
-  }) =>
+  (deps: MetricsGuardDeps) =>
   async ({ request: { headers } }: { request: Request }): Promise<void> => {
-    const token = findBearer(headers);
-    if (token !== undefined && config.metricsToken !== undefined && equalSecrets(token, config.metricsToken)) return;
-    if ((await sessions.find(headers)) === undefined) throw authenticationRequired();
+    if (!(await isAllowed(deps, headers))) throw authenticationRequired();
   };
 
 export const getMetrics =

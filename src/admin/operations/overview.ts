@@ -5,7 +5,6 @@ import type { GpuSample } from "../../store/gpu/contract.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { dayOf, minuteOf, minutesPerDay, startOfDay, timestampOf } from "../../time/seoul.ts";
-import type { Health } from "./health.ts";
 import { queueOf } from "../requests/queue.ts";
 import type { OverviewBody } from "./contract.ts";
 import { usageTotalBody } from "../usage/usage.ts";
@@ -15,7 +14,6 @@ const staleAfterMs = 120_000;
 export interface OverviewDeps {
   store: Pick<Store, "usage" | "keys" | "limits" | "gpu">;
   clock: WallClock;
-  health: Pick<Health, "checkUpstream" | "limitsState">;
   inFlight: () => Promise<number>;
   backendStates: BackendStates["list"];
   catalog: () => Catalog;
@@ -25,12 +23,12 @@ export interface OverviewDeps {
 }
 
 export const getOverview =
-  ({ store, clock, health, inFlight, backendStates, catalog, running, separatePorts, upstreamUrl }: OverviewDeps) =>
+  ({ store, clock, inFlight, backendStates, catalog, running, separatePorts, upstreamUrl }: OverviewDeps) =>
   async (): Promise<OverviewBody> => {
     const now = clock();
     const minute = minuteOf(now);
     const yesterdayStart = minuteOf(startOfDay(dayOf(now))) - minutesPerDay;
-    const [today, yesterday, lastMinute, activeKeys, keysAtLimit, samples, upstream, runningRequests, states, all] =
+    const [today, yesterday, lastMinute, activeKeys, keysAtLimit, samples, runningRequests, states, all] =
       await Promise.all([
         store.usage.sumOfDay(dayOf(now)),
         // Includes the whole of its last minute, since today's current minute counts too.
@@ -39,7 +37,6 @@ export const getOverview =
         store.keys.countActive(),
         store.limits.countAtLimit(),
         store.gpu.latest(),
-        health.checkUpstream(),
         inFlight(),
         backendStates(),
         running(),
@@ -54,18 +51,10 @@ export const getOverview =
       keys_at_limit: keysAtLimit,
       in_flight: runningRequests,
       queue: queueOf(catalog(), states, all),
-      limits: health.limitsState(),
       separate_ports: separatePorts,
       gpus,
       power_draw_w: livePower(gpus),
-      backends: states.map(({ name, state, since }) => ({ name, state, since: timestampOf(since) })),
-      upstream: {
-        ok: upstream.ok,
-        checked_at: timestampOf(upstream.checkedAt),
-        url: upstreamUrl,
-        failing_since: upstream.failingSince === undefined ? null : timestampOf(upstream.failingSince),
-        cause: upstream.cause ?? null,
-      },
+      upstream_url: upstreamUrl,
     };
   };
 

@@ -1,7 +1,7 @@
 import type { Log } from "../../log/log.ts";
 import type { Actor } from "./auth.ts";
 import { type JsonObject, readJsonObject } from "../http/body.ts";
-import { ApiError } from "../http/errors.ts";
+import { ApiError, databaseUnavailable } from "../http/errors.ts";
 import { equalSecrets } from "./secrets.ts";
 import type { LiveSession } from "./session.ts";
 
@@ -17,12 +17,13 @@ interface CsrfContext {
  * browser sends an API token by itself, so a request without a session needs none.
  * @returns the body that it read; a body that could not be read holds no token, and with a token in the header its
  * failure is the route's to report or to ignore
- * @throws ApiError 403
+ * @throws ApiError 403, or 503 for a session that only reads
  */
 export const requireCsrfToken =
   ({ log }: { log: Log }) =>
   async ({ request, path, session, actor }: CsrfContext): Promise<{ json: JsonObject | ApiError }> => {
     if (session === undefined) return { json: await readJsonObject(request) };
+    if (session.isRemembered === true) throw databaseUnavailable();
     const refuse = (): never => {
       const { method } = request;
       log.warn("Admin request refused: CSRF token missing or invalid", { ...actor, method, path });

@@ -9,6 +9,8 @@
 import { signCookie, unsignCookie } from "elysia/utils";
 import type { WallClock } from "../../time/clock.ts";
 import type { Log } from "../../log/log.ts";
+import type { Session, SessionStore } from "../../store/accounts/contract.ts";
+import { StorageError } from "../../store/storage-error.ts";
 import type { Store } from "../../store/store.ts";
 import { randomHex, sha256Hex } from "./secrets.ts";
 import { sessionCookiesIn, sessionLifetimeSeconds } from "./cookie.ts";
@@ -24,6 +26,7 @@ export interface LiveSession {
   username: string;
   /** The cookie's value as received, to send again. */
   cookieValue: string;
+  isRemembered?: boolean | undefined;
 }
 
 export type Sessions = ReturnType<typeof createSessions>;
@@ -57,7 +60,8 @@ export function createSessions({ store, config, signingKey, clock, log }: Sessio
     // Changing ADMIN_USERNAME ends the sessions of the old name.
     if (row === undefined || row.username !== config.username) return undefined;
     extend(idHash, row.expiresAt);
-    return { idHash, csrfToken: row.csrfToken, username: row.username, cookieValue };
+    const { csrfToken, username, isRemembered } = row;
+    return { idHash, csrfToken, username, cookieValue, isRemembered };
   }
 
   return {
@@ -84,6 +88,42 @@ export function createSessions({ store, config, signingKey, clock, log }: Sessio
         },
       );
       return { ...session, idHash: sha256Hex(id), cookieValue: await signCookie(id, signingKey) };
+    },
+  };
+}
+
+const rememberedMs = 12 * 60 * 60_000;
+const maxRemembered = 1000;
+
+/** While the database is away, a session reads that this process has found within the last 12 hours, and not seen end. */
+export function rememberSessions(sessions: SessionStore, clock: WallClock): SessionStore {
+  const seen = new Map<string, { session: Session; at: number }>();
+  return {
+    ...sessions,
+    async find(idHash, now) {
+      try {
+        const session = await sessions.find(idHash, now);
+        seen.delete(idHash);
+        if (session !== undefined) seen.set(idHash, { session, at: clock() });
+        for (const [oldest] of seen) if (seen.size > maxRemembered) seen.delete(oldest);
+        return session;
+      } catch (error) {
+        const last = seen.get(idHash);
+        if (!(error instanceof StorageError) || last === undefined || clock() - last.at > rememberedMs) throw error;
+        return { ...last.session, isRemembered: true };
+      }
+    },
+    async delete(idHash, by) {
+      seen.delete(idHash);
+      await sessions.delete(idHash, by);
+    },
+    async deleteOthers(idHash, by) {
+      for (const other of seen.keys()) if (other !== idHash) seen.delete(other);
+      return await sessions.deleteOthers(idHash, by);
+    },
+    async deleteAll() {
+      seen.clear();
+      await sessions.deleteAll();
     },
   };
 }

@@ -14,6 +14,8 @@ export interface Session {
   username: string;
   /** Epoch milliseconds. */
   expiresAt: number;
+  /** The database does not answer, and had it before: it only reads. */
+  isRemembered?: boolean;
 }
 
 /** Where a session began; null for one that is older than these columns. */

@@ -4,6 +4,8 @@ export interface DatabaseStore {
   tables(): Promise<readonly string[]>;
   /** Counts up to a limit, so that a long table holds up nothing. */
   countRows(table: string): Promise<{ rows: number; isExact: boolean }>;
+  /** Whether a newer build migrated it since, and whether this one may write to it all the same. */
+  schema(): Promise<{ isNewer: boolean; mayWrite: boolean }>;
   /** Those that servers made by themselves. */
   backups(): Promise<BackupFacts>;
   recordBackups(facts: BackupFacts): Promise<void>;

@@ -14,7 +14,7 @@ interface Settings {
 
 const backupsSetting = "backups";
 
-export function createDatabaseStore({ describe, rows }: Engine, settings: Settings): DatabaseStore {
+export function createDatabaseStore({ describe, rows, migrations }: Engine, settings: Settings): DatabaseStore {
   return {
     describe,
     tables: async () => tableNames,
@@ -26,6 +26,14 @@ export function createDatabaseStore({ describe, rows }: Engine, settings: Settin
       );
       const counted = found?.rows ?? 0;
       return { rows: Math.min(counted, maxCounted), isExact: counted <= maxCounted };
+    },
+    async schema() {
+      const table = sql.identifier(migrations.table);
+      const [row] = await rows<{ last: number; least: number }>(
+        sql`select max(created_at) as last, min(created_at) as least from ${table}`,
+      );
+      // What is below 0 is the least build that may write; see `schema/migrations.ts`.
+      return { isNewer: (row?.last ?? 0) > migrations.latest, mayWrite: -(row?.least ?? 0) <= migrations.latest };
     },
     backups: async () => JSON.parse((await settings.find(backupsSetting)) ?? "{}") as BackupFacts,
     recordBackups: (facts) => settings.set(backupsSetting, JSON.stringify(facts)),

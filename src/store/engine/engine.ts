@@ -79,6 +79,8 @@ export interface Engine {
   currentSecond: SQL | undefined;
   /** Calls a function that a migration made, with its argument as JSON. Undefined where the database has none. */
   callFunction: ((name: string, argument: object) => Promise<unknown>) | undefined;
+  /** Where the database has its migrations, and the last one that this build knows. */
+  migrations: { table: string; latest: number };
   /** The database itself: its version, and the bytes that it takes on disk. */
   describe: DatabaseStore["describe"];
   close: () => void;

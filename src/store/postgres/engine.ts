@@ -1,3 +1,4 @@
+import { latestMigration } from "../schema/migrations.ts" with { type: "macro" };
 import { and, getTableColumns, getTableName, type SQL as Query, sql } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sql";
 import type { SQLiteTable } from "drizzle-orm/sqlite-core";
@@ -65,6 +66,7 @@ export function createPostgresEngine({ client, transaction, close }: PostgresPoo
       return (row as { locked: boolean } | undefined)?.locked === true;
     },
     currentSecond: hasClock ? serverSecond : undefined,
+    migrations: { table: "tollgate_migrations", latest: latestMigration("postgres-migrations") },
     async callFunction(name, argument) {
       const [row] = (await client.unsafe(`select ${name}(cast(cast($1 as text) as jsonb)) as result`, [
         JSON.stringify(argument),

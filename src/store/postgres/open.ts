@@ -140,6 +140,8 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
     traffic: withTimeouts(limited, store.traffic),
     reconciliation: withTimeouts(limited, store.reconciliation),
     backends: withTimeouts(limited, store.backends),
+    states: withTimeouts(limited, store.states),
+    notices: withTimeouts(limited, store.notices),
     database: withTimeouts(limited, store.database),
     limits: {
       ...withTimeouts(admissions, admissionStore.limits),

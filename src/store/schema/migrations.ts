@@ -80,6 +80,9 @@ export function readMigrations(folder: string): Migration[] {
   });
 }
 
+/** When the last migration that this build knows was generated. */
+export const latestMigration = (folder: string): number => readMigrations(folder).at(-1)?.createdAt ?? 0;
+
 /** Whether it takes away what earlier builds write: none may run beside it, nor open the database any more. */
 export const takesAway = ({ statements }: Migration): boolean =>
   statements.some((one) => /\bRENAME\b|\bDROP (?!INDEX|NOT NULL)/i.test(one));

@@ -141,6 +141,38 @@ function defineBackendTables({ table, integer, text, primaryKey }: Columns) {
       fileHash: text().notNull(),
       seenAt: integer().notNull(),
     }),
+    /** What is wrong, as each process sees it, and was in the last days. It is said again while it stands. */
+    states: table(
+      "states",
+      {
+        process: text().notNull(),
+        kind: text().notNull(),
+        object: text().notNull(),
+        since: integer().notNull(),
+        /** Null: it stands. */
+        until: integer(),
+        /** By the database's clock. */
+        seenAt: integer().notNull(),
+        what: text().notNull(),
+        count: integer(),
+        silencedUntil: integer(),
+        silencedWhy: text(),
+        silencedBy: text(),
+        /** 1: a notice told that it came; 2: that it went, too. */
+        told: integer().notNull().default(0),
+      },
+      (t) => [primaryKey({ columns: [t.process, t.kind, t.object, t.since] })],
+    ),
+    /** What is posted to NOTICE_URL. */
+    notices: table("notices", {
+      id: text().primaryKey(),
+      kind: text().notNull(),
+      createdAt: integer().notNull(),
+      body: text().notNull(),
+      tries: integer().notNull(),
+      /** Null: it was accepted, or given up. */
+      nextAt: integer(),
+    }),
     /** Like `reconciliation_day`, by backend, if there is a file of models. */
     reconciliationBackendDay: table(
       "reconciliation_backend_day",

@@ -1,4 +1,4 @@
-import { type Migration, readMigrations } from "../schema/migrations.ts" with { type: "macro" };
+import { latestMigration, type Migration, readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import { tables } from "../schema/schema.ts";
 import { constants, Database } from "bun:sqlite";
 import { statSync } from "node:fs";
@@ -213,6 +213,7 @@ function createSqliteEngine(client: Database, { begin, isWriter }: SqliteEngineO
       for (const statement of statements) await statement();
     },
     currentSecond: undefined,
+    migrations: { table: "__drizzle_migrations", latest: latestMigration("migrations") },
     callFunction: undefined,
     // A transaction already has the whole database to itself.
     lock: async () => {},

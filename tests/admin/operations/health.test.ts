@@ -1,24 +1,44 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { onEachEngine } from "../../store/each-engine.ts";
-import { backendOf, fileCatalog } from "../../support/catalog.ts";
-import { type Admin, startAdmin } from "../support/admin-server.ts";
+import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
+import type { Store } from "../../../src/store/store.ts";
+import type { Facts } from "../../../src/watching/kinds.ts";
+
+const out = { backends: [{ name: "gpu-a", isOut: true, cause: "ECONNREFUSED" }] };
+const backIn = { backends: [{ name: "gpu-a", isOut: false }] };
+
+/** Every method of these nouns fails while the database is away. */
+function awayable(real: Store, isAway: () => boolean): Store {
+  const wrap = <Noun extends object>(noun: Noun): Noun =>
+    Object.fromEntries(
+      Object.entries(noun).map(([name, method]: [string, (...args: unknown[]) => unknown]) => [
+        name,
+        (...args: unknown[]) => (isAway() ? Promise.reject(new StorageError("away")) : method(...args)),
+      ]),
+    ) as Noun;
+  const { sessions, settings, states, tokens, audit } = real;
+  return {
+    ...real,
+    ...Object.fromEntries(
+      Object.entries({ sessions, settings, states, tokens, audit }).map(([name, noun]) => [name, wrap<object>(noun)]),
+    ),
+  };
+}
 
 onEachEngine(({ engine }) => {
   let admin: Admin;
+  let owner: Required<Visitor>;
   let writable = true;
+  let isAway = false;
   let checks = 0;
-  let upstream = true;
-  let limits: "ok" | "degraded" = "ok";
-  let counts: "ok" | "waiting" | "partly refused" = "ok";
+  let facts: Partial<Facts> = {};
   beforeAll(async () => {
     admin = await startAdmin({
       engine,
-      probeUpstream: async () => ({ ok: upstream }),
-      countsState: () => counts,
-      limitsState: () => limits,
+      facts: () => facts,
       store: (real) => ({
-        ...real,
+        ...awayable(real, () => isAway),
         checkWritable: async () => {
           checks += 1;
           if (!writable) throw new StorageError("disk full at /var/lib/tollgate");
@@ -26,8 +46,17 @@ onEachEngine(({ engine }) => {
         },
       }),
     });
+    owner = await admin.login();
   });
   afterAll(() => admin.stop());
+
+  const send = (path: string, as?: Visitor, headers = {}) => {
+    admin.time.now += 10_000;
+    return admin.send("GET", path, { ...(as && { as }), headers });
+  };
+  const states = async () => (await send("/api/states", owner)).json;
+  const silence = (json: object, as: Visitor = owner) => admin.send("POST", "/api/states/silence", { as, json });
+  const inAnHour = () => new Date(admin.time.now + 3_600_000).toISOString();
 
   test("GET /healthz responds with 200 even if the database is down", async () => {
     writable = false;
@@ -36,74 +65,46 @@ onEachEngine(({ engine }) => {
     writable = true;
   });
 
-  test.each([
-    [true, true, 200, { status: "ready", database: "ok", upstream: "ok", counts: "ok", limits: "ok" }],
-    [true, false, 200, { status: "ready", database: "ok", upstream: "not answering", counts: "ok", limits: "ok" }],
-    [false, true, 503, { status: "unavailable", database: "not writable", upstream: "ok", counts: "ok", limits: "ok" }],
-  ])("GET /readyz with a writable database %p and a backend %p", async (database, backend, status, body) => {
-    [writable, upstream] = [database, backend];
-    admin.time.now += 10_000;
-    const response = await admin.send("GET", "/readyz");
-    expect([response.status, response.json]).toEqual([status, body]);
+  test("GET /readyz responds with 503 while the database cannot be written, and says since when", async () => {
+    expect((await send("/readyz")).json).toEqual({ status: "ready", states: [] });
+    writable = false;
+    const first = await send("/readyz");
+    expect([first.status, first.json.status]).toEqual([503, "unavailable"]);
+    expect(first.json.states).toEqual([{ kind: "database_away", since: "2026-05-01T12:00:20.000+09:00" }]);
+    expect((await send("/readyz")).json).toEqual(first.json);
+    writable = true;
+    expect((await send("/readyz")).json).toEqual({ status: "ready", states: [] });
   });
 
-  test.each(["waiting", "partly refused"] as const)(
-    "GET /readyz responds with 200 while counts are %s",
-    async (state) => {
-      [writable, upstream, counts] = [true, true, state];
-      admin.time.now += 10_000;
-      const response = await admin.send("GET", "/readyz");
-      counts = "ok";
-      expect([response.status, response.json]).toEqual([
-        200,
-        { status: "ready", database: "ok", upstream: "ok", counts: state, limits: "ok" },
-      ]);
-    },
-  );
-
-  test("GET /readyz says that the limits of keys hold only in part", async () => {
-    [writable, upstream, limits] = [true, true, "degraded"];
-    admin.time.now += 10_000;
-    const response = await admin.send("GET", "/readyz");
-    limits = "ok";
-    expect([response.status, response.json]).toMatchObject([200, { status: "ready", limits: "degraded" }]);
-  });
-
-  test("GET /readyz lists the backends of a file, and is ready though all are out", async () => {
-    const status = { state: "out" as const, since: 0, inFlight: 0, waiting: 0 };
-    const withFile = await startAdmin({
-      catalog: () => fileCatalog([backendOf("gpu-a"), backendOf("gpu-b")], []),
-      backendStates: async () => ["gpu-a", "gpu-b"].map((name) => Object.assign({ name }, status)),
-      probeUpstream: async () => ({ ok: false, cause: "none_in" }),
-    });
-    const { status: code, json } = await withFile.send("GET", "/readyz");
-    await withFile.stop();
-    const backends = ["gpu-a", "gpu-b"].map((name) => ({ name, state: "out" }));
-    expect([code, json]).toMatchObject([200, { status: "ready", upstream: "not answering", backends }]);
-  });
-
-  test("GET /readyz is ready without backends while the process that knows them does not reply", async () => {
-    const withFile = await startAdmin({
-      catalog: () => fileCatalog([backendOf("gpu-a"), backendOf("gpu-b")], []),
-      backendStates: () => Promise.reject(new Error("no reply to listBackends in time")),
-    });
-    const { status, json } = await withFile.send("GET", "/readyz");
-    await withFile.stop();
-    expect([status, json]).toEqual([
-      200,
-      { status: "ready", database: "ok", upstream: "ok", counts: "ok", limits: "ok" },
-    ]);
+  test("GET /readyz is ready though a backend is out, and tells all of it to those who are known", async () => {
+    facts = out;
+    const { status, json, text } = await send("/readyz");
+    expect([status, json]).toMatchObject([200, { status: "ready", states: [{ kind: "backend_out" }] }]);
+    expect(text).not.toContain("gpu-a");
+    const all = {
+      object: "gpu-a",
+      what: "gpu-a does not respond (ECONNREFUSED)",
+      instance: "host",
+      remedy: expect.stringContaining("tollgate check"),
+      silenced: null,
+    };
+    for (const known of [
+      await send("/readyz", owner),
+      await send("/readyz", {}, { authorization: "Bearer scrape-me" }),
+    ])
+      expect(known.json.states).toMatchObject([all]);
+    facts = backIn;
+    expect((await send("/readyz")).json.states).toEqual([]);
   });
 
   test("GET /readyz looks anew after the clock was set back by hours", async () => {
-    [writable, upstream] = [true, true];
-    admin.time.now += 10_000;
-    expect((await admin.send("GET", "/readyz")).status).toBe(200);
-    [writable, upstream] = [false, false];
+    expect((await send("/readyz")).status).toBe(200);
+    writable = false;
     admin.time.now -= 3 * 3_600_000;
-    const { status, json } = await admin.send("GET", "/readyz");
-    [writable, upstream] = [true, true];
-    expect([status, json]).toMatchObject([503, { database: "not writable", upstream: "not answering" }]);
+    const { status } = await admin.send("GET", "/readyz");
+    writable = true;
+    expect(status).toBe(503);
+    admin.time.now += 3 * 3_600_000;
   });
 
   test("GET /readyz writes to the database at most once a second", async () => {
@@ -112,4 +113,91 @@ onEachEngine(({ engine }) => {
     await Promise.all(Array.from({ length: 20 }, () => admin.send("GET", "/readyz")));
     expect(checks).toBe(1);
   });
+
+  test("GET /api/states has what is wrong, and what was, with until when", async () => {
+    facts = out;
+    const { states: standing } = await states();
+    expect(standing).toMatchObject([{ kind: "backend_out", object: "gpu-a", instance: "host" }]);
+    facts = backIn;
+    const after = await states();
+    expect(after).toMatchObject({ states: [], unknown_since: null });
+    const ended = after.past.find(({ since }: { since: string }) => since === standing[0].since);
+    expect(ended).toMatchObject({ kind: "backend_out", object: "gpu-a", count: null });
+    expect(Date.parse(ended.until) - Date.parse(ended.since)).toBe(10_000);
+  });
+
+  test("a state that is silenced says so until that is over, and one that comes again is told again", async () => {
+    facts = { ...out, counts: { waiting: 0, sinceMs: 0, refused: 1 } };
+    await states();
+    const until = inAnHour();
+    expect((await silence({ kind: "backend_out", until, why: "moved" })).status).toBe(200);
+    const silenced = async () =>
+      (await states()).states.map(({ kind, silenced: one }: { kind: string; silenced: object }) => [kind, one]);
+    const said = { until: expect.any(String), why: "moved", by: "admin (password)" };
+    expect(await silenced()).toEqual([
+      ["counts_refused", null],
+      ["backend_out", said],
+    ]);
+    facts = backIn;
+    await states();
+    facts = out;
+    expect(await silenced()).toContainEqual(["backend_out", null]);
+    const again = { kind: "backend_out", instance: "host", until: inAnHour(), why: "again" };
+    expect((await silence({ ...again, instance: "other" })).status).toBe(404);
+    expect((await silence(again)).status).toBe(200);
+    expect(await silenced()).toContainEqual(["backend_out", { ...said, why: "again" }]);
+    admin.time.now += 3_600_000;
+    expect(await silenced()).toContainEqual(["backend_out", null]);
+    const { rows } = (await send("/api/audit?action=state.silence", owner)).json;
+    expect(rows[0]).toMatchObject({ action: "state.silence", after: expect.stringContaining("again") });
+    facts = { ...backIn, counts: { waiting: 0, sinceMs: 0, refused: 0 } };
+  });
+
+  test("a silence needs a time, a reason, and a state that stands", async () => {
+    const until = inAnHour();
+    const given = [
+      { kind: "disk", until },
+      { kind: "disk", why: "w" },
+      { kind: "disk", until: "soon", why: "w" },
+    ];
+    for (const one of given) expect((await silence(one)).status).toBe(400);
+    expect((await silence({ kind: "disk", until, why: "w" })).status).toBe(404);
+    expect((await silence({ kind: "disk", until, why: "w" }, {})).status).toBe(401);
+  });
+
+  test("while the database is away, a session that was seen in the last 12 hours reads, unless it was seen to end", async () => {
+    const [ended, later, unseen] = [await admin.login(), await admin.login(), await admin.login()];
+    for (const seen of [owner, ended, later]) await send("/api/me", seen);
+    expect((await admin.send("POST", "/api/logout", { as: ended })).status).toBe(200);
+    isAway = true;
+    const statusOf = async (as: Visitor, path = "/api/states") => (await send(path, as)).status;
+    expect([await statusOf(owner), await statusOf(owner, "/api/me"), await statusOf(later)]).toEqual([200, 200, 200]);
+    expect((await states()).unknown_since).not.toBeNull();
+    expect([await statusOf(ended), await statusOf(unseen), await statusOf({ cookie: "session=x" })]).toEqual([
+      503, 503, 401,
+    ]);
+    for (const [method, path] of [
+      ["POST", "/api/states/silence"],
+      ["DELETE", "/api/in-flight/1-1"],
+      ["POST", "/api/login"],
+    ] as const) {
+      const { status, json } = await admin.send(method, path, { as: owner, json: {} });
+      expect([status, json.error]).toEqual([503, "The database is not available, try again later"]);
+    }
+    admin.time.now += 12 * 3_600_000;
+    expect(await statusOf(later)).toBe(503);
+    isAway = false;
+    expect((await states()).unknown_since).toBeNull();
+  });
+});
+
+test.each([
+  [null, 409, "NOTICE_URL is not set"],
+  [undefined, 200, undefined],
+  ["it answers with status 404", 502, "NOTICE_URL: it answers with status 404"],
+])("a test notice of which is said %p responds with %p", async (problem, expected, error) => {
+  const admin = await startAdmin({ testNotice: async () => problem });
+  const { status, json } = await admin.send("POST", "/api/notices/test", { as: await admin.login() });
+  expect([status, json.error]).toEqual([expected, error]);
+  await admin.stop();
 });

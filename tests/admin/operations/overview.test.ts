@@ -1,5 +1,4 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "bun:test";
-import type { UpstreamProbe } from "../../../src/admin/operations/health.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
 import { noRules } from "../../../src/store/keys/rules.ts";
 import { createTestProcess } from "../../store/limits/test-process.ts";
@@ -12,22 +11,8 @@ onEachEngine(({ engine }) => {
   let admin: Admin;
   let owner: Required<Visitor>;
   let key: { id: number; key: string };
-  let backend: () => Promise<UpstreamProbe>;
-  let requestsFailSince: number | undefined;
-  let probes = 0;
-  let limits: "ok" | "degraded" = "ok";
   beforeAll(async () => {
-    admin = await startAdmin({
-      engine,
-      probeUpstream: () => {
-        probes += 1;
-        return backend();
-      },
-      requestsFailSince: () => requestsFailSince,
-      limitsState: () => limits,
-      backendStates: async () => [{ name: "gpu-a", state: "out", since: noon - 2000, inFlight: 1, waiting: 0 }],
-    });
-    backend = async () => ({ ok: true });
+    admin = await startAdmin({ engine });
     admin.time.now = noon;
     owner = await admin.login();
     key = await admin.createKey("a");
@@ -118,74 +103,5 @@ onEachEngine(({ engine }) => {
     expect(response.gpus.map(({ stale }: { stale: boolean }) => stale)).toEqual([true, false, false]);
     admin.time.now += 1;
     expect((await overview()).power_draw_w).toBeNull();
-  });
-
-  test("the backend is probed at most once in 3 seconds", async () => {
-    await overview();
-    probes = 0;
-    admin.time.now += 10_000;
-    const responses = await Promise.all([overview(), overview(), overview()]);
-    admin.time.now += 2999;
-    responses.push(await overview());
-    expect(probes).toBe(1);
-    expect(new Set(responses.map(({ upstream }) => upstream.checked_at)).size).toBe(1);
-    admin.time.now += 1;
-    await overview();
-    expect(probes).toBe(2);
-  });
-
-  test.each([
-    ["responds with an error", async () => ({ ok: false })],
-    ["cannot be reached", () => Promise.reject(new Error("connect ECONNREFUSED 10.0.0.5:8000"))],
-    ["does not respond", () => new Promise<never>(() => {})],
-  ])("a backend that %s is not ok, and does not delay the overview for long", async (_, state) => {
-    backend = state;
-    const began = performance.now();
-    const response = await admin.send("GET", "/api/overview", { as: owner });
-    expect(response.json.upstream.ok).toBe(false);
-    expect(response.text).not.toContain("10.0.0.5");
-    expect(performance.now() - began).toBeLessThan(10_000);
-  });
-
-  test("a backend that is not ok has its address, its cause, and the time of the first failure", async () => {
-    const failing = async () => ({ ok: false, cause: "ECONNREFUSED" });
-    backend = async () => ({ ok: true });
-    expect((await overview()).upstream).toMatchObject({ ok: true, failing_since: null, cause: null });
-    [backend, requestsFailSince] = [failing, undefined];
-    admin.time.now += 10_000;
-    const first = (await overview()).upstream;
-    expect(first).toMatchObject({ ok: false, url: "http://127.0.0.1:8000", cause: "ECONNREFUSED" });
-    expect(first.failing_since).toBe(first.checked_at);
-    admin.time.now += 10_000;
-    expect((await overview()).upstream).toMatchObject({ failing_since: first.failing_since });
-    // The clients' requests failed before anybody looked.
-    requestsFailSince = Date.parse(first.checked_at) - 5000;
-    admin.time.now += 10_000;
-    expect(Date.parse((await overview()).upstream.failing_since)).toBe(requestsFailSince);
-    // A failure before the last good probe is over.
-    backend = async () => ({ ok: true });
-    admin.time.now += 10_000;
-    await overview();
-    backend = failing;
-    admin.time.now += 10_000;
-    const again = (await overview()).upstream;
-    expect(again.failing_since).toBe(again.checked_at);
-  });
-
-  test("a backend that does not respond in time has the cause timeout", async () => {
-    backend = () => new Promise<never>(() => {});
-    expect((await overview()).upstream.cause).toBe("timeout");
-  });
-
-  test("says whether the limits of keys hold", async () => {
-    const before = (await overview()).limits;
-    limits = "degraded";
-    expect([before, (await overview()).limits]).toEqual(["ok", "degraded"]);
-    limits = "ok";
-  });
-
-  test("names the backends with their states", async () => {
-    const backends = [{ name: "gpu-a", state: "out", since: "2026-05-02T12:00:28.000+09:00" }];
-    expect(await overview()).toMatchObject({ backends });
   });
 });

@@ -15,6 +15,9 @@ import { createLog } from "../../../src/log/log.ts";
 import { defaultRetention } from "../../../src/store/retention.ts";
 import { foresee } from "../../../src/server/admin-side.ts";
 import type { Store } from "../../../src/store/store.ts";
+import type { Change } from "../../../src/domain/changes.ts";
+import type { Facts } from "../../../src/watching/kinds.ts";
+import { Watch } from "../../../src/watching/watch.ts";
 import { type Document, problemsOfResponse } from "./document.ts";
 import { openTestStore } from "./store.ts";
 
@@ -61,6 +64,8 @@ export interface Admin {
 }
 
 export type Overrides = Partial<Omit<AdminDeps, "store" | "signingKey">> & {
+  /** What the server knows, beside whether its database can be written. */
+  facts?: () => Partial<Facts>;
   store?: (real: Store) => Store;
   secretKey?: string;
   trustedHops?: number;
@@ -80,6 +85,7 @@ export async function startAdmin({
   passwordHash = quickPasswordHash,
   retention = defaultRetention,
   engine = "SQLite",
+  facts = () => ({}),
   ...overrides
 }: Overrides = {}): Promise<Admin> {
   const time = { now: Date.parse("2026-05-01T12:00:00+09:00") };
@@ -91,6 +97,14 @@ export async function startAdmin({
   const logged: string[] = [];
   const clock = () => time.now;
   const log = createLog({ level: "debug", format: "json", clock, write: (line) => logged.push(line) });
+  const gather = async (): Promise<Facts> => {
+    const isWritable = await store.checkWritable().then(
+      () => true,
+      () => false,
+    );
+    return { now: clock(), database: { name: "SQLite", isWritable }, ...facts() };
+  };
+  const watch = new Watch<Change>({ gather, store: store.states, process: "host/1", clock });
   const routes = adminRoutes({
     store,
     config,
@@ -116,8 +130,8 @@ export async function startAdmin({
     endRunning: async () => {},
     gpuSamplesReceived: () => {},
     upstreamUrl: "http://127.0.0.1:8000",
-    probeUpstream: async () => ({ ok: true }),
-    requestsFailSince: () => undefined,
+    watch,
+    testNotice: async () => undefined,
     explain: (path, body) =>
       explainRewrite(path, body, rulesOf(rewriteRules({ servedModel: "Served", hanGuard: true })).names),
     learnClientNeeds: async () => () => ({ engines: [], rules: [] }),
@@ -126,8 +140,6 @@ export async function startAdmin({
     versions: { tollgate: "1.0.0", commit: "c", bun: "1" },
     passwordFromEnvironment: false,
     retention,
-    countsState: () => "ok",
-    limitsState: () => "ok",
     ...overrides,
   });
   const app = new Elysia({ handler: { standardHostname: false } }).use(routes);

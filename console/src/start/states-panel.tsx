@@ -1,0 +1,146 @@
+import { createSignal, For, type JSX, Show } from "solid-js";
+import { count, duration } from "../lib/format.ts";
+import { serverNow } from "../lib/server-clock.ts";
+import { type States, useSilence, useStatesQuery } from "../queries.ts";
+import { Dialog } from "../ui/dialog.tsx";
+import { HandbookLink } from "../ui/handbook-link.tsx";
+import { Panel } from "../ui/panel.tsx";
+import { RelativeTime } from "../ui/relative-time.tsx";
+import { momentLabel } from "../ui/states-line.tsx";
+
+type State = States["states"][number];
+
+/** What is wrong, since when and what mends it, and what was. */
+export function StatesPanel(): JSX.Element {
+  const states = useStatesQuery();
+  const [asked, setAsked] = createSignal<State>();
+  return (
+    <Show when={states.data}>
+      {(data) => (
+        <Show when={data().states.length + data().past.length > 0}>
+          <div id="states">
+            <Panel
+              title={data().states.length > 0 ? "What is wrong" : "What was wrong"}
+              query={states}
+              hint={
+                data().unknown_since &&
+                `Of other processes not known since ${momentLabel(Date.parse(data().unknown_since ?? ""))}`
+              }
+            >
+              <ul class="states">
+                <For each={data().states}>
+                  {(state) => <StateItem state={state} onSilence={() => setAsked(state)} />}
+                </For>
+              </ul>
+              <Show when={data().past.length > 0}>
+                <details class="states">
+                  <summary>{count(data().past.length)} in the last 30 days that are over</summary>
+                  <ul>
+                    <For each={data().past}>
+                      {(past) => (
+                        <li>
+                          {past.what}{" "}
+                          <span class="faint">
+                            {momentLabel(Date.parse(past.since))}, for{" "}
+                            {duration(Date.parse(past.until) - Date.parse(past.since))}
+                            {past.instance === null ? "" : `, ${past.instance}`}
+                          </span>
+                        </li>
+                      )}
+                    </For>
+                  </ul>
+                </details>
+              </Show>
+            </Panel>
+            <Show when={asked()}>
+              {(state) => <SilenceDialog state={state()} onClose={() => setAsked(undefined)} />}
+            </Show>
+          </div>
+        </Show>
+      )}
+    </Show>
+  );
+}
+
+function StateItem(props: { state: State; onSilence: () => void }): JSX.Element {
+  return (
+    <li classList={{ faint: props.state.silenced !== null }} data-kind={props.state.kind}>
+      <p>
+        <b>{props.state.what}</b> since {momentLabel(Date.parse(props.state.since))} (
+        <RelativeTime at={Date.parse(props.state.since)} />)
+        {props.state.instance === null ? "" : ` · ${props.state.instance}`}
+      </p>
+      <p>
+        {props.state.remedy} <HandbookLink to="watching#what-is-wrong">Handbook</HandbookLink>
+      </p>
+      <Show
+        when={props.state.silenced}
+        fallback={
+          <button class="button" type="button" onClick={() => props.onSilence()}>
+            Silence
+          </button>
+        }
+      >
+        {(silenced) => (
+          <p>
+            Silenced until {momentLabel(Date.parse(silenced().until))} by {silenced().by}: {silenced().why}
+          </p>
+        )}
+      </Show>
+    </li>
+  );
+}
+
+const hours = { "an hour": 1, "a day": 24, "a week": 168 } as const;
+
+function SilenceDialog(props: { state: State; onClose: () => void }): JSX.Element {
+  const silence = useSilence();
+  const [lasts, setLasts] = createSignal<number>(hours["a day"]);
+  const [why, setWhy] = createSignal("");
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    const { kind, instance } = props.state;
+    const until = new Date(serverNow() + lasts() * 3_600_000).toISOString();
+    silence.mutate(
+      { kind, ...(instance !== null && { instance }), until, why: why() },
+      { onSuccess: () => props.onClose() },
+    );
+  };
+  return (
+    <Dialog title={`Silence: ${props.state.what}`} onClose={() => props.onClose()}>
+      <form onSubmit={submit}>
+        <p>No alert and no notice tells of it until then. If it goes and comes again, it is told again.</p>
+        <label>
+          For
+          <select onChange={({ currentTarget }) => setLasts(Number(currentTarget.value))}>
+            <For each={Object.entries(hours)}>
+              {([label, value]) => (
+                <option value={value} selected={value === lasts()}>
+                  {label}
+                </option>
+              )}
+            </For>
+          </select>
+        </label>
+        <label>
+          Why
+          <input
+            type="text"
+            required
+            maxlength={300}
+            value={why()}
+            onInput={({ currentTarget }) => setWhy(currentTarget.value)}
+          />
+        </label>
+        <div class="dialog-actions">
+          <button class="button" type="button" onClick={() => props.onClose()}>
+            Cancel
+          </button>
+          <button class="button primary" type="submit" disabled={silence.isPending}>
+            Silence
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
