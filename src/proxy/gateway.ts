@@ -47,7 +47,13 @@ export interface Fetcher {
 
 export function createProxy(deps: ProxyDeps) {
   const habitsOf = createHabits(deps.monotonic);
-  const lifeDeps = { ...deps, habitsOf, storedIds: createStoredIds(deps), firstOfCodex: new Map(), users: new Users(deps) };
+  const lifeDeps = {
+    ...deps,
+    habitsOf,
+    storedIds: createStoredIds(deps),
+    firstOfCodex: new Map(),
+    users: new Users(deps),
+  };
   return {
     /** The origin of `/v1` as clients see it; undefined: not set. */
     publicUrl: deps.config.publicUrl,
