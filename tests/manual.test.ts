@@ -64,6 +64,8 @@ const withoutDefault = [
   "ADMIN_PASSWORD",
   "SECRET_KEY",
   "METRICS_TOKEN",
+  "NOTICE_URL",
+  "NOTICE_SECRET",
   "BACKUP_DIR",
   "LOG_FORMAT",
 ];
