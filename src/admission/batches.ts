@@ -24,7 +24,7 @@ import {
   noLoad,
   tokensAhead,
   waitOf,
-} from "../store/limits/windows.ts";
+} from "../store/limits/judge.ts";
 import { othersEndMs } from "../domain/admissions.ts";
 import type { Lease, LeaseRequest } from "../store/limits/contract.ts";
 import { hasLimit, limitKinds, requestLimits } from "../domain/limits.ts";

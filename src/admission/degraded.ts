@@ -20,7 +20,7 @@ import {
   noLoad,
   sharesOf,
   waitOf,
-} from "../store/limits/windows.ts";
+} from "../store/limits/judge.ts";
 import type { SubjectId } from "../domain/keys.ts";
 import { hasLimit, limitKinds, limitNames, requestLimits } from "../domain/limits.ts";
 import { minuteWindowSeconds, windowResetAt } from "../time/windows.ts";

@@ -2,7 +2,7 @@
 // subjects limit are a group: they wait together, and may be taken ahead together.
 
 import type { InstanceWatch } from "./instance-watch.ts";
-import { type Bound, type KeyLoad, noLoad, type Size, usedOf, withRequest } from "../store/limits/windows.ts";
+import { type Bound, type KeyLoad, noLoad, type Size, usedOf, withRequest } from "../store/limits/judge.ts";
 import type { LeaseRequest, LimitStore } from "../store/limits/contract.ts";
 import type { Log } from "../log/log.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";

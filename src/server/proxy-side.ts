@@ -11,7 +11,7 @@ import { createProxy, type Proxy } from "../proxy/gateway.ts";
 import { createForwards } from "../proxy/upstream/forward.ts";
 import { createReadTimeouts } from "../proxy/upstream/read-timeout.ts";
 import type { Connections } from "../runtime/listen.ts";
-import { usedOf } from "../store/limits/windows.ts";
+import { usedOf } from "../store/limits/judge.ts";
 import { createDescriptorLog } from "../telemetry/descriptors.ts";
 import { observePerTick } from "../telemetry/observers.ts";
 import { createRequestLog, createStoredRequestLog } from "../telemetry/request-log.ts";

@@ -3,7 +3,7 @@ import { createAdmissions } from "../../src/admission/admission.ts";
 import type { AdmissionsOptions } from "../../src/admission/process-leases.ts";
 import { noLimits } from "../../src/store/keys/rules.ts";
 import type { Instance, Lease, LeaseBatch, LimitStore } from "../../src/store/limits/contract.ts";
-import { noLoad } from "../../src/store/limits/windows.ts";
+import { noLoad } from "../../src/store/limits/judge.ts";
 import type { Store } from "../../src/store/store.ts";
 import { onEachEngine } from "../store/each-engine.ts";
 import { memoryLog, usageIncrement } from "../store/test-store.ts";

@@ -5,7 +5,7 @@ import { decideByShare } from "../../src/admission/degraded.ts";
 import type { AdmissionsOptions } from "../../src/admission/process-leases.ts";
 import { noLimits } from "../../src/store/keys/rules.ts";
 import type { LimitStore } from "../../src/store/limits/contract.ts";
-import { noLoad } from "../../src/store/limits/windows.ts";
+import { noLoad } from "../../src/store/limits/judge.ts";
 import { onEachEngine } from "../store/each-engine.ts";
 import { memoryLog } from "../store/test-store.ts";
 import { pollUntil } from "../support/poll-until.ts";

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
 import { getTableColumns, sql } from "drizzle-orm";
 import { prepareMaintenance, startMaintenance } from "../../src/store/maintenance.ts";
 import { defaultRetention, expiringRows } from "../../src/store/retention.ts";
-import { columnName } from "../../src/store/schema/tables.ts";
+import { columnName } from "../../src/store/schema/table-names.ts";
 import { onEachEngine } from "./each-engine.ts";
 import { createKeys, maintain, memoryLog, type TestEngine, usageIncrement } from "./test-store.ts";
 

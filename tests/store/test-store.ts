@@ -8,7 +8,7 @@ import { openStore } from "../../src/store/open.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import type { Engine } from "../../src/store/engine/engine.ts";
 import { openWriter } from "../../src/store/sqlite/engine.ts";
-import { tableNames } from "../../src/store/schema/tables.ts";
+import { tableNames } from "../../src/store/schema/table-names.ts";
 import type { Store } from "../../src/store/store.ts";
 import { copyMigratedDatabase } from "../support/migrated-database.ts";
 import { createTempFolder, type TempFolder } from "../support/temp-folder.ts";

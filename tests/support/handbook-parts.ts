@@ -8,7 +8,7 @@ import { modelsFileSchema } from "../../src/config/models-schema.ts";
 import { clientRules } from "../../src/domain/models.ts";
 import { clientNeeds } from "../../src/proxy/rewrite/client-rules.ts";
 import { type MemberRow, memberRows } from "../../src/proxy/rewrite/members-not-allowed.ts";
-import { tableNames } from "../../src/store/schema/tables.ts";
+import { tableNames } from "../../src/store/schema/table-names.ts";
 import { stagedFlushes } from "../../src/store/sqlite/staged-flushes.ts";
 import { kinds, type Row } from "../../src/watching/kinds.ts";
 import { kindNames } from "../../src/watching/states.ts";

@@ -1,4 +1,4 @@
-import { reservedOf, usedOf } from "../../store/limits/windows.ts";
+import { reservedOf, usedOf } from "../../store/limits/judge.ts";
 import type { CountedLoad } from "../../store/limits/contract.ts";
 import type { Key } from "../../store/keys/contract.ts";
 import type { Store } from "../../store/store.ts";

@@ -1,7 +1,7 @@
 import { sql } from "drizzle-orm";
 import type { BackupFacts, DatabaseStore } from "./contract.ts";
 import type { Engine } from "./engine.ts";
-import { tableNames } from "../schema/tables.ts";
+import { tableNames } from "../schema/table-names.ts";
 import { StorageError } from "../storage-error.ts";
 
 /** Takes a few milliseconds. */

@@ -1,6 +1,6 @@
 import { and, eq, gte, isNotNull, lt, type SQL, sql } from "drizzle-orm";
 import { minuteOf } from "../../time/seoul.ts";
-import { columnName } from "../schema/tables.ts";
+import { columnName } from "../schema/table-names.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { prepareGpuMinutes, type SampleIds } from "./minutes-and-hours.ts";
 import { lastUsedAtAfter } from "../keys/keys.ts";

@@ -2,12 +2,12 @@
 // counts against them now, and the leases by which processes take of what is left.
 //
 // It keeps true: what a process holds is said in all, so that a repeated batch takes nothing twice and a late one
-// changes nothing. `windows.ts` decides what a limit allows; the function of PostgreSQL beside `take-leases.ts` says
+// changes nothing. `judge.ts` decides what a limit allows; the function of PostgreSQL beside `take-leases.ts` says
 // the same. On PostgreSQL, requests count by the database's clock. What a dead process held is given back by the
 // others, and charged.
 // Removed: a row for each admission.
 
-import type { KeyLoad, KeySecond, Size } from "./windows.ts";
+import type { KeyLoad, KeySecond, Size } from "./judge.ts";
 import type { KeyId, KeyLimits, SubjectId } from "../../domain/keys.ts";
 import type { UsageSum } from "../../domain/usage.ts";
 import type { Window } from "../../time/windows.ts";

@@ -13,7 +13,7 @@ import {
   sourcesOf,
 } from "./take-leases.ts";
 import type { LimitStore } from "./contract.ts";
-import { isAtLimit, noLoad } from "./windows.ts";
+import { isAtLimit, noLoad } from "./judge.ts";
 import { parseRules } from "../keys/rules.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import { hasLimit, limitsAt } from "../../domain/limits.ts";

@@ -15,7 +15,7 @@ import {
   type KeyLoad,
   noLoad,
   tokensAhead,
-} from "./windows.ts";
+} from "./judge.ts";
 import type { Lease, LeaseBatch, LeaseRequest, LimitStore } from "./contract.ts";
 import type { SettledAdmission } from "../../domain/admissions.ts";
 import type { KeyLimits, SubjectId } from "../../domain/keys.ts";

@@ -1,7 +1,7 @@
 import type { Database } from "bun:sqlite";
 import { moveMarker } from "../postgres/move-marker.ts";
 import type { QueryClient } from "../postgres/pool.ts";
-import { derivedTable } from "../schema/tables.ts";
+import { derivedTable } from "../schema/table-names.ts";
 import { StorageError } from "../storage-error.ts";
 
 export interface MovedTable {

@@ -6,7 +6,7 @@ import { type ColumnValues, type Engine, type KeySums, orZero, type TextColumn, 
 import type { PostgresPool } from "./pool.ts";
 import { postgresColumns } from "../schema/columns.ts";
 import { defineTables } from "../schema/schema.ts";
-import { columnName } from "../schema/tables.ts";
+import { columnName } from "../schema/table-names.ts";
 
 const tables = defineTables(postgresColumns);
 

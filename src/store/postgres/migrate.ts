@@ -9,7 +9,7 @@ import {
   takesAway,
 } from "../schema/migrations.ts";
 import { applicationName, type PostgresPool } from "./pool.ts";
-import { requireTableNames, tableNames } from "../schema/tables.ts";
+import { requireTableNames, tableNames } from "../schema/table-names.ts";
 import { StorageError } from "../storage-error.ts";
 
 const minVersion = 15;

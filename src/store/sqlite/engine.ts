@@ -8,7 +8,7 @@ import { type Engine, type KeySums, orZero, groupRows } from "../engine/engine.t
 import { ensureDatabaseFile, markCreated, requireNotMoved } from "./database-file.ts";
 import { migrate } from "./migrate.ts";
 import { createSpaceReleaser } from "./release-space.ts";
-import { requireTableNames, columnName, primaryKeyOf } from "../schema/tables.ts";
+import { requireTableNames, columnName, primaryKeyOf } from "../schema/table-names.ts";
 import { StorageError, toStorageError } from "../storage-error.ts";
 
 /** How long a write waits for another process. SQLite blocks the thread meanwhile, so the reader of the main thread waits less. */

@@ -3,7 +3,7 @@ import { sql } from "drizzle-orm";
 import { noLimits } from "../../../src/store/keys/rules.ts";
 import type { Store } from "../../../src/store/store.ts";
 import type { Lease, LeaseRequest } from "../../../src/store/limits/contract.ts";
-import { judge, type Judged, needsLease, noLoad, type Size } from "../../../src/store/limits/windows.ts";
+import { judge, type Judged, needsLease, noLoad, type Size } from "../../../src/store/limits/judge.ts";
 import { pollUntil } from "../../support/poll-until.ts";
 import { createRandom, type Random } from "../../support/random.ts";
 import { whyNoPostgres } from "../../support/postgres.ts";

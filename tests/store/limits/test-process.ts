@@ -1,6 +1,6 @@
 import type { LimitStore } from "../../../src/store/limits/contract.ts";
 import { othersEndMs } from "../../../src/domain/admissions.ts";
-import { type Judged, judge, type KeyLoad, noLoad, waitOf } from "../../../src/store/limits/windows.ts";
+import { type Judged, judge, type KeyLoad, noLoad, waitOf } from "../../../src/store/limits/judge.ts";
 import type { KeyId, KeyLimits } from "../../../src/domain/keys.ts";
 
 export interface TestResult extends Pick<Judged, "refusedBy"> {
