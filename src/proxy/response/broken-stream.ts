@@ -1,6 +1,6 @@
 import { type ErrorBody, errorBody, errorKinds } from "../errors.ts";
 import type { AbortReason } from "../upstream/abort-reason.ts";
-import type { Meter } from "../stream/meter.ts";
+import type { Meter } from "../stream/transform-stream.ts";
 import type { Dialect, Voice } from "./dialect.ts";
 
 interface ErrorFrame {

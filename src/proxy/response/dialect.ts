@@ -1,6 +1,6 @@
 import type { ErrorBody } from "../errors.ts";
 import { programOf } from "../rewrite/client-rules.ts";
-import type { Heartbeats } from "../stream/meter.ts";
+import type { Heartbeats } from "../stream/transform-stream.ts";
 
 /** How what is ours in a stream is said to its client. */
 export interface Voice {

@@ -21,7 +21,7 @@ import { dialectOf } from "./dialect.ts";
 import { Count, type CountDeps, type CountedResponse } from "./count.ts";
 import { fullContextFilter } from "./full-context.ts";
 import { createStreamUsageFilter } from "../stream/filter.ts";
-import { Meter } from "../stream/meter.ts";
+import { Meter } from "../stream/transform-stream.ts";
 import type { ModelListRequest } from "./model-list.ts";
 import { isShort, pump, readWhole } from "./pump.ts";
 import { type Usage, noUsage } from "../../domain/usage.ts";

@@ -2,7 +2,7 @@ import type { Place } from "../../domain/admissions.ts";
 import { errorFrame, lastFrameMs } from "./broken-stream.ts";
 import { dialectOf } from "./dialect.ts";
 import type { ErrorBody } from "../errors.ts";
-import { withoutByteOrderMark } from "../stream/meter.ts";
+import { withoutByteOrderMark } from "../stream/transform-stream.ts";
 
 const utf8 = new TextEncoder();
 

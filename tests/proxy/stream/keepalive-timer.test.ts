@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, jest, test } from "bun:test";
-import { startKeepaliveTimer } from "../../../src/proxy/stream/meter.ts";
+import { startKeepaliveTimer } from "../../../src/proxy/stream/transform-stream.ts";
 
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());

@@ -1,5 +1,5 @@
 import { dialectOf } from "../../../src/proxy/response/dialect.ts";
-import { Meter, type MeterOptions } from "../../../src/proxy/stream/meter.ts";
+import { Meter, type MeterOptions } from "../../../src/proxy/stream/transform-stream.ts";
 import { createStreamUsageFilter } from "../../../src/proxy/stream/filter.ts";
 import { Passage } from "../../../src/proxy/stream/passage.ts";
 import type { Usage } from "../../../src/domain/usage.ts";
