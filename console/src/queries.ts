@@ -132,6 +132,30 @@ export function useHasTeams(): () => boolean {
   return () => (teams.data?.length ?? 0) > 0;
 }
 
+/** The API's most for one page. */
+const maxUsers = 1000;
+const getUsers = (query: { key?: number; team?: number }, limit: number) =>
+  responseBody(api.users.get({ query: { ...query, limit } }));
+export type User = Awaited<ReturnType<typeof getUsers>>["users"][number];
+
+/** The users of a key or of a team, by id. */
+export const useUsersQuery = (
+  of: () => { key?: number; team?: number },
+  everyMs: number,
+): QueryResult<typeof getUsers> =>
+  useQuery(() => ({
+    queryKey: ["users", of()],
+    queryFn: () => getUsers(of(), maxUsers),
+    reconcile: "id",
+    refetchInterval: everyMs,
+  }));
+
+/** Whether a key tells users apart: without any, nothing tells of them. */
+export function useHasUsers(): () => boolean {
+  const users = useQuery(() => ({ queryKey: ["users", "any"], queryFn: () => getUsers({}, 1) }));
+  return () => (users.data?.users.length ?? 0) > 0;
+}
+
 export const usePricesQuery = (): QueryResult<typeof getPrices> =>
   useQuery(() => ({ queryKey: ["prices"], queryFn: getPrices }));
 

@@ -144,7 +144,7 @@ export const lacksUsage = ({ method, path, status, outcome, usage }: RequestReco
 /** A request that has not ended, as it is now. */
 export interface RunningRequest extends Pick<
   RequestRecord,
-  "requestId" | "clientAddress" | "method" | "path" | "keyId" | "teamId"
+  "requestId" | "clientAddress" | "method" | "path" | "keyId" | "teamId" | "userId"
 > {
   /** The name that the backend is sent. */
   model: string | undefined;

@@ -227,7 +227,7 @@ export class RequestTracker {
 
   #describeRunning(): RunningRequest {
     const { id, clientAddress, method, path } = this.#request;
-    const { keyId, teamId, model, backend, readUsage } = this;
+    const { keyId, teamId, userId, model, backend, readUsage } = this;
     const now = this.#deps.monotonic();
     return {
       requestId: id,
@@ -236,6 +236,7 @@ export class RequestTracker {
       path,
       keyId,
       teamId,
+      userId,
       model: model?.name,
       backend,
       state: this.#upstreamMs === undefined ? this.#stateBefore() : "running",

@@ -232,3 +232,93 @@ describe.skipIf(!hasBrowser)("teams", () => {
     expect(await violationsOf(page)).toEqual([]);
   });
 });
+
+describe.skipIf(!hasBrowser)("the users of a key", () => {
+  const traffic = shared(() => startTrafficConsole());
+
+  const encode = (value: object): string => Buffer.from(JSON.stringify(value)).toString("base64url");
+  /** As Open WebUI signs whose a request is. */
+  function identity(secret: string, sub: string, name: string): Record<string, string> {
+    const claims = { iss: "open-webui", sub, name, exp: Math.floor(Date.now() / 1000) + 300 };
+    const signed = `${encode({ alg: "HS256", typ: "JWT" })}.${encode(claims)}`;
+    const mac = new Bun.CryptoHasher("sha256", secret).update(signed).digest("base64url");
+    return { "x-openwebui-user-jwt": `${signed}.${mac}` };
+  }
+
+  test("come from Open WebUI once it has the two lines of the key's dialog, which waits for the first", async () => {
+    const { admin } = traffic.console;
+    const { id, key } = await admin.createKey("Open WebUI");
+    await using visit = await traffic.console.visit(`/keys/${id}`);
+    const { page } = visit;
+    await page.getByRole("heading", { name: "Open WebUI", level: 1 }).waitFor();
+    expect(await page.getByRole("heading", { name: "Users" }).count()).toBe(0);
+    await page.getByRole("button", { name: "Edit limits" }).click();
+    const dialog = page.getByRole("dialog");
+    await dialog.getByText("More limits").click();
+    await dialog.getByLabel("Users come from").selectOption("Open WebUI");
+    await dialog.getByRole("group", { name: "Each user of the key" }).getByLabel("Concurrent requests").fill("4");
+    const line = dialog.getByText(/^FORWARD_USER_INFO_HEADER_JWT_SECRET=/);
+    const secret = ((await line.textContent()) ?? "").split("=")[1] ?? "";
+    expect(secret).toHaveLength(48);
+    await dialog.getByText("ENABLE_FORWARD_USER_INFO_HEADERS=true").waitFor();
+    expect(await violationsOf(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.getByText("Waiting for the first request").waitFor();
+    // The secret is not shown again.
+    await page.keyboard.press("Escape");
+    await line.waitFor();
+    await traffic.chat({}, "usage=5,7", key, identity(secret, "u-1", "Kim"));
+    await dialog.getByText(/Last seen: Kim/).waitFor();
+    expect(await violationsOf(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Done" }).click();
+    const row = page.getByRole("region", { name: "Users" }).getByRole("row").filter({ hasText: "Kim" });
+    await row.waitFor();
+    expect(await admin.expectOk<object[]>("GET", `/api/keys?key_id=${id}`)).toMatchObject([
+      { users_from: "open-webui", has_users_secret: true, user_limits: { max_concurrency: 4, tokens_per_day: null } },
+    ]);
+
+    await page.getByRole("button", { name: "Limits of Kim" }).click();
+    await dialog.getByRole("textbox", { name: "Tokens per day" }).fill("1M");
+    await dialog.getByRole("combobox", { name: "Team" }).selectOption("New team…");
+    await page.getByRole("dialog", { name: "New team" }).getByLabel("Name").fill("ml");
+    await page.getByRole("button", { name: "Create team" }).click();
+    await page.getByRole("dialog", { name: "New team" }).waitFor({ state: "detached" });
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.waitFor({ state: "detached" });
+    const { users } = await admin.expectOk<{ users: object[] }>("GET", `/api/users?key=${id}`);
+    const { teams } = await admin.expectOk<{ teams: Team[] }>("GET", "/api/teams");
+    const teamId = teams[0]?.id ?? 0;
+    expect(users).toMatchObject([{ name: "Kim", tokens_per_day: 1_000_000, team_id: teamId }]);
+    await waitForLog(traffic, 1);
+    expect(await violationsOf(page)).toEqual([]);
+    await page.goto(`${traffic.console.program.adminUrl}/keys/teams/${teamId}`);
+    await page.getByRole("region", { name: "Users" }).getByRole("link", { name: "Kim" }).click();
+    await page.getByRole("row").filter({ hasText: "Kim" }).getByText("200").waitFor();
+  });
+
+  test("are stopped one by one: from the overview, four clicks stop the one who floods", async () => {
+    const { admin } = traffic.console;
+    const { key } = await admin.createKey("front end", { users_from: "header:x-who" });
+    const ask = (who: string) => traffic.chat({ stream: true }, "slow-head=60s", key, { "x-who": who }).catch(() => {});
+    const floods = [ask("flooder"), ask("flooder")];
+    const kept = ask("neighbour");
+    const running = async (): Promise<unknown[]> =>
+      (await admin.expectOk<{ requests: unknown[] }>("GET", "/api/in-flight")).requests;
+    await pollUntil(async () => (await running()).length === 3);
+    await using visit = await traffic.console.visit("/");
+    const { page } = visit;
+    await page.getByRole("link", { name: /tokens\/s|places/ }).click();
+    await page.getByRole("radio", { name: "By user" }).check();
+    await page.getByRole("button", { name: "Stop the requests of flooder" }).click();
+    await page.getByText("Switched off, the user gets no more").waitFor();
+    await page.getByRole("button", { name: "Switch off and end" }).click();
+    await page.getByText("1 user is off, and what ran was ended").waitFor();
+    await Promise.all(floods);
+    expect((await traffic.chat({}, "tokens=1", key, { "x-who": "flooder" })).status).toBe(403);
+    expect(await running()).toMatchObject([{ user_name: "neighbour", key_name: "front end" }]);
+    await page.getByRole("button", { name: "Stop the requests of neighbour" }).click();
+    await page.getByRole("button", { name: "End all 1" }).click();
+    await kept;
+    expect((await traffic.chat({}, "tokens=1", key, { "x-who": "neighbour" })).status).toBe(200);
+  });
+});

@@ -4,7 +4,7 @@ import { plural } from "../lib/format.ts";
 import type { Key } from "../queries.ts";
 import { Icon } from "../ui/icon.tsx";
 import type { BulkAction } from "./key-bulk.ts";
-import { keyCsv } from "./key-csv.ts";
+import { keyCsv } from "./key-list.ts";
 
 export type BulkQuestion = BulkAction["kind"] | "switch-off";
 

@@ -5,7 +5,7 @@ import { dateTimeLabel } from "../lib/time-labels.ts";
 import { type Key, type Team, useTeamsQuery } from "../queries.ts";
 import { EmptyState, Panel } from "../ui/panel.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
-import { scopes } from "./key-fields.tsx";
+import { scopes, usersFromLabel } from "./key-fields.tsx";
 import { KeyLimitsDialog } from "./key-limits-dialog.tsx";
 import { usedLimits } from "./key-limits.ts";
 import { UsedLimits } from "./used-limits.tsx";
@@ -76,6 +76,14 @@ function Facts(props: { key: Key }): JSX.Element {
         {(id) => (
           <Fact name="Team">
             <A href={`/keys/teams/${id()}`}>{teamOf(id())?.name ?? `Team ${id()}`}</A>
+          </Fact>
+        )}
+      </Show>
+      <Show when={props.key.users_from}>
+        {(from) => (
+          <Fact name="Users come from">
+            {usersFromLabel(from())}
+            {props.key.has_users_secret ? ", signed" : ""}
           </Fact>
         )}
       </Show>

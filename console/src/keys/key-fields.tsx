@@ -1,5 +1,4 @@
 import { createMemo, createSignal, For, type JSX, Show, untrack } from "solid-js";
-import { Portal } from "solid-js/web";
 import { now } from "../lib/server-clock.ts";
 import { fieldTime, parseFieldTime, zoneName } from "../lib/time-zone.ts";
 import { type Key, useTeamsQuery } from "../queries.ts";
@@ -7,7 +6,8 @@ import { TextField } from "../ui/controls.tsx";
 import { listOf } from "./key-limits.ts";
 import type { KeyFields } from "./key-mutations.ts";
 import { LimitFields, NoteFields } from "./limit-fields.tsx";
-import { TeamDialog } from "./team-dialog.tsx";
+import { OpenWebUiLines } from "./members.tsx";
+import { TeamField } from "./subject-dialog.tsx";
 
 /** What a form begins with. */
 export type EditedKey = Partial<Key>;
@@ -23,8 +23,20 @@ interface KeyFieldsProps {
 export function KeyFieldInputs(props: KeyFieldsProps): JSX.Element {
   const teams = useTeamsQuery();
   const isNew = untrack(() => props.key?.id === undefined);
-  // It does not move when its first team was made.
+  // They do not move when the first team was made, or users are chosen.
   const hadTeams = createMemo<boolean | undefined>((before) => before ?? (teams.data && teams.data.length > 0));
+  const hadUsers = untrack(() => (props.key?.users_from ?? null) !== null);
+  const [usersFrom, setUsersFrom] = createSignal(untrack(() => props.key?.users_from ?? null));
+  const [secret, setSecret] = createSignal<string>();
+  const chooseUsers = (from: string | null): void => {
+    setUsersFrom(from);
+    setSecret(from === "open-webui" ? randomSecret() : undefined);
+    props.onChange({ users_from: from, users_secret: secret() ?? null });
+  };
+  const Team = (): JSX.Element => (
+    <TeamField value={props.key?.team_id ?? null} onChange={(id) => props.onChange({ team_id: id })} />
+  );
+  const Users = (): JSX.Element => <UsersField value={usersFrom()} onChange={chooseUsers} />;
   return (
     <>
       <LimitFields
@@ -32,16 +44,28 @@ export function KeyFieldInputs(props: KeyFieldsProps): JSX.Element {
         onChange={props.onChange}
         onExtra={isNew ? undefined : (extra) => props.onChange({ limits_extra: extra })}
         more={
-          <Show when={hadTeams() === false}>
-            <TeamField {...props} />
-          </Show>
+          <>
+            <Show when={hadTeams() === false}>
+              <Team />
+            </Show>
+            <Show when={!hadUsers}>
+              <Users />
+            </Show>
+          </>
         }
       >
         <Show when={hadTeams()}>
-          <TeamField {...props} />
+          <Team />
         </Show>
         <ScopeField {...props} />
+        <Show when={hadUsers}>
+          <Users />
+        </Show>
       </LimitFields>
+      <Show when={secret()}>{(made) => <OpenWebUiLines secret={made()} />}</Show>
+      <Show when={usersFrom() !== null}>
+        <UserLimits {...props} />
+      </Show>
       <ModelsField {...props} />
       <PathsField value={props.key?.allowed_paths ?? null} onChange={props.onChange} />
       <ExpiryField {...props} />
@@ -138,44 +162,52 @@ function ExpiryField(props: KeyFieldsProps): JSX.Element {
   );
 }
 
-/** Whose limits hold beside the key's own. The first team is made here. */
-export function TeamField(props: KeyFieldsProps): JSX.Element {
-  const teams = useTeamsQuery();
-  const [teamId, setTeamId] = createSignal(untrack(() => props.key?.team_id ?? null));
-  const [creates, setCreates] = createSignal(false);
-  const choose = (id: number | null): void => {
-    setTeamId(id);
-    props.onChange({ team_id: id });
-  };
-  const change = (select: HTMLSelectElement): void => {
-    if (select.value !== "new") return choose(select.value === "" ? null : Number(select.value));
-    select.value = String(teamId() ?? "");
-    setCreates(true);
+const usersFromLabels: Readonly<Record<string, string>> = {
+  "open-webui": "Open WebUI",
+  body: "The body of requests",
+};
+export const usersFromLabel = (from: string): string => usersFromLabels[from] ?? from;
+
+/** Who tells the users of a key apart. Other ways than these are the API's. */
+function UsersField(props: { value: string | null; onChange: (from: string | null) => void }): JSX.Element {
+  const offered = (): string[] => [
+    ...new Set([...Object.keys(usersFromLabels), ...(props.value ? [props.value] : [])]),
+  ];
+  return (
+    <label class="field">
+      <span>Users come from</span>
+      <select onChange={({ currentTarget }) => props.onChange(currentTarget.value || null)}>
+        <option value="" selected={props.value === null}>
+          Nowhere: all are one
+        </option>
+        <For each={offered()}>
+          {(from) => (
+            <option value={from} selected={from === props.value}>
+              {usersFromLabel(from)}
+            </option>
+          )}
+        </For>
+      </select>
+    </label>
+  );
+}
+
+/** For the signatures of Open WebUI. */
+const randomSecret = (): string =>
+  Array.from(crypto.getRandomValues(new Uint8Array(24)), (byte) => byte.toString(16).padStart(2, "0")).join("");
+
+/** They hold for each user of the key that has none of its own. */
+function UserLimits(props: KeyFieldsProps): JSX.Element {
+  let limits: NonNullable<KeyFields["user_limits"]> = untrack(() => ({ ...props.key?.user_limits }));
+  const change = (changed: NonNullable<KeyFields["user_limits"]>): void => {
+    limits = { ...limits, ...changed };
+    const isSet = Object.values(limits).some((limit) => limit !== null);
+    props.onChange({ user_limits: isSet ? limits : null });
   };
   return (
-    <>
-      <label class="field">
-        <span>Team</span>
-        <select onChange={(event) => change(event.currentTarget)}>
-          <option value="" selected={teamId() === null}>
-            None
-          </option>
-          <For each={teams.data}>
-            {(team) => (
-              <option value={team.id} selected={team.id === teamId()}>
-                {team.name}
-              </option>
-            )}
-          </For>
-          <option value="new">New team…</option>
-        </select>
-      </label>
-      <Show when={creates()}>
-        {/* A form cannot be within another one. */}
-        <Portal>
-          <TeamDialog onSaved={({ id }) => choose(id)} onClose={() => setCreates(false)} />
-        </Portal>
-      </Show>
-    </>
+    <fieldset class="user-limits">
+      <legend>Each user of the key</legend>
+      <LimitFields of={props.key?.user_limits ?? undefined} onChange={change} />
+    </fieldset>
   );
 }

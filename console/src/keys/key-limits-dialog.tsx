@@ -4,12 +4,15 @@ import type { Key } from "../queries.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { KeyFieldInputs } from "./key-fields.tsx";
 import { type KeyFields, useChangeKey } from "./key-mutations.ts";
+import { FirstUser, OpenWebUiLines } from "./members.tsx";
 import { UsedLimits } from "./used-limits.tsx";
 
 /** What a key may take, what it is for, and how much of its limits is used. */
 export function KeyLimitsDialog(props: { key: Key; onClose: () => void }): JSX.Element {
   const changeKey = useChangeKey();
   const [fields, setFields] = createSignal<KeyFields>({});
+  /** Of users, after it was saved. */
+  const [secret, setSecret] = createSignal<string>();
   let form: HTMLFormElement | undefined;
   onMount(() => form?.querySelector("input")?.focus());
   const set = (changed: KeyFields): void => void setFields((before) => ({ ...before, ...changed }));
@@ -17,33 +20,61 @@ export function KeyLimitsDialog(props: { key: Key; onClose: () => void }): JSX.E
   const submit = (event: SubmitEvent): void => {
     event.preventDefault();
     if (Object.keys(fields()).length === 0) return props.onClose();
-    changeKey.mutate({ key: props.key, fields: fields() }, { onSuccess: () => props.onClose() });
+    const onSuccess = (): void => {
+      const made = fields().users_secret ?? undefined;
+      if (made === undefined) props.onClose();
+      else setSecret(made);
+    };
+    changeKey.mutate({ key: props.key, fields: fields() }, { onSuccess });
   };
 
   return (
-    <Dialog title={`Limits and details of “${props.key.name}”`} onClose={() => props.onClose()}>
-      <UsedLimits key={props.key} />
-      <Show when={props.key.refused_today > 0}>
-        <p>{plural(props.key.refused_today, "request")} refused by these limits today.</p>
+    <Dialog
+      title={`Limits and details of “${props.key.name}”`}
+      persistent={secret() !== undefined}
+      onClose={() => props.onClose()}
+    >
+      <Show
+        when={secret()}
+        fallback={
+          <>
+            <UsedLimits key={props.key} />
+            <Show when={props.key.refused_today > 0}>
+              <p>{plural(props.key.refused_today, "request")} refused by these limits today.</p>
+            </Show>
+            <form ref={form} onSubmit={submit}>
+              <KeyFieldInputs key={props.key} onChange={set} />
+              <Show when={changeKey.error}>
+                {(error) => (
+                  <p class="form-error" role="alert">
+                    {error().message}
+                  </p>
+                )}
+              </Show>
+              <div class="dialog-actions">
+                <button class="button" type="button" onClick={() => props.onClose()}>
+                  Cancel
+                </button>
+                <button class="button primary" type="submit" disabled={changeKey.isPending}>
+                  Save
+                </button>
+              </div>
+            </form>
+          </>
+        }
+      >
+        {(saved) => (
+          <>
+            <OpenWebUiLines secret={saved()} />
+            <FirstUser keyId={props.key.id} />
+            <div class="dialog-actions">
+              <button class="button primary" type="button" onClick={() => props.onClose()}>
+                Done
+              </button>
+            </div>
+          </>
+        )}
       </Show>
-      <form ref={form} onSubmit={submit}>
-        <KeyFieldInputs key={props.key} onChange={set} />
-        <Show when={changeKey.error}>
-          {(error) => (
-            <p class="form-error" role="alert">
-              {error().message}
-            </p>
-          )}
-        </Show>
-        <div class="dialog-actions">
-          <button class="button" type="button" onClick={() => props.onClose()}>
-            Cancel
-          </button>
-          <button class="button primary" type="submit" disabled={changeKey.isPending}>
-            Save
-          </button>
-        </div>
-      </form>
     </Dialog>
   );
 }

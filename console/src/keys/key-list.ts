@@ -1,4 +1,6 @@
+import { csvOf } from "../lib/csv.ts";
 import type { Key } from "../queries.ts";
+import { limitNames } from "../../../src/domain/limits.ts";
 
 /** Whether a key is accepted: one that has expired is like an inactive one. */
 export function isUsable(
@@ -74,3 +76,30 @@ export function matchesSearch(key: Searched, text: string): boolean {
   if (text.length > start.length + end.length) return start !== "" && text.startsWith(start) && text.endsWith(end);
   return key.key.toLowerCase().includes(text) || start.startsWith(text) || end.endsWith(text);
 }
+
+const csvColumns = [
+  "id",
+  "name",
+  "key",
+  "is_active",
+  "created_at",
+  "last_used_at",
+  "total_request_count",
+  "total_input_tokens",
+  "total_output_tokens",
+  "total_estimated_tokens",
+  "owner",
+  "note",
+  "tags",
+  "scope",
+  "expires_at",
+  "allowed_models",
+  "allowed_paths",
+  ...limitNames,
+  "refused_today",
+  "team_id",
+  "users_from",
+] as const;
+
+/** The API's list, with its field names. */
+export const keyCsv = (keys: readonly Key[]): string => csvOf(csvColumns, keys);

@@ -8,7 +8,7 @@ import {
 import { createSignal } from "solid-js";
 import { api, responseBody } from "../client.ts";
 import { showToast } from "../lib/toasts.ts";
-import type { Key, Team } from "../queries.ts";
+import type { Key } from "../queries.ts";
 import type { LimitName } from "../../../src/domain/limits.ts";
 
 interface KeySwitch {
@@ -95,9 +95,13 @@ export type KeyFields = Partial<
     | "note"
     | "team_id"
     | "limits_extra"
+    | "users_from"
   >
 > & {
   tags?: string[] | null;
+  user_limits?: Partial<Record<LimitName, number | null>> | null;
+  /** Of signed users; no response has it. */
+  users_secret?: string | null;
 };
 
 /** With the teams, which count their keys. */
@@ -161,38 +165,6 @@ export function useDeleteKey(): UseMutationResult<unknown, Error, KeyDeletion, [
       showToast(`“${key.name}” was not deleted: ${error.message}`, "error");
     },
     onSuccess: (_, { key }) => showToast(`“${key.name}” was deleted`),
-    onSettled: () => queries.invalidateQueries(),
-  }));
-}
-
-/** What POST and PATCH take of a team besides its name; null clears a field. */
-export type TeamFields = Partial<Pick<Team, LimitName | "note" | "limits_extra">> & { tags?: string[] | null };
-
-/** Creates a team, or changes one. The list has it once the mutation has succeeded. */
-export function useSaveTeam(): UseMutationResult<
-  Team,
-  Error,
-  { team: Team | undefined; name: string; fields: TeamFields }
-> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: ({ team, name, fields }) =>
-      responseBody(
-        team === undefined
-          ? api.teams.post({ name, ...fields })
-          : api.teams({ id: team.id }).patch({ name, ...fields }),
-      ),
-    onSuccess: () => queries.invalidateQueries({ queryKey: ["teams"] }),
-  }));
-}
-
-/** Deletes a team; its keys stay. */
-export function useDeleteTeam(): UseMutationResult<unknown, Error, Team> {
-  const queries = useQueryClient();
-  return useMutation(() => ({
-    mutationFn: ({ id }: Team) => responseBody(api.teams({ id }).delete()),
-    onError: (error, { name }) => showToast(`“${name}” was not deleted: ${error.message}`, "error"),
-    onSuccess: (_, { name }) => showToast(`“${name}” was deleted`),
     onSettled: () => queries.invalidateQueries(),
   }));
 }

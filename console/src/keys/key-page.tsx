@@ -20,6 +20,7 @@ import { KeyChart } from "./key-chart.tsx";
 import { KeyDetails } from "./key-details.tsx";
 import { isUsable } from "./key-list.ts";
 import { useSwitchKey } from "./key-mutations.ts";
+import { UsersPanel } from "./members.tsx";
 import { closeNewKeyDialogUnlessSecret, openRotationForm } from "./new-key.ts";
 import { RenameField } from "./rename-field.tsx";
 import "../styles/lazy-pages.css";
@@ -60,6 +61,9 @@ export function KeyPage(): JSX.Element {
             {(id) => (
               <>
                 <Show when={key()}>{(known) => <KeyDetails key={known()} />}</Show>
+                <Show when={key()?.users_from}>
+                  <UsersPanel keyId={id} />
+                </Show>
                 <KeyPanels id={id} />
               </>
             )}

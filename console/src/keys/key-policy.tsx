@@ -11,10 +11,11 @@ import { Dialog } from "../ui/dialog.tsx";
 import { NotLoaded, Panel } from "../ui/panel.tsx";
 import { SkeletonList } from "../ui/skeleton.tsx";
 import { limitKinds, limitNames } from "../../../src/domain/limits.ts";
-import { type EditedKey, KeyFieldInputs, ModelsField, TeamField } from "./key-fields.tsx";
+import { type EditedKey, KeyFieldInputs, ModelsField } from "./key-fields.tsx";
 import { amountOf } from "./key-limits.ts";
 import type { KeyFields } from "./key-mutations.ts";
 import { LimitFields } from "./limit-fields.tsx";
+import { TeamField } from "./subject-dialog.tsx";
 
 const getKeyPolicy = async () => (await responseBody(api["key-policy"].get())).defaults;
 type KeyPolicy = Awaited<ReturnType<typeof getKeyPolicy>>;
@@ -149,7 +150,7 @@ function KeyPolicyDialog(props: { policy: KeyPolicy; onClose: () => void }): JSX
             )}
           </TextField>
           <Show when={hasTeams()}>
-            <TeamField key={edited()} onChange={set} />
+            <TeamField value={props.policy.team_id} onChange={(id) => set({ team_id: id })} />
           </Show>
         </LimitFields>
         <ModelsField key={edited()} onChange={set} />

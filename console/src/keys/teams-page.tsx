@@ -3,25 +3,23 @@ import { createMemo, createSignal, For, type JSX, Match, Show, Switch } from "so
 import { compact, count, plural } from "../lib/format.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
-import { type Key, type Team, useKeysQuery, useTeamsQuery } from "../queries.ts";
-import { useRunningQuery } from "../requests/queries.ts";
+import { type Team, useKeysQuery, useTeamsQuery } from "../queries.ts";
 import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
-import { ToggleSwitch } from "../ui/controls.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { NumberCell, NumberHeads } from "../ui/number-columns.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
-import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
-import { type CostRow, useCostsQuery } from "../usage/cost-queries.ts";
+import { useCostsQuery } from "../usage/cost-queries.ts";
 import { ModelUsagePanel } from "../usage/model-usage-panel.tsx";
 import { everyKey } from "../usage/usage-buckets.ts";
 import { DailyTokens, shownDays } from "./key-chart.tsx";
 import { isNearLimit, limitLabels, usedLimits } from "./key-limits.ts";
 import { isUsable } from "./key-list.ts";
-import { useDeleteTeam, useSwitchKey } from "./key-mutations.ts";
-import { TeamDialog } from "./team-dialog.tsx";
+import { useSwitchKey } from "./key-mutations.ts";
+import { MembersPanel, UsersPanel } from "./members.tsx";
+import { TeamDialog, useDeleteTeam } from "./subject-dialog.tsx";
 import { UsedLimits } from "./used-limits.tsx";
 import "../styles/lazy-pages.css";
 
@@ -162,6 +160,7 @@ export function TeamPage(): JSX.Element {
             <>
               <TeamDetails team={known()} onEdit={() => setEditing(true)} />
               <TeamKeys team={known()} />
+              <UsersPanel teamId={known().id} />
               <TeamChart teamId={known().id} />
               <ModelUsagePanel teamId={known().id} />
               <Show when={editing()}>
@@ -252,89 +251,30 @@ function TeamDetails(props: { team: Team; onEdit: () => void }): JSX.Element {
   );
 }
 
-/** Most tokens first: who floods a team is at the top, with a switch. */
 function TeamKeys(props: { team: Team }): JSX.Element {
   const keys = useKeysQuery();
-  const running = useRunningQuery();
-  const today = useCostsQuery(() => ({ days: 1, by: "key", selection: everyKey, teamId: props.team.id }), {
-    everyMs: refreshMs,
-  });
-  const usageOf = createMemo(() => new Map(today.data?.rows.map((row) => [row.key_id, row])));
-  const tokensOf = (row: CostRow | undefined): number => (row === undefined ? 0 : row.input_tokens + row.output_tokens);
-  const members = createMemo(() => {
-    const usage = usageOf();
-    return keys.data
-      ?.filter(({ team_id: teamId }) => teamId === props.team.id)
-      .toSorted((a, b) => tokensOf(usage.get(b.id)) - tokensOf(usage.get(a.id)));
-  });
-  const runningOf = ({ id }: Key): number => running.data?.requests.filter((one) => one.key_id === id).length ?? 0;
-  return (
-    <Panel title="Keys" hint="Most tokens today first" query={keys}>
-      <Switch>
-        <Match when={keys.data === undefined && keys.isError}>
-          <NotLoaded query={keys} />
-        </Match>
-        <Match when={members()?.length === 0}>
-          <EmptyState title="No key is in this team">
-            <p>Choose the team in the dialog of a key’s limits.</p>
-            <A class="button" href="/keys">
-              API keys
-            </A>
-          </EmptyState>
-        </Match>
-        <Match when={true}>
-          <div class="table-scroll">
-            <table class="cards-on-phone">
-              <caption class="visually-hidden">Keys of the team</caption>
-              <thead>
-                <tr>
-                  <th scope="col">Name</th>
-                  <th scope="col">Active</th>
-                  <th scope="col">Last used</th>
-                  <NumberHeads labels={["Running now", "Requests today", "Input", "Output"]} />
-                </tr>
-              </thead>
-              <tbody>
-                <Show when={members()} fallback={<SkeletonRows columns={7} rows={4} />}>
-                  {(list) => (
-                    <For each={list()}>
-                      {(key) => <TeamKeyRow apiKey={key} running={runningOf(key)} today={usageOf().get(key.id)} />}
-                    </For>
-                  )}
-                </Show>
-              </tbody>
-            </table>
-          </div>
-        </Match>
-      </Switch>
-    </Panel>
-  );
-}
-
-function TeamKeyRow(props: { apiKey: Key; running: number; today: CostRow | undefined }): JSX.Element {
   const switchKey = useSwitchKey();
+  const members = createMemo(() => keys.data?.filter(({ team_id: teamId }) => teamId === props.team.id));
   return (
-    <tr classList={{ inactive: !isUsable(props.apiKey, serverNow()) }}>
-      <th scope="row" class="cut" title={props.apiKey.name}>
-        <A href={`/keys/${props.apiKey.id}`}>
-          <bdi>{props.apiKey.name}</bdi>
-        </A>
-      </th>
-      <td data-label="Active">
-        <ToggleSwitch
-          label={`${props.apiKey.name} is active`}
-          on={props.apiKey.is_active}
-          onChange={(isActive) => switchKey.mutate({ key: props.apiKey, isActive })}
-        />
-      </td>
-      <td data-label="Last used">
-        <RelativeTimeOrNever at={props.apiKey.last_used_at} />
-      </td>
-      <NumberCell label="Running now" value={props.running} />
-      <NumberCell label="Requests today" value={props.today?.request_count ?? 0} />
-      <NumberCell label="Input today" value={props.today?.input_tokens ?? 0} />
-      <NumberCell label="Output today" value={props.today?.output_tokens ?? 0} />
-    </tr>
+    <MembersPanel
+      title="Keys"
+      by="key"
+      query={keys}
+      members={members()}
+      teamId={props.team.id}
+      lastUsedAt={(key) => key.last_used_at}
+      isUsable={(key) => isUsable(key, serverNow())}
+      href={(key) => `/keys/${key.id}`}
+      onSwitch={(key, isActive) => switchKey.mutate({ key, isActive })}
+      empty={
+        <EmptyState title="No key is in this team">
+          <p>Choose the team in the dialog of a key’s limits.</p>
+          <A class="button" href="/keys">
+            API keys
+          </A>
+        </EmptyState>
+      }
+    />
   );
 }
 

@@ -1,5 +1,5 @@
 import { createUniqueId, For, type JSX, Show } from "solid-js";
-import { useHasTeams } from "../queries.ts";
+import { useHasTeams, useHasUsers } from "../queries.ts";
 import type { Grouping } from "./queries.ts";
 import { groupings } from "./request-groups.ts";
 
@@ -11,7 +11,10 @@ export function GroupSelect(props: {
 }): JSX.Element {
   const id = createUniqueId();
   const hasTeams = useHasTeams();
-  const offered = () => Object.entries(groupings).filter(([by]) => by !== "team" || by === props.value || hasTeams());
+  const hasUsers = useHasUsers();
+  const isOffered = (by: string): boolean =>
+    by === props.value || ((by !== "team" || hasTeams()) && (by !== "user" || hasUsers()));
+  const offered = () => Object.entries(groupings).filter(([by]) => isOffered(by));
   // Not within the label, which would be called after the options too: they have the names of other filters.
   return (
     <div class="filter-field">

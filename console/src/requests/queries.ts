@@ -106,24 +106,29 @@ export function useEndRequest(): UseMutationResult<unknown, Error, RunningReques
   }));
 }
 
-interface Stopped {
+export interface Stopped {
   requests: readonly RunningRequest[];
-  /** The keys that are switched off with what they run; none: only the requests end. */
-  keyIds: readonly number[];
+  /** Who is switched off with what they run; none: only the requests end. */
+  offs: readonly { kind: "key" | "user"; id: number }[];
 }
+
+/** A user's responses end with it, a key's if that is said. */
+const switchOff = ({ kind, id }: Stopped["offs"][number]): Promise<unknown> =>
+  kind === "user"
+    ? responseBody(api.users({ id }).patch({ is_active: false }))
+    : responseBody(api.keys({ id }).patch({ is_active: false, end_running: true }));
 
 /** Ends several requests. Those that have ended meanwhile count as a success. */
 export function useStopRequests(): UseMutationResult<void, Error, Stopped> {
   const queries = useQueryClient();
   return useMutation(() => ({
-    mutationFn: async ({ requests, keyIds }: Stopped) => {
-      const off = { is_active: false, end_running: true };
-      const calls: (() => Promise<unknown>)[] =
-        keyIds.length > 0
-          ? keyIds.map((id) => () => responseBody(api.keys({ id }).patch(off)))
+    mutationFn: async ({ requests, offs }: Stopped) => {
+      const calls =
+        offs.length > 0
+          ? offs.map((off) => () => switchOff(off))
           : requests.map(
               ({ id }) =>
-                () =>
+                (): Promise<unknown> =>
                   responseBody(api["in-flight"]({ id }).delete()),
             );
       const failures: unknown[] = [];
@@ -136,19 +141,20 @@ export function useStopRequests(): UseMutationResult<void, Error, Stopped> {
       );
       if (failures.length > 0) throw failures[0];
     },
-    onSuccess: (_, { requests, keyIds }) =>
+    onSuccess: (_, { requests, offs }) =>
       showToast(
-        keyIds.length > 0
-          ? `${plural(keyIds.length, "key is", "keys are")} off, and what ran was ended`
+        offs.length > 0
+          ? `${plural(offs.length, `${offs[0]?.kind} is`, `${offs[0]?.kind}s are`)} off, and what ran was ended`
           : `${plural(requests.length, "request was", "requests were")} ended`,
       ),
     onError: (error: Error) => showToast(`Not everything was stopped: ${error.message}`, "error"),
-    onSettled: () => Promise.all([["in-flight"], ["keys"]].map((queryKey) => queries.invalidateQueries({ queryKey }))),
+    onSettled: () =>
+      Promise.all([["in-flight"], ["keys"], ["users"]].map((queryKey) => queries.invalidateQueries({ queryKey }))),
   }));
 }
 
-/** By what requests are grouped: what the console shows. */
-export type Grouping = Exclude<Parameters<typeof api.requests.groups.get>[0]["query"]["by"], "user">;
+/** By what requests are grouped. */
+export type Grouping = Parameters<typeof api.requests.groups.get>[0]["query"]["by"];
 
 export interface GroupsQuery extends RequestQuery {
   by: Grouping;

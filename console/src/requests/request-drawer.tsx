@@ -137,6 +137,7 @@ function Facts(props: { request: LoggedRequest }): JSX.Element {
         href={props.request.key_id === null ? undefined : `/keys/${props.request.key_id}`}
       />
       <Fact label="Team" value={props.request.team_name ?? undefined} href={search("team", props.request.team_id)} />
+      <Fact label="User" value={props.request.user_name ?? undefined} href={search("user", props.request.user_id)} />
       <Fact label="Model requested" value={props.request.model_asked ?? undefined} />
       <Fact
         label="Model at the backend"

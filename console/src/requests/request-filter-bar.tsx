@@ -2,7 +2,7 @@ import { createSignal, For, type JSX, Show } from "solid-js";
 import { parseSeoulMinute, seoulMinute } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { zoneName } from "../lib/time-zone.ts";
-import { useKeyNamesQuery, useTeamsQuery } from "../queries.ts";
+import { useHasUsers, useKeyNamesQuery, useTeamsQuery } from "../queries.ts";
 import { GroupSelect } from "./group-select.tsx";
 import { useModelNamesQuery } from "./queries.ts";
 import { outcomeLabel } from "./request-format.ts";
@@ -23,10 +23,23 @@ const results = [
 
 /** The filters match whole values, so a field applies on Enter or when it is left. */
 export function RequestFilterBar(props: { filters: RequestFilters }): JSX.Element {
+  const hasUsers = useHasUsers();
   const hasMore = (): boolean =>
-    (["backend", "path", "client", "class", "address", "conversation", "id", "slower", "since", "until"] as const).some(
-      (name) => props.filters.value(name) !== "",
-    );
+    (
+      [
+        "user",
+        "backend",
+        "path",
+        "client",
+        "class",
+        "address",
+        "conversation",
+        "id",
+        "slower",
+        "since",
+        "until",
+      ] as const
+    ).some((name) => props.filters.value(name) !== "");
   return (
     <div class="filters">
       <div class="filter-fields">
@@ -39,6 +52,9 @@ export function RequestFilterBar(props: { filters: RequestFilters }): JSX.Elemen
       <details open={hasMore()}>
         <summary>More filters</summary>
         <div class="filter-fields">
+          <Show when={hasUsers() || props.filters.value("user") !== ""}>
+            <FilterText filters={props.filters} name="user" label="User’s id" />
+          </Show>
           <FilterText filters={props.filters} name="backend" label="Backend" />
           <FilterText filters={props.filters} name="path" label="Path" placeholder="/v1/chat/completions" />
           <FilterText filters={props.filters} name="client" label="Client program" placeholder="claude-cli" />

@@ -6,6 +6,7 @@ export interface RequestParameters {
   key?: string | undefined;
   /** 0: none. */
   team?: string | undefined;
+  user?: string | undefined;
   /** `failed`, `without_usage`, a class such as `5xx`, a status, or an outcome. */
   result?: string | undefined;
   model?: string | undefined;
@@ -29,6 +30,7 @@ export type RequestFilterName = keyof RequestParameters;
 export interface RequestFilterQuery {
   key_id?: number;
   team_id?: number;
+  user_id?: number;
   failed?: "true";
   without_usage?: "true";
   status?: string;
@@ -49,6 +51,7 @@ export function requestFilterQuery(parameters: RequestParameters): RequestFilter
   return withoutUndefined<RequestFilterQuery>({
     key_id: positiveInteger(parameters.key),
     team_id: parameters.team === "0" ? 0 : positiveInteger(parameters.team),
+    user_id: parameters.user === "0" ? 0 : positiveInteger(parameters.user),
     ...resultQuery(parameters.result),
     model: text(parameters.model),
     backend: text(parameters.backend),

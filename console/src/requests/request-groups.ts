@@ -18,6 +18,7 @@ export const groupings = {
   class: { label: "Class", filter: "class", unnamed: "Not said" },
   key: { label: "API key", filter: "key", unnamed: "No key" },
   team: { label: "Team", filter: "team", unnamed: "No team" },
+  user: { label: "User", filter: "user", unnamed: "No user" },
   model: { label: "Model", filter: "model", unnamed: "No model named" },
   backend: { label: "Backend", filter: "backend", unnamed: "Not sent" },
   path: { label: "Path", filter: "path", unnamed: "None" },
@@ -38,19 +39,21 @@ export function groupName(
   { name, id }: Pick<GroupRow, "name" | "id">,
 ): { label: string; filter: string | undefined } {
   if (id !== null) {
-    if (by === "team") return { label: name ?? `Team ${id}`, filter: String(id) };
+    if (by === "team" || by === "user") return { label: name ?? `${groupings[by].label} ${id}`, filter: String(id) };
     return { label: by === "key" ? (name ?? `Deleted key ${id}`) : `…${String(id).slice(-6)}`, filter: String(id) };
   }
-  if (name === null) return { label: groupings[by].unnamed, filter: by === "team" ? "0" : undefined };
+  if (name === null) return { label: groupings[by].unnamed, filter: by === "team" || by === "user" ? "0" : undefined };
   return { label: by === "outcome" ? outcomeLabel(name) : name, filter: name };
 }
 
-export type RunningGrouping = "key" | "team";
+export type RunningGrouping = "key" | "team" | "user";
 
 export interface RunningGroup {
-  /** Null: of clients without a key, or of keys without a team. */
+  /** Null: of clients without a key, or of keys without a team or a user. */
   id: number | null;
   name: string;
+  /** Where its limits are. */
+  href: string;
   requests: readonly RunningRequest[];
 }
 
@@ -60,6 +63,7 @@ export const groupRunning = (requests: readonly RunningRequest[], by: RunningGro
     .map(([id, group]) => ({
       id,
       name: groupName(by, { name: group[0]?.[`${by}_name`] ?? null, id }).label,
+      href: by === "team" ? `/keys/teams/${id}` : `/keys/${group[0]?.key_id}`,
       requests: group,
     }))
     .toSorted((a, b) => b.requests.length - a.requests.length);

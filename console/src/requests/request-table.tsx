@@ -3,7 +3,7 @@ import { compact, count, milliseconds } from "../lib/format.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { zoneName } from "../lib/time-zone.ts";
-import { useHasTeams } from "../queries.ts";
+import { useHasTeams, useHasUsers } from "../queries.ts";
 import { SkeletonRows } from "../ui/skeleton.tsx";
 import { NumberHeads } from "../ui/number-columns.tsx";
 import type { LoggedRequest } from "./queries.ts";
@@ -18,9 +18,10 @@ interface RequestTableProps {
 
 export function RequestTable(props: RequestTableProps): JSX.Element {
   const hasTeams = useHasTeams();
+  const hasUsers = useHasUsers();
   return (
     <div class="table-scroll">
-      <table class="cards-on-phone requests" classList={{ "with-teams": hasTeams() }}>
+      <table class="cards-on-phone requests" classList={{ "with-teams": hasTeams() || hasUsers() }}>
         <caption class="visually-hidden">Requests, newest first</caption>
         <thead>
           <tr>
@@ -30,16 +31,24 @@ export function RequestTable(props: RequestTableProps): JSX.Element {
             <Show when={hasTeams()}>
               <th scope="col">Team</th>
             </Show>
+            <Show when={hasUsers()}>
+              <th scope="col">User</th>
+            </Show>
             <th scope="col">Model</th>
             <th scope="col">Path</th>
             <NumberHeads labels={["Input", "Output", "First byte", "Duration"]} />
           </tr>
         </thead>
         <tbody>
-          <Show when={props.rows} fallback={<SkeletonRows columns={hasTeams() ? 10 : 9} rows={10} />}>
+          <Show
+            when={props.rows}
+            fallback={<SkeletonRows columns={9 + Number(hasTeams()) + Number(hasUsers())} rows={10} />}
+          >
             {(rows) => (
               <For each={rows()}>
-                {(request) => <RequestRow request={request} hasTeam={hasTeams()} onOpen={props.onOpen} />}
+                {(request) => (
+                  <RequestRow request={request} hasTeam={hasTeams()} hasUser={hasUsers()} onOpen={props.onOpen} />
+                )}
               </For>
             )}
           </Show>
@@ -53,6 +62,7 @@ export function RequestTable(props: RequestTableProps): JSX.Element {
 function RequestRow(props: {
   request: LoggedRequest;
   hasTeam: boolean;
+  hasUser: boolean;
   onOpen: (request: LoggedRequest) => void;
 }): JSX.Element {
   const at = (): number => Date.parse(props.request.ended_at);
@@ -73,6 +83,11 @@ function RequestRow(props: {
       <Show when={props.hasTeam}>
         <td class="cut" data-label="Team" title={props.request.team_name ?? undefined}>
           {props.request.team_name ?? <span class="faint">–</span>}
+        </td>
+      </Show>
+      <Show when={props.hasUser}>
+        <td class="cut" data-label="User" title={props.request.user_name ?? undefined}>
+          {props.request.user_name ?? <span class="faint">–</span>}
         </td>
       </Show>
       <td class="cut" data-label="Model" title={props.request.model_sent ?? undefined}>

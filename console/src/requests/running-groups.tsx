@@ -5,10 +5,8 @@ import { now } from "../lib/server-clock.ts";
 import { useKeysQuery } from "../queries.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { NumberCell, NumberHeads } from "../ui/number-columns.tsx";
-import { type RunningRequest, useStopRequests } from "./queries.ts";
-import { groupRunning, type RunningGroup, type RunningGrouping } from "./request-groups.ts";
-
-const pageOf = (by: RunningGrouping, id: number): string => (by === "key" ? `/keys/${id}` : `/keys/teams/${id}`);
+import { type RunningRequest, type Stopped, useStopRequests } from "./queries.ts";
+import { groupings, groupRunning, type RunningGroup, type RunningGrouping } from "./request-groups.ts";
 
 /** Whose requests run, most first, and what stops them. */
 export function RunningGroups(props: { requests: readonly RunningRequest[]; by: RunningGrouping }): JSX.Element {
@@ -23,7 +21,7 @@ export function RunningGroups(props: { requests: readonly RunningRequest[]; by: 
         <caption class="visually-hidden">Running requests by whose they are, most first</caption>
         <thead>
           <tr>
-            <th scope="col">{props.by === "key" ? "Key" : "Team"}</th>
+            <th scope="col">{groupings[props.by].label}</th>
             <NumberHeads labels={["Requests", "Queued", "Oldest", "Output"]} />
             <th scope="col">
               <span class="visually-hidden">Actions</span>
@@ -60,12 +58,10 @@ function GroupRow(props: { group: RunningGroup; by: RunningGrouping; onStop: () 
   return (
     <tr>
       <th scope="row" class="cut" title={props.group.name}>
-        <Show when={props.group.id} fallback={<span class="faint">{props.group.name}</span>}>
-          {(id) => (
-            <A href={pageOf(props.by, id())}>
-              <bdi>{props.group.name}</bdi>
-            </A>
-          )}
+        <Show when={props.group.id !== null} fallback={<span class="faint">{props.group.name}</span>}>
+          <A href={props.group.href}>
+            <bdi>{props.group.name}</bdi>
+          </A>
         </Show>
       </th>
       <NumberCell label="Requests" value={props.group.requests.length} />
@@ -94,14 +90,15 @@ function StopDialog(props: { group: RunningGroup; by: RunningGrouping; onClose: 
   const keys = useKeysQuery(() => props.by === "team");
   let cancel: HTMLButtonElement | undefined;
   onMount(() => cancel?.focus());
-  const keyIds = (): number[] => {
+  const offs = (): Stopped["offs"] => {
     const { id } = props.group;
     if (id === null) return [];
-    if (props.by === "key") return [id];
-    return (keys.data ?? []).filter((key) => key.team_id === id && key.is_active).map((key) => key.id);
+    if (props.by !== "team") return [{ kind: props.by, id }];
+    const members = (keys.data ?? []).filter((key) => key.team_id === id && key.is_active);
+    return members.map((key) => ({ kind: "key", id: key.id }));
   };
-  const run = (ofKeys: readonly number[]): void => {
-    stop.mutate({ requests: props.group.requests, keyIds: ofKeys });
+  const run = (switched: Stopped["offs"]): void => {
+    stop.mutate({ requests: props.group.requests, offs: switched });
     props.onClose();
   };
   return (
@@ -114,29 +111,27 @@ function StopDialog(props: { group: RunningGroup; by: RunningGrouping; onClose: 
         {plural(props.group.requests.length, "request runs", "requests run")} now. Their clients get an error or a
         broken response, and may try again. What the backend has produced so far counts.
       </p>
-      <Show when={keyIds().length > 0}>
+      <Show when={offs().length > 0}>
         <p>
           Switched off,{" "}
-          {props.by === "key" ? "the key gets" : plural(keyIds().length, "key of it gets", "keys of it get")} no more
-          either, until somebody switches on again.
+          {props.by === "team" ? plural(offs().length, "key of it gets", "keys of it get") : `the ${props.by} gets`} no
+          more either, until somebody switches on again.
         </p>
       </Show>
       <div class="dialog-actions">
         <button class="button" type="button" ref={cancel} onClick={() => props.onClose()}>
           Cancel
         </button>
-        <Show when={props.group.id}>
-          {(id) => (
-            <A class="button" href={pageOf(props.by, id())}>
-              Limits
-            </A>
-          )}
+        <Show when={props.group.id !== null}>
+          <A class="button" href={props.group.href}>
+            Limits
+          </A>
         </Show>
         <button class="button danger" type="button" onClick={() => run([])}>
           End all {count(props.group.requests.length)}
         </button>
-        <Show when={keyIds().length > 0}>
-          <button class="button danger" type="button" onClick={() => run(keyIds())}>
+        <Show when={offs().length > 0}>
+          <button class="button danger" type="button" onClick={() => run(offs())}>
             Switch off and end
           </button>
         </Show>

@@ -5,7 +5,7 @@ import { now } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { queueText } from "../lib/queue-text.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
-import { useHasTeams } from "../queries.ts";
+import { useHasTeams, useHasUsers } from "../queries.ts";
 import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
 import { SegmentedControl } from "../ui/controls.tsx";
 import { Page } from "../ui/page.tsx";
@@ -29,12 +29,16 @@ const groupings = [
   { value: "", label: "Each request" },
   { value: "key", label: "By key" },
   { value: "team", label: "By team" },
+  { value: "user", label: "By user" },
 ] as const;
 
 /** The requests that the backend works on now, oldest first. */
 export function RunningPage(): JSX.Element {
   const running = useRunningQuery();
   const hasTeams = useHasTeams();
+  const hasUsers = useHasUsers();
+  const offered = () =>
+    groupings.filter(({ value }) => (value !== "team" || hasTeams()) && (value !== "user" || hasUsers()));
   const [parameters, setParameters] = useUrlParameters<"by">();
   const by = (): RunningGrouping | undefined =>
     groupings.find(({ value }) => value === parameters.by)?.value || undefined;
@@ -49,18 +53,27 @@ export function RunningPage(): JSX.Element {
           follow.
         </p>
       </Show>
-      <Show when={hasTeams() || by() !== undefined}>
+      <Show when={hasTeams() || hasUsers() || by() !== undefined}>
         <div class="toolbar">
           <SegmentedControl
             label="Group by"
-            options={groupings}
+            options={offered()}
             value={by() ?? ""}
             onChange={(chosen) => setParameters({ by: chosen || undefined }, { replace: true })}
           />
         </div>
       </Show>
       <section class="panel" aria-label="Running requests">
-        <Switch fallback={<RunningTable requests={running.data?.requests} hasTeams={hasTeams()} onEnd={setEnding} />}>
+        <Switch
+          fallback={
+            <RunningTable
+              requests={running.data?.requests}
+              hasTeams={hasTeams()}
+              hasUsers={hasUsers()}
+              onEnd={setEnding}
+            />
+          }
+        >
           <Match when={running.data === undefined && running.isError}>
             <NotLoaded query={running} />
           </Match>
@@ -91,11 +104,12 @@ export function RunningPage(): JSX.Element {
 function RunningTable(props: {
   requests: RunningRequest[] | undefined;
   hasTeams: boolean;
+  hasUsers: boolean;
   onEnd: (request: RunningRequest) => void;
 }): JSX.Element {
   return (
     <div class="table-scroll">
-      <table class="cards-on-phone running" classList={{ "with-teams": props.hasTeams }}>
+      <table class="cards-on-phone running" classList={{ "with-teams": props.hasTeams || props.hasUsers }}>
         <caption class="visually-hidden">Running requests, oldest first</caption>
         <thead>
           <tr>
@@ -103,6 +117,9 @@ function RunningTable(props: {
             <th scope="col">Key</th>
             <Show when={props.hasTeams}>
               <th scope="col">Team</th>
+            </Show>
+            <Show when={props.hasUsers}>
+              <th scope="col">User</th>
             </Show>
             <th scope="col">State</th>
             <th scope="col">Model</th>
@@ -117,11 +134,19 @@ function RunningTable(props: {
           </tr>
         </thead>
         <tbody>
-          <Show when={props.requests} fallback={<SkeletonRows columns={props.hasTeams ? 10 : 9} rows={4} />}>
+          <Show
+            when={props.requests}
+            fallback={<SkeletonRows columns={9 + Number(props.hasTeams) + Number(props.hasUsers)} rows={4} />}
+          >
             {(requests) => (
               <For each={requests()}>
                 {(request) => (
-                  <RunningRow request={request} hasTeams={props.hasTeams} onEnd={() => props.onEnd(request)} />
+                  <RunningRow
+                    request={request}
+                    hasTeams={props.hasTeams}
+                    hasUsers={props.hasUsers}
+                    onEnd={() => props.onEnd(request)}
+                  />
                 )}
               </For>
             )}
@@ -134,7 +159,12 @@ function RunningTable(props: {
 
 const nameOf = (request: RunningRequest): string => request.key_name ?? "a client without a key";
 
-function RunningRow(props: { request: RunningRequest; hasTeams: boolean; onEnd: () => void }): JSX.Element {
+function RunningRow(props: {
+  request: RunningRequest;
+  hasTeams: boolean;
+  hasUsers: boolean;
+  onEnd: () => void;
+}): JSX.Element {
   const startedAt = (): number => Date.parse(props.request.started_at);
   return (
     <tr>
@@ -159,6 +189,11 @@ function RunningRow(props: { request: RunningRequest; hasTeams: boolean; onEnd: 
               </A>
             )}
           </Show>
+        </td>
+      </Show>
+      <Show when={props.hasUsers}>
+        <td class="cut" data-label="User" title={props.request.user_name ?? undefined}>
+          {props.request.user_name ?? <span class="faint">–</span>}
         </td>
       </Show>
       <td data-label="State" title={props.request.backend ?? undefined}>

@@ -13,6 +13,7 @@ import { findGrouping } from "./request-groups.ts";
 const names = [
   "key",
   "team",
+  "user",
   "result",
   "model",
   "backend",

@@ -11,7 +11,7 @@ export const lastDays = (days: number): { from: string; to: string } => ({
   to: seoulDay(serverNow()),
 });
 
-export type CostGroup = "day" | "key" | "team" | "model" | "tag" | "owner" | "key_model" | "day_key";
+export type CostGroup = "day" | "key" | "team" | "user" | "model" | "tag" | "owner" | "key_model" | "day_key";
 
 /** Usage of the last days, and what it cost. */
 export interface CostsRequest {

@@ -2,7 +2,7 @@ import { A } from "@solidjs/router";
 import { createMemo, For, type JSX, Show } from "solid-js";
 import { counterLabels, counters } from "../lib/counters.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
-import { useHasTeams } from "../queries.ts";
+import { useHasTeams, useHasUsers } from "../queries.ts";
 import { CsvButton, SegmentedControl } from "../ui/controls.tsx";
 import { CostCell, NumberCell, NumberHeads } from "../ui/number-columns.tsx";
 import { EmptyState, Panel } from "../ui/panel.tsx";
@@ -20,6 +20,7 @@ const groupOptions = [
   { value: "tag", label: "Tag" },
   { value: "owner", label: "Owner" },
   { value: "team", label: "Team" },
+  { value: "user", label: "User" },
 ] as const;
 type Group = (typeof groupOptions)[number]["value"];
 
@@ -29,14 +30,16 @@ const dayOptions = ["1", "7", "30", "90", "365"].map((value) => ({
 }));
 
 /** Of one key or team, the others are not told apart. */
-const groupsOfKey: ReadonlySet<Group> = new Set(["model", "day"]);
-const groupsOfTeam: ReadonlySet<Group> = new Set(["model", "key", "key_model", "day"]);
+const groupsOfKey: ReadonlySet<Group> = new Set(["model", "day", "user"]);
+const groupsOfTeam: ReadonlySet<Group> = new Set(["model", "key", "key_model", "day", "user"]);
 
 /** Tokens, cached input and cost, by model, by key, by both or by day. Of one key with a key in the URL, or with `keyId`. */
 export function ModelUsagePanel(props: { keyId?: number; teamId?: number }): JSX.Element {
   const [parameters, setParameters] = useUrlParameters<"by" | "span" | "key">();
   const hasTeams = useHasTeams();
+  const hasUsers = useHasUsers();
   const isOffered = (group: Group): boolean => {
+    if (group === "user" && !hasUsers()) return false;
     if (props.keyId !== undefined) return groupsOfKey.has(group);
     if (props.teamId !== undefined) return groupsOfTeam.has(group);
     return group !== "team" || hasTeams();
@@ -177,7 +180,11 @@ function UsageCells(props: Columns & { row: CostRow }): JSX.Element {
           <th scope="row" class="cut">
             <bdi>
               {props.row.date ??
-                (props.row.tag || props.row.owner || props.row.team_name || `No ${label().toLowerCase()}`)}
+                (props.row.tag ||
+                  props.row.owner ||
+                  props.row.team_name ||
+                  props.row.user_name ||
+                  `No ${label().toLowerCase()}`)}
             </bdi>
           </th>
         )}

@@ -67,6 +67,8 @@ const columns = [
   "cost_is_partial",
   "team_id",
   "team_name",
+  "user_id",
+  "user_name",
 ] as const;
 
 /** The API's list, with its field names. */

@@ -126,6 +126,8 @@ export const runningBody = t.Object({
       key_name: nullable(t.String()),
       team_id: nullable(t.Integer({ description: "The key's when it began" })),
       team_name: nullable(t.String()),
+      user_id: nullable(t.Integer()),
+      user_name: nullable(t.String()),
       address: t.String(),
       method: t.String(),
       path: t.String(),

@@ -32,8 +32,12 @@ export const listInFlight =
     const [all, states] = await Promise.all([running(), backendStates()]);
     const places = placesOf(all);
     const listed = all.slice(0, maxListed);
-    const subjects = listed.flatMap(({ keyId, teamId }) => (keyId === undefined ? [] : subjectsOf({ keyId, teamId })));
+    const subjects = listed.flatMap(({ keyId, teamId, userId }) =>
+      keyId === undefined ? [] : subjectsOf({ keyId, teamId, userId }),
+    );
     const names = new Map(await store.requests.keyNames([...new Set(subjects)]));
+    const nameOf = (id: number | undefined): string | null =>
+      (id === undefined ? undefined : names.get(subjectOf(id))) ?? null;
     const now = clock();
     return {
       requests: listed.map((one) => ({
@@ -42,7 +46,9 @@ export const listInFlight =
         key_id: one.keyId ?? null,
         key_name: one.keyId === undefined ? null : (names.get(one.keyId) ?? null),
         team_id: one.teamId ?? null,
-        team_name: one.teamId === undefined ? null : (names.get(subjectOf(one.teamId)) ?? null),
+        team_name: nameOf(one.teamId),
+        user_id: one.userId ?? null,
+        user_name: nameOf(one.userId),
         address: one.clientAddress,
         method: one.method,
         path: one.path,

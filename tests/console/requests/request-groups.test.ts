@@ -76,6 +76,8 @@ test("running requests are grouped by whose they are, most first, and those of n
     key_name: key === null ? null : `key ${key}`,
     team_id: team,
     team_name: null,
+    user_id: null,
+    user_name: null,
     address: "::1",
     method: "POST",
     path: "/v1/chat/completions",

@@ -86,5 +86,5 @@ test.each([
 
 test("the CSV has the fields of the API, and no cost without a price", () => {
   const [, line] = modelUsageCsv([row({ key_name: "=SUM(A1)", cost: null, team_id: 0 })]).split("\r\n");
-  expect(line).toBe(",,'=SUM(A1),m,,,1,100,40,10,5,,false,0,");
+  expect(line).toBe(",,'=SUM(A1),m,,,1,100,40,10,5,,false,0,,,");
 });

@@ -1,0 +1,220 @@
+import { useMutation, type UseMutationResult, useQueryClient } from "@tanstack/solid-query";
+import { createSignal, For, type JSX, onMount, Show } from "solid-js";
+import { Portal } from "solid-js/web";
+import { api, responseBody } from "../client.ts";
+import { showToast } from "../lib/toasts.ts";
+import { type Team, type User, useTeamsQuery } from "../queries.ts";
+import { TextField } from "../ui/controls.tsx";
+import { Dialog } from "../ui/dialog.tsx";
+import type { LimitName } from "../../../src/domain/limits.ts";
+import { LimitFields, NoteFields } from "./limit-fields.tsx";
+
+/** What POST and PATCH take of a team or a user besides its name; null clears a field. */
+type SubjectFields = Partial<Pick<Team, LimitName | "note" | "limits_extra">> & { tags?: string[] | null };
+
+/** Creates a team, or changes one. The list has it once the mutation has succeeded. */
+function useSaveTeam(): UseMutationResult<
+  Team,
+  Error,
+  { team: Team | undefined; name: string; fields: SubjectFields }
+> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: ({ team, name, fields }) =>
+      responseBody(
+        team === undefined
+          ? api.teams.post({ name, ...fields })
+          : api.teams({ id: team.id }).patch({ name, ...fields }),
+      ),
+    onSuccess: () => queries.invalidateQueries({ queryKey: ["teams"] }),
+  }));
+}
+
+interface UserChange {
+  user: User;
+  fields: SubjectFields & { name?: string; team_id?: number | null; is_active?: boolean };
+}
+
+/** Changes a user. One that is switched off loses what it runs, which a message says; that can be undone. */
+export function useChangeUser(): UseMutationResult<User, Error, UserChange> {
+  const queries = useQueryClient();
+  const mutation: UseMutationResult<User, Error, UserChange> = useMutation(() => ({
+    mutationFn: ({ user, fields }: UserChange) => responseBody(api.users({ id: user.id }).patch(fields)),
+    onError: (error, { user }) => showToast(`“${user.name}” was not changed: ${error.message}`, "error"),
+    onSuccess: (_, { user, fields }) => {
+      if (fields.is_active !== false) return;
+      const undo = (): void => mutation.mutate({ user, fields: { is_active: true } });
+      showToast(`“${user.name}” is off, and what ran was ended`, "info", undo);
+    },
+    onSettled: () => queries.invalidateQueries({ queryKey: ["users"] }),
+  }));
+  return mutation;
+}
+
+/** Deletes a team; its keys stay. */
+export function useDeleteTeam(): UseMutationResult<unknown, Error, Team> {
+  const queries = useQueryClient();
+  return useMutation(() => ({
+    mutationFn: ({ id }: Team) => responseBody(api.teams({ id }).delete()),
+    onError: (error, { name }) => showToast(`“${name}” was not deleted: ${error.message}`, "error"),
+    onSuccess: (_, { name }) => showToast(`“${name}” was deleted`),
+    onSettled: () => queries.invalidateQueries(),
+  }));
+}
+
+/** @param props.team undefined: a new one */
+export function TeamDialog(props: { team?: Team; onSaved?: (team: Team) => void; onClose: () => void }): JSX.Element {
+  const saveTeam = useSaveTeam();
+  const save = (name: string, fields: SubjectFields, onError: () => void): void => {
+    const onSuccess = (saved: Team): void => {
+      props.onSaved?.(saved);
+      props.onClose();
+    };
+    saveTeam.mutate({ team: props.team, name, fields }, { onSuccess, onError });
+  };
+  return (
+    <SubjectDialog
+      title={props.team === undefined ? "New team" : `Limits and details of “${props.team.name}”`}
+      of={props.team}
+      nameHint="Refusals tell it to those who use the team’s keys."
+      action={props.team === undefined ? "Create team" : "Save"}
+      mutation={saveTeam}
+      onSave={save}
+      onClose={props.onClose}
+    />
+  );
+}
+
+export function UserDialog(props: { user: User; onClose: () => void }): JSX.Element {
+  const changeUser = useChangeUser();
+  const [team, setTeam] = createSignal<{ team_id?: number | null }>({});
+  return (
+    <SubjectDialog
+      title={`Limits and details of “${props.user.name}”`}
+      of={props.user}
+      nameHint={`As shown here. Its front end calls it ${props.user.external}.`}
+      action="Save"
+      mutation={changeUser}
+      onSave={(name, fields, onError) =>
+        changeUser.mutate(
+          { user: props.user, fields: { name, ...fields, ...team() } },
+          { onSuccess: () => props.onClose(), onError },
+        )
+      }
+      onClose={props.onClose}
+    >
+      <TeamField value={props.user.team_id} onChange={(id) => setTeam({ team_id: id })} />
+    </SubjectDialog>
+  );
+}
+
+interface SubjectDialogProps {
+  title: string;
+  /** Undefined: a new one. */
+  of: Team | User | undefined;
+  nameHint: string;
+  action: string;
+  mutation: { readonly error: Error | null; readonly isPending: boolean };
+  /** @param fields those that were changed */
+  onSave: (name: string, fields: SubjectFields, onError: () => void) => void;
+  onClose: () => void;
+  /** Beside the limits. */
+  children?: JSX.Element;
+}
+
+/** The name, limits and notes of a team or a user. */
+function SubjectDialog(props: SubjectDialogProps): JSX.Element {
+  const [fields, setFields] = createSignal<SubjectFields>({});
+  let name: HTMLInputElement | undefined;
+  onMount(() => name?.focus());
+  const change = (changed: SubjectFields): void => void setFields((before) => ({ ...before, ...changed }));
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    props.onSave(name?.value ?? "", fields(), () => name?.focus());
+  };
+  return (
+    <Dialog title={props.title} onClose={() => props.onClose()}>
+      <form onSubmit={submit}>
+        <TextField label="Name" hint={props.nameHint}>
+          {(ids) => (
+            <input
+              {...ids}
+              ref={name}
+              required
+              maxlength="240"
+              autocomplete="off"
+              value={props.of?.name ?? ""}
+              placeholder="e.g. research"
+            />
+          )}
+        </TextField>
+        <LimitFields
+          of={props.of}
+          onChange={change}
+          onExtra={props.of === undefined ? undefined : (extra) => change({ limits_extra: extra })}
+        >
+          {props.children}
+        </LimitFields>
+        <NoteFields of={props.of} noteHint="Up to 1,000 characters." onChange={change} />
+        <Show when={props.mutation.error}>
+          {(error) => (
+            <p class="form-error" role="alert">
+              {error().message}
+            </p>
+          )}
+        </Show>
+        <div class="dialog-actions">
+          <button class="button" type="button" onClick={() => props.onClose()}>
+            Cancel
+          </button>
+          <button class="button primary" type="submit" disabled={props.mutation.isPending}>
+            {props.action}
+          </button>
+        </div>
+      </form>
+    </Dialog>
+  );
+}
+
+/** Whose limits hold beside those of a key or a user. The first team is made here. */
+export function TeamField(props: { value: number | null; onChange: (id: number | null) => void }): JSX.Element {
+  const teams = useTeamsQuery();
+  const [chosen, setChosen] = createSignal<{ id: number | null }>();
+  const [creates, setCreates] = createSignal(false);
+  const teamId = (): number | null => (chosen() ?? { id: props.value }).id;
+  const choose = (id: number | null): void => {
+    setChosen({ id });
+    props.onChange(id);
+  };
+  const change = (select: HTMLSelectElement): void => {
+    if (select.value !== "new") return choose(select.value === "" ? null : Number(select.value));
+    select.value = String(teamId() ?? "");
+    setCreates(true);
+  };
+  return (
+    <>
+      <label class="field">
+        <span>Team</span>
+        <select onChange={(event) => change(event.currentTarget)}>
+          <option value="" selected={teamId() === null}>
+            None
+          </option>
+          <For each={teams.data}>
+            {(team) => (
+              <option value={team.id} selected={team.id === teamId()}>
+                {team.name}
+              </option>
+            )}
+          </For>
+          <option value="new">New team…</option>
+        </select>
+      </label>
+      <Show when={creates()}>
+        {/* A form cannot be within another one. */}
+        <Portal>
+          <TeamDialog onSaved={({ id }) => choose(id)} onClose={() => setCreates(false)} />
+        </Portal>
+      </Show>
+    </>
+  );
+}
