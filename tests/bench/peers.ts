@@ -60,7 +60,7 @@ function startBusbar(program: string): StartTarget {
   };
 }
 
-/** With a master key, and counts that it writes to SQLite every few seconds. It finds its models when it starts. */
+/** With a master key, and counts that it writes to SQLite every few seconds. */
 function startGoModel(program: string): StartTarget {
   return async ({ folder, key, backendPort }) => {
     const port = findFreePort();
@@ -75,6 +75,10 @@ function startGoModel(program: string): StartTarget {
         GOMODEL_CACHE_DIR: own,
         SQLITE_PATH: join(own, "gomodel.db"),
         VLLM_BASE_URL: `http://127.0.0.1:${backendPort}/v1`,
+        VLLM_MODELS: "m",
+        CONFIGURED_PROVIDER_MODELS_MODE: "allowlist",
+        // It refuses requests for 30 s after a few broken connections.
+        CIRCUIT_BREAKER_FAILURE_THRESHOLD: "1000000",
         MODEL_LIST_URL: `http://127.0.0.1:${backendPort}/none`,
         LOG_LEVEL: "warn",
       },
