@@ -1,4 +1,4 @@
-import { type ErrorBody, errorBody, errorKinds } from "../errors.ts";
+import { type ErrorBody, errorBody, errorKindOf } from "../errors.ts";
 import type { AbortReason } from "../upstream/abort-reason.ts";
 import type { Meter } from "../stream/transform-stream.ts";
 import type { Dialect, Voice } from "./dialect.ts";
@@ -29,7 +29,7 @@ export async function endEarly(reason: AbortReason, meter: Meter, { dialect, req
   const { code } = reason;
   if (code === undefined) return meter.abort(reason).catch(() => {});
   const voice = meter.hasBegun ? dialect?.after : dialect?.before;
-  const frame = voice && errorFrame(voice, errorBody(code, undefined, { requestId }), errorKinds[code].status);
+  const frame = voice && errorFrame(voice, errorBody(code, undefined, { requestId }), errorKindOf(code).status);
   await meter.fail(frame?.event);
   await Bun.sleep(lastFrameMs);
   await meter.abort(reason, frame?.isFinal).catch(() => {});

@@ -1,4 +1,4 @@
-import { type ErrorCode, type ErrorDetails, errorKinds, ProxyError } from "../errors.ts";
+import { type ErrorCode, type ErrorDetails, errorKindOf, ProxyError } from "../errors.ts";
 import { causeOf, provesUnconnected, provesUnsent } from "./failure-cause.ts";
 import { isLimitName } from "../../domain/limits.ts";
 import type { SubjectId } from "../../domain/keys.ts";
@@ -66,7 +66,7 @@ export function abortReasonOf(error: unknown, signal: AbortSignal): AbortReason 
 
 /** A backend that starts anew is back soon, and nothing can be executed twice. */
 const retrySoon: ErrorDetails = {
-  message: errorKinds.upstream_unreachable.message,
+  message: errorKindOf("upstream_unreachable").message,
   headers: [["retry-after", "1"]],
 };
 
