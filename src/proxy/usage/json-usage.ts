@@ -1,17 +1,31 @@
 import { parseJson } from "../../domain/json.ts";
 import { hasMember, indexOfBytes, isWhiteSpace, latin1, skipLeading, utf8 } from "../json/bytes.ts";
 import { createJsonSkipper, createStringEnd } from "../json/skipper.ts";
-import { createFollowedDocument, type FollowedDocument, maxNameLength as longestName } from "./followed-document.ts";
+import {
+  cachedTimingName,
+  cacheWriteName,
+  partNames,
+  tokenCountNames,
+  totalName,
+  usageHolders,
+} from "./event-usage.ts";
 
-/** Finds the usage in a JSON text that arrives in pieces, cut anywhere, of any length, in constant memory. */
+/** Finds the usage in a JSON text that arrives in pieces, cut anywhere, of any length, in bounded memory. */
 export type JsonUsageParser = ReturnType<typeof createJsonUsageParser>;
 
-/** The longest name that is followed, with every letter written as `\u0070`. */
-const maxNameLength = 6 * longestName;
-/** The longest id that is kept, with escapes. */
-const maxIdLength = 6 * 512;
-/** No valid count is longer. */
-const maxNumberLength = 64;
+/** The members that are kept, wherever they stand: usage and how a response failed are read from few places of these. */
+const followed: ReadonlySet<string> = new Set([
+  ...usageHolders,
+  ...["usage", "x_groq", "choices", "timings", "id", "type", "error", "code"],
+  ...Object.values(tokenCountNames).flat(),
+  ...Object.values(partNames).flatMap(({ names, holders, detail }) => [...names, ...holders, detail]),
+  ...[totalName, cacheWriteName, cachedTimingName],
+]);
+
+/** A longer name is none of these, and a longer text is left out: an id with each of its characters escaped is as long. */
+const maxTextLength = 6 * 512;
+/** Nothing is kept after so many values; no response comes near that. */
+const maxValues = 10_000;
 
 const quote = 0x22;
 const comma = 0x2c;
@@ -21,43 +35,59 @@ const openBracket = 0x5b;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
+/** Reads the next token and sets the step after it. @returns where the next step starts */
 type Step = (bytes: Uint8Array, from: number) => number;
 
 /** Skips everything that is not followed without decoding it, and keeps no more of a name than it can match. */
 export function createJsonUsageParser() {
-  const document = createFollowedDocument();
   const skipper = createJsonSkipper();
-  const name = createString(maxNameLength);
-  const scalar = createScalarReader(document, endValue);
-  /** Reads the next token and sets the step after it. @returns where the next step starts */
-  let step = readValue;
+  const stringEnd = createStringEnd();
+  const root: Record<string, unknown> = {};
+  /** Around the next value, the outermost first. Of an array, the latest element is kept. */
+  const open: (Record<string, unknown> | unknown[])[] = [root];
+  let [name, text, values] = ["document", "", 0];
+  /** The value that is being read. */
+  let isKept = true;
+  let step: Step = readValue;
+
+  function set(value: unknown): void {
+    const around = open.at(-1) ?? root;
+    if (Array.isArray(around)) around[0] = value;
+    else around[name] = value;
+  }
+
+  /** Keeps one character more than a text may have, which shows that it is too long. */
+  function add(bytes: Uint8Array, from: number, to: number): void {
+    const missing = maxTextLength + 1 - text.length;
+    if (missing > 0) text += latin1(bytes, from, Math.min(to, from + missing));
+  }
 
   function readValue(bytes: Uint8Array, from: number): number {
     const at = skipLeading(bytes, from);
     const byte = bytes[at];
     if (byte === undefined) return at;
     if (byte === colon) return at + 1;
-    if (byte === openBrace && document.openObject()) {
-      step = readMember;
-      return at + 1;
+    isKept = (open.length === 1 || Array.isArray(open.at(-1)) || followed.has(name)) && values++ < maxValues;
+    if (isKept && (byte === openBrace || byte === openBracket)) {
+      const opened = byte === openBrace ? {} : [];
+      set(opened);
+      open.push(opened);
+      return endValue(at + 1);
     }
-    if (byte === openBracket && document.openArray()) {
-      step = readElement;
-      return at + 1;
-    }
-    document.setValue(null);
-    if (byte === quote && document.isAtId()) {
-      step = scalar.beginId();
+    // If a name comes twice, the last one counts, whatever its value.
+    if (isKept) set(null);
+    text = "";
+    if (isKept && byte === quote) {
+      step = readString;
       return at + 1;
     }
     if (skipper.open(byte)) return endValue(at + 1);
-    step = scalar.beginNumber();
+    step = readNumber;
     return at;
   }
 
   function endValue(at: number): number {
-    const inside = document.isInArray() ? readElement : readMember;
-    step = document.isOpen() ? inside : skipRest;
+    step = open.length === 1 ? skipRest : Array.isArray(open.at(-1)) ? readElement : readMember;
     return at;
   }
 
@@ -67,33 +97,48 @@ export function createJsonUsageParser() {
     if (byte === undefined) return at;
     // In broken JSON a brace may stand there.
     if (byte === closeBracket || byte === closeBrace) {
-      document.close();
+      open.pop();
       return endValue(at + 1);
     }
     if (byte === comma) return at + 1;
-    document.beginElement();
     step = readValue;
     return at;
   }
 
   function readMember(bytes: Uint8Array, from: number): number {
     const at = skipLeading(bytes, from);
-    if (bytes[at] === quote) {
-      name.begin();
-      step = readName;
-    } else if (bytes[at] === closeBrace) {
-      document.close();
-      endValue(at);
-    }
-    return at + 1;
+    text = "";
+    if (bytes[at] === quote) step = readName;
+    if (bytes[at] !== closeBrace) return at + 1;
+    open.pop();
+    return endValue(at + 1);
   }
 
   function readName(bytes: Uint8Array, at: number): number {
-    const end = name.read(bytes, at);
+    const end = stringEnd.find(bytes, at);
+    add(bytes, at, end);
     if (end === bytes.length) return end;
-    document.beginMember(unescapeName(name.text()));
+    name = text.includes("\\") ? String(parseJson(`"${text}"`)) : text;
     step = readValue;
     return end + 1;
+  }
+
+  function readString(bytes: Uint8Array, at: number): number {
+    const end = stringEnd.find(bytes, at);
+    add(bytes, at, end);
+    if (end === bytes.length) return end;
+    if (text.length <= maxTextLength) set(parseJson(`"${text}"`));
+    return endValue(end + 1);
+  }
+
+  /** True, false and null too. */
+  function readNumber(bytes: Uint8Array, from: number): number {
+    let end = from;
+    while (end < bytes.length && !endsNumber(bytes[end])) end++;
+    if (isKept) add(bytes, from, end);
+    if (end === bytes.length) return end;
+    if (isKept) set(text.length <= maxTextLength ? parseJson(text) : undefined);
+    return endValue(end);
   }
 
   return {
@@ -102,94 +147,21 @@ export function createJsonUsageParser() {
       while (at < bytes.length) at = skipper.isOpen() ? skipper.skip(bytes, at) : step(bytes, at);
     },
     /**
-     * What `JSON.parse` would return for the text so far, without the members that `readUsage` ignores. A number that is
-     * still unfinished is left out.
+     * What `JSON.parse` would return for the text so far, without the members that are not followed, and of arrays with the
+     * last element alone. A number that is still unfinished is left out.
      */
-    document: document.value,
-  };
-}
-
-/** Reads the values that are kept, for the parser's steps. @param endValue sets the step after it */
-function createScalarReader(
-  document: FollowedDocument,
-  endValue: (at: number) => number,
-): Record<"beginId" | "beginNumber", () => Step> {
-  const id = createString(maxIdLength);
-  const number = createText(maxNumberLength);
-
-  function readId(bytes: Uint8Array, at: number): number {
-    const end = id.read(bytes, at);
-    if (end === bytes.length) return end;
-    if (!id.isTooLong()) document.setValue(parseJson(`"${id.text()}"`));
-    return endValue(end + 1);
-  }
-
-  /** Also reads true, false and null, which are not counts. */
-  function readNumber(bytes: Uint8Array, from: number): number {
-    const isCount = document.isAtCount();
-    let end = from;
-    while (end < bytes.length && !endsNumber(bytes[end])) end++;
-    if (isCount) number.add(bytes, from, end);
-    if (end === bytes.length) return end;
-    if (isCount) document.setValue(number.isTooLong() ? undefined : parseJson(number.text()));
-    return endValue(end);
-  }
-
-  return {
-    beginId() {
-      id.begin();
-      return readId;
-    },
-    beginNumber() {
-      number.begin();
-      return readNumber;
+    document(): unknown {
+      // The counts that would show that a total is not alone may still be missing.
+      for (const one of open) if (!Array.isArray(one)) one[totalName] = undefined;
+      return root["document"];
     },
   };
 }
 
-/** The letters of a token whose end has not arrived. */
-function createText(maxLength: number) {
-  let text = "";
-  return {
-    begin(): void {
-      text = "";
-    },
-    /** Keeps one character more than `maxLength`, which shows that it is too long. */
-    add(bytes: Uint8Array, from: number, to: number): void {
-      const missing = maxLength + 1 - text.length;
-      if (missing > 0) text += latin1(bytes, from, Math.min(to, from + missing));
-    },
-    text: (): string => text,
-    isTooLong: (): boolean => text.length > maxLength,
-  };
-}
-
-/** A string after its first quote. `read` returns where its last one is, or the end of the bytes. */
-function createString(maxLength: number) {
-  const text = createText(maxLength);
-  const stringEnd = createStringEnd();
-  return {
-    ...text,
-    read(bytes: Uint8Array, at: number): number {
-      const end = stringEnd.find(bytes, at);
-      text.add(bytes, at, end);
-      return end;
-    },
-  };
-}
-
-function skipRest(bytes: Uint8Array): number {
-  return bytes.length;
-}
+const skipRest: Step = (bytes) => bytes.length;
 
 function endsNumber(byte: number | undefined): boolean {
   return byte === comma || byte === closeBrace || byte === closeBracket || isWhiteSpace(byte);
-}
-
-function unescapeName(raw: string): string {
-  if (!raw.includes("\\")) return raw;
-  const parsed = parseJson(`"${raw}"`);
-  return typeof parsed === "string" ? parsed : "";
 }
 
 const usageName = Buffer.from('usage"');

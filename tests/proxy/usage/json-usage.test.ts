@@ -109,6 +109,16 @@ describe("JSON usage parser", () => {
     expect(readUsage(parser.document(), noUsage)).toEqual(five);
   });
 
+  test("keeps little of a text that is made to be kept", () => {
+    const nested = (depth: number): string =>
+      depth === 0
+        ? counts
+        : `{${["usage", "message", "error", "id"].map((name) => `"${name}":${nested(depth - 1)}`).join()}}`;
+    const parser = createJsonUsageParser();
+    parser.push(utf8.encode(nested(8)));
+    expect(JSON.stringify(parser.document()).length).toBeLessThan(500_000);
+  });
+
   test("agrees with JSON.parse on 100,000 random texts", () => {
     const seed = Number(process.env.FUZZ_SEED ?? 1);
     let withUsage = 0;
