@@ -57,25 +57,17 @@ const known: ReadonlyMap<string, Encoding> = new Map([
 /** A small response can unpack to terabytes; no real response is larger than this, in bytes. */
 const maxDecodedLength = 2 ** 31;
 
-/** Passes on what it decompresses and keeps none of it. Reads a broken, endless or truncated body as far as possible. */
-export interface Decompressor {
-  /** @returns a promise if the decoder's buffer is full: the next chunk should wait for it */
-  push(chunk: Uint8Array): Promise<void> | undefined;
-  /** Resolves after the last decompressed chunk was passed on. */
-  end(): Promise<void>;
-}
+export type Decompressor = NonNullable<ReturnType<typeof createDecompressor>>;
 
 /** More of them have no use. */
 const maxEncodings = 3;
 
 /**
+ * Passes on what it decompresses and keeps none of it. Reads a broken, endless or truncated body as far as possible.
  * @param encodings in lower case, in the order in which they were applied
  * @returns undefined if one of them is unknown
  */
-export function createDecompressor(
-  encodings: readonly string[],
-  onDecoded: (chunk: Uint8Array) => void,
-): Decompressor | undefined {
+export function createDecompressor(encodings: readonly string[], onDecoded: (chunk: Uint8Array) => void) {
   if (!areKnown(encodings)) return undefined;
   let chain: DecoderChain | undefined;
   let closed = Promise.resolve();
@@ -100,7 +92,8 @@ export function createDecompressor(
   }
 
   return {
-    push(chunk) {
+    /** @returns a promise if the decoder's buffer is full: the next chunk should wait for it */
+    push(chunk: Uint8Array): Promise<void> | undefined {
       if (chunk.length === 0) return undefined;
       if (chain === undefined) start((chain = linkDecoders(createDecoders(encodings, false))));
       if (chain.first.destroyed || chain.first.write(chunk)) return undefined;
@@ -108,7 +101,8 @@ export function createDecompressor(
         resume = resolve;
       });
     },
-    end() {
+    /** Resolves after the last decompressed chunk was passed on. */
+    end(): Promise<void> {
       chain?.first.end();
       return closed;
     },
