@@ -139,23 +139,6 @@ describe("a place that becomes free", () => {
     ]);
   });
 
-  test("is asked for by all that wait, and the line is looked through once, and again 100 ms later", async () => {
-    const { enter, leave, rankOf } = start([a, b]);
-    let looks = 0;
-    const toJSON = (): string[] => {
-      looks += 1;
-      return ["a"];
-    };
-    const tickets = Array.from({ length: 500 }, (_, n) => String(n));
-    for (const ticket of tickets) enter(ticket, Object.assign(["a"], { toJSON }), { model: undefined });
-    looks = 0;
-    for (const ticket of tickets) rankOf(ticket);
-    expect([looks, rankOf("3")]).toEqual([499, { position: 3, length: 499 }]);
-    leave("1");
-    await time.pass(100);
-    expect(rankOf("3")).toEqual({ position: 2, length: 498 });
-  });
-
   test("never stays while somebody may use it, and nobody gets one at a backend that is full, draining or out", async () => {
     const random = createRandom(11);
     const backends = ["a", "b", "c"].map((name, n) => backendOf(name, { maxConcurrency: n + 1, spill: n === 2 }));
