@@ -22,8 +22,13 @@ import { applyCors, type CorsOrigins, findPreflightResponse } from "./request/co
 import { isHalfSent } from "./request/half-sent.ts";
 import type { HeldBytes, HeldShare } from "./request/held-bytes.ts";
 import { isModelAllowed, memberNotAllowed, modelNotFound, requireAllowedModel } from "./request/model-rule.ts";
-import { openCodeModels, respondWithOpenCodeModels } from "./request/opencode.ts";
-import { type OwnKey, ownPaths, respondWithOwnKey } from "./request/own-key.ts";
+import {
+  openCodeModels,
+  type OwnKey,
+  ownPaths,
+  respondWithOpenCodeModels,
+  respondWithOwnKey,
+} from "./request/own-answers.ts";
 import { findPathAndQuery, loggedPath, readTarget, requireOpenPath } from "./request/path.ts";
 import { classOfBody, classOfHeaders } from "./request/request-class.ts";
 import { userHeadersOf, type Users, type UsersDeps } from "./request/users.ts";

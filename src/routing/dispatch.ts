@@ -9,8 +9,8 @@
 // All of it is in memory: a new process takes every backend for in and knows no conversation. It knows sizes and hashes
 // of bodies alone, no limits of keys, and no other process; what asks a backend is an argument.
 
-import type { Entry, ListedRequest, Place, PlaceListener, Rank } from "../domain/admissions.ts";
-import type { BackendSign, BackendStatus, Choice } from "../domain/backends.ts";
+import type { Entry, ListedRequest, Place, PlaceListener, Places, Rank } from "../domain/admissions.ts";
+import type { BackendSign, BackendStates, BackendStatus, Choice } from "../domain/backends.ts";
 import { type Affinity, affinityOf, createAffinity, nothingKnown } from "./affinity.ts";
 import type { MemorySize } from "./memory.ts";
 import { type BackendTable, type BackendTableOptions, createBackendTable, type Load, noLoad } from "./backend-table.ts";
@@ -190,4 +190,29 @@ const countFor = (backend: string, waiting: readonly ListedRequest[]): number =>
 function turnOf({ keyId, teamId, userId }: ListedRequest): TurnOf {
   const own = userId === undefined ? keyId : subjectOf(userId);
   return [own, teamId === undefined ? own : subjectOf(teamId)];
+}
+
+/** The places of a process that has the backends to itself. */
+export function createLocalPlaces(options: Omit<DispatchOptions, "onChanged">): Places & BackendStates & Disposable {
+  const { set, isAnyIn, onChanged } = createShutBackends();
+  const dispatch = createDispatch({ ...options, onChanged: set });
+  return { ...dispatch, isAnyIn, onChanged, list: async () => dispatch.list() };
+}
+
+/** What a process knows of the states of backends, wherever these are watched. */
+export function createShutBackends() {
+  const listeners = new Set<() => void>();
+  let known: ReadonlySet<string> = new Set();
+  return {
+    /** @param shut those that take no requests now */
+    set(shut: readonly string[]): void {
+      known = new Set(shut);
+      for (const listener of listeners) listener();
+    },
+    isAnyIn: (backends: readonly string[]): boolean => backends.some((name) => !known.has(name)),
+    onChanged(listener: () => void): () => void {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
 }

@@ -6,7 +6,7 @@ import { shareBackends } from "../admission/shared-draining.ts";
 import { createRevocations } from "../admission/revocations.ts";
 import { createLedger } from "../ledger/ledger.ts";
 import type { Log } from "../log/log.ts";
-import { createLocalPlaces } from "../routing/places.ts";
+import { createLocalPlaces } from "../routing/dispatch.ts";
 import { RequestQueue } from "../proxy/waiting.ts";
 import type { CurrentCatalog } from "../domain/models.ts";
 import type { BackendStates, BackendStatus, Engines } from "../domain/backends.ts";

@@ -3,7 +3,7 @@ import type { BackendSign, BackendStates, Choice } from "../domain/backends.ts";
 import type { ReportedInput } from "../domain/usage.ts";
 import { affinityOf, nothingKnown } from "../routing/affinity.ts";
 import { choose } from "../routing/choice.ts";
-import { createShutBackends } from "../routing/places.ts";
+import { createShutBackends } from "../routing/dispatch.ts";
 import type { ChildMethods, ParentMethods } from "./protocol.ts";
 import type { Rpc } from "./rpc.ts";
 

@@ -4,7 +4,7 @@
 // It keeps true: a response finishes once, however it ends, and its client sees no end before the count is recorded. A
 // failure before the first byte is an error of ours; after it the stream is broken, so that no client takes half a
 // response for a whole one, unless an administrator ended it or its client knows the last event as the end of a failed
-// response (`broken-stream.ts`, `dialect.ts`). What costs and does not count is
+// response (`dialect.ts`). What costs and does not count is
 // charged to limits of tokens by an estimate (`charge.ts`). It does not choose backends, and knows no storage: `record`
 // is an argument.
 
