@@ -171,7 +171,7 @@ export class LifeOfRequest {
     const clientProgram = clientProgramOf(request.headers);
     this.#program = programOf(clientProgram);
     this.#tracker = new RequestTracker(deps, {
-      id: requestIdOf(request.headers),
+      requestId: requestIdOf(request.headers),
       traceId: traceIdOf(request.headers.get("traceparent")),
       method: request.method,
       path: loggedPath(request),
@@ -203,7 +203,7 @@ export class LifeOfRequest {
     const response = this.#respond().finally(this.#wait.end);
     const inTime = await Promise.race([response, waits.promise]);
     if (inTime !== undefined) return inTime;
-    const { clientProgram } = this.#tracker;
+    const { clientProgram } = this.#tracker.record;
     const waiting = { path: this.#path, clientProgram, keepaliveMs, rank: () => this.#turn?.rank() };
     const stream = heartbeatsUntil(response, waiting);
     return this.#withOurHeaders(stream, undefined, false);
@@ -247,7 +247,7 @@ export class LifeOfRequest {
     this.#endpoint = getEndpoint(path);
     if (draining.aborted) throw new ProxyError("shutting_down");
     const key = await authenticate(this.#request.headers, this.#deps);
-    this.#tracker.keyId = key.id;
+    this.#tracker.record.keyId = key.id;
     // Before the body: the idle timer also cuts a body that flows (Bun 1.4.5). Remove when received bytes restart it.
     this.#tracker.onFinished(disableIdleTimeout(this.#request));
     this.#use(key);
@@ -260,8 +260,8 @@ export class LifeOfRequest {
   /** From now on it is a request of the key, and of its user. */
   #use(key: ActiveKey) {
     this.#key = key;
-    this.#tracker.teamId = key.teamId;
-    this.#tracker.userId = key.userId;
+    this.#tracker.record.teamId = key.teamId;
+    this.#tracker.record.userId = key.userId;
     this.#limitsTokens = key.rules !== null && hasLimit(key.rules, tokenLimits);
   }
 
@@ -279,7 +279,7 @@ export class LifeOfRequest {
     if (names.catalog.file === undefined) return undefined;
     const asked = { request: this.#request, path, isAllowed: this.#mayUse, modelNotFound, wall };
     const listed = respondWithModels(asked, names, { backendModels });
-    if (listed === undefined) this.#tracker.onFinished(() => backendModels.requestEnded(this.#tracker.status));
+    if (listed === undefined) this.#tracker.onFinished(() => backendModels.requestEnded(this.#tracker.record.status));
     return listed;
   }
 
@@ -312,8 +312,8 @@ export class LifeOfRequest {
     const { model, target, notAllowed } = this.#rewritten;
     const tracker = this.#tracker;
     tracker.isReceived = true;
-    tracker.requestClass = classOfBody(received.plain, this.#program) ?? tracker.requestClass;
-    tracker.model = model;
+    tracker.record.requestClass = classOfBody(received.plain, this.#program) ?? tracker.record.requestClass;
+    tracker.setModel(model);
     const found =
       (this.#limitsTokens ? notAllowed.tokens : undefined) ?? (allowed === null ? undefined : notAllowed.models);
     if (found !== undefined) throw memberNotAllowed(found);
@@ -368,7 +368,7 @@ export class LifeOfRequest {
       rewritten = mayEdit ? read : { ...unread, isStored: read.isStored };
     }
     this.#rewritten = rewritten;
-    this.#tracker.changes = rewritten.changes;
+    this.#tracker.record.changes = rewritten.changes;
     const pieces = rewritten.pieces ?? (came instanceof Uint8Array ? [came] : undefined);
     this.#outgoing = pieces && outgoingBodyOf(pieces);
   }
@@ -407,7 +407,7 @@ export class LifeOfRequest {
       body !== undefined && opening !== undefined
         ? conversationOf(this.#request.headers, keyId, body, opening, changes)
         : noConversation;
-    tracker.conversation = conversation.trace?.thread;
+    tracker.record.conversation = conversation.trace?.thread;
     const candidates = this.#candidates;
     const destination = { model: model?.name, candidates, characters: body?.length ?? 0, conversation };
     await turn.enter(destination, this.#reservation);
@@ -478,7 +478,7 @@ export class LifeOfRequest {
     await this.#rewrite(this.#rewriters.unasked);
     const second = await send();
     // An error that only quotes the body would be the same again.
-    if (second.response.ok) habitsOf(tracker.backend ?? "").learnRefusal(this.#endpoint);
+    if (second.response.ok) habitsOf(tracker.record.backend ?? "").learnRefusal(this.#endpoint);
     return second;
   }
 
@@ -540,14 +540,14 @@ export class LifeOfRequest {
         mustBeObject,
         peerAddress: this.#peerAddress,
         upstreamApiKey,
-        requestId: tracker.requestId,
+        requestId: tracker.record.requestId,
         isOfUser: userHeadersOf(this.#key.rules),
       }),
       body: outgoing === undefined ? came : outgoing.open(),
       readTimeoutMs,
       onLook: () => {
         if (!this.#tracker.lacksContent(3 * readTimeoutMs)) return;
-        const { requestId, backend } = this.#tracker;
+        const { requestId, backend } = this.#tracker.record;
         this.#deps.log.warn("Stream has had only heartbeats for three timeouts", { requestId, backend });
       },
       client: request.signal,
@@ -564,7 +564,7 @@ export class LifeOfRequest {
     const { record, wall } = this.#deps;
     if (this.#reservation === undefined || !mayGenerate(this.#method, this.#path)) return;
     const { inputTokens: estimatedTokens } = this.#reservation;
-    this.#tracker.estimatedTokens = estimatedTokens;
+    this.#tracker.record.estimatedTokens = estimatedTokens;
     const admission = this.#turn?.admission;
     const { id: keyId, teamId, userId } = this.#key;
     await record(chargeEvent({ keyId, teamId, userId, closedAt: wall() }, { estimatedTokens, admission }));
@@ -579,13 +579,13 @@ export class LifeOfRequest {
     const onFullContext = marksFullContext === true ? () => this.#noteRule("full_context_code") : undefined;
     const sent = onFullContext === undefined ? given : await markRefusal(given, onFullContext);
     const { headers } = sent.response;
-    tracker.streamed = isEventStream({ contentType: headers.get("content-type") });
-    if (this.#rewriters.mayAsk) rewriting.learnServer(tracker.backend ?? "", headers.get("server"));
-    const backend = this.#hasChoice() ? tracker.backend : undefined;
+    tracker.record.streamed = isEventStream({ contentType: headers.get("content-type") });
+    if (this.#rewriters.mayAsk) rewriting.learnServer(tracker.record.backend ?? "", headers.get("server"));
+    const backend = this.#hasChoice() ? tracker.record.backend : undefined;
     const { upstream, created }: Announced =
       found === undefined ? { upstream: sent } : await storedIds.announce(sent, found, backend);
     const head = this.#wait === undefined ? { upstream, silentMs: 0 } : await endWait(upstream, this.#path, this.#wait);
-    const habits = habitsOf(tracker.backend ?? "");
+    const habits = habitsOf(tracker.record.backend ?? "");
     // A stream that was asked for nothing tells what its backend sends unasked.
     const tells = stream && !asksForUsage && usageAdded === noUsageAdded && endpoint.streamOptions;
     const responding = {
@@ -599,7 +599,7 @@ export class LifeOfRequest {
       usageAdded,
       keepsUsage: usageAdded.includeUsage && habits.sendsUnasked(endpoint),
       learning: tells ? { habits, endpoint } : undefined,
-      cachedInInput: this.#backendsNow().find(({ name }) => name === tracker.backend)?.cachedInInput,
+      cachedInInput: this.#backendsNow().find(({ name }) => name === tracker.record.backend)?.cachedInInput,
       modelList: this.#modelList,
       readId: found && readIdOf(found),
       onFullContext,
@@ -609,13 +609,13 @@ export class LifeOfRequest {
   }
 
   #noteRule(rule: ClientRule) {
-    const { kinds = [], maxTokens } = this.#tracker.changes ?? {};
-    this.#tracker.changes = { kinds: [...kinds, rule], maxTokens };
+    const { kinds = [], maxTokens } = this.#tracker.record.changes ?? {};
+    this.#tracker.record.changes = { kinds: [...kinds, rule], maxTokens };
   }
 
   /** Ends a request that we respond to ourselves. */
   #complete(response: Response) {
-    this.#tracker.status = response.status;
+    this.#tracker.record.status = response.status;
     this.#tracker.finish("completed");
     return response;
   }
@@ -627,8 +627,11 @@ export class LifeOfRequest {
     if (code === "internal") this.#deps.log.error("Request failed inside Tollgate", { error: stackOf(error) });
     const isMessages = isMessagesPath(findPathAndQuery(this.#request.url) ?? "");
     const { contact } = this.#deps.config;
-    const response = failureResponse(code, details, { requestId: isMessages ? tracker.requestId : undefined, contact });
-    tracker.status = response.status;
+    const response = failureResponse(code, details, {
+      requestId: isMessages ? tracker.record.requestId : undefined,
+      contact,
+    });
+    tracker.record.status = response.status;
     tracker.finish(outcome, { code, cause });
     return this.#withOurHeaders(response, left);
   }
@@ -647,7 +650,7 @@ export class LifeOfRequest {
     const { corsOrigins } = this.#deps.config;
     if (isFinal && this.#request.headers.get("x-tollgate-debug") === "1") addDebugHeaders(headers, this.#tracker);
     // Anthropic's SDKs read the second.
-    for (const name of ["x-request-id", "request-id"]) headers.set(name, this.#tracker.requestId);
+    for (const name of ["x-request-id", "request-id"]) headers.set(name, this.#tracker.record.requestId);
     if (left !== undefined) setLimitHeaders(headers, left);
     if (corsOrigins !== undefined) applyCors(headers, this.#request, corsOrigins);
     return response;

@@ -253,7 +253,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "teams-moved-history",
     says: "What runs while a key is moved counts for no team",
-    find: `      teamId: tracker.teamId,\n`,
+    find: `      teamId: tracker.record.teamId,\n`,
     put: ``,
     tests: ["tests/wire/teams.test.ts"],
   },

@@ -28,10 +28,7 @@ export interface CountedResponse {
   keyId: KeyId;
   method: string;
   path: string;
-  tracker: Pick<
-    RequestTracker,
-    "requestId" | "teamId" | "userId" | "model" | "streamed" | "describe" | "written" | "firstByte"
-  >;
+  tracker: Pick<RequestTracker, "record" | "describe" | "written" | "firstByte">;
   /** The id of the response that is asked for; undefined for other requests. */
   readId: string | undefined;
   /** The id of the response that a create has made, once it is known; undefined for other requests. */
@@ -74,7 +71,7 @@ export class Count {
     const { turns, streamOptions } = getEndpoint(path);
     const isCreate = method === "POST" && (turns !== undefined || streamOptions);
     const progress = isCreate && response.ok ? new Progress(tracker.firstByte) : undefined;
-    this.#isStream = tracker.streamed && isPlain({ contentEncoding: response.headers.get("content-encoding") });
+    this.#isStream = tracker.record.streamed && isPlain({ contentEncoding: response.headers.get("content-encoding") });
     const isCacheApart = cacheRuleOf(path, counted.cachedInInput);
     this.#isCacheApart = isCacheApart;
     this.#charge = reservation && createResponseCharge({ reservation, method, path, response, isCacheApart });
@@ -139,16 +136,16 @@ export class Count {
       ...countUsage(usage, this.#isCacheApart(usage)),
       ...more,
       keyId,
-      teamId: tracker.teamId,
-      userId: tracker.userId,
+      teamId: tracker.record.teamId,
+      userId: tracker.record.userId,
       closedAt: this.deps.wall(),
       requestCount: isFirst ? 1 : 0,
       // Without tokens there is nothing to look up: clients ask again and again until there are some.
       responseId: usage.inputTokens + usage.outputTokens > 0 ? this.#readId : undefined,
       created: id === undefined ? undefined : { id, reported },
-      model: tracker.model?.name,
+      model: tracker.record.model,
       request,
-      amends: isFirst ? undefined : tracker.requestId,
+      amends: isFirst ? undefined : tracker.record.requestId,
     };
     if (admission !== undefined) event.admission = admission.handOver();
     const added = await this.deps.record(event);
@@ -162,7 +159,7 @@ export class Count {
     const id = isFailed ? created?.() : undefined;
     if (!upstream.response.ok || (this.#charge ?? id) === undefined) return;
     const estimatedTokens = this.#charge?.owedUncounted(usage, isFailed) ?? 0;
-    const { teamId, userId } = tracker;
+    const { teamId, userId } = tracker.record;
     const of = { keyId, teamId, userId, closedAt: this.deps.wall() };
     const event = chargeEvent(of, { estimatedTokens, admission });
     // Who reads it later is shown the same tokens.
@@ -172,7 +169,7 @@ export class Count {
   /** What log and metrics get of the end of a response. @param reason undefined if it is whole */
   details(usage: Usage, reason: AbortReason | undefined): FinishDetails {
     const { tracker, method, path, reservation } = this.counted;
-    const isCut = reason !== undefined && tracker.streamed && mayGenerate(method, path);
+    const isCut = reason !== undefined && tracker.record.streamed && mayGenerate(method, path);
     return {
       code: reason?.code,
       cause: reason?.cause,

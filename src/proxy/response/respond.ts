@@ -88,7 +88,7 @@ class ClientResponse {
   async make(): Promise<Response> {
     const { tracker, method, usageAdded, modelList: due } = this.#responding;
     const { response } = this.#upstream;
-    tracker.status = response.status;
+    tracker.record.status = response.status;
     if (method === "HEAD" || response.body === null) return this.#withoutBody();
     const isFiltered = usageAdded.includeUsage || usageAdded.continuousUsage;
     const plain = isFiltered ? this.#decompressForFilter(response.body) : undefined;
@@ -163,7 +163,7 @@ class ClientResponse {
     const passage = count.createPassage(this.#kind, filter);
     tracker.readUsage = () => passage.seen();
     tracker.content = count.progress;
-    const dialect = dialectOf(path, tracker.clientProgram);
+    const dialect = dialectOf(path, tracker.record.clientProgram);
     const meter = new Meter({
       passage,
       heartbeats: dialect,
@@ -174,7 +174,7 @@ class ClientResponse {
     });
     void pump(this.#upstream, meter, {
       dialect: isPlain ? dialect : undefined,
-      requestId: tracker.requestId,
+      requestId: tracker.record.requestId,
       onFirstByte: count.progress === undefined ? tracker.firstByte : undefined,
     });
     await meter.started;
@@ -194,14 +194,14 @@ class ClientResponse {
     const isUnsent = broken !== undefined && !hasSent;
     const reason = isUnsent ? broken : (count.fail(usage, broken === undefined) ?? broken);
     if (count.failure?.isSign === true) tracker.turn?.report({ kind: "failed", status: 500, retryAfterMs: undefined });
-    if (reason === undefined && tracker.streamed && learning !== undefined) {
+    if (reason === undefined && tracker.record.streamed && learning !== undefined) {
       learning.habits.learnUnasked(learning.endpoint, count.shape?.isAlone === true);
     }
     // The client gets this status instead of the upstream's.
-    if (isUnsent) tracker.status = failureResponse(broken.code).status;
+    if (isUnsent) tracker.record.status = failureResponse(broken.code).status;
     if (reason === undefined || isCounted(reason, hasSent)) await count.commit(usage, reason);
     else if (!isUnsent) await count.charge(usage);
-    tracker.estimatedTokens = count.estimatedTokens;
+    tracker.record.estimatedTokens = count.estimatedTokens;
     // A failure before the first byte becomes an error response, and that ends the request.
     if (isUnsent) return;
     tracker.finish(reason?.outcome ?? "completed", count.details(usage, reason));
