@@ -126,14 +126,14 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "The placeholder that a Messages stream opens with counts as what was generated",
     find: `return { ...usage, outputIsOpening: true, isAlone, elsewhere };`,
     put: `return { ...usage, outputIsOpening: false, isAlone, elsewhere };`,
-    tests: ["tests/proxy/usage/event-usage.test.ts", "tests/wire/ways-round-a-limit.test.ts"],
+    tests: ["tests/proxy/stream/event-usage.test.ts", "tests/wire/ways-round-a-limit.test.ts"],
   },
   {
     id: "usage-last-choice",
     says: "Of several choices, a key pays for the last alone",
     find: `      output += choice.output;`,
     put: `      output = choice.output;`,
-    tests: ["tests/proxy/usage/choices.test.ts", "tests/wire/ways-round-a-limit.test.ts"],
+    tests: ["tests/proxy/stream/choices.test.ts", "tests/wire/ways-round-a-limit.test.ts"],
   },
   {
     id: "usage-mark-after-comment",

@@ -9,8 +9,8 @@ import {
 } from "../../domain/usage.ts";
 import type { UsageEvent } from "../../domain/usage-event.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
-import { isEventStream, isJson } from "../usage/body-kind.ts";
-import type { UsageShape } from "../usage/event-usage.ts";
+import { isEventStream, isJson } from "../stream/body-kind.ts";
+import type { UsageShape } from "../stream/event-usage.ts";
 import { nothingSeen, OutputObserver, type SeenOutput } from "../stream/output.ts";
 
 interface ChargedResponse {

@@ -1,12 +1,12 @@
 import type { WallClock } from "../../time/clock.ts";
 import type { FinishDetails, RequestTracker } from "../request-tracker.ts";
 import { AbortReason } from "../upstream/abort-reason.ts";
-import { type BodyHeaders, isPlain } from "../usage/body-kind.ts";
+import { type BodyHeaders, isPlain } from "../stream/body-kind.ts";
 import type { EventFilter } from "../stream/filter.ts";
 import { type LateFailure, Progress } from "../stream/flags.ts";
 import { Passage, readWholeUsage } from "../stream/passage.ts";
 import type { ResponseListener } from "../stream/usage.ts";
-import type { UsageShape } from "../usage/event-usage.ts";
+import type { UsageShape } from "../stream/event-usage.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { Admission, Reservation } from "../../domain/admissions.ts";
 import type { RequestRecord } from "../../domain/requests.ts";

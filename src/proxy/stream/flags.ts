@@ -1,6 +1,6 @@
 import { indexOfBytes, latin1, utf8 } from "../json/bytes.ts";
-import { isObject } from "../usage/event-usage.ts";
-import { createJsonUsageParser, findShortJson, mentionsUsage } from "../usage/json-usage.ts";
+import { isObject } from "./event-usage.ts";
+import { createJsonUsageParser, findShortJson, mentionsUsage } from "./json-usage.ts";
 import { DataReader, dataOf } from "./events.ts";
 
 /*

@@ -1,16 +1,9 @@
 import { noUsage, type Usage } from "../../domain/usage.ts";
 import { skipLeading } from "../json/bytes.ts";
-import {
-  type BodyHeaders,
-  isJson,
-  isPlain,
-  isPlainEventStream,
-  mayBeEventStream,
-  textKindOf,
-} from "../usage/body-kind.ts";
-import { createDecompressor, type Decompressor, encodingsOf } from "../usage/decompress.ts";
-import { noStreamUsage, readUsage, type UsageShape } from "../usage/event-usage.ts";
-import { createJsonUsageParser, findShortJson, type JsonUsageParser } from "../usage/json-usage.ts";
+import { type BodyHeaders, isJson, isPlain, isPlainEventStream, mayBeEventStream, textKindOf } from "./body-kind.ts";
+import { createDecompressor, type Decompressor, encodingsOf } from "./decompress.ts";
+import { noStreamUsage, readUsage, type UsageShape } from "./event-usage.ts";
+import { createJsonUsageParser, findShortJson, type JsonUsageParser } from "./json-usage.ts";
 import { beginsEvents, Events, isLineEnd, maxHeldEventBytes, type Position, Unfinished } from "./events.ts";
 import type { EventFilter } from "./filter.ts";
 import { carryOnlyContent, endsStream, LongText } from "./flags.ts";

@@ -10,8 +10,8 @@ import {
   zstdCompressSync,
 } from "node:zlib";
 import { Passage, readWholeUsage } from "../../../src/proxy/stream/passage.ts";
-import { type BodyHeaders, isPlainEventStream } from "../../../src/proxy/usage/body-kind.ts";
-import { noStreamUsage, readEventUsage, usageOfStream } from "../../../src/proxy/usage/event-usage.ts";
+import { type BodyHeaders, isPlainEventStream } from "../../../src/proxy/stream/body-kind.ts";
+import { noStreamUsage, readEventUsage, usageOfStream } from "../../../src/proxy/stream/event-usage.ts";
 import { recordedResponses } from "../../fixtures/recorded-responses.ts";
 import { eventDataOf } from "../../support/event-stream-reference.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../support/random.ts";

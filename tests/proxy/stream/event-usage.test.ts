@@ -1,12 +1,12 @@
 import { describe, expect, test } from "bun:test";
-import { createJsonUsageParser } from "../../../src/proxy/usage/json-usage.ts";
+import { createJsonUsageParser } from "../../../src/proxy/stream/json-usage.ts";
 import {
   noStreamUsage,
   readEventUsage,
   readUsage,
   type StreamUsage,
   usageOfStream,
-} from "../../../src/proxy/usage/event-usage.ts";
+} from "../../../src/proxy/stream/event-usage.ts";
 import { noUsage, type Usage } from "../../../src/domain/usage.ts";
 
 const seen: Usage = { inputTokens: 3, outputTokens: 4 };

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { createJsonUsageParser, mayHoldUsage, mentionsUsage } from "../../../src/proxy/usage/json-usage.ts";
-import { readUsage } from "../../../src/proxy/usage/event-usage.ts";
+import { createJsonUsageParser, mayHoldUsage, mentionsUsage } from "../../../src/proxy/stream/json-usage.ts";
+import { readUsage } from "../../../src/proxy/stream/event-usage.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../support/random.ts";
 import { noUsage, type Usage } from "../../../src/domain/usage.ts";
 import { threadMs } from "../../support/processor-time.ts";
