@@ -42,7 +42,7 @@ import { isMessagesPath } from "./response/dialect.ts";
 import { markRefusal } from "./response/full-context.ts";
 import { type ModelListRequest, resolveModelList } from "./response/model-list.ts";
 import { readAlready, readOrRelease } from "./response/pump.ts";
-import { respond } from "./response/respond.ts";
+import { ClientResponse } from "./response/respond.ts";
 import { createStreamWait, heartbeatsUntil, type StreamWait } from "./response/while-waiting.ts";
 import { type Program, programOf } from "./rewrite/client-rules.ts";
 import type { CurrentRewriting, Rewriters, Rewriting } from "./rewrite/current-rewriting.ts";
@@ -570,7 +570,7 @@ export class LifeOfRequest {
     await record(chargeEvent({ keyId, teamId, userId, closedAt: wall() }, { estimatedTokens, admission }));
   }
 
-  /** The backend's response, metered. @throws as `respond` */
+  /** The backend's response, metered. @throws as `ClientResponse.make` */
   async #answer(given: UpstreamResponse) {
     const { rewriting, storedIds, habitsOf, record, wall, sseKeepaliveMs, config } = this.#deps;
     const [tracker, endpoint, found] = [this.#tracker, this.#endpoint, this.#found];
@@ -605,7 +605,8 @@ export class LifeOfRequest {
       onFullContext,
       created,
     };
-    return respond(responding, { record, wall, sseKeepaliveMs, sharesOrigin: config.sharesOrigin });
+    const deps = { record, wall, sseKeepaliveMs, sharesOrigin: config.sharesOrigin };
+    return new ClientResponse(responding, deps).make();
   }
 
   #noteRule(rule: ClientRule) {

@@ -13,7 +13,7 @@ import type { RequestRecord } from "../../domain/requests.ts";
 import { addUsage, type Charge, countUsage, noUsage, subtractUsage, type Usage } from "../../domain/usage.ts";
 import type { UsageEvent } from "../../domain/usage-event.ts";
 import { canonical, getEndpoint } from "../rewrite/endpoint.ts";
-import { cacheRuleOf, chargeEvent, createResponseCharge, isOutputReported, mayGenerate } from "./charge.ts";
+import { chargeEvent, createResponseCharge, isCacheApart, isOutputReported, mayGenerate } from "./charge.ts";
 
 /** Commits one usage event; the client sees no end of the response before. Never rejects. @returns the tokens that it added */
 export type RecordUsage = (event: UsageEvent) => Promise<Usage>;
@@ -50,8 +50,6 @@ export class Count {
   readonly progress: Progress | undefined;
   /** What is compressed may be more than we can read, and what we made a stream of was none. */
   readonly #isStream: boolean;
-  /** Cached input is reported beside the input, and not as part of it. */
-  readonly #isCacheApart: (usage: Usage) => boolean;
   readonly #charge: ReturnType<typeof createResponseCharge>;
   #passage: Passage | undefined;
   #committed: Usage | undefined;
@@ -72,9 +70,8 @@ export class Count {
     const isCreate = method === "POST" && (turns !== undefined || streamOptions);
     const progress = isCreate && response.ok ? new Progress(tracker.firstByte) : undefined;
     this.#isStream = tracker.record.streamed && isPlain({ contentEncoding: response.headers.get("content-encoding") });
-    const isCacheApart = cacheRuleOf(path, counted.cachedInInput);
-    this.#isCacheApart = isCacheApart;
-    this.#charge = reservation && createResponseCharge({ reservation, method, path, response, isCacheApart });
+    const isInInput = counted.cachedInInput;
+    this.#charge = reservation && createResponseCharge({ reservation, method, path, response, isInInput });
     this.#listener = { observer: this.#charge?.output, progress };
     this.progress = this.#isStream ? progress : undefined;
   }
@@ -129,11 +126,11 @@ export class Count {
 
   /** @param reported all that the response has reported, with `usage` @param request undefined: it was counted before */
   async #record(usage: Usage, reported: Usage, more?: Charge, request?: RequestRecord): Promise<void> {
-    const { keyId, tracker, created, admission } = this.counted;
+    const { keyId, path, tracker, created, admission, cachedInInput } = this.counted;
     const isFirst = request !== undefined;
     const id = created?.();
     const event: UsageEvent = {
-      ...countUsage(usage, this.#isCacheApart(usage)),
+      ...countUsage(usage, isCacheApart(usage, path, cachedInInput)),
       ...more,
       keyId,
       teamId: tracker.record.teamId,
@@ -168,13 +165,13 @@ export class Count {
 
   /** What log and metrics get of the end of a response. @param reason undefined if it is whole */
   details(usage: Usage, reason: AbortReason | undefined): FinishDetails {
-    const { tracker, method, path, reservation } = this.counted;
+    const { tracker, method, path, reservation, cachedInInput } = this.counted;
     const isCut = reason !== undefined && tracker.record.streamed && mayGenerate(method, path);
     return {
       code: reason?.code,
       cause: reason?.cause,
       message: this.failure?.message,
-      usage: countUsage(this.added ?? usage, this.#isCacheApart(usage)),
+      usage: countUsage(this.added ?? usage, isCacheApart(usage, path, cachedInInput)),
       estimatedTokens: this.estimatedTokens,
       isUncounted: isCut && reservation === undefined && !isOutputReported(usage, this.shape),
     };

@@ -54,16 +54,8 @@ export interface Responding extends CountedResponse {
   silentMs: number;
 }
 
-/**
- * Turns the upstream's response into the client's, metered.
- * @throws AbortReason if a response that is read whole breaks off, or must be edited and cannot be: nothing of it has been
- * sent yet
- */
-export const respond = (responding: Responding, deps: RespondDeps): Promise<Response> =>
-  new ClientResponse(responding, deps).make();
-
-/** The client's response in the making. */
-class ClientResponse {
+/** Turns the upstream's response into the client's, metered. */
+export class ClientResponse {
   readonly #responding: Responding;
   readonly #deps: RespondDeps;
   #upstream: UpstreamResponse;
@@ -85,6 +77,10 @@ class ClientResponse {
     this.#count = new Count(responding, deps);
   }
 
+  /**
+   * @throws AbortReason if a response that is read whole breaks off, or must be edited and cannot be: nothing of it has been
+   * sent yet
+   */
   async make(): Promise<Response> {
     const { tracker, method, usageAdded, modelList: due } = this.#responding;
     const { response } = this.#upstream;

@@ -104,6 +104,7 @@ export function createDecompressor(encodings: readonly string[], onDecoded: (chu
 
 /** The encodings that a `Content-Encoding` names, in lower case, in the order in which they were applied. */
 export function encodingsOf(contentEncoding: string): readonly string[] {
+  if (contentEncoding === "") return [];
   const names = contentEncoding.split(",").map((name) => name.trim().toLowerCase());
   return names.filter((name) => name !== "" && name !== "identity");
 }

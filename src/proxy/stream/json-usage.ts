@@ -10,9 +10,6 @@ import {
   usageHolders,
 } from "./event-usage.ts";
 
-/** Finds the usage in a JSON text that arrives in pieces, cut anywhere, of any length, in bounded memory. */
-export type JsonUsageParser = ReturnType<typeof createJsonUsageParser>;
-
 /** The members that are kept, wherever they stand: usage and how a response failed are read from few places of these. */
 const followed: ReadonlySet<string> = new Set([
   ...usageHolders,
@@ -35,130 +32,140 @@ const openBracket = 0x5b;
 const openBrace = 0x7b;
 const closeBrace = 0x7d;
 
-/** Reads the next token and sets the step after it. @returns where the next step starts */
-type Step = (bytes: Uint8Array, from: number) => number;
+type Step = "value" | "element" | "member" | "name" | "string" | "number" | "rest";
 
-/** Skips everything that is not followed without decoding it, and keeps no more of a name than it can match. */
-export function createJsonUsageParser() {
-  const skipper = createJsonSkipper();
-  const stringEnd = createStringEnd();
-  const root: Record<string, unknown> = {};
+/**
+ * Finds the usage in a JSON text that arrives in pieces, cut anywhere, of any length, in bounded memory. Skips everything
+ * that is not followed without decoding it, and keeps no more of a name than it can match.
+ */
+export class JsonUsageParser {
+  readonly #skipper = createJsonSkipper();
+  readonly #stringEnd = createStringEnd();
+  readonly #root: Record<string, unknown> = {};
   /** Around the next value, the outermost first. Of an array, the latest element is kept. */
-  const open: (Record<string, unknown> | unknown[])[] = [root];
-  let [name, text, values] = ["document", "", 0];
+  readonly #open: (Record<string, unknown> | unknown[])[] = [this.#root];
+  #step: Step = "value";
+  #name = "document";
+  /** Of the name or value that is being read. */
+  #text = "";
   /** The value that is being read. */
-  let isKept = true;
-  let step: Step = readValue;
+  #isKept = true;
+  #values = 0;
 
-  function set(value: unknown): void {
-    const around = open.at(-1) ?? root;
-    if (Array.isArray(around)) around[0] = value;
-    else around[name] = value;
+  push(bytes: Uint8Array): void {
+    let at = 0;
+    while (at < bytes.length) at = this.#skipper.isOpen() ? this.#skipper.skip(bytes, at) : this.#read(bytes, at);
   }
 
-  /** Keeps one character more than a text may have, which shows that it is too long. */
-  function add(bytes: Uint8Array, from: number, to: number): void {
-    const missing = maxTextLength + 1 - text.length;
-    if (missing > 0) text += latin1(bytes, from, Math.min(to, from + missing));
+  /**
+   * What `JSON.parse` would return for the text so far, without the members that are not followed, and of arrays with the
+   * last element alone. A number that is still unfinished is left out.
+   */
+  document(): unknown {
+    // The counts that would show that a total is not alone may still be missing.
+    for (const one of this.#open) if (!Array.isArray(one)) one[totalName] = undefined;
+    return this.#root["document"];
   }
 
-  function readValue(bytes: Uint8Array, from: number): number {
-    const at = skipLeading(bytes, from);
+  /** Reads the next token and sets the step after it. @returns where the next one starts */
+  #read(bytes: Uint8Array, at: number): number {
+    switch (this.#step) {
+      case "name":
+      case "string":
+        return this.#readString(bytes, at);
+      case "number":
+        return this.#readNumber(bytes, at);
+      case "rest":
+        return bytes.length;
+      default:
+        return this.#readNext(bytes, skipLeading(bytes, at));
+    }
+  }
+
+  /** @param at of the first byte that is no white space */
+  #readNext(bytes: Uint8Array, at: number): number {
     const byte = bytes[at];
     if (byte === undefined) return at;
-    if (byte === colon) return at + 1;
-    isKept = (open.length === 1 || Array.isArray(open.at(-1)) || followed.has(name)) && values++ < maxValues;
-    if (isKept && (byte === openBrace || byte === openBracket)) {
+    if (this.#step === "value") return byte === colon ? at + 1 : this.#beginValue(byte, at);
+    // In broken JSON a brace may end an array.
+    if (byte === closeBrace || (byte === closeBracket && this.#step === "element")) {
+      this.#open.pop();
+      return this.#endValue(at + 1);
+    }
+    if (this.#step === "element") {
+      if (byte === comma) return at + 1;
+      this.#step = "value";
+      return at;
+    }
+    this.#text = "";
+    if (byte === quote) this.#step = "name";
+    return at + 1;
+  }
+
+  #beginValue(byte: number, at: number): number {
+    const around = this.#open.at(-1);
+    const isFollowed = around === this.#root || Array.isArray(around) || followed.has(this.#name);
+    this.#isKept = isFollowed && this.#values++ < maxValues;
+    this.#text = "";
+    if (this.#isKept && (byte === openBrace || byte === openBracket)) {
       const opened = byte === openBrace ? {} : [];
-      set(opened);
-      open.push(opened);
-      return endValue(at + 1);
+      this.#set(opened);
+      this.#open.push(opened);
+      return this.#endValue(at + 1);
     }
     // If a name comes twice, the last one counts, whatever its value.
-    if (isKept) set(null);
-    text = "";
-    if (isKept && byte === quote) {
-      step = readString;
+    if (this.#isKept) this.#set(null);
+    if (this.#isKept && byte === quote) {
+      this.#step = "string";
       return at + 1;
     }
-    if (skipper.open(byte)) return endValue(at + 1);
-    step = readNumber;
+    if (this.#skipper.open(byte)) return this.#endValue(at + 1);
+    this.#step = "number";
     return at;
   }
 
-  function endValue(at: number): number {
-    step = open.length === 1 ? skipRest : Array.isArray(open.at(-1)) ? readElement : readMember;
+  #endValue(at: number): number {
+    const around = this.#open.at(-1);
+    this.#step = around === this.#root ? "rest" : Array.isArray(around) ? "element" : "member";
     return at;
   }
 
-  function readElement(bytes: Uint8Array, from: number): number {
-    const at = skipLeading(bytes, from);
-    const byte = bytes[at];
-    if (byte === undefined) return at;
-    // In broken JSON a brace may stand there.
-    if (byte === closeBracket || byte === closeBrace) {
-      open.pop();
-      return endValue(at + 1);
+  #readString(bytes: Uint8Array, at: number): number {
+    const end = this.#stringEnd.find(bytes, at);
+    this.#add(bytes, at, end);
+    if (end === bytes.length) return end;
+    const text = this.#text.includes("\\") ? parseJson(`"${this.#text}"`) : this.#text;
+    if (this.#step === "name") {
+      this.#name = String(text);
+      this.#step = "value";
+      return end + 1;
     }
-    if (byte === comma) return at + 1;
-    step = readValue;
-    return at;
-  }
-
-  function readMember(bytes: Uint8Array, from: number): number {
-    const at = skipLeading(bytes, from);
-    text = "";
-    if (bytes[at] === quote) step = readName;
-    if (bytes[at] !== closeBrace) return at + 1;
-    open.pop();
-    return endValue(at + 1);
-  }
-
-  function readName(bytes: Uint8Array, at: number): number {
-    const end = stringEnd.find(bytes, at);
-    add(bytes, at, end);
-    if (end === bytes.length) return end;
-    name = text.includes("\\") ? String(parseJson(`"${text}"`)) : text;
-    step = readValue;
-    return end + 1;
-  }
-
-  function readString(bytes: Uint8Array, at: number): number {
-    const end = stringEnd.find(bytes, at);
-    add(bytes, at, end);
-    if (end === bytes.length) return end;
-    if (text.length <= maxTextLength) set(parseJson(`"${text}"`));
-    return endValue(end + 1);
+    if (this.#text.length <= maxTextLength) this.#set(text);
+    return this.#endValue(end + 1);
   }
 
   /** True, false and null too. */
-  function readNumber(bytes: Uint8Array, from: number): number {
+  #readNumber(bytes: Uint8Array, from: number): number {
     let end = from;
     while (end < bytes.length && !endsNumber(bytes[end])) end++;
-    if (isKept) add(bytes, from, end);
+    if (this.#isKept) this.#add(bytes, from, end);
     if (end === bytes.length) return end;
-    if (isKept) set(text.length <= maxTextLength ? parseJson(text) : undefined);
-    return endValue(end);
+    if (this.#isKept) this.#set(this.#text.length <= maxTextLength ? parseJson(this.#text) : undefined);
+    return this.#endValue(end);
   }
 
-  return {
-    push(bytes: Uint8Array): void {
-      let at = 0;
-      while (at < bytes.length) at = skipper.isOpen() ? skipper.skip(bytes, at) : step(bytes, at);
-    },
-    /**
-     * What `JSON.parse` would return for the text so far, without the members that are not followed, and of arrays with the
-     * last element alone. A number that is still unfinished is left out.
-     */
-    document(): unknown {
-      // The counts that would show that a total is not alone may still be missing.
-      for (const one of open) if (!Array.isArray(one)) one[totalName] = undefined;
-      return root["document"];
-    },
-  };
-}
+  #set(value: unknown): void {
+    const around = this.#open.at(-1) ?? this.#root;
+    if (Array.isArray(around)) around[0] = value;
+    else around[this.#name] = value;
+  }
 
-const skipRest: Step = (bytes) => bytes.length;
+  /** Keeps one character more than a text may have, which shows that it is too long. */
+  #add(bytes: Uint8Array, from: number, to: number): void {
+    const missing = maxTextLength + 1 - this.#text.length;
+    if (missing > 0) this.#text += latin1(bytes, from, Math.min(to, from + missing));
+  }
+}
 
 function endsNumber(byte: number | undefined): boolean {
   return byte === comma || byte === closeBrace || byte === closeBracket || isWhiteSpace(byte);
