@@ -123,35 +123,36 @@ function contextOf(given: AdminDeps) {
 // Each group is an app of its own: in one app that has hooks already, Elysia (1.4.30) also runs a guard for the
 // routes above it. Remove when a hook applies only to the routes below it.
 
+const withSession = { session: [] };
+const withCsrf = { session: [], csrf: [] };
+const withKey = [{ bearer: [] }, { xApiKey: [] }];
+
 /** Serves visitors, monitors, GPU hosts and holders of keys: all that have no session. */
 function routesForOthers(context: Context) {
-  const open = new Elysia()
+  const open = new Elysia({ detail: { security: [] } })
     .get("/healthz", getHealth, operationsContract.getHealth)
     .get("/readyz", getReadiness(context), operationsContract.getReadiness)
     .get("/push-gpu.sh", getPushGpuScript, gpuContract.getPushGpuScript)
     .post("/api/login", logIn(context), sessionContract.logIn)
     .get("/api/me", getMe(context), sessionContract.getMe);
 
-  const withMetricsTokenOrSession = new Elysia()
+  const withMetricsTokenOrSession = new Elysia({ detail: { security: [withSession, { metricsToken: [] }] } })
     .onBeforeHandle(requireMetricsTokenOrSession(context))
     .get("/metrics", getMetrics(context), operationsContract.getMetrics)
     .get("/alerts.yaml", getAlerts, operationsContract.getAlerts)
     .get("/grafana.json", grafanaDashboard, operationsContract.getDashboard);
 
-  const withGpuKey = new Elysia()
+  const withGpuKey = new Elysia({ detail: { security: withKey } })
     .derive(requireApiKey(context, "gpu"))
     .post("/api/gpu-stats", addGpuSamples(context), gpuContract.addGpuSamples);
 
-  const withInferenceKey = new Elysia()
+  const withInferenceKey = new Elysia({ detail: { security: withKey } })
     .derive(requireApiKey(context, "inference"))
     .get("/api/own-key", getOwnKey(context), ownKeyContract.getOwnKey)
     .get("/api/own-key/activity", getOwnActivity(context), ownActivityContract.getOwnActivity);
 
   return new Elysia().use(open).use(withMetricsTokenOrSession).use(withGpuKey).use(withInferenceKey);
 }
-
-const withSession = { session: [] };
-const withCsrf = { session: [], csrf: [] };
 
 /** A group that takes a body or changes something. @param security what the document shows that it takes */
 const withBody = (context: Context, role: Role, security: Security = [withCsrf, { token: [role] }]) =>
