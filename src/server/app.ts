@@ -1,7 +1,8 @@
 import { Elysia } from "elysia";
 import { wasReadToEnd } from "../admin/http/body.ts";
 import { malformedHostResponse } from "../admin/http/errors.ts";
-import { type AdminDeps, adminRoutes } from "../admin/routes.ts";
+import { adminRoutes } from "../admin/routes.ts";
+import type { AdminDeps } from "../admin/http/deps.ts";
 import { consoleRoutes } from "./console-files.ts";
 import { errorResponse } from "../proxy/errors.ts";
 import { isHalfSent } from "../proxy/request/half-sent.ts";

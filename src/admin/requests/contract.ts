@@ -14,15 +14,16 @@ import {
   nextCursor,
   nullable,
   oneOf,
-  pageParameters,
   timestamp,
-  byHandler,
-  errors,
   okBody,
   teamParameter,
   userParameter,
+  responds,
+  takesQuery,
+  takesBody,
+  pageParameters,
 } from "../http/schemas.ts";
-import { csrfField, describes } from "../http/body-schema.ts";
+import { csrfField } from "../http/body-schema.ts";
 import { choiceReasons } from "../../domain/backends.ts";
 import { placeBody, queueBody } from "./queue.ts";
 import { type RequestMembers, memberFields } from "../../domain/request-fields.ts";
@@ -208,29 +209,19 @@ export const explainBody = t.Object({
 });
 export type ExplainBody = Static<typeof explainBody>;
 
-export const listRequests = {
-  query: requestsQuery,
-  response: { 200: requestsBody, ...errors(400, 401) },
-  detail: { summary: "The request log, latest first, in pages" },
-};
-
-export const listInFlight = {
-  response: { 200: runningBody, ...errors(401) },
-  detail: { summary: "The requests that run now, oldest first; of all processes of this instance" },
-};
-
-export const endInFlight = {
-  response: { 200: okBody, ...errors(401, 403, 404) },
-  detail: {
-    summary: "End a running request as a broken response; it counts with the usage read so far",
-  },
-};
-
-export const explainRequest = {
-  parse: byHandler,
-  body: describes(explainedRequest),
-  response: { 200: explainBody, ...errors(400, 401, 403, 408, 413, 415) },
-  detail: {
-    summary: "How the rewriter would change a request body, and why; nothing is forwarded",
-  },
-};
+export const listRequests = takesQuery("The request log, latest first, in pages", requestsQuery, requestsBody);
+export const listInFlight = responds(
+  "The requests that run now, oldest first; of all processes of this instance",
+  runningBody,
+);
+export const endInFlight = responds(
+  "End a running request as a broken response; it counts with the usage read so far",
+  okBody,
+  403,
+  404,
+);
+export const explainRequest = takesBody(
+  "How the rewriter would change a request body, and why; nothing is forwarded",
+  explainedRequest,
+  { 200: explainBody },
+);
