@@ -77,7 +77,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "A client sees the end of a stream before its count is committed",
     find: `await this.options.commit(this.options.passage.seen());\n    this.#send(terminal);`,
     put: `this.#send(terminal);\n    await this.options.commit(this.options.passage.seen());`,
-    tests: ["tests/proxy/stream/transform-stream-terminal-event.test.ts"],
+    tests: ["tests/proxy/stream/transform-stream.test.ts"],
   },
   {
     id: "stream-asked-usage-shown",
@@ -170,7 +170,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "Requests of a revoked key go on waiting",
     find: `if (isOf(id, one) && one.startedAt <= begunUntil) one.end(revoked(id));`,
     put: `if (isOf(id, one) && one.startedAt > begunUntil) one.end(revoked(id));`,
-    tests: ["tests/proxy/waiting.test.ts"],
+    tests: ["tests/proxy/key-lines.test.ts"],
   },
   {
     id: "wait-one-key-fills-list",
