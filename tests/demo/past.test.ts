@@ -1,17 +1,14 @@
 import { describe, expect, test } from "bun:test";
 import { slownessAt } from "../../src/demo/backend.ts";
 import { personas } from "../../src/demo/personas.ts";
-import { generatePast, loadInMinute } from "../../src/demo/past.ts";
-import { gpuCount } from "../../src/demo/past-gpus.ts";
+import { generatePast } from "../../src/demo/past.ts";
 import { plannedRequests } from "../../src/demo/traffic.ts";
-import { advanceGpuHost, idleGpuHost, readGpus } from "../../src/demo/gpu-host.ts";
 import { minuteOf } from "../../src/time/seoul.ts";
 import type { Outcome } from "../../src/domain/requests.ts";
 
 const now = Date.parse("2026-03-04T05:06:07Z");
 const keys = personas.map((persona, index) => ({ keyId: index + 1, persona }));
-const past = generatePast(keys, now);
-const { counts, requests, olderTraffic: traffic, gpus } = past;
+const { counts, requests, olderTraffic: traffic } = generatePast(keys, now);
 const dayMs = 24 * 60 * 60 * 1000;
 const hourMinutes = 60;
 
@@ -23,32 +20,6 @@ describe("generatePast", () => {
       (bucket) => !fiveMinutes.has(bucket),
     );
     expect(missing).toEqual([]);
-  });
-
-  test("keeps each key within its period of activity", () => {
-    for (const { keyId, persona } of keys) {
-      const ages = counts
-        .filter((count) => count.keyId === keyId)
-        .map(({ lastClosedAt }) => (now - lastClosedAt) / dayMs);
-      expect(ages.length).toBeGreaterThan(100);
-      expect(Math.max(...ages)).toBeLessThanOrEqual(persona.traffic.daysAgo[0] + 0.001);
-      expect(Math.min(...ages)).toBeGreaterThanOrEqual(persona.traffic.daysAgo[1]);
-    }
-  });
-
-  test("has varying power of every minute, within the limits of the GPUs", () => {
-    const minutes = gpus.minutes.map(({ minute }) => minute);
-    expect(minutes).toEqual(Array.from({ length: 30 * 24 * 60 }, (_, index) => minuteOf(now) - 30 * 24 * 60 + index));
-    const draws = gpus.minutes.map(({ powerW }) => powerW);
-    expect(Math.max(...draws)).toBeLessThan(gpuCount * 710);
-    expect(Math.max(...draws)).toBeGreaterThan(2 * Math.min(...draws));
-  });
-
-  test("has hours of each GPU with the readings of their minutes", () => {
-    expect(gpus.hours.length).toBe(30 * 24);
-    const last = gpus.hours.at(-2);
-    const inHour = gpus.minutes.filter(({ minute }) => Math.floor(minute / hourMinutes) === last?.hour);
-    expect(last?.readings).toEqual(inHour.flatMap(({ readings }) => readings));
   });
 
   test("has the requests of the last day that are counted, in the order of their ends", () => {
@@ -109,12 +80,5 @@ describe("generatePast", () => {
         sums.outputTokens,
       ]);
     }
-  });
-
-  test("the power of a live minute is that of the history", () => {
-    const { minute, readings } = gpus.minutes.at(-1) ?? { minute: 0, readings: [] };
-    const host = advanceGpuHost(idleGpuHost(gpuCount), loadInMinute(keys, minute), minute * 60_000, 600_000);
-    const live = readGpus(host, minute * 60_000).map(({ powerDrawW }) => powerDrawW);
-    expect(live).toEqual(readings.map(({ powerDrawW }) => powerDrawW));
   });
 });
