@@ -40,7 +40,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "A body without a length may grow beyond MAX_BODY_BYTES",
     find: `if (end > (length ?? maxBytes))`,
     put: `if (end > (length ?? Infinity))`,
-    tests: ["tests/proxy/request/body.test.ts", "tests/wire/disguised-bodies.test.ts"],
+    tests: ["tests/wire/disguised-bodies.test.ts"],
   },
   {
     id: "body-form-model-unread",
@@ -77,7 +77,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "A client sees the end of a stream before its count is committed",
     find: `await this.options.commit(this.options.passage.seen());\n    this.#send(terminal);`,
     put: `this.#send(terminal);\n    await this.options.commit(this.options.passage.seen());`,
-    tests: ["tests/proxy/stream/transform-stream-terminal-event.test.ts"],
+    tests: ["tests/proxy/stream/transform-stream.test.ts"],
   },
   {
     id: "stream-asked-usage-shown",
@@ -170,7 +170,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "Requests of a revoked key go on waiting",
     find: `if (isOf(id, one) && one.startedAt <= begunUntil) one.end(revoked(id));`,
     put: `if (isOf(id, one) && one.startedAt > begunUntil) one.end(revoked(id));`,
-    tests: ["tests/proxy/waiting.test.ts"],
+    tests: ["tests/proxy/key-lines.test.ts"],
   },
   {
     id: "wait-one-key-fills-list",
@@ -443,7 +443,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "A key reaches a model that it may not use by the query",
     find: `if (!inQuery.every(isAllowed)) throw new ProxyError("model_not_allowed");`,
     put: ``,
-    tests: ["tests/proxy/request/model-rule.test.ts", "tests/wire/allowed-models.test.ts"],
+    tests: ["tests/wire/allowed-models.test.ts"],
   },
 
   // What the database refuses.

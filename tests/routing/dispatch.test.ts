@@ -113,13 +113,6 @@ describe("a place that becomes free", () => {
     expect(granted()).toEqual(["4 a load"]);
   });
 
-  test("goes to one further back, if those before it may not use it", () => {
-    const { enter, leave, granted } = start([a, b]);
-    for (const [ticket, name] of Object.entries({ 1: "a", 2: "b", 3: "a", 4: "a", 5: "b" })) enter(ticket, [name]);
-    leave("2");
-    expect(granted()).toEqual(["5 b only"]);
-  });
-
   test("is shown by what waits for it", () => {
     const { enter, list, rankOf } = start([a, b]);
     enter("1", ["a"]);
@@ -311,17 +304,6 @@ describe("a backend", () => {
     leave("2");
     expect(granted()).toEqual(["3 a only"]);
     expect([enter("4", ["a"]), enter("5", ["a"])]).toEqual(["4 a only", "waiting"]);
-  });
-
-  test("that drains ends what it has, and gets nothing new", () => {
-    const { enter, leave, stateOf, granted, setDraining, changes } = start([a, b]);
-    enter("1", ["a"]);
-    setDraining("a", true);
-    expect([stateOf("a"), enter("2", ["a"]), enter("3", ["a", "b"])]).toEqual(["draining", "waiting", "3 b load"]);
-    leave("1");
-    expect(granted()).toEqual([]);
-    setDraining("a", false);
-    expect([stateOf("a"), granted(), changes]).toEqual(["in", ["2 a only"], [["a"], []]]);
   });
 
   test("that is the only one is never out where nobody waits for it", async () => {

@@ -41,16 +41,6 @@ function queueOf(places: number, maxWaiting = 1000) {
   };
 }
 
-test("requests get places at once while there are any, then wait, and are refused if too many wait", () => {
-  const queue = queueOf(2, 1);
-  expect(["a1", "a2", "a3", "a4"].map((ticket) => queue.enter(ticket, 1, true))).toEqual([
-    "granted",
-    "granted",
-    "waiting",
-    "full",
-  ]);
-});
-
 test("a free place goes to the key with less in flight, then around, and each key keeps its order", () => {
   const queue = queueOf(2);
   for (const ticket of ["a1", "a2", "a3", "a4", "a5"]) queue.enter(ticket, 1, true);
@@ -168,12 +158,6 @@ test("keys that are idle are forgotten once there are thousands, and none that w
   expect(queue.taken()).toEqual(["b1"]);
   queue.leave("b1");
   expect(queue.taken()).toEqual(["a2"]);
-});
-
-test("no request waits in a queue of no size", () => {
-  const queue = queueOf(1, 0);
-  queue.enter("a1", 1, true);
-  expect(queue.enter("b1", 2, true)).toBe("full");
 });
 
 test("random requests never take more than the places, and none waits while one is free", () => {
