@@ -1,6 +1,6 @@
 import type { BackendSign, Choice, Conversation } from "./backends.ts";
 import type { LimitName, Subject, SubjectId } from "./keys.ts";
-import { limitKinds } from "./limits.ts";
+import { limitKinds, type Priority } from "./limits.ts";
 import type { CountedFor, ReportedInput } from "./usage.ts";
 
 /** Whose limits the tokens of a response count against. */
@@ -95,6 +95,8 @@ export interface Destination {
   /** The size of its body. */
   characters: number;
   conversation: Conversation;
+  /** Whom it comes before where requests wait; unset: `normal`. */
+  priority?: Priority | undefined;
 }
 
 /** The request has a place, waits, or is refused because too many wait, or it does not. */

@@ -404,8 +404,14 @@ export class LifeOfRequest {
         : noConversation;
     tracker.conversation = conversation.trace?.thread;
     const candidates = this.#candidates;
-    const destination = { model: model?.name, candidates, characters: body?.length ?? 0, conversation };
+    const priority = rewritten.isFlex === true ? "low" : this.#priority();
+    tracker.priority = priority;
+    const destination = { model: model?.name, candidates, characters: body?.length ?? 0, conversation, priority };
     await turn.enter(destination, this.#reservation);
+  }
+
+  #priority() {
+    return this.#key.rules?.priority ?? undefined;
   }
 
   #hasChoice() {
@@ -422,7 +428,8 @@ export class LifeOfRequest {
     const { id: keyId, teamId, userId } = this.#key;
     const [subjects, path, { startedAt }] = [this.#subjects(), this.#path, this.#tracker];
     const client = this.#request.signal;
-    const turn = new Wait({ keyId, teamId, userId, subjects, path, startedAt, client }, queue);
+    const priority = this.#priority();
+    const turn = new Wait({ keyId, teamId, userId, subjects, path, startedAt, client, priority }, queue);
     this.#turn = turn;
     this.#tracker.turn = turn;
     this.#tracker.onEndRequested(() => turn.end(endedByAdmin()));

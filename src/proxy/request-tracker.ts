@@ -3,6 +3,7 @@ import type { ErrorCode } from "./errors.ts";
 import type { ChoiceReason, Expectation } from "../domain/backends.ts";
 import { findCacheLoss, type LastTurn } from "../domain/cache-loss.ts";
 import type { KeyId, TeamId, UserId } from "../domain/keys.ts";
+import type { Priority } from "../domain/limits.ts";
 import type {
   Outcome,
   RequestChanges,
@@ -57,6 +58,8 @@ export class RequestTracker {
   teamId: TeamId | undefined;
   /** Undefined: nobody in particular. */
   userId: UserId | undefined;
+  /** Undefined: `normal`, or nothing waits. */
+  priority: Priority | undefined;
   model: RequestedNames | undefined;
   changes: RequestChanges | undefined;
   /** The backend that it was sent to last, as the request log names it; undefined: it was not sent. */
@@ -199,6 +202,7 @@ export class RequestTracker {
       keyId: this.keyId,
       teamId: this.teamId,
       userId: this.userId,
+      priority: this.priority,
       modelAsked: this.model?.asked,
       modelSent: this.model?.sent,
       model: this.model?.name,
@@ -227,7 +231,7 @@ export class RequestTracker {
 
   #describeRunning(): RunningRequest {
     const { id, clientAddress, method, path } = this.#request;
-    const { keyId, teamId, userId, model, backend, readUsage } = this;
+    const { keyId, teamId, userId, priority, model, backend, readUsage } = this;
     const now = this.#deps.monotonic();
     return {
       requestId: id,
@@ -237,6 +241,7 @@ export class RequestTracker {
       keyId,
       teamId,
       userId,
+      priority,
       model: model?.name,
       backend,
       state: this.#upstreamMs === undefined ? this.#stateBefore() : "running",

@@ -4,7 +4,7 @@
 //   backend: in -> suspect -> out -> in, warming up; beside these busy for a while, or draining
 //
 // It keeps true: the backend is chosen when the place is granted (`choice.ts`), so that none waits for one backend
-// while another has room. A free place goes to the key with the fewest requests in flight (`fair-queue.ts`). Signs of
+// while another has room. A free place goes by priority, then by turns (`fair-queue.ts`). Signs of
 // requests make a backend suspect; only a probe takes it out, and brings it back (`health.ts`).
 // All of it is in memory: a new process takes every backend for in and knows no conversation. It knows sizes and hashes
 // of bodies alone, no limits of keys, and no other process; what asks a backend is an argument.
@@ -210,9 +210,9 @@ const countFor = (backend: string, waiting: readonly ListedRequest[]): number =>
   waiting.filter(({ candidates }) => candidates.includes(backend)).length;
 
 /** There is one line for each model; what names none waits with what has the same backends. */
-function turnOf({ keyId, teamId, userId }: ListedRequest): TurnOf {
+function turnOf({ keyId, teamId, userId, priority }: ListedRequest): TurnOf {
   const own = userId === undefined ? keyId : subjectOf(userId);
-  return [own, teamId === undefined ? own : subjectOf(teamId)];
+  return [own, teamId === undefined ? own : subjectOf(teamId), priority];
 }
 
 const lineNameOf = ({ model, candidates }: ListedRequest): string => model ?? JSON.stringify(candidates);

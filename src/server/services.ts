@@ -312,7 +312,7 @@ function placesOf(
 }
 
 function createQueue(
-  { timeoutMs, backendWaitMs, maxWaiting }: Config["queue"],
+  { timeoutMs, lowTimeoutMs, backendWaitMs, maxWaiting }: Config["queue"],
   {
     catalog,
     places,
@@ -338,6 +338,7 @@ function createQueue(
     places,
     hasPlaces: hasPlaces(),
     timeoutMs,
+    lowTimeoutMs,
     backendWaitMs,
     maxInLine: Math.ceil(maxWaiting / processes),
     monotonic,

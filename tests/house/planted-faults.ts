@@ -232,7 +232,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "users-without-limits",
     says: "The limits that a key gives each of its users hold for none",
-    find: `  const own = limits ?? rules.user_limits;`,
+    find: `  const own = limits !== undefined && hasLimit(limits) ? limits : rules.user_limits;`,
     put: `  const own = limits ?? null;`,
     tests: ["tests/wire/users.test.ts"],
   },
@@ -242,6 +242,13 @@ export const plantedFaults: readonly PlantedFault[] = [
     find: `    if ((all?.users ?? 0) < max) return true;`,
     put: `    if ((all?.users ?? 0) < Infinity) return true;`,
     tests: ["tests/wire/users.test.ts"],
+  },
+  {
+    id: "low-priority-starves",
+    says: "A request of low priority gets no place while others wait",
+    find: `const turnBelow = 8;`,
+    put: `const turnBelow = Infinity;`,
+    tests: ["tests/routing/fair-queue.test.ts"],
   },
   {
     id: "teams-alone-in-a-batch",

@@ -198,6 +198,9 @@ function RunningRow(props: {
       </Show>
       <td data-label="State" title={props.request.backend ?? undefined}>
         {stateLabels[props.request.state]}
+        <Show when={props.request.priority !== "normal"}>
+          <span class="faint">, {props.request.priority} priority</span>
+        </Show>
         <Show when={props.request.place}>
           {(place) => (
             <span class="faint">

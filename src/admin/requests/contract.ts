@@ -26,6 +26,7 @@ import { csrfField, describes } from "../http/body-schema.ts";
 import { choiceReasons } from "../../domain/backends.ts";
 import { placeBody, queueBody } from "./queue.ts";
 import { type RequestMembers, memberFields } from "../../domain/request-fields.ts";
+import { priorities } from "../../domain/limits.ts";
 import { outcomes, requestChanges } from "../../domain/requests.ts";
 
 const milliseconds = t.Number({ minimum: 0 });
@@ -136,6 +137,7 @@ export const runningBody = t.Object({
       state: oneOf(["receiving", "queued", "waiting", "running"], {
         description: "Its body is being read, it waits in the queue, for the backend, or the response flows",
       }),
+      priority: oneOf(priorities),
       place: nullable(placeBody),
       started_at: timestamp,
       age_ms: milliseconds,

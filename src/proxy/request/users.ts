@@ -160,11 +160,11 @@ async function identityInBody(body: Uint8Array | undefined, party: Party): Promi
 function keyOfUser(key: ActiveKey, rules: KeyRules, { id, limits, team }: FoundUser): ActiveKey {
   const all = key.subjects ?? [{ id: key.id, limits: rules }];
   const subjects: Subject[] = team === undefined ? [...all] : all.filter((one) => one.team === undefined);
-  const own = limits ?? rules.user_limits;
+  const own = limits !== undefined && hasLimit(limits) ? limits : rules.user_limits;
   if (own !== null) subjects.push({ id: subjectOf(id), limits: own, isUser: true });
   if (team !== undefined) subjects.push({ id: subjectOf(team.id), limits: team.limits, team: team.name });
   const limited = subjects.filter((one) => hasLimit(one.limits));
   const { teamId } = team === undefined ? key : { teamId: team.id };
   const of = { id: key.id, userId: id, ...(teamId !== undefined && { teamId }) };
-  return { ...of, rules: { ...rules, ...tightestLimits(limited) }, subjects: limited };
+  return { ...of, rules: { ...rules, ...tightestLimits(subjects) }, subjects: limited };
 }

@@ -15,6 +15,7 @@ import {
   findNotBlank,
   findString,
   isLiteral,
+  isString,
   isUtf8,
   findPositiveInteger,
 } from "../json/bytes.ts";
@@ -61,6 +62,8 @@ export interface Rewritten {
   pieces: Uint8Array<ArrayBuffer>[] | undefined;
   /** The body requests a stream. */
   stream: boolean;
+  /** The body says that others may come before it, as OpenAI's do. */
+  isFlex?: boolean;
   usageAdded: UsageAdded;
   /** The client sent `stream_options`. */
   asksForUsage: boolean;
@@ -202,6 +205,7 @@ export function* rewriteInSteps(
     isObject: true,
     pieces: editor.apply(bytes),
     stream,
+    isFlex: isString(bytes, body.serviceTier, "flex"),
     usageAdded,
     asksForUsage: body.givenOptions !== undefined && !isAbsentOrNull(bytes, body.givenOptions),
     model,

@@ -48,6 +48,7 @@ export interface RequestBody {
   /** Undefined on endpoints whose bodies have none. */
   thinkingBudget: ThinkingBudget | undefined;
   stream: JsonSlot;
+  serviceTier: JsonSlot;
   /** Undefined if no usage is requested for streams, or the endpoint's have it anyway. */
   streamOptions: StreamOptions | undefined;
   /** The client's, whether they are edited or not; undefined on endpoints that have none. */
@@ -106,13 +107,14 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     createRepeatedSlot(maxDuplicates),
     createRepeatedSlot(maxDuplicates),
   ];
-  const stream = createSlot();
+  const [stream, serviceTier] = [createSlot(), createSlot()];
   const members: Record<string, JsonSlot> = {
     model: model.slot,
     max_tokens: maxTokens.slot,
     max_completion_tokens: maxCompletionTokens.slot,
     max_output_tokens: maxOutputTokens.slot,
     stream,
+    service_tier: serviceTier,
   };
   const store = endpoint.folder === "responses" ? createSlot() : undefined;
   if (store !== undefined) members["store"] = store;
@@ -178,6 +180,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     texts,
     thinkingBudget,
     stream,
+    serviceTier,
     streamOptions,
     givenOptions,
     reasoning,

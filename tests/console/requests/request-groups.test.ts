@@ -78,6 +78,7 @@ test("running requests are grouped by whose they are, most first, and those of n
     team_name: null,
     user_id: null,
     user_name: null,
+    priority: "normal",
     address: "::1",
     method: "POST",
     path: "/v1/chat/completions",
