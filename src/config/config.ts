@@ -100,6 +100,10 @@ export const variables = {
     ...integer({ minimum: 1, maximum: 1_000_000, default: 1 }),
     schema: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
   },
+  PROXY_MAX_PREFILL_TOKENS: {
+    ...integer({ minimum: 1, maximum: 1_000_000_000, default: 1 }),
+    schema: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })),
+  },
   LIMITS_FALLBACK: {
     ...choice(["local", "open", "closed"], "local"),
     allowed:
@@ -260,6 +264,8 @@ function configFrom(settings: Settings, terminal: boolean) {
     queue: {
       /** Undefined: the backend gets any number of requests at once. */
       places: settings.PROXY_MAX_CONCURRENCY,
+      /** Undefined: a backend reads any number of long prompts at once. */
+      maxPrefillTokens: settings.PROXY_MAX_PREFILL_TOKENS,
       /** Of low priority, and as many others. */
       maxWaiting: settings.PROXY_QUEUE_SIZE,
       /** 0: nothing waits. */

@@ -11,6 +11,7 @@ import { readYaml, type YamlFault, type YamlPath, type YamlText } from "./yaml.t
 export interface ModelsDefaults {
   rules: ModelRules;
   maxConcurrency: number | undefined;
+  maxPrefillTokens?: number | undefined;
 }
 
 export interface ModelsFileContext {
@@ -142,7 +143,7 @@ function backendOf(
   name: string,
   given: ModelsFile["backends"][string],
   environment: Environment,
-  { maxConcurrency }: ModelsDefaults,
+  { maxConcurrency, maxPrefillTokens }: ModelsDefaults,
 ): Backend {
   const url = readUpstreamUrl(given.url);
   if (url === invalid) throw new Error("The address was checked before");
@@ -154,6 +155,7 @@ function backendOf(
     socket,
     apiKey: given.api_key_env === undefined ? undefined : environment[given.api_key_env],
     maxConcurrency: given.max_concurrency ?? maxConcurrency,
+    maxPrefillTokens: given.max_prefill_tokens ?? maxPrefillTokens,
     spill: given.spill ?? false,
     retry503: given.retry_503 ?? false,
     discover: given.discover ?? false,

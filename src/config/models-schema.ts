@@ -57,6 +57,16 @@ const backend = Type.Object(
         ),
       }),
     ),
+    max_prefill_tokens: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: maxTokens,
+        ...says(
+          "It reads one prompt at a time of which more is not in its cache. Default: PROXY_MAX_PREFILL_TOKENS.",
+          `a whole number from 1 to ${maxTokens}`,
+        ),
+      }),
+    ),
     spill: flag("Use it only while the other backends of a model are full or out.", false),
     retry_503: flag("Its 503 comes from the engine, so a request may then go to another backend.", false),
     discover: flag("Add the models that it lists itself.", false),

@@ -99,8 +99,13 @@ export interface Destination {
   priority?: Priority | undefined;
 }
 
-/** The request has a place, waits, or is refused because too many wait, or it does not. */
-export type Entry = Choice | "waiting" | "full";
+/**
+ * The request has a place, waits, or is refused because too many wait, or it does not. One that waits until another long
+ * prompt is read says how much there is to read of its own.
+ */
+export type Entry = Choice | { prefillTokens: number } | "waiting" | "full";
+
+export const isChoice = (entry: Entry): entry is Choice => typeof entry === "object" && "backend" in entry;
 
 /**
  * The requests of this machine that wait for a place at a backend, and these places, which limit how many requests it gets

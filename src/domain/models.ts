@@ -10,6 +10,8 @@ export interface Backend {
   apiKey: string | undefined;
   /** How many requests it gets at once; undefined: any number. */
   maxConcurrency: number | undefined;
+  /** It reads one prompt at a time of which more is not in its cache; undefined: any number. */
+  maxPrefillTokens?: number | undefined;
   /** Used only while the other backends of a model are full or out. */
   spill: boolean;
   /** Its 503 comes from the engine, which then has read nothing: the request may be sent to another backend. */

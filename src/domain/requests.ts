@@ -152,8 +152,10 @@ export interface RunningRequest extends Pick<
   /** The name that the backend is sent. */
   model: string | undefined;
   backend: string | undefined;
-  /** Its body is being read, it waits in the queue, for the backend, or the response flows. */
-  state: "receiving" | "queued" | "waiting" | "running";
+  /** Its body is read, it waits in the queue, until another long prompt is read, for the backend, or the response flows. */
+  state: "receiving" | "queued" | "prefill" | "waiting" | "running";
+  /** What there is to read of its prompt, in the state `prefill`. */
+  prefillTokens: number | undefined;
   ageMs: number;
   /** How much of the response body came from the backend. */
   receivedBytes: number;

@@ -527,8 +527,6 @@ export class LifeOfRequest {
     const tracker = this.#tracker;
     const { came, plain, isEncoded, mustBeObject } = this.#received;
     const [request, { stream, pieces }, outgoing] = [this.#request, this.#rewritten, this.#outgoing];
-    const route = this.#hasPlace ? this.#turn : undefined;
-    let hasBegun = route === undefined;
     const readTimeoutMs = stream ? streamReadTimeoutMs : nonStreamReadTimeoutMs;
     return {
       keyId: this.#key.id,
@@ -553,11 +551,7 @@ export class LifeOfRequest {
         this.#deps.log.warn("Stream has had only heartbeats for three timeouts", { requestId, backend });
       },
       client: request.signal,
-      onReceived(bytes: number) {
-        if (!hasBegun) route?.report({ kind: "begun" });
-        hasBegun = true;
-        tracker.bodyReceived(bytes);
-      },
+      onReceived: (bytes: number) => tracker.bodyReceived(bytes),
       onStarted: (abort: (reason: AbortReason) => void) => tracker.onEndRequested(() => abort(endedByAdmin())),
     };
   }

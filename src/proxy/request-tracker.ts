@@ -144,7 +144,9 @@ export class RequestTracker {
     this.#headSent = true;
   }
 
+  /** The first byte of the body, of a stream its first content: the backend has read the prompt. */
   readonly firstByte = (): void => {
+    if (this.#firstByteMs === undefined) this.turn?.report({ kind: "begun" });
     this.#firstByteMs ??= this.#deps.monotonic() - this.startedAt;
     this.#isStalled = false;
   };
@@ -248,13 +250,14 @@ export class RequestTracker {
       ageMs: now - this.startedAt,
       receivedBytes: this.#receivedBytes ?? 0,
       usage: readUsage?.(),
+      prefillTokens: this.turn?.prefillTokens,
       heartbeatsMs: this.#isStalled ? now - (this.#contentAt ?? now) : undefined,
     };
   }
 
   /** Before the backend responds. */
   #stateBefore(): RunningRequest["state"] {
-    if (this.turn?.isWaiting === true) return "queued";
+    if (this.turn?.isWaiting === true) return this.turn.prefillTokens === undefined ? "queued" : "prefill";
     return this.isReceived ? "waiting" : "receiving";
   }
 }

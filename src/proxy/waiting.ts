@@ -24,6 +24,7 @@ import {
   type Admit,
   type Destination,
   type Entry,
+  isChoice,
   isWorthWaiting,
   lacksPlace,
   type Place,
@@ -132,6 +133,8 @@ export class Wait implements Choice, InLine, PlaceListener {
   /** It waits now, or did. */
   isWaiting = false;
   hasWaited = false;
+  /** What there is to read of it, if it waits until another long prompt was read. */
+  prefillTokens: number | undefined;
 
   #state: "asking" | "inLine" | "placing" | "placed" | "left" = "asking";
   readonly #asker: Asker;
@@ -320,6 +323,7 @@ export class Wait implements Choice, InLine, PlaceListener {
     this.#isOver = true;
     this.#failure = failure;
     this.isWaiting = false;
+    this.prefillTokens = undefined;
     if (this.#promise === undefined) return;
     this.#queue.pending.delete(this);
     this.#asker.client.removeEventListener("abort", this.#onClientLeft);
@@ -454,7 +458,8 @@ export class Wait implements Choice, InLine, PlaceListener {
   #entered(place: Place, entry: Entry): void {
     if (this.#state !== "placing" || place !== this.#place) return undefined;
     if (entry === "full") return this.end(new ProxyError("queue_full"));
-    if (entry !== "waiting") return this.onGranted(entry);
+    if (isChoice(entry)) return this.onGranted(entry);
+    if (entry !== "waiting") this.prefillTokens = entry.prefillTokens;
     this.#look();
     this.#stopListening = this.#queue.options.places.onChanged(() => this.#look());
     return undefined;

@@ -8,8 +8,11 @@ export interface FairQueueOptions<Ticket> {
   maxWaiting: number;
   /** The place that a request would get now. */
   findPlace: (ticket: Ticket) => Choice | undefined;
-  /** Requests of a group may use the same places. It is asked once for each that waits. */
-  groupOf: (ticket: Ticket) => string;
+  /**
+   * Requests of a group may use the same places. One that is urgent comes before others of its priority that are not, as soon
+   * as there is a place for it. It is asked once for each that waits.
+   */
+  groupOf: (ticket: Ticket) => { group: string; isUrgent: boolean };
   /** Called when a request that waited has a place. */
   onGranted: (ticket: Ticket, choice: Choice) => void;
   /** Called when a request that waited is refused, to make room for one of another line. */
@@ -41,6 +44,7 @@ export type TurnOf = readonly [own: SubjectId, team: SubjectId, priority?: Prior
 interface Waiting<Ticket> {
   line: Line<Ticket>;
   group: string;
+  isUrgent: boolean;
   /** A newer request has a higher one. */
   number: number;
 }
@@ -81,7 +85,7 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
   }
 
   function wait(ticket: Ticket, line: Line<Ticket>): void {
-    const one = { line, group: groupOf(ticket), number: ++waited };
+    const one = { line, ...groupOf(ticket), number: ++waited };
     waiting.set(ticket, one);
     counts[line.priority] += 1;
     line.waiting.add(ticket);
@@ -221,7 +225,9 @@ function findNext<Ticket>(
   let next: Next<Ticket> | undefined;
   const isNext = (one: Waiting<Ticket>): boolean => {
     if (next === undefined) return true;
-    return above !== undefined || one.line === next.line ? one.number < next.number : isBefore(one.line, next.line);
+    if (above !== undefined) return one.number < next.number;
+    if (one.line.priority === next.line.priority && one.isUrgent !== next.isUrgent) return one.isUrgent;
+    return one.line === next.line ? one.number < next.number : isBefore(one.line, next.line);
   };
   for (const group of groups.values()) {
     for (const [line, ofLine] of group) {

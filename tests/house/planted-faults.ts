@@ -244,6 +244,13 @@ export const plantedFaults: readonly PlantedFault[] = [
     tests: ["tests/wire/users.test.ts"],
   },
   {
+    id: "giants-together",
+    says: "A backend reads two long prompts at once",
+    find: `  return tokens > most || waitingTokens`,
+    put: `  return waitingTokens`,
+    tests: ["tests/routing/dispatch.test.ts"],
+  },
+  {
     id: "low-priority-starves",
     says: "A request of low priority gets no place while others wait",
     find: `const turnBelow = 8;`,

@@ -11,7 +11,7 @@ function queueOf(places: number, maxWaiting = 1000) {
   const queue = createFairQueue<string>({
     maxWaiting,
     findPlace: () => (running.size < places ? { backend: "a", reason: "only" } : undefined),
-    groupOf: () => "",
+    groupOf: () => ({ group: "", isUrgent: false }),
     onGranted(ticket) {
       granted.push(ticket);
       running.add(ticket);
@@ -183,7 +183,7 @@ test("what waits for full places is passed over at once when a request ends else
     },
     groupOf(ticket) {
       looks += 1;
-      return ticket.split(" ")[0] ?? "";
+      return { group: ticket.split(" ")[0] ?? "", isUrgent: false };
     },
     onGranted() {},
     onDisplaced() {},

@@ -112,3 +112,33 @@ test.each([
   const response = await gate.admin.request(method, path, body);
   expect([response.status, await response.json()]).toEqual([400, { error }]);
 });
+
+test.each([1, 2])(
+  "PROXY_MAX_PREFILL_TOKENS has long prompts read one after the other (%p processes)",
+  async (processes) => {
+    await using gate = await startTollgate({
+      PROXY_UPSTREAM_URL: backend.url,
+      PROXY_MAX_PREFILL_TOKENS: "2000",
+      PROCESSES: String(processes),
+    });
+    const messages = (words: number) => [{ role: "user", content: "word ".repeat(words) }];
+    const stream = (words: number, script = "") =>
+      gate.sendRaw("/v1/chat/completions", { ...chat, stream: true, messages: messages(words) }, { script });
+    // Its role is no first token.
+    const first = await stream(10_000, "gap=forever@1");
+    await pollUntil(() => backend.requests().length === 1);
+    const second = await stream(8000);
+    const waiting = await pollUntil(async () => {
+      const { requests } = await gate.admin.expectOk<{ requests: (Running & { prefill_tokens: number })[] }>(
+        "GET",
+        "/api/in-flight",
+      );
+      return requests.find(({ state }) => state === "prefill");
+    });
+    expect(waiting.prefill_tokens).toBeGreaterThan(8000);
+    expect((await gate.send("/v1/chat/completions", chat)).status).toBe(200);
+    expect(backend.requests()).toHaveLength(2);
+    first.close();
+    expect(await second.text()).toEndWith("data: [DONE]\n\n");
+  },
+);

@@ -134,9 +134,11 @@ export const runningBody = t.Object({
       path: t.String(),
       model: nullable(t.String()),
       backend: nullable(t.String()),
-      state: oneOf(["receiving", "queued", "waiting", "running"], {
-        description: "Its body is being read, it waits in the queue, for the backend, or the response flows",
+      state: oneOf(["receiving", "queued", "prefill", "waiting", "running"], {
+        description:
+          "Its body is read, it waits in the queue, until another long prompt is read, for the backend, or the response flows",
       }),
+      prefill_tokens: nullable(count),
       priority: oneOf(priorities),
       place: nullable(placeBody),
       started_at: timestamp,

@@ -47,7 +47,7 @@ export function needsOf(rules: RewriteRules): BodyNeeds {
     reasoning: all.some(({ reasoning }) => reasoning),
     hanGuard: all.some(({ hanGuard }) => hanGuard),
     keyRules: rules.hasKeyRules,
-    opening: backends.length > 1,
+    opening: backends.length > 1 || backends.some(({ maxPrefillTokens }) => maxPrefillTokens !== undefined),
   };
 }
 

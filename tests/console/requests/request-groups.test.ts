@@ -79,6 +79,7 @@ test("running requests are grouped by whose they are, most first, and those of n
     user_id: null,
     user_name: null,
     priority: "normal",
+    prefill_tokens: null,
     address: "::1",
     method: "POST",
     path: "/v1/chat/completions",
