@@ -161,6 +161,7 @@ function backendOf(
     discover: given.discover ?? false,
     cachedInInput: given.cached_in_input,
     health: given.health ?? "/health",
+    priority: given.priority,
   };
 }
 
@@ -175,6 +176,7 @@ function modelOf(name: string, given: NonNullable<ModelsFile["models"]>[string],
     hanGuard: given.han_guard ?? rules.hanGuard,
     forceStreamUsage: given.force_stream_usage ?? rules.forceStreamUsage,
     clientRules: given.client_rules ?? rules.clientRules,
+    privateCache: given.private_cache === "off" ? undefined : given.private_cache,
     contextTokens: given.context_tokens ?? rules.contextTokens,
     maxOutputTokens: given.max_output_tokens ?? rules.maxOutputTokens,
   };

@@ -74,6 +74,14 @@ const backend = Type.Object(
       "On /v1/messages, its input includes what came from a cache, as other gateways' does.",
       false,
     ),
+    priority: Type.Optional(
+      Type.Union([Type.Literal("low_first"), Type.Literal("high_first")], {
+        ...says(
+          "Tell the engine whose requests come first: the lowest number, or the highest.",
+          "low_first or high_first",
+        ),
+      }),
+    ),
     health: Type.Optional(
       Type.String({
         pattern: "^/[\\x21-\\x7e]{0,255}$",
@@ -126,6 +134,11 @@ const model = Type.Object(
           "Mend what certain clients send. Default: CLIENT_RULES.",
           `auto, or a list of ${clientRules.join(", ")}`,
         ),
+      }),
+    ),
+    private_cache: Type.Optional(
+      Type.Union([Type.Literal("off"), Type.Literal("team"), Type.Literal("key")], {
+        ...says("Share what the engine has cached within a team, or a key, alone.", "one of off, team, key"),
       }),
     ),
     context_tokens: tokens("The longest context. Default: MAX_CONTEXT_TOKENS."),

@@ -22,6 +22,8 @@ export interface Backend {
   cachedInInput?: boolean | undefined;
   /** The path that tells whether it is up. */
   health: string;
+  /** Requests say who comes first, in this order; undefined: they do not. */
+  priority?: "low_first" | "high_first" | undefined;
 }
 
 /** Edits that mend what certain clients send for certain engines, and an error that they read. */
@@ -49,6 +51,8 @@ export interface ModelRules {
   /** Undefined: as its backends say. */
   kind?: "embedding" | undefined;
   clientRules: ClientRules;
+  /** Who shares what the engine has cached; undefined: everyone. */
+  privateCache?: "team" | "key" | undefined;
 }
 
 /** Without blanks and `*`; control characters and overrides of direction would change how what stands beside a name reads. */

@@ -109,9 +109,9 @@ describe("a file of models", () => {
 const backend = "backends: { a: { url: http://a } }\n";
 const aNames = "a name of up to 64 letters, digits, dots, hyphens and underscores";
 const modelMembers =
-  "backends, served_as, aliases, kind, reasoning, han_guard, force_stream_usage, client_rules, context_tokens, max_output_tokens";
+  "backends, served_as, aliases, kind, reasoning, han_guard, force_stream_usage, client_rules, private_cache, context_tokens, max_output_tokens";
 const backendMembers =
-  "url, api_key_env, max_concurrency, max_prefill_tokens, spill, retry_503, discover, cached_in_input, health";
+  "url, api_key_env, max_concurrency, max_prefill_tokens, spill, retry_503, discover, cached_in_input, priority, health";
 const anUrl = "an http:// or https:// address without user, query or fragment, or unix:/ and the path of a socket";
 const notSent = "a setting of Tollgate is never sent to a backend; use a variable of another name";
 const notSet = "this environment variable is not set; set it to the key, or leave the member out";

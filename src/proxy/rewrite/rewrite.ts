@@ -34,6 +34,7 @@ import { type CapExemption, capTokensInSteps, stepBytes } from "./caps.ts";
 import { chooseClientRules, type ClientContext, type Mended, mendInSteps } from "./client-rules.ts";
 import type { FirstMessage } from "./conversation-slots.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
+import { setEngineMembers } from "./engine-members.ts";
 import { discouragesHan, type Recall } from "./language.ts";
 import type { Opening } from "./opening.ts";
 import {
@@ -200,12 +201,22 @@ export function* rewriteInSteps(
     usageAdded = { ...usageAdded, ...requestTimings(editor, bytes, body.root, body.streamOptions, givenN) };
   }
   note("stream_usage");
+  const isFlex = isString(bytes, body.serviceTier, "flex");
+  if (body.engineMembers !== undefined) {
+    const priority = isFlex ? "low" : client?.priority;
+    setEngineMembers(editor, body.root, body.engineMembers, {
+      target: named ?? target,
+      catalog: rules.names.catalog,
+      client,
+      priority,
+    });
+  }
   const changes = kinds.length === 0 ? undefined : { kinds, maxTokens: capped.lowered };
   return {
     isObject: true,
     pieces: editor.apply(bytes),
     stream,
-    isFlex: isString(bytes, body.serviceTier, "flex"),
+    isFlex,
     usageAdded,
     asksForUsage: body.givenOptions !== undefined && !isAbsentOrNull(bytes, body.givenOptions),
     model,

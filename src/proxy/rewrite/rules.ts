@@ -1,3 +1,4 @@
+import { setsEngineMembers } from "./engine-members.ts";
 import type { JsonEditor } from "../json/edit.ts";
 import type { KnownBlocks } from "../json/known-blocks.ts";
 import type { JsonSlot } from "../json/slots.ts";
@@ -37,6 +38,7 @@ export interface BodyNeeds {
   keyRules: boolean;
   /** There are backends to choose from, of which one may have cached the opening. */
   opening: boolean;
+  engineMembers: boolean;
 }
 
 export function needsOf(rules: RewriteRules): BodyNeeds {
@@ -48,6 +50,7 @@ export function needsOf(rules: RewriteRules): BodyNeeds {
     hanGuard: all.some(({ hanGuard }) => hanGuard),
     keyRules: rules.hasKeyRules,
     opening: backends.length > 1 || backends.some(({ maxPrefillTokens }) => maxPrefillTokens !== undefined),
+    engineMembers: setsEngineMembers(rules.names.catalog),
   };
 }
 

@@ -11,6 +11,7 @@ import {
 import { type ConversationSlots, createConversationSlots } from "./conversation-slots.ts";
 import { createOpeningSlots, type OpeningSlots } from "./opening.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { createEngineMembers, type EngineMembers } from "./engine-members.ts";
 import {
   addFound,
   findMemberName,
@@ -49,6 +50,8 @@ export interface RequestBody {
   thinkingBudget: ThinkingBudget | undefined;
   stream: JsonSlot;
   serviceTier: JsonSlot;
+  /** Undefined if none is set. */
+  engineMembers: EngineMembers | undefined;
   /** Undefined if no usage is requested for streams, or the endpoint's have it anyway. */
   streamOptions: StreamOptions | undefined;
   /** The client's, whether they are edited or not; undefined on endpoints that have none. */
@@ -116,6 +119,8 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     stream,
     service_tier: serviceTier,
   };
+  const engineMembers = endpoint.takesJson && needs.engineMembers ? createEngineMembers(maxDuplicates) : undefined;
+  for (const [name, { slot }] of Object.entries(engineMembers ?? {})) members[name] = slot;
   const store = endpoint.folder === "responses" ? createSlot() : undefined;
   if (store !== undefined) members["store"] = store;
   const thinkingBudget = endpoint.thinkingBudget ? createThinkingBudget() : undefined;
@@ -156,6 +161,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
   members["extra_body"] = createSlot({ onOtherMember: otherMembersIn("extra_body.") });
   const limits = [maxTokens, maxCompletionTokens, maxOutputTokens];
   const repeated = [model, ...limits, maxTokensInOtherCase];
+  if (engineMembers !== undefined) repeated.push(...Object.values(engineMembers));
   if (streamOptions !== undefined) repeated.push(streamOptions.all, streamOptions.includeUsage);
   if (texts !== undefined) repeated.push(texts.n, texts.bestOf);
   const onStart = (): void => {
@@ -181,6 +187,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     thinkingBudget,
     stream,
     serviceTier,
+    engineMembers,
     streamOptions,
     givenOptions,
     reasoning,
