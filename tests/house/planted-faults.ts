@@ -232,7 +232,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "users-without-limits",
     says: "The limits that a key gives each of its users hold for none",
-    find: `  const own = limits !== undefined && hasLimit(limits) ? limits : rules.user_limits;`,
+    find: `  const own = limits ?? rules.user_limits;`,
     put: `  const own = limits ?? null;`,
     tests: ["tests/wire/users.test.ts"],
   },

@@ -66,22 +66,25 @@ describe.each([1, 2])("with %p processes", (processes) => {
       priority: "low",
     });
     const create = async (fields: object) => (await gate.admin.createKey("k", fields)).key;
+    const users = await gate.admin.createKey("users", { users_from: "body", user_limits: { tokens_per_day: 1000 } });
     const [high, ofTeam, low, ofUsers] = [
       await create({ priority: "high" }),
       await create({ priority: "high", team_id: team }),
       await create({ priority: "low" }),
       await create({ users_from: "body", user_limits: { priority: "low" } }),
     ];
+    await gate.admin.expectOk("POST", "/api/users", { key_id: users.id, external: "bo", priority: "low" });
     const { queued, order } = await orderOf(gate, [
       { key: low, name: "low" },
       { key: ofTeam, name: "team" },
       { key: ofUsers, name: "user", body: { user: "kim" } },
+      { key: users.key, name: "own", body: { user: "bo" } },
       { key: gate.key, name: "flex", body: { service_tier: "flex" } },
       { key: gate.key, name: "normal", body: { service_tier: "priority", priority: 9 } },
       { key: high, name: "high" },
     ]);
     expect(order.slice(0, 2)).toEqual(["high", "normal"]);
-    expect(queued).toEqual(["low", "low", "low", "low", "normal", "high"]);
+    expect(queued).toEqual(["low", "low", "low", "low", "low", "normal", "high"]);
     expect(await gate.waitForLog(({ priority }) => priority === "high")).toMatchObject({ status: 200 });
   });
 });

@@ -185,7 +185,8 @@ function prepareSee(engine: Engine, clock: WallClock): SubjectStore["see"] {
       id: user.id,
       // Either may be switched off.
       isActive: user.isActive && known.isActive,
-      limits: hasLimit(own) || own.priority !== null ? own : user.external === "" ? noLimits : undefined,
+      priority: own.priority,
+      limits: hasLimit(own) ? own : user.external === "" ? noLimits : undefined,
       team: team && { id: team.id, name: team.name, limits: limitsOf(team.rules) },
     } satisfies FoundUser;
   };
