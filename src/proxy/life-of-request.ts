@@ -59,7 +59,7 @@ import { type RequestQueue, Wait } from "./waiting.ts";
 import type { Reservation } from "../domain/admissions.ts";
 import { type Engines, noConversation } from "../domain/backends.ts";
 import type { KeyId } from "../domain/keys.ts";
-import { hasLimit, tokenLimits } from "../domain/limits.ts";
+import { hasLimit, type Priority, tokenLimits } from "../domain/limits.ts";
 import type { Backend, ClientRule } from "../domain/models.ts";
 import { reportedInputOf } from "../domain/usage.ts";
 
@@ -89,6 +89,8 @@ export interface ProxyDeps extends TrackerDeps, StoredDeps, UsersDeps {
   forwards: Forwards;
   engines: Pick<Engines, "enginesOf">;
   record: RecordUsage;
+  /** A text that nobody knows who has not the server's secret; the same in all instances and after restarts. */
+  saltOf: (text: string) => string;
   /** The address at the other end of the connection. */
   peerAddress: (request: Request) => string | undefined;
   /** The client as the outermost trusted reverse proxy saw it. */
@@ -137,6 +139,7 @@ export class LifeOfRequest {
   #endpoint = unknownEndpoint;
   #key = nobody;
   #limitsTokens = false;
+  #priority: Priority | undefined;
   #isUserInBody = false;
   /** Holds what the request has of its key and at a backend; undefined: nothing. */
   #turn: Wait | undefined;
@@ -263,6 +266,7 @@ export class LifeOfRequest {
     this.#tracker.record.teamId = key.teamId;
     this.#tracker.record.userId = key.userId;
     this.#limitsTokens = key.rules !== null && hasLimit(key.rules, tokenLimits);
+    this.#priority = key.rules?.priority ?? undefined;
   }
 
   /** What a key may know of itself, and the models of a file; undefined for what a backend answers. */
@@ -306,7 +310,12 @@ export class LifeOfRequest {
     // With a choice, this is known only once that is made.
     const isRefused = mayAsk && other === undefined && habitsOf(backend?.name ?? "").refusesOptions(this.#endpoint);
     if (rewriting.goesByClient) {
-      this.#client = { userAgent: request.headers.get("user-agent"), enginesOf: engines.enginesOf };
+      this.#client = {
+        userAgent: request.headers.get("user-agent"),
+        enginesOf: engines.enginesOf,
+        priority: this.#priority,
+        saltOf: (shares, name) => this.#deps.saltOf(`${this.#sharesCacheAs(shares)} ${name}`),
+      };
     }
     await this.#rewrite(isRefused ? unasked : asking);
     const { model, target, notAllowed } = this.#rewritten;
@@ -402,15 +411,31 @@ export class LifeOfRequest {
     this.#hasPlace = queue.hasPlaces || this.#hasChoice();
     const turn = this.#turn ?? (this.#hasPlace ? this.#openTurn(queue) : undefined);
     if (turn === undefined) return;
-    const { opening, changes, model } = rewritten;
+    const { opening, changes, model, target } = rewritten;
+    const { privateCache } = target.rules;
     const conversation =
       body !== undefined && opening !== undefined
-        ? conversationOf(this.#request.headers, keyId, body, opening, changes)
+        ? conversationOf(
+            this.#request.headers,
+            keyId,
+            body,
+            opening,
+            changes,
+            privateCache && this.#sharesCacheAs(privateCache),
+          )
         : noConversation;
     tracker.record.conversation = conversation.trace?.thread;
     const candidates = this.#candidates;
-    const destination = { model: model?.name, candidates, characters: body?.length ?? 0, conversation };
+    const priority = rewritten.isFlex === true ? "low" : this.#priority;
+    tracker.record.priority = priority;
+    const destination = { model: model?.name, candidates, characters: body?.length ?? 0, conversation, priority };
     await turn.enter(destination, this.#reservation);
+  }
+
+  /** Who shares a cache: a key without a team has its own. */
+  #sharesCacheAs(shares: "team" | "key") {
+    const { id, teamId } = this.#key;
+    return shares === "team" && teamId !== undefined ? `team ${teamId}` : `key ${id}`;
   }
 
   #hasChoice() {
@@ -427,7 +452,8 @@ export class LifeOfRequest {
     const { id: keyId, teamId, userId } = this.#key;
     const [subjects, path, { startedAt }] = [this.#subjects(), this.#path, this.#tracker];
     const client = this.#request.signal;
-    const turn = new Wait({ keyId, teamId, userId, subjects, path, startedAt, client }, queue);
+    const priority = this.#priority;
+    const turn = new Wait({ keyId, teamId, userId, subjects, path, startedAt, client, priority }, queue);
     this.#turn = turn;
     this.#tracker.turn = turn;
     this.#tracker.onEndRequested(() => turn.end(endedByAdmin()));
@@ -525,8 +551,6 @@ export class LifeOfRequest {
     const tracker = this.#tracker;
     const { came, plain, isEncoded, mustBeObject } = this.#received;
     const [request, { stream, pieces }, outgoing] = [this.#request, this.#rewritten, this.#outgoing];
-    const route = this.#hasPlace ? this.#turn : undefined;
-    let hasBegun = route === undefined;
     const readTimeoutMs = stream ? streamReadTimeoutMs : nonStreamReadTimeoutMs;
     return {
       keyId: this.#key.id,
@@ -551,11 +575,7 @@ export class LifeOfRequest {
         this.#deps.log.warn("Stream has had only heartbeats for three timeouts", { requestId, backend });
       },
       client: request.signal,
-      onReceived(bytes: number) {
-        if (!hasBegun) route?.report({ kind: "begun" });
-        hasBegun = true;
-        tracker.bodyReceived(bytes);
-      },
+      onReceived: (bytes: number) => tracker.bodyReceived(bytes),
       onStarted: (abort: (reason: AbortReason) => void) => tracker.onEndRequested(() => abort(endedByAdmin())),
     };
   }

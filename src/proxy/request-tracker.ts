@@ -113,7 +113,9 @@ export class RequestTracker {
     this.#headSent = true;
   }
 
+  /** The first byte of the body, of a stream its first content: the backend has read the prompt. */
   readonly firstByte = (): void => {
+    if (this.record.firstByteMs === undefined) this.turn?.report({ kind: "begun" });
     this.record.firstByteMs ??= this.#deps.monotonic() - this.startedAt;
     this.#isStalled = false;
   };
@@ -172,7 +174,7 @@ export class RequestTracker {
   }
 
   #describeRunning(): RunningRequest {
-    const { requestId, clientAddress, method, path, keyId, teamId, userId, model, backend } = this.record;
+    const { requestId, clientAddress, method, path, keyId, teamId, userId, priority, model, backend } = this.record;
     const now = this.#deps.monotonic();
     return {
       requestId,
@@ -182,19 +184,21 @@ export class RequestTracker {
       keyId,
       teamId,
       userId,
+      priority,
       model,
       backend,
       state: this.record.upstreamMs === undefined ? this.#stateBefore() : "running",
       ageMs: now - this.startedAt,
       receivedBytes: this.record.receivedBytes ?? 0,
       usage: this.readUsage?.(),
+      prefillTokens: this.turn?.prefillTokens,
       heartbeatsMs: this.#isStalled ? now - (this.#contentAt ?? now) : undefined,
     };
   }
 
   /** Before the backend responds. */
   #stateBefore(): RunningRequest["state"] {
-    if (this.turn?.isWaiting === true) return "queued";
+    if (this.turn?.isWaiting === true) return this.turn.prefillTokens === undefined ? "queued" : "prefill";
     return this.isReceived ? "waiting" : "receiving";
   }
 }

@@ -312,7 +312,7 @@ function placesOf(
 }
 
 function createQueue(
-  { timeoutMs, backendWaitMs, maxWaiting }: Config["queue"],
+  { timeoutMs, lowTimeoutMs, backendWaitMs, maxWaiting }: Config["queue"],
   {
     catalog,
     places,
@@ -329,7 +329,8 @@ function createQueue(
   /** All but one backend that takes any number of requests at any time. */
   const hasPlaces = (): boolean => {
     const [first, ...others] = catalog.get().backends;
-    const takesAll = first?.maxConcurrency === undefined && backendWaitMs === 0 && places.isAnyIn([first?.name ?? ""]);
+    const isLimited = first?.maxConcurrency !== undefined || first?.maxPrefillTokens !== undefined;
+    const takesAll = !isLimited && backendWaitMs === 0 && places.isAnyIn([first?.name ?? ""]);
     return others.length > 0 || !takesAll;
   };
   const queue = new RequestQueue({
@@ -338,6 +339,7 @@ function createQueue(
     places,
     hasPlaces: hasPlaces(),
     timeoutMs,
+    lowTimeoutMs,
     backendWaitMs,
     maxInLine: Math.ceil(maxWaiting / processes),
     monotonic,

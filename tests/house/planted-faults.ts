@@ -244,6 +244,20 @@ export const plantedFaults: readonly PlantedFault[] = [
     tests: ["tests/wire/users.test.ts"],
   },
   {
+    id: "giants-together",
+    says: "A backend reads two long prompts at once",
+    find: `  return tokens > most || waitingTokens`,
+    put: `  return waitingTokens`,
+    tests: ["tests/routing/dispatch.test.ts"],
+  },
+  {
+    id: "low-priority-starves",
+    says: "A request of low priority gets no place while others wait",
+    find: `const turnBelow = 8;`,
+    put: `const turnBelow = Infinity;`,
+    tests: ["tests/routing/fair-queue.test.ts"],
+  },
+  {
     id: "teams-alone-in-a-batch",
     says: "Two keys of a team that ask in one batch are each granted what is left of its limits",
     find: `      const { places, tokens } = granted.get(id) ?? own;`,

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { ListedRequest } from "../../src/domain/admissions.ts";
+import { isChoice, type ListedRequest } from "../../src/domain/admissions.ts";
 import { type BackendSign, type Choice, noConversation } from "../../src/domain/backends.ts";
 import type { Backend } from "../../src/domain/models.ts";
 import { createDispatch } from "../../src/routing/dispatch.ts";
@@ -68,7 +68,8 @@ function start(backends: readonly Backend[], { backendWaitMs = 0, maxWaiting = 1
       });
       held.set(ticket, place);
       const { entry } = place;
-      return typeof entry === "string" ? entry : describeEntry(ticket, entry);
+      if (isChoice(entry)) return describeEntry(ticket, entry);
+      return typeof entry === "string" ? entry : `waits to be read: ${entry.prefillTokens}`;
     },
     report(ticket: string, ...signs: BackendSign[]) {
       for (const sign of signs) held.get(ticket)?.report(sign);
@@ -438,4 +439,63 @@ test("a backend that has restarted has nothing cached, and is told of once for a
   await time.pass(31_000);
   hasRestarted(at ?? "");
   expect(turn("5")).toEndWith(" load");
+});
+
+describe("a backend with max_prefill_tokens", () => {
+  // Three characters are a token until reports say otherwise.
+  const tokens = (count: number, keyId = 1): Partial<ListedRequest> => ({ characters: 3 * count, keyId });
+  const begin = (gate: ReturnType<typeof start>, ticket: string): void =>
+    gate.report(ticket, { kind: "responded" }, { kind: "begun" });
+  const startOne = (more: Partial<Backend> = {}) => start([backendOf("a", { maxPrefillTokens: 1000, ...more })]);
+
+  test("reads one giant at a time, and beside it small ones up to the same sum", () => {
+    const gate = startOne();
+    const enter = (ticket: string, count: number) => gate.enter(ticket, ["a"], tokens(count));
+    // Without a giant, small ones are never held.
+    for (const ticket of ["s1", "s2", "s3"]) expect(enter(ticket, 900)).toBe(`${ticket} a only`);
+    for (const ticket of ["s1", "s2", "s3"]) begin(gate, ticket);
+    expect(enter("g1", 60_000)).toBe("g1 a only");
+    expect(enter("g2", 50_000)).toBe("waits to be read: 50000");
+    expect(enter("s4", 900)).toBe("s4 a only");
+    expect(enter("s5", 800)).toBe("waits to be read: 800");
+    // It passes one that does not fit.
+    expect(enter("s6", 100)).toBe("s6 a only");
+    begin(gate, "s4");
+    expect(gate.granted()).toEqual(["s5 a only"]);
+    begin(gate, "g1");
+    expect(gate.granted()).toEqual(["g2 a only"]);
+  });
+
+  test("gives a waiting giant the room before small ones, whatever the turn, and within its priority", () => {
+    const gate = startOne();
+    const enter = (ticket: string, count: number, more: Partial<ListedRequest> = {}) =>
+      gate.enter(ticket, ["a"], { ...tokens(count), ...more });
+    enter("g1", 60_000);
+    enter("s0", 1000, { keyId: 9 });
+    enter("s1", 1000, { keyId: 2 });
+    enter("g2", 50_000);
+    enter("high", 500, { keyId: 3, priority: "high" });
+    gate.leave("g1");
+    expect(gate.granted()).toEqual(["high a only", "g2 a only"]);
+    // It ends before it was read.
+    gate.leave("g2");
+    expect(gate.granted()).toEqual(["s1 a only"]);
+  });
+
+  test("never holds the turn of a conversation that it has cached", () => {
+    const gate = startOne();
+    const warm = { characters: 300_000, conversation: { name: 7, prefix: undefined } };
+    gate.enter("1", ["a"], warm);
+    begin(gate, "1");
+    gate.leave("1");
+    expect(gate.enter("g", ["a"], tokens(60_000))).toBe("g a only");
+    expect(gate.enter("2", ["a"], { ...warm, characters: 301_000 })).toBe("2 a only");
+  });
+
+  test("sends a giant to another that reads none", () => {
+    const gate = start([backendOf("a", { maxPrefillTokens: 1000 }), backendOf("b", { maxPrefillTokens: 1000 })]);
+    const enter = (ticket: string) => gate.enter(ticket, ["a", "b"], tokens(60_000)).split(" ")[1];
+    expect(new Set([enter("1"), enter("2")])).toEqual(new Set(["a", "b"]));
+    expect(enter("3")).toBe("to");
+  });
 });

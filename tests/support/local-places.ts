@@ -38,6 +38,7 @@ export function startQueue(options: Partial<RequestQueueOptions> = {}): RequestQ
     hasPlaces: false,
     admit: () => Promise.reject(new Error("the key has no limits")),
     timeoutMs: 0,
+    lowTimeoutMs: 0,
     backendWaitMs: 0,
     maxInLine: 1000,
     hasOthers: () => false,

@@ -10,6 +10,7 @@ import { api, responseBody } from "../client.ts";
 import { showToast } from "../lib/toasts.ts";
 import type { Key } from "../queries.ts";
 import type { LimitName } from "../../../src/domain/limits.ts";
+import type { Limits } from "./limit-fields.tsx";
 
 interface KeySwitch {
   key: Key;
@@ -95,11 +96,12 @@ export type KeyFields = Partial<
     | "note"
     | "team_id"
     | "limits_extra"
+    | "priority"
     | "users_from"
   >
 > & {
   tags?: string[] | null;
-  user_limits?: Partial<Record<LimitName, number | null>> | null;
+  user_limits?: Limits | null;
   /** Of signed users; no response has it. */
   users_secret?: string | null;
 };

@@ -10,7 +10,7 @@ import type { LimitName } from "../../../src/domain/limits.ts";
 import { LimitFields, NoteFields } from "./limit-fields.tsx";
 
 /** What POST and PATCH take of a team or a user besides its name; null clears a field. */
-type SubjectFields = Partial<Pick<Team, LimitName | "note" | "limits_extra">> & { tags?: string[] | null };
+type SubjectFields = Partial<Pick<Team, LimitName | "note" | "limits_extra" | "priority">> & { tags?: string[] | null };
 
 /** Creates a team, or changes one. The list has it once the mutation has succeeded. */
 function useSaveTeam(): UseMutationResult<

@@ -17,11 +17,19 @@ import { limitKinds, type LimitName, limitNames, perLimit } from "../../domain/l
 
 // A request's fields stand in the order in which a client hears of them.
 
-export const limits = perLimit((name) => {
-  const { maximum, description } = limitKinds[name];
-  const error = () => `${name} must be an integer from 1 to ${maximum}`;
-  return nullable(t.Integer({ minimum: 1, maximum, description, error }));
-});
+export const limits = {
+  ...perLimit((name) => {
+    const { maximum, description } = limitKinds[name];
+    const error = () => `${name} must be an integer from 1 to ${maximum}`;
+    return nullable(t.Integer({ minimum: 1, maximum, description, error }));
+  }),
+  priority: nullable(
+    t.Union([t.Literal("high"), t.Literal("normal"), t.Literal("low")], {
+      description: "Whose requests come first where they wait; of key, user and team the lowest. Null: normal",
+      error: () => "priority must be one of high, normal, low",
+    }),
+  ),
+};
 
 /** Those that have a window of the calendar. */
 const more = Object.fromEntries(

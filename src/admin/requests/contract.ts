@@ -27,6 +27,7 @@ import { csrfField } from "../http/body-schema.ts";
 import { choiceReasons } from "../../domain/backends.ts";
 import { placeBody, queueBody } from "./queue.ts";
 import { type RequestMembers, memberFields } from "../../domain/request-fields.ts";
+import { priorities } from "../../domain/limits.ts";
 import { outcomes, requestChanges } from "../../domain/requests.ts";
 
 const milliseconds = t.Number({ minimum: 0 });
@@ -134,9 +135,12 @@ export const runningBody = t.Object({
       path: t.String(),
       model: nullable(t.String()),
       backend: nullable(t.String()),
-      state: oneOf(["receiving", "queued", "waiting", "running"], {
-        description: "Its body is being read, it waits in the queue, for the backend, or the response flows",
+      state: oneOf(["receiving", "queued", "prefill", "waiting", "running"], {
+        description:
+          "Its body is read, it waits in the queue, until another long prompt is read, for the backend, or the response flows",
       }),
+      prefill_tokens: nullable(count),
+      priority: oneOf(priorities),
       place: nullable(placeBody),
       started_at: timestamp,
       age_ms: milliseconds,

@@ -45,6 +45,8 @@ export const listInFlight =
         model: one.model ?? null,
         backend: one.backend ?? null,
         state: one.state,
+        prefill_tokens: one.prefillTokens ?? null,
+        priority: one.priority ?? "normal",
         place: places.get(one) ?? null,
         started_at: timestampOf(now - one.ageMs),
         age_ms: one.ageMs,

@@ -1,3 +1,4 @@
+import { setsEngineMembers } from "./engine-members.ts";
 import type { JsonEditor } from "../json/edit.ts";
 import type { KnownBlocks } from "../json/known-blocks.ts";
 import type { JsonSlot } from "../json/slots.ts";
@@ -41,7 +42,8 @@ export function needsOf(rules: RewriteRules) {
     hanGuard: all.some(({ hanGuard }) => hanGuard),
     keyRules: rules.hasKeyRules,
     /** There are backends to choose from, of which one may have cached the opening. */
-    opening: backends.length > 1,
+    opening: backends.length > 1 || backends.some(({ maxPrefillTokens }) => maxPrefillTokens !== undefined),
+    engineMembers: setsEngineMembers(rules.names.catalog),
   };
 }
 

@@ -11,6 +11,7 @@ import {
 import { createConversationSlots } from "./conversation-slots.ts";
 import { createOpeningSlots } from "./opening.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { createEngineMembers } from "./engine-members.ts";
 import {
   addFound,
   findMemberName,
@@ -56,14 +57,17 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds) {
     createRepeatedSlot(maxDuplicates),
     createRepeatedSlot(maxDuplicates),
   ];
-  const stream = createSlot();
+  const [stream, serviceTier] = [createSlot(), createSlot()];
   const members: Record<string, JsonSlot> = {
     model: model.slot,
     max_tokens: maxTokens.slot,
     max_completion_tokens: maxCompletionTokens.slot,
     max_output_tokens: maxOutputTokens.slot,
     stream,
+    service_tier: serviceTier,
   };
+  const engineMembers = endpoint.takesJson && needs.engineMembers ? createEngineMembers(maxDuplicates) : undefined;
+  for (const [name, { slot }] of Object.entries(engineMembers ?? {})) members[name] = slot;
   const store = endpoint.folder === "responses" ? createSlot() : undefined;
   if (store !== undefined) members["store"] = store;
   const thinkingBudget = endpoint.thinkingBudget ? createThinkingBudget() : undefined;
@@ -107,6 +111,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds) {
   members["extra_body"] = createSlot({ onOtherMember: otherMembersIn("extra_body.") });
   const limits = [maxTokens, maxCompletionTokens, maxOutputTokens];
   const repeated = [model, ...limits, maxTokensInOtherCase];
+  if (engineMembers !== undefined) repeated.push(...Object.values(engineMembers));
   if (streamOptions !== undefined) repeated.push(streamOptions.all, streamOptions.includeUsage);
   if (texts !== undefined) repeated.push(texts.n, texts.bestOf);
   const onStart = (): void => {
@@ -137,6 +142,8 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds) {
     texts,
     thinkingBudget,
     stream,
+    serviceTier,
+    engineMembers,
     streamOptions,
     /** The client's, whether they are edited or not; undefined on endpoints that have none. */
     givenOptions,

@@ -185,6 +185,7 @@ function prepareSee(engine: Engine, clock: WallClock): SubjectStore["see"] {
       id: user.id,
       // Either may be switched off.
       isActive: user.isActive && known.isActive,
+      priority: own.priority,
       limits: hasLimit(own) ? own : user.external === "" ? noLimits : undefined,
       team: team && { id: team.id, name: team.name, limits: limitsOf(team.rules) },
     } satisfies FoundUser;
@@ -204,7 +205,8 @@ async function stateOf(subject: unknown): Promise<Record<string, unknown>> {
 
 const limitsOf = (rules: string | null): KeyLimits => {
   const all = parseRules(rules ?? "{}");
-  return { ...perLimit((name) => all[name]), limits_extra: all.limits_extra ?? null };
+  const { limits_extra = null, priority = null } = all;
+  return { ...perLimit((name) => all[name]), limits_extra, priority };
 };
 
 /** @param before the JSON of the limits so far */
@@ -213,7 +215,7 @@ function columnsOf<Change extends SubjectChange>({ limits, tags, ...fields }: Ch
   return {
     ...fields,
     ...(tags !== undefined && { tags: tags.length === 0 ? null : JSON.stringify(tags) }),
-    rules: hasLimit(all) ? JSON.stringify(all) : null,
+    rules: hasLimit(all) || all.priority !== null ? JSON.stringify(all) : null,
   };
 }
 
