@@ -3,7 +3,7 @@ import { count, plural } from "../lib/format.ts";
 import { showToast } from "../lib/toasts.ts";
 import type { Key } from "../queries.ts";
 import { SegmentedControl, TextField } from "../ui/controls.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import type { BulkQuestion } from "./bulk-bar.tsx";
 import { EndRunningChoice } from "./delete-key-dialog.tsx";
 import { PathsField } from "./key-fields.tsx";
@@ -166,19 +166,13 @@ function Question(props: QuestionProps): JSX.Element {
       <Show when={props.progress !== undefined}>
         <progress aria-label="Progress" value={props.progress} max={props.keys.length} />
       </Show>
-      <div class="dialog-actions">
-        <button class="button" type="button" disabled={props.progress !== undefined} onClick={() => props.onClose()}>
-          Cancel
-        </button>
-        <button
-          class="button"
-          classList={{ danger: props.question === "delete", primary: props.question !== "delete" }}
-          type="submit"
-          disabled={props.progress !== undefined || (props.question === "tag" && tags().length === 0)}
-        >
-          {props.button}
-        </button>
-      </div>
+      <FormEnd
+        action={props.button}
+        danger={props.question === "delete"}
+        isPending={props.progress !== undefined}
+        disabled={props.question === "tag" && tags().length === 0}
+        onCancel={props.onClose}
+      />
     </form>
   );
 }

@@ -5,7 +5,7 @@ import { downloadCsv } from "../lib/csv.ts";
 import { count, plural } from "../lib/format.ts";
 import { type Key, useKeysQuery } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { parseNames, secretCsv } from "./key-import.ts";
 import { PathsField } from "./key-fields.tsx";
@@ -87,18 +87,11 @@ function ImportForm(props: { onCreate: KeyCreator }): JSX.Element {
           </p>
         </Show>
       </div>
-      <div class="dialog-actions">
-        <button class="button" type="button" onClick={closeNewKeyDialog}>
-          Cancel
-        </button>
-        <button
-          class="button primary"
-          type="submit"
-          disabled={parsed().names.length === 0 || parsed().problem !== undefined}
-        >
-          {parsed().names.length === 0 ? "Create keys" : `Create ${plural(parsed().names.length, "key")}`}
-        </button>
-      </div>
+      <FormEnd
+        action={parsed().names.length === 0 ? "Create keys" : `Create ${plural(parsed().names.length, "key")}`}
+        disabled={parsed().names.length === 0 || parsed().problem !== undefined}
+        onCancel={closeNewKeyDialog}
+      />
     </form>
   );
 }

@@ -43,6 +43,29 @@ interface MembersPanelProps<M extends Member> {
 const refreshMs = 15_000;
 const tokensOf = (row: CostRow | undefined): number => (row === undefined ? 0 : row.input_tokens + row.output_tokens);
 
+/** The page of a key or a team: its content, unless it could not be loaded, or is not there. */
+export const PageOfOne = (props: {
+  noun: "key" | "team";
+  query: PanelQuery;
+  isThere: boolean;
+  /** The page of all. */
+  all: { href: string; title: string };
+  children: JSX.Element;
+}): JSX.Element => (
+  <Show when={props.query.data === undefined ? props.query.isError : !props.isThere} fallback={props.children}>
+    <section class="panel" aria-label={props.noun}>
+      <Show when={props.query.data} fallback={<NotLoaded query={props.query} />}>
+        <EmptyState title={`This ${props.noun} does not exist`}>
+          <p>It was deleted, or the address is wrong. Its usage stays in the history.</p>
+          <A class="button" href={props.all.href}>
+            {props.all.title}
+          </A>
+        </EmptyState>
+      </Show>
+    </section>
+  </Show>
+);
+
 /** Most tokens today first: who floods is at the top, with a switch. */
 export function MembersPanel<M extends Member>(props: MembersPanelProps<M>): JSX.Element {
   const running = useRunningQuery();

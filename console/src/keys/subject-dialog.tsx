@@ -5,7 +5,7 @@ import { api, responseBody } from "../client.ts";
 import { showToast } from "../lib/toasts.ts";
 import { type Team, type User, useTeamsQuery } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import type { LimitName } from "../../../src/domain/limits.ts";
 import { LimitFields, NoteFields } from "./limit-fields.tsx";
 
@@ -156,21 +156,7 @@ function SubjectDialog(props: SubjectDialogProps): JSX.Element {
           {props.children}
         </LimitFields>
         <NoteFields of={props.of} noteHint="Up to 1,000 characters." onChange={change} />
-        <Show when={props.mutation.error}>
-          {(error) => (
-            <p class="form-error" role="alert">
-              {error().message}
-            </p>
-          )}
-        </Show>
-        <div class="dialog-actions">
-          <button class="button" type="button" onClick={() => props.onClose()}>
-            Cancel
-          </button>
-          <button class="button primary" type="submit" disabled={props.mutation.isPending}>
-            {props.action}
-          </button>
-        </div>
+        <FormEnd {...props.mutation} action={props.action} onCancel={props.onClose} />
       </form>
     </Dialog>
   );
