@@ -4,7 +4,7 @@ import type { Key } from "../queries.ts";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { KeyFieldInputs } from "./key-fields.tsx";
 import { type KeyFields, useChangeKey } from "./key-mutations.ts";
-import { FirstUser, OpenWebUiLines } from "./members.tsx";
+import { FirstUser, OpenWebUiLines } from "./subject-dialog.tsx";
 import { UsedLimits } from "./used-limits.tsx";
 
 /** What a key may take, what it is for, and how much of its limits is used. */

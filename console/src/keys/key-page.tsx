@@ -45,7 +45,7 @@ export function KeyPage(): JSX.Element {
             <>
               <Show when={key()}>{(known) => <KeyDetails key={known()} />}</Show>
               <Show when={key()?.users_from}>
-                <UsersPanel keyId={id} />
+                {(from) => <UsersPanel keyId={id} isShared={from().includes("@")} />}
               </Show>
               <KeyPanels id={id} />
             </>

@@ -9,7 +9,7 @@ import { closeNewKeyDialog, guardSecretFromUnload, newKeyDialog, secretSource, s
 
 // Less often opened, so not part of the first view's script.
 const ImportKeysDialog = lazyPart(
-  async () => (await import("./import-keys-dialog.tsx")).ImportKeysDialog,
+  async () => (await import("./import-dialog.tsx")).ImportKeysDialog,
   (state) => <FailedDialog {...state} title="API keys" onClose={closeNewKeyDialog} />,
 );
 const RotateKeyDialog = lazyPart(
