@@ -386,12 +386,17 @@ describe.skipIf(!hasBrowser)("the users of a key", () => {
     await pollUntil(async () => (await running()).length === 3);
     await using visit = await traffic.console.visit("/");
     const { page } = visit;
+    await page.evaluate(() => {
+      Object.assign(globalThis, { presses: 0 });
+      addEventListener("pointerdown", () => Reflect.set(globalThis, "presses", Reflect.get(globalThis, "presses") + 1));
+    });
     await page.getByRole("link", { name: /tokens\/s|places/ }).click();
     await page.getByRole("radio", { name: "By user" }).check();
     await page.getByRole("button", { name: "Stop the requests of flooder" }).click();
     await page.getByText("Switched off, the user gets no more").waitFor();
     await page.getByRole("button", { name: "Switch off and end" }).click();
     await page.getByText("1 user is off, and what ran was ended").waitFor();
+    expect(await page.evaluate((): unknown => Reflect.get(globalThis, "presses"))).toBe(4);
     await Promise.all(floods);
     expect((await traffic.chat({}, "tokens=1", key, { "x-who": "flooder" })).status).toBe(403);
     expect(await running()).toMatchObject([{ user_name: "neighbour", key_name: "front end" }]);
