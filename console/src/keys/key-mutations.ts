@@ -107,8 +107,8 @@ export type KeyFields = Partial<
 };
 
 /** With the teams, which count their keys. */
-const invalidateKeys = (queries: QueryClient): Promise<unknown> =>
-  Promise.all([["keys"], ["teams"]].map((queryKey) => queries.invalidateQueries({ queryKey })));
+export const refresh = (queries: QueryClient, noun: "key" | "user"): Promise<unknown> =>
+  Promise.all([[`${noun}s`], ["teams"]].map((queryKey) => queries.invalidateQueries({ queryKey })));
 
 /** Changes a key's limits and notes. The table shows them once the server has accepted them. */
 export function useChangeKey(): UseMutationResult<Key, Error, { key: Key; fields: KeyFields }> {
@@ -116,7 +116,7 @@ export function useChangeKey(): UseMutationResult<Key, Error, { key: Key; fields
   return useMutation(() => ({
     mutationFn: ({ key, fields }: { key: Key; fields: KeyFields }) =>
       responseBody(api.keys({ id: key.id }).patch(fields)),
-    onSuccess: () => invalidateKeys(queries),
+    onSuccess: () => refresh(queries, "key"),
   }));
 }
 
@@ -129,7 +129,7 @@ export function useCreateKey(): UseMutationResult<Key, Error, NewKey> {
   const queries = useQueryClient();
   return useMutation(() => ({
     mutationFn: createKey,
-    onSuccess: () => invalidateKeys(queries),
+    onSuccess: () => refresh(queries, "key"),
   }));
 }
 

@@ -2,7 +2,7 @@ import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { plural } from "../lib/format.ts";
 import type { Key } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { useRotateKey } from "./key-mutations.ts";
 import { KeySecret } from "./key-secret.tsx";
 import { closeNewKeyDialog, newKeyDialog, setNewKeyDialog } from "./new-key.ts";
@@ -57,21 +57,12 @@ export function RotateKeyDialog(props: { key: Key }): JSX.Element {
                 />
               )}
             </TextField>
-            <Show when={newKeyDialog() === "form" && rotateKey.error}>
-              {(error) => (
-                <p class="form-error" role="alert">
-                  {error().message}
-                </p>
-              )}
-            </Show>
-            <div class="dialog-actions">
-              <button class="button" type="button" disabled={rotateKey.isPending} onClick={closeNewKeyDialog}>
-                Cancel
-              </button>
-              <button class="button primary" type="submit" disabled={rotateKey.isPending}>
-                Replace the secret
-              </button>
-            </div>
+            <FormEnd
+              error={newKeyDialog() === "form" && rotateKey.error}
+              action="Replace the secret"
+              isPending={rotateKey.isPending}
+              onCancel={closeNewKeyDialog}
+            />
           </form>
         }
       >
