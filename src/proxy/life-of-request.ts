@@ -624,7 +624,7 @@ export class LifeOfRequest {
     const { contact } = this.#deps.config;
     const response = failureResponse(code, details, { requestId: isMessages ? tracker.requestId : undefined, contact });
     tracker.status = response.status;
-    tracker.finish(outcome, { code, cause });
+    tracker.finish(outcome, { code, cause, message: outcome === "limited" ? details?.message : undefined });
     return this.#withOurHeaders(response, left);
   }
 

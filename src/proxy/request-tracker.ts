@@ -214,7 +214,7 @@ export class RequestTracker {
       cacheLoss: lastTurn && findCacheLoss(lastTurn, backend, details?.usage, cacheReporters),
       changes: this.changes,
       queueMs: this.#queueMs,
-      hasQueued: this.turn?.hasWaited ?? false,
+      waitedFor: this.turn?.waitedFor,
       upstreamMs: this.#upstreamMs,
       firstByteMs: this.#firstByteMs,
       durationMs: monotonic() - this.startedAt,

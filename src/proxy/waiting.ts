@@ -34,6 +34,7 @@ import {
 } from "../domain/admissions.ts";
 import { type BackendSign, type Choice, noConversation } from "../domain/backends.ts";
 import { isOf, type KeyId, type Subject, type SubjectId, type UserId } from "../domain/keys.ts";
+import type { WaitedFor } from "../domain/requests.ts";
 import type { CountedFor, ReportedInput } from "../domain/usage.ts";
 
 export interface RequestQueueOptions {
@@ -120,9 +121,9 @@ export class Wait implements Choice, InLine, PlaceListener {
   /** The latest answer of the limits: what it holds of its key, or why it is refused. */
   admission: Admission | undefined;
   deadline = Infinity;
-  /** It waits now, or did. */
+  /** It waits now; and for what it did first. */
   isWaiting = false;
-  hasWaited = false;
+  waitedFor: WaitedFor | undefined;
 
   #state: "asking" | "inLine" | "placing" | "placed" | "left" = "asking";
   readonly #asker: Asker;
@@ -393,7 +394,7 @@ export class Wait implements Choice, InLine, PlaceListener {
     if (isNew || !isForWindow) this.deadline = until;
     if (isForWindow && this.deadline === until) this.deadline = Math.min(until, monotonic() + shortWaitMs);
     this.#state = "inLine";
-    if (this.#queue.lines.add(this)) this.#list();
+    if (this.#queue.lines.add(this)) this.#list("limits");
     // Such a refusal tells its client more than a full line does.
     else if (isForWindow) void this.#ask(false);
     else this.end(new ProxyError("queue_full"));
@@ -405,14 +406,14 @@ export class Wait implements Choice, InLine, PlaceListener {
     this.#lineUntil = undefined;
   }
 
-  #list(): void {
+  #list(waitsFor: WaitedFor): void {
     this.isWaiting = true;
-    this.hasWaited = true;
+    this.waitedFor ??= waitsFor;
   }
 
   #enterPlaces(pauseMs = 0): void {
     if (this.#lineUntil !== undefined) this.#leaveLine();
-    this.#list();
+    this.#list("backend");
     this.#isOver = false;
     this.#state = "placing";
     if (pauseMs > 0) this.#timer = setTimeout(() => this.#askForPlace(), pauseMs);

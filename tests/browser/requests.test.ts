@@ -82,8 +82,8 @@ describe.skipIf(!hasBrowser)("requests", () => {
     expect(await rows(page).nth(1).textContent()).toContain("≈ 1,234");
     expect(await rows(page).nth(2).textContent()).toContain("cut, not counted");
     await rows(page).nth(1).click();
-    await drawer(page).getByText("Charged by an estimate").waitFor();
-    expect(await drawer(page).textContent()).toMatch(/1,234.*2 times/s);
+    await drawer(page).getByText("It was sent 2 times.").waitFor();
+    expect(await drawer(page).textContent()).toContain("were charged 1,234 by an estimate");
   });
 
   test("the filters are part of the address, survive a reload and can be cleared", async () => {
@@ -141,7 +141,36 @@ describe.skipIf(!hasBrowser)("requests", () => {
     await rows(page).first().click();
     await drawer(page).getByText("invalid_api_key", { exact: true }).waitFor();
     expect(await drawer(page).locator(".timeline li").count()).toBe(1);
-    await drawer(page).getByText("Not sent to a backend").waitFor();
+    await drawer(page).getByText("Refused: invalid_api_key.").waitFor();
+    // Of what was not sent, nothing is to be reported.
+    for (const missing of ["Tokens", "What was changed"]) {
+      expect(await drawer(page).getByRole("heading", { name: missing }).count()).toBe(0);
+    }
+  });
+
+  test("the story of a request says what it waited for, how it was answered, and which limit refused it", async () => {
+    const limits = { max_concurrency: 1, requests_per_minute: 3 };
+    const streamed = { stream: true, stream_options: { include_usage: true } };
+    const { key, id } = await traffic.console.admin.createKey("narrow", limits);
+    await Promise.all([0, 1].map(() => traffic.chat(streamed, "usage=40,7; slow-head=200ms", key)));
+    for (const _ of [2, 3]) await traffic.chat({}, "usage=40,7", key);
+    await waitForLog(traffic, 4, `&key_id=${id}`);
+    await using opened = await visit(`/requests?key=${id}`);
+    const { page } = opened;
+    const storyOf = async (row: number): Promise<string> => {
+      await rows(page).nth(row).click();
+      const story = (await drawer(page).locator(".lead").textContent()) ?? "";
+      await page.keyboard.press("Escape");
+      await drawer(page).waitFor({ state: "detached" });
+      return story;
+    };
+    expect(await storyOf(0)).toStartWith(
+      "Refused by a limit: This API key is limited to 3 requests per minute; try again in",
+    );
+    expect(await storyOf(1)).toMatch(/^127\.0\.0\.1:\d+ began to answer after .* and wrote 7 tokens\./);
+    expect(await storyOf(2)).toMatch(
+      /^Waited \d+ ms because this key may run 1 at once\. .* began to answer after .* and wrote 7 tokens/,
+    );
   });
 
   test("new requests appear by themselves, and wait while the table is paused", async () => {
