@@ -20,6 +20,10 @@ export const outcomes = [
 
 export type Outcome = (typeof outcomes)[number];
 
+/** The limits of its key, team or user, or a place at a backend. */
+export const waits = ["limits", "backend"] as const;
+export type WaitedFor = (typeof waits)[number];
+
 /** How often requests of a key ended so in a minute since the epoch. */
 export interface OutcomeSum {
   minute: number;
@@ -90,7 +94,7 @@ export interface RequestRecord {
   code: string | undefined;
   /** Why the call to the upstream failed: a code of the system or of TLS, or a word such as `connect_timeout`. */
   cause: string | undefined;
-  /** The backend's own sentence, in a response that says that it failed; never a prompt. */
+  /** The backend's own sentence, in a response that says that it failed, or ours that names a limit; never a prompt. */
   message?: string | undefined;
   /** Bytes of the response body that came from the upstream; undefined if no head came. */
   receivedBytes: number | undefined;
@@ -107,8 +111,8 @@ export interface RequestRecord {
   changes?: RequestChanges | undefined;
   /** From the request's arrival to sending it to the upstream; unset if it was not sent. */
   queueMs?: number | undefined;
-  /** It entered the queue. */
-  hasQueued?: boolean;
+  /** For what it waited first before it was sent; unset: it did not wait. */
+  waitedFor?: WaitedFor | undefined;
   /** From sending the request to the upstream's response head; undefined if none came. */
   upstreamMs: number | undefined;
   /** From the request's arrival to the first byte of the response body (TTFT for streams). */

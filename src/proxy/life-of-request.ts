@@ -653,7 +653,7 @@ export class LifeOfRequest {
       contact,
     });
     tracker.record.status = response.status;
-    tracker.finish(outcome, { code, cause });
+    tracker.finish(outcome, { code, cause, message: outcome === "limited" ? details?.message : undefined });
     return this.#withOurHeaders(response, left);
   }
 

@@ -166,7 +166,7 @@ export class RequestTracker {
       outcome,
       status: this.#headSent ? 200 : status,
       cacheLoss: lastTurn && findCacheLoss(lastTurn, backend, details.usage, cacheReporters),
-      hasQueued: this.turn?.hasWaited ?? false,
+      waitedFor: this.turn?.waitedFor,
       durationMs: monotonic() - this.startedAt,
       estimatedTokens: details.estimatedTokens ?? record.estimatedTokens,
       sends: sends > 1 ? sends : undefined,

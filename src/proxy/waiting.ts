@@ -36,6 +36,7 @@ import {
 import { type BackendSign, type Choice, noConversation } from "../domain/backends.ts";
 import { isOf, type KeyId, type Subject, type SubjectId, type UserId } from "../domain/keys.ts";
 import type { Priority } from "../domain/limits.ts";
+import type { WaitedFor } from "../domain/requests.ts";
 import type { CountedFor, ReportedInput } from "../domain/usage.ts";
 
 export interface RequestQueueOptions {
@@ -130,9 +131,9 @@ export class Wait implements Choice, InLine, PlaceListener {
   admission: Admission | undefined;
   deadline = Infinity;
   priority: Priority | undefined;
-  /** It waits now, or did. */
+  /** It waits now; and for what it did first. */
   isWaiting = false;
-  hasWaited = false;
+  waitedFor: WaitedFor | undefined;
   /** What there is to read of it, if it waits until another long prompt was read. */
   prefillTokens: number | undefined;
 
@@ -418,7 +419,7 @@ export class Wait implements Choice, InLine, PlaceListener {
     if (isNew || !isForWindow) this.deadline = until;
     if (isForWindow && this.deadline === until) this.deadline = Math.min(until, monotonic() + shortWaitMs);
     this.#state = "inLine";
-    if (this.#lines.add(this)) this.#list();
+    if (this.#lines.add(this)) this.#list("limits");
     // Such a refusal tells its client more than a full line does.
     else if (isForWindow) void this.#ask(false);
     else this.end(new ProxyError("queue_full"));
@@ -430,14 +431,14 @@ export class Wait implements Choice, InLine, PlaceListener {
     this.#lineUntil = undefined;
   }
 
-  #list(): void {
+  #list(waitsFor: WaitedFor): void {
     this.isWaiting = true;
-    this.hasWaited = true;
+    this.waitedFor ??= waitsFor;
   }
 
   #enterPlaces(pauseMs = 0): void {
     if (this.#lineUntil !== undefined) this.#leaveLine();
-    this.#list();
+    this.#list("backend");
     this.#isOver = false;
     this.#state = "placing";
     if (pauseMs > 0) this.#timer = setTimeout(() => this.#askForPlace(), pauseMs);

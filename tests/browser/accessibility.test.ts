@@ -81,11 +81,13 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
       await page.getByRole("heading", { name: title, level: 1 }).waitFor();
     }
     await page.keyboard.press("?");
-    await page.getByRole("dialog", { name: "Keyboard shortcuts" }).waitFor();
+    await page.getByRole("dialog", { name: "Find" }).getByText("Keyboard shortcuts").waitFor();
     const description = page.getByRole("link", { name: "description of the API" });
     expect(await description.getAttribute("href")).toBe("/api/openapi.json");
     // While a dialog is open, the page ignores shortcuts.
     await page.keyboard.press("n");
+    expect(await page.getByRole("searchbox").inputValue()).toBe("n");
+    await page.keyboard.press("Escape");
     await page.keyboard.press("Escape");
     await page.getByRole("dialog").waitFor({ state: "detached" });
     await page.keyboard.press("n");
@@ -95,7 +97,7 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
   test("letters typed into a field are not shortcuts", async () => {
     await using visit = await console.visit("/keys");
     const { page } = visit;
-    await page.keyboard.press("/");
+    await page.getByRole("searchbox").focus();
     await page.keyboard.type("gun?/");
     expect(await page.getByRole("searchbox").inputValue()).toBe("gun?/");
     expect(await page.getByRole("dialog").count()).toBe(0);

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { findFreePort } from "../support/free-port.ts";
+import { logOut } from "./support/menus.ts";
 import { violations } from "./support/axe.ts";
 import { hasBrowser, loseSession, password, startConsole, type Visit } from "./support/console-under-test.ts";
 import { startBackends } from "../support/several-backends.ts";
@@ -116,12 +117,12 @@ describe.skipIf(!hasBrowser)("help", () => {
   });
 
   test.each([
-    ["a logout", async ({ page }: Visit) => page.getByRole("button", { name: "Log out admin" }).click()],
+    ["a logout", async ({ page }: Visit) => logOut(page)],
     [
       "a logout of an expired session",
       async (visit: Visit) => {
         await loseSession(visit);
-        await visit.page.getByRole("button", { name: "Log out admin" }).click();
+        await logOut(visit.page);
       },
     ],
     [
@@ -129,7 +130,7 @@ describe.skipIf(!hasBrowser)("help", () => {
       async ({ context }: Visit) => {
         const other = await context.newPage();
         await other.goto(`${traffic.console.program.adminUrl}/help`);
-        await other.getByRole("button", { name: "Log out admin" }).click();
+        await logOut(other);
       },
     ],
   ])("the playground forgets the key after %s", async (_, end) => {

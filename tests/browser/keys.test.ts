@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
+import { logOut } from "./support/menus.ts";
 import { hasBrowser, loseSession, password, startConsole } from "./support/console-under-test.ts";
 import { waitUntilDrawn } from "./support/seeded-console.ts";
 import { shared } from "../support/shared.ts";
@@ -292,7 +293,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await using visit = await console.visit("/keys");
     const { page } = visit;
     await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor();
-    await page.keyboard.press("/");
+    await page.getByRole("searchbox").focus();
     await page.keyboard.type("ZEBRA");
     await page.waitForURL("**/keys?q=ZEBRA");
     await page.keyboard.press("Tab");
@@ -343,7 +344,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
   });
 
   test.each<[string, (page: Page) => Promise<void>]>([
-    ["has loaded", (page) => page.getByRole("button", { name: "Log out admin" }).click()],
+    ["has loaded", (page) => logOut(page)],
     [
       "could not delete",
       async (page) => {
@@ -360,7 +361,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await using visit = await console.visit("/keys?q=seen", { expectedErrors: /status of 401/ });
     const { page } = visit;
     await rowOf(page, "seen before").waitFor();
-    await page.getByRole("button", { name: "Log out admin" }).waitFor();
+    await page.getByRole("button", { name: "Menu of admin" }).waitFor();
     await loseSession(visit);
     await notice(page);
     await page.getByLabel("Username").fill("admin");

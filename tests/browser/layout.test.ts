@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
+import { openAccountMenu } from "./support/menus.ts";
 import { hasBrowser } from "./support/console-under-test.ts";
 import { longName, pagePaths, startSeededConsole, waitUntilDrawn, waitUntilLoaded } from "./support/seeded-console.ts";
 import { shared } from "../support/shared.ts";
@@ -32,7 +33,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
       await page.waitForFunction((wanted) => document.documentElement.scrollWidth === wanted, width);
       expect(await page.evaluate(() => document.querySelector(".side")?.scrollWidth)).toBeOneOf([width, undefined]);
     }
-    if (path === "/keys") expect(await page.getByLabel("Time zone").isVisible()).toBe(true);
+    if (path === "/keys") expect(await page.getByRole("button", { name: "Menu of admin" }).isVisible()).toBe(true);
     // 1280 by 800 at four times its size (WCAG 1.4.10): what stays while the page scrolls leaves most of the screen to it.
     await page.setViewportSize({ width: 320, height: 200 });
     await page.evaluate(() => window.scrollTo({ top: document.body.scrollHeight }));
@@ -213,6 +214,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
   test("the chosen theme applies before the first paint of the next visit", async () => {
     await using visit = await console.visit("/", { scheme: "light" });
     const { page } = visit;
+    await openAccountMenu(page);
     await page.getByRole("radio", { name: "Dark theme" }).check();
     const background = (): Promise<string> =>
       page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
@@ -225,6 +227,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
     expect(await background()).toBe(dark);
     await page.unroute("**/assets/*.js");
     await page.reload();
+    await openAccountMenu(page);
     await page.getByRole("radio", { name: "Auto theme" }).check();
     expect(await page.locator("html").getAttribute("data-theme")).toBeNull();
   });
@@ -234,8 +237,10 @@ describe.skipIf(!hasBrowser)("layout", () => {
     const { page, context } = visit;
     const other = await context.newPage();
     await other.goto(`${console.program.adminUrl}/keys`);
+    await openAccountMenu(other);
     await other.getByRole("radio", { name: "Dark theme" }).check();
     await page.locator("html[data-theme=dark]").waitFor({ state: "attached" });
+    await openAccountMenu(page);
     await page.getByRole("radio", { name: "Dark theme", checked: true }).waitFor();
     await other.getByRole("radio", { name: "Auto theme" }).check();
     await page.locator("html:not([data-theme])").waitFor({ state: "attached" });

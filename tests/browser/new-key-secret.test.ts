@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
+import { logOut } from "./support/menus.ts";
 import { hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { waitUntilDrawn } from "./support/seeded-console.ts";
 import { shared } from "../support/shared.ts";
@@ -62,7 +63,7 @@ describe.skipIf(!hasBrowser)("the secret of a new key", () => {
     await other.goto(`${console.program.adminUrl}/keys`);
     hasEnded = true;
     const refused = page.waitForResponse((response) => response.url().endsWith("/api/overview") && !response.ok());
-    await other.getByRole("button", { name: "Log out admin" }).click();
+    await logOut(other);
     await page.waitForURL("**/login*");
     await refused;
     await waitUntilDrawn(page);

@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { pollUntil } from "../support/poll-until.ts";
 import { shared } from "../support/shared.ts";
+import { chooseFrom } from "./support/menus.ts";
 import { violations } from "./support/axe.ts";
 import { hasBrowser } from "./support/console-under-test.ts";
 import { waitUntilLoaded } from "./support/seeded-console.ts";
@@ -188,6 +189,7 @@ describe.skipIf(!hasBrowser)("teams", () => {
     await using visit = await traffic.console.visit("/requests");
     const { page } = visit;
     await page.getByRole("columnheader", { name: "Team" }).waitFor();
+    await chooseFrom(page, "Add a filter", "Team");
     await page.getByRole("combobox", { name: "Team" }).selectOption("logged");
     await page.getByRole("row").filter({ hasText: "caller" }).waitFor({ state: "detached" });
     await page
@@ -196,7 +198,7 @@ describe.skipIf(!hasBrowser)("teams", () => {
       .getByRole("cell", { name: "logged", exact: true })
       .waitFor();
     expect(page.url()).toContain(`team=${teamId}`);
-    await page.getByRole("combobox", { name: "Team" }).selectOption("All teams");
+    await page.getByRole("combobox", { name: "Team" }).selectOption("All");
     await page.getByLabel("Group by").selectOption("Team");
     await page.getByRole("link", { name: "logged" }).waitFor();
     await page.getByRole("link", { name: "No team" }).click();

@@ -149,7 +149,7 @@ test("requests are summed by backend too, and those that failed because of it ar
 
 test("how long requests waited in the queue is summed of those that were in it", async () => {
   const { recorder, written } = start();
-  finish(recorder, { hasQueued: true, queueMs: 40 }, { hasQueued: true, queueMs: undefined }, { queueMs: 9 });
+  finish(recorder, { waitedFor: "limits", queueMs: 40 }, { waitedFor: "backend", queueMs: undefined }, { queueMs: 9 });
   await pass(5000);
   expect(countOf(decodeHistogram(written[0]?.latencies[0]?.queueWait ?? ""))).toBe(1);
 });

@@ -13,7 +13,14 @@ import { chooseTimeZone, timeZone, timeZoneOptions } from "../lib/time-zone.ts";
 import { showToast } from "../lib/toasts.ts";
 import { SegmentedControl } from "../ui/controls.tsx";
 import { Icon, Logo } from "../ui/icon.tsx";
-import { listenForShortcuts, type Shortcut, ShortcutsDialog } from "./shortcuts.tsx";
+import { FailedDialog, lazyPart } from "../ui/lazy.tsx";
+import { Popover } from "../ui/menu.tsx";
+import { listenForShortcuts, type Shortcut } from "./shortcuts.ts";
+
+const FindDialog = lazyPart(
+  async () => (await import("./find-dialog.tsx")).FindDialog,
+  (state, props) => <FailedDialog {...state} title="Find" onClose={() => props.onClose()} />,
+);
 
 const navigation = [
   { href: "/", label: "Overview", icon: "overview" },
@@ -39,7 +46,7 @@ interface ShellProps extends RouteSectionProps {
 /** The frame around every page but the login page. */
 export function Shell(props: ShellProps): JSX.Element {
   const navigate = useNavigate();
-  const [showsShortcuts, setShowsShortcuts] = createSignal(false);
+  const [finding, setFinding] = createSignal(false);
 
   const actions: Record<Shortcut, () => void> = {
     "g o": () => navigate("/"),
@@ -50,8 +57,8 @@ export function Shell(props: ShellProps): JSX.Element {
     "g s": () => navigate("/settings"),
     "g h": () => navigate("/help"),
     n: () => openNewKey(props.location, navigate),
-    "/": focusFilter,
-    "?": () => setShowsShortcuts(true),
+    "/": () => setFinding(true),
+    "?": () => setFinding(true),
   };
   listenForShortcuts((shortcut) => actions[shortcut]());
 
@@ -65,6 +72,11 @@ export function Shell(props: ShellProps): JSX.Element {
           <Logo />
           Tollgate
         </A>
+        <button class="button find" type="button" onClick={() => setFinding(true)}>
+          <Icon name="search" />
+          <span>Find</span>
+          <kbd aria-hidden="true">/</kbd>
+        </button>
         <nav aria-label="Pages">
           <For each={navigation}>
             {(page) => (
@@ -75,40 +87,28 @@ export function Shell(props: ShellProps): JSX.Element {
             )}
           </For>
         </nav>
-        <SideFoot onLeave={props.onLeave} onShowShortcuts={() => setShowsShortcuts(true)} />
+        <SideFoot onLeave={props.onLeave} />
       </header>
       {props.children}
-      <Show when={showsShortcuts()}>
-        <ShortcutsDialog onClose={() => setShowsShortcuts(false)} />
+      <Show when={finding()}>
+        <FindDialog onClose={() => setFinding(false)} />
       </Show>
     </div>
   );
 }
 
-function SideFoot(props: Pick<ShellProps, "onLeave"> & { onShowShortcuts: () => void }): JSX.Element {
-  const logOutLabel = (): string => `Log out ${session()?.username ?? ""}`.trimEnd();
+/** What belongs to who is logged in, and to this browser. */
+function SideFoot(props: Pick<ShellProps, "onLeave">): JSX.Element {
+  const name = (): string => session()?.username ?? "";
   return (
     <div class="side-foot">
-      <TimeZoneSelect />
-      <SegmentedControl label="Theme" options={themeOptions} value={theme()} onChange={chooseTheme} />
-      <button
-        class="icon-button"
-        type="button"
-        aria-label="Keyboard shortcuts"
-        title="Keyboard shortcuts (?)"
-        onClick={() => props.onShowShortcuts()}
-      >
-        <Icon name="keyboard" />
-      </button>
-      <button
-        class="icon-button"
-        type="button"
-        aria-label={logOutLabel()}
-        title={logOutLabel()}
-        onClick={() => void logOut(props.onLeave)}
-      >
-        <Icon name="logout" />
-      </button>
+      <Popover label={`Menu of ${name()}`.trimEnd()} text={name() || "…"}>
+        <TimeZoneSelect />
+        <SegmentedControl label="Theme" options={themeOptions} value={theme()} onChange={chooseTheme} />
+        <button class="menu-item" type="button" onClick={() => void logOut(props.onLeave)}>
+          Log out {name()}
+        </button>
+      </Popover>
     </div>
   );
 }
@@ -151,10 +151,6 @@ function openNewKey({ pathname, search }: Location, navigate: Navigator): void {
   const parameters = new URLSearchParams(isOpen ? search : "");
   parameters.set("new", "1");
   navigate(`/keys?${parameters.toString()}`, { replace: isOpen });
-}
-
-function focusFilter(): void {
-  document.querySelector<HTMLInputElement>("[data-shortcut=filter]")?.focus();
 }
 
 /** The link's own `#main` would replace the URL's query. */

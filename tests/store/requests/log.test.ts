@@ -54,6 +54,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
             message: "Out of memory",
             estimatedTokens: 9,
             sends: 2,
+            waitedFor: "backend",
           },
           tokens,
         ),
@@ -99,6 +100,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       teamName: null,
       userId: null,
       userName: null,
+      waitedFor: "backend",
     };
     expect(await requests.list({}, 10)).toEqual({ requests: [written], next: undefined });
     expect(await requests.lastId()).toBe(1);

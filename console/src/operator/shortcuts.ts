@@ -1,7 +1,6 @@
-import { For, type JSX, onCleanup, onMount } from "solid-js";
-import { Dialog } from "../ui/dialog.tsx";
+import { onCleanup, onMount } from "solid-js";
 
-const shortcuts = [
+export const shortcuts = [
   { keys: ["g", "o"], label: "Go to the overview" },
   { keys: ["g", "r"], label: "Go to requests" },
   { keys: ["g", "k"], label: "Go to API keys" },
@@ -9,9 +8,9 @@ const shortcuts = [
   { keys: ["g", "g"], label: "Go to GPUs" },
   { keys: ["g", "s"], label: "Go to the settings" },
   { keys: ["g", "h"], label: "Go to the quick start" },
-  { keys: ["/"], label: "Filter" },
+  { keys: ["/"], label: "Find; Ctrl or ⌘ with K too" },
   { keys: ["n"], label: "New API key" },
-  { keys: ["?"], label: "Show keyboard shortcuts" },
+  { keys: ["?"], label: "Show these" },
 ] as const;
 
 export type Shortcut = "g o" | "g r" | "g k" | "g u" | "g g" | "g s" | "g h" | "/" | "n" | "?";
@@ -23,12 +22,17 @@ const inField = (target: EventTarget | null): boolean =>
   target instanceof HTMLElement &&
   target.closest("input:not([type=checkbox], [type=radio]), textarea, select") !== null;
 
-/** Calls `run` for each shortcut pressed outside fields and dialogs, until the calling component is removed. */
+/** Calls `run` for each shortcut pressed outside fields and dialogs, the one of the box in fields too, until the calling component is removed. */
 export function listenForShortcuts(run: (shortcut: Shortcut) => void): void {
   let gPressedAt = Number.NEGATIVE_INFINITY;
   const onKeyDown = (event: KeyboardEvent): void => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.defaultPrevented) return;
-    if (inField(event.target) || document.querySelector("dialog[open]") !== null) return;
+    if (event.altKey || event.defaultPrevented || document.querySelector("dialog[open]") !== null) return;
+    if (event.ctrlKey || event.metaKey) {
+      if (event.key !== "k") return;
+      event.preventDefault();
+      return run("/");
+    }
+    if (inField(event.target)) return;
     const afterG = event.timeStamp - gPressedAt < sequenceMs;
     gPressedAt = Number.NEGATIVE_INFINITY;
     const typed = afterG ? `g ${event.key}` : event.key;
@@ -42,36 +46,4 @@ export function listenForShortcuts(run: (shortcut: Shortcut) => void): void {
   };
   onMount(() => document.addEventListener("keydown", onKeyDown));
   onCleanup(() => document.removeEventListener("keydown", onKeyDown));
-}
-
-export function ShortcutsDialog(props: { onClose: () => void }): JSX.Element {
-  return (
-    <Dialog title="Keyboard shortcuts" onClose={() => props.onClose()}>
-      <dl class="shortcuts">
-        <For each={shortcuts}>
-          {(shortcut) => (
-            <div>
-              <dt>{shortcut.label}</dt>
-              <dd>
-                <For each={shortcut.keys}>{(key) => <kbd>{key}</kbd>}</For>
-              </dd>
-            </div>
-          )}
-        </For>
-      </dl>
-      <p class="hint">On a chart, the arrow keys move, Shift selects, Enter zooms and Escape resets.</p>
-      <p class="hint">
-        For scripts: the{" "}
-        <a href="/api/openapi.json" target="_blank">
-          description of the API
-        </a>{" "}
-        (OpenAPI).
-      </p>
-      <div class="dialog-actions">
-        <button class="button" type="button" onClick={() => props.onClose()}>
-          Close
-        </button>
-      </div>
-    </Dialog>
-  );
 }

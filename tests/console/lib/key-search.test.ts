@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { matchesSearch } from "../../../console/src/keys/key-list.ts";
+import { matchesSearch } from "../../../console/src/lib/key-search.ts";
 
 const key = { name: "Billing service", key: "ab12…yz89" };
 
