@@ -21,7 +21,7 @@ import { conversationOf } from "./request/conversation.ts";
 import { applyCors, type CorsOrigins, findPreflightResponse } from "./request/cors.ts";
 import { isHalfSent } from "./request/half-sent.ts";
 import type { HeldBytes, HeldShare } from "./request/held-bytes.ts";
-import { isModelAllowed, memberNotAllowed, modelNotFound, requireAllowedModel } from "./request/model-rule.ts";
+import { isModelAllowed, memberNotAllowed, requireAllowedModel } from "./request/model-rule.ts";
 import {
   openCodeModels,
   type OwnKey,
@@ -33,9 +33,9 @@ import { findPathAndQuery, loggedPath, readTarget, requireOpenPath } from "./req
 import { classOfBody, classOfHeaders } from "./request/request-class.ts";
 import { userHeadersOf, type Users, type UsersDeps } from "./request/users.ts";
 import { RequestTracker, type TrackerDeps } from "./request-tracker.ts";
-import { endWait } from "./response/after-waiting.ts";
+import { asEventStream } from "./response/after-waiting.ts";
 import type { BackendModels } from "./response/discovered-models.ts";
-import { respondWithModels } from "./response/catalog-list.ts";
+import { modelNotFound, respondWithModels } from "./response/catalog-list.ts";
 import { chargeEvent, mayGenerate } from "./response/charge.ts";
 import type { RecordUsage } from "./response/count.ts";
 import { isMessagesPath } from "./response/dialect.ts";
@@ -281,7 +281,7 @@ export class LifeOfRequest {
     }
     const { names } = this.#rewriting;
     if (names.catalog.file === undefined) return undefined;
-    const asked = { request: this.#request, path, isAllowed: this.#mayUse, modelNotFound, wall };
+    const asked = { request: this.#request, path, isAllowed: this.#mayUse, wall };
     const listed = respondWithModels(asked, names, { backendModels });
     if (listed === undefined) this.#tracker.onFinished(() => backendModels.requestEnded(this.#tracker.record.status));
     return listed;
@@ -604,12 +604,13 @@ export class LifeOfRequest {
     const backend = this.#hasChoice() ? tracker.record.backend : undefined;
     const { upstream, created }: Announced =
       found === undefined ? { upstream: sent } : await storedIds.announce(sent, found, backend);
-    const head = this.#wait === undefined ? { upstream, silentMs: 0 } : await endWait(upstream, this.#path, this.#wait);
+    const { headSent = false, silentMs = 0 } = this.#wait?.end() ?? {};
     const habits = habitsOf(tracker.record.backend ?? "");
     // A stream that was asked for nothing tells what its backend sends unasked.
     const tells = stream && !asksForUsage && usageAdded === noUsageAdded && endpoint.streamOptions;
     const responding = {
-      ...head,
+      upstream: headSent ? await asEventStream(upstream, this.#path) : upstream,
+      silentMs,
       tracker,
       keyId: this.#key.id,
       method: this.#method,

@@ -162,8 +162,12 @@ export class RequestTracker {
     const { backend = "", status } = record;
     return {
       ...record,
-      ...details,
       outcome,
+      code: details.code,
+      cause: details.cause,
+      message: details.message,
+      usage: details.usage,
+      isUncounted: details.isUncounted ?? false,
       status: this.#headSent ? 200 : status,
       cacheLoss: lastTurn && findCacheLoss(lastTurn, backend, details.usage, cacheReporters),
       waitedFor: this.turn?.waitedFor,
@@ -218,7 +222,6 @@ const nothingKnown = {
   firstByteMs: undefined,
   durationMs: 0,
   usage: undefined,
-  isUncounted: false,
 } as const;
 
 /** A row is written with the counts, and again only if the request lasted longer than before that by both of these. */

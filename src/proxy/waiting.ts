@@ -13,9 +13,9 @@
 // Removed: one list for both kinds of waiting over all processes; an object for each thing that is waited for, which raced.
 
 import { createBackoff, type Backoff } from "../time/wait.ts";
-import type { MonotonicClock, WallClock } from "../time/clock.ts";
+import type { WallClock } from "../time/clock.ts";
 import { ProxyError } from "./errors.ts";
-import { type InLine, KeyLines } from "./key-lines.ts";
+import { type InLine, KeyLines, type KeyLinesOptions } from "./key-lines.ts";
 import { asksBefore, type CodexReader, type HeaderPairs, rateLimitHeaders, refusalOf } from "./request/admit.ts";
 import type { BodyStep } from "./request/body.ts";
 import { clientLeft, revoked, stopped } from "./upstream/abort-reason.ts";
@@ -39,7 +39,7 @@ import type { Priority } from "../domain/limits.ts";
 import type { WaitedFor } from "../domain/requests.ts";
 import type { CountedFor, ReportedInput } from "../domain/usage.ts";
 
-export interface RequestQueueOptions {
+export interface RequestQueueOptions extends KeyLinesOptions {
   places: Places;
   /** Whether requests of keys without limits wait too: they may have to, or there is a choice. */
   hasPlaces: boolean;
@@ -50,11 +50,6 @@ export interface RequestQueueOptions {
   lowTimeoutMs: number;
   /** How long it waits until a backend is in; 0: not at all. */
   backendWaitMs: number;
-  /** How many of low priority may wait for the limits of their keys in this process, and how many others. */
-  maxInLine: number;
-  /** Whether requests of the same keys may wait in other processes. */
-  hasOthers: () => boolean;
-  monotonic: MonotonicClock;
   wall: WallClock;
   /** Fires when the program no longer waits for requests. */
   stopping: AbortSignal;

@@ -118,7 +118,7 @@ export function createMetrics(options: MetricsOptions): Metrics {
   };
   const latest: Latest = { certificateEndSeconds: undefined, gpuPushSeconds: undefined };
   for (const [name, help, read, aggregator] of gaugesOf(options, latest))
-    addGauge(registry, `tollgate_${name}`, help, read, aggregator);
+    addGauge(registry, name, help, read, aggregator);
   addProblems(registry, options.problems);
   addSlowGauges(registry, options.slow);
   const closeProcess = addProcessMetrics(registry);
@@ -160,28 +160,32 @@ type GaugeOf = readonly [name: string, help: string, read: () => number | undefi
 function gaugesOf(options: MetricsOptions, latest: Latest): readonly GaugeOf[] {
   const { waiting, refusedRequests, areLimitsDegraded, inFlight, queue } = options;
   const queueHelp = "Requests that wait for the limits of their key or for a place at a backend";
-  const ofQueue: GaugeOf[] = queue ? [["queue_waiting_requests", queueHelp, () => queue.depth().waiting]] : [];
+  const ofQueue: GaugeOf[] = queue ? [["tollgate_queue_waiting_requests", queueHelp, () => queue.depth().waiting]] : [];
   const places = queue?.places;
   const ofPlaces: GaugeOf[] =
     queue === undefined || places === undefined
       ? []
       : [
-          ["queue_used_places", "Places at the backend that requests have", () => queue.depth().running],
-          ["queue_places", "PROXY_MAX_CONCURRENCY", () => places, "max"],
+          ["tollgate_queue_used_places", "Places at the backend that requests have", () => queue.depth().running],
+          ["tollgate_queue_places", "PROXY_MAX_CONCURRENCY", () => places, "max"],
         ];
   return [
-    ["processes", "Processes that share the port", () => 1],
-    ["requests_in_flight", "Requests whose response has not ended", inFlight],
+    ["tollgate_processes", "Processes that share the port", () => 1],
+    ["tollgate_requests_in_flight", "Requests whose response has not ended", inFlight],
     [
-      "limits_degraded",
+      "tollgate_limits_degraded",
       "Processes that decide on the limits of API keys without the database, as LIMITS_FALLBACK says",
       () => (areLimitsDegraded() ? 1 : 0),
     ],
-    ["ledger_refused_requests", "Requests that the database refused to count since the start", refusedRequests],
-    ["ledger_waiting_requests", "Requests whose usage is not committed yet", () => waiting().requests],
-    ["ledger_waiting_keys", "API keys with usage that is not committed yet", () => waiting().keys],
     [
-      "ledger_lag_seconds",
+      "tollgate_ledger_refused_requests",
+      "Requests that the database refused to count since the start",
+      refusedRequests,
+    ],
+    ["tollgate_ledger_waiting_requests", "Requests whose usage is not committed yet", () => waiting().requests],
+    ["tollgate_ledger_waiting_keys", "API keys with usage that is not committed yet", () => waiting().keys],
+    [
+      "tollgate_ledger_lag_seconds",
       "Age of the oldest usage that is not committed yet, in seconds",
       () => waiting().sinceMs / 1000,
       "max",
@@ -189,13 +193,13 @@ function gaugesOf(options: MetricsOptions, latest: Latest): readonly GaugeOf[] {
     ...ofQueue,
     ...ofPlaces,
     [
-      "certificate_not_after_timestamp_seconds",
+      "tollgate_certificate_not_after_timestamp_seconds",
       "End of the certificate's validity since the Unix epoch, in seconds; absent without HTTPS",
       () => latest.certificateEndSeconds,
       "min",
     ],
     [
-      "gpu_last_push_timestamp_seconds",
+      "tollgate_gpu_last_push_timestamp_seconds",
       "Time of the last push of GPU samples since the Unix epoch, in seconds",
       () => latest.gpuPushSeconds,
       "max",

@@ -8,28 +8,13 @@ import { decompressBody, isEventStream, isJson, mayBeEventStream } from "../stre
 import { isObject } from "../stream/event-usage.ts";
 import { event, isMessagesPath } from "./dialect.ts";
 import { readWhole } from "./pump.ts";
-import type { Responding } from "./respond.ts";
-import type { StreamWait } from "./while-waiting.ts";
-
-/**
- * The upstream's head is here, and its client got heartbeats meanwhile, or would have.
- * @throws AbortReason if the client has the head of an event stream already, and this is none
- */
-export async function endWait(
-  upstream: UpstreamResponse,
-  path: string,
-  wait: StreamWait,
-): Promise<Pick<Responding, "upstream" | "silentMs">> {
-  const { headSent, silentMs } = wait.end();
-  return { upstream: headSent ? await asEventStream(upstream, path) : upstream, silentMs };
-}
 
 /**
  * The response to a stream whose client has the head of an event stream already: a plain event stream, made of JSON if the
  * backend does not stream.
  * @throws AbortReason if it is neither; it does not count then
  */
-async function asEventStream(upstream: UpstreamResponse, path: string): Promise<UpstreamResponse> {
+export async function asEventStream(upstream: UpstreamResponse, path: string): Promise<UpstreamResponse> {
   let reason: unknown;
   try {
     const events = await findEvents(upstream, isMessagesPath(path) ? eventsOfMessageJson : eventsOfJson);

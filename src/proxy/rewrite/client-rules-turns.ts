@@ -90,25 +90,15 @@ export function systemTurnsToUser(): TurnReader {
 }
 
 /** The turns at the head that hold instructions. */
-interface Run {
-  count: number;
-  start: number;
-  end: number;
-  /** The role of the first, if that is `developer`. */
-  developer: Span | undefined;
-  /** Without empty ones. */
-  texts: Span[];
-  /** All they hold is text. */
-  isText: boolean;
-  hasEnded: boolean;
-}
-
-const emptyRun = (): Run => ({
+const emptyRun = () => ({
   count: 0,
   start: 0,
   end: 0,
-  developer: undefined,
-  texts: [],
+  /** The role of the first, if that is `developer`. */
+  developer: undefined as Span | undefined,
+  /** Without empty ones. */
+  texts: [] as Span[],
+  /** All they hold is text. */
   isText: true,
   hasEnded: false,
 });

@@ -11,7 +11,7 @@ import {
 import { createConversationSlots } from "./conversation-slots.ts";
 import { createOpeningSlots } from "./opening.ts";
 import type { Endpoint } from "./endpoint.ts";
-import { createEngineMembers } from "./engine-members.ts";
+import { createEngineMembers, type EngineMembers } from "./engine-members.ts";
 import {
   addFound,
   findMemberName,
@@ -66,8 +66,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds) {
     stream,
     service_tier: serviceTier,
   };
-  const engineMembers = endpoint.takesJson && needs.engineMembers ? createEngineMembers(maxDuplicates) : undefined;
-  for (const [name, { slot }] of Object.entries(engineMembers ?? {})) members[name] = slot;
+  const engineMembers = endpoint.takesJson && needs.engineMembers ? watchEngine(members) : undefined;
   const store = endpoint.folder === "responses" ? createSlot() : undefined;
   if (store !== undefined) members["store"] = store;
   const thinkingBudget = endpoint.thinkingBudget ? createThinkingBudget() : undefined;
@@ -152,6 +151,12 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds) {
     opening,
   };
   return body;
+}
+
+function watchEngine(members: Record<string, JsonSlot>): EngineMembers {
+  const all = createEngineMembers(maxDuplicates);
+  for (const [name, { slot }] of Object.entries(all)) members[name] = slot;
+  return all;
 }
 
 /** In the order of `maxTokens`. */

@@ -11,13 +11,15 @@ import {
 } from "./event-usage.ts";
 
 /** The members that are kept, wherever they stand: usage and how a response failed are read from few places of these. */
-const followed: ReadonlySet<string> = new Set([
-  ...usageHolders,
-  ...["usage", "x_groq", "choices", "timings", "id", "type", "error", "code"],
-  ...Object.values(tokenCountNames).flat(),
-  ...Object.values(partNames).flatMap(({ names, holders, detail }) => [...names, ...holders, detail]),
-  ...[totalName, cacheWriteName, cachedTimingName],
-]);
+const followed: ReadonlySet<string> = new Set(
+  [
+    usageHolders,
+    ["usage", "x_groq", "choices", "timings", "id", "type", "error", "code"],
+    Object.values(tokenCountNames),
+    Object.values(partNames).map(({ names, holders, detail }) => [names, holders, detail]),
+    [totalName, cacheWriteName, cachedTimingName],
+  ].flat(3),
+);
 
 /** A longer name is none of these, and a longer text is left out: an id with each of its characters escaped is as long. */
 const maxTextLength = 6 * 512;
@@ -69,17 +71,10 @@ export class JsonUsageParser {
 
   /** Reads the next token and sets the step after it. @returns where the next one starts */
   #read(bytes: Uint8Array, at: number): number {
-    switch (this.#step) {
-      case "name":
-      case "string":
-        return this.#readString(bytes, at);
-      case "number":
-        return this.#readNumber(bytes, at);
-      case "rest":
-        return bytes.length;
-      default:
-        return this.#readNext(bytes, skipLeading(bytes, at));
-    }
+    if (this.#step === "rest") return bytes.length;
+    if (this.#step === "number") return this.#readNumber(bytes, at);
+    if (this.#step === "name" || this.#step === "string") return this.#readString(bytes, at);
+    return this.#readNext(bytes, skipLeading(bytes, at));
   }
 
   /** @param at of the first byte that is no white space */
