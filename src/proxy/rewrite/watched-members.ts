@@ -94,23 +94,21 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds) {
     members["messages"] = conversation.messages;
     members["system"] = conversation.system;
   }
-  const hasRules = needs.keyRules;
   const onFound: OnFound = (name, place) => void (body.notAllowed = addFound(body.notAllowed, name, place));
   const otherMembersIn =
     (place: string): NonNullable<SlotOptions["onOtherMember"]> =>
     (bytes, start, end) => {
-      if (!hasRules && !beginsLikeLimit(bytes[start])) return undefined;
+      if (!needs.keyRules && !beginsLikeLimit(bytes[start])) return undefined;
       const name = findMemberName(bytes, start, end);
       if (name === undefined) return undefined;
-      if (hasRules) onFound(name, place);
+      if (needs.keyRules) onFound(name, place);
       return isLimitName(name) ? maxTokensInOtherCase.slot : undefined;
     };
-  const texts = hasRules ? watchTexts(endpoint, members, onFound) : undefined;
+  const texts = needs.keyRules ? watchTexts(endpoint, members, onFound) : undefined;
   // LiteLLM sends its members in place of the others; other backends do not read it.
   members["extra_body"] = createSlot({ onOtherMember: otherMembersIn("extra_body.") });
   const limits = [maxTokens, maxCompletionTokens, maxOutputTokens];
-  const repeated = [model, ...limits, maxTokensInOtherCase];
-  if (engineMembers !== undefined) repeated.push(...Object.values(engineMembers));
+  const repeated = [model, ...limits, maxTokensInOtherCase, ...Object.values(engineMembers ?? {})];
   if (streamOptions !== undefined) repeated.push(streamOptions.all, streamOptions.includeUsage);
   if (texts !== undefined) repeated.push(texts.n, texts.bestOf);
   const onStart = (): void => {

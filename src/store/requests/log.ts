@@ -84,7 +84,9 @@ function prepareAmend({ db, jsonRows, byIndex, tables: { requestLog } }: Engine)
       const values = round.map(({ requestId, keyId, end, ...usage }) => [
         requestId,
         keyId,
-        ...[end?.writtenUs, end?.durationUs, end?.responseBytes],
+        end?.writtenUs,
+        end?.durationUs,
+        end?.responseBytes,
         ...usageFields.map((field) => (end === undefined ? usage[field] : undefined)),
       ]);
       return () => update.execute({ rows: JSON.stringify(values) });
