@@ -23,12 +23,10 @@ export const limits = {
     const error = () => `${name} must be an integer from 1 to ${maximum}`;
     return nullable(t.Integer({ minimum: 1, maximum, description, error }));
   }),
-  priority: nullable(
-    t.Union([t.Literal("high"), t.Literal("normal"), t.Literal("low")], {
-      description: "Whose requests come first where they wait; of key, user and team the lowest. Null: normal",
-      error: () => "priority must be one of high, normal, low",
-    }),
-  ),
+  priority: t.Union([t.Literal("high"), t.Literal("normal"), t.Literal("low"), t.Null()], {
+    description: "Whose requests come first where they wait; of key, user and team the lowest. Null: normal",
+    error: () => "priority must be one of high, normal, low",
+  }),
 };
 
 /** Those that have a window of the calendar. */
