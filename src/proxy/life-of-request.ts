@@ -136,6 +136,7 @@ export class LifeOfRequest {
   #pathAndQuery = "";
   #endpoint = unknownEndpoint;
   #key = nobody;
+  #isLimited = false;
   #limitsTokens = false;
   #isUserInBody = false;
   /** Holds what the request has of its key and at a backend; undefined: nothing. */
@@ -262,6 +263,7 @@ export class LifeOfRequest {
     this.#key = key;
     this.#tracker.record.teamId = key.teamId;
     this.#tracker.record.userId = key.userId;
+    this.#isLimited = key.rules !== null && hasLimit(key.rules);
     this.#limitsTokens = key.rules !== null && hasLimit(key.rules, tokenLimits);
   }
 
@@ -293,11 +295,11 @@ export class LifeOfRequest {
     const { names } = rewriting;
     const allowed = this.#key.rules?.allowed_models ?? null;
     // Its limits are not known before whose it is.
-    if (!this.#isUserInBody && this.#isLimited()) this.#openTurn(queue);
+    if (!this.#isUserInBody && this.#isLimited) this.#openTurn(queue);
     const received = await this.#receive(held);
     if (this.#isUserInBody) {
       this.#use(await users.know(this.#key, request, received.plain));
-      if (this.#isLimited()) this.#openTurn(queue);
+      if (this.#isLimited) this.#openTurn(queue);
     }
     if (allowed !== null) this.#rewriters = rewriting.named;
     if (this.#limitsTokens) this.#rewriters = rewriting.limited;
@@ -333,7 +335,7 @@ export class LifeOfRequest {
     const bodyRules = {
       endpoint: this.#endpoint,
       // Nothing else can be held to the key's limits and models, or tell its user.
-      mustBeReadable: checksForms || this.#isUserInBody || this.#isLimited(),
+      mustBeReadable: checksForms || this.#isUserInBody || this.#isLimited,
       readsForms: this.#rewriting.names.catalog.file !== undefined,
       checksForms,
     };
@@ -345,11 +347,6 @@ export class LifeOfRequest {
       party: id,
     });
     return this.#received;
-  }
-
-  #isLimited() {
-    const { rules } = this.#key;
-    return rules !== null && hasLimit(rules);
   }
 
   /** @throws ProxyError if the rules could not read in the body what the backend may */
@@ -541,7 +538,7 @@ export class LifeOfRequest {
         peerAddress: this.#peerAddress,
         upstreamApiKey,
         requestId: tracker.record.requestId,
-        isOfUser: userHeadersOf(this.#key.rules),
+        isOfUser: this.#key.rules === null ? undefined : userHeadersOf(this.#key.rules),
       }),
       body: outgoing === undefined ? came : outgoing.open(),
       readTimeoutMs,
