@@ -109,7 +109,7 @@ interface Ahead {
   endsAt: number;
 }
 
-export type SubjectLease = ReturnType<typeof newLease>;
+type SubjectLease = ReturnType<typeof newLease>;
 
 /** The requests that the same subjects limit. */
 export interface Group {

@@ -106,7 +106,7 @@ export interface ProxyDeps extends TrackerDeps, StoredDeps, UsersDeps {
   log: Log;
 }
 
-export interface LifeDeps extends ProxyDeps {
+interface LifeDeps extends ProxyDeps {
   habitsOf: HabitsOf;
   firstOfCodex: CodexReader["first"];
   storedIds: StoredIds;

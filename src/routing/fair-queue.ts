@@ -2,7 +2,7 @@ import type { SubjectId } from "../domain/keys.ts";
 import type { Entry } from "../domain/admissions.ts";
 import type { Choice } from "../domain/backends.ts";
 
-export interface FairQueueOptions<Ticket> {
+interface FairQueueOptions<Ticket> {
   maxWaiting: number;
   /** The place that a request would get now. */
   findPlace: (ticket: Ticket) => Choice | undefined;
