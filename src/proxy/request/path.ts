@@ -5,7 +5,7 @@
 // nothing, and refuses by throwing a ProxyError. Bodies have a design of their own (`body.ts`), and so has the budget
 // for those that are held (`held-bytes.ts`).
 
-import { findCredential, type KeyRules } from "../../domain/keys.ts";
+import { findCredential, type KeyRules, matchesGlob } from "../../domain/keys.ts";
 import { hasLimit, tokenLimits } from "../../domain/limits.ts";
 import { ProxyError } from "../errors.ts";
 
@@ -190,19 +190,6 @@ function plainPathOf(path: string): string | undefined {
     .map((segment) => segment.replace(/;.*$/s, ""))
     .filter((segment) => segment !== "" && segment !== ".");
   return `/${segments.join("/")}`.replace(/^\/v1(?:\/v1(?=\/|$))+/i, "/v1");
-}
-
-/** In time that grows with the product of both lengths at most, however many `*` there are. */
-export function matchesGlob(glob: string, text: string): boolean {
-  let [at, read] = [0, 0];
-  let [star, readAtStar] = [-1, 0];
-  while (read < text.length) {
-    if (glob[at] === "*") [star, readAtStar] = [at++, read];
-    else if (glob[at] === text[read]) [at, read] = [at + 1, read + 1];
-    else if (star === -1) return false;
-    else [at, read] = [star + 1, ++readAtStar];
-  }
-  return /^\**$/.test(glob.slice(at));
 }
 
 /** The path for log and metrics: without its query, and with API keys masked that stand in it. */
