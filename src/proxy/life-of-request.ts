@@ -22,13 +22,7 @@ import { applyCors, type CorsOrigins, findPreflightResponse } from "./request/co
 import { isHalfSent } from "./request/half-sent.ts";
 import type { HeldBytes, HeldShare } from "./request/held-bytes.ts";
 import { isModelAllowed, memberNotAllowed, requireAllowedModel } from "./request/model-rule.ts";
-import {
-  openCodeModels,
-  type OwnKey,
-  ownPaths,
-  respondWithOpenCodeModels,
-  respondWithOwnKey,
-} from "./request/own-answers.ts";
+import { type OwnKey, ownPaths, respondAtOwnPath } from "./request/own-answers.ts";
 import { findPathAndQuery, loggedPath, readTarget, requireOpenPath } from "./request/path.ts";
 import { classOfBody, classOfHeaders } from "./request/request-class.ts";
 import { userHeadersOf, type Users, type UsersDeps } from "./request/users.ts";
@@ -270,14 +264,11 @@ export class LifeOfRequest {
   /** What a key may know of itself, and the models of a file; undefined for what a backend answers. */
   #answerOurselves() {
     const { wall, log, findOwnKey, backendModels } = this.#deps;
-    const [method, path, { id }] = [this.#method, this.#path, this.#key];
-    if (path === openCodeModels && method === "GET")
-      return respondWithOpenCodeModels(this.#rewriting.names, this.#mayUse);
+    const [method, path, { id }, { names }] = [this.#method, this.#path, this.#key, this.#rewriting];
     if (path.startsWith(ownPaths)) {
-      const subjects = this.#subjects() ?? [];
-      return respondWithOwnKey({ method, path, subjects, wall, log, find: () => findOwnKey(id) });
+      const [subjects, find, mayUse] = [this.#subjects() ?? [], () => findOwnKey(id), this.#mayUse];
+      return respondAtOwnPath({ method, path, names, mayUse, subjects, wall, log, find });
     }
-    const { names } = this.#rewriting;
     if (names.catalog.file === undefined) return undefined;
     const asked = { request: this.#request, path, isAllowed: this.#mayUse, wall };
     const listed = respondWithModels(asked, names, { backendModels });
