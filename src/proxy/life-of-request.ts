@@ -127,7 +127,8 @@ export class LifeOfRequest {
   #wait: StreamWait | undefined;
 
   #path = "";
-  #pathAndQuery = "";
+  /** Empty if the host is invalid. */
+  readonly #pathAndQuery: string;
   #endpoint = unknownEndpoint;
   #key = nobody;
   #isLimited = false;
@@ -163,13 +164,15 @@ export class LifeOfRequest {
     this.#rewriters = this.#rewriting.plain;
     this.#rewritten = this.#rewriting.unread;
     this.#peerAddress = deps.peerAddress(request);
+    const pathAndQuery = findPathAndQuery(request.url);
+    this.#pathAndQuery = pathAndQuery ?? "";
     const clientProgram = clientProgramOf(request.headers);
     this.#program = programOf(clientProgram);
     this.#tracker = new RequestTracker(deps, {
       requestId: requestIdOf(request.headers),
       traceId: traceIdOf(request.headers.get("traceparent")),
       method: request.method,
-      path: loggedPath(request),
+      path: loggedPath(request, pathAndQuery),
       clientAddress: deps.clientAddress(request, this.#peerAddress),
       clientProgram,
       requestClass: classOfHeaders(request.headers, this.#program),
@@ -236,9 +239,8 @@ export class LifeOfRequest {
   /** @throws ProxyError if the request presents no active key, or one that may not use the path */
   async #knowKey() {
     const { draining, disableIdleTimeout, config } = this.#deps;
-    const { path, pathAndQuery } = readTarget(this.#request);
+    const { path } = readTarget(this.#request, this.#pathAndQuery || undefined);
     this.#path = path;
-    this.#pathAndQuery = pathAndQuery;
     this.#endpoint = getEndpoint(path);
     if (draining.aborted) throw new ProxyError("shutting_down");
     const key = await authenticate(this.#request.headers, this.#deps);
@@ -615,7 +617,7 @@ export class LifeOfRequest {
     const tracker = this.#tracker;
     const { code, outcome, cause, details } = classifyFailure(error, this.#request.signal);
     if (code === "internal") this.#deps.log.error("Request failed inside Tollgate", { error: stackOf(error) });
-    const isMessages = isMessagesPath(findPathAndQuery(this.#request.url) ?? "");
+    const isMessages = isMessagesPath(this.#pathAndQuery);
     const { contact } = this.#deps.config;
     const response = failureResponse(code, details, {
       requestId: isMessages ? tracker.record.requestId : undefined,

@@ -120,8 +120,10 @@ const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIO
  * What a request asks for, percent-encoding as it came.
  * @throws ProxyError if the host is malformed, the length stands twice, the method is unknown, or a WebSocket is wanted
  */
-export function readTarget(request: Request): Record<"path" | "pathAndQuery", string> {
-  const pathAndQuery = findPathAndQuery(request.url);
+export function readTarget(
+  request: Request,
+  pathAndQuery = findPathAndQuery(request.url),
+): Record<"path" | "pathAndQuery", string> {
   if (pathAndQuery === undefined || !isHost(request.headers.get("host"))) throw new ProxyError("invalid_host");
   if (!pathAndQuery.startsWith("/v1/")) {
     throw new ProxyError(isPathWithoutV1(request) ? "path_without_v1" : "not_found");
@@ -193,8 +195,8 @@ function plainPathOf(path: string): string | undefined {
 }
 
 /** The path for log and metrics: without its query, and with API keys masked that stand in it. */
-export function loggedPath({ url, headers }: Request): string {
-  const path = withoutQuery(findPathAndQuery(url) ?? url);
+export function loggedPath({ url, headers }: Request, pathAndQuery = findPathAndQuery(url)): string {
+  const path = withoutQuery(pathAndQuery ?? url);
   const credential = findCredential(headers);
   // Nearly all, and to look is cheaper than to take it apart.
   if (!/%|[\da-f]{32}/i.test(path) && (credential === undefined || !path.includes(credential))) return path;
