@@ -9,7 +9,7 @@ import { type Notice, planNotices, tellsUntil } from "../watching/notices.ts";
 import type { ListedState } from "../watching/states.ts";
 import type { Watch } from "../watching/watch.ts";
 
-export interface NoticesOptions {
+interface NoticesOptions {
   config: Config["notices"];
   store: NoticeStore;
   watch: Pick<Watch, "list" | "awayTold">;
