@@ -87,10 +87,6 @@ describe("the service's settings", () => {
     expect(see(env, undefined, service)).toEqual({ env, output: "" });
   });
 
-  test("are not used if there are none", () => {
-    expect(see({ PORT: "1" })).toEqual({ env: { PORT: "1" }, output: "" });
-  });
-
   test("of a file that is given are overridden by the environment, and need no data folder", () => {
     using service = createService("PORT=9\nHOST=::1\n");
     expect(see({ PORT: "1", DATA_DIR: "/srv" }, service.envFile, service)).toEqual({
@@ -255,14 +251,6 @@ describe("a .env file in the working folder", () => {
     for (const name of [".env.local", ".env.development", ".env.production"])
       writeFileSync(folder.file(name), "PORT=1");
     expect((await folder.run("serve")).stderr).toContain('PORT: "$HOME" is not allowed');
-  });
-
-  test("is not read beside --env-file", async () => {
-    using folder = folderWith("PORT=from-the-file\n");
-    writeFileSync(folder.file("other.env"), "HOST=other host\n");
-    const { stderr } = await folder.run("serve --env-file other.env");
-    expect(stderr).toContain("HOST: ");
-    expect(stderr).not.toContain("PORT: ");
   });
 
   type Folder = Pick<TempFolder, "path" | "file">;

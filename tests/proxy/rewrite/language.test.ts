@@ -1,6 +1,12 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { type ConversationMessage, createRecall, discouragesHan, languageOf, userSample } from "../../../src/proxy/rewrite/language.ts";
+import {
+  type ConversationMessage,
+  createRecall,
+  discouragesHan,
+  languageOf,
+  userSample,
+} from "../../../src/proxy/rewrite/language.ts";
 import { heldOut } from "../../fixtures/conversations.held-out.ts";
 import type { Label, LabelledConversation } from "../../fixtures/conversations.ts";
 import { tuning } from "../../fixtures/conversations.tuning.ts";
