@@ -56,7 +56,7 @@ export function isDigit(byte: number): boolean {
   return byte >= 0x30 && byte <= 0x39;
 }
 
-/** Whether a member's name is `name`, with escapes or without. @param name ASCII without characters that JSON escapes */
+/** Whether a string holds `name`, with escapes or without. @param name ASCII without characters that JSON escapes */
 export function isName(bytes: Uint8Array, start: number, end: number, name: string): boolean {
   let at = start;
   for (let index = 0; index < name.length; index += 1) {
