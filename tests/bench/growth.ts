@@ -33,6 +33,8 @@ export interface Growing {
   most?: number;
 }
 
+const users = 80;
+
 export const growing: readonly Growing[] = [
   {
     name: "keys",
@@ -56,11 +58,11 @@ export const growing: readonly Growing[] = [
   },
   { name: "limits of the key", sizes: [0, 3], seed: seedOneKey, keysOf: () => [limitedKey(0)], most: 1.2 },
   {
-    name: "users of a key, 4 models",
-    sizes: [0, 80],
+    name: "hours of 80 users × 4 models",
+    sizes: [0, 320 * 24, 320 * 24 * 35],
     seed: seedUsers,
     keysOf: () => [limitedKey(0)],
-    bodies: Array.from({ length: 320 }, (_, index) =>
+    bodies: Array.from({ length: users * 4 }, (_, index) =>
       JSON.stringify({
         model: `m-${index % 4}`,
         max_tokens: 16,
@@ -68,7 +70,6 @@ export const growing: readonly Growing[] = [
         user: `user-${index >> 2}`,
       }),
     ),
-    most: 1.2,
   },
   // Fewer would each send so much that the database admits requests ahead of them, which costs less.
   { name: "keys with limits", sizes: [1000, 10_000, 100_000], seed: seedLimitedKeys, keysOf: limitedKeys },
@@ -190,19 +191,17 @@ function seedLimitedKeys(
   );
 }
 
-/** A day of what they used, by the hour. Without users, the key tells none apart. */
-function seedUsers(dataDir: string, users: number): Promise<void> {
+/** What each used of each model by the hour, until now. */
+function seedUsers(dataDir: string, rows: number): Promise<void> {
   return seed(dataDir, async (store) => {
-    const [keyId = 0] = await seedKeys(store, ["front end"], {
-      secret: limitedKey,
-      ...(users > 0 && { rules: { users_from: "body" } }),
-    });
+    const options = { secret: limitedKey, rules: { users_from: "body" } };
+    const [keyId = 0] = await seedKeys(store, ["front end"], options);
     const hour = Math.floor(Date.now() / 3_600_000);
     for (let user = 0; user < users; user++) {
       const identity = { source: `key:${keyId}`, external: `user-${user}` };
       const { id } = await store.subjects.see({ ...identity, keyId, name: undefined, max: 1000 });
       await store.usage.add(
-        Array.from({ length: 4 * 24 }, (_, index) => ({
+        Array.from({ length: rows / users }, (_, index) => ({
           ...usage(keyId, (hour - (index >> 2)) * 60, [1, 1000, 200]),
           userId: id,
           model: `m-${index % 4}`,
