@@ -158,7 +158,8 @@ const measureGrowth = (kind: Growing): Promise<GrowthRow> =>
       }
       const targets = [...keys.keys()];
       await warmUpAll(targets, bench.key);
-      const runs = await runAll(small, targets, async (target) => keys.get(target) ?? []);
+      const workload = kind.bodies === undefined ? small : { ...small, load: { ...small.load, body: kind.bodies } };
+      const runs = await runAll(workload, targets, async (target) => keys.get(target) ?? []);
       return growthRow(kind, small, [...runs.values()]);
     } finally {
       for (const { process: started } of keys.keys()) await started.stop();
