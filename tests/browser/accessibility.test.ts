@@ -68,7 +68,7 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
       ["r", "Requests"],
       ["k", "API keys"],
       ["u", "Usage"],
-      ["g", "GPUs"],
+      ["b", "Backends"],
       ["s", "Settings"],
       ["h", "Quick start"],
       ["o", "Overview"],

@@ -3,6 +3,7 @@ import type { Change } from "../../domain/changes.ts";
 import { decodeHistogram, quantilesOf } from "../../domain/histogram.ts";
 import type { Backend, Catalog, DiscoveredModels } from "../../domain/models.ts";
 import type { Log } from "../../log/log.ts";
+import type { DrainingBackend } from "../../store/backends/contract.ts";
 import type { BackendFigures } from "../../store/traffic/contract.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
@@ -50,7 +51,7 @@ export const listBackends =
           describe(backend, statuses.find(({ name }) => name === backend.name) ?? unseen(backend.name, now)),
           { failing_since: failingSince === undefined ? null : timestampOf(failingSince) },
           { models: models.filter((model) => model.backends.includes(backend.name)).map(({ name }) => name) },
-          sinceOf(draining.find((one) => one.backend === backend.name)),
+          drainOf(draining.find((one) => one.backend === backend.name)),
           figuresOf(figures.find((one) => one.backend === backend.name)),
         ),
       ),
@@ -75,7 +76,7 @@ type Figures = Pick<
 const describe = (
   { name, url, maxConcurrency, spill }: Backend,
   { state, since, inFlight, waiting }: BackendStatus,
-): Omit<BackendBody, "models" | "failing_since" | keyof Figures> => ({
+): Omit<BackendBody, "models" | "failing_since" | "taken_out_by" | keyof Figures> => ({
   name,
   url: withoutSecrets(url),
   state,
@@ -87,8 +88,10 @@ const describe = (
 });
 
 /** A process that started later does not know it from its own states. */
-const sinceOf = (draining: { since: number } | undefined): Partial<Pick<BackendBody, "since">> =>
-  draining === undefined ? {} : { since: timestampOf(draining.since) };
+const drainOf = (draining: DrainingBackend | undefined): Pick<BackendBody, "taken_out_by"> & { since?: string } =>
+  draining === undefined
+    ? { taken_out_by: null }
+    : { taken_out_by: draining.username, since: timestampOf(draining.since) };
 
 /** Neither a password nor a query, whatever was accepted. */
 function withoutSecrets(given: string): string {
