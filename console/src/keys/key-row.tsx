@@ -11,7 +11,7 @@ import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
 import { isNearLimit } from "./key-limits.ts";
 import { isUsable } from "./key-list.ts";
 import { useSwitchKey } from "./key-mutations.ts";
-import { openRotationForm } from "./new-key.ts";
+import { createdKey, openRotationForm } from "./new-key.ts";
 import { RenameField } from "./rename-field.tsx";
 
 interface KeyRowProps {
@@ -37,7 +37,9 @@ export function KeyRow(props: KeyRowProps): JSX.Element {
   };
 
   return (
-    <tr classList={{ inactive: !isUsable(props.key, now()), selected: props.isSelected }}>
+    <tr
+      classList={{ inactive: !isUsable(props.key, now()), selected: props.isSelected || props.key.id === createdKey() }}
+    >
       <td class="key-select">
         <input
           type="checkbox"

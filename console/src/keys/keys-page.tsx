@@ -21,7 +21,7 @@ import { BulkBar, type BulkQuestion } from "./bulk-bar.tsx";
 import { usedLimits } from "./key-limits.ts";
 import { keyCsv, sortKeys } from "./key-list.ts";
 import { KeyTable, useKeySparksQuery, useSelectedKeys } from "./key-table.tsx";
-import { closeNewKeyDialogUnlessSecret, openImportForm, openNewKeyForm } from "./new-key.ts";
+import { closeNewKeyDialogUnlessSecret, createdKey, openImportForm, openNewKeyForm, setCreatedKey } from "./new-key.ts";
 import { isLimitState, type KeyFilters, useKeyFilters } from "./use-key-filters.ts";
 
 // Less often opened, so not part of the first view's script.
@@ -67,7 +67,10 @@ export function KeysPage(): JSX.Element {
     openNewKeyForm();
     setParameters({ new: undefined }, { replace: true });
   });
-  onCleanup(closeNewKeyDialogUnlessSecret);
+  onCleanup(() => {
+    closeNewKeyDialogUnlessSecret();
+    setCreatedKey(undefined);
+  });
 
   return (
     <Page
@@ -123,7 +126,10 @@ function FilteredKeys(props: {
   onDelete: (key: Key) => void;
 }): JSX.Element {
   const filters = useKeyFilters();
-  const matching = createMemo(() => props.keys && sortKeys(props.keys.filter(filters.matches), filters.keySort()));
+  const matching = createMemo(() => {
+    const sorted = props.keys && sortKeys(props.keys.filter(filters.matches), filters.keySort());
+    return sorted?.toSorted((a, b) => Number(b.id === createdKey()) - Number(a.id === createdKey()));
+  });
   const selected = useSelectedKeys(() => matching() ?? []);
   const [asked, setAsked] = createSignal<{ question: BulkQuestion; keys: readonly Key[] }>();
   return (
