@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { chooseFrom } from "./support/menus.ts";
 import { violations, violationsInBothSchemes } from "./support/axe.ts";
 import { hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { startSeededConsole, waitUntilLoaded } from "./support/seeded-console.ts";
@@ -28,7 +29,7 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
     await page.getByText("Copied").waitFor();
     expect(await violationsInBothSchemes(page)).toEqual([]);
     await page.getByRole("button", { name: "Done" }).click();
-    await page.getByRole("button", { name: "Delete audited" }).last().click();
+    await chooseFrom(page.getByRole("row").last(), /^Actions of audited/, "Delete");
     expect(await violationsInBothSchemes(page)).toEqual([]);
     await page.getByRole("button", { name: "Delete key" }).click();
     await page.getByText("“audited” was deleted").waitFor();
@@ -51,7 +52,7 @@ describe.skipIf(!hasBrowser)("accessibility", () => {
       ["r", "Requests"],
       ["k", "API keys"],
       ["u", "Usage"],
-      ["g", "GPUs"],
+      ["b", "Backends"],
       ["s", "Settings"],
       ["h", "Quick start"],
       ["o", "Overview"],

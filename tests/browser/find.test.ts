@@ -59,7 +59,8 @@ describe.skipIf(!hasBrowser)("the box", () => {
     await page.keyboard.press("Escape");
     await box(page).waitFor({ state: "detached" });
     await (await open(page, "127.0.0.1")).click();
-    await page.waitForURL("**/requests?backend=*");
+    await page.waitForURL("**/backends");
+    await page.goto(`${traffic.console.program.adminUrl}/requests?backend=x`);
     await page.getByLabel("Backend", { exact: true }).focus();
     await (await open(page, trafficModel.slice(0, 5))).click();
     await page.waitForURL(`**/requests?model=${trafficModel}`);

@@ -43,7 +43,7 @@ describe.skipIf(!hasBrowser)("without teams", () => {
       expect([path, await page.getByText(/\bteams?\b/i).count()]).toEqual([path, 0]);
     }
     await page.goto(`${traffic.console.program.adminUrl}/keys`);
-    await page.getByRole("button", { name: "Limits of caller" }).click();
+    await chooseFrom(page, "Actions of caller", "Limits");
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Concurrent requests").waitFor();
     for (const label of ["Concurrent requests", "Tokens per day", "Tokens per month"])

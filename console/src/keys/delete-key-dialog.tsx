@@ -18,7 +18,7 @@ export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClos
   return (
     <Dialog
       title={`Delete “${props.key.name}”?`}
-      focusAfter={() => (deletes() ? nextDeleteButton(row) : null)}
+      focusAfter={() => (deletes() ? nextMenu(row) : null)}
       onClose={() => props.onClose()}
     >
       <p>
@@ -64,9 +64,9 @@ export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClos
 }
 
 /** In the row after the deleted one, which leaves the table; in the last row's place, the one before. */
-function nextDeleteButton(row: Element | null | undefined): HTMLElement | null {
+function nextMenu(row: Element | null | undefined): HTMLElement | null {
   const next = row?.nextElementSibling ?? row?.previousElementSibling;
-  return next?.querySelector<HTMLElement>("[data-action=delete]") ?? document.querySelector<HTMLElement>("#main");
+  return next?.querySelector<HTMLElement>(".row-actions button") ?? document.querySelector<HTMLElement>("#main");
 }
 
 export const Choice = (props: { label: string; value: boolean; onChange: (value: boolean) => void }): JSX.Element => (

@@ -76,9 +76,11 @@ function KeyTableHead(props: Pick<KeyTableProps, "keys" | "sort" | "onSort" | "s
     label: string;
     unit?: string;
     number?: boolean;
+    rank?: string;
   }): JSX.Element => (
     <th
       scope="col"
+      class={head.rank}
       classList={{ [`key-${head.column}`]: true, number: head.number ?? false }}
       aria-sort={props.sort.column === head.column ? props.sort.direction : undefined}
     >
@@ -99,9 +101,9 @@ function KeyTableHead(props: Pick<KeyTableProps, "keys" | "sort" | "onSort" | "s
           Key
         </th>
         <th scope="col">Active</th>
-        <SortableHead column="created" label="Created" />
+        <SortableHead column="created" label="Created" rank="rank-3" />
         <SortableHead column="used" label="Last used" />
-        <th scope="col" class="key-spark">
+        <th scope="col" class="key-spark rank-2">
           24 h
         </th>
         <SortableHead column="requests" label="Requests" number />

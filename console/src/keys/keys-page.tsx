@@ -21,7 +21,7 @@ import { Bulk, useSelected } from "./bulk-bar.tsx";
 import { usedLimits } from "./key-limits.ts";
 import { keyCsv, sortKeys } from "./key-list.ts";
 import { KeyTable, useKeySparksQuery } from "./key-table.tsx";
-import { closeNewKeyDialogUnlessSecret, openImportForm, openNewKeyForm } from "./new-key.ts";
+import { closeNewKeyDialogUnlessSecret, createdKey, openImportForm, openNewKeyForm, setCreatedKey } from "./new-key.ts";
 import { isLimitState, type KeyFilters, useKeyFilters } from "./use-key-filters.ts";
 
 // Less often opened, so not part of the first view's script.
@@ -66,7 +66,10 @@ export function KeysPage(): JSX.Element {
     openNewKeyForm();
     setParameters({ new: undefined }, { replace: true });
   });
-  onCleanup(closeNewKeyDialogUnlessSecret);
+  onCleanup(() => {
+    closeNewKeyDialogUnlessSecret();
+    setCreatedKey(undefined);
+  });
 
   return (
     <Page
@@ -122,7 +125,10 @@ function FilteredKeys(props: {
   onDelete: (key: Key) => void;
 }): JSX.Element {
   const filters = useKeyFilters();
-  const matching = createMemo(() => props.keys && sortKeys(props.keys.filter(filters.matches), filters.keySort()));
+  const matching = createMemo(() => {
+    const sorted = props.keys && sortKeys(props.keys.filter(filters.matches), filters.keySort());
+    return sorted?.toSorted((a, b) => Number(b.id === createdKey()) - Number(a.id === createdKey()));
+  });
   const selected = useSelected(() => matching() ?? []);
   return (
     <div class="keys-with-selection">

@@ -5,7 +5,14 @@ import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { FailedDialog, lazyPart, LoadFailed } from "../ui/lazy.tsx";
 import { type KeyFields, useCreateKey } from "./key-mutations.ts";
 import { KeySecret } from "./key-secret.tsx";
-import { closeNewKeyDialog, guardSecretFromUnload, newKeyDialog, secretSource, setNewKeyDialog } from "./new-key.ts";
+import {
+  closeNewKeyDialog,
+  guardSecretFromUnload,
+  newKeyDialog,
+  secretSource,
+  setCreatedKey,
+  setNewKeyDialog,
+} from "./new-key.ts";
 
 // Less often opened, so not part of the first view's script.
 const ImportKeysDialog = lazyPart(
@@ -79,7 +86,10 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
     createKey.mutate(
       { ...fields(), name: name?.value ?? "", ...(ownKey === "" ? {} : { key: ownKey }) },
       {
-        onSuccess: (created) => props.onCreated(created),
+        onSuccess: (created) => {
+          setCreatedKey(created.id);
+          props.onCreated(created);
+        },
         onError: () => {
           setNewKeyDialog("form");
           name?.focus();

@@ -42,7 +42,7 @@ export function findThings(text: string, things: Things): Found[] {
     // The API has looked for them, by their ids at their front end too.
     things.users.map(({ id, name }) => ({ kind: "User", label: name, href: requests("user", id) })),
     named(models).map(({ name }) => ({ kind: "Model", label: name, href: requests("model", name) })),
-    named(things.backends).map(({ name }) => ({ kind: "Backend", label: name, href: requests("backend", name) })),
+    named(things.backends).map(({ name }) => ({ kind: "Backend", label: name, href: "/backends" })),
   ];
   return found.flatMap((list) => list.slice(0, maxOfKind));
 }

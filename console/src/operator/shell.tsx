@@ -5,8 +5,10 @@
 // shown and not changed: they are the server's environment.
 
 import { A, type Location, type Navigator, type RouteSectionProps, useNavigate } from "@solidjs/router";
-import { createSignal, For, type JSX, Show } from "solid-js";
+import { useQuery } from "@tanstack/solid-query";
+import { createEffect, createSignal, For, type JSX, Show } from "solid-js";
 import { api, ApiError, responseBody } from "../client.ts";
+import { saveCount, savedCount } from "../lib/browser-settings.ts";
 import { endSession, session } from "../lib/session.ts";
 import { chooseTheme, theme, themes } from "../lib/theme.ts";
 import { chooseTimeZone, timeZone, timeZoneOptions } from "../lib/time-zone.ts";
@@ -27,7 +29,7 @@ const navigation = [
   { href: "/requests", label: "Requests", icon: "requests" },
   { href: "/keys", label: "API keys", icon: "keys" },
   { href: "/usage", label: "Usage", icon: "usage" },
-  { href: "/gpus", label: "GPUs", icon: "gpus" },
+  { href: "/backends", label: "Backends", icon: "gpus" },
   { href: "/settings", label: "Settings", icon: "settings" },
   { href: "/help", label: "Help", icon: "help" },
 ] as const;
@@ -47,13 +49,14 @@ interface ShellProps extends RouteSectionProps {
 export function Shell(props: ShellProps): JSX.Element {
   const navigate = useNavigate();
   const [finding, setFinding] = createSignal(false);
+  const hasFleet = useHasFleet();
 
   const actions: Record<Shortcut, () => void> = {
     "g o": () => navigate("/"),
     "g r": () => navigate("/requests"),
     "g k": () => navigate("/keys"),
     "g u": () => navigate("/usage"),
-    "g g": () => navigate("/gpus"),
+    "g b": () => navigate("/backends"),
     "g s": () => navigate("/settings"),
     "g h": () => navigate("/help"),
     n: () => openNewKey(props.location, navigate),
@@ -78,9 +81,13 @@ export function Shell(props: ShellProps): JSX.Element {
           <kbd aria-hidden="true">/</kbd>
         </button>
         <nav aria-label="Pages">
-          <For each={navigation}>
+          <For each={navigation.filter(({ href }) => href !== "/backends" || hasFleet())}>
             {(page) => (
-              <A href={page.href} end={page.href === "/"}>
+              <A
+                href={page.href}
+                end={page.href === "/"}
+                classList={{ active: page.href === "/backends" && props.location.pathname.startsWith("/gpus") }}
+              >
                 <Icon name={page.icon} />
                 {page.label}
               </A>
@@ -95,6 +102,21 @@ export function Shell(props: ShellProps): JSX.Element {
       </Show>
     </div>
   );
+}
+
+const getFleet = async (): Promise<number> => {
+  const [{ backends }, gpus] = await Promise.all([
+    responseBody(api.backends.get()),
+    responseBody(api["gpu-stats"].get()),
+  ]);
+  return Math.max(0, backends.length - 1) + gpus.length;
+};
+
+/** Whether there are several backends, or GPUs: a single backend needs no entry. What is known stays until it is asked. */
+function useHasFleet(): () => boolean {
+  const fleet = useQuery(() => ({ queryKey: ["fleet"], queryFn: getFleet, staleTime: 60_000 }));
+  createEffect(() => fleet.data !== undefined && saveCount("fleet", fleet.data));
+  return () => (fleet.data ?? savedCount("fleet", 0)) > 0;
 }
 
 /** What belongs to who is logged in, and to this browser. */

@@ -5,7 +5,7 @@ export const shortcuts = [
   { keys: ["g", "r"], label: "Go to requests" },
   { keys: ["g", "k"], label: "Go to API keys" },
   { keys: ["g", "u"], label: "Go to usage" },
-  { keys: ["g", "g"], label: "Go to GPUs" },
+  { keys: ["g", "b"], label: "Go to backends" },
   { keys: ["g", "s"], label: "Go to the settings" },
   { keys: ["g", "h"], label: "Go to the quick start" },
   { keys: ["/"], label: "Find; Ctrl or ⌘ with K too" },
@@ -13,7 +13,7 @@ export const shortcuts = [
   { keys: ["?"], label: "Show these" },
 ] as const;
 
-export type Shortcut = "g o" | "g r" | "g k" | "g u" | "g g" | "g s" | "g h" | "/" | "n" | "?";
+export type Shortcut = "g o" | "g r" | "g k" | "g u" | "g b" | "g s" | "g h" | "/" | "n" | "?";
 
 /** The second key of a sequence must follow within this time. */
 const sequenceMs = 1000;

@@ -2,6 +2,7 @@ import type { AdminDeps } from "../http/deps.ts";
 import { type BackendStatus, noBackendCounts } from "../../domain/backends.ts";
 import { decodeHistogram, quantilesOf } from "../../domain/histogram.ts";
 import type { Backend } from "../../domain/models.ts";
+import type { DrainingBackend } from "../../store/backends/contract.ts";
 import type { BackendFigures } from "../../store/traffic/contract.ts";
 import { minuteOf, minutesPerHour, timestampOf } from "../../time/seoul.ts";
 import { bodyParser } from "../http/body-schema.ts";
@@ -34,7 +35,7 @@ export const listBackends =
           describe(backend, statuses.find(({ name }) => name === backend.name) ?? unseen(backend.name, now)),
           { failing_since: failingSince === undefined ? null : timestampOf(failingSince) },
           { models: models.filter((model) => model.backends.includes(backend.name)).map(({ name }) => name) },
-          sinceOf(draining.find((one) => one.backend === backend.name)),
+          drainOf(draining.find((one) => one.backend === backend.name)),
           figuresOf(figures.find((one) => one.backend === backend.name)),
         ),
       ),
@@ -59,7 +60,7 @@ type Figures = Pick<
 const describe = (
   { name, url, maxConcurrency, spill }: Backend,
   { state, since, inFlight, waiting }: BackendStatus,
-): Omit<BackendBody, "models" | "failing_since" | keyof Figures> => ({
+): Omit<BackendBody, "models" | "failing_since" | "taken_out_by" | keyof Figures> => ({
   name,
   url: withoutSecrets(url),
   state,
@@ -71,8 +72,10 @@ const describe = (
 });
 
 /** A process that started later does not know it from its own states. */
-const sinceOf = (draining: { since: number } | undefined): Partial<Pick<BackendBody, "since">> =>
-  draining === undefined ? {} : { since: timestampOf(draining.since) };
+const drainOf = (draining: DrainingBackend | undefined): Pick<BackendBody, "taken_out_by"> & { since?: string } =>
+  draining === undefined
+    ? { taken_out_by: null }
+    : { taken_out_by: draining.username, since: timestampOf(draining.since) };
 
 /** Neither a password nor a query, whatever was accepted. */
 function withoutSecrets(given: string): string {

@@ -23,7 +23,7 @@ test.each([
   ["red", ["API key billing /keys/2", "Team Red /keys/teams/3"]],
   ["open", ["API key Open WebUI /keys/1", "Model open-embed /requests?model=open-embed"]],
   ["qwen", ["Model qwen3 /requests?model=qwen3"]],
-  [" gpu-B ", ["Backend gpu-b /requests?backend=gpu-b"]],
+  [" gpu-B ", ["Backend gpu-b /backends"]],
   ["nobody", []],
   ["  ", []],
 ])("%p finds %j", (text, found) => {
