@@ -4,10 +4,9 @@
 //   flush -> staged (this thread) -> tables of counts (the storage thread folds)
 //   lease -> tables of limits (this thread)
 //
-// Who commits: this thread, but not while it pauses (`pausedUntil`), or if there are more rows than a request should wait
-// for; nor what depends on the tables of counts, nor a flush that may be committed already, nor any flush after a fold that
-// failed. The storage thread then does it. This thread never waits for a lock, but until a fold or a deletion that has it, or
-// the end of a checkpoint, is over: the storage thread would do the same, and fold before it commits.
+// Who commits: this thread, but not while it pauses (`pausedUntil`), or if there are more rows than a request should wait for;
+// nor what depends on the tables of counts, nor a flush that may be committed already, nor any flush after a fold that failed.
+// The storage thread then does it. This thread waits for no lock, but for a fold, deletion or checkpoint's end that is in the way.
 //
 // Invariants. A flush has a number, and counts once, whoever commits it and however often: the tables hold the last number of
 // each ledger, and staged flushes up to it are dropped by the fold. Commits here run one after the other.
