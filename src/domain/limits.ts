@@ -75,8 +75,8 @@ export const isLimitName = (name: string): name is LimitName => Object.hasOwn(li
 /** What is added to limits, each until its window ends, epoch milliseconds. */
 export type LimitsExtra = Partial<Record<LimitName, { more: number; until: number }>>;
 
-/** How much a key may use; null: no limit. */
-export type KeyLimits = Record<LimitName, number | null> & { limits_extra?: LimitsExtra | null };
+/** How much a key may use; null: no limit. `notify`: NOTICE_URL is told how much of these is used. */
+export type KeyLimits = Record<LimitName, number | null> & { limits_extra?: LimitsExtra | null; notify?: true | null };
 
 /** A limit at a time, with what is added to it until then. */
 export function limitAt(limits: Readonly<KeyLimits>, name: LimitName, now: number): number | null {

@@ -204,7 +204,7 @@ async function stateOf(subject: unknown): Promise<Record<string, unknown>> {
 
 const limitsOf = (rules: string | null): KeyLimits => {
   const all = parseRules(rules ?? "{}");
-  return { ...perLimit((name) => all[name]), limits_extra: all.limits_extra ?? null };
+  return { ...perLimit((name) => all[name]), limits_extra: all.limits_extra ?? null, notify: all.notify ?? null };
 };
 
 /** @param before the JSON of the limits so far */
@@ -213,7 +213,7 @@ function columnsOf<Change extends SubjectChange>({ limits, tags, ...fields }: Ch
   return {
     ...fields,
     ...(tags !== undefined && { tags: tags.length === 0 ? null : JSON.stringify(tags) }),
-    rules: hasLimit(all) ? JSON.stringify(all) : null,
+    rules: hasLimit(all) || all.notify === true ? JSON.stringify(all) : null,
   };
 }
 

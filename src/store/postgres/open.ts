@@ -100,7 +100,7 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
   const findOwners = prepareFindOwners(lookupEngine);
   const { checkWritable } = createSqlStore(lookupEngine, clock);
   const store = createSqlStore(createPostgresEngine(others), clock, retention);
-  const { listLoads, countAtLimit, listDays } = store.limits;
+  const { listLoads, countAtLimit, listNotified, listDays } = store.limits;
   const subjects = withTimeouts(limited, store.subjects);
   // What this process changes holds for its next request.
   let version = 0;
@@ -145,7 +145,7 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
     database: withTimeouts(limited, store.database),
     limits: {
       ...withTimeouts(admissions, admissionStore.limits),
-      ...withTimeouts(limited, { listLoads, countAtLimit, listDays }),
+      ...withTimeouts(limited, { listLoads, countAtLimit, listNotified, listDays }),
     },
     gpu: {
       ...withTimeouts(limited, store.gpu),

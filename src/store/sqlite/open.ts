@@ -164,7 +164,7 @@ function createSqliteStore(parts: {
     requests: remote("requests", ["list", "sum", "lastId", "oldest", "keyNames"]),
     limits: {
       take: direct.take,
-      ...remote("limits", ["listLoads", "countAtLimit", "listDays", "beat", "listInstances", "remove"]),
+      ...remote("limits", ["listLoads", "countAtLimit", "listNotified", "listDays", "beat", "listInstances", "remove"]),
     },
     gpu: {
       ...remote("gpu", ["add", "latest"]),
