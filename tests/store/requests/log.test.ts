@@ -55,6 +55,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
             estimatedTokens: 9,
             sends: 2,
             waitedFor: "backend",
+            priority: "low",
           },
           tokens,
         ),
@@ -101,6 +102,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       userId: null,
       userName: null,
       waitedFor: "backend",
+      priority: "low",
     };
     expect(await requests.list({}, 10)).toEqual({ requests: [written], next: undefined });
     expect(await requests.lastId()).toBe(1);
