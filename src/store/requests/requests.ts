@@ -133,27 +133,21 @@ function selectiveCondition(log: LogTable, filter: RequestFilter): SQL | undefin
 const isFailuresOnly = ({ failed, outcome, status }: RequestFilter): boolean =>
   failed === true || (outcome !== undefined && outcome !== "completed") || (status !== undefined && status.from >= 400);
 
+const exact = ["requestId", "keyId", "backend", "outcome", "path", "requestClass", "address", "conversation"] as const;
+
 function conditions(log: LogTable, filter: RequestFilter): (SQL | undefined)[] {
-  const { keyId, model, backend, status, outcome, failed, path, client, requestClass, address, requestId } = filter;
-  const { teamId, userId, withoutUsage, conversation, minDurationMs, since, until } = filter;
+  const { model, teamId, userId, status, failed, client, withoutUsage, minDurationMs, since, until } = filter;
   return [
-    requestId === undefined ? undefined : eq(log.requestId, requestId),
+    ...exact.map((name) => (filter[name] === undefined ? undefined : eq(log[name], filter[name]))),
     since === undefined ? undefined : gte(log.endedAt, since),
     until === undefined ? undefined : lt(log.endedAt, until),
-    keyId === undefined ? undefined : eq(log.keyId, keyId),
     isOf(log.teamId, teamId),
     isOf(log.userId, userId),
     failed === true ? and(eq(log.isFailed, 1), ne(log.outcome, noFailure)) : undefined,
     withoutUsage === true ? lacksUsage(log) : undefined,
     model === undefined ? undefined : eq(log.modelSent, model),
-    backend === undefined ? undefined : eq(log.backend, backend),
     status === undefined ? undefined : and(gte(log.status, status.from), lte(log.status, status.to)),
-    outcome === undefined ? undefined : eq(log.outcome, outcome),
-    path === undefined ? undefined : eq(log.path, path),
     client === undefined ? undefined : or(eq(log.client, client), beginsWith(log.client, `${client}/`)),
-    requestClass === undefined ? undefined : eq(log.requestClass, requestClass),
-    address === undefined ? undefined : eq(log.address, address),
-    conversation === undefined ? undefined : eq(log.conversation, conversation),
     minDurationMs === undefined ? undefined : gte(log.durationUs, minDurationMs * 1000),
   ];
 }
