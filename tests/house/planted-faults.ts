@@ -237,6 +237,14 @@ export const plantedFaults: readonly PlantedFault[] = [
     tests: ["tests/wire/users.test.ts"],
   },
   {
+    id: "users-full-locks",
+    says: "Each made-up user of a full key costs a transaction, and the lock that all processes share",
+    find: `    if (oldest === undefined) full.set(keyId, { max, until: clock() + fullForMs });
+    else await drop(engine, oldest);`,
+    put: `    if (oldest !== undefined) await drop(engine, oldest);`,
+    tests: ["tests/store/keys/keys.test.ts"],
+  },
+  {
     id: "users-without-end",
     says: "A key has more users than it may have",
     find: `    if ((all?.users ?? 0) < max) return true;`,
