@@ -1,9 +1,10 @@
-import { and, asc, count, eq, gt, inArray, lt, ne, or, type SQL, type SQLWrapper, sql } from "drizzle-orm";
+import { and, asc, count, eq, gt, inArray, isNotNull, lt, ne, or, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import type { RecordChange } from "../accounts/audit.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { msPerDay, msPerMinute } from "../../time/seoul.ts";
 import {
+  defaultUsersMax,
   type FoundUser,
   type KeyId,
   type KeyLimits,
@@ -119,6 +120,21 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
         if (forgets) await db.update(audit).set({ before: null, after: null }).where(ofIt);
         return lastName;
       }),
+    async countUsers() {
+      const counted = db
+        .select({ keyId: subjects.keyId, users: count().as("users") })
+        .from(subjects)
+        .where(isNotNull(subjects.keyId))
+        .groupBy(subjects.keyId)
+        .as("counted");
+      const { name: key, rules } = keys;
+      const { users, keyId } = counted;
+      const rows = await db.select({ key, rules, users }).from(counted).innerJoin(keys, eq(keys.id, keyId));
+      return rows.map((one) => {
+        const { users_max: max } = parseRules(one.rules ?? "{}");
+        return { key: one.key, users: one.users, max: max ?? defaultUsersMax };
+      });
+    },
     see: prepareSee(engine, clock),
   };
 }
