@@ -137,6 +137,7 @@ const requestFields = [
     column: null,
     description: `For what it waited first: ${waits.join(" of its key, or a place at a ")}; null: it did not wait`,
   },
+  { field: "traceId", kind: "text", nullable: true, description: "Of the client's traceparent (W3C Trace Context)" },
 ] as const satisfies readonly Field[];
 
 type Fields = typeof requestFields;

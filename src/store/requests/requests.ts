@@ -135,7 +135,7 @@ const isFailuresOnly = ({ failed, outcome, status }: RequestFilter): boolean =>
 
 function conditions(log: LogTable, filter: RequestFilter): (SQL | undefined)[] {
   const { keyId, model, backend, status, outcome, failed, path, client, requestClass, address, requestId } = filter;
-  const { teamId, userId, withoutUsage, conversation, minDurationMs, since, until } = filter;
+  const { teamId, userId, traceId, withoutUsage, conversation, minDurationMs, since, until } = filter;
   return [
     requestId === undefined ? undefined : eq(log.requestId, requestId),
     since === undefined ? undefined : gte(log.endedAt, since),
@@ -153,6 +153,7 @@ function conditions(log: LogTable, filter: RequestFilter): (SQL | undefined)[] {
     client === undefined ? undefined : or(eq(log.client, client), beginsWith(log.client, `${client}/`)),
     requestClass === undefined ? undefined : eq(log.requestClass, requestClass),
     address === undefined ? undefined : eq(log.address, address),
+    traceId === undefined ? undefined : eq(log.traceId, traceId),
     conversation === undefined ? undefined : eq(log.conversation, conversation),
     minDurationMs === undefined ? undefined : gte(log.durationUs, minDurationMs * 1000),
   ];

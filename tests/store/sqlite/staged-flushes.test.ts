@@ -151,6 +151,7 @@ test("requests that an older version staged are written into their columns", asy
       userId: null,
       userName: null,
       waitedFor: null,
+      traceId: null,
     },
   ]);
   expect((await store.requests.list({ failed: true }, 10)).requests).toEqual([]);
