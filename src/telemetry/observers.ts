@@ -119,13 +119,13 @@ export function createUpstreamFailures(clock: WallClock, log: Log, isLogged: () 
     /** Epoch milliseconds; undefined if the last request got one. */
     since: (): number | undefined => since,
     /** How many requests were refused in the last minutes: by the queue, and for the users' tokens of keys. */
-    refused(): { inQueue: number; ofUsers: { keyId: KeyId; refused: number }[] } {
+    refused(): { inQueue: number; ofUsers: ReadonlyMap<KeyId, number> } {
       for (const minute of refused.keys()) if (minute <= minuteOf(clock()) - refusedMinutes) refused.delete(minute);
       const sums = new Map<KeyId, number>();
       for (const counts of refused.values()) for (const [id, n] of counts) sums.set(id, (sums.get(id) ?? 0) + n);
       const inQueue = sums.get(byQueue) ?? 0;
       sums.delete(byQueue);
-      return { inQueue, ofUsers: Array.from(sums, ([keyId, n]) => ({ keyId, refused: n })) };
+      return { inQueue, ofUsers: sums };
     },
   };
 }

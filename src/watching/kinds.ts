@@ -23,8 +23,8 @@ export interface Facts {
   firstBytes?: readonly { backend: string; requests: number; medianMs: number; usualMs: number }[] | undefined;
   /** Requests that it refused in the last 5 minutes. */
   queue?: { refused: number } | undefined;
-  /** Requests of the last 5 minutes whose user's token does not fit their key. */
-  refusedUsers?: readonly { keyId: number; refused: number }[] | undefined;
+  /** How many requests of the last 5 minutes had a user's token that does not fit their key, by its id. */
+  refusedUsers?: ReadonlyMap<number, number> | undefined;
   /** How many users keys have, of those that tell them apart. */
   users?: readonly { key: string; users: number; max: number }[] | undefined;
   /** When the certificate ends. */
@@ -179,9 +179,10 @@ export const kinds = {
     of: "process",
     remedy: "The key's secret and the front end's differ: give the key the front end's as its users_secret.",
     find: ({ refusedUsers: all }) =>
-      all?.map(({ keyId, refused: count }) => ({
-        object: nameOf(keyId),
-        what: `The users' tokens of ${counted(count, "request")} with ${nameOf(keyId)} were refused in 5 minutes`,
+      all &&
+      Array.from(all, ([id, count]) => ({
+        object: nameOf(id),
+        what: `The users' tokens of ${counted(count, "request")} with ${nameOf(id)} were refused in 5 minutes`,
         count,
       })),
   },

@@ -134,10 +134,10 @@ const cases: readonly Case[] = [
   },
   {
     kind: "user_source_refuses",
-    quiet: { refusedUsers: [] },
-    comes: { refusedUsers: [{ keyId: 5, refused: 2 }] },
+    quiet: { refusedUsers: new Map() },
+    comes: { refusedUsers: new Map([[5, 2]]) },
     what: "The users' tokens of 2 requests with key 5 were refused in 5 minutes",
-    goes: { refusedUsers: [] },
+    goes: { refusedUsers: new Map() },
   },
   {
     kind: "users_nearly_full",

@@ -1,4 +1,4 @@
-import { and, asc, count, eq, gt, inArray, isNotNull, lt, ne, or, type SQL, type SQLWrapper, sql } from "drizzle-orm";
+import { and, asc, count, eq, gt, inArray, lt, ne, or, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import type { RecordChange } from "../accounts/audit.ts";
 import type { Engine } from "../engine/engine.ts";
 import type { WallClock } from "../../time/clock.ts";
@@ -121,18 +121,13 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
         return lastName;
       }),
     async countUsers() {
-      const counted = db
-        .select({ keyId: subjects.keyId, users: count().as("users") })
-        .from(subjects)
-        .where(isNotNull(subjects.keyId))
-        .groupBy(subjects.keyId)
-        .as("counted");
-      const { name: key, rules } = keys;
-      const { users, keyId } = counted;
-      const rows = await db.select({ key, rules, users }).from(counted).innerJoin(keys, eq(keys.id, keyId));
-      return rows.map((one) => {
-        const { users_max: max } = parseRules(one.rules ?? "{}");
-        return { key: one.key, users: one.users, max: max ?? defaultUsersMax };
+      const counted = sql`select key_id, count(*) as users from ${subjects} where key_id is not null group by key_id`;
+      const rows = await engine.rows<{ key: string; rules: string | null; users: number }>(
+        sql`select name as key, rules, users from (${counted}) as counted join ${keys} on ${keys.id} = key_id`,
+        ["key", "rules"],
+      );
+      return rows.map(({ key, rules, users }) => {
+        return { key, users, max: parseRules(rules ?? "{}").users_max ?? defaultUsersMax };
       });
     },
     see: prepareSee(engine, clock),
