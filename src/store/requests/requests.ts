@@ -133,7 +133,17 @@ function selectiveCondition(log: LogTable, filter: RequestFilter): SQL | undefin
 const isFailuresOnly = ({ failed, outcome, status }: RequestFilter): boolean =>
   failed === true || (outcome !== undefined && outcome !== "completed") || (status !== undefined && status.from >= 400);
 
-const exact = ["requestId", "keyId", "backend", "outcome", "path", "requestClass", "address", "conversation"] as const;
+const exact = [
+  "requestId",
+  "keyId",
+  "backend",
+  "outcome",
+  "path",
+  "requestClass",
+  "address",
+  "conversation",
+  "traceId",
+] as const;
 
 function conditions(log: LogTable, filter: RequestFilter): (SQL | undefined)[] {
   const { model, teamId, userId, status, failed, client, withoutUsage, minDurationMs, since, until } = filter;

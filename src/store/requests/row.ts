@@ -120,6 +120,7 @@ export function requestRowOf(
     textOrNull(request.message, maxPathLength),
     request.teamId ?? null,
     request.userId ?? null,
+    request.traceId ?? null,
   ];
 }
 

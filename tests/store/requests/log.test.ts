@@ -56,6 +56,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
             sends: 2,
             waitedFor: "backend",
             priority: "low",
+            traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
           },
           tokens,
         ),
@@ -103,6 +104,7 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       userName: null,
       waitedFor: "backend",
       priority: "low",
+      traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
     };
     expect(await requests.list({}, 10)).toEqual({ requests: [written], next: undefined });
     expect(await requests.lastId()).toBe(1);

@@ -152,6 +152,7 @@ test("requests that an older version staged are written into their columns", asy
       userName: null,
       waitedFor: null,
       priority: null,
+      traceId: null,
     },
   ]);
   expect((await store.requests.list({ failed: true }, 10)).requests).toEqual([]);
