@@ -5,7 +5,7 @@
 // (`request-fields.ts`). A leaf of types and pure functions, which the console may import too: it knows no database, no
 // clock and no route. Removed: one file for all of it.
 
-import type { KeyLimits } from "./limits.ts";
+import type { KeyLimits, Priority } from "./limits.ts";
 
 export type { KeyLimits, LimitName } from "./limits.ts";
 
@@ -50,6 +50,8 @@ export interface FoundUser {
   isActive: boolean;
   /** Undefined: the `user_limits` of the key. */
   limits?: KeyLimits | undefined;
+  /** Its own, whatever its limits. */
+  priority?: Priority | null | undefined;
   team?: { id: TeamId; name: string; limits: KeyLimits } | undefined;
 }
 

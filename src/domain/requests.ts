@@ -1,6 +1,7 @@
 import type { ChoiceReason, Expectation } from "./backends.ts";
 import type { CacheLoss } from "./cache-loss.ts";
 import type { KeyId, TeamId, UserId } from "./keys.ts";
+import type { Priority } from "./limits.ts";
 import { clientRules } from "./models.ts";
 import type { CountedUsage, Usage } from "./usage.ts";
 
@@ -82,6 +83,8 @@ export interface RequestRecord {
   teamId?: TeamId | undefined;
   /** Undefined: nobody's in particular. */
   userId?: UserId | undefined;
+  /** Whom it comes before where requests wait; undefined: `normal`. */
+  priority?: Priority | undefined;
   /** The model names asked for by the client and sent to the backend; undefined if the body names none or was not read. */
   modelAsked: string | undefined;
   modelSent: string | undefined;
@@ -148,13 +151,15 @@ export const lacksUsage = ({ method, path, status, outcome, usage }: RequestReco
 /** A request that has not ended, as it is now. */
 export interface RunningRequest extends Pick<
   RequestRecord,
-  "requestId" | "clientAddress" | "method" | "path" | "keyId" | "teamId" | "userId"
+  "requestId" | "clientAddress" | "method" | "path" | "keyId" | "teamId" | "userId" | "priority"
 > {
   /** The name that the backend is sent. */
   model: string | undefined;
   backend: string | undefined;
-  /** Its body is being read, it waits in the queue, for the backend, or the response flows. */
-  state: "receiving" | "queued" | "waiting" | "running";
+  /** Its body is read, it waits in the queue, until another long prompt is read, for the backend, or the response flows. */
+  state: "receiving" | "queued" | "prefill" | "waiting" | "running";
+  /** What there is to read of its prompt, in the state `prefill`. */
+  prefillTokens: number | undefined;
   ageMs: number;
   /** How much of the response body came from the backend. */
   receivedBytes: number;

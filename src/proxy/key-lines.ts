@@ -15,9 +15,9 @@ export interface InLine {
   end(reason: ProxyError): void;
 }
 
-interface KeyLinesOptions {
+export interface KeyLinesOptions {
   monotonic: MonotonicClock;
-  /** How many may wait in this process. */
+  /** How many may wait for the limits of their keys in this process. */
   maxInLine: number;
   /** Whether requests of the same keys may wait in other processes. */
   hasOthers: () => boolean;

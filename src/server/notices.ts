@@ -1,7 +1,7 @@
 import { createHmac } from "node:crypto";
 import type { Config } from "../config/config.ts";
 import type { Log } from "../log/log.ts";
-import { causeOf } from "../proxy/upstream/failure-cause.ts";
+import { causeOf } from "../proxy/upstream/abort-reason.ts";
 import type { NoticeStore } from "../store/backends/contract.ts";
 import type { WallClock } from "../time/clock.ts";
 import { msPerMinute, timestampOf } from "../time/seoul.ts";

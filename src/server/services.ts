@@ -6,7 +6,7 @@ import { shareBackends } from "../admission/shared-draining.ts";
 import { createRevocations } from "../admission/revocations.ts";
 import { createLedger } from "../ledger/ledger.ts";
 import type { Log } from "../log/log.ts";
-import { createLocalPlaces } from "../routing/places.ts";
+import { createLocalPlaces } from "../routing/dispatch.ts";
 import { RequestQueue } from "../proxy/waiting.ts";
 import type { CurrentCatalog } from "../domain/models.ts";
 import type { BackendStates, BackendStatus, Engines } from "../domain/backends.ts";
@@ -312,7 +312,7 @@ function placesOf(
 }
 
 function createQueue(
-  { timeoutMs, backendWaitMs, maxWaiting }: Config["queue"],
+  { timeoutMs, lowTimeoutMs, backendWaitMs, maxWaiting }: Config["queue"],
   {
     catalog,
     places,
@@ -329,7 +329,8 @@ function createQueue(
   /** All but one backend that takes any number of requests at any time. */
   const hasPlaces = (): boolean => {
     const [first, ...others] = catalog.get().backends;
-    const takesAll = first?.maxConcurrency === undefined && backendWaitMs === 0 && places.isAnyIn([first?.name ?? ""]);
+    const isLimited = first?.maxConcurrency !== undefined || first?.maxPrefillTokens !== undefined;
+    const takesAll = !isLimited && backendWaitMs === 0 && places.isAnyIn([first?.name ?? ""]);
     return others.length > 0 || !takesAll;
   };
   const queue = new RequestQueue({
@@ -338,6 +339,7 @@ function createQueue(
     places,
     hasPlaces: hasPlaces(),
     timeoutMs,
+    lowTimeoutMs,
     backendWaitMs,
     maxInLine: Math.ceil(maxWaiting / processes),
     monotonic,

@@ -182,20 +182,6 @@ onEachEngine(({ openTestStore }) => {
     await admissions.close();
   });
 
-  test("what a process admits alone counts when the database is back, whatever its clock says", async () => {
-    await using opened = await openTestStore();
-    const { limits } = opened.store;
-    const admissions = open(limits, { waitLimitMs: 1000, clock: () => Date.now() - 90_000 });
-    const rules = { ...noLimits, requests_per_minute: 20 };
-    expect(countAdmitted(await admit(admissions, rules, 1))).toBe(1);
-    admissions.set("failing");
-    expect(countAdmitted(await admit(admissions, rules, 30))).toBe(19);
-    admissions.set("well");
-    await pollUntil(() => !admissions.isDegraded(), 5000);
-    expect(countAdmitted(await admit(admissions, rules, 1))).toBe(0);
-    await admissions.close();
-  });
-
   test("slow is not failed: requests are decided in time, and counted once when the answer comes", async () => {
     await using opened = await openTestStore();
     const { limits } = opened.store;

@@ -41,18 +41,19 @@ describe.skipIf(!hasBrowser)("layout", () => {
     expect(await page.evaluate(listCovering)).toEqual([]);
   });
 
-  // Each opens the pages once, so that the four widths cost one load.
+  // Each opens the pages once, so that the widths cost one load.
   test.each(pagePaths)(
     "%s fits tablets and small windows, with targets and labels that can be told apart",
     async (path) => {
       await using visit = await console.visit(path, { anonymous: isForAnyone(path) });
       const { page } = visit;
-      for (const width of [768, 820, 1024, 1180]) {
+      for (const width of [768, 820, 1024, 1100, 1180, 1220]) {
         await page.setViewportSize({ width, height: 900 });
         await waitUntilLoaded(page);
         await waitUntilDrawn(page);
         expect([width, await page.evaluate(() => document.documentElement.scrollWidth)]).toEqual([width, width]);
         expect([width, await cutOff(page, ".table-scroll")]).toEqual([width, []]);
+        expect([width, await cutOff(page, ".figure .note, .figure .note > *")]).toEqual([width, []]);
         expect(await page.evaluate(listCrowdedTargets)).toEqual([]);
         expect(await page.evaluate(listCrowdedLabels)).toEqual([]);
       }
@@ -125,20 +126,6 @@ describe.skipIf(!hasBrowser)("layout", () => {
       expect([width, await cutOff(page, ".figure .note, .figure .note > *")]).toEqual([width, []]);
     }
   });
-
-  test.each(["/", "/keys/1", "/usage", "/gpus"])(
-    "the figures of %s show their notes in full in small windows",
-    async (path) => {
-      await using visit = await console.visit(path);
-      const { page } = visit;
-      await waitUntilLoaded(page);
-      for (const width of [768, 820, 1024, 1100, 1180, 1220]) {
-        await page.setViewportSize({ width, height: 800 });
-        await waitUntilDrawn(page);
-        expect([width, await cutOff(page, ".figure .note, .figure .note > *")]).toEqual([width, []]);
-      }
-    },
-  );
 
   test("a phone shows the tab of its page in full", async () => {
     await using visit = await console.visit("/help/explain", { phone: true });

@@ -109,8 +109,9 @@ describe("a file of models", () => {
 const backend = "backends: { a: { url: http://a } }\n";
 const aNames = "a name of up to 64 letters, digits, dots, hyphens and underscores";
 const modelMembers =
-  "backends, served_as, aliases, kind, reasoning, han_guard, force_stream_usage, client_rules, context_tokens, max_output_tokens";
-const backendMembers = "url, api_key_env, max_concurrency, spill, retry_503, discover, cached_in_input, health";
+  "backends, served_as, aliases, kind, reasoning, han_guard, force_stream_usage, client_rules, private_cache, context_tokens, max_output_tokens";
+const backendMembers =
+  "url, api_key_env, max_concurrency, max_prefill_tokens, spill, retry_503, discover, cached_in_input, priority, health";
 const anUrl = "an http:// or https:// address without user, query or fragment, or unix:/ and the path of a socket";
 const notSent = "a setting of Tollgate is never sent to a backend; use a variable of another name";
 const notSet = "this environment variable is not set; set it to the key, or leave the member out";
@@ -406,6 +407,7 @@ describe("any valid file of models", () => {
     url: fc.constantFrom("http://a:1", "https://b/prefix/v1/", "unix:/run/x.sock"),
     api_key_env: optional(fc.constant("GPU_B_KEY")),
     max_concurrency: optional(fc.integer({ min: 1, max: 1_000_000 })),
+    max_prefill_tokens: optional(fc.integer({ min: 1, max: 1_000_000 })),
     spill: optional(fc.boolean()),
     discover: optional(fc.boolean()),
     health: optional(fc.constantFrom("/", "/up?x")),

@@ -2,7 +2,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import { expect, test } from "bun:test";
 import OpenAI from "openai";
 import { startDemoBackend } from "../../src/demo/backend.ts";
-import { demoModel, demoSmallModel } from "../../src/demo/client-behaviour.ts";
+import { demoModel, demoSmallModel } from "../../src/demo/personas.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { rejectionOf } from "../support/rejection.ts";
 import { shared } from "../support/shared.ts";

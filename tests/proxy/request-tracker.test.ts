@@ -2,7 +2,7 @@ import { expect, test } from "bun:test";
 import { type TrackerDeps, RequestTracker } from "../../src/proxy/request-tracker.ts";
 import type { RequestRecord, RunningHandle } from "../../src/domain/requests.ts";
 
-const request = { id: "req-1", method: "GET", path: "/v1/x", clientAddress: "192.0.2.7" };
+const request = { requestId: "req-1", method: "GET", path: "/v1/x", clientAddress: "192.0.2.7" };
 
 const depsOf = (records: RequestRecord[]): TrackerDeps => ({
   addInFlight: () => () => {},
@@ -22,7 +22,7 @@ test("a request finishes once, even if finish is called again", () => {
   const tracker = new RequestTracker({ ...depsOf(records), addInFlight }, request);
   expect(inFlight).toBe(1);
   tracker.onFinished(() => callbacks++);
-  tracker.status = 200;
+  tracker.record.status = 200;
   tracker.finish("completed");
   tracker.finish("upstream_failed", { code: "upstream_unreachable" });
   expect([inFlight, callbacks, records.length]).toEqual([0, 1, 1]);

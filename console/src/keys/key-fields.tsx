@@ -7,8 +7,7 @@ import { TextField } from "../ui/controls.tsx";
 import { listOf } from "./key-limits.ts";
 import type { KeyFields } from "./key-mutations.ts";
 import { LimitFields, NoteFields } from "./limit-fields.tsx";
-import { OpenWebUiLines } from "./members.tsx";
-import { TeamField } from "./subject-dialog.tsx";
+import { OpenWebUiLines, TeamField } from "./subject-dialog.tsx";
 
 /** What a form begins with. */
 export type EditedKey = Partial<Key>;

@@ -1,5 +1,5 @@
 import { csvOf } from "../lib/csv.ts";
-import type { Key } from "../queries.ts";
+import type { Key, Team, User } from "../queries.ts";
 import { limitNames } from "../../../src/domain/limits.ts";
 
 /** Whether a key is accepted: one that has expired is like an inactive one. */
@@ -88,3 +88,14 @@ const csvColumns = [
 
 /** The API's list, with its field names. */
 export const keyCsv = (keys: readonly Key[]): string => csvOf(csvColumns, keys);
+
+/** As an import reads them, and when they were seen. */
+export const userCsv = (users: readonly User[], teams: readonly Team[]): string =>
+  csvOf(
+    ["external", "name", "team", ...limitNames, "note", "tags", "is_active", "first_seen_at", "last_seen_at"],
+    users.map((user) => ({ ...user, team: teams.find(({ id }) => id === user.team_id)?.name ?? null })),
+  );
+
+/** What follows in the tags that begin with a text. */
+export const tagValues = (tags: readonly string[], prefix: string): string[] =>
+  tags.flatMap((tag) => (tag.startsWith(prefix) && tag !== prefix ? [tag.slice(prefix.length).trim()] : []));

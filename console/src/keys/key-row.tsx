@@ -8,6 +8,7 @@ import type { Key } from "../queries.ts";
 import { ToggleSwitch } from "../ui/controls.tsx";
 import { Menu } from "../ui/menu.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
+import { SelectCell, type Selected } from "./bulk-bar.tsx";
 import { isNearLimit } from "./key-limits.ts";
 import { isUsable } from "./key-list.ts";
 import { useSwitchKey } from "./key-mutations.ts";
@@ -16,8 +17,7 @@ import { RenameField } from "./rename-field.tsx";
 
 interface KeyRowProps {
   key: Key;
-  isSelected: boolean;
-  onSelect: (isSelected: boolean) => void;
+  selected: Selected<Key>;
   /** Its tokens by hour. */
   spark: Float64Array | undefined;
   onLimits: () => void;
@@ -38,16 +38,12 @@ export function KeyRow(props: KeyRowProps): JSX.Element {
 
   return (
     <tr
-      classList={{ inactive: !isUsable(props.key, now()), selected: props.isSelected || props.key.id === createdKey() }}
+      classList={{
+        inactive: !isUsable(props.key, now()),
+        selected: props.selected.has(props.key) || props.key.id === createdKey(),
+      }}
     >
-      <td class="key-select">
-        <input
-          type="checkbox"
-          aria-label={`Select ${props.key.name}`}
-          checked={props.isSelected}
-          onChange={(event) => props.onSelect(event.currentTarget.checked)}
-        />
-      </td>
+      <SelectCell row={props.key} selected={props.selected} />
       <th scope="row" class="key-name">
         <Show when={renaming()} fallback={<KeyName key={props.key} />}>
           <RenameField key={props.key} onDone={endRenaming} />

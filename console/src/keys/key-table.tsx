@@ -1,10 +1,11 @@
 import type { UseQueryResult } from "@tanstack/solid-query";
-import { createEffect, createMemo, createSignal, For, type JSX, Show } from "solid-js";
+import { For, type JSX, Show } from "solid-js";
 import type { Key } from "../queries.ts";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
 import { useUsageBucketsQuery } from "../usage/queries.ts";
 import { everyKey, type UsageBuckets } from "../usage/usage-buckets.ts";
+import { SelectAll, type Selected } from "./bulk-bar.tsx";
 import { KeyRow } from "./key-row.tsx";
 import { type KeySort, type KeySortColumn, nextKeySort } from "./key-list.ts";
 
@@ -15,7 +16,7 @@ interface KeyTableProps {
   choice: string;
   sort: KeySort;
   onSort: (next: KeySort) => void;
-  selected: SelectedKeys;
+  selected: Selected<Key>;
   /** Undefined while they load. */
   sparks: UsageBuckets | undefined;
   onLimits: (key: Key) => void;
@@ -53,8 +54,7 @@ export function KeyTable(props: KeyTableProps): JSX.Element {
                 {(key) => (
                   <KeyRow
                     key={key}
-                    isSelected={props.selected.has(key)}
-                    onSelect={(isSelected) => props.selected.set(key, isSelected)}
+                    selected={props.selected}
                     spark={sparkOf(props.sparks, key)}
                     onLimits={() => props.onLimits(key)}
                     onDelete={() => props.onDelete(key)}
@@ -95,9 +95,7 @@ function KeyTableHead(props: Pick<KeyTableProps, "keys" | "sort" | "onSort" | "s
   return (
     <thead>
       <tr>
-        <td class="key-select">
-          <SelectAll {...props} />
-        </td>
+        <SelectAll noun="key" rows={props.keys} selected={props.selected} />
         <SortableHead column="name" label="Name" />
         <th scope="col" class="key-text">
           Key
@@ -117,49 +115,4 @@ function KeyTableHead(props: Pick<KeyTableProps, "keys" | "sort" | "onSort" | "s
       </tr>
     </thead>
   );
-}
-
-/** All keys that the filter shows, also those that the table adds on scrolling. */
-function SelectAll(props: Pick<KeyTableProps, "keys" | "selected">): JSX.Element {
-  const keys = (): readonly Key[] => props.keys ?? [];
-  const count = (): number => props.selected.list().length;
-  let input: HTMLInputElement | undefined;
-  createEffect(() => {
-    if (input !== undefined) input.indeterminate = count() > 0 && count() < keys().length;
-  });
-  return (
-    <input
-      ref={input}
-      type="checkbox"
-      aria-label="Select all keys"
-      disabled={keys().length === 0}
-      checked={count() > 0 && count() === keys().length}
-      onChange={(event) => props.selected.replace(event.currentTarget.checked ? keys() : [])}
-    />
-  );
-}
-
-/** The keys of a list that the user selected. A key that leaves the list is no longer selected, or a filter would hide it. */
-interface SelectedKeys {
-  list: () => readonly Key[];
-  has: (key: Key) => boolean;
-  set: (key: Key, isSelected: boolean) => void;
-  replace: (keys: readonly Key[]) => void;
-}
-
-/** @param listed the keys that the filter shows */
-export function useSelectedKeys(listed: () => readonly Key[]): SelectedKeys {
-  const [ids, setIds] = createSignal<ReadonlySet<number>>(new Set());
-  const list = createMemo(() => (ids().size === 0 ? [] : listed().filter(({ id }) => ids().has(id))));
-  return {
-    list,
-    has: ({ id }) => ids().has(id),
-    set: ({ id }, isSelected) => {
-      const shown = new Set(list().map((key) => key.id));
-      if (isSelected) shown.add(id);
-      else shown.delete(id);
-      setIds(shown);
-    },
-    replace: (keys) => void setIds(new Set(keys.map(({ id }) => id))),
-  };
 }

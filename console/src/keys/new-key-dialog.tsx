@@ -1,7 +1,7 @@
 import { createSignal, type JSX, Match, onMount, Show, Switch } from "solid-js";
 import type { Key } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { FailedDialog, lazyPart, LoadFailed } from "../ui/lazy.tsx";
 import { type KeyFields, useCreateKey } from "./key-mutations.ts";
 import { KeySecret } from "./key-secret.tsx";
@@ -16,7 +16,7 @@ import {
 
 // Less often opened, so not part of the first view's script.
 const ImportKeysDialog = lazyPart(
-  async () => (await import("./import-keys-dialog.tsx")).ImportKeysDialog,
+  async () => (await import("./import-dialog.tsx")).ImportKeysDialog,
   (state) => <FailedDialog {...state} title="API keys" onClose={closeNewKeyDialog} />,
 );
 const RotateKeyDialog = lazyPart(
@@ -117,21 +117,12 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
       </details>
       <PolicyNote />
       {/* Not before Escape closes the dialog again, which an error does a moment after it is known. */}
-      <Show when={newKeyDialog() === "form" && createKey.error}>
-        {(error) => (
-          <p class="form-error" role="alert">
-            {error().message}
-          </p>
-        )}
-      </Show>
-      <div class="dialog-actions">
-        <button class="button" type="button" disabled={createKey.isPending} onClick={() => props.onCancel()}>
-          Cancel
-        </button>
-        <button class="button primary" type="submit" disabled={createKey.isPending}>
-          Create key
-        </button>
-      </div>
+      <FormEnd
+        error={newKeyDialog() === "form" && createKey.error}
+        action="Create key"
+        isPending={createKey.isPending}
+        onCancel={props.onCancel}
+      />
     </form>
   );
 }

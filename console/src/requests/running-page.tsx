@@ -21,6 +21,7 @@ import "../styles/lazy-pages.css";
 const stateLabels = {
   receiving: "Reading the request",
   queued: "Queued",
+  prefill: "Waits for prefill",
   waiting: "Waiting for the backend",
   running: "Responding",
 } as const;
@@ -206,6 +207,10 @@ function RunningRow(props: {
       </Show>
       <td data-label="State" title={props.request.backend ?? undefined}>
         {stateLabels[props.request.state]}
+        <Show when={props.request.prefill_tokens}>{(tokens) => <>: {count(tokens())} tokens</>}</Show>
+        <Show when={props.request.priority !== "normal"}>
+          <span class="faint">, {props.request.priority} priority</span>
+        </Show>
         <Show when={props.request.place}>
           {(place) => (
             <span class="faint">

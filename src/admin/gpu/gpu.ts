@@ -4,11 +4,11 @@
 // time of a sample is the server's. Posts are limited by key, and whoever has one can fill neither the log nor the
 // memory with names of hosts. How samples are read is not known here; of the agent it serves the script.
 
+import type { AdminDeps } from "../http/deps.ts";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { pushGpuScript } from "../../gpu-agent/push-gpu-script.ts";
 import type { Log } from "../../log/log.ts";
 import type { GpuSample, SharedGpu } from "../../store/gpu/contract.ts";
-import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { timestampOf } from "../../time/seoul.ts";
 import { type JsonObject, readJsonObject } from "../http/body.ts";
@@ -25,17 +25,7 @@ import { bucketRange } from "../usage/ranges.ts";
 /** A host sends one a second. */
 const postLimits = { perSecond: 10, unfinished: 10 };
 
-export function addGpuSamples({
-  store,
-  clock,
-  log,
-  gpuSamplesReceived,
-}: {
-  store: Pick<Store, "gpu">;
-  clock: WallClock;
-  log: Log;
-  gpuSamplesReceived: (stored: number, skipped: number) => void;
-}) {
+export function addGpuSamples({ store, clock, log, gpuSamplesReceived }: AdminDeps) {
   const startPost = createPostLimit(postLimits, clock);
   const warnOfSharedGpus = createSharedGpuLog(log, clock);
 
@@ -49,19 +39,19 @@ export function addGpuSamples({
 }
 
 export const listGpuSamples =
-  ({ store }: { store: Pick<Store, "gpu"> }) =>
+  ({ store }: AdminDeps) =>
   async (): Promise<GpuSampleBody[]> =>
     (await store.gpu.latest()).map(gpuSampleBody);
 
 export const listPowerHistory =
-  ({ store, clock, log }: { store: Pick<Store, "gpu">; clock: WallClock; log: Log }) =>
+  ({ store, clock, log }: AdminDeps) =>
   ({ query, request }: { query: HistoryQuery; request: Request }): Promise<Response> => {
     const head = `{"days":${query.days},"bucket_minutes":${query.bucket_minutes},"points":[`;
     return streamJson(request, [head, store.gpu.powerHistory(bucketRange(clock(), query)), "]}"], log);
   };
 
 export const listGpuHistory =
-  ({ store, clock, log }: { store: Pick<Store, "gpu">; clock: WallClock; log: Log }) =>
+  ({ store, clock, log }: AdminDeps) =>
   ({ query, request }: { query: GpuHistoryQuery; request: Request }): Promise<Response> => {
     const head = `{"days":${query.days},"bucket_minutes":${query.bucket_minutes},"points":[`;
     const points = store.gpu.history(bucketRange(clock(), query), query.gpu_id);

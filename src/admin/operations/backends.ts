@@ -1,12 +1,9 @@
-import { type BackendStates, type BackendStatus, noBackendCounts } from "../../domain/backends.ts";
-import type { Change } from "../../domain/changes.ts";
+import type { AdminDeps } from "../http/deps.ts";
+import { type BackendStatus, noBackendCounts } from "../../domain/backends.ts";
 import { decodeHistogram, quantilesOf } from "../../domain/histogram.ts";
-import type { Backend, Catalog, DiscoveredModels } from "../../domain/models.ts";
-import type { Log } from "../../log/log.ts";
+import type { Backend } from "../../domain/models.ts";
 import type { DrainingBackend } from "../../store/backends/contract.ts";
 import type { BackendFigures } from "../../store/traffic/contract.ts";
-import type { Store } from "../../store/store.ts";
-import type { WallClock } from "../../time/clock.ts";
 import { minuteOf, minutesPerHour, timestampOf } from "../../time/seoul.ts";
 import { bodyParser } from "../http/body-schema.ts";
 import type { JsonObject } from "../http/body.ts";
@@ -14,22 +11,9 @@ import { ApiError } from "../http/errors.ts";
 import type { OkBody } from "../http/schemas.ts";
 import type { ChangeContext } from "../session/auth.ts";
 import { type BackendBody, backendRequest, type BackendsBody } from "./backends-contract.ts";
-import type { StateDeps } from "./health.ts";
-
-export interface BackendDeps {
-  store: Pick<Store, "backends" | "traffic">;
-  clock: WallClock;
-  log: Log;
-  catalog: () => Catalog;
-  discoveredModels: DiscoveredModels["list"];
-  backendStates: BackendStates["list"];
-  watch: Pick<StateDeps["watch"], "ready">;
-  /** In all processes and instances. */
-  setDraining: (backend: string, isDraining: boolean, by: Change) => Promise<void>;
-}
 
 export const listBackends =
-  ({ store, clock, catalog, discoveredModels, backendStates, watch }: Omit<BackendDeps, "log" | "setDraining">) =>
+  ({ store, clock, catalog, discoveredModels, backendStates, watch }: AdminDeps) =>
   async (): Promise<BackendsBody> => {
     const { backends, models: listed, file } = catalog();
     const models = [...listed, ...discoveredModels()];
@@ -130,7 +114,7 @@ interface Update extends ChangeContext {
 }
 
 export const updateBackend =
-  ({ catalog, setDraining, log }: Pick<BackendDeps, "catalog" | "setDraining" | "log">) =>
+  ({ catalog, setDraining, log }: AdminDeps) =>
   async ({ params: { name }, json, actor, by }: Update): Promise<OkBody> => {
     const { draining } = parseBackendRequest(json);
     if (!catalog().backends.some((backend) => backend.name === name)) throw new ApiError(404, "Backend not found");

@@ -1,27 +1,11 @@
+import type { AdminDeps } from "../http/deps.ts";
 import type { Retention } from "../../store/retention.ts";
 import type { Store } from "../../store/store.ts";
-import type { WallClock } from "../../time/clock.ts";
 import { timestampOf } from "../../time/seoul.ts";
 import type { SettingsBody } from "./contract.ts";
 
-export interface SettingsDeps {
-  store: Pick<Store, "database" | "requests">;
-  settings: () => {
-    name: string;
-    value: string | null;
-    isSet: boolean;
-    isSecret: boolean;
-    origin: "environment" | ".env" | "default";
-    allowed: string;
-  }[];
-  versions: { tollgate: string; commit: string; bun: string };
-  retention: Retention;
-  clock: WallClock;
-  passwordFromEnvironment: boolean;
-}
-
 export const getSettings =
-  ({ store, settings, versions, retention, clock, passwordFromEnvironment }: SettingsDeps) =>
+  ({ store, settings, versions, retention, clock, passwordFromEnvironment }: AdminDeps) =>
   async (): Promise<SettingsBody> => {
     const { kind, version, sizeBytes } = await store.database.describe();
     const tables: SettingsBody["database"]["tables"] = [];

@@ -1,9 +1,9 @@
+import type { AdminDeps } from "../http/deps.ts";
 import { type SubjectId, subjectOf } from "../../domain/keys.ts";
 import { pricePrompts, type ModelPrice, pricesOn, rankPrices } from "../../domain/prices.ts";
 import type { Catalog } from "../../domain/models.ts";
 import type { RequestSums, RequestTrait, RequestTraits } from "../../store/requests/contract.ts";
 import { addTo, noSums, readSums } from "../../store/requests/sums.ts";
-import type { Store } from "../../store/store.ts";
 import { timestampOf } from "../../time/seoul.ts";
 import { modelPricesOf, readPrices } from "../usage/prices.ts";
 import { type GroupsBody, groupings, type GroupsQuery } from "./groups-contract.ts";
@@ -16,7 +16,7 @@ const maxClasses = 20;
 type Charged = RequestSums & { cost: number | null; isPartial: boolean };
 
 export const listGroups =
-  ({ store, catalog }: { store: Pick<Store, "requests" | "settings">; catalog: () => Catalog }) =>
+  ({ store, catalog }: AdminDeps) =>
   async ({ query }: { query: GroupsQuery }): Promise<GroupsBody> => {
     const { by, limit } = query;
     const prices = await readPrices(store);

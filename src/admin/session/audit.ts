@@ -1,9 +1,8 @@
+import type { AdminDeps } from "../http/deps.ts";
 import type { Static } from "@sinclair/typebox";
 import type { Change } from "../../domain/changes.ts";
 import { csvLine } from "../../domain/csv.ts";
-import type { Log } from "../../log/log.ts";
 import type { AuditRow } from "../../store/accounts/contract.ts";
-import type { Store } from "../../store/store.ts";
 import { timestampOf } from "../../time/seoul.ts";
 import { streamJson } from "../http/json-stream.ts";
 import type { Caller, ChangeContext } from "./auth.ts";
@@ -40,7 +39,7 @@ const idOf = (header: string | null): string | null => header?.match(/^[\x21-\x7
 const rowsPerPage = 100;
 
 export const listAudit =
-  ({ store, log }: { store: Pick<Store, "audit">; log: Log }) =>
+  ({ store, log }: AdminDeps) =>
   async ({ request, query }: { request: Request; query: AuditQuery }): Promise<Response> => {
     const { cursor = Number.MAX_SAFE_INTEGER, format, ...filter } = query;
     const readBefore = async (id: number): Promise<RowBody[]> =>

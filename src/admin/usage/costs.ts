@@ -1,7 +1,6 @@
+import type { AdminDeps } from "../http/deps.ts";
 import { parseJson } from "../../domain/json.ts";
 import type { CostPosition, CostRange, CostRow } from "../../store/reports/contract.ts";
-import type { Store } from "../../store/store.ts";
-import type { WallClock } from "../../time/clock.ts";
 import { dayFromNumber, dayNumberFrom, dayNumberOf } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
 import { counterMembers, cursorMessage } from "../http/schemas.ts";
@@ -14,7 +13,7 @@ const maxDays = 366;
 const defaultDays = 30;
 
 export const listCosts =
-  ({ store, clock }: { store: Pick<Store, "usage" | "settings">; clock: WallClock }) =>
+  ({ store, clock }: AdminDeps) =>
   async ({ query }: { query: CostsQuery }): Promise<CostsBody> => {
     const { by, limit, cursor } = query;
     const prices = await readPrices(store);

@@ -1,5 +1,4 @@
-import type { Store } from "../../store/store.ts";
-import type { WallClock } from "../../time/clock.ts";
+import type { AdminDeps } from "../http/deps.ts";
 import { dayFromNumber, dayNumberOf, timestampOf } from "../../time/seoul.ts";
 import type { ReconciledDay } from "../../store/usage/contract.ts";
 import type { ReconciliationBody } from "./cost-contract.ts";
@@ -9,7 +8,7 @@ const minDrift = 10_000;
 const driftShare = 0.05;
 
 export const getReconciliation =
-  ({ store, clock }: { store: Pick<Store, "reconciliation">; clock: WallClock }) =>
+  ({ store, clock }: AdminDeps) =>
   async ({ query: { days } }: { query: { days: number } }): Promise<ReconciliationBody> => {
     // First, because the rows must not be older.
     const reading = await store.reconciliation.lastReading();

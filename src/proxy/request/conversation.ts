@@ -43,6 +43,7 @@ function hashParts(parts: readonly Uint8Array[], seed: number): number {
 /**
  * Which conversation a request belongs to, by what its client calls it, else by how it begins; always together with the
  * key, so that no client aims at what others have cached.
+ * @param cacheOf who shares what the engine has cached; undefined: everyone
  */
 export function conversationOf(
   headers: Headers,
@@ -50,11 +51,13 @@ export function conversationOf(
   body: Uint8Array,
   opening: Opening,
   changes: RequestChanges | undefined,
+  cacheOf?: string,
 ): Conversation {
   const { tools, system } = opening;
   const user = firstOfUser(body, opening);
   const instructions = viewsOf(body, [...tools, ...system]);
-  const prefix = instructions.length === 0 ? undefined : hashParts(instructions, 0);
+  const prefix =
+    instructions.length === 0 ? undefined : hashParts(instructions, cacheOf === undefined ? 0 : hash(cacheOf, 0));
   const session = findSession(headers) ?? opening.name;
   const named = session === undefined ? undefined : hash(session, keyId);
   const thread = user.length === 0 ? named : hashParts(user, named ?? keyId);

@@ -116,14 +116,11 @@ function isBelowV1(url: string): boolean {
 
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
-/** What a request asks for, percent-encoding as it came. */
-interface Target {
-  path: string;
-  pathAndQuery: string;
-}
-
-/** @throws ProxyError if the host is malformed, the length stands twice, the method is unknown, or a WebSocket is wanted */
-export function readTarget(request: Request): Target {
+/**
+ * What a request asks for, percent-encoding as it came.
+ * @throws ProxyError if the host is malformed, the length stands twice, the method is unknown, or a WebSocket is wanted
+ */
+export function readTarget(request: Request): Record<"path" | "pathAndQuery", string> {
   const pathAndQuery = findPathAndQuery(request.url);
   if (pathAndQuery === undefined || !isHost(request.headers.get("host"))) throw new ProxyError("invalid_host");
   if (!pathAndQuery.startsWith("/v1/")) {

@@ -14,7 +14,7 @@ import {
   type Subject,
   subjectOf,
 } from "../../domain/keys.ts";
-import { hasLimit, tightestLimits } from "../../domain/limits.ts";
+import { hasLimit, lowestPriority, tightestLimits } from "../../domain/limits.ts";
 import type { Log } from "../../log/log.ts";
 import { msPerMinute } from "../../time/seoul.ts";
 import type { WallClock } from "../../time/clock.ts";
@@ -157,7 +157,7 @@ async function identityInBody(body: Uint8Array | undefined, party: Party): Promi
 }
 
 /** The user's team holds in place of the key's, and the key's limits for its users where the user has none. */
-function keyOfUser(key: ActiveKey, rules: KeyRules, { id, limits, team }: FoundUser): ActiveKey {
+function keyOfUser(key: ActiveKey, rules: KeyRules, { id, limits, priority, team }: FoundUser): ActiveKey {
   const all = key.subjects ?? [{ id: key.id, limits: rules }];
   const subjects: Subject[] = team === undefined ? [...all] : all.filter((one) => one.team === undefined);
   const own = limits ?? rules.user_limits;
@@ -166,5 +166,7 @@ function keyOfUser(key: ActiveKey, rules: KeyRules, { id, limits, team }: FoundU
   const limited = subjects.filter((one) => hasLimit(one.limits));
   const { teamId } = team === undefined ? key : { teamId: team.id };
   const of = { id: key.id, userId: id, ...(teamId !== undefined && { teamId }) };
-  return { ...of, rules: { ...rules, ...tightestLimits(limited) }, subjects: limited };
+  const tightest = tightestLimits(subjects);
+  tightest.priority = lowestPriority([tightest.priority, priority]);
+  return { ...of, rules: { ...rules, ...tightest }, subjects: limited };
 }

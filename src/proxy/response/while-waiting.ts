@@ -1,6 +1,5 @@
 import type { Place } from "../../domain/admissions.ts";
-import { errorFrame, lastFrameMs } from "./broken-stream.ts";
-import { dialectOf } from "./dialect.ts";
+import { dialectOf, errorFrame, lastFrameMs } from "./dialect.ts";
 import type { ErrorBody } from "../errors.ts";
 import { withoutByteOrderMark } from "../stream/transform-stream.ts";
 

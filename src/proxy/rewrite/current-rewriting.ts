@@ -1,6 +1,7 @@
 import type { Catalog, CurrentCatalog, DiscoveredModels } from "../../domain/models.ts";
 import { createKnownBlocks, type Hash } from "../json/known-blocks.ts";
 import { createRecall } from "./language.ts";
+import { setsEngineMembers } from "./engine-members.ts";
 import { createModelNames, type ModelNames } from "./model-names.ts";
 import { createRewriter, type RewriteRequest, type Rewritten, untouched } from "./rewrite.ts";
 import { lastingMembers } from "./watched-members.ts";
@@ -19,7 +20,7 @@ export interface Rewriting {
   names: ModelNames;
   /** Stands for a body that is not read. */
   unread: Rewritten;
-  /** The rules of a model depend on client and engine. */
+  /** The rules of a model depend on client, key and engine. */
   goesByClient: boolean;
   /** Those for keys with a limit of tokens: a stream that is not asked for its usage can only be estimated. */
   limited: Rewriters;
@@ -50,7 +51,7 @@ function createRewriting(catalog: Catalog, discovered?: DiscoveredModels, memory
   return {
     names,
     unread: { ...untouched, target: names.unnamed },
-    goesByClient: goesByClient(catalog),
+    goesByClient: goesByClient(catalog) || setsEngineMembers(catalog),
     limited: rewriters(streamUsages.required, true),
     named: rewriters(streamUsages.asSet, true),
     plain: rewriters(streamUsages.asSet, false),

@@ -2,7 +2,7 @@ import { parseJson } from "../../domain/json.ts";
 import { isLiteral, latin1, utf8 } from "../json/bytes.ts";
 import { readJson } from "../json/read.ts";
 import { createSlot, type JsonSlot, type Span } from "../json/slots.ts";
-import { isEmpty, isEmptyChoice, isObject } from "../usage/event-usage.ts";
+import { isEmpty, isEmptyChoice, isObject } from "./event-usage.ts";
 import { findDataLine, isLineEnd } from "./events.ts";
 
 /** What the filter needs of one event of a streamed completion. Positions are bytes of the event. */

@@ -1,4 +1,4 @@
-import { cacheWriteName, findCount, isObject, tokenCountNames } from "../usage/event-usage.ts";
+import { cacheWriteName, findCount, isObject, tokenCountNames } from "./event-usage.ts";
 import { RepeatedEvent, type OutputLength } from "./repeated-event.ts";
 
 /** What a stream showed of its output, as limits of tokens are charged for it. */

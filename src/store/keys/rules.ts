@@ -7,6 +7,7 @@ export const noLimits: Record<LimitName, number | null> = perLimit(() => null);
 export const noRules: KeyRules = {
   ...noLimits,
   limits_extra: null,
+  priority: null,
   scope: "all",
   allowed_models: null,
   allowed_paths: null,

@@ -1,7 +1,8 @@
 import { Elysia } from "elysia";
 import { expect } from "bun:test";
 import { openApiDocument } from "../../../src/admin/http/openapi.ts";
-import { type AdminDeps, adminRoutes } from "../../../src/admin/routes.ts";
+import { adminRoutes } from "../../../src/admin/routes.ts";
+import type { AdminDeps } from "../../../src/admin/http/deps.ts";
 import { clientAddress } from "../../../src/domain/client-address.ts";
 import { bootstrapAdmin } from "../../../src/admin/session/bootstrap.ts";
 import { passwordHashSetting } from "../../../src/admin/session/password.ts";

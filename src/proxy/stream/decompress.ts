@@ -8,74 +8,59 @@ import {
   createInflateRaw,
   createZstdDecompress,
   type ZlibOptions,
+  type ZstdOptions,
 } from "node:zlib";
 
+/** How much a decoder of what strangers send passes on at once, in bytes: many empty members or frames cost it little. */
+const chunkSize = 64 * 1024;
+
 interface Encoding {
-  /** Decodes responses: passes on what is flushed. @param needsEnd fails if the end is missing, except of zstd (Bun 1.4.5) */
-  createLenient: (needsEnd: boolean) => Transform;
-  /** Decodes what strangers send: fails at what is broken, and many empty members or frames cost it little. */
-  createStrict: (firstByte: number) => Transform;
+  create: (options: ZlibOptions & ZstdOptions) => Transform;
+  /** Has a decoder pass on what is there where the end is missing. */
+  flush: number;
 }
 
-/** How much a decoder passes on at once, in bytes. */
-const chunkSize = 64 * 1024;
-const ending = (needsEnd: boolean): ZlibOptions => (needsEnd ? {} : { finishFlush: constants.Z_SYNC_FLUSH });
-const gzip: Encoding = {
-  createLenient: (needsEnd) => createGunzip(ending(needsEnd)),
-  createStrict: () => createGunzip({ chunkSize }),
-};
-
+const gzip: Encoding = { create: createGunzip, flush: constants.Z_SYNC_FLUSH };
 const known: ReadonlyMap<string, Encoding> = new Map([
   ["gzip", gzip],
   ["x-gzip", gzip],
-  [
-    "deflate",
-    {
-      createLenient: (needsEnd) => createInflate(ending(needsEnd)),
-      // RFC 9110 section 8.4.1.2: it means zlib's format, whose first byte ends in 8, but some clients send the raw one.
-      createStrict: (firstByte) => ((firstByte & 0x0f) === 8 ? createInflate : createInflateRaw)({ chunkSize }),
-    },
-  ],
-  [
-    "br",
-    {
-      createLenient: (needsEnd) =>
-        createBrotliDecompress(needsEnd ? {} : { finishFlush: constants.BROTLI_OPERATION_FLUSH }),
-      createStrict: () => createBrotliDecompress({ chunkSize }),
-    },
-  ],
-  [
-    "zstd",
-    {
-      createLenient: () => createZstdDecompress({ finishFlush: constants.ZSTD_e_flush }),
-      // RFC 9659: a window of at most 8 MiB.
-      createStrict: () => createZstdDecompress({ chunkSize, params: { [constants.ZSTD_d_windowLogMax]: 23 } }),
-    },
-  ],
+  ["deflate", { create: createInflate, flush: constants.Z_SYNC_FLUSH }],
+  ["br", { create: createBrotliDecompress, flush: constants.BROTLI_OPERATION_FLUSH }],
+  ["zstd", { create: createZstdDecompress, flush: constants.ZSTD_e_flush }],
 ]);
+
+/** Decodes responses: passes on what is flushed. @param needsEnd fails if the end is missing, except of zstd (Bun 1.4.5) */
+function createLenient(name: string, needsEnd: boolean): Transform[] {
+  const encoding = known.get(name);
+  return encoding === undefined
+    ? []
+    : [encoding.create(needsEnd && name !== "zstd" ? {} : { finishFlush: encoding.flush })];
+}
+
+/** Fails at what is broken. */
+function createStrict(name: string, firstByte: number): Transform {
+  // RFC 9110 section 8.4.1.2: it means zlib's format, whose first byte ends in 8, but some clients send the raw one.
+  if (name === "deflate" && (firstByte & 0x0f) !== 8) return createInflateRaw({ chunkSize });
+  const encoding = known.get(name);
+  if (encoding === undefined) throw new Error(`The encoding ${name} is unknown`);
+  // RFC 9659: a window of at most 8 MiB.
+  return encoding.create({ chunkSize, ...(name === "zstd" && { params: { [constants.ZSTD_d_windowLogMax]: 23 } }) });
+}
 
 /** A small response can unpack to terabytes; no real response is larger than this, in bytes. */
 const maxDecodedLength = 2 ** 31;
 
-/** Passes on what it decompresses and keeps none of it. Reads a broken, endless or truncated body as far as possible. */
-export interface Decompressor {
-  /** @returns a promise if the decoder's buffer is full: the next chunk should wait for it */
-  push(chunk: Uint8Array): Promise<void> | undefined;
-  /** Resolves after the last decompressed chunk was passed on. */
-  end(): Promise<void>;
-}
+export type Decompressor = NonNullable<ReturnType<typeof createDecompressor>>;
 
 /** More of them have no use. */
 const maxEncodings = 3;
 
 /**
+ * Passes on what it decompresses and keeps none of it. Reads a broken, endless or truncated body as far as possible.
  * @param encodings in lower case, in the order in which they were applied
  * @returns undefined if one of them is unknown
  */
-export function createDecompressor(
-  encodings: readonly string[],
-  onDecoded: (chunk: Uint8Array) => void,
-): Decompressor | undefined {
+export function createDecompressor(encodings: readonly string[], onDecoded: (chunk: Uint8Array) => void) {
   if (!areKnown(encodings)) return undefined;
   let chain: DecoderChain | undefined;
   let closed = Promise.resolve();
@@ -100,7 +85,8 @@ export function createDecompressor(
   }
 
   return {
-    push(chunk) {
+    /** @returns a promise if the decoder's buffer is full: the next chunk should wait for it */
+    push(chunk: Uint8Array): Promise<void> | undefined {
       if (chunk.length === 0) return undefined;
       if (chain === undefined) start((chain = linkDecoders(createDecoders(encodings, false))));
       if (chain.first.destroyed || chain.first.write(chunk)) return undefined;
@@ -108,7 +94,8 @@ export function createDecompressor(
         resume = resolve;
       });
     },
-    end() {
+    /** Resolves after the last decompressed chunk was passed on. */
+    end(): Promise<void> {
       chain?.first.end();
       return closed;
     },
@@ -117,6 +104,7 @@ export function createDecompressor(
 
 /** The encodings that a `Content-Encoding` names, in lower case, in the order in which they were applied. */
 export function encodingsOf(contentEncoding: string): readonly string[] {
+  if (contentEncoding === "") return [];
   const names = contentEncoding.split(",").map((name) => name.trim().toLowerCase());
   return names.filter((name) => name !== "" && name !== "identity");
 }
@@ -126,8 +114,7 @@ export function encodingsOf(contentEncoding: string): readonly string[] {
  * broken. To undo several with `pipe` would hide how much there is between them.
  */
 export function createStrictDecodedStream(bytes: Uint8Array, encoding: string): ReadableStream<Uint8Array> {
-  const decoder = known.get(encoding)?.createStrict(bytes[0] ?? 0);
-  if (decoder === undefined) throw new Error(`The encoding ${encoding} is unknown`);
+  const decoder = createStrict(encoding, bytes[0] ?? 0);
   decoder.end(bytes);
   // Node's types of web streams are not the global ones.
   return Readable.toWeb(decoder) as unknown as ReadableStream<Uint8Array>;
@@ -158,7 +145,7 @@ export function areKnown(encodings: readonly string[]): boolean {
 
 /** The encoding that was applied last is decoded first. */
 function createDecoders(encodings: readonly string[], needsEnd: boolean): Transform[] {
-  return encodings.toReversed().flatMap((name) => known.get(name)?.createLenient(needsEnd) ?? []);
+  return encodings.toReversed().flatMap((name) => createLenient(name, needsEnd));
 }
 
 interface DecoderChain {

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { join } from "node:path";
-import { causeOf, provesUnsent } from "../../../src/proxy/upstream/failure-cause.ts";
+import { causeOf, provesUnsent } from "../../../src/proxy/upstream/abort-reason.ts";
 
 const errorWith = (code: unknown): Error => Object.assign(new Error("at 10.0.0.7"), { code });
 
@@ -39,7 +39,7 @@ test("the cause of a timeout and of what is not an error", () => {
 });
 
 test("a name that is not found because no descriptor is free has EMFILE as its cause", () => {
-  const module = join(import.meta.dir, "../../../src/proxy/upstream/failure-cause.ts");
+  const module = join(import.meta.dir, "../../../src/proxy/upstream/abort-reason.ts");
   const script = `
     const { openSync } = require("node:fs");
     const { causeOf } = await import(${JSON.stringify(module)});
