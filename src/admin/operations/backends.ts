@@ -2,7 +2,6 @@ import type { AdminDeps } from "../http/deps.ts";
 import { type BackendStatus, noBackendCounts } from "../../domain/backends.ts";
 import { decodeHistogram, quantilesOf } from "../../domain/histogram.ts";
 import type { Backend } from "../../domain/models.ts";
-import type { DrainingBackend } from "../../store/backends/contract.ts";
 import type { BackendFigures } from "../../store/traffic/contract.ts";
 import { minuteOf, minutesPerHour, timestampOf } from "../../time/seoul.ts";
 import { bodyParser } from "../http/body-schema.ts";
@@ -72,7 +71,9 @@ const describe = (
 });
 
 /** A process that started later does not know it from its own states. */
-const drainOf = (draining: DrainingBackend | undefined): Pick<BackendBody, "taken_out_by"> & { since?: string } =>
+const drainOf = (
+  draining: { since: number; username: string } | undefined,
+): Pick<BackendBody, "taken_out_by"> & { since?: string } =>
   draining === undefined
     ? { taken_out_by: null }
     : { taken_out_by: draining.username, since: timestampOf(draining.since) };
