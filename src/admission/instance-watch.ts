@@ -4,7 +4,7 @@ import type { MonotonicClock } from "../time/clock.ts";
 
 export type InstanceWatch = ReturnType<typeof createInstanceWatch>;
 
-export interface InstanceWatchOptions {
+interface InstanceWatchOptions {
   store: Pick<LimitStore, "beat" | "remove" | "listInstances">;
   instance: string;
   monotonic: MonotonicClock;

@@ -3,7 +3,7 @@ import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import type { SubjectId } from "../domain/keys.ts";
 
 /** @param id a key, or a user. @param begunUntil its requests that began later go on; by the monotonic clock */
-export type RevocationListener = (id: SubjectId, begunUntil: number) => void;
+type RevocationListener = (id: SubjectId, begunUntil: number) => void;
 
 /** An ending that is listed. */
 interface SeenEnding {

@@ -4,7 +4,7 @@ import type { CurrentCatalog } from "../domain/models.ts";
 import type { BackendStore } from "../store/backends/contract.ts";
 import type { WallClock } from "../time/clock.ts";
 
-export interface SharedDrainingOptions {
+interface SharedDrainingOptions {
   store: Pick<BackendStore, "listDraining" | "drain" | "undrain" | "usesFile" | "forgetInstance">;
   states: Pick<BackendStates, "setDraining">;
   catalog: CurrentCatalog;

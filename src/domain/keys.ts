@@ -85,6 +85,19 @@ export interface KeyRules extends KeyLimits, UserRules {
   allowed_paths: readonly string[] | null;
 }
 
+/** Whether a text matches a glob, whose `*` stands for any characters; in time that grows with the product of both lengths at most, however many `*` there are. */
+export function matchesGlob(glob: string, text: string): boolean {
+  let [at, read] = [0, 0];
+  let [star, readAtStar] = [-1, 0];
+  while (read < text.length) {
+    if (glob[at] === "*") [star, readAtStar] = [at++, read];
+    else if (glob[at] === text[read]) [at, read] = [at + 1, read + 1];
+    else if (star === -1) return false;
+    else [at, read] = [star + 1, ++readAtStar];
+  }
+  return /^\**$/.test(glob.slice(at));
+}
+
 /** The token in `Authorization: Bearer …`; the scheme is case-insensitive. */
 export const findBearer = (headers: Headers): string | undefined =>
   /^bearer +(\S+) *$/i.exec(headers.get("authorization") ?? "")?.[1];

@@ -84,10 +84,11 @@ export type Priority = (typeof priorities)[number];
 export const lowestPriority = (all: readonly (Priority | null | undefined)[]): Priority | null =>
   priorities.findLast((priority) => all.includes(priority)) ?? null;
 
-/** How much a key may use; null: no limit. */
+/** How much a key may use; null: no limit. `notify`: NOTICE_URL is told how much of these is used. */
 export type KeyLimits = Record<LimitName, number | null> & {
   limits_extra?: LimitsExtra | null;
   priority?: Priority | null;
+  notify?: true | null;
 };
 
 /** A limit at a time, with what is added to it until then. */

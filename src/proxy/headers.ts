@@ -52,7 +52,7 @@ const notReturned: ReadonlySet<string> = new Set([
   "refresh", // leads away whoever opens it
 ]);
 
-export interface RequestHeaderOptions {
+interface RequestHeaderOptions {
   /** The body is in none of the encodings that the client named, or no longer. */
   isDecoded: boolean;
   /** Limits and models were applied to the JSON object in the body, so the backend must not read it as anything else. */

@@ -22,13 +22,7 @@ import { applyCors, type CorsOrigins, findPreflightResponse } from "./request/co
 import { isHalfSent } from "./request/half-sent.ts";
 import type { HeldBytes, HeldShare } from "./request/held-bytes.ts";
 import { isModelAllowed, memberNotAllowed, requireAllowedModel } from "./request/model-rule.ts";
-import {
-  openCodeModels,
-  type OwnKey,
-  ownPaths,
-  respondWithOpenCodeModels,
-  respondWithOwnKey,
-} from "./request/own-answers.ts";
+import { type OwnKey, ownPaths, respondAtOwnPath } from "./request/own-answers.ts";
 import { findPathAndQuery, loggedPath, readTarget, requireOpenPath } from "./request/path.ts";
 import { classOfBody, classOfHeaders } from "./request/request-class.ts";
 import { userHeadersOf, type Users, type UsersDeps } from "./request/users.ts";
@@ -108,7 +102,7 @@ export interface ProxyDeps extends TrackerDeps, StoredDeps, UsersDeps {
   log: Log;
 }
 
-export interface LifeDeps extends ProxyDeps {
+interface LifeDeps extends ProxyDeps {
   habitsOf: HabitsOf;
   firstOfCodex: CodexReader["first"];
   storedIds: StoredIds;
@@ -135,9 +129,11 @@ export class LifeOfRequest {
   #wait: StreamWait | undefined;
 
   #path = "";
-  #pathAndQuery = "";
+  /** Empty if the host is invalid. */
+  readonly #pathAndQuery: string;
   #endpoint = unknownEndpoint;
   #key = nobody;
+  #isLimited = false;
   #limitsTokens = false;
   #priority: Priority | undefined;
   #isUserInBody = false;
@@ -171,13 +167,15 @@ export class LifeOfRequest {
     this.#rewriters = this.#rewriting.plain;
     this.#rewritten = this.#rewriting.unread;
     this.#peerAddress = deps.peerAddress(request);
+    const pathAndQuery = findPathAndQuery(request.url);
+    this.#pathAndQuery = pathAndQuery ?? "";
     const clientProgram = clientProgramOf(request.headers);
     this.#program = programOf(clientProgram);
     this.#tracker = new RequestTracker(deps, {
       requestId: requestIdOf(request.headers),
       traceId: traceIdOf(request.headers.get("traceparent")),
       method: request.method,
-      path: loggedPath(request),
+      path: loggedPath(request, pathAndQuery),
       clientAddress: deps.clientAddress(request, this.#peerAddress),
       clientProgram,
       requestClass: classOfHeaders(request.headers, this.#program),
@@ -244,9 +242,8 @@ export class LifeOfRequest {
   /** @throws ProxyError if the request presents no active key, or one that may not use the path */
   async #knowKey() {
     const { draining, disableIdleTimeout, config } = this.#deps;
-    const { path, pathAndQuery } = readTarget(this.#request);
+    const { path } = readTarget(this.#request, this.#pathAndQuery || undefined);
     this.#path = path;
-    this.#pathAndQuery = pathAndQuery;
     this.#endpoint = getEndpoint(path);
     if (draining.aborted) throw new ProxyError("shutting_down");
     const key = await authenticate(this.#request.headers, this.#deps);
@@ -265,6 +262,7 @@ export class LifeOfRequest {
     this.#key = key;
     this.#tracker.record.teamId = key.teamId;
     this.#tracker.record.userId = key.userId;
+    this.#isLimited = key.rules !== null && hasLimit(key.rules);
     this.#limitsTokens = key.rules !== null && hasLimit(key.rules, tokenLimits);
     this.#priority = key.rules?.priority ?? undefined;
   }
@@ -272,14 +270,11 @@ export class LifeOfRequest {
   /** What a key may know of itself, and the models of a file; undefined for what a backend answers. */
   #answerOurselves() {
     const { wall, log, findOwnKey, backendModels } = this.#deps;
-    const [method, path, { id }] = [this.#method, this.#path, this.#key];
-    if (path === openCodeModels && method === "GET")
-      return respondWithOpenCodeModels(this.#rewriting.names, this.#mayUse);
+    const [method, path, { id }, { names }] = [this.#method, this.#path, this.#key, this.#rewriting];
     if (path.startsWith(ownPaths)) {
-      const subjects = this.#subjects() ?? [];
-      return respondWithOwnKey({ method, path, subjects, wall, log, find: () => findOwnKey(id) });
+      const [subjects, find, mayUse] = [this.#subjects() ?? [], () => findOwnKey(id), this.#mayUse];
+      return respondAtOwnPath({ method, path, names, mayUse, subjects, wall, log, find });
     }
-    const { names } = this.#rewriting;
     if (names.catalog.file === undefined) return undefined;
     const asked = { request: this.#request, path, isAllowed: this.#mayUse, wall };
     const listed = respondWithModels(asked, names, { backendModels });
@@ -297,11 +292,11 @@ export class LifeOfRequest {
     const { names } = rewriting;
     const allowed = this.#key.rules?.allowed_models ?? null;
     // Its limits are not known before whose it is.
-    if (!this.#isUserInBody && this.#isLimited()) this.#openTurn(queue);
+    if (!this.#isUserInBody && this.#isLimited) this.#openTurn(queue);
     const received = await this.#receive(held);
     if (this.#isUserInBody) {
       this.#use(await users.know(this.#key, request, received.plain));
-      if (this.#isLimited()) this.#openTurn(queue);
+      if (this.#isLimited) this.#openTurn(queue);
     }
     if (allowed !== null) this.#rewriters = rewriting.named;
     if (this.#limitsTokens) this.#rewriters = rewriting.limited;
@@ -342,7 +337,7 @@ export class LifeOfRequest {
     const bodyRules = {
       endpoint: this.#endpoint,
       // Nothing else can be held to the key's limits and models, or tell its user.
-      mustBeReadable: checksForms || this.#isUserInBody || this.#isLimited(),
+      mustBeReadable: checksForms || this.#isUserInBody || this.#isLimited,
       readsForms: this.#rewriting.names.catalog.file !== undefined,
       checksForms,
     };
@@ -354,11 +349,6 @@ export class LifeOfRequest {
       party: id,
     });
     return this.#received;
-  }
-
-  #isLimited() {
-    const { rules } = this.#key;
-    return rules !== null && hasLimit(rules);
   }
 
   /** @throws ProxyError if the rules could not read in the body what the backend may */
@@ -565,7 +555,7 @@ export class LifeOfRequest {
         peerAddress: this.#peerAddress,
         upstreamApiKey,
         requestId: tracker.record.requestId,
-        isOfUser: userHeadersOf(this.#key.rules),
+        isOfUser: this.#key.rules === null ? undefined : userHeadersOf(this.#key.rules),
       }),
       body: outgoing === undefined ? came : outgoing.open(),
       readTimeoutMs,
@@ -647,7 +637,7 @@ export class LifeOfRequest {
     const tracker = this.#tracker;
     const { code, outcome, cause, details } = classifyFailure(error, this.#request.signal);
     if (code === "internal") this.#deps.log.error("Request failed inside Tollgate", { error: stackOf(error) });
-    const isMessages = isMessagesPath(findPathAndQuery(this.#request.url) ?? "");
+    const isMessages = isMessagesPath(this.#pathAndQuery);
     const { contact } = this.#deps.config;
     const response = failureResponse(code, details, {
       requestId: isMessages ? tracker.record.requestId : undefined,

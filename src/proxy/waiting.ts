@@ -58,7 +58,7 @@ export interface RequestQueueOptions extends KeyLinesOptions {
 }
 
 /** Who waits. */
-export interface Asker extends CountedFor {
+interface Asker extends CountedFor {
   /** Whose limits hold for it; undefined if there are none. */
   subjects: readonly Subject[] | undefined;
   /** The URL's pathname. */

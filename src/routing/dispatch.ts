@@ -29,7 +29,7 @@ import { createFairQueue, type TurnOf } from "./fair-queue.ts";
 
 export type Dispatch = ReturnType<typeof createDispatch>;
 
-export interface DispatchOptions extends Omit<BackendTableOptions, "onFreed" | "onChanged" | "onOut"> {
+interface DispatchOptions extends Omit<BackendTableOptions, "onFreed" | "onChanged" | "onOut"> {
   maxWaiting: number;
   /** Called when other backends than before take no requests. */
   onChanged: (shut: string[]) => void;

@@ -3,7 +3,7 @@ import type { Entry } from "../domain/admissions.ts";
 import type { Choice } from "../domain/backends.ts";
 import { priorities, type Priority } from "../domain/limits.ts";
 
-export interface FairQueueOptions<Ticket> {
+interface FairQueueOptions<Ticket> {
   /** Of low priority, and as many others. */
   maxWaiting: number;
   /** The place that a request would get now. */

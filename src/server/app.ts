@@ -20,7 +20,7 @@ export interface AdminAppDeps extends AdminDeps {
 export type App = ReturnType<typeof createAdminApp>;
 
 /** The admin API and the console. */
-export function createAdminApp(deps: AdminDeps) {
+function createAdminApp(deps: AdminDeps) {
   return new Elysia(elysiaOptions).use(adminRoutes(deps)).use(consoleRoutes());
 }
 

@@ -187,7 +187,11 @@ function watchOf(
   const facts = createFacts({ ...known, monotonic, fallback, server, dataDir, makesBackups: backup !== undefined });
   const { store, clock, log } = known;
   const watch = new Watch<Change>({ gather: facts.gather, store: store.states, process: instance, clock });
-  return { facts, watch, notices: startNotices({ config: notices, store: store.notices, watch, clock, log }) };
+  return {
+    facts,
+    watch,
+    notices: startNotices({ config: notices, store: store.notices, limits: store.limits, watch, clock, log }),
+  };
 }
 
 const oddNames: Record<OddName, string> = {

@@ -379,6 +379,7 @@ describe("while the database fails", () => {
     take: () => Promise.reject(new Error("the disk is full")),
     listLoads: async () => [],
     countAtLimit: async () => 0,
+    listNotified: async () => [],
     listDays: async () => [],
     beat: () => Promise.reject(new Error("the disk is full")),
     listInstances: async () => [],

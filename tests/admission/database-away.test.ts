@@ -139,6 +139,7 @@ const away: LimitStore = {
   remove: async () => {},
   listLoads: async () => [],
   countAtLimit: async () => 0,
+  listNotified: async () => [],
   listDays: async () => [],
 };
 

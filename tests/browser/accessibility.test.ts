@@ -1,8 +1,8 @@
 import { describe, expect, test } from "bun:test";
-import { colourRules, violations } from "./support/axe.ts";
 import { chooseFrom } from "./support/menus.ts";
+import { violations, violationsInBothSchemes } from "./support/axe.ts";
 import { hasBrowser, startConsole } from "./support/console-under-test.ts";
-import { pagePaths, startSeededConsole, waitUntilLoaded } from "./support/seeded-console.ts";
+import { startSeededConsole, waitUntilLoaded } from "./support/seeded-console.ts";
 import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("accessibility of a new installation", () => {
@@ -18,42 +18,22 @@ describe.skipIf(!hasBrowser)("accessibility of a new installation", () => {
 describe.skipIf(!hasBrowser)("accessibility", () => {
   const console = shared(() => startSeededConsole());
 
-  test.each(pagePaths)("%s has no axe violations, in light and in dark mode", async (path) => {
-    await using visit = await console.visit(path, { anonymous: path === "/login" || path === "/me" });
-    const { page } = visit;
-    await waitUntilLoaded(page);
-    const found: Record<string, string[]> = {};
-    const backgrounds = new Set<string>();
-    for (const colorScheme of ["light", "dark"] as const) {
-      await page.emulateMedia({ colorScheme });
-      backgrounds.add(await page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor));
-      found[colorScheme] = await violations(page, "html", colorScheme === "dark" ? colourRules : undefined);
-    }
-    expect(found).toEqual({ light: [], dark: [] });
-    expect(backgrounds.size).toBe(2);
-  });
-
+  // Each page as such: layout.test.ts, which opens them all.
   test("the dialogs have no axe violations, in light and in dark mode", async () => {
     await using visit = await console.visit("/keys?new=1");
     const { page } = visit;
-    const found = async (): Promise<string[]> => {
-      await page.emulateMedia({ colorScheme: "light" });
-      const inLight = await violations(page);
-      await page.emulateMedia({ colorScheme: "dark" });
-      return [...inLight, ...(await violations(page, "html", colourRules))];
-    };
     await page.getByRole("dialog").getByLabel("Name").fill("audited");
-    expect(await found()).toEqual([]);
+    expect(await violationsInBothSchemes(page)).toEqual([]);
     await page.getByRole("button", { name: "Create key" }).click();
     await page.getByRole("dialog").getByRole("button", { name: "Copy the key" }).click();
     await page.getByText("Copied").waitFor();
-    expect(await found()).toEqual([]);
+    expect(await violationsInBothSchemes(page)).toEqual([]);
     await page.getByRole("button", { name: "Done" }).click();
     await chooseFrom(page, "Actions of audited", "Delete");
-    expect(await found()).toEqual([]);
+    expect(await violationsInBothSchemes(page)).toEqual([]);
     await page.getByRole("button", { name: "Delete key" }).click();
     await page.getByText("“audited” was deleted").waitFor();
-    expect(await found()).toEqual([]);
+    expect(await violationsInBothSchemes(page)).toEqual([]);
   });
 
   test("the page shown while the server does not respond has no axe violations", async () => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { openAccountMenu } from "./support/menus.ts";
+import { violationsInBothSchemes } from "./support/axe.ts";
 import { hasBrowser } from "./support/console-under-test.ts";
 import { longName, pagePaths, startSeededConsole, waitUntilDrawn, waitUntilLoaded } from "./support/seeded-console.ts";
 import { shared } from "../support/shared.ts";
@@ -43,7 +44,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
 
   // Each opens the pages once, so that the widths cost one load.
   test.each(pagePaths)(
-    "%s fits tablets and small windows, with targets and labels that can be told apart",
+    "%s fits tablets and small windows, with targets and labels that can be told apart, and has no axe violations",
     async (path) => {
       await using visit = await console.visit(path, { anonymous: isForAnyone(path) });
       const { page } = visit;
@@ -57,6 +58,12 @@ describe.skipIf(!hasBrowser)("layout", () => {
         expect(await page.evaluate(listCrowdedTargets)).toEqual([]);
         expect(await page.evaluate(listCrowdedLabels)).toEqual([]);
       }
+      expect(await violationsInBothSchemes(page)).toEqual([]);
+      const background = (): Promise<string> =>
+        page.evaluate(() => getComputedStyle(document.documentElement).backgroundColor);
+      const dark = await background();
+      await page.emulateMedia({ colorScheme: "light" });
+      expect(await background()).not.toBe(dark);
     },
   );
 

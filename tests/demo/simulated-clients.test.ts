@@ -1,9 +1,7 @@
 import { expect, test } from "bun:test";
-import { generatePast } from "../../src/demo/past.ts";
 import { personas } from "../../src/demo/personas.ts";
 import { createFaults, runSimulatedClient } from "../../src/demo/simulated-clients.ts";
-import { isActiveAt } from "../../src/demo/traffic.ts";
-import { minuteOf, msPerMinute, startOfDay } from "../../src/time/seoul.ts";
+import { msPerMinute, startOfDay } from "../../src/time/seoul.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 /** A clock that only waiting moves, so that a busy machine is late for nothing. */
@@ -17,69 +15,6 @@ function clockOfWaits(since: number, onWait: (now: number) => Promise<void> = as
     },
   };
 }
-
-/** Lets the clients send to a backend that records what they request, for ten minutes from `since` on. */
-async function recordTenMinutes(since: number): Promise<{ key: string; path: string; script: string }[]> {
-  const sent: { key: string; path: string; script: string }[] = [];
-  using backend = Bun.serve({
-    port: 0,
-    hostname: "127.0.0.1",
-    fetch(request) {
-      const { headers } = request;
-      sent.push({
-        key: headers.get("authorization") ?? "",
-        path: new URL(request.url).pathname,
-        script: headers.get("x-simulate") ?? "",
-      });
-      return new Response("{}");
-    },
-  });
-  for (const [index, persona] of personas.entries()) {
-    const ended = new AbortController();
-    let begun = 0;
-    const before = sent.length;
-    await runSimulatedClient({
-      url: backend.url.origin,
-      key: `${index}`,
-      // Leaving is in real time: on a busy machine a client could leave before its request arrives.
-      persona: { ...persona, isImpatient: false },
-      seed: index,
-      since,
-      ...clockOfWaits(since, async (now) => {
-        if (now < since + 10 * msPerMinute) return;
-        await pollUntil(() => sent.length - before === begun);
-        ended.abort();
-      }),
-      load: () => 0.5,
-      nextFault: () => void begun++,
-      signal: ended.signal,
-    });
-  }
-  return sent;
-}
-
-test.each([3, 10.5, 20])("from %p h on, the clients send what the history would have had", async (hour) => {
-  const since = startOfDay("2026-03-04") + hour * 60 * msPerMinute;
-  const sent = await recordTenMinutes(since);
-  const keys = personas.map((persona, index) => ({ keyId: index, persona }));
-  const expected = generatePast(keys, since + 10 * msPerMinute).counts.filter(
-    ({ minute }) => minute >= minuteOf(since),
-  );
-  for (const [index, { traffic }] of personas.entries()) {
-    if (!isActiveAt(traffic, 0)) continue;
-    const wanted = expected.filter(({ keyId }) => keyId === index);
-    const usages = sent.filter(({ key }) => key === `Bearer ${index}`).map(({ script }) => new URLSearchParams(script));
-    const sum = (values: readonly (number | undefined)[]): number =>
-      values.reduce<number>((total, value) => total + (value ?? 0), 0);
-    expect({
-      requestCount: usages.length,
-      outputTokens: sum(usages.map((usage) => Number(usage.get("outputTokens")))),
-    }).toEqual({
-      requestCount: sum(wanted.map((one) => one.requestCount)),
-      outputTokens: sum(wanted.map((one) => one.outputTokens)),
-    });
-  }
-});
 
 test("a fault is simulated for the next request only, which is then sent again", async () => {
   const scripts: string[] = [];

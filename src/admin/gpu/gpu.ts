@@ -8,16 +8,15 @@ import type { AdminDeps } from "../http/deps.ts";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { pushGpuScript } from "../../gpu-agent/push-gpu-script.ts";
 import type { Log } from "../../log/log.ts";
-import type { GpuSample, SharedGpu } from "../../store/gpu/contract.ts";
+import type { SharedGpu } from "../../store/gpu/contract.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { timestampOf } from "../../time/seoul.ts";
 import { type JsonObject, readJsonObject } from "../http/body.ts";
 import { bodyParser, cleanText } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
 import { streamJson } from "../http/json-stream.ts";
 import { gpuEntry, type GpuHistoryQuery, type GpuSampleBody, gpuSamplesRequest } from "./contract.ts";
 import type { HistoryQuery } from "../usage/contract.ts";
-import type { OkBody } from "../http/schemas.ts";
+import { apiBody, type OkBody } from "../http/schemas.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { GpuReading } from "../../domain/gpu.ts";
 import { bucketRange } from "../usage/ranges.ts";
@@ -41,7 +40,7 @@ export function addGpuSamples({ store, clock, log, gpuSamplesReceived }: AdminDe
 export const listGpuSamples =
   ({ store }: AdminDeps) =>
   async (): Promise<GpuSampleBody[]> =>
-    (await store.gpu.latest()).map(gpuSampleBody);
+    (await store.gpu.latest()).map(apiBody);
 
 export const listPowerHistory =
   ({ store, clock, log }: AdminDeps) =>
@@ -128,22 +127,6 @@ function createSharedGpuLog(log: Log, clock: WallClock): (shared: readonly Share
       logged.set(hosts, gpuIds);
       log.warn("Two hosts send the same GPU ids; set --gpu-id-offset on one of them", { hosts, gpuIds });
     }
-  };
-}
-
-function gpuSampleBody(sample: GpuSample): GpuSampleBody {
-  return {
-    id: sample.id,
-    recorded_at: timestampOf(sample.recordedAt),
-    gpu_id: sample.gpuId,
-    name: sample.name,
-    power_draw_w: sample.powerDrawW,
-    temp_c: sample.tempC,
-    memory_used_mb: sample.memoryUsedMb,
-    memory_total_mb: sample.memoryTotalMb,
-    utilization_pct: sample.utilizationPct,
-    host: sample.host,
-    other_host: sample.otherHost,
   };
 }
 

@@ -20,6 +20,7 @@ import {
 } from "@sinclair/typebox";
 import { backendStates } from "../../domain/backends.ts";
 import { describes } from "./body-schema.ts";
+import { timestampOf } from "../../time/seoul.ts";
 import { type SnakeCase, snakeCase, type UsageField, usageFields } from "../../domain/usage.ts";
 
 export const nullable = <S extends TSchema>(schema: S): TUnion<[S, TNull]> => t.Union([schema, t.Null()]);
@@ -34,6 +35,17 @@ export const counterMembers = <Value>(
   fields: readonly UsageField[] = usageFields,
 ): Record<CounterName, Value> =>
   Object.fromEntries(fields.map((field) => [snakeCase(field), valueOf(field)])) as Record<CounterName, Value>;
+
+type Member<Name, Value> = Name extends `${string}At` | "at" ? (Value extends number ? string : Value) : Value;
+
+/** A row by the names of the API: `createdAt` is `created_at`. What ends in At is epoch milliseconds, and becomes a timestamp. */
+export const apiBody = <Row extends object>(row: Row) =>
+  Object.fromEntries(
+    Object.entries(row).map(([name, value]: [string, unknown]) => [
+      snakeCase(name),
+      /(^a|A)t$/.test(name) && typeof value === "number" ? timestampOf(value) : value,
+    ]),
+  ) as { [Name in keyof Row as SnakeCase<Name & string>]: Member<Name, Row[Name]> };
 
 /** Optional for clients, always present for handlers: Elysia fills in the default. */
 export const integerParameter = (

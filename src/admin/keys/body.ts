@@ -39,6 +39,7 @@ export function fullKeyBody(key: Key, load: CountedLoad | undefined): KeyBody {
     allowed_models: models && [...models],
     allowed_paths: paths && [...paths],
     ...limitsBody(key.rules, load),
+    notify: key.rules.notify === true,
     refused_today: load?.refusedToday ?? 0,
     owner: key.owner,
     note: key.note,

@@ -85,6 +85,12 @@ const usersFrom = `^(?:open-webui(?:@[\\w.-]{1,64})?|body|header:(?!${ofHttp})[a
 export const keyFields = {
   ...limits,
   limits_extra: nullable(limitsExtra),
+  notify: nullable(
+    t.Boolean({
+      description: "NOTICE_URL is told when 75, 95 and 100 % of a limit of a day, week or month are used",
+      error: () => "notify must be a boolean",
+    }),
+  ),
   scope: nullable(scope),
   allowed_models: nullable(
     textList("allowed_models", modelPattern, {
@@ -258,6 +264,7 @@ export const keyBody = t.Object({
   allowed_paths: nullable(t.Array(t.String())),
   ...limits,
   limits_extra: keyFields.limits_extra,
+  notify: t.Boolean(),
   used: t.Object(
     perLimit(() => nullable(count)),
     { description: "What counts against each limit now, tokens reserved for running requests included" },

@@ -14,8 +14,8 @@ import {
 import { csrfField, text } from "../http/body-schema.ts";
 import { keyBody, keyFields, keyName, limits } from "./contract.ts";
 
-const { note, tags, team_id, limits_extra } = keyFields;
-const teamFields = t.Partial(t.Object({ note, tags, ...limits, limits_extra })).properties;
+const { note, tags, team_id, limits_extra, notify } = keyFields;
+const teamFields = t.Partial(t.Object({ note, tags, ...limits, limits_extra, notify })).properties;
 export const newTeamRequest = t.Object({ name: keyName, ...teamFields, _csrf: csrfField });
 export const teamChangeRequest = t.Object(
   { name: t.Optional(keyName), ...teamFields, _csrf: csrfField },
@@ -39,6 +39,7 @@ const userFields = t.Partial(
     team_id,
     ...limits,
     limits_extra,
+    notify,
   }),
 ).properties;
 export const newUserRequest = t.Object({
@@ -69,6 +70,7 @@ const subjectBody = {
   name: t.String(),
   ...limits,
   limits_extra,
+  notify: keyBody.properties.notify,
   used,
   limit_states,
   refused_today,

@@ -70,10 +70,10 @@ const describe = (
   spill,
 });
 
+type Draining = Awaited<ReturnType<AdminDeps["store"]["backends"]["listDraining"]>>[number];
+
 /** A process that started later does not know it from its own states. */
-const drainOf = (
-  draining: { since: number; username: string } | undefined,
-): Pick<BackendBody, "taken_out_by"> & { since?: string } =>
+const drainOf = (draining: Draining | undefined): Pick<BackendBody, "taken_out_by"> & { since?: string } =>
   draining === undefined
     ? { taken_out_by: null }
     : { taken_out_by: draining.username, since: timestampOf(draining.since) };

@@ -4,6 +4,7 @@ import { pricePrompts, type ModelPrice, pricesOn, rankPrices } from "../../domai
 import type { Catalog } from "../../domain/models.ts";
 import type { RequestSums, RequestTrait, RequestTraits } from "../../store/requests/contract.ts";
 import { addTo, noSums, readSums } from "../../store/requests/sums.ts";
+import { apiBody } from "../http/schemas.ts";
 import { timestampOf } from "../../time/seoul.ts";
 import { modelPricesOf, readPrices } from "../usage/prices.ts";
 import { type GroupsBody, groupings, type GroupsQuery } from "./groups-contract.ts";
@@ -13,7 +14,7 @@ import { logFilterOf } from "./requests.ts";
 export const maxReads = 100;
 const maxClasses = 20;
 
-type Charged = RequestSums & { cost: number | null; isPartial: boolean };
+type Charged = RequestSums & { cost: number | null; costIsPartial: boolean };
 
 export const listGroups =
   ({ store, catalog }: AdminDeps) =>
@@ -43,13 +44,13 @@ export const listGroups =
       by,
       counted_from: next === undefined ? null : timestampOf(next.endedAt),
       currency: prices.currency,
-      total: sumsOf(total),
+      total: apiBody(total),
       classes: [...classes]
         .map(([requestClass, tokens]) => ({ class: requestClass, prompt_tokens: tokens }))
         .toSorted((a, b) => b.prompt_tokens - a.prompt_tokens)
         .slice(0, maxClasses),
       group_count: groups.size,
-      rows: sorted.map(([name, group]) => Object.assign(labelOf(name, by, names), sumsOf(group))),
+      rows: sorted.map(([name, group]) => Object.assign(labelOf(name, by, names), apiBody(group))),
     };
   };
 
@@ -87,13 +88,13 @@ function priceFinder(models: readonly ModelPrice[], catalog: Catalog) {
   };
 }
 
-const newCharged = (): Charged => ({ ...noSums, cost: null, isPartial: false });
+const newCharged = (): Charged => ({ ...noSums, cost: null, costIsPartial: false });
 
 function charge(sum: Charged, added: RequestSums, price: ModelPrice | undefined): void {
   addTo(sum, added);
   if (added.promptTokens + added.outputTokens === 0) return;
   if (price === undefined) {
-    sum.isPartial = true;
+    sum.costIsPartial = true;
     return;
   }
   sum.cost = (sum.cost ?? 0) + pricePrompts(price, added);
@@ -101,13 +102,3 @@ function charge(sum: Charged, added: RequestSums, price: ModelPrice | undefined)
 
 const mostInput = (a: RequestSums, b: RequestSums): number =>
   b.promptTokens - a.promptTokens || b.requestCount - a.requestCount;
-
-const sumsOf = (sums: Charged): GroupsBody["total"] => ({
-  request_count: sums.requestCount,
-  prompt_tokens: sums.promptTokens,
-  from_cache_tokens: sums.fromCacheTokens,
-  lost_count: sums.lostCount,
-  output_tokens: sums.outputTokens,
-  cost: sums.cost,
-  cost_is_partial: sums.isPartial,
-});

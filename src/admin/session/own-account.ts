@@ -1,5 +1,4 @@
 import type { AdminDeps } from "../http/deps.ts";
-import { timestampOf } from "../../time/seoul.ts";
 import type { ChangeContext } from "./auth.ts";
 import type { JsonObject } from "../http/body.ts";
 import { bodyParser } from "../http/body-schema.ts";
@@ -7,7 +6,7 @@ import { createConcurrencyLimit } from "./concurrency-limit.ts";
 import { ApiError } from "../http/errors.ts";
 import { createLoginAttempts } from "./login-attempts.ts";
 import { hashPassword, passwordHashSetting, verifyPassword } from "./password.ts";
-import type { OkBody } from "../http/schemas.ts";
+import { apiBody, type OkBody } from "../http/schemas.ts";
 import { sessionLifetimeSeconds } from "./cookie.ts";
 import type { LiveSession } from "./session.ts";
 import { type EndedBody, passwordRequest, type SessionsBody } from "./contract.ts";
@@ -52,16 +51,14 @@ const publicId = (idHash: string): string => idHash.slice(0, 16);
 export const listSessions =
   ({ store, clock }: AdminDeps) =>
   async ({ session: own }: Pick<SessionContext, "session">): Promise<SessionsBody> =>
-    (await store.sessions.list(clock())).map((one) => ({
-      id: publicId(one.idHash),
-      is_current: one.idHash === own.idHash,
-      username: one.username,
-      created_at: one.createdAt === null ? null : timestampOf(one.createdAt),
-      last_seen_at: timestampOf(one.expiresAt - sessionLifetimeSeconds * 1000),
-      expires_at: timestampOf(one.expiresAt),
-      address: one.address,
-      client: one.client,
-    }));
+    (await store.sessions.list(clock())).map(({ idHash, ...session }) =>
+      apiBody({
+        id: publicId(idHash),
+        isCurrent: idHash === own.idHash,
+        lastSeenAt: session.expiresAt - sessionLifetimeSeconds * 1000,
+        ...session,
+      }),
+    );
 
 export const endSession =
   ({ store, clock, log }: AdminDeps) =>

@@ -3,7 +3,7 @@ import { modelIdIn } from "../rewrite/endpoint.ts";
 import { type FoundMember, type MemberRow, memberRows } from "../rewrite/members-not-allowed.ts";
 
 /** Names in lower case; one that ends in `*` is a prefix. */
-export type AllowedModels = readonly string[];
+type AllowedModels = readonly string[];
 
 export function isModelAllowed(allowed: AllowedModels, name: string): boolean {
   const lower = name.toLowerCase();

@@ -18,10 +18,12 @@ export interface OwnKey {
 
 const onlyRead: ErrorDetails = { message: "Here only GET and HEAD are supported.", headers: [["allow", "GET, HEAD"]] };
 
-/** Describes a key to its holder. @throws ProxyError for all but a GET of `/v1/tollgate/key` */
-export async function respondWithOwnKey({
+/** Describes a key to its holder, or its models to opencode. @throws ProxyError for all but a GET of these */
+export async function respondAtOwnPath({
   method,
   path,
+  names,
+  mayUse,
   subjects,
   find,
   wall,
@@ -29,6 +31,9 @@ export async function respondWithOwnKey({
 }: {
   method: string;
   path: string;
+  names: ModelNames;
+  /** Whether the key may use a model of this name. */
+  mayUse: (name: string) => boolean;
   /** Whose limits hold for the key. */
   subjects: readonly Subject[];
   /** What the holder of the key may know of it; undefined if it is gone. */
@@ -36,6 +41,7 @@ export async function respondWithOwnKey({
   wall: WallClock;
   log: Log;
 }): Promise<Response> {
+  if (path === openCodeModels && method === "GET") return respondWithOpenCodeModels(names, mayUse);
   if (path !== `${ownPaths}key`) throw new ProxyError("not_found");
   if (method !== "GET" && method !== "HEAD") throw new ProxyError("method_not_allowed", onlyRead);
   const found = await find().catch((error: unknown) => {
@@ -57,7 +63,7 @@ export async function respondWithOwnKey({
 /** Where `opencode auth login URL` looks for its configuration. */
 export const openCodePath = "/.well-known/opencode";
 /** What it asks for with the key, at each start. */
-export const openCodeModels = "/v1/tollgate/opencode";
+const openCodeModels = "/v1/tollgate/opencode";
 
 const provider = "tollgate";
 const env = "TOLLGATE_API_KEY";
@@ -81,7 +87,7 @@ export const respondToOpenCode = (publicUrl: string): Response =>
   });
 
 /** The models that a key may use, for the same configuration. */
-export function respondWithOpenCodeModels(names: ModelNames, mayUse: (name: string) => boolean): Response {
+function respondWithOpenCodeModels(names: ModelNames, mayUse: (name: string) => boolean): Response {
   const models = listModelNames(names)
     .filter(mayUse)
     .flatMap((name) => {

@@ -37,8 +37,7 @@ const skewMs = 60_000;
 const openWebUi = "x-openwebui-user-";
 
 /** Tells the headers in which a key reads its user: no backend gets them. Undefined: there are none. */
-export function userHeadersOf(rules: KeyRules | null): ((name: string) => boolean) | undefined {
-  const from = rules?.users_from ?? null;
+export function userHeadersOf({ users_from: from }: KeyRules): ((name: string) => boolean) | undefined {
   if (from === null || from === "body") return undefined;
   // As backends read the other spelling.
   const read = (name: string): string => name.replaceAll("_", "-");

@@ -4,7 +4,7 @@ import type { Heartbeats, Meter } from "../stream/transform-stream.ts";
 import type { AbortReason } from "../upstream/abort-reason.ts";
 
 /** How what is ours in a stream is said to its client. */
-export interface Voice {
+interface Voice {
   /** Sent in silence. */
   heartbeat: string;
   /** The event that ends the stream early. @param status of the response that the error would be without a stream */

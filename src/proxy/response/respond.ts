@@ -29,7 +29,7 @@ import { type Usage, noUsage } from "../../domain/usage.ts";
 /** A longer response is passed on without its edit, or refused if it must be edited. */
 const maxEditedBytes = 4 * 1024 * 1024;
 
-export interface RespondDeps extends CountDeps {
+interface RespondDeps extends CountDeps {
   /** 0: never. */
   sseKeepaliveMs: number;
   /** The console has the origin of `/v1`. */

@@ -29,7 +29,7 @@ export function createStreamWait(keepaliveMs: number, onTooLong: () => void) {
   };
 }
 
-export interface WaitingStream {
+interface WaitingStream {
   path: string;
   clientProgram: string | undefined;
   keepaliveMs: number;

@@ -4,14 +4,14 @@ import type { Steps } from "../json/read.ts";
 import { maxTokensNames, type RequestBody, type ThinkingBudget } from "./watched-members.ts";
 import type { ModelRules } from "../../domain/models.ts";
 
-export type CapRules = Pick<ModelRules, "contextTokens" | "maxOutputTokens">;
+type CapRules = Pick<ModelRules, "contextTokens" | "maxOutputTokens">;
 
 /** Reserved for what the chat template adds to the conversation. */
 const reservedTokens = 512;
 const charactersPerToken = 3;
 
 /** The token limits of a body. */
-export interface CappedTokens {
+interface CappedTokens {
   /**
    * The largest that is sent, as far as the context could ever leave room for it, of those that a key with limits of tokens
    * may send; undefined if there is none.

@@ -104,7 +104,7 @@ const emptyRun = () => ({
 });
 
 /** A reader that also tells which message heads the conversation after its edit. */
-export interface RunReader extends TurnReader {
+interface RunReader extends TurnReader {
   /** Undefined if it joins nothing. */
   findJoined: () => FirstMessage | undefined;
 }

@@ -2,9 +2,6 @@ import { isString, contentOf, decodeHead, decodeString, decodeTail } from "../js
 import { copyValue, createSlot, type JsonSlot, type JsonValue, type Span } from "../json/slots.ts";
 import { type ConversationMessage, maxUserMessages, type Sample, systemSample, userSample } from "./language.ts";
 
-/** Slots for a body's conversation, of any length: only the places of what decides on its language are kept. */
-export type ConversationSlots = ReturnType<typeof createConversationSlots>;
-
 /** Gets a message, its role and its content, which the slots hold only during the call. */
 export type OnMessage = (bytes: Uint8Array, message: JsonSlot, role: JsonSlot, content: JsonSlot) => void;
 
@@ -21,7 +18,10 @@ export const isInstruction = (bytes: Uint8Array, role: JsonValue): boolean =>
 /** Among how many of the first messages a system prompt is looked for. */
 const leadingMessages = 2;
 
-/** @param onMessage called with each message */
+/**
+ * Slots for a body's conversation, of any length: only the places of what decides on its language are kept.
+ * @param onMessage called with each message
+ */
 export function createConversationSlots(onMessage?: OnMessage) {
   const system = createTextSlot();
   const role = createSlot();

@@ -22,7 +22,7 @@ export interface Explanation {
   kept: Pick<ExplainedEdit, "what" | "why">[];
 }
 
-export interface ExplainedEdit {
+interface ExplainedEdit {
   what: RequestChange;
   from: string | undefined;
   to: string | undefined;

@@ -17,7 +17,7 @@ interface RawText {
 }
 
 /** `requested`: the response needs Chinese or Japanese although the user writes another language. */
-export type ConversationLanguage = "chinese" | "japanese" | "requested" | "neither";
+type ConversationLanguage = "chinese" | "japanese" | "requested" | "neither";
 
 /** How many characters of a text are read. */
 export interface Sample {

@@ -28,9 +28,6 @@ export interface MessageSpan extends Span {
   readonly text: Span;
 }
 
-/** Slots for a body's opening, of any length. */
-export type OpeningSlots = ReturnType<typeof createOpeningSlots>;
-
 /** Longer names are cut: they are only compared. */
 const maxNameLength = 256;
 
@@ -40,6 +37,7 @@ const maxLeading = 4;
 /** So many messages are remembered of a body. Agents compact a conversation long before. */
 const maxMessages = 4096;
 
+/** Slots for a body's opening, of any length. */
 export function createOpeningSlots() {
   const conversationId = createSlot();
   const conversation = createSlot({ members: { id: conversationId } });

@@ -23,7 +23,7 @@ export class AbortReason extends Error {
 }
 
 /** The wait for the upstream that was too long. */
-export type TimeoutCause = "connect_timeout" | "first_byte_timeout" | "between_bytes_timeout";
+type TimeoutCause = "connect_timeout" | "first_byte_timeout" | "between_bytes_timeout";
 
 /** A client's body that makes no progress for this long is given up, whether it is held or streamed; its response no sooner. */
 export const noProgressMs = 60_000;

@@ -117,11 +117,11 @@ export function createForward(deps: ForwardDeps): Forward {
       readTimeout.clear();
       upload?.clear();
     };
-    const clientTimeout = (): ReadTimeout => deps.startReadTimeout(noProgressMs, () => abort(clientStalled()));
-    const upload =
-      request.body instanceof ReadableStream
-        ? createUpload(request.body, readTimeout, clientTimeout(), stopConnectTimeout)
-        : undefined;
+    let upload: ReturnType<typeof createUpload> | undefined;
+    if (request.body instanceof ReadableStream) {
+      const clientTimeout = deps.startReadTimeout(noProgressMs, () => abort(clientStalled()));
+      upload = createUpload(request.body, readTimeout, clientTimeout, stopConnectTimeout);
+    }
     readTimeout.beginWait();
     try {
       const putBack = takeConnection(request, pool);

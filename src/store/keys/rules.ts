@@ -8,6 +8,7 @@ export const noRules: KeyRules = {
   ...noLimits,
   limits_extra: null,
   priority: null,
+  notify: null,
   scope: "all",
   allowed_models: null,
   allowed_paths: null,

@@ -220,8 +220,8 @@ async function stateOf(subject: unknown): Promise<Record<string, unknown>> {
 
 const limitsOf = (rules: string | null): KeyLimits => {
   const all = parseRules(rules ?? "{}");
-  const { limits_extra = null, priority = null } = all;
-  return { ...perLimit((name) => all[name]), limits_extra, priority };
+  const { limits_extra = null, priority = null, notify = null } = all;
+  return { ...perLimit((name) => all[name]), limits_extra, priority, notify };
 };
 
 /** @param before the JSON of the limits so far */
@@ -230,7 +230,7 @@ function columnsOf<Change extends SubjectChange>({ limits, tags, ...fields }: Ch
   return {
     ...fields,
     ...(tags !== undefined && { tags: tags.length === 0 ? null : JSON.stringify(tags) }),
-    rules: hasLimit(all) || all.priority !== null ? JSON.stringify(all) : null,
+    rules: hasLimit(all) || all.priority !== null || all.notify === true ? JSON.stringify(all) : null,
   };
 }
 

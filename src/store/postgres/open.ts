@@ -100,7 +100,7 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
   const findOwners = prepareFindOwners(lookupEngine);
   const { checkWritable } = createSqlStore(lookupEngine, clock);
   const store = createSqlStore(createPostgresEngine(others), clock, retention);
-  const { listLoads, countAtLimit, listDays } = store.limits;
+  const { listLoads, countAtLimit, listNotified, listDays } = store.limits;
   const { maintain, checkWritable: _, ...nouns } = store;
   const all = Object.fromEntries(
     Object.entries(nouns).map(([name, noun]) => [name, withTimeouts(limited, noun)]),
@@ -142,7 +142,7 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
     },
     limits: {
       ...withTimeouts(admissions, admissionStore.limits),
-      ...withTimeouts(limited, { listLoads, countAtLimit, listDays }),
+      ...withTimeouts(limited, { listLoads, countAtLimit, listNotified, listDays }),
     },
     gpu: {
       ...all.gpu,

@@ -1,12 +1,5 @@
 import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
-import {
-  priceTokens,
-  type ModelPrice,
-  priceDays,
-  pricesOn,
-  type RankedPrice,
-  rankPrices,
-} from "../../domain/prices.ts";
+import { priceTokens, type ModelPrice, priceDays, pricesOn, rankPrices } from "../../domain/prices.ts";
 import { type KeyId, subjectOf } from "../../domain/keys.ts";
 import { countedFields, mapCounters } from "../../domain/usage.ts";
 import { type Days, listMonths, splitByMonths } from "../../time/seoul.ts";
@@ -72,7 +65,7 @@ interface Part extends Days {
 }
 
 /** The latest days first. On the days of a part all prices stay the same. */
-function* partsOf({ firstDay, lastDay, by, after }: CostRange, ranked: readonly RankedPrice[]): Generator<Part> {
+function* partsOf({ firstDay, lastDay, by, after }: CostRange, ranked: readonly ModelPrice[]): Generator<Part> {
   const starts = [firstDay, ...priceDays(ranked)];
   const days = by === "day_key" ? pagedDays : lastDay - firstDay + 1;
   const isByDay = groupings[by].day === true;

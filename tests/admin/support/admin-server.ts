@@ -3,7 +3,7 @@ import { expect } from "bun:test";
 import { openApiDocument } from "../../../src/admin/http/openapi.ts";
 import { adminRoutes } from "../../../src/admin/routes.ts";
 import type { AdminDeps } from "../../../src/admin/http/deps.ts";
-import { clientAddress } from "../../../src/domain/client-address.ts";
+import { clientAddressOf } from "../../../src/domain/client-address.ts";
 import { bootstrapAdmin } from "../../../src/admin/session/bootstrap.ts";
 import { passwordHashSetting } from "../../../src/admin/session/password.ts";
 import { explainRewrite } from "../../../src/proxy/rewrite/explain.ts";
@@ -112,12 +112,7 @@ export async function startAdmin({
     signingKey,
     clock,
     log,
-    clientAddress: (request) =>
-      clientAddress({
-        forwardedFor: request.headers.get("x-forwarded-for"),
-        socketAddress: server.requestIP(request)?.address ?? "",
-        trustedHops,
-      }),
+    clientAddress: (request) => clientAddressOf(trustedHops)(request, server.requestIP(request)?.address),
     metricsContentType: "text/plain; version=0.0.4; charset=utf-8",
     metricsText: async () => "# HELP tollgate_up\ntollgate_up 1\n",
     separatePorts: false,

@@ -4,9 +4,6 @@ import type { Page } from "playwright-core";
 
 const axe = readFileSync(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir), "utf8");
 
-/** The rules for which the colours of a page matter, which a second look at it in other colours needs alone. */
-export const colourRules = ["color-contrast", "link-in-text-block"];
-
 /** What axe finds on the page, with the element. @param within a CSS selector */
 export async function violations(page: Page, within = "html", rules?: readonly string[]): Promise<string[]> {
   if (!(await page.evaluate(() => Reflect.has(globalThis, "axe")))) await page.evaluate(axe);
@@ -16,4 +13,12 @@ export async function violations(page: Page, within = "html", rules?: readonly s
     [within, rules] as const,
   );
   return results.violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html}`));
+}
+
+/** As `violations`, in light and in dark mode, of which the second is looked at with the rules that colours matter for alone. */
+export async function violationsInBothSchemes(page: Page): Promise<string[]> {
+  await page.emulateMedia({ colorScheme: "light" });
+  const inLight = await violations(page);
+  await page.emulateMedia({ colorScheme: "dark" });
+  return [...inLight, ...(await violations(page, "html", ["color-contrast", "link-in-text-block"]))];
 }

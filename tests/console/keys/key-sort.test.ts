@@ -43,6 +43,7 @@ const key = (id: number, name: string, lastUsedAt: string | null, requests: numb
   user_limits: null,
   users_max: null,
   users_required: false,
+  notify: false,
   team_id: null,
 });
 const keys = [

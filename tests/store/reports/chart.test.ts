@@ -157,19 +157,6 @@ onEachEngine(({ openTestEngine }) => {
     expect(rest.series.map(({ values }) => values.length)).toEqual([14, 14]);
   });
 
-  test("part of a name in any case selects keys, deleted ones too", async () => {
-    await using opened = await openTestEngine(clock);
-    const { store } = opened;
-    await createKeys(store, names);
-    await store.usage.add([1, 2, 3, 4].map((keyId) => usageIncrement({ keyId, minute: start })));
-    await store.keys.delete(3);
-    const found = async (search: string): Promise<string[]> => (await readChart(store, rangeOf({ search }))).keys.name;
-    expect(await found("ALPHA")).toEqual(["Alpha"]);
-    expect(await found(" ärz ")).toEqual(["Ärzte"]);
-    expect(await found("%")).toEqual([]);
-    expect(await found("ta")).toEqual(["beta", "delta"]);
-  });
-
   test("keys that are not listed count, and keys with a series are always listed", async () => {
     await using opened = await openTestEngine(clock);
     await createKeys(opened.store, names);
@@ -179,20 +166,6 @@ onEachEngine(({ openTestEngine }) => {
     const chart = await readChart(opened.store, rangeOf({ listed: 1, top: 1, hiddenIds: [1, 2] }));
     expect(chart.keys.keyId).toEqual([1, 3]);
     expect(chart).toMatchObject({ keyCount: 4, outputTokens: 13, other: { keyCount: 1, outputTokens: 6 } });
-  });
-
-  test("a year by day is read from the days, and its first and last hours from hours", async () => {
-    await using opened = await openTestEngine(clock);
-    await createKeys(opened.store, names);
-    const days = Array.from({ length: 365 }, (_, day) => start - day * 1440);
-    await opened.store.usage.add(days.map((minute) => usageIncrement({ keyId: 1, minute, outputTokens: 3 })));
-    const year = await readChart(
-      opened.store,
-      rangeOf({ from: start - 364 * 1440, to: start + 1440, bucketMinutes: 1440 }),
-    );
-    expect(year.series[0]?.values).toEqual(days.map(() => 3));
-    const shifted = rangeOf({ from: start - 300 * 1440 + 60, to: start - 298 * 1440 + 60 });
-    expect((await readChart(opened.store, shifted)).outputTokens).toBe(6);
   });
 
   test("flushes run between the parts of a chart", async () => {
