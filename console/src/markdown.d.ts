@@ -3,3 +3,8 @@ declare module "*/README.md" {
   const chapters: readonly import("./handbook/chapter.ts").Chapter[];
   export default chapters;
 }
+
+declare module "*.md?raw" {
+  const text: string;
+  export default text;
+}

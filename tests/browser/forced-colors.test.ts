@@ -29,6 +29,20 @@ describe.skipIf(!hasBrowser).each(["light", "dark"] as const)("in forced colours
     );
   });
 
+  test("the open tab differs from the others, and so does the entry of the menu that it is under", async () => {
+    await using visit = await console.visit("/gpus", { scheme });
+    const { page } = visit;
+    await forceColours(page);
+    const tabs = page.getByRole("navigation", { name: "Backends" }).getByRole("link");
+    expect(await background(tabs.filter({ hasText: "GPUs" }))).not.toBe(
+      await background(tabs.filter({ hasText: "Backends" })),
+    );
+    const entries = page.getByRole("navigation", { name: "Pages" }).getByRole("link");
+    expect(await background(entries.filter({ hasText: "Backends" }))).not.toBe(
+      await background(entries.filter({ hasText: "Usage" })),
+    );
+  });
+
   test("a switch that is on differs from one that is off, and both from the page", async () => {
     await using visit = await console.visit("/keys", { scheme });
     const { page } = visit;

@@ -92,7 +92,7 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     const { page } = visit;
     const panel = page.getByRole("region", { name: "Models and cost" });
     await panel.getByRole("link", { name: trafficModel }).waitFor();
-    await panel.getByRole("columnheader", { name: "Cached input" }).waitFor();
+    await panel.getByRole("columnheader", { name: "From cache" }).waitFor();
     expect(await panel.getByRole("columnheader", { name: "Cost" }).count()).toBe(0);
     await panel.getByRole("radio", { name: "Both" }).check();
     await page.waitForURL("**/usage?by=key_model");

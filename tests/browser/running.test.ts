@@ -63,6 +63,8 @@ describe.skipIf(!hasBrowser)("running now", () => {
               model: null,
               backend: null,
               state: "queued",
+              priority: "normal",
+              prefill_tokens: null,
               place: { position: 3, of: 12 },
               started_at: new Date().toISOString(),
               age_ms: 1,
@@ -74,7 +76,7 @@ describe.skipIf(!hasBrowser)("running now", () => {
         },
       }),
     );
-    await page.getByText("Queued, 3 of 12").waitFor();
+    await page.getByText("Waiting for its turn, 3 of 12").waitFor();
     await page.getByText("8 of 8 places, 12 waiting").waitFor();
     await page.getByText("Only heartbeats for 2 h").waitFor();
     await page.getByText("end the request, and restart the backend").waitFor();

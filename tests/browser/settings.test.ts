@@ -16,6 +16,20 @@ describe.skipIf(!hasBrowser)("settings", () => {
     await row("LOG_LEVEL").getByText("warn", { exact: true }).waitFor();
     await row("LOG_LEVEL").getByText("Environment").waitFor();
     await row("MAX_BODY_BYTES").getByText("bytes (64 MiB)").waitFor();
+    await row("MAX_BODY_BYTES").getByText("the largest JSON body that is held to be rewritten").waitFor();
+    // The handbook tells of each, and the bounds are its title.
+    expect(
+      await page
+        .locator('td[data-label="What it does"]')
+        .filter({ hasText: /whole number/ })
+        .count(),
+    ).toBe(0);
+    expect(await page.getByRole("navigation", { name: "Settings" }).getByRole("link").allTextContents()).toEqual([
+      "Server",
+      "Prices",
+      "Account",
+      "Changes",
+    ]);
     await page.getByRole("rowgroup").filter({ hasText: "Log and metrics" }).getByText("LOG_LEVEL").waitFor();
     await row("METRICS_TOKEN").getByText("Set (secret)").waitFor();
     expect(await page.content()).not.toContain("a-token-nobody-may-see");

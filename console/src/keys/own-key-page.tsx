@@ -3,6 +3,7 @@ import { createEffect, createSignal, type JSX, onMount, Show } from "solid-js";
 import { type api, ApiError, causeOf, requestWithKey } from "../client.ts";
 import { compact, count, plural } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
+import { QuickStart } from "../start/quick-start.tsx";
 import { Figure } from "../ui/figure.tsx";
 import { Logo } from "../ui/icon.tsx";
 import { Panel } from "../ui/panel.tsx";
@@ -34,6 +35,7 @@ export function OwnKeyPage(): JSX.Element {
         {(own) => (
           <OwnKeyPanels
             own={own()}
+            entered={entered()?.key ?? ""}
             activity={activity.data}
             error={query.error}
             onLeave={() => {
@@ -79,6 +81,7 @@ function KeyForm(props: { error: Error | null; busy: boolean; onKey: (key: strin
 
 function OwnKeyPanels(props: {
   own: OwnKey;
+  entered: string;
   activity: OwnActivity | undefined;
   error: Error | null;
   onLeave: () => void;
@@ -131,6 +134,11 @@ function OwnKeyPanels(props: {
           </Panel>
         )}
       </Show>
+      <Panel title="Clients" hint="Lines with your key">
+        <div class="panel-body">
+          <QuickStart holderKey={props.entered} />
+        </div>
+      </Panel>
       <Panel title="Tokens" hint="Input and output, by day in Seoul time (KST, UTC+9)">
         <DailyTokens days={props.own.daily} now={Date.parse(props.own.now)} whose="key" loaded />
       </Panel>

@@ -5,7 +5,7 @@ import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
 import { HandbookLink } from "../ui/handbook-link.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Page } from "../ui/page.tsx";
-import { NotLoaded, Panel } from "../ui/panel.tsx";
+import { NotLoaded } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
 import { NumberHeads } from "../ui/number-columns.tsx";
@@ -36,9 +36,6 @@ export function BackendsPage(): JSX.Element {
         </Switch>
         <Show when={backends.data}>{(data) => <TableFoot backends={data()} />}</Show>
       </section>
-      <Show when={backends.data && othersOf(backends.data).length > 0}>
-        <InstancePanel instances={backends.data?.instances ?? []} hash={backends.data?.file_hash ?? null} />
-      </Show>
       <Show when={asked()} keyed>
         {(backend) => (
           <DrainDialog backend={backend} all={backends.data?.backends ?? []} onClose={() => setAsked(undefined)} />
@@ -136,43 +133,12 @@ const OtherFiles = (props: { backends: Backends }): JSX.Element => (
     <div class="notice" data-tone="error" role="note">
       <Icon name="warning" />
       <p>
-        {plural(othersOf(props.backends).length, "process uses", "processes use")} another file of models than the one
-        that shows this page. A changed file is taken over within seconds; the log of a process that refused it says
-        why.
+        Another file of models than that of this page ({shortHash(props.backends.file_hash ?? "none")}) is used by{" "}
+        {othersOf(props.backends)
+          .map(({ name, file_hash: hash }) => `${name} (${shortHash(hash)})`)
+          .join(", ")}
+        . A changed file is taken over within seconds; the log of a process that refused it says why.
       </p>
     </div>
   </Show>
-);
-
-const InstancePanel = (props: { instances: Backends["instances"]; hash: string | null }): JSX.Element => (
-  <Panel title="File of models" hint={plural(props.instances.length, "process", "processes")}>
-    <div class="table-scroll">
-      <table>
-        <caption class="visually-hidden">The file that each process uses</caption>
-        <thead>
-          <tr>
-            <th scope="col">Host/process</th>
-            <th scope="col">SHA-256 of its file</th>
-          </tr>
-        </thead>
-        <tbody>
-          <For each={props.instances}>
-            {(instance) => (
-              <tr>
-                <th scope="row">{instance.name}</th>
-                <td>
-                  <code title={instance.file_hash}>{shortHash(instance.file_hash)}</code>{" "}
-                  <Show when={instance.file_hash !== props.hash}>
-                    <span class="badge" data-tone="warn">
-                      Differs
-                    </span>
-                  </Show>
-                </td>
-              </tr>
-            )}
-          </For>
-        </tbody>
-      </table>
-    </div>
-  </Panel>
 );

@@ -12,7 +12,7 @@ export interface ModelPriceDraft {
 /** The fields of the prices of a model. */
 export const modelPriceFields = [
   { field: "input", label: "Input", isOptional: false },
-  { field: "cachedInput", label: "Cached input", isOptional: true },
+  { field: "cachedInput", label: "Input from cache", isOptional: true },
   { field: "output", label: "Output", isOptional: false },
 ] as const;
 

@@ -30,6 +30,15 @@ export function groupSettings<S extends NamedSetting>(settings: readonly S[]): {
   });
 }
 
+/** What each setting does, by its name: the sentences of the handbook's table. */
+export const settingSentences = (chapter: string): ReadonlyMap<string, string> =>
+  new Map(
+    [...chapter.matchAll(/^\| `(\w+)` +\|[^|]*\| (.+?) *\|$/gm)].map(([, name = "", sentence = ""]) => [
+      name,
+      sentence.replaceAll(/\[([^\]]+)\]\([^)]+\)/g, "$1").replaceAll("`", ""),
+    ]),
+  );
+
 const units: readonly (readonly [names: RegExp, unit: string])[] = [
   [/_DAYS$/, "day"],
   [/_ROWS$/, "row"],

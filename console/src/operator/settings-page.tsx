@@ -1,5 +1,6 @@
 import { createEffect, createMemo, createSignal, For, type JSX, Match, type ParentProps, Show, Switch } from "solid-js";
 import { saveCount, savedCount } from "../lib/browser-settings.ts";
+import chapter from "../handbook/settings.md?raw";
 import { byteSize, count, plural } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
 import { type Settings, useClientRulesQuery, useSettingsQuery } from "../queries.ts";
@@ -12,7 +13,7 @@ import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonList, SkeletonRows } from "../ui/skeleton.tsx";
 import { adviceSentences, silentStreamsProblem } from "./client-advice.ts";
 import { useAskedModelsQuery, useProgramsQuery, useTestNotice } from "./queries.ts";
-import { groupSettings, unitOf } from "./setting-groups.ts";
+import { groupSettings, settingSentences, unitOf } from "./setting-groups.ts";
 import { vendorNamesProblem } from "./vendor-names.ts";
 import "../styles/lazy-pages.css";
 
@@ -196,7 +197,7 @@ const SettingsTable = (props: { settings: Setting[] | undefined }): JSX.Element 
       <caption class="visually-hidden">Settings</caption>
       <thead>
         <tr>
-          <For each={["Name", "Value", "From", "Allowed"]}>{(label) => <th scope="col">{label}</th>}</For>
+          <For each={["Name", "Value", "From", "What it does"]}>{(label) => <th scope="col">{label}</th>}</For>
         </tr>
       </thead>
       <Show
@@ -226,6 +227,8 @@ const SettingsTable = (props: { settings: Setting[] | undefined }): JSX.Element 
   </div>
 );
 
+const sentences = settingSentences(chapter);
+
 const SettingRow = (props: { setting: Setting }): JSX.Element => (
   <tr>
     <th scope="row">
@@ -235,8 +238,8 @@ const SettingRow = (props: { setting: Setting }): JSX.Element => (
       <SettingValue setting={props.setting} />
     </td>
     <td data-label="From">{originLabels[props.setting.origin]}</td>
-    <td class="text faint" data-label="Allowed">
-      {props.setting.allowed}
+    <td class="text faint" data-label="What it does" title={`Allowed: ${props.setting.allowed}`}>
+      {sentences.get(props.setting.name) ?? props.setting.allowed}
     </td>
   </tr>
 );

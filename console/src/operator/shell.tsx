@@ -127,6 +127,14 @@ function SideFoot(props: Pick<ShellProps, "onLeave">): JSX.Element {
       <Popover label={`Menu of ${name()}`.trimEnd()} text={name() || "…"}>
         <TimeZoneSelect />
         <SegmentedControl label="Theme" options={themeOptions} value={theme()} onChange={chooseTheme} />
+        {/* On a phone, the navigation has no space for it. */}
+        <A
+          class="menu-item"
+          href="/help"
+          onClick={({ currentTarget }) => currentTarget.closest<HTMLElement>("[popover]")?.hidePopover()}
+        >
+          Help
+        </A>
         <button class="menu-item" type="button" onClick={() => void logOut(props.onLeave)}>
           Log out {name()}
         </button>

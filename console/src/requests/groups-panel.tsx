@@ -76,8 +76,8 @@ const Heads = (props: { groups: RequestGroups | undefined; by: Grouping }): JSX.
         "Requests",
         "Input",
         "Share of input",
-        "Cached",
-        "Share cached",
+        "From cache",
+        "Share from cache",
         ...(hasLosses(props.groups) ? ["Cache losses"] : []),
         "Output",
         ...(props.groups?.currency ? ["Cost"] : []),
@@ -108,8 +108,8 @@ const Sums = (props: { groups: RequestGroups; row: RequestGroups["total"] }): JS
     <td class="number" data-label="Share of input">
       {shareOf(props.row.prompt_tokens, props.groups.total.prompt_tokens)}
     </td>
-    <NumberCell label="Cached" value={props.row.from_cache_tokens} />
-    <td class="number" data-label="Share cached">
+    <NumberCell label="From cache" value={props.row.from_cache_tokens} />
+    <td class="number" data-label="Share from cache">
       {shareOf(props.row.from_cache_tokens, props.row.prompt_tokens)}
     </td>
     <Show when={hasLosses(props.groups)}>

@@ -22,7 +22,7 @@ export function RunningGroups(props: { requests: readonly RunningRequest[]; by: 
         <thead>
           <tr>
             <th scope="col">{groupings[props.by].label}</th>
-            <NumberHeads labels={["Requests", "Queued", "Oldest", "Output"]} />
+            <NumberHeads labels={["Requests", "Waiting", "Oldest", "Output"]} />
             <th scope="col">
               <span class="visually-hidden">Actions</span>
             </th>
@@ -65,7 +65,7 @@ function GroupRow(props: { group: RunningGroup; by: RunningGrouping; onStop: () 
         </Show>
       </th>
       <NumberCell label="Requests" value={props.group.requests.length} />
-      <NumberCell label="Queued" value={sum(({ state }) => (state === "queued" ? 1 : 0))} />
+      <NumberCell label="Waiting" value={sum(({ state }) => (state === "queued" ? 1 : 0))} />
       <td class="number" data-label="Oldest">
         {duration(Math.max(0, now() - oldest()))}
       </td>

@@ -20,7 +20,7 @@ import "../styles/lazy-pages.css";
 
 const stateLabels = {
   receiving: "Reading the request",
-  queued: "Queued",
+  queued: "Waiting for its turn",
   prefill: "Waits for prefill",
   waiting: "Waiting for the backend",
   running: "Responding",

@@ -1,4 +1,4 @@
-import { createSignal, For, type JSX, Show } from "solid-js";
+import { createSignal, For, type JSX, Show, untrack } from "solid-js";
 import { causeOf } from "../client.ts";
 import { download } from "../lib/download.ts";
 import { CodeBlock } from "../ui/code-block.tsx";
@@ -8,20 +8,17 @@ import { EmptyState } from "../ui/panel.tsx";
 import { clients, handOverText } from "./agent-settings.ts";
 import { playgroundKey, setPlaygroundKey } from "./playground-key.ts";
 import type { Client, ClientValues } from "./quick-start-lines.ts";
-import { type ServerAddress, useServerAddress } from "./use-server-address.ts";
+import { type ServerAddress, useOwnAddress, useServerAddress } from "./use-server-address.ts";
 import "../styles/lazy-pages.css";
 
 interface ClientChoice {
-  server: ServerAddress;
-  model: () => string;
   values: () => ClientValues;
   /** Nothing while there is one model. */
   ModelSelect: () => JSX.Element;
 }
 
 /** What the lines of clients say, for a model that can be picked. @param key empty: the lines show KEY */
-function useClientChoice(key: () => string): ClientChoice {
-  const server = useServerAddress(key);
+function createClientChoice(server: ServerAddress, key: () => string): ClientChoice {
   const [picked, setPicked] = createSignal<string>();
   const model = (): string => server.models().find((name) => name === picked()) ?? server.model();
   const ModelSelect = (): JSX.Element => (
@@ -41,8 +38,6 @@ function useClientChoice(key: () => string): ClientChoice {
     </Show>
   );
   return {
-    server,
-    model,
     values: () => ({ origin: server.origin(), key: key() || "KEY", model: model(), ...server.capsOf(model()) }),
     ModelSelect,
   };
@@ -50,10 +45,14 @@ function useClientChoice(key: () => string): ClientChoice {
 
 /** One text with all that a colleague needs to use a new key, for one copy. */
 export function HandOver(props: { apiKey: string; onCopied: () => void }): JSX.Element {
-  const { server, values, ModelSelect } = useClientChoice(() => props.apiKey);
+  const key = (): string => props.apiKey;
+  const server = useServerAddress(key);
+  const { values, ModelSelect } = createClientChoice(server, key);
   return (
     <Show when={!server.isLoading()} fallback={<p class="hint">Loading…</p>}>
-      <ModelSelect />
+      <div class="filter-fields">
+        <ModelSelect />
+      </div>
       <CodeBlock
         text={handOverText(values(), `${location.origin}/me`)}
         what="all that its user needs"
@@ -66,9 +65,15 @@ export function HandOver(props: { apiKey: string; onCopied: () => void }): JSX.E
   );
 }
 
-/** The clients that a search finds, each with its lines for this server's address and a model with its caps. */
-export function QuickStart(): JSX.Element {
-  const { server, values, ModelSelect } = useClientChoice(() => playgroundKey().trim());
+/**
+ * The clients that a search finds, each with its lines for this server's address and a model with its caps.
+ * @param props.holderKey of who has no session; without, the page asks for a key
+ */
+export function QuickStart(props: { holderKey?: string }): JSX.Element {
+  const key = (): string => props.holderKey ?? playgroundKey().trim();
+  const isHolder = untrack(() => props.holderKey !== undefined);
+  const server = isHolder ? useOwnAddress(key) : useServerAddress(key);
+  const { values, ModelSelect } = createClientChoice(server, key);
   const [search, setSearch] = createSignal("");
   const [opened, setOpened] = createSignal("curl");
   const found = (): Client[] => {
@@ -81,7 +86,7 @@ export function QuickStart(): JSX.Element {
   return (
     <div class="quick-start">
       <div class="filter-fields">
-        <Show when={!server.hasOwnPort()}>
+        <Show when={!isHolder && !server.hasOwnPort()}>
           <label class="filter-field">
             <span>API key, for its models and their contexts</span>
             <input
@@ -95,6 +100,9 @@ export function QuickStart(): JSX.Element {
         <ModelSelect />
         <FilterField label="Search clients" value={search()} onInput={setSearch} />
       </div>
+      <Show when={isHolder && server.models().length > 0}>
+        <p>Models: {server.models().join(", ")}.</p>
+      </Show>
       <Show when={server.keyError()}>
         {(error) => (
           <p class="form-error" role="alert">

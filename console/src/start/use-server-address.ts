@@ -29,28 +29,54 @@ export function useServerAddress(apiKey: () => string = () => ""): ServerAddress
   // Only at a port that is known to have `/v1`.
   const listed = useListedModelsQuery(() => (overview.data === undefined || hasOwnPort() ? "" : apiKey()));
   const models = (): readonly string[] => {
-    const ofKey = listed.data?.filter(({ kind }) => kind !== "embedding").map(({ id }) => id) ?? [];
+    const ofKey = idsOf(listed.data);
     const known = ofKey.length > 0 ? ofKey : (names.data ?? []);
     const served = valueOf("PROXY_ALIAS_MODEL");
     return served === undefined || served === "" || known.includes(served) ? known : [served, ...known];
   };
+  // The models of a file have caps of their own.
+  const most = (): number[] => (valueOf("MODELS_FILE") ? [] : [Number(valueOf("MAX_CONTEXT_TOKENS") ?? 202_752)]);
   return {
     hasOwnPort,
     origin: () => valueOf("PUBLIC_URL") || (hasOwnPort() ? "http://ADDRESS" : location.origin),
     models,
     model: () => models()[0] ?? "MODEL",
-    capsOf(model) {
-      const entry = listed.data?.find(({ id }) => id === model);
-      // The models of a file have caps of their own.
-      const most = valueOf("MODELS_FILE") ? [] : [Number(valueOf("MAX_CONTEXT_TOKENS") ?? 202_752)];
-      const lengths = [...lengthsOf(entry), ...most];
-      return {
-        contextTokens: lengths.length === 0 ? "CONTEXT" : Math.min(...lengths),
-        outputTokens: entry?.max_output_tokens ?? Number(valueOf("MAX_OUTPUT_TOKENS") ?? 16_384),
-      };
-    },
+    capsOf: (model) => capsOf(model, listed.data, most(), Number(valueOf("MAX_OUTPUT_TOKENS") ?? 16_384)),
     isLoading: () => settings.isPending || names.isPending || listed.isLoading,
     keyError: () => listed.error,
+  };
+}
+
+/** The same for who has a key and no session: what the key lists, at the address of this page. */
+export function useOwnAddress(apiKey: () => string): ServerAddress {
+  const listed = useListedModelsQuery(apiKey);
+  return {
+    hasOwnPort: () => listed.isError,
+    origin: () => (listed.isError ? "http://ADDRESS" : location.origin),
+    models: () => idsOf(listed.data),
+    model: () => idsOf(listed.data)[0] ?? "MODEL",
+    capsOf: (model) => capsOf(model, listed.data, [], 16_384),
+    isLoading: () => listed.isLoading,
+    // It was accepted by the console, which may have another port than `/v1`.
+    keyError: () => null,
+  };
+}
+
+const idsOf = (listed: readonly ListedModel[] = []): string[] =>
+  listed.filter(({ kind }) => kind !== "embedding").map(({ id }) => id);
+
+/** @param most what holds for all models */
+function capsOf(
+  model: string,
+  listed: readonly ListedModel[] | undefined,
+  most: readonly number[],
+  outputTokens: number,
+): Pick<ClientValues, "contextTokens" | "outputTokens"> {
+  const entry = listed?.find(({ id }) => id === model);
+  const lengths = [...lengthsOf(entry), ...most];
+  return {
+    contextTokens: lengths.length === 0 ? "CONTEXT" : Math.min(...lengths),
+    outputTokens: entry?.max_output_tokens ?? outputTokens,
   };
 }
 

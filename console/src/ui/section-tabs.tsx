@@ -19,8 +19,6 @@ const sections = {
     { href: "/settings/prices", label: "Prices" },
     { href: "/settings/account", label: "Account" },
     { href: "/settings/account/changes", label: "Changes" },
-    // On a phone, the navigation has no space for it.
-    { href: "/help", label: "Help" },
   ],
   help: [
     { href: "/help", label: "Quick start" },
@@ -43,7 +41,7 @@ export function SectionTabs(props: { section: keyof typeof sections; label: stri
     <nav class="tabs" aria-label={props.label} ref={tabs}>
       <For each={sections[props.section]}>
         {(tab) => (
-          <A href={tab.href} end classList={{ "only-on-phone": tab.label === "Help" }}>
+          <A href={tab.href} end>
             {tab.label}
           </A>
         )}

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { groupSettings, unitOf } from "../../../console/src/operator/setting-groups.ts";
+import { groupSettings, settingSentences, unitOf } from "../../../console/src/operator/setting-groups.ts";
 import { reportSettings } from "../../../src/config/settings-report.ts";
 
 const reported = reportSettings({}, () => {
@@ -43,4 +43,13 @@ test.each([
 ])("the unit of %s=%s is %p", (name, value, unit) => {
   const allowed = reported.find((setting) => setting.name === name)?.allowed ?? "";
   expect(unitOf({ name, value, allowed })).toBe(unit);
+});
+
+test("the handbook's table says in a sentence what a setting does, without its links", () => {
+  const table =
+    "| `PORT` | `8080` | the `port` to listen on |\n| `A_B`  |   | see [Limits](keys.md#x) first   |\n| other | a | b |";
+  expect([...settingSentences(table)]).toEqual([
+    ["PORT", "the port to listen on"],
+    ["A_B", "see Limits first"],
+  ]);
 });
