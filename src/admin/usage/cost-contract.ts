@@ -12,16 +12,16 @@ import {
   keyAndModel,
   byHandler,
   errors,
-  teamParameter,
-  userParameter,
 } from "../http/schemas.ts";
 import { listedUsageFields } from "../../domain/usage.ts";
 import { csrfField, describes } from "../http/body-schema.ts";
-import { keyFilter } from "./contract.ts";
+import { timestampParameter, usageFilter } from "./contract.ts";
 
 const pricedUsage = {
   request_count: count,
   ...counterMembers(() => count, listedUsageFields),
+  prompt_tokens: t.Integer({ minimum: 0, description: "Input, with what came from a cache" }),
+  from_cache_tokens: t.Integer({ minimum: 0, description: "Of it, as far as backends report it" }),
   cost: nullable(t.Number({ description: "Of the tokens whose price is known; null if there are none" })),
   cost_is_partial: t.Boolean({
     description:
@@ -30,15 +30,15 @@ const pricedUsage = {
 };
 
 const day = t.String({ format: "date" });
-export const costGroups = ["day", "key", "team", "user", "model", "tag", "owner", "key_model", "day_key"] as const;
+export const costGroups = ["day", "key", "team", "user", "model", "tag", "owner", "key_model"] as const;
 
 export const costsQuery = t.Object({
   from: dayParameter("from", "The first day in Seoul time; by default, 29 days before the last"),
   to: dayParameter("to", "The last day, which is included; by default, today"),
   by: choice("by", costGroups, "day"),
-  ...keyFilter,
-  team_id: teamParameter,
-  user_id: userParameter,
+  since: timestampParameter("since", "With until, instead of days: whole hours, or whole days more than 90 days ago"),
+  until: timestampParameter("until"),
+  ...usageFilter,
   ...pageParameters({ maximum: 2000, default: 500 }, "^[\\w-]{1,2000}$"),
 });
 export type CostsQuery = Static<typeof costsQuery>;
@@ -64,6 +64,9 @@ export const costsBody = t.Object({
       description:
         "Latest day first, then by the id of the key, team or user, then by model, tag or owner; other members are null",
     },
+  ),
+  total: nullable(
+    t.Object(pricedUsage, { description: "Of all rows together, whose tags overlap; on the first page" }),
   ),
   next_cursor: nextCursor,
 });
