@@ -14,7 +14,7 @@ import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
 import { CostFigure } from "../usage/cost-figure.tsx";
-import { ModelUsagePanel } from "../usage/model-usage-panel.tsx";
+import { UsageOf } from "../usage/usage-table.tsx";
 import { DeleteKeyDialog } from "./delete-key-dialog.tsx";
 import { KeyChart } from "./key-chart.tsx";
 import { KeyDetails } from "./key-details.tsx";
@@ -82,7 +82,7 @@ const KeyPanels = (props: { id: number }): JSX.Element => (
     <KeyChart keyId={props.id} />
     <KeyLatency id={props.id} />
     <FailuresPanel keyId={props.id} />
-    <ModelUsagePanel keyId={props.id} />
+    <UsageOf filter={{ key: String(props.id) }} />
   </>
 );
 

@@ -18,6 +18,7 @@ import {
   useBackendsQuery,
   useDrain,
 } from "./backend-queries.ts";
+import { ReconciliationPanel } from "./reconciliation-panel.tsx";
 import "../styles/lazy-pages.css";
 
 /** Where requests go: which backends are in, and how each of them does. */
@@ -39,6 +40,7 @@ export function BackendsPage(): JSX.Element {
       <Show when={backends.data?.instances.length}>
         <InstancePanel instances={backends.data?.instances ?? []} hash={backends.data?.file_hash ?? null} />
       </Show>
+      <ReconciliationPanel />
       <Show when={asked()} keyed>
         {(backend) => (
           <DrainDialog backend={backend} all={backends.data?.backends ?? []} onClose={() => setAsked(undefined)} />

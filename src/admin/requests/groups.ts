@@ -4,7 +4,9 @@ import type { Catalog } from "../../domain/models.ts";
 import type { RequestSums, RequestTrait, RequestTraits } from "../../store/requests/contract.ts";
 import { addTo, noSums, readSums } from "../../store/requests/sums.ts";
 import type { Store } from "../../store/store.ts";
-import { timestampOf } from "../../time/seoul.ts";
+import type { Retention } from "../../store/retention.ts";
+import type { WallClock } from "../../time/clock.ts";
+import { minutesPerDay, msPerMinute, timestampOf } from "../../time/seoul.ts";
 import { modelPricesOf, readPrices } from "../usage/prices.ts";
 import { type GroupsBody, groupings, type GroupsQuery } from "./groups-contract.ts";
 import { logFilterOf } from "./requests.ts";
@@ -12,11 +14,19 @@ import { logFilterOf } from "./requests.ts";
 /** About half a second of the database's time, of which a count waits for five milliseconds at most. */
 export const maxReads = 100;
 const maxClasses = 20;
+const msPerDay = minutesPerDay * msPerMinute;
 
 type Charged = RequestSums & { cost: number | null; isPartial: boolean };
 
+interface GroupsDeps {
+  store: Pick<Store, "requests" | "settings">;
+  catalog: () => Catalog;
+  clock: WallClock;
+  retention: Pick<Retention, "requestLog">;
+}
+
 export const listGroups =
-  ({ store, catalog }: { store: Pick<Store, "requests" | "settings">; catalog: () => Catalog }) =>
+  ({ store, catalog, clock, retention }: GroupsDeps) =>
   async ({ query }: { query: GroupsQuery }): Promise<GroupsBody> => {
     const { by, limit } = query;
     const prices = await readPrices(store);
@@ -42,6 +52,7 @@ export const listGroups =
     return {
       by,
       counted_from: next === undefined ? null : timestampOf(next.endedAt),
+      kept_from: timestampOf(clock() - retention.requestLog.days * msPerDay),
       currency: prices.currency,
       total: sumsOf(total),
       classes: [...classes]

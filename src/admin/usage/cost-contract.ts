@@ -68,6 +68,11 @@ export const costsBody = t.Object({
   total: nullable(
     t.Object(pricedUsage, { description: "Of all rows together, whose tags overlap; on the first page" }),
   ),
+  names: t.Object(
+    { key: nullable(t.String()), team: nullable(t.String()), user: nullable(t.String()) },
+    { description: "Of what the query filters by" },
+  ),
+  labels: t.Array(t.Union([t.Literal("tag"), t.Literal("owner")]), { description: "Which labels keys have" }),
   next_cursor: nextCursor,
 });
 export type CostsBody = Static<typeof costsBody>;

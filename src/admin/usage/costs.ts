@@ -1,4 +1,5 @@
 import { cachedTokensOf, wholeInput } from "../../domain/usage.ts";
+import { type SubjectId, subjectOf } from "../../domain/keys.ts";
 import { parseJson } from "../../domain/json.ts";
 import type { CostPosition, CostRange, CostRow, CostSum } from "../../store/reports/contract.ts";
 import type { Store } from "../../store/store.ts";
@@ -38,7 +39,7 @@ export const listCosts =
       after: cursor === undefined ? undefined : positionOf(cursor),
       ...usageFilterOf(query),
     };
-    const { rows, total, names, next } = await readReport(store.usage.costs(range));
+    const { rows, total, names, filterNames, labels, next } = await readReport(store.usage.costs(range));
     const nameOf = new Map(names);
     return {
       from: dayFromNumber(range.firstDay),
@@ -47,9 +48,16 @@ export const listCosts =
       currency: prices.currency,
       rows: rows.map((row) => rowBody(row, by, nameOf.get(row.keyId) ?? "")),
       total: cursor === undefined ? sumBody(total) : null,
+      names: namesBody(query, new Map(filterNames)),
+      labels,
       next_cursor: next === null ? null : cursorOf(next),
     };
   };
+
+function namesBody({ key_id: key, team_id: team, user_id: user }: CostsQuery, names: ReadonlyMap<SubjectId, string>) {
+  const nameOf = (id: SubjectId | undefined): string | null => (id === undefined ? null : (names.get(id) ?? null));
+  return { key: nameOf(key), team: nameOf(team && subjectOf(team)), user: nameOf(user && subjectOf(user)) };
+}
 
 function daysOf(query: CostsQuery, nowMs: number): Pick<CostRange, "firstDay" | "lastDay" | "hours"> {
   const { from, to } = query;

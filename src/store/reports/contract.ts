@@ -3,7 +3,7 @@
 // It keeps true: a report is read in slices on demand: flushes run in between, and no process holds a whole one of the
 // first two, which can be long. Days and buckets are Seoul's. It writes nothing.
 
-import type { KeyId, TeamId, UserId } from "../../domain/keys.ts";
+import type { KeyId, SubjectId, TeamId, UserId } from "../../domain/keys.ts";
 import type { ModelPrice } from "../../domain/prices.ts";
 import type { CountedField, UsageSum } from "../../domain/usage.ts";
 
@@ -115,6 +115,10 @@ export interface CostRows {
   /** Of what all rows are of; right if they begin with the first. */
   total: CostSum;
   names: [KeyId, string][];
+  /** Of what the range is filtered by. */
+  filterNames: [SubjectId, string][];
+  /** The labels that keys have. */
+  labels: ("tag" | "owner")[];
   /** Where the next page continues; null after the last. */
   next: CostPosition | null;
 }

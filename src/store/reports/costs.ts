@@ -56,7 +56,18 @@ export async function* costs(engine: Engine, range: CostRange): AsyncGenerator<s
   }
   const found = page.end();
   const ids = [...new Set(found.rows.map(({ keyId }) => keyId))];
-  const report: CostRows = { ...found, names: ids.map((id) => [id, names.get(id) ?? ""]) };
+  const { keyId, teamId, userId } = range;
+  const of = [keyId, ...[teamId, userId].map((id) => (id === undefined ? undefined : subjectOf(id)))];
+  const kinds = ["tag", "owner"] as const;
+  const report: CostRows = {
+    ...found,
+    names: ids.map((id) => [id, names.get(id) ?? ""]),
+    filterNames: await findNames(
+      engine,
+      of.filter((id) => id !== undefined),
+    ),
+    labels: kinds.filter((kind) => labels.keys().some((id) => labelsOf(labels, id, kind)[0] !== "")),
+  };
   if (groupings[range.by].of !== undefined) {
     const ofSubjects = await findNames(engine, ids.map(subjectOf));
     report.names = ofSubjects.map(([id, name]) => [subjectOf(id), name]);
