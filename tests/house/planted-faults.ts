@@ -508,8 +508,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "report-one-price",
     says: "The price of the last day is that of the whole range",
-    find: `const starts = [firstDay, ...priceDays(ranked)];`,
-    put: `const starts = [firstDay, ...priceDays(ranked).slice(0, 0)];`,
+    find: `[...priceDays(ranked), ...(usesLabels ? labels.changedOn : [])]`,
+    put: `[...(usesLabels ? labels.changedOn : [])]`,
     tests: ["tests/admin/usage/costs.test.ts"],
   },
   {

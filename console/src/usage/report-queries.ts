@@ -86,6 +86,8 @@ interface Period {
   names: Partial<Record<"key" | "team" | "user", string | null>>;
   /** The labels that keys have. */
   labels: readonly string[];
+  /** When prices were last entered; undefined: it is not known, or never. */
+  pricesChangedAt: number | undefined;
   /** Since when the request log is kept, for a report by client. */
   logFrom: number | undefined;
   span: TimeSpan;
@@ -96,7 +98,8 @@ async function getPeriod(request: ReportRequest, span: TimeSpan): Promise<Period
   if (by === "client") return getClients(request, span);
   const { rows, total, ...costs } = await getCosts({ ...request, by }, span);
   const shown = rows.map((row) => reportRow(row, by));
-  return { ...costs, rows: mostFirst(shown, by), total: total ?? noUsage, logFrom: undefined, span };
+  const pricesChangedAt = costs.prices_changed_at === null ? undefined : Date.parse(costs.prices_changed_at);
+  return { ...costs, rows: mostFirst(shown, by), total: total ?? noUsage, pricesChangedAt, logFrom: undefined, span };
 }
 
 /** By client program, of which the request log alone knows. */
@@ -107,7 +110,15 @@ async function getClients({ filter }: ReportRequest, span: TimeSpan): Promise<Pe
     api.requests.groups.get({ query: { by: "program", since, until, limit: 500, ...filters } }),
   );
   const shown = mostFirst(rows.map(clientRow), "client");
-  return { ...groups, rows: shown, names: {}, labels: [], logFrom: Date.parse(kept_from), span };
+  return {
+    ...groups,
+    rows: shown,
+    names: {},
+    labels: [],
+    pricesChangedAt: undefined,
+    logFrom: Date.parse(kept_from),
+    span,
+  };
 }
 
 /** What the table of usage shows, and the figures above it. */

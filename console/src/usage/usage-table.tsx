@@ -6,7 +6,7 @@ import { sameRequest } from "../lib/series.ts";
 import { dayLabel, spanLabel } from "../lib/time-labels.ts";
 import type { TimeSpan } from "../lib/time-range.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
-import { useHasUsers, useTeamsQuery } from "../queries.ts";
+import { useHasUsers, useStatesQuery, useTeamsQuery } from "../queries.ts";
 import { CsvButton, SegmentedControl } from "../ui/controls.tsx";
 import { CostCell, NumberCell, NumberHeads } from "../ui/number-columns.tsx";
 import { EmptyState, Panel } from "../ui/panel.tsx";
@@ -239,25 +239,41 @@ const SumCells = (props: Columns & { sums: Sums; before: Sums | undefined }): JS
 );
 
 function Notes(props: { state: ReportState }): JSX.Element {
-  const by = (): Group | undefined => props.state.report()?.request.by;
-  const logFrom = (): number | undefined => {
-    const { logFrom: from, span } = props.state.report() ?? {};
-    return from !== undefined && span !== undefined && from > span.from ? from : undefined;
+  const states = useStatesQuery();
+  const teams = useTeamsQuery();
+  const report = () => props.state.report();
+  const by = (): Group | undefined => report()?.request.by;
+  /** The times that lie within or after what is shown, as a day. */
+  const dayAfter = (at: number | undefined, bound: "from" | "to"): string | undefined =>
+    at !== undefined && at > (report()?.span[bound] ?? at) ? dayLabel(at) : undefined;
+  const firstTeamAt = (): number | undefined => {
+    const times = teams.data?.map((team) => Date.parse(team.created_at)) ?? [];
+    const tellsTeams = by() === "team" || report()?.request.filter.team !== undefined;
+    return tellsTeams && times.length > 0 ? Math.min(...times) : undefined;
   };
+  const isProvisional = (): boolean =>
+    states.data?.states.some(({ kind }) => kind === "counts_waiting" || kind === "database_away") ?? false;
   return (
     <p class="footnote">
       Input includes what came from a cache, as far as backends report it.{" "}
-      <Show when={props.state.report()?.before}>
-        {(before) => <>Change is against {wholeSpanLabel(before().span)}. </>}
+      <Show when={isProvisional()}>
+        <b>Provisional</b>: counts wait to be written.{" "}
+      </Show>
+      <Show when={report()?.before}>{(before) => <>Change is against {wholeSpanLabel(before().span)}. </>}</Show>
+      <Show when={currencyOf(report()) && dayAfter(report()?.pricesChangedAt, "to")}>
+        {(day) => <>Prices changed on {day()}. </>}
+      </Show>
+      <Show when={dayAfter(firstTeamAt(), "from")}>
+        {(day) => <>Teams are counted since {day()}; before that, group by tag or owner. </>}
       </Show>
       <Switch>
         <Match when={by() === "tag"}>A key with several tags is in the row of each: the rows add up to more. </Match>
         <Match when={by() === "client"}>
           By the request log
-          <Show when={logFrom()}>{(from) => <>, which is kept since {dayLabel(from())}</>}</Show>.{" "}
+          <Show when={dayAfter(report()?.logFrom, "from")}>{(day) => <>, which is kept since {day()}</>}</Show>.{" "}
         </Match>
       </Switch>
-      <Show when={props.state.report()?.currency === null}>
+      <Show when={report()?.currency === null}>
         <A href="/settings/prices">Enter prices</A> to see costs.
       </Show>
     </p>

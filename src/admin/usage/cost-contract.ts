@@ -72,6 +72,7 @@ export const costsBody = t.Object({
     { key: nullable(t.String()), team: nullable(t.String()), user: nullable(t.String()) },
     { description: "Of what the query filters by" },
   ),
+  prices_changed_at: nullable(timestamp),
   labels: t.Array(t.Union([t.Literal("tag"), t.Literal("owner")]), { description: "Which labels keys have" }),
   next_cursor: nextCursor,
 });

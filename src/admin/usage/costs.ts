@@ -12,6 +12,7 @@ import {
   minutesPerDay,
   minutesPerHour,
   msPerMinute,
+  timestampOf,
 } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
 import { parseTimestamp } from "../http/query.ts";
@@ -27,10 +28,11 @@ const maxDays = 366;
 const defaultDays = 30;
 
 export const listCosts =
-  ({ store, clock }: { store: Pick<Store, "usage" | "settings">; clock: WallClock }) =>
+  ({ store, clock }: { store: Pick<Store, "usage" | "settings" | "audit">; clock: WallClock }) =>
   async ({ query }: { query: CostsQuery }): Promise<CostsBody> => {
     const { by, limit, cursor } = query;
     const prices = await readPrices(store);
+    const [changed] = await store.audit.list({ action: "prices.set", before: Number.MAX_SAFE_INTEGER, limit: 1 });
     const range = {
       ...daysOf(query, clock()),
       by,
@@ -48,6 +50,7 @@ export const listCosts =
       currency: prices.currency,
       rows: rows.map((row) => rowBody(row, by, nameOf.get(row.keyId) ?? "")),
       total: cursor === undefined ? sumBody(total) : null,
+      prices_changed_at: changed === undefined ? null : timestampOf(changed.at),
       names: namesBody(query, new Map(filterNames)),
       labels,
       next_cursor: next === null ? null : cursorOf(next),

@@ -1,6 +1,6 @@
 import type { Engine } from "../engine/engine.ts";
 import { findNames } from "../keys/subjects.ts";
-import { readKeyNames, readLabels, usageCondition } from "./key-filter.ts";
+import { isByLabel, readKeyNames, readLabels, usageCondition } from "./key-filter.ts";
 import type { ChartColumns, ChartGroup, ChartRange, GroupId, SumColumns, UsageMetric } from "./contract.ts";
 import {
   type GroupColumn,
@@ -11,6 +11,7 @@ import {
   type UsageRow,
 } from "./slices.ts";
 import { subjectOf } from "../../domain/keys.ts";
+import { dayNumberOf, minuteOf, msPerMinute, startOfDayNumber } from "../../time/seoul.ts";
 import { type UsageSum, addSums, mapCounters, noSum, sumFields } from "../../domain/usage.ts";
 
 interface GroupSum extends UsageSum {
@@ -67,14 +68,22 @@ type ReadRows = (
 ) => AsyncIterable<UsageRow<GroupId | null>[]>;
 
 async function rowReader(engine: Engine, range: ChartRange): Promise<ReadRows> {
+  const labels = await readLabels(engine);
+  const changes = isByLabel(range) ? labels.changedOn.map((day) => minuteOf(startOfDayNumber(day))) : [];
   const options = {
-    condition: usageCondition(range, await readLabels(engine)),
     column: groupColumns[range.by ?? "key"],
     byModel: isByModel(range),
     sliceRows: summedRowsPerSlice,
   };
-  return (minutes, bucketMinutes, apart) =>
-    sumSlices<GroupId>(engine, minutes, bucketMinutes, { ...options, ...(apart !== undefined && { apart }) });
+  return async function* (minutes, bucketMinutes, apart) {
+    for (let { from } = minutes; from < minutes.to;) {
+      const to = Math.min(minutes.to, ...changes.filter((minute) => minute > from));
+      const condition = usageCondition(range, labels.on(dayNumberOf(from * msPerMinute)));
+      const all = { ...options, condition, ...(apart !== undefined && { apart }) };
+      yield* sumSlices<GroupId>(engine, { from, to }, bucketMinutes, all);
+      from = to;
+    }
+  };
 }
 
 async function readNames(engine: Engine, by: ChartGroup = "key", all: readonly GroupSum[]): Promise<Names> {

@@ -1,18 +1,19 @@
 import { type SQL, sql } from "drizzle-orm";
-import {
-  priceTokens,
-  type ModelPrice,
-  priceDays,
-  pricesOn,
-  type RankedPrice,
-  rankPrices,
-} from "../../domain/prices.ts";
+import { priceTokens, type ModelPrice, priceDays, pricesOn, rankPrices } from "../../domain/prices.ts";
 import { type KeyId, subjectOf } from "../../domain/keys.ts";
 import { countedFields, mapCounters } from "../../domain/usage.ts";
 import { type Days, hourOfDay, listMonths, splitByMonths } from "../../time/seoul.ts";
 import { type Engine, rowsPerSlice, safeSum } from "../engine/engine.ts";
 import { findNames } from "../keys/subjects.ts";
-import { labelsOf, readKeyNames, readLabels, type Labels, type UsageCondition, usageCondition } from "./key-filter.ts";
+import {
+  labelsOf,
+  readKeyNames,
+  readLabels,
+  type Labels,
+  type UsageCondition,
+  usageCondition,
+  isByLabel,
+} from "./key-filter.ts";
 import type { CostGroup, CostPosition, CostRange, CostRow, CostRows, CostSum } from "./contract.ts";
 
 // The rows of a page are the first ones in an order that does not depend on what is counted: a row that grows between two pages
@@ -44,12 +45,14 @@ interface Summed extends Omit<CostRow, "text" | "cost" | "isPartial"> {
 export async function* costs(engine: Engine, range: CostRange): AsyncGenerator<string> {
   const names = await readKeyNames(engine);
   const labels = await readLabels(engine);
+  const usesLabels = range.by === "tag" || range.by === "owner" || isByLabel(range);
   const ranked = rankPrices(range.prices);
   const page = createPage(range);
-  for (const part of partsOf(range, ranked)) {
+  for (const part of partsOf(range, [...priceDays(ranked), ...(usesLabels ? labels.changedOn : [])])) {
     const priceOf = pricesOn(ranked, part.day);
-    const textsOf = textsBy(range.by, labels);
-    for await (const rows of readSlices(engine, part, range, usageCondition(range, labels))) {
+    const labelsThen = labels.on(part.day);
+    const textsOf = textsBy(range.by, labelsThen);
+    for await (const rows of readSlices(engine, part, range, usageCondition(range, labelsThen))) {
       for (const row of rows) page.add(row, textsOf(row), priceOf(row.model));
       yield "";
     }
@@ -59,6 +62,7 @@ export async function* costs(engine: Engine, range: CostRange): AsyncGenerator<s
   const { keyId, teamId, userId } = range;
   const of = [keyId, ...[teamId, userId].map((id) => (id === undefined ? undefined : subjectOf(id)))];
   const kinds = ["tag", "owner"] as const;
+  const shown = labels.on(range.lastDay);
   const report: CostRows = {
     ...found,
     names: ids.map((id) => [id, names.get(id) ?? ""]),
@@ -66,7 +70,7 @@ export async function* costs(engine: Engine, range: CostRange): AsyncGenerator<s
       engine,
       of.filter((id) => id !== undefined),
     ),
-    labels: kinds.filter((kind) => labels.keys().some((id) => labelsOf(labels, id, kind)[0] !== "")),
+    labels: kinds.filter((kind) => shown.keys().some((id) => labelsOf(shown, id, kind)[0] !== "")),
   };
   if (groupings[range.by].of !== undefined) {
     const ofSubjects = await findNames(engine, ids.map(subjectOf));
@@ -83,9 +87,9 @@ interface Part extends Days {
   day: number;
 }
 
-/** The latest days first. On the days of a part all prices stay the same. */
-function* partsOf({ firstDay, lastDay, hours, by, after }: CostRange, ranked: readonly RankedPrice[]): Generator<Part> {
-  const starts = [firstDay, ...priceDays(ranked)];
+/** The latest days first. @param changes days on which a part begins: within it, prices and labels stay the same */
+function* partsOf({ firstDay, lastDay, hours, by, after }: CostRange, changes: readonly number[]): Generator<Part> {
+  const starts = [firstDay, ...changes.filter((day) => day > firstDay)];
   const isByDay = groupings[by].day === true;
   for (let to = 1 + (isByDay ? Math.min(lastDay, after?.day ?? lastDay) : lastDay); to > firstDay;) {
     const isPart = (day: number): boolean =>

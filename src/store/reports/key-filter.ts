@@ -16,12 +16,28 @@ export type UsageCondition = (columns: FilteredColumns) => SQL;
 /** The owner and the tags of keys that have some. */
 export type Labels = ReadonlyMap<KeyId, { owner: string | null; tags: readonly string[] }>;
 
-export async function readLabels({ db, tables: { keys } }: Engine): Promise<Labels> {
-  const found = await db
-    .select({ id: keys.id, owner: keys.owner, tags: keys.tags })
+export interface DatedLabels {
+  /** The days, as numbers, from which on some are others. */
+  changedOn: number[];
+  on: (day: number) => Labels;
+}
+
+export async function readLabels({ db, tables: { keys, keyLabels } }: Engine): Promise<DatedLabels> {
+  const current = await db
+    .select({ keyId: keys.id, owner: keys.owner, tags: keys.tags })
     .from(keys)
     .where(or(isNotNull(keys.owner), isNotNull(keys.tags)));
-  return new Map(found.map(({ id, owner, tags }) => [id, { owner, tags: JSON.parse(tags ?? "[]") as string[] }]));
+  const dated = await db.select().from(keyLabels).orderBy(keyLabels.fromDay);
+  return {
+    changedOn: [...new Set(dated.map(({ fromDay }) => fromDay))],
+    on: (day) =>
+      new Map(
+        [...current, ...dated.filter(({ fromDay }) => fromDay <= day)].map(({ keyId, owner, tags }) => [
+          keyId,
+          { owner, tags: JSON.parse(tags ?? "[]") as string[] },
+        ]),
+      ),
+  };
 }
 
 /** The tags, or the owner, of a key; without any, the empty text. */
@@ -30,6 +46,8 @@ export function labelsOf(labels: Labels, keyId: KeyId, kind: "tag" | "owner"): r
   if (kind === "owner") return [owner ?? ""];
   return tags.length === 0 ? [""] : tags;
 }
+
+export const isByLabel = ({ tag, owner }: UsageFilter): boolean => tag !== undefined || owner !== undefined;
 
 /** @param labels of the days that the condition is for */
 export const usageCondition =

@@ -65,6 +65,54 @@ onEachEngine(({ openTestEngine }) => {
     );
   });
 
+  test("a changed label, and a deleted key, change nothing of the days before", async () => {
+    let minute = start;
+    await using opened = await openTestEngine(() => minute * 60_000);
+    const { store } = opened;
+    for (const fields of [{ owner: "Kim", tags: ["red"] }, { tags: ["red", "night"] }, {}])
+      await store.keys.create({ name: "k", key: `key ${JSON.stringify(fields)}`, createdAt: 0, ...fields });
+    const use = () =>
+      store.usage.add([1, 2, 3].map((keyId) => usageIncrement({ keyId, minute, outputTokens: 10 ** (keyId - 1) })));
+    const outputs = async (range: Range) =>
+      (await readRows(store, { firstDay: today - 1, lastDay: today + 60, ...range })).map((row) => [
+        row.text,
+        row.outputTokens,
+      ]);
+    await use();
+    const before = await outputs({ by: "tag" });
+    // The last change of a day holds for all of it.
+    minute += 40 * 1440;
+    await store.keys.update(1, { tags: ["green"] });
+    await store.keys.update(1, { owner: "Lee", tags: ["blue"] });
+    await store.keys.update(3, { name: "renamed", tags: ["blue"] });
+    await use();
+    await store.keys.delete(2);
+    await store.keys.delete(1);
+
+    expect(await outputs({ by: "tag", lastDay: today + 30 })).toEqual(before);
+    expect(before).toEqual([
+      ["", 100],
+      ["night", 10],
+      ["red", 11],
+    ]);
+    expect(await outputs({ by: "tag", firstDay: today + 40 })).toEqual([
+      ["blue", 101],
+      ["night", 10],
+      ["red", 10],
+    ]);
+    expect(await outputs({ by: "owner" })).toEqual([
+      ["", 220],
+      ["Kim", 1],
+      ["Lee", 1],
+    ]);
+    expect(await outputs({ by: "model", tag: "red" })).toEqual([["", 21]]);
+    expect(await outputs({ by: "model", owner: "" })).toEqual([["", 220]]);
+    const chart = { metric: "output", top: 0, listed: 0, bucketMinutes: 1440 } as const;
+    const days = { from: start - 1440, to: start + 50 * 1440 };
+    const { other } = await readBody(store.usage.chart({ ...chart, ...days, tag: "blue" }));
+    expect(other.values.filter((value) => value > 0)).toEqual([101]);
+  });
+
   test("a filter applies to each grouping, and deleted keys keep their last name", async () => {
     await using opened = await openTestEngine(clock);
     const { store } = opened;
