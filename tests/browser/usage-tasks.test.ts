@@ -1,7 +1,8 @@
 import { describe, expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
 import { hasBrowser, startConsole } from "./support/console-under-test.ts";
-import { seed, usage } from "./support/seed.ts";
+import { reading, seed, seedKeys, usage } from "./support/seed.ts";
+import { requestRow, requestsOf } from "../store/logged-requests.ts";
 import { csvOf } from "./support/usage-console.ts";
 import { violations } from "./support/axe.ts";
 import { shared } from "../support/shared.ts";
@@ -107,5 +108,85 @@ describe.skipIf(!hasBrowser)("what people ask of Usage", () => {
     await panel(page)
       .getByText(/Prices changed on \d+ \w+( \d+)?\./)
       .waitFor();
+  });
+
+  describe("a burst", () => {
+    const burstAt = Math.floor(Date.now() / 60_000 - 150) * 60_000;
+    const burst = shared(() =>
+      startConsole((dataDir) =>
+        seed(dataDir, async (store) => {
+          const [quiet = 0, loud = 0] = await seedKeys(store, ["quiet", "loud"]);
+          for (let minute = -30; minute < 30; minute += 1) {
+            const recordedAt = burstAt + minute * 60_000;
+            await store.gpu.add({ keyId: quiet, recordedAt, readings: [reading(0)] });
+          }
+          const rows = Array.from({ length: 40 }, (_, index) =>
+            requestRow(
+              burstAt + index * 1000,
+              { keyId: index === 0 ? quiet : loud, requestId: `r-${index}` },
+              { inputTokens: 1000, outputTokens: 100 },
+            ),
+          );
+          const minute = burstAt / 60_000;
+          await store.usage.add(
+            [usage(quiet, minute, [1, 1000, 100]), usage(loud, minute, [39, 39_000, 3900])],
+            undefined,
+            [],
+            requestsOf(...rows),
+          );
+        }),
+      ),
+    );
+
+    /** Drags over the minutes around the burst in a chart of the last day. */
+    async function select(page: Page, chart: Locator): Promise<void> {
+      await chart.locator("path").first().waitFor({ state: "attached" });
+      await chart.scrollIntoViewIfNeeded();
+      const box = await chart.boundingBox();
+      if (box === null) throw new Error("The chart is not visible");
+      const now = Date.now();
+      const xAt = (at: number): number => box.x + 52 + (box.width - 60) * (1 - (now - at) / 86_400_000);
+      await page.mouse.move(xAt(burstAt - 9 * 60_000), box.y + 60);
+      await page.mouse.down();
+      await page.mouse.move(xAt(burstAt + 9 * 60_000), box.y + 60, { steps: 5 });
+      await page.mouse.up();
+    }
+
+    test("of power says who it was, in two presses, with the way to the requests", async () => {
+      await using visit = await burst.visit("/");
+      const { page } = visit;
+      const presses = await countPresses(page);
+      await page.getByRole("link", { name: "GPUs", exact: true }).first().click();
+      await select(page, page.getByRole("group", { name: "Power of all GPUs over time" }));
+      await panel(page)
+        .getByRole("row", { name: /^loud 39 39,000 3,900/ })
+        .waitFor();
+      expect(await presses()).toBe(2);
+      await panel(page).getByText("By the request log.").waitFor();
+      await panel(page).getByRole("radio", { name: "Client" }).check();
+      await panel(page)
+        .getByRole("row", { name: /^OpenAI 40 / })
+        .waitFor();
+      await panel(page).getByRole("radio", { name: "Key", exact: true }).check();
+      await panel(page).getByRole("link", { name: "39" }).click();
+      await page.waitForURL(/\/requests\?key=2&since=.*&until=/);
+      await page.locator("tr[data-row]").first().waitFor();
+      expect(await page.locator("tr[data-row]").count()).toBe(39);
+    });
+
+    test("of tokens says who it was, by the minute where the log reaches, else by the hour", async () => {
+      await using visit = await burst.visit("/usage");
+      const { page } = visit;
+      await select(page, page.getByRole("group", { name: "Output tokens by key over time" }));
+      await page.waitForURL(/from=.*&to=/);
+      await panel(page).getByText("By the request log.").waitFor();
+      await panel(page)
+        .getByRole("row", { name: /^2 rows 40 40,000 4,000/ })
+        .waitFor();
+      await panel(page).getByRole("radio", { name: "Day", exact: true }).check();
+      await panel(page)
+        .getByText(/By whole hours, .*:00 – .*:00 KST\./)
+        .waitFor();
+    });
   });
 });

@@ -23,6 +23,7 @@ import { GpuTable } from "./gpu-table.tsx";
 import { type Gpu, useGpusQuery } from "./queries.ts";
 import { shownAtOf, ShownAtProvider, useShownAt } from "./shown-at.ts";
 import { SharedGpusNotice } from "./shared-gpus-notice.tsx";
+import { UsageIn } from "../usage/usage-of.tsx";
 import { useEnergy } from "./use-energy.ts";
 
 /** More GPUs are rows of a table: their cards would fill screens. */
@@ -72,6 +73,7 @@ export function GpusPage(): JSX.Element {
           </Show>
         </ShownAtProvider>
         <EnergyPanel state={energy} />
+        <Show when={energy.chosen().zoom}>{(span) => <UsageIn span={span()} />}</Show>
       </Show>
       <Show when={adding()}>
         <GpuHostDialog gpus={gpus.data ?? []} onClose={() => setAdding(false)} />

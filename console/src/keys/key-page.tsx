@@ -14,7 +14,7 @@ import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
 import { CostFigure } from "../usage/cost-figure.tsx";
-import { UsageOf } from "../usage/usage-table.tsx";
+import { UsageOf } from "../usage/usage-of.tsx";
 import { DeleteKeyDialog } from "./delete-key-dialog.tsx";
 import { KeyChart } from "./key-chart.tsx";
 import { KeyDetails } from "./key-details.tsx";

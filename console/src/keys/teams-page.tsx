@@ -12,7 +12,7 @@ import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
 import { rangeOf, useCostsQuery } from "../usage/report-queries.ts";
-import { UsageOf } from "../usage/usage-table.tsx";
+import { UsageOf } from "../usage/usage-of.tsx";
 import { DailyTokens, shownDays } from "./key-chart.tsx";
 import { isNearLimit, limitLabels, usedLimits } from "./key-limits.ts";
 import { isUsable } from "./key-list.ts";

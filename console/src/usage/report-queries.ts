@@ -4,7 +4,17 @@ import { ceilToStep, dayMs, floorToStep, hourMs, seoulTimestamp } from "../lib/s
 import { serverNow } from "../lib/server-clock.ts";
 import { chosenSpan, maxDays, type RangePreset, spanBefore, type TimeRange, type TimeSpan } from "../lib/time-range.ts";
 import { keepPreviousData, type QueryResult, refetchSoonerAfterError } from "../queries.ts";
-import { clientRow, type Group, mostFirst, noUsage, type ReportRow, reportRow, type Sums } from "./report.ts";
+import {
+  type Group,
+  isLogGroup,
+  loggedRow,
+  logGroups,
+  mostFirst,
+  noUsage,
+  type ReportRow,
+  reportRow,
+  type Sums,
+} from "./report.ts";
 import { filterParameters, type UsageFilter } from "./usage-filters.ts";
 
 /** What is asked for. It stays the same while time passes. */
@@ -88,37 +98,41 @@ interface Period {
   labels: readonly string[];
   /** When prices were last entered; undefined: it is not known, or never. */
   pricesChangedAt: number | undefined;
-  /** Since when the request log is kept, for a report by client. */
+  /** Since when the request log is kept, for what comes from it. */
   logFrom: number | undefined;
   span: TimeSpan;
 }
 
 async function getPeriod(request: ReportRequest, span: TimeSpan): Promise<Period> {
   const { by } = request;
-  if (by === "client") return getClients(request, span);
+  if (by === "client") return (await getLogged(request, span)).period;
   const { rows, total, ...costs } = await getCosts({ ...request, by }, span);
   const shown = rows.map((row) => reportRow(row, by));
   const pricesChangedAt = costs.prices_changed_at === null ? undefined : Date.parse(costs.prices_changed_at);
   return { ...costs, rows: mostFirst(shown, by), total: total ?? noUsage, pricesChangedAt, logFrom: undefined, span };
 }
 
-/** By client program, of which the request log alone knows. */
-async function getClients({ filter }: ReportRequest, span: TimeSpan): Promise<Period> {
+/** By the request log, which knows clients, and any part of an hour. */
+async function getLogged({ filter, by }: ReportRequest, span: TimeSpan) {
   const { tag: _tag, owner: _owner, ...filters } = filterParameters(filter);
   const [since, until] = [seoulTimestamp(span.from), seoulTimestamp(span.to)];
-  const { rows, kept_from, ...groups } = await responseBody(
-    api.requests.groups.get({ query: { by: "program", since, until, limit: 500, ...filters } }),
-  );
-  const shown = mostFirst(rows.map(clientRow), "client");
-  return {
-    ...groups,
-    rows: shown,
-    names: {},
-    labels: [],
-    pricesChangedAt: undefined,
-    logFrom: Date.parse(kept_from),
-    span,
-  };
+  const group = isLogGroup(by) ? by : "client";
+  const query = { by: logGroups[group], since, until, limit: 500, ...filters };
+  const { rows, kept_from, counted_from, ...groups } = await responseBody(api.requests.groups.get({ query }));
+  const logFrom = Date.parse(kept_from);
+  const shown = rows.map((row) => loggedRow(row, group));
+  const ofLog = { names: {}, labels: [], pricesChangedAt: undefined, logFrom, span };
+  const isWhole = logFrom <= span.from && counted_from === null;
+  return { period: { ...groups, rows: mostFirst(shown, group), ...ofLog }, isWhole };
+}
+
+/** A part of an hour, if the request log has all of it. */
+async function getMinutes(request: ReportRequest, span: TimeSpan): Promise<Period | undefined> {
+  const { by, filter } = request;
+  const isOfHours = span.from === floorToStep(span.from, hourMs) && span.to === ceilToStep(span.to, hourMs);
+  if (isOfHours || !isLogGroup(by) || filter.tag !== undefined || filter.owner !== undefined) return undefined;
+  const { period, isWhole } = await getLogged(request, span);
+  return isWhole ? period : undefined;
 }
 
 /** What the table of usage shows, and the figures above it. */
@@ -131,6 +145,9 @@ export interface Report extends Period {
 
 async function getReport(request: ReportRequest): Promise<Report> {
   const now = serverNow();
+  const { zoom } = request.range;
+  const minutes = zoom && (await getMinutes(request, chosenSpan(request.range, now, maxDays)));
+  if (minutes !== undefined) return { ...minutes, before: undefined, request, fetchedAt: serverNow() };
   const earlier = spanBeforeOf(request, now);
   const [shown, before] = await Promise.all([
     getPeriod(request, spanOf(request, now)),

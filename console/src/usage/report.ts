@@ -89,12 +89,20 @@ export const sumsOf = (row: Sums): Sums => ({
   cost_is_partial: row.cost_is_partial,
 });
 
-/** By client program. */
-export const clientRow = (row: Sums & { name: string | null }): ReportRow => ({
-  id: row.name ?? "",
-  name: row.name ?? "No User-Agent",
-  ...sumsOf(row),
-});
+/** By what the request log knows too, under its names. */
+export const logGroups = { client: "program", key: "key", team: "team", user: "user", model: "model" } as const;
+export type LogGroup = keyof typeof logGroups;
+export const isLogGroup = (group: Group): group is LogGroup => Object.hasOwn(logGroups, group);
+
+/** A row of the request log's groups. */
+export function loggedRow(row: Sums & { id: number | null; name: string | null }, by: LogGroup): ReportRow {
+  const { name } = row;
+  if (by === "client") return { id: name ?? "", name: name ?? "No User-Agent", ...sumsOf(row) };
+  const id = row.id ?? 0;
+  const ids = { key_id: id, team_id: id, user_id: id };
+  const names = { key_name: name, team_name: name, user_name: name, model: name ?? "" };
+  return reportRow({ ...ids, ...names, date: null, tag: null, owner: null, ...sumsOf(row) }, by);
+}
 
 /** Most tokens first; days stay in their order. */
 export const mostFirst = (rows: readonly ReportRow[], by: Group): ReportRow[] =>

@@ -24,8 +24,9 @@ import { changeOf, type Group, groups, isFilterName, noUsage, type Sums } from "
 import { UsageChart } from "./usage-chart.tsx";
 import { type FilterName, filterNames } from "./usage-filters.ts";
 import { type UsageMetric, usageMetrics } from "./usage-sums.ts";
-import { currencyOf, type ReportState, spanOfDay, UsageTable, useReport } from "./usage-table.tsx";
+import { spanOfDay, UsageTable } from "./usage-table.tsx";
 import { usageViewOptions, usageViews } from "./usage-view.ts";
+import { currencyOf, type ReportState, useReport } from "./use-report.ts";
 import { type UsageFilters, useUsageFilters } from "./use-usage-filters.ts";
 import { type UsageSelection, useUsageSeries } from "./use-usage-series.ts";
 

@@ -1,78 +1,17 @@
 import { A } from "@solidjs/router";
-import { createMemo, type JSX, Match, Show, Switch } from "solid-js";
+import { createMemo, type JSX, Show } from "solid-js";
+import { count } from "../lib/format.ts";
 import { dayMs, parseSeoulMinute, seoulMinute } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
-import { sameRequest } from "../lib/series.ts";
-import { dayLabel, spanLabel } from "../lib/time-labels.ts";
 import type { TimeSpan } from "../lib/time-range.ts";
-import { useUrlParameters } from "../lib/url-parameters.ts";
-import { useHasUsers, useStatesQuery, useTeamsQuery } from "../queries.ts";
 import { CsvButton, SegmentedControl } from "../ui/controls.tsx";
 import { CostCell, NumberCell, NumberHeads } from "../ui/number-columns.tsx";
 import { EmptyState, Panel } from "../ui/panel.tsx";
 import { SumsTable } from "../ui/sums-table.tsx";
-import { changeOf, type Group, groups, isFilterName, noUsage, type ReportRow, reportCsv, type Sums } from "./report.ts";
-import { type Report, rangeOf, type ReportRequest, useReportQuery } from "./report-queries.ts";
-import type { UsageFilter } from "./usage-filters.ts";
-
-/** The table of usage over a range, and the period before it. */
-export interface ReportState {
-  query: ReturnType<typeof useReportQuery>;
-  request: () => ReportRequest;
-  /** Whether it is known what it is grouped by. */
-  isReady: () => boolean;
-  /** Undefined while it loads. */
-  report: () => Report | undefined;
-  /** The groups that have rows. */
-  offered: () => Group[];
-}
-
-interface Chosen extends Omit<ReportRequest, "by"> {
-  /** What the URL says. */
-  by: string | undefined;
-}
-
-const isPossible = (group: Group, filter: UsageFilter): boolean => {
-  if (group === "key_model") return filter.key === undefined && filter.model === undefined;
-  // The request log knows neither tags nor owners.
-  if (group === "client") return filter.tag === undefined && filter.owner === undefined;
-  return !isFilterName(group) || filter[group] === undefined;
-};
-
-/** By which it is grouped before somebody chooses. */
-const firstGroups: ReadonlySet<Group> = new Set(["team", "key", "model", "day"]);
-
-/** @param among what may be grouped by; the first that is possible, unless the URL says another */
-export function useReport(chosen: () => Chosen, among: readonly Group[] = Object.keys(groups) as Group[]): ReportState {
-  const teams = useTeamsQuery();
-  const hasUsers = useHasUsers();
-  const isReady = (): boolean => teams.data !== undefined || teams.isError;
-  const hasTeams = (): boolean => (teams.data?.length ?? 0) > 0;
-  const possible = (): Group[] => among.filter((group) => isPossible(group, chosen().filter));
-  const request = createMemo(
-    (): ReportRequest => {
-      const { range, filter, by } = chosen();
-      const first = possible().find((group) => firstGroups.has(group) && (group !== "team" || hasTeams()));
-      return { range, filter, by: possible().find((group) => group === by) ?? first ?? "day" };
-    },
-    undefined,
-    { equals: sameRequest },
-  );
-  const query = useReportQuery(request, isReady);
-  const hasRows = (group: Group): boolean => {
-    if (group === request().by) return true;
-    if (group === "team") return hasTeams();
-    if (group === "user") return hasUsers();
-    return (group !== "tag" && group !== "owner") || (query.data?.labels.includes(group) ?? false);
-  };
-  return {
-    query,
-    request,
-    isReady,
-    report: () => query.data,
-    offered: () => possible().filter(hasRows),
-  };
-}
+import { changeOf, type Group, groups, isLogGroup, noUsage, type ReportRow, reportCsv, type Sums } from "./report.ts";
+import type { Report } from "./report-queries.ts";
+import { UsageNotes } from "./usage-notes.tsx";
+import { currencyOf, type ReportState } from "./use-report.ts";
 
 interface TableProps {
   state: ReportState;
@@ -152,18 +91,19 @@ export function UsageTable(props: TableProps): JSX.Element {
                 {row().model}
               </td>
             </Show>
-            <SumCells sums={row()} before={earlier() && (earlier()?.get(row().id) ?? noUsage)} {...columns()} />
+            <SumCells
+              sums={row()}
+              href={requestsHref(props.state.report(), row())}
+              before={earlier() && (earlier()?.get(row().id) ?? noUsage)}
+              {...columns()}
+            />
           </>
         )}
       </SumsTable>
-      <Notes state={props.state} />
+      <UsageNotes state={props.state} />
     </Panel>
   );
 }
-
-/** Undefined without prices, and of models without one: there is nothing to show. */
-export const currencyOf = (report: Report | undefined): string | undefined =>
-  report === undefined || report.total.cost === null ? undefined : (report.currency ?? undefined);
 
 const csvName = (report: Report | undefined): string =>
   report === undefined
@@ -219,9 +159,17 @@ function NameCell(props: TableProps & { row: ReportRow; by: Group }): JSX.Elemen
 }
 
 /** @param props the sums before are undefined where nothing is compared */
-const SumCells = (props: Columns & { sums: Sums; before: Sums | undefined }): JSX.Element => (
+const SumCells = (
+  props: Columns & { sums: Sums; before: Sums | undefined; href?: string | undefined },
+): JSX.Element => (
   <>
-    <NumberCell label="Requests" value={props.sums.request_count} />
+    <Show when={props.href} fallback={<NumberCell label="Requests" value={props.sums.request_count} />}>
+      {(href) => (
+        <td class="number" data-label="Requests">
+          <A href={href()}>{count(props.sums.request_count)}</A>
+        </td>
+      )}
+    </Show>
     <NumberCell label="Input" value={props.sums.prompt_tokens} />
     <Show when={props.hasCache}>
       <NumberCell label="Of which from cache" value={props.sums.from_cache_tokens} />
@@ -238,88 +186,22 @@ const SumCells = (props: Columns & { sums: Sums; before: Sums | undefined }): JS
   </>
 );
 
-function Notes(props: { state: ReportState }): JSX.Element {
-  const states = useStatesQuery();
-  const teams = useTeamsQuery();
-  const report = () => props.state.report();
-  const by = (): Group | undefined => report()?.request.by;
-  /** The times that lie within or after what is shown, as a day. */
-  const dayAfter = (at: number | undefined, bound: "from" | "to"): string | undefined =>
-    at !== undefined && at > (report()?.span[bound] ?? at) ? dayLabel(at) : undefined;
-  const firstTeamAt = (): number | undefined => {
-    const times = teams.data?.map((team) => Date.parse(team.created_at)) ?? [];
-    const tellsTeams = by() === "team" || report()?.request.filter.team !== undefined;
-    return tellsTeams && times.length > 0 ? Math.min(...times) : undefined;
-  };
-  const isProvisional = (): boolean =>
-    states.data?.states.some(({ kind }) => kind === "counts_waiting" || kind === "database_away") ?? false;
-  return (
-    <p class="footnote">
-      Input includes what came from a cache, as far as backends report it.{" "}
-      <Show when={isProvisional()}>
-        <b>Provisional</b>: counts wait to be written.{" "}
-      </Show>
-      <Show when={report()?.before}>{(before) => <>Change is against {wholeSpanLabel(before().span)}. </>}</Show>
-      <Show when={currencyOf(report()) && dayAfter(report()?.pricesChangedAt, "to")}>
-        {(day) => <>Prices changed on {day()}. </>}
-      </Show>
-      <Show when={dayAfter(firstTeamAt(), "from")}>
-        {(day) => <>Teams are counted since {day()}; before that, group by tag or owner. </>}
-      </Show>
-      <Switch>
-        <Match when={by() === "tag"}>A key with several tags is in the row of each: the rows add up to more. </Match>
-        <Match when={by() === "client"}>
-          By the request log
-          <Show when={dayAfter(report()?.logFrom, "from")}>{(day) => <>, which is kept since {day()}</>}</Show>.{" "}
-        </Match>
-      </Switch>
-      <Show when={report()?.currency === null}>
-        <A href="/settings/prices">Enter prices</A> to see costs.
-      </Show>
-    </p>
-  );
-}
+/** So far back the request log reaches, unless it is set otherwise. */
+const logMs = 7 * dayMs;
 
-/** Whole days by their names. */
-function wholeSpanLabel({ from, to }: TimeSpan): string {
-  const isDay = (at: number): boolean => seoulMinute(at).endsWith("T00:00");
-  if (!isDay(from)) return spanLabel(from, to);
-  const last = dayLabel(to - 1);
-  const days = dayLabel(from) === last ? last : `${dayLabel(from)} to ${last}`;
-  return isDay(to) ? days : `${days}, ${seoulMinute(to).slice(11)} KST`;
+/** The requests of a row, as far as the request log has them and can be filtered by what the row is of. */
+function requestsHref(report: Report | undefined, { id, value }: ReportRow): string | undefined {
+  if (report === undefined || report.span.from < serverNow() - logMs) return undefined;
+  const { filter, by } = report.request;
+  const isOfLabels = filter.tag !== undefined || filter.owner !== undefined;
+  const wanted = by === "client" ? id : value;
+  if (isOfLabels || !isLogGroup(by) || !wanted) return undefined;
+  const { from, to } = report.span;
+  const span = { since: seoulMinute(from), ...(to < serverNow() && { until: seoulMinute(to) }) };
+  return `/requests?${new URLSearchParams({ ...filter, [by]: wanted, ...span }).toString()}`;
 }
 
 export const spanOfDay = (day: string): TimeSpan => {
   const from = parseSeoulMinute(`${day}T00:00`) ?? serverNow();
   return { from, to: from + dayMs };
 };
-
-const dayOptions = (["today", "7d", "30d", "90d", "365d"] as const).map((value) => ({
-  value,
-  label: value === "today" ? "Today" : value.replace("d", " d"),
-}));
-
-/** The table of one key or team, with its own range. */
-export function UsageOf(props: { filter: UsageFilter }): JSX.Element {
-  const [parameters, setParameters] = useUrlParameters<"by" | "span">();
-  const preset = () => dayOptions.find(({ value }) => value === parameters.span)?.value ?? "30d";
-  const state = useReport(
-    () => ({ range: rangeOf(preset()), filter: props.filter, by: parameters.by }),
-    ["model", "key", "key_model", "user", "day"],
-  );
-  const set = (changed: Record<string, string | undefined>): void => setParameters(changed, { replace: true });
-  return (
-    <UsageTable
-      state={state}
-      onGroup={(by) => set({ by })}
-      actions={
-        <SegmentedControl
-          label="Days of usage"
-          options={dayOptions}
-          value={preset()}
-          onChange={(span) => set({ span: span === "30d" ? undefined : span })}
-        />
-      }
-    />
-  );
-}
