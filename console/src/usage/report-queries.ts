@@ -96,8 +96,7 @@ interface Period {
   names: Partial<Record<"key" | "team" | "user", string | null>>;
   /** The labels that keys have. */
   labels: readonly string[];
-  /** When prices were last entered; undefined: it is not known, or never. */
-  pricesChangedAt: number | undefined;
+  prices_changed_at: string | null;
   /** Since when the request log is kept, for what comes from it. */
   logFrom: number | undefined;
   span: TimeSpan;
@@ -108,22 +107,24 @@ async function getPeriod(request: ReportRequest, span: TimeSpan): Promise<Period
   if (by === "client") return (await getLogged(request, span)).period;
   const { rows, total, ...costs } = await getCosts({ ...request, by }, span);
   const shown = rows.map((row) => reportRow(row, by));
-  const pricesChangedAt = costs.prices_changed_at === null ? undefined : Date.parse(costs.prices_changed_at);
-  return { ...costs, rows: mostFirst(shown, by), total: total ?? noUsage, pricesChangedAt, logFrom: undefined, span };
+  return { ...costs, rows: mostFirst(shown, by), total: total ?? noUsage, logFrom: undefined, span };
 }
 
 /** By the request log, which knows clients, and any part of an hour. */
-async function getLogged({ filter, by }: ReportRequest, span: TimeSpan) {
+async function getLogged({ filter, by, range }: ReportRequest, span: TimeSpan) {
   const { tag: _tag, owner: _owner, ...filters } = filterParameters(filter);
   const [since, until] = [seoulTimestamp(span.from), seoulTimestamp(span.to)];
   const group = isLogGroup(by) ? by : "client";
   const query = { by: logGroups[group], since, until, limit: 500, ...filters };
-  const { rows, kept_from, counted_from, ...groups } = await responseBody(api.requests.groups.get({ query }));
+  const [{ rows, kept_from, counted_from, ...groups }, { names, labels, prices_changed_at }] = await Promise.all([
+    responseBody(api.requests.groups.get({ query })),
+    fetchCosts({ filter, range, by: "day" }, span, undefined),
+  ]);
   const logFrom = Date.parse(kept_from);
   const shown = rows.map((row) => loggedRow(row, group));
-  const ofLog = { names: {}, labels: [], pricesChangedAt: undefined, logFrom, span };
+  const ofCounts = { names, labels, prices_changed_at, logFrom, span };
   const isWhole = logFrom <= span.from && counted_from === null;
-  return { period: { ...groups, rows: mostFirst(shown, group), ...ofLog }, isWhole };
+  return { period: { ...groups, rows: mostFirst(shown, group), ...ofCounts }, isWhole };
 }
 
 /** A part of an hour, if the request log has all of it. */

@@ -35,7 +35,7 @@ export function UsageNotes(props: { state: ReportState }): JSX.Element {
         <b>Provisional</b>: counts wait to be written.{" "}
       </Show>
       <Show when={report()?.before}>{(before) => <>Change is against {wholeSpanLabel(before().span)}. </>}</Show>
-      <Show when={currencyOf(report()) && dayAfter(report()?.pricesChangedAt, "to")}>
+      <Show when={currencyOf(report()) && dayAfter(Date.parse(report()?.prices_changed_at ?? ""), "to")}>
         {(day) => <>Prices changed on {day()}. </>}
       </Show>
       <Show when={dayAfter(firstTeamAt(), "from")}>
