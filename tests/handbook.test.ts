@@ -108,7 +108,7 @@ test("every page of the console is in the handbook's list of them", () => {
 
 test("every metric in the code is in the handbook's table", () => {
   const names = sourcesIn("src/telemetry").flatMap((source) => source.match(/(?<=")tollgate_\w+(?=")/g) ?? []);
-  expect(names.length).toBeGreaterThan(40);
+  expect(names.length).toBeGreaterThan(30);
   const table = textOfPage("console/src/handbook/watching.md");
   expect(names.filter((name) => !table.includes(`\`${name}\``))).toEqual([]);
 });

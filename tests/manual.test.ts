@@ -56,6 +56,7 @@ const withoutDefault = [
   "PUBLIC_URL",
   "CONTACT",
   "PROXY_MAX_CONCURRENCY",
+  "PROXY_MAX_PREFILL_TOKENS",
   "ADMIN_PORT",
   "ADMIN_HOST",
   "TLS_CERT",

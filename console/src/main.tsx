@@ -6,7 +6,7 @@
 //
 // Removed: folders by kind (parts, data, pages), with which a change of one page touched three.
 
-import { Route, Router } from "@solidjs/router";
+import { Navigate, Route, Router } from "@solidjs/router";
 import { QueryClientProvider } from "@tanstack/solid-query";
 import { createEffect, type JSX, Show } from "solid-js";
 import { render } from "solid-js/web";
@@ -77,7 +77,8 @@ function Console(): JSX.Element {
           <Route path="/settings" component={SettingsPage}>
             <Route path="/" component={KeyPolicyPanel} />
           </Route>
-          <Route path="/settings/backends" component={BackendsPage} />
+          <Route path="/backends" component={BackendsPage} />
+          <Route path="/settings/backends" component={() => <Navigate href="/backends" />} />
           <Route path="/settings/prices" component={PricesPage} />
           <Route path="/settings/account" component={AccountPage} />
           <Route path="/settings/account/changes" component={ChangesPage} />

@@ -8,29 +8,21 @@
 // an argument.
 
 import { Elysia } from "elysia";
-import type { Store } from "../store/store.ts";
 import { getMe, logIn, logOut, requireActor, requireRole, requireSession } from "./session/auth.ts";
 import { changes, listAudit } from "./session/audit.ts";
+import type { AdminDeps } from "./http/deps.ts";
 import { compressJson } from "./http/compression.ts";
 import { requireCsrfToken } from "./session/csrf.ts";
 import { adminHeaders, toApiError } from "./http/errors.ts";
 import { addGpuSamples, getPushGpuScript, listGpuHistory, listGpuSamples, listPowerHistory } from "./gpu/gpu.ts";
-import { type BackendDeps, listBackends, updateBackend } from "./operations/backends.ts";
-import {
-  getHealth,
-  getReadiness,
-  listStates,
-  type NoticeDeps,
-  sendTestNotice,
-  silenceState,
-  type StateDeps,
-} from "./operations/health.ts";
-import { type ClientRulesDeps, listClientRules } from "./requests/client-rules.ts";
-import { type ExplainDeps, explainRequest } from "./requests/explain.ts";
+import { listBackends, updateBackend } from "./operations/backends.ts";
+import { getHealth, getReadiness, listStates, sendTestNotice, silenceState } from "./operations/health.ts";
+import { listClientRules } from "./requests/client-rules.ts";
+import { explainRequest } from "./requests/explain.ts";
 import { listFailures } from "./requests/failures.ts";
 import { listGroups } from "./requests/groups.ts";
 import { getLatency } from "./requests/latency.ts";
-import { createKey, deleteKey, type EndingDeps, getKeyPolicy, listKeys, rotateKey } from "./keys/keys.ts";
+import { createKey, deleteKey, getKeyPolicy, listKeys, rotateKey } from "./keys/keys.ts";
 import { setKeyPolicy, updateKey } from "./keys/keys.ts";
 import {
   createTeam,
@@ -50,8 +42,8 @@ import { getAlerts, getMetrics, requireMetricsTokenOrSession } from "./operation
 import { listCosts } from "./usage/costs.ts";
 import { notFoundRoutes } from "./http/not-found.ts";
 import { type OpenApiDocument, openApiDocument } from "./http/openapi.ts";
-import { endInFlight, type InFlightDeps, listInFlight } from "./requests/in-flight.ts";
-import { getOverview, type OverviewDeps } from "./operations/overview.ts";
+import { endInFlight, listInFlight } from "./requests/in-flight.ts";
+import { getOverview } from "./operations/overview.ts";
 import { getOwnActivity } from "./keys/own-activity.ts";
 import { getOwnKey } from "./keys/own-key.ts";
 import { getPrices, setPrices } from "./usage/prices.ts";
@@ -60,7 +52,7 @@ import { createToken, deleteToken, listTokens } from "./session/tokens.ts";
 import { readQuery } from "./http/query.ts";
 import { getReconciliation } from "./usage/reconciliation.ts";
 import { listRequests } from "./requests/requests.ts";
-import { getSettings, type SettingsDeps } from "./operations/settings.ts";
+import { getSettings } from "./operations/settings.ts";
 import { createSessions, rememberSessions } from "./session/session.ts";
 import { getUsageChart } from "./usage/chart.ts";
 import { getUsageSummary, getUsageTotal, listDailyUsage, listUsageHistory } from "./usage/usage.ts";
@@ -80,35 +72,6 @@ import * as gpuContract from "./gpu/contract.ts";
 import * as operationsContract from "./operations/contract.ts";
 import * as backendContract from "./operations/backends-contract.ts";
 
-/** What the handlers ask for, and the guards. */
-export interface AdminDeps
-  extends
-    Omit<BackendDeps, "watch">,
-    OverviewDeps,
-    ClientRulesDeps,
-    EndingDeps,
-    ExplainDeps,
-    InFlightDeps,
-    NoticeDeps,
-    SettingsDeps,
-    StateDeps {
-  store: Store;
-  config: {
-    username: string;
-    /** Lets a Prometheus server read `/metrics`; undefined: only a session does. */
-    metricsToken: string | undefined;
-  };
-  /** Signs session cookies. */
-  signingKey: string;
-  /** The client's address as the outermost trusted proxy saw it. */
-  clientAddress: (request: Request) => string;
-  metricsText: () => Promise<string>;
-  metricsContentType: string;
-  /** Called for each accepted POST of GPU samples. */
-  gpuSamplesReceived: (stored: number, skipped: number) => void;
-  running: InFlightDeps["running"];
-}
-
 type Context = ReturnType<typeof contextOf>;
 type Role = Parameters<typeof requireRole>[0];
 type Security = Record<string, string[]>[];
@@ -123,35 +86,36 @@ function contextOf(given: AdminDeps) {
 // Each group is an app of its own: in one app that has hooks already, Elysia (1.4.30) also runs a guard for the
 // routes above it. Remove when a hook applies only to the routes below it.
 
+const withSession = { session: [] };
+const withCsrf = { session: [], csrf: [] };
+const withKey = [{ bearer: [] }, { xApiKey: [] }];
+
 /** Serves visitors, monitors, GPU hosts and holders of keys: all that have no session. */
 function routesForOthers(context: Context) {
-  const open = new Elysia()
+  const open = new Elysia({ detail: { security: [] } })
     .get("/healthz", getHealth, operationsContract.getHealth)
     .get("/readyz", getReadiness(context), operationsContract.getReadiness)
     .get("/push-gpu.sh", getPushGpuScript, gpuContract.getPushGpuScript)
     .post("/api/login", logIn(context), sessionContract.logIn)
     .get("/api/me", getMe(context), sessionContract.getMe);
 
-  const withMetricsTokenOrSession = new Elysia()
+  const withMetricsTokenOrSession = new Elysia({ detail: { security: [withSession, { metricsToken: [] }] } })
     .onBeforeHandle(requireMetricsTokenOrSession(context))
     .get("/metrics", getMetrics(context), operationsContract.getMetrics)
     .get("/alerts.yaml", getAlerts, operationsContract.getAlerts)
     .get("/grafana.json", grafanaDashboard, operationsContract.getDashboard);
 
-  const withGpuKey = new Elysia()
+  const withGpuKey = new Elysia({ detail: { security: withKey } })
     .derive(requireApiKey(context, "gpu"))
     .post("/api/gpu-stats", addGpuSamples(context), gpuContract.addGpuSamples);
 
-  const withInferenceKey = new Elysia()
+  const withInferenceKey = new Elysia({ detail: { security: withKey } })
     .derive(requireApiKey(context, "inference"))
     .get("/api/own-key", getOwnKey(context), ownKeyContract.getOwnKey)
     .get("/api/own-key/activity", getOwnActivity(context), ownActivityContract.getOwnActivity);
 
   return new Elysia().use(open).use(withMetricsTokenOrSession).use(withGpuKey).use(withInferenceKey);
 }
-
-const withSession = { session: [] };
-const withCsrf = { session: [], csrf: [] };
 
 /** A group that takes a body or changes something. @param security what the document shows that it takes */
 const withBody = (context: Context, role: Role, security: Security = [withCsrf, { token: [role] }]) =>

@@ -35,22 +35,11 @@ import type { MaybePromise } from "../store/engine/engine.ts";
 import { limitsAt } from "../domain/limits.ts";
 import { within } from "../time/wait.ts";
 import type { Admission, Admit } from "../domain/admissions.ts";
-import type { SubjectId } from "../domain/keys.ts";
 
 /** Admits the requests of keys with limits. */
-export interface Admissions {
-  admit: Admit;
-  /** Whether this process decides alone, because the database does not answer. */
-  isDegraded(): boolean;
-  /** While it does: the keys and teams that it decides on, and how many requests of each it has admitted in the last minute. */
-  decidedAlone(): { id: SubjectId; requests: number }[] | undefined;
-  /** Whether other processes admit requests too, and all of them know of each other. */
-  hasOthers(): boolean;
-  /** Gives back what this process holds. */
-  close(): Promise<void>;
-}
+export type Admissions = ReturnType<typeof createAdmissions>;
 
-export function createAdmissions(options: AdmissionsOptions): Admissions {
+export function createAdmissions(options: AdmissionsOptions) {
   const { store, monotonic, clock, log, beatMs = 3000, deadAfterMs = 15_000 } = options;
   const instance = randomBytes(9).toString("base64url");
   const state: State = {
@@ -91,20 +80,25 @@ export function createAdmissions(options: AdmissionsOptions): Admissions {
     }),
     wake: (isUrgent) => (isUrgent ? hurryUpkeep : startUpkeep)(state),
   };
+  const admitOne: Admit = (subjects, tokens, mayWait = false, leastTokens, early) => {
+    // In the same batch, so that nobody comes between.
+    early?.cancel();
+    const claims: Claim[] = [];
+    for (const { id, limits } of subjects) {
+      const lease = leaseOf(state, id);
+      claims.push({ lease, limits: limits.limits_extra ? limitsAt(limits, databaseNow(state)) : limits });
+    }
+    return admit(state, { claims, tokens, mayWait, leastTokens, isAdmitted: early !== undefined });
+  };
   return {
-    admit(subjects, tokens, mayWait = false, leastTokens, early) {
-      // In the same batch, so that nobody comes between.
-      early?.cancel();
-      const claims: Claim[] = [];
-      for (const { id, limits } of subjects) {
-        const lease = leaseOf(state, id);
-        claims.push({ lease, limits: limits.limits_extra ? limitsAt(limits, databaseNow(state)) : limits });
-      }
-      return admit(state, { claims, tokens, mayWait, leastTokens, isAdmitted: early !== undefined });
-    },
+    admit: admitOne,
+    /** Whether this process decides alone, because the database does not answer. */
     isDegraded: () => state.degraded,
+    /** While it does: the keys and teams that it decides on, and how many requests of each it has admitted in the last minute. */
     decidedAlone: () => (state.degraded ? admittedAlone(state) : undefined),
+    /** Whether other processes admit requests too, and all of them know of each other. */
     hasOthers: () => state.instances > 1 && !state.degraded,
+    /** Gives back what this process holds. */
     close: () => close(state),
   };
 }

@@ -2,16 +2,9 @@ import type { Log } from "../log/log.ts";
 import type { Instance, LimitStore } from "../store/limits/contract.ts";
 import type { MonotonicClock } from "../time/clock.ts";
 
-/** Reports that this process is alive, and releases what dead ones held. */
-export interface InstanceWatch {
-  /** Resolves when the database lists this process, or has failed to. Never rejects. */
-  start(): Promise<void>;
-  /** Beats every second until a beat succeeds. */
-  hurry(): void;
-  close(): Promise<void>;
-}
+export type InstanceWatch = ReturnType<typeof createInstanceWatch>;
 
-export interface InstanceWatchOptions {
+interface InstanceWatchOptions {
   store: Pick<LimitStore, "beat" | "remove" | "listInstances">;
   instance: string;
   monotonic: MonotonicClock;
@@ -27,11 +20,13 @@ export interface InstanceWatchOptions {
 const hurriedBeatMs = 1000;
 
 /**
+ * Reports that this process is alive, and releases what dead ones held.
+ *
  * Until the first request of a key with limits, it only looks whether others hold leases, and beats as soon as one does. A
  * process is dead if its beat does not change for a while by our own clock: the wall clocks of two machines may differ, and
  * jump.
  */
-export function createInstanceWatch(options: InstanceWatchOptions): InstanceWatch {
+export function createInstanceWatch(options: InstanceWatchOptions) {
   const { store, instance, monotonic, log, beatMs, deadAfterMs, onListed, onBeat } = options;
   /** When we saw the beat of each other instance change. */
   const seen = new Map<string, { beat: number; at: number }>();
@@ -94,9 +89,11 @@ export function createInstanceWatch(options: InstanceWatchOptions): InstanceWatc
   void look();
 
   return {
+    /** Resolves when the database lists this process, or has failed to. Never rejects. */
     start,
+    /** Beats every second until a beat succeeds. */
     hurry: () => schedule(hurriedBeatMs),
-    async close() {
+    async close(): Promise<void> {
       closed = true;
       clearTimeout(timer);
       if (started === undefined) return;

@@ -2,7 +2,7 @@
 // subjects limit are a group: they wait together, and may be taken ahead together.
 
 import type { InstanceWatch } from "./instance-watch.ts";
-import { type Bound, type KeyLoad, noLoad, type Size, usedOf, withRequest } from "../store/limits/judge.ts";
+import { type Bound, noLoad, type Size, usedOf, withRequest } from "../store/limits/judge.ts";
 import type { LeaseRequest, LimitStore } from "../store/limits/contract.ts";
 import type { Log } from "../log/log.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
@@ -109,27 +109,7 @@ interface Ahead {
   endsAt: number;
 }
 
-/** What this process has of one subject. */
-export interface SubjectLease {
-  id: SubjectId;
-  /** Held by requests in flight: the database has at least as much. */
-  places: number;
-  tokens: number;
-  /** Of requests that may come ahead. */
-  aheadTokens: number;
-  /** What the database has to add to the requests of a second. */
-  corrections: { second: number; requests: number }[];
-  /** Those of the batch that is under way. */
-  sent: readonly SubjectLease["corrections"][number][];
-  /** Refusals that it has not counted. */
-  refused: number;
-  /** It has more than is held. */
-  isDue: boolean;
-  /** Its latest answer: what counted at a time, but for what was held here. */
-  known: { others: KeyLoad; at: number };
-  /** Of requests that ended in a second while their counts waited, or the database was away: still among `tokens`. */
-  uncounted: { second: number; tokens: number }[];
-}
+type SubjectLease = ReturnType<typeof newLease>;
 
 /** The requests that the same subjects limit. */
 export interface Group {
@@ -141,18 +121,32 @@ export interface Group {
   pace: { second: number; requests: number; wanted: number };
 }
 
-const newLease = (id: SubjectId): SubjectLease => ({
+/** What this process has of one subject. */
+const newLease = (id: SubjectId) => ({
   id,
+  /** Held by requests in flight: the database has at least as much. */
   places: 0,
   tokens: 0,
+  /** Of requests that may come ahead. */
   aheadTokens: 0,
-  corrections: [],
-  sent: [],
+  /** What the database has to add to the requests of a second. */
+  corrections: [] as Correction[],
+  /** Those of the batch that is under way. */
+  sent: [] as readonly Correction[],
+  /** Refusals that it has not counted. */
   refused: 0,
+  /** It has more than is held. */
   isDue: false,
+  /** Its latest answer: what counted at a time, but for what was held here. */
   known: { others: noLoad, at: 0 },
-  uncounted: [],
+  /** Of requests that ended in a second while their counts waited, or the database was away: still among `tokens`. */
+  uncounted: [] as { second: number; tokens: number }[],
 });
+
+interface Correction {
+  second: number;
+  requests: number;
+}
 
 /** What this process has of a subject. */
 export function leaseOf({ leases }: Pick<State, "leases">, id: SubjectId): SubjectLease {

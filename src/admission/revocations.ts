@@ -3,7 +3,7 @@ import type { MonotonicClock, WallClock } from "../time/clock.ts";
 import type { SubjectId } from "../domain/keys.ts";
 
 /** @param id a key, or a user. @param begunUntil its requests that began later go on; by the monotonic clock */
-export type RevocationListener = (id: SubjectId, begunUntil: number) => void;
+type RevocationListener = (id: SubjectId, begunUntil: number) => void;
 
 /** An ending that is listed. */
 interface SeenEnding {
@@ -30,13 +30,7 @@ export function createRevocations(options: {
   /** Whether there is anything to end. */
   isRunning: () => boolean;
   pollMs?: number;
-}): {
-  /** Registers what runs when the running responses of a key are to end. */
-  onRevoked(listener: RevocationListener): void;
-  /** Ends the running responses of a key or user in all processes; here at once, if the time has come. @param at epoch milliseconds */
-  endRunning(id: SubjectId, at: number): Promise<void>;
-  close(): void;
-} {
+}) {
   const { store, clock, monotonic, isRunning, pollMs = 400 } = options;
   const listeners: RevocationListener[] = [];
   const seen = new Map<number, SeenEnding>();
@@ -82,8 +76,10 @@ export function createRevocations(options: {
       });
   }, pollMs).unref();
   return {
-    onRevoked: (listener) => void listeners.push(listener),
-    async endRunning(id, at) {
+    /** Registers what runs when the running responses of a key are to end. */
+    onRevoked: (listener: RevocationListener): void => void listeners.push(listener),
+    /** Ends the running responses of a key or user in all processes; here at once, if the time has come. @param at epoch milliseconds */
+    async endRunning(id: SubjectId, at: number): Promise<void> {
       const orderedAt = monotonic();
       await store.endRunning(id, at);
       // The next poll is too late: by then the key may be accepted again, and it would not know what is older than this.

@@ -4,16 +4,7 @@ import type { CurrentCatalog } from "../domain/models.ts";
 import type { BackendStore } from "../store/backends/contract.ts";
 import type { WallClock } from "../time/clock.ts";
 
-/** Keeps all processes and instances on one database of one mind: which backends drain, and which file each uses. */
-export interface SharedDraining {
-  /** Resolves once it was asked which backends drain, in vain or not. */
-  known: Promise<unknown>;
-  /** Here at once; everywhere else within seconds. */
-  setDraining(backend: string, isDraining: boolean, by: Change): Promise<void>;
-  close(): Promise<void>;
-}
-
-export interface SharedDrainingOptions {
+interface SharedDrainingOptions {
   store: Pick<BackendStore, "listDraining" | "drain" | "undrain" | "usesFile" | "forgetInstance">;
   states: Pick<BackendStates, "setDraining">;
   catalog: CurrentCatalog;
@@ -26,8 +17,11 @@ export interface SharedDrainingOptions {
 /** A file is said again after so many polls. */
 const pollsPerFile = 30;
 
-/** Polls, since any process or instance may be told that a backend drains; without a file of models it writes nothing. */
-export function shareBackends(options: SharedDrainingOptions): SharedDraining {
+/**
+ * Keeps all processes and instances on one database of one mind: which backends drain, and which file each uses. Polls, since any process or instance may be told that a backend drains; without a file of models it
+ * writes nothing.
+ */
+export function shareBackends(options: SharedDrainingOptions) {
   const { store, states, catalog, instance, clock, pollMs = 2000 } = options;
   /** Undefined until it was asked. The parent outlives its children, and may remember a backend that drains no more. */
   let draining: ReadonlySet<string> | undefined;
@@ -65,8 +59,10 @@ export function shareBackends(options: SharedDrainingOptions): SharedDraining {
   start();
   const timer = setInterval(start, pollMs).unref();
   return {
+    /** Resolves once it was asked which backends drain, in vain or not. */
     known: Promise.resolve(running),
-    async setDraining(backend, isDraining, by) {
+    /** Here at once; everywhere else within seconds. */
+    async setDraining(backend: string, isDraining: boolean, by: Change): Promise<void> {
       if (isDraining) await store.drain({ backend, since: clock(), username: by.actor }, by);
       else await store.undrain(backend, by);
       // A poll that began before that has the old list.
@@ -74,7 +70,7 @@ export function shareBackends(options: SharedDrainingOptions): SharedDraining {
       start();
       await running;
     },
-    async close() {
+    async close(): Promise<void> {
       clearInterval(timer);
       await running;
       if (saidFile !== undefined) await store.forgetInstance(instance).catch(() => {});

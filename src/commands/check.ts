@@ -16,7 +16,7 @@ import { CommandError, type CommandIo, readArguments } from "./command.ts";
 import { envFileHelp, envFileOption, withServiceSettings } from "./env-file.ts";
 import { findMisspeltSettings } from "./misspelt-settings.ts";
 import { settingsOf } from "./settings.ts";
-import { causeOf } from "../proxy/upstream/failure-cause.ts";
+import { causeOf } from "../proxy/upstream/abort-reason.ts";
 import { databaseFile } from "../store/sqlite/open.ts";
 import { socketPathOf } from "../runtime/unix-socket.ts";
 

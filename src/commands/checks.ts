@@ -3,7 +3,7 @@ import { dirname, resolve } from "node:path";
 import { AdminSetupError, requireUsableSecretKey } from "../admin/session/bootstrap.ts";
 import type { Config, Environment } from "../config/config.ts";
 import type { Backend, Catalog } from "../domain/models.ts";
-import { causeOf } from "../proxy/upstream/failure-cause.ts";
+import { causeOf } from "../proxy/upstream/abort-reason.ts";
 import { askBackend, probeUpstream, readStart, type UpstreamProbe } from "../proxy/upstream/probe.ts";
 import { type Certificate, hasExpired, readCertificate } from "../runtime/certificate.ts";
 import { createLog } from "../log/log.ts";

@@ -14,7 +14,7 @@ import { envFileOption, withServerSettings } from "./env-file.ts";
 import { settingsOf } from "./settings.ts";
 import { toCommandError } from "./start-errors.ts";
 import { addressOf, connectTo } from "../proxy/upstream/connect-timeout.ts";
-import { causeOf } from "../proxy/upstream/failure-cause.ts";
+import { causeOf } from "../proxy/upstream/abort-reason.ts";
 import { checkHealth, probeUpstream } from "../proxy/upstream/probe.ts";
 import { warnOfLowDescriptorLimit } from "../telemetry/descriptors.ts";
 

@@ -41,6 +41,7 @@ export function catalogFromEnvironment({
         socket,
         apiKey,
         maxConcurrency: queue.places,
+        maxPrefillTokens: queue.maxPrefillTokens,
         spill: false,
         retry503: false,
         discover: false,

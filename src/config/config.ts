@@ -100,12 +100,17 @@ export const variables = {
     ...integer({ minimum: 1, maximum: 1_000_000, default: 1 }),
     schema: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000 })),
   },
+  PROXY_MAX_PREFILL_TOKENS: {
+    ...integer({ minimum: 1, maximum: 1_000_000_000, default: 1 }),
+    schema: Type.Optional(Type.Integer({ minimum: 1, maximum: 1_000_000_000 })),
+  },
   LIMITS_FALLBACK: {
     ...choice(["local", "open", "closed"], "local"),
     allowed:
       "local (each process admits its share of a limit, so the excess is at most one a process), open (no limit holds), or closed (503)",
   },
   PROXY_QUEUE_TIMEOUT: seconds({ default: 60 }),
+  PROXY_QUEUE_TIMEOUT_LOW: seconds({ default: 3600 }),
   PROXY_BACKEND_WAIT: seconds({ default: 0 }),
   PROXY_QUEUE_SIZE: integer({ minimum: 0, maximum: 1_000_000, default: 1000 }),
   PORT: port,
@@ -259,10 +264,13 @@ function configFrom(settings: Settings, terminal: boolean) {
     queue: {
       /** Undefined: the backend gets any number of requests at once. */
       places: settings.PROXY_MAX_CONCURRENCY,
-      maxWaiting:
-        settings.PROXY_QUEUE_TIMEOUT === 0 && settings.PROXY_BACKEND_WAIT === 0 ? 0 : settings.PROXY_QUEUE_SIZE,
+      /** Undefined: a backend reads any number of long prompts at once. */
+      maxPrefillTokens: settings.PROXY_MAX_PREFILL_TOKENS,
+      /** Of low priority, and as many others. */
+      maxWaiting: settings.PROXY_QUEUE_SIZE,
       /** 0: nothing waits. */
       timeoutMs: settings.PROXY_QUEUE_TIMEOUT * 1000,
+      lowTimeoutMs: settings.PROXY_QUEUE_TIMEOUT_LOW * 1000,
       /** 0: nothing waits for a backend that is out. */
       backendWaitMs: settings.PROXY_BACKEND_WAIT * 1000,
     },

@@ -19,6 +19,7 @@ export function findContradictions(
     ...Object.entries(backends).flatMap(([name, backend]) => backendProblems(name, backend, environment)),
     ...Object.entries(models).flatMap(([name, model]) => backendsOfModelProblems(name, model.backends, backends)),
     ...nameProblems(models, lineOf),
+    ...Object.entries(models).flatMap(([name, model]) => engineProblems(name, model, backends, environment)),
   ];
   if (byDefault !== undefined && !Object.keys(models).some((name) => sameName(name, byDefault))) {
     problems.push({ path: ["default_model"], problem: "is no model of this file; use the name of one" });
@@ -69,6 +70,24 @@ function backendsOfModelProblems(
     }
     return named.indexOf(backend) < at ? [{ path, problem: `${quoted(backend)} stands here twice` }] : [];
   });
+}
+
+/** What a body says to the engine is written before one is chosen. */
+function engineProblems(
+  name: string,
+  { backends: named, private_cache: shares = "off" }: NonNullable<ModelsFile["models"]>[string],
+  backends: ModelsFile["backends"],
+  { SECRET_KEY = "" }: Environment,
+): Contradiction[] {
+  const orders = new Set(named.map((one) => backends[one]?.priority));
+  return [
+    ...(orders.size > 1
+      ? [{ path: ["models", name, "backends"], problem: "they differ in priority; use the same for all of a model" }]
+      : []),
+    ...(shares !== "off" && SECRET_KEY === ""
+      ? [{ path: ["models", name, "private_cache"], problem: "it requires SECRET_KEY; set it, the same everywhere" }]
+      : []),
+  ];
 }
 
 /** Requests may name a model by each of these: none may mean two models, or be taken for a mark that is read before it. */

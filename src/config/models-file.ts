@@ -11,6 +11,7 @@ import { readYaml, type YamlFault, type YamlPath, type YamlText } from "./yaml.t
 export interface ModelsDefaults {
   rules: ModelRules;
   maxConcurrency: number | undefined;
+  maxPrefillTokens?: number | undefined;
 }
 
 export interface ModelsFileContext {
@@ -142,7 +143,7 @@ function backendOf(
   name: string,
   given: ModelsFile["backends"][string],
   environment: Environment,
-  { maxConcurrency }: ModelsDefaults,
+  { maxConcurrency, maxPrefillTokens }: ModelsDefaults,
 ): Backend {
   const url = readUpstreamUrl(given.url);
   if (url === invalid) throw new Error("The address was checked before");
@@ -154,11 +155,13 @@ function backendOf(
     socket,
     apiKey: given.api_key_env === undefined ? undefined : environment[given.api_key_env],
     maxConcurrency: given.max_concurrency ?? maxConcurrency,
+    maxPrefillTokens: given.max_prefill_tokens ?? maxPrefillTokens,
     spill: given.spill ?? false,
     retry503: given.retry_503 ?? false,
     discover: given.discover ?? false,
     cachedInInput: given.cached_in_input,
     health: given.health ?? "/health",
+    priority: given.priority,
   };
 }
 
@@ -173,6 +176,7 @@ function modelOf(name: string, given: NonNullable<ModelsFile["models"]>[string],
     hanGuard: given.han_guard ?? rules.hanGuard,
     forceStreamUsage: given.force_stream_usage ?? rules.forceStreamUsage,
     clientRules: given.client_rules ?? rules.clientRules,
+    privateCache: given.private_cache === "off" ? undefined : given.private_cache,
     contextTokens: given.context_tokens ?? rules.contextTokens,
     maxOutputTokens: given.max_output_tokens ?? rules.maxOutputTokens,
   };

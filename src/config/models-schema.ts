@@ -57,12 +57,30 @@ const backend = Type.Object(
         ),
       }),
     ),
+    max_prefill_tokens: Type.Optional(
+      Type.Integer({
+        minimum: 1,
+        maximum: maxTokens,
+        ...says(
+          "It reads one prompt at a time of which more is not in its cache. Default: PROXY_MAX_PREFILL_TOKENS.",
+          `a whole number from 1 to ${maxTokens}`,
+        ),
+      }),
+    ),
     spill: flag("Use it only while the other backends of a model are full or out.", false),
     retry_503: flag("Its 503 comes from the engine, so a request may then go to another backend.", false),
     discover: flag("Add the models that it lists itself.", false),
     cached_in_input: flag(
       "On /v1/messages, its input includes what came from a cache, as other gateways' does.",
       false,
+    ),
+    priority: Type.Optional(
+      Type.Union([Type.Literal("low_first"), Type.Literal("high_first")], {
+        ...says(
+          "Tell the engine whose requests come first: the lowest number, or the highest.",
+          "low_first or high_first",
+        ),
+      }),
     ),
     health: Type.Optional(
       Type.String({
@@ -116,6 +134,11 @@ const model = Type.Object(
           "Mend what certain clients send. Default: CLIENT_RULES.",
           `auto, or a list of ${clientRules.join(", ")}`,
         ),
+      }),
+    ),
+    private_cache: Type.Optional(
+      Type.Union([Type.Literal("off"), Type.Literal("team"), Type.Literal("key")], {
+        ...says("Share what the engine has cached within a team, or a key, alone.", "one of off, team, key"),
       }),
     ),
     context_tokens: tokens("The longest context. Default: MAX_CONTEXT_TOKENS."),

@@ -23,6 +23,7 @@ export function printModelsFile(config: Pick<Config, "upstream" | "rewrite" | "q
         url,
         ...(apiKey !== undefined && { api_key_env: printedKeyVariable }),
         ...(config.queue.places !== undefined && { max_concurrency: config.queue.places }),
+        ...(config.queue.maxPrefillTokens !== undefined && { max_prefill_tokens: config.queue.maxPrefillTokens }),
         ...(passesUnknown && { discover: true }),
       },
     },

@@ -6,7 +6,7 @@ import { pipeline } from "node:stream/promises";
 import { setTimeout } from "node:timers/promises";
 import { addUsage, noUsage, type Usage, usageFields } from "../domain/usage.ts";
 import { minutesPerHour, msPerMinute } from "../time/seoul.ts";
-import { demoEmbeddingModel, demoModel, demoSmallModel } from "./client-behaviour.ts";
+import { demoEmbeddingModel, demoModel, demoSmallModel } from "./personas.ts";
 import { errorOf, isObject, respond, type StreamedResponse } from "./model.ts";
 import { noise, type PlannedRequest } from "./traffic.ts";
 

@@ -1,10 +1,8 @@
-import { advanceGpuHost, idleGpuHost, readGpus } from "./gpu-host.ts";
+import { readGpus } from "./gpu-host.ts";
 import type { Engine } from "../store/engine/engine.ts";
 import { measures } from "../store/gpu/minutes-and-hours.ts";
 import { minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import type { GpuReading } from "../domain/gpu.ts";
-
-export const gpuCount = 4;
 
 /** What GPUs measured before the demo began, which no push brings. */
 export interface GpuPast {
@@ -22,23 +20,19 @@ const readingMinutes = 8 * minutesPerDay;
  * @param loadIn how busy they were in a minute, 0 to 1
  */
 export function pastGpus(from: number, to: number, loadIn: (minute: number) => number): GpuPast {
-  let host = idleGpuHost(gpuCount);
-  const minutes: { minute: number; powerW: number; readings: GpuReading[] }[] = [];
-  const hours: { hour: number; readings: GpuReading[] }[] = [];
-  let hour: GpuReading[] = [];
-  for (let minute = from; minute < to; minute++) {
-    const at = minute * msPerMinute;
-    host = advanceGpuHost(host, loadIn(minute), at, msPerMinute);
-    const readings = readGpus(host, at);
-    hour.push(...readings);
-    const powerW = readings.reduce((sum, { powerDrawW }) => sum + (powerDrawW ?? 0), 0);
-    minutes.push({ minute, powerW, readings: to - minute > readingMinutes ? [] : readings });
-    if ((minute + 1) % minutesPerHour === 0) {
-      hours.push({ hour: Math.floor(minute / minutesPerHour), readings: hour });
-      hour = [];
-    }
-  }
-  return { hours, minutes };
+  const minutes = Array.from({ length: to - from }, (_, index) => {
+    const minute = from + index;
+    const readings = readGpus(loadIn(minute), minute * msPerMinute);
+    return { minute, powerW: readings.reduce((sum, { powerDrawW }) => sum + (powerDrawW ?? 0), 0), readings };
+  });
+  const hours = Array.from(
+    Map.groupBy(minutes, ({ minute }) => Math.floor(minute / minutesPerHour)),
+    ([hour, own]) => ({ hour, readings: own.flatMap(({ readings }) => readings) }),
+  );
+  return {
+    hours: hours.filter(({ hour }) => (hour + 1) * minutesPerHour <= to),
+    minutes: minutes.map((one) => Object.assign(one, to - one.minute > readingMinutes && { readings: [] })),
+  };
 }
 
 const sumFields = measures.flatMap(({ name }) => [`${name}Sum`, `${name}Count`, `${name}Max`, `${name}Last`]);

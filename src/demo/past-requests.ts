@@ -1,9 +1,9 @@
+import { randomUUID } from "node:crypto";
 import { minuteOf, msPerMinute } from "../time/seoul.ts";
 import { halfDayMinutes, slownessAt, speedOf } from "./backend.ts";
-import { type Persona, usageOf } from "./personas.ts";
+import { leavesAfter, type Persona, usageOf } from "./personas.ts";
 import { isActiveAt, noise, type PlannedRequest, plannedRequests } from "./traffic.ts";
-import type { Outcome, RequestRecord } from "../domain/requests.ts";
-import type { Usage } from "../domain/usage.ts";
+import type { RequestRecord } from "../domain/requests.ts";
 
 export interface KeyPersona {
   keyId: number;
@@ -14,110 +14,64 @@ export interface KeyPersona {
 export interface PastRequest {
   record: RequestRecord;
   endedAt: number;
-  usage: Usage | undefined;
 }
 
-export interface PastRequestsOptions {
+interface PastRequestsOptions {
   keys: readonly KeyPersona[];
-  /** Epoch milliseconds. */
-  from: number;
+  /** Of which requests are wanted, since the epoch. */
+  minutes: readonly number[];
+  /** When the past ends, epoch milliseconds. */
   to: number;
   loadIn: (minute: number) => number;
   /** Host and port. */
   backend: string;
 }
 
-/** The simulated clients run on the same machine. */
-const clientAddress = "127.0.0.1";
-
 /**
- * The requests that the traffic had in a time, in the order of their ends. Those that failed came on top: their clients
- * tried again.
+ * The requests that the traffic had in some minutes, in the order of their ends. Those that failed came on top: their
+ * clients tried again.
  */
-export function pastRequests(options: PastRequestsOptions): PastRequest[] {
-  const { keys, from, to, loadIn } = options;
-  const requests: PastRequest[] = [];
-  for (let minute = minuteOf(from); minute * msPerMinute < to; minute++) {
+export function pastRequests({ keys, minutes, to, loadIn, backend }: PastRequestsOptions): PastRequest[] {
+  const requests = minutes.flatMap((minute) => {
     const load = loadIn(minute);
-    for (const [seed, key] of keys.entries()) {
-      const planned = isActiveAt(key.persona.traffic, to / msPerMinute - minute)
-        ? plannedRequests(key.persona.traffic, minute, seed)
-        : [];
-      for (const one of planned) {
-        if (one.startsAt < from || one.startsAt >= to) continue;
-        requests.push(...failuresOf(one, key, options), servedRequest(one, key, load, options));
-      }
-    }
-    requests.push(...strangersIn(minute));
-  }
-  const ended = requests.filter(({ endedAt }) => endedAt < to).toSorted((a, b) => a.endedAt - b.endedAt);
-  for (const [index, { record }] of ended.entries()) record.requestId = idOf(index);
-  return ended;
-}
-
-function servedRequest(
-  planned: PlannedRequest,
-  { keyId, persona }: KeyPersona,
-  load: number,
-  { backend }: PastRequestsOptions,
-): PastRequest {
-  const { outputTokens } = planned;
-  const speed = speedOf(planned, load);
-  const wholeMs = speed.firstByteMs + (outputTokens / speed.tokensPerSecond) * 1000;
-  const leaves = persona.isImpatient === true && chanceOf(planned, 20) < 1 / 8;
-  const durationMs = leaves ? Math.min(wholeMs, 700 + 1800 * chanceOf(planned, 21)) : wholeMs;
-  const usage = usageOf(persona, planned);
-  const upstreamMs = persona.streamed ? speed.firstByteMs : wholeMs;
-  return pastRequest(planned, { keyId, persona, backend }, durationMs, usage, {
-    status: 200,
-    outcome: durationMs < wholeMs ? "client_left" : "completed",
-    code: undefined,
-    cause: undefined,
-    upstreamMs,
-    firstByteMs: upstreamMs,
-    receivedBytes: persona.streamed ? outputTokens * 240 : 600 + outputTokens * 5,
+    const ofKeys = keys.flatMap((key, seed) => {
+      const { traffic } = key.persona;
+      const planned = isActiveAt(traffic, to / msPerMinute - minute) ? plannedRequests(traffic, minute, seed) : [];
+      return planned.flatMap((one) => failuresOf(one, key, backend).concat(servedRequest(one, key, load, backend)));
+    });
+    return [...ofKeys, ...strangersIn(minute)];
   });
+  return requests.filter(({ endedAt }) => endedAt < to).toSorted((a, b) => a.endedAt - b.endedAt);
 }
 
-/** The share of requests that fail at first; in a slow phase one in twelve. */
-const failingShare = 0.0012;
-const failingShareWhileSlow = 0.08;
+type Ending = Pick<RequestRecord, "status" | "outcome"> & Partial<RequestRecord>;
 
-const failures: readonly (Pick<RequestRecord, "status" | "outcome" | "code" | "cause"> & { afterMs: number })[] = [
-  { status: 503, outcome: "completed", code: undefined, cause: undefined, afterMs: 40 },
-  { status: 429, outcome: "completed", code: undefined, cause: undefined, afterMs: 25 },
-  { status: 502, outcome: "upstream_failed", code: "upstream_unreachable", cause: "ECONNRESET", afterMs: 900 },
-  { status: 504, outcome: "timed_out", code: "upstream_timeout", cause: "first_byte_timeout", afterMs: 1_200_000 },
-];
-
-function failuresOf(planned: PlannedRequest, key: KeyPersona, { backend }: PastRequestsOptions): PastRequest[] {
-  const share = slownessAt(minuteOf(planned.startsAt)) > 1 ? failingShareWhileSlow : failingShare;
-  if (chanceOf(planned, 10) >= share) return [];
-  const failure = failures[Math.floor(chanceOf(planned, 11) * failures.length)];
-  if (failure === undefined) return [];
-  const { afterMs, ...ending } = failure;
-  const durationMs = afterMs * (0.7 + 0.3 * chanceOf(planned, 12));
-  const isResponse = ending.outcome === "completed";
-  return [
-    pastRequest(planned, { ...key, backend }, durationMs, undefined, {
-      ...ending,
-      upstreamMs: isResponse ? durationMs : undefined,
-      firstByteMs: isResponse ? durationMs : undefined,
-      receivedBytes: isResponse ? 120 : undefined,
-    }),
-  ];
-}
+/** The simulated clients run on the same machine. */
+const nothing = {
+  clientAddress: "127.0.0.1",
+  keyId: undefined,
+  modelAsked: undefined,
+  modelSent: undefined,
+  model: undefined,
+  streamed: false,
+  code: undefined,
+  cause: undefined,
+  receivedBytes: undefined,
+  upstreamMs: undefined,
+  firstByteMs: undefined,
+  usage: undefined,
+};
 
 function pastRequest(
   planned: PlannedRequest,
-  { keyId, persona, backend }: KeyPersona & { backend: string },
-  durationMs: number,
-  usage: Usage | undefined,
-  ending: Pick<RequestRecord, "status" | "outcome" | "code" | "cause" | "upstreamMs" | "firstByteMs" | "receivedBytes">,
+  { keyId, persona }: KeyPersona,
+  backend: string,
+  ending: Ending & { durationMs: number },
 ): PastRequest {
+  const durationMs = Math.round(ending.durationMs);
   const record: RequestRecord = {
-    requestId: "",
-    clientAddress,
+    ...nothing,
+    requestId: randomUUID(),
     clientProgram: persona.program,
     method: "POST",
     path: persona.path,
@@ -129,57 +83,75 @@ function pastRequest(
     backend,
     changes: { kinds: persona.changes, maxTokens: undefined },
     queueMs: 0.4 + chanceOf(planned, 30),
-    durationMs: Math.round(durationMs),
-    usage,
     ...ending,
+    durationMs,
   };
-  return { record, endedAt: Math.round(planned.startsAt + durationMs), usage };
+  return { record, endedAt: planned.startsAt + durationMs };
+}
+
+function servedRequest(planned: PlannedRequest, key: KeyPersona, load: number, backend: string): PastRequest {
+  const { outputTokens } = planned;
+  const { persona } = key;
+  const { firstByteMs, tokensPerSecond } = speedOf(planned, load);
+  const wholeMs = firstByteMs + (outputTokens / tokensPerSecond) * 1000;
+  const durationMs = Math.min(
+    wholeMs,
+    leavesAfter(persona, (salt) => chanceOf(planned, salt)),
+  );
+  const upstreamMs = persona.streamed ? firstByteMs : wholeMs;
+  return pastRequest(planned, key, backend, {
+    status: 200,
+    outcome: durationMs < wholeMs ? "client_left" : "completed",
+    upstreamMs,
+    firstByteMs: upstreamMs,
+    durationMs,
+    receivedBytes: persona.streamed ? outputTokens * 240 : 600 + outputTokens * 5,
+    usage: usageOf(persona, planned),
+  });
+}
+
+/** The share of requests that fail at first; in a slow phase one in twelve. */
+const failingShare = 0.0012;
+const failingShareWhileSlow = 0.08;
+
+const failures: readonly (Ending & { afterMs: number })[] = [
+  { status: 503, outcome: "completed", afterMs: 40 },
+  { status: 429, outcome: "completed", afterMs: 25 },
+  { status: 502, outcome: "upstream_failed", code: "upstream_unreachable", cause: "ECONNRESET", afterMs: 900 },
+  { status: 504, outcome: "timed_out", code: "upstream_timeout", cause: "first_byte_timeout", afterMs: 1_200_000 },
+];
+
+function failuresOf(planned: PlannedRequest, key: KeyPersona, backend: string): PastRequest[] {
+  const share = slownessAt(minuteOf(planned.startsAt)) > 1 ? failingShareWhileSlow : failingShare;
+  const failure = failures[Math.floor(chanceOf(planned, 11) * failures.length)];
+  if (failure === undefined || chanceOf(planned, 10) >= share) return [];
+  const { afterMs, ...ending } = failure;
+  const durationMs = afterMs * (0.7 + 0.3 * chanceOf(planned, 12));
+  const response = ending.outcome === "completed" && { upstreamMs: durationMs, firstByteMs: durationMs };
+  return [
+    pastRequest(planned, key, backend, { ...ending, ...response, ...(response && { receivedBytes: 120 }), durationMs }),
+  ];
 }
 
 /** Somebody who tries keys: some dozen requests within a minute of each half of a day. */
 function strangersIn(minute: number): PastRequest[] {
   if (minute % halfDayMinutes !== Math.floor(noise(Math.floor(minute / halfDayMinutes)) * halfDayMinutes)) return [];
   const count = 5 + Math.floor(20 * noise(minute * 53 + 8));
-  return Array.from({ length: count }, (_, index) => {
-    const startsAt = Math.floor(minute * msPerMinute + (index / count) * msPerMinute);
-    const outcome: Outcome = "refused";
-    return {
-      record: {
-        requestId: "",
-        clientAddress,
-        clientProgram: "curl/8.14",
-        method: "GET",
-        path: "/v1/models",
-        keyId: undefined,
-        modelAsked: undefined,
-        modelSent: undefined,
-        model: undefined,
-        streamed: false,
-        status: 401,
-        outcome,
-        code: "invalid_api_key",
-        cause: undefined,
-        receivedBytes: undefined,
-        upstreamMs: undefined,
-        firstByteMs: undefined,
-        durationMs: 1,
-        usage: undefined,
-      },
-      endedAt: startsAt + 1,
-      usage: undefined,
-    };
-  });
+  return Array.from({ length: count }, (_, index) => ({
+    record: {
+      ...nothing,
+      requestId: randomUUID(),
+      clientProgram: "curl/8.14",
+      method: "GET",
+      path: "/v1/models",
+      status: 401,
+      outcome: "refused",
+      code: "invalid_api_key",
+      durationMs: 1,
+    },
+    endedAt: Math.floor((minute + index / count) * msPerMinute) + 1,
+  }));
 }
 
 const chanceOf = ({ startsAt, inputTokens }: PlannedRequest, salt: number): number =>
   noise(startsAt * 31 + inputTokens * 7 + salt);
-
-/** In the form of the ids that the proxy makes. */
-function idOf(index: number): string {
-  const part = (n: number): string =>
-    Math.floor(noise(index * 4 + n) * 2 ** 32)
-      .toString(16)
-      .padStart(8, "0");
-  const text = part(0) + part(1) + part(2) + part(3);
-  return `${text.slice(0, 8)}-${text.slice(8, 12)}-4${text.slice(13, 16)}-8${text.slice(17, 20)}-${text.slice(20)}`;
-}

@@ -1,26 +1,18 @@
 import type { Usage } from "../domain/usage.ts";
 import type { KeyChange } from "../store/keys/contract.ts";
-import {
-  chatTurn,
-  codingTurn,
-  demoEmbeddingModel,
-  demoModel,
-  demoSmallModel,
-  embeddingTurn,
-  impatientTurn,
-  type NextTurn,
-  supportTurn,
-} from "./client-behaviour.ts";
 import type { Traffic } from "./traffic.ts";
 import type { RequestChange } from "../domain/requests.ts";
 
-/** One simulated key holder: traffic, past and present, and its requests. */
+export const demoModel = "tollgate-demo";
+export const demoSmallModel = "tollgate-demo-small";
+export const demoEmbeddingModel = "tollgate-demo-embedding";
+
+/** One simulated key holder: traffic, past and present, and its requests. Its key is disabled once the traffic is over. */
 export interface Persona {
   keyName: string;
   traffic: Traffic;
-  /** How most of its requests look in the log. */
   program: string;
-  path: string;
+  path: keyof typeof prompts;
   asks: string;
   model: string;
   streamed: boolean;
@@ -31,9 +23,36 @@ export interface Persona {
   isImpatient?: boolean;
   /** Its limits are above its traffic. */
   details?: Pick<KeyChange, "owner" | "note" | "tags" | "rules">;
-  /** Undefined if the key is disabled. */
-  nextTurn: NextTurn | undefined;
 }
+
+const question = "Explain the difference between latency and throughput to a new colleague.";
+const paragraph = "A road, a gate, a keeper with a book, and a line in it for every cart that passes. ";
+const messagesOf = (paragraphs: number) => [{ role: "user", content: `${question}\n${paragraph.repeat(paragraphs)}` }];
+
+/** What a client asks in its turn, counted from 0, and what limits the response. */
+const prompts = {
+  "/v1/chat/completions": (_: number, limit: number) => ({ messages: messagesOf(20), max_tokens: limit }),
+  /** One in three with maximum effort. */
+  "/v1/messages": (turn: number, limit: number) => ({
+    messages: messagesOf(150 + 40 * (turn % 8)),
+    max_tokens: limit,
+    ...(turn % 3 === 0 && { output_config: { effort: "max" } }),
+  }),
+  "/v1/responses": (_: number, limit: number) => ({ input: paragraph.repeat(8), max_output_tokens: limit }),
+  "/v1/embeddings": (turn: number) => ({
+    input: Array.from({ length: 8 }, (_, index) => paragraph.repeat(1 + ((turn + index) % 6))),
+  }),
+};
+
+export const bodyOf = ({ path, asks, streamed }: Persona, turn: number, outputTokens: number): object => ({
+  model: asks,
+  ...(streamed && { stream: true }),
+  ...prompts[path](turn, outputTokens),
+});
+
+/** Users on unreliable networks: one stream in eight is left before its end. @returns after how many milliseconds */
+export const leavesAfter = ({ isImpatient = false }: Persona, chance: (salt: number) => number): number =>
+  isImpatient && chance(20) < 1 / 8 ? 700 + 1800 * chance(21) : Infinity;
 
 /** Their traffic differs enough for each chart to show distinct layers. */
 export const personas: readonly Persona[] = [
@@ -45,9 +64,8 @@ export const personas: readonly Persona[] = [
     asks: demoModel,
     model: demoModel,
     streamed: true,
-    changes: ["system_prompt_language", "thinking"],
+    changes: ["system_prompt_language", "thinking", "stream_usage"],
     cachedShare: 0.4,
-    nextTurn: chatTurn,
   },
   {
     keyName: "Coding agents",
@@ -65,7 +83,6 @@ export const personas: readonly Persona[] = [
       tags: ["internal"],
       rules: { max_concurrency: 64, tokens_per_minute: 5_000_000, tokens_per_month: 2_000_000_000 },
     },
-    nextTurn: codingTurn,
   },
   {
     keyName: "Support desk",
@@ -76,7 +93,6 @@ export const personas: readonly Persona[] = [
     model: demoModel,
     streamed: false,
     changes: ["model", "system_prompt_language", "thinking"],
-    nextTurn: supportTurn,
   },
   {
     keyName: "Document index",
@@ -87,7 +103,6 @@ export const personas: readonly Persona[] = [
     model: demoEmbeddingModel,
     streamed: false,
     changes: [],
-    nextTurn: embeddingTurn,
   },
   {
     keyName: "Phone app, beta",
@@ -104,7 +119,6 @@ export const personas: readonly Persona[] = [
       tags: ["beta"],
       rules: { scope: "inference", requests_per_minute: 300, tokens_per_day: 2_000_000 },
     },
-    nextTurn: impatientTurn,
   },
   {
     keyName: "Evaluation of last month",
@@ -115,7 +129,6 @@ export const personas: readonly Persona[] = [
     model: demoSmallModel,
     streamed: false,
     changes: ["system_prompt_language"],
-    nextTurn: undefined,
   },
 ];
 

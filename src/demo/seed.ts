@@ -15,6 +15,7 @@ import { generatePast, writePast } from "./past.ts";
 import { writePastGpus } from "./past-gpus.ts";
 import type { KeyPersona } from "./past-requests.ts";
 import { type Persona, personas } from "./personas.ts";
+import { isActiveAt } from "./traffic.ts";
 
 export interface SeededDemo {
   /** The visitor's key. */
@@ -66,7 +67,7 @@ async function fill(
   engine.close();
   for (const { persona, key } of clients) {
     if (persona.details !== undefined) await store.keys.update(key.id, persona.details);
-    if (persona.nextTurn === undefined) await store.keys.update(key.id, { isActive: false });
+    if (!isActiveAt(persona.traffic, 0)) await store.keys.update(key.id, { isActive: false });
   }
   return {
     key: visitor.key,

@@ -1,9 +1,8 @@
 import type { WallClock } from "../time/clock.ts";
 import { minuteOf, msPerMinute } from "../time/seoul.ts";
 import { speedOf } from "./backend.ts";
-import type { ClientTurn } from "./client-behaviour.ts";
-import { type Persona, usageOf } from "./personas.ts";
-import { type PlannedRequest, plannedRequests } from "./traffic.ts";
+import { bodyOf, leavesAfter, type Persona, usageOf } from "./personas.ts";
+import { isActiveAt, noise, type PlannedRequest, plannedRequests } from "./traffic.ts";
 
 export interface SimulatedClient {
   /** Origin of `/v1`. */
@@ -27,8 +26,8 @@ export interface SimulatedClient {
 /** Continues the past: sends the requests that the traffic has in each minute, until the signal aborts. */
 export async function runSimulatedClient(client: SimulatedClient): Promise<void> {
   const { persona, seed, since, clock, wait, signal } = client;
-  const { traffic, nextTurn } = persona;
-  if (nextTurn === undefined) return;
+  const { traffic } = persona;
+  if (!isActiveAt(traffic, 0)) return;
   const running = new Set<Promise<void>>();
   const waitUntil = (time: number): Promise<void> => wait(Math.max(0, time - clock()), signal);
   let turn = 0;
@@ -38,9 +37,7 @@ export async function runSimulatedClient(client: SimulatedClient): Promise<void>
       if (request.startsAt < since) continue;
       await waitUntil(request.startsAt);
       if (signal.aborted) break;
-      const sending: Promise<void> = send(client, nextTurn(turn++, request.outputTokens), request).finally(() =>
-        running.delete(sending),
-      );
+      const sending: Promise<void> = send(client, turn++, request).finally(() => running.delete(sending));
       running.add(sending);
     }
     await waitUntil((minute + 1) * msPerMinute);
@@ -49,39 +46,49 @@ export async function runSimulatedClient(client: SimulatedClient): Promise<void>
 }
 
 /** A request that fails is sent again, as by most clients. */
-async function send(client: SimulatedClient, turn: ClientTurn, planned: PlannedRequest): Promise<void> {
-  const { startsAt } = planned;
+async function send(client: SimulatedClient, turn: number, planned: PlannedRequest): Promise<void> {
+  const { persona, load, nextFault } = client;
   const simulated = new URLSearchParams();
-  const values = { ...usageOf(client.persona, planned), ...speedOf(planned, client.load(minuteOf(startsAt))) };
+  const values = { ...usageOf(persona, planned), ...speedOf(planned, load(minuteOf(planned.startsAt))) };
   for (const [name, value] of Object.entries(values)) if (value !== undefined) simulated.set(name, `${value}`);
-  const fault = client.nextFault();
-  if (fault !== undefined) await post(client, turn, `${simulated}&fault=${fault}`);
-  await post(client, turn, `${simulated}`);
+  const fault = nextFault();
+  const body = JSON.stringify(bodyOf(persona, turn, planned.outputTokens));
+  const afterMs = leavesAfter(persona, (salt) => noise(turn * 31 + salt));
+  if (fault !== undefined) await post(client, body, `${simulated}&fault=${fault}`, afterMs);
+  await post(client, body, `${simulated}`, afterMs);
 }
 
-async function post(
-  client: SimulatedClient,
-  { path, body, leavesAfterMs }: ClientTurn,
-  simulated: string,
-): Promise<void> {
+async function post(client: SimulatedClient, body: string, simulated: string, leavesAfterMs: number): Promise<void> {
   const { url, key, persona, signal: stop } = client;
-  const signal = leavesAfterMs === undefined ? stop : AbortSignal.any([stop, AbortSignal.timeout(leavesAfterMs)]);
+  const signal = leavesAfterMs === Infinity ? stop : AbortSignal.any([stop, AbortSignal.timeout(leavesAfterMs)]);
+  const headers = {
+    authorization: `Bearer ${key}`,
+    "content-type": "application/json",
+    "user-agent": persona.program,
+    "x-simulate": simulated,
+  };
   try {
-    const response = await fetch(url + path, {
-      method: "POST",
-      headers: {
-        authorization: `Bearer ${key}`,
-        "content-type": "application/json",
-        "user-agent": persona.program,
-        "x-simulate": simulated,
-      },
-      body: JSON.stringify(body),
-      signal,
-      // The request goes to this process itself, never through a proxy.
-      proxy: false,
-    });
+    // The request goes to this process itself, never through a proxy.
+    const response = await fetch(url + persona.path, { method: "POST", headers, body, signal, proxy: false });
     await response.body?.pipeTo(new WritableStream());
   } catch {
     // The client left, the backend broke the response off, or the demo is ending.
   }
+}
+
+/** The first one comes soon, so that a short visit sees one. */
+const firstFaultAfterMs = 2 * msPerMinute;
+const faultEveryMs = 40 * msPerMinute;
+/** An overloaded backend, a request without a response, and a response that breaks off. */
+const faults = ["refuse", "reset", "break"];
+
+/** @returns the fault of the next request; undefined for nearly all of them */
+export function createFaults(clock: WallClock): () => string | undefined {
+  let dueAt = clock() + firstFaultAfterMs;
+  let faultCount = 0;
+  return () => {
+    if (clock() < dueAt) return undefined;
+    dueAt = clock() + faultEveryMs;
+    return faults[faultCount++ % faults.length];
+  };
 }

@@ -1,6 +1,6 @@
 import type { BackendSign, Choice, Conversation } from "./backends.ts";
 import type { LimitName, Subject, SubjectId } from "./keys.ts";
-import { limitKinds } from "./limits.ts";
+import { limitKinds, type Priority } from "./limits.ts";
 import type { CountedFor, ReportedInput } from "./usage.ts";
 
 /** Whose limits the tokens of a response count against. */
@@ -95,10 +95,17 @@ export interface Destination {
   /** The size of its body. */
   characters: number;
   conversation: Conversation;
+  /** Whom it comes before where requests wait; unset: `normal`. */
+  priority?: Priority | undefined;
 }
 
-/** The request has a place, waits, or is refused because too many wait, or it does not. */
-export type Entry = Choice | "waiting" | "full";
+/**
+ * The request has a place, waits, or is refused because too many wait, or it does not. One that waits until another long
+ * prompt is read says how much there is to read of its own.
+ */
+export type Entry = Choice | { prefillTokens: number } | "waiting" | "full";
+
+export const isChoice = (entry: Entry): entry is Choice => typeof entry === "object" && "backend" in entry;
 
 /**
  * The requests of this machine that wait for a place at a backend, and these places, which limit how many requests it gets

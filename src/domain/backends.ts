@@ -70,7 +70,7 @@ export type BackendSign =
   | { kind: "responded" }
   /** That response ended, and its body told of no failure. */
   | { kind: "ended" }
-  /** The first byte of its body came: the backend has read the prompt. */
+  /** The first byte of its body came, of a stream its first content: the backend has read the prompt. */
   | { kind: "begun" }
   /** No connection was made: nothing was sent. */
   | { kind: "unreachable" }

@@ -1,21 +1,13 @@
 import { isIP } from "node:net";
 
-export interface Hops {
-  /** The header X-Forwarded-For; null if there is none. */
-  forwardedFor: string | null;
-  /** The other end of the connection. */
-  socketAddress: string;
-  /** The number of reverse proxies in front, each of which appends the address that it saw. */
-  trustedHops: number;
-}
-
 /**
  * The client's address as the outermost trusted proxy saw it: our own proxies wrote the last `trustedHops` entries, and
  * anyone may have written those before.
+ * @param forwardedFor the header X-Forwarded-For. @param socketAddress the other end of the connection
  */
-export function clientAddress({ forwardedFor, socketAddress, trustedHops }: Hops): string {
+export function clientAddress(forwardedFor: string | null, socketAddress: string, trustedHops: number): string {
   const connected = plainAddress(socketAddress) ?? socketAddress;
-  if (trustedHops === 0 || forwardedFor === null) return connected;
+  if (forwardedFor === null || trustedHops === 0) return connected;
   const entries = forwardedFor.split(",");
   // A shorter list means that the request bypassed the outer proxies; an inner one wrote the first entry.
   const entry = entries[Math.max(0, entries.length - trustedHops)] ?? "";
@@ -23,11 +15,10 @@ export function clientAddress({ forwardedFor, socketAddress, trustedHops }: Hops
 }
 
 /** @returns finds a request's client: behind reverse proxies the address that the outermost trusted one saw */
-export function clientAddressOf(trustedHops: number): (request: Request, socketAddress?: string) => string {
-  if (trustedHops === 0) return (_, socketAddress = "") => plainAddress(socketAddress) ?? socketAddress;
-  return ({ headers }, socketAddress = "") =>
-    clientAddress({ forwardedFor: headers.get("x-forwarded-for"), socketAddress, trustedHops });
-}
+export const clientAddressOf =
+  (trustedHops: number) =>
+  ({ headers }: Request, socketAddress = ""): string =>
+    clientAddress(trustedHops === 0 ? null : headers.get("x-forwarded-for"), socketAddress, trustedHops);
 
 /**
  * The addresses that share one limit on login attempts: a whole /64 of IPv6, since one household or machine holds it

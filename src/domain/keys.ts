@@ -5,7 +5,7 @@
 // (`request-fields.ts`). A leaf of types and pure functions, which the console may import too: it knows no database, no
 // clock and no route. Removed: one file for all of it.
 
-import type { KeyLimits } from "./limits.ts";
+import type { KeyLimits, Priority } from "./limits.ts";
 
 export type { KeyLimits, LimitName } from "./limits.ts";
 
@@ -50,6 +50,8 @@ export interface FoundUser {
   isActive: boolean;
   /** Undefined: the `user_limits` of the key. */
   limits?: KeyLimits | undefined;
+  /** Its own, whatever its limits. */
+  priority?: Priority | null | undefined;
   team?: { id: TeamId; name: string; limits: KeyLimits } | undefined;
 }
 
@@ -81,6 +83,19 @@ export interface KeyRules extends KeyLimits, UserRules {
   allowed_models: readonly string[] | null;
   /** Globs such as `/v1/chat/*`; `*` crosses slashes. Null: every path. */
   allowed_paths: readonly string[] | null;
+}
+
+/** Whether a text matches a glob, whose `*` stands for any characters; in time that grows with the product of both lengths at most, however many `*` there are. */
+export function matchesGlob(glob: string, text: string): boolean {
+  let [at, read] = [0, 0];
+  let [star, readAtStar] = [-1, 0];
+  while (read < text.length) {
+    if (glob[at] === "*") [star, readAtStar] = [at++, read];
+    else if (glob[at] === text[read]) [at, read] = [at + 1, read + 1];
+    else if (star === -1) return false;
+    else [at, read] = [star + 1, ++readAtStar];
+  }
+  return /^\**$/.test(glob.slice(at));
 }
 
 /** The token in `Authorization: Bearer …`; the scheme is case-insensitive. */

@@ -75,8 +75,21 @@ export const isLimitName = (name: string): name is LimitName => Object.hasOwn(li
 /** What is added to limits, each until its window ends, epoch milliseconds. */
 export type LimitsExtra = Partial<Record<LimitName, { more: number; until: number }>>;
 
-/** How much a key may use; null: no limit. */
-export type KeyLimits = Record<LimitName, number | null> & { limits_extra?: LimitsExtra | null };
+/** Who comes first where requests wait, the first one first. Null, or unset: `normal`. */
+export const priorities = ["high", "normal", "low"] as const;
+
+export type Priority = (typeof priorities)[number];
+
+/** The one that comes last, of those that are set. */
+export const lowestPriority = (all: readonly (Priority | null | undefined)[]): Priority | null =>
+  priorities.findLast((priority) => all.includes(priority)) ?? null;
+
+/** How much a key may use; null: no limit. `notify`: NOTICE_URL is told how much of these is used. */
+export type KeyLimits = Record<LimitName, number | null> & {
+  limits_extra?: LimitsExtra | null;
+  priority?: Priority | null;
+  notify?: true | null;
+};
 
 /** A limit at a time, with what is added to it until then. */
 export function limitAt(limits: Readonly<KeyLimits>, name: LimitName, now: number): number | null {
@@ -115,12 +128,14 @@ export function anyHasLimit(
 export const perLimit = <Value>(valueOf: (name: LimitName) => Value): Record<LimitName, Value> =>
   Object.fromEntries(limitNames.map((name) => [name, valueOf(name)])) as Record<LimitName, Value>;
 
-/** Of each limit the tightest. */
-export const tightestLimits = (all: readonly { readonly limits: Readonly<KeyLimits> }[]): KeyLimits =>
-  perLimit((name) => {
+/** Of each limit the tightest, and the lowest priority. */
+export const tightestLimits = (all: readonly { readonly limits: Readonly<KeyLimits> }[]): KeyLimits => ({
+  ...perLimit((name) => {
     const limit = Math.min(...all.map(({ limits }) => limits[name] ?? Infinity));
     return limit === Infinity ? null : limit;
-  });
+  }),
+  priority: lowestPriority(all.map(({ limits }) => limits.priority)),
+});
 
 /** What counts against such a limit frees with time, and not with the end of a request. */
 type WindowLimit = {

@@ -10,6 +10,8 @@ export interface Backend {
   apiKey: string | undefined;
   /** How many requests it gets at once; undefined: any number. */
   maxConcurrency: number | undefined;
+  /** It reads one prompt at a time of which more is not in its cache; undefined: any number. */
+  maxPrefillTokens?: number | undefined;
   /** Used only while the other backends of a model are full or out. */
   spill: boolean;
   /** Its 503 comes from the engine, which then has read nothing: the request may be sent to another backend. */
@@ -20,6 +22,8 @@ export interface Backend {
   cachedInInput?: boolean | undefined;
   /** The path that tells whether it is up. */
   health: string;
+  /** Requests say who comes first, in this order; undefined: they do not. */
+  priority?: "low_first" | "high_first" | undefined;
 }
 
 /** Edits that mend what certain clients send for certain engines, and an error that they read. */
@@ -47,6 +51,8 @@ export interface ModelRules {
   /** Undefined: as its backends say. */
   kind?: "embedding" | undefined;
   clientRules: ClientRules;
+  /** Who shares what the engine has cached; undefined: everyone. */
+  privateCache?: "team" | "key" | undefined;
 }
 
 /** Without blanks and `*`; control characters and overrides of direction would change how what stands beside a name reads. */

@@ -1,3 +1,4 @@
+import { matchesGlob } from "./keys.ts";
 import { cachedTokensOf, type CountedField } from "./usage.ts";
 
 /** What a million tokens cost, of the models that a pattern names, from a day on. */
@@ -12,50 +13,30 @@ export interface ModelPrice {
   output: number;
 }
 
-/** A price with what is needed to look it up, for thousands of look-ups. */
-export interface RankedPrice {
-  price: ModelPrice;
-  /** The pattern's text between its asterisks. */
-  parts: readonly string[];
-}
-
 /** A price comes before all those that it is preferred to. */
-export const rankPrices = (prices: readonly ModelPrice[]): RankedPrice[] =>
-  prices
-    .map((price) => ({ price, parts: price.pattern.split("*") }))
-    .toSorted((a, b) => specificity(b) - specificity(a) || b.price.fromDay - a.price.fromDay);
+export const rankPrices = (prices: readonly ModelPrice[]): ModelPrice[] =>
+  prices.toSorted((a, b) => specificity(b) - specificity(a) || b.fromDay - a.fromDay);
 
 /** An exact name comes before any pattern, a pattern with more letters before one with fewer. */
-const specificity = ({ parts }: RankedPrice): number =>
-  parts.length > 1 ? parts.join("").length : Number.MAX_SAFE_INTEGER;
+const specificity = ({ pattern }: ModelPrice): number =>
+  pattern.includes("*") ? pattern.replaceAll("*", "").length : Number.MAX_SAFE_INTEGER;
 
 /** Looks up the price of a model on a day (a day number in Seoul); undefined if there is none. */
-export function pricesOn(ranked: readonly RankedPrice[], day: number): (model: string) => ModelPrice | undefined {
-  const valid = ranked.filter(({ price }) => price.fromDay <= day);
+export function pricesOn(ranked: readonly ModelPrice[], day: number): (model: string) => ModelPrice | undefined {
+  const valid = ranked.filter(({ fromDay }) => fromDay <= day);
   const found = new Map<string, ModelPrice | undefined>();
   return (model) => {
-    if (!found.has(model)) found.set(model, valid.find(({ parts }) => matches(parts, model))?.price);
+    if (!found.has(model))
+      found.set(
+        model,
+        valid.find(({ pattern }) => matchesGlob(pattern, model)),
+      );
     return found.get(model);
   };
 }
 
-/** Not as a regular expression: a hostile pattern could make its time grow exponentially. */
-function matches([first = "", ...rest]: readonly string[], model: string): boolean {
-  const last = rest.pop();
-  if (last === undefined) return first === model;
-  if (!model.startsWith(first) || model.length < first.length + last.length || !model.endsWith(last)) return false;
-  let at = first.length;
-  const end = model.length - last.length;
-  for (const part of rest) {
-    const found = model.indexOf(part, at);
-    if (found === -1 || found + part.length > end) return false;
-    at = found + part.length;
-  }
-  return true;
-}
-
 /** Days on which a price begins, as day numbers: between two of them all prices stay the same. */
-export const priceDays = (ranked: readonly RankedPrice[]): number[] => ranked.map(({ price }) => price.fromDay);
+export const priceDays = (ranked: readonly ModelPrice[]): number[] => ranked.map(({ fromDay }) => fromDay);
 
 export function priceTokens(price: ModelPrice, tokens: Record<CountedField, number>): number {
   const { inputTokens, cachedBesideInputTokens, outputTokens } = tokens;

@@ -3,7 +3,7 @@
 
 import { choiceReasons } from "./backends.ts";
 import { cacheLosses } from "./cache-loss.ts";
-import type { RequestChange } from "./requests.ts";
+import { type RequestChange, waits } from "./requests.ts";
 import { listCounters, type SnakeCase, snakeCase } from "./usage.ts";
 
 interface Values {
@@ -117,7 +117,8 @@ const requestFields = [
     field: "message",
     kind: "text",
     nullable: true,
-    description: "The backend's own sentence, if its response has a status of success and says that it failed",
+    description:
+      "The backend's own sentence, if its response has a status of success and says that it failed; Tollgate's, if a limit refused it",
   },
   { field: "teamId", kind: "integer", nullable: true, description: "The key's when it began" },
   // The last one, if the team is deleted.
@@ -129,6 +130,13 @@ const requestFields = [
     description: "Whose request it was, if its key tells users apart",
   },
   { field: "userName", kind: "text", nullable: true, column: null },
+  {
+    field: "waitedFor",
+    kind: "text",
+    nullable: true,
+    column: null,
+    description: `For what it waited first: ${waits.join(" of its key, or a place at a ")}; null: it did not wait`,
+  },
 ] as const satisfies readonly Field[];
 
 type Fields = typeof requestFields;

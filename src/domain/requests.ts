@@ -1,6 +1,7 @@
 import type { ChoiceReason, Expectation } from "./backends.ts";
 import type { CacheLoss } from "./cache-loss.ts";
 import type { KeyId, TeamId, UserId } from "./keys.ts";
+import type { Priority } from "./limits.ts";
 import { clientRules } from "./models.ts";
 import type { CountedUsage, Usage } from "./usage.ts";
 
@@ -18,6 +19,10 @@ export const outcomes = [
 ] as const;
 
 export type Outcome = (typeof outcomes)[number];
+
+/** The limits of its key, team or user, or a place at a backend. */
+export const waits = ["limits", "backend"] as const;
+export type WaitedFor = (typeof waits)[number];
 
 /** How often requests of a key ended so in a minute since the epoch. */
 export interface OutcomeSum {
@@ -78,6 +83,8 @@ export interface RequestRecord {
   teamId?: TeamId | undefined;
   /** Undefined: nobody's in particular. */
   userId?: UserId | undefined;
+  /** Whom it comes before where requests wait; undefined: `normal`. */
+  priority?: Priority | undefined;
   /** The model names asked for by the client and sent to the backend; undefined if the body names none or was not read. */
   modelAsked: string | undefined;
   modelSent: string | undefined;
@@ -87,7 +94,7 @@ export interface RequestRecord {
   code: string | undefined;
   /** Why the call to the upstream failed: a code of the system or of TLS, or a word such as `connect_timeout`. */
   cause: string | undefined;
-  /** The backend's own sentence, in a response that says that it failed; never a prompt. */
+  /** The backend's own sentence, in a response that says that it failed, or ours that names a limit; never a prompt. */
   message?: string | undefined;
   /** Bytes of the response body that came from the upstream; undefined if no head came. */
   receivedBytes: number | undefined;
@@ -104,8 +111,8 @@ export interface RequestRecord {
   changes?: RequestChanges | undefined;
   /** From the request's arrival to sending it to the upstream; unset if it was not sent. */
   queueMs?: number | undefined;
-  /** It entered the queue. */
-  hasQueued?: boolean;
+  /** For what it waited first before it was sent; unset: it did not wait. */
+  waitedFor?: WaitedFor | undefined;
   /** From sending the request to the upstream's response head; undefined if none came. */
   upstreamMs: number | undefined;
   /** From the request's arrival to the first byte of the response body (TTFT for streams). */
@@ -144,13 +151,15 @@ export const lacksUsage = ({ method, path, status, outcome, usage }: RequestReco
 /** A request that has not ended, as it is now. */
 export interface RunningRequest extends Pick<
   RequestRecord,
-  "requestId" | "clientAddress" | "method" | "path" | "keyId" | "teamId" | "userId"
+  "requestId" | "clientAddress" | "method" | "path" | "keyId" | "teamId" | "userId" | "priority"
 > {
   /** The name that the backend is sent. */
   model: string | undefined;
   backend: string | undefined;
-  /** Its body is being read, it waits in the queue, for the backend, or the response flows. */
-  state: "receiving" | "queued" | "waiting" | "running";
+  /** Its body is read, it waits in the queue, until another long prompt is read, for the backend, or the response flows. */
+  state: "receiving" | "queued" | "prefill" | "waiting" | "running";
+  /** What there is to read of its prompt, in the state `prefill`. */
+  prefillTokens: number | undefined;
   ageMs: number;
   /** How much of the response body came from the backend. */
   receivedBytes: number;

@@ -36,10 +36,10 @@ export function sendWithFailover(toSend: ToSend): () => Promise<UpstreamResponse
   let mayResend = true;
 
   async function moveOn(): Promise<boolean> {
-    const left = tracker.backend;
+    const left = tracker.record.backend;
     // It may wait now, and those who watch it see where.
-    tracker.backend = undefined;
-    const hasMoved = await route.moveOn().finally(() => (tracker.backend = left));
+    tracker.record.backend = undefined;
+    const hasMoved = await route.moveOn().finally(() => (tracker.record.backend = left));
     if (client.aborted) throw clientLeft();
     return hasMoved;
   }
@@ -49,8 +49,8 @@ export function sendWithFailover(toSend: ToSend): () => Promise<UpstreamResponse
     const backend = backends().find((one) => one.name === name);
     if (backend === undefined) throw new Error(`There is no backend ${name}.`);
     tracker.upstreamRequestSent(name);
-    tracker.reason = reason === "only" ? undefined : reason;
-    tracker.expectation = expectation;
+    tracker.record.reason = reason === "only" ? undefined : reason;
+    tracker.record.expectation = expectation;
     tracker.lastTurn = lastTurn;
     return backend;
   }
@@ -70,7 +70,7 @@ export function sendWithFailover(toSend: ToSend): () => Promise<UpstreamResponse
 
   /** @returns the response of another backend; undefined if none has taken it: then that of this one is the client's */
   async function resend(busy: UpstreamResponse): Promise<UpstreamResponse | undefined> {
-    const before = tracker.backend;
+    const before = tracker.record.backend;
     try {
       if (!(await moveOn())) return undefined;
       const upstream = await send();
@@ -79,7 +79,7 @@ export function sendWithFailover(toSend: ToSend): () => Promise<UpstreamResponse
     } catch (error) {
       // Too many wait for another one, or it has no connection either.
       if (error instanceof ProxyError || (error instanceof AbortReason && error.isUnsent)) {
-        tracker.backend = before;
+        tracker.record.backend = before;
         tracker.upstreamResponded();
         return undefined;
       }

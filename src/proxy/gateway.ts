@@ -1,11 +1,11 @@
 import { type AnyElysia, Elysia } from "elysia";
 import { type ErrorCode, errorResponse } from "./errors.ts";
 import { LifeOfRequest, type ProxyDeps } from "./life-of-request.ts";
-import { openCodePath, respondToOpenCode } from "./request/opencode.ts";
+import { openCodePath, respondToOpenCode } from "./request/own-answers.ts";
 import { type GuardedRoutes, guardPaths, type Handler } from "./request/path.ts";
 import { Users } from "./request/users.ts";
 import { createStoredIds } from "./stored.ts";
-import { createHabits } from "./usage/usage-habits.ts";
+import { createHabits } from "./stream/usage-habits.ts";
 
 export type Proxy = ReturnType<typeof createProxy>;
 

@@ -1,4 +1,4 @@
-import { type ChoiceReason, type Expectation, expectedShare } from "../domain/backends.ts";
+import { expectedShare } from "../domain/backends.ts";
 import type { RequestRecord } from "../domain/requests.ts";
 import { plainAddress } from "../domain/client-address.ts";
 import { cachedTokensOf } from "../domain/usage.ts";
@@ -52,7 +52,7 @@ const notReturned: ReadonlySet<string> = new Set([
   "refresh", // leads away whoever opens it
 ]);
 
-export interface RequestHeaderOptions {
+interface RequestHeaderOptions {
   /** The body is in none of the encodings that the client named, or no longer. */
   isDecoded: boolean;
   /** Limits and models were applied to the JSON object in the body, so the backend must not read it as anything else. */
@@ -140,19 +140,15 @@ function removeNamedByConnection(headers: Headers): void {
 }
 
 interface WentTo {
-  backend: string | undefined;
+  record: Pick<RequestRecord, "backend" | "reason" | "expectation">;
   sends: number;
-  reason: ChoiceReason | undefined;
-  expectation: Expectation | undefined;
   /** Undefined while its counts are not written. */
   written: Pick<RequestRecord, "usage"> | undefined;
 }
 
 /** Tells a client that asks where its request went, and nothing of what other keys have sent. */
-export function addDebugHeaders(
-  headers: Headers,
-  { backend, sends, reason = "only", expectation, written }: WentTo,
-): void {
+export function addDebugHeaders(headers: Headers, { record, sends, written }: WentTo): void {
+  const { backend, reason = "only", expectation } = record;
   if (backend === undefined) return;
   headers.set("x-tollgate-backend", backend);
   headers.set("x-tollgate-sends", String(sends));

@@ -15,25 +15,15 @@ export interface InLine {
   end(reason: ProxyError): void;
 }
 
-interface KeyLinesOptions {
+export interface KeyLinesOptions {
   monotonic: MonotonicClock;
-  /** How many may wait in this process. */
+  /** How many may wait for the limits of their keys in this process. */
   maxInLine: number;
   /** Whether requests of the same keys may wait in other processes. */
   hasOthers: () => boolean;
 }
 
-/** The requests that wait here for one subject, oldest first. */
-interface Line {
-  subject: SubjectId;
-  waits: Set<InLine>;
-  /** The limit that the newest of them came under. */
-  maxConcurrency: number | null;
-  timer: Timer | undefined;
-  isAsking: boolean;
-  /** How many of the subject have ended since it last asked. */
-  freed: number;
-}
+type Line = ReturnType<typeof newLine>;
 
 /** Between two times of asking: instances that share a key must not all ask at once. */
 const [minPauseMs, maxPauseMs] = [50, 250];
@@ -141,12 +131,15 @@ export class KeyLines {
   }
 }
 
-const newLine = (subject: SubjectId): Line => ({
+/** The requests that wait here for one subject, oldest first. */
+const newLine = (subject: SubjectId) => ({
   subject,
-  waits: new Set(),
-  maxConcurrency: null,
-  timer: undefined,
+  waits: new Set<InLine>(),
+  /** The limit that the newest of them came under. */
+  maxConcurrency: null as number | null,
+  timer: undefined as Timer | undefined,
   isAsking: false,
+  /** How many of the subject have ended since it last asked. */
   freed: 0,
 });
 

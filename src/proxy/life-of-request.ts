@@ -21,23 +21,22 @@ import { conversationOf } from "./request/conversation.ts";
 import { applyCors, type CorsOrigins, findPreflightResponse } from "./request/cors.ts";
 import { isHalfSent } from "./request/half-sent.ts";
 import type { HeldBytes, HeldShare } from "./request/held-bytes.ts";
-import { isModelAllowed, memberNotAllowed, modelNotFound, requireAllowedModel } from "./request/model-rule.ts";
-import { openCodeModels, respondWithOpenCodeModels } from "./request/opencode.ts";
-import { type OwnKey, ownPaths, respondWithOwnKey } from "./request/own-key.ts";
+import { isModelAllowed, memberNotAllowed, requireAllowedModel } from "./request/model-rule.ts";
+import { type OwnKey, ownPaths, respondAtOwnPath } from "./request/own-answers.ts";
 import { findPathAndQuery, loggedPath, readTarget, requireOpenPath } from "./request/path.ts";
 import { classOfBody, classOfHeaders } from "./request/request-class.ts";
 import { userHeadersOf, type Users, type UsersDeps } from "./request/users.ts";
 import { RequestTracker, type TrackerDeps } from "./request-tracker.ts";
-import { endWait } from "./response/after-waiting.ts";
+import { asEventStream } from "./response/after-waiting.ts";
 import type { BackendModels } from "./response/discovered-models.ts";
-import { respondWithModels } from "./response/catalog-list.ts";
+import { modelNotFound, respondWithModels } from "./response/catalog-list.ts";
 import { chargeEvent, mayGenerate } from "./response/charge.ts";
 import type { RecordUsage } from "./response/count.ts";
 import { isMessagesPath } from "./response/dialect.ts";
 import { markRefusal } from "./response/full-context.ts";
 import { type ModelListRequest, resolveModelList } from "./response/model-list.ts";
 import { readAlready, readOrRelease } from "./response/pump.ts";
-import { respond } from "./response/respond.ts";
+import { ClientResponse } from "./response/respond.ts";
 import { createStreamWait, heartbeatsUntil, type StreamWait } from "./response/while-waiting.ts";
 import { type Program, programOf } from "./rewrite/client-rules.ts";
 import type { CurrentRewriting, Rewriters, Rewriting } from "./rewrite/current-rewriting.ts";
@@ -48,13 +47,13 @@ import { noUsageAdded } from "./rewrite/stream-options.ts";
 import { type Announced, type Found, readIdOf, type StoredDeps, type StoredIds } from "./stored.ts";
 import { AbortReason, classifyFailure, endedByAdmin } from "./upstream/abort-reason.ts";
 import type { Forwards, UpstreamResponse } from "./upstream/forward.ts";
-import { isEventStream } from "./usage/body-kind.ts";
-import type { HabitsOf } from "./usage/usage-habits.ts";
+import { isEventStream } from "./stream/body-kind.ts";
+import type { HabitsOf } from "./stream/usage-habits.ts";
 import { type RequestQueue, Wait } from "./waiting.ts";
 import type { Reservation } from "../domain/admissions.ts";
 import { type Engines, noConversation } from "../domain/backends.ts";
 import type { KeyId } from "../domain/keys.ts";
-import { hasLimit, tokenLimits } from "../domain/limits.ts";
+import { hasLimit, type Priority, tokenLimits } from "../domain/limits.ts";
 import type { Backend, ClientRule } from "../domain/models.ts";
 import { reportedInputOf } from "../domain/usage.ts";
 
@@ -84,6 +83,8 @@ export interface ProxyDeps extends TrackerDeps, StoredDeps, UsersDeps {
   forwards: Forwards;
   engines: Pick<Engines, "enginesOf">;
   record: RecordUsage;
+  /** A text that nobody knows who has not the server's secret; the same in all instances and after restarts. */
+  saltOf: (text: string) => string;
   /** The address at the other end of the connection. */
   peerAddress: (request: Request) => string | undefined;
   /** The client as the outermost trusted reverse proxy saw it. */
@@ -101,7 +102,7 @@ export interface ProxyDeps extends TrackerDeps, StoredDeps, UsersDeps {
   log: Log;
 }
 
-export interface LifeDeps extends ProxyDeps {
+interface LifeDeps extends ProxyDeps {
   habitsOf: HabitsOf;
   firstOfCodex: CodexReader["first"];
   storedIds: StoredIds;
@@ -128,10 +129,13 @@ export class LifeOfRequest {
   #wait: StreamWait | undefined;
 
   #path = "";
-  #pathAndQuery = "";
+  /** Empty if the host is invalid. */
+  readonly #pathAndQuery: string;
   #endpoint = unknownEndpoint;
   #key = nobody;
+  #isLimited = false;
   #limitsTokens = false;
+  #priority: Priority | undefined;
   #isUserInBody = false;
   /** Holds what the request has of its key and at a backend; undefined: nothing. */
   #turn: Wait | undefined;
@@ -163,13 +167,15 @@ export class LifeOfRequest {
     this.#rewriters = this.#rewriting.plain;
     this.#rewritten = this.#rewriting.unread;
     this.#peerAddress = deps.peerAddress(request);
+    const pathAndQuery = findPathAndQuery(request.url);
+    this.#pathAndQuery = pathAndQuery ?? "";
     const clientProgram = clientProgramOf(request.headers);
     this.#program = programOf(clientProgram);
     this.#tracker = new RequestTracker(deps, {
-      id: requestIdOf(request.headers),
+      requestId: requestIdOf(request.headers),
       traceId: traceIdOf(request.headers.get("traceparent")),
       method: request.method,
-      path: loggedPath(request),
+      path: loggedPath(request, pathAndQuery),
       clientAddress: deps.clientAddress(request, this.#peerAddress),
       clientProgram,
       requestClass: classOfHeaders(request.headers, this.#program),
@@ -198,7 +204,7 @@ export class LifeOfRequest {
     const response = this.#respond().finally(this.#wait.end);
     const inTime = await Promise.race([response, waits.promise]);
     if (inTime !== undefined) return inTime;
-    const { clientProgram } = this.#tracker;
+    const { clientProgram } = this.#tracker.record;
     const waiting = { path: this.#path, clientProgram, keepaliveMs, rank: () => this.#turn?.rank() };
     const stream = heartbeatsUntil(response, waiting);
     return this.#withOurHeaders(stream, undefined, false);
@@ -236,13 +242,12 @@ export class LifeOfRequest {
   /** @throws ProxyError if the request presents no active key, or one that may not use the path */
   async #knowKey() {
     const { draining, disableIdleTimeout, config } = this.#deps;
-    const { path, pathAndQuery } = readTarget(this.#request);
+    const { path } = readTarget(this.#request, this.#pathAndQuery || undefined);
     this.#path = path;
-    this.#pathAndQuery = pathAndQuery;
     this.#endpoint = getEndpoint(path);
     if (draining.aborted) throw new ProxyError("shutting_down");
     const key = await authenticate(this.#request.headers, this.#deps);
-    this.#tracker.keyId = key.id;
+    this.#tracker.record.keyId = key.id;
     // Before the body: the idle timer also cuts a body that flows (Bun 1.4.5). Remove when received bytes restart it.
     this.#tracker.onFinished(disableIdleTimeout(this.#request));
     this.#use(key);
@@ -255,26 +260,25 @@ export class LifeOfRequest {
   /** From now on it is a request of the key, and of its user. */
   #use(key: ActiveKey) {
     this.#key = key;
-    this.#tracker.teamId = key.teamId;
-    this.#tracker.userId = key.userId;
+    this.#tracker.record.teamId = key.teamId;
+    this.#tracker.record.userId = key.userId;
+    this.#isLimited = key.rules !== null && hasLimit(key.rules);
     this.#limitsTokens = key.rules !== null && hasLimit(key.rules, tokenLimits);
+    this.#priority = key.rules?.priority ?? undefined;
   }
 
   /** What a key may know of itself, and the models of a file; undefined for what a backend answers. */
   #answerOurselves() {
     const { wall, log, findOwnKey, backendModels } = this.#deps;
-    const [method, path, { id }] = [this.#method, this.#path, this.#key];
-    if (path === openCodeModels && method === "GET")
-      return respondWithOpenCodeModels(this.#rewriting.names, this.#mayUse);
+    const [method, path, { id }, { names }] = [this.#method, this.#path, this.#key, this.#rewriting];
     if (path.startsWith(ownPaths)) {
-      const subjects = this.#subjects() ?? [];
-      return respondWithOwnKey({ method, path, subjects, wall, log, find: () => findOwnKey(id) });
+      const [subjects, find, mayUse] = [this.#subjects() ?? [], () => findOwnKey(id), this.#mayUse];
+      return respondAtOwnPath({ method, path, names, mayUse, subjects, wall, log, find });
     }
-    const { names } = this.#rewriting;
     if (names.catalog.file === undefined) return undefined;
-    const asked = { request: this.#request, path, isAllowed: this.#mayUse, modelNotFound, wall };
+    const asked = { request: this.#request, path, isAllowed: this.#mayUse, wall };
     const listed = respondWithModels(asked, names, { backendModels });
-    if (listed === undefined) this.#tracker.onFinished(() => backendModels.requestEnded(this.#tracker.status));
+    if (listed === undefined) this.#tracker.onFinished(() => backendModels.requestEnded(this.#tracker.record.status));
     return listed;
   }
 
@@ -288,11 +292,11 @@ export class LifeOfRequest {
     const { names } = rewriting;
     const allowed = this.#key.rules?.allowed_models ?? null;
     // Its limits are not known before whose it is.
-    if (!this.#isUserInBody && this.#isLimited()) this.#openTurn(queue);
+    if (!this.#isUserInBody && this.#isLimited) this.#openTurn(queue);
     const received = await this.#receive(held);
     if (this.#isUserInBody) {
       this.#use(await users.know(this.#key, request, received.plain));
-      if (this.#isLimited()) this.#openTurn(queue);
+      if (this.#isLimited) this.#openTurn(queue);
     }
     if (allowed !== null) this.#rewriters = rewriting.named;
     if (this.#limitsTokens) this.#rewriters = rewriting.limited;
@@ -301,14 +305,19 @@ export class LifeOfRequest {
     // With a choice, this is known only once that is made.
     const isRefused = mayAsk && other === undefined && habitsOf(backend?.name ?? "").refusesOptions(this.#endpoint);
     if (rewriting.goesByClient) {
-      this.#client = { userAgent: request.headers.get("user-agent"), enginesOf: engines.enginesOf };
+      this.#client = {
+        userAgent: request.headers.get("user-agent"),
+        enginesOf: engines.enginesOf,
+        priority: this.#priority,
+        saltOf: (shares, name) => this.#deps.saltOf(`${this.#sharesCacheAs(shares)} ${name}`),
+      };
     }
     await this.#rewrite(isRefused ? unasked : asking);
     const { model, target, notAllowed } = this.#rewritten;
     const tracker = this.#tracker;
     tracker.isReceived = true;
-    tracker.requestClass = classOfBody(received.plain, this.#program) ?? tracker.requestClass;
-    tracker.model = model;
+    tracker.record.requestClass = classOfBody(received.plain, this.#program) ?? tracker.record.requestClass;
+    tracker.setModel(model);
     const found =
       (this.#limitsTokens ? notAllowed.tokens : undefined) ?? (allowed === null ? undefined : notAllowed.models);
     if (found !== undefined) throw memberNotAllowed(found);
@@ -328,7 +337,7 @@ export class LifeOfRequest {
     const bodyRules = {
       endpoint: this.#endpoint,
       // Nothing else can be held to the key's limits and models, or tell its user.
-      mustBeReadable: checksForms || this.#isUserInBody || this.#isLimited(),
+      mustBeReadable: checksForms || this.#isUserInBody || this.#isLimited,
       readsForms: this.#rewriting.names.catalog.file !== undefined,
       checksForms,
     };
@@ -340,11 +349,6 @@ export class LifeOfRequest {
       party: id,
     });
     return this.#received;
-  }
-
-  #isLimited() {
-    const { rules } = this.#key;
-    return rules !== null && hasLimit(rules);
   }
 
   /** @throws ProxyError if the rules could not read in the body what the backend may */
@@ -363,7 +367,7 @@ export class LifeOfRequest {
       rewritten = mayEdit ? read : { ...unread, isStored: read.isStored };
     }
     this.#rewritten = rewritten;
-    this.#tracker.changes = rewritten.changes;
+    this.#tracker.record.changes = rewritten.changes;
     const pieces = rewritten.pieces ?? (came instanceof Uint8Array ? [came] : undefined);
     this.#outgoing = pieces && outgoingBodyOf(pieces);
   }
@@ -397,15 +401,31 @@ export class LifeOfRequest {
     this.#hasPlace = queue.hasPlaces || this.#hasChoice();
     const turn = this.#turn ?? (this.#hasPlace ? this.#openTurn(queue) : undefined);
     if (turn === undefined) return;
-    const { opening, changes, model } = rewritten;
+    const { opening, changes, model, target } = rewritten;
+    const { privateCache } = target.rules;
     const conversation =
       body !== undefined && opening !== undefined
-        ? conversationOf(this.#request.headers, keyId, body, opening, changes)
+        ? conversationOf(
+            this.#request.headers,
+            keyId,
+            body,
+            opening,
+            changes,
+            privateCache && this.#sharesCacheAs(privateCache),
+          )
         : noConversation;
-    tracker.conversation = conversation.trace?.thread;
+    tracker.record.conversation = conversation.trace?.thread;
     const candidates = this.#candidates;
-    const destination = { model: model?.name, candidates, characters: body?.length ?? 0, conversation };
+    const priority = rewritten.isFlex === true ? "low" : this.#priority;
+    tracker.record.priority = priority;
+    const destination = { model: model?.name, candidates, characters: body?.length ?? 0, conversation, priority };
     await turn.enter(destination, this.#reservation);
+  }
+
+  /** Who shares a cache: a key without a team has its own. */
+  #sharesCacheAs(shares: "team" | "key") {
+    const { id, teamId } = this.#key;
+    return shares === "team" && teamId !== undefined ? `team ${teamId}` : `key ${id}`;
   }
 
   #hasChoice() {
@@ -422,7 +442,8 @@ export class LifeOfRequest {
     const { id: keyId, teamId, userId } = this.#key;
     const [subjects, path, { startedAt }] = [this.#subjects(), this.#path, this.#tracker];
     const client = this.#request.signal;
-    const turn = new Wait({ keyId, teamId, userId, subjects, path, startedAt, client }, queue);
+    const priority = this.#priority;
+    const turn = new Wait({ keyId, teamId, userId, subjects, path, startedAt, client, priority }, queue);
     this.#turn = turn;
     this.#tracker.turn = turn;
     this.#tracker.onEndRequested(() => turn.end(endedByAdmin()));
@@ -473,7 +494,7 @@ export class LifeOfRequest {
     await this.#rewrite(this.#rewriters.unasked);
     const second = await send();
     // An error that only quotes the body would be the same again.
-    if (second.response.ok) habitsOf(tracker.backend ?? "").learnRefusal(this.#endpoint);
+    if (second.response.ok) habitsOf(tracker.record.backend ?? "").learnRefusal(this.#endpoint);
     return second;
   }
 
@@ -520,8 +541,6 @@ export class LifeOfRequest {
     const tracker = this.#tracker;
     const { came, plain, isEncoded, mustBeObject } = this.#received;
     const [request, { stream, pieces }, outgoing] = [this.#request, this.#rewritten, this.#outgoing];
-    const route = this.#hasPlace ? this.#turn : undefined;
-    let hasBegun = route === undefined;
     const readTimeoutMs = stream ? streamReadTimeoutMs : nonStreamReadTimeoutMs;
     return {
       keyId: this.#key.id,
@@ -535,22 +554,18 @@ export class LifeOfRequest {
         mustBeObject,
         peerAddress: this.#peerAddress,
         upstreamApiKey,
-        requestId: tracker.requestId,
-        isOfUser: userHeadersOf(this.#key.rules),
+        requestId: tracker.record.requestId,
+        isOfUser: this.#key.rules === null ? undefined : userHeadersOf(this.#key.rules),
       }),
       body: outgoing === undefined ? came : outgoing.open(),
       readTimeoutMs,
       onLook: () => {
         if (!this.#tracker.lacksContent(3 * readTimeoutMs)) return;
-        const { requestId, backend } = this.#tracker;
+        const { requestId, backend } = this.#tracker.record;
         this.#deps.log.warn("Stream has had only heartbeats for three timeouts", { requestId, backend });
       },
       client: request.signal,
-      onReceived(bytes: number) {
-        if (!hasBegun) route?.report({ kind: "begun" });
-        hasBegun = true;
-        tracker.bodyReceived(bytes);
-      },
+      onReceived: (bytes: number) => tracker.bodyReceived(bytes),
       onStarted: (abort: (reason: AbortReason) => void) => tracker.onEndRequested(() => abort(endedByAdmin())),
     };
   }
@@ -559,13 +574,13 @@ export class LifeOfRequest {
     const { record, wall } = this.#deps;
     if (this.#reservation === undefined || !mayGenerate(this.#method, this.#path)) return;
     const { inputTokens: estimatedTokens } = this.#reservation;
-    this.#tracker.estimatedTokens = estimatedTokens;
+    this.#tracker.record.estimatedTokens = estimatedTokens;
     const admission = this.#turn?.admission;
     const { id: keyId, teamId, userId } = this.#key;
     await record(chargeEvent({ keyId, teamId, userId, closedAt: wall() }, { estimatedTokens, admission }));
   }
 
-  /** The backend's response, metered. @throws as `respond` */
+  /** The backend's response, metered. @throws as `ClientResponse.make` */
   async #answer(given: UpstreamResponse) {
     const { rewriting, storedIds, habitsOf, record, wall, sseKeepaliveMs, config } = this.#deps;
     const [tracker, endpoint, found] = [this.#tracker, this.#endpoint, this.#found];
@@ -574,17 +589,18 @@ export class LifeOfRequest {
     const onFullContext = marksFullContext === true ? () => this.#noteRule("full_context_code") : undefined;
     const sent = onFullContext === undefined ? given : await markRefusal(given, onFullContext);
     const { headers } = sent.response;
-    tracker.streamed = isEventStream({ contentType: headers.get("content-type") });
-    if (this.#rewriters.mayAsk) rewriting.learnServer(tracker.backend ?? "", headers.get("server"));
-    const backend = this.#hasChoice() ? tracker.backend : undefined;
+    tracker.record.streamed = isEventStream({ contentType: headers.get("content-type") });
+    if (this.#rewriters.mayAsk) rewriting.learnServer(tracker.record.backend ?? "", headers.get("server"));
+    const backend = this.#hasChoice() ? tracker.record.backend : undefined;
     const { upstream, created }: Announced =
       found === undefined ? { upstream: sent } : await storedIds.announce(sent, found, backend);
-    const head = this.#wait === undefined ? { upstream, silentMs: 0 } : await endWait(upstream, this.#path, this.#wait);
-    const habits = habitsOf(tracker.backend ?? "");
+    const { headSent = false, silentMs = 0 } = this.#wait?.end() ?? {};
+    const habits = habitsOf(tracker.record.backend ?? "");
     // A stream that was asked for nothing tells what its backend sends unasked.
     const tells = stream && !asksForUsage && usageAdded === noUsageAdded && endpoint.streamOptions;
     const responding = {
-      ...head,
+      upstream: headSent ? await asEventStream(upstream, this.#path) : upstream,
+      silentMs,
       tracker,
       keyId: this.#key.id,
       method: this.#method,
@@ -594,23 +610,24 @@ export class LifeOfRequest {
       usageAdded,
       keepsUsage: usageAdded.includeUsage && habits.sendsUnasked(endpoint),
       learning: tells ? { habits, endpoint } : undefined,
-      cachedInInput: this.#backendsNow().find(({ name }) => name === tracker.backend)?.cachedInInput,
+      cachedInInput: this.#backendsNow().find(({ name }) => name === tracker.record.backend)?.cachedInInput,
       modelList: this.#modelList,
       readId: found && readIdOf(found),
       onFullContext,
       created,
     };
-    return respond(responding, { record, wall, sseKeepaliveMs, sharesOrigin: config.sharesOrigin });
+    const deps = { record, wall, sseKeepaliveMs, sharesOrigin: config.sharesOrigin };
+    return new ClientResponse(responding, deps).make();
   }
 
   #noteRule(rule: ClientRule) {
-    const { kinds = [], maxTokens } = this.#tracker.changes ?? {};
-    this.#tracker.changes = { kinds: [...kinds, rule], maxTokens };
+    const { kinds = [], maxTokens } = this.#tracker.record.changes ?? {};
+    this.#tracker.record.changes = { kinds: [...kinds, rule], maxTokens };
   }
 
   /** Ends a request that we respond to ourselves. */
   #complete(response: Response) {
-    this.#tracker.status = response.status;
+    this.#tracker.record.status = response.status;
     this.#tracker.finish("completed");
     return response;
   }
@@ -620,11 +637,14 @@ export class LifeOfRequest {
     const tracker = this.#tracker;
     const { code, outcome, cause, details } = classifyFailure(error, this.#request.signal);
     if (code === "internal") this.#deps.log.error("Request failed inside Tollgate", { error: stackOf(error) });
-    const isMessages = isMessagesPath(findPathAndQuery(this.#request.url) ?? "");
+    const isMessages = isMessagesPath(this.#pathAndQuery);
     const { contact } = this.#deps.config;
-    const response = failureResponse(code, details, { requestId: isMessages ? tracker.requestId : undefined, contact });
-    tracker.status = response.status;
-    tracker.finish(outcome, { code, cause });
+    const response = failureResponse(code, details, {
+      requestId: isMessages ? tracker.record.requestId : undefined,
+      contact,
+    });
+    tracker.record.status = response.status;
+    tracker.finish(outcome, { code, cause, message: outcome === "limited" ? details?.message : undefined });
     return this.#withOurHeaders(response, left);
   }
 
@@ -642,7 +662,7 @@ export class LifeOfRequest {
     const { corsOrigins } = this.#deps.config;
     if (isFinal && this.#request.headers.get("x-tollgate-debug") === "1") addDebugHeaders(headers, this.#tracker);
     // Anthropic's SDKs read the second.
-    for (const name of ["x-request-id", "request-id"]) headers.set(name, this.#tracker.requestId);
+    for (const name of ["x-request-id", "request-id"]) headers.set(name, this.#tracker.record.requestId);
     if (left !== undefined) setLimitHeaders(headers, left);
     if (corsOrigins !== undefined) applyCors(headers, this.#request, corsOrigins);
     return response;

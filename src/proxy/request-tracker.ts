@@ -1,11 +1,8 @@
 import type { MonotonicClock } from "../time/clock.ts";
 import type { ErrorCode } from "./errors.ts";
-import type { ChoiceReason, Expectation } from "../domain/backends.ts";
 import { findCacheLoss, type LastTurn } from "../domain/cache-loss.ts";
-import type { KeyId, TeamId, UserId } from "../domain/keys.ts";
 import type {
   Outcome,
-  RequestChanges,
   RequestedNames,
   RequestObserver,
   RequestRecord,
@@ -18,22 +15,17 @@ import type { Wait } from "./waiting.ts";
 /** @param usage what the response reported; undefined: nothing is known of it */
 type FinishedCallback = (usage: CountedUsage | undefined) => void;
 
-export interface FinishDetails {
+export interface FinishDetails extends Partial<
+  Pick<RequestRecord, "cause" | "message" | "usage" | "estimatedTokens" | "isUncounted">
+> {
   code?: ErrorCode | undefined;
-  cause?: string | undefined;
-  message?: string | undefined;
-  usage?: CountedUsage;
-  estimatedTokens?: number | undefined;
-  isUncounted?: boolean;
 }
 
 /** What is known of a request when it arrives. */
-interface TrackedRequest extends Pick<
+type TrackedRequest = Pick<
   RequestRecord,
-  "method" | "path" | "clientAddress" | "clientProgram" | "requestClass" | "traceId"
-> {
-  id: string;
-}
+  "requestId" | "method" | "path" | "clientAddress" | "clientProgram" | "requestClass" | "traceId"
+>;
 
 export interface TrackerDeps {
   /** Called with each request. @returns called when it has ended */
@@ -46,38 +38,20 @@ export interface TrackerDeps {
 
 /** Collects what log and metrics need of one request while it runs, and reports it once the request has ended. */
 export class RequestTracker {
-  readonly requestId: string;
+  /**
+   * As far as it is known. Its backend is the one that it was sent to last; its status, which the client's response has, is
+   * set before `finish`.
+   */
+  readonly record: RequestRecord;
   /** By the monotonic clock. */
   readonly startedAt: number;
-  readonly clientProgram: string | undefined;
-  /** What it is for, as far as its client says or shows that. */
-  requestClass: string | undefined;
-  keyId: KeyId | undefined;
-  /** The key's when it began; undefined: none. */
-  teamId: TeamId | undefined;
-  /** Undefined: nobody in particular. */
-  userId: UserId | undefined;
-  model: RequestedNames | undefined;
-  changes: RequestChanges | undefined;
-  /** The backend that it was sent to last, as the request log names it; undefined: it was not sent. */
-  backend: string | undefined;
-  /** Why it was sent there; undefined: there was no choice. */
-  reason: ChoiceReason | undefined;
-  expectation: Expectation | undefined;
   lastTurn: LastTurn | undefined;
-  /** A number that its turns have in common. */
-  conversation: number | undefined;
   /** How often it was handed to a connection. */
   sends = 0;
-  /** Charged to limits of tokens by an estimate; undefined: nothing. */
-  estimatedTokens: number | undefined;
   /** Its body was read, or is passed on as it comes. */
   isReceived = false;
   /** Its wait until it may be sent; undefined: it has none. */
   turn: Wait | undefined;
-  streamed = false;
-  /** The client's response has it; set before `finish`. */
-  status = 0;
   /** The record that the ledger has, together with its counts; set before `finish`. */
   written: RequestRecord | undefined;
   /** Set for a stream whose first byte is its first content. */
@@ -86,17 +60,12 @@ export class RequestTracker {
   readUsage: (() => Usage) | undefined;
 
   readonly #deps: TrackerDeps;
-  readonly #request: TrackedRequest;
   /** By the monotonic clock. */
   #sentAt: number;
-  #queueMs: number | undefined;
-  #upstreamMs: number | undefined;
-  #firstByteMs: number | undefined;
   /** When content was found to have come, by the monotonic clock. */
   #contentAt: number | undefined;
   /** None has come for several timeouts. */
   #isStalled = false;
-  #receivedBytes: number | undefined;
   #headSent = false;
   #isFinished = false;
   #isEndRequested = false;
@@ -106,12 +75,9 @@ export class RequestTracker {
 
   constructor(deps: TrackerDeps, request: TrackedRequest) {
     this.#deps = deps;
-    this.#request = request;
-    this.requestId = request.id;
+    this.record = { ...nothingKnown, ...request };
     this.startedAt = deps.monotonic();
     this.#sentAt = this.startedAt;
-    this.clientProgram = request.clientProgram;
-    this.requestClass = request.requestClass;
     this.#endInFlight = deps.addInFlight({
       describe: () => this.#describeRunning(),
       end: () => {
@@ -121,19 +87,25 @@ export class RequestTracker {
     });
   }
 
+  setModel(model: RequestedNames | undefined): void {
+    this.record.modelAsked = model?.asked;
+    this.record.modelSent = model?.sent;
+    this.record.model = model?.name;
+  }
+
   /** Called for each backend that it is sent to. */
   upstreamRequestSent(backend: string): void {
-    this.backend = backend;
     this.#sentAt = this.#deps.monotonic();
-    this.#queueMs = this.#sentAt - this.startedAt;
-    this.#upstreamMs = undefined;
-    this.#receivedBytes = undefined;
+    this.record.backend = backend;
+    this.record.queueMs = this.#sentAt - this.startedAt;
+    this.record.upstreamMs = undefined;
+    this.record.receivedBytes = undefined;
   }
 
   /** The upstream's response head arrived. */
   upstreamResponded(): void {
-    this.#upstreamMs = this.#deps.monotonic() - this.#sentAt;
-    this.#receivedBytes = 0;
+    this.record.upstreamMs = this.#deps.monotonic() - this.#sentAt;
+    this.record.receivedBytes = 0;
   }
 
   /** The client got the head of an event stream before the upstream responded: 200 is its status, whatever follows. */
@@ -141,8 +113,10 @@ export class RequestTracker {
     this.#headSent = true;
   }
 
+  /** The first byte of the body, of a stream its first content: the backend has read the prompt. */
   readonly firstByte = (): void => {
-    this.#firstByteMs ??= this.#deps.monotonic() - this.startedAt;
+    if (this.record.firstByteMs === undefined) this.turn?.report({ kind: "begun" });
+    this.record.firstByteMs ??= this.#deps.monotonic() - this.startedAt;
     this.#isStalled = false;
   };
 
@@ -158,7 +132,7 @@ export class RequestTracker {
 
   /** Part of the upstream's response body arrived. */
   bodyReceived(bytes: number): void {
-    this.#receivedBytes = (this.#receivedBytes ?? 0) + bytes;
+    this.record.receivedBytes = (this.record.receivedBytes ?? 0) + bytes;
   }
 
   /** Registers what ends the request; called at once if its end was requested before. */
@@ -182,77 +156,73 @@ export class RequestTracker {
   }
 
   /** The request as it would end now. */
-  describe(outcome: Outcome, details?: FinishDetails): RequestRecord {
+  describe(outcome: Outcome, details: FinishDetails = {}): RequestRecord {
     const { cacheReporters, monotonic } = this.#deps;
-    const { id, traceId, clientAddress, method, path } = this.#request;
-    const { backend = "", lastTurn } = this;
+    const { record, lastTurn, sends } = this;
+    const { backend = "", status } = record;
     return {
-      requestId: id,
-      traceId,
-      clientAddress,
-      clientProgram: this.clientProgram,
-      requestClass: this.requestClass,
-      method,
-      path,
-      status: this.#headSent ? 200 : this.status,
+      ...record,
       outcome,
-      keyId: this.keyId,
-      teamId: this.teamId,
-      userId: this.userId,
-      modelAsked: this.model?.asked,
-      modelSent: this.model?.sent,
-      model: this.model?.name,
-      code: details?.code,
-      cause: details?.cause,
-      message: details?.message,
-      receivedBytes: this.#receivedBytes,
-      streamed: this.streamed,
-      backend: this.backend,
-      reason: this.reason,
-      expectation: this.expectation,
-      conversation: this.conversation,
-      cacheLoss: lastTurn && findCacheLoss(lastTurn, backend, details?.usage, cacheReporters),
-      changes: this.changes,
-      queueMs: this.#queueMs,
-      hasQueued: this.turn?.hasWaited ?? false,
-      upstreamMs: this.#upstreamMs,
-      firstByteMs: this.#firstByteMs,
+      code: details.code,
+      cause: details.cause,
+      message: details.message,
+      usage: details.usage,
+      isUncounted: details.isUncounted ?? false,
+      status: this.#headSent ? 200 : status,
+      cacheLoss: lastTurn && findCacheLoss(lastTurn, backend, details.usage, cacheReporters),
+      waitedFor: this.turn?.waitedFor,
       durationMs: monotonic() - this.startedAt,
-      usage: details?.usage,
-      estimatedTokens: details?.estimatedTokens ?? this.estimatedTokens,
-      isUncounted: details?.isUncounted ?? false,
-      sends: this.sends > 1 ? this.sends : undefined,
+      estimatedTokens: details.estimatedTokens ?? record.estimatedTokens,
+      sends: sends > 1 ? sends : undefined,
     };
   }
 
   #describeRunning(): RunningRequest {
-    const { id, clientAddress, method, path } = this.#request;
-    const { keyId, teamId, userId, model, backend, readUsage } = this;
+    const { requestId, clientAddress, method, path, keyId, teamId, userId, priority, model, backend } = this.record;
     const now = this.#deps.monotonic();
     return {
-      requestId: id,
+      requestId,
       clientAddress,
       method,
       path,
       keyId,
       teamId,
       userId,
-      model: model?.name,
+      priority,
+      model,
       backend,
-      state: this.#upstreamMs === undefined ? this.#stateBefore() : "running",
+      state: this.record.upstreamMs === undefined ? this.#stateBefore() : "running",
       ageMs: now - this.startedAt,
-      receivedBytes: this.#receivedBytes ?? 0,
-      usage: readUsage?.(),
+      receivedBytes: this.record.receivedBytes ?? 0,
+      usage: this.readUsage?.(),
+      prefillTokens: this.turn?.prefillTokens,
       heartbeatsMs: this.#isStalled ? now - (this.#contentAt ?? now) : undefined,
     };
   }
 
   /** Before the backend responds. */
   #stateBefore(): RunningRequest["state"] {
-    if (this.turn?.isWaiting === true) return "queued";
+    if (this.turn?.isWaiting === true) return this.turn.prefillTokens === undefined ? "queued" : "prefill";
     return this.isReceived ? "waiting" : "receiving";
   }
 }
+
+const nothingKnown = {
+  status: 0,
+  outcome: "completed",
+  keyId: undefined,
+  modelAsked: undefined,
+  modelSent: undefined,
+  model: undefined,
+  code: undefined,
+  cause: undefined,
+  receivedBytes: undefined,
+  streamed: false,
+  upstreamMs: undefined,
+  firstByteMs: undefined,
+  durationMs: 0,
+  usage: undefined,
+} as const;
 
 /** A row is written with the counts, and again only if the request lasted longer than before that by both of these. */
 const amendedMs = 5;

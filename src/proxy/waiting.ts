@@ -13,9 +13,9 @@
 // Removed: one list for both kinds of waiting over all processes; an object for each thing that is waited for, which raced.
 
 import { createBackoff, type Backoff } from "../time/wait.ts";
-import type { MonotonicClock, WallClock } from "../time/clock.ts";
+import type { WallClock } from "../time/clock.ts";
 import { ProxyError } from "./errors.ts";
-import { type InLine, KeyLines } from "./key-lines.ts";
+import { type InLine, KeyLines, type KeyLinesOptions } from "./key-lines.ts";
 import { asksBefore, type CodexReader, type HeaderPairs, rateLimitHeaders, refusalOf } from "./request/admit.ts";
 import type { BodyStep } from "./request/body.ts";
 import { clientLeft, revoked, stopped } from "./upstream/abort-reason.ts";
@@ -24,6 +24,7 @@ import {
   type Admit,
   type Destination,
   type Entry,
+  isChoice,
   isWorthWaiting,
   lacksPlace,
   type Place,
@@ -34,22 +35,21 @@ import {
 } from "../domain/admissions.ts";
 import { type BackendSign, type Choice, noConversation } from "../domain/backends.ts";
 import { isOf, type KeyId, type Subject, type SubjectId, type UserId } from "../domain/keys.ts";
+import type { Priority } from "../domain/limits.ts";
+import type { WaitedFor } from "../domain/requests.ts";
 import type { CountedFor, ReportedInput } from "../domain/usage.ts";
 
-export interface RequestQueueOptions {
+export interface RequestQueueOptions extends KeyLinesOptions {
   places: Places;
   /** Whether requests of keys without limits wait too: they may have to, or there is a choice. */
   hasPlaces: boolean;
   admit: Admit;
   /** How long a request waits for a place; 0: not at all. */
   timeoutMs: number;
+  /** The same of low priority. */
+  lowTimeoutMs: number;
   /** How long it waits until a backend is in; 0: not at all. */
   backendWaitMs: number;
-  /** How many may wait for the limits of their keys in this process. */
-  maxInLine: number;
-  /** Whether requests of the same keys may wait in other processes. */
-  hasOthers: () => boolean;
-  monotonic: MonotonicClock;
   wall: WallClock;
   /** Fires when the program no longer waits for requests. */
   stopping: AbortSignal;
@@ -58,7 +58,7 @@ export interface RequestQueueOptions {
 }
 
 /** Who waits. */
-export interface Asker extends CountedFor {
+interface Asker extends CountedFor {
   /** Whose limits hold for it; undefined if there are none. */
   subjects: readonly Subject[] | undefined;
   /** The URL's pathname. */
@@ -67,12 +67,16 @@ export interface Asker extends CountedFor {
   startedAt: number;
   /** Fires when the client leaves. */
   client: AbortSignal;
+  /** That of its key; its body may lower it. */
+  priority?: Priority | undefined;
 }
 
 /** All that wait in this process, whatever for. */
 export class RequestQueue {
   hasPlaces: boolean;
   readonly lines: KeyLines;
+  /** Requests of low priority displace nobody, and nobody displaces them. */
+  readonly lowLines: KeyLines;
   /** Those that have a promise. */
   readonly pending = new Set<Wait>();
   running = 0;
@@ -80,6 +84,7 @@ export class RequestQueue {
   constructor(readonly options: RequestQueueOptions) {
     this.hasPlaces = options.hasPlaces;
     this.lines = new KeyLines(options);
+    this.lowLines = new KeyLines(options);
     options.stopping.addEventListener("abort", () => {
       for (const one of this.pending) one.end(stopped());
     });
@@ -120,9 +125,12 @@ export class Wait implements Choice, InLine, PlaceListener {
   /** The latest answer of the limits: what it holds of its key, or why it is refused. */
   admission: Admission | undefined;
   deadline = Infinity;
-  /** It waits now, or did. */
+  priority: Priority | undefined;
+  /** It waits now; and for what it did first. */
   isWaiting = false;
-  hasWaited = false;
+  waitedFor: WaitedFor | undefined;
+  /** What there is to read of it, if it waits until another long prompt was read. */
+  prefillTokens: number | undefined;
 
   #state: "asking" | "inLine" | "placing" | "placed" | "left" = "asking";
   readonly #asker: Asker;
@@ -161,6 +169,7 @@ export class Wait implements Choice, InLine, PlaceListener {
     this.userId = asker.userId;
     this.startedAt = asker.startedAt;
     this.subject = asker.keyId;
+    this.priority = asker.priority;
   }
 
   /**
@@ -179,10 +188,11 @@ export class Wait implements Choice, InLine, PlaceListener {
     const { hasPlaces, options } = this.#queue;
     const { candidates } = destination;
     this.#destination = destination;
+    this.priority = destination.priority;
     this.#reservation = reservation;
     this.backend = candidates[0] ?? "";
     this.#needsPlace = hasPlaces && candidates.length > 0;
-    this.#placeUntil = options.monotonic() + options.timeoutMs;
+    this.#placeUntil = options.monotonic() + this.#patienceMs;
     this.#begin();
     return this.#untilOver();
   }
@@ -196,13 +206,13 @@ export class Wait implements Choice, InLine, PlaceListener {
   async moveOn(): Promise<boolean> {
     if (this.#state !== "placed" || this.#place === undefined) return false;
     this.#leavePlace();
-    const { places, timeoutMs, backendWaitMs, monotonic } = this.#queue.options;
+    const { places, backendWaitMs, monotonic } = this.#queue.options;
     const hasReturned = this.#tried.includes(this.backend);
     if (!hasReturned) this.#tried = [...this.#tried, this.backend];
     const hasOther = places.isAnyIn(this.#destination.candidates.filter((name) => !this.#tried.includes(name)));
     let pauseMs = 0;
     if (!this.#wasRefused && (hasReturned || !hasOther)) {
-      this.#returnsUntil ??= monotonic() + (hasOther ? timeoutMs : backendWaitMs);
+      this.#returnsUntil ??= monotonic() + (hasOther ? this.#patienceMs : backendWaitMs);
       if (monotonic() >= this.#returnsUntil) return false;
       this.#returns += 1;
       this.#pauses ??= createBackoff(firstPauseMs, longestPauseMs);
@@ -250,14 +260,14 @@ export class Wait implements Choice, InLine, PlaceListener {
   /** Gives back what the request has, which is over. @param input see `Places` */
   leave(input?: ReportedInput): void {
     if (this.#state === "left") return;
-    const { lines, options } = this.#queue;
+    const { lines, lowLines, options } = this.#queue;
     this.#state = "left";
     this.#leavePlace(input);
     if (this.#runsSince === undefined) return this.#giveBackAdmission();
     this.#queue.running -= 1;
     this.admission?.end();
     const durationMs = options.monotonic() - this.#runsSince;
-    for (const { id } of this.#asker.subjects ?? []) lines.ended(id, durationMs);
+    for (const { id } of this.#asker.subjects ?? []) for (const one of [lines, lowLines]) one.ended(id, durationMs);
   }
 
   askAgain(): void | Promise<void> {
@@ -277,6 +287,15 @@ export class Wait implements Choice, InLine, PlaceListener {
 
   onDisplaced(): void {
     this.end(new ProxyError("queue_full"));
+  }
+
+  get #lines(): KeyLines {
+    return this.priority === "low" ? this.#queue.lowLines : this.#queue.lines;
+  }
+
+  get #patienceMs(): number {
+    const { timeoutMs, lowTimeoutMs } = this.#queue.options;
+    return this.priority === "low" ? lowTimeoutMs : timeoutMs;
   }
 
   /** @returns undefined if there is nothing to wait for. @throws why it has left */
@@ -300,6 +319,7 @@ export class Wait implements Choice, InLine, PlaceListener {
     this.#isOver = true;
     this.#failure = failure;
     this.isWaiting = false;
+    this.prefillTokens = undefined;
     if (this.#promise === undefined) return;
     this.#queue.pending.delete(this);
     this.#asker.client.removeEventListener("abort", this.#onClientLeft);
@@ -321,7 +341,7 @@ export class Wait implements Choice, InLine, PlaceListener {
   /** Whether others wait for one of its subjects. */
   #findLine(subjects: readonly Subject[]): boolean {
     for (const [at, { id, limits }] of subjects.entries()) {
-      if (!this.#queue.lines.isWaiting(id, limits.max_concurrency)) continue;
+      if (!this.#lines.isWaiting(id, limits.max_concurrency)) continue;
       this.#waitFor(at);
       return true;
     }
@@ -332,7 +352,7 @@ export class Wait implements Choice, InLine, PlaceListener {
   #waitFor(at: number): void {
     const subject = this.#asker.subjects?.[at];
     if (subject === undefined) return;
-    if (this.#lineUntil !== undefined && subject.id !== this.subject) this.#queue.lines.remove(this);
+    if (this.#lineUntil !== undefined && subject.id !== this.subject) this.#lines.remove(this);
     this.subject = subject.id;
     this.maxConcurrency = subject.limits.max_concurrency;
   }
@@ -346,7 +366,7 @@ export class Wait implements Choice, InLine, PlaceListener {
   }
 
   /** @param mayWait a refusal after which it asks again does not count */
-  #ask(mayWait = this.#queue.options.timeoutMs > 0): void | Promise<void> {
+  #ask(mayWait = this.#patienceMs > 0): void | Promise<void> {
     const { subjects } = this.#asker;
     if (subjects === undefined) return undefined;
     this.#state = "asking";
@@ -373,10 +393,11 @@ export class Wait implements Choice, InLine, PlaceListener {
 
   #refuse(admission: Admission, refusedBy: NonNullable<Admission["refusedBy"]>): void {
     const { subjects = [], path } = this.#asker;
-    const { lines, options } = this.#queue;
+    const { options } = this.#queue;
     // A place becomes free when a request of the subject ends: none did while this one waited.
     const placeWaitMs =
-      lines.durationOf(subjects[admission.at]?.id ?? this.subject) ?? Math.max(admission.waitMs, options.timeoutMs);
+      this.#lines.durationOf(subjects[admission.at]?.id ?? this.subject) ??
+      Math.max(admission.waitMs, options.timeoutMs);
     const refused = lacksPlace(admission) ? { ...admission, waitMs: placeWaitMs } : admission;
     this.#state = "left";
     this.#over(refusalOf(refusedBy, subjects, refused, { path, reservation: this.#reservation, now: options.wall() }));
@@ -384,16 +405,16 @@ export class Wait implements Choice, InLine, PlaceListener {
 
   /** @param refused how the limits answered; undefined: it comes behind others of its key */
   #lineUp(refused?: Admission): void {
-    const { monotonic, timeoutMs } = this.#queue.options;
+    const { monotonic } = this.#queue.options;
     const isForWindow = refused !== undefined && !lacksPlace(refused);
     const isNew = this.#lineUntil === undefined;
     if (isNew && this.#needsPlace && this.#mustWaitForBackend()) return this.#enterPlaces();
     if (refused !== undefined) this.#waitFor(refused.at);
-    const until = (this.#lineUntil ??= monotonic() + timeoutMs);
+    const until = (this.#lineUntil ??= monotonic() + this.#patienceMs);
     if (isNew || !isForWindow) this.deadline = until;
     if (isForWindow && this.deadline === until) this.deadline = Math.min(until, monotonic() + shortWaitMs);
     this.#state = "inLine";
-    if (this.#queue.lines.add(this)) this.#list();
+    if (this.#lines.add(this)) this.#list("limits");
     // Such a refusal tells its client more than a full line does.
     else if (isForWindow) void this.#ask(false);
     else this.end(new ProxyError("queue_full"));
@@ -401,18 +422,18 @@ export class Wait implements Choice, InLine, PlaceListener {
   }
 
   #leaveLine(): void {
-    this.#queue.lines.remove(this);
+    this.#lines.remove(this);
     this.#lineUntil = undefined;
   }
 
-  #list(): void {
+  #list(waitsFor: WaitedFor): void {
     this.isWaiting = true;
-    this.hasWaited = true;
+    this.waitedFor ??= waitsFor;
   }
 
   #enterPlaces(pauseMs = 0): void {
     if (this.#lineUntil !== undefined) this.#leaveLine();
-    this.#list();
+    this.#list("backend");
     this.#isOver = false;
     this.#state = "placing";
     if (pauseMs > 0) this.#timer = setTimeout(() => this.#askForPlace(), pauseMs);
@@ -421,7 +442,8 @@ export class Wait implements Choice, InLine, PlaceListener {
 
   #askForPlace(): void {
     const { keyId, teamId, userId } = this.#asker;
-    const request = { keyId, teamId, userId, ...this.#destination, waits: !this.#wasRefused, tried: this.#tried };
+    const waits = !this.#wasRefused && (this.#patienceMs > 0 || this.#queue.options.backendWaitMs > 0);
+    const request = { keyId, teamId, userId, ...this.#destination, waits, tried: this.#tried };
     const place = this.#queue.options.places.enter(request, this);
     this.#place = place;
     const { entry } = place;
@@ -432,7 +454,8 @@ export class Wait implements Choice, InLine, PlaceListener {
   #entered(place: Place, entry: Entry): void {
     if (this.#state !== "placing" || place !== this.#place) return undefined;
     if (entry === "full") return this.end(new ProxyError("queue_full"));
-    if (entry !== "waiting") return this.onGranted(entry);
+    if (isChoice(entry)) return this.onGranted(entry);
+    if (entry !== "waiting") this.prefillTokens = entry.prefillTokens;
     this.#look();
     this.#stopListening = this.#queue.options.places.onChanged(() => this.#look());
     return undefined;
@@ -441,11 +464,11 @@ export class Wait implements Choice, InLine, PlaceListener {
   /** Its patience ends at one time where a backend of the model is in, and at another where none is. */
   #look(): void {
     clearTimeout(this.#timer);
-    const { places, timeoutMs, backendWaitMs, monotonic } = this.#queue.options;
+    const { places, backendWaitMs, monotonic } = this.#queue.options;
     const now = monotonic();
     const isOut = !places.isAnyIn(this.#destination.candidates);
     if (isOut) this.#backendUntil ??= now + backendWaitMs;
-    else if (this.#wasOut) this.#placeUntil = Math.max(this.#placeUntil, now + timeoutMs);
+    else if (this.#wasOut) this.#placeUntil = Math.max(this.#placeUntil, now + this.#patienceMs);
     this.#wasOut = isOut;
     if (isOut && this.#runsSince === undefined) this.#giveBackAdmission();
     // Those that have waited for a backend come to it one by one.

@@ -2,7 +2,7 @@ import type { BackendSign, BackendState, BackendStatus, Choice } from "../domain
 import type { Backend, Catalog, CurrentCatalog } from "../domain/models.ts";
 import type { Log } from "../log/log.ts";
 import type { MonotonicClock, WallClock } from "../time/clock.ts";
-import { type BackendRow, choose, type RequestToPlace } from "./choice.ts";
+import { type BackendRow, choose, isCrowded, isFull, type RequestToPlace } from "./choice.ts";
 import type { Health } from "./health.ts";
 import { watchHealth, type BackendHealth, type HealthOptions } from "./backend-health.ts";
 
@@ -36,11 +36,22 @@ export interface Load {
   unbegun: number;
   /** What these have to read. */
   waitingTokens: number;
+  /** The part of that which is of giants; see `isCrowded`. */
+  giantTokens: number;
+}
+
+interface Prefill {
+  /** What of its prompt has to be read where most is cached. */
+  tokens: number;
+  isGiant: boolean;
+  /** A backend has a place for it, once others are read. */
+  isHeld: boolean;
 }
 
 interface Taken {
   load: Load;
   tokens: number;
+  isGiant: boolean;
 }
 
 interface Row {
@@ -71,21 +82,31 @@ export function createBackendTable(options: BackendTableOptions) {
         candidates.map((name) => rows.describe(name)),
         request,
       ),
+    /** How a request waits where backends read one giant at a time; undefined elsewhere. */
+    prefillOf(candidates: readonly string[], { workAt }: Pick<RequestToPlace, "workAt">): Prefill | undefined {
+      const held = candidates.map((name) => rows.describe(name)).filter((row) => row.maxPrefillTokens !== undefined);
+      if (held.length === 0) return undefined;
+      const tokens = Math.min(...held.map(({ name }) => workAt(name).tokens));
+      const isGiant = held.every(({ maxPrefillTokens = Infinity }) => tokens > maxPrefillTokens);
+      return { tokens, isGiant, isHeld: held.some((row) => isCrowded(row, { workAt }) && !isFull(row)) };
+    },
     /** @param tokens what the backend has to read of the request. @returns what it is part of */
-    take(name: string, tokens: number): Load {
+    take(name: string, tokens: number): Pick<Taken, "load" | "isGiant"> {
       const row = rows.open(name);
       row.inFlight += 1;
       const { load } = row;
       load.inFlight += 1;
       load.unbegun += 1;
       load.waitingTokens += tokens;
+      const isGiant = tokens > (row.backend?.maxPrefillTokens ?? Infinity);
+      if (isGiant) load.giantTokens += tokens;
       const now = monotonic();
       row.silentSince ??= now;
       if (now - row.silentSince >= maxSilenceMs && isWatched()) {
         row.silentSince = now;
         row.watch.doubt();
       }
-      return load;
+      return { load, isGiant };
     },
     /** The first byte of a request there came. */
     begin(name: string, taken: Taken): void {
@@ -131,12 +152,13 @@ export function createBackendTable(options: BackendTableOptions) {
   };
 }
 
-function markBegun({ load, tokens }: Taken): void {
+function markBegun({ load, tokens, isGiant }: Taken): void {
   load.unbegun -= 1;
   load.waitingTokens -= tokens;
+  if (isGiant) load.giantTokens -= tokens;
 }
 
-export const noLoad = (): Load => ({ inFlight: 0, unbegun: 0, waitingTokens: 0 });
+export const noLoad = (): Load => ({ inFlight: 0, unbegun: 0, waitingTokens: 0, giantTokens: 0 });
 
 /** Those of the catalog, and those that it no longer has until their requests have ended. */
 function createRows(options: BackendTableOptions, draining: ReadonlySet<string>) {
@@ -210,6 +232,8 @@ function createRows(options: BackendTableOptions, draining: ReadonlySet<string>)
       lost: inFlight - load.inFlight,
       unbegun: load.unbegun,
       waitingTokens: load.waitingTokens,
+      giantTokens: load.giantTokens,
+      maxPrefillTokens: backend?.maxPrefillTokens,
       warmUp: watch.health.warmUp,
       standing: standingOf(row, backendWaitMs > 0, monotonic),
     };

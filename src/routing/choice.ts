@@ -15,6 +15,9 @@ export interface BackendRow {
   unbegun: number;
   /** What these have to read. */
   waitingTokens: number;
+  /** The part of that which is of giants: prompts of more than `maxPrefillTokens` that it has not read before. */
+  giantTokens?: number;
+  maxPrefillTokens?: number | undefined;
   /** How many without a first byte it gets at once; undefined: any number. */
   warmUp: number | undefined;
   /** Gets requests; those that no other takes; of these, those that were not there; those that cannot wait; none. */
@@ -46,7 +49,7 @@ export function choose(candidates: readonly BackendRow[], request: RequestToPlac
   for (const row of candidates) {
     const wasThere = tried.includes(row.name);
     if (wasThere && (!mayReturn || row.standing === "suspect")) continue;
-    const rank = rankOf(row, mayTryOut) + (wasThere ? 4 : 0);
+    const rank = isCrowded(row, request) ? Infinity : rankOf(row, mayTryOut) + (wasThere ? 4 : 0);
     if (rank < best.rank) best = { rows: [row], rank };
     else if (rank === best.rank && rank < Infinity) best.rows.push(row);
   }
@@ -66,8 +69,21 @@ function rankOf(row: BackendRow, mayTryOut: boolean): number {
   return (standing === "in" || standing === "out" ? 0 : 2) + (spill ? 1 : 0);
 }
 
-const isFull = ({ inFlight, unbegun, maxConcurrency = Infinity, warmUp = Infinity }: BackendRow): boolean =>
+export const isFull = ({ inFlight, unbegun, maxConcurrency = Infinity, warmUp = Infinity }: BackendRow): boolean =>
   inFlight >= maxConcurrency || unbegun >= warmUp;
+
+/**
+ * Whether a prompt would slow down what the backend writes. One giant is read at a time, and others beside it as long as they
+ * are together no more than one that is none; without a giant they are never held.
+ */
+export function isCrowded(
+  { name, maxPrefillTokens: most, waitingTokens, giantTokens = 0 }: BackendRow,
+  { workAt }: Pick<RequestToPlace, "workAt">,
+): boolean {
+  if (most === undefined || giantTokens === 0) return false;
+  const { tokens } = workAt(name);
+  return tokens > most || waitingTokens - giantTokens + tokens > most;
+}
 
 /**
  * What a request in flight takes from the reading of others, now and in its turns to come. In the model of

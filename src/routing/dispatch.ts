@@ -4,13 +4,21 @@
 //   backend: in -> suspect -> out -> in, warming up; beside these busy for a while, or draining
 //
 // It keeps true: the backend is chosen when the place is granted (`choice.ts`), so that none waits for one backend
-// while another has room. A free place goes to the key with the fewest requests in flight (`fair-queue.ts`). Signs of
+// while another has room. A free place goes by priority, then by turns (`fair-queue.ts`). Signs of
 // requests make a backend suspect; only a probe takes it out, and brings it back (`health.ts`).
 // All of it is in memory: a new process takes every backend for in and knows no conversation. It knows sizes and hashes
 // of bodies alone, no limits of keys, and no other process; what asks a backend is an argument.
 
-import type { Entry, ListedRequest, Place, PlaceListener, Rank } from "../domain/admissions.ts";
-import type { BackendSign, BackendStatus, Choice } from "../domain/backends.ts";
+import {
+  type Entry,
+  isChoice,
+  type ListedRequest,
+  type Place,
+  type PlaceListener,
+  type Places,
+  type Rank,
+} from "../domain/admissions.ts";
+import type { BackendSign, BackendStates, BackendStatus, Choice } from "../domain/backends.ts";
 import { type Affinity, affinityOf, createAffinity, nothingKnown } from "./affinity.ts";
 import type { MemorySize } from "./memory.ts";
 import { type BackendTable, type BackendTableOptions, createBackendTable, type Load, noLoad } from "./backend-table.ts";
@@ -21,7 +29,7 @@ import { createFairQueue, type TurnOf } from "./fair-queue.ts";
 
 export type Dispatch = ReturnType<typeof createDispatch>;
 
-export interface DispatchOptions extends Omit<BackendTableOptions, "onFreed" | "onChanged" | "onOut"> {
+interface DispatchOptions extends Omit<BackendTableOptions, "onFreed" | "onChanged" | "onOut"> {
   maxWaiting: number;
   /** Called when other backends than before take no requests. */
   onChanged: (shut: string[]) => void;
@@ -42,7 +50,7 @@ export function createDispatch(options: DispatchOptions) {
   let shut: string[] = [];
   const queue = createFairQueue<Held>({
     maxWaiting: options.maxWaiting,
-    groupOf: ({ request: { candidates, tried } }) => JSON.stringify([candidates, tried]),
+    groupOf: (held) => held.group(),
     findPlace: (held) => held.find(),
     onGranted(held, choice) {
       held.take(choice);
@@ -50,8 +58,7 @@ export function createDispatch(options: DispatchOptions) {
     },
     onDisplaced: ({ listener }) => listener.onDisplaced(),
   });
-  const rankOf = createRanks(queue.waiting, ({ request }) => lineNameOf(request), options.monotonic);
-  const parts: Parts = { affinity, table, queue, rankOf };
+  const parts: Parts = { affinity, table, queue };
 
   return {
     enter: (request: ListedRequest, listener: PlaceListener) => new Held(request, listener, parts),
@@ -73,7 +80,6 @@ interface Parts {
   affinity: Affinity;
   table: BackendTable;
   queue: ReturnType<typeof createFairQueue<Held>>;
-  rankOf: (held: Held) => Rank | undefined;
 }
 
 /** Replaced where a request gets a place. */
@@ -85,17 +91,31 @@ class Held implements Place {
   /** Where it has a place. */
   backend: string | undefined;
   load = nowhere;
+  isGiant = false;
   hasResponded = false;
   hasBegun = false;
   #work = nothingKnown;
+  #lineName: string | undefined;
+  #prefill: ReturnType<BackendTable["prefillOf"]>;
 
   constructor(
     readonly request: ListedRequest,
     readonly listener: PlaceListener,
     readonly parts: Parts,
   ) {
-    this.entry = parts.queue.enter(this, turnOf(request), request.waits);
-    if (typeof this.entry === "object") this.take(this.entry);
+    const entry = parts.queue.enter(this, turnOf(request), request.waits);
+    if (isChoice(entry)) this.take(entry);
+    this.entry =
+      entry === "waiting" && this.#prefill?.isHeld ? { prefillTokens: Math.ceil(this.#prefill.tokens) } : entry;
+  }
+
+  /** Prompts of about a size are alike: while one cannot be read, those of other sizes may. */
+  group(): { group: string; isUrgent: boolean } {
+    const { candidates, tried } = this.request;
+    const { affinity, table } = this.parts;
+    this.#prefill = table.prefillOf(candidates, { workAt: affinity.expect(this.request) });
+    const { isGiant = false, tokens = 1 } = this.#prefill ?? {};
+    return { group: JSON.stringify([candidates, tried, Math.ceil(Math.log2(tokens))]), isUrgent: isGiant };
   }
 
   /** What the backend has to read of it. */
@@ -121,7 +141,9 @@ class Held implements Place {
 
   take({ backend }: Choice): void {
     this.backend = backend;
-    this.load = this.parts.table.take(backend, this.tokens);
+    const { load, isGiant } = this.parts.table.take(backend, this.tokens);
+    this.load = load;
+    this.isGiant = isGiant;
   }
 
   report(sign: BackendSign): void {
@@ -139,6 +161,12 @@ class Held implements Place {
     this.hasBegun = true;
     this.parts.affinity.remember(backend, this.request);
     this.parts.table.begin(backend, this);
+    this.#letOthersRead();
+  }
+
+  /** Whoever waits until this prompt was read. */
+  #letOthersRead(): void {
+    if (this.isGiant || this.load.giantTokens > 0) this.parts.queue.grant();
   }
 
   leave(input?: ReportedInput): void {
@@ -154,10 +182,19 @@ class Held implements Place {
     this.backend = undefined;
     table.giveBack(backend, this);
     queue.end(turnOf(request));
+    this.#letOthersRead();
   }
 
+  /** All of a thousand that wait ask once between two heartbeats, which takes 13 ms. */
   rank(): Rank | undefined {
-    return this.parts.rankOf(this);
+    const line = this.parts.queue.waiting().filter((one) => one.#line === this.#line);
+    const at = line.indexOf(this);
+    return at === -1 ? undefined : { position: at + 1, length: line.length };
+  }
+
+  /** There is one for each model; what names none waits with what has the same backends. */
+  get #line(): string {
+    return (this.#lineName ??= this.request.model ?? JSON.stringify(this.request.candidates));
   }
 }
 
@@ -177,42 +214,35 @@ function oncePerRestart(forget: (name: string) => void, monotonic: MonotonicCloc
   };
 }
 
-/** All that wait ask time and again, and to look through the line for each would take the longer, the longer it is. */
-const ranksMs = 100;
-
-/** Ranks that may be `ranksMs` old. @param listWaiting oldest first */
-function createRanks<Ticket>(
-  listWaiting: () => Ticket[],
-  lineOf: (ticket: Ticket) => string,
-  monotonic: MonotonicClock,
-): (ticket: Ticket) => Rank | undefined {
-  let ranks = new Map<Ticket, Rank>();
-  let readAt = -Infinity;
-  return (ticket) => {
-    const now = monotonic();
-    if (now - readAt >= ranksMs) {
-      readAt = now;
-      ranks = rankAll(listWaiting(), lineOf);
-    }
-    return ranks.get(ticket);
-  };
-}
-
-function rankAll<Ticket>(waiting: readonly Ticket[], lineOf: (ticket: Ticket) => string): Map<Ticket, Rank> {
-  const ranks = new Map<Ticket, Rank>();
-  for (const line of Map.groupBy(waiting, lineOf).values()) {
-    for (const [index, ticket] of line.entries()) ranks.set(ticket, { position: index + 1, length: line.length });
-  }
-  return ranks;
-}
-
 const countFor = (backend: string, waiting: readonly ListedRequest[]): number =>
   waiting.filter(({ candidates }) => candidates.includes(backend)).length;
 
-/** There is one line for each model; what names none waits with what has the same backends. */
-function turnOf({ keyId, teamId, userId }: ListedRequest): TurnOf {
+function turnOf({ keyId, teamId, userId, priority }: ListedRequest): TurnOf {
   const own = userId === undefined ? keyId : subjectOf(userId);
-  return [own, teamId === undefined ? own : subjectOf(teamId)];
+  return [own, teamId === undefined ? own : subjectOf(teamId), priority];
 }
 
-const lineNameOf = ({ model, candidates }: ListedRequest): string => model ?? JSON.stringify(candidates);
+/** The places of a process that has the backends to itself. */
+export function createLocalPlaces(options: Omit<DispatchOptions, "onChanged">): Places & BackendStates & Disposable {
+  const { set, isAnyIn, onChanged } = createShutBackends();
+  const dispatch = createDispatch({ ...options, onChanged: set });
+  return { ...dispatch, isAnyIn, onChanged, list: async () => dispatch.list() };
+}
+
+/** What a process knows of the states of backends, wherever these are watched. */
+export function createShutBackends() {
+  const listeners = new Set<() => void>();
+  let known: ReadonlySet<string> = new Set();
+  return {
+    /** @param shut those that take no requests now */
+    set(shut: readonly string[]): void {
+      known = new Set(shut);
+      for (const listener of listeners) listener();
+    },
+    isAnyIn: (backends: readonly string[]): boolean => backends.some((name) => !known.has(name)),
+    onChanged(listener: () => void): () => void {
+      listeners.add(listener);
+      return () => listeners.delete(listener);
+    },
+  };
+}

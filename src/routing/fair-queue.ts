@@ -1,13 +1,18 @@
 import type { SubjectId } from "../domain/keys.ts";
 import type { Entry } from "../domain/admissions.ts";
 import type { Choice } from "../domain/backends.ts";
+import { priorities, type Priority } from "../domain/limits.ts";
 
-export interface FairQueueOptions<Ticket> {
+interface FairQueueOptions<Ticket> {
+  /** Of low priority, and as many others. */
   maxWaiting: number;
   /** The place that a request would get now. */
   findPlace: (ticket: Ticket) => Choice | undefined;
-  /** Requests of a group may use the same places. It is asked once for each that waits. */
-  groupOf: (ticket: Ticket) => string;
+  /**
+   * Requests of a group may use the same places. One that is urgent comes before others of its priority that are not, as soon
+   * as there is a place for it. It is asked once for each that waits.
+   */
+  groupOf: (ticket: Ticket) => { group: string; isUrgent: boolean };
   /** Called when a request that waited has a place. */
   onGranted: (ticket: Ticket, choice: Choice) => void;
   /** Called when a request that waited is refused, to make room for one of another line. */
@@ -23,21 +28,23 @@ interface Turns {
   servedAt: number;
 }
 
-/** The requests of a user, or of a key without users, that wait or have a place. */
+/** The requests of a user, or of a key without users, of one priority that wait or have a place. */
 interface Line<Ticket> extends Turns {
+  priority: Priority;
   /** Those of its team; without one, its own. */
   team: Turns;
   /** Oldest first. */
   waiting: Set<Ticket>;
 }
 
-/** Whose request it is: the user, or else the key; and the team, or else the same. */
-export type TurnOf = readonly [own: SubjectId, team: SubjectId];
+/** Whose request it is: the user, or else the key; and the team, or else the same; and whom it comes before. */
+export type TurnOf = readonly [own: SubjectId, team: SubjectId, priority?: Priority | undefined];
 
 /** A request that waits. */
 interface Waiting<Ticket> {
   line: Line<Ticket>;
   group: string;
+  isUrgent: boolean;
   /** A newer request has a higher one. */
   number: number;
 }
@@ -48,18 +55,25 @@ interface Waiting<Ticket> {
  */
 type Groups<Ticket> = Map<string, Map<Line<Ticket>, Map<Ticket, Waiting<Ticket>>>>;
 
+/** Of the places that are given while a lower priority waits too, every eighth goes below. */
+const turnBelow = 8;
+
 /**
- * The one list of waiting requests, which share the places at the backends, fairly by team, and within one by user or key;
- * who is in no team has turns like one.
+ * The one list of waiting requests, which share the places at the backends: by priority, then fairly by team, and within one
+ * by user or key; who is in no team has turns like one.
  * A free place goes to the team with the fewest requests in flight; of several such teams, to the one that was served least
- * recently; within it by the same rule. The requests of one user or key keep their order. If too many wait, the line that waits with the most loses its newest
- * request to one that waits with less, so nobody can keep the others out.
+ * recently; within it by the same rule. The requests of one user or key keep their order. If too many wait, the line that
+ * waits with the most loses its newest request to one that waits with less, so nobody can keep the others out; those of low
+ * priority are counted apart.
  */
 export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
   const { maxWaiting, findPlace, groupOf, onGranted, onDisplaced } = options;
   const { lines, lineOf } = createLines<Ticket>();
   const groups: Groups<Ticket> = new Map();
   const waiting = new Map<Ticket, Waiting<Ticket>>();
+  const counts: Record<Priority, number> = { high: 0, normal: 0, low: 0 };
+  /** How many places were given in a row over a lower priority that waited. */
+  let overtaken = 0;
   let [served, waited] = [0, 0];
 
   function run(line: Line<Ticket>): void {
@@ -71,9 +85,10 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
   }
 
   function wait(ticket: Ticket, line: Line<Ticket>): void {
-    const one = { line, group: groupOf(ticket), number: ++waited };
+    const one = { line, ...groupOf(ticket), number: ++waited };
     waiting.set(ticket, one);
-    one.line.waiting.add(ticket);
+    counts[line.priority] += 1;
+    line.waiting.add(ticket);
     join(groups, ticket, one);
   }
 
@@ -81,13 +96,17 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
     const one = waiting.get(ticket);
     if (one === undefined) return;
     waiting.delete(ticket);
+    counts[one.line.priority] -= 1;
     one.line.waiting.delete(ticket);
     leaveGroup(groups, ticket, one);
   }
 
-  /** @returns whether a request was displaced for one of this line */
+  /** @returns whether there is room for one of this line; a request of another may be displaced for that */
   function makeRoomFor(line: Line<Ticket>): boolean {
-    const displaced = findDisplaced(lines.values(), line);
+    const isLow = line.priority === "low";
+    if ((isLow ? counts.low : counts.high + counts.normal) < maxWaiting) return true;
+    const alike = lines.values().filter(({ priority }) => (priority === "low") === isLow);
+    const displaced = findDisplaced(alike, line);
     if (displaced === undefined) return false;
     stopWaiting(displaced);
     onDisplaced(displaced);
@@ -96,9 +115,13 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
 
   /** @returns whether a request that waited got a place */
   function grantNext(): boolean {
-    const next = findNext(groups, findPlace);
+    const highest = priorities.find((one) => counts[one] > 0);
+    const below = overtaken < turnBelow - 1 ? undefined : findNext(groups, findPlace, highest);
+    const next = below ?? findNext(groups, findPlace);
     if (next === undefined) return false;
     stopWaiting(next.ticket);
+    if (below !== undefined) overtaken = 0;
+    else if (priorities.some((one) => counts[one] > 0 && isLower(one, next.line.priority))) overtaken += 1;
     run(next.line);
     onGranted(next.ticket, next.choice);
     return true;
@@ -113,7 +136,7 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
         run(line);
         return choice;
       }
-      if (!waits || (waiting.size >= maxWaiting && !makeRoomFor(line))) return "full";
+      if (!waits || !makeRoomFor(line)) return "full";
       wait(ticket, line);
       return "waiting";
     },
@@ -128,8 +151,12 @@ export function createFairQueue<Ticket>(options: FairQueueOptions<Ticket>) {
     grant(): void {
       while (waiting.size > 0 && grantNext());
     },
-    /** Those that wait, oldest first. */
-    waiting: (): Ticket[] => [...waiting.keys()],
+    /** Those that wait, by priority, and then the oldest first. */
+    waiting: (): Ticket[] =>
+      priorities.flatMap((priority) => {
+        const alike = waiting.entries().filter(([, { line }]) => line.priority === priority);
+        return alike.map(([ticket]) => ticket).toArray();
+      }),
   };
 }
 
@@ -158,11 +185,13 @@ function createLines<Ticket>() {
 
   return {
     lines,
-    lineOf([own, team]: TurnOf): Line<Ticket> {
-      return lines.getOrInsertComputed(own === team ? own : `${team} ${own}`, () => {
+    lineOf([own, team, priority = "normal"]: TurnOf): Line<Ticket> {
+      const id = own === team && priority === "normal" ? own : `${priority} ${team} ${own}`;
+      return lines.getOrInsertComputed(id, () => {
         if (lines.size >= forgetAt) forgetIdle();
         const turns = newTurns();
-        return Object.assign(turns, { waiting: new Set<Ticket>(), team: own === team ? turns : teamOf(team) });
+        const waiting = new Set<Ticket>();
+        return Object.assign(turns, { priority, waiting, team: own === team ? turns : teamOf(team) });
       });
     },
   };
@@ -187,17 +216,25 @@ interface Next<Ticket> extends Waiting<Ticket> {
   choice: Choice;
 }
 
+/** @param above set: whoever has waited longest, but for those of this priority */
 function findNext<Ticket>(
   groups: Groups<Ticket>,
   findPlace: FairQueueOptions<Ticket>["findPlace"],
+  above?: Priority,
 ): Next<Ticket> | undefined {
   let next: Next<Ticket> | undefined;
+  const isNext = (one: Waiting<Ticket>): boolean => {
+    if (next === undefined) return true;
+    if (above !== undefined) return one.number < next.number;
+    if (one.line.priority === next.line.priority && one.isUrgent !== next.isUrgent) return one.isUrgent;
+    return one.line === next.line ? one.number < next.number : isBefore(one.line, next.line);
+  };
   for (const group of groups.values()) {
     for (const [line, ofLine] of group) {
-      if (next !== undefined && line !== next.line && !isBefore(line, next.line)) continue;
       const [first] = ofLine;
-      if (first === undefined || (next?.line === line && next.number < first[1].number)) continue;
+      if (first === undefined || line.priority === above) continue;
       const [ticket, one] = first;
+      if (!isNext(one)) continue;
       const choice = findPlace(ticket);
       if (choice === undefined) break;
       next = { ...one, ticket, choice };
@@ -213,8 +250,12 @@ const turnsOf = (line: Line<unknown>): readonly Turns[] => (line.team === line ?
 const compareTurns = (one: Turns, other: Turns): number =>
   one.inFlight - other.inFlight || one.servedAt - other.servedAt || one.number - other.number;
 
+const isLower = (one: Priority, other: Priority): boolean => priorities.indexOf(one) > priorities.indexOf(other);
+
 const isBefore = (one: Line<unknown>, other: Line<unknown>): boolean =>
-  (compareTurns(one.team, other.team) || compareTurns(one, other)) < 0;
+  one.priority === other.priority
+    ? (compareTurns(one.team, other.team) || compareTurns(one, other)) < 0
+    : isLower(other.priority, one.priority);
 
 /**
  * The request that makes room for one of `own`, the newest of the line that waits with the most; of several such lines, of the

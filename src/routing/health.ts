@@ -1,27 +1,20 @@
 import type { BackendSign } from "../domain/backends.ts";
 
-/** What a backend's responses and probes tell of it. */
-export interface Health {
-  isOut: boolean;
-  /** A probe is to tell whether it is up. */
-  isSuspect: boolean;
-  /** How often in a row no connection was made. */
-  unreachable: number;
-  /** How often in a row it failed, whatever probes said. */
-  failed: number;
-  /** Until then it asks for no more requests, by the monotonic clock. */
-  busyUntil: number;
-  /** How many requests without a first byte it gets at once, since it is back; undefined: any number. */
-  warmUp: number | undefined;
-}
+export type Health = Readonly<typeof healthy>;
 
-export const healthy: Health = {
+/** What a backend's responses and probes tell of it. */
+export const healthy = {
   isOut: false,
+  /** A probe is to tell whether it is up. */
   isSuspect: false,
+  /** How often in a row no connection was made. */
   unreachable: 0,
+  /** How often in a row it failed, whatever probes said. */
   failed: 0,
+  /** Until then it asks for no more requests, by the monotonic clock. */
   busyUntil: 0,
-  warmUp: undefined,
+  /** How many requests without a first byte it gets at once, since it is back; undefined: any number. */
+  warmUp: undefined as number | undefined,
 };
 
 const [maxUnreachable, maxFailed] = [2, 3];

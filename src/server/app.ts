@@ -1,7 +1,8 @@
 import { Elysia } from "elysia";
 import { wasReadToEnd } from "../admin/http/body.ts";
 import { malformedHostResponse } from "../admin/http/errors.ts";
-import { type AdminDeps, adminRoutes } from "../admin/routes.ts";
+import { adminRoutes } from "../admin/routes.ts";
+import type { AdminDeps } from "../admin/http/deps.ts";
 import { consoleRoutes } from "./console-files.ts";
 import { errorResponse } from "../proxy/errors.ts";
 import { isHalfSent } from "../proxy/request/half-sent.ts";
@@ -19,13 +20,13 @@ export interface AdminAppDeps extends AdminDeps {
 export type App = ReturnType<typeof createAdminApp>;
 
 /** The admin API and the console. */
-export function createAdminApp(deps: AdminDeps) {
+function createAdminApp(deps: AdminDeps) {
   return new Elysia(elysiaOptions).use(adminRoutes(deps)).use(consoleRoutes());
 }
 
 /** Both halves on one port. */
 export function createSharedApp(proxy: Proxy, admin: AdminAppDeps): GuardedRoutes {
-  const others = refuseMalformedHost(createAdminApp(admin), admin);
+  const others = guardAdmin(createAdminApp(admin), admin);
   const handleOther = (request: Request) => (isForProxy(request) ? proxy.handle(request) : others.fetch(request));
   // An app of its own, or Elysia would read the cookies of each request.
   return guardedRoutes(gatewayRoutes(proxy), proxy, handleOther);
@@ -47,49 +48,29 @@ export function createSeparateAdminApp(deps: AdminAppDeps): Fetcher {
     .all("/v1", notFound, hidden)
     .all("/v1/*", notFound, hidden)
     .use(createAdminApp(deps));
-  return refuseMalformedHost(app, deps);
-}
-
-/** The proxy does this itself, in its own error format. */
-function refuseMalformedHost(
-  served: Fetcher,
-  { log, clientAddress, isHttps, closeSoon }: Pick<AdminAppDeps, "log" | "clientAddress" | "isHttps" | "closeSoon">,
-): Fetcher {
-  const app = closeHalfSent(served, closeSoon);
-  const pass = isHttps ? withHsts(app).fetch : app.fetch;
-  return {
-    fetch(request) {
-      // An address such as `[:]` or `1.2.3.256` has the form of a host, but no URL parser takes it.
-      if (isHost(request.headers.get("host")) && URL.canParse(request.url)) return pass(request);
-      log.info("Request refused: Host header missing or malformed", {
-        address: clientAddress(request),
-        path: loggedPath(request),
-      });
-      return malformedHostResponse();
-    },
-  };
-}
-
-/** Who is refused before the end of the request does not keep the connection. */
-function closeHalfSent(app: Fetcher, closeSoon: AdminAppDeps["closeSoon"]): Fetcher {
-  return {
-    async fetch(request) {
-      const response = await app.fetch(request);
-      if (response.status >= 400 && !wasReadToEnd(request) && (await isHalfSent(request))) closeSoon(request);
-      return response;
-    },
-  };
+  return guardAdmin(app, deps);
 }
 
 /** A year (RFC 6797). Not for subdomains: they may be other services. */
 const hsts = "max-age=31536000";
 
-/** Only on the admin side: a response under `/v1` has the backend's headers, and clients there have no login form. */
-function withHsts(app: Fetcher): Fetcher {
+/** What surrounds every request of the admin side. Responses under `/v1` have the backend's headers, and the proxy's errors. */
+function guardAdmin(
+  app: Fetcher,
+  { log, clientAddress, isHttps, closeSoon }: Pick<AdminAppDeps, "log" | "clientAddress" | "isHttps" | "closeSoon">,
+): Fetcher {
   return {
     async fetch(request) {
+      // An address such as `[:]` or `1.2.3.256` has the form of a host, but no URL parser takes it.
+      if (!isHost(request.headers.get("host")) || !URL.canParse(request.url)) {
+        const fields = { address: clientAddress(request), path: loggedPath(request) };
+        log.info("Request refused: Host header missing or malformed", fields);
+        return malformedHostResponse();
+      }
       const response = await app.fetch(request);
-      response.headers.set("strict-transport-security", hsts);
+      // Who is refused before the end of the request does not keep the connection.
+      if (response.status >= 400 && !wasReadToEnd(request) && (await isHalfSent(request))) closeSoon(request);
+      if (isHttps) response.headers.set("strict-transport-security", hsts);
       return response;
     },
   };

@@ -22,7 +22,7 @@ export function readCatalog(config: CatalogConfig, environment: Environment): Ca
   const byEnvironment = catalogFromEnvironment(config);
   const path = config.modelsFile;
   if (path === undefined) return byEnvironment;
-  const defaults = { rules: byEnvironment.otherModels, maxConcurrency: config.queue.places };
+  const defaults = { rules: byEnvironment.otherModels, ...config.queue, maxConcurrency: config.queue.places };
   const parsed = parseModelsFile(readBytes(path), { path, environment, defaults });
   if ("faults" in parsed) throw new ModelsFileError(parsed.faults);
   return parsed.catalog;

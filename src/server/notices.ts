@@ -1,17 +1,19 @@
 import { createHmac } from "node:crypto";
 import type { Config } from "../config/config.ts";
 import type { Log } from "../log/log.ts";
-import { causeOf } from "../proxy/upstream/failure-cause.ts";
+import { causeOf } from "../proxy/upstream/abort-reason.ts";
 import type { NoticeStore } from "../store/backends/contract.ts";
+import type { LimitStore } from "../store/limits/contract.ts";
 import type { WallClock } from "../time/clock.ts";
 import { msPerMinute, timestampOf } from "../time/seoul.ts";
-import { type Notice, planNotices, tellsUntil } from "../watching/notices.ts";
+import { type Notice, planLimitNotices, planNotices, tellsUntil } from "../watching/notices.ts";
 import type { ListedState } from "../watching/states.ts";
 import type { Watch } from "../watching/watch.ts";
 
-export interface NoticesOptions {
+interface NoticesOptions {
   config: Config["notices"];
   store: NoticeStore;
+  limits: Pick<LimitStore, "listNotified">;
   watch: Pick<Watch, "list" | "awayTold">;
   clock: WallClock;
   log: Log;
@@ -32,6 +34,8 @@ export function startNotices(options: NoticesOptions) {
   const { url, secret } = options.config;
   const closing = new AbortController();
   let ticks = 0;
+  /** When limits were looked at last: the keys are searched for those that have `notify`. */
+  let limitsAt = -Infinity;
   let running: Promise<void> | undefined;
 
   async function plan(): Promise<void> {
@@ -43,6 +47,11 @@ export function startNotices(options: NoticesOptions) {
       // Who plans the same at the same time makes the same id.
       const id = `msg_${kind}_${latest.get(kind) ?? 0}`;
       await store.add({ id, kind, body: bodyOf(notice, now) }, tellsUntil(now));
+    }
+    if (now - limitsAt < msPerMinute) return;
+    limitsAt = now;
+    for (const { id, ...notice } of planLimitNotices(await options.limits.listNotified())) {
+      await store.add({ id, kind: notice.kind, body: bodyOf(notice, now) }, now);
     }
   }
 

@@ -19,11 +19,11 @@ import { coalescePerTick } from "../time/per-tick.ts";
 import { monotonic, type Services } from "./services.ts";
 import type { RequestObserver } from "../domain/requests.ts";
 
-export type ProxyConfig = Pick<Config, "upstream" | "proxy" | "listen">;
+export type ProxyConfig = Pick<Config, "upstream" | "proxy" | "listen" | "admin">;
 
 /** What `/v1` is made of. */
 export function proxySideOf(config: ProxyConfig, services: Services, connections: Connections): Proxy {
-  const { upstream, proxy, listen } = config;
+  const { upstream, proxy, listen, admin } = config;
   const { catalog, backendModels, store, clock, stopping, revocations } = services;
   return createProxy({
     ...services,
@@ -35,6 +35,7 @@ export function proxySideOf(config: ProxyConfig, services: Services, connections
     findKey: store.keys.findActive,
     seeUser: store.subjects.see,
     isSigned,
+    saltOf: (text) => new Bun.CryptoHasher("sha256", admin.secretKey ?? "").update(text).digest("base64url"),
     record: services.ledger.record,
     readUsed: readUsedOf(store),
     findOwners: store.usage.findOwners,

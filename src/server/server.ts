@@ -29,23 +29,13 @@ const minWriteMs = 5000;
 /** A start waits no longer for backends that are slow to list their models. */
 const learnMs = 2000;
 
-export interface Server {
-  /** Where `/v1` answers. */
-  url: string;
-  /** Where `/api` and the console answer. */
-  adminUrl: string;
-  /**
-   * Refuses new requests, lets running ones finish within the grace, ends the rest as broken, and writes what is left.
-   * @returns whether all counts were written
-   */
-  stop(): Promise<boolean>;
-}
+export type Server = Awaited<ReturnType<typeof startServer>>;
 
 /** @param config each part of a server gets its own sections */
 export async function startServer(
   config: ServicesConfig & ProxyConfig & AdminConfig & Pick<Config, "shutdownGraceMs">,
   options: ServerOptions,
-): Promise<Server> {
+) {
   const { clock, log } = options;
   const { listen, storage } = config;
   await prepareToListen(listen.host);
@@ -76,9 +66,15 @@ export async function startServer(
       version: build.version,
     });
     return {
+      /** Where `/v1` answers. */
       url: listeners.proxy.url,
+      /** Where `/api` and the console answer. */
       adminUrl: listeners.admin.url,
-      async stop() {
+      /**
+       * Refuses new requests, lets running ones finish within the grace, ends the rest as broken, and writes what is left.
+       * @returns whether all counts were written
+       */
+      async stop(): Promise<boolean> {
         stopWatching();
         const leftMs = await drain(config.shutdownGraceMs, services, listeners);
         const isComplete = await closeServices(services, leftMs);

@@ -6,7 +6,7 @@ import { shareBackends } from "../admission/shared-draining.ts";
 import { createRevocations } from "../admission/revocations.ts";
 import { createLedger } from "../ledger/ledger.ts";
 import type { Log } from "../log/log.ts";
-import { createLocalPlaces } from "../routing/places.ts";
+import { createLocalPlaces } from "../routing/dispatch.ts";
 import { RequestQueue } from "../proxy/waiting.ts";
 import type { CurrentCatalog } from "../domain/models.ts";
 import type { BackendStates, BackendStatus, Engines } from "../domain/backends.ts";
@@ -187,7 +187,11 @@ function watchOf(
   const facts = createFacts({ ...known, monotonic, fallback, server, dataDir, makesBackups: backup !== undefined });
   const { store, clock, log } = known;
   const watch = new Watch<Change>({ gather: facts.gather, store: store.states, process: instance, clock });
-  return { facts, watch, notices: startNotices({ config: notices, store: store.notices, watch, clock, log }) };
+  return {
+    facts,
+    watch,
+    notices: startNotices({ config: notices, store: store.notices, limits: store.limits, watch, clock, log }),
+  };
 }
 
 const oddNames: Record<OddName, string> = {
@@ -312,7 +316,7 @@ function placesOf(
 }
 
 function createQueue(
-  { timeoutMs, backendWaitMs, maxWaiting }: Config["queue"],
+  { timeoutMs, lowTimeoutMs, backendWaitMs, maxWaiting }: Config["queue"],
   {
     catalog,
     places,
@@ -329,7 +333,8 @@ function createQueue(
   /** All but one backend that takes any number of requests at any time. */
   const hasPlaces = (): boolean => {
     const [first, ...others] = catalog.get().backends;
-    const takesAll = first?.maxConcurrency === undefined && backendWaitMs === 0 && places.isAnyIn([first?.name ?? ""]);
+    const isLimited = first?.maxConcurrency !== undefined || first?.maxPrefillTokens !== undefined;
+    const takesAll = !isLimited && backendWaitMs === 0 && places.isAnyIn([first?.name ?? ""]);
     return others.length > 0 || !takesAll;
   };
   const queue = new RequestQueue({
@@ -338,6 +343,7 @@ function createQueue(
     places,
     hasPlaces: hasPlaces(),
     timeoutMs,
+    lowTimeoutMs,
     backendWaitMs,
     maxInLine: Math.ceil(maxWaiting / processes),
     monotonic,

@@ -1,9 +1,17 @@
-import type { Entry, ListedRequest, Place, PlaceListener, Places, Rank } from "../domain/admissions.ts";
+import {
+  type Entry,
+  isChoice,
+  type ListedRequest,
+  type Place,
+  type PlaceListener,
+  type Places,
+  type Rank,
+} from "../domain/admissions.ts";
 import type { BackendSign, BackendStates, Choice } from "../domain/backends.ts";
 import type { ReportedInput } from "../domain/usage.ts";
 import { affinityOf, nothingKnown } from "../routing/affinity.ts";
 import { choose } from "../routing/choice.ts";
-import { createShutBackends } from "../routing/places.ts";
+import { createShutBackends } from "../routing/dispatch.ts";
 import type { ChildMethods, ParentMethods } from "./protocol.ts";
 import type { Rpc } from "./rpc.ts";
 
@@ -54,8 +62,8 @@ export function createSharedPlaces(parent: Pick<Rpc<ParentMethods>, "call">): Sh
 
     async #enter(request: ListedRequest): Promise<Entry> {
       const entry = (await askParent(this.#number, request)) ?? chooseOwn(request, counts, isAnyIn);
-      if (typeof entry === "object" && waiting.has(this.#number)) this.goTo(entry.backend);
-      if (entry !== "waiting") waiting.delete(this.#number);
+      if (isChoice(entry) && waiting.has(this.#number)) this.goTo(entry.backend);
+      if (isChoice(entry) || entry === "full") waiting.delete(this.#number);
       return entry;
     }
 

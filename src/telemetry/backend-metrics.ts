@@ -32,11 +32,12 @@ const cacheCounters = {
 /** Adds what is known of each backend of a file of models. @returns told of each request that ended */
 export function addBackendMetrics(registry: Registry, list: BackendStates["list"]): (record: RequestRecord) => void {
   addBackendGauges(registry, list);
-  const requests = createCounter(registry, {
-    name: "tollgate_backend_requests_total",
-    help: "Requests that were sent to a backend and ended, by backend and outcome",
-    labelNames: ["backend", "outcome"],
-  });
+  const requests = createCounter(
+    registry,
+    "tollgate_backend_requests_total",
+    "Requests that were sent to a backend and ended, by backend and outcome",
+    ["backend", "outcome"],
+  );
   const firstBytes = new Histogram({
     name: "tollgate_backend_time_to_first_byte_seconds",
     help: "Time from the arrival of a stream's request to the first byte of its body, by backend, in seconds",
@@ -46,8 +47,7 @@ export function addBackendMetrics(registry: Registry, list: BackendStates["list"
   });
   const tokens = cacheCountNames.map((count) => {
     const [name, help] = cacheCounters[count];
-    const options = { name: `tollgate_backend_${name}_total`, help, labelNames: ["backend"] as const };
-    return { count, counter: createCounter(registry, options) };
+    return { count, counter: createCounter(registry, `tollgate_backend_${name}_total`, help, ["backend"]) };
   });
   const create = (backend: string) => ({
     tokens: tokens.map(({ count, counter }) => ({ count, series: counter({ backend }) })),
@@ -70,12 +70,11 @@ export function addBackendMetrics(registry: Registry, list: BackendStates["list"
 
 /** All processes of a machine report the same values. A backend that left the file has none. */
 function addBackendGauges(registry: Registry, list: BackendStates["list"]): void {
-  function add<L extends string>(
-    options: { name: string; help: string; labelNames: readonly L[] },
-    set: (gauge: Gauge<L>, one: BackendStatus) => void,
-  ): void {
-    const gauge: Gauge<L> = new Gauge({
-      ...options,
+  const add = (name: string, help: string, labels: string[], set: (gauge: Gauge, one: BackendStatus) => void): void => {
+    const gauge: Gauge = new Gauge({
+      name: `tollgate_backend_${name}`,
+      help,
+      labelNames: ["backend", ...labels],
       aggregator: "max",
       registers: [registry],
       async collect() {
@@ -84,32 +83,15 @@ function addBackendGauges(registry: Registry, list: BackendStates["list"]): void
         for (const one of listed) set(gauge, one);
       },
     });
-  }
+  };
 
-  add(
-    {
-      name: "tollgate_backend_state",
-      help: "1 for the state that the backend is in: in, out or draining",
-      labelNames: ["backend", "state"],
-    },
-    (gauge, { name: backend, state: its }) => {
-      for (const state of backendStates) gauge.set({ backend, state }, its === state ? 1 : 0);
-    },
-  );
-  add(
-    {
-      name: "tollgate_backend_in_flight_requests",
-      help: "Requests that have a place at the backend",
-      labelNames: ["backend"],
-    },
-    (gauge, { name: backend, inFlight }) => gauge.set({ backend }, inFlight),
-  );
-  add(
-    {
-      name: "tollgate_backend_waiting_requests",
-      help: "Requests that wait and may use the backend",
-      labelNames: ["backend"],
-    },
-    (gauge, { name: backend, waiting }) => gauge.set({ backend }, waiting),
-  );
+  add("state", "1 for the state that the backend is in: in, out or draining", ["state"], (gauge, one) => {
+    for (const state of backendStates) gauge.set({ backend: one.name, state }, one.state === state ? 1 : 0);
+  });
+  const setCount =
+    (count: "inFlight" | "waiting") =>
+    (gauge: Gauge, one: BackendStatus): void =>
+      gauge.set({ backend: one.name }, one[count]);
+  add("in_flight_requests", "Requests that have a place at the backend", [], setCount("inFlight"));
+  add("waiting_requests", "Requests that wait and may use the backend", [], setCount("waiting"));
 }

@@ -7,8 +7,8 @@
 // up. It knows the proxy and the ledger by `domain` alone: they tell it, or functions that it is given do.
 
 import {
+  type Aggregator,
   AggregatorRegistry,
-  Counter,
   Gauge,
   Histogram,
   type MetricObjectWithValues,
@@ -103,16 +103,12 @@ export function createMetrics(options: MetricsOptions): Metrics {
     aggregator: "first",
     registers: [registry],
   }).set({ version: options.version, commit: options.commit }, 1);
-  new Gauge({
-    name: "tollgate_processes",
-    help: "Processes that share the port",
-    registers: [registry],
-  }).set(1);
-  const notLogged = createCounter(registry, {
-    name: "tollgate_request_log_omitted_total",
-    help: "Requests missing from the request log: refused ones above its limit, and those for which memory had no room",
-    labelNames: ["reason"],
-  });
+  const notLogged = createCounter(
+    registry,
+    "tollgate_request_log_omitted_total",
+    "Requests missing from the request log: refused ones above its limit, and those for which memory had no room",
+    ["reason"],
+  );
   const [omitted, dropped] = [notLogged({ reason: "refused" }), notLogged({ reason: "no_room" })];
   let droppedBefore = 0;
   const readDropped = (): void => {
@@ -120,26 +116,29 @@ export function createMetrics(options: MetricsOptions): Metrics {
     dropped.count += now - droppedBefore;
     droppedBefore = now;
   };
-  addGauge(
-    registry,
-    { name: "tollgate_requests_in_flight", help: "Requests whose response has not ended" },
-    options.inFlight,
-  );
-  addLedgerGauges(registry, options);
-  addQueueGauges(registry, options);
+  const latest: Latest = { certificateEndSeconds: undefined, gpuPushSeconds: undefined };
+  for (const [name, help, read, aggregator] of gaugesOf(options, latest))
+    addGauge(registry, name, help, read, aggregator);
   addProblems(registry, options.problems);
   addSlowGauges(registry, options.slow);
   const closeProcess = addProcessMetrics(registry);
   const ofBackends = options.backends === undefined ? [] : [addBackendMetrics(registry, options.backends)];
+  const samplesHelp = "GPU samples received, by result; samples out of bounds are skipped";
+  const samples = createCounter(registry, "tollgate_gpu_samples_total", samplesHelp, ["result"]);
+  const [stored, skipped] = [samples({ result: "stored" }), samples({ result: "skipped" })];
   const observers = {
     ...createRequestMetrics(registry, { perKey: options.perKey, ofBackends }),
     ...createCommitObserver(registry, options.perKey),
-    gpuSamplesReceived: createGpuObserver(registry),
-    servesCertificate: createCertificateGauge(registry),
   };
   isolateCollectors(registry);
   return {
     ...observers,
+    gpuSamplesReceived(storedCount, skippedCount) {
+      stored.count += storedCount;
+      skipped.count += skippedCount;
+      latest.gpuPushSeconds = Date.now() / 1000;
+    },
+    servesCertificate: ({ validTo }) => void (latest.certificateEndSeconds = validTo.getTime() / 1000),
     requestOmitted: () => void omitted.count++,
     text() {
       readDropped();
@@ -151,6 +150,61 @@ export function createMetrics(options: MetricsOptions): Metrics {
     },
     close: closeProcess,
   };
+}
+
+/** What metrics are told, and tell when they are read. */
+type Latest = Record<"certificateEndSeconds" | "gpuPushSeconds", number | undefined>;
+
+type GaugeOf = readonly [name: string, help: string, read: () => number | undefined, aggregator?: Aggregator];
+
+function gaugesOf(options: MetricsOptions, latest: Latest): readonly GaugeOf[] {
+  const { waiting, refusedRequests, areLimitsDegraded, inFlight, queue } = options;
+  const queueHelp = "Requests that wait for the limits of their key or for a place at a backend";
+  const ofQueue: GaugeOf[] = queue ? [["tollgate_queue_waiting_requests", queueHelp, () => queue.depth().waiting]] : [];
+  const places = queue?.places;
+  const ofPlaces: GaugeOf[] =
+    queue === undefined || places === undefined
+      ? []
+      : [
+          ["tollgate_queue_used_places", "Places at the backend that requests have", () => queue.depth().running],
+          ["tollgate_queue_places", "PROXY_MAX_CONCURRENCY", () => places, "max"],
+        ];
+  return [
+    ["tollgate_processes", "Processes that share the port", () => 1],
+    ["tollgate_requests_in_flight", "Requests whose response has not ended", inFlight],
+    [
+      "tollgate_limits_degraded",
+      "Processes that decide on the limits of API keys without the database, as LIMITS_FALLBACK says",
+      () => (areLimitsDegraded() ? 1 : 0),
+    ],
+    [
+      "tollgate_ledger_refused_requests",
+      "Requests that the database refused to count since the start",
+      refusedRequests,
+    ],
+    ["tollgate_ledger_waiting_requests", "Requests whose usage is not committed yet", () => waiting().requests],
+    ["tollgate_ledger_waiting_keys", "API keys with usage that is not committed yet", () => waiting().keys],
+    [
+      "tollgate_ledger_lag_seconds",
+      "Age of the oldest usage that is not committed yet, in seconds",
+      () => waiting().sinceMs / 1000,
+      "max",
+    ],
+    ...ofQueue,
+    ...ofPlaces,
+    [
+      "tollgate_certificate_not_after_timestamp_seconds",
+      "End of the certificate's validity since the Unix epoch, in seconds; absent without HTTPS",
+      () => latest.certificateEndSeconds,
+      "min",
+    ],
+    [
+      "tollgate_gpu_last_push_timestamp_seconds",
+      "Time of the last push of GPU samples since the Unix epoch, in seconds",
+      () => latest.gpuPushSeconds,
+      "max",
+    ],
+  ];
 }
 
 function addProblems(registry: Registry, problems: MetricsOptions["problems"]): void {
@@ -168,46 +222,6 @@ function addProblems(registry: Registry, problems: MetricsOptions["problems"]): 
   });
 }
 
-function createCertificateGauge(registry: Registry): Metrics["servesCertificate"] {
-  let notAfterSeconds: number | undefined;
-  addGauge(
-    registry,
-    {
-      name: "tollgate_certificate_not_after_timestamp_seconds",
-      help: "End of the certificate's validity since the Unix epoch, in seconds; absent without HTTPS",
-      aggregator: "min",
-    },
-    () => notAfterSeconds,
-  );
-  return ({ validTo }) => {
-    notAfterSeconds = validTo.getTime() / 1000;
-  };
-}
-
-function createGpuObserver(registry: Registry): Metrics["gpuSamplesReceived"] {
-  const samples = createCounter(registry, {
-    name: "tollgate_gpu_samples_total",
-    help: "GPU samples received, by result; samples out of bounds are skipped",
-    labelNames: ["result"],
-  });
-  const [stored, skipped] = [samples({ result: "stored" }), samples({ result: "skipped" })];
-  let lastPushSeconds: number | undefined;
-  addGauge(
-    registry,
-    {
-      name: "tollgate_gpu_last_push_timestamp_seconds",
-      help: "Time of the last push of GPU samples since the Unix epoch, in seconds",
-      aggregator: "max",
-    },
-    () => lastPushSeconds,
-  );
-  return (storedCount, skippedCount) => {
-    stored.count += storedCount;
-    skipped.count += skippedCount;
-    lastPushSeconds = Date.now() / 1000;
-  };
-}
-
 function createCommitObserver(registry: Registry, perKey: boolean): Pick<Metrics, "committed" | "commitFailed"> {
   const addCounts = createCountedCounter(registry, perKey);
   const durations = new Histogram({
@@ -216,74 +230,13 @@ function createCommitObserver(registry: Registry, perKey: boolean): Pick<Metrics
     buckets: [0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10],
     registers: [registry],
   });
-  const failures = new Counter({
-    name: "tollgate_storage_commit_failures_total",
-    help: "Database transactions of the ledger that failed and were retried",
-    registers: [registry],
-  });
+  const failuresHelp = "Database transactions of the ledger that failed and were retried";
+  const failures = createCounter(registry, "tollgate_storage_commit_failures_total", failuresHelp, [])({});
   return {
     committed(durationMs, counts) {
       durations.observe(durationMs / 1000);
       for (const one of counts) addCounts(one);
     },
-    commitFailed: () => failures.inc(),
+    commitFailed: () => void failures.count++,
   };
-}
-
-function addQueueGauges(registry: Registry, { queue }: MetricsOptions): void {
-  if (queue === undefined) return;
-  addGauge(
-    registry,
-    {
-      name: "tollgate_queue_waiting_requests",
-      help: "Requests that wait for the limits of their key or for a place at a backend",
-    },
-    () => queue.depth().waiting,
-  );
-  const { places } = queue;
-  if (places === undefined) return;
-  addGauge(
-    registry,
-    { name: "tollgate_queue_used_places", help: "Places at the backend that requests have" },
-    () => queue.depth().running,
-  );
-  addGauge(registry, { name: "tollgate_queue_places", help: "PROXY_MAX_CONCURRENCY", aggregator: "max" }, () => places);
-}
-
-function addLedgerGauges(registry: Registry, { waiting, refusedRequests, areLimitsDegraded }: MetricsOptions): void {
-  addGauge(
-    registry,
-    {
-      name: "tollgate_limits_degraded",
-      help: "Processes that decide on the limits of API keys without the database, as LIMITS_FALLBACK says",
-    },
-    () => (areLimitsDegraded() ? 1 : 0),
-  );
-  addGauge(
-    registry,
-    {
-      name: "tollgate_ledger_refused_requests",
-      help: "Requests that the database refused to count since the start",
-    },
-    refusedRequests,
-  );
-  addGauge(
-    registry,
-    { name: "tollgate_ledger_waiting_requests", help: "Requests whose usage is not committed yet" },
-    () => waiting().requests,
-  );
-  addGauge(
-    registry,
-    { name: "tollgate_ledger_waiting_keys", help: "API keys with usage that is not committed yet" },
-    () => waiting().keys,
-  );
-  addGauge(
-    registry,
-    {
-      name: "tollgate_ledger_lag_seconds",
-      help: "Age of the oldest usage that is not committed yet, in seconds",
-      aggregator: "max",
-    },
-    () => waiting().sinceMs / 1000,
-  );
 }

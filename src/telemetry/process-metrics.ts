@@ -12,14 +12,12 @@ import { addGauge } from "./series.ts";
 export function addProcessMetrics(registry: Registry): () => void {
   addGauge(
     registry,
-    {
-      name: "process_start_time_seconds",
-      help: "Start time of the process since the Unix epoch, in seconds",
-      aggregator: "min",
-    },
+    "process_start_time_seconds",
+    "Start time of the process since the Unix epoch, in seconds",
     () => performance.timeOrigin / 1000,
+    "min",
   );
-  addGauge(registry, { name: "process_resident_memory_bytes", help: "Resident memory size, in bytes" }, () =>
+  addGauge(registry, "process_resident_memory_bytes", "Resident memory size, in bytes", () =>
     process.memoryUsage.rss(),
   );
   const cpu: Counter = new Counter({
@@ -41,11 +39,11 @@ function addDescriptors(registry: Registry): void {
   const limitAtStart = findDescriptorLimit();
   if (limitAtStart === undefined) return;
   let limit = limitAtStart;
-  addGauge(registry, { name: "process_max_fds", help: "Maximum number of open file descriptors" }, () => {
+  addGauge(registry, "process_max_fds", "Maximum number of open file descriptors", () => {
     limit = readDescriptorLimit();
     return limit;
   });
-  addGauge(registry, { name: "process_open_fds", help: "Open file descriptors" }, () => countOpenDescriptors(limit));
+  addGauge(registry, "process_open_fds", "Open file descriptors", () => countOpenDescriptors(limit));
 }
 
 function addEventLoopDelay(registry: Registry): () => void {
@@ -53,16 +51,14 @@ function addEventLoopDelay(registry: Registry): () => void {
   delays.enable();
   addGauge(
     registry,
-    {
-      name: "tollgate_event_loop_delay_max_seconds",
-      help: "Maximum delay of the event loop since the last scrape, in seconds",
-      aggregator: "max",
-    },
+    "tollgate_event_loop_delay_max_seconds",
+    "Maximum delay of the event loop since the last scrape, in seconds",
     () => {
       const { max } = delays;
       delays.reset();
       return max / 1e9;
     },
+    "max",
   );
   return () => delays.disable();
 }

@@ -16,6 +16,7 @@ export function createRequestLog(log: Log): RequestObserver {
         status: record.status,
         outcome: record.outcome,
         keyId: record.keyId,
+        priority: record.priority,
         modelAsked: record.modelAsked,
         modelSent: record.modelSent,
         backend: record.reason === undefined ? undefined : record.backend,

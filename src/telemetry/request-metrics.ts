@@ -1,6 +1,5 @@
 import { Counter, Histogram, type Registry } from "prom-client";
-import { withoutControls } from "../log/log.ts";
-import { createCounter } from "./series.ts";
+import { addUsage, createCounter, createUsageCounters } from "./series.ts";
 import { lacksUsage, refusals, type RequestObserver, type RequestRecord } from "../domain/requests.ts";
 import type { KeyUsage } from "../domain/usage.ts";
 
@@ -88,11 +87,12 @@ export function createRequestMetrics(
 }
 
 function createRequestCounter(registry: Registry): Observe {
-  const requests = createCounter(registry, {
-    name: "tollgate_requests_total",
-    help: "Requests to /v1 that ended, by outcome",
-    labelNames: ["method", "endpoint", "outcome", "status"],
-  });
+  const requests = createCounter(registry, "tollgate_requests_total", "Requests to /v1 that ended, by outcome", [
+    "method",
+    "endpoint",
+    "outcome",
+    "status",
+  ]);
   const series = memoize((endpoint: string) =>
     memoize((method: string) =>
       memoize((outcome: string) => memoize((status: string) => requests({ method, endpoint, outcome, status }))),
@@ -105,11 +105,12 @@ function createRequestCounter(registry: Registry): Observe {
 }
 
 function createMissingUsageCounter(registry: Registry): Observe {
-  const responses = createCounter(registry, {
-    name: "tollgate_responses_without_tokens_total",
-    help: "Responses that were counted without tokens, although their path reports them",
-    labelNames: [],
-  })({});
+  const responses = createCounter(
+    registry,
+    "tollgate_responses_without_tokens_total",
+    "Responses that were counted without tokens, although their path reports them",
+    [],
+  )({});
   return (record) => {
     if (lacksUsage(record)) responses.count += 1;
   };
@@ -146,16 +147,18 @@ function createDurationHistograms(registry: Registry): Observe {
 }
 
 function createTokenCounter(registry: Registry): Observe {
-  const tokens = createCounter(registry, {
-    name: "tollgate_tokens_total",
-    help: "Tokens reported by the backend, also in responses that do not count",
-    labelNames: ["direction"],
-  });
-  const estimated = createCounter(registry, {
-    name: "tollgate_estimated_tokens_total",
-    help: "Tokens charged to limits of API keys by an estimate, because the backend reported none",
-    labelNames: [],
-  })({});
+  const tokens = createCounter(
+    registry,
+    "tollgate_tokens_total",
+    "Tokens reported by the backend, also in responses that do not count",
+    ["direction"],
+  );
+  const estimated = createCounter(
+    registry,
+    "tollgate_estimated_tokens_total",
+    "Tokens charged to limits of API keys by an estimate, because the backend reported none",
+    [],
+  )({});
   const [input, output] = [tokens({ direction: "input" }), tokens({ direction: "output" })];
   return ({ usage, estimatedTokens }) => {
     if (estimatedTokens !== undefined) estimated.count += estimatedTokens;
@@ -167,34 +170,16 @@ function createTokenCounter(registry: Registry): Observe {
 
 /** By the name in the file of models, else by the one that was sent; requests that name none are left out. */
 function createModelCounter(registry: Registry): Observe {
-  const requests = createCounter(registry, {
-    name: "tollgate_model_requests_total",
-    help: `Requests to /v1 that ended, by model as MODELS_FILE names it, or as sent; at most ${maxModels}, further ones as other`,
-    labelNames: ["model"],
-  });
-  const tokens = createCounter(registry, {
-    name: "tollgate_model_tokens_total",
-    help: `Tokens reported by the backend, by model as MODELS_FILE names it, or as sent; at most ${maxModels}, further ones as other`,
-    labelNames: ["model", "direction"],
-  });
+  const which = `by model as MODELS_FILE names it, or as sent; at most ${maxModels}, further ones as other`;
+  const texts = ["model", `Requests to /v1 that ended, ${which}`, `Tokens reported by the backend, ${which}`] as const;
+  const series = createUsageCounters(registry, texts, "model");
   const known = new Set<string>();
-  const series = memoize((name: string) => {
-    const model = withoutControls(name);
-    return {
-      requests: requests({ model }),
-      input: tokens({ model, direction: "input" }),
-      output: tokens({ model, direction: "output" }),
-    };
-  });
   return ({ model, status, usage }) => {
     if (model === undefined) return;
     // Clients choose the names, so one that the backend does not know gets no series.
     const isServed = status < 300 && model.length <= maxModelLength;
     if (isServed && known.size < maxModels) known.add(model);
-    const { requests: requestCount, input, output } = series(knownOrOther(known, model));
-    requestCount.count += 1;
-    input.count += usage?.inputTokens ?? 0;
-    output.count += usage?.outputTokens ?? 0;
+    addUsage(series(knownOrOther(known, model)), usage);
   };
 }
 
@@ -214,11 +199,12 @@ function createUpstreamErrorCounter(registry: Registry): Observe {
 }
 
 function createLimitCounter(registry: Registry): Observe {
-  const counter = createCounter(registry, {
-    name: "tollgate_limit_refusals_total",
-    help: "Requests that a limit of their API key refused, by limit",
-    labelNames: ["limit"],
-  });
+  const counter = createCounter(
+    registry,
+    "tollgate_limit_refusals_total",
+    "Requests that a limit of their API key refused, by limit",
+    ["limit"],
+  );
   const series = memoize((limit: string) => counter({ limit }));
   return ({ outcome, code }) => {
     if (outcome === "limited" && code !== undefined) series(code).count += 1;
@@ -227,30 +213,9 @@ function createLimitCounter(registry: Registry): Observe {
 
 /** What is in the database: unlike the counters of requests that ended, it leaves out what does not count. */
 export function createCountedCounter(registry: Registry, perKey: boolean): (counted: KeyUsage) => void {
-  const keyLabel = perKey ? (["key_id"] as const) : [];
-  const requests = createCounter<string>(registry, {
-    name: "tollgate_counted_requests_total",
-    help: "Requests added to the counts in the database",
-    labelNames: keyLabel,
-  });
-  const tokens = createCounter<string>(registry, {
-    name: "tollgate_counted_tokens_total",
-    help: "Tokens added to the counts in the database",
-    labelNames: [...keyLabel, "direction"],
-  });
-  const seriesOf = (labels: Record<string, string>) => ({
-    requests: requests(labels),
-    input: tokens({ ...labels, direction: "input" }),
-    output: tokens({ ...labels, direction: "output" }),
-  });
-  const all = perKey ? undefined : seriesOf({});
-  const ofKey = memoize((keyId: number) => seriesOf({ key_id: String(keyId) }));
-  return ({ keyId, requestCount, inputTokens, outputTokens }) => {
-    const series = all ?? ofKey(keyId);
-    series.requests.count += requestCount;
-    series.input.count += inputTokens;
-    series.output.count += outputTokens;
-  };
+  const texts = ["Requests added to the counts in the database", "Tokens added to the counts in the database"] as const;
+  const series = createUsageCounters(registry, ["counted", ...texts], perKey ? "key_id" : undefined);
+  return (counted) => addUsage(series(counted.keyId), counted, counted.requestCount);
 }
 
 function createSubjectCounter(
@@ -259,28 +224,14 @@ function createSubjectCounter(
   idOf: (record: RequestRecord) => number | undefined,
 ): Observe {
   const words = { key: "API key", team: "team of the API key" }[noun];
-  const label = `${noun}_id`;
-  const requests = createCounter<string>(registry, {
-    name: `tollgate_${noun}_requests_total`,
-    help: `Requests to /v1 that ended, by ${words}`,
-    labelNames: [label],
-  });
-  const tokens = createCounter<string>(registry, {
-    name: `tollgate_${noun}_tokens_total`,
-    help: `Tokens reported by the backend, by ${words}`,
-    labelNames: [label, "direction"],
-  });
-  const series = memoize((id: number) => ({
-    requests: requests({ [label]: String(id) }),
-    input: tokens({ [label]: String(id), direction: "input" }),
-    output: tokens({ [label]: String(id), direction: "output" }),
-  }));
+  const texts = [
+    noun,
+    `Requests to /v1 that ended, by ${words}`,
+    `Tokens reported by the backend, by ${words}`,
+  ] as const;
+  const series = createUsageCounters(registry, texts, `${noun}_id`);
   return (record) => {
     const id = idOf(record);
-    if (id === undefined) return;
-    const { requests: requestCount, input, output } = series(id);
-    requestCount.count += 1;
-    input.count += record.usage?.inputTokens ?? 0;
-    output.count += record.usage?.outputTokens ?? 0;
+    if (id !== undefined) addUsage(series(id), record.usage);
   };
 }

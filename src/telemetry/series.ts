@@ -1,18 +1,22 @@
+import { withoutControls } from "../log/log.ts";
+import type { Usage } from "../domain/usage.ts";
 import { type Aggregator, Counter, Gauge, type MetricObject, type Registry } from "prom-client";
 
-/** Adds a gauge that is read at each scrape; it has no series while its value is unknown. */
+/**
+ * Adds a gauge that is read at each scrape; it has no series while its value is unknown.
+ * @param aggregator how the values of several processes are combined
+ */
 export function addGauge(
   registry: Registry,
-  options: {
-    name: string;
-    help: string;
-    /** How the values of several processes are combined; the sum by default. */
-    aggregator?: Aggregator;
-  },
+  name: string,
+  help: string,
   read: () => number | undefined,
+  aggregator: Aggregator = "sum",
 ): void {
   const gauge: Gauge = new Gauge({
-    ...options,
+    name,
+    help,
+    aggregator,
     registers: [registry],
     collect() {
       const value = read();
@@ -57,11 +61,15 @@ export function isolateCollectors(registry: Registry): void {
  */
 export function createCounter<L extends string>(
   registry: Registry,
-  options: { name: string; help: string; labelNames: readonly L[] },
+  name: string,
+  help: string,
+  labelNames: readonly L[],
 ): (labels: Record<L, string>) => { count: number } {
   const pending: { labels: Record<L, string>; series: { count: number } }[] = [];
   const counter: Counter<L> = new Counter({
-    ...options,
+    name,
+    help,
+    labelNames,
     registers: [registry],
     collect() {
       for (const { labels, series } of pending) {
@@ -75,4 +83,40 @@ export function createCounter<L extends string>(
     pending.push({ labels, series });
     return series;
   };
+}
+
+interface UsageSeries {
+  requests: { count: number };
+  input: { count: number };
+  output: { count: number };
+}
+
+/**
+ * Counts requests and their tokens by one label.
+ * @param label undefined: all together
+ * @returns the series of a value, which it keeps, so that labels are resolved only once
+ */
+export function createUsageCounters(
+  registry: Registry,
+  [name, help, tokensHelp]: readonly [prefix: string, requests: string, tokens: string],
+  label: string | undefined,
+): (value: number | string) => UsageSeries {
+  const labels = label === undefined ? [] : [label];
+  const requests = createCounter<string>(registry, `tollgate_${name}_requests_total`, help, labels);
+  const tokens = createCounter<string>(registry, `tollgate_${name}_tokens_total`, tokensHelp, [...labels, "direction"]);
+  const seriesOf = (own: Record<string, string>): UsageSeries => ({
+    requests: requests(own),
+    input: tokens({ ...own, direction: "input" }),
+    output: tokens({ ...own, direction: "output" }),
+  });
+  const all = label === undefined ? seriesOf({}) : undefined;
+  const known = new Map<number | string, UsageSeries>();
+  return (value) =>
+    all ?? known.getOrInsertComputed(value, () => seriesOf({ [label ?? ""]: withoutControls(String(value)) }));
+}
+
+export function addUsage(series: UsageSeries, usage: Usage | undefined, requestCount = 1): void {
+  series.requests.count += requestCount;
+  series.input.count += usage?.inputTokens ?? 0;
+  series.output.count += usage?.outputTokens ?? 0;
 }

@@ -19,23 +19,23 @@ export function addSlowGauges(registry: Registry, { upstreamUp, database, disk, 
   const readUpstream = readInBackground(upstreamUp);
   const readDatabase = readInBackground(database);
   const readDisk = readInBackground(disk);
-  const add = (name: string, help: string, aggregator: "min" | "max", read: () => number | undefined): void =>
-    addGauge(registry, { name, help, aggregator }, read);
-  add("tollgate_upstream_up", "Whether the backend responded at the last scrape", "min", () =>
+  const add = (name: string, aggregator: "min" | "max", help: string, read: () => number | undefined): void =>
+    addGauge(registry, name, help, read, aggregator);
+  add("tollgate_upstream_up", "min", "Whether the backend responded at the last scrape", () =>
     toNumber(readUpstream()),
   );
-  add("tollgate_database_bytes", "Size of the database, in bytes", "max", () => readDatabase()?.bytes);
+  add("tollgate_database_bytes", "max", "Size of the database, in bytes", () => readDatabase()?.bytes);
   add(
     "tollgate_database_log_bytes",
-    "Size of SQLite's write-ahead log, in bytes",
     "max",
+    "Size of SQLite's write-ahead log, in bytes",
     () => readDatabase()?.logBytes,
   );
-  add("tollgate_disk_free_bytes", "Free space in DATA_DIR, in bytes", "min", () => readDisk()?.freeBytes);
-  add("tollgate_disk_size_bytes", "Size of the disk of DATA_DIR, in bytes", "min", () => readDisk()?.sizeBytes);
+  add("tollgate_disk_free_bytes", "min", "Free space in DATA_DIR, in bytes", () => readDisk()?.freeBytes);
+  add("tollgate_disk_size_bytes", "min", "Size of the disk of DATA_DIR, in bytes", () => readDisk()?.sizeBytes);
   if (backup === undefined) return;
   const help = "When the latest backup of BACKUP_DIR succeeded, in seconds since 1970";
-  add("tollgate_backup_last_success_timestamp_seconds", help, "max", readInBackground(backup));
+  add("tollgate_backup_last_success_timestamp_seconds", "max", help, readInBackground(backup));
 }
 
 const toNumber = (isUp: boolean | undefined): number | undefined => (isUp === undefined ? undefined : Number(isUp));

@@ -173,10 +173,10 @@ function createSums() {
 }
 
 function addLatency(sum: LatencySum, record: RequestRecord): void {
-  const { durationMs, firstByteMs, streamed, usage, queueMs, hasQueued } = record;
+  const { durationMs, firstByteMs, streamed, usage, queueMs, waitedFor } = record;
   sum.requestCount++;
   addValue(sum.duration, durationMs);
-  if (hasQueued === true && queueMs !== undefined) addValue(sum.queueWait, queueMs);
+  if (waitedFor !== undefined && queueMs !== undefined) addValue(sum.queueWait, queueMs);
   if (!streamed || firstByteMs === undefined) return;
   addValue(sum.firstByte, firstByteMs);
   const flowMs = durationMs - firstByteMs;

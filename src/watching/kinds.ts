@@ -249,7 +249,7 @@ export const kinds = {
   },
   taken_out: {
     of: "all",
-    remedy: "Resume it on the page Backends, or take it out of MODELS_FILE.",
+    remedy: "Put it back on the page Backends, or take it out of MODELS_FILE.",
     find: ({ draining, now }) =>
       draining
         ?.filter(({ since }) => now - since >= day)

@@ -1,10 +1,11 @@
+import { timestampOf } from "../time/seoul.ts";
 import type { ListedState } from "./states.ts";
 
 /** What is posted. `text` is what chat programs show. */
 export interface Notice {
   /** Of all notices about the same; it names this one for the receiver. */
   kind: string;
-  type: "state" | "test";
+  type: "state" | "limit" | "test";
   text: string;
   states: readonly Pick<ListedState, "kind" | "object" | "what" | "remedy" | "instance" | "since" | "until">[];
 }
@@ -52,4 +53,31 @@ export function noticeOf(kind: string, all: readonly ListedState[]): Notice {
         ? `${first.what}${more}. ${first.remedy}`
         : `Over: ${first.what}${more}`;
   return { kind, type: "state", text, states };
+}
+
+const percentages = [100, 95, 75];
+
+/**
+ * One for the highest of these percentages of each limit that is used. Its id is the same until the limit's window ends, so
+ * that it is made once.
+ * @param limits those of who wants to know
+ */
+export function planLimitNotices(
+  limits: readonly {
+    id: number;
+    name: string;
+    limit: string;
+    unit: string;
+    used: number;
+    most: number;
+    resetsAt: number;
+  }[],
+): (Notice & { id: string })[] {
+  return limits.flatMap(({ id, name, limit, unit, used, most, resetsAt }) => {
+    const percent = percentages.find((one) => used * 100 >= one * most);
+    if (percent === undefined) return [];
+    const whose = `${name} has used ${percent}% of its ${unit}`;
+    const text = `${whose} (${used} of ${most}), which begin anew at ${timestampOf(resetsAt)}`;
+    return [{ id: `msg_limit_${id}_${limit}_${resetsAt}_${percent}`, kind: "limit", type: "limit", text, states: [] }];
+  });
 }

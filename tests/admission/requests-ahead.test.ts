@@ -4,7 +4,6 @@ import { noLimits } from "../../src/store/keys/rules.ts";
 import type { LeaseBatch, LimitStore } from "../../src/store/limits/contract.ts";
 import { onEachEngine } from "../store/each-engine.ts";
 import { createKeys, memoryLog, usageIncrement } from "../store/test-store.ts";
-import { passTicks } from "../support/event-loop.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { createRandom } from "../support/random.ts";
 import type { KeyLimits } from "../../src/domain/keys.ts";
@@ -121,25 +120,6 @@ onEachEngine(({ openTestStore }) => {
     expect(opened.batches.at(-1)?.requests[0]?.ahead).toBe(0);
   });
 
-  test("two processes together admit exactly what a limit allows", async () => {
-    await using opened = await open();
-    const processes = [opened.process(), opened.process()];
-    const rules = { ...noLimits, requests_per_minute: 1500 };
-    let admitted = 0;
-    for (let refused = 0; refused < 2;) {
-      refused = 0;
-      for (const one of processes) {
-        const results = await admitTimes(one, 50, rules, 0);
-        const granted = results.filter(({ refusedBy }) => refusedBy === undefined).length;
-        admitted += granted;
-        if (granted === 0) refused += 1;
-      }
-    }
-    expect(admitted).toBe(1500);
-    expect(opened.batches.some(({ requests }) => requests.some(({ ahead }) => ahead > 0))).toBe(true);
-    expect((await opened.load())?.minuteRequests).toBe(1500);
-  });
-
   test("what one process has in spare leaves most to a request that needs nearly all of a limit", async () => {
     await using opened = await open();
     const [many, large] = [opened.process(), opened.process()];
@@ -169,40 +149,6 @@ onEachEngine(({ openTestStore }) => {
       requests.filter((one) => one.requests.length > 0).map(({ ahead }) => ahead),
     );
     expect(wanted).toEqual([...Array.from({ length: 16 }, () => 0), ...Array.from({ length: 84 }, () => 2)]);
-  });
-
-  test("requests of different sizes have no more in spare than others", async () => {
-    await using opened = await open();
-    const process = opened.process();
-    for (let round = 1; round <= 20; round++) {
-      await admitTimes(process, 10, limits, 10 * round);
-      await admitTimes(process, 10, limits, 10);
-    }
-    const { minuteRequests = NaN, reserved = NaN } = (await opened.load()) ?? {};
-    expect(minuteRequests - 400).toBeLessThanOrEqual(128);
-    expect(reserved).toBeLessThanOrEqual(528 * 200);
-  });
-
-  test("a limit of concurrent requests has no place that nobody uses", async () => {
-    await using opened = await open();
-    const process = opened.process();
-    await admitTimes(process, 50, { ...limits, max_concurrency: 100_000 });
-    expect((await opened.load())?.inFlight).toBe(50);
-  });
-
-  test("in the only process, what ended of a busy key is mostly written with its next request", async () => {
-    await using opened = await open();
-    const process = opened.process();
-    for (let sent = 0; sent < 60; sent++) {
-      const admission = await process.admit([{ id: 1, limits: { ...limits, max_concurrency: 1 } }], 10);
-      expect(admission.refusedBy).toBeUndefined();
-      admission.end();
-      await passTicks();
-    }
-    const ofEnds = opened.batches.filter(({ requests }) => requests.every((one) => one.requests.length === 0));
-    // Those of the first 16, and on a busy machine the next request may come too late.
-    expect(ofEnds.length).toBeLessThan(40);
-    await pollUntil(async () => (await opened.load())?.inFlight === 0);
   });
 
   test("requests of a key that gets a limit of concurrent requests have a place each, those before it too", async () => {

@@ -4,7 +4,7 @@ import { sql } from "drizzle-orm";
 import { openWriter } from "../../src/store/sqlite/engine.ts";
 import { databaseFile } from "../../src/store/sqlite/open.ts";
 import { conversationMark } from "./agent-bodies.ts";
-import { seed, seedKeys } from "../browser/support/seed.ts";
+import { seed, seedKeys, usage } from "../browser/support/seed.ts";
 import { startLoad } from "./load/start.ts";
 import type { AdminClient } from "../support/admin-client.ts";
 import { type Bench, findProgram, startTollgateWith, type Target } from "./targets.ts";
@@ -23,6 +23,8 @@ export interface Growing {
   /** Fills the data folder before the program opens it. */
   seed?: (dataDir: string, size: number) => Promise<void>;
   settings?: (bench: Bench, size: number) => Readonly<Record<string, string>>;
+  /** What is sent in turn, if not the same small body. */
+  bodies?: readonly string[];
   /** The keys to send with, if not that of the bench. */
   keysOf?: (size: number) => string[];
   /** Runs before or beside the load. @param size more than 0 */
@@ -30,6 +32,8 @@ export interface Growing {
   /** How many times the smallest size's CPU the largest may take. */
   most?: number;
 }
+
+const users = 80;
 
 export const growing: readonly Growing[] = [
   {
@@ -53,6 +57,20 @@ export const growing: readonly Growing[] = [
     beside: haveConversations,
   },
   { name: "limits of the key", sizes: [0, 3], seed: seedOneKey, keysOf: () => [limitedKey(0)], most: 1.2 },
+  {
+    name: "hours of 80 users × 4 models",
+    sizes: [0, 320 * 24, 320 * 24 * 35],
+    seed: seedUsers,
+    keysOf: () => [limitedKey(0)],
+    bodies: Array.from({ length: users * 4 }, (_, index) =>
+      JSON.stringify({
+        model: `m-${index % 4}`,
+        max_tokens: 16,
+        messages: [{ role: "user", content: "Say hello to the world." }],
+        user: `user-${index >> 2}`,
+      }),
+    ),
+  },
   // Fewer would each send so much that the database admits requests ahead of them, which costs less.
   { name: "keys with limits", sizes: [1000, 10_000, 100_000], seed: seedLimitedKeys, keysOf: limitedKeys },
 ];
@@ -171,6 +189,26 @@ function seedLimitedKeys(
     dataDir,
     async (store) => void (await seedKeys(store, namesOf(size), { secret: limitedKey, ...(rules && { rules }) })),
   );
+}
+
+/** What each used of each model by the hour, until now. */
+function seedUsers(dataDir: string, rows: number): Promise<void> {
+  return seed(dataDir, async (store) => {
+    const options = { secret: limitedKey, rules: { users_from: "body" } };
+    const [keyId = 0] = await seedKeys(store, ["front end"], options);
+    const hour = Math.floor(Date.now() / 3_600_000);
+    for (let user = 0; user < users; user++) {
+      const identity = { source: `key:${keyId}`, external: `user-${user}` };
+      const { id } = await store.subjects.see({ ...identity, keyId, name: undefined, max: 1000 });
+      await store.usage.add(
+        Array.from({ length: rows / users }, (_, index) => ({
+          ...usage(keyId, (hour - (index >> 2)) * 60, [1, 1000, 200]),
+          userId: id,
+          model: `m-${index % 4}`,
+        })),
+      );
+    }
+  });
 }
 
 function seedOneKey(dataDir: string, limits: number): Promise<void> {

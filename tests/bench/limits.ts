@@ -3,8 +3,9 @@ import { logIn } from "../support/admin-client.ts";
 import { startPostgres } from "../support/postgres.ts";
 import { type Program, startProgram } from "../support/program.ts";
 
-// Small completions at 32 connections for each instance: CPU time and throughput for a key without limits, and for one with
-// limits of requests per minute, tokens per minute and tokens per day.
+// Small completions at 32 connections for each instance: CPU time and throughput for a key without limits, for one with
+// limits of requests per minute, tokens per minute and tokens per day, and the same for 200 keys, without limits and in a team
+// that has them.
 // `bun tests/bench/limits.ts [ROUNDS] [INSTANCES] [streams]`: with a number of instances, on one PostgreSQL, else, or with 0,
 // on SQLite. With `streams`, 100 streams at a time of 64 frames, 25 a second.
 // TOLLGATE_BINARY measures another build.
@@ -22,13 +23,13 @@ const body = JSON.stringify({
   ...(isOfStreams ? { max_tokens: 64, stream: true } : { max_tokens: 5 }),
 });
 
-async function complete(urls: readonly string[], key: string): Promise<void> {
+async function complete(urls: readonly string[], keys: readonly string[]): Promise<void> {
   let left = requestsPerRound;
   const client = async (url: string): Promise<void> => {
     while (left-- > 0) {
       const response = await fetch(`${url}/v1/chat/completions`, {
         method: "POST",
-        headers: { ...headers, "x-api-key": key },
+        headers: { ...headers, "x-api-key": keys[left % keys.length] ?? "" },
         body,
       });
       await response.arrayBuffer();
@@ -52,19 +53,24 @@ const programs: Program[] = [];
 for (let started = 0; started < Math.max(1, instances); started++) programs.push(await startProgram(environment));
 const urls = programs.map(({ url }) => url);
 const admin = await logIn(programs[0]?.adminUrl ?? "", "admin", "password");
-const create = (name: string, fields: object): Promise<{ key: string }> => admin.createKey(name, fields);
-const keys = { unlimited: await create("unlimited", {}), limited: await create("limited", high) };
+const create = async (name: string, fields: object): Promise<string> => (await admin.createKey(name, fields)).key;
+const { id: teamId } = await admin.expectOk<{ id: number }>("POST", "/api/teams", { name: "team", ...high });
+const many: string[] = [];
+const team: string[] = [];
+for (let index = 0; index < 200; index++) {
+  many.push(await create(`many ${index}`, {}));
+  team.push(await create(`of team ${index}`, { team_id: teamId }));
+}
+const keys = { unlimited: [await create("unlimited", {})], limited: [await create("limited", high)], many, team };
+const names = ["unlimited", "limited", "many", "team"] as const;
 const cpuMs = (): number => programs.reduce((sum, program) => sum + program.cpuMs(), 0);
-const seen = { unlimited: { us: [], perSecond: [] }, limited: { us: [], perSecond: [] } } as Record<
-  keyof typeof keys,
-  Record<"us" | "perSecond", number[]>
->;
+const none = (): Record<"us" | "perSecond", number[]> => ({ us: [], perSecond: [] });
+const seen = { unlimited: none(), limited: none(), many: none(), team: none() };
 for (let round = 0; round <= rounds; round++) {
   // In turn the other one first: what the rounds before have written makes the next one slower.
-  const names = ["unlimited", "limited"] as const;
   for (const name of round % 2 === 0 ? names : names.toReversed()) {
     const [cpuBefore, begunAt] = [cpuMs(), performance.now()];
-    await complete(urls, keys[name].key);
+    await complete(urls, keys[name]);
     const tookMs = performance.now() - begunAt;
     await Bun.sleep(200);
     // The first round warms up.
@@ -81,10 +87,19 @@ for (const [name, { us, perSecond }] of Object.entries(seen)) {
   );
 }
 /** Of the two values of each round, which had the same weather. */
-const paired = (of: (limited: number, unlimited: number) => number, by: "us" | "perSecond"): number =>
-  median(seen.limited[by].map((value, round) => of(value, seen.unlimited[by][round] ?? NaN)));
-const more = paired((limited, unlimited) => limited - unlimited, "us");
-const ratio = paired((limited, unlimited) => limited / unlimited, "perSecond");
-process.stdout.write(
-  `limited, by pairs of rounds: ${more.toFixed(1)} µs of CPU more, ${ratio.toFixed(2)} of the throughput\n`,
-);
+const paired = (
+  [name, other]: readonly [keyof typeof seen, keyof typeof seen],
+  of: (value: number, than: number) => number,
+  by: "us" | "perSecond",
+): number => median(seen[name][by].map((value, round) => of(value, seen[other][by][round] ?? NaN)));
+for (const pair of [
+  ["limited", "unlimited"],
+  ["team", "many"],
+  ["team", "limited"],
+] as const) {
+  const more = paired(pair, (value, than) => value - than, "us");
+  const ratio = paired(pair, (value, than) => value / than, "perSecond");
+  process.stdout.write(
+    `${pair.join(" : ")}, by pairs of rounds: ${more.toFixed(1)} µs of CPU more, ${ratio.toFixed(2)} of the throughput\n`,
+  );
+}

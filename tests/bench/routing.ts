@@ -1,5 +1,6 @@
 import { agents, type Scenario, simulate } from "./routing/model.ts";
 import { oracle, policies } from "./routing/policies.ts";
+import { simulatePrefill } from "./routing/prefill.ts";
 import { formatNumber, markdownTable } from "./table.ts";
 
 // Rules of choosing a backend in a model of agents in front of engines with prefix caches, beside an oracle that knows every
@@ -47,3 +48,19 @@ for (const [name, scenario] of Object.entries(scenarios)) {
     `${markdownTable([["rule", "served", "of the oracle's", "least", "cached", "p95 s"], ...rows])}\n`,
   );
 }
+
+const prompts = [
+  ["one", { giants: 1, maxPrefillTokens: undefined }],
+  ["four, off", { giants: 4, maxPrefillTokens: undefined }],
+  ["four, max_prefill_tokens 16,000", { giants: 4, maxPrefillTokens: 16_000 }],
+] as const;
+const prefillRows = prompts.map(([name, scenario]) => {
+  const results = seeds.map((seed) => simulatePrefill(scenario, seed));
+  const meanOf = (value: "tokenP99" | "chatP95" | "served"): string =>
+    formatNumber(mean(results.map((one) => one[value])));
+  return [name, meanOf("tokenP99"), meanOf("chatP95"), meanOf("served")];
+});
+process.stdout.write("\nPrompts of 60,000 tokens that come at once\n\n");
+process.stdout.write(
+  `${markdownTable([["prompts", "p99 s between tokens", "p95 s of a short chat's first", "served"], ...prefillRows])}\n`,
+);

@@ -74,8 +74,6 @@ const { values: options } = parseArgs({
   },
 });
 const rounds = Number(options.rounds ?? (options.quick ? 3 : 5));
-/** Rounds that do not count: of agents' bodies, three until nearly all that runs for them is compiled. */
-const warmUpsOf = ({ load: { requests = 0 } }: Workload): number => (requests < 2000 ? 3 : 1);
 /** Time for targets to release what they needed only to start. */
 const settleMs = 5000;
 const restMs = 60_000;
@@ -160,7 +158,8 @@ const measureGrowth = (kind: Growing): Promise<GrowthRow> =>
       }
       const targets = [...keys.keys()];
       await warmUpAll(targets, bench.key);
-      const runs = await runAll(small, targets, async (target) => keys.get(target) ?? []);
+      const workload = kind.bodies === undefined ? small : { ...small, load: { ...small.load, body: kind.bodies } };
+      const runs = await runAll(workload, targets, async (target) => keys.get(target) ?? []);
       return growthRow(kind, small, [...runs.values()]);
     } finally {
       for (const { process: started } of keys.keys()) await started.stop();
@@ -277,12 +276,18 @@ async function runAll(workload: Workload, targets: readonly Target[], keysOf: Ke
   const runs = new Map<string, Run[]>();
   const included = targets.filter((target) => appliesTo(workload, target));
   const endedAt = new Map<Target, number>();
-  for (let round = -warmUpsOf(workload); round < rounds; round++) {
+  for (const target of included) {
+    // Tens of thousands of agents' bodies, until what runs for them is compiled; a round has hundreds.
+    const [key = ""] = await keysOf(target);
+    await warmUp(workload, target, key);
+    endedAt.set(target, performance.now());
+  }
+  for (let round = 0; round < rounds; round++) {
     for (const target of included) {
       await Bun.sleep(Math.max(0, (endedAt.get(target) ?? -Infinity) + pauseMs - performance.now()));
       const run = await runWorkload(workload, target, await keysOf(target));
       endedAt.set(target, performance.now());
-      if (round >= 0) runs.set(target.name, [...(runs.get(target.name) ?? []), run]);
+      runs.set(target.name, [...(runs.get(target.name) ?? []), run]);
     }
   }
   console.error(`${workload.title}: done`);

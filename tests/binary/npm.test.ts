@@ -46,13 +46,6 @@ describe("the npm packages", () => {
     return stdout;
   }
 
-  test("install into an empty folder without a network, and run", async () => {
-    const empty = folder.file("project");
-    mkdirSync(empty);
-    await run(empty, ...alone, "npm", "install", ...offline, ...tarballs);
-    expect(await run(empty, "npx", "--offline", "tollgate", "--version")).toMatch(/^tollgate \d+\.\d+\.\d+ /);
-  });
-
   test("contain the schema of MODELS_FILE", async () => {
     const packed = await Bun.file(folder.file("global/lib/node_modules/tollgate/models.schema.json")).text();
     expect(packed).toBe(await run(folder.path, program, "models", "--schema"));

@@ -13,45 +13,49 @@ describe.skipIf(!hasBrowser)("the page of backends", () => {
   };
 
   test("shows the backend of the environment, which is drained after a question and gets requests again", async () => {
-    await using visit = await console.visit("/settings/backends");
+    await using visit = await console.visit("/backends");
     const { page } = visit;
     const name = new URL(console.simulator.url).host;
     const row = page.getByRole("row").filter({ hasText: name });
     await row.getByText("In", { exact: true }).waitFor();
     await page.getByText("This backend is that of PROXY_UPSTREAM_URL").waitFor();
 
-    await row.getByRole("button", { name: `Drain ${name}` }).click();
+    await row.getByRole("button", { name: `Take out ${name}` }).click();
     const dialog = page.getByRole("dialog");
     await dialog.getByText("No other backend is in").waitFor();
     await dialog.getByRole("button", { name: "Cancel" }).click();
     expect(await stateNow()).toBe("in");
 
-    await row.getByRole("button", { name: `Drain ${name}` }).click();
-    await dialog.getByRole("button", { name: "Drain", exact: true }).click();
-    await row.getByText("Drained", { exact: true }).waitFor();
+    await row.getByRole("button", { name: `Take out ${name}` }).click();
+    await dialog.getByRole("button", { name: "Take out", exact: true }).click();
+    await row.getByText("Taken out", { exact: true }).waitFor();
+    await row.getByText(/^for \d+ s, by admin$/).waitFor();
     expect(await stateNow()).toBe("draining");
-    await row.getByRole("button", { name: `Resume ${name}` }).click();
+    await row.getByRole("button", { name: `Put back ${name}` }).click();
     await row.getByText("In", { exact: true }).waitFor();
     expect(await stateNow()).toBe("in");
   });
 
   test("says of the only backend that it does not respond, although it is in", async () => {
     await using unreachable = await startConsole(undefined, { PROXY_UPSTREAM_URL: "http://127.0.0.1:9" });
-    await using visit = await unreachable.visit("/settings/backends");
+    await using visit = await unreachable.visit("/backends");
     const row = visit.page.getByRole("row").filter({ hasText: "127.0.0.1:9" });
     await row.getByText("Does not respond", { exact: true }).waitFor();
+    // What it answered.
+    await row.getByText(/does not respond \(.*\w.*\)/).waitFor();
     expect(await row.getByText("In", { exact: true }).count()).toBe(0);
   });
 
   test("says in words how each of several is, and which processes use another file", async () => {
-    await using visit = await console.visit("/settings/account");
+    await using visit = await console.visit("/");
     const { page } = visit;
     await showSeveralBackends(page);
+    await page.reload();
     await page.getByRole("link", { name: "Backends" }).click();
     const row = (name: string) => page.getByRole("row").filter({ has: page.getByText(name, { exact: true }) });
     await row("gpu-a").getByText("61 of 64").waitFor();
     await row("gpu-a").getByText("12 waiting").waitFor();
-    await row("gpu-b").getByText("Draining", { exact: true }).waitFor();
+    await row("gpu-b").getByText("Taken out, still running", { exact: true }).waitFor();
     await row("gpu-c-in-the-other-building").getByText("Out", { exact: true }).waitFor();
     await row("gpu-c-in-the-other-building").getByText("139 errors").waitFor();
     const help = page.getByRole("link", { name: "When a backend is out" });
@@ -69,14 +73,15 @@ describe.skipIf(!hasBrowser)("the page of backends", () => {
   });
 
   test("asks with the models that nobody else serves", async () => {
-    await using visit = await console.visit("/settings/account");
+    await using visit = await console.visit("/");
     const { page } = visit;
     await showSeveralBackends(page);
+    await page.reload();
     await page.getByRole("link", { name: "Backends" }).click();
-    await page.getByRole("button", { name: "Drain gpu-a" }).click();
+    await page.getByRole("button", { name: "Take out gpu-a" }).click();
     await page.getByRole("dialog").getByText("No other backend that is in serves qwen3-coder or glm-5.").waitFor();
     await page.keyboard.press("Escape");
-    await page.getByRole("button", { name: "Drain gpu-c-in-the-other-building" }).click();
+    await page.getByRole("button", { name: "Take out gpu-c-in-the-other-building" }).click();
     await page.getByRole("dialog").getByText("It gets no new requests").waitFor();
     expect(await page.getByRole("dialog").locator(".notice").count()).toBe(0);
   });

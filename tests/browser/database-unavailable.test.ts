@@ -77,7 +77,7 @@ describe.skipIf(!hasBrowser || whyNoPostgres !== undefined)("while the database 
     const { page } = visit;
     await page.getByRole("dialog").getByLabel("Name").fill("beta");
     // The page renders while the session is resumed, which needs the database.
-    await page.getByTitle("Log out admin").waitFor();
+    await page.getByRole("button", { name: "Menu of admin" }).waitFor();
     await withoutDatabase(async () => {
       await page.getByRole("button", { name: "Create key" }).click();
       await page.getByRole("dialog").getByText("The database is not available").waitFor();

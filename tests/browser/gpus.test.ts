@@ -1,4 +1,5 @@
 import { beforeAll, describe, expect, test } from "bun:test";
+import type { Locator, Page } from "playwright-core";
 import { hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { reading, seed, seedKeys, usage } from "./support/seed.ts";
 import { shared } from "../support/shared.ts";
@@ -39,6 +40,8 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
     });
     expect(response.status).toBe(200);
   };
+  const rowOf = (page: Page, id: number): Locator =>
+    page.getByRole("row").filter({ has: page.getByRole("link", { name: String(id), exact: true }) });
   const gpu = (id: number) => ({
     gpu_id: id,
     name: "NVIDIA H200",
@@ -75,9 +78,10 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
     await push([gpu(0)]);
     await using visit = await console.visit("/gpus");
     const { page } = visit;
-    const stale = page.getByRole("article", { name: "GPU 9, NVIDIA H200" });
-    await stale.getByText(/^Stale · \d+ h ago$/).waitFor();
-    expect(await stale.evaluate((card) => getComputedStyle(card).borderStyle)).toBe("dashed");
+    await rowOf(page, 9)
+      .getByText(/^Stale · \d+ h ago$/)
+      .waitFor();
+    expect(await rowOf(page, 9).getAttribute("class")).toBe("stale");
     await page.getByText("1 of 3 GPUs reporting").waitFor();
     await page.locator(".figure", { hasText: "Power now" }).getByText("412 W", { exact: true }).waitFor();
   });
@@ -98,7 +102,7 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
     await history.getByText("Utilisation").waitFor();
   });
 
-  test("while the server does not answer, no figure or card looks current, and none blames its host", async () => {
+  test("while the server does not answer, no figure or row looks current, and none blames its host", async () => {
     await push([gpu(0)]);
     for (const path of ["/gpus", "/gpus/0"]) {
       await using visit = await console.visit(path, { fakeClock: true, expectedErrors: /ERR_|status of 502/ });
@@ -120,8 +124,7 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
       await figures.getByText("412 W", { exact: true }).waitFor();
       expect(await page.getByText(/^Stale · [0-5] min ago/).count()).toBe(0);
       if (path === "/gpus") {
-        const card = page.getByRole("article", { name: "GPU 0, NVIDIA H200" });
-        expect(await card.evaluate((shown) => getComputedStyle(shown).borderStyle)).toBe("dashed");
+        expect(await rowOf(page, 0).getAttribute("class")).toBe("stale");
       }
       await page.unroute("**/api/gpu-stats");
       await page.clock.runFor(20_000);
@@ -129,59 +132,28 @@ describe.skipIf(!hasBrowser)("GPUs", () => {
     }
   });
 
-  test("a card shows utilisation, memory, power and temperature, and updates with the next sample", async () => {
+  test("a row shows utilisation, memory, power and temperature, and updates with the next sample", async () => {
     await push([gpu(0)]);
     await using visit = await console.visit("/gpus");
-    const card = visit.page.getByRole("article", { name: "GPU 0, NVIDIA H200" });
-    for (const text of ["87%", "70.2 of 140.4 GiB", "412 W", "61 °C"])
-      await card.getByText(text, { exact: true }).waitFor();
-    expect(await card.getByRole("meter", { name: "Utilisation" }).getAttribute("value")).toBe("87");
+    const row = rowOf(visit.page, 0);
+    for (const text of ["87%", "50%", "412 W", "61 °C"]) await row.getByText(text, { exact: true }).waitFor();
+    expect(await row.getByTitle("70.2 of 140.4 GiB").count()).toBe(1);
     await push([{ ...gpu(0), utilization_pct: 12 }]);
-    await card.getByText("12%", { exact: true }).waitFor();
-  });
-
-  test("a card keeps its height when its values arrive, and no value wraps", async () => {
-    await push([{ ...gpu(0), power_draw_w: 5321 }]);
-    await using visit = await console.visit("/gpus");
-    const { page } = visit;
-    const held = Promise.withResolvers<void>();
-    await page.route("**/api/gpu-stats", async (route) => {
-      await held.promise;
-      await route.continue();
-    });
-    await page.reload();
-    const heightOf = (selector: string): Promise<number> =>
-      page
-        .locator(selector)
-        .first()
-        .evaluate((card) => card.getBoundingClientRect().height);
-    const reserved = await heightOf(".gpu");
-    held.resolve();
-    const card = page.getByRole("article", { name: "GPU 0, NVIDIA H200" });
-    await card.getByText("5.32 kW", { exact: true }).waitFor();
-    expect(await heightOf("article.gpu")).toBe(reserved);
-    const lines = await card.locator("dd, .gauge-value").evaluateAll((values) =>
-      values.map((value) => {
-        const range = document.createRange();
-        range.selectNodeContents(value);
-        return range.getClientRects().length;
-      }),
-    );
-    expect(lines).toEqual([1, 1, 1, 1]);
+    await row.getByText("12%", { exact: true }).waitFor();
   });
 
   test("a value that a GPU does not report is a dash, not a zero", async () => {
     await push([{ gpu_id: 3, name: "reports nothing" }]);
     await using visit = await console.visit("/gpus");
-    const card = visit.page.getByRole("article", { name: "GPU 3, reports nothing" });
-    await card.getByText("Power").waitFor();
-    expect(await card.getByText("–", { exact: true }).count()).toBe(4);
+    const row = visit.page.getByRole("row").filter({ hasText: "reports nothing" });
+    await row.waitFor();
+    expect(await row.locator("td.number").allTextContents()).toEqual(["–", "–", "–", "–"]);
   });
 
-  test("a full or hot GPU says so on its card, in colour and in words", async () => {
+  test("a full or hot GPU says so in its row, in colour and in words", async () => {
     await push([{ ...gpu(0), temp_c: 91, memory_used_mb: 143_000 }]);
     await using visit = await console.visit("/gpus");
-    const card = visit.page.getByRole("article", { name: "GPU 0, NVIDIA H200" });
+    const card = rowOf(visit.page, 0);
     await card.getByText("Hot", { exact: true }).waitFor();
     await card.getByText("Full", { exact: true }).waitFor();
     const colourOf = (text: string) =>

@@ -29,7 +29,7 @@ describe.skipIf(!hasBrowser)("the handbook", () => {
   test("is searched as one types, and the search is in the address", async () => {
     await using visit = await console.visit("/help/handbook/settings", { scheme: "dark" });
     const { page } = visit;
-    await page.keyboard.press("/");
+    await page.getByRole("searchbox").focus();
     await page.keyboard.type("private certificate");
     const found = page.getByRole("region", { name: "Found" });
     await found.getByRole("link", { name: "A backend with a private certificate" }).waitFor();

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { findFreePort } from "../support/free-port.ts";
+import { logOut } from "./support/menus.ts";
 import { violations } from "./support/axe.ts";
 import { hasBrowser, loseSession, password, startConsole, type Visit } from "./support/console-under-test.ts";
 import { startBackends } from "../support/several-backends.ts";
@@ -74,13 +75,12 @@ describe.skipIf(!hasBrowser)("help", () => {
     });
   });
 
-  test("the creation of a key shows lines with the key, which work", async () => {
-    await using visit = await traffic.console.visit("/keys?new=1");
-    const { page } = visit;
-    await page.getByRole("dialog").getByLabel("Name").fill("quick");
-    await page.keyboard.press("Enter");
-    await page.getByText("Use it").click();
-    const lines = page.getByRole("dialog").getByRole("region", { name: "the lines for curl" });
+  test("with a key, the lines for curl work", async () => {
+    await using visit = await traffic.console.visit("/help");
+    await visit.page.getByLabel(/^API key/).fill(traffic.key.key);
+    await visit.page.getByLabel(/^API key/).press("Tab");
+    const lines = visit.page.getByRole("region", { name: "the lines for curl" });
+    await lines.getByText(traffic.key.key).waitFor();
     await lines.getByText(trafficModel).waitFor();
     const command = (await lines.textContent()) ?? "";
     const shell = Bun.spawn(["sh", "-c", command], { stderr: "ignore" });
@@ -116,12 +116,12 @@ describe.skipIf(!hasBrowser)("help", () => {
   });
 
   test.each([
-    ["a logout", async ({ page }: Visit) => page.getByRole("button", { name: "Log out admin" }).click()],
+    ["a logout", async ({ page }: Visit) => logOut(page)],
     [
       "a logout of an expired session",
       async (visit: Visit) => {
         await loseSession(visit);
-        await visit.page.getByRole("button", { name: "Log out admin" }).click();
+        await logOut(visit.page);
       },
     ],
     [
@@ -129,7 +129,7 @@ describe.skipIf(!hasBrowser)("help", () => {
       async ({ context }: Visit) => {
         const other = await context.newPage();
         await other.goto(`${traffic.console.program.adminUrl}/help`);
-        await other.getByRole("button", { name: "Log out admin" }).click();
+        await logOut(other);
       },
     ],
   ])("the playground forgets the key after %s", async (_, end) => {

@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { findFreePort } from "../support/free-port.ts";
 import { pollUntil } from "../support/poll-until.ts";
+import { chooseFrom } from "./support/menus.ts";
 import { violations } from "./support/axe.ts";
 import { hasBrowser, startConsole } from "./support/console-under-test.ts";
 import { shared } from "../support/shared.ts";
@@ -24,7 +25,7 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
     const { id } = await create({ name: "editable", owner: "Kim" });
     await using visit = await console.visit("/keys", { expectedErrors: /400/ });
     const { page } = visit;
-    await page.getByRole("button", { name: "Limits of editable" }).click();
+    await chooseFrom(page, "Actions of editable", "Limits");
     const dialog = page.getByRole("dialog", { name: "Limits and details of “editable”" });
     expect(await dialog.getByLabel("Owner").inputValue()).toBe("Kim");
     const perDay = dialog.getByRole("textbox", { name: "Tokens per day" });
@@ -42,7 +43,7 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
     const read = () => console.admin.expectOk<{ id: number }[]>("GET", "/api/keys");
     const saved = (await read()).find((key) => key.id === id);
     expect(saved).toMatchObject({ tokens_per_day: 1_500_000, allowed_models: ["qwen*", "gpt"], owner: "Kim" });
-    await page.getByRole("button", { name: "Limits of editable" }).click();
+    await chooseFrom(page, "Actions of editable", "Limits");
     expect(await perDay.inputValue()).toBe("1,500,000");
     const more = dialog.getByLabel("More until the day ends");
     await more.fill("500k");
@@ -50,7 +51,7 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
     expect(await violations(page)).toEqual([]);
     await dialog.getByRole("button", { name: "Save" }).click();
     await dialog.waitFor({ state: "detached" });
-    await page.getByRole("button", { name: "Limits of editable" }).click();
+    await chooseFrom(page, "Actions of editable", "Limits");
     await dialog.getByText("0 of 2M").waitFor();
     await dialog.getByText(/^Starts anew on .*, without 500K of the limit$/).waitFor();
     expect(await more.inputValue()).toBe("500,000");
@@ -107,7 +108,7 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
       await page.getByRole("link", { name: "busy" }).waitFor();
       expect(await page.getByRole("link", { name: "calm" }).count()).toBe(0);
     }
-    await page.getByRole("button", { name: "Limits of busy" }).click();
+    await chooseFrom(page, "Actions of busy", "Limits: nearly used up");
     await page.getByRole("dialog").getByText("1 of 1", { exact: true }).waitFor();
     await page.getByRole("dialog").getByText("1 request refused").waitFor();
     expect(await violations(page)).toEqual([]);

@@ -79,11 +79,10 @@ describe.skipIf(!hasBrowser)("a key's page", () => {
     const { page } = visit;
     await page.getByRole("button", { name: "New secret" }).click();
     const form = page.getByRole("dialog", { name: "New secret for “rotated”" });
-    await form.getByLabel("Accept the old secret for").fill("5");
     expect(await violations(page)).toEqual([]);
-    await form.getByRole("button", { name: "Replace the secret" }).click();
+    await form.getByRole("button", { name: "It is planned" }).click();
     const dialog = page.getByRole("dialog", { name: "Key for “rotated”" });
-    await dialog.getByText("The old one is accepted for 5 more minutes.").waitFor();
+    await dialog.getByText("The old one is accepted for one more hour.").waitFor();
     const secret = (await dialog.getByRole("code").first().textContent()) ?? "";
     expect(secret).not.toBe(key);
     expect([
@@ -97,6 +96,21 @@ describe.skipIf(!hasBrowser)("a key's page", () => {
     await dialog.getByRole("button", { name: "Done" }).click();
     await dialog.waitFor({ state: "detached" });
     expect(await page.content()).not.toContain(secret);
+  });
+
+  test("ends the old secret at once if it leaked", async () => {
+    const { id, key } = await traffic.console.admin.createKey("leaky");
+    await using visit = await traffic.console.visit(`/keys/${id}`);
+    const { page } = visit;
+    await page.getByRole("button", { name: "New secret" }).click();
+    await page.getByRole("button", { name: "It leaked" }).click();
+    const dialog = page.getByRole("dialog", { name: "Key for “leaky”" });
+    await dialog.getByText("The old one is no longer accepted.").waitFor();
+    const secret = (await dialog.getByRole("code").first().textContent()) ?? "";
+    expect([
+      (await traffic.chat({}, "tokens=1", key)).status,
+      (await traffic.chat({}, "tokens=1", secret)).status,
+    ]).toEqual([401, 200]);
   });
 
   test("takes the form for a new secret with it when it is left", async () => {

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
+import { chooseFrom, logOut } from "./support/menus.ts";
 import { hasBrowser, loseSession, password, startConsole } from "./support/console-under-test.ts";
 import { waitUntilDrawn } from "./support/seeded-console.ts";
 import { shared } from "../support/shared.ts";
@@ -84,11 +85,11 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     const { id } = await console.admin.createKey("old name");
     await using visit = await console.visit("/keys");
     const { page } = visit;
-    await page.getByRole("button", { name: "Rename old name" }).click();
+    await chooseFrom(page, "Actions of old name", "Rename");
     await page.getByLabel("New name of old name").fill("not this");
     await page.keyboard.press("Escape");
     await rowOf(page, "old name").waitFor();
-    await page.getByRole("button", { name: "Rename old name" }).click();
+    await chooseFrom(page, "Actions of old name", "Rename");
     await page.getByLabel("New name of old name").fill("new name");
     await page.keyboard.press("Enter");
     await rowOf(page, "new name").waitFor();
@@ -132,7 +133,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await console.admin.createKey("stubborn name");
     await using visit = await console.visit("/keys?q=name", { expectedErrors: /status of 503/ });
     const { page } = visit;
-    await page.getByRole("button", { name: "Rename stubborn name" }).click();
+    await chooseFrom(page, "Actions of stubborn name", "Rename");
     const field = page.getByLabel("New name of stubborn name");
     await field.fill("pliant name");
     const sent: string[] = [];
@@ -225,11 +226,11 @@ describe.skipIf(!hasBrowser)("API keys", () => {
       ["row 2", "row 3"],
       ["row 3", "row 1"],
     ] as const) {
-      await page.getByRole("button", { name: `Delete ${deleted}` }).click();
+      await chooseFrom(page, `Actions of ${deleted}`, "Delete");
       await page.getByRole("button", { name: "Delete key" }).click();
       await rowOf(page, deleted).waitFor({ state: "detached" });
       const focused = await page.evaluate(() => document.activeElement?.getAttribute("aria-label"));
-      expect(focused).toBe(`Delete ${next}`);
+      expect(focused).toBe(`Actions of ${next}`);
     }
   });
 
@@ -264,20 +265,20 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     const { id, key } = await console.admin.createKey("doomed");
     await using visit = await console.visit("/keys");
     const { page } = visit;
-    const remove = page.getByRole("button", { name: "Delete doomed" });
-    await remove.click();
+    const remove = (): Promise<void> => chooseFrom(page, "Actions of doomed", "Delete");
+    await remove();
     const dialog = page.getByRole("dialog", { name: "Delete “doomed”?" });
     expect(await dialog.textContent()).toContain("The key cannot be restored");
     expect(await focusedText(page)).toBe("Cancel");
     await page.keyboard.press("Enter");
     await dialog.waitFor({ state: "detached" });
-    expect(await page.evaluate(() => document.activeElement?.getAttribute("aria-label"))).toBe("Delete doomed");
+    expect(await page.evaluate(() => document.activeElement?.getAttribute("aria-label"))).toBe("Actions of doomed");
 
-    await remove.click();
+    await remove();
     await dialog.getByRole("button", { name: "Deactivate instead" }).click();
     await page.getByRole("switch", { name: "doomed is active", checked: false }).waitFor();
 
-    await remove.click();
+    await remove();
     expect(await dialog.getByRole("button", { name: "Deactivate instead" }).count()).toBe(0);
     await dialog.getByRole("button", { name: "Delete key" }).click();
     await page.getByText("“doomed” was deleted").waitFor();
@@ -292,7 +293,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await using visit = await console.visit("/keys");
     const { page } = visit;
     await page.getByRole("heading", { name: "API keys", level: 1 }).waitFor();
-    await page.keyboard.press("/");
+    await page.getByRole("searchbox").focus();
     await page.keyboard.type("ZEBRA");
     await page.waitForURL("**/keys?q=ZEBRA");
     await page.keyboard.press("Tab");
@@ -317,7 +318,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await using visit = await console.visit("/keys");
     const { page } = visit;
     await rowOf(page, name).waitFor();
-    await page.getByRole("button", { name: `Delete ${name}` }).click();
+    await chooseFrom(page, `Actions of ${name}`, "Delete");
     await page.getByRole("heading", { name: `Delete “${name}”?` }).waitFor();
     expect(await page.locator("img, main b").count()).toBe(0);
     expect(await page.title()).toBe("API keys · Tollgate");
@@ -343,11 +344,11 @@ describe.skipIf(!hasBrowser)("API keys", () => {
   });
 
   test.each<[string, (page: Page) => Promise<void>]>([
-    ["has loaded", (page) => page.getByRole("button", { name: "Log out admin" }).click()],
+    ["has loaded", (page) => logOut(page)],
     [
       "could not delete",
       async (page) => {
-        await page.getByRole("button", { name: "Delete seen before" }).click();
+        await chooseFrom(page, "Actions of seen before", "Delete");
         await page.getByRole("button", { name: "Delete key" }).click();
       },
     ],
@@ -360,7 +361,7 @@ describe.skipIf(!hasBrowser)("API keys", () => {
     await using visit = await console.visit("/keys?q=seen", { expectedErrors: /status of 401/ });
     const { page } = visit;
     await rowOf(page, "seen before").waitFor();
-    await page.getByRole("button", { name: "Log out admin" }).waitFor();
+    await page.getByRole("button", { name: "Menu of admin" }).waitFor();
     await loseSession(visit);
     await notice(page);
     await page.getByLabel("Username").fill("admin");

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
+import { logOut } from "./support/menus.ts";
 import { hasBrowser, lanName, loseSession, password, startConsole } from "./support/console-under-test.ts";
 import { shared } from "../support/shared.ts";
 
@@ -79,7 +80,7 @@ describe.skipIf(!hasBrowser)("login", () => {
   test("is required again after the session has ended", async () => {
     await using visit = await console.visit("/keys?q=a", { expectedErrors: refused });
     const { page } = visit;
-    await page.getByRole("button", { name: "Log out admin" }).waitFor();
+    await page.getByRole("button", { name: "Menu of admin" }).waitFor();
     // A refresh during the first load would join that request, which still has the cookie.
     await page.getByText(/^Updated/).waitFor();
     await loseSession(visit);
@@ -93,7 +94,7 @@ describe.skipIf(!hasBrowser)("login", () => {
     await logIn(page, "admin", password);
     await page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
     const [cookie] = await context.cookies();
-    await page.getByRole("button", { name: "Log out admin" }).click();
+    await logOut(page);
     await page.getByRole("button", { name: "Log in" }).waitFor();
     const headers = { cookie: `session=${cookie?.value}` };
     expect((await fetch(`${console.program.adminUrl}/api/keys`, { headers })).status).toBe(401);
@@ -109,7 +110,7 @@ describe.skipIf(!hasBrowser)("login", () => {
     await second.goto(`${console.program.adminUrl}/keys`);
     const active = second.getByRole("switch", { name: "seen by two tabs is active" });
     await active.waitFor();
-    await page.getByRole("button", { name: "Log out admin" }).click();
+    await logOut(page);
     await second.waitForURL("**/login?next=%2Fkeys");
     await logIn(page, "admin", password);
     // This needs the CSRF token of the new session.
@@ -125,9 +126,9 @@ describe.skipIf(!hasBrowser)("login", () => {
   test("that has already expired can be logged out without an error", async () => {
     await using visit = await console.visit("/keys", { expectedErrors: refused });
     const { page } = visit;
-    await page.getByRole("button", { name: "Log out admin" }).waitFor();
+    await page.getByRole("button", { name: "Menu of admin" }).waitFor();
     await loseSession(visit);
-    await page.getByRole("button", { name: "Log out admin" }).click();
+    await logOut(page);
     await page.getByRole("button", { name: "Log in" }).waitFor();
     expect(await page.getByText("Could not log out").count()).toBe(0);
   });

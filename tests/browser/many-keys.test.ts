@@ -105,6 +105,48 @@ describe.skipIf(!hasBrowser)("many keys at once", () => {
     await page.getByText(/^3 of \d+ keys$/).waitFor();
   });
 
+  test("are put in one team, or in those that their tags name, which are made if that is asked", async () => {
+    const [one, two, three] = await Promise.all(
+      [["team:ml"], ["team:ops", "x"], []].map((tags, index) => console.admin.createKey(`join ${index}`, { tags })),
+    );
+    const { id: ml } = await console.admin.expectOk<{ id: number }>("POST", "/api/teams", { name: "ml" });
+    const teamsOf = async (): Promise<(number | null)[]> => {
+      const keys = await console.admin.expectOk<{ id: number; team_id: number | null }[]>("GET", "/api/keys");
+      return [one, two, three].map((key) => keys.find(({ id }) => id === key?.id)?.team_id ?? null);
+    };
+    await using visit = await console.visit("/keys?q=join", { fresh: true });
+    const { page } = visit;
+    const dialog = page.getByRole("dialog");
+    await page.getByRole("checkbox", { name: "Select all keys" }).check();
+    await barOf(page).getByRole("button", { name: "Team" }).click();
+    await dialog.getByRole("combobox", { name: "Team" }).selectOption("ml");
+    expect(await violations(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByText("3 keys were changed").waitFor();
+    expect(await teamsOf()).toEqual([ml, ml, ml]);
+    const fromTags = async (creates: boolean): Promise<void> => {
+      await barOf(page).getByRole("button", { name: "Team" }).click();
+      await dialog.getByRole("radio", { name: "From a tag" }).check();
+      await dialog.getByLabel("Tags that begin with").fill("team:");
+      await dialog.getByLabel("Create a team that is not there").setChecked(creates);
+      expect(await violations(page)).toEqual([]);
+      await dialog.getByRole("button", { name: "Save" }).click();
+    };
+    await page.getByRole("checkbox", { name: "Select all keys" }).check();
+    await fromTags(false);
+    await dialog.getByText("1 of 3 keys were changed.").waitFor();
+    expect((await dialog.getByRole("listitem").allTextContents()).toSorted()).toEqual([
+      "join 1: No team is called ops",
+      "join 2: No tag begins so",
+    ]);
+    await dialog.getByRole("button", { name: "Close" }).click();
+    await barOf(page).getByText("2 keys selected").waitFor();
+    await fromTags(true);
+    await dialog.getByText("1 of 2 keys were changed.").waitFor();
+    const { teams } = await console.admin.expectOk<{ teams: { id: number; name: string }[] }>("GET", "/api/teams");
+    expect(await teamsOf()).toEqual([ml, teams.find(({ name }) => name === "ops")?.id ?? 0, ml]);
+  });
+
   test("are deleted, and those that were not stay selected and are named with the reason", async () => {
     const [, second] = await createKeys(["delete 1", "delete 2", "delete 3"]);
     await using visit = await console.visit("/keys?q=delete", { expectedErrors: /status of 503/ });
@@ -178,6 +220,8 @@ describe.skipIf(!hasBrowser)("many keys at once", () => {
     await dialog.getByLabel("Or a file").setInputFiles(file);
     await dialog.getByText("2 keys will be created: “Kim, Lee”, “here already”.").waitFor();
     await dialog.getByText("A key of this name exists already").waitFor();
+    await dialog.getByText("No team is called “red”, “blue”.").waitFor();
+    await dialog.getByLabel("Create the teams that are not there").check();
     expect(await violations(page)).toEqual([]);
     await dialog.getByRole("button", { name: "Create 2 keys" }).click();
     await dialog.getByText("2 of 2 keys created.").waitFor();
@@ -185,6 +229,16 @@ describe.skipIf(!hasBrowser)("many keys at once", () => {
     const secret = (await dialog.getByRole("row").filter({ hasText: "Kim, Lee" }).locator("code").textContent()) ?? "";
     const headers = { authorization: `Bearer ${secret}` };
     expect((await fetch(`${console.program.url}/v1/models`, { headers })).status).toBe(200);
+    const { teams } = await console.admin.expectOk<{ teams: { name: string; key_count: number }[] }>(
+      "GET",
+      "/api/teams",
+    );
+    expect(teams.map((team) => [team.name, team.key_count])).toEqual(
+      expect.arrayContaining([
+        ["red", 1],
+        ["blue", 1],
+      ]),
+    );
 
     await page.keyboard.press("Escape");
     await page.mouse.click(5, 5);

@@ -1,6 +1,9 @@
 import { describe, expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
+import { logOut } from "./support/menus.ts";
+import { violations } from "./support/axe.ts";
 import { hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { startBackends } from "../support/several-backends.ts";
 import { waitUntilDrawn } from "./support/seeded-console.ts";
 import { shared } from "../support/shared.ts";
 
@@ -53,8 +56,7 @@ describe.skipIf(!hasBrowser)("the secret of a new key", () => {
     });
     const dialog = await createKey(page, "logged out");
     const secret = await dialog.getByRole("code").first().textContent();
-    await dialog.getByText("Use it").click();
-    const lines = dialog.getByRole("region", { name: "the lines for curl" });
+    const lines = dialog.getByRole("region", { name: "all that its user needs" });
     await lines.getByText("http://ADDRESS/v1").waitFor();
     const other = await context.newPage();
     await other.addInitScript(() => localStorage.setItem("tollgate.session", "yes"));
@@ -62,7 +64,7 @@ describe.skipIf(!hasBrowser)("the secret of a new key", () => {
     await other.goto(`${console.program.adminUrl}/keys`);
     hasEnded = true;
     const refused = page.waitForResponse((response) => response.url().endsWith("/api/overview") && !response.ok());
-    await other.getByRole("button", { name: "Log out admin" }).click();
+    await logOut(other);
     await page.waitForURL("**/login*");
     await refused;
     await waitUntilDrawn(page);
@@ -86,23 +88,58 @@ describe.skipIf(!hasBrowser)("the secret of a new key", () => {
     expect(await page.getByRole("dialog").count()).toBe(0);
   });
 
-  test("is not saved by a copy of lines without it", async () => {
-    await using visit = await console.visit("/keys");
+  test("is handed over by one copy, with the model and its context, the clients’ lines and the holder’s page", async () => {
+    using backends = startBackends({ one: "" });
+    const file = await Bun.file(backends.file).text();
+    await Bun.write(backends.file, file.replace("m: {", "m: { context_tokens: 131072, "));
+    await using own = await startConsole(undefined, { MODELS_FILE: backends.file });
+    await own.admin.createKey("older");
+    await using visit = await own.visit("/keys?sort=name");
     const { page } = visit;
-    const dialog = await createKey(page, "quick start");
-    await dialog.getByText("Use it").click();
-    const copyLines = async (client: string): Promise<void> => {
-      await dialog.getByText(client, { exact: true }).click();
-      const block = dialog.locator(".code-block").filter({ has: page.getByRole("region", { name: client }) });
-      await block.getByRole("button", { name: /^Copy/ }).click();
-      await block.getByText("Copied").waitFor();
-    };
-    await copyLines("Codex");
-    expect(await reloadAsks(page)).toBe(true);
-    expect(await dialog.getByRole("button", { name: "I have saved it" }).isVisible()).toBe(true);
-    await copyLines("Claude Code");
+    const dialog = await createKey(page, "zoe");
+    const secret = (await dialog.getByRole("code").first().textContent()) ?? "";
+    await dialog.getByRole("button", { name: "Copy all that its user needs" }).click();
+    await dialog.getByText("Copied").waitFor();
+    const text = await page.evaluate(() => navigator.clipboard.readText());
+    for (const part of [
+      `API key: ${secret}`,
+      "Model: m",
+      "Context: 131072 tokens",
+      `${own.program.adminUrl}/me`,
+      '"CLAUDE_CODE_MAX_CONTEXT_TOKENS": "131072"',
+      "model_context_window = 131072",
+      "from openai import OpenAI",
+    ]) {
+      expect(text).toContain(part);
+    }
+    expect(text).not.toContain("202752");
+    expect(await violations(page)).toEqual([]);
     await dialog.getByRole("button", { name: "Done" }).click();
-    await dialog.waitFor({ state: "detached" });
+    // Its row is first until the page is left, whatever the table is sorted by.
+    const rows = page.getByRole("rowheader");
+    expect(await rows.allTextContents()).toEqual(["zoe", "older"]);
+    await page.getByRole("link", { name: "Usage" }).click();
+    await page.goBack();
+    await rows.filter({ hasText: "older" }).waitFor();
+    expect(await rows.allTextContents()).toEqual(["older", "zoe"]);
+  });
+
+  test("models are picked from those that are served, and one that nobody serves is named", async () => {
+    await using own = await startConsole(undefined, { PROXY_ALIAS_MODEL: "served" });
+    await using visit = await own.visit("/keys?new=1");
+    const { page } = visit;
+    await page.getByText("Limits and details").click();
+    const field = page.getByLabel("Allowed models");
+    await page.getByRole("button", { name: "served", exact: true }).click();
+    expect(await field.inputValue()).toBe("served");
+    await field.fill("served, serv*, typo");
+    await page.getByText("No backend serves typo now.").waitFor();
+    expect(await violations(page)).toEqual([]);
+    await page.getByLabel("Name", { exact: true }).fill("picky");
+    await page.getByRole("button", { name: "Create key" }).click();
+    await page.getByRole("dialog", { name: "Key for “picky”" }).waitFor();
+    const [key] = await own.admin.listKeys();
+    expect(key).toMatchObject({ allowed_models: ["served", "serv*", "typo"] });
   });
 
   test("leaves no trace in the address, and Back closes a form without a secret", async () => {

@@ -9,7 +9,7 @@ describe.skipIf(!hasBrowser)("refresh", () => {
   test("a hidden tab sends no requests, and resumes when it becomes visible", async () => {
     await using visit = await console.visit("/gpus", { fakeClock: true });
     const { page } = visit;
-    await page.getByRole("article", { name: "GPU 0, NVIDIA H200" }).waitFor();
+    await page.getByRole("row").filter({ hasText: "H200" }).first().waitFor();
     const setVisible = (visible: boolean): Promise<void> =>
       page.evaluate((isVisible) => {
         const state = isVisible ? "visible" : "hidden";

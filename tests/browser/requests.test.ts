@@ -1,5 +1,6 @@
 import { beforeAll, describe, expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
+import { chooseFrom } from "./support/menus.ts";
 import { violations } from "./support/axe.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { hasBrowser } from "./support/console-under-test.ts";
@@ -81,8 +82,8 @@ describe.skipIf(!hasBrowser)("requests", () => {
     expect(await rows(page).nth(1).textContent()).toContain("≈ 1,234");
     expect(await rows(page).nth(2).textContent()).toContain("cut, not counted");
     await rows(page).nth(1).click();
-    await drawer(page).getByText("Charged by an estimate").waitFor();
-    expect(await drawer(page).textContent()).toMatch(/1,234.*2 times/s);
+    await drawer(page).getByText("It was sent 2 times.").waitFor();
+    expect(await drawer(page).textContent()).toContain("were charged 1,234 by an estimate");
   });
 
   test("the filters are part of the address, survive a reload and can be cleared", async () => {
@@ -96,14 +97,14 @@ describe.skipIf(!hasBrowser)("requests", () => {
     await page.reload();
     await rows(page).first().waitFor();
     expect(await rows(page).count()).toBe(1);
-    await page.getByLabel("Model").fill("no-such-model-or-is-it-a-key");
-    await page.keyboard.press("Enter");
+    await chooseFrom(page, "Add a filter", "Model");
+    await page.keyboard.insertText("no-such-model-or-is-it-a-key");
     await page.getByText("No matching requests").waitFor();
     expect(new URL(page.url()).search).toBe(`?result=5xx&key=${traffic.key.id}`);
     await page.getByRole("button", { name: "Clear filters" }).click();
     await rows(page).nth(2).waitFor();
     expect(new URL(page.url()).search).toBe("");
-    expect(await page.getByLabel("Model").inputValue()).toBe("");
+    expect(await page.getByLabel("Model", { exact: true }).inputValue()).toBe("");
   });
 
   test("a link with filters that mean nothing shows all requests", async () => {
@@ -140,7 +141,36 @@ describe.skipIf(!hasBrowser)("requests", () => {
     await rows(page).first().click();
     await drawer(page).getByText("invalid_api_key", { exact: true }).waitFor();
     expect(await drawer(page).locator(".timeline li").count()).toBe(1);
-    await drawer(page).getByText("Not sent to a backend").waitFor();
+    await drawer(page).getByText("Refused: invalid_api_key.").waitFor();
+    // Of what was not sent, nothing is to be reported.
+    for (const missing of ["Tokens", "What was changed"]) {
+      expect(await drawer(page).getByRole("heading", { name: missing }).count()).toBe(0);
+    }
+  });
+
+  test("the story of a request says what it waited for, how it was answered, and which limit refused it", async () => {
+    const limits = { max_concurrency: 1, requests_per_minute: 3 };
+    const streamed = { stream: true, stream_options: { include_usage: true } };
+    const { key, id } = await traffic.console.admin.createKey("narrow", limits);
+    await Promise.all([0, 1].map(() => traffic.chat(streamed, "usage=40,7; slow-head=200ms", key)));
+    for (const _ of [2, 3]) await traffic.chat({}, "usage=40,7", key);
+    await waitForLog(traffic, 4, `&key_id=${id}`);
+    await using opened = await visit(`/requests?key=${id}`);
+    const { page } = opened;
+    const storyOf = async (row: number): Promise<string> => {
+      await rows(page).nth(row).click();
+      const story = (await drawer(page).locator(".lead").textContent()) ?? "";
+      await page.keyboard.press("Escape");
+      await drawer(page).waitFor({ state: "detached" });
+      return story;
+    };
+    expect(await storyOf(0)).toStartWith(
+      "Refused by a limit: This API key is limited to 3 requests per minute; try again in",
+    );
+    expect(await storyOf(1)).toMatch(/^127\.0\.0\.1:\d+ began to answer after .* and wrote 7 tokens\./);
+    expect(await storyOf(2)).toMatch(
+      /^Waited \d+ ms because this key may run 1 at once\. .* began to answer after .* and wrote 7 tokens/,
+    );
   });
 
   test("new requests appear by themselves, and wait while the table is paused", async () => {
@@ -199,8 +229,8 @@ describe.skipIf(!hasBrowser)("requests", () => {
   test("the model field suggests the models of the last days", async () => {
     await using opened = await visit("/requests");
     const { page } = opened;
-    const field = page.getByLabel("Model");
-    await field.focus();
+    await chooseFrom(page, "Add a filter", "Model");
+    const field = page.getByLabel("Model", { exact: true });
     const suggested = page.locator("datalist option");
     await suggested.first().waitFor({ state: "attached" });
     expect(await suggested.evaluateAll((options) => options.map((option) => option.getAttribute("value")))).toEqual([

@@ -84,21 +84,6 @@ describe.skipIf(!hasBrowser)("running now", () => {
     await page.getByText("The request had already ended").waitFor();
   });
 
-  test("in a window that is narrower than the table, the table scrolls and not the page", async () => {
-    await using visit = await traffic.console.visit("/requests/running");
-    const { page } = visit;
-    const waiting = traffic.chat({ model: "a-name-that-is-longer-than-its-column" }, "slow-head=60s");
-    await page.getByRole("row").filter({ hasText: "caller" }).getByText("Waiting for the backend").waitFor();
-    for (const width of [768, 1024]) {
-      await page.setViewportSize({ width, height: 900 });
-      expect(await page.locator(".table-scroll").evaluate((one) => one.scrollWidth > one.clientWidth)).toBe(true);
-      expect(await page.evaluate(() => document.documentElement.scrollWidth)).toBe(width);
-    }
-    await page.getByRole("button", { name: "End the request of caller" }).click();
-    await page.getByRole("button", { name: "End request" }).click();
-    await waiting;
-  });
-
   test("fits the narrowest phone, which shows what a request waits for in full", async () => {
     await using visit = await traffic.console.visit("/requests/running", { phone: true });
     const { page } = visit;

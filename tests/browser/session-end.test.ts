@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { logOut } from "./support/menus.ts";
 import { violations } from "./support/axe.ts";
 import { hasBrowser, loseSession, password, startConsole } from "./support/console-under-test.ts";
 import { shared } from "../support/shared.ts";
@@ -47,7 +48,7 @@ describe.skipIf(!hasBrowser)("login after a session has ended", () => {
     await page.getByRole("button", { name: "Save prices" }).click();
     expect((await saved).status()).toBe(200);
     await page.getByLabel("Model", { exact: true }).fill("left-*");
-    await page.getByRole("button", { name: /^Log out/ }).click();
+    await logOut(page);
     await page.waitForURL("**/login?next=*");
   });
 

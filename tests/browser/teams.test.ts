@@ -2,6 +2,7 @@ import { describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { pollUntil } from "../support/poll-until.ts";
 import { shared } from "../support/shared.ts";
+import { chooseFrom } from "./support/menus.ts";
 import { violations } from "./support/axe.ts";
 import { hasBrowser } from "./support/console-under-test.ts";
 import { waitUntilLoaded } from "./support/seeded-console.ts";
@@ -42,7 +43,7 @@ describe.skipIf(!hasBrowser)("without teams", () => {
       expect([path, await page.getByText(/\bteams?\b/i).count()]).toEqual([path, 0]);
     }
     await page.goto(`${traffic.console.program.adminUrl}/keys`);
-    await page.getByRole("button", { name: "Limits of caller" }).click();
+    await chooseFrom(page, "Actions of caller", "Limits");
     const dialog = page.getByRole("dialog");
     await dialog.getByLabel("Concurrent requests").waitFor();
     for (const label of ["Concurrent requests", "Tokens per day", "Tokens per month"])
@@ -188,6 +189,7 @@ describe.skipIf(!hasBrowser)("teams", () => {
     await using visit = await traffic.console.visit("/requests");
     const { page } = visit;
     await page.getByRole("columnheader", { name: "Team" }).waitFor();
+    await chooseFrom(page, "Add a filter", "Team");
     await page.getByRole("combobox", { name: "Team" }).selectOption("logged");
     await page.getByRole("row").filter({ hasText: "caller" }).waitFor({ state: "detached" });
     await page
@@ -196,7 +198,7 @@ describe.skipIf(!hasBrowser)("teams", () => {
       .getByRole("cell", { name: "logged", exact: true })
       .waitFor();
     expect(page.url()).toContain(`team=${teamId}`);
-    await page.getByRole("combobox", { name: "Team" }).selectOption("All teams");
+    await page.getByRole("combobox", { name: "Team" }).selectOption("All");
     await page.getByLabel("Group by").selectOption("Team");
     await page.getByRole("link", { name: "logged" }).waitFor();
     await page.getByRole("link", { name: "No team" }).click();
@@ -296,6 +298,85 @@ describe.skipIf(!hasBrowser)("the users of a key", () => {
     await page.getByRole("row").filter({ hasText: "Kim" }).getByText("200").waitFor();
   });
 
+  test("are imported and changed from a CSV, which is theirs, and many at once", async () => {
+    const { admin } = traffic.console;
+    const { id, key } = await admin.createKey("many users", { users_from: "header:x-who" });
+    await traffic.chat({}, "tokens=1", key, { "x-who": "u-1" });
+    interface UserRow {
+      name: string;
+      external: string;
+      team_id: number | null;
+      is_active: boolean;
+      tokens_per_day: number | null;
+      tags: string[];
+    }
+    const users = async (): Promise<UserRow[]> =>
+      (await admin.expectOk<{ users: UserRow[] }>("GET", `/api/users?key=${id}`)).users;
+    await pollUntil(async () => (await users()).length === 1);
+    await using visit = await traffic.console.visit(`/keys/${id}`);
+    const { page } = visit;
+    const dialog = page.getByRole("dialog");
+    const panel = page.getByRole("region", { name: "Users", exact: true });
+    await panel.getByRole("button", { name: "Import" }).click();
+    await dialog
+      .getByLabel("Users", { exact: true })
+      .fill("external,name,team,tokens_per_day,phone\nu-1,Kim,art,1.5M,5\nu-2,Lee,art,,\nu-3,,,20k,\n");
+    await dialog.getByText("3 users will be saved: “u-1”, “u-2”, “u-3”.").waitFor();
+    await dialog.getByText("Those that the key has already will be changed: “u-1”.").waitFor();
+    await dialog.getByText("These columns are not read: “phone”.").waitFor();
+    await dialog.getByLabel("Create the teams that are not there").check();
+    expect(await violationsOf(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Save 3 users" }).click();
+    await dialog.getByText("3 of 3 users saved.").waitFor();
+    await dialog.getByRole("button", { name: "Done" }).click();
+    const { teams } = await admin.expectOk<{ teams: Team[] }>("GET", "/api/teams");
+    const art = teams.find(({ name }) => name === "art")?.id;
+    const kim = { external: "u-1", name: "Kim", team_id: art ?? 0, tokens_per_day: 1_500_000 };
+    const u3 = { external: "u-3", name: "u-3", team_id: null, tokens_per_day: 20_000 };
+    expect(await users()).toMatchObject([
+      kim,
+      { external: "u-2", name: "Lee", team_id: art, tokens_per_day: null },
+      u3,
+    ]);
+    await panel.getByRole("row").filter({ hasText: "Lee" }).waitFor();
+    const download = page.waitForEvent("download");
+    await panel.getByRole("button", { name: "CSV" }).click();
+    const csv = await Bun.file(await (await download).path()).text();
+    expect(csv).toContain("\r\nu-1,Kim,art,");
+
+    await page.getByRole("checkbox", { name: "Select Lee" }).check();
+    await page.getByRole("checkbox", { name: "Select u-3" }).check();
+    const bar = page.getByRole("region", { name: "Selected users" });
+    await bar.getByText("2 users selected").waitFor();
+    expect(await bar.getByRole("button", { name: "Paths" }).count()).toBe(0);
+    await bar.getByRole("button", { name: "Switch off" }).click();
+    expect(await violationsOf(page)).toEqual([]);
+    await dialog.getByRole("button", { name: "Switch off" }).click();
+    await page.getByText("2 users were switched off").waitFor();
+    expect((await users()).map((user) => user.is_active)).toEqual([true, false, false]);
+    await page.getByRole("checkbox", { name: "Select all users" }).check();
+    await bar.getByRole("button", { name: "Tag" }).click();
+    await dialog.getByLabel("Tags", { exact: true }).fill("art");
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await page.getByText("3 users were changed").waitFor();
+    await page.getByRole("checkbox", { name: "Select all users" }).check();
+    await bar.getByRole("button", { name: "Team" }).click();
+    await dialog.getByRole("radio", { name: "From a tag" }).check();
+    await dialog.getByRole("button", { name: "Save" }).click();
+    await dialog.waitFor({ state: "detached" });
+    await pollUntil(async () => (await users()).every((user) => user.team_id === art && user.tags[0] === "art"));
+    // Two had that team; the three tags are one change.
+    const { rows } = await admin.expectOk<{ rows: { change_id: string }[] }>("GET", "/api/audit?action=user.update");
+    const [team, ...tagged] = rows.map((row) => row.change_id).slice(0, 4);
+    expect([new Set(tagged).size, tagged.includes(team ?? "")]).toEqual([1, false]);
+    await page.getByRole("checkbox", { name: "Select u-3" }).check();
+    await bar.getByRole("button", { name: "Delete" }).click();
+    await dialog.getByText("One that comes again is a new user.").waitFor();
+    await dialog.getByRole("button", { name: "Delete" }).click();
+    await page.getByText("1 user was deleted").waitFor();
+    expect((await users()).map(({ name }) => name)).toEqual(["Kim", "Lee"]);
+  });
+
   test("are stopped one by one: from the overview, four clicks stop the one who floods", async () => {
     const { admin } = traffic.console;
     const { key } = await admin.createKey("front end", { users_from: "header:x-who" });
@@ -307,12 +388,17 @@ describe.skipIf(!hasBrowser)("the users of a key", () => {
     await pollUntil(async () => (await running()).length === 3);
     await using visit = await traffic.console.visit("/");
     const { page } = visit;
+    await page.evaluate(() => {
+      Object.assign(globalThis, { presses: 0 });
+      addEventListener("pointerdown", () => Reflect.set(globalThis, "presses", Reflect.get(globalThis, "presses") + 1));
+    });
     await page.getByRole("link", { name: /tokens\/s|places/ }).click();
     await page.getByRole("radio", { name: "By user" }).check();
     await page.getByRole("button", { name: "Stop the requests of flooder" }).click();
     await page.getByText("Switched off, the user gets no more").waitFor();
     await page.getByRole("button", { name: "Switch off and end" }).click();
     await page.getByText("1 user is off, and what ran was ended").waitFor();
+    expect(await page.evaluate((): unknown => Reflect.get(globalThis, "presses"))).toBe(4);
     await Promise.all(floods);
     expect((await traffic.chat({}, "tokens=1", key, { "x-who": "flooder" })).status).toBe(403);
     expect(await running()).toMatchObject([{ user_name: "neighbour", key_name: "front end" }]);

@@ -1,4 +1,5 @@
 import { describe, expect, test } from "bun:test";
+import { chooseFrom, openAccountMenu } from "./support/menus.ts";
 import { hasBrowser } from "./support/console-under-test.ts";
 import { chartOf, startUsageConsole, waitForBars } from "./support/usage-console.ts";
 import { shared } from "../support/shared.ts";
@@ -28,9 +29,11 @@ describe.skipIf(!hasBrowser)("time zones", () => {
     });
     await page.reload();
     await page.getByRole("columnheader", { name: "Ended (KST)" }).waitFor();
+    await openAccountMenu(page);
     await page.getByLabel("Time zone").selectOption("utc");
+    await page.keyboard.press("Escape");
     await page.getByRole("columnheader", { name: "Ended (UTC)" }).waitFor();
-    await page.getByText("More filters").click();
+    await chooseFrom(page, "Add a filter", "Ended from");
     await page.getByLabel("Ended from (UTC)").waitFor();
   });
 
@@ -40,6 +43,7 @@ describe.skipIf(!hasBrowser)("time zones", () => {
     await waitForBars(page);
     const hint = page.getByRole("region", { name: "Output tokens" }).locator(".hint");
     const zone = page.getByLabel("Time zone");
+    await openAccountMenu(page);
     await zone.selectOption("utc");
     expect(await hint.textContent()).toMatch(/\d\d:\d\d UTC · /);
     await zone.selectOption("local");
@@ -51,8 +55,10 @@ describe.skipIf(!hasBrowser)("time zones", () => {
 
     const other = await context.newPage();
     await other.goto(`${console.program.adminUrl}/keys`);
+    await openAccountMenu(other);
     await other.getByLabel("Time zone").selectOption("utc");
     await hint.getByText("UTC").waitFor();
+    await openAccountMenu(page);
     expect(await zone.inputValue()).toBe("utc");
   });
 });

@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import type { Locator, Page } from "playwright-core";
+import { openAccountMenu } from "./support/menus.ts";
 import { hasBrowser } from "./support/console-under-test.ts";
 import { waitUntilLoaded } from "./support/seeded-console.ts";
 import { csvOf, startUsageConsole, sumOfColumn, waitForBars } from "./support/usage-console.ts";
@@ -71,6 +72,7 @@ describe.skipIf(!hasBrowser)("the range of usage", () => {
       timeZone: "America/Los_Angeles",
     });
     const { page } = visit;
+    await openAccountMenu(page);
     await page.getByLabel("Time zone").selectOption("local");
     await page.getByRole("button", { name: dayAgo(9), exact: true }).waitFor();
   });

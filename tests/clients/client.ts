@@ -1,6 +1,9 @@
 import type { ClientValues } from "../../console/src/start/quick-start-lines.ts";
 import versions from "./versions.json" with { type: "json" };
 
+/** Of the key whose users Open WebUI signs. */
+export const usersSecret = "0123456789abcdef0123456789abcdef";
+
 export type ClientKind = "further" | "sdk";
 
 /** A client, as Help sets it up. */
@@ -150,6 +153,11 @@ alias = "local"`,
     isServer: true,
     listsModels: true,
     ask: (prompt) => [prompt],
+    // The two lines that the dialog of a key shows.
+    environment: () => ({
+      ENABLE_FORWARD_USER_INFO_HEADERS: "true",
+      FORWARD_USER_INFO_HEADER_JWT_SECRET: usersSecret,
+    }),
   },
   {
     id: "gptme",

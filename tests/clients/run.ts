@@ -132,10 +132,11 @@ const withoutChance = (text: string): string =>
     .replaceAll(/\b[\da-f]{8}-[\da-f-]{27}\b/g, "ID")
     .replaceAll(/\d{4}-\d\d-\d\dT[\d:.]+Z?/g, "TIME");
 
-const meets = (client: RealClient, { furtherQuestions, typed, alsoFor = [] }: Scenario): boolean =>
+const meets = (client: RealClient, { furtherQuestions, typed, only, alsoFor = [] }: Scenario): boolean =>
+  (only === undefined || only === client.id) &&
   (client.goOn !== undefined || furtherQuestions === undefined) &&
   (client.screen !== undefined || typed === undefined) &&
-  (client.kind === undefined || alsoFor.includes(client.kind));
+  (client.kind === undefined || only === client.id || alsoFor.includes(client.kind));
 
 async function meetAll(): Promise<Meeting[]> {
   const wanted = realClients

@@ -2,7 +2,7 @@ import type { SimulatedRequest } from "../support/simulator/request.ts";
 import { type Simulator, startSimulator } from "../support/simulator/simulator.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import type { ClientKind, RealClient } from "./client.ts";
+import { type ClientKind, type RealClient, usersSecret } from "./client.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
@@ -37,6 +37,8 @@ export interface Scenario {
   furtherQuestions?: readonly string[];
   /** What somebody types on its screen, after the other questions or instead of them. */
   typed?: readonly string[];
+  /** No other client meets it. */
+  only?: RealClient["id"];
   /** Beside those that meet everything. */
   alsoFor?: readonly ClientKind[];
   /** The backend listens only after that time. */
@@ -86,6 +88,12 @@ const footer = (used: number): Scenario => ({
 
 export const scenarios: readonly Scenario[] = [
   { name: "nothing special", alsoFor: everyone, ends: "answered" },
+  {
+    name: "requests of nobody are refused, and users are signed",
+    only: "open-webui",
+    limits: { users_from: "open-webui", users_secret: usersSecret, users_required: true },
+    ends: "answered",
+  },
   { name: "401: another key", wrongKey: true, ends: "refused" },
   { name: "403: the key may not use the model", limits: { allowed_models: ["other"] }, ends: "refused" },
   {

@@ -74,14 +74,6 @@ describe("tollgate backup", () => {
     expect(stderr).toBe(`tollgate: "${folder.file("no/such/copy.db")}": the folder does not exist (ENOENT)\n`);
   });
 
-  test("reports that the folder of the file is a file, and does not call it the data folder", async () => {
-    using folder = createTempFolder();
-    await Bun.write(folder.file("kept"), "precious");
-    const { status, stderr } = await backUp(folder.file("kept/copy.db"));
-    expect(status).toBe(1);
-    expect(stderr).toBe(`tollgate: "${folder.file("kept/copy.db")}": its folder is not a folder (ENOTDIR)\n`);
-  });
-
   test("reports a missing database, and creates none", async () => {
     using folder = createTempFolder();
     const { status, stderr } = await runProgram(["backup", folder.file("copy.db")], { DATA_DIR: folder.file("data") });
@@ -177,16 +169,6 @@ describe("tollgate backup", () => {
       expect({ status, stderr }).toEqual({
         status: 1,
         stderr: `tollgate: "${folder.file("none")}": there is no such folder\n`,
-      });
-    });
-
-    test("reports in one line that the folder is within a file", async () => {
-      using folder = createTempFolder();
-      await Bun.write(folder.file("kept"), "precious");
-      const { status, stderr } = await keep("1", folder.file("kept/backups"));
-      expect({ status, stderr }).toEqual({
-        status: 1,
-        stderr: `tollgate: "${folder.file("kept/backups")}": it cannot be read (ENOTDIR)\n`,
       });
     });
 

@@ -195,14 +195,6 @@ describe("tollgate restore", () => {
     folder.remove();
   });
 
-  test("reports a data folder that is a file in one line", async () => {
-    const { folder, backup } = await createBackup();
-    const { status, stdout, stderr } = await restore(backup, backup);
-    expect({ status, stdout }).toEqual({ status: 1, stdout: "" });
-    expect(stderr).toMatch(/^tollgate: restore: the data folder is not a folder [^\n]*\n$/);
-    folder.remove();
-  });
-
   test("refuses to replace a data folder if the data is in PostgreSQL", async () => {
     const environment = { DATABASE_URL: "postgres://h/d", SECRET_KEY: "0123456789abcdef" };
     const { status, stderr } = await runProgram(["restore", "copy.db"], environment);

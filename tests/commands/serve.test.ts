@@ -1,6 +1,5 @@
-import { Database } from "bun:sqlite";
 import { describe, expect, test } from "bun:test";
-import { chmodSync, mkdirSync, readdirSync, statSync } from "node:fs";
+import { chmodSync, readdirSync, statSync } from "node:fs";
 import { logIn } from "../support/admin-client.ts";
 import { findFreePort } from "../support/free-port.ts";
 import { pollUntil } from "../support/poll-until.ts";
@@ -76,15 +75,6 @@ test("a server goes on when the reader of its log has left", async () => {
   });
 });
 
-test.each(["1", "2"])("reports a HOST that does not resolve in one line with PROCESSES=%s", async (processes) => {
-  const environment = { HOST: "no-such-host.invalid", PORT: "0", PROCESSES: processes };
-  const finished = await runProgram(["serve"], environment);
-  expectOneLine(
-    finished,
-    'HOST: "no-such-host.invalid" does not resolve; use an address of this machine, or a name of one',
-  );
-});
-
 describe("a data folder that every user can write to", () => {
   const isAboutFolder = ({ message }: Record<string, unknown>): boolean =>
     message === "Every user of this host can write to DATA_DIR and replace the database";
@@ -112,29 +102,6 @@ describe("an unusable data folder", () => {
     await Bun.write(folder.file("data"), "");
     const finished = await runProgram(["serve"], { DATA_DIR: folder.file("data") });
     expectOneLine(finished, `DATA_DIR "${folder.file("data")}": the data folder is not a folder`);
-  });
-
-  test("is reported in one line if a newer version wrote it", async () => {
-    using folder = createTempFolder();
-    await (await startProgram({ DATA_DIR: folder.path })).stop();
-    const file = folder.file("tollgate.db");
-    using database = new Database(file);
-    database.run("UPDATE __drizzle_migrations SET created_at = -9999999999999 WHERE created_at < 0");
-    database.run("INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('of tomorrow', 9999999999999)");
-    const finished = await runProgram(["serve"], { DATA_DIR: folder.path });
-    expect(finished.status).toBe(1);
-    expect(finished.stderr).toMatch(/^tollgate: DATA_DIR "[^"]+": [^\n]*newer[^\n]*\n$/);
-  });
-
-  test("is reported in one line if its secret_key is invalid", async () => {
-    using folder = createTempFolder();
-    await Bun.write(folder.file("secret_key"), "short\n");
-    const finished = await runProgram(["serve"], { DATA_DIR: folder.path });
-    expect(finished.status).toBe(1);
-    expect(finished.stderr).toMatch(/^tollgate: DATA_DIR "[^"]+": [^\n]*secret_key holds no usable key[^\n]*\n$/);
-    mkdirSync(folder.file("other/secret_key"), { recursive: true });
-    const unreadable = await runProgram(["serve"], { DATA_DIR: folder.file("other") });
-    expect(unreadable.stderr).toMatch(/^tollgate: DATA_DIR "[^"]+": secret_key cannot be read [^\n]*\n$/);
   });
 });
 

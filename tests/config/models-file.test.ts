@@ -109,9 +109,14 @@ describe("a file of models", () => {
 const backend = "backends: { a: { url: http://a } }\n";
 const aNames = "a name of up to 64 letters, digits, dots, hyphens and underscores";
 const modelMembers =
-  "backends, served_as, aliases, kind, reasoning, han_guard, force_stream_usage, client_rules, context_tokens, max_output_tokens";
-const backendMembers = "url, api_key_env, max_concurrency, spill, retry_503, discover, cached_in_input, health";
+  "backends, served_as, aliases, kind, reasoning, han_guard, force_stream_usage, client_rules, private_cache, context_tokens, max_output_tokens";
+const backendMembers =
+  "url, api_key_env, max_concurrency, max_prefill_tokens, spill, retry_503, discover, cached_in_input, priority, health";
 const anUrl = "an http:// or https:// address without user, query or fragment, or unix:/ and the path of a socket";
+const notAllowed = "its value is not allowed; use";
+const someBackend = "at least one backend: a name, and members such as url";
+const backendNames = "a list of names of backends";
+const aliasNames = "a name, or the beginning of names with * at its end";
 const notSent = "a setting of Tollgate is never sent to a backend; use a variable of another name";
 const notSet = "this environment variable is not set; set it to the key, or leave the member out";
 
@@ -139,38 +144,32 @@ describe("a fault of a file of models is a line", () => {
     ],
     ["backends: { a: { url: http://a, url: http://a } }", ["1: backends.a.url: stands here twice, first on line 1"]],
     // Members.
-    ["models: {}", ["1: backends: is missing; use at least one backend: a name, and members such as url"]],
-    [
-      "backends: {}",
-      ["1: backends: its value is not allowed; use at least one backend: a name, and members such as url"],
-    ],
-    ["backends:", ["1: backends: is empty; use at least one backend: a name, and members such as url"]],
-    [
-      "backends: 3",
-      ["1: backends: its value is not allowed; use at least one backend: a name, and members such as url"],
-    ],
-    ["[1]", ["1: its value is not allowed; use members such as backends and models"]],
+    ["models: {}", [`1: backends: is missing; use ${someBackend}`]],
+    ["backends: {}", [`1: backends: ${notAllowed} ${someBackend}`]],
+    ["backends:", [`1: backends: is empty; use ${someBackend}`]],
+    ["backends: 3", [`1: backends: ${notAllowed} ${someBackend}`]],
+    ["[1]", [`1: ${notAllowed} members such as backends and models`]],
     [`${backend}routes: {}`, ["2: routes is unknown; use backends, models, default_model, list_aliases"]],
     ["backends: { _a: { url: http://a } }", [`1: backends: a name is not allowed; use ${aNames}`]],
     ["backends: { a: }", ["1: backends.a: is empty; use members such as url"]],
     ["backends: { a: {} }", [`1: backends.a.url: is missing; use ${anUrl}`]],
     ["backends: { a: { url: } }", [`1: backends.a.url: is empty; use ${anUrl}`]],
-    ["backends: { a: { url: ftp://a } }", [`1: backends.a.url: its value is not allowed; use ${anUrl}`]],
-    ["backends: { a: { url: http://u:p@a } }", [`1: backends.a.url: its value is not allowed; use ${anUrl}`]],
-    ["backends: { a: { url: http://a/?k=v } }", [`1: backends.a.url: its value is not allowed; use ${anUrl}`]],
-    ["backends: { a: { url: 'unix:run' } }", [`1: backends.a.url: its value is not allowed; use ${anUrl}`]],
+    ["backends: { a: { url: ftp://a } }", [`1: backends.a.url: ${notAllowed} ${anUrl}`]],
+    ["backends: { a: { url: http://u:p@a } }", [`1: backends.a.url: ${notAllowed} ${anUrl}`]],
+    ["backends: { a: { url: http://a/?k=v } }", [`1: backends.a.url: ${notAllowed} ${anUrl}`]],
+    ["backends: { a: { url: 'unix:run' } }", [`1: backends.a.url: ${notAllowed} ${anUrl}`]],
     ["backends: { a: { url: http://a, wieght: 3 } }", [`1: backends.a: wieght is unknown; use ${backendMembers}`]],
     [
       "backends:\n  a:\n    url: http://a\n    health: up",
-      ["4: backends.a.health: its value is not allowed; use a path that begins with /"],
+      [`4: backends.a.health: ${notAllowed} a path that begins with /`],
     ],
     ...[0, 1_000_001, 1.5, '"8"', "many"].map((value): [string, string[]] => [
       `backends: { a: { url: http://a, max_concurrency: ${value} } }`,
-      ["1: backends.a.max_concurrency: its value is not allowed; use a whole number from 1 to 1000000"],
+      [`1: backends.a.max_concurrency: ${notAllowed} a whole number from 1 to 1000000`],
     ]),
     ...["spill", "retry_503", "discover", "cached_in_input"].map((member): [string, string[]] => [
       `backends: { a: { url: http://a, ${member}: yes } }`,
-      [`1: backends.a.${member}: its value is not allowed; use true or false`],
+      [`1: backends.a.${member}: ${notAllowed} true or false`],
     ]),
     [`${backend}models: { m: }`, ["2: models.m: is empty; use members such as backends"]],
     [
@@ -178,59 +177,48 @@ describe("a fault of a file of models is a line", () => {
       ["2: models: a name is not allowed; use a model name of up to 200 characters without blanks and *"],
     ],
     [`${backend}models: { m: { backends: [a], served: x } }`, [`2: models.m: served is unknown; use ${modelMembers}`]],
-    [`${backend}models: { m: {} }`, ["2: models.m.backends: is missing; use a list of names of backends"]],
-    [
-      `${backend}models: { m: { backends: a } }`,
-      ["2: models.m.backends: its value is not allowed; use a list of names of backends"],
-    ],
-    [
-      `${backend}models: { m: { backends: [] } }`,
-      ["2: models.m.backends: its value is not allowed; use a list of names of backends"],
-    ],
+    [`${backend}models: { m: {} }`, [`2: models.m.backends: is missing; use ${backendNames}`]],
+    [`${backend}models: { m: { backends: a } }`, [`2: models.m.backends: ${notAllowed} ${backendNames}`]],
+    [`${backend}models: { m: { backends: [] } }`, [`2: models.m.backends: ${notAllowed} ${backendNames}`]],
     [
       `${backend}models:\n  "v/m":\n    backends:\n      - a\n      - 3`,
       ['6: models."v/m".backends: its value is not allowed; use names of backends; without quotes this is a number'],
     ],
     [
       `${backend}models: { m: { backends: [a], served_as: 3 } }`,
-      ["2: models.m.served_as: its value is not allowed; use a model name; without quotes this is a number"],
+      [`2: models.m.served_as: ${notAllowed} a model name; without quotes this is a number`],
     ],
     [
       `${backend}models: { m: { backends: [a], aliases: ["*", "a*b"] } }`,
-      [
-        "2: models.m.aliases: its value is not allowed; use a name, or the beginning of names with * at its end",
-        "2: models.m.aliases: its value is not allowed; use a name, or the beginning of names with * at its end",
-      ],
+      [`2: models.m.aliases: ${notAllowed} ${aliasNames}`, `2: models.m.aliases: ${notAllowed} ${aliasNames}`],
     ],
     [
       `${backend}models: { m: { backends: [a], force_stream_usage: on } }`,
-      ["2: models.m.force_stream_usage: its value is not allowed; use one of off, final, continuous"],
+      [`2: models.m.force_stream_usage: ${notAllowed} one of off, final, continuous`],
     ],
     [
       `${backend}models: { m: { backends: [a], client_rules: [drop_it] } }`,
       [
-        "2: models.m.client_rules: its value is not allowed; use auto, or a list of system_turns_to_user, drop_billing_line, developer_to_system, function_tools_only, full_context_code",
+        `2: models.m.client_rules: ${notAllowed} auto, or a list of system_turns_to_user, drop_billing_line, developer_to_system, function_tools_only, full_context_code`,
       ],
     ],
     ...["context_tokens", "max_output_tokens"].map((member): [string, string[]] => [
       `${backend}models: { m: { backends: [a], ${member}: 0 } }`,
-      [`2: models.m.${member}: its value is not allowed; use a whole number from 1 to 1000000000`],
+      [`2: models.m.${member}: ${notAllowed} a whole number from 1 to 1000000000`],
     ]),
     ...["reasoning", "han_guard"].map((member): [string, string[]] => [
       `${backend}models: { m: { backends: [a], ${member}: 1 } }`,
-      [`2: models.m.${member}: its value is not allowed; use true or false`],
+      [`2: models.m.${member}: ${notAllowed} true or false`],
     ]),
-    [`${backend}list_aliases: 1`, ["2: list_aliases: its value is not allowed; use true or false"]],
+    [`${backend}list_aliases: 1`, [`2: list_aliases: ${notAllowed} true or false`]],
     [
       `${backend}default_model: 1`,
-      [
-        "2: default_model: its value is not allowed; use the name of a model of this file; without quotes this is a number",
-      ],
+      [`2: default_model: ${notAllowed} the name of a model of this file; without quotes this is a number`],
     ],
     // Keys.
     [
       "backends: { a: { url: http://a, api_key_env: sk-1 } }",
-      ["1: backends.a.api_key_env: its value is not allowed; use the name of an environment variable"],
+      [`1: backends.a.api_key_env: ${notAllowed} the name of an environment variable`],
     ],
     ["backends: { a: { url: http://a, api_key_env: hf_AbC1 } }", [`1: backends.a.api_key_env: ${notSet}`]],
     ["backends: { a: { url: http://a, api_key_env: EMPTY_KEY } }", [`1: backends.a.api_key_env: ${notSet}`]],
@@ -406,6 +394,7 @@ describe("any valid file of models", () => {
     url: fc.constantFrom("http://a:1", "https://b/prefix/v1/", "unix:/run/x.sock"),
     api_key_env: optional(fc.constant("GPU_B_KEY")),
     max_concurrency: optional(fc.integer({ min: 1, max: 1_000_000 })),
+    max_prefill_tokens: optional(fc.integer({ min: 1, max: 1_000_000 })),
     spill: optional(fc.boolean()),
     discover: optional(fc.boolean()),
     health: optional(fc.constantFrom("/", "/up?x")),

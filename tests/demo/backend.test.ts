@@ -2,7 +2,7 @@ import Anthropic from "@anthropic-ai/sdk";
 import { expect, test } from "bun:test";
 import OpenAI from "openai";
 import { startDemoBackend } from "../../src/demo/backend.ts";
-import { demoModel, demoSmallModel } from "../../src/demo/client-behaviour.ts";
+import { demoModel, demoSmallModel } from "../../src/demo/personas.ts";
 import { pollUntil } from "../support/poll-until.ts";
 import { rejectionOf } from "../support/rejection.ts";
 import { shared } from "../support/shared.ts";
@@ -17,15 +17,6 @@ const chat = (simulated: string, fields: object = {}) =>
     body: JSON.stringify({ model: demoModel, messages: [], max_tokens: 3, ...fields }),
   });
 const streamed = { stream: true, stream_options: { include_usage: true } };
-
-test("responds with the usage that the request names", async () => {
-  const usage = { prompt_tokens: 12, completion_tokens: 3, prompt_tokens_details: { cached_tokens: 5 } };
-  const simulated = `${fast}&inputTokens=12&outputTokens=3&cachedInputTokens=5`;
-  expect(await (await chat(simulated)).json()).toMatchObject({ usage });
-  const events = await (await chat(simulated, streamed)).text();
-  expect(JSON.parse(events.split("data: ").at(-2) ?? "")).toMatchObject({ usage });
-  expect(events).toEndWith("data: [DONE]\n\n");
-});
 
 test("responds to a visitor, whatever the header says", async () => {
   for (const simulated of ["", "tokensPerSecond=x&firstByteMs=y&inputTokens=z&fault=no", "%"])

@@ -1,10 +1,7 @@
 import { expect, test } from "bun:test";
-import type { NextTurn } from "../../src/demo/client-behaviour.ts";
-import { generatePast } from "../../src/demo/past.ts";
 import { personas } from "../../src/demo/personas.ts";
-import { runSimulatedClient } from "../../src/demo/simulated-clients.ts";
-import { minuteOf, msPerMinute, startOfDay } from "../../src/time/seoul.ts";
-import { wait } from "../../src/time/wait.ts";
+import { createFaults, runSimulatedClient } from "../../src/demo/simulated-clients.ts";
+import { msPerMinute, startOfDay } from "../../src/time/seoul.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 /** A clock that only waiting moves, so that a busy machine is late for nothing. */
@@ -19,82 +16,6 @@ function clockOfWaits(since: number, onWait: (now: number) => Promise<void> = as
   };
 }
 
-/** Leaving is in real time: on a busy machine a client could leave before its request arrives. */
-const neverLeaving =
-  (nextTurn: NextTurn): NextTurn =>
-  (...args) => {
-    const { path, body } = nextTurn(...args);
-    return { path, body };
-  };
-
-/** Lets the clients send to a backend that records what they request, for ten minutes from `since` on. */
-async function recordTenMinutes(since: number): Promise<{ key: string; path: string; script: string }[]> {
-  const sent: { key: string; path: string; script: string }[] = [];
-  using backend = Bun.serve({
-    port: 0,
-    hostname: "127.0.0.1",
-    fetch(request) {
-      const { headers } = request;
-      sent.push({
-        key: headers.get("authorization") ?? "",
-        path: new URL(request.url).pathname,
-        script: headers.get("x-simulate") ?? "",
-      });
-      return new Response("{}");
-    },
-  });
-  for (const [index, persona] of personas.entries()) {
-    const ended = new AbortController();
-    let begun = 0;
-    const before = sent.length;
-    await runSimulatedClient({
-      url: backend.url.origin,
-      key: `${index}`,
-      persona: { ...persona, nextTurn: persona.nextTurn && neverLeaving(persona.nextTurn) },
-      seed: index,
-      since,
-      ...clockOfWaits(since, async (now) => {
-        if (now < since + 10 * msPerMinute) return;
-        await pollUntil(() => sent.length - before === begun);
-        ended.abort();
-      }),
-      load: () => 0.5,
-      nextFault: () => void begun++,
-      signal: ended.signal,
-    });
-  }
-  return sent;
-}
-
-test.each([3, 10.5, 20])("from %p h on, the clients send what the history would have had", async (hour) => {
-  const since = startOfDay("2026-03-04") + hour * 60 * msPerMinute;
-  const sent = await recordTenMinutes(since);
-  const keys = personas.map((persona, index) => ({ keyId: index, persona }));
-  const expected = generatePast(keys, since + 10 * msPerMinute).counts.filter(
-    ({ minute }) => minute >= minuteOf(since),
-  );
-  for (const [index, { nextTurn }] of personas.entries()) {
-    if (nextTurn === undefined) continue;
-    const wanted = expected.filter(({ keyId }) => keyId === index);
-    const usages = sent.filter(({ key }) => key === `Bearer ${index}`).map(({ script }) => new URLSearchParams(script));
-    const sum = (values: readonly (number | undefined)[]): number =>
-      values.reduce<number>((total, value) => total + (value ?? 0), 0);
-    expect({
-      requestCount: usages.length,
-      outputTokens: sum(usages.map((usage) => Number(usage.get("outputTokens")))),
-    }).toEqual({
-      requestCount: sum(wanted.map((one) => one.requestCount)),
-      outputTokens: sum(wanted.map((one) => one.outputTokens)),
-    });
-  }
-});
-
-/** Lets ten minutes pass within two seconds. */
-const speed = 300;
-
-const isFaulty = (script: string): boolean => script.endsWith("&fault=refuse");
-const withoutFault = (script: string): string => script.slice(0, -"&fault=refuse".length);
-
 test("a fault is simulated for the next request only, which is then sent again", async () => {
   const scripts: string[] = [];
   const ended = new AbortController();
@@ -103,15 +24,12 @@ test("a fault is simulated for the next request only, which is then sent again",
     hostname: "127.0.0.1",
     fetch(request) {
       scripts.push(request.headers.get("x-simulate") ?? "");
-      const faulty = scripts.find(isFaulty);
-      if (faulty !== undefined && scripts.includes(withoutFault(faulty))) ended.abort();
       return new Response("{}");
     },
   });
   const [persona] = personas;
   if (persona === undefined) throw new Error("There are no personas");
   const since = startOfDay("2026-03-04") + 10 * 60 * msPerMinute;
-  const began = performance.now();
   const faults = ["refuse"];
   await runSimulatedClient({
     url: backend.url.origin,
@@ -120,13 +38,30 @@ test("a fault is simulated for the next request only, which is then sent again",
     seed: 0,
     load: () => 0.5,
     since,
-    clock: () => since + (performance.now() - began) * speed,
-    wait: (ms, signal) => wait(ms / speed, signal),
+    ...clockOfWaits(since, async () => {
+      if (faults.length > 0) return;
+      await pollUntil(() => scripts.length === 2);
+      ended.abort();
+    }),
     nextFault: () => faults.pop(),
     signal: ended.signal,
   });
-  const faulty = scripts.find(isFaulty) ?? "";
-  // Others may arrive in between.
-  expect(scripts.indexOf(withoutFault(faulty))).toBeGreaterThan(scripts.indexOf(faulty));
-  expect(scripts.filter(isFaulty).length).toBe(1);
+  const [faulty = "", again] = scripts;
+  expect(faulty).toEndWith("&fault=refuse");
+  expect(again).toBe(faulty.slice(0, -"&fault=refuse".length));
+});
+
+test("one or two requests an hour fail, in different ways, the first one soon", () => {
+  let now = Date.parse("2026-03-04T05:06:07Z");
+  const nextFault = createFaults(() => now);
+  const faults: { atMinute: number; fault: string }[] = [];
+  for (let second = 0; second < 6 * 3600; second++, now += 1000) {
+    const fault = nextFault();
+    if (fault !== undefined) faults.push({ atMinute: Math.floor(second / 60), fault });
+  }
+  expect(faults[0]?.atMinute).toBe(2);
+  for (let hour = 0; hour < 6; hour++) {
+    expect(faults.filter(({ atMinute }) => Math.floor(atMinute / 60) === hour).length).toBeWithin(1, 3);
+  }
+  expect(new Set(faults.map(({ fault }) => fault)).size).toBe(3);
 });

@@ -22,7 +22,7 @@ test.each([
 ])(
   "with %d trusted hops, X-Forwarded-For %p from %s means %s",
   (trustedHops, forwardedFor, socketAddress, expected) => {
-    expect(clientAddress({ trustedHops, forwardedFor, socketAddress })).toBe(expected);
+    expect(clientAddress(forwardedFor, socketAddress, trustedHops)).toBe(expected);
   },
 );
 

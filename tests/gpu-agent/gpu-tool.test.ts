@@ -64,18 +64,6 @@ test("starts nvidia-smi once for many rounds, and leaves no process", async () =
   expect(isRunning(pid)).toBeFalse();
 });
 
-test("explains a stopped driver", async () => {
-  await using host = await createGpuHost({
-    "nvidia-smi": `echo "NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver."; exit 9`,
-  });
-  expect((await watch(host)).failure).toContain("the NVIDIA driver is not running");
-});
-
-test("reports a message on standard error", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": `echo "error while loading libnvidia-ml.so" >&2; exit 127` });
-  expect((await watch(host)).failure).toContain("libnvidia-ml.so");
-});
-
 test("a loop that exits with status 0 is a failure, and its last set is passed on", async () => {
   await using host = await createGpuHost({ "nvidia-smi": `${prints(csvOfTwo)}; exit 0` });
   const { sets, failure } = await watch(host);
@@ -89,14 +77,6 @@ test("kills a tool that stops printing", async () => {
   expect(sets).toHaveLength(1);
   expect(failure).toContain("printed nothing for 0.2 s");
   expect((await host.pids()).map(isRunning)).toEqual([false]);
-});
-
-test("does not kill a tool that keeps printing", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
-  const started = performance.now();
-  const { failure } = await watch(host, { sets: 30, outputTimeoutMs: 1000 });
-  expect(failure).toBeUndefined();
-  expect(performance.now() - started).toBeGreaterThan(1000);
 });
 
 test("does not wait for a grandchild that keeps the pipe open", async () => {
@@ -142,11 +122,6 @@ test.each(["WARNING: User is missing the render group", "[WARNING] clocks\nINFO:
     expect((await readOnce(rocm))[0]?.utilization_pct).toBe(7);
   },
 );
-
-test("reads once the others of a host with a lost GPU", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": `${prints(csvOfTwo)}; echo "GPU is lost"; exit 15` });
-  expect(await readOnce(host)).toHaveLength(2);
-});
 
 test("queries amd-smi for the names once and for the readings every round", async () => {
   await using host = await createGpuHost({ "amd-smi": amdSmi });

@@ -44,12 +44,6 @@ function startPosting(url: string, { clock = (): number => 0, rejectedWaitMs = 1
   };
 }
 
-test("gives up on a server that does not respond in time", async () => {
-  await using receiver = startSampleReceiver(() => new Promise<Response>(() => undefined));
-  const result = await postSamples({ url: receiver.url, key, timeoutMs: 50 }, { gpus: samplesOfTwo }, endless);
-  expect(result).toEqual({ kind: "failed", reason: "no response in time" });
-});
-
 test("gives up on a response that does not end in time", async () => {
   await using receiver = startSampleReceiver(
     () => new Response(new ReadableStream({ start: (controller) => controller.enqueue(new Uint8Array(1)) })),
@@ -71,30 +65,6 @@ test("posts the latest samples and drops those that arrive during a request", as
   await posting.stop();
 });
 
-test("backs off while the server fails, and logs its recovery", async () => {
-  await using receiver = startSampleReceiver(() => new Response("", { status: 503 }));
-  const posting = startPosting(receiver.url);
-  for (let count = 1; count <= 3; count += 1) {
-    const entry = posting.nextEntry();
-    posting.put(count);
-    await entry;
-  }
-  receiver.respond = accept;
-  const entry = posting.nextEntry();
-  posting.put(4);
-  await entry;
-  const fields = { url: receiver.url, reason: "the server responded with status 503" };
-  const failure = `warn: Cannot send samples; retrying ${JSON.stringify(fields)}`;
-  expect(posting.logged).toEqual([
-    failure,
-    failure,
-    failure,
-    `info: Sending samples ${JSON.stringify({ url: receiver.url })}`,
-  ]);
-  expect(posting.backoffCalls).toEqual(["next", "next", "next", "reset"]);
-  await posting.stop();
-});
-
 test("does not send samples that became stale", async () => {
   let now = 0;
   const compared = Promise.withResolvers<void>();
@@ -111,19 +81,6 @@ test("does not send samples that became stale", async () => {
   posting.put(2, 6000);
   await receiver.received(1);
   expect(receiver.posts.map(({ body }) => body)).toEqual([{ gpus: samplesOf(2) }]);
-  await posting.stop();
-});
-
-test("retries a rejected key, which somebody may activate", async () => {
-  await using receiver = startSampleReceiver(reject);
-  const posting = startPosting(receiver.url);
-  const entry = posting.nextEntry();
-  posting.put(1);
-  await entry;
-  expect(posting.logged[0]).toContain("the API key is unknown, inactive or expired (401)");
-  receiver.respond = accept;
-  posting.put(2);
-  await receiver.received(2);
   await posting.stop();
 });
 

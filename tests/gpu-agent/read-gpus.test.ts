@@ -3,7 +3,6 @@ import { renameSync } from "node:fs";
 import { createBackoff } from "../../src/time/wait.ts";
 import type { SampleSet } from "../../src/gpu-agent/gpu-entry.ts";
 import { readGpus } from "../../src/gpu-agent/read-gpus.ts";
-import { pollUntil } from "../support/poll-until.ts";
 import { createGpuHost, csvOfTwo, type GpuHost, prints, readGpusOf } from "./gpu-host.ts";
 
 interface ReadOptions {
@@ -58,14 +57,6 @@ test("resets the wait after the tool has worked", async () => {
   expect(waits.slice(0, 3)).toEqual([1, 1, 1]);
 });
 
-test("adds the offset, and leaves out GPUs above the maximum id with a warning", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": prints(csvOfTwo) });
-  const { sets, logged } = await read(host, { gpuIdOffset: 255 });
-  expect(sets[0]?.map(({ gpu_id }) => gpu_id)).toEqual([255]);
-  expect(logged[0]).toStartWith("warn: GPU ids over 255 are left out");
-  expect(logged[0]).toContain('"gpus":2,"leftOut":1');
-});
-
 test("passes on a message that the tool repeats once", async () => {
   const lost = "Unable to determine the device handle for GPU 0000:3B:00.0: GPU is lost.";
   await using host = await createGpuHost({ "nvidia-smi": prints(`${csvOfTwo}\n${lost}`) });
@@ -117,22 +108,4 @@ test("restarts a tool that an update removed and put back", async () => {
     },
   });
   expect(logged.filter((entry) => entry.includes("ENOENT"))).toHaveLength(1);
-});
-
-test("logs nothing after a stop", async () => {
-  await using host = await createGpuHost({ "nvidia-smi": "exit 9" });
-  expect((await read(host, { sets: 0 })).logged).toHaveLength(1);
-});
-
-test("a stop while the tool runs is not a failure of the tool", async () => {
-  await using host = await createGpuHost({ "amd-smi": "exec sleep 600" });
-  const stop = new AbortController();
-  const logged: string[] = [];
-  const reading = readGpusOf(host, stop.signal, {
-    logOnChange: (_, message) => logged.push(message),
-  });
-  await pollUntil(async () => (await host.pids()).length > 0);
-  stop.abort();
-  await reading;
-  expect(logged).toEqual([]);
 });

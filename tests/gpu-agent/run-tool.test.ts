@@ -69,14 +69,3 @@ test("starts no second tool beside one that cannot be killed, logs that once, an
     "info: Reading GPUs",
   ]);
 });
-
-test("a stop ends the wait for a tool that cannot be killed", async () => {
-  await using host = await createGpuHost({ "amd-smi": "exec sleep 600" });
-  spawning = stickTools();
-  const stop = new AbortController();
-  await readGpusOf(host, stop.signal, {
-    outputTimeoutMs: 100,
-    logOnChange: () => setTimeout(() => stop.abort(), 50),
-  });
-  expect(await host.starts()).toHaveLength(1);
-});

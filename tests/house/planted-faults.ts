@@ -40,7 +40,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "A body without a length may grow beyond MAX_BODY_BYTES",
     find: `if (end > (length ?? maxBytes))`,
     put: `if (end > (length ?? Infinity))`,
-    tests: ["tests/proxy/request/body.test.ts", "tests/wire/disguised-bodies.test.ts"],
+    tests: ["tests/wire/disguised-bodies.test.ts"],
   },
   {
     id: "body-form-model-unread",
@@ -77,7 +77,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "A client sees the end of a stream before its count is committed",
     find: `await this.options.commit(this.options.passage.seen());\n    this.#send(terminal);`,
     put: `this.#send(terminal);\n    await this.options.commit(this.options.passage.seen());`,
-    tests: ["tests/proxy/stream/transform-stream-terminal-event.test.ts"],
+    tests: ["tests/proxy/stream/transform-stream.test.ts"],
   },
   {
     id: "stream-asked-usage-shown",
@@ -126,14 +126,14 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "The placeholder that a Messages stream opens with counts as what was generated",
     find: `return { ...usage, outputIsOpening: true, isAlone, elsewhere };`,
     put: `return { ...usage, outputIsOpening: false, isAlone, elsewhere };`,
-    tests: ["tests/proxy/usage/event-usage.test.ts", "tests/wire/ways-round-a-limit.test.ts"],
+    tests: ["tests/proxy/stream/event-usage.test.ts", "tests/wire/ways-round-a-limit.test.ts"],
   },
   {
     id: "usage-last-choice",
     says: "Of several choices, a key pays for the last alone",
     find: `      output += choice.output;`,
     put: `      output = choice.output;`,
-    tests: ["tests/proxy/usage/choices.test.ts", "tests/wire/ways-round-a-limit.test.ts"],
+    tests: ["tests/proxy/stream/choices.test.ts", "tests/wire/ways-round-a-limit.test.ts"],
   },
   {
     id: "usage-mark-after-comment",
@@ -170,7 +170,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "Requests of a revoked key go on waiting",
     find: `if (isOf(id, one) && one.startedAt <= begunUntil) one.end(revoked(id));`,
     put: `if (isOf(id, one) && one.startedAt > begunUntil) one.end(revoked(id));`,
-    tests: ["tests/proxy/waiting.test.ts"],
+    tests: ["tests/proxy/key-lines.test.ts"],
   },
   {
     id: "wait-one-key-fills-list",
@@ -244,6 +244,20 @@ export const plantedFaults: readonly PlantedFault[] = [
     tests: ["tests/wire/users.test.ts"],
   },
   {
+    id: "giants-together",
+    says: "A backend reads two long prompts at once",
+    find: `  return tokens > most || waitingTokens`,
+    put: `  return waitingTokens`,
+    tests: ["tests/routing/dispatch.test.ts"],
+  },
+  {
+    id: "low-priority-starves",
+    says: "A request of low priority gets no place while others wait",
+    find: `const turnBelow = 8;`,
+    put: `const turnBelow = Infinity;`,
+    tests: ["tests/routing/fair-queue.test.ts"],
+  },
+  {
     id: "teams-alone-in-a-batch",
     says: "Two keys of a team that ask in one batch are each granted what is left of its limits",
     find: `      const { places, tokens } = granted.get(id) ?? own;`,
@@ -253,7 +267,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "teams-moved-history",
     says: "What runs while a key is moved counts for no team",
-    find: `      teamId: tracker.teamId,\n`,
+    find: `      teamId: tracker.record.teamId,\n`,
     put: ``,
     tests: ["tests/wire/teams.test.ts"],
   },
@@ -443,7 +457,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "A key reaches a model that it may not use by the query",
     find: `if (!inQuery.every(isAllowed)) throw new ProxyError("model_not_allowed");`,
     put: ``,
-    tests: ["tests/proxy/request/model-rule.test.ts", "tests/wire/allowed-models.test.ts"],
+    tests: ["tests/wire/allowed-models.test.ts"],
   },
 
   // What the database refuses.

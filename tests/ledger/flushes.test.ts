@@ -5,17 +5,6 @@ import { isSettled, runTicks, startLedger, usageEvent } from "./start-ledger.ts"
 beforeEach(() => void jest.useFakeTimers());
 afterEach(() => void jest.useRealTimers());
 
-test("an event is recorded once it is committed, and not before", async () => {
-  const { ledger, flushAt } = startLedger();
-  const recorded = ledger.record(usageEvent(1));
-  const flush = await flushAt(0);
-  expect(await isSettled(recorded)).toBe(false);
-  expect(ledger.waiting()).toEqual({ requests: 1, keys: 1, sinceMs: 0 });
-  flush.commit();
-  await recorded;
-  expect(ledger.waiting()).toEqual({ requests: 0, keys: 0, sinceMs: 0 });
-});
-
 test("events that arrive during a flush go into the next one, summed by key and minute", async () => {
   const { ledger, flushes, flushAt } = startLedger();
   const first = ledger.record(usageEvent(1));
@@ -46,16 +35,6 @@ test("events of one tick share a flush", async () => {
   (await flushAt(0)).commit();
   await Promise.all(recorded);
   expect(flushes.map(({ increments }) => increments[0]?.requestCount)).toEqual([50]);
-});
-
-test("the waiting time of the oldest event follows the clock", async () => {
-  let now = 1000;
-  const { ledger, flushAt } = startLedger({ clock: () => now });
-  void ledger.record(usageEvent(1));
-  const flush = await flushAt(0);
-  now = 8000;
-  expect(ledger.waiting()).toEqual({ requests: 1, keys: 1, sinceMs: 7000 });
-  flush.commit();
 });
 
 test("the tokens that a read adds are those of its own key, whoever else reads or creates the response", async () => {

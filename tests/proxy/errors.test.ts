@@ -43,14 +43,6 @@ describe("an error response", () => {
   });
 });
 
-test("an error's body has the request's id for Anthropic's SDKs, which read it there", async () => {
-  expect(await failureResponse("not_found", undefined, { requestId: "r-1" }).json()).toMatchObject({
-    type: "error",
-    request_id: "r-1",
-  });
-  expect(await failureResponse("not_found").json()).not.toHaveProperty("request_id");
-});
-
 test("whom to ask stands at the end of a refusal by a rule of the key's, and of no other", async () => {
   const contact = "Ask ops@example.org.";
   const messageOf = async (code: ErrorCode) =>

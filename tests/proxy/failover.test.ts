@@ -58,7 +58,7 @@ async function run({
     monotonic: () => 0,
   };
   const tracker = new RequestTracker(noObserver, {
-    id: "r",
+    requestId: "r",
     method: "POST",
     path: "/v1/x",
     clientAddress: "",
@@ -71,7 +71,7 @@ async function run({
     expectation: undefined,
     lastTurn: undefined,
     async moveOn(): Promise<boolean> {
-      moving.push(tracker.backend);
+      moving.push(tracker.record.backend);
       if (leaves) client.abort();
       const next = names[names.indexOf(route.backend) + 1];
       if (next === undefined || names.indexOf(next) >= available) return false;
@@ -99,12 +99,12 @@ async function run({
   });
   const end = await send().then(
     async ({ response }) => {
-      expect(await response.text()).toBe(tracker.backend ?? "");
+      expect(await response.text()).toBe(tracker.record.backend ?? "");
       return response.status;
     },
     (error: unknown) => (error instanceof AbortReason ? (error.cause ?? error.outcome) : String(error)),
   );
-  return { end, sent, signs, backend: tracker.backend, moving, discarded };
+  return { end, sent, signs, backend: tracker.record.backend, moving, discarded };
 }
 
 describe("a request with the choice of three backends", () => {

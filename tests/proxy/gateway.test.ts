@@ -55,6 +55,7 @@ function proxyWith(upstream: () => Response, more: Partial<ProxyDeps> = {}): Har
     findKey: () => ({ id: 1, rules: null }),
     seeUser: () => ({ id: 1, isActive: true }),
     isSigned: () => false,
+    saltOf: (text) => text,
     readUsed: async () => {
       throw new Error("the key has no limits");
     },

@@ -51,32 +51,12 @@ describe("upstreamRequestHeaders", () => {
     expect(upstreamRequestHeaders(new Headers({ [name]: "value" }), options).has(name)).toBe(false);
   });
 
-  test("keeps what Connection names for itself, whatever it names", () => {
-    const incoming = new Headers({ connection: "close, X-Secret-Hop, , @bad", "x-secret-hop": "1", "x-other": "2" });
-    const headers = upstreamRequestHeaders(incoming, options);
-    expect(headers.has("x-secret-hop")).toBe(false);
-    expect(headers.get("x-other")).toBe("2");
-  });
-
-  test("asks for no compression, adds the client to X-Forwarded-For and names the request", () => {
-    const incoming = new Headers({ "accept-encoding": "gzip", "x-forwarded-for": "198.51.100.1" });
-    const headers = upstreamRequestHeaders(incoming, options);
-    expect(headers.get("accept-encoding")).toBe("identity");
-    expect(headers.get("x-forwarded-for")).toBe("198.51.100.1, 192.0.2.7");
-    expect(headers.get("x-request-id")).toBe("req-1");
-  });
-
   test.each([
     ["::ffff:192.0.2.7", "192.0.2.7"],
     ["::FFFF:192.0.2.7", "192.0.2.7"],
     ["2001:db8::1", "2001:db8::1"],
   ])("names %s in X-Forwarded-For as %s", (peerAddress, named) => {
     expect(upstreamRequestHeaders(new Headers(), { ...options, peerAddress }).get("x-forwarded-for")).toBe(named);
-  });
-
-  test("sets the length of a body that was held", () => {
-    const incoming = new Headers({ "content-length": "5" });
-    expect(upstreamRequestHeaders(incoming, options).get("content-length")).toBe("3");
   });
 
   test.each<[string, string]>([
@@ -96,17 +76,6 @@ describe("upstreamRequestHeaders", () => {
 });
 
 describe("clientResponseHeaders", () => {
-  test("keeps several cookies several and drops what ends at this hop", () => {
-    const upstream = new Headers({ "transfer-encoding": "chunked", connection: "x-hop", "x-hop": "1", "x-id": "7" });
-    upstream.append("proxy-authenticate", "Basic");
-    upstream.append("set-cookie", "a=1");
-    upstream.append("set-cookie", "b=2");
-    const headers = clientResponseHeaders(upstream, false);
-    expect(headers.getSetCookie()).toEqual(["a=1", "b=2"]);
-    expect([...headers.keys()].toSorted()).toEqual(["set-cookie", "set-cookie", "x-content-type-options", "x-id"]);
-    expect(clientResponseHeaders(upstream, true).has("set-cookie")).toBe(false);
-  });
-
   test.each([
     "x-accel-redirect",
     "x-accel-limit-rate",

@@ -14,21 +14,6 @@ describe("a request over the places of its key", () => {
   const startQueue = (options: Partial<Parameters<typeof startTestQueue>[0]> = {}) =>
     startTestQueue({ maxWaiting: 1000, timeoutMs, monotonic: time.now, ...options });
 
-  test("waits, and runs at once when one of its key ends here", async () => {
-    const [queue, limits] = [startQueue({ maxWaiting: 1 }), keyWith(1)];
-    const first = await queue.send(key, 0, limits);
-    const second = await queue.send(key, 0, limits);
-    expect([first.state(), second.state(), queue.depth().waiting]).toEqual(["running", "waiting", 1]);
-    first.end();
-    await passTicks();
-    expect([second.state(), limits.inFlight(), queue.depth()]).toEqual(["running", 1, { waiting: 0, running: 1 }]);
-    // It is out of the list.
-    expect((await queue.send(key, 0, limits)).state()).toBe("waiting");
-    second.end();
-    await passTicks();
-    expect(limits.inFlight()).toBe(1);
-  });
-
   test("runs within a quarter of a second when one of its key ends in another instance", async () => {
     const [queue, limits] = [startQueue(), keyWith(1)];
     await limits.ask(true);
@@ -102,30 +87,6 @@ describe("a request over the places of its key", () => {
     const before = await queue.send(key, 0, limits);
     const after = await queue.send(key, 0, keyWith(2));
     expect([before.state(), after.state()]).toEqual(["waiting", "running"]);
-  });
-
-  test("is refused after the timeout, counts only then, and its client is told how long requests of the key take", async () => {
-    const [queue, limits] = [startQueue(), keyWith(1)];
-    const quick = await queue.send(key, 0, limits);
-    await time.pass(4000);
-    quick.end();
-    await limits.ask(true);
-    limits.asked();
-    const late = await queue.send(key, 0, limits);
-    await time.pass(timeoutMs - 1);
-    expect([late.state(), new Set(limits.asked())]).toEqual(["waiting", new Set([true])]);
-    await time.pass(1);
-    expect([late.state(), late.waitMs(), limits.asked()]).toEqual(["max_concurrency", 4000, [false]]);
-    expect(queue.depth()).toEqual({ waiting: 0, running: 0 });
-  });
-
-  test("is refused at once if nothing waits", async () => {
-    const [queue, limits] = [startQueue({ timeoutMs: 0, maxWaiting: 0 }), keyWith(1)];
-    await limits.ask(true);
-    const refused = await queue.send(key, 0, limits);
-    expect([refused.state(), limits.asked()]).toEqual(["max_concurrency", [true, false]]);
-    limits.refuseBy("requests_per_minute", 500);
-    expect((await queue.send(key, 0, limits)).state()).toBe("requests_per_minute");
   });
 
   test("is refused if too many wait, and makes room for one of another key", async () => {

@@ -144,27 +144,6 @@ describe("a turn", () => {
     expect(key.inFlight()).toBe(0);
   });
 
-  test("ends if no backend is back in time", async () => {
-    const { enter, miss, up } = start({ a: 5 }, { backendWaitMs: 30_000 });
-    const turn = await enter();
-    up.clear();
-    await miss(turn);
-    const moved = rejectionOf(miss(turn));
-    await passTicks();
-    // It comes later, and is not asked for its limits.
-    const key = keyWith(1);
-    await time.pass(10_000);
-    const late = enter(["a"], key);
-    await time.pass(19_999);
-    up.add("a");
-    await time.pass(1);
-    expect(await moved).toMatchObject({ code: "backend_unavailable" });
-    expect(key.asked()).toEqual([]);
-    await time.pass(9000);
-    expect(await late).toMatchObject({ backend: "a" });
-    expect([key.asked(), key.inFlight()]).toEqual([[true], 1]);
-  });
-
   test("connects no longer than requests wait for backends where only probes are responded to", async () => {
     const { enter, miss, inFlight } = start({ a: 5 }, { backendWaitMs: 30_000 });
     const turn = await enter();

@@ -1,8 +1,8 @@
 import { expect, test } from "bun:test";
 import { type TrackerDeps, RequestTracker } from "../../src/proxy/request-tracker.ts";
-import type { RequestRecord, RunningHandle } from "../../src/domain/requests.ts";
+import type { RequestRecord } from "../../src/domain/requests.ts";
 
-const request = { id: "req-1", method: "GET", path: "/v1/x", clientAddress: "192.0.2.7" };
+const request = { requestId: "req-1", method: "GET", path: "/v1/x", clientAddress: "192.0.2.7" };
 
 const depsOf = (records: RequestRecord[]): TrackerDeps => ({
   addInFlight: () => () => {},
@@ -22,7 +22,7 @@ test("a request finishes once, even if finish is called again", () => {
   const tracker = new RequestTracker({ ...depsOf(records), addInFlight }, request);
   expect(inFlight).toBe(1);
   tracker.onFinished(() => callbacks++);
-  tracker.status = 200;
+  tracker.record.status = 200;
   tracker.finish("completed");
   tracker.finish("upstream_failed", { code: "upstream_unreachable" });
   expect([inFlight, callbacks, records.length]).toEqual([0, 1, 1]);
@@ -68,36 +68,4 @@ test.each([
   now = endedMs;
   tracker.finish("completed");
   expect(records[0]).toMatchObject({ writtenMs, durationMs });
-});
-
-test("it is received, then waits for the backend, and then runs", () => {
-  let handle: RunningHandle | undefined;
-  const addInFlight = (given: RunningHandle) => {
-    handle = given;
-    return () => {};
-  };
-  const tracker = new RequestTracker({ ...depsOf([]), addInFlight }, request);
-  const states = [handle?.describe().state];
-  tracker.isReceived = true;
-  states.push(handle?.describe().state);
-  tracker.upstreamRequestSent("gpu-a");
-  states.push(handle?.describe().state);
-  tracker.upstreamResponded();
-  states.push(handle?.describe().state);
-  expect(states).toEqual(["receiving", "waiting", "waiting", "running"]);
-});
-
-test("the bytes of the response body add up, from 0 at its head", () => {
-  const records: RequestRecord[] = [];
-  const start = () => new RequestTracker(depsOf(records), request);
-  start().finish("upstream_failed", { cause: "ECONNREFUSED" });
-  const tracker = start();
-  tracker.upstreamResponded();
-  tracker.bodyReceived(3);
-  tracker.bodyReceived(4);
-  tracker.finish("upstream_failed", { cause: "ECONNRESET" });
-  expect(records.map(({ cause, receivedBytes }) => [cause, receivedBytes])).toEqual([
-    ["ECONNREFUSED", undefined],
-    ["ECONNRESET", 7],
-  ]);
 });

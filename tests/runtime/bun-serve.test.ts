@@ -60,7 +60,7 @@ stillNeeded("Bun still adds a content type to a response of bytes", "src/proxy/r
   expect(await get("/", "with bytes")).toMatch(/\r\ncontent-type: application\/octet-stream\r\n/i);
 });
 
-stillNeeded("Bun still drops a frame right before a stream error", "src/proxy/response/broken-stream.ts", async () => {
+stillNeeded("Bun still drops a frame right before a stream error", "src/proxy/response/dialect.ts", async () => {
   const firstReceived = Promise.withResolvers<void>();
   let pulls = 0;
   const pull = async (controller: ReadableStreamDefaultController<Uint8Array>): Promise<void> => {

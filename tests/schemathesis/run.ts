@@ -76,10 +76,12 @@ async function send(name: string, options: string[]): Promise<{ status: number; 
         API_KEY: key,
         METRICS_TOKEN: metricsToken,
       },
-      stdout: "inherit",
+      stdout: "pipe",
       stderr: "inherit",
     },
   );
+  // In one piece, for those of two roles are sent at the same time.
+  process.stdout.write(await new Response(child.stdout).text());
   const status = await child.exited;
   const { log } = (await Bun.file(record).json()) as Recorded;
   const exchanges = log.entries.map(({ request, response }) => {
@@ -109,7 +111,7 @@ function isAllowed(operation: string, role: Role): boolean {
 }
 
 const { status, exchanges } = await send("session", ["--config-file", config, "run", document]);
-const excess = [...(await excessOf("viewer")), ...(await excessOf("admin"))];
+const excess = (await Promise.all([excessOf("viewer"), excessOf("admin")])).flat();
 await stream.body?.cancel().catch(() => {});
 await program.stop();
 

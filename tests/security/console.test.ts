@@ -15,32 +15,6 @@ const post = (path: string, headers: Record<string, string>, body: string): Prom
 const isLive = async (cookie: string): Promise<boolean> =>
   (await fetch(`${gate.adminUrl}/api/keys`, { headers: { cookie } })).ok;
 
-describe("sessions:", () => {
-  test("cookie forgery: only the cookie that was signed is a session", async () => {
-    const value = gate.admin.cookie.slice("session=".length);
-    const flipped = (at: number): string => value.slice(0, at) + (value[at] === "A" ? "B" : "A") + value.slice(at + 1);
-    const forged = [
-      "",
-      "admin",
-      "1",
-      value.slice(0, -1),
-      `${value}A`,
-      value.split(".")[0] ?? "",
-      `.${value}`,
-      value.toUpperCase(),
-    ];
-    for (let at = 0; at < value.length - 1; at += 7) forged.push(flipped(at));
-    for (const candidate of forged)
-      expect([candidate, await isLive(`session=${candidate}`)]).toEqual([candidate, false]);
-    await using other = await startTollgate({
-      PROXY_UPSTREAM_URL: "http://127.0.0.1:1",
-      SECRET_KEY: "another signing key",
-    });
-    expect(await isLive(other.admin.cookie)).toBe(false);
-    expect(await isLive(gate.admin.cookie)).toBe(true);
-  });
-});
-
 describe("CSRF", () => {
   const forged: [string, Record<string, string>, string][] = [
     ["form fields", { "content-type": "application/x-www-form-urlencoded" }, "name=forged&_csrf="],

@@ -4,7 +4,9 @@ import { sign, startNotices } from "../../src/server/notices.ts";
 import { notSilenced, mergeStates, type SeenState } from "../../src/watching/states.ts";
 import { createLog } from "../../src/log/log.ts";
 import { onEachEngine } from "../store/each-engine.ts";
-import type { TestStore } from "../store/test-store.ts";
+import { noLimits, noRules } from "../../src/store/keys/rules.ts";
+import { minuteOf } from "../../src/time/seoul.ts";
+import { type TestStore, usageIncrement } from "../store/test-store.ts";
 import { pollUntil } from "../support/poll-until.ts";
 
 interface Received {
@@ -65,6 +67,7 @@ onEachEngine(({ openTestStore }) => {
     const notices = startNotices({
       config: { url: address, secret },
       store: opened.store.notices,
+      limits: opened.store.limits,
       watch: {
         list: async () => {
           const rows = known?.() ?? (await opened.store.states.list());
@@ -103,6 +106,51 @@ onEachEngine(({ openTestStore }) => {
     await idle();
     expect(received).toHaveLength(2);
     expect(received[1]?.body).toContain("Over: 1 GB free in DATA_DIR");
+    await opened[Symbol.asyncDispose]();
+  });
+
+  test("75, 95 and 100 % of a limit are told once by several processes, where key, user or team wants that", async () => {
+    // No day ends meanwhile.
+    now = Date.parse("2026-06-15T12:00:00.000+09:00");
+    const { keys, subjects, usage } = opened.store;
+    const rules = { ...noRules, tokens_per_day: 100, requests_per_minute: 1 };
+    const limits = { ...noLimits, tokens_per_month: 50, notify: true } as const;
+    const team = await subjects.create("team", { name: "Team", note: null, tags: [], limits, createdAt: now });
+    if (typeof team === "string") throw new Error(team);
+    const row = { createdAt: now, teamId: team.id };
+    const key = await keys.create({ ...row, name: "loud", key: "1", rules: { ...rules, notify: true } });
+    const quiet = await keys.create({ ...row, name: "quiet", key: "2", rules });
+    if (typeof key === "string" || typeof quiet === "string") throw new Error("Collision");
+    const use = (keyId: number, inputTokens: number, teamId?: number) => {
+      const used = { keyId, minute: minuteOf(now), inputTokens, outputTokens: 0 };
+      return usage.add([usageIncrement({ ...used, ...(teamId !== undefined && { teamId }) })]);
+    };
+    await use(quiet.id, 100);
+    await use(key.id, 74);
+    await using processes = new AsyncDisposableStack();
+    for (let n = 0; n < 2; n++) processes.use(startProcess());
+    await idle();
+    expect(received).toEqual([]);
+    const textsAfter = async (minutes: number) => {
+      now += minutes * 60_000;
+      await pollUntil(() => received.length > 0);
+      await idle();
+      return received.splice(0).map(({ body }) => {
+        const { type, text } = JSON.parse(body) as { type: string; text: string };
+        return `${type}: ${text.replace(/, which begin anew at .*/, "")}`;
+      });
+    };
+    await use(key.id, 1);
+    expect(await textsAfter(1)).toEqual(["tollgate.limit: loud has used 75% of its tokens per day (75 of 100)"]);
+    await use(key.id, 30, team.id);
+    await use(key.id, 10, team.id);
+    expect((await textsAfter(1)).toSorted()).toEqual([
+      "tollgate.limit: Team has used 75% of its tokens per month (40 of 50)",
+      "tollgate.limit: loud has used 100% of its tokens per day (115 of 100)",
+    ]);
+    now += 60_000;
+    await idle();
+    expect(received).toEqual([]);
     await opened[Symbol.asyncDispose]();
   });
 

@@ -1,41 +1,12 @@
 import { expect, test } from "bun:test";
-import { sql } from "drizzle-orm";
 import { createLedger, type Ledger } from "../../src/ledger/ledger.ts";
-import { toStorageError, StorageError } from "../../src/store/storage-error.ts";
+import { StorageError } from "../../src/store/storage-error.ts";
 import type { WorkerCall } from "../../src/store/sqlite/worker.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { createKeys, memoryLog, openTestEngine, openTestStore, usageIncrement } from "./test-store.ts";
+import { createKeys, memoryLog, openTestStore, usageIncrement } from "./test-store.ts";
 
 const record = (ledger: Ledger, n = 0) =>
   ledger.record({ keyId: 1, closedAt: Date.now() + n, inputTokens: 3, outputTokens: 2 });
-
-test("while the disk is full, reads succeed and usage is buffered, then written", async () => {
-  await using opened = await openTestEngine();
-  const { store, engine } = opened;
-  await createKeys(store, ["a"]);
-  const { log, entries } = memoryLog();
-  // Calls to this engine must not overlap: until the ledger is done, nothing else uses it.
-  const add = async (...args: Parameters<typeof store.usage.add>) => {
-    try {
-      return await store.usage.add(...args);
-    } catch (error) {
-      throw toStorageError(error);
-    }
-  };
-  const ledger = createLedger({ store: { add }, clock: Date.now, log, firstRetryMs: 10, maxRetryMs: 10 });
-  await engine.rows(sql`pragma max_page_count = 1`);
-  await Promise.all(Array.from({ length: 5000 }, (_, n) => record(ledger, n * 60_000)));
-  expect(entries).toMatchObject([{ level: "warn", reason: "the disk is full (SQLITE_FULL)" }]);
-  expect(await store.keys.findActive("secret of a")).toEqual({ id: 1, rules: null, expiresAt: null });
-  expect(ledger.waiting()).toMatchObject({ requests: 5000 });
-  expect(await store.usage.sumOfKeys()).toMatchObject({ requestCount: 0 });
-
-  await engine.rows(sql`pragma max_page_count = 1000000`);
-  await pollUntil(() => ledger.waiting().requests === 0);
-  await ledger.close();
-  expect(await store.usage.sumOfKeys()).toEqual({ requestCount: 5000, inputTokens: 15_000, outputTokens: 10_000 });
-  expect(await store.usage.sumOfMinutes(0, 100_000_000)).toMatchObject({ requestCount: 5000 });
-});
 
 /** Collects the Workers that are started, so that a test can terminate one. */
 function collectWorkers() {

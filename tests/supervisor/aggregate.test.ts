@@ -65,14 +65,6 @@ function start(counts: number[]): { aggregate: Aggregate; started: TestProcess[]
   return { aggregate, started };
 }
 
-test("sums the counts of all processes", async () => {
-  const { aggregate } = start([1, 2, 3]);
-  const text = await aggregate.metricsText();
-  expect(stored(text)).toBe(6);
-  expect(processes(text)).toBe(3);
-  expect(await aggregate.inFlight()).toBe(6);
-});
-
 test("uses the latest snapshot of a process that does not reply", async () => {
   const { aggregate, started } = start([1, 2]);
   await aggregate.metricsText();
@@ -80,18 +72,6 @@ test("uses the latest snapshot of a process that does not reply", async () => {
   started[1]?.count(5);
   expect(stored(await aggregate.metricsText())).toBe(8);
   expect(await aggregate.inFlight()).toBe(2);
-});
-
-test("keeps the counters and drops the gauges of a process that exits", async () => {
-  const { aggregate, started } = start([1, 20, 300]);
-  await aggregate.metricsText();
-  for (const [index, process] of started.entries()) {
-    process.kill();
-    await aggregate.remove(process);
-    const text = await aggregate.metricsText();
-    expect(stored(text)).toBe(321);
-    if (index < started.length - 1) expect(processes(text)).toBe(started.length - 1 - index);
-  }
 });
 
 test("counts the final metrics of a process that was never queried", async () => {

@@ -67,16 +67,6 @@ test("starts with the shortest wait again after a process ran for more than ten 
   expect(await leaveAfter(10_000, 1)).toBeWithin(400, 801);
 });
 
-test("logs the process that left and its status", async () => {
-  await leaveAfter(0, 137);
-  await leaveAfter(0, undefined);
-  const message = "Worker process exited; starting a replacement";
-  expect(lines).toMatchObject([
-    { level: "warn", message, child: 100, status: 137 },
-    { level: "warn", message, child: 101, status: "draining" },
-  ]);
-});
-
 test("starts no replacement once it is stopped, also while it waits to start one", async () => {
   started[0]?.leave(1);
   await settle();

@@ -34,14 +34,3 @@ test("a call without a reply fails after the timeout", async () => {
   const error = await rejectionOf(connect(5).caller.call("never"));
   expect(error).toMatchObject({ message: "no reply to never in time" });
 });
-
-test("a call fails when it cannot be sent", async () => {
-  const caller = createRpc<Adder>(
-    {},
-    () => {
-      throw new Error("closed");
-    },
-    timeoutMs,
-  );
-  expect(await rejectionOf(caller.call("add", 1, 2))).toMatchObject({ message: "closed" });
-});

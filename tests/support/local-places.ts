@@ -2,7 +2,7 @@ import type { Backend, CurrentCatalog } from "../../src/domain/models.ts";
 import type { Log } from "../../src/log/log.ts";
 import type { ProbeBackend } from "../../src/routing/backend-health.ts";
 import { RequestQueue, type RequestQueueOptions } from "../../src/proxy/waiting.ts";
-import { createLocalPlaces } from "../../src/routing/places.ts";
+import { createLocalPlaces } from "../../src/routing/dispatch.ts";
 import type { MonotonicClock } from "../../src/time/clock.ts";
 import { backendOf, fileCatalog, replaceableCatalog } from "./catalog.ts";
 
@@ -38,6 +38,7 @@ export function startQueue(options: Partial<RequestQueueOptions> = {}): RequestQ
     hasPlaces: false,
     admit: () => Promise.reject(new Error("the key has no limits")),
     timeoutMs: 0,
+    lowTimeoutMs: 0,
     backendWaitMs: 0,
     maxInLine: 1000,
     hasOthers: () => false,

@@ -41,7 +41,14 @@ const upstream = {
   streamReadTimeoutMs: 111,
   nonStreamReadTimeoutMs: 222,
 };
-const queue = { places: undefined, maxWaiting: 0, timeoutMs: 0, backendWaitMs: 0 };
+const queue = {
+  places: undefined,
+  maxPrefillTokens: undefined,
+  maxWaiting: 0,
+  timeoutMs: 0,
+  lowTimeoutMs: 0,
+  backendWaitMs: 0,
+};
 
 export const catalogOf = (rewrite: RewriteSettings): Catalog => catalogFromEnvironment({ upstream, rewrite, queue });
 

@@ -10,6 +10,7 @@ export const runningRequest = (changes: Partial<RunningRequest> = {}): RunningRe
   model: undefined,
   backend: undefined,
   state: "running",
+  prefillTokens: undefined,
   ageMs: 1,
   receivedBytes: 0,
   usage: undefined,

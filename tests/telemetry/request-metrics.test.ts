@@ -44,13 +44,6 @@ test("a response without tokens is counted if it is whole, a 2xx to a POST, and 
   expect(valueOf(await metrics.text(), "tollgate_responses_without_tokens_total")).toBe(2);
 });
 
-test("two concurrent scrapes count nothing twice", async () => {
-  using metrics = openMetrics();
-  finish(metrics, requestRecord());
-  const texts = await Promise.all([metrics.text(), metrics.text()]);
-  expect(texts.map((text) => valueOf(text, 'tollgate_tokens_total{direction="output"}'))).toEqual([350, 350]);
-});
-
 test("puts durations into buckets from milliseconds to twenty minutes", async () => {
   using metrics = openMetrics();
   finish(
@@ -101,15 +94,6 @@ test("bounds the number of series, whatever clients send", async () => {
   expect(seriesOf(text, "tollgate_request_duration_seconds_count")).toHaveLength(1);
   expect(seriesOf(text, "tollgate_upstream_errors_total").length).toBeLessThanOrEqual(51);
   expect(valueOf(text, 'tollgate_upstream_errors_total{code="other",cause="other"}')).toBe(1950);
-});
-
-test("a path cannot add a label", async () => {
-  using metrics = openMetrics();
-  finish(metrics, requestRecord({ path: '/v1/x",evil="1', method: "__proto__" }));
-  const text = await metrics.text();
-  expect(text).not.toContain("evil");
-  expect(text).not.toContain("__proto__");
-  expect(text).toContain('method="other",endpoint="other"');
 });
 
 test("adds series by the ids of keys and teams if enabled", async () => {
@@ -177,11 +161,4 @@ describe("models", () => {
     expect(valueOf(text, 'tollgate_model_requests_total{model="other"}')).toBe(100);
     expect(valueOf(text, 'tollgate_model_requests_total{model="model-7"}')).toBe(2);
   });
-});
-
-test("a secret in a path or a method reaches no label", async () => {
-  const secret = "sk-3f2a90d1c5e84b7f9c1b";
-  using metrics = openMetrics({ perKey: true });
-  finish(metrics, requestRecord({ path: `/v1/${secret}`, method: secret }));
-  expect(await metrics.text()).not.toContain(secret);
 });

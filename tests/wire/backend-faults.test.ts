@@ -5,14 +5,13 @@ import { logIn } from "../support/admin-client.ts";
 import { catalogWith } from "../support/catalog.ts";
 import { type Behaviour, type Engine, startEngine, tokens } from "../support/engine.ts";
 import { pollUntil } from "../support/poll-until.ts";
-import { type EngineName, whyNoPostgres } from "../support/postgres.ts";
 import { startProgram } from "../support/program.ts";
 import { createTempFolder } from "../support/temp-folder.ts";
 import { startTollgate, type Tollgate } from "../support/tollgate.ts";
 
-type Kind = EngineName | "two processes";
+const kinds = ["one process", "two processes"] as const;
+type Kind = (typeof kinds)[number];
 
-const kinds: Kind[] = ["SQLite", ...(whyNoPostgres === undefined ? ["PostgreSQL" as const] : []), "two processes"];
 /** As many requests as a client each sends, one after the other. */
 const [clients, requestsEach] = [12, 10];
 
@@ -123,7 +122,7 @@ const faults: [what: string, Fault][] = [
 async function startGate(all: readonly Engine[], { retry503 = false, environment }: Fault, kind: Kind): Promise<Gate> {
   if (kind === "two processes") return startProcesses(all, retry503, environment);
   const catalog = catalogWith(all.map(({ name, url }) => ({ name, url, retry503 })));
-  return startTollgate(environment, { engine: kind, catalog: fixedCatalog(catalog) });
+  return startTollgate(environment, { catalog: fixedCatalog(catalog) });
 }
 
 async function startProcesses(
@@ -158,7 +157,7 @@ async function send({ url }: Gate, id: string, key: string, stream: boolean): Pr
   return response.ok && !text.includes(stream ? "[DONE]" : "ok") ? 502 : response.status;
 }
 
-describe.each(kinds)("on %s, with three backends of which one", (kind) => {
+describe.each(kinds)("in %s, with three backends of which one", (kind) => {
   test.each(faults.filter(([, { isShared = false }]) => isShared || kind !== "two processes"))(
     "%s",
     async (_, fault) => {

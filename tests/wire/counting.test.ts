@@ -54,19 +54,14 @@ onEachEngine(({ engine }) => {
   ];
 
   describe("a response is counted by the time the client sees its end:", () => {
-    test.each(reportingRequests)("%s", async (_, path, body) => {
-      expect(await countsAddedBy(async () => (await send(path, body)).text())).toEqual([1, 1234, 56]);
-    });
-
-    test.each(reportingRequests)("%s, compressed", async (_, path, body) => {
-      expect(await countsAddedBy(async () => (await send(path, body, `${usage}; gzip`)).text())).toEqual([1, 1234, 56]);
-    });
-
-    test.each(reportingRequests)("%s, cut into small pieces", async (_, path, body) => {
-      expect(await countsAddedBy(async () => (await send(path, body, `${usage}; split=17`)).text())).toEqual([
-        1, 1234, 56,
-      ]);
-    });
+    // How a response comes is one matter, and where it is counted another.
+    const ways = ["", ...(engine === "SQLite" ? ["; gzip", "; split=17"] : [])];
+    test.each(reportingRequests.flatMap(([what, path, body]) => ways.map((way) => [what, way, path, body] as const)))(
+      "%s%s",
+      async (_, way, path, body) => {
+        expect(await countsAddedBy(async () => (await send(path, body, usage + way)).text())).toEqual([1, 1234, 56]);
+      },
+    );
 
     test("an embedding has no output tokens", async () => {
       const [requests, input, output] = await countsAddedBy(async () =>

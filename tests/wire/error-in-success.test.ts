@@ -46,6 +46,12 @@ const failures: Row[] = [
     events(data({ type: "response.created" }), data({ type: "response.failed", response: { error: oom } })),
     oom.message,
   ],
+  [
+    "a long response.failed",
+    stream,
+    events(data({ type: "response.failed", response: { output: "x".repeat(100_000), error: oom } })),
+    oom.message,
+  ],
   ["a chunk with choices and an error", stream, events(data({ choices: [{ delta: {} }], error: oom })), oom.message],
   ["a stream without content", stream, events(role, ": ping", "data: [DONE]"), null],
   ["a stream without an event", stream, "", null],

@@ -43,7 +43,7 @@ const queued = (gate: Tollgate, keyId = gate.keyId): Promise<Running> =>
   pollUntil(async () => (await listQueued(gate)).find((one) => one.key_id === keyId));
 
 describe("PROXY_MAX_CONCURRENCY", () => {
-  // Order, size, timeout, leaving and displacement: tests/proxy/waiting.test.ts.
+  // Order and displacement: tests/routing/fair-queue.test.ts.
   test("responds to each request that it refuses or ends, and sends the backend none of them", async () => {
     await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_QUEUE_SIZE: "1" });
     const { id: otherId, key: other } = await gate.admin.createKey("other");
@@ -83,21 +83,6 @@ describe("PROXY_MAX_CONCURRENCY", () => {
     first.close();
     expect((await next).status).toBe(200);
     expect(backend.requests()).toHaveLength(2);
-  });
-
-  test("keeps a waiting stream alive with comments, and then sends it whole", async () => {
-    await using gate = await start({ PROXY_MAX_CONCURRENCY: "1", PROXY_SSE_KEEPALIVE: "0.1" });
-    const first = await postRaw(gate, "gap=forever@1");
-    await first.nextEvent();
-    const second = await postRaw(gate, "");
-    expect((await second.head()).header("content-type")).toBe("text/event-stream");
-    expect(await second.nextEvent()).toBe(": keepalive\n\n");
-    first.reset();
-    const text = await second.text();
-    expect(text).toEndWith("data: [DONE]\n\n");
-    expect(await second.ended()).toBe("complete");
-    const usage = await pollUntil(async () => (await gate.readKey()).total_request_count === 2);
-    expect(usage).toBe(true);
   });
 
   test("refuses requests that wait longer than PROXY_QUEUE_TIMEOUT, and ends their streams with an error event, never cleanly", async () => {

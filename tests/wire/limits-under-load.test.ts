@@ -114,9 +114,9 @@ describe("a day's tokens exceed their limit only by what running requests use ab
 
 const used = 12;
 
-async function useMany(environment: ProgramEnvironment, isKilled = false): Promise<void> {
+async function useMany(): Promise<void> {
   using folder = createTempFolder();
-  const settings = { DATA_DIR: folder.path, ...environment };
+  const settings = { DATA_DIR: folder.path };
   const fields = { requests_per_minute: 100_000, tokens_per_minute: 10_000_000, tokens_per_day: 10_000_000 };
   const { program, admin, keys } = await startWithKeys(settings, fields, 1);
   const [key = ""] = keys;
@@ -129,11 +129,6 @@ async function useMany(environment: ProgramEnvironment, isKilled = false): Promi
   const usedOf = async (session: typeof admin) =>
     (await session.expectOk<{ used: Record<string, number | null> }[]>("GET", "/api/keys"))[0]?.used;
   await pollUntil(async () => Bun.deepMatch(expected, (await usedOf(admin)) ?? {}), 5000);
-  // What the killed process held is given back after seconds, in which nothing else runs: one engine is enough.
-  if (!isKilled) {
-    await program.stop();
-    return;
-  }
   for (let sent = 0; sent < 40; sent++) expect(await post(program.url, key, `usage=5,${used - 5}`)).toBe(200);
   await program.stop("SIGKILL");
   const again = await startProgram({
@@ -148,19 +143,9 @@ async function useMany(environment: ProgramEnvironment, isKilled = false): Promi
   await again.stop();
 }
 
-describe("what a key that sends many requests used is exact a second later", () => {
-  test("on SQLite, with two processes", () => useMany({ PROCESSES: "2" }), 120_000);
-
-  test.skipIf(whyNoPostgres !== undefined)(
-    "on PostgreSQL",
-    async () => useMany({ DATABASE_URL: await (await sharedPostgres()).createDatabase() }),
-    120_000,
-  );
-});
-
 // Both wait until a killed process is known to be dead, and do nothing else meanwhile.
 describe.concurrent("after SIGKILL", () => {
-  test("what a key that sends many requests used is exact", () => useMany({}, true), 120_000);
+  test("what a key that sends many requests used is exact", useMany, 120_000);
 
   test("the places of a process are free again within a minute of its next start", async () => {
     using folder = createTempFolder();

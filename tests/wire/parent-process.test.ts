@@ -88,7 +88,9 @@ describe("the parent", () => {
       PROCESSES: String(processCount),
       LOG_FORMAT: "json",
     });
-    const { proxy } = logged(program).find(({ message }) => message === "Listening") as { proxy: string };
+    // It responds before its log has been read here.
+    const listening = await pollUntil(() => logged(program).find(({ message }) => message === "Listening"));
+    const proxy = String(listening["proxy"]);
     expect((await fetch(`${proxy}/models`)).status).toBe(401);
     await pollUntil(() => listenersOn(Number(new URL(proxy).port)) === processCount);
     expect(program.stdout().match(/password {3}\S+/g)).toHaveLength(1);

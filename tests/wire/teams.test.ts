@@ -174,6 +174,43 @@ describe.each<EngineName>(engines)("a team on %s", (engine) => {
       ]),
     );
   });
+
+  test("has used in a month what its rows add up to in each grouping, after a key was moved in the middle of it", async () => {
+    const high = { tokens_per_month: 1_000_000 };
+    const [before, after] = [await createTeam(gate, high), await createTeam(gate, high)];
+    const moved = await gate.createKey({ team_id: before.id, users_from: "body", tags: ["a"], owner: "Kim" });
+    const stays = await gate.createKey({ team_id: before.id });
+    const use = async (key: string, script: string, more: object = {}): Promise<void> =>
+      void (await (await gate.post(key, { script, body: { ...chat, ...more } })).text());
+    await use(moved.key, "usage=30,30", { user: "u-1" });
+    await use(moved.key, "usage=5,6", { model: "another", user: "u-2" });
+    await use(stays.key, "usage=7,8");
+    const running = use(moved.key, "usage=100,1; slow-head=700ms");
+    await pollUntil(async () => ((await getTeam(before.id)).used["tokens_per_month"] ?? 0) > 86);
+    await move(moved.id, after.id);
+    await running;
+    await use(moved.key, "usage=9,1", { user: "u-1" });
+    await use(stays.key, "usage=2,2");
+    const month = async (id: number) => (await getTeam(id)).used["tokens_per_month"];
+    await pollUntil(async () => (await month(before.id)) === 191 && (await month(after.id)) === 10);
+    const from = `${new Date(Date.now() + 9 * 3_600_000).toISOString().slice(0, 7)}-01`;
+    type Row = Readonly<Record<"input_tokens" | "output_tokens", number>> & { team_id: number | null };
+    const rowsOf = async (query: string): Promise<Row[]> =>
+      (await gate.admin.expectOk<{ rows: Row[] }>("GET", `/api/usage/costs?from=${from}&${query}`)).rows;
+    const sum = (rows: readonly Row[]): number =>
+      rows.reduce((all, row) => all + row.input_tokens + row.output_tokens, 0);
+    for (const by of ["day", "key", "user", "model", "owner", "key_model", "day_key"]) {
+      for (const [id, used] of [[before.id, 191] as const, [after.id, 10] as const]) {
+        expect([by, sum(await rowsOf(`by=${by}&team_id=${id}`))]).toEqual([by, used]);
+      }
+    }
+    const byTeam = new Map((await rowsOf("by=team")).map((row) => [row.team_id, sum([row])]));
+    expect([byTeam.get(before.id), byTeam.get(after.id)]).toEqual([191, 10]);
+    // All teams of a key, and all users, are the key.
+    const ofKey = sum(await rowsOf(`by=key&key_id=${moved.id}`));
+    for (const by of ["team", "user"]) expect(sum(await rowsOf(`by=${by}&key_id=${moved.id}`))).toBe(ofKey);
+    expect(ofKey).toBe(182);
+  });
 });
 
 test.skipIf(whyNoPostgres !== undefined)("a key in a team costs the same statements as one without", async () => {

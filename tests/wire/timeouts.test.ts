@@ -14,7 +14,7 @@ const gate = shared(() =>
   startTollgate({
     PROXY_UPSTREAM_URL: backend.url,
     // A loaded machine takes long for the head of a response, and between two events.
-    PROXY_STREAM_READ_TIMEOUT: "6",
+    PROXY_STREAM_READ_TIMEOUT: "8",
     PROXY_NONSTREAM_READ_TIMEOUT: "2",
   }),
 );
@@ -103,7 +103,7 @@ describe.concurrent("the read timeout", () => {
     await client.nextEvent();
     client.pause();
     // Plays a client that stalls for longer than the timeout.
-    await Bun.sleep(8000);
+    await Bun.sleep(10_000);
     client.resume();
     expect(await client.ended()).toBe("complete");
     expect(await client.text()).toEndWith("data: [DONE]\n\n");

@@ -97,7 +97,7 @@ function startKey(fields: object, of: TollgateWithKeys = gate) {
 const tokenRules = { tokens_per_day: 1_000_000_000 };
 
 const event = (data: object): string => `data: ${JSON.stringify(data)}\n\n`;
-const named = (data: { type: string }): string => `event: ${data.type}\n${event(data)}`;
+const named = (data: { type: string; [member: string]: unknown }): string => `event: ${data.type}\n${event(data)}`;
 const chunk = (delta: object, more: { index?: number; end?: boolean; usage?: object } = {}): string => {
   const { index = 0, end = false, usage } = more;
   return event({ id: "c", choices: [{ index, delta, finish_reason: end ? "stop" : null }], ...(usage && { usage }) });
@@ -112,7 +112,8 @@ const stream = { ...chat, stream: true };
 const inputOf = (body: object | string): number => Math.floor(textOf(body).length / 3);
 
 const word = chunk({ content: "word" });
-const opening = named({ type: "message_start", message: { usage: { input_tokens: 1, output_tokens: 1 } } } as never);
+const longChunk = (length: number): string => chunk({ content: "x".repeat(length) });
+const opening = named({ type: "message_start", message: { usage: { input_tokens: 1, output_tokens: 1 } } });
 
 interface Way extends Sent {
   way: string;
@@ -153,6 +154,53 @@ const otherStreams: [path: string, output: number, events: string[]][] = [
   ["/v1/pull", 0, times(9, event({ status: "pulling", text: "", progress: { percent: 3 } }))],
 ];
 
+/** Streams that their client leaves after these events, and what they cost beside their estimated input. */
+const leftStreams: [way: string, path: string, body: object, output: number, events: string[]][] = [
+  ["of another path costs what had come", "/v1/audio/transcriptions", stream, 3, times(3, named(speech("delta")))],
+  ["costs its estimated input and an output token for each event", chatPath, stream, 20, times(20, word)],
+  ["with few long events costs a token for every four characters", chatPath, stream, 300, times(3, longChunk(400))],
+  [
+    "with reasoning, tool calls and refusals pays for these too, once each",
+    chatPath,
+    stream,
+    30,
+    [
+      chunk({ role: "assistant", content: "" }),
+      chunk({ reasoning: "a".repeat(40), reasoning_content: "a".repeat(40) }),
+      chunk({ tool_calls: [{ index: 0, id: "call", function: { name: "abcd", arguments: "b".repeat(36) } }] }),
+      chunk({ refusal: "c".repeat(40) }),
+    ],
+  ],
+  ["may have a slash at the end of its path", `${chatPath}/`, stream, 3, times(3, word)],
+  ["may have a fragment in its path, which the backend does not get", `${chatPath}#`, stream, 3, times(3, word)],
+  ["may have a line feed at the end of its path, which vLLM ignores", `${chatPath}%0A`, stream, 3, times(3, word)],
+  ["of legacy completions", "/v1/completions", text, 7, times(5, textChunk)],
+  [
+    "of messages pays for thinking and the input of tools",
+    "/v1/messages",
+    stream,
+    40,
+    [
+      named({ type: "content_block_delta", delta: { type: "thinking_delta", thinking: "x".repeat(80) } }),
+      named({ type: "content_block_delta", delta: { type: "input_json_delta", partial_json: "x".repeat(80) } }),
+      named({ type: "content_block_stop" }),
+      named({ type: "ping" }),
+    ],
+  ],
+  [
+    "of responses",
+    "/v1/responses",
+    responses,
+    4,
+    [
+      named({ type: "response.created", response: { id: "resp_1", usage: null } }),
+      ...times(4, named({ type: "response.output_text.delta", delta: "word" })),
+      named({ type: "response.output_text.done", text: "wordwordwordword".repeat(9) }),
+      named({ type: "response.in_progress" }),
+    ],
+  ],
+];
+
 const ways: Way[] = [
   ...otherStreams.map(([path, output, events]) => ({
     way: `a stream of ${path} without usage costs its estimated input and its output, if it has any`,
@@ -170,87 +218,15 @@ const ways: Way[] = [
     charged: 12,
     estimated: 0,
   },
-  {
-    way: "a stream of another path that its client leaves costs what had come",
-    path: "/v1/audio/transcriptions",
-    body: stream,
-    answers: [{ events: times(3, named(speech("delta"))) }],
-    sees: 3,
-    charged: inputOf(stream) + 3,
-    estimated: inputOf(stream) + 3,
-  },
-  {
-    way: "a chat stream that its client leaves costs its estimated input and an output token for each event",
-    path: chatPath,
-    body: stream,
-    answers: [{ events: times(20, word) }],
-    sees: 20,
-    charged: inputOf(stream) + 20,
-    estimated: inputOf(stream) + 20,
-  },
-  {
-    way: "few long events cost a token for every four characters",
-    path: chatPath,
-    body: stream,
-    answers: [{ events: times(3, chunk({ content: "x".repeat(400) })) }],
-    sees: 3,
-    charged: inputOf(stream) + 300,
-    estimated: inputOf(stream) + 300,
-  },
-  {
-    way: "reasoning, tool calls and refusals are output too, once each",
-    path: chatPath,
-    body: stream,
-    answers: [
-      {
-        events: [
-          chunk({ role: "assistant", content: "" }),
-          chunk({ reasoning: "a".repeat(40), reasoning_content: "a".repeat(40) }),
-          chunk({ tool_calls: [{ index: 0, id: "call", function: { name: "abcd", arguments: "b".repeat(36) } }] }),
-          chunk({ refusal: "c".repeat(40) }),
-        ],
-      },
-    ],
-    sees: 4,
-    charged: inputOf(stream) + 30,
-    estimated: inputOf(stream) + 30,
-  },
-  {
-    way: "the path may be written with a slash at its end",
-    path: `${chatPath}/`,
-    body: stream,
-    answers: [{ events: times(3, word) }],
-    sees: 3,
-    charged: inputOf(stream) + 3,
-    estimated: inputOf(stream) + 3,
-  },
-  {
-    way: "the path may be written with a fragment, which the backend does not get",
-    path: `${chatPath}#`,
-    body: stream,
-    answers: [{ events: times(3, word) }],
-    sees: 3,
-    charged: inputOf(stream) + 3,
-    estimated: inputOf(stream) + 3,
-  },
-  {
-    way: "the path may be written with a line feed at its end, which vLLM ignores",
-    path: `${chatPath}%0A`,
-    body: stream,
-    answers: [{ events: times(3, word) }],
-    sees: 3,
-    charged: inputOf(stream) + 3,
-    estimated: inputOf(stream) + 3,
-  },
-  {
-    way: "a stream of legacy completions that its client leaves",
-    path: "/v1/completions",
-    body: text,
-    answers: [{ events: times(5, textChunk) }],
-    sees: 5,
-    charged: inputOf(text) + 7,
-    estimated: inputOf(text) + 7,
-  },
+  ...leftStreams.map(([way, path, body, output, events]) => ({
+    way: `a stream that its client leaves ${way}`,
+    path,
+    body,
+    answers: [{ events }],
+    sees: events.length,
+    charged: inputOf(body) + output,
+    estimated: inputOf(body) + output,
+  })),
   {
     way: "a message stream that its client leaves costs more than the input and the placeholder that it opens with",
     path: "/v1/messages",
@@ -259,52 +235,13 @@ const ways: Way[] = [
       {
         events: [
           opening,
-          ...times(5, named({ type: "content_block_delta", delta: { type: "text_delta", text: "word" } } as never)),
+          ...times(5, named({ type: "content_block_delta", delta: { type: "text_delta", text: "word" } })),
         ],
       },
     ],
     sees: 6,
     charged: 1 + 5,
     estimated: 4,
-  },
-  {
-    way: "thinking and the input of tools in a message stream",
-    path: "/v1/messages",
-    body: stream,
-    answers: [
-      {
-        events: [
-          named({ type: "content_block_delta", delta: { type: "thinking_delta", thinking: "x".repeat(80) } } as never),
-          named({
-            type: "content_block_delta",
-            delta: { type: "input_json_delta", partial_json: "x".repeat(80) },
-          } as never),
-          named({ type: "content_block_stop" }),
-          named({ type: "ping" }),
-        ],
-      },
-    ],
-    sees: 4,
-    charged: inputOf(stream) + 40,
-    estimated: inputOf(stream) + 40,
-  },
-  {
-    way: "a stream of responses that its client leaves",
-    path: "/v1/responses",
-    body: responses,
-    answers: [
-      {
-        events: [
-          named({ type: "response.created", response: { id: "resp_1", usage: null } } as never),
-          ...times(4, named({ type: "response.output_text.delta", delta: "word" } as never)),
-          named({ type: "response.output_text.done", text: "wordwordwordword".repeat(9) } as never),
-          named({ type: "response.in_progress" }),
-        ],
-      },
-    ],
-    sees: 7,
-    charged: inputOf(responses) + 4,
-    estimated: inputOf(responses) + 4,
   },
   {
     way: "a client that leaves before the head costs its estimated input",
@@ -430,12 +367,12 @@ const ways: Way[] = [
           named({
             type: "message_start",
             message: { usage: { input_tokens: 1, cache_read_input_tokens: 44, output_tokens: 1 } },
-          } as never),
+          }),
           named({
             type: "message_delta",
             delta: {},
             usage: { output_tokens: 5, cache_creation_input_tokens: 7 },
-          } as never),
+          }),
           named({ type: "message_stop" }),
         ],
       },

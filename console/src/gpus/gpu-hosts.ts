@@ -1,15 +1,5 @@
 import type { Gpu } from "./queries.ts";
 
-const byName = new Intl.Collator("en", { numeric: true, sensitivity: "base" });
-
-/** By the names of the hosts; those without one, null, come last. The order within a group stays. */
-export const groupByHost = (gpus: readonly Gpu[]): Map<string | null, Gpu[]> =>
-  new Map(
-    [...Map.groupBy(gpus, ({ host }) => host)].toSorted(([a], [b]) =>
-      a === null || b === null ? Number(a === null) - Number(b === null) : byName.compare(a, b),
-    ),
-  );
-
 /** Two hosts that send the same GPU ids. */
 interface SharedIds {
   hosts: string;

@@ -1,4 +1,4 @@
-import { memoryShare } from "./gpu-state.ts";
+import { attentionOf, memoryShare } from "./gpu-state.ts";
 import type { Gpu } from "./queries.ts";
 
 /** The sortable columns of the GPU table, and the direction of the first click. */
@@ -26,16 +26,18 @@ const valueOf: Record<GpuSortColumn, (gpu: Gpu) => number> = {
   temperature: (gpu) => gpu.temp_c ?? -1,
 };
 
-export function sortGpus(gpus: readonly Gpu[], { column, direction }: GpuSort): Gpu[] {
-  const sign = direction === "ascending" ? 1 : -1;
-  const value = valueOf[column];
-  return gpus.toSorted((a, b) => sign * (value(a) - value(b)) || a.gpu_id - b.gpu_id);
+/** @param sort undefined: what needs attention first */
+export function sortGpus(gpus: readonly Gpu[], sort: GpuSort | undefined, now: number): Gpu[] {
+  const value = sort === undefined ? (gpu: Gpu) => -attentionOf(gpu, now) : valueOf[sort.column];
+  const sign = sort?.direction === "descending" ? -1 : 1;
+  const compare = (a: number, b: number): number => (a === b ? 0 : a < b ? -sign : sign);
+  return gpus.toSorted((a, b) => compare(value(a), value(b)) || a.gpu_id - b.gpu_id);
 }
 
-/** @param text `power` for ascending, `-power` for descending; anything unknown sorts by id */
-export function parseGpuSort(text: string | undefined): GpuSort {
+/** @param text `power` for ascending, `-power` for descending; undefined for anything unknown */
+export function parseGpuSort(text: string | undefined): GpuSort | undefined {
   const column = text?.replace(/^-/, "") ?? "";
-  if (text === undefined || !Object.hasOwn(firstDirections, column)) return { column: "gpu", direction: "ascending" };
+  if (text === undefined || !Object.hasOwn(firstDirections, column)) return undefined;
   return { column: column as GpuSortColumn, direction: text.startsWith("-") ? "descending" : "ascending" };
 }
 
@@ -43,7 +45,7 @@ export const formatGpuSort = ({ column, direction }: GpuSort): string =>
   direction === "descending" ? `-${column}` : column;
 
 /** The sort after a click on a column header. */
-export function nextGpuSort(current: GpuSort, column: GpuSortColumn): GpuSort {
-  if (current.column !== column) return { column, direction: firstDirections[column] };
+export function nextGpuSort(current: GpuSort | undefined, column: GpuSortColumn): GpuSort {
+  if (current?.column !== column) return { column, direction: firstDirections[column] };
   return { column, direction: current.direction === "ascending" ? "descending" : "ascending" };
 }

@@ -24,16 +24,9 @@ export function memoryShare({
 export const isFull = (gpu: Pick<Gpu, "memory_used_mb" | "memory_total_mb">): boolean =>
   (memoryShare(gpu) ?? 0) >= fullShare;
 
-export const gpuStates = ["all", "hot", "full", "stale"] as const;
-export type GpuState = (typeof gpuStates)[number];
-
-/** A stale GPU is neither hot nor full: nothing is known of it. */
-export function isInState(gpu: Gpu, state: GpuState, now: number): boolean {
-  const stale = isStale(gpu, now);
-  if (state === "stale") return stale;
-  if (state === "hot") return !stale && isHot(gpu);
-  return state === "all" || (!stale && isFull(gpu));
-}
+/** What an operator looks at first: silent GPUs, then hot ones, the hottest first; the others are in order. */
+export const attentionOf = (gpu: Gpu, now: number): number =>
+  isStale(gpu, now) ? Infinity : isHot(gpu) ? (gpu.temp_c ?? 0) : 0;
 
 /** Each over the GPUs that report the value; undefined if none does. */
 export interface GpuSums {

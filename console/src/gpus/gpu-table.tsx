@@ -1,51 +1,43 @@
 import { A } from "@solidjs/router";
 import { createMemo, For, type JSX, Show } from "solid-js";
-import { gibibytes, plural, watts } from "../lib/format.ts";
+import { savedCount } from "../lib/browser-settings.ts";
+import { gibibytes, watts } from "../lib/format.ts";
 import { SkeletonRows } from "../ui/skeleton.tsx";
-import { groupByHost } from "./gpu-hosts.ts";
 import { GpuName } from "./gpu-name.tsx";
 import { GpuNotes } from "./gpu-notes.tsx";
 import { type GpuSort, type GpuSortColumn, nextGpuSort, sortGpus } from "./gpu-sort.ts";
-import { isFull, isHot, isStale, memoryShare, sumGpus } from "./gpu-state.ts";
+import { isFull, isHot, isStale, memoryShare } from "./gpu-state.ts";
 import type { Gpu } from "./queries.ts";
 import { useShownAt } from "./shown-at.ts";
 
 interface GpuTableProps {
   /** Undefined while they load. */
   gpus: readonly Gpu[] | undefined;
-  sort: GpuSort;
+  sort: GpuSort | undefined;
   onSort: (next: GpuSort) => void;
 }
 
 /** So many fit on a screen. */
 const maxSkeletonRows = 16;
 
-/** A row for each GPU. In the order of their ids they are grouped by host. */
+/** A row for each GPU; what needs attention is first, unless a column was clicked. */
 export function GpuTable(props: GpuTableProps): JSX.Element {
-  const sorted = createMemo(() => sortGpus(props.gpus ?? [], props.sort));
-  const groups = createMemo(() => groupByHost(sorted()));
-  // By their names, so that a refresh does not replace the rows.
-  const hosts = createMemo(() => [...groups().keys()]);
+  const { at } = useShownAt();
+  const sorted = createMemo(() => sortGpus(props.gpus ?? [], props.sort, at()));
   const hasHosts = (): boolean => props.gpus?.some(({ host }) => host !== null) ?? false;
-  const isGrouped = (): boolean => hasHosts() && props.sort.column === "gpu";
-  const showsHost = (): boolean => hasHosts() && !isGrouped();
   return (
     <div class="table-scroll">
       <table class="gpu-table">
         <caption class="visually-hidden">GPUs</caption>
-        <GpuTableHead {...props} showsHost={showsHost()} />
-        <Show
-          when={isGrouped()}
-          fallback={
-            <tbody>
-              <For each={sorted()} fallback={<SkeletonRows columns={6} rows={maxSkeletonRows} />}>
-                {(gpu) => <GpuRow gpu={gpu} showsHost={showsHost()} />}
-              </For>
-            </tbody>
-          }
-        >
-          <For each={hosts()}>{(host) => <HostGroup host={host} gpus={groups().get(host) ?? []} />}</For>
-        </Show>
+        <GpuTableHead {...props} showsHost={hasHosts()} />
+        <tbody>
+          <For
+            each={sorted()}
+            fallback={<SkeletonRows columns={6} rows={Math.min(maxSkeletonRows, savedCount("gpus", 4))} />}
+          >
+            {(gpu) => <GpuRow gpu={gpu} showsHost={hasHosts()} />}
+          </For>
+        </tbody>
       </table>
     </div>
   );
@@ -56,7 +48,7 @@ function GpuTableHead(props: Omit<GpuTableProps, "gpus"> & { showsHost: boolean 
     <th
       scope="col"
       classList={{ number: head.number ?? false }}
-      aria-sort={props.sort.column === head.column ? props.sort.direction : undefined}
+      aria-sort={props.sort?.column === head.column ? props.sort.direction : undefined}
     >
       <button class="sort" type="button" onClick={() => props.onSort(nextGpuSort(props.sort, head.column))}>
         {head.label}
@@ -67,11 +59,11 @@ function GpuTableHead(props: Omit<GpuTableProps, "gpus"> & { showsHost: boolean 
     <thead>
       <tr>
         <SortableHead column="gpu" label="GPU" />
-        <th scope="col" class="wide">
+        <th scope="col" class="rank-2 model">
           Model
         </th>
         <Show when={props.showsHost}>
-          <th scope="col" class="wide">
+          <th scope="col" class="rank-2">
             Host
           </th>
         </Show>
@@ -81,26 +73,6 @@ function GpuTableHead(props: Omit<GpuTableProps, "gpus"> & { showsHost: boolean 
         <SortableHead column="temperature" label="Temperature" number />
       </tr>
     </thead>
-  );
-}
-
-/** @param props.host null: the agents sent no name */
-function HostGroup(props: { host: string | null; gpus: readonly Gpu[] }): JSX.Element {
-  const { at } = useShownAt();
-  const power = (): number | undefined => sumGpus(props.gpus, at()).powerW;
-  return (
-    <tbody>
-      <tr class="gpu-host">
-        <th scope="rowgroup" colspan="6">
-          <span class="gpu-host-name">{props.host ?? "Hosts without a name"}</span>
-          <span class="faint">
-            {plural(props.gpus.length, "GPU")}
-            {power() === undefined ? "" : `, ${watts(power() ?? 0)}`}
-          </span>
-        </th>
-      </tr>
-      <For each={props.gpus}>{(gpu) => <GpuRow gpu={gpu} showsHost={false} />}</For>
-    </tbody>
   );
 }
 
@@ -114,11 +86,11 @@ function GpuRow(props: { gpu: Gpu; showsHost: boolean }): JSX.Element {
         <A href={`/gpus/${props.gpu.gpu_id}`}>{props.gpu.gpu_id}</A>
         <GpuNotes gpu={props.gpu} />
       </th>
-      <td class="wide model">
+      <td class="rank-2 model">
         <GpuName name={props.gpu.name} />
       </td>
       <Show when={props.showsHost}>
-        <td class="wide model" title={props.gpu.host ?? undefined}>
+        <td class="rank-2 model" title={props.gpu.host ?? undefined}>
           {props.gpu.host ?? "–"}
         </td>
       </Show>

@@ -4,30 +4,26 @@
 // not reported is a dash and not a zero. Energy per token comes only from buckets in which the power is known
 // (`energy.ts`).
 
-import { createEffect, createMemo, createSignal, For, type JSX, Show } from "solid-js";
-import { saveCount, savedCount } from "../lib/browser-settings.ts";
+import { createEffect, createMemo, createSignal, type JSX, Show } from "solid-js";
+import { saveCount } from "../lib/browser-settings.ts";
 import { count, memory, plural, watts } from "../lib/format.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
-import { SegmentedControl } from "../ui/controls.tsx";
 import { Figure } from "../ui/figure.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
+import { SectionTabs } from "../ui/section-tabs.tsx";
 import { EnergyPanel } from "./energy-panel.tsx";
-import { GpuCard, SkeletonGpuCard } from "./gpu-card.tsx";
 import { GpuAgentCommands, GpuHostDialog } from "./gpu-host-dialog.tsx";
-import { formatGpuSort, type GpuSort, parseGpuSort } from "./gpu-sort.ts";
-import { type GpuState, gpuStates, type GpuSums, isInState, sumGpus } from "./gpu-state.ts";
+import { formatGpuSort, parseGpuSort } from "./gpu-sort.ts";
+import { type GpuSums, sumGpus } from "./gpu-state.ts";
 import { GpuTable } from "./gpu-table.tsx";
 import { type Gpu, useGpusQuery } from "./queries.ts";
 import { shownAtOf, ShownAtProvider, useShownAt } from "./shown-at.ts";
 import { SharedGpusNotice } from "./shared-gpus-notice.tsx";
 import { UsageIn } from "../usage/usage-of.tsx";
 import { useEnergy } from "./use-energy.ts";
-
-/** More GPUs are rows of a table: their cards would fill screens. */
-const maxCards = 8;
 
 /** Each GPU that ever reported, sums over those that report now, and their energy. */
 export function GpusPage(): JSX.Element {
@@ -36,7 +32,7 @@ export function GpusPage(): JSX.Element {
   createEffect(() => gpus.data && saveCount("gpus", gpus.data.length));
   const [adding, setAdding] = createSignal(false);
   const shown = shownAtOf(gpus);
-  const isLong = (): boolean => (gpus.data?.length ?? savedCount("gpus", 0)) > maxCards;
+  const [parameters, setParameters] = useUrlParameters<"sort">();
 
   return (
     <Page
@@ -54,23 +50,20 @@ export function GpusPage(): JSX.Element {
         </button>
       }
     >
+      <SectionTabs section="backends" label="Backends" />
       <SharedGpusNotice gpus={gpus.data ?? []} />
       <Show when={gpus.data?.length !== 0} fallback={<NoGpus />}>
         <ShownAtProvider value={shown}>
           <GpuFigures gpus={gpus.data} failed={gpus.isError} />
-          <h2 class="visually-hidden">All GPUs</h2>
-          <Show
-            when={gpus.data !== undefined || !gpus.isError}
-            fallback={
-              <section class="panel" aria-label="GPUs">
-                <NotLoaded query={gpus} />
-              </section>
-            }
-          >
-            <Show when={isLong()} fallback={<GpuCards gpus={gpus.data} />}>
-              <FilteredGpus gpus={gpus.data} />
+          <section class="panel" aria-label="GPUs">
+            <Show when={gpus.data !== undefined || !gpus.isError} fallback={<NotLoaded query={gpus} />}>
+              <GpuTable
+                gpus={gpus.data}
+                sort={parseGpuSort(parameters.sort)}
+                onSort={(next) => setParameters({ sort: formatGpuSort(next) }, { replace: true })}
+              />
             </Show>
-          </Show>
+          </section>
         </ShownAtProvider>
         <EnergyPanel state={energy} />
         <Show when={energy.chosen().zoom}>{(span) => <UsageIn span={span()} />}</Show>
@@ -88,63 +81,6 @@ const NoGpus = (): JSX.Element => (
       <GpuAgentCommands gpus={[]} />
     </EmptyState>
   </section>
-);
-
-const GpuCards = (props: { gpus: Gpu[] | undefined }): JSX.Element => (
-  <div class="gpus">
-    <For each={props.gpus} fallback={<SkeletonCards />}>
-      {(gpu) => <GpuCard gpu={gpu} />}
-    </For>
-  </div>
-);
-
-const stateOptions = [
-  { value: "all", label: "All" },
-  { value: "hot", label: "Hot" },
-  { value: "full", label: "Full" },
-  { value: "stale", label: "Stale" },
-] as const;
-
-function FilteredGpus(props: { gpus: Gpu[] | undefined }): JSX.Element {
-  const filters = useGpuFilters();
-  const { at } = useShownAt();
-  const matching = createMemo(() => props.gpus?.filter((gpu) => isInState(gpu, filters.state(), at())));
-  return (
-    <>
-      <div class="toolbar">
-        <SegmentedControl
-          label="State"
-          options={stateOptions}
-          value={filters.state()}
-          onChange={(state) => filters.setState(state)}
-        />
-        <p class="toolbar-note" role="status">
-          <Show when={matching()}>
-            {filters.state() === "all" ? "" : `${matching()?.length} of `}
-            {plural(props.gpus?.length ?? 0, "GPU")}
-          </Show>
-        </p>
-      </div>
-      <section class="panel" aria-label="GPUs">
-        <Show
-          when={matching()?.length !== 0}
-          fallback={
-            <EmptyState title={`No GPU is ${filters.state()}`}>
-              <button class="button" type="button" onClick={() => filters.setState("all")}>
-                Show all GPUs
-              </button>
-            </EmptyState>
-          }
-        >
-          <GpuTable gpus={matching()} sort={filters.gpuSort()} onSort={filters.setGpuSort} />
-        </Show>
-      </section>
-    </>
-  );
-}
-
-const SkeletonCards = (): JSX.Element => (
-  <For each={Array.from({ length: savedCount("gpus", 4) })}>{() => <SkeletonGpuCard />}</For>
 );
 
 /** @param props.gpus undefined while they load */
@@ -193,23 +129,3 @@ function GpuFigures(props: { gpus: Gpu[] | undefined; failed: boolean }): JSX.El
 /** A value that no GPU reports is a dash, not a zero. */
 const formatOrDash = (value: number | undefined, format: (value: number) => string): string =>
   value === undefined ? "–" : format(value);
-
-/** The filter and the sort of the GPU table. Both are part of the URL. */
-interface GpuFilters {
-  state: () => GpuState;
-  gpuSort: () => GpuSort;
-  setState: (state: GpuState) => void;
-  setGpuSort: (sort: GpuSort) => void;
-}
-
-function useGpuFilters(): GpuFilters {
-  const [parameters, setParameters] = useUrlParameters<"state" | "sort">();
-  const gpuSort = createMemo(() => parseGpuSort(parameters.sort));
-  const replace = (changed: Record<string, string | undefined>): void => setParameters(changed, { replace: true });
-  return {
-    state: () => gpuStates.find((known) => known === parameters.state) ?? "all",
-    gpuSort,
-    setState: (chosen) => replace({ state: chosen === "all" ? undefined : chosen }),
-    setGpuSort: (next) => replace({ sort: formatGpuSort(next) }),
-  };
-}

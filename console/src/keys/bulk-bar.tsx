@@ -1,24 +1,124 @@
-import { type JSX, Show } from "solid-js";
-import { downloadCsv } from "../lib/csv.ts";
+import { type Component, createEffect, createMemo, createSignal, type JSX, Show } from "solid-js";
 import { plural } from "../lib/format.ts";
-import type { Key } from "../queries.ts";
+import { useHasTeams } from "../queries.ts";
 import { Icon } from "../ui/icon.tsx";
-import type { BulkAction } from "./key-bulk.ts";
-import { keyCsv } from "./key-list.ts";
+import { Dynamic } from "solid-js/web";
+import type { BulkAction, BulkRow, Noun } from "./key-bulk.ts";
 
 export type BulkQuestion = BulkAction["kind"] | "switch-off";
 
-interface BulkBarProps {
-  selected: readonly Key[];
-  /** How many keys the filter shows. */
-  matchingCount: number;
-  onAsk: (question: BulkQuestion) => void;
-  onSelectAll: () => void;
-  onClear: () => void;
+/** The rows of a list that the user selected. One that leaves the list is no longer selected, or a filter would hide it. */
+export interface Selected<Row> {
+  list: () => readonly Row[];
+  has: (row: Row) => boolean;
+  set: (row: Row, isSelected: boolean) => void;
+  replace: (rows: readonly { id: number }[]) => void;
 }
 
-/** What can be done with the selected keys. It floats above the table's end, so that it moves no row. */
-export function BulkBar(props: BulkBarProps): JSX.Element {
+/** @param listed the rows that the filter shows */
+export function useSelected<Row extends { id: number }>(listed: () => readonly Row[]): Selected<Row> {
+  const [ids, setIds] = createSignal<ReadonlySet<number>>(new Set());
+  const list = createMemo(() => (ids().size === 0 ? [] : listed().filter(({ id }) => ids().has(id))));
+  return {
+    list,
+    has: ({ id }) => ids().has(id),
+    set: ({ id }, isSelected) => {
+      const shown = new Set(list().map((row) => row.id));
+      if (isSelected) shown.add(id);
+      else shown.delete(id);
+      setIds(shown);
+    },
+    replace: (rows) => void setIds(new Set(rows.map(({ id }) => id))),
+  };
+}
+
+/** All rows that the filter shows, also those that the table adds on scrolling. */
+export function SelectAll<Row extends { id: number }>(props: {
+  noun: Noun;
+  rows: readonly Row[] | undefined;
+  selected: Selected<Row>;
+}): JSX.Element {
+  const rows = () => props.rows ?? [];
+  const count = (): number => props.selected.list().length;
+  let input: HTMLInputElement | undefined;
+  createEffect(() => {
+    if (input !== undefined) input.indeterminate = count() > 0 && count() < rows().length;
+  });
+  return (
+    <td class="key-select">
+      <input
+        ref={input}
+        type="checkbox"
+        aria-label={`Select all ${props.noun}s`}
+        disabled={rows().length === 0}
+        checked={count() > 0 && count() === rows().length}
+        onChange={(event) => props.selected.replace(event.currentTarget.checked ? rows() : [])}
+      />
+    </td>
+  );
+}
+
+export const SelectCell = <Row extends { name: string }>(props: {
+  row: Row;
+  selected: Pick<Selected<Row>, "has" | "set">;
+}): JSX.Element => (
+  <td class="key-select">
+    <input
+      type="checkbox"
+      aria-label={`Select ${props.row.name}`}
+      checked={props.selected.has(props.row)}
+      onChange={(event) => props.selected.set(props.row, event.currentTarget.checked)}
+    />
+  </td>
+);
+
+export interface BulkDialogProps {
+  noun: Noun;
+  rows: readonly BulkRow[];
+  question: BulkQuestion;
+  /** Called with the rows for which it failed. */
+  onDone: (failed: readonly BulkRow[]) => void;
+  onClose: () => void;
+}
+
+interface BulkProps<Row> {
+  noun: Noun;
+  selected: Selected<Row>;
+  dialog: Component<BulkDialogProps>;
+  /** What the filter shows. */
+  rows: readonly Row[];
+  onExport: (selected: readonly Row[]) => void;
+}
+
+/** What can be done with the selected rows, if there are any, and the question before it is done. */
+export function Bulk<Row extends BulkRow>(props: BulkProps<Row>): JSX.Element {
+  const [asked, setAsked] = createSignal<{ question: BulkQuestion; rows: readonly Row[] }>();
+  return (
+    <>
+      <Show when={props.selected.list().length > 0}>
+        <BulkBar {...props} onAsk={(question) => setAsked({ question, rows: props.selected.list() })} />
+      </Show>
+      <Show when={asked()} keyed>
+        {(one) => (
+          <Dynamic
+            component={props.dialog}
+            {...one}
+            noun={props.noun}
+            onDone={props.selected.replace}
+            onClose={() => setAsked(undefined)}
+          />
+        )}
+      </Show>
+    </>
+  );
+}
+
+/** It floats above the table's end, so that it moves no row. */
+function BulkBar<Row extends BulkRow>(
+  props: BulkProps<Row> & { onAsk: (question: BulkQuestion) => void },
+): JSX.Element {
+  const hasTeams = useHasTeams();
+  const selected = (): readonly Row[] => props.selected.list();
   const Action = (action: { question: BulkQuestion; label: string; danger?: boolean }): JSX.Element => (
     <button
       class="button"
@@ -30,13 +130,13 @@ export function BulkBar(props: BulkBarProps): JSX.Element {
     </button>
   );
   return (
-    <section class="bulk-bar" aria-label="Selected keys">
+    <section class="bulk-bar" aria-label={`Selected ${props.noun}s`}>
       <p role="status">
-        {plural(props.selected.length, "key")} selected
-        <Show when={props.selected.length < props.matchingCount}>
+        {plural(selected().length, props.noun)} selected
+        <Show when={selected().length < props.rows.length}>
           {" "}
-          <button class="link" type="button" onClick={() => props.onSelectAll()}>
-            Select all {props.matchingCount}
+          <button class="link" type="button" onClick={() => props.selected.replace(props.rows)}>
+            Select all {props.rows.length}
           </button>
         </Show>
       </p>
@@ -44,17 +144,23 @@ export function BulkBar(props: BulkBarProps): JSX.Element {
         <Action question="switch" label="Switch on" />
         <Action question="switch-off" label="Switch off" />
         <Action question="tag" label="Tag" />
-        <Action question="paths" label="Paths" />
-        <button
-          class="button"
-          type="button"
-          onClick={() => downloadCsv("tollgate-selected-keys.csv", keyCsv(props.selected))}
-        >
+        <Show when={props.noun === "key"}>
+          <Action question="paths" label="Paths" />
+        </Show>
+        <Show when={hasTeams()}>
+          <Action question="team" label="Team" />
+        </Show>
+        <button class="button" type="button" onClick={() => props.onExport(selected())}>
           <Icon name="download" />
           Export
         </button>
         <Action question="delete" label="Delete" danger />
-        <button class="icon-button" type="button" aria-label="Clear the selection" onClick={() => props.onClear()}>
+        <button
+          class="icon-button"
+          type="button"
+          aria-label="Clear the selection"
+          onClick={() => props.selected.replace([])}
+        >
           <Icon name="close" />
         </button>
       </div>

@@ -18,7 +18,7 @@ export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClos
   return (
     <Dialog
       title={`Delete “${props.key.name}”?`}
-      focusAfter={() => (deletes() ? nextDeleteButton(row) : null)}
+      focusAfter={() => (deletes() ? nextMenu(row) : null)}
       onClose={() => props.onClose()}
     >
       <p>
@@ -29,7 +29,7 @@ export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClos
       <Show when={props.key.is_active}>
         <p>Deactivating the key also rejects its clients, but keeps its totals.</p>
       </Show>
-      <EndRunningChoice label="Also end its running responses" value={endRunning()} onChange={setEndRunning} />
+      <Choice label="Also end its running responses" value={endRunning()} onChange={setEndRunning} />
       <div class="dialog-actions">
         <button class="button" type="button" autofocus ref={cancel} onClick={() => props.onClose()}>
           Cancel
@@ -64,17 +64,12 @@ export function DeleteKeyDialog(props: { key: Key; onDelete?: () => void; onClos
 }
 
 /** In the row after the deleted one, which leaves the table; in the last row's place, the one before. */
-function nextDeleteButton(row: Element | null | undefined): HTMLElement | null {
+function nextMenu(row: Element | null | undefined): HTMLElement | null {
   const next = row?.nextElementSibling ?? row?.previousElementSibling;
-  return next?.querySelector<HTMLElement>("[data-action=delete]") ?? document.querySelector<HTMLElement>("#main");
+  return next?.querySelector<HTMLElement>(".row-actions button") ?? document.querySelector<HTMLElement>("#main");
 }
 
-/** Whether responses that run when a key is switched off or deleted end at once. */
-export const EndRunningChoice = (props: {
-  label: string;
-  value: boolean;
-  onChange: (value: boolean) => void;
-}): JSX.Element => (
+export const Choice = (props: { label: string; value: boolean; onChange: (value: boolean) => void }): JSX.Element => (
   <label class="choice">
     <input type="checkbox" checked={props.value} onChange={(event) => props.onChange(event.currentTarget.checked)} />
     {props.label}

@@ -1,64 +1,105 @@
 import { useQueryClient } from "@tanstack/solid-query";
 import { createSignal } from "solid-js";
-import { api, causeOf, forEachInTurn, responseBody } from "../client.ts";
-import type { Key } from "../queries.ts";
+import { api, ApiError, causeOf, forEachInTurn, responseBody } from "../client.ts";
+import { refresh } from "./key-mutations.ts";
+
+/** A key, or a user of one. */
+export interface BulkRow {
+  id: number;
+  name: string;
+  tags: readonly string[];
+}
+export type Noun = "key" | "user";
 
 export type BulkAction =
   | { kind: "switch"; isActive: boolean; endRunning: boolean }
   | { kind: "delete"; endRunning: boolean }
   | { kind: "paths"; paths: string[] | null }
+  | { kind: "team"; teamOf: (tags: readonly string[]) => Promise<number | null> }
   | { kind: "tag"; tags: readonly string[]; adds: boolean };
 
 export interface BulkReport {
   done: number;
-  failures: readonly { key: Key; name: string; cause: string }[];
+  failures: readonly { row: BulkRow; name: string; cause: string }[];
 }
 
-function change(key: Key, action: BulkAction, changeId: string): Promise<unknown> {
-  const headers = { "x-change-id": changeId };
-  const route = api.keys({ id: key.id });
+async function change(noun: Noun, { id, tags }: BulkRow, action: BulkAction, changeId: string): Promise<unknown> {
+  const options = { headers: { "x-change-id": changeId } };
+  const [key, user] = [api.keys({ id }), api.users({ id })];
   if (action.kind === "delete") {
-    return responseBody(route.delete(undefined, { query: action.endRunning ? { end_running: "true" } : {}, headers }));
+    const query = action.endRunning ? ({ end_running: "true" } as const) : {};
+    if (noun === "key") return responseBody(key.delete(undefined, { query, ...options }));
+    return responseBody(user.delete(undefined, { query: {}, ...options }));
   }
-  if (action.kind === "paths") return responseBody(route.patch({ allowed_paths: action.paths }, { headers }));
-  if (action.kind === "tag") return responseBody(route.patch({ tags: tagsAfter(key.tags, action) }, { headers }));
-  const ends = !action.isActive && action.endRunning;
-  return responseBody(route.patch({ is_active: action.isActive, ...(ends ? { end_running: true } : {}) }, { headers }));
+  const body = await bodyOf(action, tags);
+  if (noun === "user") return responseBody(user.patch(body, options));
+  const ends = action.kind === "switch" && !action.isActive && action.endRunning;
+  const paths = action.kind === "paths" ? { allowed_paths: action.paths } : {};
+  return responseBody(key.patch({ ...body, ...paths, ...(ends && { end_running: true }) }, options));
+}
+
+async function bodyOf(action: BulkAction, tags: readonly string[]) {
+  if (action.kind === "switch") return { is_active: action.isActive };
+  if (action.kind === "team") return { team_id: await action.teamOf(tags) };
+  return action.kind === "tag" ? { tags: tagsAfter(tags, action) } : {};
 }
 
 function tagsAfter(before: readonly string[], { tags, adds }: { tags: readonly string[]; adds: boolean }): string[] {
   return adds ? [...new Set([...before, ...tags])] : before.filter((tag) => !tags.includes(tag));
 }
 
-interface BulkRun {
-  /** How many keys are done, also those that failed. */
-  progress: () => number | undefined;
-  run: (keys: readonly Key[], action: BulkAction) => Promise<BulkReport>;
+/**
+ * Finds the one team that has one of some names.
+ * @param creates whether one that is not there is made, where only one name is given
+ */
+export function teamFinder(creates: boolean): (names: readonly string[]) => Promise<number> {
+  const load = async () => new Map((await responseBody(api.teams.get())).teams.map(({ name, id }) => [name, id]));
+  let teams: ReturnType<typeof load> | undefined;
+  return async (names) => {
+    teams ??= load();
+    const known = await teams;
+    const found = names.filter((name) => known.has(name));
+    const [name] = found.length === 0 ? names : found;
+    if (name === undefined) throw new ApiError(400, "No tag begins so");
+    if (found.length > 1) throw new ApiError(400, `Several teams fit: ${found.join(", ")}`);
+    const id = known.get(name);
+    if (id !== undefined) return id;
+    if (!creates || names.length > 1) throw new ApiError(400, `No team is called ${names.join(" or ")}`);
+    const made = await responseBody(api.teams.post({ name }));
+    known.set(name, made.id);
+    return made.id;
+  };
 }
 
-/** Changes many keys, and the table once at the end. */
-export function useBulkRun(): BulkRun {
+interface BulkRun {
+  /** How many rows are done, also those that failed. */
+  progress: () => number | undefined;
+  run: (rows: readonly BulkRow[], action: BulkAction) => Promise<BulkReport>;
+}
+
+/** Changes many keys or users, and the table once at the end. */
+export function useBulkRun(noun: Noun): BulkRun {
   const queries = useQueryClient();
   const [progress, setProgress] = createSignal<number>();
   return {
     progress,
-    async run(keys, action) {
+    async run(rows, action) {
       // The record of changes shows them as one. Over plain HTTP there is no `crypto.randomUUID`.
       const changeId = Array.from(crypto.getRandomValues(new Uint32Array(4)), String).join("-");
       const failures: BulkReport["failures"][number][] = [];
       setProgress(0);
-      await queries.cancelQueries({ queryKey: ["keys"] });
+      await queries.cancelQueries({ queryKey: [`${noun}s`] });
       await forEachInTurn(
-        keys,
-        (key) => change(key, action, changeId),
-        (key, error) => {
-          if (error !== undefined) failures.push({ key, name: key.name, cause: causeOf(error) });
+        rows,
+        (row) => change(noun, row, action, changeId),
+        (row, error) => {
+          if (error !== undefined) failures.push({ row, name: row.name, cause: causeOf(error) });
           setProgress((done = 0) => done + 1);
         },
       );
-      await queries.invalidateQueries(action.kind === "delete" ? {} : { queryKey: ["keys"] });
+      await (action.kind === "delete" ? queries.invalidateQueries() : refresh(queries, noun));
       setProgress(undefined);
-      return { done: keys.length - failures.length, failures };
+      return { done: rows.length - failures.length, failures };
     },
   };
 }

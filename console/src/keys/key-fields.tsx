@@ -2,12 +2,12 @@ import { createMemo, createSignal, For, type JSX, Show, untrack } from "solid-js
 import { now } from "../lib/server-clock.ts";
 import { fieldTime, parseFieldTime, zoneName } from "../lib/time-zone.ts";
 import { type Key, useTeamsQuery } from "../queries.ts";
+import { useModelNamesQuery } from "../start/queries.ts";
 import { TextField } from "../ui/controls.tsx";
 import { listOf } from "./key-limits.ts";
 import type { KeyFields } from "./key-mutations.ts";
 import { LimitFields, NoteFields } from "./limit-fields.tsx";
-import { OpenWebUiLines } from "./members.tsx";
-import { TeamField } from "./subject-dialog.tsx";
+import { OpenWebUiLines, TeamField } from "./subject-dialog.tsx";
 
 /** What a form begins with. */
 export type EditedKey = Partial<Key>;
@@ -111,19 +111,53 @@ const ScopeField = (props: KeyFieldsProps): JSX.Element => (
   </label>
 );
 
-export const ModelsField = (props: KeyFieldsProps): JSX.Element => (
-  <TextField label="Allowed models" hint="Names or prefixes such as qwen*, separated by commas. Empty: all.">
-    {(ids) => (
-      <input
-        {...ids}
-        autocomplete="off"
-        spellcheck={false}
-        value={props.key?.allowed_models?.join(", ") ?? ""}
-        onInput={(event) => props.onChange({ allowed_models: listOf(event.currentTarget.value) })}
-      />
-    )}
-  </TextField>
-);
+/** More would be a wall; they can be typed. */
+const offeredModels = 12;
+
+/** Picked from what backends serve, or typed. */
+export function ModelsField(props: KeyFieldsProps): JSX.Element {
+  const served = useModelNamesQuery();
+  const [text, setText] = createSignal(untrack(() => props.key?.allowed_models?.join(", ") ?? ""));
+  const names = (): readonly string[] => listOf(text()) ?? [];
+  const change = (changed: string): void => {
+    setText(changed);
+    props.onChange({ allowed_models: listOf(changed) });
+  };
+  const toggle = (name: string): void =>
+    change((names().includes(name) ? names().filter((other) => other !== name) : [...names(), name]).join(", "));
+  const isServed = (name: string): boolean =>
+    served.data?.some((one) => (name.endsWith("*") ? one.startsWith(name.slice(0, -1)) : one === name)) ?? true;
+  const unknown = (): string[] => names().filter((name) => !isServed(name));
+  return (
+    <>
+      <TextField label="Allowed models" hint="Names or prefixes such as qwen*, separated by commas. Empty: all.">
+        {(ids) => (
+          <input
+            {...ids}
+            autocomplete="off"
+            spellcheck={false}
+            value={text()}
+            onInput={(event) => change(event.currentTarget.value)}
+          />
+        )}
+      </TextField>
+      <Show when={unknown().length > 0}>
+        <p class="hint" role="status">
+          No backend serves {unknown().join(", ")} now.
+        </p>
+      </Show>
+      <div class="tags" role="group" aria-label="Models that are served">
+        <For each={served.data?.slice(0, offeredModels)}>
+          {(name) => (
+            <button class="button" type="button" aria-pressed={names().includes(name)} onClick={() => toggle(name)}>
+              {name}
+            </button>
+          )}
+        </For>
+      </div>
+    </>
+  );
+}
 
 export const PathsField = (props: {
   value: readonly string[] | null;

@@ -1,10 +1,10 @@
 import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { plural } from "../lib/format.ts";
 import type { Key } from "../queries.ts";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { KeyFieldInputs } from "./key-fields.tsx";
 import { type KeyFields, useChangeKey } from "./key-mutations.ts";
-import { FirstUser, OpenWebUiLines } from "./members.tsx";
+import { FirstUser, OpenWebUiLines } from "./subject-dialog.tsx";
 import { UsedLimits } from "./used-limits.tsx";
 
 /** What a key may take, what it is for, and how much of its limits is used. */
@@ -44,21 +44,7 @@ export function KeyLimitsDialog(props: { key: Key; onClose: () => void }): JSX.E
             </Show>
             <form ref={form} onSubmit={submit}>
               <KeyFieldInputs key={props.key} onChange={set} />
-              <Show when={changeKey.error}>
-                {(error) => (
-                  <p class="form-error" role="alert">
-                    {error().message}
-                  </p>
-                )}
-              </Show>
-              <div class="dialog-actions">
-                <button class="button" type="button" onClick={() => props.onClose()}>
-                  Cancel
-                </button>
-                <button class="button primary" type="submit" disabled={changeKey.isPending}>
-                  Save
-                </button>
-              </div>
+              <FormEnd error={changeKey.error} action="Save" isPending={changeKey.isPending} onCancel={props.onClose} />
             </form>
           </>
         }

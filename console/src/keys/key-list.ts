@@ -1,5 +1,5 @@
 import { csvOf } from "../lib/csv.ts";
-import type { Key } from "../queries.ts";
+import type { Key, Team, User } from "../queries.ts";
 import { limitNames } from "../../../src/domain/limits.ts";
 
 /** Whether a key is accepted: one that has expired is like an inactive one. */
@@ -62,21 +62,6 @@ export function nextKeySort(current: KeySort, column: KeySortColumn): KeySort {
   return { column, direction: current.direction === "ascending" ? "descending" : "ascending" };
 }
 
-type Searched = Pick<Key, "name" | "key"> & Partial<Pick<Key, "owner" | "note" | "tags">>;
-
-/**
- * Whether a key's name, owner, note or tags contain the text, or its key begins or ends with it. The API gives only both
- * ends, `abcd…wxyz`; a whole key is found by them.
- * @param text in lower case
- */
-export function matchesSearch(key: Searched, text: string): boolean {
-  const { name, owner = null, note = null, tags = [] } = key;
-  if ([name, owner ?? "", note ?? "", ...tags].some((field) => field.toLowerCase().includes(text))) return true;
-  const [start = "", end = ""] = key.key.toLowerCase().split("…");
-  if (text.length > start.length + end.length) return start !== "" && text.startsWith(start) && text.endsWith(end);
-  return key.key.toLowerCase().includes(text) || start.startsWith(text) || end.endsWith(text);
-}
-
 const csvColumns = [
   "id",
   "name",
@@ -103,3 +88,14 @@ const csvColumns = [
 
 /** The API's list, with its field names. */
 export const keyCsv = (keys: readonly Key[]): string => csvOf(csvColumns, keys);
+
+/** As an import reads them, and when they were seen. */
+export const userCsv = (users: readonly User[], teams: readonly Team[]): string =>
+  csvOf(
+    ["external", "name", "team", ...limitNames, "note", "tags", "is_active", "first_seen_at", "last_seen_at"],
+    users.map((user) => ({ ...user, team: teams.find(({ id }) => id === user.team_id)?.name ?? null })),
+  );
+
+/** What follows in the tags that begin with a text. */
+export const tagValues = (tags: readonly string[], prefix: string): string[] =>
+  tags.flatMap((tag) => (tag.startsWith(prefix) && tag !== prefix ? [tag.slice(prefix.length).trim()] : []));

@@ -10,6 +10,7 @@ import { api, responseBody } from "../client.ts";
 import { showToast } from "../lib/toasts.ts";
 import type { Key } from "../queries.ts";
 import type { LimitName } from "../../../src/domain/limits.ts";
+import type { Limits } from "./limit-fields.tsx";
 
 interface KeySwitch {
   key: Key;
@@ -95,18 +96,19 @@ export type KeyFields = Partial<
     | "note"
     | "team_id"
     | "limits_extra"
+    | "priority"
     | "users_from"
   >
 > & {
   tags?: string[] | null;
-  user_limits?: Partial<Record<LimitName, number | null>> | null;
+  user_limits?: Limits | null;
   /** Of signed users; no response has it. */
   users_secret?: string | null;
 };
 
 /** With the teams, which count their keys. */
-const invalidateKeys = (queries: QueryClient): Promise<unknown> =>
-  Promise.all([["keys"], ["teams"]].map((queryKey) => queries.invalidateQueries({ queryKey })));
+export const refresh = (queries: QueryClient, noun: "key" | "user"): Promise<unknown> =>
+  Promise.all([[`${noun}s`], ["teams"]].map((queryKey) => queries.invalidateQueries({ queryKey })));
 
 /** Changes a key's limits and notes. The table shows them once the server has accepted them. */
 export function useChangeKey(): UseMutationResult<Key, Error, { key: Key; fields: KeyFields }> {
@@ -114,7 +116,7 @@ export function useChangeKey(): UseMutationResult<Key, Error, { key: Key; fields
   return useMutation(() => ({
     mutationFn: ({ key, fields }: { key: Key; fields: KeyFields }) =>
       responseBody(api.keys({ id: key.id }).patch(fields)),
-    onSuccess: () => invalidateKeys(queries),
+    onSuccess: () => refresh(queries, "key"),
   }));
 }
 
@@ -127,7 +129,7 @@ export function useCreateKey(): UseMutationResult<Key, Error, NewKey> {
   const queries = useQueryClient();
   return useMutation(() => ({
     mutationFn: createKey,
-    onSuccess: () => invalidateKeys(queries),
+    onSuccess: () => refresh(queries, "key"),
   }));
 }
 

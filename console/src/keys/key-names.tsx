@@ -25,11 +25,11 @@ interface KeyFailure {
   cause: string;
 }
 
-/** Tells for which keys something failed, and why. */
-export const KeyFailures = (props: { failures: readonly KeyFailure[] }): JSX.Element => (
+/** Tells for which keys or users something failed, and why. */
+export const KeyFailures = (props: { noun: "key" | "user"; failures: readonly KeyFailure[] }): JSX.Element => (
   <Show when={props.failures.length > 0}>
     <div class="key-failures" role="alert">
-      <p class="form-error">{plural(props.failures.length, "key")} failed:</p>
+      <p class="form-error">{plural(props.failures.length, props.noun)} failed:</p>
       <ul>
         <For each={props.failures}>
           {({ name, cause }) => (

@@ -1,5 +1,5 @@
 import { A, useNavigate, useParams } from "@solidjs/router";
-import { createSignal, type JSX, Match, onCleanup, Show, Switch } from "solid-js";
+import { createSignal, type JSX, onCleanup, Show } from "solid-js";
 import { compact, count, milliseconds, plural } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { dateTimeLabel, dayLabel } from "../lib/time-labels.ts";
@@ -11,7 +11,6 @@ import { ToggleSwitch } from "../ui/controls.tsx";
 import { Figure } from "../ui/figure.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { Page } from "../ui/page.tsx";
-import { EmptyState, NotLoaded } from "../ui/panel.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
 import { CostFigure } from "../usage/cost-figure.tsx";
 import { UsageOf } from "../usage/usage-of.tsx";
@@ -20,7 +19,7 @@ import { KeyChart } from "./key-chart.tsx";
 import { KeyDetails } from "./key-details.tsx";
 import { isUsable } from "./key-list.ts";
 import { useSwitchKey } from "./key-mutations.ts";
-import { UsersPanel } from "./members.tsx";
+import { PageOfOne, UsersPanel } from "./members.tsx";
 import { closeNewKeyDialogUnlessSecret, openRotationForm } from "./new-key.ts";
 import { RenameField } from "./rename-field.tsx";
 import "../styles/lazy-pages.css";
@@ -38,38 +37,21 @@ export function KeyPage(): JSX.Element {
       sources={[{ name: "API keys", query: keys }]}
       actions={<Show when={key()}>{(known) => <KeyActions key={known()} />}</Show>}
     >
-      <Switch>
-        <Match when={keys.data === undefined && keys.isError}>
-          <section class="panel" aria-label="API key">
-            <NotLoaded query={keys} />
-          </section>
-        </Match>
-        <Match when={keys.data !== undefined && key() === undefined}>
-          <section class="panel" aria-label="API key">
-            <EmptyState title="This key does not exist">
-              <p>It was deleted, or the address is wrong. Its usage stays in the history.</p>
-              <A class="button" href="/keys">
-                All API keys
-              </A>
-            </EmptyState>
-          </section>
-        </Match>
-        <Match when={true}>
-          <KeyFigures key={key()} />
-          {/* For another key, these start anew. */}
-          <Show when={key()?.id} keyed>
-            {(id) => (
-              <>
-                <Show when={key()}>{(known) => <KeyDetails key={known()} />}</Show>
-                <Show when={key()?.users_from}>
-                  <UsersPanel keyId={id} />
-                </Show>
-                <KeyPanels id={id} />
-              </>
-            )}
-          </Show>
-        </Match>
-      </Switch>
+      <PageOfOne noun="key" query={keys} isThere={key() !== undefined} all={{ href: "/keys", title: "All API keys" }}>
+        <KeyFigures key={key()} />
+        {/* For another key, these start anew. */}
+        <Show when={key()?.id} keyed>
+          {(id) => (
+            <>
+              <Show when={key()}>{(known) => <KeyDetails key={known()} />}</Show>
+              <Show when={key()?.users_from}>
+                {(from) => <UsersPanel keyId={id} isShared={from().includes("@")} />}
+              </Show>
+              <KeyPanels id={id} />
+            </>
+          )}
+        </Show>
+      </PageOfOne>
     </Page>
   );
 }

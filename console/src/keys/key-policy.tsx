@@ -7,7 +7,7 @@ import { serverNow } from "../lib/server-clock.ts";
 import { showToast } from "../lib/toasts.ts";
 import { type QueryResult, useHasTeams, useTeamsQuery } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { NotLoaded, Panel } from "../ui/panel.tsx";
 import { SkeletonList } from "../ui/skeleton.tsx";
 import { limitKinds, limitNames } from "../../../src/domain/limits.ts";
@@ -154,21 +154,7 @@ function KeyPolicyDialog(props: { policy: KeyPolicy; onClose: () => void }): JSX
           </Show>
         </LimitFields>
         <ModelsField key={edited()} onChange={set} />
-        <Show when={save.error}>
-          {(error) => (
-            <p class="form-error" role="alert">
-              {error().message}
-            </p>
-          )}
-        </Show>
-        <div class="dialog-actions">
-          <button class="button" type="button" onClick={() => props.onClose()}>
-            Cancel
-          </button>
-          <button class="button primary" type="submit" disabled={save.isPending}>
-            Save
-          </button>
-        </div>
+        <FormEnd error={save.error} action="Save" isPending={save.isPending} onCancel={props.onClose} />
       </form>
     </Dialog>
   );

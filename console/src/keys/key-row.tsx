@@ -6,17 +6,18 @@ import { now } from "../lib/server-clock.ts";
 import { dateTimeLabel, dayLabel } from "../lib/time-labels.ts";
 import type { Key } from "../queries.ts";
 import { ToggleSwitch } from "../ui/controls.tsx";
-import { Icon } from "../ui/icon.tsx";
+import { Menu } from "../ui/menu.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
+import { SelectCell, type Selected } from "./bulk-bar.tsx";
 import { isNearLimit } from "./key-limits.ts";
 import { isUsable } from "./key-list.ts";
 import { useSwitchKey } from "./key-mutations.ts";
+import { createdKey, openRotationForm } from "./new-key.ts";
 import { RenameField } from "./rename-field.tsx";
 
 interface KeyRowProps {
   key: Key;
-  isSelected: boolean;
-  onSelect: (isSelected: boolean) => void;
+  selected: Selected<Key>;
   /** Its tokens by hour. */
   spark: Float64Array | undefined;
   onLimits: () => void;
@@ -28,23 +29,21 @@ export function KeyRow(props: KeyRowProps): JSX.Element {
   const switchKey = useSwitchKey();
   const [renaming, setRenaming] = createSignal(false);
   const createdAt = (): number => Date.parse(props.key.created_at);
-  let renameButton: HTMLButtonElement | undefined;
+  let menu: HTMLElement | undefined;
 
   const endRenaming = (): void => {
     setRenaming(false);
-    renameButton?.focus();
+    menu?.querySelector("button")?.focus();
   };
 
   return (
-    <tr classList={{ inactive: !isUsable(props.key, now()), selected: props.isSelected }}>
-      <td class="key-select">
-        <input
-          type="checkbox"
-          aria-label={`Select ${props.key.name}`}
-          checked={props.isSelected}
-          onChange={(event) => props.onSelect(event.currentTarget.checked)}
-        />
-      </td>
+    <tr
+      classList={{
+        inactive: !isUsable(props.key, now()),
+        selected: props.selected.has(props.key) || props.key.id === createdKey(),
+      }}
+    >
+      <SelectCell row={props.key} selected={props.selected} />
       <th scope="row" class="key-name">
         <Show when={renaming()} fallback={<KeyName key={props.key} />}>
           <RenameField key={props.key} onDone={endRenaming} />
@@ -60,7 +59,7 @@ export function KeyRow(props: KeyRowProps): JSX.Element {
           onChange={(isActive) => switchKey.mutate({ key: props.key, isActive })}
         />
       </td>
-      <td class="key-created" data-label="Created">
+      <td class="rank-3" data-label="Created">
         <time datetime={props.key.created_at} title={dateTimeLabel(createdAt())}>
           {dayLabel(createdAt())}
         </time>
@@ -68,13 +67,13 @@ export function KeyRow(props: KeyRowProps): JSX.Element {
       <td class="key-used" data-label="Last used">
         <RelativeTimeOrNever at={props.key.last_used_at} />
       </td>
-      <td class="key-spark" data-label="Last 24 hours">
+      <td class="key-spark rank-2" data-label="Last 24 hours">
         <Sparkline values={props.spark} label={props.key.name} />
       </td>
       <TotalCells key={props.key} />
       <RowActions
         key={props.key}
-        setRenameButton={(button) => (renameButton = button)}
+        setMenu={(cell) => (menu = cell)}
         onRename={() => setRenaming(true)}
         onLimits={props.onLimits}
         onDelete={props.onDelete}
@@ -91,43 +90,22 @@ const KeyName = (props: { key: Key }): JSX.Element => (
 
 function RowActions(props: {
   key: Key;
-  setRenameButton: (button: HTMLButtonElement) => void;
+  setMenu: (cell: HTMLElement) => void;
   onRename: () => void;
   onLimits: () => void;
   onDelete: () => void;
 }): JSX.Element {
   return (
-    <td class="row-actions">
-      <button
-        class="icon-button"
-        type="button"
-        ref={(button) => props.setRenameButton(button)}
-        aria-label={`Rename ${props.key.name}`}
-        title="Rename"
-        onClick={() => props.onRename()}
-      >
-        <Icon name="pencil" />
-      </button>
-      <button
-        class="icon-button"
-        classList={{ near: isNearLimit(props.key) }}
-        type="button"
-        aria-label={`Limits of ${props.key.name}`}
-        title={isNearLimit(props.key) ? "Limits: nearly used up" : "Limits"}
-        onClick={() => props.onLimits()}
-      >
-        <Icon name="limits" />
-      </button>
-      <button
-        class="icon-button danger"
-        type="button"
-        aria-label={`Delete ${props.key.name}`}
-        title="Delete"
-        data-action="delete"
-        onClick={() => props.onDelete()}
-      >
-        <Icon name="trash" />
-      </button>
+    <td class="row-actions" classList={{ near: isNearLimit(props.key) }} ref={(cell) => props.setMenu(cell)}>
+      <Menu
+        label={`Actions of ${props.key.name}`}
+        items={[
+          { label: isNearLimit(props.key) ? "Limits: nearly used up" : "Limits", onSelect: () => props.onLimits() },
+          { label: "Rename", onSelect: () => props.onRename() },
+          { label: "New secret", onSelect: () => openRotationForm(props.key) },
+          { label: "Delete", danger: true, onSelect: () => props.onDelete() },
+        ]}
+      />
     </td>
   );
 }

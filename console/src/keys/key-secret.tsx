@@ -3,8 +3,8 @@ import { CopyLine } from "../ui/copy-button.tsx";
 import { lazyPart, LoadFailed } from "../ui/lazy.tsx";
 import { newKeyDialog, setNewKeyDialog } from "./new-key.ts";
 
-const QuickStart = lazyPart(
-  async () => (await import("../start/quick-start.tsx")).QuickStart,
+const HandOver = lazyPart(
+  async () => (await import("../start/quick-start.tsx")).HandOver,
   (state) => (state.hasFailed ? <LoadFailed /> : <p class="hint">Loading…</p>),
 );
 
@@ -19,9 +19,9 @@ export function KeySecret(props: { secret: string; note?: string; onDone: () => 
         Copy the key now. Tollgate shows it only once; later it shows only the first and last characters. {props.note}
       </p>
       <CopyLine text={props.secret} what="the key" primary onCopied={setSaved} />
-      <details>
-        <summary>Use it</summary>
-        <QuickStart apiKey={props.secret} onKeyCopied={setSaved} />
+      <details open>
+        <summary>Hand it over</summary>
+        <HandOver apiKey={props.secret} onCopied={setSaved} />
       </details>
       <SecretActions onDone={props.onDone} />
     </>

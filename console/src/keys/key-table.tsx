@@ -1,11 +1,12 @@
 import type { UseQueryResult } from "@tanstack/solid-query";
-import { createEffect, createMemo, createSignal, For, type JSX, Show } from "solid-js";
+import { For, type JSX, Show } from "solid-js";
 import type { Key } from "../queries.ts";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
 import { useUsageBucketsQuery } from "../usage/queries.ts";
 import type { UsageBuckets } from "../usage/usage-buckets.ts";
 import { allUsage } from "../usage/usage-filters.ts";
+import { SelectAll, type Selected } from "./bulk-bar.tsx";
 import { KeyRow } from "./key-row.tsx";
 import { type KeySort, type KeySortColumn, nextKeySort } from "./key-list.ts";
 
@@ -16,7 +17,7 @@ interface KeyTableProps {
   choice: string;
   sort: KeySort;
   onSort: (next: KeySort) => void;
-  selected: SelectedKeys;
+  selected: Selected<Key>;
   /** Undefined while they load. */
   sparks: UsageBuckets | undefined;
   onLimits: (key: Key) => void;
@@ -55,8 +56,7 @@ export function KeyTable(props: KeyTableProps): JSX.Element {
                 {(key) => (
                   <KeyRow
                     key={key}
-                    isSelected={props.selected.has(key)}
-                    onSelect={(isSelected) => props.selected.set(key, isSelected)}
+                    selected={props.selected}
                     spark={sparkOf(props.sparks, key)}
                     onLimits={() => props.onLimits(key)}
                     onDelete={() => props.onDelete(key)}
@@ -78,9 +78,11 @@ function KeyTableHead(props: Pick<KeyTableProps, "keys" | "sort" | "onSort" | "s
     label: string;
     unit?: string;
     number?: boolean;
+    rank?: string;
   }): JSX.Element => (
     <th
       scope="col"
+      class={head.rank}
       classList={{ [`key-${head.column}`]: true, number: head.number ?? false }}
       aria-sort={props.sort.column === head.column ? props.sort.direction : undefined}
     >
@@ -95,17 +97,15 @@ function KeyTableHead(props: Pick<KeyTableProps, "keys" | "sort" | "onSort" | "s
   return (
     <thead>
       <tr>
-        <td class="key-select">
-          <SelectAll {...props} />
-        </td>
+        <SelectAll noun="key" rows={props.keys} selected={props.selected} />
         <SortableHead column="name" label="Name" />
         <th scope="col" class="key-text">
           Key
         </th>
         <th scope="col">Active</th>
-        <SortableHead column="created" label="Created" />
+        <SortableHead column="created" label="Created" rank="rank-3" />
         <SortableHead column="used" label="Last used" />
-        <th scope="col" class="key-spark">
+        <th scope="col" class="key-spark rank-2">
           24 h
         </th>
         <SortableHead column="requests" label="Requests" number />
@@ -117,49 +117,4 @@ function KeyTableHead(props: Pick<KeyTableProps, "keys" | "sort" | "onSort" | "s
       </tr>
     </thead>
   );
-}
-
-/** All keys that the filter shows, also those that the table adds on scrolling. */
-function SelectAll(props: Pick<KeyTableProps, "keys" | "selected">): JSX.Element {
-  const keys = (): readonly Key[] => props.keys ?? [];
-  const count = (): number => props.selected.list().length;
-  let input: HTMLInputElement | undefined;
-  createEffect(() => {
-    if (input !== undefined) input.indeterminate = count() > 0 && count() < keys().length;
-  });
-  return (
-    <input
-      ref={input}
-      type="checkbox"
-      aria-label="Select all keys"
-      disabled={keys().length === 0}
-      checked={count() > 0 && count() === keys().length}
-      onChange={(event) => props.selected.replace(event.currentTarget.checked ? keys() : [])}
-    />
-  );
-}
-
-/** The keys of a list that the user selected. A key that leaves the list is no longer selected, or a filter would hide it. */
-interface SelectedKeys {
-  list: () => readonly Key[];
-  has: (key: Key) => boolean;
-  set: (key: Key, isSelected: boolean) => void;
-  replace: (keys: readonly Key[]) => void;
-}
-
-/** @param listed the keys that the filter shows */
-export function useSelectedKeys(listed: () => readonly Key[]): SelectedKeys {
-  const [ids, setIds] = createSignal<ReadonlySet<number>>(new Set());
-  const list = createMemo(() => (ids().size === 0 ? [] : listed().filter(({ id }) => ids().has(id))));
-  return {
-    list,
-    has: ({ id }) => ids().has(id),
-    set: ({ id }, isSelected) => {
-      const shown = new Set(list().map((key) => key.id));
-      if (isSelected) shown.add(id);
-      else shown.delete(id);
-      setIds(shown);
-    },
-    replace: (keys) => void setIds(new Set(keys.map(({ id }) => id))),
-  };
 }

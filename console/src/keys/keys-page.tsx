@@ -10,18 +10,18 @@ import { downloadCsv } from "../lib/csv.ts";
 import { plural } from "../lib/format.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
 import { type Key, useHasTeams, useKeysQuery } from "../queries.ts";
-import { FilterField, SegmentedControl } from "../ui/controls.tsx";
+import { CsvButton, FilterField, SegmentedControl } from "../ui/controls.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { FailedDialog, lazyPart } from "../ui/lazy.tsx";
 import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import type { UsageBuckets } from "../usage/usage-buckets.ts";
-import { BulkBar, type BulkQuestion } from "./bulk-bar.tsx";
+import { Bulk, useSelected } from "./bulk-bar.tsx";
 import { usedLimits } from "./key-limits.ts";
 import { keyCsv, sortKeys } from "./key-list.ts";
-import { KeyTable, useKeySparksQuery, useSelectedKeys } from "./key-table.tsx";
-import { closeNewKeyDialogUnlessSecret, openImportForm, openNewKeyForm } from "./new-key.ts";
+import { KeyTable, useKeySparksQuery } from "./key-table.tsx";
+import { closeNewKeyDialogUnlessSecret, createdKey, openImportForm, openNewKeyForm, setCreatedKey } from "./new-key.ts";
 import { isLimitState, type KeyFilters, useKeyFilters } from "./use-key-filters.ts";
 
 // Less often opened, so not part of the first view's script.
@@ -29,7 +29,6 @@ const BulkDialog = lazyPart(
   async () => (await import("./bulk-dialog.tsx")).BulkDialog,
   (state, props) => <FailedDialog {...state} title="API keys" onClose={() => props.onClose()} />,
 );
-
 const DeleteKeyDialog = lazyPart(
   async () => (await import("./delete-key-dialog.tsx")).DeleteKeyDialog,
   (state, props) => <FailedDialog {...state} title={props.key.name} onClose={() => props.onClose()} />,
@@ -67,7 +66,10 @@ export function KeysPage(): JSX.Element {
     openNewKeyForm();
     setParameters({ new: undefined }, { replace: true });
   });
-  onCleanup(closeNewKeyDialogUnlessSecret);
+  onCleanup(() => {
+    closeNewKeyDialogUnlessSecret();
+    setCreatedKey(undefined);
+  });
 
   return (
     <Page
@@ -123,9 +125,11 @@ function FilteredKeys(props: {
   onDelete: (key: Key) => void;
 }): JSX.Element {
   const filters = useKeyFilters();
-  const matching = createMemo(() => props.keys && sortKeys(props.keys.filter(filters.matches), filters.keySort()));
-  const selected = useSelectedKeys(() => matching() ?? []);
-  const [asked, setAsked] = createSignal<{ question: BulkQuestion; keys: readonly Key[] }>();
+  const matching = createMemo(() => {
+    const sorted = props.keys && sortKeys(props.keys.filter(filters.matches), filters.keySort());
+    return sorted?.toSorted((a, b) => Number(b.id === createdKey()) - Number(a.id === createdKey()));
+  });
+  const selected = useSelected(() => matching() ?? []);
   return (
     <div class="keys-with-selection">
       <Toolbar
@@ -148,20 +152,13 @@ function FilteredKeys(props: {
           />
         </Show>
       </section>
-      <Show when={selected.list().length > 0}>
-        <BulkBar
-          selected={selected.list()}
-          matchingCount={matching()?.length ?? 0}
-          onAsk={(question) => setAsked({ question, keys: selected.list() })}
-          onSelectAll={() => selected.replace(matching() ?? [])}
-          onClear={() => selected.replace([])}
-        />
-      </Show>
-      <Show when={asked()} keyed>
-        {({ question, keys }) => (
-          <BulkDialog question={question} keys={keys} onDone={selected.replace} onClose={() => setAsked(undefined)} />
-        )}
-      </Show>
+      <Bulk
+        noun="key"
+        dialog={BulkDialog}
+        selected={selected}
+        rows={matching() ?? []}
+        onExport={(keys) => downloadCsv("tollgate-selected-keys.csv", keyCsv(keys))}
+      />
     </div>
   );
 }
@@ -198,15 +195,11 @@ function Toolbar(props: {
           )}
         </Show>
       </p>
-      <button
-        class="button"
-        type="button"
+      <CsvButton
         disabled={(props.matching?.length ?? 0) === 0}
-        onClick={() => downloadCsv("api-keys.csv", keyCsv(props.matching ?? []))}
-      >
-        <Icon name="download" />
-        CSV
-      </button>
+        fileName="api-keys.csv"
+        text={() => keyCsv(props.matching ?? [])}
+      />
     </div>
   );
 }

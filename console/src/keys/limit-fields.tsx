@@ -1,11 +1,11 @@
 import { createSignal, For, type JSX, Show, untrack } from "solid-js";
 import { count } from "../lib/format.ts";
 import { TextField } from "../ui/controls.tsx";
-import { limitKinds, type LimitName, limitNames } from "../../../src/domain/limits.ts";
+import { limitKinds, type LimitName, limitNames, priorities, type Priority } from "../../../src/domain/limits.ts";
 import { calendarLimits, limitHint, limitLabels, limitOf, listOf } from "./key-limits.ts";
 
 type Amounts = Partial<Record<LimitName, number>>;
-type Limits = Partial<Record<LimitName, number | null>>;
+export type Limits = Partial<Record<LimitName, number | null>> & { priority?: Priority | null };
 
 interface LimitFieldsProps {
   /** Undefined for a new one. */
@@ -45,6 +45,7 @@ export function LimitFields(props: LimitFieldsProps): JSX.Element {
         <summary>More limits</summary>
         <div class="limit-fields">
           <For each={folded}>{fieldOf}</For>
+          <PriorityField value={props.of?.priority ?? null} onChange={(priority) => props.onChange({ priority })} />
           {props.more}
         </div>
       </details>
@@ -52,6 +53,35 @@ export function LimitFields(props: LimitFieldsProps): JSX.Element {
     </>
   );
 }
+
+const PriorityField = (props: {
+  value: Priority | null;
+  onChange: (priority: Priority | null) => void;
+}): JSX.Element => (
+  <label class="field">
+    <span>Where requests wait</span>
+    <select
+      onChange={({ currentTarget: { value } }) => {
+        const chosen = priorities.find((one) => one === value) ?? null;
+        props.onChange(chosen === "normal" ? null : chosen);
+      }}
+    >
+      <For each={priorities}>
+        {(one) => (
+          <option value={one} selected={one === (props.value ?? "normal")}>
+            {priorityLabels[one]}
+          </option>
+        )}
+      </For>
+    </select>
+  </label>
+);
+
+const priorityLabels: Readonly<Record<Priority, string>> = {
+  high: "Before others: high priority",
+  normal: "In turn: normal priority",
+  low: "Behind others, up to an hour: low priority",
+};
 
 /** Of the limits by the calendar that are set. */
 function ExtraFields(props: {

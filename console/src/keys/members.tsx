@@ -1,18 +1,21 @@
 import { A } from "@solidjs/router";
 import { createMemo, createSignal, For, type JSX, Match, Show, Switch } from "solid-js";
-import { serverNow } from "../lib/server-clock.ts";
-import { type User, useUsersQuery } from "../queries.ts";
+import { downloadCsv } from "../lib/csv.ts";
+import { type User, useTeamsQuery, useUsersQuery } from "../queries.ts";
 import { type RunningRequest, useRunningQuery } from "../requests/queries.ts";
-import { ToggleSwitch } from "../ui/controls.tsx";
-import { CopyLine } from "../ui/copy-button.tsx";
+import { CsvButton, ToggleSwitch } from "../ui/controls.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { NumberCell, NumberHeads } from "../ui/number-columns.tsx";
 import { EmptyState, NotLoaded, Panel, type PanelQuery } from "../ui/panel.tsx";
-import { RelativeTime, RelativeTimeOrNever } from "../ui/relative-time.tsx";
+import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
 import { type CostRow, rangeOf, useCostsQuery } from "../usage/report-queries.ts";
+import { BulkDialog } from "./bulk-dialog.tsx";
+import { ImportUsersDialog } from "./import-dialog.tsx";
+import { Bulk, SelectAll, SelectCell, type Selected, useSelected } from "./bulk-bar.tsx";
+import { userCsv } from "./key-list.ts";
 import { isNearLimit, type LimitedKey } from "./key-limits.ts";
-import { useChangeUser, UserDialog } from "./subject-dialog.tsx";
+import { FirstUser, useChangeUser, UserDialog } from "./subject-dialog.tsx";
 
 /** A key of a team, or a user of a key or a team. */
 interface Member extends LimitedKey {
@@ -36,11 +39,37 @@ interface MembersPanelProps<M extends Member> {
   href: (member: M) => string;
   onSwitch: (member: M, isActive: boolean) => void;
   onLimits?: (member: M) => void;
+  /** Unset: none can be selected. */
+  selected?: Selected<M>;
+  actions?: JSX.Element;
   empty: JSX.Element;
 }
 
 const refreshMs = 15_000;
 const tokensOf = (row: CostRow | undefined): number => (row === undefined ? 0 : row.input_tokens + row.output_tokens);
+
+/** The page of a key or a team: its content, unless it could not be loaded, or is not there. */
+export const PageOfOne = (props: {
+  noun: "key" | "team";
+  query: PanelQuery;
+  isThere: boolean;
+  /** The page of all. */
+  all: { href: string; title: string };
+  children: JSX.Element;
+}): JSX.Element => (
+  <Show when={props.query.data === undefined ? props.query.isError : !props.isThere} fallback={props.children}>
+    <section class="panel" aria-label={props.noun}>
+      <Show when={props.query.data} fallback={<NotLoaded query={props.query} />}>
+        <EmptyState title={`This ${props.noun} does not exist`}>
+          <p>It was deleted, or the address is wrong. Its usage stays in the history.</p>
+          <A class="button" href={props.all.href}>
+            {props.all.title}
+          </A>
+        </EmptyState>
+      </Show>
+    </section>
+  </Show>
+);
 
 /** Most tokens today first: who floods is at the top, with a switch. */
 export function MembersPanel<M extends Member>(props: MembersPanelProps<M>): JSX.Element {
@@ -64,7 +93,7 @@ export function MembersPanel<M extends Member>(props: MembersPanelProps<M>): JSX
   const isOf = (request: RunningRequest, id: number): boolean => request[`${props.by}_id`] === id;
   const runningOf = (id: number): number => running.data?.requests.filter((one) => isOf(one, id)).length ?? 0;
   return (
-    <Panel title={props.title} hint="Most tokens today first" query={props.query}>
+    <Panel title={props.title} hint="Most tokens today first" query={props.query} actions={props.actions}>
       <Switch>
         <Match when={props.members === undefined && props.query.isError}>
           <NotLoaded query={props.query} />
@@ -76,6 +105,9 @@ export function MembersPanel<M extends Member>(props: MembersPanelProps<M>): JSX
               <caption class="visually-hidden">{props.title}</caption>
               <thead>
                 <tr>
+                  <Show when={props.selected}>
+                    {(selected) => <SelectAll noun={props.by} rows={props.members} selected={selected()} />}
+                  </Show>
                   <th scope="col">Name</th>
                   <th scope="col">Active</th>
                   <th scope="col">Last used</th>
@@ -115,7 +147,13 @@ function MemberRow<M extends Member>(
   props: MembersPanelProps<M> & { member: M; running: number; today: CostRow | undefined },
 ): JSX.Element {
   return (
-    <tr classList={{ inactive: !(props.isUsable?.(props.member) ?? props.member.is_active) }}>
+    <tr
+      classList={{
+        inactive: !(props.isUsable?.(props.member) ?? props.member.is_active),
+        selected: props.selected?.has(props.member) ?? false,
+      }}
+    >
+      <Show when={props.selected}>{(selected) => <SelectCell row={props.member} selected={selected()} />}</Show>
       <th scope="row" class="cut" title={props.member.name}>
         <A href={props.href(props.member)}>
           <bdi>{props.member.name}</bdi>
@@ -155,68 +193,67 @@ function MemberRow<M extends Member>(
   );
 }
 
-/** The users behind a key, which waits for the first, or those of a team; nothing if the team has none. */
-export function UsersPanel(props: { keyId: number } | { teamId: number }): JSX.Element {
+/** The users behind a key, which waits for the first, or those of a team; nothing if the team has none. Those that several keys share are not imported for one. */
+export function UsersPanel(props: { keyId: number; isShared: boolean } | { teamId: number }): JSX.Element {
   const of = () => ("keyId" in props ? { key: props.keyId } : { team: props.teamId });
   const users = useUsersQuery(of, refreshMs);
+  const teams = useTeamsQuery();
   const changeUser = useChangeUser();
   const [limiting, setLimiting] = createSignal<User>();
+  const [importsTo, setImportsTo] = createSignal<number>();
+  const all = (): readonly User[] => users.data?.users ?? [];
+  const selected = useSelected(all);
+  const csv = (list: readonly User[]): string => userCsv(list, teams.data ?? []);
+  const Actions = (): JSX.Element => (
+    <>
+      <Show when={"keyId" in props && !props.isShared && props.keyId}>
+        {(id) => (
+          <button class="button" type="button" onClick={() => setImportsTo(id())}>
+            Import
+          </button>
+        )}
+      </Show>
+      <CsvButton disabled={all().length === 0} fileName="users.csv" text={() => csv(all())} />
+    </>
+  );
   return (
-    <Show when={"keyId" in props || (users.data?.users.length ?? 0) > 0}>
-      <MembersPanel
-        {...props}
-        title="Users"
-        by="user"
-        query={users}
-        members={users.data?.users}
-        lastUsedAt={(user) => user.last_seen_at}
-        href={(user) => `/requests?user=${user.id}`}
-        onSwitch={(user, isActive) => changeUser.mutate({ user, fields: { is_active: isActive } })}
-        onLimits={setLimiting}
-        empty={
-          <EmptyState title="No user yet">
-            <Show when={"keyId" in props && props.keyId}>{(id) => <FirstUser keyId={id()} />}</Show>
-          </EmptyState>
-        }
-      />
+    <Show when={"keyId" in props || all().length > 0}>
+      <div class="keys-with-selection">
+        <MembersPanel
+          {...props}
+          title="Users"
+          by="user"
+          query={users}
+          members={users.data?.users}
+          lastUsedAt={(user) => user.last_seen_at}
+          href={(user) => `/requests?user=${user.id}`}
+          onSwitch={(user, isActive) => changeUser.mutate({ user, fields: { is_active: isActive } })}
+          onLimits={setLimiting}
+          selected={selected}
+          actions={<Actions />}
+          empty={
+            <EmptyState title="No user yet">
+              <Show when={"keyId" in props && props.keyId}>{(id) => <FirstUser keyId={id()} />}</Show>
+            </EmptyState>
+          }
+        />
+        <Bulk
+          noun="user"
+          dialog={BulkDialog}
+          selected={selected}
+          rows={all()}
+          onExport={(list) => downloadCsv("tollgate-selected-users.csv", csv(list))}
+        />
+      </div>
       <Show when={users.data?.next_cursor}>
-        <p class="hint">Only the first {users.data?.users.length} are shown; the API has all.</p>
+        <p class="hint">Only the first {all().length} are shown; the API has all.</p>
       </Show>
       <Show when={limiting()} keyed>
         {(user) => <UserDialog user={user} onClose={() => setLimiting(undefined)} />}
       </Show>
+      <Show when={importsTo()} keyed>
+        {(id) => <ImportUsersDialog keyId={id} users={all()} onClose={() => setImportsTo(undefined)} />}
+      </Show>
     </Show>
   );
 }
-
-/** Waits until the front end names somebody. */
-export function FirstUser(props: { keyId: number }): JSX.Element {
-  const users = useUsersQuery(() => ({ key: props.keyId }), 2000);
-  const latest = () =>
-    users.data?.users
-      .flatMap(({ name, last_seen_at: at }) => (at === null ? [] : [{ name, at: Date.parse(at) }]))
-      .toSorted((a, b) => b.at - a.at)[0];
-  return (
-    <p role="status">
-      <Show when={latest()} fallback="Waiting for the first request that names its user…">
-        {(user) => (
-          <>
-            Last seen: <bdi>{user().name}</bdi>,{" "}
-            <span aria-live="off">
-              <RelativeTime at={Math.min(user().at, serverNow())} />
-            </span>
-          </>
-        )}
-      </Show>
-    </p>
-  );
-}
-
-/** What makes Open WebUI say whose a request is, signed. */
-export const OpenWebUiLines = (props: { secret: string }): JSX.Element => (
-  <>
-    <p>Start Open WebUI with these two. Tollgate does not show the secret again.</p>
-    <CopyLine text="ENABLE_FORWARD_USER_INFO_HEADERS=true" what="the first line" />
-    <CopyLine text={`FORWARD_USER_INFO_HEADER_JWT_SECRET=${props.secret}`} what="the second line" />
-  </>
-);

@@ -1,15 +1,22 @@
 import { createSignal, type JSX, Match, onMount, Show, Switch } from "solid-js";
 import type { Key } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { FailedDialog, lazyPart, LoadFailed } from "../ui/lazy.tsx";
 import { type KeyFields, useCreateKey } from "./key-mutations.ts";
 import { KeySecret } from "./key-secret.tsx";
-import { closeNewKeyDialog, guardSecretFromUnload, newKeyDialog, secretSource, setNewKeyDialog } from "./new-key.ts";
+import {
+  closeNewKeyDialog,
+  guardSecretFromUnload,
+  newKeyDialog,
+  secretSource,
+  setCreatedKey,
+  setNewKeyDialog,
+} from "./new-key.ts";
 
 // Less often opened, so not part of the first view's script.
 const ImportKeysDialog = lazyPart(
-  async () => (await import("./import-keys-dialog.tsx")).ImportKeysDialog,
+  async () => (await import("./import-dialog.tsx")).ImportKeysDialog,
   (state) => <FailedDialog {...state} title="API keys" onClose={closeNewKeyDialog} />,
 );
 const RotateKeyDialog = lazyPart(
@@ -79,7 +86,10 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
     createKey.mutate(
       { ...fields(), name: name?.value ?? "", ...(ownKey === "" ? {} : { key: ownKey }) },
       {
-        onSuccess: (created) => props.onCreated(created),
+        onSuccess: (created) => {
+          setCreatedKey(created.id);
+          props.onCreated(created);
+        },
         onError: () => {
           setNewKeyDialog("form");
           name?.focus();
@@ -107,21 +117,12 @@ function NewKeyForm(props: { onCreated: (key: Key) => void; onCancel: () => void
       </details>
       <PolicyNote />
       {/* Not before Escape closes the dialog again, which an error does a moment after it is known. */}
-      <Show when={newKeyDialog() === "form" && createKey.error}>
-        {(error) => (
-          <p class="form-error" role="alert">
-            {error().message}
-          </p>
-        )}
-      </Show>
-      <div class="dialog-actions">
-        <button class="button" type="button" disabled={createKey.isPending} onClick={() => props.onCancel()}>
-          Cancel
-        </button>
-        <button class="button primary" type="submit" disabled={createKey.isPending}>
-          Create key
-        </button>
-      </div>
+      <FormEnd
+        error={newKeyDialog() === "form" && createKey.error}
+        action="Create key"
+        isPending={createKey.isPending}
+        onCancel={props.onCancel}
+      />
     </form>
   );
 }

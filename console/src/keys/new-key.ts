@@ -12,7 +12,9 @@ type SecretSource = { kind: "new" } | { kind: "import" } | { kind: "rotation"; k
 
 const [newKeyDialog, setNewKeyDialog] = createSignal<NewKeyDialogState>("closed");
 const [secretSource, setSecretSource] = createSignal<SecretSource>({ kind: "new" });
-export { newKeyDialog, secretSource, setNewKeyDialog };
+/** The id of the key that was created last while the page of keys is open: its row is lit, and first. */
+const [createdKey, setCreatedKey] = createSignal<number>();
+export { createdKey, newKeyDialog, secretSource, setCreatedKey, setNewKeyDialog };
 
 function openForm(source: SecretSource): void {
   if (newKeyDialog() !== "closed") return;

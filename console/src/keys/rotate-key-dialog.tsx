@@ -1,35 +1,28 @@
-import { createSignal, type JSX, onMount, Show } from "solid-js";
-import { plural } from "../lib/format.ts";
+import { createSignal, type JSX, Show } from "solid-js";
 import type { Key } from "../queries.ts";
-import { TextField } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { useRotateKey } from "./key-mutations.ts";
 import { KeySecret } from "./key-secret.tsx";
 import { closeNewKeyDialog, newKeyDialog, setNewKeyDialog } from "./new-key.ts";
 
-/** Time to bring the new secret to the clients: with 0, all of them fail until they have it. */
-const defaultGraceMinutes = 60;
+/** Until then clients have to get the new secret. */
+const plannedGraceMinutes = 60;
 
-/** Asks for how long the old secret is accepted, then shows the new one. */
+/** Asks why: a secret that leaked ends now, one that is replaced as planned an hour later. Then shows the new one. */
 export function RotateKeyDialog(props: { key: Key }): JSX.Element {
   const rotateKey = useRotateKey();
   const [rotated, setRotated] = createSignal<Key>();
-  const [graceMinutes, setGraceMinutes] = createSignal(defaultGraceMinutes);
-  let grace: HTMLInputElement | undefined;
-  onMount(() => grace?.focus());
-
-  const submit = (event: SubmitEvent): void => {
-    event.preventDefault();
+  const [leaked, setLeaked] = createSignal(false);
+  const rotate = (hasLeaked: boolean): void => {
+    setLeaked(hasLeaked);
     setNewKeyDialog("secret");
     rotateKey.mutate(
-      { key: props.key, graceMinutes: graceMinutes() },
+      { key: props.key, graceMinutes: hasLeaked ? 0 : plannedGraceMinutes },
       { onSuccess: setRotated, onError: () => setNewKeyDialog("form") },
     );
   };
   const note = (): string =>
-    graceMinutes() === 0
-      ? "The old one is no longer accepted."
-      : `The old one is accepted for ${plural(graceMinutes(), "more minute")}.`;
+    leaked() ? "The old one is no longer accepted." : "The old one is accepted for one more hour.";
 
   return (
     <Dialog
@@ -40,23 +33,11 @@ export function RotateKeyDialog(props: { key: Key }): JSX.Element {
       <Show
         when={rotated()}
         fallback={
-          <form onSubmit={submit}>
-            <p>The key keeps its name, its totals and its limits. Its clients need the new secret.</p>
-            <TextField label="Accept the old secret for" hint="Minutes, up to 10,080 (7 days). 0: not at all.">
-              {(ids) => (
-                <input
-                  {...ids}
-                  ref={grace}
-                  type="number"
-                  required
-                  min="0"
-                  max="10080"
-                  step="1"
-                  value={defaultGraceMinutes}
-                  onInput={(event) => setGraceMinutes(Number(event.currentTarget.value))}
-                />
-              )}
-            </TextField>
+          <>
+            <p>
+              The key keeps its name, its totals and its limits. Its clients need the new secret: the old one ends at
+              once if it leaked, or in an hour.
+            </p>
             <Show when={newKeyDialog() === "form" && rotateKey.error}>
               {(error) => (
                 <p class="form-error" role="alert">
@@ -65,14 +46,17 @@ export function RotateKeyDialog(props: { key: Key }): JSX.Element {
               )}
             </Show>
             <div class="dialog-actions">
-              <button class="button" type="button" disabled={rotateKey.isPending} onClick={closeNewKeyDialog}>
+              <button class="button" type="button" autofocus disabled={rotateKey.isPending} onClick={closeNewKeyDialog}>
                 Cancel
               </button>
-              <button class="button primary" type="submit" disabled={rotateKey.isPending}>
-                Replace the secret
+              <button class="button" type="button" disabled={rotateKey.isPending} onClick={() => rotate(false)}>
+                It is planned
+              </button>
+              <button class="button danger" type="button" disabled={rotateKey.isPending} onClick={() => rotate(true)}>
+                It leaked
               </button>
             </div>
-          </form>
+          </>
         }
       >
         {(key) => <KeySecret secret={key().key} note={note()} onDone={closeNewKeyDialog} />}

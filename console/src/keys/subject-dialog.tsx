@@ -2,15 +2,18 @@ import { useMutation, type UseMutationResult, useQueryClient } from "@tanstack/s
 import { createSignal, For, type JSX, onMount, Show } from "solid-js";
 import { Portal } from "solid-js/web";
 import { api, responseBody } from "../client.ts";
+import { serverNow } from "../lib/server-clock.ts";
 import { showToast } from "../lib/toasts.ts";
-import { type Team, type User, useTeamsQuery } from "../queries.ts";
+import { type Team, type User, useTeamsQuery, useUsersQuery } from "../queries.ts";
 import { TextField } from "../ui/controls.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { CopyLine } from "../ui/copy-button.tsx";
+import { Dialog, FormEnd } from "../ui/dialog.tsx";
+import { RelativeTime } from "../ui/relative-time.tsx";
 import type { LimitName } from "../../../src/domain/limits.ts";
 import { LimitFields, NoteFields } from "./limit-fields.tsx";
 
 /** What POST and PATCH take of a team or a user besides its name; null clears a field. */
-type SubjectFields = Partial<Pick<Team, LimitName | "note" | "limits_extra">> & { tags?: string[] | null };
+type SubjectFields = Partial<Pick<Team, LimitName | "note" | "limits_extra" | "priority">> & { tags?: string[] | null };
 
 /** Creates a team, or changes one. The list has it once the mutation has succeeded. */
 function useSaveTeam(): UseMutationResult<
@@ -156,21 +159,7 @@ function SubjectDialog(props: SubjectDialogProps): JSX.Element {
           {props.children}
         </LimitFields>
         <NoteFields of={props.of} noteHint="Up to 1,000 characters." onChange={change} />
-        <Show when={props.mutation.error}>
-          {(error) => (
-            <p class="form-error" role="alert">
-              {error().message}
-            </p>
-          )}
-        </Show>
-        <div class="dialog-actions">
-          <button class="button" type="button" onClick={() => props.onClose()}>
-            Cancel
-          </button>
-          <button class="button primary" type="submit" disabled={props.mutation.isPending}>
-            {props.action}
-          </button>
-        </div>
+        <FormEnd {...props.mutation} action={props.action} onCancel={props.onClose} />
       </form>
     </Dialog>
   );
@@ -218,3 +207,35 @@ export function TeamField(props: { value: number | null; onChange: (id: number |
     </>
   );
 }
+
+/** Waits until the front end names somebody. */
+export function FirstUser(props: { keyId: number }): JSX.Element {
+  const users = useUsersQuery(() => ({ key: props.keyId }), 2000);
+  const latest = () =>
+    users.data?.users
+      .flatMap(({ name, last_seen_at: at }) => (at === null ? [] : [{ name, at: Date.parse(at) }]))
+      .toSorted((a, b) => b.at - a.at)[0];
+  return (
+    <p role="status">
+      <Show when={latest()} fallback="Waiting for the first request that names its user…">
+        {(user) => (
+          <>
+            Last seen: <bdi>{user().name}</bdi>,{" "}
+            <span aria-live="off">
+              <RelativeTime at={Math.min(user().at, serverNow())} />
+            </span>
+          </>
+        )}
+      </Show>
+    </p>
+  );
+}
+
+/** What makes Open WebUI say whose a request is, signed. */
+export const OpenWebUiLines = (props: { secret: string }): JSX.Element => (
+  <>
+    <p>Start Open WebUI with these two. Tollgate does not show the secret again.</p>
+    <CopyLine text="ENABLE_FORWARD_USER_INFO_HEADERS=true" what="the first line" />
+    <CopyLine text={`FORWARD_USER_INFO_HEADER_JWT_SECRET=${props.secret}`} what="the second line" />
+  </>
+);

@@ -17,7 +17,7 @@ import { DailyTokens, shownDays } from "./key-chart.tsx";
 import { isNearLimit, limitLabels, usedLimits } from "./key-limits.ts";
 import { isUsable } from "./key-list.ts";
 import { useSwitchKey } from "./key-mutations.ts";
-import { MembersPanel, UsersPanel } from "./members.tsx";
+import { MembersPanel, PageOfOne, UsersPanel } from "./members.tsx";
 import { TeamDialog, useDeleteTeam } from "./subject-dialog.tsx";
 import { UsedLimits } from "./used-limits.tsx";
 import "../styles/lazy-pages.css";
@@ -138,23 +138,13 @@ export function TeamPage(): JSX.Element {
       sources={[{ name: "Teams", query: teams }]}
       actions={<Show when={team()}>{(known) => <TeamActions team={known()} />}</Show>}
     >
-      <Switch>
-        <Match when={teams.data === undefined && teams.isError}>
-          <section class="panel" aria-label="Team">
-            <NotLoaded query={teams} />
-          </section>
-        </Match>
-        <Match when={teams.data !== undefined && team() === undefined}>
-          <section class="panel" aria-label="Team">
-            <EmptyState title="This team does not exist">
-              <p>It was deleted, or the address is wrong. Its usage stays in the history.</p>
-              <A class="button" href="/keys/teams">
-                All teams
-              </A>
-            </EmptyState>
-          </section>
-        </Match>
-        <Match when={team()}>
+      <PageOfOne
+        noun="team"
+        query={teams}
+        isThere={team() !== undefined}
+        all={{ href: "/keys/teams", title: "All teams" }}
+      >
+        <Show when={team()}>
           {(known) => (
             <>
               <TeamDetails team={known()} onEdit={() => setEditing(true)} />
@@ -167,8 +157,8 @@ export function TeamPage(): JSX.Element {
               </Show>
             </>
           )}
-        </Match>
-      </Switch>
+        </Show>
+      </PageOfOne>
     </Page>
   );
 }

@@ -1,9 +1,10 @@
 import { createMemo } from "solid-js";
+import { matchesSearch } from "../lib/key-search.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { useUrlParameters } from "../lib/url-parameters.ts";
 import type { Key } from "../queries.ts";
 import { isAtLimit, isNearLimit } from "./key-limits.ts";
-import { formatKeySort, isUsable, type KeySort, matchesSearch, parseKeySort } from "./key-list.ts";
+import { formatKeySort, isUsable, type KeySort, parseKeySort } from "./key-list.ts";
 
 const states = ["all", "active", "inactive", "near-limit", "at-limit", "refused"] as const;
 type KeyState = (typeof states)[number];

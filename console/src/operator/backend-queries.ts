@@ -21,7 +21,7 @@ export function useDrain(): UseMutationResult<unknown, Error, Drain> {
     mutationFn: ({ name, draining }: Drain): Promise<unknown> =>
       responseBody(api.backends({ name }).patch({ draining })),
     onSuccess: (_, { name, draining }) =>
-      showToast(draining ? `${name} gets no new requests` : `${name} gets requests again`),
+      showToast(draining ? `${name} is taken out: it gets no new requests` : `${name} gets requests again`),
     onError: (error, { name }) => showToast(`${name} was not changed: ${error.message}`, "error"),
     onSettled: () => queries.invalidateQueries({ queryKey: ["backends"] }),
   }));
@@ -35,16 +35,16 @@ export const useReconciliationQuery = (): QueryResult<typeof getReconciliation> 
 
 interface Verdict {
   label: string;
-  tone: "good" | "warn" | "bad";
+  tone: "good" | "bad";
 }
 
-/** A backend that drains may be stopped once nothing runs on it. The only one is in although it does not respond. */
+/** One that is taken out may be stopped once nothing runs on it, and is no alarm. The only one is in although it does not respond. */
 export function verdictOf(backend: Pick<Backend, "state" | "in_flight" | "failing_since">): Verdict {
   const { state, in_flight: inFlight, failing_since: failingSince } = backend;
   if (state === "in" && failingSince !== null) return { label: "Does not respond", tone: "bad" };
   if (state === "in") return { label: "In", tone: "good" };
   if (state === "out") return { label: "Out", tone: "bad" };
-  return { label: inFlight === 0 ? "Drained" : "Draining", tone: "warn" };
+  return { label: inFlight === 0 ? "Taken out" : "Taken out, still running", tone: "good" };
 }
 
 /** The models that no other backend serves while one drains. */

@@ -3,6 +3,7 @@ import { type JSX, Show } from "solid-js";
 import { count, duration, milliseconds, plural, shareOf, threeDigits } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
+import { useStatesQuery } from "../queries.ts";
 import { type Backend, useDrain, verdictOf } from "./backend-queries.ts";
 
 /** A backend in the table: its state, and the figures of its last hour. */
@@ -27,9 +28,16 @@ export function BackendRow(props: { backend: Backend; onAsk: () => void }): JSX.
         <span class="under">{modelsLabel(props.backend.models)}</span>
       </th>
       <StateCell backend={props.backend} />
-      <td class="number" data-label="In flight">
+      <td class="number share-cell" data-label="In flight">
         {count(props.backend.in_flight)}
-        {props.backend.max_concurrency === null ? "" : ` of ${count(props.backend.max_concurrency)}`}
+        <Show when={props.backend.max_concurrency}>
+          {(most) => (
+            <>
+              {` of ${count(most())}`}
+              <span class="share-bar" style={{ "--share": Math.min(1, props.backend.in_flight / most()) }} />
+            </>
+          )}
+        </Show>
         <Under text={props.backend.waiting === 0 ? undefined : `${count(props.backend.waiting)} waiting`} />
       </td>
       <td class="number" data-label="Requests">
@@ -52,11 +60,11 @@ export function BackendRow(props: { backend: Backend; onAsk: () => void }): JSX.
         <button
           class="button"
           type="button"
-          aria-label={`${isDraining() ? "Resume" : "Drain"} ${props.backend.name}`}
+          aria-label={`${isDraining() ? "Put back" : "Take out"} ${props.backend.name}`}
           disabled={drain.isPending}
           onClick={() => (isDraining() ? drain.mutate({ name: props.backend.name, draining: false }) : props.onAsk())}
         >
-          {isDraining() ? "Resume" : "Drain"}
+          {isDraining() ? "Put back" : "Take out"}
         </button>
       </td>
     </tr>
@@ -64,8 +72,12 @@ export function BackendRow(props: { backend: Backend; onAsk: () => void }): JSX.
 }
 
 function StateCell(props: { backend: Backend }): JSX.Element {
+  const states = useStatesQuery();
   const since = (): number =>
     Date.parse((props.backend.state === "in" && props.backend.failing_since) || props.backend.since);
+  /** What it answered to the probe that took it out, or why there was no answer. */
+  const answer = (): string | undefined =>
+    states.data?.states.find(({ kind, object }) => kind === "backend_out" && object === props.backend.name)?.what;
   return (
     <td data-label="State">
       <span class="badge" data-tone={verdictOf(props.backend).tone}>
@@ -73,7 +85,15 @@ function StateCell(props: { backend: Backend }): JSX.Element {
       </span>
       <span class="under" title={`Since ${dateTimeLabel(since())}`}>
         for {duration(Math.max(0, now() - since()))}
+        {props.backend.taken_out_by === null ? "" : `, by ${props.backend.taken_out_by.replace(" (password)", "")}`}
       </span>
+      <Show when={verdictOf(props.backend).tone === "bad" && answer()}>
+        {(what) => (
+          <span class="under cause" data-tone="bad">
+            {what()}
+          </span>
+        )}
+      </Show>
     </td>
   );
 }

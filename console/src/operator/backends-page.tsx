@@ -27,7 +27,7 @@ export function BackendsPage(): JSX.Element {
   const [asked, setAsked] = createSignal<Backend>();
   return (
     <Page title="Backends" help="models-and-backends" sources={[{ name: "Backends", query: backends }]}>
-      <SectionTabs section="settings" label="Settings" />
+      <SectionTabs section="backends" label="Backends" />
       <Show when={backends.data}>{(data) => <OtherFiles backends={data()} />}</Show>
       <section class="panel" aria-label="Backends">
         <Switch fallback={<BackendTable backends={backends.data?.backends} onAsk={setAsked} />}>
@@ -37,7 +37,7 @@ export function BackendsPage(): JSX.Element {
         </Switch>
         <Show when={backends.data}>{(data) => <TableFoot backends={data()} />}</Show>
       </section>
-      <Show when={backends.data?.instances.length}>
+      <Show when={backends.data && othersOf(backends.data).length > 0}>
         <InstancePanel instances={backends.data?.instances ?? []} hash={backends.data?.file_hash ?? null} />
       </Show>
       <ReconciliationPanel />
@@ -108,13 +108,13 @@ function DrainDialog(props: { backend: Backend; all: readonly Backend[]; onClose
   const alone = (): string[] => modelsLeftAlone(props.backend, props.all);
   return (
     <ConfirmDialog
-      title={`Drain ${props.backend.name}?`}
-      action="Drain"
+      title={`Take out ${props.backend.name} for maintenance?`}
+      action="Take out"
       onConfirm={() => drain.mutate({ name: props.backend.name, draining: true })}
       onClose={() => props.onClose()}
     >
       <p>
-        It gets no new requests, from any process, until you resume it; a restart of Tollgate does not end that. What
+        It gets no new requests, from any process, until you put it back; a restart of Tollgate does not end that. What
         runs on it now ({plural(props.backend.in_flight, "request")}) goes on to its end.
       </p>
       <Show when={isLast() || alone().length > 0}>

@@ -58,7 +58,6 @@ export function ChangesPage(): JSX.Element {
                 label={filterLabels[name]}
                 value={parameters[name] ?? ""}
                 known={[...new Set(rows()?.map((row) => row[name]))]}
-                isFirst={name === "actor"}
                 onChange={(value) => set(name, value)}
               />
             )}
@@ -90,7 +89,6 @@ function FilterText(props: {
   label: string;
   value: string;
   known: readonly string[];
-  isFirst: boolean;
   onChange: (value: string) => void;
 }): JSX.Element {
   const list = createUniqueId();
@@ -106,7 +104,6 @@ function FilterText(props: {
         autocomplete="off"
         autocapitalize="none"
         spellcheck={false}
-        data-shortcut={props.isFirst ? "filter" : undefined}
         onChange={({ currentTarget }) => props.onChange(currentTarget.value)}
       />
       <datalist id={list}>

@@ -6,7 +6,7 @@ interface NamedSetting {
 
 /** In the order of the page. The first whose pattern fits has the setting. */
 const groups: readonly (readonly [title: string, names: RegExp])[] = [
-  ["Limits and waiting", /^(PROXY_MAX_CONCURRENCY|PROXY_QUEUE_|LIMITS_|MAX_BODY_|MAX_HELD_|CONTACT$)/],
+  ["Limits and waiting", /^(PROXY_MAX_|PROXY_QUEUE_|LIMITS_|MAX_BODY_|MAX_HELD_|CONTACT$)/],
   ["Models and rewrites", /^(MODELS_|CLIENT_RULES$|PROXY_(ALIAS|FAMILY|VENDOR|HAN)_|MAX_(CONTEXT|OUTPUT)_)/],
   [
     "Listening",

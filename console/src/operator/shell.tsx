@@ -5,22 +5,31 @@
 // shown and not changed: they are the server's environment.
 
 import { A, type Location, type Navigator, type RouteSectionProps, useNavigate } from "@solidjs/router";
-import { createSignal, For, type JSX, Show } from "solid-js";
+import { useQuery } from "@tanstack/solid-query";
+import { createEffect, createSignal, For, type JSX, Show } from "solid-js";
 import { api, ApiError, responseBody } from "../client.ts";
+import { saveCount, savedCount } from "../lib/browser-settings.ts";
 import { endSession, session } from "../lib/session.ts";
 import { chooseTheme, theme, themes } from "../lib/theme.ts";
 import { chooseTimeZone, timeZone, timeZoneOptions } from "../lib/time-zone.ts";
 import { showToast } from "../lib/toasts.ts";
 import { SegmentedControl } from "../ui/controls.tsx";
 import { Icon, Logo } from "../ui/icon.tsx";
-import { listenForShortcuts, type Shortcut, ShortcutsDialog } from "./shortcuts.tsx";
+import { FailedDialog, lazyPart } from "../ui/lazy.tsx";
+import { Popover } from "../ui/menu.tsx";
+import { listenForShortcuts, type Shortcut } from "./shortcuts.ts";
+
+const FindDialog = lazyPart(
+  async () => (await import("./find-dialog.tsx")).FindDialog,
+  (state, props) => <FailedDialog {...state} title="Find" onClose={() => props.onClose()} />,
+);
 
 const navigation = [
   { href: "/", label: "Overview", icon: "overview" },
   { href: "/requests", label: "Requests", icon: "requests" },
   { href: "/keys", label: "API keys", icon: "keys" },
   { href: "/usage", label: "Usage", icon: "usage" },
-  { href: "/gpus", label: "GPUs", icon: "gpus" },
+  { href: "/backends", label: "Backends", icon: "gpus" },
   { href: "/settings", label: "Settings", icon: "settings" },
   { href: "/help", label: "Help", icon: "help" },
 ] as const;
@@ -39,19 +48,20 @@ interface ShellProps extends RouteSectionProps {
 /** The frame around every page but the login page. */
 export function Shell(props: ShellProps): JSX.Element {
   const navigate = useNavigate();
-  const [showsShortcuts, setShowsShortcuts] = createSignal(false);
+  const [finding, setFinding] = createSignal(false);
+  const hasFleet = useHasFleet();
 
   const actions: Record<Shortcut, () => void> = {
     "g o": () => navigate("/"),
     "g r": () => navigate("/requests"),
     "g k": () => navigate("/keys"),
     "g u": () => navigate("/usage"),
-    "g g": () => navigate("/gpus"),
+    "g b": () => navigate("/backends"),
     "g s": () => navigate("/settings"),
     "g h": () => navigate("/help"),
     n: () => openNewKey(props.location, navigate),
-    "/": focusFilter,
-    "?": () => setShowsShortcuts(true),
+    "/": () => setFinding(true),
+    "?": () => setFinding(true),
   };
   listenForShortcuts((shortcut) => actions[shortcut]());
 
@@ -65,50 +75,62 @@ export function Shell(props: ShellProps): JSX.Element {
           <Logo />
           Tollgate
         </A>
+        <button class="button find" type="button" onClick={() => setFinding(true)}>
+          <Icon name="search" />
+          <span>Find</span>
+          <kbd aria-hidden="true">/</kbd>
+        </button>
         <nav aria-label="Pages">
-          <For each={navigation}>
+          <For each={navigation.filter(({ href }) => href !== "/backends" || hasFleet())}>
             {(page) => (
-              <A href={page.href} end={page.href === "/"}>
+              <A
+                href={page.href}
+                end={page.href === "/"}
+                classList={{ active: page.href === "/backends" && props.location.pathname.startsWith("/gpus") }}
+              >
                 <Icon name={page.icon} />
                 {page.label}
               </A>
             )}
           </For>
         </nav>
-        <SideFoot onLeave={props.onLeave} onShowShortcuts={() => setShowsShortcuts(true)} />
+        <SideFoot onLeave={props.onLeave} />
       </header>
       {props.children}
-      <Show when={showsShortcuts()}>
-        <ShortcutsDialog onClose={() => setShowsShortcuts(false)} />
+      <Show when={finding()}>
+        <FindDialog onClose={() => setFinding(false)} />
       </Show>
     </div>
   );
 }
 
-function SideFoot(props: Pick<ShellProps, "onLeave"> & { onShowShortcuts: () => void }): JSX.Element {
-  const logOutLabel = (): string => `Log out ${session()?.username ?? ""}`.trimEnd();
+const getFleet = async (): Promise<number> => {
+  const [{ backends }, gpus] = await Promise.all([
+    responseBody(api.backends.get()),
+    responseBody(api["gpu-stats"].get()),
+  ]);
+  return Math.max(0, backends.length - 1) + gpus.length;
+};
+
+/** Whether there are several backends, or GPUs: a single backend needs no entry. What is known stays until it is asked. */
+function useHasFleet(): () => boolean {
+  const fleet = useQuery(() => ({ queryKey: ["fleet"], queryFn: getFleet, staleTime: 60_000 }));
+  createEffect(() => fleet.data !== undefined && saveCount("fleet", fleet.data));
+  return () => (fleet.data ?? savedCount("fleet", 0)) > 0;
+}
+
+/** What belongs to who is logged in, and to this browser. */
+function SideFoot(props: Pick<ShellProps, "onLeave">): JSX.Element {
+  const name = (): string => session()?.username ?? "";
   return (
     <div class="side-foot">
-      <TimeZoneSelect />
-      <SegmentedControl label="Theme" options={themeOptions} value={theme()} onChange={chooseTheme} />
-      <button
-        class="icon-button"
-        type="button"
-        aria-label="Keyboard shortcuts"
-        title="Keyboard shortcuts (?)"
-        onClick={() => props.onShowShortcuts()}
-      >
-        <Icon name="keyboard" />
-      </button>
-      <button
-        class="icon-button"
-        type="button"
-        aria-label={logOutLabel()}
-        title={logOutLabel()}
-        onClick={() => void logOut(props.onLeave)}
-      >
-        <Icon name="logout" />
-      </button>
+      <Popover label={`Menu of ${name()}`.trimEnd()} text={name() || "…"}>
+        <TimeZoneSelect />
+        <SegmentedControl label="Theme" options={themeOptions} value={theme()} onChange={chooseTheme} />
+        <button class="menu-item" type="button" onClick={() => void logOut(props.onLeave)}>
+          Log out {name()}
+        </button>
+      </Popover>
     </div>
   );
 }
@@ -151,10 +173,6 @@ function openNewKey({ pathname, search }: Location, navigate: Navigator): void {
   const parameters = new URLSearchParams(isOpen ? search : "");
   parameters.set("new", "1");
   navigate(`/keys?${parameters.toString()}`, { replace: isOpen });
-}
-
-function focusFilter(): void {
-  document.querySelector<HTMLInputElement>("[data-shortcut=filter]")?.focus();
 }
 
 /** The link's own `#main` would replace the URL's query. */

@@ -1,14 +1,17 @@
 import { A } from "@solidjs/router";
 import { For, type JSX, Show } from "solid-js";
 import { counterLabels, counters } from "../lib/counters.ts";
-import { byteSize, count, milliseconds, plural, threeDigits } from "../lib/format.ts";
+import { byteSize, count, milliseconds } from "../lib/format.ts";
+import { costLabel } from "../lib/money.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
+import { useKeyNamesQuery } from "../queries.ts";
 import { Dialog } from "../ui/dialog.tsx";
 import { HandbookLink } from "../ui/handbook-link.tsx";
-import type { LoggedRequest } from "./queries.ts";
-import { changeLabel, lossLabel, outcomeHelp, outcomeLabel, reasonLabel } from "./request-format.ts";
+import { type LoggedRequest, type RequestGroups, useRequestGroupsQuery } from "./queries.ts";
+import { changeLabel, outcomeHelp } from "./request-format.ts";
+import { requestStory } from "./request-story.ts";
 import { ResultBadge } from "./request-table.tsx";
-import { outputSpeed, type Phase, phasesOf } from "./request-timeline.ts";
+import { type Phase, phasesOf } from "./request-timeline.ts";
 
 /** One request: when it waited for what, and what Tollgate changed. Prompts and responses are not stored. */
 export function RequestDrawer(props: { request: LoggedRequest; onClose: () => void }): JSX.Element {
@@ -22,20 +25,16 @@ export function RequestDrawer(props: { request: LoggedRequest; onClose: () => vo
       onClose={() => props.onClose()}
     >
       <p class="drawer-result">
-        <ResultBadge request={props.request} /> {outcomeLabel(props.request.outcome)},{" "}
+        <ResultBadge request={props.request} />{" "}
         <time datetime={props.request.ended_at}>{dateTimeLabel(Date.parse(props.request.ended_at))}</time>
-        <Show when={outcomeHelp(props.request.outcome)}>
-          {(to) => (
-            <>
-              . <HandbookLink to={to()}>Why</HandbookLink>
-            </>
-          )}
-        </Show>
       </p>
+      <Story request={props.request} />
       <Timeline request={props.request} />
-      <Changes request={props.request} />
-      <h3>Tokens</h3>
-      <Tokens request={props.request} />
+      <Show when={props.request.backend !== null}>
+        <Changes request={props.request} />
+        <h3>Tokens</h3>
+        <Tokens request={props.request} />
+      </Show>
       <h3>Request</h3>
       <Facts request={props.request} />
       <div class="dialog-actions">
@@ -44,6 +43,41 @@ export function RequestDrawer(props: { request: LoggedRequest; onClose: () => vo
         </button>
       </div>
     </Dialog>
+  );
+}
+
+/** What happened, as sentences. Its sums are those of the group that it is alone in. */
+function Story(props: { request: LoggedRequest }): JSX.Element {
+  const keys = useKeyNamesQuery();
+  const endedAt = (): number => Date.parse(props.request.ended_at);
+  const groups = useRequestGroupsQuery(() => ({
+    by: "outcome",
+    request_id: props.request.request_id,
+    since: new Date(endedAt()).toISOString(),
+    until: new Date(endedAt() + 1).toISOString(),
+  }));
+  const sums = (): RequestGroups["total"] | undefined =>
+    groups.data?.total.request_count === 1 ? groups.data.total : undefined;
+  const cost = (): string | undefined => {
+    const [known, currency] = [sums(), groups.data?.currency];
+    return known && currency && known.cost !== null ? costLabel(known, currency) : undefined;
+  };
+  const maxConcurrency = (): number | null | undefined =>
+    keys.data?.find(({ id }) => id === props.request.key_id)?.max_concurrency;
+  const story = (): string[] =>
+    requestStory(props.request, { maxConcurrency: maxConcurrency(), sums: sums(), cost: cost() });
+  return (
+    <p class="lead">
+      {story().join(" ")}
+      <Show when={outcomeHelp(props.request.outcome)}>
+        {(to) => (
+          <>
+            {" "}
+            <HandbookLink to={to()}>Why</HandbookLink>
+          </>
+        )}
+      </Show>
+    </p>
   );
 }
 
@@ -96,30 +130,19 @@ function Changes(props: { request: LoggedRequest }): JSX.Element {
   );
 }
 
+/** What the backend reported. */
 function Tokens(props: { request: LoggedRequest }): JSX.Element {
-  const tokens = (value: number | null): string => (value === null ? "Not reported" : count(value));
-  const expected = (): string | undefined =>
-    props.request.expected_cached_tokens === null ? undefined : count(props.request.expected_cached_tokens);
-  const estimated = (): string | undefined =>
-    props.request.estimated_tokens === null ? undefined : count(props.request.estimated_tokens);
-  const speed = (): string | undefined => {
-    const perSecond = outputSpeed(props.request);
-    return perSecond === undefined ? undefined : `${threeDigits(perSecond)} tokens/s`;
-  };
+  const known = (value: number | null): string | undefined => (value === null ? undefined : count(value));
+  const isReported = (): boolean => counters.some((counter) => props.request[counter] !== null);
   return (
-    <dl class="facts">
-      <For each={counters}>
-        {(counter) => <Fact label={counterLabels[counter]} value={tokens(props.request[counter])} />}
-      </For>
-      <Fact label="Expected from cache" value={expected()} />
-      <Fact
-        label="Why not from cache"
-        value={props.request.cache_loss === null ? undefined : lossLabel(props.request.cache_loss)}
-      />
-      <Fact label="Charged by an estimate" value={estimated()} />
-      <Fact label="Output" value={props.request.uncounted ? "Cut, not counted" : undefined} />
-      <Fact label="Speed after the first byte" value={speed()} />
-    </dl>
+    <Show when={isReported()} fallback={<p>The backend reported none.</p>}>
+      <dl class="facts">
+        <For each={counters}>
+          {(counter) => <Fact label={counterLabels[counter]} value={known(props.request[counter])} />}
+        </For>
+        <Fact label="Expected from cache" value={known(props.request.expected_cached_tokens)} />
+      </dl>
+    </Show>
   );
 }
 
@@ -146,14 +169,9 @@ function Facts(props: { request: LoggedRequest }): JSX.Element {
       />
       <Fact
         label="Backend"
-        value={props.request.backend ?? "Not sent to a backend"}
+        value={props.request.backend ?? undefined}
         href={search("backend", props.request.backend)}
       />
-      <Fact
-        label="Why this backend"
-        value={props.request.reason === null ? undefined : reasonLabel(props.request.reason)}
-      />
-      <Fact label="Sent" value={props.request.sends === null ? undefined : plural(props.request.sends, "time")} />
       <Fact label="Client address" value={props.request.address} href={search("address", props.request.address)} />
       <Fact
         label="Client"
@@ -168,7 +186,6 @@ function Facts(props: { request: LoggedRequest }): JSX.Element {
       />
       <Fact label="Error code" value={props.request.code ?? undefined} />
       <Fact label="Cause" value={props.request.cause ?? undefined} />
-      <Fact label="The backend says" value={props.request.message ?? undefined} />
       <Fact label="Streamed" value={props.request.streamed ? "Yes" : "No"} />
       <Fact
         label="Response"

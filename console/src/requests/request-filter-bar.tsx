@@ -1,18 +1,25 @@
-import { createSignal, For, type JSX, Show } from "solid-js";
+import { createEffect, createSignal, For, type JSX, Match, onCleanup, onMount, Show, Switch } from "solid-js";
 import { parseSeoulMinute, seoulMinute } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { zoneName } from "../lib/time-zone.ts";
-import { useHasUsers, useKeyNamesQuery, useTeamsQuery } from "../queries.ts";
+import { useHasTeams, useHasUsers, useKeyNamesQuery, useTeamsQuery } from "../queries.ts";
+import { Icon } from "../ui/icon.tsx";
+import { Menu } from "../ui/menu.tsx";
 import { GroupSelect } from "./group-select.tsx";
 import { useModelNamesQuery } from "./queries.ts";
 import { outcomeLabel } from "./request-format.ts";
 import { outcomes } from "../../../src/domain/requests.ts";
 import { fromInputTime, toInputTime } from "./request-time.ts";
-import type { RequestFilterName } from "./request-filters.ts";
+import { filterNames, type RequestFilterName, requestFilters } from "./request-filters.ts";
 import type { RequestFilters } from "./use-request-filters.ts";
 
-const results = [
-  { value: "", label: "All results" },
+interface Option {
+  value: string;
+  label: string;
+}
+
+const results: readonly Option[] = [
+  { value: "", label: "All" },
   { value: "failed", label: "All that failed" },
   { value: "2xx", label: "2xx" },
   { value: "without_usage", label: "2xx without usage" },
@@ -21,207 +28,219 @@ const results = [
   ...outcomes.map((outcome) => ({ value: outcome, label: outcomeLabel(outcome) })),
 ];
 
-/** The filters match whole values, so a field applies on Enter or when it is left. */
+/** Those that most people want stand there; a menu adds the others. */
+const always: ReadonlySet<RequestFilterName> = new Set(["key", "result"]);
+
+/** A chip for each filter, which applies while it is changed. */
 export function RequestFilterBar(props: { filters: RequestFilters }): JSX.Element {
+  const hasTeams = useHasTeams();
   const hasUsers = useHasUsers();
-  const hasMore = (): boolean =>
-    (
-      [
-        "user",
-        "backend",
-        "path",
-        "client",
-        "class",
-        "address",
-        "conversation",
-        "id",
-        "slower",
-        "since",
-        "until",
-      ] as const
-    ).some((name) => props.filters.value(name) !== "");
+  const [added, setAdded] = createSignal<readonly RequestFilterName[]>([]);
+  const isShown = (name: RequestFilterName): boolean =>
+    always.has(name) || added().includes(name) || props.filters.value(name) !== "";
+  const isOffered = (name: RequestFilterName): boolean =>
+    !isShown(name) && (name !== "team" || hasTeams()) && (name !== "user" || hasUsers());
+  const add = (name: RequestFilterName): void => void setAdded((before) => [...before, name]);
+  const remove = (name: RequestFilterName): void => {
+    setAdded((before) => before.filter((other) => other !== name));
+    props.filters.set(name, "");
+  };
   return (
     <div class="filters">
-      <div class="filter-fields">
-        <KeySelect filters={props.filters} />
-        <TeamSelect filters={props.filters} />
-        <ResultSelect filters={props.filters} />
-        <ModelField filters={props.filters} />
-        <GroupSelect value={props.filters.grouping()} none="Nothing" onChange={(by) => props.filters.setGrouping(by)} />
-      </div>
-      <details open={hasMore()}>
-        <summary>More filters</summary>
-        <div class="filter-fields">
-          <Show when={hasUsers() || props.filters.value("user") !== ""}>
-            <FilterText filters={props.filters} name="user" label="User’s id" />
-          </Show>
-          <FilterText filters={props.filters} name="backend" label="Backend" />
-          <FilterText filters={props.filters} name="path" label="Path" placeholder="/v1/chat/completions" />
-          <FilterText filters={props.filters} name="client" label="Client program" placeholder="claude-cli" />
-          <FilterText filters={props.filters} name="class" label="Class" placeholder="subagent" />
-          <FilterText filters={props.filters} name="address" label="Client address" />
-          <FilterText filters={props.filters} name="conversation" label="Conversation" />
-          <FilterText filters={props.filters} name="id" label="Request id" />
-          <SlowerField filters={props.filters} />
-          <TimeField filters={props.filters} name="since" label="Ended from" />
-          <TimeField filters={props.filters} name="until" label="Ended before" />
-        </div>
-      </details>
+      <For each={filterNames.filter(isShown)}>
+        {(name) => (
+          <div class="filter-chip">
+            <label>
+              <span>
+                {requestFilters[name]}
+                {name === "since" || name === "until" ? ` (${zoneName(serverNow())})` : ""}
+              </span>
+              <FilterInput
+                name={name}
+                filters={props.filters}
+                isNew={added().includes(name)}
+                onEmpty={() => add(name)}
+              />
+            </label>
+            <Show when={!always.has(name) || props.filters.value(name) !== ""}>
+              <button
+                class="icon-button"
+                type="button"
+                aria-label={`Remove ${requestFilters[name]}`}
+                onClick={() => remove(name)}
+              >
+                <Icon name="close" />
+              </button>
+            </Show>
+          </div>
+        )}
+      </For>
+      <Menu
+        label="Add a filter"
+        icon="plus"
+        text="Filter"
+        items={filterNames
+          .filter(isOffered)
+          .map((name) => ({ label: requestFilters[name], onSelect: () => add(name) }))}
+      />
+      <GroupSelect value={props.filters.grouping()} none="Nothing" onChange={(by) => props.filters.setGrouping(by)} />
     </div>
   );
 }
 
-function KeySelect(props: { filters: RequestFilters }): JSX.Element {
+interface FilterInputProps {
+  name: RequestFilterName;
+  filters: RequestFilters;
+  /** Was just added: it takes the focus. */
+  isNew: boolean;
+  /** Called before the text is emptied: the chip stays. */
+  onEmpty: () => void;
+}
+
+function FilterInput(props: FilterInputProps): JSX.Element {
+  return (
+    <Switch fallback={<TextInput {...props} />}>
+      <Match when={props.name === "result"}>
+        <ChoiceInput {...props} options={results} />
+      </Match>
+      <Match when={props.name === "key"}>
+        <KeyInput {...props} />
+      </Match>
+      <Match when={props.name === "team"}>
+        <TeamInput {...props} />
+      </Match>
+      <Match when={props.name === "model"}>
+        <ModelInput {...props} />
+      </Match>
+    </Switch>
+  );
+}
+
+const optionsOf = (named: readonly { id: number; name: string }[] | undefined): Option[] => [
+  { value: "", label: "All" },
+  ...(named ?? []).map(({ id, name }) => ({ value: String(id), label: name })),
+];
+
+function KeyInput(props: FilterInputProps): JSX.Element {
   const keys = useKeyNamesQuery();
-  const chosen = (): string => props.filters.value("key");
-  const isKnown = (): boolean => chosen() === "" || (keys.data?.some(({ id }) => String(id) === chosen()) ?? false);
-  return (
-    <label class="filter-field">
-      <span>API key</span>
-      <select onChange={({ currentTarget }) => props.filters.set("key", currentTarget.value)}>
-        <option value="" selected={chosen() === ""}>
-          All keys
-        </option>
-        <Show when={!isKnown()}>
-          <option value={chosen()} selected>
-            Key {chosen()}
-          </option>
-        </Show>
-        <For each={keys.data}>
-          {(key) => (
-            <option value={key.id} selected={String(key.id) === chosen()}>
-              {key.name}
-            </option>
-          )}
-        </For>
-      </select>
-    </label>
-  );
+  return <ChoiceInput {...props} options={optionsOf(keys.data)} />;
 }
 
-/** Nothing while nobody uses teams. */
-function TeamSelect(props: { filters: RequestFilters }): JSX.Element {
+function TeamInput(props: FilterInputProps): JSX.Element {
   const teams = useTeamsQuery();
-  const chosen = (): string => props.filters.value("team");
-  const options = (): { value: string; label: string }[] => {
-    const known = (teams.data ?? []).map(({ id, name }) => ({ value: String(id), label: name }));
-    const all = [{ value: "", label: "All teams" }, ...known, { value: "0", label: "No team" }];
-    const isKnown = all.some(({ value }) => value === chosen());
-    return isKnown ? all : [...all, { value: chosen(), label: `Team ${chosen()}` }];
-  };
-  return (
-    <Show when={(teams.data?.length ?? 0) > 0 || chosen() !== ""}>
-      <label class="filter-field">
-        <span>Team</span>
-        <select onChange={({ currentTarget }) => props.filters.set("team", currentTarget.value)}>
-          <For each={options()}>
-            {({ value, label }) => (
-              <option value={value} selected={value === chosen()}>
-                {label}
-              </option>
-            )}
-          </For>
-        </select>
-      </label>
-    </Show>
-  );
+  return <ChoiceInput {...props} options={[...optionsOf(teams.data), { value: "0", label: "No team" }]} />;
 }
 
-function ResultSelect(props: { filters: RequestFilters }): JSX.Element {
-  const chosen = (): string => props.filters.value("result");
+function ChoiceInput(props: FilterInputProps & { options: readonly Option[] }): JSX.Element {
+  const chosen = (): string => props.filters.value(props.name);
+  const offered = (): readonly Option[] =>
+    props.options.some(({ value }) => value === chosen())
+      ? props.options
+      : [...props.options, { value: chosen(), label: chosen() }];
   return (
-    <label class="filter-field">
-      <span>Result</span>
-      <select onChange={({ currentTarget }) => props.filters.set("result", currentTarget.value)}>
-        <Show when={!results.some(({ value }) => value === chosen())}>
-          <option value={chosen()} selected>
-            {chosen()}
+    <select
+      ref={(select) => onMount(() => props.isNew && select.focus())}
+      onChange={({ currentTarget }) => props.filters.set(props.name, currentTarget.value)}
+    >
+      <For each={offered()}>
+        {({ value, label }) => (
+          <option value={value} selected={value === chosen()}>
+            {label}
           </option>
-        </Show>
-        <For each={results}>
-          {({ value, label }) => (
-            <option value={value} selected={value === chosen()}>
-              {label}
-            </option>
-          )}
-        </For>
-      </select>
-    </label>
+        )}
+      </For>
+    </select>
   );
 }
 
-/** Suggests the models of the last days once the field is used. */
-function ModelField(props: { filters: RequestFilters }): JSX.Element {
-  const [isUsed, setIsUsed] = createSignal(false);
-  const names = useModelNamesQuery(isUsed);
+/** Suggests the models of the last days. */
+function ModelInput(props: FilterInputProps): JSX.Element {
+  const names = useModelNamesQuery(() => true);
   return (
-    <div onFocusIn={() => setIsUsed(true)}>
-      <FilterText filters={props.filters} name="model" label="Model" isFirst list="known-models" />
+    <>
+      <TextInput {...props} list="known-models" />
       <datalist id="known-models">
         <For each={names.data}>{(name) => <option value={name} />}</For>
       </datalist>
-    </div>
+    </>
   );
 }
 
-function FilterText(props: {
-  filters: RequestFilters;
-  name: RequestFilterName;
-  label: string;
-  placeholder?: string;
-  isFirst?: boolean;
-  list?: string;
-}): JSX.Element {
+const placeholders: { readonly [Name in RequestFilterName]?: string } = {
+  path: "/v1/chat/completions",
+  client: "claude-cli",
+  class: "subagent",
+};
+
+interface Form {
+  type: "number" | "datetime-local";
+  show: (value: string) => string;
+  read: (text: string) => string;
+}
+
+const time: Form = {
+  type: "datetime-local",
+  show: (minute) => {
+    const at = parseSeoulMinute(minute);
+    return at === undefined ? "" : toInputTime(at);
+  },
+  read: (text) => {
+    const at = fromInputTime(text);
+    return at === undefined ? "" : seoulMinute(at);
+  },
+};
+
+/** How fields show what the URL has in another form. */
+const forms: { readonly [Name in RequestFilterName]?: Form } = {
+  slower: {
+    type: "number",
+    show: (ms) => (Number(ms) > 0 ? String(Number(ms) / 1000) : ""),
+    read: (seconds) => (Number(seconds) > 0 ? String(Math.ceil(Number(seconds) * 1000)) : ""),
+  },
+  since: time,
+  until: time,
+};
+
+/** So long after the last letter a text applies. What is pasted applies at once. */
+const typingMs = 300;
+
+function TextInput(props: FilterInputProps & { list?: string }): JSX.Element {
+  const form = () => forms[props.name];
+  let input: HTMLInputElement | undefined;
+  let timer: ReturnType<typeof setTimeout> | undefined;
+  onCleanup(() => clearTimeout(timer));
+  onMount(() => props.isNew && input?.focus());
+  // Not while it has the focus: the URL is behind what is typed.
+  createEffect(() => {
+    const value = props.filters.value(props.name);
+    if (input !== undefined && document.activeElement !== input) input.value = form()?.show(value) ?? value;
+  });
+  const apply = (text: string): void => {
+    const value = form()?.read(text) ?? text;
+    clearTimeout(timer);
+    if (value === "") props.onEmpty();
+    props.filters.set(props.name, value);
+  };
+  const applySoon = (event: InputEvent & { currentTarget: HTMLInputElement }): void => {
+    const text = event.currentTarget.value;
+    clearTimeout(timer);
+    if (event.inputType === "insertFromPaste") apply(text);
+    else timer = setTimeout(apply, typingMs, text);
+  };
   return (
-    <label class="filter-field">
-      <span>{props.label}</span>
-      <input
-        type="text"
-        value={props.filters.value(props.name)}
-        placeholder={props.placeholder ?? "Any"}
-        list={props.list}
-        maxlength="512"
-        autocomplete="off"
-        autocapitalize="none"
-        spellcheck={false}
-        data-shortcut={props.isFirst === true ? "filter" : undefined}
-        onChange={({ currentTarget }) => props.filters.set(props.name, currentTarget.value)}
-      />
-    </label>
-  );
-}
-
-const SlowerField = (props: { filters: RequestFilters }): JSX.Element => (
-  <label class="filter-field">
-    <span>Longer than (seconds)</span>
     <input
-      type="number"
+      ref={input}
+      type={form()?.type ?? "text"}
       min="0"
       step="any"
-      placeholder="Any"
-      value={props.filters.value("slower") === "" ? "" : Number(props.filters.value("slower")) / 1000}
-      onChange={({ currentTarget: { value } }) =>
-        props.filters.set("slower", Number(value) > 0 ? String(Math.ceil(Number(value) * 1000)) : "")
-      }
+      placeholder={placeholders[props.name] ?? "Any"}
+      list={props.list}
+      maxlength="512"
+      autocomplete="off"
+      autocapitalize="none"
+      spellcheck={false}
+      onInput={applySoon}
+      onChange={({ currentTarget }) => apply(currentTarget.value)}
     />
-  </label>
-);
-
-function TimeField(props: { filters: RequestFilters; name: "since" | "until"; label: string }): JSX.Element {
-  const shown = (): string => {
-    const at = parseSeoulMinute(props.filters.value(props.name));
-    return at === undefined ? "" : toInputTime(at);
-  };
-  const choose = (text: string): void => {
-    const at = fromInputTime(text);
-    props.filters.set(props.name, at === undefined ? "" : seoulMinute(at));
-  };
-  return (
-    <label class="filter-field">
-      <span>
-        {props.label} ({zoneName(serverNow())})
-      </span>
-      <input type="datetime-local" value={shown()} onChange={({ currentTarget }) => choose(currentTarget.value)} />
-    </label>
   );
 }

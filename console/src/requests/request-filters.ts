@@ -1,30 +1,33 @@
 import { type Outcome, outcomes } from "../../../src/domain/requests.ts";
 import { parseSeoulMinute, seoulTimestamp } from "../lib/seoul-time.ts";
 
-/** The filters as the URL has them. */
-export interface RequestParameters {
-  key?: string | undefined;
+/** What the URL selects requests by, in the order in which it is offered, and what that is called. */
+export const requestFilters = {
+  key: "API key",
   /** 0: none. */
-  team?: string | undefined;
-  user?: string | undefined;
+  team: "Team",
+  user: "User’s id",
   /** `failed`, `without_usage`, a class such as `5xx`, a status, or an outcome. */
-  result?: string | undefined;
-  model?: string | undefined;
-  backend?: string | undefined;
-  path?: string | undefined;
-  client?: string | undefined;
-  class?: string | undefined;
-  address?: string | undefined;
-  conversation?: string | undefined;
-  id?: string | undefined;
+  result: "Result",
+  model: "Model",
+  backend: "Backend",
+  path: "Path",
+  client: "Client program",
+  class: "Class",
+  address: "Client address",
+  conversation: "Conversation",
+  id: "Request id",
   /** Milliseconds. */
-  slower?: string | undefined;
+  slower: "Longer than (seconds)",
   /** Minutes in Seoul time, as in the URL of a zoom. */
-  since?: string | undefined;
-  until?: string | undefined;
-}
+  since: "Ended from",
+  until: "Ended before",
+} as const;
 
-export type RequestFilterName = keyof RequestParameters;
+export type RequestFilterName = keyof typeof requestFilters;
+export type RequestParameters = { [Name in RequestFilterName]?: string | undefined };
+
+export const filterNames = Object.keys(requestFilters) as RequestFilterName[];
 
 /** The parameters of the API. */
 export interface RequestFilterQuery {

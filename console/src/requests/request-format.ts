@@ -69,27 +69,27 @@ export function resultTone({ status, outcome }: Pick<Result, "status" | "outcome
 }
 
 const reasonLabels: Readonly<Record<ChoiceReason, string>> = {
-  only: "The only one for this model",
-  session: "It has this conversation",
-  prefix: "It knows the beginning of this prompt",
-  load: "It had the fewest requests in flight",
-  spill: "The others were full or out",
-  failover: "Another one did not take the request",
+  only: "it is the only one for this model",
+  session: "it has this conversation",
+  prefix: "it knows the beginning of this prompt",
+  load: "it had the fewest requests in flight",
+  spill: "the others were full or out",
+  failover: "another one did not take the request",
 };
 
-/** Why a request went to its backend. */
+/** Why a request went to its backend: a clause. */
 export const reasonLabel = (reason: string): string =>
   (reasonLabels as Readonly<Record<string, string>>)[reason] ?? reason;
 
 const lossLabels: Readonly<Record<CacheLoss, string>> = {
-  elsewhere: "Its conversation was at another backend before",
-  tools_changed: "Its tools are not those of the turn before",
-  system_changed: "Its system prompt is not that of the turn before",
-  messages_changed: "Earlier messages are not those of the turn before",
-  evicted: "The backend no longer had it: nothing before the latest messages changed",
+  elsewhere: "its conversation was at another backend before",
+  tools_changed: "its tools are not those of the turn before",
+  system_changed: "its system prompt is not that of the turn before",
+  messages_changed: "earlier messages are not those of the turn before",
+  evicted: "the backend no longer had it: nothing before the latest messages changed",
 };
 
-/** Why the input of a request did not come from the cache that the turn before left. */
+/** Why the input of a request did not come from the cache that the turn before left: a clause. */
 export const lossLabel = (loss: string): string => (lossLabels as Readonly<Record<string, string>>)[loss] ?? loss;
 
 const changeLabels: Readonly<Record<string, string>> = {

@@ -21,7 +21,7 @@ export function RequestTable(props: RequestTableProps): JSX.Element {
   const hasUsers = useHasUsers();
   return (
     <div class="table-scroll">
-      <table class="cards-on-phone requests" classList={{ "with-teams": hasTeams() || hasUsers() }}>
+      <table class="cards-on-phone requests">
         <caption class="visually-hidden">Requests, newest first</caption>
         <thead>
           <tr>
@@ -29,14 +29,23 @@ export function RequestTable(props: RequestTableProps): JSX.Element {
             <th scope="col">Result</th>
             <th scope="col">Key</th>
             <Show when={hasTeams()}>
-              <th scope="col">Team</th>
+              <th scope="col" class="rank-2">
+                Team
+              </th>
             </Show>
             <Show when={hasUsers()}>
-              <th scope="col">User</th>
+              <th scope="col" class="rank-2">
+                User
+              </th>
             </Show>
             <th scope="col">Model</th>
-            <th scope="col">Path</th>
-            <NumberHeads labels={["Input", "Output", "First byte", "Duration"]} />
+            <th scope="col" class="rank-3">
+              Path
+            </th>
+            <NumberHeads
+              labels={["Input", "Output", "First byte", "Duration"]}
+              ranks={{ Input: "rank-1", "First byte": "rank-2" }}
+            />
           </tr>
         </thead>
         <tbody>
@@ -81,19 +90,19 @@ function RequestRow(props: {
         {props.request.key_name ?? <span class="faint">None</span>}
       </td>
       <Show when={props.hasTeam}>
-        <td class="cut" data-label="Team" title={props.request.team_name ?? undefined}>
+        <td class="cut rank-2" data-label="Team" title={props.request.team_name ?? undefined}>
           {props.request.team_name ?? <span class="faint">–</span>}
         </td>
       </Show>
       <Show when={props.hasUser}>
-        <td class="cut" data-label="User" title={props.request.user_name ?? undefined}>
+        <td class="cut rank-2" data-label="User" title={props.request.user_name ?? undefined}>
           {props.request.user_name ?? <span class="faint">–</span>}
         </td>
       </Show>
       <td class="cut" data-label="Model" title={props.request.model_sent ?? undefined}>
         {props.request.model_sent || <span class="faint">–</span>}
       </td>
-      <td class="cut" data-label="Path" title={`${props.request.method} ${props.request.path}`}>
+      <td class="cut rank-3" data-label="Path" title={`${props.request.method} ${props.request.path}`}>
         {props.request.path}
       </td>
       <TokenCell label="Input" value={props.request.input_tokens} />
@@ -111,7 +120,7 @@ function RequestRow(props: {
           cut, not counted
         </td>
       </Show>
-      <td class="number" data-label="First byte">
+      <td class="number rank-2" data-label="First byte">
         {props.request.first_byte_ms === null ? "–" : milliseconds(props.request.first_byte_ms)}
       </td>
       <td class="number" data-label="Duration">
@@ -129,7 +138,7 @@ function TokenCell(props: { label: string; value: number | null; estimated?: num
     return props.value === null ? undefined : count(props.value);
   };
   return (
-    <td class="number" data-label={props.label} title={title()}>
+    <td class="number" classList={{ "rank-1": props.label === "Input" }} data-label={props.label} title={title()}>
       <Show when={estimated() > 0} fallback={props.value === null ? "–" : compact(props.value)}>
         ≈ {compact(estimated())}
       </Show>

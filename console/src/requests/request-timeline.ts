@@ -32,12 +32,3 @@ export function phasesOf(times: RequestTimes): Phase[] {
   }
   return phases;
 }
-
-/** Output tokens per second of the response; undefined without a stream that lasted. */
-export function outputSpeed(
-  request: RequestTimes & { output_tokens: number | null; streamed: boolean },
-): number | undefined {
-  const { output_tokens: tokens, first_byte_ms: firstByte, duration_ms: end, streamed } = request;
-  if (!streamed || tokens === null || tokens < 2 || firstByte === null || end - firstByte < 1) return undefined;
-  return ((tokens - 1) * 1000) / (end - firstByte);
-}

@@ -21,6 +21,7 @@ import "../styles/lazy-pages.css";
 const stateLabels = {
   receiving: "Reading the request",
   queued: "Queued",
+  prefill: "Waits for prefill",
   waiting: "Waiting for the backend",
   running: "Responding",
 } as const;
@@ -109,25 +110,33 @@ function RunningTable(props: {
 }): JSX.Element {
   return (
     <div class="table-scroll">
-      <table class="cards-on-phone running" classList={{ "with-teams": props.hasTeams || props.hasUsers }}>
+      <table class="cards-on-phone running">
         <caption class="visually-hidden">Running requests, oldest first</caption>
         <thead>
           <tr>
             <th scope="col">Running for</th>
             <th scope="col">Key</th>
             <Show when={props.hasTeams}>
-              <th scope="col">Team</th>
+              <th scope="col" class="rank-2">
+                Team
+              </th>
             </Show>
             <Show when={props.hasUsers}>
-              <th scope="col">User</th>
+              <th scope="col" class="rank-2">
+                User
+              </th>
             </Show>
             <th scope="col">State</th>
-            <th scope="col">Model</th>
-            <th scope="col">Path</th>
-            <th scope="col" class="request-address">
+            <th scope="col" class="rank-1">
+              Model
+            </th>
+            <th scope="col" class="rank-3">
+              Path
+            </th>
+            <th scope="col" class="rank-3">
               Client address
             </th>
-            <NumberHeads labels={["Received", "Output"]} />
+            <NumberHeads labels={["Output"]} />
             <th scope="col">
               <span class="visually-hidden">Actions</span>
             </th>
@@ -136,7 +145,7 @@ function RunningTable(props: {
         <tbody>
           <Show
             when={props.requests}
-            fallback={<SkeletonRows columns={9 + Number(props.hasTeams) + Number(props.hasUsers)} rows={4} />}
+            fallback={<SkeletonRows columns={8 + Number(props.hasTeams) + Number(props.hasUsers)} rows={4} />}
           >
             {(requests) => (
               <For each={requests()}>
@@ -181,7 +190,7 @@ function RunningRow(props: {
         </Show>
       </td>
       <Show when={props.hasTeams}>
-        <td class="cut" data-label="Team" title={props.request.team_name ?? undefined}>
+        <td class="cut rank-2" data-label="Team" title={props.request.team_name ?? undefined}>
           <Show when={props.request.team_id} fallback={<span class="faint">–</span>}>
             {(id) => (
               <A href={`/keys/teams/${id()}`}>
@@ -192,12 +201,16 @@ function RunningRow(props: {
         </td>
       </Show>
       <Show when={props.hasUsers}>
-        <td class="cut" data-label="User" title={props.request.user_name ?? undefined}>
+        <td class="cut rank-2" data-label="User" title={props.request.user_name ?? undefined}>
           {props.request.user_name ?? <span class="faint">–</span>}
         </td>
       </Show>
       <td data-label="State" title={props.request.backend ?? undefined}>
         {stateLabels[props.request.state]}
+        <Show when={props.request.prefill_tokens}>{(tokens) => <>: {count(tokens())} tokens</>}</Show>
+        <Show when={props.request.priority !== "normal"}>
+          <span class="faint">, {props.request.priority} priority</span>
+        </Show>
         <Show when={props.request.place}>
           {(place) => (
             <span class="faint">
@@ -216,19 +229,16 @@ function RunningRow(props: {
           )}
         </Show>
       </td>
-      <td class="cut" data-label="Model" title={props.request.model ?? undefined}>
+      <td class="cut rank-1" data-label="Model" title={props.request.model ?? undefined}>
         {props.request.model ?? "–"}
       </td>
-      <td class="cut" data-label="Path" title={`${props.request.method} ${props.request.path}`}>
+      <td class="cut rank-3" data-label="Path" title={`${props.request.method} ${props.request.path}`}>
         {props.request.path}
       </td>
-      <td class="cut request-address" data-label="Client address" title={props.request.address}>
+      <td class="cut rank-3" data-label="Client address" title={props.request.address}>
         {props.request.address}
       </td>
-      <td class="number" data-label="Received">
-        {byteSize(props.request.received_bytes)}
-      </td>
-      <td class="number" data-label="Output">
+      <td class="number" data-label="Output" title={`${byteSize(props.request.received_bytes)} received`}>
         {props.request.output_tokens === null ? "–" : count(props.request.output_tokens)}
       </td>
       <td class="row-actions">

@@ -2,6 +2,7 @@ import { createMemo } from "solid-js";
 import { useUrlParameters } from "../lib/url-parameters.ts";
 import type { Grouping, LoggedRequest, OpenedRequest } from "./queries.ts";
 import {
+  filterNames as names,
   type RequestFilterName,
   type RequestFilterQuery,
   requestFilterQuery,
@@ -9,24 +10,6 @@ import {
   requestTimeQuery,
 } from "./request-filters.ts";
 import { findGrouping } from "./request-groups.ts";
-
-const names = [
-  "key",
-  "team",
-  "user",
-  "result",
-  "model",
-  "backend",
-  "path",
-  "client",
-  "class",
-  "address",
-  "conversation",
-  "id",
-  "slower",
-  "since",
-  "until",
-] as const satisfies readonly RequestFilterName[];
 
 /** The filters of the request log, and the request that is open. All of them are part of the URL. */
 export interface RequestFilters {

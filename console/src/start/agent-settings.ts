@@ -30,6 +30,19 @@ const rows = (values: ClientValues): Omit<Client, "id">[] => [
 export const clients = (values: ClientValues): Client[] =>
   rows(values).map((row) => Object.assign(row, { id: row.label.toLowerCase().replaceAll(/[^a-z\d]+/g, "-") }));
 
+/** The clients of most people, for the text that hands a key over. */
+const handedOver: ReadonlySet<string> = new Set(["claude-code", "codex", "openai-python"]);
+
+/** All that a colleague needs to use a key. @param ownPage where its holder sees limits and usage */
+export const handOverText = (values: ClientValues, ownPage: string): string =>
+  [
+    inWords(values),
+    `Limits and usage: ${ownPage}`,
+    ...clients(values)
+      .filter(({ id }) => handedOver.has(id))
+      .map(({ label, note, text }) => `--- ${label} ---\n${note}\n\n${text}`),
+  ].join("\n\n");
+
 const agents = (values: ClientValues): Omit<Client, "id">[] => [
   {
     label: "Claude Code",

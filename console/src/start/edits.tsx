@@ -49,9 +49,8 @@ function destinationOf({ model, candidates, goes_to: goesTo }: Explanation): str
   const named = model === null ? "It" : `Its model is ${model.name}, and it`;
   if (goesTo === null) return `${named} would wait: ${candidates.map(stateText).join(", ")}.`;
   const others = candidates.filter(({ name }) => name !== goesTo.backend);
-  const why = reasonLabel(goesTo.reason);
   const rest = others.length === 0 ? "" : ` The others: ${others.map(stateText).join(", ")}.`;
-  return `${named} would go to ${goesTo.backend} now. ${why}.${rest}`;
+  return `${named} would go to ${goesTo.backend} now because ${reasonLabel(goesTo.reason)}.${rest}`;
 }
 
 const stateText = ({ name, state }: Explanation["candidates"][number]): string => `${name} (${state})`;

@@ -5,41 +5,83 @@ import { CodeBlock } from "../ui/code-block.tsx";
 import { FilterField } from "../ui/controls.tsx";
 import { Icon } from "../ui/icon.tsx";
 import { EmptyState } from "../ui/panel.tsx";
-import { clients } from "./agent-settings.ts";
+import { clients, handOverText } from "./agent-settings.ts";
 import { playgroundKey, setPlaygroundKey } from "./playground-key.ts";
-import type { Client } from "./quick-start-lines.ts";
-import { useServerAddress } from "./use-server-address.ts";
+import type { Client, ClientValues } from "./quick-start-lines.ts";
+import { type ServerAddress, useServerAddress } from "./use-server-address.ts";
 import "../styles/lazy-pages.css";
 
-interface QuickStartProps {
-  /** Without one, the page asks for it, and the lines show KEY. */
-  apiKey?: string;
-  /** After lines were copied that hold the key. Not all do. */
-  onKeyCopied?: () => void;
+interface ClientChoice {
+  server: ServerAddress;
+  model: () => string;
+  values: () => ClientValues;
+  /** Nothing while there is one model. */
+  ModelSelect: () => JSX.Element;
+}
+
+/** What the lines of clients say, for a model that can be picked. @param key empty: the lines show KEY */
+function useClientChoice(key: () => string): ClientChoice {
+  const server = useServerAddress(key);
+  const [picked, setPicked] = createSignal<string>();
+  const model = (): string => server.models().find((name) => name === picked()) ?? server.model();
+  const ModelSelect = (): JSX.Element => (
+    <Show when={server.models().length > 1}>
+      <label class="filter-field">
+        <span>Model</span>
+        <select onChange={({ currentTarget }) => setPicked(currentTarget.value)}>
+          <For each={server.models()}>
+            {(name) => (
+              <option value={name} selected={name === model()}>
+                {name}
+              </option>
+            )}
+          </For>
+        </select>
+      </label>
+    </Show>
+  );
+  return {
+    server,
+    model,
+    values: () => ({ origin: server.origin(), key: key() || "KEY", model: model(), ...server.capsOf(model()) }),
+    ModelSelect,
+  };
+}
+
+/** One text with all that a colleague needs to use a new key, for one copy. */
+export function HandOver(props: { apiKey: string; onCopied: () => void }): JSX.Element {
+  const { server, values, ModelSelect } = useClientChoice(() => props.apiKey);
+  return (
+    <Show when={!server.isLoading()} fallback={<p class="hint">Loading…</p>}>
+      <ModelSelect />
+      <CodeBlock
+        text={handOverText(values(), `${location.origin}/me`)}
+        what="all that its user needs"
+        onCopied={props.onCopied}
+      />
+      <p class="hint">
+        <Blanks text={handOverText(values(), "")} /> Help has the lines of other clients.
+      </p>
+    </Show>
+  );
 }
 
 /** The clients that a search finds, each with its lines for this server's address and a model with its caps. */
-export function QuickStart(props: QuickStartProps): JSX.Element {
-  const key = (): string => props.apiKey ?? playgroundKey().trim();
-  const server = useServerAddress(key);
-  const [picked, setPicked] = createSignal<string>();
+export function QuickStart(): JSX.Element {
+  const { server, values, ModelSelect } = useClientChoice(() => playgroundKey().trim());
   const [search, setSearch] = createSignal("");
   const [opened, setOpened] = createSignal("curl");
-  const model = (): string => server.models().find((name) => name === picked()) ?? server.model();
   const found = (): Client[] => {
     const words = search().toLowerCase().split(/\s+/);
-    return clients({ origin: server.origin(), key: key() || "KEY", model: model(), ...server.capsOf(model()) }).filter(
-      ({ label, note }) => words.every((word) => `${label} ${note}`.toLowerCase().includes(word)),
+    return clients(values()).filter(({ label, note }) =>
+      words.every((word) => `${label} ${note}`.toLowerCase().includes(word)),
     );
-  };
-  const notifyOfKey = ({ text }: Client): void => {
-    if (props.apiKey !== undefined && text.includes(props.apiKey)) props.onKeyCopied?.();
   };
   const rowOf = (id: string): Client | undefined => found().find((client) => client.id === id);
   return (
     <div class="quick-start">
       <div class="filter-fields">
-        <Show when={props.apiKey === undefined && !server.hasOwnPort()}>
+        <Show when={!server.hasOwnPort()}>
           <label class="filter-field">
             <span>API key, for its models and their contexts</span>
             <input
@@ -50,20 +92,7 @@ export function QuickStart(props: QuickStartProps): JSX.Element {
             />
           </label>
         </Show>
-        <Show when={server.models().length > 1}>
-          <label class="filter-field">
-            <span>Model</span>
-            <select onChange={({ currentTarget }) => setPicked(currentTarget.value)}>
-              <For each={server.models()}>
-                {(name) => (
-                  <option value={name} selected={name === model()}>
-                    {name}
-                  </option>
-                )}
-              </For>
-            </select>
-          </label>
-        </Show>
+        <ModelSelect />
         <FilterField label="Search clients" value={search()} onInput={setSearch} />
       </div>
       <Show when={server.keyError()}>
@@ -85,9 +114,7 @@ export function QuickStart(props: QuickStartProps): JSX.Element {
               onToggle={({ currentTarget }) => currentTarget.open && setOpened(id)}
             >
               <summary>{rowOf(id)?.label}</summary>
-              <Show when={rowOf(id)}>
-                {(client) => <Row client={client()} onCopied={() => notifyOfKey(client())} />}
-              </Show>
+              <Show when={rowOf(id)}>{(client) => <Row client={client()} />}</Show>
             </details>
           )}
         </For>
@@ -103,29 +130,30 @@ const blanks = [
   ["CONTEXT", "the longest context of the model, in tokens: GET /v1/models has it"],
 ] as const;
 
-const Row = (props: { client: Client; onCopied: () => void }): JSX.Element => (
+const Blanks = (props: { text: string }): JSX.Element => (
+  <For each={blanks.filter(([word]) => new RegExp(`\\b${word}\\b`).test(props.text))}>
+    {([word, what]) => ` Replace ${word} with ${what}.`}
+  </For>
+);
+
+const Row = (props: { client: Client }): JSX.Element => (
   <>
     <p class="hint">
       {props.client.note}
-      <For each={blanks.filter(([word]) => new RegExp(`\\b${word}\\b`).test(props.client.note + props.client.text))}>
-        {([word, what]) => ` Replace ${word} with ${what}.`}
-      </For>
+      <Blanks text={props.client.note + props.client.text} />
     </p>
     <Show when={props.client.isAgent}>
       <p class="hint">
         Set <code>PROXY_SSE_KEEPALIVE=15</code> on the server: agents give up streams that are silent for minutes.
       </p>
     </Show>
-    <CodeBlock text={props.client.text} what={`the lines for ${props.client.label}`} onCopied={props.onCopied} />
+    <CodeBlock text={props.client.text} what={`the lines for ${props.client.label}`} />
     <Show when={props.client.file}>
       {(file) => (
         <button
           class="button"
           type="button"
-          onClick={() => {
-            download(file(), `${props.client.text}\n`, "text/plain;charset=utf-8");
-            props.onCopied();
-          }}
+          onClick={() => download(file(), `${props.client.text}\n`, "text/plain;charset=utf-8")}
         >
           <Icon name="download" />
           Download settings file

@@ -2,7 +2,7 @@ import { useSettingsQuery } from "../queries.ts";
 import type { ClientValues } from "./quick-start-lines.ts";
 import { type ListedModel, useListedModelsQuery, useModelNamesQuery, useOverviewQuery } from "./queries.ts";
 
-interface ServerAddress {
+export interface ServerAddress {
   /** Where `/v1` is. If it has a port of its own, and no `PUBLIC_URL`, only the operator knows the address that clients use. */
   origin: () => string;
   hasOwnPort: () => boolean;
@@ -12,6 +12,8 @@ interface ServerAddress {
   model: () => string;
   /** The model's caps, as the list of models says for the key. */
   capsOf: (model: string) => Pick<ClientValues, "contextTokens" | "outputTokens">;
+  /** What the models are is asked. */
+  isLoading: () => boolean;
   /** Why the key lists no models. */
   keyError: () => Error | null;
 }
@@ -47,6 +49,7 @@ export function useServerAddress(apiKey: () => string = () => ""): ServerAddress
         outputTokens: entry?.max_output_tokens ?? Number(valueOf("MAX_OUTPUT_TOKENS") ?? 16_384),
       };
     },
+    isLoading: () => settings.isPending || names.isPending || listed.isLoading,
     keyError: () => listed.error,
   };
 }

@@ -40,8 +40,13 @@ export function SegmentedControl<T extends string>(props: SegmentedProps<T>): JS
   );
 }
 
-/** A search field; the shortcut `/` focuses it. */
-export function FilterField(props: { label: string; value: string; onInput: (text: string) => void }): JSX.Element {
+/** A search field. @param props.isFirst of a dialog: it takes the focus */
+export function FilterField(props: {
+  label: string;
+  value: string;
+  isFirst?: boolean;
+  onInput: (text: string) => void;
+}): JSX.Element {
   return (
     <label class="filter">
       <Icon name="search" />
@@ -50,15 +55,11 @@ export function FilterField(props: { label: string; value: string; onInput: (tex
         type="search"
         placeholder={props.label}
         value={props.value}
-        data-shortcut="filter"
+        autofocus={props.isFirst}
         autocomplete="off"
         spellcheck={false}
         onInput={(event) => props.onInput(event.currentTarget.value)}
-        onKeyDown={(event) => {
-          if (event.key === "Escape") event.currentTarget.blur();
-        }}
       />
-      <kbd aria-hidden="true">/</kbd>
     </label>
   );
 }

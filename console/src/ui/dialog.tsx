@@ -1,4 +1,4 @@
-import { createUniqueId, type JSX, onCleanup, onMount } from "solid-js";
+import { createUniqueId, type JSX, onCleanup, onMount, Show } from "solid-js";
 
 interface DialogProps {
   title: string;
@@ -51,6 +51,41 @@ export function Dialog(props: DialogProps): JSX.Element {
     </dialog>
   );
 }
+
+/** The end of a dialog's form: why it was refused, and its two buttons. */
+export const FormEnd = (props: {
+  error?: Error | false | null | undefined;
+  action: string;
+  danger?: boolean;
+  /** Whether it was sent, and waits. */
+  isPending?: boolean;
+  /** Whether it lacks something. */
+  disabled?: boolean;
+  onCancel: () => void;
+}): JSX.Element => (
+  <>
+    <Show when={props.error}>
+      {(error) => (
+        <p class="form-error" role="alert">
+          {error().message}
+        </p>
+      )}
+    </Show>
+    <div class="dialog-actions">
+      <button class="button" type="button" disabled={props.isPending} onClick={() => props.onCancel()}>
+        Cancel
+      </button>
+      <button
+        class="button"
+        classList={{ danger: props.danger, primary: !props.danger }}
+        type="submit"
+        disabled={props.isPending || props.disabled}
+      >
+        {props.action}
+      </button>
+    </div>
+  </>
+);
 
 function isOutside(element: Element, { clientX, clientY }: MouseEvent): boolean {
   const { left, right, top, bottom } = element.getBoundingClientRect();

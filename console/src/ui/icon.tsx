@@ -20,13 +20,12 @@ const paths = {
   calendar: "M2.5 4h11v9.5h-11zM2.5 7h11M5.5 2.5v3M10.5 2.5v3",
   check: "M3 8.5l3.3 3.3L13 5",
   pencil: "M3 13l.7-2.8 7-7 2.1 2.1-7 7zM9.4 4.5l2.1 2.1",
+  more: "M3 8a.4.4 0 1 0 0 .01M8 8a.4.4 0 1 0 0 .01M13 8a.4.4 0 1 0 0 .01",
   limits: "M2.5 11.5a5.5 5.5 0 1 1 11 0M8 11.5l2.6-4",
   trash: "M3 4.5h10M6.3 4.5v-2h3.4v2M4.3 4.5l.6 9h6.2l.6-9M6.8 7v4M9.2 7v4",
   refresh: "M13 8a5 5 0 1 1-1.5-3.6M13.2 2.2v2.6h-2.6",
   download: "M8 2.5v7.5M4.8 7 8 10.2 11.2 7M3 13.5h10",
   warning: "M8 2.5 14.2 13.3H1.8zM8 6.6v3M8 11.3v.2",
-  keyboard: "M1.8 4.5h12.4v7.5H1.8zM4.3 7h.2M6.8 7H7M9.2 7h.2M11.7 7h.2M5 9.6h6",
-  logout: "M6.5 13.5h-4v-11h4M10 5l3 3-3 3M13 8H6",
 } as const;
 
 export type IconName = keyof typeof paths;

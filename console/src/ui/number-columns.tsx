@@ -3,10 +3,14 @@ import { count } from "../lib/format.ts";
 import { type Cost, costLabel, costTitle } from "../lib/money.ts";
 
 /** The heads of columns of numbers. */
-export const NumberHeads = (props: { labels: readonly string[] }): JSX.Element => (
+export const NumberHeads = (props: {
+  labels: readonly string[];
+  /** When some of them leave: see `shell.css`. */
+  ranks?: Readonly<Record<string, string>>;
+}): JSX.Element => (
   <For each={props.labels}>
     {(label) => (
-      <th scope="col" class="number">
+      <th scope="col" class={`number ${props.ranks?.[label] ?? ""}`}>
         {label}
       </th>
     )}

@@ -10,9 +10,12 @@ const sections = {
     { href: "/keys", label: "Keys" },
     { href: "/keys/teams", label: "Teams" },
   ],
+  backends: [
+    { href: "/backends", label: "Backends" },
+    { href: "/gpus", label: "GPUs" },
+  ],
   settings: [
     { href: "/settings", label: "Server" },
-    { href: "/settings/backends", label: "Backends" },
     { href: "/settings/prices", label: "Prices" },
     { href: "/settings/account", label: "Account" },
     { href: "/settings/account/changes", label: "Changes" },

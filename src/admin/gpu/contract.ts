@@ -1,7 +1,7 @@
-import { type Static, type TSchema, Type as t } from "@sinclair/typebox";
-import { byHandler, errors, nullable, okBody, open, timestamp } from "../http/schemas.ts";
-import { checkedBy, describes, hasAtMost, text } from "../http/body-schema.ts";
 import { historyQuery } from "../usage/contract.ts";
+import { type Static, type TSchema, Type as t } from "@sinclair/typebox";
+import { nullable, okBody, timestamp, responds, takesQuery, takesBody } from "../http/schemas.ts";
+import { checkedBy, hasAtMost, text } from "../http/body-schema.ts";
 import * as usage from "../usage/contract.ts";
 
 const gpuIds = { minimum: 0, maximum: 255 };
@@ -92,33 +92,20 @@ export const gpuHistory = t.Object({
   ),
 });
 
-export const scriptText = t.String({ description: "POSIX shell" });
-
 export const getPushGpuScript = {
-  response: { 200: scriptText },
-  detail: { summary: "A shell script that sends GPU samples to this server", ...open },
+  response: { 200: t.String({ description: "POSIX shell" }) },
+  detail: { summary: "A shell script that sends GPU samples to this server" },
 };
 
-export const addGpuSamples = {
-  parse: byHandler,
-  body: describes(gpuSamplesRequest),
-  response: { 200: okBody, ...errors(400, 401, 403, 408, 413, 415, 429) },
-  detail: { summary: "Store the samples of a GPU host", security: [{ bearer: [] }, { xApiKey: [] }] },
-};
-
-export const listGpuSamples = {
-  response: { 200: t.Array(gpuSample), ...errors(401) },
-  detail: { summary: "The latest sample of each GPU, by gpu_id" },
-};
-
-export const listPowerHistory = {
-  query: usage.historyQuery,
-  response: { 200: powerHistory, ...errors(400, 401) },
-  detail: { summary: "The highest total power draw of all GPUs per time bucket" },
-};
-
-export const listGpuHistory = {
-  query: gpuHistoryQuery,
-  response: { 200: gpuHistory, ...errors(400, 401) },
-  detail: { summary: "Mean power and energy of all GPUs, or every measure of one, per time bucket with a reading" },
-};
+export const addGpuSamples = takesBody("Store the samples of a GPU host", gpuSamplesRequest, { 200: okBody }, 429);
+export const listGpuSamples = responds("The latest sample of each GPU, by gpu_id", t.Array(gpuSample));
+export const listPowerHistory = takesQuery(
+  "The highest total power draw of all GPUs per time bucket",
+  usage.historyQuery,
+  powerHistory,
+);
+export const listGpuHistory = takesQuery(
+  "Mean power and energy of all GPUs, or every measure of one, per time bucket with a reading",
+  gpuHistoryQuery,
+  gpuHistory,
+);

@@ -4,20 +4,19 @@
 // time of a sample is the server's. Posts are limited by key, and whoever has one can fill neither the log nor the
 // memory with names of hosts. How samples are read is not known here; of the agent it serves the script.
 
+import type { AdminDeps } from "../http/deps.ts";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { pushGpuScript } from "../../gpu-agent/push-gpu-script.ts";
 import type { Log } from "../../log/log.ts";
-import type { GpuSample, SharedGpu } from "../../store/gpu/contract.ts";
-import type { Store } from "../../store/store.ts";
+import type { SharedGpu } from "../../store/gpu/contract.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { timestampOf } from "../../time/seoul.ts";
 import { type JsonObject, readJsonObject } from "../http/body.ts";
 import { bodyParser, cleanText } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
 import { streamJson } from "../http/json-stream.ts";
 import { gpuEntry, type GpuHistoryQuery, type GpuSampleBody, gpuSamplesRequest } from "./contract.ts";
 import type { HistoryQuery } from "../usage/contract.ts";
-import type { OkBody } from "../http/schemas.ts";
+import { apiBody, type OkBody } from "../http/schemas.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { GpuReading } from "../../domain/gpu.ts";
 import { bucketRange } from "../usage/ranges.ts";
@@ -25,17 +24,7 @@ import { bucketRange } from "../usage/ranges.ts";
 /** A host sends one a second. */
 const postLimits = { perSecond: 10, unfinished: 10 };
 
-export function addGpuSamples({
-  store,
-  clock,
-  log,
-  gpuSamplesReceived,
-}: {
-  store: Pick<Store, "gpu">;
-  clock: WallClock;
-  log: Log;
-  gpuSamplesReceived: (stored: number, skipped: number) => void;
-}) {
+export function addGpuSamples({ store, clock, log, gpuSamplesReceived }: AdminDeps) {
   const startPost = createPostLimit(postLimits, clock);
   const warnOfSharedGpus = createSharedGpuLog(log, clock);
 
@@ -49,19 +38,19 @@ export function addGpuSamples({
 }
 
 export const listGpuSamples =
-  ({ store }: { store: Pick<Store, "gpu"> }) =>
+  ({ store }: AdminDeps) =>
   async (): Promise<GpuSampleBody[]> =>
-    (await store.gpu.latest()).map(gpuSampleBody);
+    (await store.gpu.latest()).map(apiBody);
 
 export const listPowerHistory =
-  ({ store, clock, log }: { store: Pick<Store, "gpu">; clock: WallClock; log: Log }) =>
+  ({ store, clock, log }: AdminDeps) =>
   ({ query, request }: { query: HistoryQuery; request: Request }): Promise<Response> => {
     const head = `{"days":${query.days},"bucket_minutes":${query.bucket_minutes},"points":[`;
     return streamJson(request, [head, store.gpu.powerHistory(bucketRange(clock(), query)), "]}"], log);
   };
 
 export const listGpuHistory =
-  ({ store, clock, log }: { store: Pick<Store, "gpu">; clock: WallClock; log: Log }) =>
+  ({ store, clock, log }: AdminDeps) =>
   ({ query, request }: { query: GpuHistoryQuery; request: Request }): Promise<Response> => {
     const head = `{"days":${query.days},"bucket_minutes":${query.bucket_minutes},"points":[`;
     const points = store.gpu.history(bucketRange(clock(), query), query.gpu_id);
@@ -138,22 +127,6 @@ function createSharedGpuLog(log: Log, clock: WallClock): (shared: readonly Share
       logged.set(hosts, gpuIds);
       log.warn("Two hosts send the same GPU ids; set --gpu-id-offset on one of them", { hosts, gpuIds });
     }
-  };
-}
-
-function gpuSampleBody(sample: GpuSample): GpuSampleBody {
-  return {
-    id: sample.id,
-    recorded_at: timestampOf(sample.recordedAt),
-    gpu_id: sample.gpuId,
-    name: sample.name,
-    power_draw_w: sample.powerDrawW,
-    temp_c: sample.tempC,
-    memory_used_mb: sample.memoryUsedMb,
-    memory_total_mb: sample.memoryTotalMb,
-    utilization_pct: sample.utilizationPct,
-    host: sample.host,
-    other_host: sample.otherHost,
   };
 }
 

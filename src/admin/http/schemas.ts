@@ -19,6 +19,8 @@ import {
   Type as t,
 } from "@sinclair/typebox";
 import { backendStates } from "../../domain/backends.ts";
+import { describes } from "./body-schema.ts";
+import { timestampOf } from "../../time/seoul.ts";
 import { type SnakeCase, snakeCase, type UsageField, usageFields } from "../../domain/usage.ts";
 
 export const nullable = <S extends TSchema>(schema: S): TUnion<[S, TNull]> => t.Union([schema, t.Null()]);
@@ -33,6 +35,17 @@ export const counterMembers = <Value>(
   fields: readonly UsageField[] = usageFields,
 ): Record<CounterName, Value> =>
   Object.fromEntries(fields.map((field) => [snakeCase(field), valueOf(field)])) as Record<CounterName, Value>;
+
+type Member<Name, Value> = Name extends `${string}At` | "at" ? (Value extends number ? string : Value) : Value;
+
+/** A row by the names of the API: `createdAt` is `created_at`. What ends in At is epoch milliseconds, and becomes a timestamp. */
+export const apiBody = <Row extends object>(row: Row) =>
+  Object.fromEntries(
+    Object.entries(row).map(([name, value]: [string, unknown]) => [
+      snakeCase(name),
+      /(^a|A)t$/.test(name) && typeof value === "number" ? timestampOf(value) : value,
+    ]),
+  ) as { [Name in keyof Row as SnakeCase<Name & string>]: Member<Name, Row[Name]> };
 
 /** Optional for clients, always present for handlers: Elysia fills in the default. */
 export const integerParameter = (
@@ -84,10 +97,46 @@ type Errors<Status extends number> = Record<Status | 503, typeof errorBody>;
 export const errors = <const Status extends number>(...statuses: Status[]): Errors<Status> =>
   Object.fromEntries([...statuses, 503].map((status) => [status, errorBody])) as Errors<Status>;
 
-/** Leaves the body to the handler. "json" never runs; it puts the content type into the OpenAPI document. */
-export const byHandler = [(): null => null, "json" as const];
+/** What a success has, and what all errors have. */
+type Responses<Success, Status extends number> = {
+  [Code in keyof Success | Status | 503]: Code extends keyof Success ? Success[Code] : typeof errorBody;
+};
 
-export const open = { security: [] };
+const responsesOf = <Success extends object, Status extends number>(
+  success: Success,
+  statuses: readonly Status[],
+): Responses<Success, Status> => ({ ...errors(...statuses), ...success }) as Responses<Success, Status>;
+
+/** The contract of a route that takes neither a query nor a body. @param more the errors that only it has */
+export const responds = <B extends TSchema, const More extends number = never>(
+  summary: string,
+  body: B,
+  ...more: More[]
+) => ({ response: responsesOf({ 200: body }, [401, ...more]), detail: { summary } });
+
+export const takesQuery = <Q extends TSchema, B extends TSchema, const More extends number = never>(
+  summary: string,
+  query: Q,
+  body: B,
+  ...more: More[]
+) => ({ query, response: responsesOf({ 200: body }, [400, 401, ...more]), detail: { summary } });
+
+/** For a body in which an unknown field is refused, by the handler too. */
+export const strict = <S extends TSchema>(request: S): S => ({ ...request, additionalProperties: false });
+
+/** Leaves the body to the handler. @param success its status, 201 of what creates something, and what it has */
+export const takesBody = <S extends TSchema, Success extends object, const More extends number = never>(
+  summary: string,
+  request: S,
+  success: Success,
+  ...more: More[]
+) => ({
+  // "json" never runs; it puts the content type into the OpenAPI document.
+  parse: [(): null => null, "json" as const],
+  body: describes(request),
+  response: responsesOf(success, [400, 401, 403, 408, 413, 415, ...more]),
+  detail: { summary },
+});
 
 export const keyParameter = t.Optional(
   t.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, error: "key_id must be an integer of at least 1" }),

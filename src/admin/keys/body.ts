@@ -39,24 +39,26 @@ export function fullKeyBody(key: Key, load: CountedLoad | undefined): KeyBody {
     allowed_models: models && [...models],
     allowed_paths: paths && [...paths],
     ...limitsBody(key.rules, load),
+    notify: key.rules.notify === true,
     refused_today: load?.refusedToday ?? 0,
     owner: key.owner,
     note: key.note,
     tags: [...key.tags],
     users_from: key.rules.users_from,
     has_users_secret: key.rules.users_secrets !== null,
-    user_limits: key.rules.user_limits,
+    user_limits: key.rules.user_limits && { priority: null, ...key.rules.user_limits },
     users_max: key.rules.users_max,
     users_required: key.rules.users_required === true,
     team_id: key.teamId,
   };
 }
 
-type LimitsBody = Pick<KeyBody, LimitName | "limits_extra" | "used" | "limit_states">;
+type LimitsBody = Pick<KeyBody, LimitName | "priority" | "limits_extra" | "used" | "limit_states">;
 
 /** The limits of a key and what counts against them. */
 export const limitsBody = (limits: KeyLimits, load: CountedLoad | undefined): LimitsBody => ({
   ...perLimit((name) => limits[name]),
+  priority: limits.priority ?? null,
   limits_extra: load === undefined ? null : extraAt(limits, load.readAt),
   used: perLimit((name) => (limits[name] === null ? null : load === undefined ? 0 : usedOf(load, name))),
   limit_states: load === undefined ? {} : limitStates(limits, load),

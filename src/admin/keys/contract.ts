@@ -1,17 +1,33 @@
 import { type Static, type TArray, type TInteger, type TOptional, type TUnsafe, Type as t } from "@sinclair/typebox";
-import { byHandler, count, errors, keyParameter, nullable, okBody, timestamp } from "../http/schemas.ts";
-import { csrfField, describes, instant, optionalText, text } from "../http/body-schema.ts";
+import {
+  count,
+  keyParameter,
+  nullable,
+  okBody,
+  timestamp,
+  responds,
+  takesQuery,
+  takesBody,
+  strict,
+} from "../http/schemas.ts";
+import { csrfField, instant, optionalText, text } from "../http/body-schema.ts";
 import { defaultUsersMax } from "../../domain/keys.ts";
 import { isCalendarWindow } from "../../time/windows.ts";
 import { limitKinds, type LimitName, limitNames, perLimit } from "../../domain/limits.ts";
 
 // A request's fields stand in the order in which a client hears of them.
 
-export const limits = perLimit((name) => {
-  const { maximum, description } = limitKinds[name];
-  const error = () => `${name} must be an integer from 1 to ${maximum}`;
-  return nullable(t.Integer({ minimum: 1, maximum, description, error }));
-});
+export const limits = {
+  ...perLimit((name) => {
+    const { maximum, description } = limitKinds[name];
+    const error = () => `${name} must be an integer from 1 to ${maximum}`;
+    return nullable(t.Integer({ minimum: 1, maximum, description, error }));
+  }),
+  priority: t.Union([t.Literal("high"), t.Literal("normal"), t.Literal("low"), t.Null()], {
+    description: "Whose requests come first where they wait; of key, user and team the lowest. Null: normal",
+    error: () => "priority must be one of high, normal, low",
+  }),
+};
 
 /** Those that have a window of the calendar. */
 const more = Object.fromEntries(
@@ -69,6 +85,12 @@ const usersFrom = `^(?:open-webui(?:@[\\w.-]{1,64})?|body|header:(?!${ofHttp})[a
 export const keyFields = {
   ...limits,
   limits_extra: nullable(limitsExtra),
+  notify: nullable(
+    t.Boolean({
+      description: "NOTICE_URL is told when 75, 95 and 100 % of a limit of a day, week or month are used",
+      error: () => "notify must be a boolean",
+    }),
+  ),
   scope: nullable(scope),
   allowed_models: nullable(
     textList("allowed_models", modelPattern, {
@@ -242,6 +264,7 @@ export const keyBody = t.Object({
   allowed_paths: nullable(t.Array(t.String())),
   ...limits,
   limits_extra: keyFields.limits_extra,
+  notify: t.Boolean(),
   used: t.Object(
     perLimit(() => nullable(count)),
     { description: "What counts against each limit now, tokens reserved for running requests included" },
@@ -279,51 +302,37 @@ const keyPolicyBody = t.Object({ defaults: keyPolicy });
 export const policyDefaults = t.Partial(keyPolicy, { error: () => "defaults must be an object" });
 export const keyPolicyRequest = t.Object({ defaults: policyDefaults, _csrf: csrfField });
 
-export const getKeyPolicy = {
-  response: { 200: keyPolicyBody, ...errors(401) },
-  detail: { summary: "What new keys get where the request that creates them leaves it out" },
-};
-
-export const setKeyPolicy = {
-  parse: byHandler,
-  body: describes({
+export const getKeyPolicy = responds(
+  "What new keys get where the request that creates them leaves it out",
+  keyPolicyBody,
+);
+export const setKeyPolicy = takesBody(
+  "Replace what new keys get",
+  {
     ...keyPolicyRequest,
     properties: { ...keyPolicyRequest.properties, defaults: { ...policyDefaults, additionalProperties: false } },
     additionalProperties: false,
-  }),
-  response: { 200: keyPolicyBody, ...errors(400, 401, 403, 408, 413, 415) },
-  detail: { summary: "Replace what new keys get" },
-};
-
-export const listKeys = {
-  query: keyQuery,
-  response: { 200: t.Array(keyBody), ...errors(400, 401) },
-  detail: { summary: "All keys, by id" },
-};
-
-export const createKey = {
-  parse: byHandler,
-  body: describes({ ...newKeyRequest, additionalProperties: false }),
-  response: { 201: keyBody, ...errors(400, 401, 403, 408, 409, 413, 415) },
-  detail: { summary: "Create a key; only this response shows it in full" },
-};
-
-export const updateKey = {
-  parse: byHandler,
-  body: describes({ ...keyChangeRequest, additionalProperties: false }),
-  response: { 200: keyBody, ...errors(400, 401, 403, 404, 408, 413, 415) },
-  detail: { summary: "Change a key: its name, state, limits and notes" },
-};
-
-export const rotateKey = {
-  parse: byHandler,
-  body: describes(rotationRequest),
-  response: { 200: keyBody, ...errors(400, 401, 403, 404, 408, 409, 413, 415) },
-  detail: { summary: "Replace the secret of a key; only this response shows the new one in full" },
-};
-
-export const deleteKey = {
-  query: keyDeletionQuery,
-  response: { 200: okBody, ...errors(400, 401, 403, 404) },
-  detail: { summary: "Delete a key; its usage is kept" },
-};
+  },
+  { 200: keyPolicyBody },
+);
+export const listKeys = takesQuery("All keys, by id", keyQuery, t.Array(keyBody));
+export const createKey = takesBody(
+  "Create a key; only this response shows it in full",
+  strict(newKeyRequest),
+  { 201: keyBody },
+  409,
+);
+export const updateKey = takesBody(
+  "Change a key: its name, state, limits and notes",
+  strict(keyChangeRequest),
+  { 200: keyBody },
+  404,
+);
+export const rotateKey = takesBody(
+  "Replace the secret of a key; only this response shows the new one in full",
+  rotationRequest,
+  { 200: keyBody },
+  404,
+  409,
+);
+export const deleteKey = takesQuery("Delete a key; its usage is kept", keyDeletionQuery, okBody, 403, 404);

@@ -54,6 +54,7 @@ export function parseNewKey(json: JsonObject | ApiError, policy: KeyPolicy, now:
 
 export const noPolicy: KeyPolicy = {
   ...perLimit(() => null),
+  priority: null,
   expires_in_days: null,
   allowed_models: null,
   team_id: null,
@@ -122,9 +123,12 @@ const notesOf = ({ note, tags }: Pick<KeyFields, "note" | "tags">): Pick<KeyChan
   ...(tags !== undefined && { tags: unique((tags ?? []).map(cleanText)) }),
 });
 
-const limitsOf = (fields: Pick<KeyFields, LimitName | "limits_extra">, now: number): Partial<KeyLimits> => ({
+type LimitFields = Pick<KeyFields, LimitName | "priority" | "limits_extra" | "notify">;
+const limitsOf = (fields: LimitFields, now: number): Partial<KeyLimits> => ({
   ...Object.fromEntries(limitNames.filter((name) => fields[name] !== undefined).map((name) => [name, fields[name]])),
+  ...(fields.priority !== undefined && { priority: fields.priority }),
   ...(fields.limits_extra !== undefined && { limits_extra: fields.limits_extra && extraOf(fields.limits_extra, now) }),
+  ...(fields.notify !== undefined && { notify: fields.notify || null }),
 });
 
 const extraOf = (amounts: Partial<Record<LimitName, number>>, now: number): LimitsExtra =>

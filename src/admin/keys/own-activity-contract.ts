@@ -1,7 +1,7 @@
 import { type Static, Type as t } from "@sinclair/typebox";
 import { type ClientRule, clientRules } from "../../domain/models.ts";
 import type { RequestChange } from "../../domain/requests.ts";
-import { count, counterMembers, errors, nullable, timestamp } from "../http/schemas.ts";
+import { count, nullable, timestamp, responds, counterMembers } from "../http/schemas.ts";
 
 /** What the holder of a key may know of its requests: no address, since others may share the key. */
 export const ownActivityBody = t.Object({
@@ -39,7 +39,4 @@ export const ownActivityBody = t.Object({
 });
 export type OwnActivityBody = Static<typeof ownActivityBody>;
 
-export const getOwnActivity = {
-  response: { 200: ownActivityBody, ...errors(401, 403) },
-  detail: { summary: "What the API key itself asked for of late", security: [{ bearer: [] }, { xApiKey: [] }] },
-};
+export const getOwnActivity = responds("What the API key itself asked for of late", ownActivityBody, 403);

@@ -1,8 +1,8 @@
+import { usageTotal, usageSum } from "../usage/contract.ts";
 import { type Static, Type as t } from "@sinclair/typebox";
 import { keyBody, limits } from "./contract.ts";
 import { perWindowLimit } from "../../domain/limits.ts";
-import { nullable, timestamp, errors } from "../http/schemas.ts";
-import { usageSum, usageTotal } from "../usage/contract.ts";
+import { nullable, timestamp, responds } from "../http/schemas.ts";
 
 const { id, name, expires_at, scope, allowed_models, allowed_paths, limits_extra, used, limit_states, refused_today } =
   keyBody.properties;
@@ -42,7 +42,4 @@ export const ownKeyBody = t.Object({
 });
 export type OwnKeyBody = Static<typeof ownKeyBody>;
 
-export const getOwnKey = {
-  response: { 200: ownKeyBody, ...errors(401, 403) },
-  detail: { summary: "The limits and the usage of the API key itself", security: [{ bearer: [] }, { xApiKey: [] }] },
-};
+export const getOwnKey = responds("The limits and the usage of the API key itself", ownKeyBody, 403);

@@ -1,10 +1,21 @@
-import { type Static, type TObject, Type as t } from "@sinclair/typebox";
-import { byHandler, count, errors, nextCursor, nullable, okBody, pageParameters, timestamp } from "../http/schemas.ts";
-import { csrfField, describes, text } from "../http/body-schema.ts";
+import { type Static, Type as t } from "@sinclair/typebox";
+import {
+  count,
+  nextCursor,
+  nullable,
+  okBody,
+  timestamp,
+  responds,
+  takesQuery,
+  takesBody,
+  pageParameters,
+  strict,
+} from "../http/schemas.ts";
+import { csrfField, text } from "../http/body-schema.ts";
 import { keyBody, keyFields, keyName, limits } from "./contract.ts";
 
-const { note, tags, team_id, limits_extra } = keyFields;
-const teamFields = t.Partial(t.Object({ note, tags, ...limits, limits_extra })).properties;
+const { note, tags, team_id, limits_extra, notify } = keyFields;
+const teamFields = t.Partial(t.Object({ note, tags, ...limits, limits_extra, notify })).properties;
 export const newTeamRequest = t.Object({ name: keyName, ...teamFields, _csrf: csrfField });
 export const teamChangeRequest = t.Object(
   { name: t.Optional(keyName), ...teamFields, _csrf: csrfField },
@@ -28,6 +39,7 @@ const userFields = t.Partial(
     team_id,
     ...limits,
     limits_extra,
+    notify,
   }),
 ).properties;
 export const newUserRequest = t.Object({
@@ -58,6 +70,7 @@ const subjectBody = {
   name: t.String(),
   ...limits,
   limits_extra,
+  notify: keyBody.properties.notify,
   used,
   limit_states,
   refused_today,
@@ -111,49 +124,42 @@ const forgetQuery = t.Object({
 });
 export type ForgetQuery = Static<typeof forgetQuery>;
 
-export const listTeams = {
-  response: { 200: teamsBody, ...errors(401) },
-  detail: { summary: "All teams: keys whose limits hold for them together" },
-};
-export const listUsers = {
-  query: usersQuery,
-  response: { 200: usersBody, ...errors(400, 401) },
-  detail: { summary: "Users behind keys, whom a front end names" },
-};
+export const listTeams = responds("All teams: keys whose limits hold for them together", teamsBody);
+export const listUsers = takesQuery("Users behind keys, whom a front end names", usersQuery, usersBody);
+export const getTeam = responds("A team", teamBody, 404);
+export const getUser = responds("A user", userBody, 404);
 
-const getOf = <Body extends TObject>(body: Body, summary: string) => ({
-  response: { 200: body, ...errors(401, 404) },
-  detail: { summary },
-});
-export const getTeam = getOf(teamBody, "A team");
-export const getUser = getOf(userBody, "A user");
-
-const createOf = <Body extends TObject>(request: TObject, body: Body, summary: string) => ({
-  parse: byHandler,
-  body: describes({ ...request, additionalProperties: false }),
-  response: { 201: body, ...errors(400, 401, 403, 408, 409, 413, 415) },
-  detail: { summary },
-});
-export const createTeam = createOf(newTeamRequest, teamBody, "Create a team; keys join it by their team_id");
-export const createUser = createOf(newUserRequest, userBody, "Create a user before its first request");
-
-const updateOf = <Body extends TObject>(request: TObject, body: Body, summary: string) => ({
-  parse: byHandler,
-  body: describes({ ...request, additionalProperties: false }),
-  response: { 200: body, ...errors(400, 401, 403, 404, 408, 409, 413, 415) },
-  detail: { summary },
-});
-export const updateTeam = updateOf(teamChangeRequest, teamBody, "Change a team: its name, limits and notes");
-export const updateUser = updateOf(
-  userChangeRequest,
-  userBody,
-  "Change a user: its name, team, state, limits and notes; with is_active false, its running responses end",
+export const createTeam = takesBody(
+  "Create a team; keys join it by their team_id",
+  strict(newTeamRequest),
+  { 201: teamBody },
+  409,
 );
-
-const deleteOf = (summary: string) => ({
-  query: forgetQuery,
-  response: { 200: okBody, ...errors(400, 401, 403, 404) },
-  detail: { summary },
-});
-export const deleteTeam = deleteOf("Delete a team; its keys stay, without a team, and its usage is kept");
-export const deleteUser = deleteOf("Delete a user; its usage is kept");
+export const createUser = takesBody(
+  "Create a user before its first request",
+  strict(newUserRequest),
+  { 201: userBody },
+  409,
+);
+export const updateTeam = takesBody(
+  "Change a team: its name, limits and notes",
+  strict(teamChangeRequest),
+  { 200: teamBody },
+  404,
+  409,
+);
+export const updateUser = takesBody(
+  "Change a user: its name, team, state, limits and notes; with is_active false, its running responses end",
+  strict(userChangeRequest),
+  { 200: userBody },
+  404,
+  409,
+);
+export const deleteTeam = takesQuery(
+  "Delete a team; its keys stay, without a team, and its usage is kept",
+  forgetQuery,
+  okBody,
+  403,
+  404,
+);
+export const deleteUser = takesQuery("Delete a user; its usage is kept", forgetQuery, okBody, 403, 404);

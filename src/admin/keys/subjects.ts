@@ -50,6 +50,7 @@ const bothOf = ({ id, name, limits, note, tags }: TeamOrUser, load: Parameters<t
   id,
   name,
   ...limitsBody(limits, load),
+  notify: limits.notify === true,
   refused_today: load?.refusedToday ?? 0,
   note,
   tags: [...tags],

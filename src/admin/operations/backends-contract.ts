@@ -1,6 +1,6 @@
 import { type Static, Type as t } from "@sinclair/typebox";
-import { csrfField, describes } from "../http/body-schema.ts";
-import { backendState, byHandler, count, errors, nullable, okBody, timestamp } from "../http/schemas.ts";
+import { csrfField } from "../http/body-schema.ts";
+import { backendState, count, nullable, okBody, timestamp, responds, takesBody } from "../http/schemas.ts";
 
 const milliseconds = t.Number({ minimum: 0 });
 
@@ -14,6 +14,7 @@ const backendBody = t.Object({
     ...timestamp,
     description: "Since when the only backend, which is in all the same, is known not to respond",
   }),
+  taken_out_by: nullable(t.String({ description: "Who has it drain; null: it does not" })),
   in_flight: count,
   waiting: t.Integer({ minimum: 0, description: "Requests that wait for a place and may use it" }),
   max_concurrency: nullable(count),
@@ -67,16 +68,10 @@ export const backendRequest = t.Object({
   _csrf: csrfField,
 });
 
-export const listBackends = {
-  response: { 200: backendsBody, ...errors(401) },
-  detail: { summary: "Backends: their state, and what they did in the last hour" },
-};
-
-export const updateBackend = {
-  parse: byHandler,
-  body: describes(backendRequest),
-  response: { 200: okBody, ...errors(400, 401, 403, 404, 408, 413, 415) },
-  detail: {
-    summary: "Have a backend get no new requests, or get them again; in all processes and instances, within seconds",
-  },
-};
+export const listBackends = responds("Backends: their state, and what they did in the last hour", backendsBody);
+export const updateBackend = takesBody(
+  "Have a backend get no new requests, or get them again; in all processes and instances, within seconds",
+  backendRequest,
+  { 200: okBody },
+  404,
+);

@@ -1,11 +1,8 @@
-import { type BackendStates, type BackendStatus, noBackendCounts } from "../../domain/backends.ts";
-import type { Change } from "../../domain/changes.ts";
+import type { AdminDeps } from "../http/deps.ts";
+import { type BackendStatus, noBackendCounts } from "../../domain/backends.ts";
 import { decodeHistogram, quantilesOf } from "../../domain/histogram.ts";
-import type { Backend, Catalog, DiscoveredModels } from "../../domain/models.ts";
-import type { Log } from "../../log/log.ts";
+import type { Backend } from "../../domain/models.ts";
 import type { BackendFigures } from "../../store/traffic/contract.ts";
-import type { Store } from "../../store/store.ts";
-import type { WallClock } from "../../time/clock.ts";
 import { minuteOf, minutesPerHour, timestampOf } from "../../time/seoul.ts";
 import { bodyParser } from "../http/body-schema.ts";
 import type { JsonObject } from "../http/body.ts";
@@ -13,22 +10,9 @@ import { ApiError } from "../http/errors.ts";
 import type { OkBody } from "../http/schemas.ts";
 import type { ChangeContext } from "../session/auth.ts";
 import { type BackendBody, backendRequest, type BackendsBody } from "./backends-contract.ts";
-import type { StateDeps } from "./health.ts";
-
-export interface BackendDeps {
-  store: Pick<Store, "backends" | "traffic">;
-  clock: WallClock;
-  log: Log;
-  catalog: () => Catalog;
-  discoveredModels: DiscoveredModels["list"];
-  backendStates: BackendStates["list"];
-  watch: Pick<StateDeps["watch"], "ready">;
-  /** In all processes and instances. */
-  setDraining: (backend: string, isDraining: boolean, by: Change) => Promise<void>;
-}
 
 export const listBackends =
-  ({ store, clock, catalog, discoveredModels, backendStates, watch }: Omit<BackendDeps, "log" | "setDraining">) =>
+  ({ store, clock, catalog, discoveredModels, backendStates, watch }: AdminDeps) =>
   async (): Promise<BackendsBody> => {
     const { backends, models: listed, file } = catalog();
     const models = [...listed, ...discoveredModels()];
@@ -50,7 +34,7 @@ export const listBackends =
           describe(backend, statuses.find(({ name }) => name === backend.name) ?? unseen(backend.name, now)),
           { failing_since: failingSince === undefined ? null : timestampOf(failingSince) },
           { models: models.filter((model) => model.backends.includes(backend.name)).map(({ name }) => name) },
-          sinceOf(draining.find((one) => one.backend === backend.name)),
+          drainOf(draining.find((one) => one.backend === backend.name)),
           figuresOf(figures.find((one) => one.backend === backend.name)),
         ),
       ),
@@ -75,7 +59,7 @@ type Figures = Pick<
 const describe = (
   { name, url, maxConcurrency, spill }: Backend,
   { state, since, inFlight, waiting }: BackendStatus,
-): Omit<BackendBody, "models" | "failing_since" | keyof Figures> => ({
+): Omit<BackendBody, "models" | "failing_since" | "taken_out_by" | keyof Figures> => ({
   name,
   url: withoutSecrets(url),
   state,
@@ -86,9 +70,13 @@ const describe = (
   spill,
 });
 
+type Draining = Awaited<ReturnType<AdminDeps["store"]["backends"]["listDraining"]>>[number];
+
 /** A process that started later does not know it from its own states. */
-const sinceOf = (draining: { since: number } | undefined): Partial<Pick<BackendBody, "since">> =>
-  draining === undefined ? {} : { since: timestampOf(draining.since) };
+const drainOf = (draining: Draining | undefined): Pick<BackendBody, "taken_out_by"> & { since?: string } =>
+  draining === undefined
+    ? { taken_out_by: null }
+    : { taken_out_by: draining.username, since: timestampOf(draining.since) };
 
 /** Neither a password nor a query, whatever was accepted. */
 function withoutSecrets(given: string): string {
@@ -127,7 +115,7 @@ interface Update extends ChangeContext {
 }
 
 export const updateBackend =
-  ({ catalog, setDraining, log }: Pick<BackendDeps, "catalog" | "setDraining" | "log">) =>
+  ({ catalog, setDraining, log }: AdminDeps) =>
   async ({ params: { name }, json, actor, by }: Update): Promise<OkBody> => {
     const { draining } = parseBackendRequest(json);
     if (!catalog().backends.some((backend) => backend.name === name)) throw new ApiError(404, "Backend not found");

@@ -1,6 +1,6 @@
 import { type Static, Type as t } from "@sinclair/typebox";
-import { csrfField, describes } from "../http/body-schema.ts";
-import { byHandler, count, errors, nullable, okBody, open, timestamp } from "../http/schemas.ts";
+import { csrfField } from "../http/body-schema.ts";
+import { count, nullable, okBody, timestamp, responds, takesBody } from "../http/schemas.ts";
 import { queueBody } from "../requests/queue.ts";
 import { usageTotal } from "../usage/contract.ts";
 
@@ -72,9 +72,6 @@ export const readinessBody = t.Object({
   }),
 });
 export type ReadinessBody = Static<typeof readinessBody>;
-export const metricsText = t.String({ description: "Prometheus text format" });
-export const alertsText = t.String({ description: "A rule file in YAML" });
-export const dashboard = t.Record(t.String(), t.Unknown(), { description: "A dashboard to import" });
 
 export const settingsBody = t.Object({
   settings: t.Array(
@@ -105,60 +102,36 @@ export const settingsBody = t.Object({
 });
 export type SettingsBody = Static<typeof settingsBody>;
 
-export const getHealth = {
-  response: { 200: healthBody },
-  detail: { summary: "Whether the process is up", ...open },
-};
-
+export const getHealth = { response: { 200: healthBody }, detail: { summary: "Whether the process is up" } };
 export const getReadiness = {
   response: { 200: readinessBody, 503: readinessBody },
-  detail: { summary: "Whether requests can be served and counted", ...open },
+  detail: { summary: "Whether requests can be served and counted" },
 };
+export const getMetrics = responds(
+  "Metrics in the Prometheus text format",
+  t.String({ description: "Prometheus text format" }),
+);
+export const getAlerts = responds("Alert rules for Prometheus", t.String({ description: "A rule file in YAML" }));
+export const getDashboard = responds(
+  "A dashboard for Grafana",
+  t.Record(t.String(), t.Unknown(), { description: "A dashboard to import" }),
+);
 
-export const getMetrics = {
-  response: { 200: metricsText, ...errors(401) },
-  detail: { summary: "Metrics in the Prometheus text format", security: [{ session: [] }, { metricsToken: [] }] },
-};
+export const getOverview = responds("Current usage, requests in flight, GPUs and backend", overviewBody);
+export const listStates = responds("What is wrong, since when, and what mends it", statesBody);
+export const silenceState = takesBody(
+  "Silence a state until a time: no alert and no notice tells of it until it comes again",
+  silenceRequest,
+  { 200: okBody },
+  404,
+);
+export const sendTestNotice = responds(
+  "Send a notice to NOTICE_URL now; 502 says what is wrong",
+  okBody,
+  403,
+  409,
+  502,
+);
 
-export const getAlerts = {
-  response: { 200: alertsText, ...errors(401) },
-  detail: { summary: "Alert rules for Prometheus", security: [{ session: [] }, { metricsToken: [] }] },
-};
-
-export const getDashboard = {
-  response: { 200: dashboard, ...errors(401) },
-  detail: { summary: "A dashboard for Grafana", security: [{ session: [] }, { metricsToken: [] }] },
-};
-
-export const getOverview = {
-  response: { 200: overviewBody, ...errors(401) },
-  detail: { summary: "Current usage, requests in flight, GPUs and backend" },
-};
-
-export const listStates = {
-  response: { 200: statesBody, ...errors(401) },
-  detail: { summary: "What is wrong, since when, and what mends it" },
-};
-
-export const silenceState = {
-  parse: byHandler,
-  body: describes(silenceRequest),
-  response: { 200: okBody, ...errors(400, 401, 403, 404, 408, 413, 415) },
-  detail: { summary: "Silence a state until a time: no alert and no notice tells of it until it comes again" },
-};
-
-export const sendTestNotice = {
-  parse: byHandler,
-  response: { 200: okBody, ...errors(401, 403, 409, 502) },
-  detail: { summary: "Send a notice to NOTICE_URL now; 502 says what is wrong" },
-};
-
-export const getOpenApi = {
-  response: { 200: t.Record(t.String(), t.Unknown()), ...errors(401) },
-  detail: { summary: "This document" },
-};
-
-export const getSettings = {
-  response: { 200: settingsBody, ...errors(401) },
-  detail: { summary: "Settings, versions, the database and how long data is kept" },
-};
+export const getOpenApi = responds("This document", t.Record(t.String(), t.Unknown()));
+export const getSettings = responds("Settings, versions, the database and how long data is kept", settingsBody);

@@ -5,14 +5,10 @@
 // state tells. What is wrong is judged by `watching` alone. No secret is shown. Nothing is changed here but which
 // backends drain, and which states are silenced.
 
+import type { AdminDeps } from "../http/deps.ts";
 import { type ElysiaCustomStatusResponse, status } from "elysia";
-import type { Change } from "../../domain/changes.ts";
-import type { Log } from "../../log/log.ts";
-import type { Store } from "../../store/store.ts";
-import type { WallClock } from "../../time/clock.ts";
 import { timestampOf } from "../../time/seoul.ts";
 import type { ListedState } from "../../watching/states.ts";
-import type { Watch } from "../../watching/watch.ts";
 import { bodyParser } from "../http/body-schema.ts";
 import type { JsonObject } from "../http/body.ts";
 import { ApiError } from "../http/errors.ts";
@@ -21,16 +17,10 @@ import type { ChangeContext } from "../session/auth.ts";
 import { type HealthBody, type ReadinessBody, silenceRequest, type StateBody, type StatesBody } from "./contract.ts";
 import { isAllowed, type MetricsGuardDeps } from "./metrics.ts";
 
-export interface StateDeps {
-  watch: Pick<Watch<Change>, "ready" | "list" | "silence">;
-  clock: WallClock;
-  log: Log;
-}
-
 export const getHealth = (): HealthBody => ({ status: "ok" });
 
 export const getReadiness =
-  ({ watch, ...deps }: StateDeps & MetricsGuardDeps) =>
+  ({ watch, ...deps }: AdminDeps & MetricsGuardDeps) =>
   async ({ request }: { request: Request }): Promise<ElysiaCustomStatusResponse<200 | 503, ReadinessBody>> => {
     const { isReady, states } = await watch.ready();
     // A database that is away tells nobody's session.
@@ -42,7 +32,7 @@ export const getReadiness =
   };
 
 export const listStates =
-  ({ watch }: StateDeps) =>
+  ({ watch }: AdminDeps) =>
   async (): Promise<StatesBody> => {
     const { states, past, unknownSince } = await watch.list();
     return {
@@ -62,7 +52,7 @@ const bodyOf = (state: ListedState): StateBody => {
 const parseSilence = bodyParser(silenceRequest);
 
 export const silenceState =
-  ({ watch, log }: StateDeps) =>
+  ({ watch, log }: AdminDeps) =>
   async ({ json, actor, by }: ChangeContext & { json: JsonObject | ApiError }): Promise<OkBody> => {
     const { kind, instance, until, why } = parseSilence(json);
     const which = { kind, ...(instance !== undefined && { instance }) };
@@ -72,14 +62,8 @@ export const silenceState =
     return { ok: true };
   };
 
-export interface NoticeDeps {
-  /** @returns what is wrong; null: no address is set */
-  testNotice: () => Promise<string | undefined | null>;
-  store: Pick<Store, "audit">;
-}
-
 export const sendTestNotice =
-  ({ testNotice, store }: NoticeDeps) =>
+  ({ testNotice, store }: AdminDeps) =>
   async ({ by }: ChangeContext): Promise<OkBody> => {
     const problem = await testNotice();
     if (problem === null) throw new ApiError(409, "NOTICE_URL is not set");

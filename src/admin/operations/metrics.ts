@@ -1,3 +1,4 @@
+import type { AdminDeps } from "../http/deps.ts";
 import { findBearer } from "../../domain/keys.ts";
 import { alertsYaml } from "../../watching/alerts.ts";
 import { authenticationRequired } from "../http/errors.ts";
@@ -25,7 +26,7 @@ export const requireMetricsTokenOrSession =
   };
 
 export const getMetrics =
-  ({ metricsText, metricsContentType }: { metricsText: () => Promise<string>; metricsContentType: string }) =>
+  ({ metricsText, metricsContentType }: AdminDeps) =>
   async (): Promise<Response> =>
     new Response(await metricsText(), { headers: { "content-type": metricsContentType } });
 

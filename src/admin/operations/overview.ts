@@ -1,9 +1,5 @@
-import type { BackendStates } from "../../domain/backends.ts";
-import type { Catalog } from "../../domain/models.ts";
-import type { RunningRequest } from "../../domain/requests.ts";
+import type { AdminDeps } from "../http/deps.ts";
 import type { GpuSample } from "../../store/gpu/contract.ts";
-import type { Store } from "../../store/store.ts";
-import type { WallClock } from "../../time/clock.ts";
 import { dayOf, minuteOf, minutesPerDay, startOfDay, timestampOf } from "../../time/seoul.ts";
 import { queueOf } from "../requests/queue.ts";
 import type { OverviewBody } from "./contract.ts";
@@ -11,19 +7,8 @@ import { usageTotalBody } from "../usage/usage.ts";
 
 const staleAfterMs = 120_000;
 
-export interface OverviewDeps {
-  store: Pick<Store, "usage" | "keys" | "limits" | "gpu">;
-  clock: WallClock;
-  inFlight: () => Promise<number>;
-  backendStates: BackendStates["list"];
-  catalog: () => Catalog;
-  running: () => Promise<readonly RunningRequest[]>;
-  separatePorts: boolean;
-  upstreamUrl: string;
-}
-
 export const getOverview =
-  ({ store, clock, inFlight, backendStates, catalog, running, separatePorts, upstreamUrl }: OverviewDeps) =>
+  ({ store, clock, inFlight, backendStates, catalog, running, separatePorts, upstreamUrl }: AdminDeps) =>
   async (): Promise<OverviewBody> => {
     const now = clock();
     const minute = minuteOf(now);

@@ -1,44 +1,21 @@
+import type { AdminDeps } from "../http/deps.ts";
 import type { Retention } from "../../store/retention.ts";
 import type { Store } from "../../store/store.ts";
-import type { WallClock } from "../../time/clock.ts";
+import { apiBody } from "../http/schemas.ts";
 import { timestampOf } from "../../time/seoul.ts";
 import type { SettingsBody } from "./contract.ts";
 
-export interface SettingsDeps {
-  store: Pick<Store, "database" | "requests">;
-  settings: () => {
-    name: string;
-    value: string | null;
-    isSet: boolean;
-    isSecret: boolean;
-    origin: "environment" | ".env" | "default";
-    allowed: string;
-  }[];
-  versions: { tollgate: string; commit: string; bun: string };
-  retention: Retention;
-  clock: WallClock;
-  passwordFromEnvironment: boolean;
-}
-
 export const getSettings =
-  ({ store, settings, versions, retention, clock, passwordFromEnvironment }: SettingsDeps) =>
+  ({ store, settings, versions, retention, clock, passwordFromEnvironment }: AdminDeps) =>
   async (): Promise<SettingsBody> => {
     const { kind, version, sizeBytes } = await store.database.describe();
     const tables: SettingsBody["database"]["tables"] = [];
     // One after the other, so that counts are written in between.
     for (const name of await store.database.tables()) {
-      const { rows, isExact } = await store.database.countRows(name);
-      tables.push({ name, rows, is_exact: isExact });
+      tables.push({ name, ...apiBody(await store.database.countRows(name)) });
     }
     return {
-      settings: settings().map(({ name, value, isSet, isSecret, origin, allowed }) => ({
-        name,
-        value,
-        is_set: isSet,
-        is_secret: isSecret,
-        origin,
-        allowed,
-      })),
+      settings: settings().map(apiBody),
       versions: { ...versions, database: `${kind === "sqlite" ? "SQLite" : "PostgreSQL"} ${version}` },
       database: { kind, size_bytes: sizeBytes, tables },
       retention: retentionOf(retention, await logHolds(store.requests, clock())),

@@ -1,7 +1,7 @@
 import { type Static, Type as t } from "@sinclair/typebox";
 import { engines } from "../../domain/backends.ts";
 import { clientRules } from "../../domain/models.ts";
-import { errors, integerParameter, nullable, oneOf, timestamp } from "../http/schemas.ts";
+import { integerParameter, nullable, oneOf, timestamp, takesQuery } from "../http/schemas.ts";
 
 export const clientRulesQuery = t.Object({
   hours: integerParameter("hours", { minimum: 1, maximum: 720, default: 24 }),
@@ -34,8 +34,8 @@ export const clientRulesBody = t.Object({
 });
 export type ClientRulesBody = Static<typeof clientRulesBody>;
 
-export const listClientRules = {
-  query: clientRulesQuery,
-  response: { 200: clientRulesBody, ...errors(400, 401) },
-  detail: { summary: "Which client rules would have helped which clients, from the request log" },
-};
+export const listClientRules = takesQuery(
+  "Which client rules would have helped which clients, from the request log",
+  clientRulesQuery,
+  clientRulesBody,
+);

@@ -1,24 +1,11 @@
-import type { Engine } from "../../domain/backends.ts";
+import type { AdminDeps } from "../http/deps.ts";
 import type { CacheLoss } from "../../domain/cache-loss.ts";
 import type { Catalog, ClientRule } from "../../domain/models.ts";
 import type { RequestSums, RequestTraits } from "../../store/requests/contract.ts";
 import { readSums } from "../../store/requests/sums.ts";
-import type { Store } from "../../store/store.ts";
-import type { WallClock } from "../../time/clock.ts";
 import { minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
 import type { ClientRulesBody, ClientRulesQuery } from "./client-rules-contract.ts";
 import { maxReads } from "./groups.ts";
-
-export interface ClientRulesDeps {
-  store: Pick<Store, "requests">;
-  clock: WallClock;
-  catalog: () => Catalog;
-  /** Asks each backend what it is, unless that is known. */
-  learnClientNeeds: () => Promise<FindNeeds>;
-}
-
-/** @param client program and version */
-type FindNeeds = (client: string, backends: readonly string[]) => { engines: readonly Engine[]; rules: ClientRule[] };
 
 /**
  * What of a request each rule would have mended, as the log has it. A loss of null: it is not known why the input came from no
@@ -39,7 +26,7 @@ const traits = ["client", "backend", "modelSent", "isRefused", "isReadAnew", "ca
 type Sums = RequestSums & Pick<RequestTraits, (typeof traits)[number]>;
 
 export const listClientRules =
-  ({ store, clock, catalog, learnClientNeeds }: ClientRulesDeps) =>
+  ({ store, clock, catalog, learnClientNeeds }: AdminDeps) =>
   async ({ query: { hours } }: { query: ClientRulesQuery }): Promise<ClientRulesBody> => {
     const since = clock() - hours * minutesPerHour * msPerMinute;
     const { sums, next } = await readSums(store.requests, traits, { since }, maxReads);
@@ -56,7 +43,11 @@ interface Group {
   rules: Set<ClientRule>;
 }
 
-function rowsOf(sums: readonly Sums[], catalog: Catalog, findNeeds: FindNeeds): ClientRulesBody["rows"] {
+function rowsOf(
+  sums: readonly Sums[],
+  catalog: Catalog,
+  findNeeds: Awaited<ReturnType<AdminDeps["learnClientNeeds"]>>,
+): ClientRulesBody["rows"] {
   const reporters = new Set(sums.flatMap(({ backend, fromCacheTokens }) => (fromCacheTokens > 0 ? [backend] : [])));
   const groups = new Map<string, Group>();
   for (const one of sums) {

@@ -14,18 +14,20 @@ import {
   nextCursor,
   nullable,
   oneOf,
-  pageParameters,
   timestamp,
-  byHandler,
-  errors,
   okBody,
   teamParameter,
   userParameter,
+  responds,
+  takesQuery,
+  takesBody,
+  pageParameters,
 } from "../http/schemas.ts";
-import { csrfField, describes } from "../http/body-schema.ts";
+import { csrfField } from "../http/body-schema.ts";
 import { choiceReasons } from "../../domain/backends.ts";
 import { placeBody, queueBody } from "./queue.ts";
 import { type RequestMembers, memberFields } from "../../domain/request-fields.ts";
+import { priorities } from "../../domain/limits.ts";
 import { outcomes, requestChanges } from "../../domain/requests.ts";
 
 const milliseconds = t.Number({ minimum: 0 });
@@ -133,9 +135,12 @@ export const runningBody = t.Object({
       path: t.String(),
       model: nullable(t.String()),
       backend: nullable(t.String()),
-      state: oneOf(["receiving", "queued", "waiting", "running"], {
-        description: "Its body is being read, it waits in the queue, for the backend, or the response flows",
+      state: oneOf(["receiving", "queued", "prefill", "waiting", "running"], {
+        description:
+          "Its body is read, it waits in the queue, until another long prompt is read, for the backend, or the response flows",
       }),
+      prefill_tokens: nullable(count),
+      priority: oneOf(priorities),
       place: nullable(placeBody),
       started_at: timestamp,
       age_ms: milliseconds,
@@ -208,29 +213,19 @@ export const explainBody = t.Object({
 });
 export type ExplainBody = Static<typeof explainBody>;
 
-export const listRequests = {
-  query: requestsQuery,
-  response: { 200: requestsBody, ...errors(400, 401) },
-  detail: { summary: "The request log, latest first, in pages" },
-};
-
-export const listInFlight = {
-  response: { 200: runningBody, ...errors(401) },
-  detail: { summary: "The requests that run now, oldest first; of all processes of this instance" },
-};
-
-export const endInFlight = {
-  response: { 200: okBody, ...errors(401, 403, 404) },
-  detail: {
-    summary: "End a running request as a broken response; it counts with the usage read so far",
-  },
-};
-
-export const explainRequest = {
-  parse: byHandler,
-  body: describes(explainedRequest),
-  response: { 200: explainBody, ...errors(400, 401, 403, 408, 413, 415) },
-  detail: {
-    summary: "How the rewriter would change a request body, and why; nothing is forwarded",
-  },
-};
+export const listRequests = takesQuery("The request log, latest first, in pages", requestsQuery, requestsBody);
+export const listInFlight = responds(
+  "The requests that run now, oldest first; of all processes of this instance",
+  runningBody,
+);
+export const endInFlight = responds(
+  "End a running request as a broken response; it counts with the usage read so far",
+  okBody,
+  403,
+  404,
+);
+export const explainRequest = takesBody(
+  "How the rewriter would change a request body, and why; nothing is forwarded",
+  explainedRequest,
+  { 200: explainBody },
+);

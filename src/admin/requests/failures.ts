@@ -1,6 +1,5 @@
-import type { Store } from "../../store/store.ts";
+import type { AdminDeps } from "../http/deps.ts";
 import type { OutcomePoint, StoredOutcome } from "../../store/traffic/contract.ts";
-import type { WallClock } from "../../time/clock.ts";
 import { msPerMinute, timestampOf } from "../../time/seoul.ts";
 import { readsOf, trafficRange } from "./latency.ts";
 import type { FailuresBody, FailuresQuery } from "./traffic-contract.ts";
@@ -10,7 +9,7 @@ const maxFailures = 200;
 const maxFailuresPerRead = 2000;
 
 export const listFailures =
-  ({ store, clock }: { store: Pick<Store, "traffic" | "requests">; clock: WallClock }) =>
+  ({ store, clock }: AdminDeps) =>
   async ({ query }: { query: FailuresQuery }): Promise<FailuresBody> => {
     const { hours, key_id } = query;
     const window = trafficRange(clock(), hours, query.bucket_minutes);

@@ -1,7 +1,7 @@
+import { logFilterParameters } from "./contract.ts";
 import { type Static, Type as t } from "@sinclair/typebox";
 import type { RequestTrait } from "../../store/requests/contract.ts";
-import { choice, count, errors, integerParameter, nullable, timestamp } from "../http/schemas.ts";
-import { logFilterParameters } from "./contract.ts";
+import { choice, count, integerParameter, nullable, timestamp, takesQuery } from "../http/schemas.ts";
 
 /** By what requests can be grouped, and what those of a group have in common. */
 export const groupings = {
@@ -64,11 +64,8 @@ export const groupsBody = t.Object({
 });
 export type GroupsBody = Static<typeof groupsBody>;
 
-export const listGroups = {
-  query: groupsQuery,
-  response: { 200: groupsBody, ...errors(400, 401) },
-  detail: {
-    summary:
-      "The requests of the log by client, class, key, model or what else they have in common: tokens, what came from caches, cost",
-  },
-};
+export const listGroups = takesQuery(
+  "The requests of the log by client, class, key, model or what else they have in common: tokens, what came from caches, cost",
+  groupsQuery,
+  groupsBody,
+);

@@ -1,11 +1,10 @@
+import type { AdminDeps } from "../http/deps.ts";
 import { type SubjectId, subjectOf } from "../../domain/keys.ts";
 import { pricePrompts, type ModelPrice, pricesOn, rankPrices } from "../../domain/prices.ts";
 import type { Catalog } from "../../domain/models.ts";
 import type { RequestSums, RequestTrait, RequestTraits } from "../../store/requests/contract.ts";
 import { addTo, noSums, readSums } from "../../store/requests/sums.ts";
-import type { Store } from "../../store/store.ts";
-import type { Retention } from "../../store/retention.ts";
-import type { WallClock } from "../../time/clock.ts";
+import { apiBody } from "../http/schemas.ts";
 import { minutesPerDay, msPerMinute, timestampOf } from "../../time/seoul.ts";
 import { modelPricesOf, readPrices } from "../usage/prices.ts";
 import { type GroupsBody, groupings, type GroupsQuery } from "./groups-contract.ts";
@@ -16,17 +15,10 @@ export const maxReads = 100;
 const maxClasses = 20;
 const msPerDay = minutesPerDay * msPerMinute;
 
-type Charged = RequestSums & { cost: number | null; isPartial: boolean };
-
-interface GroupsDeps {
-  store: Pick<Store, "requests" | "settings">;
-  catalog: () => Catalog;
-  clock: WallClock;
-  retention: Pick<Retention, "requestLog">;
-}
+type Charged = RequestSums & { cost: number | null; costIsPartial: boolean };
 
 export const listGroups =
-  ({ store, catalog, clock, retention }: GroupsDeps) =>
+  ({ store, catalog, clock, retention }: AdminDeps) =>
   async ({ query }: { query: GroupsQuery }): Promise<GroupsBody> => {
     const { by, limit } = query;
     const prices = await readPrices(store);
@@ -54,13 +46,13 @@ export const listGroups =
       counted_from: next === undefined ? null : timestampOf(next.endedAt),
       kept_from: timestampOf(clock() - retention.requestLog.days * msPerDay),
       currency: prices.currency,
-      total: sumsOf(total),
+      total: apiBody(total),
       classes: [...classes]
         .map(([requestClass, tokens]) => ({ class: requestClass, prompt_tokens: tokens }))
         .toSorted((a, b) => b.prompt_tokens - a.prompt_tokens)
         .slice(0, maxClasses),
       group_count: groups.size,
-      rows: sorted.map(([name, group]) => Object.assign(labelOf(name, by, names), sumsOf(group))),
+      rows: sorted.map(([name, group]) => Object.assign(labelOf(name, by, names), apiBody(group))),
     };
   };
 
@@ -98,13 +90,13 @@ function priceFinder(models: readonly ModelPrice[], catalog: Catalog) {
   };
 }
 
-const newCharged = (): Charged => ({ ...noSums, cost: null, isPartial: false });
+const newCharged = (): Charged => ({ ...noSums, cost: null, costIsPartial: false });
 
 function charge(sum: Charged, added: RequestSums, price: ModelPrice | undefined): void {
   addTo(sum, added);
   if (added.promptTokens + added.outputTokens === 0) return;
   if (price === undefined) {
-    sum.isPartial = true;
+    sum.costIsPartial = true;
     return;
   }
   sum.cost = (sum.cost ?? 0) + pricePrompts(price, added);
@@ -112,13 +104,3 @@ function charge(sum: Charged, added: RequestSums, price: ModelPrice | undefined)
 
 const mostInput = (a: RequestSums, b: RequestSums): number =>
   b.promptTokens - a.promptTokens || b.requestCount - a.requestCount;
-
-const sumsOf = (sums: Charged): GroupsBody["total"] => ({
-  request_count: sums.requestCount,
-  prompt_tokens: sums.promptTokens,
-  from_cache_tokens: sums.fromCacheTokens,
-  lost_count: sums.lostCount,
-  output_tokens: sums.outputTokens,
-  cost: sums.cost,
-  cost_is_partial: sums.isPartial,
-});

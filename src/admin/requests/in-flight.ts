@@ -1,8 +1,4 @@
-import type { BackendStates } from "../../domain/backends.ts";
-import type { Catalog } from "../../domain/models.ts";
-import type { Log } from "../../log/log.ts";
-import type { Store } from "../../store/store.ts";
-import type { WallClock } from "../../time/clock.ts";
+import type { AdminDeps } from "../http/deps.ts";
 import { timestampOf } from "../../time/seoul.ts";
 import type { ChangeContext } from "../session/auth.ts";
 import { ApiError } from "../http/errors.ts";
@@ -10,24 +6,18 @@ import { placesOf, queueOf } from "./queue.ts";
 import type { RunningBody } from "./contract.ts";
 import type { OkBody } from "../http/schemas.ts";
 import { subjectOf } from "../../domain/keys.ts";
-import type { RunningRequest } from "../../domain/requests.ts";
 import { subjectsOf } from "../../domain/usage.ts";
 
 const maxListed = 1000;
 
-export interface InFlightDeps {
-  store: Pick<Store, "requests">;
-  clock: WallClock;
-  log: Log;
-  /** Those of all processes of this instance, oldest first. */
-  running: () => Promise<(RunningRequest & { id: string })[]>;
-  catalog: () => Catalog;
-  backendStates: BackendStates["list"];
-  endRequest: (id: string) => Promise<boolean>;
-}
-
 export const listInFlight =
-  ({ store, clock, running, catalog, backendStates }: Omit<InFlightDeps, "log" | "endRequest">) =>
+  ({
+    store,
+    clock,
+    running,
+    catalog,
+    backendStates,
+  }: Pick<AdminDeps, "store" | "clock" | "running" | "catalog" | "backendStates">) =>
   async (): Promise<RunningBody> => {
     const [all, states] = await Promise.all([running(), backendStates()]);
     const places = placesOf(all);
@@ -55,6 +45,8 @@ export const listInFlight =
         model: one.model ?? null,
         backend: one.backend ?? null,
         state: one.state,
+        prefill_tokens: one.prefillTokens ?? null,
+        priority: one.priority ?? "normal",
         place: places.get(one) ?? null,
         started_at: timestampOf(now - one.ageMs),
         age_ms: one.ageMs,
@@ -69,7 +61,7 @@ export const listInFlight =
   };
 
 export const endInFlight =
-  ({ store, endRequest, log }: Pick<InFlightDeps, "endRequest" | "log"> & { store: Pick<Store, "audit"> }) =>
+  ({ store, endRequest, log }: AdminDeps) =>
   async ({ params, actor, by }: ChangeContext & { params: { id: string } }): Promise<OkBody> => {
     if (!(await endRequest(params.id))) throw new ApiError(404, "Request not found");
     await store.audit.add(by);

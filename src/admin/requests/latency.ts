@@ -1,3 +1,4 @@
+import type { AdminDeps } from "../http/deps.ts";
 import {
   addEncoded,
   addSum,
@@ -10,9 +11,7 @@ import {
   quantilesOf,
 } from "../../domain/histogram.ts";
 import { mapCounters } from "../../domain/usage.ts";
-import type { Store } from "../../store/store.ts";
 import type { StoredLatency, TrafficRange } from "../../store/traffic/contract.ts";
-import type { WallClock } from "../../time/clock.ts";
 import { bucketFloor, minuteOf, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
 import type { LatencyBody, LatencyQuery, LatencyTotal, Quantiles } from "./traffic-contract.ts";
 
@@ -44,7 +43,7 @@ export function readsOf(range: TrafficRange): TrafficRange[] {
 }
 
 export const getLatency =
-  ({ store, clock }: { store: Pick<Store, "traffic">; clock: WallClock }) =>
+  ({ store, clock }: AdminDeps) =>
   async ({ query }: { query: LatencyQuery }): Promise<LatencyBody> => {
     const { hours, by, model } = query;
     const window = trafficRange(clock(), hours, query.bucket_minutes);

@@ -34,7 +34,7 @@ export function queueOf(
   };
 }
 
-const isQueued = ({ state }: RunningRequest): boolean => state === "queued";
+const isQueued = ({ state }: RunningRequest): boolean => state === "queued" || state === "prefill";
 
 /** @param running oldest first */
 export function placesOf(running: readonly RunningRequest[]): ReadonlyMap<RunningRequest, Place> {

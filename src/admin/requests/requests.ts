@@ -7,11 +7,10 @@
 // Removed: a stream of the log as events, which polled the database for each open view and needed limits, pings, a way
 // to resume and a table of what it left out; routes of their own for clients and for caches, which are groups now.
 
+import type { AdminDeps } from "../http/deps.ts";
 import type { Catalog } from "../../domain/models.ts";
 import { memberFields } from "../../domain/request-fields.ts";
 import type { LoggedRequest, RequestFilter, RequestPage, RequestPosition } from "../../store/requests/contract.ts";
-import type { Retention } from "../../store/retention.ts";
-import type { Store } from "../../store/store.ts";
 import { timestampOf } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
 import { parseTimestamp } from "../http/query.ts";
@@ -28,15 +27,7 @@ import {
 const searchMs = 30;
 
 export const listRequests =
-  ({
-    store,
-    retention,
-    catalog,
-  }: {
-    store: Pick<Store, "requests">;
-    catalog: () => Catalog;
-    retention: Pick<Retention, "requestLog">;
-  }) =>
+  ({ store, retention, catalog }: AdminDeps) =>
   async ({ query }: { query: RequestsQuery }): Promise<RequestsBody> => {
     const filter = logFilterOf(query, catalog());
     // First: what is written meanwhile is above it, and listed after it.

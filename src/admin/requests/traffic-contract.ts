@@ -9,7 +9,7 @@ import {
   keyParameter,
   modelParameter,
   keyAndModel,
-  errors,
+  takesQuery,
 } from "../http/schemas.ts";
 
 const hours = integerParameter("hours", { minimum: 1, maximum: 720, default: 24 });
@@ -84,14 +84,13 @@ export const failuresBody = t.Object({
 });
 export type FailuresBody = Static<typeof failuresBody>;
 
-export const getLatency = {
-  query: latencyQuery,
-  response: { 200: latencyBody, ...errors(400, 401) },
-  detail: { summary: "Times to the first byte, durations and output speed per time bucket; at most 5 % off" },
-};
-
-export const listFailures = {
-  query: failuresQuery,
-  response: { 200: failuresBody, ...errors(400, 401) },
-  detail: { summary: "How requests ended per time bucket, and failures by outcome, code and key" },
-};
+export const getLatency = takesQuery(
+  "Times to the first byte, durations and output speed per time bucket; at most 5 % off",
+  latencyQuery,
+  latencyBody,
+);
+export const listFailures = takesQuery(
+  "How requests ended per time bucket, and failures by outcome, code and key",
+  failuresQuery,
+  failuresBody,
+);

@@ -1,10 +1,8 @@
+import type { AdminDeps } from "../http/deps.ts";
 import type { Static } from "@sinclair/typebox";
 import type { Change } from "../../domain/changes.ts";
 import { csvLine } from "../../domain/csv.ts";
-import type { Log } from "../../log/log.ts";
-import type { AuditRow } from "../../store/accounts/contract.ts";
-import type { Store } from "../../store/store.ts";
-import { timestampOf } from "../../time/seoul.ts";
+import { apiBody } from "../http/schemas.ts";
 import { streamJson } from "../http/json-stream.ts";
 import type { Caller, ChangeContext } from "./auth.ts";
 import { auditRow, type auditBody, type AuditQuery } from "./contract.ts";
@@ -40,11 +38,11 @@ const idOf = (header: string | null): string | null => header?.match(/^[\x21-\x7
 const rowsPerPage = 100;
 
 export const listAudit =
-  ({ store, log }: { store: Pick<Store, "audit">; log: Log }) =>
+  ({ store, log }: AdminDeps) =>
   async ({ request, query }: { request: Request; query: AuditQuery }): Promise<Response> => {
     const { cursor = Number.MAX_SAFE_INTEGER, format, ...filter } = query;
     const readBefore = async (id: number): Promise<RowBody[]> =>
-      (await store.audit.list({ ...filter, before: id, limit: rowsPerPage })).map(bodyOf);
+      (await store.audit.list({ ...filter, before: id, limit: rowsPerPage })).map(apiBody);
     if (format === "csv") {
       return streamJson(request, [csvLine(columns), csvLines(readBefore, Number(cursor)), ""], log, csvHeaders);
     }
@@ -54,10 +52,6 @@ export const listAudit =
   };
 
 type RowBody = Static<typeof auditRow>;
-
-const bodyOf = ({ at, requestId, changeId, ...row }: AuditRow): RowBody => {
-  return { ...row, at: timestampOf(at), request_id: requestId, change_id: changeId };
-};
 
 const columns = Object.keys(auditRow.properties) as (keyof RowBody)[];
 const csvHeaders = {

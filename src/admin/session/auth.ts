@@ -1,6 +1,6 @@
+import type { AdminDeps } from "../http/deps.ts";
 import { type Context, type ElysiaCustomStatusResponse, status } from "elysia";
 import { findBearer } from "../../domain/keys.ts";
-import type { Log } from "../../log/log.ts";
 import type { ApiToken } from "../../store/accounts/contract.ts";
 import { type Change, type Role, roles } from "../../domain/changes.ts";
 import { ApiError, authenticationRequired } from "../http/errors.ts";
@@ -8,8 +8,6 @@ import type { Login } from "./login.ts";
 import type { OkBody } from "../http/schemas.ts";
 import { clearedCookie, hasSessionCookie, sessionCookie } from "./cookie.ts";
 import type { LiveSession, Sessions } from "./session.ts";
-import type { Store } from "../../store/store.ts";
-import type { WallClock } from "../../time/clock.ts";
 import { msPerMinute } from "../../time/seoul.ts";
 import { sha256Hex } from "./secrets.ts";
 import type { AnonymousBody, LoginBody, MeBody } from "./contract.ts";
@@ -25,16 +23,7 @@ export interface Actor {
 /** What a token begins with; an API key may do so too. */
 export const tokenPrefix = "tgt_";
 
-export interface TokenDeps {
-  store: Pick<Store, "tokens">;
-  clock: WallClock;
-  log: Log;
-}
-
-interface ActorGuardDeps extends TokenDeps {
-  sessions: Pick<Sessions, "find">;
-  clientAddress: (request: Request) => string;
-}
+export type TokenDeps = Pick<AdminDeps, "store" | "clock" | "log">;
 
 /** What a handler of a change gets: `by` records it. */
 export interface ChangeContext {
@@ -56,7 +45,7 @@ export type Caller = {
  * @throws ApiError 401
  */
 export const requireActor =
-  (deps: ActorGuardDeps) =>
+  (deps: AdminDeps & { sessions: Pick<Sessions, "find"> }) =>
   async ({ request, cookie: { session: cookie } }: CookieContext): Promise<Caller> => {
     const address = deps.clientAddress(request);
     if (!hasSessionCookie(request.headers)) {
@@ -99,7 +88,7 @@ export const requireRole =
   };
 
 export const logIn =
-  ({ login, clientAddress }: { login: Login; clientAddress: (request: Request) => string }) =>
+  ({ login, clientAddress }: AdminDeps & { login: Login }) =>
   async ({ request, cookie: { session: cookie } }: CookieContext): Promise<LoginBody> => {
     const session = await login(request, clientAddress(request));
     cookie?.set(sessionCookie(session.cookieValue));
@@ -107,7 +96,7 @@ export const logIn =
   };
 
 export const logOut =
-  ({ store, log }: { store: Pick<Store, "sessions">; log: Log }) =>
+  ({ store, log }: AdminDeps) =>
   async ({
     session,
     actor,

@@ -1,9 +1,20 @@
 import { type Static, Type as t } from "@sinclair/typebox";
 import { roles } from "../../domain/changes.ts";
 import type { auditFilters } from "../../store/accounts/contract.ts";
-import { byHandler, choice, count, cursorMessage, errors, nextCursor, oneOf } from "../http/schemas.ts";
-import { nullable, okBody, open, timestamp } from "../http/schemas.ts";
-import { checkedBy, csrfField, describes, instant, text } from "../http/body-schema.ts";
+import {
+  choice,
+  count,
+  cursorMessage,
+  nextCursor,
+  oneOf,
+  responds,
+  takesQuery,
+  takesBody,
+  errors,
+  strict,
+} from "../http/schemas.ts";
+import { nullable, okBody, timestamp } from "../http/schemas.ts";
+import { checkedBy, csrfField, instant, text } from "../http/body-schema.ts";
 
 const string = (field: string) => t.String({ error: () => `${field} must be a string` });
 export const loginRequest = t.Object({ username: string("username"), password: string("password") });
@@ -68,29 +79,23 @@ export const tokenBody = t.Object({
 export const newTokenBody = t.Object({ ...tokenBody.properties, token: t.String() });
 
 export const logIn = {
-  parse: byHandler,
-  body: describes(loginRequest),
+  ...takesBody("Start a session", loginRequest, { 200: loginBody }),
   response: { 200: loginBody, ...errors(400, 401, 408, 413, 415, 429) },
-  detail: { summary: "Start a session", ...open },
 };
 
 export const getMe = {
   response: { 200: meBody, 401: anonymousBody, ...errors() },
-  detail: { summary: "The current session", ...open },
+  detail: { summary: "The current session" },
 };
 
-export const logOut = {
-  response: { 200: okBody, ...errors(401, 403) },
-  detail: { summary: "End the session" },
-};
-
-export const changePassword = {
-  parse: byHandler,
-  body: describes(passwordRequest),
-  response: { 200: okBody, ...errors(400, 401, 403, 408, 409, 413, 415, 429) },
-  detail: { summary: "Change your password, and end all other sessions" },
-};
-
+export const logOut = responds("End the session", okBody, 403);
+export const changePassword = takesBody(
+  "Change your password, and end all other sessions",
+  passwordRequest,
+  { 200: okBody },
+  409,
+  429,
+);
 const filter = (name: (typeof auditFilters)[number]) =>
   t.Optional(t.String({ maxLength: 600, error: `${name} must be at most 600 characters`, description: "Exact" }));
 const auditQuery = t.Object({
@@ -118,40 +123,18 @@ export const auditRow = t.Object({
 });
 export const auditBody = t.Object({ rows: t.Array(auditRow), next_cursor: nextCursor });
 
-export const listAudit = {
-  query: auditQuery,
-  response: { 200: auditBody, ...errors(400, 401) },
-  detail: { summary: "Who changed what, latest first; as CSV all rows" },
-};
-
-export const listTokens = {
-  response: { 200: t.Array(tokenBody), ...errors(401, 403) },
-  detail: { summary: "The tokens of programs; those that have expired stay for a month" },
-};
-
-export const createToken = {
-  parse: byHandler,
-  body: describes({ ...tokenRequest, additionalProperties: false }),
-  response: { 201: newTokenBody, ...errors(400, 401, 403, 408, 413, 415) },
-  detail: { summary: "Create a token for a program; only this response shows it" },
-};
-
-export const deleteToken = {
-  response: { 200: okBody, ...errors(401, 403, 404) },
-  detail: { summary: "Delete a token: its next request is refused" },
-};
-
-export const listSessions = {
-  response: { 200: sessionsBody, ...errors(401, 403) },
-  detail: { summary: "The sessions of the console" },
-};
-
-export const endSession = {
-  response: { 200: okBody, ...errors(401, 403, 404) },
-  detail: { summary: "End a session" },
-};
-
-export const endOtherSessions = {
-  response: { 200: endedBody, ...errors(401, 403) },
-  detail: { summary: "End all sessions but the current one" },
-};
+export const listAudit = takesQuery("Who changed what, latest first; as CSV all rows", auditQuery, auditBody);
+export const listTokens = responds(
+  "The tokens of programs; those that have expired stay for a month",
+  t.Array(tokenBody),
+  403,
+);
+export const createToken = takesBody(
+  "Create a token for a program; only this response shows it",
+  strict(tokenRequest),
+  { 201: newTokenBody },
+);
+export const deleteToken = responds("Delete a token: its next request is refused", okBody, 403, 404);
+export const listSessions = responds("The sessions of the console", sessionsBody, 403);
+export const endSession = responds("End a session", okBody, 403, 404);
+export const endOtherSessions = responds("End all sessions but the current one", endedBody, 403);

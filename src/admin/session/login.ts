@@ -1,6 +1,4 @@
-import type { WallClock } from "../../time/clock.ts";
-import type { Log } from "../../log/log.ts";
-import type { Store } from "../../store/store.ts";
+import type { AdminDeps } from "../http/deps.ts";
 import { findHeadProblem, type JsonObject, loginBodyLimits, readJsonObject } from "../http/body.ts";
 import { bodyParser } from "../http/body-schema.ts";
 import { addressScope } from "../../domain/client-address.ts";
@@ -12,14 +10,6 @@ import { createLoginAttempts, type LoginClient, tooManyAttempts } from "./login-
 import { passwordHashSetting, verifyPassword } from "./password.ts";
 import { equalSecrets } from "./secrets.ts";
 import type { LiveSession, Sessions } from "./session.ts";
-
-export interface LoginDeps {
-  store: Pick<Store, "sessions" | "settings" | "audit">;
-  config: { username: string };
-  sessions: Sessions;
-  clock: WallClock;
-  log: Log;
-}
 
 const parseCredentials = bodyParser(loginRequest);
 
@@ -37,7 +27,7 @@ const retryWhenFullMs = 1000;
  */
 export type Login = (request: Request, address: string) => Promise<LiveSession>;
 
-export function createLogin({ store, config, sessions, clock, log }: LoginDeps): Login {
+export function createLogin({ store, config, sessions, clock, log }: AdminDeps & { sessions: Sessions }): Login {
   const reads = createConcurrencyLimit(readLimits);
   const verifications = createConcurrencyLimit(verificationLimits);
   const recordRefused = (scope: string, times: number) =>

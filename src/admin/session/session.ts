@@ -6,12 +6,11 @@
 // limit, and leaves some room to known clients (`login.ts`). The password is verified for every username, so that an
 // unknown one takes the same time; a change of it ends all other sessions.
 
+import type { AdminDeps } from "../http/deps.ts";
 import { signCookie, unsignCookie } from "elysia/utils";
 import type { WallClock } from "../../time/clock.ts";
-import type { Log } from "../../log/log.ts";
 import type { Session, SessionStore } from "../../store/accounts/contract.ts";
 import { StorageError } from "../../store/storage-error.ts";
-import type { Store } from "../../store/store.ts";
 import { randomHex, sha256Hex } from "./secrets.ts";
 import { sessionCookiesIn, sessionLifetimeSeconds } from "./cookie.ts";
 
@@ -31,15 +30,7 @@ export interface LiveSession {
 
 export type Sessions = ReturnType<typeof createSessions>;
 
-export interface SessionDeps {
-  store: Pick<Store, "sessions">;
-  config: { username: string };
-  signingKey: string;
-  clock: WallClock;
-  log: Log;
-}
-
-export function createSessions({ store, config, signingKey, clock, log }: SessionDeps) {
+export function createSessions({ store, config, signingKey, clock, log }: AdminDeps) {
   const expiry = () => clock() + sessionLifetimeSeconds * 1000;
 
   function extend(idHash: string, expiresAt: number): void {

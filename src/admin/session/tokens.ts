@@ -2,11 +2,11 @@ import type { Static } from "@sinclair/typebox";
 import { type ElysiaCustomStatusResponse, status } from "elysia";
 import type { Change } from "../../domain/changes.ts";
 import type { ApiToken } from "../../store/accounts/contract.ts";
-import { msPerMinute, timestampOf } from "../../time/seoul.ts";
+import { msPerMinute } from "../../time/seoul.ts";
 import type { JsonObject } from "../http/body.ts";
 import { bodyParser, cleanText, refuseUnknownFields } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
-import type { OkBody } from "../http/schemas.ts";
+import { apiBody, type OkBody } from "../http/schemas.ts";
 import { type ChangeContext, type TokenDeps, tokenPrefix } from "./auth.ts";
 import { type newTokenBody, type tokenBody, tokenRequest } from "./contract.ts";
 import { randomHex, sha256Hex } from "./secrets.ts";
@@ -43,24 +43,15 @@ export async function issueToken(
   return { ...created, token };
 }
 
-const timeOf = (at: number | null): string | null => (at === null ? null : timestampOf(at));
-
-const bodyOf = ({ id, head, name, role, createdAt, expiresAt, lastUsedAt }: ApiToken): TokenBody => {
-  const times = { created_at: timestampOf(createdAt), expires_at: timeOf(expiresAt), last_used_at: timeOf(lastUsedAt) };
-  return { id, head, name, role, ...times };
-};
-
 export const listTokens =
   ({ store }: Pick<TokenDeps, "store">) =>
   async (): Promise<TokenBody[]> =>
-    (await store.tokens.list()).map(bodyOf);
+    (await store.tokens.list()).map(apiBody);
 
 export const createToken =
   (deps: TokenDeps) =>
-  async ({ json, by }: ChangeContext & { json: JsonObject | ApiError }): Promise<CreatedToken> => {
-    const created = await issueToken(json, deps, by);
-    return status(201, { ...bodyOf(created), token: created.token });
-  };
+  async ({ json, by }: ChangeContext & { json: JsonObject | ApiError }): Promise<CreatedToken> =>
+    status(201, apiBody(await issueToken(json, deps, by)));
 
 export const deleteToken =
   ({ store, log }: TokenDeps) =>

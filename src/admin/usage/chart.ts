@@ -1,3 +1,4 @@
+import type { AdminDeps } from "../http/deps.ts";
 import { bucketFloor, minuteOf, minutesPerDay, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
 import { parseTimestamp } from "../http/query.ts";
@@ -5,7 +6,6 @@ import { isByModel } from "../../store/reports/chart.ts";
 import type { ChartColumns, ChartRange } from "../../store/reports/contract.ts";
 import { countersBody, readReport } from "./report.ts";
 import type { ChartQuery, UsageChart } from "./contract.ts";
-import type { UsageDeps } from "./usage.ts";
 import { existingBucketMinutes, hourDays, multipleOf, usageFilterOf } from "./ranges.ts";
 
 const maxDays = 366;
@@ -15,7 +15,7 @@ const maxBuckets = 2000;
 const msPerDay = minutesPerDay * msPerMinute;
 
 export const getUsageChart =
-  ({ store, clock, retention }: Omit<UsageDeps, "log">) =>
+  ({ store, clock, retention }: AdminDeps) =>
   async ({ query }: { query: ChartQuery }): Promise<UsageChart> => {
     const range = {
       ...(await wholeBuckets(query, clock(), { store, retention })),
@@ -55,7 +55,7 @@ interface Buckets {
 async function wholeBuckets(
   query: ChartQuery,
   nowMs: number,
-  kept: Pick<UsageDeps, "store" | "retention">,
+  kept: Pick<AdminDeps, "store" | "retention">,
 ): Promise<Buckets> {
   const { bucket_minutes: requested } = query;
   const toMs = Math.min(parseTimestamp("to", query.to) ?? nowMs + 1, nowMs + 1);

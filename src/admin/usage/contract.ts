@@ -1,5 +1,14 @@
 import { type Static, Type as t } from "@sinclair/typebox";
-import { choice, count, integerParameter, timestamp, errors, teamParameter, userParameter } from "../http/schemas.ts";
+import {
+  choice,
+  count,
+  integerParameter,
+  responds,
+  takesQuery,
+  teamParameter,
+  timestamp,
+  userParameter,
+} from "../http/schemas.ts";
 import { timestampMessage } from "../http/query.ts";
 
 export const usageSum = { request_count: count, input_tokens: count, output_tokens: count };
@@ -106,33 +115,16 @@ export const usageChart = t.Object({
 });
 export type UsageChart = Static<typeof usageChart>;
 
-export const getUsageSummary = {
-  response: { 200: usageSummary, ...errors(401) },
-  detail: { summary: "Usage of all keys together, today in Seoul time" },
-};
-
-export const getUsageTotal = {
-  response: { 200: usageTotal, ...errors(401) },
-  detail: { summary: "Total usage of the keys that exist" },
-};
-
-export const listDailyUsage = {
-  query: dailyQuery,
-  response: { 200: dailyUsage, ...errors(400, 401) },
-  detail: { summary: "Usage per Seoul day and key, latest day first" },
-};
-
-export const listUsageHistory = {
-  query: historyQuery,
-  response: { 200: usageHistory, ...errors(400, 401) },
-  detail: { summary: "Usage per time bucket and key; a bucket omits keys without traffic" },
-};
-
-export const getUsageChart = {
-  query: chartQuery,
-  response: { 200: usageChart, ...errors(400, 401) },
-  detail: {
-    summary:
-      "Usage per time bucket of the keys, teams, users or models that use most, and of all others together, as columns",
-  },
-};
+export const getUsageSummary = responds("Usage of all keys together, today in Seoul time", usageSummary);
+export const getUsageTotal = responds("Total usage of the keys that exist", usageTotal);
+export const listDailyUsage = takesQuery("Usage per Seoul day and key, latest day first", dailyQuery, dailyUsage);
+export const listUsageHistory = takesQuery(
+  "Usage per time bucket and key; a bucket omits keys without traffic",
+  historyQuery,
+  usageHistory,
+);
+export const getUsageChart = takesQuery(
+  "Usage per time bucket of the keys, teams, users or models that use most, and of all others together, as columns",
+  chartQuery,
+  usageChart,
+);

@@ -1,21 +1,22 @@
+import { timestampParameter, usageFilter } from "./contract.ts";
 import { type Static, Type as t } from "@sinclair/typebox";
 import {
   count,
-  counterMembers,
   dayParameter,
   integerParameter,
   nextCursor,
   nullable,
-  pageParameters,
   timestamp,
   choice,
+  responds,
+  takesQuery,
+  takesBody,
+  counterMembers,
+  pageParameters,
   keyAndModel,
-  byHandler,
-  errors,
 } from "../http/schemas.ts";
 import { listedUsageFields } from "../../domain/usage.ts";
-import { csrfField, describes } from "../http/body-schema.ts";
-import { timestampParameter, usageFilter } from "./contract.ts";
+import { csrfField } from "../http/body-schema.ts";
 
 const pricedUsage = {
   request_count: count,
@@ -122,26 +123,15 @@ export const reconciliationBody = t.Object({
 });
 export type ReconciliationBody = Static<typeof reconciliationBody>;
 
-export const listCosts = {
-  query: costsQuery,
-  response: { 200: costsBody, ...errors(400, 401) },
-  detail: { summary: "Tokens and what they cost, between two Seoul days, in pages" },
-};
-
-export const getPrices = {
-  response: { 200: pricesBody, ...errors(401) },
-  detail: { summary: "Prices of tokens and energy" },
-};
-
-export const setPrices = {
-  parse: byHandler,
-  body: describes(pricesRequest),
-  response: { 200: pricesBody, ...errors(400, 401, 403, 408, 413, 415) },
-  detail: { summary: "Replace all prices" },
-};
-
-export const getReconciliation = {
-  query: reconciliationQuery,
-  response: { 200: reconciliationBody, ...errors(400, 401) },
-  detail: { summary: "Tokens by the backend's own counters and as counted here, by day" },
-};
+export const listCosts = takesQuery(
+  "Tokens and what they cost, between two Seoul days, in pages",
+  costsQuery,
+  costsBody,
+);
+export const getPrices = responds("Prices of tokens and energy", pricesBody);
+export const setPrices = takesBody("Replace all prices", pricesRequest, { 200: pricesBody });
+export const getReconciliation = takesQuery(
+  "Tokens by the backend's own counters and as counted here, by day",
+  reconciliationQuery,
+  reconciliationBody,
+);

@@ -1,9 +1,8 @@
+import type { AdminDeps } from "../http/deps.ts";
 import { cachedTokensOf, wholeInput } from "../../domain/usage.ts";
 import { type SubjectId, subjectOf } from "../../domain/keys.ts";
 import { parseJson } from "../../domain/json.ts";
 import type { CostPosition, CostRange, CostRow, CostSum } from "../../store/reports/contract.ts";
-import type { Store } from "../../store/store.ts";
-import type { WallClock } from "../../time/clock.ts";
 import {
   dayFromNumber,
   dayNumberFrom,
@@ -28,7 +27,7 @@ const maxDays = 366;
 const defaultDays = 30;
 
 export const listCosts =
-  ({ store, clock }: { store: Pick<Store, "usage" | "settings" | "audit">; clock: WallClock }) =>
+  ({ store, clock }: AdminDeps) =>
   async ({ query }: { query: CostsQuery }): Promise<CostsBody> => {
     const { by, limit, cursor } = query;
     const prices = await readPrices(store);

@@ -1,5 +1,5 @@
+import type { AdminDeps } from "../http/deps.ts";
 import { Value } from "@sinclair/typebox/value";
-import type { Log } from "../../log/log.ts";
 import type { Store } from "../../store/store.ts";
 import type { ModelPrice } from "../../domain/prices.ts";
 import { dayNumberFrom, isDay } from "../../time/seoul.ts";
@@ -14,12 +14,7 @@ export const pricesSetting = "prices";
 
 const noPrices: PricesBody = { currency: null, models: [], energy: [] };
 
-export interface PricesDeps {
-  store: Pick<Store, "settings">;
-  log: Log;
-}
-
-export async function readPrices({ settings }: PricesDeps["store"]): Promise<PricesBody> {
+export async function readPrices({ settings }: Pick<Store, "settings">): Promise<PricesBody> {
   const text = await settings.find(pricesSetting);
   return text === undefined ? noPrices : (JSON.parse(text) as PricesBody);
 }
@@ -35,12 +30,12 @@ export const modelPricesOf = ({ models }: PricesBody): ModelPrice[] =>
   }));
 
 export const getPrices =
-  ({ store }: Pick<PricesDeps, "store">) =>
+  ({ store }: AdminDeps) =>
   (): Promise<PricesBody> =>
     readPrices(store);
 
 export const setPrices =
-  ({ store, log }: PricesDeps) =>
+  ({ store, log }: AdminDeps) =>
   async ({ json, actor, by }: ChangeContext & { json: JsonObject | ApiError }): Promise<PricesBody> => {
     const prices = parsePrices(json);
     await store.settings.set(pricesSetting, JSON.stringify(prices), by);

@@ -1,6 +1,6 @@
+import type { AdminDeps } from "../http/deps.ts";
 import { keptMinutes, type Retention } from "../../store/retention.ts";
 import type { BucketRange, UsageFilter } from "../../store/reports/contract.ts";
-import type { UsageStore } from "../../store/usage/contract.ts";
 import { bucketFloor, minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../../time/seoul.ts";
 import type { ChartQuery, HistoryQuery } from "./contract.ts";
 
@@ -32,13 +32,7 @@ export function keptBucketMinutes(
 export async function existingBucketMinutes(
   range: Width,
   nowMs: number,
-  {
-    store,
-    retention,
-  }: {
-    store: { usage: Pick<UsageStore, "hasMinutesFrom"> };
-    retention: Pick<Retention, "usageMinutesDays">;
-  },
+  { store, retention }: Pick<AdminDeps, "store" | "retention">,
 ): Promise<number> {
   const width = keptBucketMinutes(range, nowMs, retention);
   if (width % minutesPerHour === 0) return width;

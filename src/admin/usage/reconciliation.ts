@@ -1,7 +1,7 @@
-import type { Store } from "../../store/store.ts";
-import type { WallClock } from "../../time/clock.ts";
+import type { AdminDeps } from "../http/deps.ts";
 import { dayFromNumber, dayNumberOf, timestampOf } from "../../time/seoul.ts";
 import type { ReconciledDay } from "../../store/usage/contract.ts";
+import { apiBody } from "../http/schemas.ts";
 import type { ReconciliationBody } from "./cost-contract.ts";
 
 /** Requests that run at midnight, or were cut, always make a small difference. */
@@ -9,7 +9,7 @@ const minDrift = 10_000;
 const driftShare = 0.05;
 
 export const getReconciliation =
-  ({ store, clock }: { store: Pick<Store, "reconciliation">; clock: WallClock }) =>
+  ({ store, clock }: AdminDeps) =>
   async ({ query: { days } }: { query: { days: number } }): Promise<ReconciliationBody> => {
     // First, because the rows must not be older.
     const reading = await store.reconciliation.lastReading();
@@ -21,22 +21,19 @@ export const getReconciliation =
       source: reading?.source ?? null,
       checked_at: reading === undefined ? null : timestampOf(reading.at),
       rows: found.map(dayBody),
-      by_backend: ofBackends.map((row) => Object.assign(dayBody(row), { backend: row.backend })),
+      by_backend: ofBackends.map(dayBody),
     };
   };
 
 const maxBackendDays = 1000;
 
-const dayBody = (row: ReconciledDay): ReconciliationBody["rows"][number] => ({
-  date: dayFromNumber(row.day),
-  generated_tokens: row.generatedTokens,
-  counted_output_tokens: row.countedOutputTokens,
+const dayBody = <Row extends ReconciledDay>({ day, ...row }: Row) => ({
+  date: dayFromNumber(day),
+  ...apiBody(row),
   difference: row.generatedTokens - row.countedOutputTokens,
-  prompt_tokens: row.promptTokens,
-  counted_input_tokens: row.countedInputTokens,
   prompt_difference: row.promptTokens - row.countedInputTokens,
   is_drifting: isDrifting(row),
 });
 
-const isDrifting = ({ generatedTokens, countedOutputTokens }: ReconciledDay): boolean =>
+const isDrifting = ({ generatedTokens, countedOutputTokens }: Omit<ReconciledDay, "day">): boolean =>
   Math.abs(generatedTokens - countedOutputTokens) > Math.max(minDrift, generatedTokens * driftShare);

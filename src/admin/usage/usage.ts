@@ -6,10 +6,7 @@
 //
 // Removed: five routes that told the sums of `costs` and `chart` in other shapes.
 
-import type { Log } from "../../log/log.ts";
-import type { Retention } from "../../store/retention.ts";
-import type { Store } from "../../store/store.ts";
-import type { WallClock } from "../../time/clock.ts";
+import type { AdminDeps } from "../http/deps.ts";
 import { dayBefore, dayOf } from "../../time/seoul.ts";
 import { streamJson } from "../http/json-stream.ts";
 import type { DailyQuery, HistoryQuery, UsageSummary, UsageTotal } from "./contract.ts";
@@ -17,34 +14,27 @@ import type { UsageSum } from "../../domain/usage.ts";
 import { countersBody } from "./report.ts";
 import { bucketRange, existingBucketMinutes } from "./ranges.ts";
 
-export interface UsageDeps {
-  store: Pick<Store, "usage">;
-  clock: WallClock;
-  retention: Pick<Retention, "usageMinutesDays">;
-  log: Log;
-}
-
 export const getUsageSummary =
-  ({ store, clock }: Pick<UsageDeps, "store" | "clock">) =>
+  ({ store, clock }: AdminDeps) =>
   async (): Promise<UsageSummary> => {
     const date = dayOf(clock());
     return { date, ...usageTotalBody(await store.usage.sumOfDay(date)) };
   };
 
 export const getUsageTotal =
-  ({ store }: Pick<UsageDeps, "store">) =>
+  ({ store }: AdminDeps) =>
   async (): Promise<UsageTotal> =>
     usageTotalBody(await store.usage.sumOfKeys());
 
 export const listDailyUsage =
-  ({ store, clock, log }: Omit<UsageDeps, "retention">) =>
+  ({ store, clock, log }: AdminDeps) =>
   ({ query, request }: { query: DailyQuery; request: Request }): Promise<Response> => {
     const firstDay = dayBefore(dayOf(clock()), query.days);
     return streamJson(request, ["[", store.usage.daily(firstDay), "]"], log);
   };
 
 export const listUsageHistory =
-  ({ store, clock, retention, log }: UsageDeps) =>
+  ({ store, clock, retention, log }: AdminDeps) =>
   async ({ query, request }: { query: HistoryQuery; request: Request }): Promise<Response> => {
     const now = clock();
     const { since, bucketMinutes: requested } = bucketRange(now, query);

@@ -1,5 +1,5 @@
 import type { JsonValue, Span } from "./slots.ts";
-import { backslash, minus, startsWith } from "./tokens.ts";
+import { backslash, isName, minus, startsWith } from "./tokens.ts";
 
 // Native checks of all bytes at once; `Buffer` itself has none.
 export { isAscii, isUtf8 } from "node:buffer";
@@ -56,19 +56,16 @@ export function hasMember(json: Uint8Array, nameEnd: Uint8Array, firstByte?: num
 export const areSameBytes = (a: Uint8Array, b: Uint8Array): boolean => Buffer.prototype.equals.call(a, b);
 
 /** `Buffer`'s search on bytes that are not a `Buffer`: wrapping them in one costs more than the search. */
-export function indexOfBytes(bytes: Uint8Array, wanted: Uint8Array, from: number): number {
-  return Buffer.prototype.indexOf.call(bytes, wanted, from);
-}
+export const indexOfBytes = (bytes: Uint8Array, wanted: Uint8Array, from: number): number =>
+  Buffer.prototype.indexOf.call(bytes, wanted, from);
 
 /** One character per byte, so that a position in the text is a position in the bytes. */
-export function latin1(bytes: Uint8Array, from = 0, to = bytes.length): string {
-  return Buffer.prototype.latin1Slice.call(bytes, from, to);
-}
+export const latin1 = (bytes: Uint8Array, from = 0, to = bytes.length): string =>
+  Buffer.prototype.latin1Slice.call(bytes, from, to);
 
 /** What is not UTF-8, and a character cut in two, becomes U+FFFD. */
-export function utf8(bytes: Uint8Array, from = 0, to = bytes.length): string {
-  return Buffer.prototype.utf8Slice.call(bytes, from, to);
-}
+export const utf8 = (bytes: Uint8Array, from = 0, to = bytes.length): string =>
+  Buffer.prototype.utf8Slice.call(bytes, from, to);
 
 /** No name, word or count is longer, and this much is decoded in 0.1 ms. */
 const maxScalarBytes = 64 * 1024;
@@ -107,13 +104,8 @@ export function findJson(bytes: Uint8Array, { start, end }: Span): string | unde
 }
 
 /** @param text ASCII without characters that JSON escapes */
-export function isString(bytes: Uint8Array, value: JsonValue, text: string): boolean {
-  if (value.kind !== "string") return false;
-  const length = value.end - value.start - 2;
-  if (length === text.length) return startsWith(bytes, value.start + 1, text);
-  const mayBeEscaped = length > text.length && length <= text.length * maxUnitBytes;
-  return mayBeEscaped && findString(bytes, value) === text;
-}
+export const isString = (bytes: Uint8Array, { kind, start, end }: JsonValue, text: string): boolean =>
+  kind === "string" && isName(bytes, start + 1, end - 1, text);
 
 /**
  * A member's name for a backend that ignores upper and lower case; Go takes the long s for one too.

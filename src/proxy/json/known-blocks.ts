@@ -3,15 +3,21 @@ import { blockEnd, type ReadBlock, readUntil } from "./read.ts";
 import { createNotes, type JsonScan, maxSteps, type Notes, name as expectsName, repeatSteps } from "./scan-state.ts";
 import { minus, notJson } from "./tokens.ts";
 
-/** What is before a block: the number of the block there, or a name where a chain of blocks begins. */
-type Place = number | string;
+/** What is before a block: another one, or nothing where a chain of blocks begins. */
+interface Place {
+  /** Of the names of the blocks behind it. */
+  seed: number;
+  /** The name of the block that was looked for last behind it; mostly it is that one again. */
+  next: number;
+}
 
 /** A text as far as the end of the block is known by what stands in the block and what is before it. */
 interface KnownBlock {
+  name: number;
   before: Place;
   text: Uint8Array;
-  /** No other has it, now or later. */
-  number: number;
+  /** Its end, for the block behind it. */
+  end: Place;
   /** Undefined if it has to be read each time. */
   effect: Effect | undefined;
 }
@@ -66,41 +72,36 @@ export function createKnownBlocks(options: KnownBlocksOptions): KnownBlocks {
   const notes = createNotes();
 
   return (shape) => {
-    let before: Place = shape;
+    let before = blocks.begin(shape);
     let isAfterSeam = false;
-    let seam: number | undefined;
     let seamsLeft = maxSeams;
 
     return (scan, from) => {
       const { bytes } = scan;
-      if (from === seam && isBetweenMembers(scan)) {
-        before = `${shape}, from a seam on`;
-        isAfterSeam = true;
-      }
       const end = blockEnd(bytes, from);
       const text = partOf(bytes, from, end);
-      const name = blocks.nameOf(text, before);
-      const known = blocks.find(name, text, before);
+      const known = blocks.find(text, before);
       if (known?.effect !== undefined) {
-        before = known.number;
+        before = known.end;
         return passOver(scan, from, end, known.effect);
       }
-      seam = seamsLeft > 0 ? findSeam(bytes, from, end) : undefined;
-      if (seam !== undefined) seamsLeft -= 1;
-      if (seam !== undefined && seam < end) {
-        const start = partOf(bytes, from, seam);
-        const startName = blocks.nameOf(start, before);
-        before = (blocks.find(startName, start, before) ?? blocks.add(startName, start, before)).number;
-        return readUntil(scan, from, seam);
-      }
-      // Behind its messages a text ends as it did a turn before, and nowhere else.
-      if (end === bytes.length && !isAfterSeam) return readUntil(scan, from, end);
       notes.from = from;
       notes.count = 0;
       scan.notes = notes;
-      const read = readUntil(scan, from, end);
-      scan.notes = undefined;
-      if (read !== notJson) before = (known ?? blocks.add(name, text, before, effectOf(scan, notes, end))).number;
+      let read = from;
+      while (read !== notJson && read < end) {
+        const seam = seamsLeft > 0 ? findSeam(bytes, read, end) : undefined;
+        read = readUntil(scan, read, seam ?? end);
+        if (seam === undefined) continue;
+        seamsLeft -= 1;
+        if (!isBetweenMembers(scan)) continue;
+        before = blocks.begin(`${shape}, from a seam on`);
+        isAfterSeam = true;
+        return read;
+      }
+      // Behind its messages a text ends as it did a turn before, and nowhere else.
+      const isKept = read !== notJson && (end < bytes.length || isAfterSeam);
+      if (isKept) before = (known ?? blocks.add(text, before, effectOf(scan, notes, end))).end;
       return read;
     };
   };
@@ -108,35 +109,41 @@ export function createKnownBlocks(options: KnownBlocksOptions): KnownBlocks {
 
 /** Those that came last, each found by its text and what is before it. */
 function createKeptBlocks({ hash, maxKeptBytes = 16 * 1024 * 1024, areSame = areSameBytes }: KnownBlocksOptions) {
+  const begins = new Map<string, Place>();
   let recent = new Map<number, KnownBlock>();
   let older = recent;
   let [keptBytes, count] = [0, 0];
 
-  function keep(name: number, block: KnownBlock): void {
+  function keep(block: KnownBlock): KnownBlock {
     keptBytes += block.text.length + (block.effect?.steps.byteLength ?? 0) + overheadBytes;
     if (keptBytes > maxKeptBytes) {
       older = recent;
       recent = new Map();
       keptBytes = 0;
     }
-    recent.set(name, block);
+    recent.set(block.name, block);
+    return block;
+  }
+
+  function findNext(text: Uint8Array, before: Place): KnownBlock | undefined {
+    const block = recent.get(before.next) ?? older.get(before.next);
+    return block?.before === before && areSame(block.text, text) ? block : undefined;
   }
 
   return {
-    /** Under which a block is kept, unless another has the same name. */
-    nameOf: (text: Uint8Array, before: Place): number =>
-      hash(text, typeof before === "number" ? before : hash(before, 0)),
-    find(name: number, text: Uint8Array, before: Place): KnownBlock | undefined {
-      const block = recent.get(name) ?? older.get(name);
-      if (block?.before !== before || !areSame(block.text, text)) return undefined;
-      if (!recent.has(name)) keep(name, block);
-      return block;
+    begin: (shape: string): Place => begins.getOrInsertComputed(shape, () => ({ seed: hash(shape, 0), next: -1 })),
+    find(text: Uint8Array, before: Place): KnownBlock | undefined {
+      let block = findNext(text, before);
+      if (block === undefined) {
+        before.next = hash(text, before.seed);
+        block = findNext(text, before);
+      }
+      return block === undefined || recent.has(block.name) ? block : keep(block);
     },
-    add(name: number, text: Uint8Array, before: Place, effect?: Effect): KnownBlock {
+    /** A block that was just looked for. */
+    add(text: Uint8Array, before: Place, effect: Effect | undefined): KnownBlock {
       count += 1;
-      const block = { before, text: new Uint8Array(text), number: count, effect };
-      keep(name, block);
-      return block;
+      return keep({ name: before.next, before, text: new Uint8Array(text), end: { seed: count, next: -1 }, effect });
     },
   };
 }
@@ -168,6 +175,7 @@ function effectOf(scan: JsonScan, { from, steps, count }: Notes, end: number): E
 }
 
 function passOver(scan: JsonScan, from: number, end: number, effect: Effect): number {
+  scan.notes = undefined;
   repeatSteps(scan, from, effect.steps);
   scan.at = end;
   scan.expected = effect.expected;

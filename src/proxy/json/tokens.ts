@@ -15,7 +15,7 @@ export const backslash = 0x5c;
 export const bracketClose = 0x5d;
 export const braceOpen = 0x7b;
 export const braceClose = 0x7d;
-export const lowerU = 0x75;
+const lowerU = 0x75;
 
 /** What ends the plain part of a string: the quote, an escape, or a control character, which is not allowed. */
 const endsPlainText = new Uint8Array(256).fill(1, 0, 0x20);
@@ -56,7 +56,7 @@ export function isDigit(byte: number): boolean {
   return byte >= 0x30 && byte <= 0x39;
 }
 
-/** Whether a member's name is `name`, with escapes or without. @param name ASCII without characters that JSON escapes */
+/** Whether a string holds `name`, with escapes or without. @param name ASCII without characters that JSON escapes */
 export function isName(bytes: Uint8Array, start: number, end: number, name: string): boolean {
   let at = start;
   for (let index = 0; index < name.length; index += 1) {

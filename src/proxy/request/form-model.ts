@@ -7,10 +7,6 @@ type Bytes = Uint8Array<ArrayBuffer>;
 /** How far into a form its model is looked for. */
 const maxFormBytes = 64 * 1024;
 
-/** Each search reads the whole of what there is: no more of them for a form that comes byte by byte. */
-const maxSearches = 64;
-const bytesForSearch = 1024;
-
 /**
  * Reads a form until its model is known, and changes nothing.
  * @param read the next chunk; undefined at the end
@@ -29,17 +25,16 @@ export async function readFormModel(
   const chunks: Bytes[] = [];
   if (delimiter === undefined) return { body: resumedStream(chunks, reader), model: undefined };
   let model: string | undefined;
-  let length = 0;
-  let [searches, searched] = [0, 0];
+  let [length, searched] = [0, 0];
   let isOver = false;
   while (!isOver && model === undefined) {
     const chunk = await read();
     if (chunk !== undefined && chunk.length > 0) chunks.push(chunk);
     length += chunk?.length ?? 0;
     isOver = chunk === undefined || length >= maxFormBytes;
-    if (!isOver && searches >= maxSearches && length - searched < bytesForSearch) continue;
+    // Each search reads the whole of what there is: few of them for a form that comes byte by byte.
+    if (!isOver && length < 2 * searched) continue;
     model = findModel(Buffer.concat(chunks).subarray(0, maxFormBytes), delimiter);
-    searches += 1;
     searched = length;
   }
   return { body: resumedStream(chunks, reader), model };

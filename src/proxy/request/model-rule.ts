@@ -3,7 +3,7 @@ import { modelIdIn } from "../rewrite/endpoint.ts";
 import { type FoundMember, type MemberRow, memberRows } from "../rewrite/members-not-allowed.ts";
 
 /** Names in lower case; one that ends in `*` is a prefix. */
-export type AllowedModels = readonly string[];
+type AllowedModels = readonly string[];
 
 export function isModelAllowed(allowed: AllowedModels, name: string): boolean {
   const lower = name.toLowerCase();
@@ -40,20 +40,6 @@ export function requireAllowedModel(allowed: AllowedModels, requested: Requested
   if (!hasBody) return;
   if (model === undefined) throw new ProxyError("model_not_allowed", notOneModel);
   if (!isAllowed(model.asked) && !isAllowed(model.name)) throw new ProxyError("model_not_allowed");
-}
-
-/** An error names no more than these, and no more of the name that is asked for. */
-const maxListed = 50;
-const maxAskedLength = 200;
-
-/** @param names of all models that the key may use */
-export function modelNotFound(asked: string, names: readonly string[]): ProxyError {
-  const listed = names.slice(0, maxListed).join(", ");
-  const there = names.length > maxListed ? `${listed} and ${names.length - maxListed} more` : listed;
-  const name = JSON.stringify(asked.slice(0, maxAskedLength));
-  return new ProxyError("model_not_found", {
-    message: `There is no model ${name}${there === "" ? "" : `; there are: ${there}`}.`,
-  });
 }
 
 /** @param found goes round a rule of the key */

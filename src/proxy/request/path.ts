@@ -5,7 +5,7 @@
 // nothing, and refuses by throwing a ProxyError. Bodies have a design of their own (`body.ts`), and so has the budget
 // for those that are held (`held-bytes.ts`).
 
-import { findCredential, type KeyRules } from "../../domain/keys.ts";
+import { findCredential, type KeyRules, matchesGlob } from "../../domain/keys.ts";
 import { hasLimit, tokenLimits } from "../../domain/limits.ts";
 import { ProxyError } from "../errors.ts";
 
@@ -116,15 +116,14 @@ function isBelowV1(url: string): boolean {
 
 const methods = new Set(["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"]);
 
-/** What a request asks for, percent-encoding as it came. */
-interface Target {
-  path: string;
-  pathAndQuery: string;
-}
-
-/** @throws ProxyError if the host is malformed, the length stands twice, the method is unknown, or a WebSocket is wanted */
-export function readTarget(request: Request): Target {
-  const pathAndQuery = findPathAndQuery(request.url);
+/**
+ * What a request asks for, percent-encoding as it came.
+ * @throws ProxyError if the host is malformed, the length stands twice, the method is unknown, or a WebSocket is wanted
+ */
+export function readTarget(
+  request: Request,
+  pathAndQuery = findPathAndQuery(request.url),
+): Record<"path" | "pathAndQuery", string> {
   if (pathAndQuery === undefined || !isHost(request.headers.get("host"))) throw new ProxyError("invalid_host");
   if (!pathAndQuery.startsWith("/v1/")) {
     throw new ProxyError(isPathWithoutV1(request) ? "path_without_v1" : "not_found");
@@ -195,22 +194,9 @@ function plainPathOf(path: string): string | undefined {
   return `/${segments.join("/")}`.replace(/^\/v1(?:\/v1(?=\/|$))+/i, "/v1");
 }
 
-/** In time that grows with the product of both lengths at most, however many `*` there are. */
-export function matchesGlob(glob: string, text: string): boolean {
-  let [at, read] = [0, 0];
-  let [star, readAtStar] = [-1, 0];
-  while (read < text.length) {
-    if (glob[at] === "*") [star, readAtStar] = [at++, read];
-    else if (glob[at] === text[read]) [at, read] = [at + 1, read + 1];
-    else if (star === -1) return false;
-    else [at, read] = [star + 1, ++readAtStar];
-  }
-  return /^\**$/.test(glob.slice(at));
-}
-
 /** The path for log and metrics: without its query, and with API keys masked that stand in it. */
-export function loggedPath({ url, headers }: Request): string {
-  const path = withoutQuery(findPathAndQuery(url) ?? url);
+export function loggedPath({ url, headers }: Request, pathAndQuery = findPathAndQuery(url)): string {
+  const path = withoutQuery(pathAndQuery ?? url);
   const credential = findCredential(headers);
   // Nearly all, and to look is cheaper than to take it apart.
   if (!/%|[\da-f]{32}/i.test(path) && (credential === undefined || !path.includes(credential))) return path;

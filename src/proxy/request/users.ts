@@ -14,7 +14,7 @@ import {
   type Subject,
   subjectOf,
 } from "../../domain/keys.ts";
-import { hasLimit, tightestLimits } from "../../domain/limits.ts";
+import { hasLimit, lowestPriority, tightestLimits } from "../../domain/limits.ts";
 import type { Log } from "../../log/log.ts";
 import { msPerMinute } from "../../time/seoul.ts";
 import type { WallClock } from "../../time/clock.ts";
@@ -37,8 +37,7 @@ const skewMs = 60_000;
 const openWebUi = "x-openwebui-user-";
 
 /** Tells the headers in which a key reads its user: no backend gets them. Undefined: there are none. */
-export function userHeadersOf(rules: KeyRules | null): ((name: string) => boolean) | undefined {
-  const from = rules?.users_from ?? null;
+export function userHeadersOf({ users_from: from }: KeyRules): ((name: string) => boolean) | undefined {
   if (from === null || from === "body") return undefined;
   // As backends read the other spelling.
   const read = (name: string): string => name.replaceAll("_", "-");
@@ -157,7 +156,7 @@ async function identityInBody(body: Uint8Array | undefined, party: Party): Promi
 }
 
 /** The user's team holds in place of the key's, and the key's limits for its users where the user has none. */
-function keyOfUser(key: ActiveKey, rules: KeyRules, { id, limits, team }: FoundUser): ActiveKey {
+function keyOfUser(key: ActiveKey, rules: KeyRules, { id, limits, priority, team }: FoundUser): ActiveKey {
   const all = key.subjects ?? [{ id: key.id, limits: rules }];
   const subjects: Subject[] = team === undefined ? [...all] : all.filter((one) => one.team === undefined);
   const own = limits ?? rules.user_limits;
@@ -166,5 +165,7 @@ function keyOfUser(key: ActiveKey, rules: KeyRules, { id, limits, team }: FoundU
   const limited = subjects.filter((one) => hasLimit(one.limits));
   const { teamId } = team === undefined ? key : { teamId: team.id };
   const of = { id: key.id, userId: id, ...(teamId !== undefined && { teamId }) };
-  return { ...of, rules: { ...rules, ...tightestLimits(limited) }, subjects: limited };
+  const tightest = tightestLimits(subjects);
+  tightest.priority = lowestPriority([tightest.priority, priority]);
+  return { ...of, rules: { ...rules, ...tightest }, subjects: limited };
 }

@@ -4,33 +4,17 @@ import { abortReasonOf, unexpectedResponse } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { beginsEvents, maxHeldEventBytes } from "../stream/events.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
-import { decompressBody, isEventStream, isJson, mayBeEventStream } from "../usage/body-kind.ts";
-import { isObject } from "../usage/event-usage.ts";
-import { isMessagesPath } from "./dialect.ts";
-import { eventsOfMessage } from "./message-events.ts";
+import { decompressBody, isEventStream, isJson, mayBeEventStream } from "../stream/body-kind.ts";
+import { isObject } from "../stream/event-usage.ts";
+import { event, isMessagesPath } from "./dialect.ts";
 import { readWhole } from "./pump.ts";
-import type { Responding } from "./respond.ts";
-import type { StreamWait } from "./while-waiting.ts";
-
-/**
- * The upstream's head is here, and its client got heartbeats meanwhile, or would have.
- * @throws AbortReason if the client has the head of an event stream already, and this is none
- */
-export async function endWait(
-  upstream: UpstreamResponse,
-  path: string,
-  wait: StreamWait,
-): Promise<Pick<Responding, "upstream" | "silentMs">> {
-  const { headSent, silentMs } = wait.end();
-  return { upstream: headSent ? await asEventStream(upstream, path) : upstream, silentMs };
-}
 
 /**
  * The response to a stream whose client has the head of an event stream already: a plain event stream, made of JSON if the
  * backend does not stream.
  * @throws AbortReason if it is neither; it does not count then
  */
-async function asEventStream(upstream: UpstreamResponse, path: string): Promise<UpstreamResponse> {
+export async function asEventStream(upstream: UpstreamResponse, path: string): Promise<UpstreamResponse> {
   let reason: unknown;
   try {
     const events = await findEvents(upstream, isMessagesPath(path) ? eventsOfMessageJson : eventsOfJson);
@@ -147,4 +131,51 @@ function errorIn(body: Uint8Array): Partial<Record<"message" | "type" | "code", 
   if (!isObject(error)) return {};
   const members = ["message", "type", "code"].map((name) => [name, error[name]] as const);
   return Object.fromEntries(members.filter(([, value]) => typeof value === "string" || typeof value === "number"));
+}
+
+type Members = Readonly<Record<string, unknown>>;
+
+/**
+ * The events that a stream of `/v1/messages` would have had, made of a whole message: its clients know no other.
+ * @returns undefined if it is not a message
+ */
+export function eventsOfMessage(json: string): string | undefined {
+  const message = parseJson(json);
+  if (!isObject(message) || message["type"] !== "message" || !Array.isArray(message["content"])) return undefined;
+  const { content, stop_reason, stop_sequence = null, usage = {}, ...head } = message;
+  const opening = { ...head, content: [], stop_reason: null, stop_sequence: null, usage };
+  return [
+    event({ type: "message_start", message: opening }),
+    ...(content as unknown[]).flatMap((block, index) => eventsOfBlock(isObject(block) ? block : {}, index)),
+    event({ type: "message_delta", delta: { stop_reason, stop_sequence }, usage }),
+    event({ type: "message_stop" }),
+  ].join("");
+}
+
+function eventsOfBlock(block: Members, index: number): string[] {
+  const { start, deltas } = splitBlock(block);
+  return [
+    event({ type: "content_block_start", index, content_block: start }),
+    ...deltas.map((delta) => event({ type: "content_block_delta", index, delta })),
+    event({ type: "content_block_stop", index }),
+  ];
+}
+
+/** What a block begins as, and what is added to it. Clients take a block of another kind as it begins. */
+function splitBlock(block: Members): { start: Members; deltas: Members[] } {
+  const { type, text, thinking, signature, input } = block;
+  if (type === "text") return { start: { ...block, text: "" }, deltas: [{ type: "text_delta", text }] };
+  if (type === "thinking") {
+    const signed = signature === undefined ? [] : [{ type: "signature_delta", signature }];
+    return {
+      start: { ...block, thinking: "", signature: "" },
+      deltas: [{ type: "thinking_delta", thinking }, ...signed],
+    };
+  }
+  if (typeof type === "string" && type.endsWith("tool_use"))
+    return {
+      start: { ...block, input: {} },
+      deltas: [{ type: "input_json_delta", partial_json: JSON.stringify(input ?? {}) }],
+    };
+  return { start: block, deltas: [] };
 }

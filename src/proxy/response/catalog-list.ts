@@ -32,7 +32,6 @@ export function respondWithModels(
     request,
     path,
     isAllowed,
-    modelNotFound,
     wall,
   }: {
     request: Pick<Request, "method" | "headers">;
@@ -40,8 +39,6 @@ export function respondWithModels(
     path: string;
     /** Whether the key may use a model of this name. */
     isAllowed: (name: string) => boolean;
-    /** Refuses a name that is not listed. */
-    modelNotFound: (asked: string, names: readonly string[]) => ProxyError;
     wall: WallClock;
   },
   names: ModelNames,
@@ -135,3 +132,17 @@ function anthropicEntry(one: Listed, createdSeconds: number): object {
 
 /** A date beyond it has no text. */
 const maxDateMs = 8.64e15;
+
+/** An error names no more than these, and no more of the name that is asked for. */
+const maxListed = 50;
+const maxAskedLength = 200;
+
+/** @param names of all models that the key may use */
+export function modelNotFound(asked: string, names: readonly string[]): ProxyError {
+  const listed = names.slice(0, maxListed).join(", ");
+  const there = names.length > maxListed ? `${listed} and ${names.length - maxListed} more` : listed;
+  const name = JSON.stringify(asked.slice(0, maxAskedLength));
+  return new ProxyError("model_not_found", {
+    message: `There is no model ${name}${there === "" ? "" : `; there are: ${there}`}.`,
+  });
+}

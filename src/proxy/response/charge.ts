@@ -9,8 +9,8 @@ import {
 } from "../../domain/usage.ts";
 import type { UsageEvent } from "../../domain/usage-event.ts";
 import { getEndpoint } from "../rewrite/endpoint.ts";
-import { isEventStream, isJson } from "../usage/body-kind.ts";
-import type { UsageShape } from "../usage/event-usage.ts";
+import { isEventStream, isJson } from "../stream/body-kind.ts";
+import type { UsageShape } from "../stream/event-usage.ts";
 import { nothingSeen, OutputObserver, type SeenOutput } from "../stream/output.ts";
 
 interface ChargedResponse {
@@ -19,20 +19,16 @@ interface ChargedResponse {
   method: string;
   path: string;
   response: Response;
-  /** Undefined: as the path says. */
-  isCacheApart?: CacheRule;
+  /** See `isCacheApart`. */
+  isInInput?: boolean | undefined;
 }
-
-type CacheRule = (usage: Usage) => boolean;
 
 /**
  * Whether cached input is reported beside the input, and not as a part of it: by the Messages API.
  * @param isInInput the backend is said to do otherwise there; an answer with more cached than input proves the contrary
  */
-export const cacheRuleOf = (path: string, isInInput = false): CacheRule =>
-  getEndpoint(path).folder === "messages"
-    ? (usage) => !isInInput || cachedTokensOf(usage) > usage.inputTokens
-    : () => false;
+export const isCacheApart = (usage: Usage, path: string, isInInput = false): boolean =>
+  getEndpoint(path).folder === "messages" && (!isInInput || cachedTokensOf(usage) > usage.inputTokens);
 
 /** @returns undefined if nothing is owed beside the counts */
 export function createResponseCharge(charged: ChargedResponse): ResponseCharge | undefined {
@@ -63,10 +59,10 @@ class ResponseCharge {
 
   #owe(usage: Usage, isWhole: boolean, isFailed = false): Charge {
     const { inputTokens, outputTokens } = usage;
-    const { reservation, path, isCacheApart = cacheRuleOf(path) } = this.charged;
+    const { reservation, path, isInInput } = this.charged;
     const { inputTokens: estimatedInput, tokens, prompts } = reservation;
     const seen = this.output?.seen() ?? nothingSeen;
-    const cache = isCacheApart(usage) ? cachedTokensOf(usage) + seen.cacheWriteTokens : 0;
+    const cache = isCacheApart(usage, path, isInInput) ? cachedTokensOf(usage) + seen.cacheWriteTokens : 0;
     const input = Math.max(inputTokens, Math.round(seen.choicesInputTokens * prompts)) + cache;
     const output = Math.max(outputTokens, seen.reportedTokens);
     const whole = isFailed || input + output > 0 ? 0 : tokens;

@@ -1,19 +1,19 @@
 import type { WallClock } from "../../time/clock.ts";
 import type { FinishDetails, RequestTracker } from "../request-tracker.ts";
 import { AbortReason } from "../upstream/abort-reason.ts";
-import { type BodyHeaders, isPlain } from "../usage/body-kind.ts";
+import { type BodyHeaders, isPlain } from "../stream/body-kind.ts";
 import type { EventFilter } from "../stream/filter.ts";
 import { type LateFailure, Progress } from "../stream/flags.ts";
 import { Passage, readWholeUsage } from "../stream/passage.ts";
 import type { ResponseListener } from "../stream/usage.ts";
-import type { UsageShape } from "../usage/event-usage.ts";
+import type { UsageShape } from "../stream/event-usage.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { Admission, Reservation } from "../../domain/admissions.ts";
 import type { RequestRecord } from "../../domain/requests.ts";
 import { addUsage, type Charge, countUsage, noUsage, subtractUsage, type Usage } from "../../domain/usage.ts";
 import type { UsageEvent } from "../../domain/usage-event.ts";
 import { canonical, getEndpoint } from "../rewrite/endpoint.ts";
-import { cacheRuleOf, chargeEvent, createResponseCharge, isOutputReported, mayGenerate } from "./charge.ts";
+import { chargeEvent, createResponseCharge, isCacheApart, isOutputReported, mayGenerate } from "./charge.ts";
 
 /** Commits one usage event; the client sees no end of the response before. Never rejects. @returns the tokens that it added */
 export type RecordUsage = (event: UsageEvent) => Promise<Usage>;
@@ -28,10 +28,7 @@ export interface CountedResponse {
   keyId: KeyId;
   method: string;
   path: string;
-  tracker: Pick<
-    RequestTracker,
-    "requestId" | "teamId" | "userId" | "model" | "streamed" | "describe" | "written" | "firstByte"
-  >;
+  tracker: Pick<RequestTracker, "record" | "describe" | "written" | "firstByte">;
   /** The id of the response that is asked for; undefined for other requests. */
   readId: string | undefined;
   /** The id of the response that a create has made, once it is known; undefined for other requests. */
@@ -53,8 +50,6 @@ export class Count {
   readonly progress: Progress | undefined;
   /** What is compressed may be more than we can read, and what we made a stream of was none. */
   readonly #isStream: boolean;
-  /** Cached input is reported beside the input, and not as part of it. */
-  readonly #isCacheApart: (usage: Usage) => boolean;
   readonly #charge: ReturnType<typeof createResponseCharge>;
   #passage: Passage | undefined;
   #committed: Usage | undefined;
@@ -74,10 +69,9 @@ export class Count {
     const { turns, streamOptions } = getEndpoint(path);
     const isCreate = method === "POST" && (turns !== undefined || streamOptions);
     const progress = isCreate && response.ok ? new Progress(tracker.firstByte) : undefined;
-    this.#isStream = tracker.streamed && isPlain({ contentEncoding: response.headers.get("content-encoding") });
-    const isCacheApart = cacheRuleOf(path, counted.cachedInInput);
-    this.#isCacheApart = isCacheApart;
-    this.#charge = reservation && createResponseCharge({ reservation, method, path, response, isCacheApart });
+    this.#isStream = tracker.record.streamed && isPlain({ contentEncoding: response.headers.get("content-encoding") });
+    const isInInput = counted.cachedInInput;
+    this.#charge = reservation && createResponseCharge({ reservation, method, path, response, isInInput });
     this.#listener = { observer: this.#charge?.output, progress };
     this.progress = this.#isStream ? progress : undefined;
   }
@@ -132,23 +126,23 @@ export class Count {
 
   /** @param reported all that the response has reported, with `usage` @param request undefined: it was counted before */
   async #record(usage: Usage, reported: Usage, more?: Charge, request?: RequestRecord): Promise<void> {
-    const { keyId, tracker, created, admission } = this.counted;
+    const { keyId, path, tracker, created, admission, cachedInInput } = this.counted;
     const isFirst = request !== undefined;
     const id = created?.();
     const event: UsageEvent = {
-      ...countUsage(usage, this.#isCacheApart(usage)),
+      ...countUsage(usage, isCacheApart(usage, path, cachedInInput)),
       ...more,
       keyId,
-      teamId: tracker.teamId,
-      userId: tracker.userId,
+      teamId: tracker.record.teamId,
+      userId: tracker.record.userId,
       closedAt: this.deps.wall(),
       requestCount: isFirst ? 1 : 0,
       // Without tokens there is nothing to look up: clients ask again and again until there are some.
       responseId: usage.inputTokens + usage.outputTokens > 0 ? this.#readId : undefined,
       created: id === undefined ? undefined : { id, reported },
-      model: tracker.model?.name,
+      model: tracker.record.model,
       request,
-      amends: isFirst ? undefined : tracker.requestId,
+      amends: isFirst ? undefined : tracker.record.requestId,
     };
     if (admission !== undefined) event.admission = admission.handOver();
     const added = await this.deps.record(event);
@@ -162,7 +156,7 @@ export class Count {
     const id = isFailed ? created?.() : undefined;
     if (!upstream.response.ok || (this.#charge ?? id) === undefined) return;
     const estimatedTokens = this.#charge?.owedUncounted(usage, isFailed) ?? 0;
-    const { teamId, userId } = tracker;
+    const { teamId, userId } = tracker.record;
     const of = { keyId, teamId, userId, closedAt: this.deps.wall() };
     const event = chargeEvent(of, { estimatedTokens, admission });
     // Who reads it later is shown the same tokens.
@@ -171,13 +165,13 @@ export class Count {
 
   /** What log and metrics get of the end of a response. @param reason undefined if it is whole */
   details(usage: Usage, reason: AbortReason | undefined): FinishDetails {
-    const { tracker, method, path, reservation } = this.counted;
-    const isCut = reason !== undefined && tracker.streamed && mayGenerate(method, path);
+    const { tracker, method, path, reservation, cachedInInput } = this.counted;
+    const isCut = reason !== undefined && tracker.record.streamed && mayGenerate(method, path);
     return {
       code: reason?.code,
       cause: reason?.cause,
       message: this.failure?.message,
-      usage: countUsage(this.added ?? usage, this.#isCacheApart(usage)),
+      usage: countUsage(this.added ?? usage, isCacheApart(usage, path, cachedInInput)),
       estimatedTokens: this.estimatedTokens,
       isUncounted: isCut && reservation === undefined && !isOutputReported(usage, this.shape),
     };

@@ -11,7 +11,7 @@ import {
 import { createModelNames, matchable, resolveModel } from "../rewrite/model-names.ts";
 import { type ModelEntry, readModelEntries } from "./model-entry.ts";
 
-export interface BackendModelsDeps {
+interface BackendModelsDeps {
   catalog: CurrentCatalog;
   /** The bytes of a backend's list; undefined if it serves none. May reject. */
   fetchList: (backend: Backend, signal: AbortSignal) => Promise<Uint8Array<ArrayBuffer> | undefined>;

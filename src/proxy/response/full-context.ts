@@ -5,7 +5,7 @@ import { createSlot, type JsonSlot } from "../json/slots.ts";
 import { findDataLine } from "../stream/events.ts";
 import type { EventFilter } from "../stream/filter.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
-import { isJson, isPlain } from "../usage/body-kind.ts";
+import { isJson, isPlain } from "../stream/body-kind.ts";
 import { readAlready, readOrRelease } from "./pump.ts";
 
 /** vLLM's, from renderers/params.py of 0.16 and 0.30, and serving_engine.py, serving_responses.py and processor.py of 0.10 to 0.14. */

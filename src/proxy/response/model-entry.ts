@@ -36,7 +36,7 @@ const ofHost = { root: undefined, parent: undefined, path: undefined, status: un
 export const editEntry = (entry: ModelEntry, fields: object): object => ({ ...entry, ...ofHost, ...fields });
 
 /** What a backend says of a model itself. */
-export interface KnownOfEntry {
+interface KnownOfEntry {
   /** In tokens: the smallest that it says. */
   contextLength: number;
   /** Epoch seconds. */

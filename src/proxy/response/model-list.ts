@@ -21,46 +21,32 @@ export interface ModelListRequest {
   mustEdit: boolean;
 }
 
-interface ModelListAsked {
-  method: string;
-  /** The path of `/v1/models`, or one below it. */
-  pathAndQuery: string;
-  models: ServedModels;
-  wall: WallClock;
-}
+const listPath = "/v1/models";
 
 /**
- * How a request below `/v1/models` is served.
+ * How a request below `/v1/models` is served. The list gets an entry that no backend knows, and a request for that entry asks
+ * the backend for its list.
+ * @param asked `pathAndQuery` is the path of `/v1/models`, or one below it
  * @param isAllowed undefined for a key that may use all models
  * @returns undefined if it passes as it is
  */
 export function resolveModelList(
-  asked: ModelListAsked,
+  asked: { method: string; pathAndQuery: string; models: ServedModels; wall: WallClock },
   isAllowed: ((name: string) => boolean) | undefined,
 ): ModelListRequest | undefined {
-  const forAll = resolveForAll(asked);
-  if (isAllowed === undefined) return forAll;
-  const { pathAndQuery } = asked;
-  const [path = ""] = pathAndQuery.split("?", 1);
-  // The synthetic model's entry comes out of the list.
-  if (canonical(path) !== "/v1/models") return forAll && { ...forAll, mustEdit: true };
-  return {
-    pathAndQuery,
-    edit: (list) => withAllowedModels(forAll?.edit(list) ?? list, isAllowed),
-    mustEdit: true,
-  };
-}
-
-/** The model list gets an entry that no backend knows, and a request for that entry asks the backend for its list. */
-function resolveForAll({ method, pathAndQuery, models, wall }: ModelListAsked): ModelListRequest | undefined {
-  if (method !== "GET" || findAlias(models) === undefined) return undefined;
+  const { method, pathAndQuery, models, wall } = asked;
   const [path = ""] = pathAndQuery.split("?", 1);
   const createdSeconds = Math.floor(wall() / 1000);
-  if (path === "/v1/models")
-    return { pathAndQuery, edit: (list) => withNonThinkingModel(list, models, createdSeconds), mustEdit: false };
-  if (!isNonThinkingModelPath(path, models)) return undefined;
-  const edit = (list: Bytes): Bytes | undefined => findNonThinkingModel(list, models, createdSeconds);
-  return { pathAndQuery: "/v1/models", edit, mustEdit: false };
+  const isAppended = method === "GET" && path === listPath && findAlias(models) !== undefined;
+  const append = (list: Bytes): Bytes | undefined =>
+    isAppended ? withNonThinkingModel(list, models, createdSeconds) : undefined;
+  if (method === "GET" && isNonThinkingModelPath(path, models)) {
+    const find = (list: Bytes): Bytes | undefined => findNonThinkingModel(list, models, createdSeconds);
+    return { pathAndQuery: listPath, edit: find, mustEdit: isAllowed !== undefined };
+  }
+  if (isAllowed === undefined) return isAppended ? { pathAndQuery, edit: append, mustEdit: false } : undefined;
+  if (canonical(path) !== listPath) return undefined;
+  return { pathAndQuery, edit: (list) => withAllowedModels(append(list) ?? list, isAllowed), mustEdit: true };
 }
 
 /**
@@ -69,9 +55,9 @@ function resolveForAll({ method, pathAndQuery, models, wall }: ModelListAsked): 
  */
 export function isNonThinkingModelPath(path: string, models: ServedModels): boolean {
   const alias = findAlias(models);
-  if (alias === undefined || !path.startsWith("/v1/models/")) return false;
+  if (alias === undefined || !path.startsWith(`${listPath}/`)) return false;
   try {
-    return sameName(decodeURIComponent(path.slice("/v1/models/".length)), alias);
+    return sameName(decodeURIComponent(path.slice(listPath.length + 1)), alias);
   } catch {
     return false;
   }

@@ -2,7 +2,7 @@ import { eventLoopPortions } from "../json/read.ts";
 import { abortReasonOf, clientLeft } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
-import { type BrokenStream, endEarly } from "./broken-stream.ts";
+import { type BrokenStream, endEarly } from "./dialect.ts";
 import type { Meter } from "../stream/transform-stream.ts";
 
 /** Responses up to this length are read whole and returned whole, at half the cost of a stream. */

@@ -1,6 +1,5 @@
 import type { Place } from "../../domain/admissions.ts";
-import { errorFrame, lastFrameMs } from "./broken-stream.ts";
-import { dialectOf } from "./dialect.ts";
+import { dialectOf, errorFrame, lastFrameMs } from "./dialect.ts";
 import type { ErrorBody } from "../errors.ts";
 import { withoutByteOrderMark } from "../stream/transform-stream.ts";
 
@@ -30,7 +29,7 @@ export function createStreamWait(keepaliveMs: number, onTooLong: () => void) {
   };
 }
 
-export interface WaitingStream {
+interface WaitingStream {
   path: string;
   clientProgram: string | undefined;
   keepaliveMs: number;

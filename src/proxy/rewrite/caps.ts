@@ -4,14 +4,14 @@ import type { Steps } from "../json/read.ts";
 import { maxTokensNames, type RequestBody, type ThinkingBudget } from "./watched-members.ts";
 import type { ModelRules } from "../../domain/models.ts";
 
-export type CapRules = Pick<ModelRules, "contextTokens" | "maxOutputTokens">;
+type CapRules = Pick<ModelRules, "contextTokens" | "maxOutputTokens">;
 
 /** Reserved for what the chat template adds to the conversation. */
 const reservedTokens = 512;
 const charactersPerToken = 3;
 
 /** The token limits of a body. */
-export interface CappedTokens {
+interface CappedTokens {
   /**
    * The largest that is sent, as far as the context could ever leave room for it, of those that a key with limits of tokens
    * may send; undefined if there is none.
@@ -135,7 +135,7 @@ function outputLimit(characters: number, { contextTokens, maxOutputTokens }: Cap
 /** The estimated input of a body of so many characters, as the cap uses it. */
 export const estimatedTokens = (characters: number): number => Math.floor(characters / charactersPerToken);
 
-/** Takes 0.03 ms. */
+/** Takes at most 0.05 ms. */
 export const stepBytes = 64 * 1024;
 
 /** @param bytes valid UTF-8 */
@@ -148,27 +148,10 @@ export function* countCharactersInSteps(bytes: Uint8Array): Steps<number> {
   return count;
 }
 
-/** @param bytes valid UTF-8 */
-export const countCharacters = (bytes: Uint8Array): number =>
-  isAscii(bytes) ? bytes.length : countNotContinued(bytes);
-
-/** Every byte but a continuation byte starts a character. Four bytes at a time take half of the time. */
-function countNotContinued(bytes: Uint8Array): number {
-  const aligned = -bytes.byteOffset & 3;
-  const wordCount = Math.max(0, bytes.length - aligned) >> 2;
-  if (wordCount === 0) return countBytewise(bytes);
-  const words = new Int32Array(bytes.buffer, bytes.byteOffset + aligned, wordCount);
-  let continuations = 0;
-  for (let index = 0; index < wordCount; index += 1) {
-    const word = words[index] ?? 0;
-    // In each byte the lowest bit, set if the two highest were 1 and 0.
-    const marks = (word >>> 7) & ~(word >>> 6) & 0x01010101;
-    continuations += Math.imul(marks, 0x01010101) >>> 24;
-  }
-  const edges = countBytewise(bytes.subarray(0, aligned)) + countBytewise(bytes.subarray(aligned + 4 * wordCount));
-  return edges + 4 * wordCount - continuations;
-}
-
-function countBytewise(bytes: Uint8Array): number {
-  return bytes.reduce((count, byte) => ((byte & 0xc0) === 0x80 ? count : count + 1), 0);
+/** @param bytes valid UTF-8, in which every byte but a continuation byte starts a character */
+export function countCharacters(bytes: Uint8Array): number {
+  if (isAscii(bytes)) return bytes.length;
+  let count = 0;
+  for (let at = 0; at < bytes.length; at++) if (((bytes[at] ?? 0) & 0xc0) !== 0x80) count++;
+  return count;
 }

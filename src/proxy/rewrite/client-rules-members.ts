@@ -1,4 +1,5 @@
-import { findString, isString, latin1 } from "../json/bytes.ts";
+import { parseJson } from "../../domain/json.ts";
+import { isString, latin1, utf8 } from "../json/bytes.ts";
 import type { JsonEditor } from "../json/edit.ts";
 import { copyValue, createSlot, type JsonSlot, type Span } from "../json/slots.ts";
 import type { BodyRule } from "./rules.ts";
@@ -80,120 +81,43 @@ function billingEnd(bytes: Uint8Array, { kind, start, end }: JsonSlot): number |
 /** What a line of a JSON string has up to its end, and the escape that ends it. */
 const lineEnd = /(?:[^\\]|\\(?!n|u000a)[^])*?\\(?:n|u000a)/giy;
 
-interface Tool extends Span {
-  /** Undefined if it has none, or one that cannot be compared. */
-  name: string | undefined;
-  isKept: boolean;
-  /** What a namespace holds. */
-  functions: Tool[];
-}
-
-/** Together with the functions of namespaces. A body with more stays as it is. */
-const maxTools = 4096;
-const maxNameBytes = 512;
+/** Far more than any client sends: a longer list stays as it is. */
+const maxToolsBytes = 256 * 1024;
 
 /**
- * `function_tools_only`: tools of types other than `function` are left out of `tools`. The functions of a `namespace` stay
- * under their own names; one whose name another tool has too is left out with it.
+ * `function_tools_only`: tools of types other than `function` are left out of `tools`, which is written anew then. The functions
+ * of a `namespace` stay under their own names; one whose name another tool has too is left out with it.
  *
  * Codex (0.169, recorded) sends tools of the types `namespace` and `web_search`. llama.cpp refuses them ("'type' of tool must
  * be 'function'", llama.cpp #20156), and vLLM for some models (vLLM #49493). Codex answers "unsupported call" to a function
  * that is called without its namespace, and the model goes on; its settings `multi_agent` and `web_search` end both types.
  */
 export function functionToolsOnly(): BodyRule {
-  let tools: Tool[] = [];
-  let functions: Tool[] = [];
-  let count = 0;
-
-  const readTool = (bytes: Uint8Array, { value, type, name }: ToolSlots, isOurs: boolean): Tool => {
-    count += 1;
-    const isShort = name.end - name.start <= maxNameBytes;
-    const isFunction = value.kind === "object" && isString(bytes, type, "function");
-    return {
-      start: value.start,
-      end: value.end,
-      name: isFunction && isShort ? findString(bytes, name) : undefined,
-      // What has no type is for the backend to judge.
-      isKept: isOurs ? isFunction : isFunction || type.kind !== "string",
-      functions: [],
-    };
-  };
-  const inner = createToolSlots({}, (bytes) => {
-    if (count < maxTools) functions.push(readTool(bytes, inner, true));
-    else count = Infinity;
-  });
-  const list = createSlot({ element: inner.value, onStart: () => void (functions = []) });
-  const outer = createToolSlots({ tools: list }, (bytes) => {
-    if (count >= maxTools) {
-      count = Infinity;
-      return;
-    }
-    const tool = readTool(bytes, outer, false);
-    const isNamespace = !tool.isKept && isString(bytes, outer.type, "namespace") && list.kind === "array";
-    tools.push(isNamespace ? { ...tool, functions } : tool);
-  });
-  const slot = createSlot({
-    element: outer.value,
-    onStart: () => void ([tools, functions, count] = [[], [], 0]),
-  });
-
-  function edit(editor: JsonEditor): void {
-    if (slot.kind !== "array" || count > maxTools) return;
-    if (tools.every(({ isKept }) => isKept)) return;
-    dropAmbiguous(tools);
-    keepOnly(editor, tools);
+  const slot = createSlot();
+  function edit(editor: JsonEditor, bytes: Uint8Array): void {
+    if (slot.kind !== "array" || slot.end - slot.start > maxToolsBytes) return;
+    const tools = parseJson(utf8(bytes, slot.start, slot.end));
+    if (!Array.isArray(tools) || tools.every(isKept)) return;
+    editor.replace(slot, JSON.stringify(keepFunctions(tools)));
   }
   return { member: "tools", slot, edit };
 }
 
-interface ToolSlots {
-  value: JsonSlot;
-  type: JsonSlot;
-  name: JsonSlot;
-}
+/** The members of an object; none of what is no object. */
+const membersOf = (value: unknown): Readonly<Record<string, unknown>> => Object(value) as Record<string, unknown>;
 
-function createToolSlots(members: Record<string, JsonSlot>, onValue: (bytes: Uint8Array) => void): ToolSlots {
-  const [type, name] = [createSlot(), createSlot()];
-  return { value: createSlot({ members: { ...members, type, name }, onValue }), type, name };
-}
+const isFunction = (tool: unknown): boolean => membersOf(tool)["type"] === "function";
+/** What has no type is for the backend to judge. */
+const isKept = (tool: unknown): boolean => isFunction(tool) || typeof membersOf(tool)["type"] !== "string";
 
-/** A function of a namespace stays only if nothing else has its name. */
-function dropAmbiguous(tools: readonly Tool[]): void {
-  const uses = new Map<string, number>();
-  for (const tool of tools) {
-    for (const { name, isKept } of [tool, ...tool.functions]) {
-      if (isKept && name !== undefined) uses.set(name, (uses.get(name) ?? 0) + 1);
-    }
-  }
-  for (const { functions } of tools) {
-    for (const tool of functions) tool.isKept &&= tool.name !== undefined && uses.get(tool.name) === 1;
-  }
-}
-
-interface Kept {
-  span: Span;
-  /** The tool in front of it is kept too, in the same list. */
-  isNeighbour: boolean;
-}
-
-/** Leaves what is kept in its place, with the text between two that were neighbours. */
-function keepOnly(editor: JsonEditor, tools: readonly Tool[]): void {
-  const [start, end] = [tools[0]?.start ?? 0, tools.at(-1)?.end ?? 0];
-  let from = start;
-  for (const { span, isNeighbour } of listKept(tools)) {
-    if (!isNeighbour && span.start > from) {
-      editor.replace({ start: from, end: span.start }, from === start ? "" : ",");
-    }
-    from = span.end;
-  }
-  if (from < end) editor.replace({ start: from, end }, "");
-}
-
-function listKept(tools: readonly Tool[]): Kept[] {
-  const kept: Kept[] = [];
-  for (const [index, tool] of tools.entries()) {
-    if (tool.isKept) kept.push({ span: tool, isNeighbour: tools[index - 1]?.isKept === true });
-    else kept.push(...listKept(tool.functions));
-  }
-  return kept;
+function keepFunctions(tools: readonly unknown[]): unknown[] {
+  const nameOf = (tool: unknown): unknown => membersOf(tool)["name"];
+  const functionsOf = (tool: unknown): unknown[] => {
+    const { type, tools: inner } = membersOf(tool);
+    return type === "namespace" && Array.isArray(inner) ? inner.filter(isFunction) : [];
+  };
+  const all = tools.flatMap((tool) => (isKept(tool) ? [tool] : functionsOf(tool)));
+  const uses = Map.groupBy(all.filter(isFunction), nameOf);
+  const isAlone = (tool: unknown): boolean => typeof nameOf(tool) === "string" && uses.get(nameOf(tool))?.length === 1;
+  return tools.flatMap((tool) => (isKept(tool) ? [tool] : functionsOf(tool).filter(isAlone)));
 }

@@ -1,7 +1,7 @@
 import { contentOf, isLiteral, isString } from "../json/bytes.ts";
 import type { JsonEditor } from "../json/edit.ts";
 import { createSlot, type JsonSlot, type JsonValue, type Span } from "../json/slots.ts";
-import type { FirstMessage } from "./conversation-slots.ts";
+import { type FirstMessage, isInstruction } from "./conversation-slots.ts";
 
 /** A message, or an item of `input`, while it is the latest that was read. */
 export interface Turn {
@@ -54,8 +54,8 @@ export function createTurnSlot(readers: readonly TurnReader[]): JsonSlot {
   });
 }
 
-const isInstruction = (bytes: Uint8Array, { value, role }: Turn): boolean =>
-  value.kind === "object" && (isString(bytes, role, "system") || isString(bytes, role, "developer"));
+const isInstructive = (bytes: Uint8Array, { value, role }: Turn): boolean =>
+  value.kind === "object" && isInstruction(bytes, role);
 
 /** Those of a conversation of months. The rest of a hostile body stays as it is. */
 const maxSystemTurns = 4096;
@@ -78,7 +78,7 @@ export function systemTurnsToUser(): TurnReader {
       roles = [];
     },
     read(bytes, turn) {
-      if (!isInside) isInside = !isInstruction(bytes, turn);
+      if (!isInside) isInside = !isInstructive(bytes, turn);
       else if (turn.value.kind === "object" && isString(bytes, turn.role, "system") && roles.length < maxSystemTurns) {
         roles.push({ start: turn.role.start, end: turn.role.end });
       }
@@ -90,31 +90,21 @@ export function systemTurnsToUser(): TurnReader {
 }
 
 /** The turns at the head that hold instructions. */
-interface Run {
-  count: number;
-  start: number;
-  end: number;
-  /** The role of the first, if that is `developer`. */
-  developer: Span | undefined;
-  /** Without empty ones. */
-  texts: Span[];
-  /** All they hold is text. */
-  isText: boolean;
-  hasEnded: boolean;
-}
-
-const emptyRun = (): Run => ({
+const emptyRun = () => ({
   count: 0,
   start: 0,
   end: 0,
-  developer: undefined,
-  texts: [],
+  /** The role of the first, if that is `developer`. */
+  developer: undefined as Span | undefined,
+  /** Without empty ones. */
+  texts: [] as Span[],
+  /** All they hold is text. */
   isText: true,
   hasEnded: false,
 });
 
 /** A reader that also tells which message heads the conversation after its edit. */
-export interface RunReader extends TurnReader {
+interface RunReader extends TurnReader {
   /** Undefined if it joins nothing. */
   findJoined: () => FirstMessage | undefined;
 }
@@ -146,7 +136,7 @@ export function developerToSystem(isInput: boolean): RunReader {
     read(bytes, turn) {
       if (run.hasEnded) return;
       const isMessage = turn.type.kind === "absent" || isString(bytes, turn.type, "message");
-      if (!isMessage || !isInstruction(bytes, turn)) {
+      if (!isMessage || !isInstructive(bytes, turn)) {
         run.hasEnded = true;
         return;
       }

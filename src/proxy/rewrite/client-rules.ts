@@ -7,13 +7,12 @@ import { dropBillingLine, functionToolsOnly } from "./client-rules-members.ts";
 import { createTurnSlot, developerToSystem, systemTurnsToUser, type TurnReader } from "./client-rules-turns.ts";
 import type { FirstMessage } from "./conversation-slots.ts";
 import type { Endpoint } from "./endpoint.ts";
+import type { EngineContext } from "./engine-members.ts";
 import type { BodyRule } from "./rules.ts";
 
 /** What `auto` goes by. */
-export interface ClientContext {
+export interface ClientContext extends EngineContext {
   userAgent: string | null;
-  /** Those of the backends with these names, as far as they are known. */
-  enginesOf: (backends: readonly string[]) => readonly Engine[];
 }
 
 /** Programs of which tables know more than others, by the name with which their User-Agents begin. */

@@ -2,9 +2,6 @@ import { isString, contentOf, decodeHead, decodeString, decodeTail } from "../js
 import { copyValue, createSlot, type JsonSlot, type JsonValue, type Span } from "../json/slots.ts";
 import { type ConversationMessage, maxUserMessages, type Sample, systemSample, userSample } from "./language.ts";
 
-/** Slots for a body's conversation, of any length: only the places of what decides on its language are kept. */
-export type ConversationSlots = ReturnType<typeof createConversationSlots>;
-
 /** Gets a message, its role and its content, which the slots hold only during the call. */
 export type OnMessage = (bytes: Uint8Array, message: JsonSlot, role: JsonSlot, content: JsonSlot) => void;
 
@@ -14,10 +11,17 @@ export interface FirstMessage {
   content: JsonValue;
 }
 
+/** Either role holds instructions; OpenAI's reasoning models use the second. */
+export const isInstruction = (bytes: Uint8Array, role: JsonValue): boolean =>
+  isString(bytes, role, "system") || isString(bytes, role, "developer");
+
 /** Among how many of the first messages a system prompt is looked for. */
 const leadingMessages = 2;
 
-/** @param onMessage called with each message */
+/**
+ * Slots for a body's conversation, of any length: only the places of what decides on its language are kept.
+ * @param onMessage called with each message
+ */
 export function createConversationSlots(onMessage?: OnMessage) {
   const system = createTextSlot();
   const role = createSlot();
@@ -27,12 +31,8 @@ export function createConversationSlots(onMessage?: OnMessage) {
   const leading: (Text | undefined)[] = [];
   const userTexts = createLatestTexts(maxUserMessages);
 
-  /** Either role holds instructions; OpenAI's reasoning models use the second. */
-  const isSystem = (bytes: Uint8Array): boolean =>
-    isString(bytes, role, "system") || isString(bytes, role, "developer");
-
   function keepLeading(bytes: Uint8Array, isUser: boolean): void {
-    if (isSystem(bytes)) leading.push(content.getText());
+    if (isInstruction(bytes, role)) leading.push(content.getText());
     else if (isUser || isString(bytes, role, "assistant")) leading.push(undefined);
   }
 
@@ -49,7 +49,7 @@ export function createConversationSlots(onMessage?: OnMessage) {
       if (messages.count === 1) {
         copyValue(message, first.value);
         copyValue(content.slot, first.content);
-        first.isSystem = isSystem(bytes);
+        first.isSystem = isInstruction(bytes, role);
       }
       if (message.kind !== "object" || content.slot.kind === "absent") return;
       const isUser = isString(bytes, role, "user");
@@ -142,46 +142,30 @@ function createTextSlot() {
       if (parts.length > 0) parts = [];
     },
   });
-  /** Undefined if the value is not an array with text. Never changed after its array has ended. */
-  const findParts = (): Text | undefined => (slot.kind === "array" && parts.length > 0 ? parts : undefined);
-  /** Empty if the value in the slot has no text. */
-  const getText = (): Text => (slot.kind === "string" ? [contentOf(slot)] : (findParts() ?? noText));
-  return { slot, findParts, getText };
+  /** Empty if the value in the slot has no text. Never changed after its array has ended. */
+  const getText = (): Text => {
+    if (slot.kind === "string") return [contentOf(slot)];
+    // An empty list is filled by what comes later.
+    return slot.kind === "array" && parts.length > 0 ? parts : noText;
+  };
+  return { slot, getText };
 }
 
-interface KeptText {
-  start: number;
-  end: number;
-  parts: Text | undefined;
-}
-
-/** The latest of any number of texts, in memory for those kept. */
+/** The latest of any number of texts, in memory for twice those kept. */
 function createLatestTexts(maxTexts: number) {
-  /** A ring: text number `n` is at `n % maxTexts`. Its objects are reused, because a body may have millions of texts. */
-  const ring: KeptText[] = [];
-  let count = 0;
+  const kept: Text[] = [];
   return {
     /** Keeps what the slot holds, unless it is empty. */
-    keep({ slot, findParts }: TextSlot): void {
-      const parts = findParts();
-      if (parts === undefined ? slot.kind !== "string" || slot.end - slot.start === 2 : isEmpty(parts)) return;
-      const kept = (ring[count % maxTexts] ??= { start: 0, end: 0, parts: undefined });
-      kept.start = slot.start + 1;
-      kept.end = slot.end - 1;
-      kept.parts = parts;
-      count += 1;
+    keep({ getText }: TextSlot): void {
+      const text = getText();
+      if (isEmpty(text)) return;
+      if (kept.push(text) === 2 * maxTexts) kept.splice(0, maxTexts);
     },
     clear(): void {
-      count = 0;
+      kept.length = 0;
     },
     /** In the order in which they were kept. */
-    list(): Text[] {
-      const oldest = count % maxTexts;
-      const kept = count <= maxTexts ? ring.slice(0, count) : [...ring.slice(oldest), ...ring.slice(0, oldest)];
-      const list: Text[] = [];
-      for (const text of kept) list.push(text.parts ?? [text]);
-      return list;
-    },
+    list: (): Text[] => kept.slice(-maxTexts),
   };
 }
 

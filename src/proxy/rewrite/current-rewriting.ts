@@ -1,32 +1,14 @@
 import type { Catalog, CurrentCatalog, DiscoveredModels } from "../../domain/models.ts";
 import { createKnownBlocks, type Hash } from "../json/known-blocks.ts";
 import { createRecall } from "./language.ts";
-import { createModelNames, type ModelNames } from "./model-names.ts";
-import { createRewriter, type RewriteRequest, type Rewritten, untouched } from "./rewrite.ts";
+import { setsEngineMembers } from "./engine-members.ts";
+import { createModelNames } from "./model-names.ts";
+import { createRewriter, untouched } from "./rewrite.ts";
 import { lastingMembers } from "./watched-members.ts";
 import { needsOf, type RewriteRules, streamUsages } from "./rules.ts";
 
-/** The rules with and without the usage that we request of streams: a backend may refuse `stream_options`. */
-export interface Rewriters {
-  /** Some requests are given `stream_options`. */
-  mayAsk: boolean;
-  asking: RewriteRequest;
-  unasked: RewriteRequest;
-}
-
-/** What is made of a catalog. A request keeps the one that it began with. */
-export interface Rewriting {
-  names: ModelNames;
-  /** Stands for a body that is not read. */
-  unread: Rewritten;
-  /** The rules of a model depend on client and engine. */
-  goesByClient: boolean;
-  /** Those for keys with a limit of tokens: a stream that is not asked for its usage can only be estimated. */
-  limited: Rewriters;
-  /** Those for keys with models that they may use, and no limit of tokens. */
-  named: Rewriters;
-  plain: Rewriters;
-}
+export type Rewriting = ReturnType<typeof createRewriting>;
+export type Rewriters = Rewriting["plain"];
 
 /** What is remembered of bodies that came before. */
 type Memory = Pick<RewriteRules, "recall" | "knownBlocks" | "timed">;
@@ -37,11 +19,14 @@ export const createMemory = (hash: Hash): Memory => ({
   knownBlocks: createKnownBlocks({ hash, seams: lastingMembers }),
 });
 
-function createRewriting(catalog: Catalog, discovered?: DiscoveredModels, memory: Memory = {}): Rewriting {
+/** What is made of a catalog. A request keeps the one that it began with. */
+function createRewriting(catalog: Catalog, discovered?: DiscoveredModels, memory: Memory = {}) {
   const names = createModelNames(catalog, discovered);
-  const rewriters = (streamUsage: RewriteRules["streamUsage"], hasKeyRules: boolean): Rewriters => {
+  /** The rules with and without the usage that we request of streams: a backend may refuse `stream_options`. */
+  const rewriters = (streamUsage: RewriteRules["streamUsage"], hasKeyRules: boolean) => {
     const rules = { names, streamUsage, hasKeyRules, ...memory };
     return {
+      /** Some requests are given `stream_options`. */
       mayAsk: needsOf(rules).streamOptions,
       asking: createRewriter(rules),
       unasked: createRewriter({ ...rules, streamUsage: streamUsages.unasked }),
@@ -49,9 +34,13 @@ function createRewriting(catalog: Catalog, discovered?: DiscoveredModels, memory
   };
   return {
     names,
+    /** Stands for a body that is not read. */
     unread: { ...untouched, target: names.unnamed },
-    goesByClient: goesByClient(catalog),
+    /** The rules of a model depend on client, key and engine. */
+    goesByClient: goesByClient(catalog) || setsEngineMembers(catalog),
+    /** Those for keys with a limit of tokens: a stream that is not asked for its usage can only be estimated. */
     limited: rewriters(streamUsages.required, true),
+    /** Those for keys with models that they may use, and no limit of tokens. */
     named: rewriters(streamUsages.asSet, true),
     plain: rewriters(streamUsages.asSet, false),
   };

@@ -77,7 +77,7 @@ const endpoints: ReadonlyMap<string, Endpoint> = new Map([
 const other: Endpoint = { ...plain, refers: true, takesJson: false };
 
 /** @param path canonical */
-export const isBelow = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`);
+const isBelow = (path: string, folder: string): boolean => path === folder || path.startsWith(`${folder}/`);
 
 /** The first that a path is below. */
 const others = folders.map((folder) => [`/v1/${folder}`, { ...other, folder, refers: folder !== "messages" }] as const);

@@ -3,7 +3,7 @@ import type { ClientContext } from "./client-rules.ts";
 import { createRewriter, type Rewritten, hanGuardPrefix, maximumEffortPrefix } from "./rewrite.ts";
 import { streamUsages } from "./rules.ts";
 import type { ModelNames } from "./model-names.ts";
-import type { Catalog, Model, ModelRules, Target } from "../../domain/models.ts";
+import type { Catalog, Model, Target } from "../../domain/models.ts";
 import type { RequestChange, RequestedNames } from "../../domain/requests.ts";
 
 /** What would become of a request's body, and why. */
@@ -22,7 +22,7 @@ export interface Explanation {
   kept: Pick<ExplainedEdit, "what" | "why">[];
 }
 
-export interface ExplainedEdit {
+interface ExplainedEdit {
   what: RequestChange;
   from: string | undefined;
   to: string | undefined;
@@ -67,9 +67,20 @@ const refusedAs = (refused: Explanation["refused"], body: string): Explanation =
   kept: [],
 });
 
-const explanations: Readonly<
-  Record<RequestChange, (rewritten: Rewritten, catalog: Catalog) => Omit<ExplainedEdit, "what">>
-> = {
+type Explain = (rewritten: Rewritten, catalog: Catalog) => Omit<ExplainedEdit, "what">;
+
+/** By a client rule. */
+function mended(from: string | undefined, to: string | undefined, reason: string): Explain {
+  return ({ target }) => {
+    const isAuto = target.rules.clientRules === "auto";
+    const rule = isAuto
+      ? "CLIENT_RULES is auto, and this client needs it in front of this engine"
+      : "CLIENT_RULES names it";
+    return { from, to, why: `${rule}: ${reason}.` };
+  };
+}
+
+const explanations: Readonly<Record<RequestChange, Explain>> = {
   model: ({ model, target }, catalog) => ({ from: model?.asked, to: model?.sent, why: whyModel(catalog, target) }),
   max_tokens: (rewritten, catalog) => ({
     from: rewritten.changes?.maxTokens?.from.toString(),
@@ -102,52 +113,32 @@ const explanations: Readonly<
         ? "the client does not see what it adds."
         : "the client's stream_options do not refuse the usage, so it gets the usage at the end."),
   }),
-  system_turns_to_user: ({ target }) => ({
-    from: "system",
-    to: "user",
-    why: whyMended(
-      target.rules,
-      "templates refuse system turns inside a conversation, or engines read all of it again",
-    ),
-  }),
-  drop_billing_line: ({ target }) => ({
-    from: "x-anthropic-billing-header: …",
-    to: undefined,
-    why: whyMended(
-      target.rules,
-      "the line is for Anthropic, and no cached prompt that begins with another one matches",
-    ),
-  }),
-  developer_to_system: ({ target }) => ({
-    from: "developer",
-    to: "system",
-    why: whyMended(
-      target.rules,
-      "templates know no developer, and some refuse a second system message, so one holds all texts",
-    ),
-  }),
-  function_tools_only: ({ target }) => ({
-    from: undefined,
-    to: "tools",
-    why: whyMended(
-      target.rules,
-      "the engine refuses tools of other types; functions of namespaces stay under their own names",
-    ),
-  }),
-  full_context_code: ({ target }) => ({
-    from: undefined,
-    to: '"code":"context_length_exceeded"',
-    why: whyMended(
-      target.rules,
-      "not the request is edited, but a refusal in an engine's words for a full context: by the code, the client can make room",
-    ),
-  }),
+  system_turns_to_user: mended(
+    "system",
+    "user",
+    "templates refuse system turns inside a conversation, or engines read all of it again",
+  ),
+  drop_billing_line: mended(
+    "x-anthropic-billing-header: …",
+    undefined,
+    "the line is for Anthropic, and no cached prompt that begins with another one matches",
+  ),
+  developer_to_system: mended(
+    "developer",
+    "system",
+    "templates know no developer, and some refuse a second system message, so one holds all texts",
+  ),
+  function_tools_only: mended(
+    undefined,
+    "tools",
+    "the engine refuses tools of other types; functions of namespaces stay under their own names",
+  ),
+  full_context_code: mended(
+    undefined,
+    '"code":"context_length_exceeded"',
+    "not the request is edited, but a refusal in an engine's words for a full context: by the code, the client can make room",
+  ),
 };
-
-const whyMended = ({ clientRules }: ModelRules, reason: string): string =>
-  clientRules === "auto"
-    ? `CLIENT_RULES is auto, and this client needs it in front of this engine: ${reason}.`
-    : `CLIENT_RULES names it: ${reason}.`;
 
 /** The settings that hold, as the operator writes them: in the environment, or in the file. */
 type SettingNames = Readonly<Record<"context" | "output" | "hanGuard" | "reasoning" | "usage", string>>;

@@ -1,5 +1,5 @@
-import { findString, indexOfBytes, isString } from "../json/bytes.ts";
-import type { OnMessage } from "./conversation-slots.ts";
+import { findString, indexOfBytes, isString, latin1 } from "../json/bytes.ts";
+import { isInstruction, type OnMessage } from "./conversation-slots.ts";
 import { copyValue, createSlot, type JsonSlot, type JsonValue, type Span } from "../json/slots.ts";
 
 /**
@@ -28,9 +28,6 @@ export interface MessageSpan extends Span {
   readonly text: Span;
 }
 
-/** Slots for a body's opening, of any length. */
-export type OpeningSlots = ReturnType<typeof createOpeningSlots>;
-
 /** Longer names are cut: they are only compared. */
 const maxNameLength = 256;
 
@@ -40,6 +37,7 @@ const maxLeading = 4;
 /** So many messages are remembered of a body. Agents compact a conversation long before. */
 const maxMessages = 4096;
 
+/** Slots for a body's opening, of any length. */
 export function createOpeningSlots() {
   const conversationId = createSlot();
   const conversation = createSlot({ members: { id: conversationId } });
@@ -115,9 +113,6 @@ function textOf(content: JsonSlot): JsonSlot {
   return text?.kind === "string" ? text : content;
 }
 
-const isInstruction = (bytes: Uint8Array, role: JsonValue): boolean =>
-  isString(bytes, role, "system") || isString(bytes, role, "developer");
-
 const messageSpanOf = ({ start, end }: Span, content: JsonSlot): MessageSpan =>
   content.kind === "absent"
     ? { start, end, content: undefined, text: { start, end } }
@@ -143,47 +138,30 @@ function sessionOf(userId: string | undefined): string | undefined {
 }
 
 /**
- * Lines of a system prompt that differ between requests, or between conversations that are the same otherwise, by how they
- * begin. Claude Code's accounts for its requests: new with each one in 2.1.120 to 2.1.177, with each conversation since.
+ * A line of a system prompt that differs between requests, or between conversations that are the same otherwise. Claude Code's
+ * accounts for its requests: new with each one in 2.1.120 to 2.1.177, with each conversation since. It ends at the escape for a
+ * new line, or with the string.
  */
-const volatileLines: readonly Uint8Array[] = ["x-anthropic-billing-header:"].map((text) => Buffer.from(text));
+const volatileLine = /x-anthropic-billing-header:(?:[^"\\]|\\[^n])*/;
+const volatileStart = Buffer.from("x-anthropic-billing-header:");
 
-/** They stand at the beginning, and are short. */
+/** It stands at the beginning, and is short. */
 const [maxVolatileOffset, maxVolatileLength] = [1024, 4096];
 
 function splitVolatile(bytes: Uint8Array, parts: readonly Span[]): Pick<Opening, "system" | "volatile"> {
   const volatile: Span[] = [];
-  return { system: parts.flatMap((part) => withoutVolatileLine(bytes, part, volatile)), volatile };
-}
-
-/** @returns the part before the line, and the part after it */
-function withoutVolatileLine(bytes: Uint8Array, part: Span, volatile: Span[]): readonly Span[] {
-  const { start, end } = part;
-  const head = bytes.subarray(start, Math.min(end, start + maxVolatileOffset));
-  for (const beginning of volatileLines) {
-    const at = indexOfBytes(head, beginning, 0);
-    if (at === -1) continue;
+  const system = parts.flatMap((part) => {
+    const { start, end } = part;
+    const at = indexOfBytes(bytes.subarray(start, Math.min(end, start + maxVolatileOffset)), volatileStart, 0);
+    if (at === -1) return [part];
     const from = start + at;
-    const line = { start: from, end: endOfLine(bytes, from, Math.min(end, from + maxVolatileLength)) };
+    const [text = ""] = volatileLine.exec(latin1(bytes, from, Math.min(end, from + maxVolatileLength))) ?? [];
+    const line = { start: from, end: from + text.length };
     volatile.push(line);
     return [
       { start, end: line.start },
       { start: line.end, end },
     ];
-  }
-  return [part];
+  });
+  return { system, volatile };
 }
-
-/** Where a line in a JSON string ends: at the escape for a new line, or with the string. */
-function endOfLine(bytes: Uint8Array, from: number, end: number): number {
-  for (let at = from; at < end; at += 1) {
-    const byte = bytes[at];
-    if (byte === quote) return at;
-    if (byte !== backslash) continue;
-    if (bytes[at + 1] === letterN) return at;
-    at += 1;
-  }
-  return end;
-}
-
-const [quote, backslash, letterN] = [0x22, 0x5c, 0x6e];

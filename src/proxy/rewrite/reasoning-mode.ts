@@ -1,18 +1,22 @@
 import { findJson, findString, isLiteral } from "../json/bytes.ts";
 import type { JsonEditor } from "../json/edit.ts";
-import type { JsonSlot } from "../json/slots.ts";
+import { createSlot, type JsonSlot } from "../json/slots.ts";
 
-export interface TemplateKwargs {
-  slot: JsonSlot;
-  thinking: JsonSlot;
+type TemplateKwargs = ReturnType<typeof createTemplateKwargs>;
+
+export function createTemplateKwargs() {
+  const [thinking, reasoningEffort] = [createSlot(), createSlot()];
   /** The older name of `thinking`. */
-  enableThinking: JsonSlot;
-  reasoningEffort: JsonSlot;
+  const enableThinking = createSlot();
+  const members = { thinking, enable_thinking: enableThinking, reasoning_effort: reasoningEffort };
+  return { slot: createSlot({ members }), thinking, enableThinking, reasoningEffort };
 }
 
-export interface OutputConfig {
-  slot: JsonSlot;
-  effort: JsonSlot;
+type OutputConfig = ReturnType<typeof createOutputConfig>;
+
+export function createOutputConfig() {
+  const effort = createSlot();
+  return { slot: createSlot({ members: { effort } }), effort };
 }
 
 /** How much the reasoning family is to think. */

@@ -15,6 +15,7 @@ import {
   findNotBlank,
   findString,
   isLiteral,
+  isString,
   isUtf8,
   findPositiveInteger,
 } from "../json/bytes.ts";
@@ -33,6 +34,7 @@ import { type CapExemption, capTokensInSteps, stepBytes } from "./caps.ts";
 import { chooseClientRules, type ClientContext, type Mended, mendInSteps } from "./client-rules.ts";
 import type { FirstMessage } from "./conversation-slots.ts";
 import { type Endpoint, getEndpoint } from "./endpoint.ts";
+import { setEngineMembers } from "./engine-members.ts";
 import { discouragesHan, type Recall } from "./language.ts";
 import type { Opening } from "./opening.ts";
 import {
@@ -61,6 +63,8 @@ export interface Rewritten {
   pieces: Uint8Array<ArrayBuffer>[] | undefined;
   /** The body requests a stream. */
   stream: boolean;
+  /** The body says that others may come before it, as OpenAI's do. */
+  isFlex?: boolean;
   usageAdded: UsageAdded;
   /** The client sent `stream_options`. */
   asksForUsage: boolean;
@@ -197,11 +201,22 @@ export function* rewriteInSteps(
     usageAdded = { ...usageAdded, ...requestTimings(editor, bytes, body.root, body.streamOptions, givenN) };
   }
   note("stream_usage");
+  const isFlex = isString(bytes, body.serviceTier, "flex");
+  if (body.engineMembers !== undefined) {
+    const priority = isFlex ? "low" : client?.priority;
+    setEngineMembers(editor, body.root, body.engineMembers, {
+      target: named ?? target,
+      catalog: rules.names.catalog,
+      client,
+      priority,
+    });
+  }
   const changes = kinds.length === 0 ? undefined : { kinds, maxTokens: capped.lowered };
   return {
     isObject: true,
     pieces: editor.apply(bytes),
     stream,
+    isFlex,
     usageAdded,
     asksForUsage: body.givenOptions !== undefined && !isAbsentOrNull(bytes, body.givenOptions),
     model,

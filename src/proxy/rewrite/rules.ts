@@ -1,3 +1,4 @@
+import { setsEngineMembers } from "./engine-members.ts";
 import type { JsonEditor } from "../json/edit.ts";
 import type { KnownBlocks } from "../json/known-blocks.ts";
 import type { JsonSlot } from "../json/slots.ts";
@@ -29,17 +30,10 @@ export const streamUsages = {
   unasked: { off: "off", final: "off", continuous: "off" },
 } as const satisfies Record<string, Record<ForceUsage, ForceUsage>>;
 
-/** Which members of a body the rules of any model may read. */
-export interface BodyNeeds {
-  streamOptions: boolean;
-  reasoning: boolean;
-  hanGuard: boolean;
-  keyRules: boolean;
-  /** There are backends to choose from, of which one may have cached the opening. */
-  opening: boolean;
-}
+export type BodyNeeds = ReturnType<typeof needsOf>;
 
-export function needsOf(rules: RewriteRules): BodyNeeds {
+/** Which members of a body the rules of any model may read. */
+export function needsOf(rules: RewriteRules) {
   const { models, otherModels, backends }: Catalog = rules.names.catalog;
   const all = [...models, otherModels];
   return {
@@ -47,7 +41,9 @@ export function needsOf(rules: RewriteRules): BodyNeeds {
     reasoning: all.some(({ reasoning }) => reasoning),
     hanGuard: all.some(({ hanGuard }) => hanGuard),
     keyRules: rules.hasKeyRules,
-    opening: backends.length > 1,
+    /** There are backends to choose from, of which one may have cached the opening. */
+    opening: backends.length > 1 || backends.some(({ maxPrefillTokens }) => maxPrefillTokens !== undefined),
+    engineMembers: setsEngineMembers(rules.names.catalog),
   };
 }
 

@@ -8,9 +8,10 @@ import {
   type JsonValue,
   type SlotOptions,
 } from "../json/slots.ts";
-import { type ConversationSlots, createConversationSlots } from "./conversation-slots.ts";
-import { createOpeningSlots, type OpeningSlots } from "./opening.ts";
+import { createConversationSlots } from "./conversation-slots.ts";
+import { createOpeningSlots } from "./opening.ts";
 import type { Endpoint } from "./endpoint.ts";
+import { createEngineMembers, type EngineMembers } from "./engine-members.ts";
 import {
   addFound,
   findMemberName,
@@ -20,45 +21,8 @@ import {
   memberRows,
   noneFound,
 } from "./members-not-allowed.ts";
-import type { OutputConfig, TemplateKwargs } from "./reasoning-mode.ts";
+import { createOutputConfig, createTemplateKwargs } from "./reasoning-mode.ts";
 import type { BodyNeeds } from "./rules.ts";
-
-/**
- * The members of a request's body that rules read or edit. What no rule reads is undefined, so that it costs nothing. One
- * serves any number of bodies, one after the other, because to create it takes as long as to read a short one. It holds
- * positions, and nothing of a body itself.
- */
-export interface RequestBody {
-  root: JsonSlot;
-  /** The same for bodies whose watched members are the same. */
-  shape: string;
-  model: RepeatedSlot;
-  /** What goes round a rule of its key; nothing for a key without such rules. To be completed by `findNotAllowed`. */
-  notAllowed: FoundMembers;
-  /** Whether a response is stored; undefined for bodies of other paths. */
-  store: JsonSlot | undefined;
-  /** A member that would be edited comes more often than is kept. */
-  hasTooManyDuplicates: () => boolean;
-  /** The same limit under its names of different years and endpoints. */
-  maxTokens: readonly RepeatedSlot[];
-  /** The same in names such as `Max_Tokens`, which backends in Go read, in llama.cpp's own, and in `extra_body`: capped too. */
-  maxTokensInOtherCase: RepeatedSlot;
-  /** Undefined for a key without limits of tokens or models. */
-  texts: RequestedTexts | undefined;
-  /** Undefined on endpoints whose bodies have none. */
-  thinkingBudget: ThinkingBudget | undefined;
-  stream: JsonSlot;
-  /** Undefined if no usage is requested for streams, or the endpoint's have it anyway. */
-  streamOptions: StreamOptions | undefined;
-  /** The client's, whether they are edited or not; undefined on endpoints that have none. */
-  givenOptions: JsonSlot | undefined;
-  /** Undefined unless a reasoning model is served, on an endpoint whose bodies have its options. */
-  reasoning: ReasoningOptions | undefined;
-  /** Undefined if no prefix may be due, also on endpoints whose bodies have no conversation. */
-  conversation: ConversationSlots | undefined;
-  /** Undefined if there is one backend, or on endpoints whose bodies have no conversation. */
-  opening: OpeningSlots | undefined;
-}
 
 /** What multiplies the output. */
 export interface RequestedTexts {
@@ -70,28 +34,8 @@ export interface RequestedTexts {
   ofRequests: number | undefined;
 }
 
-/** `thinking` of the Messages API. */
-export interface ThinkingBudget {
-  slot: JsonSlot;
-  type: JsonSlot;
-  budgetTokens: JsonSlot;
-}
-
-export interface StreamOptions {
-  all: RepeatedSlot;
-  /** Members of the last of them. */
-  includeUsage: RepeatedSlot;
-  continuousUsage: JsonSlot;
-  /** Beside them in the body. */
-  timings: JsonSlot;
-  /** The same; absent where `RequestedTexts` has it. */
-  n: JsonSlot;
-}
-
-interface ReasoningOptions {
-  templateKwargs: TemplateKwargs;
-  outputConfig: OutputConfig;
-}
+export type StreamOptions = ReturnType<typeof createStreamOptions>;
+export type ThinkingBudget = ReturnType<typeof createThinkingBudget>;
 
 /** What clients send again with each turn of a conversation, mostly behind its messages, to which each turn adds some. */
 export const lastingMembers: readonly string[] = ['"system":', '"tools":'];
@@ -99,21 +43,30 @@ export const lastingMembers: readonly string[] = ['"system":', '"tools":'];
 /** All of these are edited, because backends differ in which one they read. No client has a reason for more. */
 const maxDuplicates = 64;
 
-export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): RequestBody {
+export type RequestBody = ReturnType<typeof createRequestBody>;
+
+/**
+ * The members of a request's body that rules read or edit. What no rule reads is undefined, so that it costs nothing. One
+ * serves any number of bodies, one after the other, because to create it takes as long as to read a short one. It holds
+ * positions, and nothing of a body itself.
+ */
+export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds) {
   const model = createRepeatedSlot(maxDuplicates);
   const [maxTokens, maxCompletionTokens] = [createRepeatedSlot(maxDuplicates), createRepeatedSlot(maxDuplicates)];
   const [maxOutputTokens, maxTokensInOtherCase] = [
     createRepeatedSlot(maxDuplicates),
     createRepeatedSlot(maxDuplicates),
   ];
-  const stream = createSlot();
+  const [stream, serviceTier] = [createSlot(), createSlot()];
   const members: Record<string, JsonSlot> = {
     model: model.slot,
     max_tokens: maxTokens.slot,
     max_completion_tokens: maxCompletionTokens.slot,
     max_output_tokens: maxOutputTokens.slot,
     stream,
+    service_tier: serviceTier,
   };
+  const engineMembers = endpoint.takesJson && needs.engineMembers ? watchEngine(members) : undefined;
   const store = endpoint.folder === "responses" ? createSlot() : undefined;
   if (store !== undefined) members["store"] = store;
   const thinkingBudget = endpoint.thinkingBudget ? createThinkingBudget() : undefined;
@@ -125,7 +78,10 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
   }
   const givenOptions = endpoint.streamOptions ? (streamOptions?.all.slot ?? createSlot()) : undefined;
   if (givenOptions !== undefined) members["stream_options"] = givenOptions;
-  const reasoning = endpoint.templateKwargs && needs.reasoning ? createReasoningOptions() : undefined;
+  const reasoning =
+    endpoint.templateKwargs && needs.reasoning
+      ? { templateKwargs: createTemplateKwargs(), outputConfig: createOutputConfig() }
+      : undefined;
   if (reasoning !== undefined) {
     members["chat_template_kwargs"] = reasoning.templateKwargs.slot;
     members["output_config"] = reasoning.outputConfig.slot;
@@ -138,22 +94,21 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     members["messages"] = conversation.messages;
     members["system"] = conversation.system;
   }
-  const hasRules = needs.keyRules;
   const onFound: OnFound = (name, place) => void (body.notAllowed = addFound(body.notAllowed, name, place));
   const otherMembersIn =
     (place: string): NonNullable<SlotOptions["onOtherMember"]> =>
     (bytes, start, end) => {
-      if (!hasRules && !beginsLikeLimit(bytes[start])) return undefined;
+      if (!needs.keyRules && !beginsLikeLimit(bytes[start])) return undefined;
       const name = findMemberName(bytes, start, end);
       if (name === undefined) return undefined;
-      if (hasRules) onFound(name, place);
+      if (needs.keyRules) onFound(name, place);
       return isLimitName(name) ? maxTokensInOtherCase.slot : undefined;
     };
-  const texts = hasRules ? watchTexts(endpoint, members, onFound) : undefined;
+  const texts = needs.keyRules ? watchTexts(endpoint, members, onFound) : undefined;
   // LiteLLM sends its members in place of the others; other backends do not read it.
   members["extra_body"] = createSlot({ onOtherMember: otherMembersIn("extra_body.") });
   const limits = [maxTokens, maxCompletionTokens, maxOutputTokens];
-  const repeated = [model, ...limits, maxTokensInOtherCase];
+  const repeated = [model, ...limits, maxTokensInOtherCase, ...Object.values(engineMembers ?? {})];
   if (streamOptions !== undefined) repeated.push(streamOptions.all, streamOptions.includeUsage);
   if (texts !== undefined) repeated.push(texts.n, texts.bestOf);
   const onStart = (): void => {
@@ -163,28 +118,43 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds): Request
     conversation?.clear();
     opening?.clear();
   };
-  const body: RequestBody = {
+  const body = {
     root: createSlot({ members, onOtherMember: otherMembersIn(""), onStart }),
+    /** The same for bodies whose watched members are the same. */
     shape: JSON.stringify([endpoint, needs]),
     model,
+    /** What goes round a rule of its key; nothing for a key without such rules. To be completed by `findNotAllowed`. */
     notAllowed: noneFound,
+    /** Whether a response is stored; undefined for bodies of other paths. */
     store,
-    hasTooManyDuplicates() {
+    /** A member that would be edited comes more often than is kept. */
+    hasTooManyDuplicates(): boolean {
       for (const { isOverflowing } of repeated) if (isOverflowing) return true;
       return false;
     },
+    /** The same limit under its names of different years and endpoints. */
     maxTokens: limits,
+    /** The same in names such as `Max_Tokens`, which backends in Go read, in llama.cpp's own, and in `extra_body`: capped too. */
     maxTokensInOtherCase,
     texts,
     thinkingBudget,
     stream,
+    serviceTier,
+    engineMembers,
     streamOptions,
+    /** The client's, whether they are edited or not; undefined on endpoints that have none. */
     givenOptions,
     reasoning,
     conversation,
     opening,
   };
   return body;
+}
+
+function watchEngine(members: Record<string, JsonSlot>): EngineMembers {
+  const all = createEngineMembers(maxDuplicates);
+  for (const [name, { slot }] of Object.entries(all)) members[name] = slot;
+  return all;
 }
 
 /** In the order of `maxTokens`. */
@@ -263,41 +233,27 @@ export function findNotAllowed(bytes: Uint8Array, { batched }: Endpoint, body: R
   return batched === "requests" ? addFound(found, "requests") : found;
 }
 
-function createThinkingBudget(): ThinkingBudget {
+/** `thinking` of the Messages API. */
+function createThinkingBudget() {
   const type = createSlot();
   const budgetTokens = createSlot();
   return { slot: createSlot({ members: { type, budget_tokens: budgetTokens } }), type, budgetTokens };
 }
 
-function createStreamOptions(): StreamOptions {
+function createStreamOptions() {
   const includeUsage = createRepeatedSlot(maxDuplicates);
   const continuousUsage = createSlot();
   const members = { include_usage: includeUsage.slot, continuous_usage_stats: continuousUsage };
   return {
     all: createRepeatedSlot(maxDuplicates, { members, onStart: includeUsage.clear }),
+    /** Members of the last of them. */
     includeUsage,
     continuousUsage,
+    /** Beside them in the body. */
     timings: createSlot(),
+    /** The same; absent where `RequestedTexts` has it. */
     n: createSlot(),
   };
-}
-
-const createReasoningOptions = (): ReasoningOptions => ({
-  templateKwargs: createTemplateKwargs(),
-  outputConfig: createOutputConfig(),
-});
-
-function createTemplateKwargs(): TemplateKwargs {
-  const thinking = createSlot();
-  const enableThinking = createSlot();
-  const reasoningEffort = createSlot();
-  const members = { thinking, enable_thinking: enableThinking, reasoning_effort: reasoningEffort };
-  return { slot: createSlot({ members }), thinking, enableThinking, reasoningEffort };
-}
-
-function createOutputConfig(): OutputConfig {
-  const effort = createSlot();
-  return { slot: createSlot({ members: { effort } }), effort };
 }
 
 /** Words that backends (pydantic, and so vLLM and SGLang) read as booleans, in any case. */

@@ -2,38 +2,10 @@ import { parseJson } from "../../domain/json.ts";
 import { isLiteral, latin1, utf8 } from "../json/bytes.ts";
 import { readJson } from "../json/read.ts";
 import { createSlot, type JsonSlot, type Span } from "../json/slots.ts";
-import { isEmpty, isEmptyChoice, isObject } from "../usage/event-usage.ts";
+import { isEmpty, isEmptyChoice, isObject } from "./event-usage.ts";
 import { findDataLine, isLineEnd } from "./events.ts";
 
-/** What the filter needs of one event of a streamed completion. Positions are bytes of the event. */
-export interface CompletionChunk extends ChunkChoices {
-  usage: "object" | "null" | "absent";
-  /** Usage of any kind but null. */
-  hasUsage: boolean;
-  usageValue: Span;
-  choicesValue: Span;
-  timingsValue: Span | undefined;
-  /** After the last member. */
-  tail: number;
-  /** The whole JSON text, parsed; undefined if the runtime does not take it. */
-  parse(): Record<string, unknown> | undefined;
-  /** The JSON of one of `lastChunkMembers`. */
-  findMember(name: string): string | undefined;
-}
-
-interface ChunkChoices {
-  hasChoices: boolean;
-  /** A choice ends in this chunk. */
-  isFinal: boolean;
-  /** The `index` of each choice that ends in this chunk. */
-  ended: readonly string[];
-  /** The same for the others. */
-  continued: readonly string[];
-  /** This server writes `"usage":null` into such a chunk unasked. */
-  nullIsUsual: boolean;
-  /** The same for a chunk that has usage because it was requested. */
-  nullWasReplaced: boolean;
-}
+export type CompletionChunk = NonNullable<ReturnType<typeof readChunk>>;
 
 /** What llama.cpp (`timings`) and vLLM (the fingerprint) put into the last chunk of a stream. */
 export const lastChunkMembers = ["system_fingerprint", "timings", "__tool_call_incomplete"] as const;
@@ -44,8 +16,11 @@ export function readCompletionChunk(event: Uint8Array): CompletionChunk | undefi
   return line && readChunk(event.subarray(line.start, line.end), line.start);
 }
 
-/** @param offset the position of the JSON text in its event */
-function readChunk(bytes: Uint8Array, offset: number): CompletionChunk | undefined {
+/**
+ * What the filter needs of one event of a streamed completion. Positions are bytes of the event.
+ * @param offset the position of the JSON text in it
+ */
+function readChunk(bytes: Uint8Array, offset: number) {
   const usage = createSlot();
   const choices = createSlot();
   const members = Object.fromEntries(lastChunkMembers.map((name) => [name, createSlot()]));
@@ -57,14 +32,18 @@ function readChunk(bytes: Uint8Array, offset: number): CompletionChunk | undefin
   const spanOf = ({ start, end }: JsonSlot): Span => ({ start: start + offset, end: end + offset });
   return {
     ...readChoices(list),
-    usage: usage.kind === "object" ? "object" : isNull ? "null" : "absent",
+    usage: usage.kind === "object" ? ("object" as const) : isNull ? ("null" as const) : ("absent" as const),
+    /** Usage of any kind but null. */
     hasUsage: usage.kind !== "absent" && !isNull,
     usageValue: spanOf(usage),
     choicesValue: spanOf(choices),
     timingsValue: members.timings && members.timings.kind !== "absent" ? spanOf(members.timings) : undefined,
+    /** After the last member. */
     tail: root.tail + offset,
+    /** The whole JSON text, parsed; undefined if the runtime does not take it. */
     parse: () => parseObject(bytes),
-    findMember(name) {
+    /** The JSON of one of `lastChunkMembers`. */
+    findMember(name: string): string | undefined {
       const member = members[name];
       return member === undefined || member.kind === "absent" ? undefined : latin1(bytes, member.start, member.end);
     },
@@ -84,7 +63,7 @@ const ends: ReadonlySet<unknown> = new Set(["stop", "length", "tool_calls", "con
  * and mistral.rs write out every member of a delta; SGLang also `matched_stop`; vLLM's legacy completions, if they have a
  * null at all, everything. OpenAI and older chat of vLLM do none of this: their null was requested.
  */
-function readChoices(list: readonly unknown[]): ChunkChoices {
+function readChoices(list: readonly unknown[]) {
   const [ended, continued]: [string[], string[]] = [[], []];
   let [nullIsUsual, nullWasReplaced] = [false, false];
   for (const choice of list) {
@@ -98,7 +77,19 @@ function readChoices(list: readonly unknown[]): ChunkChoices {
     nullWasReplaced ||= role === null || (text !== undefined && hasStop);
   }
   const hasChoices = ended.length + continued.length > 0;
-  return { hasChoices, isFinal: ended.length > 0, ended, continued, nullIsUsual, nullWasReplaced };
+  return {
+    hasChoices,
+    /** A choice ends in this chunk. */
+    isFinal: ended.length > 0,
+    /** The `index` of each choice that ends in this chunk. */
+    ended,
+    /** The same for the others. */
+    continued,
+    /** This server writes `"usage":null` into such a chunk unasked. */
+    nullIsUsual,
+    /** The same for a chunk that has usage because it was requested. */
+    nullWasReplaced,
+  };
 }
 
 /** Which choices of a stream have ended, as far as its chunks were read. */

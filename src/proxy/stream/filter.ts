@@ -39,7 +39,7 @@ const choicesName = Buffer.from('choices"');
  * `--enable-force-include-usage`), running usage in the form of vLLM's, or null in chunks in the form of OpenAI's would
  * have come unasked: they are removed.
  */
-export class StreamUsageFilter {
+class StreamUsageFilter {
   /** See `UsageAdded`. */
   readonly timedChoices: number | undefined;
   readonly #includeUsage: boolean;

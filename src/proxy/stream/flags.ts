@@ -1,6 +1,6 @@
 import { indexOfBytes, latin1, utf8 } from "../json/bytes.ts";
-import { isObject } from "../usage/event-usage.ts";
-import { createJsonUsageParser, findShortJson, mentionsUsage } from "../usage/json-usage.ts";
+import { isObject } from "./event-usage.ts";
+import { JsonUsageParser, findShortJson, mentionsUsage } from "./json-usage.ts";
 import { DataReader, dataOf } from "./events.ts";
 
 /*
@@ -109,7 +109,7 @@ export function endsStream(event: Uint8Array): boolean {
 
 /** What is read of a text that is too long to be held, as it passes. */
 export class LongText {
-  readonly #json = createJsonUsageParser();
+  readonly #json = new JsonUsageParser();
   readonly #reader: DataReader | undefined;
   readonly #ends: boolean | undefined;
   length = 0;

@@ -1,28 +1,21 @@
-import { cacheWriteName, findCount, isObject, tokenCountNames } from "../usage/event-usage.ts";
+import { cacheWriteName, findCount, isObject, tokenCountNames } from "./event-usage.ts";
 import { RepeatedEvent, type OutputLength } from "./repeated-event.ts";
 
-/** What a stream showed of its output, as limits of tokens are charged for it. */
-export interface SeenOutput {
-  /** The larger of the events with output and a quarter of their characters. */
-  estimatedTokens: number;
-  /** The sum over the choices that have usage of their own; 0 if none has. */
-  reportedTokens: number;
-  /** The input of these choices, each of which reports that of its own prompt; 0 if fewer than two have any. */
-  choicesInputTokens: number;
-  /** The output that is reported is the placeholder that a Messages stream opens with. */
-  isOpening: boolean;
-  /** A choice has begun that has no usage of its own. */
-  hasUnreportedChoice: boolean;
-  /** Input that a cache was given, beside the input of the Messages API. */
-  cacheWriteTokens: number;
-}
+export type SeenOutput = typeof nothingSeen;
 
-export const nothingSeen: SeenOutput = {
+/** What a stream showed of its output, as limits of tokens are charged for it. */
+export const nothingSeen = {
+  /** The larger of the events with output and a quarter of their characters. */
   estimatedTokens: 0,
+  /** The sum over the choices that have usage of their own; 0 if none has. */
   reportedTokens: 0,
+  /** The input of these choices, each of which reports that of its own prompt; 0 if fewer than two have any. */
   choicesInputTokens: 0,
+  /** The output that is reported is the placeholder that a Messages stream opens with. */
   isOpening: false,
+  /** A choice has begun that has no usage of its own. */
   hasUnreportedChoice: false,
+  /** Input that a cache was given, beside the input of the Messages API. */
   cacheWriteTokens: 0,
 };
 

@@ -1,16 +1,9 @@
 import { noUsage, type Usage } from "../../domain/usage.ts";
 import { skipLeading } from "../json/bytes.ts";
-import {
-  type BodyHeaders,
-  isJson,
-  isPlain,
-  isPlainEventStream,
-  mayBeEventStream,
-  textKindOf,
-} from "../usage/body-kind.ts";
-import { createDecompressor, type Decompressor, encodingsOf } from "../usage/decompress.ts";
-import { noStreamUsage, readUsage, type UsageShape } from "../usage/event-usage.ts";
-import { createJsonUsageParser, findShortJson, type JsonUsageParser } from "../usage/json-usage.ts";
+import { type BodyHeaders, isJson, isPlain, isPlainEventStream, mayBeEventStream, textKindOf } from "./body-kind.ts";
+import { createDecompressor, type Decompressor, encodingsOf } from "./decompress.ts";
+import { noStreamUsage, readUsage, type UsageShape } from "./event-usage.ts";
+import { findShortJson, JsonUsageParser } from "./json-usage.ts";
 import { beginsEvents, Events, isLineEnd, maxHeldEventBytes, type Position, Unfinished } from "./events.ts";
 import type { EventFilter } from "./filter.ts";
 import { carryOnlyContent, endsStream, LongText } from "./flags.ts";
@@ -109,7 +102,7 @@ export class Passage {
     const first = chunk[skipLeading(chunk, 0)];
     this.#isKnown = first !== undefined;
     if (first !== openBrace) return;
-    this.#json = createJsonUsageParser();
+    this.#json = new JsonUsageParser();
     this.#usage = undefined;
   }
 

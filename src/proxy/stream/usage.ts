@@ -1,13 +1,6 @@
 import { addUsage, noUsage, type Usage } from "../../domain/usage.ts";
-import {
-  cachedTimingName,
-  findCount,
-  isObject,
-  noStreamUsage,
-  readEventUsage,
-  usageOfStream,
-} from "../usage/event-usage.ts";
-import { findShortJson, maxParsedLength, mayHoldUsage, mentionsUsage } from "../usage/json-usage.ts";
+import { cachedTimingName, findCount, isObject, noStreamUsage, readEventUsage, usageOfStream } from "./event-usage.ts";
+import { findShortJson, maxParsedLength, mayHoldUsage, mentionsUsage } from "./json-usage.ts";
 import { dataOf } from "./events.ts";
 import { LongText, type Progress } from "./flags.ts";
 

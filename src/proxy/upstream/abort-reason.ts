@@ -1,5 +1,5 @@
-import { type ErrorCode, type ErrorDetails, errorKinds, ProxyError } from "../errors.ts";
-import { causeOf, provesUnconnected, provesUnsent } from "./failure-cause.ts";
+import { closeSync, openSync } from "node:fs";
+import { type ErrorCode, type ErrorDetails, errorKindOf, ProxyError } from "../errors.ts";
 import { isLimitName } from "../../domain/limits.ts";
 import type { SubjectId } from "../../domain/keys.ts";
 import type { Outcome } from "../../domain/requests.ts";
@@ -23,7 +23,7 @@ export class AbortReason extends Error {
 }
 
 /** The wait for the upstream that was too long. */
-export type TimeoutCause = "connect_timeout" | "first_byte_timeout" | "between_bytes_timeout";
+type TimeoutCause = "connect_timeout" | "first_byte_timeout" | "between_bytes_timeout";
 
 /** A client's body that makes no progress for this long is given up, whether it is held or streamed; its response no sooner. */
 export const noProgressMs = 60_000;
@@ -66,7 +66,7 @@ export function abortReasonOf(error: unknown, signal: AbortSignal): AbortReason 
 
 /** A backend that starts anew is back soon, and nothing can be executed twice. */
 const retrySoon: ErrorDetails = {
-  message: errorKinds.upstream_unreachable.message,
+  message: errorKindOf("upstream_unreachable").message,
   headers: [["retry-after", "1"]],
 };
 
@@ -75,7 +75,7 @@ export function sendFailureOf(error: unknown, signal: AbortSignal): AbortReason 
   const reason = abortReasonOf(error, signal);
   const { outcome, code, cause } = reason;
   if (reason === signal.reason || cause === undefined || !provesUnsent(cause)) return reason;
-  return new AbortReason(outcome, code, cause, provesUnconnected(cause) ? retrySoon : undefined, true);
+  return new AbortReason(outcome, code, cause, notSent.has(cause) ? retrySoon : undefined, true);
 }
 
 export interface Failure {
@@ -96,3 +96,44 @@ export function classifyFailure(error: unknown, client: AbortSignal): Failure {
   }
   return { outcome: "refused", code: "internal" };
 }
+
+/** The error codes of `fetch` for a response that breaks the rules of HTTP (Bun 1.4.5). */
+const notHttp: ReadonlySet<unknown> = new Set([
+  "InvalidContentLength",
+  "InvalidHTTPResponse",
+  "Malformed_HTTP_Response",
+  "ResponseHeadersTooLarge",
+  "UnrequestedUpgrade",
+  "UnsupportedTransferEncoding",
+]);
+
+/** The code of the system or of TLS for a failure of `fetch`, or a word of ours. Never a message: those contain addresses. */
+export function causeOf(error: unknown): string {
+  if (!(error instanceof Error)) return "unknown";
+  if (error.name === "TimeoutError") return "timeout";
+  const code = "code" in error ? error.code : undefined;
+  if (notHttp.has(code)) return "not_http";
+  // A lookup needs descriptors too.
+  if (code === "ENOTFOUND") return findDescriptorShortage() ?? code;
+  return typeof code === "string" ? code : "unknown";
+}
+
+/** @returns EMFILE or ENFILE if no file can be opened */
+function findDescriptorShortage(): string | undefined {
+  try {
+    closeSync(openSync("/dev/null", "r"));
+    return undefined;
+  } catch (error) {
+    return error instanceof Error && "code" in error ? String(error.code) : undefined;
+  }
+}
+
+/**
+ * No connection was made. One that breaks is always `ECONNRESET`, or `EPROTO` if it breaks the rules of TLS, be that at its
+ * start or after a request.
+ */
+const notSent: ReadonlySet<string> = new Set(["ECONNREFUSED", "EHOSTUNREACH", "ENETUNREACH", "ENOENT", "ENOTFOUND"]);
+
+/** @returns whether the cause proves that nothing of the request was sent: no connection, or a certificate that we refused */
+export const provesUnsent = (cause: string): boolean =>
+  notSent.has(cause) || /^(?:CERT|CRL|DEPTH_ZERO|ERR_TLS_CERT|SELF_SIGNED|UNABLE_TO)_/.test(cause);

@@ -1,14 +1,7 @@
 import type { MonotonicClock } from "../../time/clock.ts";
 
 /** The idle connections of `fetch`, which does not expose them. */
-export interface ConnectionPool {
-  /**
-   * Called when a request is sent.
-   * @param isFit asked of the connection that the request would get, if that one has been idle
-   * @returns puts its connection into the pool, due at the end of the response body; undefined if that one is not fit
-   */
-  take(isFit?: (idleMs: number) => boolean): (() => void) | undefined;
-}
+export type ConnectionPool = ReturnType<typeof poolOf>;
 
 /** How many idle connections Bun keeps, whatever their hosts (1.4.5). */
 const poolSize = 64;
@@ -38,7 +31,7 @@ export function createConnectionPools(clock: MonotonicClock): (baseUrl: string, 
   };
 }
 
-function poolOf({ since, hosts }: IdleConnections, host: string, clock: MonotonicClock): ConnectionPool {
+function poolOf({ since, hosts }: IdleConnections, host: string, clock: MonotonicClock) {
   function findNext(): number {
     for (let at = 0; at < poolSize; at++) if (since[at] !== undefined && hosts[at] === host) return at;
     return -1;
@@ -50,7 +43,12 @@ function poolOf({ since, hosts }: IdleConnections, host: string, clock: Monotoni
   }
 
   return {
-    take(isFit) {
+    /**
+     * Called when a request is sent.
+     * @param isFit asked of the connection that the request would get, if that one has been idle
+     * @returns puts its connection into the pool, due at the end of the response body; undefined if that one is not fit
+     */
+    take(isFit?: (idleMs: number) => boolean): (() => void) | undefined {
       const next = findNext();
       const idleSince = since[next];
       if (idleSince !== undefined) {

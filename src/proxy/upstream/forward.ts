@@ -84,8 +84,18 @@ export type Forward = (request: UpstreamRequest) => Promise<UpstreamResponse>;
 export function createForward(deps: ForwardDeps): Forward {
   const getTargetUrl = targetUrlBelow(deps.baseUrl);
   const base = new URL(deps.baseUrl);
-  const route = deps.socket === undefined ? direct : { ...direct, unix: deps.socket };
-  const { pool } = deps;
+  const { pool, socket } = deps;
+  const always = {
+    // The client follows redirects, not we.
+    redirect: "manual",
+    // The bytes stay those that the backend sent.
+    decompress: false,
+    // Bun's own limit is about five minutes; we have the read and connect timeouts.
+    timeout: false,
+    // HTTP_PROXY and the like are meant for the operator's other programs.
+    proxy: false,
+    ...(socket !== undefined && { unix: socket }),
+  } as const;
 
   return async (request) => {
     const url = getTargetUrl(request.pathAndQuery);
@@ -107,20 +117,19 @@ export function createForward(deps: ForwardDeps): Forward {
       readTimeout.clear();
       upload?.clear();
     };
-    const upload =
-      request.body instanceof ReadableStream
-        ? createUpload(request.body, {
-            readTimeout,
-            onPull: stopConnectTimeout,
-            startReadTimeout: deps.startReadTimeout,
-            onStalled: () => abort(clientStalled()),
-          })
-        : undefined;
+    let upload: ReturnType<typeof createUpload> | undefined;
+    if (request.body instanceof ReadableStream) {
+      const clientTimeout = deps.startReadTimeout(noProgressMs, () => abort(clientStalled()));
+      upload = createUpload(request.body, readTimeout, clientTimeout, stopConnectTimeout);
+    }
     readTimeout.beginWait();
     try {
       const putBack = takeConnection(request, pool);
       const body = upload?.body ?? request.body;
-      const response = await deps.fetch(url, fetchInit(request, body, putBack !== undefined, aborter.signal, route));
+      const { method, headers } = request;
+      const { signal } = aborter;
+      const keepalive = putBack !== undefined;
+      const response = await deps.fetch(url, { ...always, method, headers, body, signal, keepalive });
       hasResponded = true;
       deps.connectTimeout.onReceived();
       if (!isReadable(response)) throw failed("not_http");
@@ -206,38 +215,7 @@ function takeConnection({ method, body }: UpstreamRequest, pool: ConnectionPool)
   return pool.take(repeatedByBun.has(method) ? undefined : staysOpen);
 }
 
-/** HTTP_PROXY and the like are meant for the operator's other programs. */
-const direct = { proxy: false } as const;
-
-function fetchInit(
-  { method, headers }: UpstreamRequest,
-  body: UpstreamRequest["body"],
-  keepalive: boolean,
-  signal: AbortSignal,
-  route: Pick<BunFetchRequestInit, "proxy" | "unix">,
-): BunFetchRequestInit {
-  return {
-    method,
-    headers,
-    body,
-    signal,
-    // The client follows redirects, not we.
-    redirect: "manual",
-    // The bytes stay those that the backend sent.
-    decompress: false,
-    // Bun's own limit is about five minutes; we have the read and connect timeouts.
-    timeout: false,
-    ...route,
-    keepalive,
-  };
-}
-
-interface Call {
-  keyId: KeyId;
-  userId?: UserId | undefined;
-  /** When its request arrived, by the monotonic clock. */
-  startedAt: number;
-}
+type Call = Pick<UpstreamRequest, "keyId" | "userId" | "startedAt">;
 
 export interface RunningCallsDeps {
   /** Fires when the program no longer waits for running responses. */
@@ -275,21 +253,15 @@ export function createRunningCalls({ stopping, onKeyEnded }: RunningCallsDeps) {
 /**
  * A client's body on its way to the upstream, in constant memory. The read timeout pauses while we wait for the client,
  * which has a limit of its own, and runs while we wait for the upstream: to take what there is, and in the end to respond.
+ * @param onPull called with each pull. `fetch` pulls for the first time when it has a connection
  */
 function createUpload(
   body: ReadableStream<Uint8Array<ArrayBuffer>>,
-  options: {
-    readTimeout: ReadTimeout;
-    /** Called with each pull. `fetch` pulls for the first time when it has a connection. */
-    onPull: () => void;
-    startReadTimeout: StartReadTimeout;
-    /** Called when the client has sent nothing for too long. */
-    onStalled: () => void;
-  },
+  readTimeout: ReadTimeout,
+  clientTimeout: ReadTimeout,
+  onPull: () => void,
 ) {
-  const { readTimeout, onPull, startReadTimeout, onStalled } = options;
   const reader = body.getReader();
-  const clientTimeout = startReadTimeout(noProgressMs, onStalled);
   let usesReadTimeout = true;
   let isRead = false;
   /** Lets go of a body of which nothing was read, so that it can be sent to another upstream. */
@@ -364,17 +336,11 @@ export function createForwards(
     });
   }
 
-  function forwardTo({ url, baseUrl, socket }: Address): Forward {
-    const connectTimeout = connectTimeoutOf({ url, baseUrl, socket });
-    return createForward({
-      baseUrl,
-      socket,
-      fetch,
-      pool: poolOf(baseUrl, socket),
-      connectTimeout,
-      startReadTimeout,
-      running,
-    });
+  function forwardTo(address: Address): Forward {
+    const { baseUrl, socket } = address;
+    const pool = poolOf(baseUrl, socket);
+    const connectTimeout = connectTimeoutOf(address);
+    return createForward({ baseUrl, socket, fetch, pool, connectTimeout, startReadTimeout, running });
   }
 
   return {

@@ -1,4 +1,4 @@
-import { causeOf } from "./failure-cause.ts";
+import { causeOf } from "./abort-reason.ts";
 
 export interface ProbedUpstream {
   /** Origin and path prefix; no trailing slash. */

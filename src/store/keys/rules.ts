@@ -7,6 +7,8 @@ export const noLimits: Record<LimitName, number | null> = perLimit(() => null);
 export const noRules: KeyRules = {
   ...noLimits,
   limits_extra: null,
+  priority: null,
+  notify: null,
   scope: "all",
   allowed_models: null,
   allowed_paths: null,

@@ -5,6 +5,7 @@ import type { WallClock } from "../../time/clock.ts";
 import { msPerDay, msPerMinute } from "../../time/seoul.ts";
 import {
   type FoundUser,
+  type KeyId,
   type KeyLimits,
   type SeenUser,
   sourceOfKey,
@@ -20,6 +21,7 @@ type SubjectRow = Engine["tables"]["subjects"]["$inferSelect"];
 
 /** One that an operator has not touched makes room for others once it was not seen for so long. */
 const forgottenAfterMs = 90 * msPerDay;
+const fullForMs = 1000;
 
 /** Whether a key, team or user is there; null and undefined always are. Nobody deletes it until the transaction ends. */
 export async function isThere(
@@ -139,6 +141,16 @@ function prepareSee(engine: Engine, clock: WallClock): SubjectStore["see"] {
   const { db, lock } = engine;
   const { subjects } = engine.tables;
   const find = finder(engine);
+  const findAt = (source: string, external: string) =>
+    find(eq(subjects.source, source), eq(subjects.external, external));
+  /** Of keys that had no room: for how many, and until when that is taken for granted. Else each made-up user took the lock. */
+  const full = new Map<KeyId, { max: number; until: number }>();
+
+  /** Whether the user is one of those that cannot be told apart. */
+  function isOther({ keyId, external, max }: SeenUser): boolean {
+    const known = full.get(keyId);
+    return external === "" || (known?.max === max && clock() < known.until);
+  }
 
   /** @returns whether the key may have another user */
   async function makeRoom({ keyId, max }: SeenUser): Promise<boolean> {
@@ -147,27 +159,28 @@ function prepareSee(engine: Engine, clock: WallClock): SubjectStore["see"] {
     if ((all?.users ?? 0) < max) return true;
     const forgotten = and(ofKey, eq(subjects.isKept, false), lt(subjects.lastSeenAt, clock() - forgottenAfterMs));
     const [oldest] = await db.select().from(subjects).where(forgotten).orderBy(asc(subjects.lastSeenAt)).limit(1);
-    if (oldest !== undefined) await drop(engine, oldest);
+    if (oldest === undefined) full.set(keyId, { max, until: clock() + fullForMs });
+    else await drop(engine, oldest);
     return oldest !== undefined;
   }
 
   async function createSeen(seen: SeenUser): Promise<SubjectRow> {
     await lock("subjects");
     const { keyId } = seen;
-    const hasRoom = seen.external !== "" && (await makeRoom(seen));
+    const hasRoom = !isOther(seen) && (await makeRoom(seen));
     const external = hasRoom ? seen.external : "";
     const source = hasRoom ? seen.source : sourceOfKey(keyId);
     const name = hasRoom ? (seen.name ?? external) : "other";
     const now = clock();
     const row = { kind: "user", name, source, external, keyId, createdAt: now, lastSeenAt: now } as const;
     await db.insert(subjects).values(row).onConflictDoNothing();
-    const created = await find(eq(subjects.source, source), eq(subjects.external, external));
+    const created = await findAt(source, external);
     if (created === undefined) throw new Error("A user is gone");
     return created;
   }
 
-  async function note(row: SubjectRow, { name = row.name, external }: SeenUser): Promise<void> {
-    const isRenamed = external !== "" && !row.isKept && name !== row.name;
+  async function note(row: SubjectRow, { name = row.name }: SeenUser): Promise<void> {
+    const isRenamed = row.external !== "" && !row.isKept && name !== row.name;
     const now = clock();
     if (!isRenamed && (row.lastSeenAt ?? 0) > now - msPerMinute) return;
     const seen = { lastSeenAt: now, ...(isRenamed && { name }) };
@@ -175,7 +188,9 @@ function prepareSee(engine: Engine, clock: WallClock): SubjectStore["see"] {
   }
 
   return async (seen) => {
-    const row = await find(eq(subjects.source, seen.source), eq(subjects.external, seen.external));
+    const row =
+      (await findAt(seen.source, seen.external)) ??
+      (isOther(seen) ? await findAt(sourceOfKey(seen.keyId), "") : undefined);
     const known = row ?? (await engine.transaction(() => createSeen(seen)));
     if (row !== undefined) await note(row, seen);
     const user = known.sameAs === null ? known : ((await find(eq(subjects.id, known.sameAs))) ?? known);
@@ -185,6 +200,7 @@ function prepareSee(engine: Engine, clock: WallClock): SubjectStore["see"] {
       id: user.id,
       // Either may be switched off.
       isActive: user.isActive && known.isActive,
+      priority: own.priority,
       limits: hasLimit(own) ? own : user.external === "" ? noLimits : undefined,
       team: team && { id: team.id, name: team.name, limits: limitsOf(team.rules) },
     } satisfies FoundUser;
@@ -204,7 +220,8 @@ async function stateOf(subject: unknown): Promise<Record<string, unknown>> {
 
 const limitsOf = (rules: string | null): KeyLimits => {
   const all = parseRules(rules ?? "{}");
-  return { ...perLimit((name) => all[name]), limits_extra: all.limits_extra ?? null };
+  const { limits_extra = null, priority = null, notify = null } = all;
+  return { ...perLimit((name) => all[name]), limits_extra, priority, notify };
 };
 
 /** @param before the JSON of the limits so far */
@@ -213,7 +230,7 @@ function columnsOf<Change extends SubjectChange>({ limits, tags, ...fields }: Ch
   return {
     ...fields,
     ...(tags !== undefined && { tags: tags.length === 0 ? null : JSON.stringify(tags) }),
-    rules: hasLimit(all) ? JSON.stringify(all) : null,
+    rules: hasLimit(all) || all.priority !== null || all.notify === true ? JSON.stringify(all) : null,
   };
 }
 

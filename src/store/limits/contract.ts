@@ -8,7 +8,7 @@
 // Removed: a row for each admission.
 
 import type { KeyLoad, KeySecond, Size } from "./judge.ts";
-import type { KeyId, KeyLimits, SubjectId } from "../../domain/keys.ts";
+import type { KeyId, KeyLimits, LimitName, SubjectId } from "../../domain/keys.ts";
 import type { UsageSum } from "../../domain/usage.ts";
 import type { Window } from "../../time/windows.ts";
 
@@ -82,6 +82,19 @@ export interface ChargedDay extends UsageSum {
   estimatedTokens: number;
 }
 
+/** How much of a limit of a day, week or month one is using who wants to know. */
+export interface NotifiedLimit {
+  id: SubjectId;
+  name: string;
+  limit: LimitName;
+  /** What it limits, for people. */
+  unit: string;
+  used: number;
+  most: number;
+  /** Epoch milliseconds. */
+  resetsAt: number;
+}
+
 /** One process that holds leases, and a number that grows while it lives. */
 export interface Instance {
   id: string;
@@ -95,6 +108,8 @@ export interface LimitStore {
   listLoads(keyIds: readonly SubjectId[]): Promise<CountedLoad[]>;
   /** How many active keys have used up one of their limits, what is reserved included. */
   countAtLimit(): Promise<number>;
+  /** Of active keys, of teams and users with `notify`. */
+  listNotified(): Promise<NotifiedLimit[]>;
   /** The usage of a key by day, oldest first; days without any are left out. */
   listDays(keyId: KeyId, firstDay: number, lastDay: number): Promise<ChargedDay[]>;
   /**

@@ -1,7 +1,20 @@
-import { and, asc, eq, gt, inArray, isNotNull, isNull, notInArray, or, type SQL, sql } from "drizzle-orm";
+import {
+  and,
+  asc,
+  eq,
+  gt,
+  inArray,
+  isNotNull,
+  isNull,
+  notInArray,
+  or,
+  type SQL,
+  type SQLWrapper,
+  sql,
+} from "drizzle-orm";
 import { dayNumberOf } from "../../time/seoul.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { type CalendarWindow, daysOfWindow } from "../../time/windows.ts";
+import { type CalendarWindow, daysOfWindow, isCalendarWindow, windowResetAt } from "../../time/windows.ts";
 import type { Engine } from "../engine/engine.ts";
 import {
   allSources,
@@ -13,14 +26,14 @@ import {
   sourcesOf,
 } from "./take-leases.ts";
 import type { LimitStore } from "./contract.ts";
-import { isAtLimit, noLoad } from "./judge.ts";
+import { isAtLimit, noLoad, usedOf } from "./judge.ts";
 import { parseRules } from "../keys/rules.ts";
 import type { KeyId } from "../../domain/keys.ts";
-import { hasLimit, limitsAt } from "../../domain/limits.ts";
+import { hasLimit, limitKinds, limitNames, limitsAt } from "../../domain/limits.ts";
 
 export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
   const { db, tables } = engine;
-  const { keyRefusals, keys } = tables;
+  const { keyRefusals, keys, subjects } = tables;
   const loadsOf = prepareLoads(engine);
   const { estimatesOf, listDays } = prepareDays(engine);
   return {
@@ -57,6 +70,32 @@ export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
         atLimit += group.filter(({ id, limits }) => isAtLimit(loads.get(id) ?? noLoad, limits)).length;
       }
       return atLimit;
+    },
+    async listNotified() {
+      const wants = (column: SQLWrapper): SQL => sql`${column} like '%"notify":true%'`;
+      const { id, name, rules, isActive } = keys;
+      const found = [
+        ...(await db
+          .select({ id, name, rules })
+          .from(keys)
+          .where(and(eq(isActive, true), wants(rules)))),
+        ...(await db
+          .select({ id: sql`-${subjects.id}`.mapWith(Number), name: subjects.name, rules: subjects.rules })
+          .from(subjects)
+          .where(and(eq(subjects.isActive, true), wants(subjects.rules)))),
+      ];
+      const now = clock();
+      const ids = found.map((one) => one.id);
+      const loads = await loadsOf(ids, ["day", "week", "month"], { now });
+      return found.flatMap((one) => {
+        const [limits, load] = [limitsAt(parseRules(one.rules ?? "{}"), now), loads.get(one.id) ?? noLoad];
+        return limitNames.flatMap((limit) => {
+          const [most, { window, unit }] = [limits[limit], limitKinds[limit]];
+          if (most === null || !isCalendarWindow(window)) return [];
+          const resetsAt = windowResetAt(window, now);
+          return [{ id: one.id, name: one.name, limit, unit, used: usedOf(load, limit), most, resetsAt }];
+        });
+      });
     },
     listDays,
     ...prepareInstances(engine, clock),

@@ -1,13 +1,6 @@
 import takeLeases from "../limits/take-leases.postgres.sql" with { type: "text" };
 import modelMonths from "../usage/model-months.postgres.sql" with { type: "text" };
-import {
-  foreignDatabase,
-  isOfFormerBuild,
-  leastWriter,
-  listPending,
-  type Migration,
-  takesAway,
-} from "../schema/migrations.ts";
+import { foreignDatabase, leastWriter, listPending, type Migration, takesAway } from "../schema/migrations.ts";
 import { applicationName, type PostgresPool } from "./pool.ts";
 import { requireTableNames, tableNames } from "../schema/table-names.ts";
 import { StorageError } from "../storage-error.ts";
@@ -35,8 +28,7 @@ export async function migratePostgres(pool: PostgresPool, migrations: readonly M
     await client.unsafe(
       "create table if not exists tollgate_migrations (created_at bigint primary key, hash text not null)",
     );
-    const isOver = isOfFormerBuild(applied, migrations) || (applied.length > 0 && pending.some(takesAway));
-    if (isOver) await requireStopped(client);
+    if (applied.length > 0 && pending.some(takesAway)) await requireStopped(client);
     const record = "insert into tollgate_migrations (created_at, hash) values ($1, $2)";
     for (const { createdAt, hash, statements } of pending) {
       for (const statement of statements) await client.unsafe(statement);

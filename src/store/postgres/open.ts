@@ -100,20 +100,24 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
   const findOwners = prepareFindOwners(lookupEngine);
   const { checkWritable } = createSqlStore(lookupEngine, clock);
   const store = createSqlStore(createPostgresEngine(others), clock, retention);
-  const { listLoads, countAtLimit, listDays } = store.limits;
-  const subjects = withTimeouts(limited, store.subjects);
+  const { listLoads, countAtLimit, listNotified, listDays } = store.limits;
+  const { maintain, checkWritable: _, ...nouns } = store;
+  const all = Object.fromEntries(
+    Object.entries(nouns).map(([name, noun]) => [name, withTimeouts(limited, noun)]),
+  ) as typeof nouns;
   // What this process changes holds for its next request.
   let version = 0;
   const raising: Pick<Store["subjects"], "update" | "delete"> = {
-    update: (...args) => subjects.update(...args).finally(() => (version += 1)),
-    delete: (...args) => subjects.delete(...args).finally(() => (version += 1)),
+    update: (...args) => all.subjects.update(...args).finally(() => (version += 1)),
+    delete: (...args) => all.subjects.delete(...args).finally(() => (version += 1)),
   };
   const admissions = createPostgresPool({ url, connections: 1, statementTimeoutMs, idleInTransactionMs });
   const admissionStore = createSqlStore(createPostgresEngine(admissions, !areLimitsByClock), clock);
 
   return {
+    ...all,
     keys: {
-      ...withTimeouts(limited, store.keys),
+      ...all.keys,
       listEndings: () => lookups.withTimeout(callTimeoutMs, () => retryIfConnectionLost(async () => listEndings())),
       findActive: coalescePerTick(
         createVerifiedKeys({
@@ -126,7 +130,7 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
         }),
       ),
     },
-    subjects: { ...subjects, see: knowUsers(subjects.see, () => version, clock), ...raising },
+    subjects: { ...all.subjects, see: knowUsers(all.subjects.see, () => version, clock), ...raising },
     usage: {
       ...withTimeouts(others, store.usage),
       add: flushes.add,
@@ -136,32 +140,22 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
       chart: (range) => slicesWithTimeout(limited, store.usage.chart(range)),
       costs: (range) => slicesWithTimeout(limited, store.usage.costs(range)),
     },
-    requests: withTimeouts(limited, store.requests),
-    traffic: withTimeouts(limited, store.traffic),
-    reconciliation: withTimeouts(limited, store.reconciliation),
-    backends: withTimeouts(limited, store.backends),
-    states: withTimeouts(limited, store.states),
-    notices: withTimeouts(limited, store.notices),
-    database: withTimeouts(limited, store.database),
     limits: {
       ...withTimeouts(admissions, admissionStore.limits),
-      ...withTimeouts(limited, { listLoads, countAtLimit, listDays }),
+      ...withTimeouts(limited, { listLoads, countAtLimit, listNotified, listDays }),
     },
     gpu: {
-      ...withTimeouts(limited, store.gpu),
+      ...all.gpu,
       powerHistory: (range) => slicesWithTimeout(limited, store.gpu.powerHistory(range)),
       history: (range, gpuId) => slicesWithTimeout(limited, store.gpu.history(range, gpuId)),
     },
     sessions: {
-      ...withTimeouts(limited, store.sessions),
+      ...all.sessions,
       find: (idHash, now) =>
         lookups.withTimeout(callTimeoutMs, () => retryIfConnectionLost(async () => findSession(idHash, now))),
     },
-    tokens: withTimeouts(limited, store.tokens),
-    audit: withTimeouts(limited, store.audit),
-    settings: withTimeouts(limited, store.settings),
     size: () => others.withTimeout(callTimeoutMs, () => sizeOf(others)),
-    maintain: () => others.withTimeout(callTimeoutMs, store.maintain),
+    maintain: () => others.withTimeout(callTimeoutMs, maintain),
     // Like a look-up, it does not wait for the calls of a flood.
     checkWritable: () => lookups.withTimeout(callTimeoutMs, checkWritable),
     async close() {

@@ -1,10 +1,17 @@
-import { and, eq, inArray, lt, lte, type SQL, type SQLWrapper, sql } from "drizzle-orm";
+import { and, inArray, lt, lte, type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { minutesPerDay, msPerMinute } from "../../time/seoul.ts";
 import type { Engine, Statement } from "../engine/engine.ts";
 import { keyIdOf, requestColumns, withTokens } from "./row.ts";
 import type { FlushedRequests, RequestAmendment, RequestLogLimits } from "./contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
-import { mapCounters, type Usage, type ResponseUsage, responseRef, usageFields } from "../../domain/usage.ts";
+import {
+  mapCounters,
+  type Usage,
+  type ResponseUsage,
+  responseRef,
+  snakeCase,
+  usageFields,
+} from "../../domain/usage.ts";
 
 /** Statements that write the request log as part of a flush. @param added the tokens that each of `responses` adds */
 type WriteRequestLog = (
@@ -21,7 +28,6 @@ const rowsAhead = 500;
 export function prepareRequestLog(engine: Engine): WriteRequestLog {
   const insert = engine.prepareInsert(engine.tables.requestLog, requestColumns);
   const amend = prepareAmend(engine);
-  const end = prepareEnds(engine);
   return (requests, added, responses) => {
     if (requests === undefined) return [];
     const reads = responses.flatMap((one, index) =>
@@ -36,95 +42,68 @@ export function prepareRequestLog(engine: Engine): WriteRequestLog {
       // The version before has staged rows without the last columns.
       return requestColumns.map((_, at) => values[at] ?? null);
     });
-    const { ends, others } = splitEnds(requests.amendments);
-    const amendments = others.map((one) => amend({ ...one, ...tokensOf(one.keyId, one.responseId) }));
-    return [...(rows.length === 0 ? [] : [insert(rows)]), ...(ends.length === 0 ? [] : [end(ends)]), ...amendments];
+    const amendments = requests.amendments.map((one) => Object.assign({}, one, tokensOf(one.keyId, one.responseId)));
+    return [...(rows.length === 0 ? [] : [insert(rows)]), ...amend(amendments)];
   };
 }
 
-// Amended rows are found by their request's id. Without the plus before `key_id`, SQLite goes through all rows of the key.
-
-type End = RequestAmendment & Required<Pick<RequestAmendment, "end">>;
-
-/** @returns those that only say when a request ended, one for each id, and all others */
-function splitEnds(amendments: readonly RequestAmendment[]): { ends: End[]; others: RequestAmendment[] } {
-  const ends = new Map<string, End>();
-  const others: RequestAmendment[] = [];
-  for (const one of amendments) {
-    const { end, keyId, requestId } = one;
-    const ref = `${keyId} ${requestId}`;
-    if (end === undefined || ends.has(ref)) others.push(one);
-    else ends.set(ref, { ...one, end });
-  }
-  return { ends: [...ends.values()], others };
-}
-
-/** Writes any number in one statement: where commits take long, nearly every request ends long after it was counted. */
-function prepareEnds({ db, jsonRows, byIndex, tables: { requestLog } }: Engine): (ends: readonly End[]) => Statement {
+/**
+ * Corrects any number of rows in one statement: where commits take long, nearly every request ends long after it was
+ * counted. What comes several times for one request takes as many.
+ */
+function prepareAmend({ db, jsonRows, byIndex, tables: { requestLog } }: Engine) {
   const { endedAt, durationUs, responseBytes } = requestLog;
-  const column = (position: number): SQL => sql`cast(value->>${sql.raw(String(position))} as bigint)`;
-  const update = db
-    .update(requestLog)
-    .set({
-      endedAt: sql`${endedAt} + (ended.duration_us - ${durationUs}) / 1000`,
-      durationUs: sql`ended.duration_us`,
-      responseBytes: sql`coalesce(ended.response_bytes, ${responseBytes})`,
-    })
-    .from(
-      sql`(select ${column(3)} as duration_us, ${column(4)} as response_bytes, (select max(id) from ${requestLog}
-        where request_id = value->>0 and +key_id = ${column(1)} and duration_us = ${column(2)}) as row_id
-        from ${jsonRows(sql.placeholder("rows"))}) as ended`,
-    )
-    .where(byIndex(requestLog.id, sql`ended.row_id`))
-    .prepare();
-  return (ends) => {
-    const rows = ends.map(({ requestId, keyId, end }) => [
-      requestId,
-      keyId,
-      end.writtenUs,
-      end.durationUs,
-      end.responseBytes ?? null,
-    ]);
-    return () => update.execute({ rows: JSON.stringify(rows) });
-  };
-}
-
-function prepareAmend({ db, tables: { requestLog } }: Engine) {
-  const { endedAt, durationUs, responseBytes } = requestLog;
-  const placed = (name: string): SQL => sql`cast(${sql.placeholder(name)} as bigint)`;
+  const given = (position: number): SQL => sql`cast(value->>${sql.raw(String(position))} as bigint)`;
+  const amended = (name: string): SQL => sql.raw(`amended.${name}`);
+  const tokens = usageFields.map((field, index) => sql`${given(5 + index)} as ${sql.raw(snakeCase(field))}`);
+  // A row is found by its request's id. Without the plus before `key_id`, SQLite goes through all rows of the key.
+  const rows = sql`(select ${given(3)} as ended_us, ${given(4)} as bytes, ${sql.join(tokens, sql`, `)},
+      (select max(id) from ${requestLog} where request_id = value->>0 and +key_id = ${given(1)}
+        and duration_us = coalesce(${given(2)}, duration_us)) as row_id
+      from ${jsonRows(sql.placeholder("rows"))}) as amended`;
   const update = db
     .update(requestLog)
     .set(
       Object.assign(
         mapCounters(usageFields, (field) => {
-          const added = placed(field);
+          const added = amended(snakeCase(field));
           return sql`coalesce(coalesce(${requestLog[field]}, 0) + ${added}, ${requestLog[field]})`;
         }),
         {
-          endedAt: sql`${endedAt} + coalesce(${placed("durationUs")} - ${durationUs}, 0) / 1000`,
-          durationUs: sql`coalesce(${placed("durationUs")}, ${durationUs})`,
-          responseBytes: sql`coalesce(${placed("responseBytes")}, ${responseBytes})`,
+          endedAt: sql`${endedAt} + coalesce(${amended("ended_us")} - ${durationUs}, 0) / 1000`,
+          durationUs: sql`coalesce(${amended("ended_us")}, ${durationUs})`,
+          responseBytes: sql`coalesce(${amended("bytes")}, ${responseBytes})`,
         },
       ),
     )
-    .where(
-      eq(
-        requestLog.id,
-        sql`(select max(id) from ${requestLog} where request_id = ${sql.placeholder("requestId")}
-          and +key_id = ${sql.placeholder("keyId")} and duration_us = coalesce(${placed("writtenUs")}, duration_us))`,
-      ),
-    )
+    .from(rows)
+    .where(byIndex(requestLog.id, amended("row_id")))
     .prepare();
-  return ({ requestId, keyId, end, ...usage }: RequestAmendment): Statement =>
-    () =>
-      update.execute({
+  return (amendments: readonly RequestAmendment[]): Statement[] =>
+    inRounds(amendments).map((round) => {
+      const values = round.map(({ requestId, keyId, end, ...usage }) => [
         requestId,
         keyId,
-        ...mapCounters(usageFields, (field) => usage[field] ?? null),
-        writtenUs: end?.writtenUs ?? null,
-        durationUs: end?.durationUs ?? null,
-        responseBytes: end?.responseBytes ?? null,
-      });
+        end?.writtenUs,
+        end?.durationUs,
+        end?.responseBytes,
+        ...usageFields.map((field) => (end === undefined ? usage[field] : undefined)),
+      ]);
+      return () => update.execute({ rows: JSON.stringify(values) });
+    });
+}
+
+/** Each has at most one of a request. */
+function inRounds(amendments: readonly RequestAmendment[]): RequestAmendment[][] {
+  const counts = new Map<string, number>();
+  const rounds: RequestAmendment[][] = [];
+  for (const one of amendments) {
+    const ref = `${one.keyId} ${one.requestId}`;
+    const before = counts.get(ref) ?? 0;
+    counts.set(ref, before + 1);
+    (rounds[before] ??= []).push(one);
+  }
+  return rounds;
 }
 
 /**

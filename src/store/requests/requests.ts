@@ -4,7 +4,7 @@ import { columnFields } from "../../domain/request-fields.ts";
 import { noFailure, usagePaths } from "../../domain/requests.ts";
 import type { Engine } from "../engine/engine.ts";
 import { sumRequests } from "./sums.ts";
-import { changesOf, isStreamed, isUncounted } from "./row.ts";
+import { changesOf, isStreamed, isUncounted, waitedForOf } from "./row.ts";
 import type { LoggedRequest, RequestFilter, RequestLogStore, RequestPosition } from "./contract.ts";
 
 /** The rows that one call looks at: about five milliseconds, in which no flush runs. */
@@ -207,6 +207,7 @@ function requestOf(
     streamed: isStreamed(flags),
     uncounted: isUncounted(flags),
     changes: changesOf(flags),
+    waitedFor: waitedForOf(flags),
   };
   for (const { field, column, kind, name } of columnFields) {
     if (name === null) continue;

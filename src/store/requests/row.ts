@@ -2,7 +2,7 @@ import type { RequestRow } from "./contract.ts";
 import { expectedCachedTokens } from "../../domain/backends.ts";
 import { type ClientRule, clientRules } from "../../domain/models.ts";
 import { columnFields, type RequestColumnValues } from "../../domain/request-fields.ts";
-import type { RequestChange, RequestRecord } from "../../domain/requests.ts";
+import { type RequestChange, type RequestRecord, type WaitedFor, waits } from "../../domain/requests.ts";
 import { type CountedUsage, listCounters, type Usage, usageFields } from "../../domain/usage.ts";
 
 /** The columns of the request log that a request fills. */
@@ -46,17 +46,24 @@ const changeBits: Readonly<Record<RequestChange, number>> = {
 const uncountedBit = 128;
 /** Its cached input is beside its input, and not a part of it. Of rows from before, the path and the numbers tell. */
 export const cacheApartBit = 4096;
+const waitBits: Readonly<Record<WaitedFor, number>> = { limits: 16_384, backend: 32_768 };
 
-function flagsOf({ streamed, isUncounted, changes }: RequestRecord, usage: CountedUsage | undefined): number {
+function flagsOf(
+  { streamed, isUncounted, changes, waitedFor }: RequestRecord,
+  usage: CountedUsage | undefined,
+): number {
   let flags = streamed ? streamedBit : 0;
   if (isUncounted === true) flags |= uncountedBit;
   if (usage?.cachedBesideInputTokens !== undefined) flags |= cacheApartBit;
+  if (waitedFor !== undefined) flags |= waitBits[waitedFor];
   if (changes !== undefined) for (const kind of changes.kinds) flags |= changeBits[kind];
   return flags;
 }
 
 export const isStreamed = (flags: number): boolean => (flags & streamedBit) !== 0;
 export const isUncounted = (flags: number): boolean => (flags & uncountedBit) !== 0;
+export const waitedForOf = (flags: number): WaitedFor | null =>
+  waits.find((what) => (flags & waitBits[what]) !== 0) ?? null;
 export const changesOf = (flags: number): RequestChange[] =>
   Object.entries(changeBits).flatMap(([kind, bit]) => ((flags & bit) === 0 ? [] : [kind as RequestChange]));
 

@@ -1,8 +1,8 @@
 // The tables of both engines, defined once over the column builders of each (`columns.ts`), and their migrations.
 //
 // It keeps true: both engines have the same tables and columns, but for the staged flushes, which SQLite alone has. The
-// migrations are generated from this file; `migrations.ts` says which of them a database lacks, knows the steps from
-// builds before to the first one, and refuses what is older or newer. It knows no query.
+// migrations are generated from this file; `migrations.ts` says which of them a database lacks, and
+// refuses what is older than the first one, or newer. It knows no query.
 // Removed: the many migrations before, folded into one for each engine.
 
 import { type Columns, sqliteColumns } from "./columns.ts";

@@ -4,9 +4,9 @@
 //   flush -> staged (this thread) -> tables of counts (the storage thread folds)
 //   lease -> tables of limits (this thread)
 //
-// Who commits: this thread, but not while it pauses (`pausedUntil`), while a checkpoint ends, or if there are more rows than
-// a request should wait for; nor what depends on the tables of counts, nor a flush that may be committed already, nor any flush
-// after a fold that failed. The storage thread then does it. This thread never waits for a lock, but for a fold that has it.
+// Who commits: this thread, but not while it pauses (`pausedUntil`), or if there are more rows than a request should wait for;
+// nor what depends on the tables of counts, nor a flush that may be committed already, nor any flush after a fold that failed.
+// The storage thread then does it. This thread waits for no lock, but for a fold, deletion or checkpoint's end that is in the way.
 //
 // Invariants. A flush has a number, and counts once, whoever commits it and however often: the tables hold the last number of
 // each ledger, and staged flushes up to it are dropped by the fold. Commits here run one after the other.
@@ -38,8 +38,6 @@ const maxRows = 256;
 /** After so many rows the thread folds the staged flushes, mostly in one transaction. */
 const rowsPerFold = 512;
 const noRequests: FlushedRequests = { rows: [], amendments: [] };
-/** What `State` says of the storage thread's checkpoint; others may commit while it copies the log, not while it ends. */
-type Checkpoint = "none" | "copying" | "ending";
 const nothingFolded: Folded = { refused: [], hasFailed: false, isCheckpointDue: false };
 
 export interface DirectWriter {
@@ -67,11 +65,14 @@ interface State {
   foldedMinute: number;
   /** Pending while the thread folds the staged flushes. */
   folding: Promise<void> | undefined;
+  /** Pending while the thread deletes a portion of old rows. */
+  deleting: Promise<unknown> | undefined;
   /** The latest fold failed: the thread gets all flushes until it has written one, so that the ledger knows. */
   hasFoldFailed: boolean;
   /** By folds since the latest flush. */
   refused: RefusedUsage[];
-  checkpoint: Checkpoint;
+  /** Pending while the thread ends a checkpoint: a commit would keep the log from beginning anew. */
+  ending: Promise<unknown> | undefined;
 }
 
 type Add = Parameters<UsageStore["add"]>;
@@ -100,7 +101,8 @@ export function createDirectWriter(options: {
     folding: undefined,
     hasFoldFailed: false,
     refused: [],
-    checkpoint: "none",
+    deleting: undefined,
+    ending: undefined,
   };
   const tryToCommit = createCommitting(state, monotonic, maxCommitMs);
   const checkpoint = createCheckpoint(state, worker);
@@ -148,7 +150,8 @@ export function createDirectWriter(options: {
     },
     findActive: prepareFindActiveKey(engine, clock),
     async maintain() {
-      const { hasMore, isCheckpointDue } = (await worker.call("maintain")) as Maintained;
+      state.deleting = worker.call("maintain").finally(() => (state.deleting = undefined));
+      const { hasMore, isCheckpointDue } = (await state.deleting) as Maintained;
       if (isCheckpointDue) await checkpoint();
       return hasMore;
     },
@@ -173,8 +176,9 @@ function createCommitting(state: State, monotonic: MonotonicClock, maxCommitMs: 
   }
 
   async function commit<T>(rows: number, work: () => Promise<T>): Promise<{ result: T } | undefined> {
+    if (state.ending !== undefined) await state.ending;
     const startedAt = monotonic();
-    if (rows > maxRows || state.checkpoint === "ending" || startedAt < state.pausedUntil) return undefined;
+    if (rows > maxRows || startedAt < state.pausedUntil) return undefined;
     try {
       const result = await work();
       state.slowCommitsInARow = monotonic() - startedAt > maxCommitMs ? state.slowCommitsInARow + 1 : 0;
@@ -185,10 +189,9 @@ function createCommitting(state: State, monotonic: MonotonicClock, maxCommitMs: 
     } catch (error) {
       // Rolled back; and if not, a flush has a number: the thread does not count it again.
       if (!isBusy(error)) pause();
-      if (!isBusy(error) || state.folding === undefined) return undefined;
+      if (!isBusy(error) || (state.folding ?? state.deleting) === undefined) return undefined;
     }
-    // The fold, which has the lock, ends sooner than the thread would commit the same.
-    await state.folding;
+    await (state.folding ?? state.deleting);
     return commit(rows, work);
   }
 
@@ -201,18 +204,20 @@ function createCommitting(state: State, monotonic: MonotonicClock, maxCommitMs: 
 
 /** @returns runs a checkpoint, unless one runs */
 function createCheckpoint(state: State, worker: StorageWorker): () => Promise<void> {
-  /** Commits go on while most of the log is copied: the thread commits only what comes during the last millisecond. */
+  /** Commits go on while most of the log is copied, and wait while the thread copies the rest, and begins it anew. */
+  let isRunning = false;
   return async () => {
-    if (state.checkpoint !== "none") return;
-    state.checkpoint = "copying";
+    if (isRunning) return;
+    isRunning = true;
     try {
       await worker.call("copyLog");
-      state.checkpoint = "ending";
-      await worker.call("checkpoint");
+      state.ending = worker.call("checkpoint").catch(() => {});
+      await state.ending;
     } catch {
       // It is due again after the next fold.
     } finally {
-      state.checkpoint = "none";
+      state.ending = undefined;
+      isRunning = false;
     }
   };
 }

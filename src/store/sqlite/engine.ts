@@ -1,7 +1,7 @@
 import { latestMigration, type Migration, readMigrations } from "../schema/migrations.ts" with { type: "macro" };
 import { tables } from "../schema/schema.ts";
 import { constants, Database } from "bun:sqlite";
-import { statSync } from "node:fs";
+import { closeSync, fdatasyncSync, openSync, statSync } from "node:fs";
 import { eq, sql, and, getTableName } from "drizzle-orm";
 import { drizzle } from "drizzle-orm/bun-sqlite";
 import { type Engine, type KeySums, orZero, groupRows } from "../engine/engine.ts";
@@ -23,7 +23,10 @@ const pagesPerCheckpoint = 1000;
 interface WriterEngine extends Engine {
   /** Whether the write-ahead log has grown by 1000 pages since the last checkpoint, whichever connection wrote them. */
   isCheckpointDue: () => boolean;
-  /** Copies the write-ahead log into the database file, which takes 5 to 500 ms: others may write meanwhile. */
+  /**
+   * Copies the write-ahead log into the database file, and syncs it, which takes 5 to 500 ms: others may write meanwhile. If
+   * they do, SQLite would leave its sync to `checkpoint` (3.54).
+   */
   copyLog: () => void;
   /**
    * Copies what others wrote since `copyLog`, in about a millisecond, and begins the log anew with `write`. Both sync. The log
@@ -77,21 +80,30 @@ export function asWriter(
     const logPages = (): number => findLog.get()?.log ?? 0;
     /** The log's length after the last checkpoint: it stays while a reader or writer is in the way. */
     let pagesSeen = 0;
-    const copyLog = (): void => void checkpointLog.get();
+    // Closed last: a process that closes any descriptor of a file gives up its locks on it.
+    const descriptor = openSync(file, "r");
+    const engine = createSqliteEngine(client, { begin: () => beginImmediate(client), isWriter: true });
     return {
-      ...createSqliteEngine(client, { begin: () => beginImmediate(client), isWriter: true }),
+      ...engine,
       isCheckpointDue: () => {
         const pages = logPages();
         pagesSeen = Math.min(pagesSeen, pages);
         return pages - pagesSeen >= pagesPerCheckpoint;
       },
-      copyLog,
+      copyLog: () => {
+        checkpointLog.get();
+        fdatasyncSync(descriptor);
+      },
       checkpoint: async (write) => {
-        copyLog();
+        checkpointLog.get();
         pagesSeen = logPages();
         await write();
       },
       releaseSpace: createSpaceReleaser(client),
+      close: () => {
+        engine.close();
+        closeSync(descriptor);
+      },
     };
   } catch (error) {
     client.close();

@@ -65,6 +65,7 @@ export async function openSqliteStore({
     return createSqliteStore({
       file,
       worker,
+      remote: await remoteStore(worker),
       direct: createDirectWriter({ file, worker, clock, log }),
       reader: openReader(file),
       findProblem,
@@ -118,6 +119,7 @@ function createSqliteStore(parts: {
   file: string;
   /** Writes, and runs the queries that take long. */
   worker: StorageWorker;
+  remote: SqlStore;
   /** Finds keys and writes small flushes in the calling thread. */
   direct: DirectWriter;
   /** Finds sessions in the calling thread, and keys while the other connection cannot: it waits for a lock. */
@@ -128,56 +130,37 @@ function createSqliteStore(parts: {
   watches: readonly Timer[];
   clock: WallClock;
 }): Store {
-  const { file, worker, direct, reader, findProblem, findLogProblem, watches, clock } = parts;
-  const remote = remoteMethods(worker);
+  const { file, worker, remote, direct, reader, findProblem, findLogProblem, watches, clock } = parts;
   const findByReader = prepareFindActiveKey(reader, clock);
   // The look-ups of SQLite are synchronous.
   const lookUp = orElse(direct.findActive, findByReader) as (key: string) => FoundKey | undefined;
   const version = openKeysVersion(file);
   const findActive = knowKeys(withStorageErrors(lookUp), version, clock);
   return {
+    ...remote,
     keys: {
-      ...remote("keys", ["list", "create", "update", "rotate", "delete", "countActive", "endRunning", "keepRunning"]),
+      ...remote.keys,
       listEndings: withStorageErrors(prepareListEndings(reader)),
       // Known keys too: requests that go on together wake other threads less often.
       findActive: coalescePerTick(findActive),
     },
-    subjects: {
-      ...remote("subjects", ["list", "create", "update", "delete"]),
-      see: knowUsers(remote("subjects", ["see"]).see, version?.read, clock),
-    },
+    subjects: { ...remote.subjects, see: knowUsers(remote.subjects.see, version?.read, clock) },
     usage: {
+      ...remote.usage,
       add: direct.add,
       findOwners: prepareFindOwners(reader),
-      ...remote("usage", ["countOwned", "sumOfDay", "sumOfMinutes", "hasMinutesFrom", "sumOfKeys"]),
       daily: (sinceDay) => readReport(worker, "usage.daily", sinceDay),
       history: (range) => readReport(worker, "usage.history", range),
       chart: (range) => readReport(worker, "usage.chart", range),
       costs: (range) => readReport(worker, "usage.costs", range),
     },
-    backends: remote("backends", ["listDraining", "drain", "undrain", "usesFile", "listFiles", "forgetInstance"]),
-    states: remote("states", ["save", "list", "silence"]),
-    notices: remote("notices", ["latest", "add", "take", "finish"]),
-    database: remote("database", ["describe", "tables", "countRows", "schema", "backups", "recordBackups"]),
-    reconciliation: remote("reconciliation", ["add", "days", "backendDays", "lastReading"]),
-    traffic: remote("traffic", ["add", "latencies", "outcomes", "backends"]),
-    requests: remote("requests", ["list", "sum", "lastId", "oldest", "keyNames"]),
-    limits: {
-      take: direct.take,
-      ...remote("limits", ["listLoads", "countAtLimit", "listDays", "beat", "listInstances", "remove"]),
-    },
+    limits: { ...remote.limits, take: direct.take },
     gpu: {
-      ...remote("gpu", ["add", "latest"]),
+      ...remote.gpu,
       powerHistory: (range) => readReport(worker, "gpu.powerHistory", range),
       history: (range, gpuId) => readReport(worker, "gpu.history", range, gpuId),
     },
-    sessions: {
-      ...remote("sessions", ["create", "extend", "list", "delete", "deleteOthers", "deleteAll", "countLoginAttempt"]),
-      find: withStorageErrors(prepareFindSession(reader)),
-    },
-    tokens: remote("tokens", ["find", "create", "list", "use", "delete"]),
-    audit: remote("audit", ["add", "addRefusedLogins", "list"]),
-    settings: remote("settings", ["find", "set", "setIfAbsent"]),
+    sessions: { ...remote.sessions, find: withStorageErrors(prepareFindSession(reader)) },
     maintain: direct.maintain,
     async checkWritable() {
       const problem = (await findProblem()) ?? (await findLogProblem());
@@ -200,16 +183,16 @@ function createSqliteStore(parts: {
 
 const bytesOf = async (file: string): Promise<number> => (await stat(file)).size;
 
-/** Methods of one part of the store as calls to the Worker, which has the same store over its own engine. */
-const remoteMethods =
-  (worker: StorageWorker) =>
-  <Noun extends keyof SqlStore, Name extends keyof SqlStore[Noun] & string>(
-    noun: Noun,
-    names: readonly Name[],
-  ): Pick<SqlStore[Noun], Name> =>
-    Object.fromEntries(
-      names.map((name) => [name, (...args: unknown[]) => worker.call(`${noun}.${name}`, ...args)]),
-    ) as Pick<SqlStore[Noun], Name>;
+/** The store of the Worker, which has it over its own engine, as calls to it. */
+async function remoteStore(worker: StorageWorker): Promise<SqlStore> {
+  const nouns: Record<string, Record<string, unknown>> = {};
+  for (const method of (await worker.call("methods")) as string[]) {
+    const [noun = "", name] = method.split(".");
+    if (name === undefined) continue;
+    (nouns[noun] ??= {})[name] = (...args: unknown[]) => worker.call(method, ...args);
+  }
+  return nouns as Partial<SqlStore> as SqlStore;
+}
 
 /** The Worker reads each slice on demand, so a slow client delays only its own query. */
 async function* readReport(worker: StorageWorker, method: string, ...args: unknown[]): AsyncGenerator<Uint8Array> {

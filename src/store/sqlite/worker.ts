@@ -18,7 +18,7 @@ import type { RefusedUsage } from "../usage/batch.ts";
 export interface WorkerCall {
   id: number;
   /**
-   * `open`, `close`, `fold`, `copyLog`, `checkpoint`, `backup`, `copyBackup`, `inspect`, `openReport`, `readSlice`,
+   * `open`, `methods`, `close`, `fold`, `copyLog`, `checkpoint`, `backup`, `copyBackup`, `inspect`, `openReport`, `readSlice`,
    * `closeReport`, or `<noun>.<method>` of the store.
    */
   method: string;
@@ -163,6 +163,7 @@ function openDatabase(file: string, retention: Retention, clock: WallClock): Ope
   return {
     methods: {
       ...methods,
+      methods: () => Object.keys(methods),
       maintain: async (): Promise<Maintained> => ({
         hasMore: await maintain(),
         isCheckpointDue: engine.isCheckpointDue(),

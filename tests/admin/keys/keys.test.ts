@@ -55,6 +55,7 @@ onEachEngine(({ engine }) => {
         user_limits: null,
         users_max: null,
         users_required: false,
+        notify: false,
         team_id: null,
       });
     });

@@ -132,6 +132,24 @@ onEachEngine(({ engine }) => {
     expect(await admin.store.requests.keyNames([-id])).toEqual([[-id, "Kim"]]);
   });
 
+  test("keys, teams and users say whether notices tell of their limits", async () => {
+    const { json: key } = await send("POST", "/api/keys", { name: "k", notify: true });
+    expect(key.notify).toBe(true);
+    const { json: team } = await send("POST", "/api/teams", { name: "t" });
+    expect(team.notify).toBe(false);
+    const { json: user } = await send("POST", "/api/users", { key_id: key.id, external: "u", notify: true });
+    expect(user.notify).toBe(true);
+    for (const [path, notify] of [
+      [`/api/keys/${key.id}`, null],
+      [`/api/teams/${team.id}`, true],
+      [`/api/users/${user.id}`, false],
+    ] as const) {
+      expect((await send("PATCH", path, { notify })).json.notify).toBe(notify === true);
+      expect((await send("PATCH", path, { tokens_per_day: 5 })).json.notify).toBe(notify === true);
+      expect((await send("PATCH", path, { notify: 1 })).json).toEqual({ error: "notify must be a boolean" });
+    }
+  });
+
   test("how a key tells users apart is set with it; its secret is never shown", async () => {
     const secret = "0123456789abcdef0123456789abcdef";
     const fields = {

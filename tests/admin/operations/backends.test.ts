@@ -87,6 +87,7 @@ onEachEngine(({ engine }) => {
       state: "in",
       since: "2026-05-01T12:00:00.000+09:00",
       failing_since: null,
+      taken_out_by: null,
       in_flight: 0,
       waiting: 0,
       max_concurrency: null,

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { placesOf, queueOf } from "../../../src/admin/requests/queue.ts";
+import { queueOf } from "../../../src/admin/requests/queue.ts";
 import type { BackendStatus } from "../../../src/domain/backends.ts";
 import { backendOf, fileCatalog } from "../../support/catalog.ts";
 import { runningRequest } from "../../support/running-request.ts";
@@ -13,26 +13,6 @@ const status = (name: string, inFlight: number, state: BackendStatus["state"] = 
   waiting: 0,
 });
 const limited = [backendOf("gpu-a", { maxConcurrency: 8 }), backendOf("gpu-b", { maxConcurrency: 4 })];
-
-test("a request that is queued stands where its age puts it among those for its model", () => {
-  const running = [
-    queued("a", "chat"),
-    runningRequest({ requestId: "runs", model: "chat" }),
-    queued("b", "embed"),
-    queued("c", "chat"),
-    queued("d"),
-    queued("e", "chat"),
-  ];
-  const places = placesOf(running);
-  expect(running.map((one) => [one.requestId, places.get(one)])).toEqual([
-    ["a", { position: 1, of: 3 }],
-    ["runs", undefined],
-    ["b", { position: 1, of: 1 }],
-    ["c", { position: 2, of: 3 }],
-    ["d", { position: 1, of: 1 }],
-    ["e", { position: 3, of: 3 }],
-  ]);
-});
 
 test.each([
   ["all are in", limited, [status("gpu-a", 8), status("gpu-b", 3)], { places: 12, used: 11, waiting: 2 }],

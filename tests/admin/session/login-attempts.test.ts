@@ -56,21 +56,6 @@ describe("an attempt counts", () => {
 });
 
 describe("a refusal", () => {
-  test("is remembered until its Retry-After, and no longer", async () => {
-    refused = { scope: "192.0.2.1", waitMs: 30_500 };
-    expect(isRefused(stranger("192.0.2.1"))).toBe(false);
-    const error = await attempts.count(stranger("192.0.2.1")).catch((thrown: unknown) => thrown);
-    expect(error).toMatchObject({ status: 429, headers: { "retry-after": "31" } });
-    time.now += 30_499;
-    expect([isRefused(stranger("192.0.2.1")), isRefused(stranger("192.0.2.2"))]).toEqual([true, false]);
-    expect(() => attempts.throwIfRefused(stranger("192.0.2.1"))).toThrow(
-      expect.objectContaining({ headers: { "retry-after": "1" } }),
-    );
-    time.now += 1;
-    expect(isRefused(stranger("192.0.2.1"))).toBe(false);
-    expect(logged).toHaveLength(1);
-  });
-
   test("of a /48 holds for its other networks, but not for known clients", async () => {
     refused = { scope: "2001:db8:1::/48", waitMs: 1000 };
     await attempts.count(stranger("2001:db8:1:2::3")).catch(() => {});

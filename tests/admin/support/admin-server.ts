@@ -1,8 +1,9 @@
 import { Elysia } from "elysia";
 import { expect } from "bun:test";
 import { openApiDocument } from "../../../src/admin/http/openapi.ts";
-import { type AdminDeps, adminRoutes } from "../../../src/admin/routes.ts";
-import { clientAddress } from "../../../src/domain/client-address.ts";
+import { adminRoutes } from "../../../src/admin/routes.ts";
+import type { AdminDeps } from "../../../src/admin/http/deps.ts";
+import { clientAddressOf } from "../../../src/domain/client-address.ts";
 import { bootstrapAdmin } from "../../../src/admin/session/bootstrap.ts";
 import { passwordHashSetting } from "../../../src/admin/session/password.ts";
 import { explainRewrite } from "../../../src/proxy/rewrite/explain.ts";
@@ -111,12 +112,7 @@ export async function startAdmin({
     signingKey,
     clock,
     log,
-    clientAddress: (request) =>
-      clientAddress({
-        forwardedFor: request.headers.get("x-forwarded-for"),
-        socketAddress: server.requestIP(request)?.address ?? "",
-        trustedHops,
-      }),
+    clientAddress: (request) => clientAddressOf(trustedHops)(request, server.requestIP(request)?.address),
     metricsContentType: "text/plain; version=0.0.4; charset=utf-8",
     metricsText: async () => "# HELP tollgate_up\ntollgate_up 1\n",
     separatePorts: false,

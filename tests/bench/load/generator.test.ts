@@ -1,6 +1,5 @@
 import { describe, expect, test } from "bun:test";
 import { startSimulator } from "../../support/simulator/simulator.ts";
-import { conversationMark } from "../agent-bodies.ts";
 import { generateLoad } from "./generator.ts";
 import { createHistogram } from "./histogram.ts";
 import type { LoadSpec } from "./spec.ts";
@@ -62,36 +61,6 @@ describe("the load generator", () => {
     );
     expect(broken.statuses).toEqual({ 0: 1 });
     expect(broken.usage.requests).toBe(0);
-  });
-
-  test("sends several bodies in turn, and another conversation each time that all were sent", async () => {
-    const recording = startSimulator();
-    const bodies = ["one", "two"].map((content) =>
-      body({ messages: [{ role: "user", content: `${conversationMark} ${content} ${conversationMark}` }] }),
-    );
-    const port = Number(new URL(recording.url).port);
-    await generateLoad(specOf({ port, body: bodies, keys: ["a"], connections: 1, requests: 5 }));
-    const sent = recording
-      .requests()
-      .map((request) => /"content":"(.*?)"/.exec(Buffer.from(request.body()).toString())?.[1]);
-    recording.stop();
-    expect(sent).toEqual([
-      "00000000 one 00000000",
-      "00000000 two 00000000",
-      "00000001 one 00000001",
-      "00000001 two 00000001",
-      "00000002 one 00000002",
-    ]);
-  });
-
-  test("keeps to its rate, and to its time limit if there is no response", async () => {
-    const paced = await generateLoad(specOf({ requests: 30, perSecond: 100 }));
-    expect(paced.statuses).toEqual({ 200: 30 });
-    expect(paced.seconds).toBeGreaterThan(0.25);
-    const silent = await generateLoad(
-      specOf({ requests: 4, limitMs: 200, headers: ["x-simulate: slow-head=60s"], stallMs: 1 }),
-    );
-    expect(silent.statuses).toEqual({ 0: 4 });
   });
 });
 

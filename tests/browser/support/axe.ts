@@ -5,11 +5,20 @@ import type { Page } from "playwright-core";
 const axe = readFileSync(Bun.resolveSync("axe-core/axe.min.js", import.meta.dir), "utf8");
 
 /** What axe finds on the page, with the element. @param within a CSS selector */
-export async function violations(page: Page, within = "html"): Promise<string[]> {
-  await page.evaluate(axe);
+export async function violations(page: Page, within = "html", rules?: readonly string[]): Promise<string[]> {
+  if (!(await page.evaluate(() => Reflect.has(globalThis, "axe")))) await page.evaluate(axe);
   const results = await page.evaluate(
-    (selector): Promise<AxeResults> => Reflect.get(globalThis, "axe").run({ include: [selector] }),
-    within,
+    ([selector, only]): Promise<AxeResults> =>
+      Reflect.get(globalThis, "axe").run({ include: [selector] }, only === undefined ? {} : { runOnly: only }),
+    [within, rules] as const,
   );
   return results.violations.flatMap(({ id, nodes }) => nodes.map((node) => `${id}: ${node.html}`));
+}
+
+/** As `violations`, in light and in dark mode, of which the second is looked at with the rules that colours matter for alone. */
+export async function violationsInBothSchemes(page: Page): Promise<string[]> {
+  await page.emulateMedia({ colorScheme: "light" });
+  const inLight = await violations(page);
+  await page.emulateMedia({ colorScheme: "dark" });
+  return [...inLight, ...(await violations(page, "html", ["color-contrast", "link-in-text-block"]))];
 }

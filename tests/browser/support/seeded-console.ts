@@ -35,7 +35,7 @@ export const pagePaths = [
   "/requests",
   "/requests/running",
   "/settings",
-  "/settings/backends",
+  "/backends",
   "/settings/prices",
   "/settings/account",
   "/settings/account/changes",

@@ -3,6 +3,7 @@ import type { Page } from "playwright-core";
 const since = (minutes: number): string => new Date(Date.now() - minutes * 60_000).toISOString();
 
 const quiet = {
+  taken_out_by: null,
   failing_since: null,
   requests_1h: 0,
   errors_1h: 0,
@@ -27,6 +28,7 @@ export const severalBackends = {
       url: "http://10.0.0.11:8000",
       models: ["qwen3-coder", "glm-5"],
       state: "in",
+      taken_out_by: null,
       failing_since: null,
       since: since(3000),
       in_flight: 61,
@@ -53,6 +55,7 @@ export const severalBackends = {
       max_concurrency: 64,
       spill: false,
       ...quiet,
+      taken_out_by: "admin",
       requests_1h: 9876,
       errors_1h: 3,
       first_byte_p50_ms: 298,

@@ -1,21 +1,6 @@
 import { expect, test } from "bun:test";
-import { findFreeOffset, groupByHost, listSharedIds } from "../../../console/src/gpus/gpu-hosts.ts";
+import { findFreeOffset, listSharedIds } from "../../../console/src/gpus/gpu-hosts.ts";
 import { sampleGpu } from "./sample-gpu.ts";
-
-test("GPUs are grouped by host in the order of the names, and those without a host come last", () => {
-  const gpus = [
-    sampleGpu({ gpu_id: 0, host: null }),
-    sampleGpu({ gpu_id: 1, host: "gpu-10" }),
-    sampleGpu({ gpu_id: 2, host: "gpu-9" }),
-    sampleGpu({ gpu_id: 3, host: "gpu-10" }),
-  ];
-  const groups = [...groupByHost(gpus)].map(([host, members]) => [host, members.map(({ gpu_id }) => gpu_id)]);
-  expect(groups).toEqual([
-    ["gpu-9", [2]],
-    ["gpu-10", [1, 3]],
-    [null, [0]],
-  ]);
-});
 
 test("the ids that two hosts share are listed once for each pair", () => {
   expect(

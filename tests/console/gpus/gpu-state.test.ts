@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { isInState, isStale, sumGpus } from "../../../console/src/gpus/gpu-state.ts";
+import { attentionOf, isFull, isStale, sumGpus } from "../../../console/src/gpus/gpu-state.ts";
 import type { Gpu } from "../../../console/src/gpus/queries.ts";
 import { seoulTimestamp } from "../../../console/src/lib/seoul-time.ts";
 import { sampleGpu } from "./sample-gpu.ts";
@@ -52,17 +52,15 @@ test.each([
 });
 
 test.each([
-  [{ temp_c: 85 }, ["hot"]],
-  [{ temp_c: 84 }, []],
-  [{ temp_c: null }, []],
-  [{ memory_used_mb: 95, memory_total_mb: 100 }, ["full"]],
-  [{ memory_used_mb: 94, memory_total_mb: 100 }, []],
-  [{ memory_used_mb: 95, memory_total_mb: null }, []],
-  [{ memory_used_mb: 0, memory_total_mb: 0 }, []],
-  [{ temp_c: 99, memory_used_mb: 20 }, ["hot", "full"]],
-])("a GPU with %j is in the states %j, and a stale one only stale", (fields, states) => {
-  const known = ["hot", "full", "stale"] as const;
-  expect(known.filter((state) => isInState(gpu(0, fields), state, now))).toEqual(states as never);
-  expect(known.filter((state) => isInState(gpu(500_000, fields), state, now))).toEqual(["stale"]);
-  expect(isInState(gpu(0, fields), "all", now)).toBe(true);
+  [{ temp_c: 85 }, 85, false],
+  [{ temp_c: 84 }, 0, false],
+  [{ temp_c: null }, 0, false],
+  [{ memory_used_mb: 95, memory_total_mb: 100 }, 0, true],
+  [{ memory_used_mb: 94, memory_total_mb: 100 }, 0, false],
+  [{ memory_used_mb: 95, memory_total_mb: null }, 0, false],
+  [{ memory_used_mb: 0, memory_total_mb: 0 }, 0, false],
+  [{ temp_c: 99, memory_used_mb: 20 }, 99, true],
+])("a GPU with %j needs attention by %p, and is full: %p; of a stale one nothing is known", (fields, wanted, full) => {
+  expect([attentionOf(gpu(0, fields), now), isFull(gpu(0, fields))]).toEqual([wanted, full]);
+  expect(attentionOf(gpu(500_000, fields), now)).toBe(Infinity);
 });

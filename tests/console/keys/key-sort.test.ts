@@ -23,6 +23,7 @@ const key = (id: number, name: string, lastUsedAt: string | null, requests: numb
   tokens_per_day: null,
   tokens_per_week: null,
   tokens_per_month: null,
+  priority: null,
   limits_extra: null,
   used: {
     max_concurrency: null,
@@ -42,6 +43,7 @@ const key = (id: number, name: string, lastUsedAt: string | null, requests: numb
   user_limits: null,
   users_max: null,
   users_required: false,
+  notify: false,
   team_id: null,
 });
 const keys = [

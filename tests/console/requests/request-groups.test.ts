@@ -78,6 +78,8 @@ test("running requests are grouped by whose they are, most first, and those of n
     team_name: null,
     user_id: null,
     user_name: null,
+    priority: "normal",
+    prefill_tokens: null,
     address: "::1",
     method: "POST",
     path: "/v1/chat/completions",

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { outputSpeed, phasesOf, type RequestTimes } from "../../../console/src/requests/request-timeline.ts";
+import { phasesOf, type RequestTimes } from "../../../console/src/requests/request-timeline.ts";
 
 const times = (fields: Partial<RequestTimes>): RequestTimes => ({
   queue_ms: null,
@@ -45,23 +45,5 @@ describe("the phases of a request", () => {
       [100, 100],
       [100, 100],
     ]);
-  });
-});
-
-describe("the output speed", () => {
-  const request = { ...times({ first_byte_ms: 50, duration_ms: 1050 }), output_tokens: 101, streamed: true };
-
-  test("counts the tokens after the first byte", () => {
-    expect(outputSpeed(request)).toBe(100);
-  });
-
-  test.each([
-    ["a response that was not streamed", { streamed: false }],
-    ["unknown tokens", { output_tokens: null }],
-    ["one token", { output_tokens: 1 }],
-    ["a response without bytes", { first_byte_ms: null }],
-    ["a response that took no time", { duration_ms: 50 }],
-  ])("is unknown for %s", (_, fields) => {
-    expect(outputSpeed({ ...request, ...fields })).toBeUndefined();
   });
 });

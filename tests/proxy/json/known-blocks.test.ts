@@ -266,6 +266,22 @@ describe("blocks are not read again", () => {
     }
   });
 
+  test("of tools behind a member of that name in another", () => {
+    const known = create();
+    const tools = `[{"name":"${padding(9000)}<"}]`;
+    const nested = (content: string): string => conversation([content], tools).replace('"m"', '{"tools":[1]}');
+    read(nested("first"), known);
+    expect(isPassedOver(nested("another"), known)).toBe(true);
+  });
+
+  test("of conversations that take turns", () => {
+    const known = create();
+    const turns = [`${padding(10_000)}<`, padding(30_000)];
+    const both = [conversation(["one", ...turns]), conversation(["two", ...turns])];
+    for (const text of both) read(text, known);
+    for (const text of [...both, ...both]) expect(isPassedOver(text, known)).toBe(true);
+  });
+
   test("of a text full of backslashes", () => {
     const known = create();
     for (let shift = 0; shift < 4; shift += 1) {

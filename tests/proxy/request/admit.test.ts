@@ -34,20 +34,6 @@ test.each([
 });
 
 test.each([
-  ["tokens_per_day", untilTomorrowMs, "token per day; it is free again at midnight, Seoul."],
-  ["tokens_per_month", 1e9, "token per month; it is free again on 1 June."],
-] as const)(
-  "a refusal by %s asks for no wait, which would be one of hours, and for no retry",
-  (name, waitMs, sentence) => {
-    const headers = headersOf(refuse(name, waitMs));
-    expect(headers.has("retry-after")).toBe(false);
-    expect(headers.get("x-should-retry")).toBe("false");
-    expect(headers.get("x-ratelimit-reset-tokens")).toMatch(/^\d+h0m0s$/);
-    expect(refuse(name, waitMs).details?.message).toBe(`This API key is limited to 1 ${sentence}`);
-  },
-);
-
-test.each([
   [{ tokens: 1030, inputTokens: 6, texts: 1 }, 18, "lower max_tokens to at most 976, or wait until"],
   [{ tokens: 2054, inputTokens: 6, texts: 2 }, 18, "lower max_tokens to at most 488, or wait until"],
   [{ tokens: 1030, inputTokens: 982, texts: 1 }, 18, "982 are left: wait until"],

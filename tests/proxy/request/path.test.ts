@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { guardedPatterns, hasDotDot, matchesGlob } from "../../../src/proxy/request/path.ts";
+import { matchesGlob } from "../../../src/domain/keys.ts";
+import { guardedPatterns, hasDotDot } from "../../../src/proxy/request/path.ts";
 
 describe("hasDotDot", () => {
   test("gives up on a segment that is encoded more often than anybody honest does", () => {

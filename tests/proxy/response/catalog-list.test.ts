@@ -37,13 +37,11 @@ interface Asked {
 }
 
 const wall = () => 1_790_000_000_500;
-const modelNotFound = (_: string, listed: readonly string[]): ProxyError =>
-  new ProxyError("model_not_found", { message: listed.join() });
 
 function ask({ path = "/v1/models", method = "GET", headers = {}, fields, isAllowed = () => true }: Asked) {
   const names = createModelNames(fileCatalog(backends, [coder, embedder], fields), discovered);
   const request = { method, headers: new Headers(headers) };
-  return respondWithModels({ request, path, isAllowed, modelNotFound, wall }, names, { backendModels });
+  return respondWithModels({ request, path, isAllowed, wall }, names, { backendModels });
 }
 
 async function read(asked: Asked): Promise<string> {
@@ -54,6 +52,8 @@ async function read(asked: Asked): Promise<string> {
   }
 }
 
+const noModel = (name: string): string =>
+  `model_not_found There is no model "${name}"; there are: coder, org/bge, found.`;
 const limits = (context: number, output: number): string => `"context_length":${context},"max_output_tokens":${output}`;
 const coderAs = (id: string): string =>
   `{"id":"${id}","n":1,"created":1700000000,"max_output_tokens":32768,"context_length":262144}`;
@@ -109,12 +109,12 @@ describe("one model", () => {
     ["/v1/models/found", foundEntry],
     ["/v1/models/tiny", coderAs("tiny")],
     ["/v1/models/TINY", coderAs("tiny")],
-    ["/v1/models/claude-x", "model_not_found coder,org/bge,found"],
+    ["/v1/models/claude-x", noModel("claude-x")],
     ["/v1//models/coder", coderAs("coder")],
-    ["/v1/models//coder", "model_not_found coder,org/bge,found"],
-    ["/v1/models/coder/", "model_not_found coder,org/bge,found"],
-    ["/v1/models/Org/Coder", "model_not_found coder,org/bge,found"],
-    ["/v1/models/%zz", "model_not_found coder,org/bge,found"],
+    ["/v1/models//coder", noModel("/coder")],
+    ["/v1/models/coder/", noModel("coder/")],
+    ["/v1/models/Org/Coder", noModel("Org/Coder")],
+    ["/v1/models/%zz", noModel("%zz")],
     ["/v1/modelsx", "not ours"],
     ["/v1/model", "not ours"],
   ])("at %s", async (path, expected) => {
@@ -154,7 +154,7 @@ test.each<[says: string, file: Partial<Model>, entries: (object | undefined)[], 
   const findEntry = ([name]: readonly string[]) =>
     given[["gpu-a", "gpu-b"].indexOf(name ?? "")] as ModelEntry | undefined;
   const request = { method: "GET", headers: new Headers() };
-  const rest = { path: "/v1/models/one", isAllowed: () => true, modelNotFound, wall };
+  const rest = { path: "/v1/models/one", isAllowed: () => true, wall };
   const response = respondWithModels({ request, ...rest }, names, { backendModels: { findEntry } });
   return response?.json().then((listed) => {
     expect(listed).toMatchObject(

@@ -14,9 +14,9 @@ function startCount(method: string, path: string, status = 200, id: string | und
   const upstream = { response: new Response(null, { status }) };
   const tracker = new RequestTracker(
     { addInFlight: () => () => {}, cacheReporters: new Set(), observer: { finished: () => {} }, monotonic: () => 0 },
-    { id: "req-1", method, path, clientAddress: "192.0.2.7" },
+    { requestId: "req-1", method, path, clientAddress: "192.0.2.7" },
   );
-  tracker.model = { asked: "asked", sent: "sent", name: "served" };
+  tracker.setModel({ asked: "asked", sent: "sent", name: "served" });
   const ids = { readId: method === "GET" ? id : undefined, created: method === "POST" ? () => id : undefined };
   const count = new Count(
     {

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { eventsOfMessage } from "../../../src/proxy/response/message-events.ts";
+import { eventsOfMessage } from "../../../src/proxy/response/after-waiting.ts";
 
 const message = { id: "m", type: "message", content: [], stop_reason: "end_turn", usage: { output_tokens: 1 } };
 const typesOf = (events: string | undefined): string[] =>

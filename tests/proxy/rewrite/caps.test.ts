@@ -86,34 +86,9 @@ test.each(["1", "1000", "1e3", "1000.0", "1.0"])("%s is within the cap and stays
   expect(rewritten(`{"max_tokens":${number}}`)).toBeUndefined();
 });
 
-test.each([
-  "0",
-  "-0",
-  "-5000",
-  "5000.5",
-  "1e-3",
-  "null",
-  "true",
-  '"5000.0"',
-  '" 5000"',
-  '"+5000"',
-  '"5_000"',
-  '"-5000"',
-  '"5000."',
-  '"5000.5"',
-  '"+ 5000"',
-  '"5__000"',
-  '"_5000"',
-  '"５０００"',
-  '"5e3"',
-  '""',
-  '"0"',
-  "[5000]",
-  '{"max_tokens":5000}',
-  "NaN",
-  "Infinity",
-  "-Infinity",
-])("%s is not a positive integer and is left to the backend", (value) => {
+const noPositiveIntegers = `0|-0|-5000|5000.5|1e-3|null|true|"5000.0"|" 5000"|"+5000"|"5_000"|"-5000"|"5000."|"5000.5"|"+ 5000"|"5__000"|"_5000"|"５０００"|"5e3"|""|"0"|[5000]|{"max_tokens":5000}|NaN|Infinity|-Infinity`;
+
+test.each(noPositiveIntegers.split("|"))("%s is not a positive integer and is left to the backend", (value) => {
   expect(rewritten(`{"max_tokens":${value}}`)).toBeUndefined();
 });
 
@@ -189,13 +164,6 @@ describe("beside a thinking budget of /v1/messages", () => {
   test.each(["/v1/chat/completions", "/v1/responses", "/v1/x"])("but not on %s", (path) => {
     const body = '{"max_tokens":5000,"thinking":{"type":"enabled","budget_tokens":4999}}';
     expect(rewritten(body, path)).toBe(body.replace("5000", "1000"));
-  });
-
-  test("Claude Code's limits reach the backend as they are", () => {
-    const body = '{"model":"claude-haiku","max_tokens":32000,"thinking":{"type":"enabled","budget_tokens":31999}}';
-    for (const path of ["/v1/messages", "//v1/messages/", "/v1/%6dessages"]) {
-      expect(rewriteText(path, body, rewriteRules()).body).toBeUndefined();
-    }
   });
 
   test("characters are counted as for any cap", () => {

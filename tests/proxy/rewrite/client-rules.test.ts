@@ -154,14 +154,20 @@ describe("function_tools_only", () => {
     // For the backend to judge.
     [["7", '{"name":"a"}', search], '7 , {"name":"a"}'],
   ])("turns the tools %j into %s", (given, sent) => {
-    expect(mended("function_tools_only", responses, `{"tools":[ ${given.join(" , ")} ]}`)).toBe(
-      `{"tools":[ ${sent} ]}`,
-    );
+    const list = (tools: string): unknown => JSON.parse(`{"tools":[${tools}]}`);
+    const body = mended("function_tools_only", responses, `{"tools":[ ${given.join(" , ")} ]}`);
+    expect(JSON.parse(body)).toEqual(list(sent));
   });
 
-  test("leaves a list of more tools than any client sends alone", () => {
-    const body = `{"tools":[${Array.from({ length: 4097 }, (_, index) => (index === 0 ? search : fn(`f${index}`))).join(",")}]}`;
+  test("changes no byte of a list of functions", () => {
+    const body = `{"tools":[ ${fn("a")} , {"type": "function", "name": "b", "x": 1.0} ]}`;
     expect(mended("function_tools_only", responses, body)).toBe(body);
+  });
+
+  test("leaves a list of tools alone that is longer than any client sends", async () => {
+    const body = `{"tools":[${search},${fn("a".repeat(256 * 1024))}]}`;
+    const rewrite = rewriterOf(rewriteRules({ clientRules: ["function_tools_only"] }));
+    expect(await rewrite(responses, Buffer.from(body))).toMatchObject({ pieces: undefined });
   });
 });
 
@@ -204,17 +210,6 @@ test("the changes name the rules that changed something", async () => {
   const body = '{"messages":[{"role":"user"},{"role":"system"}],"system":"You"}';
   expect(await rewrite(messages, Buffer.from(body))).toMatchObject({ changes: { kinds: ["system_turns_to_user"] } });
   expect(await rewrite(messages, Buffer.from('{"system":"You"}'))).toMatchObject({ changes: undefined });
-});
-
-test("a body of several MiB is mended in portions as a short one is", async () => {
-  const turns = Array.from({ length: 2000 }, (_, index) => ({
-    role: index % 2 === 0 ? "user" : "system",
-    content: "x".repeat(2000),
-  }));
-  const body = JSON.stringify({ messages: turns });
-  const rewritten = await rewriterOf(rewriteRules({ clientRules }))(messages, Buffer.from(body));
-  if ("refused" in rewritten) throw new Error(rewritten.refused);
-  expect(Buffer.concat(rewritten.pieces ?? []).toString()).toBe(body.replaceAll('"system"', '"user"'));
 });
 
 describe("auto", () => {

@@ -41,6 +41,15 @@ test("system and developer messages are listed if they are among the first two",
   expect(messagesOf({ messages: [assistant, assistant, three] })).toEqual([]);
 });
 
+test("a message without text has none of the next one's", () => {
+  const image = { role: "system", content: [{ type: "image_url" }] };
+  const text = { role: "user", content: [{ type: "text", text: "one" }] };
+  expect(messagesOf({ messages: [image, text] })).toEqual([
+    ["system", ""],
+    ["user", "one"],
+  ]);
+});
+
 test("of duplicates the last counts", () => {
   const body = `{
     "messages": [{ "role": "system", "content": "0" }, { "role": "user", "content": "1" }],

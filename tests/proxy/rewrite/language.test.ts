@@ -5,7 +5,6 @@ import {
   createRecall,
   discouragesHan,
   languageOf,
-  systemSample,
   userSample,
 } from "../../../src/proxy/rewrite/language.ts";
 import { heldOut } from "../../fixtures/conversations.held-out.ts";
@@ -227,7 +226,6 @@ test("the quick search agrees with languageOf on every labelled conversation", (
 
 describe("what is remembered of texts", () => {
   const hash = (text: string | Uint8Array, seed: number): number => Number(Bun.hash.xxHash3(text, BigInt(seed)) >> 12n);
-  const system = (text: string): ConversationMessage => ({ role: "system", text });
 
   /** As it comes in a body, where only what is needed is decoded. */
   const received = ({ role, text }: ConversationMessage): ConversationMessage =>
@@ -277,35 +275,6 @@ describe("what is remembered of texts", () => {
       expect(languageOf([decoded], recall)).toBe("chinese");
       expect(languageOf([plain], recall)).toBe("neither");
     }
-  });
-
-  test("needs no text that was read before", () => {
-    const recall = createRecall(hash);
-    const texts = ["Please fix the tests of this page, and then run them.", "Quelle heure est-il à Séoul ?"];
-    languageOf(texts.map(user).map(received), recall);
-    let decoded = 0;
-    const again = texts.map((text) =>
-      Object.defineProperty(received(user(text)), "text", {
-        get() {
-          decoded += 1;
-          return text;
-        },
-      }),
-    );
-    expect([languageOf(again, recall), decoded]).toEqual(["neither", 0]);
-  });
-
-  test("is found out once for each text and size of sample", () => {
-    const asked: string[] = [];
-    const recall = createRecall(hash);
-    const turns = [system("Always answer in Japanese."), user("Quelle heure est-il à Séoul, s'il vous plaît ?")];
-    const counting: typeof recall = (message, size, read) =>
-      recall(message, size, () => {
-        asked.push(`${size === systemSample ? "system" : size === userSample ? "user" : "?"}: ${message.text}`);
-        return read();
-      });
-    for (let round = 0; round < 3; round += 1) expect(languageOf(turns, counting)).toBe("requested");
-    expect(asked.toSorted()).toEqual([`system: ${turns[0]?.text}`, `user: ${turns[1]?.text}`]);
   });
 
   test("is at most twice the capacity, and what was used lately stays", () => {

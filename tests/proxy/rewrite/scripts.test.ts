@@ -1,6 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
-import { countScripts } from "../../../src/proxy/rewrite/scripts.ts";
+import { countScripts } from "../../../src/proxy/rewrite/language.ts";
 
 const count = (text: string, pattern: RegExp): number => text.match(pattern)?.length ?? 0;
 

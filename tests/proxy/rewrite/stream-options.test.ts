@@ -97,20 +97,6 @@ describe.each(paths)("on %s", (path) => {
     expect(requested(path, force, bodyWith(options))).toEqual({ body: expected, added });
   });
 
-  test.each(["", '"stream":false', '"stream":"no"', '"stream":0', '"stream":null', '"stream":true,"stream":false'])(
-    "a body with %s is not a stream and gets no options",
-    (stream) => {
-      expect(requested(path, "continuous", `{${stream}}`)).toEqual({ body: "unchanged", added: "" });
-      expect(rewriteText(path, `{${stream}}`, rewriteRules()).stream).toBe(false);
-    },
-  );
-
-  test.each(["1", '"true"', '"Yes"'])("a body with a stream of %s gets options", (stream) => {
-    expect(requested(path, "final", `{"stream":${stream}}`).body).toBe(
-      `{"stream":${stream},"stream_options":{"include_usage":true}}`,
-    );
-  });
-
   const hiding = '{"include_usage":true}';
   test.each([
     ['{"include_usage":true}', "null", hiding, hiding, "usage"],

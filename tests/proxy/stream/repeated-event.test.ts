@@ -60,13 +60,6 @@ describe("a repeated event", () => {
     expect(repeated.lengthOf(bytesOf(`data: ${other}\n\n`))).toBeUndefined();
   });
 
-  test("is not learned if its text is no UTF-8", () => {
-    const numbered = Buffer.from('{"sequence_number":1,"delta":"\xff"}', "latin1");
-    const repeated = new RepeatedEvent();
-    repeated.learn(numbered, "\ufffd");
-    expect(repeated.lengthOf(Buffer.concat([bytesOf("data: "), numbered, bytesOf("\n\n")]))).toBeUndefined();
-  });
-
   test("may have its text twice", () => {
     const twice = (reasoning: string, again: string): string =>
       `{"delta":{"reasoning":${reasoning},"reasoning_content":${again}}}`;

@@ -10,8 +10,8 @@ import {
   zstdCompressSync,
 } from "node:zlib";
 import { Passage, readWholeUsage } from "../../../src/proxy/stream/passage.ts";
-import { type BodyHeaders, isPlainEventStream } from "../../../src/proxy/usage/body-kind.ts";
-import { noStreamUsage, readEventUsage, usageOfStream } from "../../../src/proxy/usage/event-usage.ts";
+import { type BodyHeaders } from "../../../src/proxy/stream/body-kind.ts";
+import { noStreamUsage, readEventUsage, usageOfStream } from "../../../src/proxy/stream/event-usage.ts";
 import { recordedResponses } from "../../fixtures/recorded-responses.ts";
 import { eventDataOf } from "../../support/event-stream-reference.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../support/random.ts";
@@ -225,18 +225,6 @@ function compressorOf(compress: unknown) {
   if (compress === deflateSync) return createDeflate();
   return compress === brotliCompressSync ? createBrotliCompress() : createZstdCompress();
 }
-
-describe("isPlainEventStream", () => {
-  test.each([
-    ["text/event-stream", null, true],
-    ["Text/Event-Stream;charset=utf-8", "identity", true],
-    ["text/event-stream", "gzip", false],
-    ["application/json", null, false],
-    [null, null, false],
-  ])("of type %p in encoding %p is %p", (contentType, contentEncoding, expected) => {
-    expect(isPlainEventStream({ contentType, contentEncoding })).toBe(expected);
-  });
-});
 
 const datas = [
   ["{}"],

@@ -9,16 +9,6 @@ describe("a meter that keeps a client alive", () => {
   beforeEach(() => void jest.useFakeTimers());
   afterEach(() => void jest.useRealTimers());
 
-  test("sends comments before the first byte, and again after each further silence", async () => {
-    const { meter } = startMeter({ keepaliveMs: 10 });
-    const reader = meter.readable.getReader();
-    jest.advanceTimersByTime(10);
-    expect(await readText(reader)).toBe(comment);
-    jest.advanceTimersByTime(10);
-    expect(await readText(reader)).toBe(comment);
-    await reader.cancel();
-  });
-
   test("sends another heartbeat once the event that begins the stream has passed, whole", async () => {
     const [before, after] = [{ heartbeat: ": early\n\n" }, { heartbeat: "data: late\n\n" }];
     const heartbeats = { begins: "response.created", before, after };

@@ -1,12 +1,10 @@
 import { describe, expect, test } from "bun:test";
-import { gzipSync } from "node:zlib";
 import type { Usage } from "../../../src/domain/usage.ts";
-import { Passage } from "../../../src/proxy/stream/passage.ts";
 import { recordedResponses } from "../../fixtures/recorded-responses.ts";
 import { usageServers } from "../../fixtures/usage-servers.ts";
 import { passTicks } from "../../support/event-loop.ts";
-import { createRandom, cutAtRandom, type Random } from "../../support/random.ts";
-import { five, passEvents, readAll, startMeter, usageEvent, utf8, write } from "./start-meter.ts";
+import { createRandom, type Random } from "../../support/random.ts";
+import { five, passEvents, readText, startMeter, text, usageEvent, utf8, write } from "./start-meter.ts";
 
 /** Whole events, one or several at a time, and now and then a piece of one. */
 function cutAtEvents(bytes: Uint8Array, random: Random): Uint8Array[] {
@@ -42,18 +40,6 @@ async function passHeld(pieces: readonly Uint8Array[], hasFilter: boolean) {
 }
 
 describe("the meter", () => {
-  test.each(recordedResponses)("passes every byte on and counts: $server", async ({ contentType, body, usage }) => {
-    for (let seed = 0; seed < 20; seed++) {
-      const { meter, writer, finishes } = startMeter({
-        passage: new Passage({ contentType, contentEncoding: null }, { listener: {} }),
-      });
-      for (const piece of cutAtRandom(utf8.encode(body), createRandom(seed))) write(writer, piece);
-      void writer.close();
-      expect(await readAll(meter.readable)).toBe(body);
-      expect(finishes).toEqual([{ usage, cause: undefined }]);
-    }
-  });
-
   test.each([
     ...recordedResponses
       .filter(({ contentType }) => contentType.startsWith("text/event-stream"))
@@ -70,48 +56,6 @@ describe("the meter", () => {
     for (let seed = 0; seed < 30; seed++) {
       expect(await passHeld(cutAtEvents(bytes, createRandom(seed)), row.hasFilter)).toEqual(expected);
     }
-  });
-
-  test("lets the client see the end only once the usage is committed", async () => {
-    const committed = Promise.withResolvers<void>();
-    const { meter, writer } = startMeter({ finish: () => committed.promise });
-    const reader = meter.readable.getReader();
-    write(writer, usageEvent);
-    void writer.close();
-    await reader.read();
-    let ended = false;
-    const end = reader.read().then(({ done }) => (ended = done));
-    await passTicks();
-    expect(ended).toBe(false);
-    committed.resolve();
-    expect(await end).toBe(true);
-  });
-
-  test("finishes once with the usage so far when the client leaves", async () => {
-    const { meter, writer, finishes } = startMeter();
-    const reader = meter.readable.getReader();
-    write(writer, usageEvent);
-    await reader.read();
-    await reader.cancel("gone");
-    expect(finishes).toEqual([{ usage: five, cause: "gone" }]);
-    expect(writer.closed).rejects.toBe("gone");
-  });
-
-  test("finishes with a cause of its own when the client leaves without naming one", async () => {
-    const { meter, finishes } = startMeter();
-    await meter.readable.cancel();
-    expect(finishes).toHaveLength(1);
-    expect(finishes[0]?.cause).toHaveProperty("name", "AbortError");
-  });
-
-  test("finishes once with the usage so far when the upstream breaks", async () => {
-    const { meter, writer, finishes } = startMeter();
-    const reader = meter.readable.getReader();
-    write(writer, usageEvent);
-    await reader.read();
-    await writer.abort("broken");
-    expect(reader.read()).rejects.toBe("broken");
-    expect(finishes).toEqual([{ usage: five, cause: "broken" }]);
   });
 
   test("finishes once when the client leaves while the end is being committed", async () => {
@@ -133,46 +77,51 @@ describe("the meter", () => {
     await cancelled;
     expect(causes).toEqual([undefined]);
   });
+});
 
-  test("finishes the usage of a compressed stream and leaves its bytes as they are", async () => {
+describe("a meter that holds the terminal event", () => {
+  const done = "data: [DONE]\n\n";
+
+  test("sends it once the usage before it is committed, and the rest after it", async () => {
+    const committed = Promise.withResolvers<void>();
+    const commits: Usage[] = [];
     const { meter, writer, finishes } = startMeter({
-      passage: new Passage({ contentType: "text/event-stream", contentEncoding: "gzip" }, { listener: {} }),
-    });
-    const bytes = gzipSync(usageEvent);
-    for (const byte of bytes) write(writer, Uint8Array.of(byte));
-    void writer.close();
-    expect(await new Response(meter.readable).bytes()).toEqual(new Uint8Array(bytes));
-    expect(finishes).toEqual([{ usage: five, cause: undefined }]);
-  });
-
-  test("counts what its filter takes out, and sends at the end what the filter held", async () => {
-    const passage = passEvents({ includeUsage: true, continuousUsage: false });
-    const { meter, writer, finishes } = startMeter({ passage });
-    const last = 'data: {"choices":[{"delta":{},"finish_reason":"stop"}]}\n\n';
-    write(writer, last);
-    write(writer, usageEvent);
-    write(writer, last);
-    void writer.close();
-    expect(await readAll(meter.readable)).toBe(last + last);
-    expect(finishes).toEqual([{ usage: five, cause: undefined }]);
-  });
-
-  test("takes no more than a few chunks ahead of a client that does not read", async () => {
-    const { meter, writer } = startMeter();
-    writer.releaseLock();
-    let pulled = 0;
-    const source = new ReadableStream<Uint8Array>({
-      pull(controller) {
-        pulled++;
-        controller.enqueue(new Uint8Array(65_536));
+      commit(usage) {
+        commits.push(usage);
+        return committed.promise;
       },
     });
-    const piped = source.pipeTo(meter.writable).catch((error: unknown) => error);
     const reader = meter.readable.getReader();
-    await reader.read();
+    write(writer, Buffer.concat([utf8.encode("data: a\n\n"), usageEvent, utf8.encode(`${done}: bye\n\n`)]));
+    expect(await readText(reader)).toBe(`data: a\n\n${text.decode(usageEvent)}`);
+    let received = "";
+    const next = readText(reader).then((piece) => (received = piece));
     await passTicks();
-    expect(pulled).toBeLessThan(8);
-    await reader.cancel("gone");
-    expect(await piped).toBe("gone");
+    expect([commits, received]).toEqual([[five], ""]);
+    committed.resolve();
+    expect(await next).toBe(`${done}: bye\n\n`);
+    void writer.close();
+    expect(await readText(reader)).toBe("(end)");
+    expect(finishes).toEqual([{ usage: five, cause: undefined }]);
+  });
+
+  test("commits nothing early in a stream without one, and sends its unfinished end after how it finished", async () => {
+    let commits = 0;
+    const settled = Promise.withResolvers<void>();
+    const { meter, writer } = startMeter({
+      commit: async () => void commits++,
+      finish: () => settled.promise,
+    });
+    const reader = meter.readable.getReader();
+    write(writer, "data: a\n\ndata: [DONE]\n");
+    void writer.close();
+    expect(await readText(reader)).toBe("data: a\n\n");
+    let received = "";
+    const next = readText(reader).then((piece) => (received = piece));
+    await passTicks();
+    expect([commits, received]).toEqual([0, ""]);
+    settled.resolve();
+    expect(await next).toBe("data: [DONE]\n");
+    expect(await readText(reader)).toBe("(end)");
   });
 });

@@ -67,32 +67,6 @@ describe("the model of the pool", () => {
     };
   }
 
-  test("names the connection that fetch takes, however many requests run at once", async () => {
-    const random = createRandom(14);
-    let now = 0;
-    const pool = createConnectionPools(() => now)(url);
-    const putAt = new Map<number, number>();
-    const running: (() => Promise<void>)[] = [];
-    // At first more requests begin than end, then fewer.
-    for (now = 1; now < 1_000; now += 1) {
-      if (random.below(1_000) > now) {
-        const { idleMs, putBack } = takeFrom(pool);
-        const { connection, end } = await send();
-        expect(putAt.get(connection)).toBe(idleMs === undefined ? undefined : now - idleMs);
-        putAt.delete(connection);
-        running.push(async () => {
-          await end();
-          putBack();
-          putAt.set(connection, now);
-        });
-      } else if (running.length > 0) {
-        const [end] = running.splice(random.below(running.length), 1);
-        await end?.();
-      }
-    }
-    for (const end of running) await end();
-  });
-
   test("holds as many connections as fetch", async () => {
     const pool = createConnectionPools(() => 0)(url);
     const fill = async () => {

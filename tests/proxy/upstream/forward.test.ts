@@ -2,7 +2,6 @@ import { describe, expect, test } from "bun:test";
 import {
   createForward,
   createRunningCalls,
-  type RunningCallsDeps,
   type Forward,
   type ForwardDeps,
   type UpstreamRequest,
@@ -18,26 +17,20 @@ interface Options {
   fetch: UpstreamFetch;
   connectTimeout?: ConnectTimeout;
   baseUrl?: string;
-  stopping?: AbortSignal;
-  monotonic?: () => number;
-  onKeyEnded?: RunningCallsDeps["onKeyEnded"];
   startReadTimeout?: ForwardDeps["startReadTimeout"];
 }
 
 const noConnectTimeout: ConnectTimeout = { watch: () => () => {}, onReceived: () => {} };
 
 function forwardWith({ fetch, baseUrl = "http://up.example", ...options }: Options): Forward {
-  const { connectTimeout = noConnectTimeout, stopping, monotonic = () => 0 } = options;
+  const { connectTimeout = noConnectTimeout } = options;
   return createForward({
     baseUrl,
     fetch,
-    pool: createConnectionPools(monotonic)(baseUrl),
+    pool: createConnectionPools(() => 0)(baseUrl),
     connectTimeout,
     startReadTimeout: options.startReadTimeout ?? createReadTimeouts(() => performance.now()),
-    running: createRunningCalls({
-      stopping: stopping ?? new AbortController().signal,
-      onKeyEnded: options.onKeyEnded ?? (() => {}),
-    }),
+    running: createRunningCalls({ stopping: new AbortController().signal, onKeyEnded: () => {} }),
   });
 }
 
@@ -62,40 +55,6 @@ const silent: UpstreamFetch = (_, { signal }) =>
     signal?.addEventListener("abort", fail);
   });
 
-describe("a key that is revoked", () => {
-  const harness = () => {
-    let end = (_keyId: number, _begunUntil: number): void => {};
-    const forward = forwardWith({
-      fetch: silent,
-      onKeyEnded: (listener) => {
-        end = listener;
-      },
-    });
-    return { forward, end: (keyId: number, begunUntil: number) => end(keyId, begunUntil) };
-  };
-
-  test("ends its own running calls, and no others", async () => {
-    const { forward, end } = harness();
-    const [own, other] = [forward(call({ keyId: 7 })), forward(call({ keyId: 8 }))];
-    end(7, 0);
-    await expect(own).rejects.toMatchObject({ outcome: "revoked", code: "key_revoked" });
-    end(8, 0);
-    await expect(other).rejects.toMatchObject({ outcome: "revoked" });
-  });
-
-  test("ends a request that was let in before and is sent after it, and none that came later", async () => {
-    const { forward, end } = harness();
-    end(7, 50);
-    end(7, 40);
-    await expect(forward(call({ keyId: 7, startedAt: 50 }))).rejects.toMatchObject({ outcome: "revoked" });
-    const later = forward(call({ keyId: 7, startedAt: 51 }));
-    end(7, 50);
-    expect(await Promise.race([later, Bun.sleep(5)])).toBeUndefined();
-    end(7, 51);
-    await expect(later).rejects.toMatchObject({ outcome: "revoked" });
-  });
-});
-
 describe("a call", () => {
   test.each([
     ["http://up.example", "@evil.example/v1/x"],
@@ -116,62 +75,6 @@ describe("a call", () => {
   test("of a client that has left already ends at once", async () => {
     const forward = forwardWith({ fetch: silent });
     await expect(forward(call({ client: AbortSignal.abort() }))).rejects.toMatchObject({ outcome: "client_left" });
-  });
-
-  test("that comes behind the stop ends at once", async () => {
-    const forward = forwardWith({ fetch: silent, stopping: AbortSignal.abort() });
-    await expect(forward(call())).rejects.toMatchObject({ code: "shutting_down" });
-  });
-});
-
-describe("the pool of connections", () => {
-  /** Whether each call may use it: the first is a POST, the others follow after the times given. */
-  async function usesOfPool(idleMs: number, ...calls: Partial<UpstreamRequest>[]): Promise<unknown[]> {
-    let now = 0;
-    const uses: unknown[] = [];
-    const fetch: UpstreamFetch = async (_, { keepalive }) => {
-      uses.push(keepalive);
-      return new Response();
-    };
-    const forward = forwardWith({ fetch, monotonic: () => now });
-    await forward(call());
-    for (const more of calls) {
-      now += idleMs;
-      await forward(call(more));
-    }
-    return uses.slice(1);
-  }
-
-  test("is always for what the runtime repeats by itself", async () => {
-    const methods = ["GET", "HEAD", "OPTIONS", "PUT"].map((method) => ({ method, body: null }));
-    expect(await usesOfPool(2_000, ...methods)).toEqual([true, true, true, true]);
-  });
-
-  test("gets a connection back at the end of the body, and from HEAD at once", async () => {
-    let now = 0;
-    const uses: unknown[] = [];
-    const fetch: UpstreamFetch = async (_, { keepalive }) => {
-      uses.push(keepalive);
-      return new Response("whole");
-    };
-    const forward = forwardWith({ fetch, monotonic: () => now });
-    const { onBodyRead } = await forward(call());
-    onBodyRead(Buffer.from("whole"));
-    now = 2_000;
-    // The first connection is in use, so this one is new.
-    await forward(call());
-    onBodyRead(undefined);
-    now = 4_000;
-    await forward(call());
-    await forward(call({ method: "HEAD", body: null }));
-    now = 6_000;
-    await forward(call());
-    expect(uses).toEqual([true, true, false, true, false]);
-  });
-
-  test("is never for a DELETE, which the runtime would repeat, or for a stream, which can be sent only once", async () => {
-    const body = new ReadableStream<Uint8Array<ArrayBuffer>>({ start: (controller) => controller.close() });
-    expect(await usesOfPool(0, { method: "DELETE", body: null }, { body })).toEqual([false, false]);
   });
 });
 

@@ -4,7 +4,7 @@ import { maintain } from "../test-store.ts";
 
 const session = { csrfToken: "token", username: "admin", expiresAt: 10_000 };
 
-onEachEngine(({ openTestEngine, openTestStore }) => {
+onEachEngine(({ openTestEngine }) => {
   test("maintenance deletes the expired ones", async () => {
     let now = 0;
     await using opened = await openTestEngine(() => now);
@@ -37,17 +37,6 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     expect(await attempt("a")).toEqual({ scope: "a", waitMs: 60_000 });
     expect(await attempt("b")).toEqual({ scope: "wide", waitMs: 60_000 });
     expect(await sessions.countLoginAttempt([{ scope: "b", attempts: 2 }], 1000)).toBeUndefined();
-  });
-
-  test("concurrent login attempts at two processes on one database count together", async () => {
-    await using one = await openTestStore();
-    await using two = await one.openAnother();
-    const refused = await Promise.all(
-      Array.from({ length: 24 }, (_, n) =>
-        [one, two][n % 2]?.store.sessions.countLoginAttempt(tenAMinute("::1"), 5000),
-      ),
-    );
-    expect(refused.filter((attempt) => attempt === undefined)).toHaveLength(10);
   });
 
   test("a clock that is set back does not lock an address out", async () => {

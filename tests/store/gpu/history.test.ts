@@ -88,46 +88,6 @@ onEachEngine(({ openTestEngine }) => {
     expect(await opened.count("gpu_hour")).toBe(2);
   });
 
-  test("a minute of one GPU has the mean, the maximum and the last value of each measure", async () => {
-    await using opened = await open();
-    await opened.add(now, [reading(3, { powerDrawW: 100, tempC: 60, memoryUsedMb: 1000, utilizationPct: 10 })]);
-    await opened.add(now + 1000, [
-      reading(3, { powerDrawW: 400.5, tempC: 71, memoryUsedMb: 4000, utilizationPct: 90 }),
-    ]);
-    await opened.add(now + 2000, [reading(3, { powerDrawW: 250, tempC: 70, memoryUsedMb: 3000, utilizationPct: 30 })]);
-    expect(await opened.history(1, 3)).toEqual([
-      {
-        bucket_start: "2026-05-01T12:00:00.000+09:00",
-        measured_minutes: 1,
-        power_draw_w: 250.167,
-        energy_wh: 4.169,
-        power_draw_w_max: 400.5,
-        power_draw_w_last: 250,
-        temp_c: 67,
-        temp_c_max: 71,
-        temp_c_last: 70,
-        memory_used_mb: 2666.667,
-        memory_used_mb_max: 4000,
-        memory_used_mb_last: 3000,
-        utilization_pct: 43.333,
-        utilization_pct_max: 90,
-        utilization_pct_last: 30,
-      },
-    ] as unknown as Point[]);
-  });
-
-  test("values that a GPU does not report are null, and do not lower a mean", async () => {
-    await using opened = await open();
-    const silent = { powerDrawW: null, tempC: null, memoryUsedMb: null, utilizationPct: null };
-    await opened.add(now, [reading(0, silent), reading(1)]);
-    await opened.add(now + 1000, [reading(0, silent), reading(1, { ...silent, tempC: 70 })]);
-    const [unknown] = await opened.history(1, 0);
-    expect(unknown).toMatchObject({ measured_minutes: 0, power_draw_w: null, energy_wh: null });
-    expect(Object.values(unknown ?? {}).filter((value) => value !== null)).toHaveLength(2);
-    const [known] = await opened.history(1, 1);
-    expect(known).toMatchObject({ power_draw_w: 100, power_draw_w_last: 100, temp_c: 65, temp_c_last: 70 });
-  });
-
   test("energy is the mean power times the measured time: gaps are left out", async () => {
     await using opened = await open();
     // Many samples in one minute weigh no more than few in another.

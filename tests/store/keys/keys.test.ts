@@ -1,4 +1,5 @@
 import { expect, test } from "bun:test";
+import { createSqlStore } from "../../../src/store/sql-store.ts";
 import { onEachEngine } from "../each-engine.ts";
 import { createKeys } from "../test-store.ts";
 
@@ -41,6 +42,38 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     expect(await keys.countActive()).toBe(2);
     now = 2000;
     expect(await keys.countActive()).toBe(1);
+  });
+
+  test("the users beyond as many as a full key may have take no lock, but once a second", async () => {
+    let now = 1000;
+    await using opened = await openTestEngine(() => now);
+    let transactions = 0;
+    const { transaction } = opened.engine;
+    const counting: typeof transaction = (work) => ((transactions += 1), transaction(work));
+    const { subjects } = createSqlStore({ ...opened.engine, transaction: counting }, () => now);
+    const [keyId = 0] = await createKeys(opened.store, ["a"]);
+    const see = (external: string, more: { source?: string; max?: number; name?: string } = {}) =>
+      subjects.see({ keyId, source: `key:${keyId}`, external, name: undefined, max: 2, ...more });
+    const known = [await see("a"), await see("b")];
+    const other = await see("c");
+    transactions = 0;
+    for (let one = 0; one < 1000; one++) expect(await see(`made up ${one}`, { name: `Kim ${one}` })).toEqual(other);
+    // One that is too long to be told apart, of users that several keys share too.
+    for (const source of [`key:${keyId}`, "open-webui@prod"]) expect(await see("", { source })).toEqual(other);
+    expect([await see("a"), await see("b")]).toEqual(known);
+    expect(transactions).toBe(0);
+    expect(await subjects.list({ kind: "user", keyId })).toMatchObject([
+      { name: "a" },
+      { name: "b" },
+      { name: "other" },
+    ]);
+    // A key that may have more has them from its next request on; one that lost a user, within a second.
+    expect((await see("d", { max: 3 })).id).not.toBe(other.id);
+    await see("e", { max: 3 });
+    await subjects.delete("user", known[0]?.id ?? 0, false);
+    expect(await see("e", { max: 3 })).toEqual(other);
+    now += 1000;
+    expect((await see("e", { max: 3 })).id).not.toBe(other.id);
   });
 
   test("the id of a deleted key is not reused, not even after a restart", async () => {

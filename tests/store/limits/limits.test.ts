@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import { sql } from "drizzle-orm";
 import { noLimits } from "../../../src/store/keys/rules.ts";
-import type { Store } from "../../../src/store/store.ts";
 import type { Lease, LeaseRequest } from "../../../src/store/limits/contract.ts";
 import { judge, type Judged, needsLease, noLoad, type Size } from "../../../src/store/limits/judge.ts";
 import { pollUntil } from "../../support/poll-until.ts";
@@ -87,20 +86,6 @@ onEachEngine(({ openTestStore }) => {
     expect(refusals(await key.admit())).toEqual(["admitted"]);
   });
 
-  test("a limit of concurrent requests gives back a place with the end of a request", async () => {
-    await using key = await open({ max_concurrency: 2 });
-    expect(refusals(await key.admit(3))).toEqual(["admitted", "admitted", "max_concurrency"]);
-    await key.process.end(key.limits);
-    expect(refusals(await key.admit(2))).toEqual(["admitted", "max_concurrency"]);
-    const other = createTestProcess(key.store.limits, "b");
-    expect(refusals(await other.admit({ limits: key.limits, requests: [0] }))).toEqual(["max_concurrency"]);
-    await key.settle(0, 5);
-    expect(refusals(await other.admit({ limits: key.limits, requests: [0, 0] }))).toEqual([
-      "admitted",
-      "max_concurrency",
-    ]);
-  });
-
   test("what is held is absolute: a repeated batch takes no place twice, and one that comes late none at all", async () => {
     await using key = await open({ max_concurrency: 4, tokens_per_minute: 100 });
     const { limits } = key.store;
@@ -164,29 +149,6 @@ onEachEngine(({ openTestStore }) => {
     await key.process.admit({ limits: key.limits, requests: [], corrections });
     expect((await key.store.limits.listLoads([1]))[0]).toMatchObject({ minuteRequests: 6 });
     expect(refusals(await key.admit(5))).toEqual([...many(4, "admitted"), "requests_per_minute"]);
-  });
-
-  test("requests of several keys in one batch are judged each by their own limits", async () => {
-    await using key = await open({});
-    const ask = (id: number, limits: Partial<KeyLimits>, requests: number[]) => ({
-      subjects: [{ ...nothingHeld, id, limits: { ...noLimits, ...limits } }],
-      requests: requests.map((tokens) => ({ tokens })),
-      ahead: 0,
-    });
-    const asked = [
-      ask(3, { max_concurrency: 1 }, [0, 0]),
-      ask(1, { tokens_per_day: 10 }, [4, 7, 6]),
-      ask(2, { requests_per_minute: 5 }, [0]),
-    ];
-    const leases = await key.store.limits.take({ instance: "a", version: 1, requests: asked });
-    const judged = leases.map((lease, index) => judgeLease(lease, asked[index] ?? ask(0, {}, [])));
-    expect(judged.map((one) => one.map(({ refusedBy }) => refusedBy))).toEqual([
-      [undefined, "max_concurrency"],
-      [undefined, "tokens_per_day", undefined],
-      [undefined],
-    ]);
-    const loads = await key.store.limits.listLoads([1, 2, 3]);
-    expect(loads).toMatchObject([{ inFlight: 2, reserved: 10 }, { inFlight: 0, minuteRequests: 1 }, { inFlight: 1 }]);
   });
 
   test("a request that reserves more than the limit is admitted while nothing else counts", async () => {
@@ -294,22 +256,6 @@ onEachEngine(({ openTestStore }) => {
     await key.process.write(key.limits);
     await limits.beat("c");
     expect(await inFlight()).toBe(1);
-  });
-
-  describe("several instances", () => {
-    test("together admit exactly what a limit allows", async () => {
-      await using first = await openTestStore(() => start);
-      await using two = await first.openAnother();
-      await using three = await first.openAnother();
-      const limits = { ...noLimits, requests_per_minute: 50 };
-      const batch = (store: Store, instance: string) =>
-        Promise.all(
-          Array.from({ length: 30 }, () => createTestProcess(store.limits, instance).admit({ limits, requests: [0] })),
-        );
-      const stores = [first.store, two.store, three.store];
-      const results = await Promise.all(stores.map((store, index) => batch(store, String(index))));
-      expect(refusals(results.flat(2)).filter((one) => one === "admitted")).toHaveLength(50);
-    });
   });
 });
 

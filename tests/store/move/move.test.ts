@@ -46,22 +46,6 @@ describe.skipIf(whyNoPostgres !== undefined)("a move", () => {
     ]);
   });
 
-  test("that is stopped half way leaves a target on which the next move starts over", async () => {
-    using source = filledSource();
-    using again = copyFolder(source.folder);
-    const url = await createTarget();
-    const stopping = new AbortController();
-    const onProgress = (table: string) => table === "keys" && stopping.abort();
-    const stopped = move({ file: source.file, url, onProgress, signal: stopping.signal });
-    await expect(stopped).rejects.toThrow("stopped before everything was copied");
-    expect(existsSync(`${source.file}-moved`)).toBeFalse();
-    await expect(openPostgresStore({ url, clock: Date.now })).rejects.toThrow("was not finished");
-    await move({ file: databaseFile(again.path), url });
-    const store = await openPostgresStore({ url, clock: Date.now });
-    expect(await store.keys.countActive()).toBe(rowCount);
-    await store.close();
-  });
-
   test.each([
     ["a token more", "input_tokens", "new.input_tokens := new.input_tokens + 1; return new;"],
     ["a row less", "day", "return null;"],
@@ -84,20 +68,6 @@ describe.skipIf(whyNoPostgres !== undefined)("a move", () => {
     );
     expect(existsSync(source.file("tollgate.db-moved"))).toBeFalse();
     opened.folder.remove();
-  });
-
-  test("lets no server use the source meanwhile", async () => {
-    using source = filledSource();
-    let attempts = 0;
-    const onProgress = () => {
-      using server = new Database(source.file);
-      attempts += 1;
-      expect(() => server.query("select 1 from keys").get()).toThrow("database is locked");
-      expect(existsSync(`${source.file}-moved`)).toBeFalse();
-    };
-    await move({ file: source.file, url: await createTarget(), onProgress });
-    expect(attempts).toBeGreaterThan(10);
-    expect(existsSync(`${source.file}-moved`)).toBeTrue();
   });
 
   test("copies what a killed server left staged", async () => {

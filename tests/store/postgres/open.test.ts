@@ -1,16 +1,13 @@
 import { describe, expect, test } from "bun:test";
 import { createLedger } from "../../../src/ledger/ledger.ts";
 import { readMigrations } from "../../../src/store/schema/migrations.ts";
-import { createPostgresPool } from "../../../src/store/postgres/pool.ts";
 import { openPostgresStore } from "../../../src/store/postgres/open.ts";
 import type { FlushedRequests } from "../../../src/store/requests/contract.ts";
 import { noUsage } from "../../../src/domain/usage.ts";
 import { startFaultyProxy } from "../../support/faulty-proxy.ts";
 import { dayNumberOf } from "../../../src/time/seoul.ts";
 import { sharedPostgres, whyNoPostgres } from "../../support/postgres.ts";
-import { repositoryRoot } from "../../support/import-table.ts";
 import { pollUntil } from "../../support/poll-until.ts";
-import { newOwners, oldResponses, stillCounted } from "../old-responses.ts";
 import { requestRow, requestsOf } from "../logged-requests.ts";
 import { createKeys, memoryLog, usageIncrement } from "../test-store.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
@@ -24,38 +21,6 @@ const later = (...statements: string[]) => ({
 const clock = Date.now;
 const createDatabase = async () => (await sharedPostgres()).createDatabase();
 
-/** Of a build before the one migration. @param steps how many of the steps after the first it has applied */
-async function formerDatabase(steps = 0): Promise<string> {
-  const { createDatabase: create, run } = await sharedPostgres();
-  const url = await create();
-  await run(await Bun.file(`${repositoryRoot}/tests/fixtures/databases/drop-admissions.postgres.sql`).text(), url);
-  for (const { createdAt, statements } of migrations[0]?.formerSteps?.slice(1, 1 + steps) ?? []) {
-    await run([...statements, `insert into tollgate_migrations values (${createdAt}, '')`].join(";"), url);
-  }
-  return url;
-}
-
-async function schemaOf(url: string) {
-  const { run } = await sharedPostgres();
-  return {
-    columns: await run(
-      `select table_name, column_name, data_type, is_nullable, column_default, is_identity from information_schema.columns
-        where table_schema = 'public' order by 1, 2`,
-      url,
-    ),
-    constraints: await run("select conname, pg_get_constraintdef(oid) as is from pg_constraint order by 1, 2", url),
-    indexes: await run("select indexname, indexdef from pg_indexes where schemaname = 'public' order by 1", url),
-    functions: await run(
-      "select proname, prosrc from pg_proc where pronamespace = 'public'::regnamespace order by 1",
-      url,
-    ),
-    triggers: await run(
-      "select tgname, pg_get_triggerdef(oid) as is from pg_trigger where not tgisinternal order by 1",
-      url,
-    ),
-  };
-}
-
 describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
   test("is created once by several instances that start at once", async () => {
     const url = await createDatabase();
@@ -65,60 +30,14 @@ describe.skipIf(whyNoPostgres !== undefined)("a PostgreSQL database", () => {
     for (const store of stores) await store.close();
   });
 
-  test.each(migrations[0]?.formerSteps?.map((_, n) => n) ?? [])(
-    "of a build before the first release, %d steps later, gets the tables of a new one and keeps its rows",
-    async (steps) => {
-      const url = await formerDatabase(steps);
-      const fresh = await createDatabase();
-      for (const each of [url, fresh]) await (await openPostgresStore({ url: each, clock })).close();
-      expect(await schemaOf(url)).toEqual(await schemaOf(fresh));
-      const { run } = await sharedPostgres();
-      const names = await run("select name, input_tokens::int as tokens from keys order by id", url);
-      expect(names).toEqual([
-        { name: "plain", tokens: 38 },
-        { name: "limited", tokens: 38 },
-      ]);
-      await run("update usage_model_day set input_tokens = 1000 where key_id = 1 and model = 'm'", url);
-      const months = "select input_tokens::int as tokens from usage_model_month where key_id = 1 order by model";
-      expect(await run(months, url)).toEqual([{ tokens: 11 }, { tokens: 1000 }]);
-    },
-  );
-
-  test("has a response of the first key that created it, and counts no more what was counted", async () => {
-    const url = await formerDatabase();
-    const postgres = await sharedPostgres();
-    const columns =
-      "id_hash, key_id, creates, made_at, input_tokens, output_tokens, counted_at, estimated_tokens, backend";
-    const rows = oldResponses.map((row) => `(${row})`).join();
-    await postgres.run("delete from counted_responses", url);
-    await postgres.run(`insert into counted_responses (${columns}) values ${rows}`, url);
-    await (await openPostgresStore({ url, clock })).close();
-    const valuesOf = async (table: string) =>
-      (await postgres.run(`select * from ${table} order by id_hash, key_id`, url)).map((row) =>
-        Object.values(row as object).map((value) => (/^\d+$/.test(String(value)) ? Number(value) : value)),
-      );
-    expect(await valuesOf("owned")).toEqual(newOwners);
-    const kept = stillCounted.map(([id, key, input, output, at]) => [id, input, output, at, key]);
-    expect(await valuesOf("counted_responses")).toEqual(kept);
-  });
-
-  test("of an older build is refused with the build to go through", async () => {
-    const url = await formerDatabase();
-    await (await sharedPostgres()).run("delete from tollgate_migrations where created_at >= 1795657307584", url);
+  test("of a build before the first migration is refused with the build to go through", async () => {
+    const { createDatabase: create, run } = await sharedPostgres();
+    const url = await create();
+    await run("create table tollgate_migrations (created_at bigint primary key, hash text not null)", url);
+    await run("insert into tollgate_migrations values (1795237069246, ''), (1795889675936, '')", url);
     await expect(openPostgresStore({ url, clock })).rejects.toThrow(
       "is of a build that is too old; start one of commit",
     );
-  });
-
-  test("of a build before the first release is not changed while an instance of that build runs", async () => {
-    const url = await formerDatabase();
-    const { run } = await sharedPostgres();
-    const instance = createPostgresPool({ url, connections: 1, statementTimeoutMs: 0 });
-    await instance.client.unsafe("select 1");
-    await expect(openPostgresStore({ url, clock })).rejects.toThrow("an instance of an earlier version still runs");
-    expect(await run("select to_regclass('tokenless_hour')::text as name", url)).toEqual([{ name: "tokenless_hour" }]);
-    await instance.close();
-    await (await openPostgresStore({ url, clock })).close();
   });
 
   test("of a newer version that took something away is refused, and one that only added is written", async () => {

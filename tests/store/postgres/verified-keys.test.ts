@@ -21,16 +21,6 @@ function setUp() {
   return { state, findActive };
 }
 
-test("a verified key is accepted for five minutes while the database is unavailable, and not longer", async () => {
-  const { state, findActive } = setUp();
-  expect(await findActive("good")).toMatchObject({ id: 1, rules: null });
-  state.unavailable = true;
-  state.now = 300_000;
-  expect(await findActive("good")).toMatchObject({ id: 1, rules: null });
-  state.now = 300_001;
-  await expect(findActive("good")).rejects.toThrow("unavailable");
-});
-
 test("a key whose expiry passes while the database is unavailable is refused", async () => {
   const { state, findActive } = setUp();
   state.expiresAt = 1000;
@@ -42,12 +32,6 @@ test("a key whose expiry passes while the database is unavailable is refused", a
   expect(await findActive("good")).toBeUndefined();
 });
 
-test("a key that was never verified is refused while the database is unavailable", async () => {
-  const { state, findActive } = setUp();
-  state.unavailable = true;
-  await expect(findActive("good")).rejects.toThrow("unavailable");
-});
-
 test("the result of a query takes precedence over a verified key", async () => {
   const { state, findActive } = setUp();
   await findActive("good");
@@ -55,20 +39,6 @@ test("the result of a query takes precedence over a verified key", async () => {
   expect(await findActive("good")).toBeUndefined();
   state.unavailable = true;
   await expect(findActive("good")).rejects.toThrow("unavailable");
-});
-
-test("the timeout is shorter while the database is unavailable", async () => {
-  const { state, findActive } = setUp();
-  await findActive("good");
-  state.unavailable = true;
-  await findActive("good");
-  await findActive("good");
-  state.unavailable = false;
-  await findActive("good");
-  await findActive("good");
-  const [usual = 0, , shorter = 0] = state.timeouts;
-  expect(shorter).toBeLessThan(usual);
-  expect(state.timeouts).toEqual([usual, usual, shorter, shorter, usual]);
 });
 
 test("ten thousand keys are kept; the one verified longest ago is dropped first", async () => {

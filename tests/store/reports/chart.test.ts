@@ -242,20 +242,6 @@ onEachEngine(({ openTestEngine }) => {
     expect(chart).toMatchObject({ count: 4, outputTokens: 30, other: { count: 2, outputTokens: 13 } });
   });
 
-  test("a year by day is read from the days, and its first and last hours from hours", async () => {
-    await using opened = await openTestEngine(clock);
-    await createKeys(opened.store, names);
-    const days = Array.from({ length: 365 }, (_, day) => start - day * 1440);
-    await opened.store.usage.add(days.map((minute) => usageIncrement({ keyId: 1, minute, outputTokens: 3 })));
-    const year = await readChart(
-      opened.store,
-      rangeOf({ from: start - 364 * 1440, to: start + 1440, bucketMinutes: 1440 }),
-    );
-    expect(year.series[0]?.values).toEqual(days.map(() => 3));
-    const shifted = rangeOf({ from: start - 300 * 1440 + 60, to: start - 298 * 1440 + 60 });
-    expect((await readChart(opened.store, shifted)).outputTokens).toBe(6);
-  });
-
   test("flushes run between the parts of a chart", async () => {
     await using opened = await openTestEngine(clock);
     const keyIds = Array.from({ length: 1100 }, (_, n) => n + 1);

@@ -4,7 +4,7 @@ import type { Store } from "../../../src/store/store.ts";
 import type { CostPosition, CostRange, CostRow } from "../../../src/store/reports/contract.ts";
 import { dayFromNumber, dayNumberOf, dayOf, minuteOf } from "../../../src/time/seoul.ts";
 import { onEachEngine } from "../each-engine.ts";
-import { createKeys, type DailyRow, readBody, readReport, usageIncrement } from "../test-store.ts";
+import { type DailyRow, readBody, readReport, usageIncrement } from "../test-store.ts";
 
 const start = minuteOf(Date.parse("2026-05-01T00:00:00+09:00"));
 const today = dayNumberOf(start * 60_000);
@@ -111,22 +111,5 @@ onEachEngine(({ openTestEngine }) => {
     const days = { from: start - 1440, to: start + 50 * 1440 };
     const { other } = await readBody(store.usage.chart({ ...chart, ...days, tag: "blue" }));
     expect(other.values.filter((value) => value > 0)).toEqual([101]);
-  });
-
-  test("a filter applies to each grouping, and deleted keys keep their last name", async () => {
-    await using opened = await openTestEngine(clock);
-    const { store } = opened;
-    await createKeys(store, ["alpha", "Alphabet", "gone alpha", "beta"]);
-    await store.usage.add(
-      [1, 2, 3, 4].map((keyId) => usageIncrement({ keyId, minute: start, outputTokens: keyId, model: "m" })),
-    );
-    await store.keys.delete(3);
-    const outputOf = async (range: Range) => (await readRows(store, range)).map((row) => row.outputTokens);
-    for (const by of ["day", "model", "tag", "owner"] as const) {
-      expect(await outputOf({ by, keyId: 4 })).toEqual([4]);
-      expect(await outputOf({ by, keyId: 99 })).toEqual([]);
-    }
-    const rows = await readRows(store, { by: "key" });
-    expect(rows.map(({ keyName }) => keyName)).toEqual(["alpha", "Alphabet", "gone alpha", "beta"]);
   });
 });

@@ -1,7 +1,6 @@
 import { describe, expect, test } from "bun:test";
 import fc from "fast-check";
 import { bucketFloor, dayOf, minuteOf, timestampOf } from "../../../src/time/seoul.ts";
-import { listSegments } from "../../../src/store/reports/slices.ts";
 import { onEachEngine } from "../each-engine.ts";
 import { createKeys, type DailyRow, type HistoryPoint, readReport, usageIncrement } from "../test-store.ts";
 import type { UsageIncrement } from "../../../src/domain/usage.ts";
@@ -155,32 +154,5 @@ onEachEngine(({ openTestEngine }) => {
       expect(rows.slice(0, many).map((row) => row.key_id)).toEqual(keyIds);
       expect(totalOfRows(rows)).toEqual([4 * many, 40 * many, 8 * many]);
     });
-
-    test("is empty if there is no usage", async () => {
-      await using opened = await openTestEngine(clock);
-      expect(await readReport(opened.store.usage.daily("2026-05-01"))).toEqual([]);
-      expect(await readReport(opened.store.usage.history({ since: 0, bucketMinutes: 5 }))).toEqual([]);
-    });
-  });
-});
-
-describe("segments", () => {
-  const hour = Math.ceil(start / 60);
-
-  test("are only minutes if buckets are shorter than an hour", () => {
-    expect(listSegments(start + 7, start + 500, 59)).toMatchObject([{ unit: 1, from: start + 7, to: start + 500 }]);
-  });
-
-  test("are hours if buckets contain whole hours, and minutes before the first whole hour", () => {
-    expect(listSegments(start + 7, start + 300, 60)).toEqual([
-      { unit: 1, from: start + 7, to: start + 60 },
-      { unit: 60, from: hour + 1, to: hour + 5 },
-    ]);
-  });
-
-  test("are minutes in an hour that two buckets share", () => {
-    const shared = listSegments(start, start + 3 * 1440, 90).filter(({ unit }) => unit === 1);
-    expect(shared.length).toBeGreaterThan(10);
-    for (const { from, to } of shared) expect(bucketFloor(from, 90)).not.toBe(bucketFloor(to - 1, 90));
   });
 });

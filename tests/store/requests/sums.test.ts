@@ -9,14 +9,6 @@ import { requestRow, requestsOf } from "../logged-requests.ts";
 const start = Date.parse("2026-05-02T00:00:02+09:00");
 const hourMs = 3_600_000;
 
-const claude = {
-  clientProgram: "claude-cli/2.1.332",
-  requestClass: "main",
-  path: "/v1/messages",
-  backend: "one",
-  modelSent: "m",
-};
-const mended = { kinds: ["model", "drop_billing_line"] as const, maxTokens: undefined };
 const tokens = { inputTokens: 100, outputTokens: 10, cachedInputTokens: 40 };
 
 /** Each value with the number of requests that have it, and their tokens. */
@@ -28,113 +20,6 @@ async function sumsBy({ requests }: Store, trait: RequestTrait): Promise<unknown
 }
 
 onEachEngine(({ openTestStore }) => {
-  test("requests are added up by what they have in common, alone and together", async () => {
-    await using opened = await openTestStore(() => start);
-    const { store } = opened;
-    await store.usage.add(
-      [],
-      undefined,
-      [],
-      requestsOf(
-        // The day before.
-        requestRow(
-          start - 5000,
-          { ...claude, keyId: 1, conversation: 5, cacheLoss: "evicted" },
-          countUsage(tokens, true),
-        ),
-        requestRow(start - 1500, { ...claude, keyId: 2, conversation: 0 }, { ...tokens, cachedInputTokens: 101 }),
-        requestRow(start - 1000, { ...claude, keyId: 2, changes: mended }, { inputTokens: 100, outputTokens: 10 }),
-        requestRow(start - 900, { ...claude, keyId: 2, status: 400 }),
-        // Our own 400 is none of the backend's.
-        requestRow(start - 800, { ...claude, keyId: 2, status: 400, outcome: "refused" }),
-        requestRow(
-          start,
-          { clientProgram: undefined, keyId: undefined, modelSent: undefined, backend: undefined },
-          tokens,
-        ),
-      ),
-    );
-    const own = { client: "claude-cli/2.1.332", requestClass: "main", backend: "one", modelSent: "m" };
-    const unnamed = { client: null, requestClass: null, backend: null, modelSent: null };
-    const none = { lostCount: 0, promptTokens: 0, fromCacheTokens: 0, outputTokens: 0 };
-    const { sums, next } = await store.requests.sum(
-      ["client", "requestClass", "backend", "modelSent", "isRefused", "clientRules"],
-      {},
-    );
-    expect(next).toBeUndefined();
-    expect(sums).toHaveLength(4);
-    const sent = { ...own, isRefused: false, clientRules: [] };
-    expect(sums).toEqual(
-      expect.arrayContaining([
-        { ...sent, requestCount: 3, lostCount: 1, promptTokens: 341, fromCacheTokens: 141, outputTokens: 20 },
-        { ...sent, isRefused: true, ...none, requestCount: 1 },
-        {
-          ...sent,
-          clientRules: ["drop_billing_line"],
-          ...none,
-          requestCount: 1,
-          promptTokens: 100,
-          outputTokens: 10,
-        },
-        {
-          ...sent,
-          ...unnamed,
-          requestCount: 1,
-          lostCount: 0,
-          promptTokens: 100,
-          fromCacheTokens: 40,
-          outputTokens: 10,
-        },
-      ]),
-    );
-    const expected: Partial<Record<RequestTrait, unknown[]>> = {
-      keyId: [
-        [1, 1, 140],
-        [2, 4, 301],
-        [null, 1, 100],
-      ],
-      conversation: [
-        [0, 1, 201],
-        [5, 1, 140],
-        [null, 4, 200],
-      ],
-      status: [
-        [200, 4, 541],
-        [400, 2, 0],
-      ],
-      outcome: [
-        ["completed", 5, 541],
-        ["refused", 1, 0],
-      ],
-      cacheLoss: [
-        ["evicted", 1, 140],
-        [null, 5, 401],
-      ],
-      // Half of the second one came from a cache.
-      isReadAnew: [
-        [false, 3, 201],
-        [true, 3, 340],
-      ],
-      path: [
-        ["/v1/chat/completions", 1, 100],
-        ["/v1/messages", 5, 441],
-      ],
-      day: [
-        [20_574, 1, 140],
-        [20_575, 5, 401],
-      ],
-    };
-    for (const [trait, found] of Object.entries(expected)) {
-      expect([trait, await sumsBy(store, trait as RequestTrait)]).toEqual([trait, found]);
-    }
-    const byKey = await store.requests.sum(["client"], { keyId: 1 });
-    expect(byKey.sums).toMatchObject([{ requestCount: 1, promptTokens: 140 }]);
-    const late = await store.requests.sum(["client"], { since: start - 500 });
-    expect(late.sums).toMatchObject([{ client: null, requestCount: 1 }]);
-    const early = await store.requests.sum(["client"], { until: start - 2000, requestClass: "main" });
-    expect(early.sums).toMatchObject([{ requestCount: 1 }]);
-  });
-
   test("cached input that was counted beside the input is part of the prompt, however its path is written", async () => {
     await using opened = await openTestStore(() => start);
     const { store } = opened;

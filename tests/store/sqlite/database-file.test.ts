@@ -4,7 +4,6 @@ import {
   chmodSync,
   lstatSync,
   readFileSync,
-  renameSync,
   rmSync,
   statSync,
   symlinkSync,
@@ -16,8 +15,7 @@ import { markMoved } from "../../../src/store/sqlite/database-file.ts";
 import { openKeysVersion } from "../../../src/store/sqlite/keys-version.ts";
 import { openSqliteStore } from "../../../src/store/sqlite/open.ts";
 import { createTempFolder, type TempFolder } from "../../support/temp-folder.ts";
-import { pollUntil } from "../../support/poll-until.ts";
-import { createKeys, memoryLog, openTestStore } from "../test-store.ts";
+import { createKeys, memoryLog } from "../test-store.ts";
 
 const open = ({ path }: TempFolder) => openSqliteStore({ dataDir: path, clock: Date.now, log: memoryLog().log });
 
@@ -87,34 +85,6 @@ test("a database of an older version, which has left no such file, is opened and
   await (await open(folder)).close();
   rmSync(file);
   await expect(open(folder)).rejects.toThrow("was deleted");
-});
-
-test("a file that is moved while the store is open is logged once, and when it is back", async () => {
-  await using opened = await openTestStore();
-  const { file, entries, store } = opened;
-  renameSync(file, `${file}.moved`);
-  await pollUntil(() => entries.length > 0);
-  await expect(store.checkWritable()).rejects.toThrow("the database file was moved, deleted or replaced");
-  renameSync(`${file}.moved`, file);
-  await pollUntil(() => entries.length > 1);
-  await store.checkWritable();
-  expect(entries).toMatchObject([
-    { level: "error", message: "Database file is gone; counts are lost unless it comes back" },
-    { level: "info", message: "Database file is back" },
-  ]);
-});
-
-test("a log that is replaced while the store is open is logged once, and is no loss when the store is closed", async () => {
-  await using opened = await openTestStore();
-  const { file, entries, store } = opened;
-  rmSync(`${file}-wal`);
-  await pollUntil(() => entries.length > 0);
-  writeFileSync(`${file}-wal`, "");
-  await expect(store.checkWritable()).rejects.toThrow("tollgate.db-wal was moved, deleted or replaced");
-  expect(await store.close()).toBeUndefined();
-  expect(entries).toMatchObject([
-    { level: "error", message: "Database log is gone; stop the server, which saves its counts, and start it again" },
-  ]);
 });
 
 test.each<[string, string, (file: string) => unknown]>([

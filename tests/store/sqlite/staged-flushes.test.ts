@@ -150,6 +150,7 @@ test("requests that an older version staged are written into their columns", asy
       teamName: null,
       userId: null,
       userName: null,
+      waitedFor: null,
     },
   ]);
   expect((await store.requests.list({ failed: true }, 10)).requests).toEqual([]);

@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import type { StoredBackend, StoredLatency, StoredTraffic } from "../../../src/store/traffic/contract.ts";
+import type { StoredLatency, StoredTraffic } from "../../../src/store/traffic/contract.ts";
 import type { Engine } from "../../../src/store/engine/engine.ts";
 import { createSqlStore } from "../../../src/store/sql-store.ts";
 import { minuteOf } from "../../../src/time/seoul.ts";
@@ -51,48 +51,6 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     ]);
   });
 
-  const backendOf = (fields: Partial<StoredBackend> = {}): StoredBackend => ({
-    minute,
-    backend: "gpu-a",
-    requestCount: 2,
-    errorCount: 1,
-    inputTokens: 10,
-    cachedTokens: 5,
-    expectedTokens: 6,
-    regretTokens: 1,
-    outputTokens: 20,
-    streamedTokens: 15,
-    streamedUs: 1000,
-    firstByte: "5:1",
-    ...fields,
-  });
-  test("what backends did adds up by minute, and over a range of them", async () => {
-    await using opened = await openTestStore(() => start);
-    const { traffic: store } = opened.store;
-    await store.add(traffic({ backends: [backendOf(), backendOf({ backend: "gpu-b" })] }));
-    await store.add(traffic({ backends: [backendOf({ firstByte: "5:1 9:2" }), backendOf({ minute: minute + 1 })] }));
-    const { minute: _minute, ...one } = backendOf();
-    const { minute: _other, ...sum } = backendOf({
-      requestCount: 4,
-      errorCount: 2,
-      inputTokens: 20,
-      cachedTokens: 10,
-      expectedTokens: 12,
-      regretTokens: 2,
-      outputTokens: 40,
-      streamedTokens: 30,
-      streamedUs: 2000,
-      firstByte: "5:2 9:2",
-    });
-    expect(await store.backends(minute, minute + 1)).toEqual([sum, { ...one, backend: "gpu-b" }]);
-    expect((await store.backends(minute, minute + 2)).map((row) => [row.backend, row.requestCount])).toEqual([
-      ["gpu-a", 6],
-      ["gpu-b", 2],
-    ]);
-    expect(await store.backends(minute + 1, minute + 2)).toEqual([one]);
-    expect(await store.backends(minute + 2, minute + 9)).toEqual([]);
-  });
-
   test("histograms add up whether or not consecutive buckets are joined", async () => {
     await using opened = await openTestEngine(() => start);
     const { traffic: store } = opened.store;
@@ -118,23 +76,6 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
     const found = await store.latencies(hours);
     expect(found).toHaveLength(51);
     expect(found.find(({ model }) => model === "other")).toMatchObject({ requestCount: 10 });
-  });
-
-  test("outcomes without a code, and clients that left, are no failures", async () => {
-    await using opened = await openTestEngine(() => start);
-    const { traffic: store } = opened.store;
-    const one = { minute, keyId: 1, outcome: "completed", code: "", count: 4, lastAt: start };
-    const left = { ...one, outcome: "client_left", code: "client_left", count: 2 };
-    const failed = { ...one, code: "status_503", count: 1 };
-    const next = { ...left, code: "", minute: minute + 1, keyId: 2 };
-    await store.add(traffic({ outcomes: [one, left, failed, next] }));
-    expect(await store.outcomes({ ...window, bucketMinutes: 5 }, 10)).toEqual({
-      points: [
-        { minute, outcome: "client_left", count: 4, failedCount: 0 },
-        { minute, outcome: "completed", count: 5, failedCount: 1 },
-      ],
-      failures: [{ ...failed, minute: 0 }],
-    });
   });
 
   test("an outage of many keys is added up the same, and on PostgreSQL by the database", async () => {

@@ -59,19 +59,6 @@ onEachEngine(({ engine: name, openTestEngine }) => {
     }
   });
 
-  test("last_used_at moves at most once a minute and never back", async () => {
-    await using opened = await openTestEngine(clock);
-    const [id = 0] = await createKeys(opened.store, ["a"]);
-    const usedAt = async (lastClosedAt: number) => {
-      await opened.store.usage.add([usageIncrement({ keyId: id, minute: 29_000_000, lastClosedAt })]);
-      return (await opened.store.keys.list())[0]?.lastUsedAt;
-    };
-    expect(await usedAt(1_000_000)).toBe(1_000_000);
-    expect(await usedAt(1_059_999)).toBe(1_000_000);
-    expect(await usedAt(1_060_000)).toBe(1_060_000);
-    expect(await usedAt(1_000_000)).toBe(1_060_000);
-  });
-
   test("usage of a key that was deleted meanwhile counts in the usage rows", async () => {
     await using opened = await openTestEngine(clock);
     const [id = 0] = await createKeys(opened.store, ["gone"]);

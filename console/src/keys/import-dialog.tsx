@@ -1,0 +1,332 @@
+import { useQueryClient } from "@tanstack/solid-query";
+import { type Accessor, createMemo, createSignal, For, type JSX, onMount, Show } from "solid-js";
+import { api, causeOf, forEachInTurn, responseBody } from "../client.ts";
+import { downloadCsv } from "../lib/csv.ts";
+import { count, plural } from "../lib/format.ts";
+import { type Key, type User, useKeysQuery, useTeamsQuery } from "../queries.ts";
+import { TextField } from "../ui/controls.tsx";
+import { Dialog, FormEnd } from "../ui/dialog.tsx";
+import { Icon } from "../ui/icon.tsx";
+import { Choice } from "./delete-key-dialog.tsx";
+import { type BulkReport, type Noun, teamFinder } from "./key-bulk.ts";
+import { type ImportedRow, parseImport, secretCsv } from "./key-import.ts";
+import { PathsField } from "./key-fields.tsx";
+import { createKey, type KeyFields, refresh } from "./key-mutations.ts";
+import { KeyFailures, KeyNames } from "./key-names.tsx";
+import { PolicyNote } from "./key-policy.tsx";
+import { SecretActions } from "./key-secret.tsx";
+import { closeNewKeyDialog, newKeyDialog, setNewKeyDialog } from "./new-key.ts";
+
+/** Creates a key for each name of a list, then shows their secrets once. */
+export function ImportKeysDialog(): JSX.Element {
+  const keys = useKeysQuery();
+  const known = createMemo(() => new Set(keys.data?.map(({ name }) => name)));
+  let fields: KeyFields = {};
+  const { imported, run } = useImport("key", ({ id }, more) => createKey({ ...fields, ...more, name: id }));
+  const create = async (rows: readonly ImportedRow[], createsTeams: boolean): Promise<void> => {
+    // From the first request on, there are secrets to guard.
+    setNewKeyDialog("secret");
+    // Without one, nothing is lost.
+    if ((await run(rows, createsTeams)) === 0) setNewKeyDialog("saved");
+  };
+  return (
+    <Dialog title="Import API keys" persistent={newKeyDialog() !== "form"} onClose={closeNewKeyDialog}>
+      <Show
+        when={imported()}
+        fallback={
+          <ImportForm
+            noun="key"
+            idColumn="name"
+            label="Names"
+            hint="One a line, or a CSV with columns such as name, team, tokens_per_day. Each gets a random key."
+            isKnown={(name) => known().has(name)}
+            known={(names) => (
+              <>
+                {names.length === 1 ? "A key of this name exists" : "Keys of these names exist"} already, and another
+                one will be created: <KeyNames names={names} />.
+              </>
+            )}
+            onImport={(rows, createsTeams) => void create(rows, createsTeams)}
+            onClose={closeNewKeyDialog}
+          >
+            <PathsField value={null} onChange={(changed) => (fields = changed)} />
+            <PolicyNote />
+          </ImportForm>
+        }
+      >
+        {(result) => <ImportedKeys result={result()} />}
+      </Show>
+    </Dialog>
+  );
+}
+
+/** Creates users of a key before their first request, and changes those that it has. */
+export function ImportUsersDialog(props: { keyId: number; users: readonly User[]; onClose: () => void }): JSX.Element {
+  const known = createMemo(() => new Map(props.users.map((user) => [user.external, user.id])));
+  const { imported, run } = useImport("user", ({ id: external }, fields): Promise<User> => {
+    const id = known().get(external);
+    if (id !== undefined) return responseBody(api.users({ id }).patch(fields));
+    return responseBody(api.users.post({ ...fields, external, key_id: props.keyId }));
+  });
+  return (
+    <Dialog title="Import users" onClose={() => props.onClose()}>
+      <Show
+        when={imported()}
+        fallback={
+          <ImportForm
+            noun="user"
+            idColumn="external"
+            label="Users"
+            hint="A CSV with columns such as external, name, team, tokens_per_day. An empty cell changes nothing."
+            isKnown={(external) => known().has(external)}
+            known={(names) => (
+              <>
+                Those that the key has already will be changed: <KeyNames names={names} />.
+              </>
+            )}
+            onImport={(rows, createsTeams) => void run(rows, createsTeams)}
+            onClose={props.onClose}
+          />
+        }
+      >
+        {(result) => (
+          <>
+            <ImportHead noun="user" result={result()} />
+            <div class="dialog-actions">
+              <button class="button primary" type="button" onClick={() => props.onClose()}>
+                Done
+              </button>
+            </div>
+          </>
+        )}
+      </Show>
+    </Dialog>
+  );
+}
+
+interface ImportFormProps {
+  noun: Noun;
+  idColumn: "name" | "external";
+  label: string;
+  hint: string;
+  isKnown: (id: string) => boolean;
+  /** What it means that some are known. */
+  known: (ids: readonly string[]) => JSX.Element;
+  /** @param createsTeams whether teams are made that are not there */
+  onImport: (rows: readonly ImportedRow[], createsTeams: boolean) => void;
+  onClose: () => void;
+  children?: JSX.Element;
+}
+
+function ImportForm(props: ImportFormProps): JSX.Element {
+  const teams = useTeamsQuery();
+  const [text, setText] = createSignal("");
+  const [createsTeams, setCreatesTeams] = createSignal(false);
+  const parsed = createMemo(() => parseImport(text(), props.idColumn));
+  const ids = (): string[] => parsed().rows.map(({ id }) => id);
+  const newTeams = (): string[] => {
+    const known = new Set(teams.data?.map(({ name }) => name));
+    const named = parsed().rows.flatMap(({ fields: { team } }) =>
+      team === undefined || known.has(team) ? [] : [team],
+    );
+    return [...new Set(named)];
+  };
+  const action = (): string =>
+    ids().length === 0 ? `${verb()} ${props.noun}s` : `${verb()} ${plural(ids().length, props.noun)}`;
+  const verb = (): string => (props.noun === "key" ? "Create" : "Save");
+  let field: HTMLTextAreaElement | undefined;
+  onMount(() => field?.focus());
+  const submit = (event: SubmitEvent): void => {
+    event.preventDefault();
+    props.onImport(parsed().rows, createsTeams());
+  };
+  const readFile = async (file: File | undefined): Promise<void> => void setText((await file?.text()) ?? "");
+  return (
+    <form onSubmit={submit}>
+      <TextField label={props.label} hint={props.hint}>
+        {(attributes) => (
+          <textarea
+            {...attributes}
+            ref={field}
+            rows="5"
+            spellcheck={false}
+            value={text()}
+            onInput={(event) => setText(event.currentTarget.value)}
+          />
+        )}
+      </TextField>
+      <label class="field">
+        <span>Or a file</span>
+        <input
+          type="file"
+          accept=".csv,.txt,text/csv,text/plain"
+          onChange={(event) => void readFile(event.currentTarget.files?.[0])}
+        />
+      </label>
+      {props.children}
+      <div role="status">
+        <Show when={parsed().problem}>{(problem) => <p class="form-error">{problem()}.</p>}</Show>
+        <Show when={parsed().problem === undefined && ids().length > 0}>
+          <p>
+            {plural(ids().length, props.noun)} will be {props.noun === "key" ? "created" : "saved"}:{" "}
+            <KeyNames names={ids()} />.
+          </p>
+        </Show>
+        <Names names={parsed().repeated}>
+          {(names) => (
+            <>
+              {names.length === 1 ? "This name is" : "These names are"} there more than once, and only the first line
+              counts: <KeyNames names={names} />.
+            </>
+          )}
+        </Names>
+        <Names names={ids().filter(props.isKnown)}>{props.known}</Names>
+        <Names names={parsed().unread}>
+          {(names) => (
+            <>
+              These columns are not read: <KeyNames names={names} />.
+            </>
+          )}
+        </Names>
+        <Names names={newTeams()}>
+          {(names) => (
+            <>
+              No team is called <KeyNames names={names} />.
+            </>
+          )}
+        </Names>
+      </div>
+      <Show when={newTeams().length > 0}>
+        <Choice label="Create the teams that are not there" value={createsTeams()} onChange={setCreatesTeams} />
+      </Show>
+      <FormEnd
+        action={action()}
+        disabled={ids().length === 0 || parsed().problem !== undefined}
+        onCancel={props.onClose}
+      />
+    </form>
+  );
+}
+
+/** A sentence about some names, if there are any. */
+const Names = (props: {
+  names: readonly string[];
+  children: (names: readonly string[]) => JSX.Element;
+}): JSX.Element => (
+  <Show when={props.names.length > 0}>
+    <p>{props.children(props.names)}</p>
+  </Show>
+);
+
+/** How many were imported so far, and which failed. */
+const ImportHead = (props: { noun: Noun; result: Import<unknown>; children?: JSX.Element }): JSX.Element => {
+  let lead: HTMLParagraphElement | undefined;
+  onMount(() => lead?.focus());
+  return (
+    <>
+      <p ref={lead} tabindex="-1" class="lead" role="status">
+        {count(props.result.saved.length)} of {plural(props.result.total, props.noun)}{" "}
+        {props.noun === "key" ? "created" : "saved"}.{props.children}
+      </p>
+      <KeyFailures noun={props.noun} failures={props.result.failures} />
+      <Show when={!isDone(props.result)}>
+        <progress aria-label="Progress" value={props.result.saved.length} max={props.result.total} />
+      </Show>
+    </>
+  );
+};
+
+const isDone = ({ total, saved, failures }: Import<unknown>): boolean => saved.length + failures.length === total;
+
+function ImportedKeys(props: { result: Import<Key> }): JSX.Element {
+  const hasSecrets = (): boolean => isDone(props.result) && props.result.saved.length > 0;
+  const save = (): void => {
+    downloadCsv("tollgate-new-keys.csv", secretCsv(props.result.saved));
+    setNewKeyDialog("saved");
+  };
+  return (
+    <>
+      <ImportHead noun="key" result={props.result}>
+        <Show when={hasSecrets()}>
+          {" "}
+          Save them now. Tollgate shows them only once; later it shows only the first and last characters.
+        </Show>
+      </ImportHead>
+      <Show when={isDone(props.result)}>
+        <Show when={hasSecrets()}>
+          <div class="new-keys">
+            <table>
+              <caption class="visually-hidden">New keys</caption>
+              <thead>
+                <tr>
+                  <th scope="col">Name</th>
+                  <th scope="col">Key</th>
+                </tr>
+              </thead>
+              <tbody>
+                <For each={props.result.saved}>
+                  {({ name, key }) => (
+                    <tr>
+                      <th scope="row">{name}</th>
+                      <td>
+                        <code>{key}</code>
+                      </td>
+                    </tr>
+                  )}
+                </For>
+              </tbody>
+            </table>
+          </div>
+          <button class="button primary" type="button" onClick={save}>
+            <Icon name="download" />
+            Download CSV
+          </button>
+        </Show>
+        <SecretActions several onDone={closeNewKeyDialog} />
+      </Show>
+    </>
+  );
+}
+
+interface Import<Saved> {
+  total: number;
+  saved: readonly Saved[];
+  failures: readonly Pick<BulkReport["failures"][number], "name" | "cause">[];
+}
+
+type Fields = Omit<ImportedRow["fields"], "team">;
+
+/** @param save gets what a line sets, with its team by id. `run` returns how many were saved */
+function useImport<Saved>(
+  noun: Noun,
+  save: (row: ImportedRow, fields: Fields) => Promise<Saved>,
+): {
+  imported: Accessor<Import<Saved> | undefined>;
+  run: (rows: readonly ImportedRow[], createsTeams: boolean) => Promise<number>;
+} {
+  const queries = useQueryClient();
+  const [imported, setImported] = createSignal<Import<Saved>>();
+  async function run(rows: readonly ImportedRow[], createsTeams: boolean): Promise<number> {
+    let result: Import<Saved> = { total: rows.length, saved: [], failures: [] };
+    const update = (changed: Partial<Import<Saved>>): void => {
+      result = { ...result, ...changed };
+      setImported(result);
+    };
+    update({});
+    const findTeam = teamFinder(createsTeams);
+    await forEachInTurn(
+      rows,
+      async (row) => {
+        const { team, ...fields } = row.fields;
+        const more = team === undefined ? fields : { ...fields, team_id: await findTeam([team]) };
+        update({ saved: [...result.saved, await save(row, more)] });
+      },
+      ({ id }, error) => {
+        if (error !== undefined) update({ failures: [...result.failures, { name: id, cause: causeOf(error) }] });
+      },
+    );
+    await refresh(queries, noun);
+    return result.saved.length;
+  }
+  return { imported, run };
+}

@@ -1,0 +1,93 @@
+import { beforeEach, describe, expect, test } from "bun:test";
+import { clientOf } from "../support/client.ts";
+import { shared } from "../support/shared.ts";
+import { startSimulator } from "../support/simulator/simulator.ts";
+import { createTempFolder } from "../support/temp-folder.ts";
+import { startTollgate } from "../support/tollgate.ts";
+
+const backend = shared(() => startSimulator());
+beforeEach(() => backend.clear());
+
+const folder = createTempFolder();
+const SECRET_KEY = "0123456789abcdef0123456789abcdef";
+const models = `
+backends: { a: { url: "URL", priority: ORDER } }
+models: { m: { backends: [a], private_cache: team }, own: { backends: [a], private_cache: key }, plain: { backends: [a] } }
+`;
+
+async function start(order: string) {
+  const file = folder.file(`${order}.yaml`);
+  await Bun.write(file, models.replace("URL", backend.url).replace("ORDER", order));
+  return startTollgate({ MODELS_FILE: file, SECRET_KEY });
+}
+
+interface Sent {
+  priority: number;
+  cache_salt?: string;
+}
+
+/** What the backend gets of a body. */
+async function sent(url: string, key: string, body: object): Promise<Sent> {
+  const chat = { max_tokens: 2, messages: [{ role: "user", content: "Hi" }], ...body };
+  await (await clientOf(url, key).send("/v1/chat/completions", chat)).text();
+  return backend.requests().at(-1)?.json() as Sent;
+}
+
+describe("priority of a backend", () => {
+  test.each([
+    ["low_first", [-1, 0, 1]],
+    ["high_first", [1, 0, -1]],
+  ])("tells the engine who comes first: %s", async (order, numbers) => {
+    await using gate = await start(order);
+    const keys = await Promise.all(
+      ["high", null, "low"].map(async (priority) => (await gate.admin.createKey("k", { priority })).key),
+    );
+    for (const [at, key] of keys.entries()) {
+      // A client's own does not arrive, however often it says so.
+      const text = `{"model":"plain","priority":-99,"max_tokens":2,"messages":[],"priority":7}`;
+      await (await clientOf(gate.url, key).send("/v1/chat/completions", text)).text();
+      const body = backend.requests().at(-1)?.body() ?? new Uint8Array();
+      expect(
+        [
+          ...Buffer.from(body)
+            .toString()
+            .matchAll(/"priority":(-?\d+)/g),
+        ].map(([, number]) => Number(number)),
+      ).toEqual(Array(2).fill(numbers[at]));
+    }
+    expect(await sent(gate.url, keys[0] ?? "", { model: "plain", service_tier: "flex" })).toMatchObject({
+      priority: numbers[2],
+    });
+  });
+});
+
+describe("private_cache of a model", () => {
+  test("gives each team, or key, a salt that survives restarts, and replaces a client's own", async () => {
+    const ask = async (): Promise<Record<string, string | undefined>> => {
+      await using gate = await start("low_first");
+      const { id: team_id } = await gate.admin.expectOk<{ id: number }>("POST", "/api/teams", { name: "ml" });
+      const [a, b, c] = [
+        await gate.admin.createKey("a", { team_id }),
+        await gate.admin.createKey("b", { team_id }),
+        await gate.admin.createKey("c"),
+      ];
+      const saltOf = async ({ key }: { key: string }, model: string) =>
+        (await sent(gate.url, key, { model, cache_salt: "theirs", extra_key: "x" })).cache_salt;
+      return {
+        a: await saltOf(a, "m"),
+        b: await saltOf(b, "m"),
+        c: await saltOf(c, "m"),
+        ownOfA: await saltOf(a, "own"),
+        ownOfB: await saltOf(b, "own"),
+        plain: await saltOf(a, "plain"),
+      };
+    };
+    const salts = await ask();
+    expect(salts["plain"]).toBe("theirs");
+    expect(salts["a"]).toBe(salts["b"] ?? "");
+    const { a, c, ownOfA, ownOfB } = salts;
+    expect(new Set([a, c, ownOfA, ownOfB, "theirs"]).size).toBe(5);
+    expect(a).toMatch(/^[\w-]{43}$/);
+    expect(await ask()).toEqual(salts);
+  });
+});
