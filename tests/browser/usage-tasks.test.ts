@@ -152,16 +152,17 @@ describe.skipIf(!hasBrowser)("what people ask of Usage", () => {
       await page.mouse.up();
     }
 
-    test("of power says who it was, in two presses, with the way to the requests", async () => {
+    test("of power says who it was, in three presses, with the way to the requests", async () => {
       await using visit = await burst.visit("/");
       const { page } = visit;
       const presses = await countPresses(page);
+      await page.getByRole("link", { name: "Backends", exact: true }).first().click();
       await page.getByRole("link", { name: "GPUs", exact: true }).first().click();
       await select(page, page.getByRole("group", { name: "Power of all GPUs over time" }));
       await panel(page)
         .getByRole("row", { name: /^loud 39 39,000 3,900/ })
         .waitFor();
-      expect(await presses()).toBe(2);
+      expect(await presses()).toBe(3);
       await panel(page).getByText("By the request log.").waitFor();
       await panel(page).getByRole("radio", { name: "Client" }).check();
       await panel(page)
