@@ -530,16 +530,16 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "report-one-price",
     says: "The price of the last day is that of the whole range",
-    find: `const starts = [firstDay, ...priceDays(ranked)];`,
-    put: `const starts = [firstDay, ...priceDays(ranked).slice(0, 0)];`,
+    find: `[...priceDays(ranked), ...(usesLabels ? labels.changedOn : [])]`,
+    put: `[...(usesLabels ? labels.changedOn : [])]`,
     tests: ["tests/admin/usage/costs.test.ts"],
   },
   {
-    id: "report-hidden-shown",
-    says: "A key that the reader hides has a series",
-    find: `const hidden = new Set(range.hiddenIds);`,
-    put: `const hidden = new Set(range.hiddenIds.slice(0, 0));`,
-    tests: ["tests/store/reports/chart.test.ts", "tests/admin/usage/chart.test.ts"],
+    id: "report-filter-ignored",
+    says: "A report of one tag has the usage of all keys",
+    find: `conditions.push(wanted === "" ? sql\`not (\${isIn})\` : isIn);`,
+    put: `conditions.push(wanted === "" ? sql\`not (\${isIn})\` : sql\`1 = 1\`);`,
+    tests: ["tests/store/reports/chart.test.ts", "tests/admin/usage/costs.test.ts"],
   },
   {
     id: "report-page-repeats",
