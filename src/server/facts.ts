@@ -95,7 +95,6 @@ export function createFacts(options: FactsOptions) {
       options.makesBackups ? store.database.backups() : undefined,
     ]);
     await usual.learn(end - slowMinutes);
-    const hosts = Map.groupBy(samples, ({ host }) => host ?? "");
     return {
       traffic: recent.map(({ backend, requestCount, errorCount }) => ({
         backend,
@@ -103,7 +102,7 @@ export function createFacts(options: FactsOptions) {
         failed: errorCount,
       })),
       firstBytes: ofBytes.flatMap(({ backend, firstByte }) => usual.compare(backend, firstByte)),
-      gpuHosts: [...hosts].map(([host, ones]) => ({ host, at: Math.max(...ones.map((one) => one.recordedAt)) })),
+      gpuHosts: hostsOf(samples),
       draining,
       schema,
       users,
@@ -154,6 +153,12 @@ export function createFacts(options: FactsOptions) {
     close: clockSteps.close,
   };
 }
+
+const hostsOf = (samples: Awaited<ReturnType<FactsOptions["store"]["gpu"]["latest"]>>): Facts["gpuHosts"] =>
+  [...Map.groupBy(samples, ({ host }) => host ?? "")].map(([host, ones]) => ({
+    host,
+    at: Math.max(...ones.map((one) => one.recordedAt)),
+  }));
 
 const backupOf = ({ succeeded, problem }: BackupFacts): NonNullable<Facts["backup"]> => ({
   lastAt: succeeded?.at,
