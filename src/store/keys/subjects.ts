@@ -254,19 +254,12 @@ export async function findNames({ db, tables }: Engine, ids: readonly SubjectId[
     { id: keys.id, name: keys.name },
     { id: subjectId, name: subjects.name },
   ];
+  const all = [...ids];
+  const isOneOf = inArray(subjects.id, all.map(subjectOf));
   const found = await Promise.all([
-    db
-      .select()
-      .from(deletedKeys)
-      .where(inArray(deletedKeys.id, [...ids])),
-    db
-      .select(ofKeys)
-      .from(keys)
-      .where(inArray(keys.id, [...ids])),
-    db
-      .select(ofSubjects)
-      .from(subjects)
-      .where(inArray(subjects.id, ids.map(subjectOf))),
+    db.select().from(deletedKeys).where(inArray(deletedKeys.id, all)),
+    db.select(ofKeys).from(keys).where(inArray(keys.id, all)),
+    db.select(ofSubjects).from(subjects).where(isOneOf),
   ]);
   return found.flat().map(({ id, name }) => [id, name]);
 }
