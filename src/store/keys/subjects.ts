@@ -120,18 +120,20 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
         if (forgets) await db.update(audit).set({ before: null, after: null }).where(ofIt);
         return lastName;
       }),
-    async countUsers() {
-      const counted = sql`select key_id, count(*) as users from ${subjects} where key_id is not null group by key_id`;
-      const rows = await engine.rows<{ key: string; rules: string | null; users: number }>(
-        sql`select name as key, rules, users from (${counted}) as counted join ${keys} on ${keys.id} = key_id`,
-        ["key", "rules"],
-      );
-      return rows.map(({ key, rules, users }) => {
-        return { key, users, max: parseRules(rules ?? "{}").users_max ?? defaultUsersMax };
-      });
-    },
+    countUsers: () => countUsers(engine),
     see: prepareSee(engine, clock),
   };
+}
+
+async function countUsers({ rows, tables: { subjects, keys } }: Engine): ReturnType<SubjectStore["countUsers"]> {
+  const counted = sql`select key_id, count(*) as users from ${subjects} where key_id is not null group by key_id`;
+  const found = await rows<{ key: string; rules: string | null; users: number }>(
+    sql`select name as key, rules, users from (${counted}) as counted join ${keys} on ${keys.id} = key_id`,
+    ["key", "rules"],
+  );
+  return found.map(({ key, rules, users }) => {
+    return { key, users, max: parseRules(rules ?? "{}").users_max ?? defaultUsersMax };
+  });
 }
 
 const finder =
