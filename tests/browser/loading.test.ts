@@ -121,7 +121,7 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
   });
 
   test.each([["/", "Latency and failures", "traffic-panels"]])(
-    "on %s, panels whose script does not load say so",
+    "on %s, panels whose script does not load say so, and come by themselves once it does",
     async (path, label, script) => {
       await using visit = await console.visit("/nowhere", { expectedErrors: /ERR_FAILED/ });
       const { page } = visit;
@@ -130,6 +130,8 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
       await panel(page, label).getByText("This part of the console could not be loaded").waitFor();
       await panel(page, label).getByRole("button", { name: "Reload the page" }).waitFor();
       expect(await violations(page, `[aria-label="${label}"]`)).toEqual([]);
+      await page.unroute(`**/assets/${script}-*.js`);
+      await panel(page, label).getByRole("button", { name: "Reload the page" }).waitFor({ state: "detached" });
     },
   );
 });

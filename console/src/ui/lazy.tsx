@@ -1,4 +1,13 @@
-import { type Component, createSignal, type JSX, onMount, type ParentProps, Show } from "solid-js";
+import {
+  type Component,
+  createEffect,
+  createSignal,
+  type JSX,
+  onCleanup,
+  onMount,
+  type ParentProps,
+  Show,
+} from "solid-js";
 import { Dynamic } from "solid-js/web";
 import { Dialog } from "./dialog.tsx";
 import { Page } from "./page.tsx";
@@ -6,15 +15,18 @@ import { EmptyState } from "./panel.tsx";
 
 type Fallback<P> = (state: { hasFailed: boolean }, props: P) => JSX.Element;
 
+/** The server may be back, or the network. */
+const againMs = 5000;
+
 /** A component whose script loads when it is first shown. Not with Suspense, which would detach the page at each refetch. */
 export function lazyPart<P extends object>(load: () => Promise<Component<P>>, fallback: Fallback<P>): Component<P> {
   const [loaded, setLoaded] = createSignal<Component<P>>();
   const [hasFailed, setHasFailed] = createSignal(false);
   const start = async (): Promise<void> => {
-    setHasFailed(false);
     try {
       const component = await load();
       setLoaded(() => component);
+      setHasFailed(false);
     } catch {
       setHasFailed(true);
     }
@@ -22,6 +34,11 @@ export function lazyPart<P extends object>(load: () => Promise<Component<P>>, fa
   return (props) => {
     onMount(() => {
       if (loaded() === undefined) void start();
+    });
+    createEffect(() => {
+      if (!hasFailed()) return;
+      const again = setInterval(() => void start(), againMs);
+      onCleanup(() => clearInterval(again));
     });
     return (
       <Show when={loaded()} fallback={fallback({ hasFailed: hasFailed() }, props)}>
