@@ -40,17 +40,19 @@ export const listCosts =
       after: cursor === undefined ? undefined : positionOf(cursor),
       ...usageFilterOf(query),
     };
-    const { rows, total, names, filterNames, labels, next } = await readReport(store.usage.costs(range));
+    const { rows, total, names, labels, next } = await readReport(store.usage.costs(range));
     const nameOf = new Map(names);
     return {
       from: dayFromNumber(range.firstDay),
       to: dayFromNumber(range.lastDay),
       by,
       currency: prices.currency,
-      rows: rows.map((row) => rowBody(row, by, nameOf.get(row.keyId) ?? "")),
+      rows: rows.map((row) =>
+        rowBody(row, by, nameOf.get(by === "team" || by === "user" ? subjectOf(row.keyId) : row.keyId) ?? ""),
+      ),
       total: cursor === undefined ? sumBody(total) : null,
       prices_changed_at: changed === undefined ? null : timestampOf(changed.at),
-      names: namesBody(query, new Map(filterNames)),
+      names: namesBody(query, nameOf),
       labels,
       next_cursor: next === null ? null : cursorOf(next),
     };
@@ -62,29 +64,26 @@ function namesBody({ key_id: key, team_id: team, user_id: user }: CostsQuery, na
 }
 
 function daysOf(query: CostsQuery, nowMs: number): Pick<CostRange, "firstDay" | "lastDay" | "hours"> {
-  const { from, to } = query;
   const [since, until] = [parseTimestamp("since", query.since), parseTimestamp("until", query.until)];
-  const today = dayNumberOf(nowMs);
-  if (since !== undefined && until !== undefined) {
-    if (since >= until) throw new ApiError(400, "since must be before until");
-    const days = { firstDay: dayNumberOf(since), lastDay: dayNumberOf(until - 1) };
-    // Only whole days are left of what is older.
-    const isKept = (at: number): boolean => at >= nowMs - hourDays * msPerDay;
-    const hours = {
-      from: isKept(since) ? Math.floor(since / msPerHour) : hourOfDay(days.firstDay),
-      to: isKept(until) ? Math.ceil(until / msPerHour) : hourOfDay(days.lastDay + 1),
-    };
-    return { ...checkedDays(days, "since and until"), hours };
-  }
-  const lastDay = to === undefined ? today : dayNumberFrom(to);
-  const firstDay = from === undefined ? lastDay - defaultDays + 1 : dayNumberFrom(from);
+  const hours = since === undefined || until === undefined ? undefined : hoursOf(since, until, nowMs);
+  const dayOfHour = (hour: number): number => dayNumberOf(hour * msPerHour);
+  const to = query.to === undefined ? dayNumberOf(nowMs) : dayNumberFrom(query.to);
+  const lastDay = hours === undefined ? to : dayOfHour(hours.to - 1);
+  const from = query.from === undefined ? lastDay - defaultDays + 1 : dayNumberFrom(query.from);
+  const firstDay = hours === undefined ? from : dayOfHour(hours.from);
   if (firstDay > lastDay) throw new ApiError(400, "from must not be after to");
-  return checkedDays({ firstDay, lastDay }, "from and to");
+  if (lastDay - firstDay >= maxDays) throw new ApiError(400, `from and to must be at most ${maxDays} days apart`);
+  return { firstDay, lastDay, hours };
 }
 
-function checkedDays<Range extends Pick<CostRange, "firstDay" | "lastDay">>(days: Range, names: string): Range {
-  if (days.lastDay - days.firstDay < maxDays) return days;
-  throw new ApiError(400, `${names} must be at most ${maxDays} days apart`);
+/** Whole days of what is older than the hours that are kept. */
+function hoursOf(since: number, until: number, nowMs: number): NonNullable<CostRange["hours"]> {
+  if (since >= until) throw new ApiError(400, "since must be before until");
+  const isKept = (at: number): boolean => at >= nowMs - hourDays * msPerDay;
+  return {
+    from: isKept(since) ? Math.floor(since / msPerHour) : hourOfDay(dayNumberOf(since)),
+    to: isKept(until) ? Math.ceil(until / msPerHour) : hourOfDay(dayNumberOf(until - 1) + 1),
+  };
 }
 
 const rowBody = (row: CostRow, by: CostsQuery["by"], keyName: string): CostsBody["rows"][number] => ({

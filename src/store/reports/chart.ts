@@ -1,6 +1,6 @@
 import type { Engine } from "../engine/engine.ts";
 import { findNames } from "../keys/subjects.ts";
-import { isByLabel, readKeyNames, readLabels, usageCondition } from "./key-filter.ts";
+import { isByLabel, readLabels, usageCondition } from "./key-filter.ts";
 import type { ChartColumns, ChartGroup, ChartRange, GroupId, SumColumns, UsageMetric } from "./contract.ts";
 import {
   type GroupColumn,
@@ -41,8 +41,8 @@ export async function* chart(engine: Engine, range: ChartRange): AsyncGenerator<
   const readRows = await rowReader(engine, range);
   const ranking = yield* rank(range, readRows);
   const columns = yield* readColumns(range, readRows, ranking);
-  const names = await readNames(engine, range.by, ranking.all);
-  yield JSON.stringify(chartColumns(range, ranking, columns, names));
+  const listed = listedOf(range, ranking);
+  yield JSON.stringify(chartColumns(ranking, columns, listed, await readNames(engine, range.by, listed)));
 }
 
 /** Yields after each slice, so that flushes run in between. */
@@ -87,13 +87,15 @@ async function rowReader(engine: Engine, range: ChartRange): Promise<ReadRows> {
 }
 
 async function readNames(engine: Engine, by: ChartGroup = "key", all: readonly GroupSum[]): Promise<Names> {
-  if (by === "key") return readKeyNames(engine);
   if (by === "model") return new Map(all.map(({ id }) => [id, String(id)]));
-  const found = await findNames(
-    engine,
-    all.map(({ id }) => subjectOf(Number(id))),
+  const toId = (id: GroupId): number => (by === "key" ? Number(id) : subjectOf(Number(id)));
+  const found = new Map(
+    await findNames(
+      engine,
+      all.map(({ id }) => toId(id)),
+    ),
   );
-  return new Map(found.map(([id, name]) => [subjectOf(id), name]));
+  return new Map(all.map(({ id }) => [id, found.get(toId(id)) ?? ""]));
 }
 
 async function* rank(range: ChartRange, readRows: ReadRows): Slices<Ranking> {
@@ -141,14 +143,16 @@ function firstMinute({ from, to, known, bucketMinutes }: ChartRange, top: readon
   return from + Math.min(Math.max(0, buckets), (to - from) / bucketMinutes) * bucketMinutes;
 }
 
+/** A caller that lists no keys knows their names already. */
+const listedOf = (range: ChartRange, { all, top }: Ranking): readonly GroupSum[] =>
+  range.listed === 0 ? [] : all.slice(0, Math.max(range.listed, top.length));
+
 function chartColumns(
-  range: ChartRange,
-  { all, top, rest }: Ranking,
+  { all, rest }: Ranking,
   columns: BucketColumns,
+  listed: readonly GroupSum[],
   names: Names,
 ): ChartColumns {
-  // A caller that lists no keys knows their names already.
-  const listed = range.listed === 0 ? [] : all.slice(0, Math.max(range.listed, top.length));
   return {
     firstMinute: columns.first,
     count: all.length,

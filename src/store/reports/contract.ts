@@ -114,9 +114,8 @@ export interface CostRows {
   rows: CostRow[];
   /** Of what all rows are of; right if they begin with the first. */
   total: CostSum;
-  names: [KeyId, string][];
-  /** Of what the range is filtered by. */
-  filterNames: [SubjectId, string][];
+  /** Of what the rows are of, and the range is filtered by. */
+  names: [SubjectId, string][];
   /** The labels that keys have. */
   labels: ("tag" | "owner")[];
   /** Where the next page continues; null after the last. */

@@ -6,8 +6,8 @@ import { type Days, hourOfDay, listMonths, splitByMonths } from "../../time/seou
 import { type Engine, rowsPerSlice, safeSum } from "../engine/engine.ts";
 import { findNames } from "../keys/subjects.ts";
 import {
+  hasLabels,
   labelsOf,
-  readKeyNames,
   readLabels,
   type Labels,
   type UsageCondition,
@@ -43,7 +43,6 @@ interface Summed extends Omit<CostRow, "text" | "cost" | "isPartial"> {
 
 /** Yields after each slice, so that flushes run in between. */
 export async function* costs(engine: Engine, range: CostRange): AsyncGenerator<string> {
-  const names = await readKeyNames(engine);
   const labels = await readLabels(engine);
   const usesLabels = range.by === "tag" || range.by === "owner" || isByLabel(range);
   const ranked = rankPrices(range.prices);
@@ -58,24 +57,15 @@ export async function* costs(engine: Engine, range: CostRange): AsyncGenerator<s
     }
   }
   const found = page.end();
-  const ids = [...new Set(found.rows.map(({ keyId }) => keyId))];
-  const { keyId, teamId, userId } = range;
-  const of = [keyId, ...[teamId, userId].map((id) => (id === undefined ? undefined : subjectOf(id)))];
-  const kinds = ["tag", "owner"] as const;
-  const shown = labels.on(range.lastDay);
+  const { keyId, teamId, userId, lastDay } = range;
+  const toId = groupings[range.by].of === undefined ? Number : subjectOf;
+  const of = [keyId, teamId && subjectOf(teamId), userId && subjectOf(userId)].filter((id) => id !== undefined);
+  const ids = new Set([...found.rows.map((row) => toId(row.keyId)), ...of]);
   const report: CostRows = {
     ...found,
-    names: ids.map((id) => [id, names.get(id) ?? ""]),
-    filterNames: await findNames(
-      engine,
-      of.filter((id) => id !== undefined),
-    ),
-    labels: kinds.filter((kind) => shown.keys().some((id) => labelsOf(shown, id, kind)[0] !== "")),
+    names: await findNames(engine, [...ids]),
+    labels: (["tag", "owner"] as const).filter((kind) => hasLabels(labels.on(lastDay), kind)),
   };
-  if (groupings[range.by].of !== undefined) {
-    const ofSubjects = await findNames(engine, ids.map(subjectOf));
-    report.names = ofSubjects.map(([id, name]) => [subjectOf(id), name]);
-  }
   yield JSON.stringify(report);
 }
 

@@ -47,6 +47,9 @@ export function labelsOf(labels: Labels, keyId: KeyId, kind: "tag" | "owner"): r
   return tags.length === 0 ? [""] : tags;
 }
 
+export const hasLabels = (labels: Labels, kind: "tag" | "owner"): boolean =>
+  labels.keys().some((id) => labelsOf(labels, id, kind)[0] !== "");
+
 export const isByLabel = ({ tag, owner }: UsageFilter): boolean => tag !== undefined || owner !== undefined;
 
 /** @param labels of the days that the condition is for */

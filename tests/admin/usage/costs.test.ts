@@ -197,7 +197,7 @@ onEachEngine(({ engine }) => {
       ["from=2026-05-02&to=2026-05-01", "from must not be after to"],
       ["from=2025-04-30&to=2026-05-01", "from and to must be at most 366 days apart"],
       ["since=2026-05-01T01:00Z&until=2026-05-01T01:00Z", "since must be before until"],
-      ["since=2025-04-30T01:00Z&until=2026-05-01T01:00Z", "since and until must be at most 366 days apart"],
+      ["since=2025-04-30T01:00Z&until=2026-05-01T01:00Z", "from and to must be at most 366 days apart"],
       ["by=week", "by must be one of day, key, team, user, model, tag, owner, key_model"],
       ["limit=0", "limit must be an integer from 1 to 2000"],
       ["cursor=!", "cursor must be one that this endpoint returned"],
