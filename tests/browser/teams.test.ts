@@ -4,7 +4,10 @@ import { pollUntil } from "../support/poll-until.ts";
 import { shared } from "../support/shared.ts";
 import { chooseFrom } from "./support/menus.ts";
 import { violations } from "./support/axe.ts";
-import { hasBrowser } from "./support/console-under-test.ts";
+import { msPerMinute } from "../../src/time/seoul.ts";
+import { hasBrowser, startConsole } from "./support/console-under-test.ts";
+import { seed, seedKeys, usage } from "./support/seed.ts";
+import { csvOf, sumOfColumn } from "./support/usage-console.ts";
 import { waitUntilLoaded } from "./support/seeded-console.ts";
 import { startTrafficConsole, waitForLog, waitForRunning } from "./support/traffic-console.ts";
 
@@ -207,6 +210,55 @@ describe.skipIf(!hasBrowser)("teams", () => {
     await page.goto(`${traffic.console.program.adminUrl}/usage?by=team`);
     await page.getByRole("rowheader", { name: "logged", exact: true }).waitFor();
     await page.getByRole("rowheader", { name: "No team" }).waitFor();
+  });
+
+  test("have a month that is the same in rows, sum, CSV and API, after a key was moved in the middle of it", async () => {
+    const kst = new Date(Date.now() + 9 * 3_600_000);
+    /** A day of the month before, in Seoul. */
+    const minuteOf = (day: number): number =>
+      Date.UTC(kst.getUTCFullYear(), kst.getUTCMonth() - 1, day, 3) / msPerMinute;
+    await using own = await startConsole((dataDir) =>
+      seed(dataDir, async (store) => {
+        const [moved = 0, stays = 0] = await seedKeys(store, ["moved", "stays"]);
+        const used = (keyId: number, day: number, teamId: number, tokens: number) => ({
+          ...usage(keyId, minuteOf(day), [1, tokens, 0]),
+          teamId,
+          model: `m-${day}`,
+        });
+        await store.usage.add([
+          used(moved, 3, 1, 100),
+          used(moved, 20, 2, 7),
+          used(stays, 20, 1, 30),
+          used(stays, 5, 0, 9),
+        ]);
+      }),
+    );
+    const keys = await own.admin.expectOk<KeyRow[]>("GET", "/api/keys");
+    for (const name of ["before", "after"]) await own.admin.expectOk("POST", "/api/teams", { name });
+    const month = new Date(minuteOf(1) * msPerMinute).toISOString().slice(0, 7);
+    const last = new Date(Date.UTC(kst.getUTCFullYear(), kst.getUTCMonth(), 0)).toISOString().slice(0, 10);
+    await using visit = await own.visit("/usage?range=last-month&by=team");
+    const { page } = visit;
+    const panel = page.getByRole("region", { name: "Usage and cost" });
+    expect(keys.map(({ name }) => name)).toEqual(["moved", "stays"]);
+    for (const [id, name, tokens] of [
+      [1, "before", 130],
+      [2, "after", 7],
+    ] as const) {
+      for (const by of ["key", "model", "day"]) {
+        const path = `/api/usage/costs?from=${month}-01&to=${last}&by=${by}&team_id=${id}`;
+        const { rows } = await own.admin.expectOk<{ rows: { input_tokens: number }[] }>("GET", path);
+        expect(rows.reduce((sum, row) => sum + row.input_tokens, 0)).toBe(tokens);
+        await page.goto(`${own.program.adminUrl}/usage?range=last-month&by=${by}&team=${id}`);
+        await panel.locator("table:not(.stale) tfoot").getByText(String(tokens), { exact: true }).first().waitFor();
+        const cells = await panel.locator("tbody td[data-label=Input]").allTextContents();
+        expect([by, cells.reduce((sum, cell) => sum + Number(cell), 0)]).toEqual([by, tokens]);
+        const csv = await csvOf(page, "Usage and cost");
+        expect([by, sumOfColumn(csv, csv[0]?.indexOf("prompt_tokens") ?? -1)]).toEqual([by, tokens]);
+      }
+      await page.goto(`${own.program.adminUrl}/usage?range=last-month&by=team`);
+      await panel.getByRole("row", { name: new RegExp(`^${name} .*\\b${tokens}\\b`) }).waitFor();
+    }
   });
 
   test("that are at a limit are told by the overview", async () => {
