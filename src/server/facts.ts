@@ -96,11 +96,7 @@ export function createFacts(options: FactsOptions) {
     ]);
     await usual.learn(end - slowMinutes);
     return {
-      traffic: recent.map(({ backend, requestCount, errorCount }) => ({
-        backend,
-        requests: requestCount,
-        failed: errorCount,
-      })),
+      traffic: recent.map(({ backend, requestCount: requests, errorCount: failed }) => ({ backend, requests, failed })),
       firstBytes: ofBytes.flatMap(({ backend, firstByte }) => usual.compare(backend, firstByte)),
       gpuHosts: hostsOf(samples),
       draining,
