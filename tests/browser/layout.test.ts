@@ -279,6 +279,9 @@ describe.skipIf(!hasBrowser)("layout", () => {
         previous = previous.then(respond).catch(() => {});
         return previous;
       });
+      // A minute after its last sample, the seeded host is told to be silent, on every page.
+      const calm = { states: [], past: [], unknown_since: null };
+      await page.route("**/api/states", (route) => route.fulfill({ json: calm }));
       await page.reload();
       await waitUntilLoaded(page);
       await page.unrouteAll({ behavior: "wait" });
