@@ -18,7 +18,9 @@ export function clientAddress(forwardedFor: string | null, socketAddress: string
 export const clientAddressOf =
   (trustedHops: number) =>
   ({ headers }: Request, socketAddress = ""): string =>
-    clientAddress(trustedHops === 0 ? null : headers.get("x-forwarded-for"), socketAddress, trustedHops);
+    trustedHops === 0
+      ? (plainAddress(socketAddress) ?? socketAddress)
+      : clientAddress(headers.get("x-forwarded-for"), socketAddress, trustedHops);
 
 /**
  * The addresses that share one limit on login attempts: a whole /64 of IPv6, since one household or machine holds it

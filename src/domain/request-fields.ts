@@ -135,8 +135,10 @@ const requestFields = [
     kind: "text",
     nullable: true,
     column: null,
-    description: `For what it waited first: ${waits.join(" of its key, or a place at a ")}; null: it did not wait`,
+    description: `For what it waited first: ${waits.join(", ")}, which are the limits of its key, a place at a backend, or until another long prompt was read; null: it did not wait`,
   },
+  { field: "priority", kind: "text", nullable: true, column: null, description: "high or low; null: normal" },
+  { field: "traceId", kind: "text", nullable: true, description: "Of the client's traceparent (W3C Trace Context)" },
 ] as const satisfies readonly Field[];
 
 type Fields = typeof requestFields;

@@ -21,7 +21,7 @@ export const outcomes = [
 export type Outcome = (typeof outcomes)[number];
 
 /** The limits of its key, team or user, or a place at a backend. */
-export const waits = ["limits", "backend"] as const;
+export const waits = ["limits", "backend", "prefill"] as const;
 export type WaitedFor = (typeof waits)[number];
 
 /** How often requests of a key ended so in a minute since the epoch. */

@@ -317,7 +317,9 @@ export class LifeOfRequest {
     const tracker = this.#tracker;
     tracker.isReceived = true;
     tracker.record.requestClass = classOfBody(received.plain, this.#program) ?? tracker.record.requestClass;
-    tracker.setModel(model);
+    tracker.record.modelAsked = model?.asked;
+    tracker.record.modelSent = model?.sent;
+    tracker.record.model = model?.name;
     const found =
       (this.#limitsTokens ? notAllowed.tokens : undefined) ?? (allowed === null ? undefined : notAllowed.models);
     if (found !== undefined) throw memberNotAllowed(found);

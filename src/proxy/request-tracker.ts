@@ -1,14 +1,7 @@
 import type { MonotonicClock } from "../time/clock.ts";
 import type { ErrorCode } from "./errors.ts";
 import { findCacheLoss, type LastTurn } from "../domain/cache-loss.ts";
-import type {
-  Outcome,
-  RequestedNames,
-  RequestObserver,
-  RequestRecord,
-  RunningHandle,
-  RunningRequest,
-} from "../domain/requests.ts";
+import type { Outcome, RequestObserver, RequestRecord, RunningHandle, RunningRequest } from "../domain/requests.ts";
 import type { CountedUsage, Usage } from "../domain/usage.ts";
 import type { Wait } from "./waiting.ts";
 
@@ -85,12 +78,6 @@ export class RequestTracker {
         this.#end?.();
       },
     });
-  }
-
-  setModel(model: RequestedNames | undefined): void {
-    this.record.modelAsked = model?.asked;
-    this.record.modelSent = model?.sent;
-    this.record.model = model?.name;
   }
 
   /** Called for each backend that it is sent to. */

@@ -455,7 +455,10 @@ export class Wait implements Choice, InLine, PlaceListener {
     if (this.#state !== "placing" || place !== this.#place) return undefined;
     if (entry === "full") return this.end(new ProxyError("queue_full"));
     if (isChoice(entry)) return this.onGranted(entry);
-    if (entry !== "waiting") this.prefillTokens = entry.prefillTokens;
+    if (entry !== "waiting") {
+      this.prefillTokens = entry.prefillTokens;
+      if (this.waitedFor === "backend") this.waitedFor = "prefill";
+    }
     this.#look();
     this.#stopListening = this.#queue.options.places.onChanged(() => this.#look());
     return undefined;

@@ -24,7 +24,7 @@ export interface FactsOptions {
   upstreamFailures: {
     /** Since when no request got a response from it. */
     since: () => number | undefined;
-    refusedInQueue: () => number;
+    refused: () => { inQueue: number; ofUsers: Facts["refusedUsers"] };
   };
   ledger: Pick<Ledger, "waiting" | "areCountsWaiting" | "refusedRequests">;
   admissions: Pick<Admissions, "decidedAlone">;
@@ -84,17 +84,17 @@ export function createFacts(options: FactsOptions) {
 
   async function readDatabase(now: number): Promise<Partial<Facts>> {
     const end = minuteOf(now) + 1;
-    const [recent, ofBytes, samples, draining, [today], schema, backups] = await Promise.all([
+    const [recent, ofBytes, samples, draining, [today], schema, users, backups] = await Promise.all([
       store.traffic.backends(end - failingMinutes, end),
       store.traffic.backends(end - slowMinutes, end),
       store.gpu.latest(),
       catalog.get().file === undefined ? [] : store.backends.listDraining(),
       store.reconciliation.days(dayNumberOf(now)),
       store.database.schema(),
+      store.subjects.countUsers(),
       options.makesBackups ? store.database.backups() : undefined,
     ]);
     await usual.learn(end - slowMinutes);
-    const hosts = Map.groupBy(samples, ({ host }) => host ?? "");
     return {
       traffic: recent.map(({ backend, requestCount, errorCount }) => ({
         backend,
@@ -102,9 +102,10 @@ export function createFacts(options: FactsOptions) {
         failed: errorCount,
       })),
       firstBytes: ofBytes.flatMap(({ backend, firstByte }) => usual.compare(backend, firstByte)),
-      gpuHosts: [...hosts].map(([host, ones]) => ({ host, at: Math.max(...ones.map((one) => one.recordedAt)) })),
+      gpuHosts: hostsOf(samples),
       draining,
       schema,
+      users,
       ...(backups !== undefined && { backup: backupOf(backups) }),
       ...(today !== undefined && {
         outputs: { generated: today.generatedTokens, counted: today.countedOutputTokens },
@@ -130,12 +131,14 @@ export function createFacts(options: FactsOptions) {
       ]);
       const { waiting, areCountsWaiting, refusedRequests } = options.ledger;
       const { requests, sinceMs } = waiting();
+      const refused = options.upstreamFailures.refused();
       return {
         now,
         database: { name: options.server ?? "SQLite", isWritable: isWritable === true },
         counts: { waiting: areCountsWaiting() ? requests : 0, sinceMs, refused: refusedRequests() },
         limits: { fallback: options.fallback, alone: options.admissions.decidedAlone() },
-        queue: { refused: options.upstreamFailures.refusedInQueue() },
+        queue: { refused: refused.inQueue },
+        refusedUsers: refused.ofUsers,
         certificate: certificate?.validTo.getTime(),
         modelsFile: catalog.faults?.(),
         backends,
@@ -150,6 +153,12 @@ export function createFacts(options: FactsOptions) {
     close: clockSteps.close,
   };
 }
+
+const hostsOf = (samples: Awaited<ReturnType<FactsOptions["store"]["gpu"]["latest"]>>): Facts["gpuHosts"] =>
+  [...Map.groupBy(samples, ({ host }) => host ?? "")].map(([host, ones]) => ({
+    host,
+    at: Math.max(...ones.map((one) => one.recordedAt)),
+  }));
 
 const backupOf = ({ succeeded, problem }: BackupFacts): NonNullable<Facts["backup"]> => ({
   lastAt: succeeded?.at,

@@ -12,8 +12,7 @@ import type { Watch } from "../watching/watch.ts";
 
 interface NoticesOptions {
   config: Config["notices"];
-  store: NoticeStore;
-  limits: Pick<LimitStore, "listNotified">;
+  store: { notices: NoticeStore; limits: Pick<LimitStore, "listNotified"> };
   watch: Pick<Watch, "list" | "awayTold">;
   clock: WallClock;
   log: Log;
@@ -30,7 +29,8 @@ const away = "database_away";
  * makes, and whoever takes its next try sends it. So a notice outlives its process, and is sent by one.
  */
 export function startNotices(options: NoticesOptions) {
-  const { store, watch, clock, log, tickMs = 1000 } = options;
+  const { watch, clock, log, tickMs = 1000 } = options;
+  const { notices: store, limits } = options.store;
   const { url, secret } = options.config;
   const closing = new AbortController();
   let ticks = 0;
@@ -50,7 +50,7 @@ export function startNotices(options: NoticesOptions) {
     }
     if (now - limitsAt < msPerMinute) return;
     limitsAt = now;
-    for (const { id, ...notice } of planLimitNotices(await options.limits.listNotified())) {
+    for (const { id, ...notice } of planLimitNotices(await limits.listNotified())) {
       await store.add({ id, kind: notice.kind, body: bodyOf(notice, now) }, now);
     }
   }

@@ -187,11 +187,7 @@ function watchOf(
   const facts = createFacts({ ...known, monotonic, fallback, server, dataDir, makesBackups: backup !== undefined });
   const { store, clock, log } = known;
   const watch = new Watch<Change>({ gather: facts.gather, store: store.states, process: instance, clock });
-  return {
-    facts,
-    watch,
-    notices: startNotices({ config: notices, store: store.notices, limits: store.limits, watch, clock, log }),
-  };
+  return { facts, watch, notices: startNotices({ config: notices, store, watch, clock, log }) };
 }
 
 const oddNames: Record<OddName, string> = {

@@ -1,3 +1,4 @@
+import type { KeyId } from "../domain/keys.ts";
 import type { Log } from "../log/log.ts";
 import { createBag } from "../runtime/bag.ts";
 import { batchPerTick } from "../time/per-tick.ts";
@@ -75,25 +76,33 @@ export function observePerTick(
 /** Causes for which no connection was made: other failures may be those of single requests. */
 const unconnected = /^(?:ECONNREFUSED|EHOSTUNREACH|ENETUNREACH|ENOENT|ENOTFOUND|connect_timeout)$/;
 
-/** The queue's refusals of so long are known. */
+/** Refusals of so long are known. */
 const refusedMinutes = 5;
 const queueCodes: ReadonlySet<string | undefined> = new Set(["queue_full", "queue_timeout"]);
+/** Takes the place of a key's id. */
+const byQueue = 0;
 
 /**
- * Knows since when requests have got no response from the upstream, and logs that it goes and comes; and what the queue
- * refused.
+ * Knows since when requests have got no response from the upstream, and logs that it goes and comes; what the queue refused,
+ * and for which keys the users' tokens were.
  * @param isLogged whether nothing else does, as where there is no choice of backends
  */
 export function createUpstreamFailures(clock: WallClock, log: Log, isLogged: () => boolean) {
   let since: number | undefined;
   let outAt: number | undefined;
-  const refused = new Map<number, number>();
+  /** By minute: whose, and how many. */
+  const refused = new Map<number, Map<KeyId, number>>();
+
+  function count(whose: KeyId): void {
+    const minute = minuteOf(clock());
+    const counts = refused.get(minute) ?? new Map<KeyId, number>();
+    refused.set(minute, counts.set(whose, (counts.get(whose) ?? 0) + 1));
+  }
+
   return {
-    finished({ upstreamMs, cause, code, outcome, backend, durationMs }: RequestRecord): void {
-      if (queueCodes.has(code)) {
-        const minute = minuteOf(clock());
-        refused.set(minute, (refused.get(minute) ?? 0) + 1);
-      }
+    finished({ upstreamMs, cause, code, outcome, backend, durationMs, keyId }: RequestRecord): void {
+      if (queueCodes.has(code)) count(byQueue);
+      else if (code === "invalid_user_token" && keyId !== undefined) count(keyId);
       if (upstreamMs !== undefined) {
         since = undefined;
         // What it was sent before may still end.
@@ -109,10 +118,14 @@ export function createUpstreamFailures(clock: WallClock, log: Log, isLogged: () 
     },
     /** Epoch milliseconds; undefined if the last request got one. */
     since: (): number | undefined => since,
-    /** How many requests the queue refused in the last minutes. */
-    refusedInQueue(): number {
+    /** How many requests were refused in the last minutes: by the queue, and for the users' tokens of keys. */
+    refused(): { inQueue: number; ofUsers: ReadonlyMap<KeyId, number> } {
       for (const minute of refused.keys()) if (minute <= minuteOf(clock()) - refusedMinutes) refused.delete(minute);
-      return [...refused.values()].reduce((sum, count) => sum + count, 0);
+      const sums = new Map<KeyId, number>();
+      for (const counts of refused.values()) for (const [id, n] of counts) sums.set(id, (sums.get(id) ?? 0) + n);
+      const inQueue = sums.get(byQueue) ?? 0;
+      sums.delete(byQueue);
+      return { inQueue, ofUsers: sums };
     },
   };
 }

@@ -89,6 +89,9 @@ export function startOfDayNumber(dayNumber: number): number {
   return (dayNumber * minutesPerDay - offsetMinutes) * msPerMinute;
 }
 
+/** The first hour (since the epoch) of a day in Seoul time. */
+export const hourOfDay = (dayNumber: number): number => (dayNumber * minutesPerDay - offsetMinutes) / minutesPerHour;
+
 /** The first minute (since the epoch) of the bucket of `minute`. Buckets count from midnight of 1970-01-01 in Seoul. */
 export function bucketFloor(minute: number, bucketMinutes: number): number {
   return Math.floor((minute + offsetMinutes) / bucketMinutes) * bucketMinutes - offsetMinutes;

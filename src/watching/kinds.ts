@@ -23,6 +23,10 @@ export interface Facts {
   firstBytes?: readonly { backend: string; requests: number; medianMs: number; usualMs: number }[] | undefined;
   /** Requests that it refused in the last 5 minutes. */
   queue?: { refused: number } | undefined;
+  /** How many requests of the last 5 minutes had a user's token that does not fit their key, by its id. */
+  refusedUsers?: ReadonlyMap<number, number> | undefined;
+  /** How many users keys have, of those that tell them apart. */
+  users?: readonly { key: string; users: number; max: number }[] | undefined;
   /** When the certificate ends. */
   certificate?: number | undefined;
   /** The last step of the clock. */
@@ -171,6 +175,17 @@ export const kinds = {
         count: queue.refused,
       }),
   },
+  user_source_refuses: {
+    of: "process",
+    remedy: "The key's secret and the front end's differ: give the key the front end's as its users_secret.",
+    find: ({ refusedUsers: all }) =>
+      all &&
+      Array.from(all, ([id, count]) => ({
+        object: nameOf(id),
+        what: `The users' tokens of ${counted(count, "request")} with ${nameOf(id)} were refused in 5 minutes`,
+        count,
+      })),
+  },
   child_replaced: {
     of: "instance",
     remedy: "The log says with which status each exited. Status 137: the system killed it, often for lack of memory.",
@@ -235,6 +250,14 @@ export const kinds = {
       gpuHosts
         ?.filter(({ at }) => now - at > msPerMinute)
         .map(({ host, at }) => ({ object: host, what: `${host || "A GPU host"} sends no GPU samples`, since: at })),
+  },
+  users_nearly_full: {
+    of: "all",
+    remedy: "Raise users_max of the key. Users beyond it are one, named other, whose usage cannot be told apart.",
+    find: ({ users: all }) =>
+      all
+        ?.filter(({ users, max }) => users >= 0.9 * max)
+        .map(({ key, users, max }) => ({ object: key, what: `${key} has ${users} of at most ${max} users` })),
   },
   drift: {
     of: "all",

@@ -11,6 +11,7 @@ import { responseCount, type Run, type Workload } from "./workloads.ts";
 export const guarded: Readonly<Record<string, string>> = {
   "small-32": "Bun passthrough",
   "agent-100": "Bun passthrough",
+  "agent-400": "Bun passthrough",
   "streams-100": "Bun transform",
 };
 

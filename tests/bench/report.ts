@@ -113,11 +113,14 @@ const details = /^CPU per request, |^requests per second$/;
 /** Shown where there is one. */
 const faults = new Set(["frames lost", "stalls over 200 ms"]);
 
+/** Between those that are shown. */
+const between = /^(?:small completions, (?:8|128|512) connections|1000 streams)/;
+
 /** Whether the page has the row. One that says that nothing went wrong is left out, and memory but that of an idle program. */
 function isShown({ workload, figure, values }: Row): boolean {
   if (faults.has(figure)) return values["Tollgate"] !== 0;
   if (figure === "memory") return workload.startsWith("idle");
-  return !details.test(figure);
+  return !details.test(figure) && !between.test(workload);
 }
 
 /** The conditions of all runs, those of the most rows first. */

@@ -32,14 +32,13 @@ describe.skipIf(!hasBrowser)("coding agents", () => {
     });
   });
 
-  test("Usage says what each class of requests took, and leads to them", async () => {
+  test("Usage is grouped by client, by the request log", async () => {
     await using visit = await console.visit("/usage");
-    const panel = visit.page.getByRole("region", { name: "Clients and caches" });
-    await panel.getByText("main took 69%, compaction took 31% of the input").waitFor();
-    await panel.getByRole("row", { name: /^claude-cli 2 1,002 100% 0 0% 10$/ }).waitFor();
-    await panel.getByLabel("Group by").selectOption("Class");
-    await panel.getByRole("link", { name: "compaction" }).click();
-    await visit.page.waitForURL("**/requests?class=compaction");
+    const panel = visit.page.getByRole("region", { name: "Usage and cost" });
+    await panel.getByRole("radio", { name: "Client" }).check();
+    await visit.page.waitForURL("**/usage?by=client");
+    await panel.getByRole("row", { name: /^claude-cli 2 1,002 10$/ }).waitFor();
+    await panel.getByText("By the request log.").waitFor();
   });
 
   test("Requests are grouped by what their filters know, and a group filters them", async () => {
@@ -93,53 +92,60 @@ describe.skipIf(!hasBrowser)("coding agents", () => {
     expect(await link.getAttribute("href")).toBe("/requests?client=claude-cli");
   });
 
-  test.each([
-    ["/requests?group=class", "Requests by class"],
-    ["/usage?group=class", "Clients and caches"],
-  ])("many groups with long names fit a screen and a phone, and have no axe violations: %s", async (path, title) => {
-    await using visit = await console.visit("/login");
-    const { page } = visit;
-    const name = "a-very-long-name-without-a-place-to-break".repeat(2);
-    // Axe looks at each row anew, and they are alike.
-    let rowCount = 12;
-    await page.route("**/api/requests/groups?*", async (route) => {
-      const response = await route.fetch();
-      const body = (await response.json()) as { rows: object[]; total: object };
-      const sums = { prompt_tokens: 123_456_789_012, from_cache_tokens: 98_765_432_109, lost_count: 31, cost: 1234.5 };
-      const rows = Array.from({ length: rowCount }, (_, at) => ({ ...body.rows[0], ...sums, name: `${name}${at}` }));
-      const total = { ...body.total, ...sums };
-      await route.fulfill({ response, json: { ...body, rows, total, group_count: 300, currency: "EUR" } });
-    });
-    const screens = [
-      { width: 1280, colorScheme: "light" },
-      { width: 390, colorScheme: "dark" },
-    ] as const;
-    await page.goto(`${console.program.adminUrl}${path}`);
-    const panel = page.getByRole("region", { name: title });
-    await panel.getByText("Of 300 groups, these 12 have most input.").waitFor();
-    for (const { width, colorScheme } of screens) {
-      await page.setViewportSize({ width, height: 800 });
-      await page.emulateMedia({ colorScheme });
-      expect(await violations(page, "main")).toEqual([]);
-    }
-    rowCount = 200;
-    await page.reload();
-    await panel.getByText("Of 300 groups, these 200 have most input.").waitFor();
-    for (const { width, colorScheme } of screens) {
-      await page.setViewportSize({ width, height: 800 });
-      await page.emulateMedia({ colorScheme });
-      const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
-      expect([width, overflow <= 0]).toEqual([width, true]);
-      const figures = panel.locator(".cards-on-phone td.number");
-      const cut = await figures.evaluateAll((all) => all.filter((cell) => cell.scrollWidth > cell.clientWidth).length);
-      expect([width, cut]).toEqual([width, 0]);
-      // The button for more of them.
-      expect(await violations(page, "main .table-foot")).toEqual([]);
-    }
-    // The next rows come before their button is in view.
-    await panel.getByRole("rowheader", { name: `${name}99` }).scrollIntoViewIfNeeded();
-    await panel.getByRole("rowheader", { name: `${name}199` }).waitFor();
-  });
+  test.each([["/requests?group=class", "Requests by class"]])(
+    "many groups with long names fit a screen and a phone, and have no axe violations: %s",
+    async (path, title) => {
+      await using visit = await console.visit("/login");
+      const { page } = visit;
+      const name = "a-very-long-name-without-a-place-to-break".repeat(2);
+      // Axe looks at each row anew, and they are alike.
+      let rowCount = 12;
+      await page.route("**/api/requests/groups?*", async (route) => {
+        const response = await route.fetch();
+        const body = (await response.json()) as { rows: object[]; total: object };
+        const sums = {
+          prompt_tokens: 123_456_789_012,
+          from_cache_tokens: 98_765_432_109,
+          lost_count: 31,
+          cost: 1234.5,
+        };
+        const rows = Array.from({ length: rowCount }, (_, at) => ({ ...body.rows[0], ...sums, name: `${name}${at}` }));
+        const total = { ...body.total, ...sums };
+        await route.fulfill({ response, json: { ...body, rows, total, group_count: 300, currency: "EUR" } });
+      });
+      const screens = [
+        { width: 1280, colorScheme: "light" },
+        { width: 390, colorScheme: "dark" },
+      ] as const;
+      await page.goto(`${console.program.adminUrl}${path}`);
+      const panel = page.getByRole("region", { name: title });
+      await panel.getByText("Of 300 groups, these 12 have most input.").waitFor();
+      for (const { width, colorScheme } of screens) {
+        await page.setViewportSize({ width, height: 800 });
+        await page.emulateMedia({ colorScheme });
+        expect(await violations(page, "main")).toEqual([]);
+      }
+      rowCount = 200;
+      await page.reload();
+      await panel.getByText("Of 300 groups, these 200 have most input.").waitFor();
+      for (const { width, colorScheme } of screens) {
+        await page.setViewportSize({ width, height: 800 });
+        await page.emulateMedia({ colorScheme });
+        const overflow = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+        expect([width, overflow <= 0]).toEqual([width, true]);
+        const figures = panel.locator(".cards-on-phone td.number");
+        const cut = await figures.evaluateAll(
+          (all) => all.filter((cell) => cell.scrollWidth > cell.clientWidth).length,
+        );
+        expect([width, cut]).toEqual([width, 0]);
+        // The button for more of them.
+        expect(await violations(page, "main .table-foot")).toEqual([]);
+      }
+      // The next rows come before their button is in view.
+      await panel.getByRole("rowheader", { name: `${name}99` }).scrollIntoViewIfNeeded();
+      await panel.getByRole("rowheader", { name: `${name}199` }).waitFor();
+    },
+  );
 
   test("the holder of the key sees its last requests with their ids", async () => {
     await using visit = await console.visit("/me", { anonymous: true });

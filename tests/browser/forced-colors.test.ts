@@ -53,14 +53,14 @@ describe.skipIf(!hasBrowser).each(["light", "dark"] as const)("in forced colours
     for (const one of [on, off]) expect(await background(one, "::before")).not.toBe(await background(one));
   });
 
-  test("the legend and the lists keep the colours of the chart", async () => {
+  test("the table and the lists keep the colours of the chart", async () => {
     await using visit = await console.visit("/usage", { scheme });
     const { page } = visit;
     await forceColours(page);
     const bar = page.locator("path.fill.series-1").first();
     await bar.waitFor({ state: "attached" });
     const fill = await bar.evaluate((element) => getComputedStyle(element).fill);
-    expect(await background(page.locator(".legend-key input.series-1"))).toBe(fill);
+    expect(await background(page.locator(".sums .swatch.series-1"))).toBe(fill);
     await page.goto(`${console.program.adminUrl}/`);
     await page.locator(".list .swatch.series-1").waitFor();
     expect(await background(page.locator(".list .swatch.series-1"))).toBe(fill);

@@ -87,21 +87,20 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     await failures.getByRole("link", { name: /caller/ }).waitFor();
   });
 
-  test("usage is listed by model, key, both and day, with cached input, and in the CSV", async () => {
+  test("usage is listed by model, key, both and day, and in the CSV", async () => {
     await using visit = await traffic.console.visit("/usage");
     const { page } = visit;
-    const panel = page.getByRole("region", { name: "Models and cost" });
-    await panel.getByRole("link", { name: trafficModel }).waitFor();
-    await panel.getByRole("columnheader", { name: "From cache" }).waitFor();
+    const panel = page.getByRole("region", { name: "Usage and cost" });
+    await panel.getByRole("button", { name: "caller" }).waitFor();
     expect(await panel.getByRole("columnheader", { name: "Cost" }).count()).toBe(0);
-    await panel.getByRole("radio", { name: "Both" }).check();
+    await panel.getByRole("radio", { name: "Key and model" }).check();
     await page.waitForURL("**/usage?by=key_model");
-    await panel.getByRole("link", { name: "caller" }).waitFor();
+    await panel.getByRole("cell", { name: trafficModel }).waitFor();
     await panel.getByRole("radio", { name: "Day", exact: true }).check();
     await panel.getByRole("rowheader", { name: /^\d{4}-\d\d-\d\d$/ }).waitFor();
-    const [header, line] = await csvOf(page, "Models and cost");
-    expect(header?.slice(0, 7)).toEqual(["date", "key_id", "key_name", "model", "tag", "owner", "request_count"]);
-    expect(line?.[6]).toBe("2");
+    const [header, line] = await csvOf(page, "Usage and cost");
+    expect(header?.slice(0, 3)).toEqual(["date", "request_count", "prompt_tokens"]);
+    expect(line?.[1]).toBe("2");
   });
 
   test("prices can be entered, turn tokens into costs, and refuse what is no currency", async () => {
@@ -126,11 +125,9 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     const rows = await traffic.console.admin.expectOk<{ rows: { input_tokens: number }[] }>("GET", "/api/usage/costs");
     const euros = rows.rows[0]?.input_tokens ?? Number.NaN;
     await page.goto(`${traffic.console.program.adminUrl}/usage`);
-    for (const name of ["Models and cost", "Daily usage"]) {
-      const cost = page.getByRole("region", { name }).locator("tbody td[data-label=Cost]");
-      await cost.getByText(`€${euros.toLocaleString("en-US", { minimumFractionDigits: 2 })}`).waitFor();
-    }
-    const [header, line] = await csvOf(page, "Daily usage");
+    const cost = page.getByRole("region", { name: "Usage and cost" }).locator("tbody td[data-label=Cost]");
+    await cost.getByText(`€${euros.toLocaleString("en-US", { minimumFractionDigits: 2 })}`).waitFor();
+    const [header, line] = await csvOf(page, "Usage and cost");
     expect(header?.slice(-2)).toEqual(["cost", "cost_is_partial"]);
     expect(line?.slice(-2)).toEqual([String(euros), "false"]);
 
@@ -164,10 +161,10 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     await page.getByRole("heading", { name: "Account", level: 1 }).waitFor();
   });
 
-  test("the backend's own counters appear beside the counts, if it has them, and a drift is named", async () => {
-    await using visit = await traffic.console.visit("/usage");
+  test("the backend's own counters appear once a day drifts from the counts", async () => {
+    await using visit = await traffic.console.visit("/settings/backends");
     const { page } = visit;
-    await page.getByRole("region", { name: "Models and cost" }).waitFor();
+    await page.getByRole("region", { name: "Backends" }).waitFor();
     const panel = page.getByRole("region", { name: "Compared with the backend" });
     expect(await panel.count()).toBe(0);
     const day = { generated_tokens: 1000, counted_output_tokens: 900, difference: 100, prompt_tokens: 70_000 };

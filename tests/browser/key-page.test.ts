@@ -25,7 +25,7 @@ describe.skipIf(!hasBrowser)("a key's page", () => {
     await page.getByRole("heading", { name: "caller", level: 1 }).waitFor();
     await page.getByRole("region", { name: "Tokens" }).locator("path.fill").first().waitFor();
     await page.getByRole("region", { name: "Failures" }).getByText("1 of 2 requests (50.0%)").waitFor();
-    await page.getByRole("region", { name: "Models and cost" }).getByRole("link", { name: trafficModel }).waitFor();
+    await page.getByRole("region", { name: "Usage and cost" }).getByRole("rowheader", { name: trafficModel }).waitFor();
     await page.getByText("Of the last 1 streamed response").first().waitFor();
     await page.getByText("Last used:").waitFor();
     expect(await page.locator("main").textContent()).not.toContain(traffic.key.key);

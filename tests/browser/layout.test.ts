@@ -151,23 +151,24 @@ describe.skipIf(!hasBrowser)("layout", () => {
     expect(await beyond()).toBe(0);
   });
 
-  test("a phone shows the daily sums in full", async () => {
+  test("a phone shows the sums of usage in full", async () => {
     await using visit = await console.visit("/usage", { phone: true });
     const { page } = visit;
     // As many tokens as a busy year has.
     await page.route("**/api/usage/costs*", async (route) => {
       const response = await route.fetch();
-      const { rows, ...body }: { rows: object[] } = await response.json();
-      const large = { request_count: 12_345_678, input_tokens: 1_234_567_890, output_tokens: 987_654_321 };
-      await route.fulfill({ response, json: { ...body, rows: rows.map((row) => Object.assign(row, large)) } });
+      const { rows, total, ...body }: { rows: object[]; total: object } = await response.json();
+      const large = { request_count: 12_345_678, prompt_tokens: 1_234_567_890, output_tokens: 987_654_321 };
+      const all = rows.map((row) => Object.assign(row, large));
+      await route.fulfill({ response, json: { ...body, rows: all, total: { ...total, ...large } } });
     });
     await page.reload();
-    const totals = page.getByRole("region", { name: "Daily usage" }).locator("tfoot td");
+    const totals = page.getByRole("region", { name: "Usage and cost" }).locator("tfoot td");
     await totals
       .filter({ hasText: /\d,\d{3},\d{3},\d{3}$/ })
       .first()
       .waitFor();
-    expect(await cutOff(page, ".daily td.number")).toEqual([]);
+    expect(await cutOff(page, ".sums td.number")).toEqual([]);
   });
 
   test("a phone shows a key's row as a card with a label for each figure", async () => {

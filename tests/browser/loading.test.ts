@@ -3,18 +3,19 @@ import type { Locator, Page, Route } from "playwright-core";
 import { violations } from "./support/axe.ts";
 import { hasBrowser } from "./support/console-under-test.ts";
 import { waitUntilDrawn } from "./support/seeded-console.ts";
-import { chartOf, rowsOfDays, startUsageConsole, waitForBars } from "./support/usage-console.ts";
+import { chartOf, startUsageConsole, waitForBars } from "./support/usage-console.ts";
 import { shared } from "../support/shared.ts";
 
+const dayMs = 86_400_000;
 const refuse = { status: 500, json: { error: "Internal error" } };
 const parameterOf = (route: Route, name: string): string | null =>
   new URL(route.request().url()).searchParams.get(name);
-/** Whether the request is for thirty days. */
-const isLong = (route: Route): boolean => parameterOf(route, "bucket_minutes") === "180";
-/** Whether the request is for the sums of ninety days. */
-const isNinetyDays = (route: Route): boolean => {
-  const [from, to] = ["from", "to"].map((name) => Date.parse(parameterOf(route, name) ?? ""));
-  return parameterOf(route, "by") === "day" && (to ?? 0) - (from ?? 0) === 89 * 86_400_000;
+/** Whether the request is for more than three weeks. */
+const isLong = (route: Route): boolean => {
+  const [from, to] = [parameterOf(route, "since") ?? parameterOf(route, "from"), parameterOf(route, "until")];
+  return to === null
+    ? parameterOf(route, "bucket_minutes") === "180"
+    : Date.parse(to) - Date.parse(from ?? "") > 21 * dayMs;
 };
 
 describe.skipIf(!hasBrowser)("while data loads", () => {
@@ -27,20 +28,22 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
   /** The range in the heading, without the state of loading. */
   const rangeOf = (text: string): string => text.split(" · ").slice(0, 2).join(" · ");
 
-  test("another range changes no label, figure or CSV before the chart", async () => {
+  test("another range changes no label of the chart, no row and no CSV before its data", async () => {
     await using visit = await console.visit("/usage");
     const { page } = visit;
     await waitForBars(page);
+    const rows = panel(page, "Usage and cost").locator("tbody, tfoot");
+    await rows.last().waitFor();
     const held = Promise.withResolvers<void>();
-    await page.route("**/api/usage/chart*", async (route) => {
+    await page.route("**/api/usage/{chart,costs}*", async (route) => {
       if (isLong(route)) await held.promise;
       await route.continue();
     });
     const texts = async (): Promise<(string | null)[]> => [
       rangeOf(await hint(page, "Output tokens")),
-      await panel(page, "Output tokens").locator(".chart-total").textContent(),
       await chartOf(page).locator(".visually-hidden").first().textContent(),
-      await panel(page, "Output tokens").locator(".legend tbody").textContent(),
+      ...(await rows.allTextContents()),
+      ...(await page.locator(".figures .value").allTextContents()),
     ];
     const before = await texts();
     await page.getByRole("radio", { name: "30 d" }).first().check();
@@ -48,33 +51,12 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
     await waitUntilDrawn(page);
     expect(await texts()).toEqual(before);
     expect(await hint(page, "Output tokens")).toEndWith("loading 30 d…");
-    expect(await csvButton(page, "Output tokens").isDisabled()).toBe(true);
+    expect(await page.locator(".figures.old, table.stale").count()).toBe(2);
+    expect(await csvButton(page, "Usage and cost").isDisabled()).toBe(true);
     held.resolve();
-    await page.waitForFunction(() => document.querySelector(".chart.loading") === null);
+    await page.waitForFunction(() => document.querySelector(".chart.loading, table.stale") === null);
     expect(await texts()).not.toEqual(before);
-    expect(await csvButton(page, "Output tokens").isEnabled()).toBe(true);
-  });
-
-  test("another number of days changes neither the daily table nor its CSV", async () => {
-    await using visit = await console.visit("/usage?days=7");
-    const { page } = visit;
-    const rows = panel(page, "Daily usage").locator("tfoot th");
-    await rows.waitFor();
-    const before = await rows.textContent();
-    const held = Promise.withResolvers<void>();
-    await page.route("**/api/usage/costs*", async (route) => {
-      if (isNinetyDays(route)) await held.promise;
-      await route.continue();
-    });
-    await panel(page, "Daily usage").getByRole("radio", { name: "90 d" }).check();
-    await panel(page, "Daily usage").getByText("7 days, loading 90…").waitFor();
-    expect(await rows.textContent()).toBe(before);
-    expect(await csvButton(page, "Daily usage").isDisabled()).toBe(true);
-    held.resolve();
-    await panel(page, "Daily usage")
-      .getByText(`${rowsOfDays(90)} rows`)
-      .waitFor();
-    expect(await csvButton(page, "Daily usage").isEnabled()).toBe(true);
+    expect(await csvButton(page, "Usage and cost").isEnabled()).toBe(true);
   });
 
   test.each(["/", "/usage", "/gpus"])("%s shows neither zeros nor an axis", async (path) => {
@@ -94,26 +76,17 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
     await waitForBars(page);
     const before = rangeOf(await hint(page, "Output tokens"));
     await page.route("**/api/usage/{chart,costs}*", (route) =>
-      isLong(route) || isNinetyDays(route) ? route.fulfill(refuse) : route.continue(),
+      isLong(route) ? route.fulfill(refuse) : route.continue(),
     );
     await page.getByRole("radio", { name: "30 d" }).first().check();
     await page
       .getByRole("alert")
-      .getByText(/Output tokens could not be loaded: Internal error\. Showing data/)
+      .getByText(/could not be loaded: Internal error\. Showing data/)
       .waitFor();
     expect(await hint(page, "Output tokens")).toMatch(/ · loaded \d\d:\d\d KST$/);
     expect(rangeOf(await hint(page, "Output tokens"))).toBe(before);
     expect(await chartOf(page).locator("path.fill").count()).toBe(9);
-    expect(await csvButton(page, "Output tokens").isDisabled()).toBe(true);
-    await panel(page, "Daily usage").getByRole("radio", { name: "90 d" }).check();
-    await panel(page, "Daily usage")
-      .getByText(/30 days, loaded \d\d:\d\d KST/)
-      .waitFor();
-    await panel(page, "Daily usage")
-      .getByText(`${rowsOfDays(30)} rows`)
-      .waitFor();
-    await page.getByRole("radio", { name: "24 h" }).first().check();
-    await page.getByRole("alert").getByText("Daily usage could not be loaded").waitFor();
+    expect(await csvButton(page, "Usage and cost").isDisabled()).toBe(true);
   });
 
   test.each(["/", "/keys", "/keys/1", "/usage", "/gpus", "/requests", "/requests/running", "/settings"])(
@@ -147,10 +120,7 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
       .waitFor();
   });
 
-  test.each([
-    ["/", "Latency and failures", "traffic-panels"],
-    ["/usage", "Models and cost", "usage-panels"],
-  ])(
+  test.each([["/", "Latency and failures", "traffic-panels"]])(
     "on %s, panels whose script does not load say so, and come by themselves once it does",
     async (path, label, script) => {
       await using visit = await console.visit("/nowhere", { expectedErrors: /ERR_FAILED/ });

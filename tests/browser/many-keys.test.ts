@@ -219,7 +219,7 @@ describe.skipIf(!hasBrowser)("many keys at once", () => {
     const file = { name: "names.csv", mimeType: "text/csv", buffer: Buffer.from(csv) };
     await dialog.getByLabel("Or a file").setInputFiles(file);
     await dialog.getByText("2 keys will be created: “Kim, Lee”, “here already”.").waitFor();
-    await dialog.getByText("A key of this name exists already").waitFor();
+    await dialog.getByText("A key of such a name exists already").waitFor();
     await dialog.getByText("No team is called “red”, “blue”.").waitFor();
     await dialog.getByLabel("Create the teams that are not there").check();
     expect(await violations(page)).toEqual([]);

@@ -22,7 +22,7 @@ describe.skipIf(!hasBrowser)("with five hundred keys and a year of usage", () =>
     { path: "/usage?range=7d" },
     { path: "/usage?range=30d" },
     { path: "/usage?range=365d" },
-    { path: "/usage?days=365&daily=key" },
+    { path: "/usage?range=365d&by=day" },
   ])("$path fetches at most 200 kB, and 21 kB for a refresh", async (measured) => {
     const cost = await measurePage(console, measured);
     expect(cost.firstKb).toBeGreaterThan(1);

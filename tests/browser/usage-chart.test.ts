@@ -1,26 +1,12 @@
 import { afterAll, beforeAll, describe, expect, test } from "bun:test";
 import type { Page } from "playwright-core";
 import { type ConsoleUnderTest, hasBrowser } from "./support/console-under-test.ts";
-import {
-  chartOf,
-  csvOf,
-  keyNames,
-  startUsageConsole,
-  sumOfColumn,
-  sumOfField,
-  type Sums,
-  waitForBars,
-} from "./support/usage-console.ts";
-
-interface UsageHistory {
-  points: (Sums & { key_id: number; bucket_start: string })[];
-}
+import { chartOf, startUsageConsole, waitForBars } from "./support/usage-console.ts";
 
 describe.skipIf(!hasBrowser)("usage chart", () => {
   let console: ConsoleUnderTest;
-  let keyIds: number[];
   beforeAll(async () => {
-    ({ console, keyIds } = await startUsageConsole());
+    ({ console } = await startUsageConsole());
   });
   afterAll(() => console[Symbol.asyncDispose]());
 
@@ -36,40 +22,6 @@ describe.skipIf(!hasBrowser)("usage chart", () => {
     await page.mouse.up();
   }
 
-  test("the chart, its CSV and the API have the same sums", async () => {
-    await using visit = await console.visit("/usage");
-    const { page } = visit;
-    await waitForBars(page);
-    const { points } = await console.admin.expectOk<UsageHistory>("GET", "/api/usage/history?days=1&bucket_minutes=5");
-    const rows = await csvOf(page, "Output tokens");
-    expect(rows[0]).toEqual(["bucket_start", "key_id", "key_name", "request_count", "input_tokens", "output_tokens"]);
-    expect(rows.length - 1).toBe(points.length);
-    expect([sumOfColumn(rows, 3), sumOfColumn(rows, 4), sumOfColumn(rows, 5)]).toEqual([
-      sumOfField(points, "request_count"),
-      sumOfField(points, "input_tokens"),
-      sumOfField(points, "output_tokens"),
-    ]);
-    const output = sumOfField(points, "output_tokens").toLocaleString("en-US");
-    await page.getByText(`${output} out`, { exact: true }).waitFor();
-    expect(await chartOf(page).getAttribute("aria-describedby")).toBeTruthy();
-    await page.getByText(`${output} output tokens in total`).waitFor({ state: "attached" });
-  });
-
-  test("hiding a key removes it from the chart, the figures and the CSV, and is part of the URL", async () => {
-    await using visit = await console.visit("/usage");
-    const { page } = visit;
-    await waitForBars(page);
-    await page.getByRole("checkbox", { name: "alpha" }).uncheck();
-    await page.waitForURL(`**/usage?hide=${keyIds[0]}`);
-    const rows = await csvOf(page, "Output tokens");
-    expect(new Set(rows.slice(1).map((row) => row[2])).size).toBe(keyNames.length - 1);
-    await page.reload();
-    await waitForBars(page);
-    expect(await page.getByRole("checkbox", { name: "alpha" }).isChecked()).toBe(false);
-    await page.getByRole("button", { name: "Show all" }).click();
-    await page.getByRole("checkbox", { name: "alpha", checked: true }).waitFor();
-  });
-
   test("dragging zooms and loads finer buckets; Reset and Back leave the zoom", async () => {
     await using visit = await console.visit("/usage?range=7d");
     const { page } = visit;
@@ -79,12 +31,6 @@ describe.skipIf(!hasBrowser)("usage chart", () => {
     await page.waitForURL(/from=.*&to=/);
     await finer;
     await page.getByText(/· (1|2|3|5)-minute bars/).waitFor();
-    const rows = await csvOf(page, "Output tokens");
-    const parameters = new URL(page.url()).searchParams;
-    const times = rows.slice(1).map((row) => row[0] ?? "");
-    expect(times.length).toBeGreaterThan(0);
-    expect((times[0] ?? "") >= (parameters.get("from") ?? "")).toBe(true);
-    expect((times.at(-1) ?? "") < (parameters.get("to") ?? "")).toBe(true);
     await page.getByRole("button", { name: "Reset zoom" }).click();
     await page.waitForURL("**/usage?range=7d");
     await page.goBack();
@@ -137,7 +83,7 @@ describe.skipIf(!hasBrowser)("usage chart", () => {
   test("buckets without usage leave a gap", async () => {
     await using visit = await console.visit("/usage?range=1h");
     const { page } = visit;
-    await page.getByText("No requests in this period").waitFor();
+    await page.getByText("No output tokens in this period").waitFor();
     await page.getByRole("radio", { name: "24 h" }).first().check();
     await waitForBars(page);
     const path = (await chartOf(page).locator("path.fill").first().getAttribute("d")) ?? "";

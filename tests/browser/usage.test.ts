@@ -1,5 +1,6 @@
 import { describe, expect, test } from "bun:test";
-import { hasBrowser, showMore } from "./support/console-under-test.ts";
+import type { Locator, Page } from "playwright-core";
+import { hasBrowser } from "./support/console-under-test.ts";
 import {
   chartOf,
   csvOf,
@@ -13,66 +14,114 @@ import { shared } from "../support/shared.ts";
 
 describe.skipIf(!hasBrowser)("usage", () => {
   const console = shared(async () => (await startUsageConsole()).console);
+  const table = (page: Page): Locator => page.getByRole("region", { name: "Usage and cost" });
+  const group = (page: Page, label: string): Promise<void> =>
+    table(page).getByRole("radio", { name: label, exact: true }).check();
+  const figure = (page: Page, label: string): Locator =>
+    page.locator(".figure").filter({ has: page.getByText(label, { exact: true }) });
 
-  test("the daily table shows a year, by day and by key, and its CSV has the API's sums", async () => {
-    await using visit = await console.visit("/usage?days=365");
-    const { page } = visit;
-    const daily = page.getByRole("region", { name: "Daily usage" });
-    await daily.getByText("364 rows").or(daily.getByText("365 rows")).waitFor();
-    const rows = await console.admin.expectOk<(Sums & { date: string })[]>("GET", "/api/usage/daily?days=364");
-    const byDay = await csvOf(page, "Daily usage");
-    expect(byDay.length - 1).toBe(new Set(rows.map(({ date }) => date)).size);
-    expect(sumOfColumn(byDay, 3)).toBe(sumOfField(rows, "output_tokens"));
-    await daily.getByRole("radio", { name: "By day and key" }).check();
-    await daily.getByRole("columnheader", { name: "Key" }).waitFor();
-    const byKey = await csvOf(page, "Daily usage");
-    expect(byKey.length - 1).toBe(rows.length);
-    expect([sumOfColumn(byKey, 3), sumOfColumn(byKey, 5)]).toEqual([
-      sumOfField(rows, "request_count"),
-      sumOfField(rows, "output_tokens"),
-    ]);
-    const before = await daily.getByRole("row").count();
-    await showMore(daily);
-    await daily
-      .getByRole("row")
-      .nth(before + 50)
-      .waitFor({ state: "attached" });
-
-    // Each day has a row of the key, so the tenth is not among the first hundred rows.
-    const renamed = daily.getByRole("row").filter({ hasText: "renamed" }).nth(9);
-    const { id = 0 } = (await console.admin.listKeys()).find(({ name }) => name === "small 8") ?? {};
-    await console.admin.updateKey(id, { name: "renamed" });
-    await page.getByRole("button", { name: "Refresh" }).click();
-    await renamed.waitFor({ state: "attached" });
-    await console.admin.updateKey(id, { name: "small 8" });
-  });
-
-  test("the filter applies to the chart and the daily table, and can be cleared if nothing matches", async () => {
-    await using visit = await console.visit("/usage?q=alpha");
+  test("has one bar, one line of figures, one chart and one table, whose sums are the API's", async () => {
+    await using visit = await console.visit("/usage?range=7d");
     const { page } = visit;
     await waitForBars(page);
-    expect(await page.getByRole("checkbox").count()).toBe(1);
-    const daily = await csvOf(page, "Daily usage");
-    const perDay = Number(daily[2]?.[3]);
-    expect(perDay % 1000).toBe(0);
-    await page.getByRole("searchbox").fill("no such key");
-    await page.getByText("No matching key was used in this period").waitFor();
-    await page.getByText("No matching usage on these days").waitFor();
-    await page.getByRole("button", { name: "Clear filter" }).first().click();
+    await table(page).getByText("13 rows").waitFor();
+    expect(await page.getByRole("region").count()).toBe(2);
+    expect(await page.getByRole("group", { name: "Range" }).count()).toBe(1);
+    expect(await page.getByRole("button", { name: "CSV" }).count()).toBe(1);
+    const rows = await console.admin.expectOk<Sums[]>("GET", "/api/usage/daily?days=7");
+    const daily = rows.filter((row) => (row as Sums & { date: string }).date > dayAgo(7));
+    const output = sumOfField(daily, "output_tokens").toLocaleString("en-US");
+    await figure(page, "Output tokens").locator(`.value[title="${output}"]`).waitFor();
+    await table(page).locator("tfoot").getByText(output, { exact: true }).waitFor();
+    await page.getByText(`${output} output tokens in total`).waitFor({ state: "attached" });
+    const csv = await csvOf(page, "Usage and cost");
+    expect(csv[0]?.slice(0, 6)).toEqual([
+      "key_id",
+      "key_name",
+      "request_count",
+      "prompt_tokens",
+      "from_cache_tokens",
+      "output_tokens",
+    ]);
+    expect([csv.length - 1, sumOfColumn(csv, 2), sumOfColumn(csv, 5)]).toEqual([
+      13,
+      sumOfField(daily, "request_count"),
+      sumOfField(daily, "output_tokens"),
+    ]);
+  });
+
+  test("offers to group by what has rows, and the address keeps it", async () => {
+    await using visit = await console.visit("/usage?range=30d");
+    const { page } = visit;
+    const labels = table(page).getByRole("group", { name: "Group by" }).locator("label");
+    await table(page).getByRole("button", { name: "alpha" }).waitFor();
+    expect(await labels.allTextContents()).toEqual(["Key", "Model", "Key and model", "Day", "Client"]);
+    await group(page, "Day");
+    await page.waitForURL("**/usage?range=30d&by=day");
+    await table(page)
+      .getByText(/^(29|30) rows$/)
+      .waitFor();
+    await page.reload();
+    await table(page)
+      .getByRole("button", { name: dayAgo(3) })
+      .click();
+    await page.waitForURL(new RegExp(`from=${dayAgo(3)}T00%3A00&to=${dayAgo(2)}T00%3A00`));
+    await table(page).getByText("1 row", { exact: true }).waitFor();
+    await group(page, "Client");
+    await page.getByText("By the request log.").waitFor();
+  });
+
+  test("a row filters all of the page, and a chip takes the filter away again", async () => {
+    await using visit = await console.visit("/usage?range=30d");
+    const { page } = visit;
+    await waitForBars(page);
+    await table(page).getByRole("button", { name: "beta" }).click();
+    const id = (await console.admin.listKeys()).find(({ name }) => name === "beta")?.id;
+    await page.waitForURL(`**/usage?range=30d&key=${id}`);
+    await table(page).getByRole("rowheader", { name: "No model named" }).waitFor();
+    await page.getByText(/^1 model, [\d,]+ output tokens in total/).waitFor({ state: "attached" });
+    const rows = await console.admin.expectOk<(Sums & { key_name: string; date: string })[]>(
+      "GET",
+      "/api/usage/daily?days=30",
+    );
+    const ofKey = rows.filter((row) => row.key_name === "beta" && row.date > dayAgo(30));
+    const output = sumOfField(ofKey, "output_tokens").toLocaleString("en-US");
+    await figure(page, "Output tokens").locator(`.value[title="${output}"]`).waitFor();
+    await page.getByRole("link", { name: "Open key" }).waitFor();
+    await page.reload();
+    await page.getByRole("button", { name: "Key: beta Remove this filter" }).click();
+    await page.waitForURL("**/usage?range=30d");
+    await table(page).getByRole("button", { name: "alpha" }).waitFor();
+  });
+
+  test.each(["abc", "999999"])("the filter key=%s matches nothing, and can be removed", async (key) => {
+    await using visit = await console.visit(`/usage?key=${key}`);
+    const { page } = visit;
+    await table(page).getByText("No requests in this period").waitFor();
+    await page.getByRole("button", { name: `Key: ${key} Remove this filter` }).click();
     await page.waitForURL("**/usage");
     await waitForBars(page);
   });
 
-  test("a chart without bars states the reason", async () => {
-    await using visit = await console.visit("/usage?range=7d&q=alpha");
+  test("the change is against the same elapsed time of the period before", async () => {
+    await using visit = await console.visit("/usage?range=7d");
     const { page } = visit;
-    await page.getByRole("checkbox", { name: "alpha" }).uncheck();
-    await page.getByText("All keys of this period are hidden").waitFor();
-    await page.getByRole("button", { name: "Show all keys" }).click();
-    await waitForBars(page);
-    await page.goto(`${console.program.adminUrl}/usage?from=2026-01-01T00:00&to=2026-01-02T00:00`);
-    await waitForBars(page);
-    await page.goto(`${console.program.adminUrl}/usage?range=7d&q=indexer`);
+    await table(page).getByRole("columnheader", { name: "Change" }).waitFor();
+    await page
+      .getByText(/Change is against \d+ \w+ to \d+ \w+(, \d\d:00 KST)?\.$|Change is against \d+ \w+ to/)
+      .waitFor();
+    await figure(page, "Requests").getByText("vs. before").waitFor();
+    const csv = await csvOf(page, "Usage and cost");
+    expect(csv[0]?.slice(-2)).toEqual(["tokens_before", "cost_before"]);
+    await page.goto(`${console.program.adminUrl}/usage?range=365d`);
+    await table(page).getByText("13 rows").waitFor();
+    expect(await table(page).getByRole("columnheader", { name: "Change" }).count()).toBe(0);
+  });
+
+  test("a chart without bars states the reason", async () => {
+    const id = (await console.admin.listKeys()).find(({ name }) => name === "indexer")?.id;
+    await using visit = await console.visit(`/usage?range=7d&key=${id}`);
+    const { page } = visit;
     await page.getByText("No output tokens in this period").waitFor();
     await page.getByRole("radio", { name: "Requests", exact: true }).check();
     await waitForBars(page);
@@ -82,57 +131,19 @@ describe.skipIf(!hasBrowser)("usage", () => {
     await using visit = await console.visit("/usage", { fakeClock: true });
     const { page } = visit;
     await waitForBars(page);
-    await page.getByRole("checkbox", { name: "gamma" }).focus();
-    const refreshed = page.waitForResponse("**/api/usage/chart*");
-    await page.clock.runFor(16_000);
+    await table(page).getByRole("button", { name: "gamma" }).focus();
+    const refreshed = page.waitForResponse("**/api/usage/costs*");
+    await page.clock.runFor(61_000);
     await refreshed;
-    await page.getByText(/^Updated 1\d s ago$/).waitFor();
-    expect(await page.evaluate(() => document.activeElement?.getAttribute("aria-label"))).toBe("gamma");
+    expect(await page.evaluate(() => document.activeElement?.textContent)).toBe("gamma");
   });
-
-  test("all-time figures match the API", async () => {
-    await using visit = await console.visit("/usage");
-    const total = await console.admin.expectOk<Sums>("GET", "/api/usage/total");
-    const title = `${total.output_tokens.toLocaleString("en-US")} by all existing keys`;
-    await visit.page.locator(`[title^="${title}"]`).waitFor();
-  });
-
-  test("the figures follow the filter", async () => {
-    const keys = await console.admin.listKeys();
-    const alpha = keys.find(({ name }) => name === "alpha");
-    const daily = await console.admin.expectOk<(Sums & { key_id: number; date: string })[]>(
-      "GET",
-      "/api/usage/daily?days=7",
-    );
-    const { date } = await console.admin.expectOk<{ date: string }>("GET", "/api/usage/summary");
-    const today = daily.filter((row) => row.key_id === alpha?.id && row.date === date);
-    await using visit = await console.visit(`/usage?key=${alpha?.id}`);
-    const { page } = visit;
-    const figure = page.locator(".figure", { hasText: "Output tokens today" });
-    const allTime = (alpha?.total_output_tokens ?? Number.NaN).toLocaleString("en-US");
-    await figure.locator(`[title="${allTime} by the shown keys since their creation"]`).waitFor();
-    const exact = sumOfField(today, "output_tokens").toLocaleString("en-US");
-    await figure.locator(`.value[title="${exact}"]`).waitFor();
-    await page.getByRole("button", { name: "Show all keys" }).click();
-    await figure.locator('[title$="by all existing keys since their creation"]').waitFor();
-  });
-
-  test.each(["abc", "999999", "0"])(
-    "the filter key=%s says that it matches nothing, and can be removed",
-    async (key) => {
-      await using visit = await console.visit(`/usage?key=${key}`);
-      const { page } = visit;
-      await page.getByRole("button", { name: `Key ${key} matches nothing Show all keys` }).click();
-      await page.waitForURL("**/usage");
-      await waitForBars(page);
-    },
-  );
 
   test("a range of centuries is the year that is kept", async () => {
     await using visit = await console.visit("/usage?from=1500-01-01T00:00&to=2999-01-01T00:00");
     const { page } = visit;
     await waitForBars(page);
     await page.getByText(/· \d-day bars$/).waitFor();
+    await table(page).getByText("13 rows").waitFor();
   });
 
   test("a failed request keeps the chart and offers to try again", async () => {
@@ -165,3 +176,7 @@ describe.skipIf(!hasBrowser)("usage", () => {
     }
   });
 });
+
+/** A day in Seoul, counted back from now. */
+const dayAgo = (days: number): string =>
+  new Date(Date.now() + 9 * 3_600_000 - days * 86_400_000).toISOString().slice(0, 10);

@@ -237,6 +237,14 @@ export const plantedFaults: readonly PlantedFault[] = [
     tests: ["tests/wire/users.test.ts"],
   },
   {
+    id: "users-full-locks",
+    says: "Each made-up user of a full key costs a transaction, and the lock that all processes share",
+    find: `    if (oldest === undefined) full.set(keyId, { max, until: clock() + fullForMs });
+    else await drop(engine, oldest);`,
+    put: `    if (oldest !== undefined) await drop(engine, oldest);`,
+    tests: ["tests/store/keys/keys.test.ts"],
+  },
+  {
     id: "users-without-end",
     says: "A key has more users than it may have",
     find: `    if ((all?.users ?? 0) < max) return true;`,
@@ -522,16 +530,16 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "report-one-price",
     says: "The price of the last day is that of the whole range",
-    find: `const starts = [firstDay, ...priceDays(ranked)];`,
-    put: `const starts = [firstDay, ...priceDays(ranked).slice(0, 0)];`,
+    find: `[...priceDays(ranked), ...(usesLabels ? labels.changedOn : [])]`,
+    put: `[...(usesLabels ? labels.changedOn : [])]`,
     tests: ["tests/admin/usage/costs.test.ts"],
   },
   {
-    id: "report-hidden-shown",
-    says: "A key that the reader hides has a series",
-    find: `const hidden = new Set(range.hiddenIds);`,
-    put: `const hidden = new Set(range.hiddenIds.slice(0, 0));`,
-    tests: ["tests/store/reports/chart.test.ts", "tests/admin/usage/chart.test.ts"],
+    id: "report-filter-ignored",
+    says: "A report of one tag has the usage of all keys",
+    find: `conditions.push(wanted === "" ? sql\`not (\${isIn})\` : isIn);`,
+    put: `conditions.push(wanted === "" ? sql\`not (\${isIn})\` : sql\`1 = 1\`);`,
+    tests: ["tests/store/reports/chart.test.ts", "tests/admin/usage/costs.test.ts"],
   },
   {
     id: "report-page-repeats",

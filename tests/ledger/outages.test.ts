@@ -92,27 +92,6 @@ test("an outage is logged once when it starts and once when it ends, however man
   await recorded;
 });
 
-test("a store that stops responding after a recovery delays a response by the wait limit again", async () => {
-  const { ledger, entries, flushAt } = startLedger();
-  void ledger.record(usageEvent(1));
-  (await flushAt(0)).fail("locked");
-  const retry = await flushAt(1);
-  await ledger.record(usageEvent(1));
-  retry.commit();
-  // This flush never commits, and the next event waits for the one after it.
-  await flushAt(2);
-  const joined = ledger.record(usageEvent(1));
-  await pass(waitLimitMs - 1);
-  expect(await isSettled(joined)).toBe(false);
-  await pass(1);
-  await joined;
-  expect(entries.map(({ level, reason }) => [level, reason])).toEqual([
-    ["warn", "locked"],
-    ["info", undefined],
-    ["warn", "no response in time"],
-  ]);
-});
-
 test("the pause between two attempts doubles up to its bound", async () => {
   const { ledger, flushes, flushAt } = startLedger({ firstRetryMs: 50, maxRetryMs: 2000 });
   void ledger.record(usageEvent(1));

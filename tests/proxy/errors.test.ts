@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { type ErrorCode, errorResponse, failureResponse } from "../../src/proxy/errors.ts";
+import { type ErrorCode, errorResponse } from "../../src/proxy/errors.ts";
 
 describe("an error response", () => {
   const allMethods = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";
@@ -41,14 +41,4 @@ describe("an error response", () => {
       error: { type, message, param: null, code: code.startsWith("path_with") ? "not_found" : code },
     });
   });
-});
-
-test("whom to ask stands at the end of a refusal by a rule of the key's, and of no other", async () => {
-  const contact = "Ask ops@example.org.";
-  const messageOf = async (code: ErrorCode) =>
-    ((await failureResponse(code, undefined, { contact }).json()) as { error: { message: string } }).error.message;
-  for (const code of ["tokens_per_day", "max_concurrency", "model_not_allowed", "path_not_allowed"] as const)
-    expect(await messageOf(code)).toEndWith(`. ${contact}`);
-  for (const code of ["not_found", "queue_full", "invalid_json"] as const)
-    expect(await messageOf(code)).not.toContain(contact);
 });

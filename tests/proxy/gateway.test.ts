@@ -4,13 +4,11 @@ import { createHeldBytes } from "../../src/proxy/request/held-bytes.ts";
 import { createProxy } from "../../src/proxy/gateway.ts";
 import type { ProxyDeps } from "../../src/proxy/life-of-request.ts";
 import { noRules } from "../../src/store/keys/rules.ts";
-import { passTicks } from "../support/event-loop.ts";
 import { forwardsTo } from "../support/forwards.ts";
 import { startQueue } from "../support/local-places.ts";
 import { noEngines, rewriteRules, rewritingOf } from "../support/rewrite-rules.ts";
 import type { LimitName } from "../../src/domain/keys.ts";
 import type { RequestRecord } from "../../src/domain/requests.ts";
-import { noUsage, type Usage } from "../../src/domain/usage.ts";
 
 const noTimeout = { beginWait: () => {}, endWait: () => {}, clear: () => {} };
 
@@ -98,23 +96,6 @@ function proxyWith(upstream: () => Response, more: Partial<ProxyDeps> = {}): Har
     finished,
   };
 }
-
-test("an event stream without its type ends for its client when it is counted", async () => {
-  const counted = Promise.withResolvers<Usage>();
-  const { send } = proxyWith(
-    () => new Response("data: a\n\ndata: [DONE]\n\n", { headers: { "content-type": "text/plain" } }),
-    {
-      record: () => counted.promise,
-    },
-  );
-  const reader = (await send("POST", "/v1/x", '{"stream":true}')).body?.getReader();
-  expect(Buffer.from((await reader?.read())?.value ?? []).toString()).toBe("data: a\n\n");
-  const next = Promise.resolve(reader?.read());
-  await passTicks(10);
-  expect(Bun.peek.status(next)).toBe("pending");
-  counted.resolve(noUsage);
-  expect(Buffer.from((await next)?.value ?? []).toString()).toBe("data: [DONE]\n\n");
-});
 
 describe("a request", () => {
   const responses: [string, () => Response][] = [

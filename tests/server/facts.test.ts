@@ -25,7 +25,7 @@ async function withFacts(
       hasRestarted() {},
     },
     checkBackends: async () => ({ ok: true }),
-    upstreamFailures: { since: () => undefined, refusedInQueue: () => 0 },
+    upstreamFailures: { since: () => undefined, refused: () => ({ inQueue: 0, ofUsers: new Map() }) },
     ledger: {
       waiting: () => ({ requests: 0, keys: 0, sinceMs: 0 }),
       areCountsWaiting: () => false,
@@ -110,7 +110,7 @@ test("the only backend is asked at most once in 3 s while people look, and else 
   let [now, asked] = [noon, 0];
   let failing: number | undefined;
   const checkBackends = async () => ({ ok: (asked += 1) < 0 });
-  const upstreamFailures = { since: () => failing, refusedInQueue: () => 0 };
+  const upstreamFailures = { since: () => failing, refused: () => ({ inQueue: 0, ofUsers: new Map() }) };
   await withFacts({ clock: () => now, checkBackends, upstreamFailures }, async ({ gather }) => {
     expect((await gather(false)).backends).toMatchObject([{ isOut: false }]);
     expect(asked).toBe(0);

@@ -66,8 +66,7 @@ onEachEngine(({ openTestStore }) => {
     const told: string[] = [];
     const notices = startNotices({
       config: { url: address, secret },
-      store: opened.store.notices,
-      limits: opened.store.limits,
+      store: opened.store,
       watch: {
         list: async () => {
           const rows = known?.() ?? (await opened.store.states.list());

@@ -31,6 +31,10 @@ export interface FinishedProgram {
   stderr: string;
 }
 
+/** Lets a program end with the process that started it, which after a failed test is nothing else that ends it. */
+const withParent =
+  process.platform === "linux" && Bun.which("setpriv") !== null ? ["setpriv", "--pdeathsig", "KILL"] : [];
+
 export const commandLine = (args: readonly string[]): string[] => [builtProgram(), ...args];
 
 /** Without the developer's settings, colours and home folder. */
@@ -73,19 +77,16 @@ export async function startProgram(
   const folder = createTempFolder();
   const port = environment["PORT"] ?? String(findFreePort());
   const dataDir = environment["DATA_DIR"] ?? folder.path;
-  const child = Bun.spawn([...command], {
+  const child = Bun.spawn([...withParent, ...command], {
     cwd: folder.path,
     env: cleanEnvironment({ PORT: port, ...environment }, dataDir),
     stdin: "ignore",
     stdout: "pipe",
     stderr: "pipe",
   });
-  const kill = (): void => child.kill("SIGKILL");
-  process.on("exit", kill);
   const stdout = collect(child.stdout);
   const stderr = collect(child.stderr);
   const exited = child.exited.then((status) => {
-    process.off("exit", kill);
     folder.remove();
     return status;
   });
@@ -110,7 +111,7 @@ export async function startProgram(
       async () => child.exitCode !== null || child.signalCode !== null || (await isUp(program, environment)),
     );
   } catch (error) {
-    kill();
+    child.kill("SIGKILL");
     throw error;
   }
   if (child.exitCode !== null || child.signalCode !== null) {

@@ -1,17 +1,16 @@
-// Lets a real Prometheus scrape two Tollgates, one on a disk of its own with two processes, and one on PostgreSQL with
-// HTTPS; causes each alert and each state, and prints when it came and when it was over. Takes a quarter of an hour, most
-// of it the minutes after which states go, and root and Debian's package `prometheus`; `rules.test.ts` and `states.test.ts`
-// check the times. Left out, since nothing here can cause them: a stepped clock, a newer schema, and backups.
+// Lets a real Prometheus scrape three Tollgates: one on a disk of its own with two processes, one on PostgreSQL with HTTPS,
+// and one with backups and a clock that is set. Causes each alert and each state, and prints when it came and when it was
+// over. Takes 20 minutes, most of it those after which states go, and root and Debian's package `prometheus`;
+// `rules.test.ts` and `states.test.ts` check the times.
 //   unshare --mount bun tests/watching/fire-alerts.ts
 import { Database } from "bun:sqlite";
-import { mkdirSync, rmSync, writeFileSync } from "node:fs";
+import { mkdirSync, renameSync, rmSync, writeFileSync } from "node:fs";
 import { connect, type Socket } from "node:net";
 import { join } from "node:path";
 import { noBackendCounts } from "../../src/domain/backends.ts";
 import { encodeHistogram } from "../../src/domain/histogram.ts";
 import { dayNumberOf, minuteOf } from "../../src/time/seoul.ts";
 import { alerts, alertsYaml } from "../../src/watching/alerts.ts";
-import type { Kind } from "../../src/watching/kinds.ts";
 import { kindNames } from "../../src/watching/states.ts";
 import { seed } from "../browser/support/seed.ts";
 import { logIn } from "../support/admin-client.ts";
@@ -30,13 +29,6 @@ const goneMs = 13 * 60_000;
 const minute = 60_000;
 const metricsToken = "scrape-me";
 process.env["NODE_TLS_REJECT_UNAUTHORIZED"] = "0";
-const leftOut: ReadonlySet<string> = new Set<Kind>([
-  "clock_stepped",
-  "schema_newer",
-  "backup_failed",
-  "backup_old",
-  "backup_skipped",
-]);
 
 using folder = createTempFolder();
 using authority = await createAuthority();
@@ -63,9 +55,9 @@ const files = authority.sign("short");
 const renewed = authority.signFor(90, "renewed");
 
 /** @returns its address */
-async function start(scheme: string, environment: Record<string, string>) {
+async function start(scheme: string, environment: Record<string, string>, command = commandLine(["serve"])) {
   const url = `${scheme}://127.0.0.1:${findFreePort()}`;
-  const child = Bun.spawn(["sh", "-c", 'ulimit -n 250 && exec "$@"', "sh", ...commandLine(["serve"])], {
+  const child = Bun.spawn(["sh", "-c", 'ulimit -n 250 && exec "$@"', "sh", ...command], {
     env: {
       PATH: process.env["PATH"] ?? "",
       PORT: new URL(url).port,
@@ -95,6 +87,23 @@ const onPostgres = await start("https", {
   TLS_CERT: files.certFile,
   TLS_KEY: files.keyFile,
 });
+/** By how many milliseconds the clock of the third is ahead; in the file too. */
+let aheadMs = 0;
+const aheadFile = folder.file("ahead");
+writeFileSync(aheadFile, "0");
+const clockFile = folder.file("clock.ts");
+writeFileSync(
+  clockFile,
+  `import { readFileSync } from "node:fs";
+  const now = Date.now;
+  Date.now = () => now() + Number(readFileSync(${JSON.stringify(aheadFile)}, "utf8"));`,
+);
+const backupDir = folder.file("backups");
+const withBackups = await start(
+  "http",
+  { DATA_DIR: folder.file("third"), PROXY_UPSTREAM_URL: backends[0]?.url ?? "", BACKUP_DIR: backupDir },
+  [process.execPath, "--preload", clockFile, join(import.meta.dir, "../../src/main.ts"), "serve"],
+);
 const { url, admin } = onDisk;
 const { key } = await admin.createKey("test");
 const { key: limitedKey } = await admin.createKey("limited", { requests_per_minute: 1000 });
@@ -112,7 +121,7 @@ try {
   await fireEach();
 } finally {
   clearInterval(watch);
-  for (const child of [onDisk.child, onPostgres.child, prometheus]) child.kill("SIGKILL");
+  for (const { child } of [onDisk, onPostgres, withBackups, { child: prometheus }]) child.kill("SIGKILL");
   for (const backend of backends) backend.stop();
   await prometheus.exited;
   Bun.spawnSync(["umount", "-l", dataDir]);
@@ -120,7 +129,7 @@ try {
 
 const missing = [
   ...alerts.map(({ name }) => name).filter((name) => !fired.has(name)),
-  ...kindNames.filter((kind) => !leftOut.has(kind) && !over.has(kind)),
+  ...kindNames.filter((kind) => !over.has(kind)),
 ];
 process.stdout.write(
   missing.length === 0
@@ -170,7 +179,7 @@ async function startPrometheus(): Promise<Bun.Subprocess> {
   const configuration = {
     global: { scrape_interval: "1s", evaluation_interval: "1s" },
     rule_files: ["alerts.yaml"],
-    scrape_configs: [job("disk", onDisk), job("postgres", onPostgres)],
+    scrape_configs: [job("disk", onDisk), job("postgres", onPostgres), job("backups", withBackups)],
   };
   // JSON is YAML.
   await Bun.write(folder.file("prometheus.yml"), JSON.stringify(configuration));
@@ -236,6 +245,9 @@ async function fireEach(): Promise<void> {
     `UPDATE reconciliation_backend_day SET counted_output_tokens = generated_tokens WHERE day = ${dayNumberOf(Date.now())}`,
   );
   await goes("taken_out", "drift", "certificate");
+  await failBackups();
+  await haveNewerSchema();
+  await haveOtherUsers();
 
   // Slow since the seeds, until they are ten minutes old.
   await comes("backend_slow");
@@ -277,11 +289,68 @@ async function fireEach(): Promise<void> {
   // It goes with the processes that know it.
   for (let round = 0; round < 2; round++) await replaceChildren();
   await comes("child_replaced");
-  await goes("counts_refused", "queue_refuses", "backend_failing", "backend_slow", "child_replaced");
+  await goes(
+    "counts_refused",
+    "queue_refuses",
+    "user_source_refuses",
+    "backend_failing",
+    "backend_slow",
+    "child_replaced",
+  );
 
   // The other one runs.
   onPostgres.child.kill("SIGKILL");
   await comes("TollgateDown");
+}
+
+function setAhead(byMs: number): void {
+  aheadMs += byMs;
+  // Whole at any time that it is read.
+  writeFileSync(`${aheadFile}.new`, String(aheadMs));
+  renameSync(`${aheadFile}.new`, aheadFile);
+}
+
+/** Each is tried again after an hour of its clock, which steps over that. */
+async function failBackups(): Promise<void> {
+  const again = 61 * minute;
+  await comes("backup_failed");
+  mkdirSync(backupDir);
+  Bun.spawnSync(["mount", "-t", "tmpfs", "-o", "size=64k", "none", backupDir]);
+  setAhead(again);
+  await comes("backup_skipped", "clock_stepped");
+  await goes("backup_failed");
+  Bun.spawnSync(["umount", backupDir]);
+  setAhead(again);
+  await goes("backup_skipped");
+  renameSync(backupDir, `${backupDir} away`);
+  setAhead(37 * 60 * minute);
+  await comes("backup_old");
+  renameSync(`${backupDir} away`, backupDir);
+  setAhead(again);
+  await goes("backup_old");
+  // An hour, in steps that are none.
+  const passing = setInterval(() => setAhead(40_000), 1000);
+  await goes("clock_stepped");
+  clearInterval(passing);
+}
+
+async function haveNewerSchema(): Promise<void> {
+  using database = openDatabase();
+  const at = Date.now();
+  database.run("INSERT INTO __drizzle_migrations (hash, created_at) VALUES ('newer', ?)", [at]);
+  await comes("schema_newer");
+  database.run("DELETE FROM __drizzle_migrations WHERE created_at = ?", [at]);
+  await goes("schema_newer");
+}
+
+async function haveOtherUsers(): Promise<void> {
+  const rules = { users_from: "open-webui", users_secret: "0123456789abcdef0123456789abcdef", users_max: 1 };
+  const { id, key: apiKey } = await admin.createKey("chat", rules);
+  await complete({ apiKey, headers: { "x-openwebui-user-jwt": "of.another.secret" } });
+  await admin.expectOk("POST", "/api/users", { key_id: id, external: "first" });
+  await comes("user_source_refuses", "users_nearly_full");
+  await admin.expectOk("PATCH", `/api/keys/${id}`, { users_max: 10 });
+  await goes("users_nearly_full");
 }
 
 async function fillDisk(): Promise<void> {
@@ -322,8 +391,8 @@ async function replaceChildren(howMany = 2): Promise<void> {
 }
 
 /** @returns once the response or its failure is there */
-async function complete({ at = url, model = "m", script = "", apiKey = key } = {}): Promise<void> {
-  const headers = { "x-api-key": apiKey, "content-type": "application/json", "x-simulate": script };
+async function complete({ at = url, model = "m", script = "", apiKey = key, headers: more = {} } = {}): Promise<void> {
+  const headers = { "x-api-key": apiKey, "content-type": "application/json", "x-simulate": script, ...more };
   const body = { model, stream: true, max_tokens: 3, messages: [{ role: "user", content: "Hi" }] };
   await fetch(`${at}/v1/chat/completions`, { method: "POST", headers, body: JSON.stringify(body) }).then(
     (response) => response.text(),

@@ -133,6 +133,20 @@ const cases: readonly Case[] = [
     goes: { queue: { refused: 0 } },
   },
   {
+    kind: "user_source_refuses",
+    quiet: { refusedUsers: new Map() },
+    comes: { refusedUsers: new Map([[5, 2]]) },
+    what: "The users' tokens of 2 requests with key 5 were refused in 5 minutes",
+    goes: { refusedUsers: new Map() },
+  },
+  {
+    kind: "users_nearly_full",
+    quiet: { users: [{ key: "chat", users: 899, max: 1000 }] },
+    comes: { users: [{ key: "chat", users: 900, max: 1000 }] },
+    what: "chat has 900 of at most 1000 users",
+    goes: { users: [{ key: "chat", users: 900, max: 2000 }] },
+  },
+  {
     kind: "child_replaced",
     quiet: replaced(11 * minute, 2 * minute, minute),
     comes: replaced(9 * minute, 2 * minute, minute),

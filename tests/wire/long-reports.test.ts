@@ -79,12 +79,6 @@ test.each([
   ["30 days of power minute by minute", "/api/gpu-stats/power-history?days=30&bucket_minutes=1", "points", 43_000],
   ["a year by key and model", `/api/usage/costs?by=key_model&limit=2000&from=${aYearAgo}`, "rows", 599],
   [
-    "a year of costs, day by day and key by key",
-    `/api/usage/costs?by=day_key&limit=2000&from=${aYearAgo}`,
-    "rows",
-    1900,
-  ],
-  [
     "a thousand keys hour by hour",
     `/api/usage/chart?top=1000&list=1000&bucket_minutes=60&from=${new Date(Date.now() - chartHours * 3_600_000).toISOString()}`,
     "series",

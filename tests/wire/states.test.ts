@@ -96,6 +96,35 @@ test("a queue that refuses is told of for five minutes", async () => {
   await stands(gate, "queue_refuses", false);
 });
 
+test("a key whose front end signs with another secret, and one with nearly all of its users, are told of", async () => {
+  let ahead = 0;
+  using backend = startSimulator();
+  const settings = { PROXY_UPSTREAM_URL: backend.url };
+  await using gate = await startTollgate(settings, { clock: () => Date.now() + ahead });
+  const { id, key } = await gate.admin.createKey("chat", {
+    users_from: "open-webui",
+    users_secret: "0123456789abcdef0123456789abcdef",
+    users_max: 1,
+  });
+  const complete = (token: string) =>
+    fetch(`${gate.url}/v1/chat/completions`, {
+      method: "POST",
+      headers: { "x-api-key": key, "content-type": "application/json", "x-openwebui-user-jwt": token },
+      body: JSON.stringify(chat),
+    });
+  expect((await complete("of.another.secret")).status).toBe(401);
+  await stands(gate, `user_source_refuses key ${id}`);
+  expect((await listOf(gate)).states[0]?.what).toBe(
+    `The users' tokens of 1 request with key ${id} were refused in 5 minutes`,
+  );
+  ahead += 6 * minute;
+  await stands(gate, `user_source_refuses key ${id}`, false);
+  await gate.admin.expectOk("POST", "/api/users", { key_id: id, external: "first" });
+  await stands(gate, "users_nearly_full chat");
+  await gate.admin.expectOk("PATCH", `/api/keys/${id}`, { users_max: 2 });
+  await stands(gate, "users_nearly_full chat", false);
+});
+
 test("a GPU host that falls silent, a backend that was taken out, and a clock that stepped are told of", async () => {
   let ahead = 0;
   using backends = startBackends({ a: "", b: "" });

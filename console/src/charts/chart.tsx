@@ -10,7 +10,7 @@ import { createCursor, type Cursor } from "./cursor.ts";
 import { createGeometry, type Geometry, gutter } from "./geometry.ts";
 import { type ChartKind, Marks } from "./marks.tsx";
 import { xOf } from "./scale.ts";
-import { brokenLine, type Series } from "./shapes.ts";
+import type { Series } from "./shapes.ts";
 import { Tooltip, type TooltipRow } from "./tooltip.tsx";
 
 interface ChartProps {
@@ -23,8 +23,6 @@ interface ChartProps {
   kind: ChartKind;
   /** The series in steps of `stepMs` from the span's start; NaN is a gap. */
   series: (stepMs: number) => Series[];
-  /** A dashed line above the series, in the same steps; undefined without one. */
-  overlay?: (stepMs: number) => Float64Array | undefined;
   format: (value: number) => string;
   /** Whether the axis has only whole values. */
   whole: boolean;
@@ -55,7 +53,6 @@ export function Chart(props: ChartProps): JSX.Element {
     kind: () => props.kind,
     whole: () => props.whole,
     seriesIn: (stepMs) => props.series(stepMs),
-    overlayIn: (stepMs) => props.overlay?.(stepMs),
     // A power of 0 W is data, drawn as a line; a usage of 0 is not.
     isData: (value) => (props.kind === "line" ? !Number.isNaN(value) : value > 0),
     frame: () => frame,
@@ -161,9 +158,6 @@ function ChartDrawing(props: ChartProps & ChartParts): JSX.Element {
               length={props.geometry.length()}
               plot={props.geometry.plot()}
             />
-            <Show when={props.geometry.overlay()}>
-              {(values) => <path class="overlay" d={brokenLine(values(), props.geometry.plot()).line} />}
-            </Show>
           </g>
         </svg>
         <Show when={props.cursor.selection()}>

@@ -14,7 +14,6 @@ interface GeometryOptions {
   whole: () => boolean;
   /** The series in steps of `stepMs`. */
   seriesIn: (stepMs: number) => Series[];
-  overlayIn: (stepMs: number) => Float64Array | undefined;
   /** Whether a value is drawn. */
   isData: (value: number) => boolean;
   frame: () => Element | undefined;
@@ -29,7 +28,6 @@ export interface Geometry {
   length: () => number;
   stepPx: () => number;
   series: () => Series[];
-  overlay: () => Float64Array | undefined;
   ticks: () => number[];
   plot: () => Plot;
   hasData: () => boolean;
@@ -47,13 +45,7 @@ export function createGeometry(options: GeometryOptions): Geometry {
     const values = options.seriesIn(stepMs());
     return options.kind() === "shares" ? sharesOf(values, length()) : values;
   });
-  // Next to shares, its values have no scale.
-  const overlay = createMemo(() =>
-    widthPx() === 0 || options.kind() === "shares" ? undefined : options.overlayIn(stepMs()),
-  );
-  const most = (): number =>
-    Math.max(highest(options.kind(), series(), length()), largest(overlay() ?? new Float64Array()));
-  const ticks = createMemo(() => valueTicks(most(), options.whole()));
+  const ticks = createMemo(() => valueTicks(highest(options.kind(), series(), length()), options.whole()));
   const plot = createMemo(() => ({ widthPx: widthPx(), heightPx: heightPx(), top: ticks().at(-1) || 1 }));
   const hasData = createMemo(() => series().some(({ values }) => values.some(options.isData)));
   return {
@@ -64,7 +56,6 @@ export function createGeometry(options: GeometryOptions): Geometry {
     length,
     stepPx: () => widthPx() / length(),
     series,
-    overlay,
     ticks,
     plot,
     hasData,

@@ -1,5 +1,5 @@
 export interface Series {
-  id: number;
+  id: number | string;
   label: string;
   /** A colour number of `styles/tokens.css`; 0 is the grey of Other. */
   colour: number;

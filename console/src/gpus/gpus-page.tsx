@@ -22,6 +22,7 @@ import { GpuTable } from "./gpu-table.tsx";
 import { type Gpu, useGpusQuery } from "./queries.ts";
 import { shownAtOf, ShownAtProvider, useShownAt } from "./shown-at.ts";
 import { SharedGpusNotice } from "./shared-gpus-notice.tsx";
+import { UsageIn } from "../usage/usage-of.tsx";
 import { useEnergy } from "./use-energy.ts";
 
 /** Each GPU that ever reported, sums over those that report now, and their energy. */
@@ -65,6 +66,7 @@ export function GpusPage(): JSX.Element {
           </section>
         </ShownAtProvider>
         <EnergyPanel state={energy} />
+        <Show when={energy.chosen().zoom}>{(span) => <UsageIn span={span()} />}</Show>
       </Show>
       <Show when={adding()}>
         <GpuHostDialog gpus={gpus.data ?? []} onClose={() => setAdding(false)} />

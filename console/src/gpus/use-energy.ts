@@ -6,7 +6,7 @@ import { now } from "../lib/server-clock.ts";
 import { minuteDays, presetOptions, type TimeRange, type TimeSpan } from "../lib/time-range.ts";
 import { type TimeRangeState, useTimeRange } from "../lib/use-time-range.ts";
 import { usePricesQuery } from "../queries.ts";
-import { everyKey } from "../usage/usage-buckets.ts";
+import { allUsage } from "../usage/usage-filters.ts";
 import { type UsageSelection, type UsageSeries, useUsageSeries } from "../usage/use-usage-series.ts";
 import {
   energyCost,
@@ -40,7 +40,7 @@ export interface EnergyState extends TimeRangeState {
 export function useEnergy(): EnergyState {
   const timeRangeState = useTimeRange("24h", presetOptions);
   const { chosen } = timeRangeState;
-  const selection: UsageSelection = { ...everyKey, metric: "output", top: 0, list: 0 };
+  const selection: UsageSelection = { filter: allUsage, by: "key", metric: "output", top: 0, list: 0 };
   const usage = useUsageSeries(chosen, () => selection, minuteDays);
   const { span } = usage;
   // They depend on the width of the chart, and are wider than requested where minute counts are no longer kept.

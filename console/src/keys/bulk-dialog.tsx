@@ -61,7 +61,7 @@ const words: Readonly<Record<BulkQuestion, Words>> = {
     button: "Save",
     past: "changed",
     effect: "The filter finds keys by their tags.",
-    ofUsers: "Tags sort users for you.",
+    ofUsers: "Their team can be chosen from them.",
   },
 };
 

@@ -40,12 +40,7 @@ export function ImportKeysDialog(): JSX.Element {
             label="Names"
             hint="One a line, or a CSV with columns such as name, team, tokens_per_day. Each gets a random key."
             isKnown={(name) => known().has(name)}
-            known={(names) => (
-              <>
-                {names.length === 1 ? "A key of this name exists" : "Keys of these names exist"} already, and another
-                one will be created: <KeyNames names={names} />.
-              </>
-            )}
+            known="A key of such a name exists already, and another one will be created:"
             onImport={(rows, createsTeams) => void create(rows, createsTeams)}
             onClose={closeNewKeyDialog}
           >
@@ -79,11 +74,7 @@ export function ImportUsersDialog(props: { keyId: number; users: readonly User[]
             label="Users"
             hint="A CSV with columns such as external, name, team, tokens_per_day. An empty cell changes nothing."
             isKnown={(external) => known().has(external)}
-            known={(names) => (
-              <>
-                Those that the key has already will be changed: <KeyNames names={names} />.
-              </>
-            )}
+            known="Those that the key has already will be changed:"
             onImport={(rows, createsTeams) => void run(rows, createsTeams)}
             onClose={props.onClose}
           />
@@ -110,8 +101,8 @@ interface ImportFormProps {
   label: string;
   hint: string;
   isKnown: (id: string) => boolean;
-  /** What it means that some are known. */
-  known: (ids: readonly string[]) => JSX.Element;
+  /** What is said of those. */
+  known: string;
   /** @param createsTeams whether teams are made that are not there */
   onImport: (rows: readonly ImportedRow[], createsTeams: boolean) => void;
   onClose: () => void;
@@ -125,15 +116,11 @@ function ImportForm(props: ImportFormProps): JSX.Element {
   const parsed = createMemo(() => parseImport(text(), props.idColumn));
   const ids = (): string[] => parsed().rows.map(({ id }) => id);
   const newTeams = (): string[] => {
-    const known = new Set(teams.data?.map(({ name }) => name));
-    const named = parsed().rows.flatMap(({ fields: { team } }) =>
-      team === undefined || known.has(team) ? [] : [team],
-    );
-    return [...new Set(named)];
+    const named = new Set(parsed().rows.flatMap(({ fields: { team } }) => team ?? []));
+    return [...named.difference(new Set(teams.data?.map(({ name }) => name)))];
   };
   const action = (): string =>
-    ids().length === 0 ? `${verb()} ${props.noun}s` : `${verb()} ${plural(ids().length, props.noun)}`;
-  const verb = (): string => (props.noun === "key" ? "Create" : "Save");
+    `${props.noun === "key" ? "Create" : "Save"} ${ids().length === 0 ? `${props.noun}s` : plural(ids().length, props.noun)}`;
   let field: HTMLTextAreaElement | undefined;
   onMount(() => field?.focus());
   const submit = (event: SubmitEvent): void => {
@@ -166,35 +153,16 @@ function ImportForm(props: ImportFormProps): JSX.Element {
       {props.children}
       <div role="status">
         <Show when={parsed().problem}>{(problem) => <p class="form-error">{problem()}.</p>}</Show>
-        <Show when={parsed().problem === undefined && ids().length > 0}>
-          <p>
-            {plural(ids().length, props.noun)} will be {props.noun === "key" ? "created" : "saved"}:{" "}
-            <KeyNames names={ids()} />.
-          </p>
+        <Show when={parsed().problem === undefined}>
+          <Names
+            text={`${plural(ids().length, props.noun)} will be ${props.noun === "key" ? "created" : "saved"}:`}
+            names={ids()}
+          />
         </Show>
-        <Names names={parsed().repeated}>
-          {(names) => (
-            <>
-              {names.length === 1 ? "This name is" : "These names are"} there more than once, and only the first line
-              counts: <KeyNames names={names} />.
-            </>
-          )}
-        </Names>
-        <Names names={ids().filter(props.isKnown)}>{props.known}</Names>
-        <Names names={parsed().unread}>
-          {(names) => (
-            <>
-              These columns are not read: <KeyNames names={names} />.
-            </>
-          )}
-        </Names>
-        <Names names={newTeams()}>
-          {(names) => (
-            <>
-              No team is called <KeyNames names={names} />.
-            </>
-          )}
-        </Names>
+        <Names text="There more than once; only the first line counts:" names={parsed().repeated} />
+        <Names text={props.known} names={ids().filter(props.isKnown)} />
+        <Names text="These columns are not read:" names={parsed().unread} />
+        <Names text="No team is called" names={newTeams()} />
       </div>
       <Show when={newTeams().length > 0}>
         <Choice label="Create the teams that are not there" value={createsTeams()} onChange={setCreatesTeams} />
@@ -208,13 +176,12 @@ function ImportForm(props: ImportFormProps): JSX.Element {
   );
 }
 
-/** A sentence about some names, if there are any. */
-const Names = (props: {
-  names: readonly string[];
-  children: (names: readonly string[]) => JSX.Element;
-}): JSX.Element => (
+/** A sentence that ends with some names, if there are any. */
+const Names = (props: { text: string; names: readonly string[] }): JSX.Element => (
   <Show when={props.names.length > 0}>
-    <p>{props.children(props.names)}</p>
+    <p>
+      {props.text} <KeyNames names={props.names} />.
+    </p>
   </Show>
 );
 

@@ -10,7 +10,7 @@ import { SegmentedControl } from "../ui/controls.tsx";
 import { createBars } from "../ui/chart-range.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { useUsageBucketsQuery } from "../usage/queries.ts";
-import { type BucketsRequest, everyKey, inSteps, type UsageBuckets } from "../usage/usage-buckets.ts";
+import { type BucketsRequest, inSteps, type UsageBuckets } from "../usage/usage-buckets.ts";
 
 const ranges = [
   { value: "2", label: "2 d" },
@@ -27,8 +27,8 @@ export function KeyChart(props: { keyId: number }): JSX.Element {
   const days = (): TimeSpan => ({ from: tomorrow() - Number(range()) * dayMs, to: tomorrow() });
   const bucketMs = (): number => (Number(range()) <= 30 ? hourMs : dayMs);
   const request = (metric: "input" | "output") => (): BucketsRequest => ({
-    ...everyKey,
-    key: String(props.keyId),
+    filter: { key: String(props.keyId) },
+    by: "key",
     timeRange: { preset: "24h", zoom: days() },
     bucketMinutes: bucketMs() / minuteMs,
     metric,
@@ -89,7 +89,7 @@ export function KeyChart(props: { keyId: number }): JSX.Element {
   );
 }
 
-export const shownDays = 30;
+export const shownDays = 30 as const;
 
 interface DailyTokensProps {
   days: readonly { date: string | null; input_tokens: number; output_tokens: number }[];

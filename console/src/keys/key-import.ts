@@ -1,6 +1,6 @@
 import { csvOf } from "../lib/csv.ts";
 import type { Key } from "../queries.ts";
-import { type LimitName, perLimit } from "../../../src/domain/limits.ts";
+import { type LimitName, perLimit, priorities, type Priority } from "../../../src/domain/limits.ts";
 import { limitOf, listOf } from "./key-limits.ts";
 
 const maxNameCharacters = 120;
@@ -9,6 +9,7 @@ export const maxImportedKeys = 1000;
 
 /** What a cell sets; a team by its name. */
 type ImportedFields = Partial<Record<LimitName, number>> & {
+  priority?: Priority;
   name?: string;
   team?: string;
   team_id?: number;
@@ -44,6 +45,10 @@ const readers: Readers = {
   }),
   team: (team) => ({ team }),
   team_id: (cell) => (/^[1-9]\d{0,14}$/.test(cell) ? { team_id: Number(cell) } : undefined),
+  priority: (cell) => {
+    const priority = priorities.find((one) => one === cell);
+    return priority && { priority };
+  },
   note: (note) => ({ note }),
   tags: (cell) => ({ tags: listOf(cell) ?? [] }),
 };

@@ -81,6 +81,7 @@ const csvColumns = [
   "allowed_models",
   "allowed_paths",
   ...limitNames,
+  "priority",
   "refused_today",
   "team_id",
   "users_from",
@@ -89,10 +90,10 @@ const csvColumns = [
 /** The API's list, with its field names. */
 export const keyCsv = (keys: readonly Key[]): string => csvOf(csvColumns, keys);
 
-/** As an import reads them, and when they were seen. */
+/** As an import reads them, and when they were seen last. */
 export const userCsv = (users: readonly User[], teams: readonly Team[]): string =>
   csvOf(
-    ["external", "name", "team", ...limitNames, "note", "tags", "is_active", "first_seen_at", "last_seen_at"],
+    ["external", "name", "team", ...limitNames, "priority", "note", "tags", "is_active", "last_seen_at"],
     users.map((user) => ({ ...user, team: teams.find(({ id }) => id === user.team_id)?.name ?? null })),
   );
 

@@ -13,7 +13,7 @@ import { Icon } from "../ui/icon.tsx";
 import { Page } from "../ui/page.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
 import { CostFigure } from "../usage/cost-figure.tsx";
-import { ModelUsagePanel } from "../usage/model-usage-panel.tsx";
+import { UsageOf } from "../usage/usage-of.tsx";
 import { DeleteKeyDialog } from "./delete-key-dialog.tsx";
 import { KeyChart } from "./key-chart.tsx";
 import { KeyDetails } from "./key-details.tsx";
@@ -64,7 +64,7 @@ const KeyPanels = (props: { id: number }): JSX.Element => (
     <KeyChart keyId={props.id} />
     <KeyLatency id={props.id} />
     <FailuresPanel keyId={props.id} />
-    <ModelUsagePanel keyId={props.id} />
+    <UsageOf filter={{ key: String(props.id) }} />
   </>
 );
 

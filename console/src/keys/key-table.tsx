@@ -4,7 +4,8 @@ import type { Key } from "../queries.ts";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
 import { useUsageBucketsQuery } from "../usage/queries.ts";
-import { everyKey, type UsageBuckets } from "../usage/usage-buckets.ts";
+import type { UsageBuckets } from "../usage/usage-buckets.ts";
+import { allUsage } from "../usage/usage-filters.ts";
 import { SelectAll, type Selected } from "./bulk-bar.tsx";
 import { KeyRow } from "./key-row.tsx";
 import { type KeySort, type KeySortColumn, nextKeySort } from "./key-list.ts";
@@ -24,7 +25,8 @@ interface KeyTableProps {
 }
 
 const sparksRequest = {
-  ...everyKey,
+  filter: allUsage,
+  by: "key",
   timeRange: { preset: "24h", zoom: undefined },
   bucketMinutes: 60,
   metric: "total",

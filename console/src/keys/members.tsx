@@ -9,8 +9,7 @@ import { NumberCell, NumberHeads } from "../ui/number-columns.tsx";
 import { EmptyState, NotLoaded, Panel, type PanelQuery } from "../ui/panel.tsx";
 import { RelativeTimeOrNever } from "../ui/relative-time.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
-import { type CostRow, useCostsQuery } from "../usage/cost-queries.ts";
-import { everyKey } from "../usage/usage-buckets.ts";
+import { type CostRow, rangeOf, useCostsQuery } from "../usage/report-queries.ts";
 import { BulkDialog } from "./bulk-dialog.tsx";
 import { ImportUsersDialog } from "./import-dialog.tsx";
 import { Bulk, SelectAll, SelectCell, type Selected, useSelected } from "./bulk-bar.tsx";
@@ -77,10 +76,12 @@ export function MembersPanel<M extends Member>(props: MembersPanelProps<M>): JSX
   const running = useRunningQuery();
   const today = useCostsQuery(
     () => ({
-      days: 1,
+      range: rangeOf("today"),
       by: props.by,
-      teamId: props.teamId,
-      selection: { ...everyKey, key: props.keyId === undefined ? undefined : String(props.keyId) },
+      filter: {
+        ...(props.teamId !== undefined && { team: String(props.teamId) }),
+        ...(props.keyId !== undefined && { key: String(props.keyId) }),
+      },
     }),
     { everyMs: refreshMs },
   );

@@ -11,9 +11,8 @@ import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { SectionTabs } from "../ui/section-tabs.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
-import { useCostsQuery } from "../usage/cost-queries.ts";
-import { ModelUsagePanel } from "../usage/model-usage-panel.tsx";
-import { everyKey } from "../usage/usage-buckets.ts";
+import { rangeOf, useCostsQuery } from "../usage/report-queries.ts";
+import { UsageOf } from "../usage/usage-of.tsx";
 import { DailyTokens, shownDays } from "./key-chart.tsx";
 import { isNearLimit, limitLabels, usedLimits } from "./key-limits.ts";
 import { isUsable } from "./key-list.ts";
@@ -152,7 +151,7 @@ export function TeamPage(): JSX.Element {
               <TeamKeys team={known()} />
               <UsersPanel teamId={known().id} />
               <TeamChart teamId={known().id} />
-              <ModelUsagePanel teamId={known().id} />
+              <UsageOf filter={{ team: String(known().id) }} />
               <Show when={editing()}>
                 <TeamDialog team={known()} onClose={() => setEditing(false)} />
               </Show>
@@ -269,7 +268,11 @@ function TeamKeys(props: { team: Team }): JSX.Element {
 }
 
 function TeamChart(props: { teamId: number }): JSX.Element {
-  const costs = useCostsQuery(() => ({ days: shownDays, by: "day", selection: everyKey, teamId: props.teamId }));
+  const costs = useCostsQuery(() => ({
+    range: rangeOf(`${shownDays}d`),
+    by: "day",
+    filter: { team: String(props.teamId) },
+  }));
   return (
     <Panel title="Tokens" query={costs} hint="Input and output, by day in Seoul time (KST, UTC+9)">
       <Show when={costs.data !== undefined || !costs.isError} fallback={<NotLoaded query={costs} />}>

@@ -27,6 +27,12 @@ export function useDrain(): UseMutationResult<unknown, Error, Drain> {
   }));
 }
 
+const getReconciliation = () => responseBody(api.reconciliation.get({ query: { days: 30 } }));
+export type Reconciliation = Awaited<ReturnType<typeof getReconciliation>>;
+
+export const useReconciliationQuery = (): QueryResult<typeof getReconciliation> =>
+  useQuery(() => ({ queryKey: ["reconciliation"], queryFn: getReconciliation, refetchInterval: 60_000 }));
+
 interface Verdict {
   label: string;
   tone: "good" | "bad";

@@ -18,6 +18,7 @@ import {
   useBackendsQuery,
   useDrain,
 } from "./backend-queries.ts";
+import { ReconciliationPanel } from "./reconciliation-panel.tsx";
 import "../styles/lazy-pages.css";
 
 /** Where requests go: which backends are in, and how each of them does. */
@@ -36,6 +37,7 @@ export function BackendsPage(): JSX.Element {
         </Switch>
         <Show when={backends.data}>{(data) => <TableFoot backends={data()} />}</Show>
       </section>
+      <ReconciliationPanel />
       <Show when={asked()} keyed>
         {(backend) => (
           <DrainDialog backend={backend} all={backends.data?.backends ?? []} onClose={() => setAsked(undefined)} />

@@ -5,7 +5,7 @@ import { dateTimeLabel } from "../lib/time-labels.ts";
 import { TextField } from "../ui/controls.tsx";
 import { CopyLine } from "../ui/copy-button.tsx";
 import { ConfirmDialog } from "../ui/confirm-dialog.tsx";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { RelativeTime, RelativeTimeOrNever } from "../ui/relative-time.tsx";
 import { SkeletonRows } from "../ui/skeleton.tsx";
@@ -175,21 +175,7 @@ function NewTokenDialog(props: { onClose: () => void }): JSX.Element {
                 </select>
               )}
             </TextField>
-            <Show when={create.error}>
-              {(error) => (
-                <p class="form-error" role="alert">
-                  {error().message}
-                </p>
-              )}
-            </Show>
-            <div class="dialog-actions">
-              <button class="button" type="button" disabled={create.isPending} onClick={() => props.onClose()}>
-                Cancel
-              </button>
-              <button class="button primary" type="submit" disabled={create.isPending}>
-                Create token
-              </button>
-            </div>
+            <FormEnd error={create.error} action="Create token" isPending={create.isPending} onCancel={props.onClose} />
           </form>
         }
       >

@@ -50,14 +50,15 @@ export function GroupsPanel(props: GroupsPanelProps): JSX.Element {
         choice={JSON.stringify(props.query)}
         span={1}
         numbers={6}
+        idOf={(row) => `${row.name} ${row.id}`}
         head={<Heads groups={query.data} by={props.query.by} />}
         foot={<Show when={query.data}>{(groups) => <Sums groups={groups()} row={groups().total} />}</Show>}
         empty={props.empty}
       >
         {(row) => (
           <>
-            <GroupName row={row} by={query.data?.by ?? props.query.by} href={props.href} />
-            <Show when={query.data}>{(groups) => <Sums groups={groups()} row={row} />}</Show>
+            <GroupName row={row()} by={query.data?.by ?? props.query.by} href={props.href} />
+            <Show when={query.data}>{(groups) => <Sums groups={groups()} row={row()} />}</Show>
           </>
         )}
       </SumsTable>

@@ -192,6 +192,11 @@ function Facts(props: { request: LoggedRequest }): JSX.Element {
         value={props.request.response_bytes === null ? undefined : byteSize(props.request.response_bytes)}
       />
       <Fact label="Request id" value={props.request.request_id} href={search("id", props.request.request_id)} />
+      <Fact
+        label="Trace id"
+        value={props.request.trace_id ?? undefined}
+        href={search("trace", props.request.trace_id)}
+      />
     </dl>
   );
 }

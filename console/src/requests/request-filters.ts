@@ -17,6 +17,7 @@ export const requestFilters = {
   address: "Client address",
   conversation: "Conversation",
   id: "Request id",
+  trace: "Trace id",
   /** Milliseconds. */
   slower: "Longer than (seconds)",
   /** Minutes in Seoul time, as in the URL of a zoom. */
@@ -46,6 +47,7 @@ export interface RequestFilterQuery {
   address?: string;
   conversation?: number;
   request_id?: string;
+  trace_id?: string;
   min_duration_ms?: number;
 }
 
@@ -64,6 +66,7 @@ export function requestFilterQuery(parameters: RequestParameters): RequestFilter
     address: text(parameters.address),
     conversation: positiveInteger(parameters.conversation, Number.MAX_SAFE_INTEGER),
     request_id: text(parameters.id),
+    trace_id: text(parameters.trace),
     min_duration_ms: positiveInteger(parameters.slower),
   });
 }

@@ -25,6 +25,7 @@ export function requestStory(request: LoggedRequest, beside: Beside = {}): strin
 function waitOf({ queue_ms: queue, duration_ms: end, waited_for: what }: LoggedRequest, beside: Beside) {
   const ms = queue ?? end;
   if (what === null || ms < toldMs) return undefined;
+  if (what === "prefill") return `Waited ${milliseconds(ms)} until another long prompt was read.`;
   if (what === "backend") return `Waited ${milliseconds(ms)} for a place at a backend.`;
   const most = beside.maxConcurrency;
   return typeof most === "number"

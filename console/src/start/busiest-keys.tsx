@@ -4,6 +4,7 @@ import { compact, count } from "../lib/format.ts";
 import { EmptyState } from "../ui/panel.tsx";
 import { SkeletonList } from "../ui/skeleton.tsx";
 import type { RankedKey } from "../usage/key-ranking.ts";
+import type { GroupId } from "../usage/usage-buckets.ts";
 
 export const maxRows = 6;
 
@@ -14,8 +15,8 @@ export const maxRows = 6;
 export function BusiestKeys(props: { ranked: readonly RankedKey[] | undefined; keyCount: number }): JSX.Element {
   const highest = (): number => props.ranked?.[0]?.total ?? 0;
   // Rows are keyed by id, as in the legend of the usage page.
-  const ids = (): number[] => (props.ranked ?? []).slice(0, maxRows).map(({ key }) => key.id);
-  const find = (id: number): RankedKey | undefined => props.ranked?.find(({ key }) => key.id === id);
+  const ids = (): GroupId[] => (props.ranked ?? []).slice(0, maxRows).map(({ key }) => key.id);
+  const find = (id: GroupId): RankedKey | undefined => props.ranked?.find(({ key }) => key.id === id);
   const moreCount = (): number => Math.max(0, props.keyCount - maxRows);
   return (
     <Show when={props.ranked} fallback={<SkeletonList />}>

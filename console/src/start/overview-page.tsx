@@ -15,8 +15,8 @@ import { Page, type PageSource } from "../ui/page.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
 import { CostFigure } from "../usage/cost-figure.tsx";
 import { type RankedKey, rankKeys } from "../usage/key-ranking.ts";
-import { everyKey } from "../usage/usage-buckets.ts";
 import { UsageChart } from "../usage/usage-chart.tsx";
+import { allUsage } from "../usage/usage-filters.ts";
 import { usageViews } from "../usage/usage-view.ts";
 import { type UsageSelection, type UsageSeries, useUsageSeries } from "../usage/use-usage-series.ts";
 import { BusiestKeys, maxRows } from "./busiest-keys.tsx";
@@ -32,7 +32,8 @@ const TrafficPanels = lazyPanels(
 
 const lastDay: TimeRange = { preset: "24h", zoom: undefined };
 const outputOfAllKeys: UsageSelection = {
-  ...everyKey,
+  filter: allUsage,
+  by: "key",
   metric: "output",
   top: usageViews.stacked.topCount,
   list: maxRows,
@@ -203,7 +204,6 @@ function OutputPanel(props: { usage: UsageSeries; ranked: readonly RankedKey[] }
       <UsageChart
         buckets={props.usage.data()}
         ranked={props.ranked}
-        hiddenIds={new Set()}
         metric="output"
         view="stacked"
         pans={false}

@@ -2,7 +2,7 @@ import { createSignal, For, type JSX, Show } from "solid-js";
 import { count, duration } from "../lib/format.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { type States, useSilence, useStatesQuery } from "../queries.ts";
-import { Dialog } from "../ui/dialog.tsx";
+import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { HandbookLink } from "../ui/handbook-link.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
@@ -132,14 +132,7 @@ function SilenceDialog(props: { state: State; onClose: () => void }): JSX.Elemen
             onInput={({ currentTarget }) => setWhy(currentTarget.value)}
           />
         </label>
-        <div class="dialog-actions">
-          <button class="button" type="button" onClick={() => props.onClose()}>
-            Cancel
-          </button>
-          <button class="button primary" type="submit" disabled={silence.isPending}>
-            Silence
-          </button>
-        </div>
+        <FormEnd action="Silence" isPending={silence.isPending} onCancel={props.onClose} />
       </form>
     </Dialog>
   );

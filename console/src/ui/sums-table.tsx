@@ -1,4 +1,4 @@
-import { For, type JSX, Match, Show, Switch } from "solid-js";
+import { createMemo, For, type JSX, Match, Show, Switch } from "solid-js";
 import { plural } from "../lib/format.ts";
 import { createInfiniteScroll, MoreRows } from "./infinite-scroll.tsx";
 import { NotLoaded, type PanelQuery } from "./panel.tsx";
@@ -11,8 +11,10 @@ interface SumsTableProps<Row> {
   rows: readonly Row[] | undefined;
   /** What the user chose of them, as text: another choice begins with the first rows again. */
   choice: string;
+  /** What tells rows apart: a row whose sums change stays, with the focus. */
+  idOf: (row: Row) => string;
   head: JSX.Element;
-  children: (row: Row) => JSX.Element;
+  children: (row: () => Row) => JSX.Element;
   /** How many columns the number of rows takes, and how many there are beside them while they load. */
   span: number;
   numbers: number;
@@ -34,6 +36,7 @@ export const SumsTable = <Row,>(props: SumsTableProps<Row>): JSX.Element => (
 
 function Rows<Row>(props: SumsTableProps<Row>): JSX.Element {
   const scroll = createInfiniteScroll(() => props.rows ?? [], { choice: () => props.choice });
+  const byId = createMemo(() => new Map(props.rows?.map((row) => [props.idOf(row), row])));
   const isStale = (): boolean => props.query.isPlaceholderData;
   return (
     <>
@@ -45,7 +48,9 @@ function Rows<Row>(props: SumsTableProps<Row>): JSX.Element {
           </thead>
           <tbody>
             <Show when={props.rows} fallback={<SkeletonRows columns={props.span + props.numbers} />}>
-              <For each={scroll.shown()}>{(row) => <tr>{props.children(row)}</tr>}</For>
+              <For each={scroll.shown().map((row) => props.idOf(row))}>
+                {(id) => <Show when={byId().get(id)}>{(row) => <tr>{props.children(row)}</tr>}</Show>}
+              </For>
             </Show>
           </tbody>
           <Show when={props.rows}>

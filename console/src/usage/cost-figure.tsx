@@ -1,12 +1,15 @@
 import { type JSX, Show } from "solid-js";
 import { type Cost, costLabel, costTitle } from "../lib/money.ts";
+import { seoulDay } from "../lib/seoul-time.ts";
+import { serverNow } from "../lib/server-clock.ts";
 import { usePricesQuery } from "../queries.ts";
 import { Figure } from "../ui/figure.tsx";
-import { addModelUsage } from "./model-usage.ts";
-import { type CostRow, lastDays, useCostsQuery } from "./cost-queries.ts";
-import { everyKey } from "./usage-buckets.ts";
+import { rangeOf, useCostsQuery } from "./report-queries.ts";
+import { allUsage } from "./usage-filters.ts";
 
 const days = 30;
+/** Nothing used costs nothing. */
+const nothing: Cost = { cost: 0, cost_is_partial: false };
 
 /** What today and the last 30 days cost, of all keys or of one; nothing without prices of models. */
 export function CostFigure(props: { keyId?: number }): JSX.Element {
@@ -14,35 +17,30 @@ export function CostFigure(props: { keyId?: number }): JSX.Element {
   const hasPrices = (): boolean => (prices.data?.models.length ?? 0) > 0;
   const costs = useCostsQuery(
     () => ({
-      days,
+      range: rangeOf(`${days}d`),
       by: "day",
-      selection: { ...everyKey, key: props.keyId === undefined ? undefined : String(props.keyId) },
+      filter: props.keyId === undefined ? allUsage : { key: String(props.keyId) },
     }),
     { enabled: hasPrices },
   );
-  const labelOf = (rows: readonly CostRow[], currency: string): string => costLabel(sumOf(rows), currency);
-  const today = (rows: readonly CostRow[]): CostRow[] => rows.filter(({ date }) => date === lastDays(1).to);
+  const today = (): Cost => costs.data?.rows.find(({ date }) => date === seoulDay(serverNow())) ?? nothing;
+  const all = (): Cost => (costs.data?.rows.length ? (costs.data.total ?? nothing) : nothing);
+  const label = (cost: Cost): string => costLabel(cost, costs.data?.currency ?? "");
   return (
     <Show when={hasPrices()}>
       <Figure
         label="Cost today (KST)"
         failed={costs.isError}
-        value={costs.data && labelOf(today(costs.data.rows), costs.data.currency ?? "")}
-        exact={costs.data && costTitle(sumOf(today(costs.data.rows)))}
+        value={costs.data && label(today())}
+        exact={costs.data && costTitle(today())}
         note={
           <Show when={costs.data}>
-            {(data) => (
-              <span title={costTitle(sumOf(data().rows))}>
-                {labelOf(data().rows, data().currency ?? "")} in {days} days
-              </span>
-            )}
+            <span title={costTitle(all())}>
+              {label(all())} in {days} days
+            </span>
           </Show>
         }
       />
     </Show>
   );
 }
-
-/** Nothing used costs nothing. */
-const sumOf = (rows: readonly CostRow[]): Cost =>
-  rows.length === 0 ? { cost: 0, cost_is_partial: false } : addModelUsage(rows);

@@ -1,4 +1,4 @@
-import type { ListedKey, UsageBuckets } from "./usage-buckets.ts";
+import type { GroupId, ListedKey, UsageBuckets } from "./usage-buckets.ts";
 import { metricOf } from "./usage-sums.ts";
 
 /** A key with its total in a chart. Colour 0: drawn as part of Other. */
@@ -9,7 +9,7 @@ export interface RankedKey {
 }
 
 /**
- * The listed keys of a chart, highest total first, hidden ones too.
+ * The listed keys of a chart, or what it is by, highest total first.
  * @param before the previous return value, whose colours are kept
  */
 export function rankKeys(buckets: UsageBuckets | undefined, before: readonly RankedKey[]): RankedKey[] {
@@ -33,8 +33,8 @@ export const colourCount = 8;
  * colour when a refresh changes their order.
  * @param before the previous return value
  */
-function assignColours(ids: readonly number[], before: ReadonlyMap<number, number>): Map<number, number> {
-  const colours = new Map<number, number>();
+function assignColours(ids: readonly GroupId[], before: ReadonlyMap<GroupId, number>): Map<GroupId, number> {
+  const colours = new Map<GroupId, number>();
   for (const id of ids.slice(0, colourCount)) {
     const kept = before.get(id);
     if (kept !== undefined) colours.set(id, kept);

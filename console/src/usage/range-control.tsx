@@ -1,38 +1,36 @@
 import { createSignal, For, type JSX, Show, untrack } from "solid-js";
 import { dayMs, floorToStep, parseSeoulMinute, seoulDay } from "../lib/seoul-time.ts";
 import { now } from "../lib/server-clock.ts";
-import {
-  calendarOptions,
-  maxDays,
-  presetLabel,
-  type RangePreset,
-  rollingOptions,
-  type TimeSpan,
-} from "../lib/time-range.ts";
+import { maxDays, presetLabel, type RangePreset, type TimeSpan } from "../lib/time-range.ts";
+import type { TimeRangeState } from "../lib/use-time-range.ts";
 import { SegmentedControl, TextField } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { Icon } from "../ui/icon.tsx";
-import type { KeyUsageState } from "./use-key-usage.ts";
 
-/** The time range of the usage page: the last hours and days, or days of the calendar. */
-export function RangeControl(props: { usage: KeyUsageState }): JSX.Element {
+const optionsOf = (presets: readonly RangePreset[]) => presets.map((value) => ({ value, label: presetLabel(value) }));
+const barOptions = optionsOf(["month", "last-month", "24h", "7d", "30d"]);
+const dialogOptions = optionsOf(["today", "yesterday", "90d", "365d"]);
+
+/** The time range of the usage page: months, the last hours and days, or any days. @param props.span that is shown */
+export function RangeControl(props: { range: TimeRangeState; span: TimeSpan }): JSX.Element {
   const [isOpen, setOpen] = createSignal(false);
   const chosenPreset = (): RangePreset | undefined => {
-    const { preset, zoom } = props.usage.chosen();
+    const { preset, zoom } = props.range.chosen();
     return zoom === undefined ? preset : undefined;
   };
   const daysLabel = (): string => {
-    const { preset, zoom } = props.usage.chosen();
+    const { preset, zoom } = props.range.chosen();
     if (zoom !== undefined) return isWholeDays(zoom) ? daysOf(zoom) : "Days";
-    return calendarOptions.some(({ value }) => value === preset) ? presetLabel(preset) : "Days";
+    return barOptions.some(({ value }) => value === preset) ? "Days" : presetLabel(preset);
   };
   return (
     <>
       <SegmentedControl
         label="Range"
-        options={rollingOptions}
-        value={props.usage.chosen().preset}
-        onChange={(preset) => props.usage.setPreset(preset)}
+        options={barOptions}
+        // While other days are shown, none of them is chosen.
+        value={chosenPreset() ?? "today"}
+        onChange={(preset) => props.range.setPreset(preset)}
       />
       <button
         class="button"
@@ -46,10 +44,10 @@ export function RangeControl(props: { usage: KeyUsageState }): JSX.Element {
       </button>
       <Show when={isOpen()}>
         <DaysDialog
-          span={props.usage.span()}
+          span={props.span}
           preset={chosenPreset()}
-          onPreset={(preset) => props.usage.setPreset(preset)}
-          onDays={(span) => props.usage.setZoom(span)}
+          onPreset={(preset) => props.range.setPreset(preset)}
+          onDays={(span) => props.range.setZoom(span)}
           onClose={() => setOpen(false)}
         />
       </Show>
@@ -103,7 +101,7 @@ function DaysDialog(props: DaysDialogProps): JSX.Element {
     <Dialog title="Choose days" onClose={() => props.onClose()}>
       <p class="hint">Days in Seoul time (KST, UTC+9), in any time zone of the console.</p>
       <div class="actions">
-        <For each={calendarOptions}>
+        <For each={dialogOptions}>
           {({ value, label }) => (
             <button class="button" type="button" aria-pressed={props.preset === value} onClick={() => choose(value)}>
               {label}

@@ -1,54 +1,32 @@
-import { csv } from "../lib/csv.ts";
-import { minuteMs, seoulTimestamp } from "../lib/seoul-time.ts";
+import { minuteMs } from "../lib/seoul-time.ts";
 import type { TimeRange, TimeSpan } from "../lib/time-range.ts";
+import type { UsageFilter } from "./usage-filters.ts";
 import { sumsOf, type UsageFields, type UsageMetric, type UsageSums } from "./usage-sums.ts";
 
-/** Which keys to show. */
-export interface KeySelection {
-  /** The key that the URL names; undefined: all keys. */
-  key: string | undefined;
-  /** Part of a name. */
-  search: string;
-  hiddenIds: readonly number[];
-}
-
-export const everyKey: KeySelection = { key: undefined, search: "", hiddenIds: [] };
-
-/** Whether a key is among the shown ones, as the API decides it. */
-export const matchesSelection = ({ key, search, hiddenIds }: KeySelection, id: number, name: string): boolean =>
-  (key === undefined || String(id) === key) &&
-  name.toLowerCase().includes(search.trim().toLowerCase()) &&
-  !hiddenIds.includes(id);
-
-/** The parameters of the API. No key has the id 0. */
-export const selectionParameters = ({
-  key,
-  search,
-  hiddenIds,
-}: KeySelection): { key_id?: number; q?: string; hide?: string } => ({
-  ...(key !== undefined && { key_id: /^\d{1,15}$/.test(key) ? Number(key) : 0 }),
-  ...(search.trim() !== "" && { q: search.trim().slice(0, 120) }),
-  ...(hiddenIds.length > 0 && { hide: hiddenIds.slice(0, 1000).join(",") }),
-});
+/** Of a key, team or user; a model has its name. */
+export type GroupId = number | string;
 
 /** What is asked for. It stays the same while time passes. */
-export interface BucketsRequest extends KeySelection {
+export interface BucketsRequest {
   timeRange: TimeRange;
+  filter: UsageFilter;
+  /** What has a series. */
+  by: "key" | "team" | "user" | "model";
   bucketMinutes: number;
   metric: UsageMetric;
-  /** How many keys have a series of their own. */
+  /** How many have a series of their own. */
   top: number;
-  /** How many keys are listed with their sums. */
+  /** How many are listed with their sums. */
   list: number;
 }
 
 export interface ListedKey {
-  id: number;
+  id: GroupId;
   name: string;
   sums: UsageSums;
 }
 
-/** The keys without a series, together. */
+/** Those without a series, together. */
 export interface OtherKeys {
   keyCount: number;
   sums: UsageSums;
@@ -62,20 +40,19 @@ export interface BucketSpan {
 }
 
 /**
- * What a chart of usage draws. Its title, figures, legend and CSV are made from it too, so that none of them belongs to other data.
+ * What a chart of usage draws. Its title and legend are made from it too, so that none of them belongs to other data.
  * Maps because the query library's store wraps plain objects and arrays in proxies.
  */
 export interface UsageBuckets extends BucketSpan {
   request: BucketsRequest;
   metric: UsageMetric;
-  /** Keys with usage, also those that are hidden or not listed. */
+  /** Keys, or what it is by, with usage, also those that are not listed. */
   keyCount: number;
-  /** Over all keys that are not hidden. */
   sums: UsageSums;
-  /** By id, highest first; hidden ones too. */
-  keys: ReadonlyMap<number, ListedKey>;
-  /** A value of the metric for each bucket, by key id, highest first. */
-  series: ReadonlyMap<number, Float64Array>;
+  /** By id, highest first. */
+  keys: ReadonlyMap<GroupId, ListedKey>;
+  /** A value of the metric for each bucket, by id, highest first. */
+  series: ReadonlyMap<GroupId, Float64Array>;
   other: OtherKeys;
   /** Server time, epoch milliseconds. */
   fetchedAt: number;
@@ -92,8 +69,8 @@ export interface UsageBucketsBody extends UsageFields {
   bucket_minutes: number;
   first_bucket: string;
   key_count: number;
-  keys: Columns & { id: number[]; name: string[] };
-  series: { key_id: number; values: number[] }[];
+  keys: Columns & { id: GroupId[]; name: string[] };
+  series: { key_id: GroupId; values: number[] }[];
   other: UsageFields & { key_count: number; values: number[] };
 }
 
@@ -133,7 +110,7 @@ export function usageBucketsFrom(
   };
 }
 
-const keysFrom = (columns: UsageBucketsBody["keys"]): Map<number, ListedKey> =>
+const keysFrom = (columns: UsageBucketsBody["keys"]): Map<GroupId, ListedKey> =>
   new Map(
     columns.id.map((id, index) => {
       const sums = {
@@ -151,7 +128,7 @@ const wholeEveryMs = 5 * minuteMs;
 
 /** What to request only the last buckets for; undefined: all are due. @param span the one to request */
 export function sinceOf(before: UsageBuckets | undefined, span: TimeSpan, now: number): number | undefined {
-  if (before === undefined || now - before.wholeAt >= wholeEveryMs) return undefined;
+  if (before === undefined || before.request.by === "model" || now - before.wholeAt >= wholeEveryMs) return undefined;
   const since = before.fetchedAt - overlapMs;
   // At midnight, yesterday becomes a day of which `before` has nothing.
   return before.span.to >= Math.min(since, span.to) ? since : undefined;
@@ -174,64 +151,3 @@ export function sumWithin(values: Float64Array, { span, bucketMinutes }: UsageBu
   const indexOf = (at: number): number => Math.max(0, Math.round((at - span.from) / (bucketMinutes * minuteMs)));
   return values.subarray(indexOf(part.from), indexOf(part.to)).reduce((sum, value) => sum + value, 0);
 }
-
-/** The id in the URL; undefined if it is none. */
-export const keyIdOf = (text: string | undefined): number | undefined =>
-  text !== undefined && /^[1-9]\d{0,14}$/.test(text) ? Number(text) : undefined;
-
-/** What one key, or the keys without a series, used in a bucket. */
-export interface UsagePoint {
-  bucketStart: string;
-  key: { id: number; name: string } | undefined;
-  sums: UsageSums;
-}
-
-/**
- * The points of a chart, by time, then by key. Keys that do not have a series in each metric are one.
- * @param of the same buckets by each metric
- */
-export function pointsOf(of: Record<keyof UsageSums, UsageBuckets>): UsagePoint[] {
-  const { span, bucketMinutes, series, keys } = of.requests;
-  const ids = [...series.keys()].filter((id) => of.input.series.has(id) && of.output.series.has(id));
-  const others = mapMetrics(of, (buckets) => {
-    const sum = buckets.other.values.slice();
-    for (const [id, values] of buckets.series) {
-      if (!ids.includes(id)) for (const [index, value] of values.entries()) sum[index] = (sum[index] ?? 0) + value;
-    }
-    return sum;
-  });
-  const columns = [
-    ...ids
-      .toSorted((a, b) => a - b)
-      .map((id) => ({
-        key: { id, name: keys.get(id)?.name ?? "" },
-        values: mapMetrics(of, (buckets) => buckets.series.get(id)),
-      })),
-    { key: undefined, values: others },
-  ];
-  return Array.from(of.requests.other.values, (_, index) => {
-    const bucketStart = seoulTimestamp(span.from + index * bucketMinutes * minuteMs);
-    return columns
-      .map(({ key, values }) => ({ bucketStart, key, sums: mapMetrics(values, (column) => column?.[index] ?? 0) }))
-      .filter(({ sums }) => sums.requests + sums.input + sums.output > 0);
-  }).flat();
-}
-
-const mapMetrics = <From, To>(
-  of: Record<keyof UsageSums, From>,
-  map: (from: From) => To,
-): Record<keyof UsageSums, To> => ({ requests: map(of.requests), input: map(of.input), output: map(of.output) });
-
-/** With the names of the API. */
-export const usagePointsCsv = (points: readonly UsagePoint[]): string =>
-  csv(
-    ["bucket_start", "key_id", "key_name", "request_count", "input_tokens", "output_tokens"],
-    points.map(({ bucketStart, key, sums }) => [
-      bucketStart,
-      key?.id ?? "",
-      key?.name ?? "Other",
-      sums.requests,
-      sums.input,
-      sums.output,
-    ]),
-  );

@@ -14,11 +14,8 @@ import { otherId, otherLabel, type UsageView } from "./usage-view.ts";
 interface UsageChartProps {
   /** Undefined before the first response. */
   buckets: UsageBuckets | undefined;
-  /** The period before, drawn over the bars; undefined without one. */
-  before?: UsageBuckets | undefined;
   /** With the colours of the keys. */
   ranked: readonly RankedKey[];
-  hiddenIds: ReadonlySet<number>;
   metric: UsageMetric;
   view: UsageView;
   span: TimeSpan;
@@ -49,28 +46,17 @@ export function UsageChart(props: UsageChartProps): JSX.Element {
       colour: colourOf.get(id) ?? 0,
       values: inSteps(values, buckets, stepMs),
     }));
-    if (buckets.other.keyCount === 0 || props.hiddenIds.has(otherId)) return drawn;
+    if (buckets.other.keyCount === 0) return drawn;
     const { keyCount, values } = buckets.other;
     return [
       ...drawn,
-      { id: otherId, label: otherLabel(keyCount), colour: 0, values: inSteps(values, buckets, stepMs) },
+      {
+        id: otherId,
+        label: drawn.length === 0 ? "All" : otherLabel(keyCount, buckets.request.by),
+        colour: 0,
+        values: inSteps(values, buckets, stepMs),
+      },
     ];
-  };
-
-  /** In the steps of the chart; the period before may be shorter. */
-  const overlay = (stepMs: number): Float64Array | undefined => {
-    const { buckets, before } = props;
-    if (buckets === undefined || before === undefined) return undefined;
-    const steps = new Float64Array(Math.ceil((buckets.span.to - buckets.span.from) / stepMs)).fill(Number.NaN);
-    steps.set(inSteps(before.other.values, before, stepMs).subarray(0, steps.length));
-    return steps;
-  };
-  const beforeRow = (at: TimeSpan): TooltipRow[] => {
-    const { buckets, before } = props;
-    if (buckets === undefined || before === undefined) return [];
-    const shift = buckets.span.from - before.span.from;
-    const total = sumWithin(before.other.values, before, { from: at.from - shift, to: at.to - shift });
-    return [{ label: "Period before", colour: -1, value: count(total) }];
   };
 
   const rows = (at: TimeSpan, all: readonly Series[]): TooltipRow[] => {
@@ -85,18 +71,17 @@ export function UsageChart(props: UsageChartProps): JSX.Element {
       props.view === "share" ? `${count(total)} (${shareOf(total, whole)})` : count(total);
     const found = [...top, ...other].map(({ label, colour, total }) => ({ label, colour, value: text(total) }));
     if (used.length > 1) found.push({ label: "Total", colour: -1, value: count(whole) });
-    return [...found, ...beforeRow(at)];
+    return found;
   };
 
   return (
     <Chart
-      label={`${usageMetrics[props.metric].label} by key over time`}
+      label={`${usageMetrics[props.metric].label} by ${props.buckets?.request.by ?? "key"} over time`}
       summary={summaryOf(props.buckets, props.span)}
       span={props.span}
       bucketMs={props.bucketMinutes * minuteMs}
       kind={kinds[props.view]}
       series={series}
-      overlay={overlay}
       format={props.view === "share" ? (value) => `${value}%` : compact}
       whole
       rows={rows}
@@ -120,7 +105,7 @@ function summaryOf(buckets: UsageBuckets | undefined, { from, to }: TimeSpan): s
   const keyCount = buckets.series.size + buckets.other.keyCount;
   const [first] = Array.from(buckets.series.keys(), (id) => buckets.keys.get(id));
   const most = first && ` Most by ${first.name}: ${count(metricOf(first.sums, buckets.metric))}.`;
-  return `${plural(keyCount, "key")}, ${count(metricOf(buckets.sums, buckets.metric))} ${unit} in total, ${span}.${most ?? ""}`;
+  return `${plural(keyCount, buckets.request.by)}, ${count(metricOf(buckets.sums, buckets.metric))} ${unit} in total, ${span}.${most ?? ""}`;
 }
 
 const sum = (all: readonly { total: number }[]): number => all.reduce((total, one) => total + one.total, 0);

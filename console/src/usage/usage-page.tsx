@@ -1,185 +1,209 @@
-// Usage by key, by day and by model, and what it costs.
+// What was used, by whom, and what it cost: one bar, and below it figures, a chart and a table that obey it.
 //
-// It keeps true: title, figures, legend and CSV of a chart are made from the data that it draws (`usage-buckets.ts`),
-// so that none belongs to other data. Filters and range are part of the URL. Tokens without a price make a cost a lower
-// bound, and never a guess.
+// It keeps true: title and legend of a chart are made from the data that it draws (`usage-buckets.ts`), and figures,
+// table and CSV from one report (`report.ts`), so that none belongs to other data. Range and filters are part of the
+// URL. Tokens without a price make a cost a lower bound, and never a guess.
+//
+// Removed: panels of days, of models and of clients, with ranges and CSVs of their own.
 
-import { type JSX, Show } from "solid-js";
-import { compact, count } from "../lib/format.ts";
-import { sameRequest } from "../lib/series.ts";
-import { type Key, useKeysQuery } from "../queries.ts";
-import { FilterField, SegmentedControl } from "../ui/controls.tsx";
+import { A } from "@solidjs/router";
+import { createMemo, For, type JSX, Show } from "solid-js";
+import { compact, count, percentChange, shareOf } from "../lib/format.ts";
+import { costLabel, costTitle } from "../lib/money.ts";
+import { maxDays } from "../lib/time-range.ts";
+import { useTimeRange } from "../lib/use-time-range.ts";
+import { RangeHint, ResetZoom } from "../ui/chart-range.tsx";
+import { SegmentedControl } from "../ui/controls.tsx";
 import { Figure } from "../ui/figure.tsx";
 import { Icon } from "../ui/icon.tsx";
-import { lazyPanels } from "../ui/lazy.tsx";
 import { Page, type PageSource } from "../ui/page.tsx";
-import { useCostsQuery } from "./cost-queries.ts";
-import { DailyUsagePanel } from "./daily-usage-panel.tsx";
-import { KeyUsagePanel } from "./key-usage-panel.tsx";
-import { useUsageTotalQuery } from "./queries.ts";
+import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
+import { type RankedKey, rankKeys } from "./key-ranking.ts";
 import { RangeControl } from "./range-control.tsx";
-import { everyKey, type KeySelection, matchesSelection } from "./usage-buckets.ts";
-import { addSums, sumsOf, type UsageMetric, usageMetrics, type UsageSums } from "./usage-sums.ts";
-import { useDailyUsage } from "./use-daily-usage.ts";
-import { type KeyUsageState, useKeyUsage } from "./use-key-usage.ts";
+import { changeOf, type Group, groups, isFilterName, noUsage, type Sums } from "./report.ts";
+import { UsageChart } from "./usage-chart.tsx";
+import { type FilterName, filterNames } from "./usage-filters.ts";
+import { type UsageMetric, usageMetrics } from "./usage-sums.ts";
+import { spanOfDay, UsageTable } from "./usage-table.tsx";
+import { usageViewOptions, usageViews } from "./usage-view.ts";
+import { currencyOf, type ReportState, useReport } from "./use-report.ts";
 import { type UsageFilters, useUsageFilters } from "./use-usage-filters.ts";
-
-const UsagePanels = lazyPanels("Models and cost", async () => (await import("./usage-panels.tsx")).UsagePanels);
+import { type UsageSelection, useUsageSeries } from "./use-usage-series.ts";
 
 const metricOptions = Object.entries(usageMetrics).map(([value, { short }]) => ({
   value: value as UsageMetric,
   label: short,
 }));
 
-/** Usage today and in total, the usage by key, and the days. The filters apply to all of them. */
+const chartGroups = ["key", "team", "user", "model"] as const;
+
 export function UsagePage(): JSX.Element {
   const filters = useUsageFilters();
-  const usage = useKeyUsage(filters);
-  const figures = useUsageFigures(filters);
-  const daily = useDailyUsage(filters);
+  const range = useTimeRange("24h");
+  const report = useReport(() => ({ range: range.chosen(), filter: filters.filter(), by: filters.by() }));
+  const selection = createMemo((): UsageSelection => {
+    const by = chartGroups.find((group) => group === report.request().by);
+    const { topCount } = usageViews[filters.view()];
+    const top = by === undefined ? 0 : topCount;
+    return { filter: filters.filter(), by: by ?? "key", metric: filters.metric(), top, list: top };
+  });
+  const usage = useUsageSeries(range.chosen, selection, maxDays, report.isReady);
+  const ranked = createMemo<RankedKey[]>((before) => rankKeys(usage.data(), before), []);
+  const colours = createMemo(() => new Map(ranked().map(({ key, colour }) => [String(key.id), colour])));
+  const metric = (): UsageMetric => usage.data()?.metric ?? filters.metric();
   const sources = (): PageSource[] => [
     { name: usageMetrics[filters.metric()].label, query: usage.query, fetchedAt: usage.fetchedAt() },
-    ...(filters.compares() ? [{ name: "The period before", query: usage.before.query, slow: true }] : []),
-    { name: "Today’s figures", query: figures.query },
-    { name: "Daily usage", query: daily.query, fetchedAt: daily.fetchedAt(), slow: true },
-    ...(daily.perKey() ? [{ name: "Daily usage by key", query: daily.pageQuery, slow: true }] : []),
+    { name: "Usage and cost", query: report.query, slow: true },
   ];
+  const open = (by: Group, value: string): void => {
+    if (by === "day") range.setZoom(spanOfDay(value));
+    else if (by === "key_model") filters.set("key", value);
+    else if (isFilterName(by)) filters.set(by, value);
+  };
   return (
     <Page title="Usage" help="counting" sources={sources()}>
-      <Figures figures={figures} />
-      <Toolbar filters={filters} usage={usage} />
-      <div class="side-by-side">
-        <KeyUsagePanel filters={filters} usage={usage} />
-        <DailyUsagePanel
-          state={daily}
-          isFiltered={figures.isFiltered()}
-          metric={filters.metric()}
-          onZoom={(span) => usage.setZoom(span)}
-          onClear={filters.clear}
-        />
+      <div class="toolbar">
+        <RangeControl range={range} span={usage.span()} />
+        <Filters filters={filters} report={report} />
       </div>
-      <UsagePanels />
+      <Figures state={report} />
+      <Panel
+        title={usageMetrics[metric()].label}
+        hint={<RangeHint shown={{ ...usage, chosen: range.chosen }} />}
+        actions={
+          <>
+            <SegmentedControl
+              label="Metric"
+              options={metricOptions}
+              value={filters.metric()}
+              onChange={(chosen) => filters.setMetric(chosen)}
+            />
+            <Show when={selection().top > 0}>
+              <SegmentedControl
+                label="Chart"
+                options={usageViewOptions}
+                value={filters.view()}
+                onChange={(view) => filters.setView(view)}
+              />
+            </Show>
+            <ResetZoom state={range} />
+          </>
+        }
+      >
+        <UsageChart
+          buckets={usage.data()}
+          ranked={ranked()}
+          metric={metric()}
+          view={selection().top > 0 ? filters.view() : "stacked"}
+          span={usage.span()}
+          bucketMinutes={usage.bucketMinutes()}
+          zoomed={range.chosen().zoom !== undefined}
+          loading={usage.isLoading()}
+          failure={<NotLoaded query={usage.query} />}
+          onPlotWidth={usage.setPlotWidth}
+          onZoom={(zoom) => range.setZoom(zoom)}
+          empty={<EmptyState title={`No ${usageMetrics[metric()].label.toLowerCase()} in this period`} />}
+        />
+      </Panel>
+      <UsageTable
+        state={report}
+        isReported
+        colourOf={(id) => (report.report()?.request.by === usage.data()?.request.by ? (colours().get(id) ?? 0) : 0)}
+        onOpen={open}
+        onGroup={filters.setBy}
+      />
     </Page>
   );
 }
 
-function Figures(props: { figures: UsageFigures }): JSX.Element {
+/** What is shown of the usage; each can be removed, and rows of the table add them. */
+function Filters(props: { filters: UsageFilters; report: ReportState }): JSX.Element {
+  const valueOf = (name: FilterName): string => props.filters.filter()[name] ?? "";
+  const labelOf = (name: FilterName): string => {
+    const names = props.report.report()?.names;
+    const known = name === "key" || name === "team" || name === "user" ? names?.[name] : valueOf(name);
+    return `${groups[name]}: ${known ?? (valueOf(name) === "0" ? "none" : valueOf(name))}`;
+  };
   return (
-    <dl class="figures">
-      <TotalFigure figures={props.figures} label="Requests today (KST)" value={(sums) => sums.requests} />
-      <TotalFigure figures={props.figures} label="Input tokens today (KST)" value={(sums) => sums.input} />
-      <TotalFigure figures={props.figures} label="Output tokens today (KST)" value={(sums) => sums.output} />
-      <TotalFigure
-        figures={props.figures}
-        label="Total tokens today (KST)"
-        value={(sums) => sums.input + sums.output}
+    <>
+      <For each={filterNames.filter((name) => props.filters.filter()[name] !== undefined)}>
+        {(name) => (
+          <button class="chip" type="button" onClick={() => props.filters.set(name, undefined)}>
+            <span class="chip-text">{labelOf(name)}</span>
+            <Icon name="close" />
+            <span class="visually-hidden">Remove this filter</span>
+          </button>
+        )}
+      </For>
+      <Show when={props.filters.filter().key}>
+        {(id) => (
+          <A class="button" href={`/keys/${id()}`}>
+            Open key
+          </A>
+        )}
+      </Show>
+    </>
+  );
+}
+
+type Counted = "request_count" | "prompt_tokens" | "output_tokens";
+
+/** The sums of what the bar selects, and how they compare with the period before. */
+function Figures(props: { state: ReportState }): JSX.Element {
+  const report = () => props.state.report();
+  const before = (): Sums | undefined => report()?.before?.total;
+  const counted = (field: Counted) => {
+    const total = report()?.total[field];
+    return {
+      failed: props.state.query.isError,
+      value: total === undefined ? undefined : compact(total),
+      exact: total === undefined ? undefined : count(total),
+    };
+  };
+  const change = (field: Counted): string | undefined =>
+    percentChange(report()?.total[field] ?? 0, before()?.[field] ?? 0);
+  return (
+    <dl class="figures" classList={{ old: props.state.query.isPlaceholderData }}>
+      <Figure label="Requests" {...counted("request_count")} note={<Change text={change("request_count")} />} />
+      <Figure
+        label="Input tokens"
+        {...counted("prompt_tokens")}
+        note={
+          <>
+            <Change text={change("prompt_tokens")} />
+            <Show when={report()?.total.from_cache_tokens}>
+              {(cached) => (
+                <span title={count(cached())}>
+                  {change("prompt_tokens") === undefined ? "" : " · "}
+                  {shareOf(cached(), report()?.total.prompt_tokens ?? 0)} from cache
+                </span>
+              )}
+            </Show>
+          </>
+        }
       />
+      <Figure label="Output tokens" {...counted("output_tokens")} note={<Change text={change("output_tokens")} />} />
+      <Show when={currencyOf(report())}>
+        {(currency) => (
+          <Figure
+            label="Cost"
+            value={costLabel(report()?.total ?? noUsage, currency())}
+            exact={costTitle(report()?.total ?? noUsage)}
+            note={<Change text={changeOf(report()?.total ?? noUsage, before())} />}
+          />
+        )}
+      </Show>
     </dl>
   );
 }
 
-function TotalFigure(props: { figures: UsageFigures; label: string; value: (sums: UsageSums) => number }): JSX.Element {
-  const valueOf = (sums: UsageSums | undefined): number | undefined => sums && props.value(sums);
-  const today = (): number | undefined => valueOf(props.figures.today());
-  const allTime = (): number | undefined => valueOf(props.figures.allTime());
-  const whose = (): string => (props.figures.isFiltered() ? "the shown keys" : "all existing keys");
-  return (
-    <Figure
-      label={props.label}
-      value={today() === undefined ? undefined : compact(today() ?? 0)}
-      exact={today() === undefined ? undefined : count(today() ?? 0)}
-      failed={props.figures.failed()}
-      note={
-        <Show when={allTime() !== undefined}>
-          <span title={`${count(allTime() ?? 0)} by ${whose()} since their creation`}>
-            {compact(allTime() ?? 0)} all time{props.figures.isFiltered() ? ", shown keys" : ""}
-          </span>
-        </Show>
-      }
-    />
-  );
-}
-
-function Toolbar(props: { filters: UsageFilters; usage: KeyUsageState }): JSX.Element {
-  const listedName = (): string | undefined => props.usage.data()?.keys.get(Number(props.filters.key()))?.name;
-  // A deleted key has a name only in the chart, an unused one only in the list of keys.
-  const keys = useKeysQuery(
-    () => props.filters.key() !== undefined && props.usage.data() !== undefined && listedName() === undefined,
-  );
-  const labelOf = (id: string): string => {
-    const name = listedName() ?? keys.data?.find((key) => String(key.id) === id)?.name;
-    if (name !== undefined) return name;
-    const areLoaded = props.usage.data() !== undefined && keys.data !== undefined;
-    return areLoaded ? `Key ${id} matches nothing` : `Key ${id}`;
-  };
-  return (
-    <div class="toolbar">
-      <RangeControl usage={props.usage} />
-      <SegmentedControl
-        label="Metric"
-        options={metricOptions}
-        value={props.filters.metric()}
-        onChange={(metric) => props.filters.setMetric(metric)}
-      />
-      <button
-        class="button"
-        type="button"
-        title="Compare with the period before"
-        aria-label="Compare with the period before"
-        aria-pressed={props.filters.compares()}
-        onClick={() => props.filters.setCompares(!props.filters.compares())}
-      >
-        Compare
-      </button>
-      <FilterField
-        label="Filter keys by name"
-        value={props.filters.search()}
-        onInput={(text) => props.filters.setSearch(text)}
-      />
-      <Show when={props.filters.key()}>
-        {(id) => (
-          <button class="chip" type="button" onClick={() => props.filters.showAllKeys()}>
-            <span class="chip-text">{labelOf(id())}</span>
-            <Icon name="close" />
-            <span class="visually-hidden">Show all keys</span>
-          </button>
-        )}
-      </Show>
-    </div>
-  );
-}
-
-/** The sums over the keys that the filters leave. */
-interface UsageFigures {
-  /** Undefined while they load. */
-  today: () => UsageSums | undefined;
-  /** Counts only the keys that still exist; undefined while they load. */
-  allTime: () => UsageSums | undefined;
-  failed: () => boolean;
-  /** Whether they are of some keys only. */
-  isFiltered: () => boolean;
-  query: ReturnType<typeof useCostsQuery>;
-}
-
-function useUsageFigures(filters: UsageFilters): UsageFigures {
-  const query = useCostsQuery(() => ({ days: 1, by: "day", selection: filters.selection() }), { everyMs: 15_000 });
-  const selected = (): KeySelection => query.data?.request.selection ?? filters.selection();
-  const isFiltered = (): boolean => !sameRequest(selected(), everyKey);
-  const total = useUsageTotalQuery(() => !isFiltered());
-  const keys = useKeysQuery(isFiltered);
-  const totalOfKeys = (list: readonly Key[]): UsageSums =>
-    addSums(list.filter(({ id, name }) => matchesSelection(selected(), id, name)).map(totalOfKey));
-  return {
-    today: () => query.data && addSums(query.data.rows.map(sumsOf)),
-    allTime: () => (isFiltered() ? keys.data && totalOfKeys(keys.data) : total.data && sumsOf(total.data)),
-    failed: () => query.isError,
-    isFiltered,
-    query,
-  };
-}
-
-const totalOfKey = (key: Key): UsageSums => ({
-  requests: key.total_request_count,
-  input: key.total_input_tokens,
-  output: key.total_output_tokens,
-});
+/** The table says what the period before is. */
+const Change = (props: { text: string | undefined }): JSX.Element => (
+  <Show when={props.text}>
+    {(text) => (
+      <span>
+        <b>{text()}</b> vs. before
+      </span>
+    )}
+  </Show>
+);

@@ -1,7 +1,7 @@
 import { plural } from "../lib/format.ts";
 import { colourCount } from "./key-ranking.ts";
 
-/** How the usage chart shows its keys. */
+/** How the usage chart shows what it is by. */
 export const usageViews = {
   stacked: { label: "Stacked", topCount: colourCount },
   top5: { label: "Top 5", topCount: 5 },
@@ -20,7 +20,7 @@ export const usageViewOptions = Object.entries(usageViews).map(([value, { label 
   label,
 }));
 
-/** Other, in the list of hidden keys; no key has this id. */
-export const otherId = 0;
+/** What is drawn together; nothing has this id. */
+export const otherId = -1;
 
-export const otherLabel = (keyCount: number): string => `Other (${plural(keyCount, "key")})`;
+export const otherLabel = (keyCount: number, kind: string): string => `Other (${plural(keyCount, kind)})`;

@@ -30,8 +30,14 @@ export type UsageSelection = Omit<BucketsRequest, "bucketMinutes" | "timeRange">
 /**
  * The usage over a time range, in as many buckets as the chart has bars.
  * @param days how far back the range may reach
+ * @param isReady whether it is known what to ask for
  */
-export function useUsageSeries(timeRange: () => TimeRange, selection: () => UsageSelection, days: number): UsageSeries {
+export function useUsageSeries(
+  timeRange: () => TimeRange,
+  selection: () => UsageSelection,
+  days: number,
+  isReady: () => boolean = () => true,
+): UsageSeries {
   const [plotWidthPx, setPlotWidth] = createSignal(0);
   const chosen = (): TimeSpan => chosenSpan(timeRange(), now(), days);
   const bucketMinutesNow = createMemo(() => bucketMinutesFor(chosen(), now(), plotWidthPx()));
@@ -39,7 +45,7 @@ export function useUsageSeries(timeRange: () => TimeRange, selection: () => Usag
     range: timeRange,
     width: plotWidthPx,
     request: (range): BucketsRequest => ({ ...selection(), timeRange: range, bucketMinutes: bucketMinutesNow() }),
-    fetch: (requested, isMeasured) => useUsageBucketsQuery(requested, days, isMeasured),
+    fetch: (requested, isMeasured) => useUsageBucketsQuery(requested, days, () => isMeasured() && isReady()),
   });
   const bucketMinutes = (): number => series.data()?.bucketMinutes ?? series.requested().bucketMinutes;
   const span = (): TimeSpan => series.data()?.span ?? wholeBuckets(chosen(), now(), bucketMinutes());

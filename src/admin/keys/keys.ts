@@ -6,46 +6,28 @@
 // limit is not known here: `store/limits` says.
 
 import { type ElysiaCustomStatusResponse, status } from "elysia";
-import type { Log } from "../../log/log.ts";
 import type { Store } from "../../store/store.ts";
-import type { WallClock } from "../../time/clock.ts";
 import { msPerMinute } from "../../time/seoul.ts";
-import type { ChangeContext } from "../session/auth.ts";
-import type { JsonObject } from "../http/body.ts";
+import type { ChangeContext, JsonContext } from "../session/auth.ts";
+import type { AdminDeps } from "../http/deps.ts";
 import { ApiError } from "../http/errors.ts";
 import { streamJson } from "../http/json-stream.ts";
 import { fullKeyBody, maskedKeyBody, maskedKeysJson, readLoad } from "./body.ts";
 import { generateKey, noPolicy, parseKeyChange, parseNewKey, parsePolicy, parseRotation } from "./fields.ts";
 import type { KeyBody, KeyDeletionQuery, KeyPolicy, KeyQuery } from "./contract.ts";
 import type { OkBody } from "../http/schemas.ts";
-import type { SubjectId } from "../../domain/keys.ts";
-
-export interface KeyDeps {
-  store: Pick<Store, "keys" | "limits" | "settings" | "subjects">;
-  log: Log;
-}
-
-export interface EndingDeps extends KeyDeps {
-  clock: WallClock;
-  /** Ends the running responses of a key or user in all processes. @param at epoch milliseconds */
-  endRunning: (id: SubjectId, at: number) => Promise<void>;
-}
-
-export interface JsonContext extends ChangeContext {
-  json: JsonObject | ApiError;
-}
 
 export interface IdContext {
   params: { id: string };
 }
 
 export const listKeys =
-  ({ store, log }: KeyDeps) =>
+  ({ store, log }: AdminDeps) =>
   ({ request, query }: { request: Request; query: KeyQuery }): Promise<Response> =>
     streamJson(request, ["[", maskedKeysJson(store, query), "]"], log);
 
 export const createKey =
-  ({ store, log, clock }: KeyDeps & { clock: WallClock }) =>
+  ({ store, log, clock }: AdminDeps) =>
   async ({ json, actor, by }: JsonContext): Promise<ElysiaCustomStatusResponse<201, KeyBody>> => {
     const key = await store.keys.create(parseNewKey(json, await readPolicy(store), clock()), by);
     if (key === "collision") throw new ApiError(409, "Key already exists");
@@ -55,7 +37,7 @@ export const createKey =
   };
 
 export const updateKey =
-  ({ store, log, clock, endRunning }: EndingDeps) =>
+  ({ store, log, clock, endRunning }: AdminDeps) =>
   async ({ json, params, actor, by }: JsonContext & IdContext): Promise<KeyBody> => {
     const { change, changed, endsAt } = parseKeyChange(json, clock());
     const key = await store.keys.update(parseKeyId(params.id), change, by);
@@ -73,7 +55,7 @@ export const updateKey =
 const policySetting = "key_policy";
 
 /** Without a team that is gone. */
-async function readPolicy({ settings, subjects }: KeyDeps["store"]): Promise<KeyPolicy> {
+async function readPolicy({ settings, subjects }: Store): Promise<KeyPolicy> {
   const stored = JSON.parse((await settings.find(policySetting)) ?? "{}") as Partial<KeyPolicy>;
   const policy = { ...noPolicy, ...stored };
   return (await lacksTeam(subjects, policy)) ? { ...policy, team_id: null } : policy;
@@ -83,11 +65,11 @@ const lacksTeam = async (subjects: Store["subjects"], { team_id: id }: KeyPolicy
   id !== null && (await subjects.list({ kind: "team", id })).length === 0;
 
 export const getKeyPolicy =
-  ({ store }: Pick<KeyDeps, "store">) =>
+  ({ store }: AdminDeps) =>
   async (): Promise<{ defaults: KeyPolicy }> => ({ defaults: await readPolicy(store) });
 
 export const setKeyPolicy =
-  ({ store, log }: KeyDeps) =>
+  ({ store, log }: AdminDeps) =>
   async ({ json, actor, by }: JsonContext): Promise<{ defaults: KeyPolicy }> => {
     const defaults = parsePolicy(json);
     if (await lacksTeam(store.subjects, defaults)) throw noTeam();
@@ -98,7 +80,7 @@ export const setKeyPolicy =
 
 /** The old secret is accepted for `grace_minutes` more. */
 export const rotateKey =
-  ({ store, log, clock }: KeyDeps & { clock: WallClock }) =>
+  ({ store, log, clock }: AdminDeps) =>
   async ({ json, params, actor, by }: JsonContext & IdContext): Promise<KeyBody> => {
     const graceMinutes = parseRotation(json);
     const now = clock();
@@ -111,7 +93,7 @@ export const rotateKey =
   };
 
 export const deleteKey =
-  ({ store, log, clock, endRunning }: EndingDeps) =>
+  ({ store, log, clock, endRunning }: AdminDeps) =>
   async ({ params, query, actor, by }: ChangeContext & IdContext & { query: KeyDeletionQuery }): Promise<OkBody> => {
     const keyId = parseKeyId(params.id);
     const name = await store.keys.delete(keyId, by);

@@ -69,7 +69,6 @@ async function readMonth(
       prices: modelPricesOf(prices),
       limit: 1,
       keyId,
-      hiddenIds: [],
     }),
   );
   const [row] = rows;

@@ -7,13 +7,10 @@ import type { OkBody } from "../http/schemas.ts";
 import { sourceOfKey, subjectOf } from "../../domain/keys.ts";
 import { limitsBody, readLoads } from "./body.ts";
 import { parseSubject } from "./fields.ts";
-import type { ChangeContext } from "../session/auth.ts";
-import { type EndingDeps, type IdContext, type JsonContext, parseId } from "./keys.ts";
+import type { ChangeContext, JsonContext } from "../session/auth.ts";
+import type { AdminDeps } from "../http/deps.ts";
+import { type IdContext, parseId } from "./keys.ts";
 import type { ForgetQuery, TeamBody, TeamsBody, UserBody, UsersBody, UsersQuery } from "./subjects-contract.ts";
-
-export type SubjectDeps = Pick<EndingDeps, "log" | "clock" | "endRunning"> & {
-  store: Pick<Store, "subjects" | "limits">;
-};
 
 type BothBodies = ReturnType<typeof bothOf>;
 
@@ -57,7 +54,7 @@ const bothOf = ({ id, name, limits, note, tags }: TeamOrUser, load: Parameters<t
 });
 
 async function bodiesOf<Body>(
-  { limits }: SubjectDeps["store"],
+  { limits }: Store,
   { bodyOf }: Kind<Body>,
   subjects: readonly TeamOrUser[],
 ): Promise<Body[]> {
@@ -70,7 +67,7 @@ async function bodiesOf<Body>(
 
 /** @throws ApiError 404 for undefined, 409 or 400 for a problem */
 async function oneBody<Body>(
-  store: SubjectDeps["store"],
+  store: Store,
   of: Kind<Body>,
   subject: TeamOrUser | SubjectProblem | undefined,
 ): Promise<Body> {
@@ -89,13 +86,13 @@ const notThere = {
 };
 
 export const listTeams =
-  ({ store }: SubjectDeps) =>
+  ({ store }: AdminDeps) =>
   async (): Promise<TeamsBody> => ({
     teams: await bodiesOf(store, teams, await store.subjects.list({ kind: "team" })),
   });
 
 export const listUsers =
-  ({ store }: SubjectDeps) =>
+  ({ store }: AdminDeps) =>
   async ({ query }: { query: UsersQuery }): Promise<UsersBody> => {
     const { key: keyId, team: teamId, q, limit, cursor } = query;
     const filter = { kind: "user", keyId, teamId, text: q, after: Number(cursor ?? 0), limit: limit + 1 } as const;
@@ -107,13 +104,13 @@ export const listUsers =
 
 const getOne =
   <Body>(of: Kind<Body>) =>
-  ({ store }: SubjectDeps) =>
+  ({ store }: AdminDeps) =>
   async ({ params }: IdContext): Promise<Body> =>
     oneBody(store, of, (await store.subjects.list({ kind: of.kind, id: parseId(params.id, of.noun) }))[0]);
 
 const createOne =
   <Body extends { id: number; name: string }>(of: Kind<Body>) =>
-  ({ store, log, clock }: SubjectDeps) =>
+  ({ store, log, clock }: AdminDeps) =>
   async ({ json, actor, by }: JsonContext): Promise<ElysiaCustomStatusResponse<201, Body>> => {
     const now = clock();
     const given = parseSubject(json, of.kind, true, now);
@@ -126,7 +123,7 @@ const createOne =
 
 const updateOne =
   <Body extends { id: number; name: string }>(of: Kind<Body>) =>
-  ({ store, log, clock, endRunning }: SubjectDeps) =>
+  ({ store, log, clock, endRunning }: AdminDeps) =>
   async ({ json, params, actor, by }: JsonContext & IdContext): Promise<Body> => {
     const change = parseSubject(json, of.kind, false, clock());
     const body = await oneBody(
@@ -142,7 +139,7 @@ const updateOne =
 
 const deleteOne =
   ({ kind, noun }: Pick<Kind<unknown>, "kind" | "noun">) =>
-  ({ store, log }: SubjectDeps) =>
+  ({ store, log }: AdminDeps) =>
   async ({ params, query, actor, by }: ChangeContext & IdContext & { query: ForgetQuery }): Promise<OkBody> => {
     const id = parseId(params.id, noun);
     const name = await store.subjects.delete(kind, id, query.forget === "true", by);

@@ -5,10 +5,9 @@ import type { Backend } from "../../domain/models.ts";
 import type { BackendFigures } from "../../store/traffic/contract.ts";
 import { minuteOf, minutesPerHour, timestampOf } from "../../time/seoul.ts";
 import { bodyParser } from "../http/body-schema.ts";
-import type { JsonObject } from "../http/body.ts";
 import { ApiError } from "../http/errors.ts";
 import type { OkBody } from "../http/schemas.ts";
-import type { ChangeContext } from "../session/auth.ts";
+import type { JsonContext } from "../session/auth.ts";
 import { type BackendBody, backendRequest, type BackendsBody } from "./backends-contract.ts";
 
 export const listBackends =
@@ -109,14 +108,9 @@ function figuresOf(figures: BackendFigures | undefined): Figures {
 
 const parseBackendRequest = bodyParser(backendRequest);
 
-interface Update extends ChangeContext {
-  params: { name: string };
-  json: JsonObject | ApiError;
-}
-
 export const updateBackend =
   ({ catalog, setDraining, log }: AdminDeps) =>
-  async ({ params: { name }, json, actor, by }: Update): Promise<OkBody> => {
+  async ({ params: { name }, json, actor, by }: JsonContext & { params: { name: string } }): Promise<OkBody> => {
     const { draining } = parseBackendRequest(json);
     if (!catalog().backends.some((backend) => backend.name === name)) throw new ApiError(404, "Backend not found");
     await setDraining(name, draining, by);

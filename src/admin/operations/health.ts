@@ -10,10 +10,9 @@ import { type ElysiaCustomStatusResponse, status } from "elysia";
 import { timestampOf } from "../../time/seoul.ts";
 import type { ListedState } from "../../watching/states.ts";
 import { bodyParser } from "../http/body-schema.ts";
-import type { JsonObject } from "../http/body.ts";
 import { ApiError } from "../http/errors.ts";
 import type { OkBody } from "../http/schemas.ts";
-import type { ChangeContext } from "../session/auth.ts";
+import type { ChangeContext, JsonContext } from "../session/auth.ts";
 import { type HealthBody, type ReadinessBody, silenceRequest, type StateBody, type StatesBody } from "./contract.ts";
 import { isAllowed, type MetricsGuardDeps } from "./metrics.ts";
 
@@ -53,7 +52,7 @@ const parseSilence = bodyParser(silenceRequest);
 
 export const silenceState =
   ({ watch, log }: AdminDeps) =>
-  async ({ json, actor, by }: ChangeContext & { json: JsonObject | ApiError }): Promise<OkBody> => {
+  async ({ json, actor, by }: JsonContext): Promise<OkBody> => {
     const { kind, instance, until, why } = parseSilence(json);
     const which = { kind, ...(instance !== undefined && { instance }) };
     const states = await watch.silence(which, { until: Date.parse(until), why }, { ...by, id: kind });

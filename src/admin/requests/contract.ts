@@ -86,6 +86,7 @@ export const logFilterParameters = {
   address: textParameter("address"),
   conversation: optionalInteger("conversation", maxInteger, 0),
   request_id: textParameter("request_id"),
+  trace_id: textParameter("trace_id"),
   min_duration_ms: optionalInteger("min_duration_ms", 2_000_000_000),
   since: timeParameter("since"),
   until: timeParameter("until"),

@@ -46,6 +46,7 @@ export const groupsBody = t.Object({
       description: "Requests before this were too many to add up; null: all that match were",
     }),
   ),
+  kept_from: t.String({ format: timestamp.format ?? "", description: "Since when the log is kept at most" }),
   currency: nullable(t.String()),
   total: t.Object(sums),
   classes: t.Array(t.Object({ class: nullable(t.String()), prompt_tokens: count }), {

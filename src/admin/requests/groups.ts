@@ -5,7 +5,7 @@ import type { Catalog } from "../../domain/models.ts";
 import type { RequestSums, RequestTrait, RequestTraits } from "../../store/requests/contract.ts";
 import { addTo, noSums, readSums } from "../../store/requests/sums.ts";
 import { apiBody } from "../http/schemas.ts";
-import { timestampOf } from "../../time/seoul.ts";
+import { minutesPerDay, msPerMinute, timestampOf } from "../../time/seoul.ts";
 import { modelPricesOf, readPrices } from "../usage/prices.ts";
 import { type GroupsBody, groupings, type GroupsQuery } from "./groups-contract.ts";
 import { logFilterOf } from "./requests.ts";
@@ -13,11 +13,12 @@ import { logFilterOf } from "./requests.ts";
 /** About half a second of the database's time, of which a count waits for five milliseconds at most. */
 export const maxReads = 100;
 const maxClasses = 20;
+const msPerDay = minutesPerDay * msPerMinute;
 
 type Charged = RequestSums & { cost: number | null; costIsPartial: boolean };
 
 export const listGroups =
-  ({ store, catalog }: AdminDeps) =>
+  ({ store, catalog, clock, retention }: AdminDeps) =>
   async ({ query }: { query: GroupsQuery }): Promise<GroupsBody> => {
     const { by, limit } = query;
     const prices = await readPrices(store);
@@ -43,6 +44,7 @@ export const listGroups =
     return {
       by,
       counted_from: next === undefined ? null : timestampOf(next.endedAt),
+      kept_from: timestampOf(clock() - retention.requestLog.days * msPerDay),
       currency: prices.currency,
       total: apiBody(total),
       classes: [...classes]

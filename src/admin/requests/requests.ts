@@ -78,6 +78,7 @@ export function logFilterOf(query: LogFilterQuery, catalog: Catalog): RequestFil
     address: query.address,
     conversation: query.conversation,
     requestId: query.request_id,
+    traceId: query.trace_id,
     minDurationMs: query.min_duration_ms,
     since: parseTime(query, "since"),
     until: parseTime(query, "until"),

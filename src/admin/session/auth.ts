@@ -3,6 +3,7 @@ import { type Context, type ElysiaCustomStatusResponse, status } from "elysia";
 import { findBearer } from "../../domain/keys.ts";
 import type { ApiToken } from "../../store/accounts/contract.ts";
 import { type Change, type Role, roles } from "../../domain/changes.ts";
+import type { JsonObject } from "../http/body.ts";
 import { ApiError, authenticationRequired } from "../http/errors.ts";
 import type { Login } from "./login.ts";
 import type { OkBody } from "../http/schemas.ts";
@@ -29,6 +30,11 @@ export type TokenDeps = Pick<AdminDeps, "store" | "clock" | "log">;
 export interface ChangeContext {
   actor: Actor;
   by: Change;
+}
+
+/** What a handler gets that checks a body. */
+export interface JsonContext extends ChangeContext {
+  json: JsonObject | ApiError;
 }
 
 /** Who sends a request to a route that is not open. A token has no session. Elysia takes no interface. */

@@ -1,6 +1,5 @@
 import type { AdminDeps } from "../http/deps.ts";
-import type { ChangeContext } from "./auth.ts";
-import type { JsonObject } from "../http/body.ts";
+import type { ChangeContext, JsonContext } from "./auth.ts";
 import { bodyParser } from "../http/body-schema.ts";
 import { createConcurrencyLimit } from "./concurrency-limit.ts";
 import { ApiError } from "../http/errors.ts";
@@ -27,7 +26,7 @@ export const changePassword = (deps: AdminDeps) => {
     return verifyPassword(password, (await store.settings.find(passwordHashSetting)) ?? "");
   }
 
-  return async ({ json, session, actor, by }: SessionContext & { json: JsonObject | ApiError }): Promise<OkBody> => {
+  return async ({ json, session, actor, by }: SessionContext & JsonContext): Promise<OkBody> => {
     const { current_password: current, new_password: next } = parsePasswords(json);
     if (passwordFromEnvironment) throw new ApiError(409, "The password is set by ADMIN_PASSWORD; change it there");
     // Whoever has taken over a session must not find out the password with it.

@@ -7,7 +7,7 @@ import type { JsonObject } from "../http/body.ts";
 import { bodyParser, cleanText, refuseUnknownFields } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
 import { apiBody, type OkBody } from "../http/schemas.ts";
-import { type ChangeContext, type TokenDeps, tokenPrefix } from "./auth.ts";
+import { type ChangeContext, type JsonContext, type TokenDeps, tokenPrefix } from "./auth.ts";
 import { type newTokenBody, type tokenBody, tokenRequest } from "./contract.ts";
 import { randomHex, sha256Hex } from "./secrets.ts";
 
@@ -50,7 +50,7 @@ export const listTokens =
 
 export const createToken =
   (deps: TokenDeps) =>
-  async ({ json, by }: ChangeContext & { json: JsonObject | ApiError }): Promise<CreatedToken> =>
+  async ({ json, by }: JsonContext): Promise<CreatedToken> =>
     status(201, apiBody(await issueToken(json, deps, by)));
 
 export const deleteToken =

@@ -2,11 +2,11 @@ import type { AdminDeps } from "../http/deps.ts";
 import { bucketFloor, minuteOf, minutesPerDay, minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
 import { parseTimestamp } from "../http/query.ts";
+import { isByModel } from "../../store/reports/chart.ts";
 import type { ChartColumns, ChartRange } from "../../store/reports/contract.ts";
 import { countersBody, readReport } from "./report.ts";
 import type { ChartQuery, UsageChart } from "./contract.ts";
-import type { KeyId } from "../../domain/keys.ts";
-import { existingBucketMinutes, keyFilterOf, keyIdsOf } from "./ranges.ts";
+import { existingBucketMinutes, hourDays, multipleOf, usageFilterOf } from "./ranges.ts";
 
 const maxDays = 366;
 /** Buckets within the hour reach no further back, however long minute counts are kept. */
@@ -19,10 +19,11 @@ export const getUsageChart =
   async ({ query }: { query: ChartQuery }): Promise<UsageChart> => {
     const range = {
       ...(await wholeBuckets(query, clock(), { store, retention })),
+      by: query.by,
       metric: query.metric ?? "output",
       top: query.top,
       listed: query.list,
-      ...keyFilterOf(query),
+      ...usageFilterOf(query),
       known: knownBuckets(query),
     };
     return chartBody(range, await readReport(store.usage.chart(range)));
@@ -36,11 +37,11 @@ const chartBody = ({ from, to, bucketMinutes, metric }: ChartRange, chart: Chart
   bucket_minutes: bucketMinutes,
   metric,
   first_bucket: timestampOfMinute(chart.firstMinute),
-  key_count: chart.keyCount,
+  key_count: chart.count,
   ...countersBody(chart),
-  keys: { id: chart.keys.keyId, name: chart.keys.name, ...countersBody(chart.keys) },
-  series: chart.series.map(({ keyId, values }) => ({ key_id: keyId, values })),
-  other: { key_count: chart.other.keyCount, ...countersBody(chart.other), values: chart.other.values },
+  keys: { id: chart.listed.id, name: chart.listed.name, ...countersBody(chart.listed) },
+  series: chart.series.map(({ id, values }) => ({ key_id: id, values })),
+  other: { key_count: chart.other.count, ...countersBody(chart.other), values: chart.other.values },
 });
 
 /** Minutes since the epoch. */
@@ -63,7 +64,9 @@ async function wholeBuckets(
   if (fromMs < nowMs - maxDays * msPerDay) throw new ApiError(400, `from must be at most ${maxDays} days ago`);
   if (fromMs < nowMs - minuteDays * msPerDay && requested % minutesPerHour > 0)
     throw new ApiError(400, `bucket_minutes must be a multiple of 60 if from is more than ${minuteDays} days ago`);
-  const bucketMinutes = await existingBucketMinutes({ from: fromMs, bucketMinutes: requested }, nowMs, kept);
+  const bucketMinutes = isByModel({ by: query.by, ...usageFilterOf(query) })
+    ? multipleOf(fromMs < nowMs - hourDays * msPerDay ? minutesPerDay : minutesPerHour, requested)
+    : await existingBucketMinutes({ from: fromMs, bucketMinutes: requested }, nowMs, kept);
   const from = bucketFloor(minuteOf(fromMs), bucketMinutes);
   const to = bucketFloor(minuteOf(toMs - 1), bucketMinutes) + bucketMinutes;
   if ((to - from) / bucketMinutes > maxBuckets)
@@ -71,7 +74,9 @@ async function wholeBuckets(
   return { from, to, bucketMinutes };
 }
 
-function knownBuckets(query: ChartQuery): { keyIds: KeyId[]; minute: number } | undefined {
-  const sinceMs = parseTimestamp("since", query.since);
-  return sinceMs === undefined ? undefined : { keyIds: keyIdsOf(query.have), minute: minuteOf(sinceMs) };
+function knownBuckets({ by, have = "", since }: ChartQuery): ChartRange["known"] {
+  const sinceMs = parseTimestamp("since", since);
+  // A model is asked for without those that are known: names have no bound.
+  if (sinceMs === undefined || by === "model") return undefined;
+  return { ids: have.split(",").filter(Boolean).map(Number), minute: minuteOf(sinceMs) };
 }

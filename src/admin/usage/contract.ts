@@ -1,5 +1,14 @@
 import { type Static, Type as t } from "@sinclair/typebox";
-import { count, integerParameter, timestamp, responds, takesQuery } from "../http/schemas.ts";
+import {
+  choice,
+  count,
+  integerParameter,
+  responds,
+  takesQuery,
+  teamParameter,
+  timestamp,
+  userParameter,
+} from "../http/schemas.ts";
 import { timestampMessage } from "../http/query.ts";
 
 export const usageSum = { request_count: count, input_tokens: count, output_tokens: count };
@@ -12,7 +21,7 @@ export type UsageSummary = Static<typeof usageSummary>;
 export const dailyUsage = t.Array(t.Object({ date: t.String({ format: "date" }), ...usageOfKey }));
 const bucketMinutes = t.Integer({
   description:
-    "Wider than requested, in whole hours, if the first bucket begins before the minute counts that are kept",
+    "Wider than requested if the first bucket begins before what is kept: minutes, or hours by team, user or model",
 });
 export const usageHistory = t.Object({
   days: t.Integer(),
@@ -30,31 +39,31 @@ export type HistoryQuery = Static<typeof historyQuery>;
 
 // The query and the response of the chart. Sums are columns: an array for each field.
 
-const keyIds = (name: string) =>
+export const timestampParameter = (name: string, description?: string) =>
   t.Optional(
     t.String({
-      pattern: "^(\\d{1,15}(,\\d{1,15}){0,999})?$",
-      error: `${name} must be at most 1000 key ids, separated by commas`,
-    }),
-  );
-const timestampParameter = (name: string) =>
-  t.Optional(
-    t.String({
+      ...(description !== undefined && { description }),
       pattern: "^\\d{4}-\\d\\d-\\d\\dT\\d\\d:\\d\\d(:\\d\\d(\\.\\d{1,9})?)?(Z|[+-]\\d\\d:\\d\\d)$",
       error: timestampMessage(name),
     }),
   );
 
-export const keyFilter = {
+const label = (name: string, description: string) =>
+  t.Optional(t.String({ maxLength: 512, error: `${name} must be at most 512 characters`, description }));
+
+/** Of which usage. */
+export const usageFilter = {
   key_id: t.Optional(
     t.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER, error: "key_id must be the id of a key" }),
   ),
-  q: t.Optional(
-    t.String({ maxLength: 120, error: "q must be at most 120 characters", description: "Part of a key's name" }),
-  ),
-  hide: keyIds("hide"),
+  team_id: teamParameter,
+  user_id: userParameter,
+  model: label("model", "As it is counted; empty: none was named"),
+  tag: label("tag", "Of the key; empty: it has none"),
+  owner: label("owner", "Of the key; empty: it has none"),
 };
 export const chartQuery = t.Object({
+  by: choice("by", ["key", "team", "user", "model"], "key"),
   from: timestampParameter("from"),
   to: timestampParameter("to"),
   bucket_minutes: integerParameter("bucket_minutes", { minimum: 1, maximum: 1440, default: 5 }),
@@ -66,14 +75,20 @@ export const chartQuery = t.Object({
   ),
   top: integerParameter("top", { minimum: 0, maximum: 1000, default: 8 }),
   list: integerParameter("list", { minimum: 0, maximum: 1000, default: 100 }),
-  ...keyFilter,
+  ...usageFilter,
   since: timestampParameter("since"),
-  have: keyIds("have"),
+  have: t.Optional(
+    t.String({
+      pattern: "^(\\d{1,15}(,\\d{1,15}){0,999})?$",
+      error: "have must be at most 1000 ids, separated by commas",
+    }),
+  ),
 });
 export type ChartQuery = Static<typeof chartQuery>;
 const counts = t.Array(count);
 const usageColumns = { request_count: counts, input_tokens: counts, output_tokens: counts };
 const bucketValues = t.Array(count, { description: "One value for each bucket, from first_bucket on" });
+const groupId = t.Union([t.Integer(), t.String()], { description: "A model has its name" });
 export const usageChart = t.Object({
   from: timestamp,
   to: timestamp,
@@ -83,16 +98,19 @@ export const usageChart = t.Object({
     format: "date-time",
     description: "The start of the first bucket in the series: from, or since if have names the keys of the series",
   }),
-  key_count: t.Integer({ minimum: 0, description: "Keys with usage, also those that are hidden or not listed" }),
+  key_count: t.Integer({
+    minimum: 0,
+    description: "Keys, or what `by` names, with usage, also those that are not listed",
+  }),
   ...usageSum,
   keys: t.Object(
-    { id: t.Array(t.Integer()), name: t.Array(t.String()), ...usageColumns },
-    { description: "The keys with the highest sums, highest first, hidden ones too, as columns; none if list is 0" },
+    { id: t.Array(groupId), name: t.Array(t.String()), ...usageColumns },
+    { description: "The keys, or what `by` names, with the highest sums, highest first; none if list is 0" },
   ),
-  series: t.Array(t.Object({ key_id: t.Integer(), values: bucketValues })),
+  series: t.Array(t.Object({ key_id: groupId, values: bucketValues })),
   other: t.Object(
     { key_count: count, ...usageSum, values: bucketValues },
-    { description: "All keys without a series that are not hidden; no values if there is none" },
+    { description: "All without a series; no values if there is none" },
   ),
 });
 export type UsageChart = Static<typeof usageChart>;
@@ -106,7 +124,7 @@ export const listUsageHistory = takesQuery(
   usageHistory,
 );
 export const getUsageChart = takesQuery(
-  "Usage per time bucket of the keys that use the most, and of all others together, as columns",
+  "Usage per time bucket of the keys, teams, users or models that use most, and of all others together, as columns",
   chartQuery,
   usageChart,
 );

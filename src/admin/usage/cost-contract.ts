@@ -1,4 +1,4 @@
-import { keyFilter } from "./contract.ts";
+import { timestampParameter, usageFilter } from "./contract.ts";
 import { type Static, Type as t } from "@sinclair/typebox";
 import {
   count,
@@ -8,8 +8,6 @@ import {
   nullable,
   timestamp,
   choice,
-  teamParameter,
-  userParameter,
   responds,
   takesQuery,
   takesBody,
@@ -23,6 +21,8 @@ import { csrfField } from "../http/body-schema.ts";
 const pricedUsage = {
   request_count: count,
   ...counterMembers(() => count, listedUsageFields),
+  prompt_tokens: t.Integer({ minimum: 0, description: "Input, with what came from a cache" }),
+  from_cache_tokens: t.Integer({ minimum: 0, description: "Of it, as far as backends report it" }),
   cost: nullable(t.Number({ description: "Of the tokens whose price is known; null if there are none" })),
   cost_is_partial: t.Boolean({
     description:
@@ -31,15 +31,15 @@ const pricedUsage = {
 };
 
 const day = t.String({ format: "date" });
-export const costGroups = ["day", "key", "team", "user", "model", "tag", "owner", "key_model", "day_key"] as const;
+export const costGroups = ["day", "key", "team", "user", "model", "tag", "owner", "key_model"] as const;
 
 export const costsQuery = t.Object({
   from: dayParameter("from", "The first day in Seoul time; by default, 29 days before the last"),
   to: dayParameter("to", "The last day, which is included; by default, today"),
   by: choice("by", costGroups, "day"),
-  ...keyFilter,
-  team_id: teamParameter,
-  user_id: userParameter,
+  since: timestampParameter("since", "With until, instead of days: whole hours, or whole days more than 90 days ago"),
+  until: timestampParameter("until"),
+  ...usageFilter,
   ...pageParameters({ maximum: 2000, default: 500 }, "^[\\w-]{1,2000}$"),
 });
 export type CostsQuery = Static<typeof costsQuery>;
@@ -66,6 +66,15 @@ export const costsBody = t.Object({
         "Latest day first, then by the id of the key, team or user, then by model, tag or owner; other members are null",
     },
   ),
+  total: nullable(
+    t.Object(pricedUsage, { description: "Of all rows together, whose tags overlap; on the first page" }),
+  ),
+  names: t.Object(
+    { key: nullable(t.String()), team: nullable(t.String()), user: nullable(t.String()) },
+    { description: "Of what the query filters by" },
+  ),
+  prices_changed_at: nullable(timestamp),
+  labels: t.Array(t.Union([t.Literal("tag"), t.Literal("owner")]), { description: "Which labels keys have" }),
   next_cursor: nextCursor,
 });
 export type CostsBody = Static<typeof costsBody>;

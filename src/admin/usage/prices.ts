@@ -3,7 +3,7 @@ import { Value } from "@sinclair/typebox/value";
 import type { Store } from "../../store/store.ts";
 import type { ModelPrice } from "../../domain/prices.ts";
 import { dayNumberFrom, isDay } from "../../time/seoul.ts";
-import type { ChangeContext } from "../session/auth.ts";
+import type { JsonContext } from "../session/auth.ts";
 import type { JsonObject } from "../http/body.ts";
 import { bodyParser } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
@@ -36,7 +36,7 @@ export const getPrices =
 
 export const setPrices =
   ({ store, log }: AdminDeps) =>
-  async ({ json, actor, by }: ChangeContext & { json: JsonObject | ApiError }): Promise<PricesBody> => {
+  async ({ json, actor, by }: JsonContext): Promise<PricesBody> => {
     const prices = parsePrices(json);
     await store.settings.set(pricesSetting, JSON.stringify(prices), by);
     log.info("Prices changed", { ...actor, models: prices.models.length, currency: prices.currency });

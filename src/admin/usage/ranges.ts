@@ -1,9 +1,8 @@
 import type { AdminDeps } from "../http/deps.ts";
 import { keptMinutes, type Retention } from "../../store/retention.ts";
-import type { BucketRange, KeyFilter } from "../../store/reports/contract.ts";
+import type { BucketRange, UsageFilter } from "../../store/reports/contract.ts";
 import { bucketFloor, minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../../time/seoul.ts";
 import type { ChartQuery, HistoryQuery } from "./contract.ts";
-import type { KeyId } from "../../domain/keys.ts";
 
 export const bucketRange = (nowMs: number, query: Pick<HistoryQuery, "days" | "bucket_minutes">): BucketRange => ({
   since: nowMs - query.days * minutesPerDay * msPerMinute,
@@ -41,12 +40,20 @@ export async function existingBucketMinutes(
   return isThere ? width : wholeHours(width);
 }
 
-const wholeHours = (minutes: number): number => Math.ceil(minutes / minutesPerHour) * minutesPerHour;
+/** How many days back the hours by team, user and model reach; days reach back to the first. */
+export const hourDays = 90;
 
-export const keyIdsOf = (text = ""): KeyId[] => text.split(",").filter(Boolean).map(Number);
+export const multipleOf = (unit: number, value: number): number => Math.ceil(value / unit) * unit;
 
-export const keyFilterOf = (query: Pick<ChartQuery, "key_id" | "q" | "hide">): KeyFilter => ({
+const wholeHours = (minutes: number): number => multipleOf(minutesPerHour, minutes);
+
+export const usageFilterOf = (
+  query: Pick<ChartQuery, "key_id" | "team_id" | "user_id" | "model" | "tag" | "owner">,
+): UsageFilter => ({
   keyId: query.key_id,
-  search: query.q,
-  hiddenIds: keyIdsOf(query.hide),
+  teamId: query.team_id,
+  userId: query.user_id,
+  model: query.model,
+  tag: query.tag,
+  owner: query.owner,
 });

@@ -90,8 +90,8 @@ export function createPortions(portionMs: number): Portions {
 /** One for all that shares the event loop, servers in one process included. */
 export const eventLoopPortions = createPortions(2);
 
-/** Most texts of this length take a millisecond or two. Portions leave gaps, which all requests would share. */
-export const maxBytesAtOnce = 256 * 1024;
+/** Most texts of this length take a millisecond or less. Portions leave gaps, which all requests would share. */
+export const maxBytesAtOnce = 512 * 1024;
 
 /** An ordinary text of that length is done in this time on a slow machine too. */
 const portionsAtOnce = 2;

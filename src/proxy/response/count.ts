@@ -52,7 +52,8 @@ export class Count {
   readonly #isStream: boolean;
   readonly #charge: ReturnType<typeof createResponseCharge>;
   #passage: Passage | undefined;
-  #committed: Usage | undefined;
+  /** All that it has counted; undefined before it did. */
+  committed: Usage | undefined;
   /** How it failed although its status says success, once it is found. */
   failure: LateFailure | undefined;
   /** The tokens that it added to the counts; undefined if it is not committed. */
@@ -74,10 +75,6 @@ export class Count {
     this.#charge = reservation && createResponseCharge({ reservation, method, path, response, isInInput });
     this.#listener = { observer: this.#charge?.output, progress };
     this.progress = this.#isStream ? progress : undefined;
-  }
-
-  get isCommitted(): boolean {
-    return this.#committed !== undefined;
   }
 
   /** Charged by an estimate. */
@@ -102,7 +99,7 @@ export class Count {
   /** Finds how it failed, unless it has counted. @param isWhole it has come to its end */
   fail(usage: Usage, isWhole: boolean): AbortReason | undefined {
     const { progress } = this.#listener;
-    if (progress === undefined || this.isCommitted) return undefined;
+    if (progress === undefined || this.committed !== undefined) return undefined;
     const isEmpty = isWhole && this.#isStream && !progress.hasContent && usage.inputTokens + usage.outputTokens === 0;
     this.failure ??= progress.failure ?? (isEmpty ? emptyStream : undefined);
     return this.failure && new AbortReason("upstream_failed", "error_in_response", this.failure.cause);
@@ -111,10 +108,10 @@ export class Count {
   /** Commits a counted response, and later what came on top. Nothing for a status other than 2xx. */
   async commit(usage: Usage, reason?: AbortReason): Promise<void> {
     const { upstream, tracker } = this.counted;
-    const before = this.#committed;
+    const before = this.committed;
     // Its end charges for it.
     if (!upstream.response.ok || this.fail(usage, reason === undefined) !== undefined) return;
-    this.#committed = usage;
+    this.committed = usage;
     const more = this.#charge?.owed(usage, reason === undefined);
     if (before === undefined) {
       tracker.written = tracker.describe(reason?.outcome ?? "completed", this.details(usage, reason));

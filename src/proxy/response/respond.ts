@@ -185,7 +185,8 @@ export class ClientResponse {
   async #finish(usage: Usage, cause?: unknown, hasSent = false): Promise<void> {
     const { tracker, learning } = this.#responding;
     const [upstream, count] = [this.#upstream, this.#count];
-    const broken = cause === undefined || count.isCommitted ? undefined : abortReasonOf(cause, upstream.signal);
+    const broken =
+      cause === undefined || count.committed !== undefined ? undefined : abortReasonOf(cause, upstream.signal);
     upstream.release();
     const isUnsent = broken !== undefined && !hasSent;
     const reason = isUnsent ? broken : (count.fail(usage, broken === undefined) ?? broken);

@@ -31,11 +31,6 @@ export function createConversationSlots(onMessage?: OnMessage) {
   const leading: (Text | undefined)[] = [];
   const userTexts = createLatestTexts(maxUserMessages);
 
-  function keepLeading(bytes: Uint8Array, isUser: boolean): void {
-    if (isInstruction(bytes, role)) leading.push(content.getText());
-    else if (isUser || isString(bytes, role, "assistant")) leading.push(undefined);
-  }
-
   function clear(): void {
     first.value.kind = "absent";
     leading.length = 0;
@@ -53,7 +48,10 @@ export function createConversationSlots(onMessage?: OnMessage) {
       }
       if (message.kind !== "object" || content.slot.kind === "absent") return;
       const isUser = isString(bytes, role, "user");
-      if (leading.length < leadingMessages) keepLeading(bytes, isUser);
+      if (leading.length < leadingMessages) {
+        if (isInstruction(bytes, role)) leading.push(content.getText());
+        else if (isUser || isString(bytes, role, "assistant")) leading.push(undefined);
+      }
       if (isUser) userTexts.keep(content);
     },
   });

@@ -18,14 +18,8 @@ export interface Session {
   isRemembered?: boolean;
 }
 
-/** Where a session began; null for one that is older than these columns. */
-export interface SessionOrigin {
-  /** Epoch milliseconds. */
-  createdAt: number | null;
-  address: string | null;
-  /** User-Agent. */
-  client: string | null;
-}
+/** Where a session began: an address, and the User-Agent as `client`; null for one that is older than these columns. */
+export type SessionOrigin = Pick<Engine["tables"]["sessions"]["$inferSelect"], "createdAt" | "address" | "client">;
 
 export interface AttemptLimit {
   /** An address or a network. */
@@ -46,7 +40,7 @@ export interface SessionStore {
   find(idHash: string, now: number): MaybePromise<Session | undefined>;
   create(idHash: string, session: Session, origin?: SessionOrigin): Promise<void>;
   /** Those that have not expired at `now`, latest used first. */
-  list(now: number): Promise<(Omit<Session, "csrfToken"> & SessionOrigin & { idHash: string })[]>;
+  list(now: number): Promise<Omit<Engine["tables"]["sessions"]["$inferSelect"], "csrfToken">[]>;
   extend(idHash: string, expiresAt: number): Promise<void>;
   delete(idHash: string, by?: Change): Promise<void>;
   deleteAll(): Promise<void>;

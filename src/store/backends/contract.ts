@@ -9,18 +9,10 @@ import type { Change } from "../../domain/changes.ts";
 import type { Engine } from "../engine/engine.ts";
 
 /** A backend that gets no new requests. */
-export interface DrainingBackend {
-  backend: string;
-  since: number;
-  /** Who said so. */
-  username: string;
-}
+export type DrainingBackend = Engine["tables"]["drainingBackends"]["$inferSelect"];
 
 /** The file of models that a process uses. */
-export interface CatalogInstance {
-  name: string;
-  fileHash: string;
-}
+export type CatalogInstance = Omit<Engine["tables"]["catalogInstances"]["$inferSelect"], "seenAt">;
 
 export interface BackendStore {
   listDraining(): Promise<DrainingBackend[]>;

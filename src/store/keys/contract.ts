@@ -97,6 +97,8 @@ export interface SubjectStore {
    * @returns its last name, which its usage keeps; undefined if there is none
    */
   delete(kind: TeamOrUser["kind"], id: number, forgets: boolean, by?: Change): Promise<string | undefined>;
+  /** How many users each key has that tells them apart; `other` is one. */
+  countUsers(): Promise<{ key: string; users: number; max: number }[]>;
   /** The user of a request, which the first one creates. */
   see(seen: SeenUser): MaybePromise<FoundUser>;
 }

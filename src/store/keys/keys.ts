@@ -1,6 +1,6 @@
 import { and, asc, count, eq, gt, isNull, or, sql } from "drizzle-orm";
 import type { WallClock } from "../../time/clock.ts";
-import { timestampOf } from "../../time/seoul.ts";
+import { dayNumberOf, timestampOf } from "../../time/seoul.ts";
 import type { RecordChange } from "../accounts/audit.ts";
 import type { Engine, MaybePromise } from "../engine/engine.ts";
 import { jsonOfRules, noRules, parseRules } from "./rules.ts";
@@ -87,7 +87,7 @@ function formerKey(row: (FoundRow & { validUntil: number }) | undefined): FoundK
 
 export function createKeyStore(engine: Engine, clock: WallClock, record: RecordChange): KeyStore {
   const { db, lock } = engine;
-  const { keys, deletedKeys, formerSecrets, subjects } = engine.tables;
+  const { keys, keyLabels, deletedKeys, formerSecrets, subjects } = engine.tables;
 
   /** Whether a secret that is no longer the one of its key is still accepted. */
   async function isFormer(key: string): Promise<boolean> {
@@ -97,6 +97,18 @@ export function createKeyStore(engine: Engine, clock: WallClock, record: RecordC
 
   async function findRow(id: number): Promise<KeyRow | undefined> {
     return (await db.select().from(keys).where(eq(keys.id, id)).limit(1))[0];
+  }
+
+  /** Reports of the days before today go on to show the labels of then. @param after undefined: it is deleted */
+  async function keepLabels({ id: keyId, owner, tags }: KeyRow, after: KeyRow | undefined): Promise<void> {
+    if (after === undefined ? owner === null && tags === null : owner === after.owner && tags === after.tags) return;
+    await db.insert(keyLabels).values({ keyId, fromDay: 0, owner, tags }).onConflictDoNothing();
+    if (after === undefined) return;
+    const set = { owner: after.owner, tags: after.tags };
+    await db
+      .insert(keyLabels)
+      .values({ keyId, fromDay: dayNumberOf(clock()), ...set })
+      .onConflictDoUpdate({ target: [keyLabels.keyId, keyLabels.fromDay], set });
   }
 
   const readOf = (id: number) => async () => {
@@ -133,6 +145,7 @@ export function createKeyStore(engine: Engine, clock: WallClock, record: RecordC
         if (before === undefined) return undefined;
         if (!(await isThere(engine, "team", change.teamId))) return "no team";
         const [updated] = await db.update(keys).set(columnsOf(change, before.rules)).where(eq(keys.id, id)).returning();
+        if (updated !== undefined) await keepLabels(before, updated);
         return updated && keyOf(updated);
       }),
     rotate: (id, { key, now, validUntil }, by) =>
@@ -154,10 +167,11 @@ export function createKeyStore(engine: Engine, clock: WallClock, record: RecordC
       }),
     delete: (id, by) =>
       record(by, readOf(id), async () => {
-        const [deleted] = await db.delete(keys).where(eq(keys.id, id)).returning({ id: keys.id, name: keys.name });
+        const [deleted] = await db.delete(keys).where(eq(keys.id, id)).returning();
         if (deleted === undefined) return undefined;
+        await keepLabels(deleted, undefined);
         await db.delete(formerSecrets).where(eq(formerSecrets.keyId, id));
-        await db.insert(deletedKeys).values(deleted);
+        await db.insert(deletedKeys).values({ id, name: deleted.name });
         const ofKey = eq(subjects.source, sourceOfKey(id));
         const names = db.select({ id: sql<number>`-${subjects.id}`.as("id"), name: subjects.name });
         await db.insert(deletedKeys).select(names.from(subjects).where(ofKey));

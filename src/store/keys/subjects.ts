@@ -4,6 +4,7 @@ import type { Engine } from "../engine/engine.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { msPerDay, msPerMinute } from "../../time/seoul.ts";
 import {
+  defaultUsersMax,
   type FoundUser,
   type KeyId,
   type KeyLimits,
@@ -119,8 +120,20 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
         if (forgets) await db.update(audit).set({ before: null, after: null }).where(ofIt);
         return lastName;
       }),
+    countUsers: () => countUsers(engine),
     see: prepareSee(engine, clock),
   };
+}
+
+async function countUsers({ rows, tables: { subjects, keys } }: Engine): ReturnType<SubjectStore["countUsers"]> {
+  const counted = sql`select key_id, count(*) as users from ${subjects} where key_id is not null group by key_id`;
+  const found = await rows<{ key: string; rules: string | null; users: number }>(
+    sql`select name as key, rules, users from (${counted}) as counted join ${keys} on ${keys.id} = key_id`,
+    ["key", "rules"],
+  );
+  return found.map(({ key, rules, users }) => {
+    return { key, users, max: parseRules(rules ?? "{}").users_max ?? defaultUsersMax };
+  });
 }
 
 const finder =
@@ -243,19 +256,12 @@ export async function findNames({ db, tables }: Engine, ids: readonly SubjectId[
     { id: keys.id, name: keys.name },
     { id: subjectId, name: subjects.name },
   ];
+  const all = [...ids];
+  const isOneOf = inArray(subjects.id, all.map(subjectOf));
   const found = await Promise.all([
-    db
-      .select()
-      .from(deletedKeys)
-      .where(inArray(deletedKeys.id, [...ids])),
-    db
-      .select(ofKeys)
-      .from(keys)
-      .where(inArray(keys.id, [...ids])),
-    db
-      .select(ofSubjects)
-      .from(subjects)
-      .where(inArray(subjects.id, ids.map(subjectOf))),
+    db.select().from(deletedKeys).where(inArray(deletedKeys.id, all)),
+    db.select(ofKeys).from(keys).where(inArray(keys.id, all)),
+    db.select(ofSubjects).from(subjects).where(isOneOf),
   ]);
   return found.flat().map(({ id, name }) => [id, name]);
 }

@@ -7,6 +7,7 @@
 // others, and charged.
 // Removed: a row for each admission.
 
+import type { Engine } from "../engine/engine.ts";
 import type { KeyLoad, KeySecond, Size } from "./judge.ts";
 import type { KeyId, KeyLimits, LimitName, SubjectId } from "../../domain/keys.ts";
 import type { UsageSum } from "../../domain/usage.ts";
@@ -96,10 +97,7 @@ export interface NotifiedLimit {
 }
 
 /** One process that holds leases, and a number that grows while it lives. */
-export interface Instance {
-  id: string;
-  beat: number;
-}
+export type Instance = Engine["tables"]["instances"]["$inferSelect"];
 
 export interface LimitStore {
   /** Takes what the limits allow. @returns a lease for each of the requests */

@@ -1,17 +1,4 @@
-import {
-  and,
-  asc,
-  eq,
-  gt,
-  inArray,
-  isNotNull,
-  isNull,
-  notInArray,
-  or,
-  type SQL,
-  type SQLWrapper,
-  sql,
-} from "drizzle-orm";
+import { and, asc, eq, gt, inArray, isNotNull, isNull, notInArray, or, type SQL, sql } from "drizzle-orm";
 import { dayNumberOf } from "../../time/seoul.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { type CalendarWindow, daysOfWindow, isCalendarWindow, windowResetAt } from "../../time/windows.ts";
@@ -72,23 +59,17 @@ export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
       return atLimit;
     },
     async listNotified() {
-      const wants = (column: SQLWrapper): SQL => sql`${column} like '%"notify":true%'`;
-      const { id, name, rules, isActive } = keys;
-      const found = [
-        ...(await db
-          .select({ id, name, rules })
-          .from(keys)
-          .where(and(eq(isActive, true), wants(rules)))),
-        ...(await db
-          .select({ id: sql`-${subjects.id}`.mapWith(Number), name: subjects.name, rules: subjects.rules })
-          .from(subjects)
-          .where(and(eq(subjects.isActive, true), wants(subjects.rules)))),
-      ];
+      const wants = sql`is_active and rules like '%"notify":true%'`;
+      const found = await engine.rows<{ id: number; name: string; rules: string }>(
+        sql`select id, name, rules from ${keys} where ${wants}
+          union all select -id, name, rules from ${subjects} where ${wants}`,
+        ["name", "rules"],
+      );
       const now = clock();
       const ids = found.map((one) => one.id);
       const loads = await loadsOf(ids, ["day", "week", "month"], { now });
       return found.flatMap((one) => {
-        const [limits, load] = [limitsAt(parseRules(one.rules ?? "{}"), now), loads.get(one.id) ?? noLoad];
+        const [limits, load] = [limitsAt(parseRules(one.rules), now), loads.get(one.id) ?? noLoad];
         return limitNames.flatMap((limit) => {
           const [most, { window, unit }] = [limits[limit], limitKinds[limit]];
           if (most === null || !isCalendarWindow(window)) return [];

@@ -8,15 +8,12 @@
 
 import type { WallClock } from "../../time/clock.ts";
 import { coalescePerTick } from "../../time/per-tick.ts";
-import { prepareFindActiveKey, prepareListEndings } from "../keys/keys.ts";
 import { knowUsers } from "../keys/known-users.ts";
-import { prepareFindOwners } from "../usage/stored.ts";
 import { type Migration, readMigrations } from "../schema/migrations.ts" with { type: "macro" };
-import { prepareFindSession } from "../accounts/sessions.ts";
 import { createSqlStore } from "../sql-store.ts";
 import { defaultRetention, type Retention } from "../retention.ts";
 import type { Store } from "../store.ts";
-import type { Engine } from "../engine/engine.ts";
+import type { Engine, MaybePromise } from "../engine/engine.ts";
 import type { UsageStore } from "../usage/contract.ts";
 import { createPostgresEngine } from "./engine.ts";
 import { migratePostgres } from "./migrate.ts";
@@ -93,12 +90,9 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
   const flushes = createFlushes(options);
   const others = createPostgresPool({ url, connections: 4, statementTimeoutMs });
   const limited = { withTimeout: limitCalls(others.withTimeout, maxCalls) };
-  const lookupEngine = createPostgresEngine(lookups);
-  const findActive = prepareFindActiveKey(lookupEngine, clock);
-  const findSession = prepareFindSession(lookupEngine);
-  const listEndings = prepareListEndings(lookupEngine);
-  const findOwners = prepareFindOwners(lookupEngine);
-  const { checkWritable } = createSqlStore(lookupEngine, clock);
+  const { checkWritable, ...found } = createSqlStore(createPostgresEngine(lookups), clock);
+  const lookUp = <T>(work: () => MaybePromise<T>, timeoutMs = callTimeoutMs): Promise<T> =>
+    lookups.withTimeout(timeoutMs, () => retryIfConnectionLost(async () => work()));
   const store = createSqlStore(createPostgresEngine(others), clock, retention);
   const { listLoads, countAtLimit, listNotified, listDays } = store.limits;
   const { maintain, checkWritable: _, ...nouns } = store;
@@ -118,15 +112,13 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
     ...all,
     keys: {
       ...all.keys,
-      listEndings: () => lookups.withTimeout(callTimeoutMs, () => retryIfConnectionLost(async () => listEndings())),
+      listEndings: () => lookUp(found.keys.listEndings),
       findActive: coalescePerTick(
         createVerifiedKeys({
           clock,
           // PostgreSQL text cannot contain a null character, so no key does.
           find: async (key, timeoutMs) =>
-            key.includes("\0")
-              ? undefined
-              : lookups.withTimeout(timeoutMs, () => retryIfConnectionLost(async () => findActive(key))),
+            key.includes("\0") ? undefined : lookUp(() => found.keys.findActive(key), timeoutMs),
         }),
       ),
     },
@@ -134,7 +126,7 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
     usage: {
       ...withTimeouts(others, store.usage),
       add: flushes.add,
-      findOwners: (ids) => lookups.withTimeout(callTimeoutMs, () => retryIfConnectionLost(() => findOwners(ids))),
+      findOwners: (ids) => lookUp(() => found.usage.findOwners(ids)),
       daily: (sinceDay) => slicesWithTimeout(limited, store.usage.daily(sinceDay)),
       history: (range) => slicesWithTimeout(limited, store.usage.history(range)),
       chart: (range) => slicesWithTimeout(limited, store.usage.chart(range)),
@@ -149,11 +141,7 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
       powerHistory: (range) => slicesWithTimeout(limited, store.gpu.powerHistory(range)),
       history: (range, gpuId) => slicesWithTimeout(limited, store.gpu.history(range, gpuId)),
     },
-    sessions: {
-      ...all.sessions,
-      find: (idHash, now) =>
-        lookups.withTimeout(callTimeoutMs, () => retryIfConnectionLost(async () => findSession(idHash, now))),
-    },
+    sessions: { ...all.sessions, find: (idHash, now) => lookUp(() => found.sessions.find(idHash, now)) },
     size: () => others.withTimeout(callTimeoutMs, () => sizeOf(others)),
     maintain: () => others.withTimeout(callTimeoutMs, maintain),
     // Like a look-up, it does not wait for the calls of a flood.

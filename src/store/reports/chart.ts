@@ -1,63 +1,115 @@
 import type { Engine } from "../engine/engine.ts";
-import { keyCondition, readKeyNames } from "./key-filter.ts";
-import type { ChartColumns, ChartRange, SumColumns, UsageMetric } from "./contract.ts";
-import { oneBucket, summedRowsPerSlice, sumSlices } from "./slices.ts";
-import type { KeyId } from "../../domain/keys.ts";
+import { findNames } from "../keys/subjects.ts";
+import { isByLabel, readLabels, usageCondition } from "./key-filter.ts";
+import type { ChartColumns, ChartGroup, ChartRange, GroupId, SumColumns, UsageMetric } from "./contract.ts";
+import {
+  type GroupColumn,
+  type MinuteRange,
+  oneBucket,
+  summedRowsPerSlice,
+  sumSlices,
+  type UsageRow,
+} from "./slices.ts";
+import { subjectOf } from "../../domain/keys.ts";
+import { dayNumberOf, minuteOf, msPerMinute, startOfDayNumber } from "../../time/seoul.ts";
 import { type UsageSum, addSums, mapCounters, noSum, sumFields } from "../../domain/usage.ts";
 
-interface KeySum extends UsageSum {
-  keyId: KeyId;
+interface GroupSum extends UsageSum {
+  id: GroupId;
 }
 
-/** The keys of a chart. */
+/** The keys of a chart, or what else it is by. */
 interface Ranking {
-  /** Highest first; hidden keys too. */
-  all: readonly KeySum[];
+  /** Highest first. */
+  all: readonly GroupSum[];
   /** Those with a series of their own. */
-  top: readonly KeySum[];
+  top: readonly GroupSum[];
   /** Those that are summed as one. */
-  rest: readonly KeySum[];
+  rest: readonly GroupSum[];
 }
 
 /** The values of consecutive buckets. */
 interface BucketColumns {
   /** The start of the first bucket, minutes since the epoch. */
   first: number;
-  series: ReadonlyMap<KeyId, number[]>;
+  series: ReadonlyMap<GroupId, number[]>;
   other: number[];
 }
 
 /** Reads the sums of all keys first, mostly from days and hours, and then only the buckets that the caller lacks. */
 export async function* chart(engine: Engine, range: ChartRange): AsyncGenerator<string> {
-  const names = await readKeyNames(engine);
-  const ranking = yield* rankKeys(engine, range, names);
-  const columns = yield* readColumns(engine, range, names, ranking);
-  yield JSON.stringify(chartColumns(range, ranking, columns, names));
+  const readRows = await rowReader(engine, range);
+  const ranking = yield* rank(range, readRows);
+  const columns = yield* readColumns(range, readRows, ranking);
+  const listed = listedOf(range, ranking);
+  yield JSON.stringify(chartColumns(ranking, columns, listed, await readNames(engine, range.by, listed)));
 }
 
 /** Yields after each slice, so that flushes run in between. */
 type Slices<Result> = AsyncGenerator<string, Result>;
 
-type Names = ReadonlyMap<KeyId, string>;
+type Names = ReadonlyMap<GroupId, string>;
 
-async function* rankKeys(engine: Engine, range: ChartRange, names: Names): Slices<Ranking> {
-  const byKey = new Map<KeyId, KeySum>();
-  const condition = keyCondition({ ...range, hiddenIds: [] }, names);
-  for await (const rows of sumSlices(engine, range, oneBucket, { condition, sliceRows: summedRowsPerSlice })) {
-    for (const row of rows) byKey.set(row.keyId, addKeySums(byKey.get(row.keyId), row));
-    yield "";
-  }
-  const value = (sum: KeySum): number => valueOf(sum, range.metric);
-  const all = [...byKey.values()].toSorted((a, b) => value(b) - value(a) || a.keyId - b.keyId);
-  const hidden = new Set(range.hiddenIds);
-  const shown = all.filter(({ keyId }) => !hidden.has(keyId));
-  return { all, top: shown.slice(0, range.top), rest: shown.slice(range.top) };
+const groupColumns: Readonly<Record<ChartGroup, GroupColumn>> = {
+  key: "keyId",
+  team: "teamId",
+  user: "userId",
+  model: "model",
+};
+
+/** Whether a chart is made from the sums by model, which have no minutes. */
+export const isByModel = ({ by = "key", teamId, userId, model }: Partial<ChartRange>): boolean =>
+  by !== "key" || teamId !== undefined || userId !== undefined || model !== undefined;
+
+type ReadRows = (
+  minutes: MinuteRange,
+  bucketMinutes: number,
+  apart?: readonly GroupId[],
+) => AsyncIterable<UsageRow<GroupId | null>[]>;
+
+async function rowReader(engine: Engine, range: ChartRange): Promise<ReadRows> {
+  const labels = await readLabels(engine);
+  const changes = isByLabel(range) ? labels.changedOn.map((day) => minuteOf(startOfDayNumber(day))) : [];
+  const options = {
+    column: groupColumns[range.by ?? "key"],
+    byModel: isByModel(range),
+    sliceRows: summedRowsPerSlice,
+  };
+  return async function* (minutes, bucketMinutes, apart) {
+    for (let { from } = minutes; from < minutes.to;) {
+      const to = Math.min(minutes.to, ...changes.filter((minute) => minute > from));
+      const condition = usageCondition(range, labels.on(dayNumberOf(from * msPerMinute)));
+      const all = { ...options, condition, ...(apart !== undefined && { apart }) };
+      yield* sumSlices<GroupId>(engine, { from, to }, bucketMinutes, all);
+      from = to;
+    }
+  };
 }
 
-const addKeySums = (sum: KeySum | undefined, row: KeySum): KeySum => ({
-  keyId: row.keyId,
-  ...addSums(sum ?? noSum, row),
-});
+async function readNames(engine: Engine, by: ChartGroup = "key", all: readonly GroupSum[]): Promise<Names> {
+  if (by === "model") return new Map(all.map(({ id }) => [id, String(id)]));
+  const toId = (id: GroupId): number => (by === "key" ? Number(id) : subjectOf(Number(id)));
+  const found = new Map(
+    await findNames(
+      engine,
+      all.map(({ id }) => toId(id)),
+    ),
+  );
+  return new Map(all.map(({ id }) => [id, found.get(toId(id)) ?? ""]));
+}
+
+async function* rank(range: ChartRange, readRows: ReadRows): Slices<Ranking> {
+  const byId = new Map<GroupId, GroupSum>();
+  for await (const rows of readRows(range, oneBucket)) {
+    for (const { keyId: id, ...row } of rows) {
+      if (id !== null) byId.set(id, { id, ...addSums(byId.get(id) ?? noSum, row) });
+    }
+    yield "";
+  }
+  const value = (sum: GroupSum): number => valueOf(sum, range.metric);
+  const all = [...byId.values()].toSorted((a, b) => value(b) - value(a) || (a.id < b.id ? -1 : 1));
+  return { all, top: all.slice(0, range.top), rest: all.slice(range.top) };
+}
 
 function valueOf(sum: UsageSum, metric: UsageMetric): number {
   if (metric === "requests") return sum.requestCount;
@@ -65,20 +117,15 @@ function valueOf(sum: UsageSum, metric: UsageMetric): number {
   return metric === "input" ? sum.inputTokens : sum.outputTokens;
 }
 
-async function* readColumns(engine: Engine, range: ChartRange, names: Names, { top }: Ranking): Slices<BucketColumns> {
+async function* readColumns(range: ChartRange, readRows: ReadRows, { top }: Ranking): Slices<BucketColumns> {
   const { to, bucketMinutes, metric } = range;
   const first = firstMinute(range, top);
   const emptyColumn = (): number[] => Array.from({ length: (to - first) / bucketMinutes }, () => 0);
-  const series = new Map(top.map(({ keyId }) => [keyId, emptyColumn()]));
+  const series = new Map(top.map(({ id }) => [id, emptyColumn()]));
   const other = emptyColumn();
-  const sums = sumSlices(engine, { from: first, to }, bucketMinutes, {
-    condition: keyCondition(range, names),
-    apart: [...series.keys()],
-    sliceRows: summedRowsPerSlice,
-  });
-  for await (const rows of sums) {
+  for await (const rows of readRows({ from: first, to }, bucketMinutes, [...series.keys()])) {
     for (const row of rows) {
-      const values = series.get(row.keyId) ?? other;
+      const values = (row.keyId === null ? undefined : series.get(row.keyId)) ?? other;
       const index = (row.period - first) / bucketMinutes;
       values[index] = (values[index] ?? 0) + valueOf(row, metric);
     }
@@ -88,35 +135,36 @@ async function* readColumns(engine: Engine, range: ChartRange, names: Names, { t
 }
 
 /** The start of the first bucket that the caller lacks: of all buckets if other keys are on top than it knows. */
-function firstMinute({ from, to, known, bucketMinutes }: ChartRange, top: readonly KeySum[]): number {
-  if (known === undefined || known.keyIds.length !== top.length) return from;
-  const knownIds = new Set(known.keyIds);
-  if (!top.every(({ keyId }) => knownIds.has(keyId))) return from;
+function firstMinute({ from, to, known, bucketMinutes }: ChartRange, top: readonly GroupSum[]): number {
+  if (known === undefined || known.ids.length !== top.length) return from;
+  const knownIds = new Set(known.ids);
+  if (!top.every(({ id }) => knownIds.has(id))) return from;
   const buckets = Math.floor((known.minute - from) / bucketMinutes);
   return from + Math.min(Math.max(0, buckets), (to - from) / bucketMinutes) * bucketMinutes;
 }
 
+/** A caller that lists no keys knows their names already. */
+const listedOf = (range: ChartRange, { all, top }: Ranking): readonly GroupSum[] =>
+  range.listed === 0 ? [] : all.slice(0, Math.max(range.listed, top.length));
+
 function chartColumns(
-  range: ChartRange,
-  { all, top, rest }: Ranking,
+  { all, rest }: Ranking,
   columns: BucketColumns,
+  listed: readonly GroupSum[],
   names: Names,
 ): ChartColumns {
-  const topIds = new Set(top.map(({ keyId }) => keyId));
-  // A caller that lists no keys knows their names already.
-  const listed = range.listed === 0 ? [] : all.filter(({ keyId }, index) => index < range.listed || topIds.has(keyId));
   return {
     firstMinute: columns.first,
-    keyCount: all.length,
-    ...[...top, ...rest].reduce<UsageSum>(addSums, noSum),
-    keys: {
-      keyId: listed.map(({ keyId }) => keyId),
-      name: listed.map(({ keyId }) => names.get(keyId) ?? ""),
+    count: all.length,
+    ...all.reduce<UsageSum>(addSums, noSum),
+    listed: {
+      id: listed.map(({ id }) => id),
+      name: listed.map(({ id }) => names.get(id) ?? ""),
       ...columnsOf(listed),
     },
-    series: Array.from(columns.series, ([keyId, values]) => ({ keyId, values })),
+    series: Array.from(columns.series, ([id, values]) => ({ id, values })),
     other: {
-      keyCount: rest.length,
+      count: rest.length,
       ...rest.reduce<UsageSum>(addSums, noSum),
       values: rest.length === 0 ? [] : columns.other,
     },

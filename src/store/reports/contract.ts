@@ -1,9 +1,9 @@
 // The store's contract for counts as the console draws and lists them: by day, by bucket, as a chart, and as costs.
 //
 // It keeps true: a report is read in slices on demand: flushes run in between, and no process holds a whole one of the
-// first two, which can be long. Days and buckets are Seoul's. Hidden keys are not summed. It writes nothing.
+// first two, which can be long. Days and buckets are Seoul's. It writes nothing.
 
-import type { KeyId, TeamId, UserId } from "../../domain/keys.ts";
+import type { KeyId, SubjectId, TeamId, UserId } from "../../domain/keys.ts";
 import type { ModelPrice } from "../../domain/prices.ts";
 import type { CountedField, UsageSum } from "../../domain/usage.ts";
 
@@ -14,20 +14,30 @@ export interface BucketRange {
   bucketMinutes: number;
 }
 
-/** Which keys a report covers. */
-export interface KeyFilter {
-  /** Undefined: all keys. */
+/** Which usage a report covers; undefined: all. */
+export interface UsageFilter {
   keyId?: KeyId | undefined;
-  /** Part of a name, in any case. */
-  search?: string | undefined;
-  /** Not summed. */
-  hiddenIds: readonly KeyId[];
+  /** Only what keys used while they were in it; 0: while they had no team. */
+  teamId?: TeamId | undefined;
+  /** 0: nobody's in particular. */
+  userId?: UserId | undefined;
+  model?: string | undefined;
+  /** Empty: of keys without a tag or an owner. */
+  tag?: string | undefined;
+  owner?: string | undefined;
 }
+
+export type ChartGroup = "key" | "team" | "user" | "model";
+
+/** Of a key, a team or a user, or the name of a model. */
+export type GroupId = number | string;
 
 export type UsageMetric = "requests" | "input" | "output" | "total";
 
 /** Minutes are counted since the epoch. */
-export interface ChartRange extends KeyFilter {
+export interface ChartRange extends UsageFilter {
+  /** What has a series. Only keys have buckets of less than an hour, and without a team, user or model to filter by. */
+  by?: ChartGroup;
   /** The start of a bucket. */
   from: number;
   /** The end of a bucket. */
@@ -35,12 +45,12 @@ export interface ChartRange extends KeyFilter {
   bucketMinutes: number;
   /** Orders the keys and is the value of each bucket. */
   metric: UsageMetric;
-  /** How many keys have a series of their own. */
+  /** How many have a series of their own. */
   top: number;
-  /** How many keys are listed with their sums. */
+  /** How many are listed with their sums. */
   listed: number;
   /** What the caller has already: the series of these keys up to the bucket that starts at `minute`. */
-  known?: { keyIds: readonly KeyId[]; minute: number } | undefined;
+  known?: { ids: readonly GroupId[]; minute: number } | undefined;
 }
 
 declare const body: unique symbol;
@@ -53,29 +63,27 @@ export interface Report<Body> extends AsyncIterable<Uint8Array> {
 /** One array for each counter: a fraction of the bytes of an object for each sum. */
 export type SumColumns = Record<keyof UsageSum, number[]>;
 
-/** The keys that use the most, and all others as one. */
+/** The keys, or what else is grouped by, that use the most, and all others as one. */
 export interface ChartColumns extends UsageSum {
   /** The start of the first bucket of each series. */
   firstMinute: number;
-  /** Keys with usage, hidden ones too. */
-  keyCount: number;
+  /** How many have usage. */
+  count: number;
   /** Highest first. */
-  keys: SumColumns & { keyId: KeyId[]; name: string[] };
-  series: { keyId: KeyId; values: number[] }[];
-  other: UsageSum & { keyCount: number; values: number[] };
+  listed: SumColumns & { id: GroupId[]; name: string[] };
+  series: { id: GroupId; values: number[] }[];
+  other: UsageSum & { count: number; values: number[] };
 }
 
-export type CostGroup = "day" | "key" | "team" | "user" | "model" | "tag" | "owner" | "key_model" | "day_key";
+export type CostGroup = "day" | "key" | "team" | "user" | "model" | "tag" | "owner" | "key_model";
 
-export interface CostRange extends KeyFilter {
+export interface CostRange extends UsageFilter {
   /** Day numbers in Seoul time, both included. */
   firstDay: number;
   lastDay: number;
+  /** Hours since the epoch, the end exclusive: no more than these of the first and the last day. */
+  hours?: { from: number; to: number } | undefined;
   by: CostGroup;
-  /** Only what keys used while they were in it; 0: while they had no team. */
-  teamId?: TeamId | undefined;
-  /** 0: nobody's in particular. */
-  userId?: UserId | undefined;
   prices: readonly ModelPrice[];
   limit: number;
   /** The last row of the page before. */
@@ -92,7 +100,7 @@ export interface CostPosition {
   text: string;
 }
 
-export interface CostRow extends CostPosition, Record<CountedField, number> {
+export interface CostSum extends Record<CountedField, number> {
   requestCount: number;
   /** Null if no price is known. */
   cost: number | null;
@@ -100,9 +108,16 @@ export interface CostRow extends CostPosition, Record<CountedField, number> {
   isPartial: boolean;
 }
 
+export type CostRow = CostPosition & CostSum;
+
 export interface CostRows {
   rows: CostRow[];
-  names: [KeyId, string][];
+  /** Of what all rows are of; right if they begin with the first. */
+  total: CostSum;
+  /** Of what the rows are of, and the range is filtered by. */
+  names: [SubjectId, string][];
+  /** The labels that keys have. */
+  labels: ("tag" | "owner")[];
   /** Where the next page continues; null after the last. */
   next: CostPosition | null;
 }

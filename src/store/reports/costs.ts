@@ -1,12 +1,20 @@
-import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
+import { type SQL, sql } from "drizzle-orm";
 import { priceTokens, type ModelPrice, priceDays, pricesOn, rankPrices } from "../../domain/prices.ts";
 import { type KeyId, subjectOf } from "../../domain/keys.ts";
 import { countedFields, mapCounters } from "../../domain/usage.ts";
-import { type Days, listMonths, splitByMonths } from "../../time/seoul.ts";
+import { type Days, hourOfDay, listMonths, splitByMonths } from "../../time/seoul.ts";
 import { type Engine, rowsPerSlice, safeSum } from "../engine/engine.ts";
 import { findNames } from "../keys/subjects.ts";
-import { readKeyNames, type KeyCondition, keyCondition } from "./key-filter.ts";
-import type { CostGroup, CostPosition, CostRange, CostRow, CostRows } from "./contract.ts";
+import {
+  hasLabels,
+  labelsOf,
+  readLabels,
+  type Labels,
+  type UsageCondition,
+  usageCondition,
+  isByLabel,
+} from "./key-filter.ts";
+import type { CostGroup, CostPosition, CostRange, CostRow, CostRows, CostSum } from "./contract.ts";
 
 // The rows of a page are the first ones in an order that does not depend on what is counted: a row that grows between two pages
 // is on one of them. So the sums of all others are dropped as soon as there are too many, however many names clients make up.
@@ -21,13 +29,10 @@ const groupings: Readonly<Record<CostGroup, { day?: true; key?: true; of?: "team
   tag: {},
   owner: {},
   key_model: { key: true, model: true },
-  day_key: { day: true, key: true },
 };
 
 /** Only sums leave the database. Of a key and a day there are far fewer rows. */
 const sliceRows = 5 * rowsPerSlice;
-/** A page has whole days, so the part that it is read from is short. */
-const pagedDays = 7;
 /** Days or months of one key that are read at once. */
 const keyPeriods = 31;
 
@@ -38,64 +43,90 @@ interface Summed extends Omit<CostRow, "text" | "cost" | "isPartial"> {
 
 /** Yields after each slice, so that flushes run in between. */
 export async function* costs(engine: Engine, range: CostRange): AsyncGenerator<string> {
-  const names = await readKeyNames(engine);
+  const labels = await readLabels(engine);
+  const usesLabels = range.by === "tag" || range.by === "owner" || isByLabel(range);
   const ranked = rankPrices(range.prices);
-  const page = createPage(range, await readTexts(engine, range.by));
-  for (const part of partsOf(range, ranked)) {
-    const priceOf = pricesOn(ranked, part.from);
-    for await (const rows of readSlices(engine, part, range, keyCondition(range, names))) {
-      for (const row of rows) page.add(row, priceOf(row.model));
+  const page = createPage(range);
+  for (const part of partsOf(range, [...priceDays(ranked), ...(usesLabels ? labels.changedOn : [])])) {
+    const priceOf = pricesOn(ranked, part.day);
+    const labelsThen = labels.on(part.day);
+    const textsOf = textsBy(range.by, labelsThen);
+    for await (const rows of readSlices(engine, part, range, usageCondition(range, labelsThen))) {
+      for (const row of rows) page.add(row, textsOf(row), priceOf(row.model));
       yield "";
     }
-    if (range.by === "day_key" && page.isFull()) break;
   }
-  const { rows, next } = page.end();
-  const ids = [...new Set(rows.map(({ keyId }) => keyId))];
-  const report: CostRows = { rows, next, names: ids.map((id) => [id, names.get(id) ?? ""]) };
-  if (groupings[range.by].of !== undefined) {
-    const found = await findNames(engine, ids.map(subjectOf));
-    report.names = found.map(([id, name]) => [subjectOf(id), name]);
-  }
+  const found = page.end();
+  const { keyId, teamId, userId, lastDay } = range;
+  const toId = groupings[range.by].of === undefined ? Number : subjectOf;
+  const of = [keyId, teamId && subjectOf(teamId), userId && subjectOf(userId)].filter((id) => id !== undefined);
+  const ids = new Set([...found.rows.map((row) => toId(row.keyId)), ...of]);
+  const report: CostRows = {
+    ...found,
+    names: await findNames(engine, [...ids]),
+    labels: (["tag", "owner"] as const).filter((kind) => hasLabels(labels.on(lastDay), kind)),
+  };
   yield JSON.stringify(report);
 }
 
+/** In units. */
 interface Part extends Days {
   /** The rows that are read. */
-  unit: "day" | "month";
+  unit: "hour" | "day" | "month";
+  /** Its first day; hours are of one day. */
+  day: number;
 }
 
-/** The latest days first. On the days of a part all prices stay the same. */
-function* partsOf({ firstDay, lastDay, by, after }: CostRange, ranked: readonly ModelPrice[]): Generator<Part> {
-  const starts = [firstDay, ...priceDays(ranked)];
-  const days = by === "day_key" ? pagedDays : lastDay - firstDay + 1;
+/** The latest days first. @param changes days on which a part begins: within it, prices and labels stay the same */
+function* partsOf({ firstDay, lastDay, hours, by, after }: CostRange, changes: readonly number[]): Generator<Part> {
+  const starts = [firstDay, ...changes.filter((day) => day > firstDay)];
   const isByDay = groupings[by].day === true;
   for (let to = 1 + (isByDay ? Math.min(lastDay, after?.day ?? lastDay) : lastDay); to > firstDay;) {
-    const from = Math.max(to - days, ...starts.filter((start) => start < to));
-    if (isByDay) yield { unit: "day", from, to };
-    else yield* splitByMonths({ from, to });
+    const isPart = (day: number): boolean =>
+      hours !== undefined && (hours.from > hourOfDay(day) || hours.to < hourOfDay(day + 1));
+    let from = Math.max(...starts.filter((start) => start < to));
+    if (hours !== undefined && isPart(to - 1)) {
+      from = to - 1;
+      const part = { from: Math.max(hours.from, hourOfDay(from)), to: Math.min(hours.to, hourOfDay(to)) };
+      yield { unit: "hour", day: from, ...part };
+    } else {
+      if (isPart(from)) from += 1;
+      const parts = isByDay ? [{ unit: "day" as const, from, to }] : splitByMonths({ from, to });
+      for (const part of parts) yield { ...part, day: part.from };
+    }
     to = from;
   }
 }
 
 /** The texts of the rows that usage belongs to. */
-type TextsOf = (usage: Summed) => readonly string[];
-
-async function readTexts({ db, tables: { keys } }: Engine, by: CostGroup): Promise<TextsOf> {
-  if (by !== "tag" && by !== "owner") return groupings[by].model === true ? ({ model }) => [model] : () => [""];
-  const found = await db.select({ id: keys.id, owner: keys.owner, tags: keys.tags }).from(keys);
-  const texts = new Map(
-    found.map(({ id, owner, tags }) => [id, by === "owner" ? [owner ?? ""] : (JSON.parse(tags ?? '[""]') as string[])]),
-  );
-  return ({ keyId }) => texts.get(keyId) ?? [""];
+function textsBy(by: CostGroup, labels: Labels): (usage: Summed) => readonly string[] {
+  if (by === "tag" || by === "owner") return ({ keyId }) => labelsOf(labels, keyId, by);
+  return groupings[by].model === true ? ({ model }) => [model] : () => [""];
 }
 
-interface Sum extends CostRow {
+interface Sum extends CostSum {
   unpricedTokens: number;
 }
 
-function createPage({ by, limit, after }: CostRange, textsOf: TextsOf) {
+const noCosts = (): Sum => ({ requestCount: 0, ...mapCounters(countedFields, () => 0), ...noCost });
+
+function addCosts(sum: Sum, usage: Summed, price: ModelPrice | undefined): void {
+  sum.requestCount += usage.requestCount;
+  for (const field of countedFields) sum[field] += usage[field];
+  if (price === undefined) sum.unpricedTokens += pricedTokensOf(usage);
+  else sum.cost = (sum.cost ?? 0) + priceTokens(price, usage);
+}
+
+function endSum(sum: CostSum & { unpricedTokens: number }): void {
+  sum.isPartial = sum.unpricedTokens > 0;
+  // Without the noise of floating point, which differs by the order in which parts are added.
+  if (sum.cost !== null) sum.cost = Number(sum.cost.toPrecision(14));
+}
+
+function createPage({ by, limit, after }: CostRange) {
   const { day: byDay, of, key: byKey = of !== undefined } = groupings[by];
-  let sums = new Map<string, Sum>();
+  const total = noCosts();
+  let sums = new Map<string, Sum & CostPosition>();
   /** Positions after this one are on a later page. */
   let last: CostPosition | undefined;
 
@@ -105,17 +136,14 @@ function createPage({ by, limit, after }: CostRange, textsOf: TextsOf) {
     const id = `${position.day} ${position.keyId} ${position.text}`;
     let sum = sums.get(id);
     if (sum === undefined) {
-      sum = { ...position, requestCount: 0, ...mapCounters(countedFields, () => 0), ...noCost };
+      sum = { ...position, ...noCosts() };
       sums.set(id, sum);
       if (sums.size > 4 * limit) dropLater();
     }
-    sum.requestCount += usage.requestCount;
-    for (const field of countedFields) sum[field] += usage[field];
-    if (price === undefined) sum.unpricedTokens += pricedTokensOf(usage);
-    else sum.cost = (sum.cost ?? 0) + priceTokens(price, usage);
+    addCosts(sum, usage, price);
   }
 
-  const inOrder = (): [string, Sum][] => [...sums].toSorted(([, a], [, b]) => compare(a, b));
+  const inOrder = (): [string, Sum & CostPosition][] => [...sums].toSorted(([, a], [, b]) => compare(a, b));
 
   /** Keeps one more than fit, which tells that there is another page. */
   function dropLater(): void {
@@ -125,24 +153,20 @@ function createPage({ by, limit, after }: CostRange, textsOf: TextsOf) {
   }
 
   return {
-    add(usage: Summed, price: ModelPrice | undefined): void {
-      for (const text of textsOf(usage)) {
+    add(usage: Summed, texts: readonly string[], price: ModelPrice | undefined): void {
+      addCosts(total, usage, price);
+      for (const text of texts) {
         addTo({ day: byDay === true ? usage.day : 0, keyId: byKey ? usage.keyId : 0, text }, usage, price);
       }
     },
-    isFull: (): boolean => sums.size > limit,
-    end(): Pick<CostRows, "rows" | "next"> {
+    end(): Pick<CostRows, "rows" | "total" | "next"> {
       const found = inOrder().map(([, sum]) => sum);
       const rows = found.slice(0, limit);
-      for (const row of rows) {
-        row.isPartial = row.unpricedTokens > 0;
-        // Without the noise of floating point, which differs by the order in which parts are added.
-        if (row.cost !== null) row.cost = Number(row.cost.toPrecision(14));
-      }
+      for (const row of [total, ...rows]) endSum(row);
       const end = rows.at(-1);
       const next =
         found.length > limit && end !== undefined ? { day: end.day, keyId: end.keyId, text: end.text } : null;
-      return { rows, next };
+      return { rows, total, next };
     },
   };
 }
@@ -160,31 +184,28 @@ const pricedTokensOf = (usage: Summed): number =>
 async function* readSlices(
   engine: Engine,
   part: Part,
-  { by, keyId, teamId, userId, prices, after }: CostRange,
-  condition: KeyCondition,
+  { by, keyId, prices, after }: CostRange,
+  condition: UsageCondition,
 ): AsyncGenerator<Summed[]> {
   const source = sourceOf(engine, part);
   const { table, period } = source;
   const { day, model, key, of } = groupings[by];
   const id = table[of ?? "keyId"];
   const groups = [
-    ...(day === true ? [period] : []),
+    ...(day === true && part.unit === "day" ? [period] : []),
     ...(key === true || of !== undefined || by === "tag" || by === "owner" ? [id] : []),
     ...(model === true || prices.length > 0 ? [table.model] : []),
   ];
   const picked = (column: (typeof groups)[number], none: SQL): SQL => (groups.includes(column) ? sql`${column}` : none);
   const counters = countedFields.map((field) => sql`${safeSum(table[field])} as ${sql.identifier(field)}`);
   const isLater = by === "key_model" && after !== undefined ? sql`${table.keyId} >= ${after.keyId}` : sql`1 = 1`;
-  const isOf = (column: SQLWrapper, wanted: number | undefined): SQL =>
-    wanted === undefined ? sql`1 = 1` : sql`${column} = ${wanted}`;
-  const isWanted = sql`${isOf(table.teamId, teamId)} and ${isOf(table.userId, userId)}`;
   for await (const slice of keyId === undefined ? slicesOf(engine, source) : periodsOfKey(source, keyId)) {
     yield await engine.rows<Summed>(
-      sql`select ${picked(period, sql`0`)} as "day", ${picked(id, sql`0`)} as "keyId",
+      sql`select ${picked(period, sql`${part.day}`)} as "day", ${picked(id, sql`0`)} as "keyId",
         ${picked(table.model, sql`''`)} as "model", ${safeSum(table.requestCount)} as "requestCount",
         ${sql.join(counters, sql`, `)}
-        from ${table} where ${slice} and ${isLater} and ${isWanted} and ${condition(table.keyId)}
-        group by ${sql.join(groups, sql`, `)}`,
+        from ${table} where ${slice} and ${isLater} and ${condition(table)}
+        ${groups.length === 0 ? sql`having count(*) > 0` : sql`group by ${sql.join(groups, sql`, `)}`}`,
       ["model"],
     );
   }
@@ -192,12 +213,11 @@ async function* readSlices(
 
 type Source = Part & Pick<ReturnType<typeof sourceOf>, "table" | "period">;
 
-const sourceOf = ({ tables: { usageModelDay, usageModelMonth } }: Engine, part: Part) => ({
-  ...part,
-  ...(part.unit === "day"
-    ? { table: usageModelDay, period: usageModelDay.day }
-    : { table: usageModelMonth, period: usageModelMonth.month }),
-});
+function sourceOf({ tables: { usageModelHour, usageModelDay, usageModelMonth } }: Engine, part: Part) {
+  if (part.unit === "hour") return { ...part, table: usageModelHour, period: usageModelHour.hour };
+  if (part.unit === "day") return { ...part, table: usageModelDay, period: usageModelDay.day };
+  return { ...part, table: usageModelMonth, period: usageModelMonth.month };
+}
 
 /** Slices of the rows, the latest first; those of a period and a key stay together. */
 async function* slicesOf({ rows }: Engine, { table, period, from, to }: Source): AsyncGenerator<SQL> {
@@ -223,7 +243,7 @@ async function* slicesOf({ rows }: Engine, { table, period, from, to }: Source):
 /** Period by period, so that the primary key finds the rows of the key. */
 function* periodsOfKey({ table, period, unit, from, to }: Source, keyId: KeyId): Generator<SQL> {
   const periods =
-    unit === "day" ? Array.from({ length: to - from }, (_, index) => from + index) : listMonths({ from, to });
+    unit === "month" ? listMonths({ from, to }) : Array.from({ length: to - from }, (_, index) => from + index);
   for (let at = 0; at < periods.length; at += keyPeriods) {
     yield sql`${period} in ${periods.slice(at, at + keyPeriods)} and ${table.keyId} = ${keyId}`;
   }

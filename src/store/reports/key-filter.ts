@@ -1,24 +1,74 @@
-import { gt, type SQL, type SQLWrapper, sql } from "drizzle-orm";
-import type { KeyFilter } from "./contract.ts";
+import { gt, isNotNull, or, type SQL, type SQLWrapper, sql } from "drizzle-orm";
+import type { UsageFilter } from "./contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { Engine } from "../engine/engine.ts";
 
-/** A condition for the column of a key's id. */
-export type KeyCondition = (column: SQLWrapper) => SQL;
+/** The columns of a table of usage that filters compare; those of keys alone have but the first. */
+export interface FilteredColumns {
+  keyId: SQLWrapper;
+  teamId?: SQLWrapper;
+  userId?: SQLWrapper;
+  model?: SQLWrapper;
+}
 
-/** Names are not compared in SQL: SQLite ignores the case of ASCII letters only. */
-export function keyCondition(filter: KeyFilter, names: ReadonlyMap<KeyId, string>): KeyCondition {
-  const { keyId, hiddenIds } = filter;
-  const search = filter.search?.trim().toLowerCase() ?? "";
-  const matches = (id: KeyId): boolean => (names.get(id) ?? "").toLowerCase().includes(search);
-  const candidates = keyId === undefined ? [...names.keys()] : [keyId];
-  const ids = search === "" && keyId === undefined ? undefined : candidates.filter(matches);
-  return (column) => {
-    const isShown = hiddenIds.length === 0 ? sql`1 = 1` : sql`${column} not in ${hiddenIds}`;
-    if (ids === undefined) return isShown;
-    return ids.length === 0 ? sql`1 = 0` : sql`${column} in ${ids} and ${isShown}`;
+export type UsageCondition = (columns: FilteredColumns) => SQL;
+
+/** The owner and the tags of keys that have some. */
+export type Labels = ReadonlyMap<KeyId, { owner: string | null; tags: readonly string[] }>;
+
+export interface DatedLabels {
+  /** The days, as numbers, from which on some are others. */
+  changedOn: number[];
+  on: (day: number) => Labels;
+}
+
+export async function readLabels({ db, tables: { keys, keyLabels } }: Engine): Promise<DatedLabels> {
+  const current = await db
+    .select({ keyId: keys.id, owner: keys.owner, tags: keys.tags })
+    .from(keys)
+    .where(or(isNotNull(keys.owner), isNotNull(keys.tags)));
+  const dated = await db.select().from(keyLabels).orderBy(keyLabels.fromDay);
+  return {
+    changedOn: [...new Set(dated.map(({ fromDay }) => fromDay))],
+    on: (day) =>
+      new Map(
+        [...current, ...dated.filter(({ fromDay }) => fromDay <= day)].map(({ keyId, owner, tags }) => [
+          keyId,
+          { owner, tags: JSON.parse(tags ?? "[]") as string[] },
+        ]),
+      ),
   };
 }
+
+/** The tags, or the owner, of a key; without any, the empty text. */
+export function labelsOf(labels: Labels, keyId: KeyId, kind: "tag" | "owner"): readonly string[] {
+  const { owner = null, tags = [] } = labels.get(keyId) ?? {};
+  if (kind === "owner") return [owner ?? ""];
+  return tags.length === 0 ? [""] : tags;
+}
+
+export const hasLabels = (labels: Labels, kind: "tag" | "owner"): boolean =>
+  labels.keys().some((id) => labelsOf(labels, id, kind)[0] !== "");
+
+export const isByLabel = ({ tag, owner }: UsageFilter): boolean => tag !== undefined || owner !== undefined;
+
+/** @param labels of the days that the condition is for */
+export const usageCondition =
+  (filter: UsageFilter, labels: Labels): UsageCondition =>
+  (columns) => {
+    const conditions = (["keyId", "teamId", "userId", "model"] as const).flatMap((name) => {
+      const [column, wanted] = [columns[name], filter[name]];
+      return column === undefined || wanted === undefined ? [] : [sql`${column} = ${wanted}`];
+    });
+    for (const kind of ["tag", "owner"] as const) {
+      const wanted = filter[kind];
+      if (wanted === undefined) continue;
+      const ids = [...labels.keys()].filter((id) => labelsOf(labels, id, kind).includes(wanted) === (wanted !== ""));
+      const isIn = ids.length === 0 ? sql`1 = 0` : sql`${columns.keyId} in ${ids}`;
+      conditions.push(wanted === "" ? sql`not (${isIn})` : isIn);
+    }
+    return conditions.length === 0 ? sql`1 = 1` : sql.join(conditions, sql` and `);
+  };
 
 /** The names of all keys; a deleted key has its last name. */
 export async function readKeyNames({ db, tables: { keys, deletedKeys } }: Engine): Promise<Map<KeyId, string>> {

@@ -1,25 +1,31 @@
 import { type SQL, type SQLWrapper, sql } from "drizzle-orm";
 import { bucketFloor, minutesPerDay, minutesPerHour, offsetMinutes } from "../../time/seoul.ts";
 import { type Engine, rowsPerSlice, safeSum } from "../engine/engine.ts";
-import type { KeyCondition } from "./key-filter.ts";
+import type { GroupId } from "./contract.ts";
+import type { FilteredColumns, UsageCondition } from "./key-filter.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { UsageSum } from "../../domain/usage.ts";
 
-export interface UsageRow extends UsageSum {
+export interface UsageRow<Id = KeyId> extends UsageSum {
   /** A day number, or the first minute of a bucket. */
   period: number;
-  keyId: KeyId;
+  keyId: Id;
 }
 
-/** Which keys to sum, and how. */
-interface SumOptions {
-  /** By default all keys. */
-  condition?: KeyCondition;
-  /** Sums all other keys as one, with the id 0. By default, no keys are summed together. */
-  apart?: readonly KeyId[];
+/** What to sum, and how. */
+interface SumOptions<Id> {
+  /** By default all usage. */
+  condition?: UsageCondition;
+  /** Which column is the id of a row. Where it is not the key's, and for its filters, there are days and hours alone. */
+  column?: GroupColumn;
+  byModel?: boolean;
+  /** Sums all others as one, whose id is null. By default, none are summed together. */
+  apart?: readonly Id[];
   /** Rows of a table in one slice. */
   sliceRows?: number;
 }
+
+export type GroupColumn = "keyId" | "teamId" | "userId" | "model";
 
 /** More than for a report that lists every row, because only sums leave the database. */
 export const summedRowsPerSlice = 3 * rowsPerSlice;
@@ -34,20 +40,24 @@ export interface MinuteRange {
 export const oneBucket = 2 ** 40;
 
 /** Rows summed by bucket and key, oldest first. A bucket may continue in the next slice. */
-export async function* sumSlices(
+export async function* sumSlices<Id extends GroupId = KeyId>(
   engine: Engine,
   { from, to }: MinuteRange,
   bucketMinutes: number,
-  { condition, apart, sliceRows = rowsPerSlice }: SumOptions = {},
-): AsyncGenerator<UsageRow[]> {
+  { condition, column = "keyId", byModel = false, apart, sliceRows = rowsPerSlice }: SumOptions<Id> = {},
+): AsyncGenerator<UsageRow<Id>[]> {
   const { rows } = engine;
+  const read = (query: SQL): Promise<UsageRow<GroupId>[]> =>
+    column === "model" ? rows<UsageRow<string>>(query, ["keyId"]) : rows<UsageRow>(query);
   for (const { unit, from: first, to: beyondLast } of listSegments(from, to, bucketMinutes)) {
-    const { table, period } = tableOf(engine, unit);
+    const { table, period } = tableOf(engine, unit, byModel);
+    const columns: FilteredColumns = table;
     const localMinute = sql`(${period} * ${unit} + ${offsetMinutes - alignmentOf(unit)})`;
     const bucket = sql`${localMinute} / ${bucketMinutes} * ${bucketMinutes} - ${offsetMinutes}`;
     // The days have teams too.
-    const included = sql`${table.keyId} > 0 and ${condition?.(table.keyId) ?? sql`1 = 1`}`;
-    const key = apart === undefined ? sql`${table.keyId}` : keyApart(table.keyId, apart);
+    const included = sql`${table.keyId} > 0 and ${condition?.(columns) ?? sql`1 = 1`}`;
+    const id = columns[column] ?? table.keyId;
+    const key = apart === undefined ? sql`${id}` : idApart(id, apart);
     for (let start = first; start < beyondLast;) {
       const [beyond] = await rows<{ period: number }>(
         sql`select ${period} as "period" from ${table} where ${period} >= ${start} and ${period} < ${beyondLast}
@@ -55,28 +65,31 @@ export async function* sumSlices(
       );
       // A slice has as many whole minutes, hours or days as fit; one with more rows than a slice is a slice of its own.
       const end = beyond === undefined ? beyondLast : Math.max(beyond.period, start + 1);
-      yield await rows<UsageRow>(
+      const found = await read(
         sql`select ${bucket} as "period", ${key} as "keyId",
           ${safeSum(table.requestCount)} as "requestCount", ${safeSum(table.inputTokens)} as "inputTokens",
           ${safeSum(table.outputTokens)} as "outputTokens"
           from ${table} where ${period} >= ${start} and ${period} < ${end} and ${included}
           group by 1, 2 order by 1, 2`,
       );
+      yield found as UsageRow<Id>[];
       start = end;
     }
   }
 }
 
-const keyApart = (column: SQLWrapper, apart: readonly KeyId[]): SQL =>
-  apart.length === 0 ? sql`0` : sql`case when ${column} in ${apart} then ${column} else 0 end`;
+const idApart = (column: SQLWrapper, apart: readonly GroupId[]): SQL =>
+  apart.length === 0 ? sql`cast(null as bigint)` : sql`case when ${column} in ${apart} then ${column} end`;
 
-function tableOf(
-  { tables: { usageDay, usageHour, usageMinute } }: Engine,
-  unit: number,
-): { table: Engine["tables"]["usageDay" | "usageHour" | "usageMinute"]; period: SQL } {
-  if (unit === minutesPerDay) return { table: usageDay, period: sql`${usageDay.day}` };
-  if (unit === minutesPerHour) return { table: usageHour, period: sql`${usageHour.hour}` };
-  return { table: usageMinute, period: sql`${usageMinute.minute}` };
+function tableOf({ tables }: Engine, unit: number, byModel: boolean) {
+  const { usageDay, usageHour, usageMinute, usageModelDay, usageModelHour } = tables;
+  if (unit === minutesPerDay) {
+    const table = byModel ? usageModelDay : usageDay;
+    return { table, period: sql`${table.day}` };
+  }
+  if (unit !== minutesPerHour) return { table: usageMinute, period: sql`${usageMinute.minute}` };
+  const table = byModel ? usageModelHour : usageHour;
+  return { table, period: sql`${table.hour}` };
 }
 
 /** What to add to a minute before dividing it by the unit: days are Seoul's. */

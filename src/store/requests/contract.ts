@@ -68,6 +68,7 @@ export interface RequestFilter {
   address?: string | undefined;
   conversation?: number | undefined;
   requestId?: string | undefined;
+  traceId?: string | undefined;
   minDurationMs?: number | undefined;
   /** Epoch milliseconds; `since` inclusive, `until` exclusive. */
   since?: number | undefined;

@@ -4,7 +4,7 @@ import { columnFields } from "../../domain/request-fields.ts";
 import { noFailure, usagePaths } from "../../domain/requests.ts";
 import type { Engine } from "../engine/engine.ts";
 import { sumRequests } from "./sums.ts";
-import { changesOf, isStreamed, isUncounted, waitedForOf } from "./row.ts";
+import { changesOf, isStreamed, isUncounted, priorityOf, waitedForOf } from "./row.ts";
 import type { LoggedRequest, RequestFilter, RequestLogStore, RequestPosition } from "./contract.ts";
 
 /** The rows that one call looks at: about five milliseconds, in which no flush runs. */
@@ -133,27 +133,31 @@ function selectiveCondition(log: LogTable, filter: RequestFilter): SQL | undefin
 const isFailuresOnly = ({ failed, outcome, status }: RequestFilter): boolean =>
   failed === true || (outcome !== undefined && outcome !== "completed") || (status !== undefined && status.from >= 400);
 
+const exact = [
+  "requestId",
+  "keyId",
+  "backend",
+  "outcome",
+  "path",
+  "requestClass",
+  "address",
+  "conversation",
+  "traceId",
+] as const;
+
 function conditions(log: LogTable, filter: RequestFilter): (SQL | undefined)[] {
-  const { keyId, model, backend, status, outcome, failed, path, client, requestClass, address, requestId } = filter;
-  const { teamId, userId, withoutUsage, conversation, minDurationMs, since, until } = filter;
+  const { model, teamId, userId, status, failed, client, withoutUsage, minDurationMs, since, until } = filter;
   return [
-    requestId === undefined ? undefined : eq(log.requestId, requestId),
+    ...exact.map((name) => (filter[name] === undefined ? undefined : eq(log[name], filter[name]))),
     since === undefined ? undefined : gte(log.endedAt, since),
     until === undefined ? undefined : lt(log.endedAt, until),
-    keyId === undefined ? undefined : eq(log.keyId, keyId),
     isOf(log.teamId, teamId),
     isOf(log.userId, userId),
     failed === true ? and(eq(log.isFailed, 1), ne(log.outcome, noFailure)) : undefined,
     withoutUsage === true ? lacksUsage(log) : undefined,
     model === undefined ? undefined : eq(log.modelSent, model),
-    backend === undefined ? undefined : eq(log.backend, backend),
     status === undefined ? undefined : and(gte(log.status, status.from), lte(log.status, status.to)),
-    outcome === undefined ? undefined : eq(log.outcome, outcome),
-    path === undefined ? undefined : eq(log.path, path),
     client === undefined ? undefined : or(eq(log.client, client), beginsWith(log.client, `${client}/`)),
-    requestClass === undefined ? undefined : eq(log.requestClass, requestClass),
-    address === undefined ? undefined : eq(log.address, address),
-    conversation === undefined ? undefined : eq(log.conversation, conversation),
     minDurationMs === undefined ? undefined : gte(log.durationUs, minDurationMs * 1000),
   ];
 }
@@ -208,6 +212,7 @@ function requestOf(
     uncounted: isUncounted(flags),
     changes: changesOf(flags),
     waitedFor: waitedForOf(flags),
+    priority: priorityOf(flags),
   };
   for (const { field, column, kind, name } of columnFields) {
     if (name === null) continue;

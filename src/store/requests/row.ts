@@ -2,6 +2,7 @@ import type { RequestRow } from "./contract.ts";
 import { expectedCachedTokens } from "../../domain/backends.ts";
 import { type ClientRule, clientRules } from "../../domain/models.ts";
 import { columnFields, type RequestColumnValues } from "../../domain/request-fields.ts";
+import { priorities, type Priority } from "../../domain/limits.ts";
 import { type RequestChange, type RequestRecord, type WaitedFor, waits } from "../../domain/requests.ts";
 import { type CountedUsage, listCounters, type Usage, usageFields } from "../../domain/usage.ts";
 
@@ -46,13 +47,14 @@ const changeBits: Readonly<Record<RequestChange, number>> = {
 const uncountedBit = 128;
 /** Its cached input is beside its input, and not a part of it. Of rows from before, the path and the numbers tell. */
 export const cacheApartBit = 4096;
-const waitBits: Readonly<Record<WaitedFor, number>> = { limits: 16_384, backend: 32_768 };
+const waitBits: Readonly<Record<WaitedFor, number>> = { limits: 16_384, backend: 32_768, prefill: 65_536 };
+const priorityBits: Readonly<Record<Priority, number>> = { high: 131_072, normal: 0, low: 262_144 };
 
 function flagsOf(
-  { streamed, isUncounted, changes, waitedFor }: RequestRecord,
+  { streamed, isUncounted, changes, waitedFor, priority = "normal" }: RequestRecord,
   usage: CountedUsage | undefined,
 ): number {
-  let flags = streamed ? streamedBit : 0;
+  let flags = priorityBits[priority] | (streamed ? streamedBit : 0);
   if (isUncounted === true) flags |= uncountedBit;
   if (usage?.cachedBesideInputTokens !== undefined) flags |= cacheApartBit;
   if (waitedFor !== undefined) flags |= waitBits[waitedFor];
@@ -64,6 +66,8 @@ export const isStreamed = (flags: number): boolean => (flags & streamedBit) !== 
 export const isUncounted = (flags: number): boolean => (flags & uncountedBit) !== 0;
 export const waitedForOf = (flags: number): WaitedFor | null =>
   waits.find((what) => (flags & waitBits[what]) !== 0) ?? null;
+export const priorityOf = (flags: number): Priority | null =>
+  priorities.find((one) => (flags & priorityBits[one]) !== 0) ?? null;
 export const changesOf = (flags: number): RequestChange[] =>
   Object.entries(changeBits).flatMap(([kind, bit]) => ((flags & bit) === 0 ? [] : [kind as RequestChange]));
 
@@ -116,6 +120,7 @@ export function requestRowOf(
     textOrNull(request.message, maxPathLength),
     request.teamId ?? null,
     request.userId ?? null,
+    request.traceId ?? null,
   ];
 }
 

@@ -441,6 +441,12 @@ function defineUsageTables(columns: Columns) {
     usageModelMonth: table("usage_model_month", { month: integer().notNull(), ...modelCounters() }, (t) => [
       primaryKey({ columns: [t.month, t.keyId, t.model, t.teamId, t.userId] }),
     ]),
+    /** Owner and tags of keys in which these have changed, or that were deleted, from a day in Seoul time on; 0: from the first. */
+    keyLabels: table(
+      "key_labels",
+      { keyId: integer().notNull(), fromDay: integer().notNull(), owner: text(), tags: text() },
+      (t) => [primaryKey({ columns: [t.keyId, t.fromDay] })],
+    ),
     /** The last flush of each ledger, so that a flush that is sent again counts once. */
     usageFlushes: table("usage_flushes", {
       ledger: text().primaryKey(),

@@ -5,13 +5,14 @@
 // out, key by key, and reported. Clients choose the names of models, so a key has a limited number of them a day. An id
 // has one owner (`stored.ts`). It does not decide what counts: an event says so.
 
+import type { Engine } from "../engine/engine.ts";
 import type { RefusedUsage } from "./batch.ts";
 import type { FlushedRequests } from "../requests/contract.ts";
 import type { UsageReports } from "../reports/contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { Owner } from "../../domain/usage-event.ts";
 import type { SettledAdmission } from "../../domain/admissions.ts";
-import type { reconciledFields, Usage, UsageIncrement, ResponseUsage, UsageSum } from "../../domain/usage.ts";
+import type { Usage, UsageIncrement, ResponseUsage, UsageSum } from "../../domain/usage.ts";
 
 /** Identifies a flush, so that it counts once even if it is sent again after its response was lost. */
 export interface FlushId {
@@ -74,15 +75,7 @@ export interface CounterReading {
 }
 
 /** What a backend processed on a day in Seoul, and what was counted for it in the same minutes. */
-export interface ReconciledDay extends Record<(typeof reconciledFields)[number], number> {
-  /** A day number. */
-  day: number;
-}
-
-/** The same of one backend of a file of models. */
-export interface ReconciledBackendDay extends ReconciledDay {
-  backend: string;
-}
+export type ReconciledDay = Engine["tables"]["reconciliationDay"]["$inferSelect"];
 
 export interface ReconciliationStore {
   /**
@@ -93,7 +86,7 @@ export interface ReconciliationStore {
   /** From a day on, latest first; of all backends together. */
   days(sinceDay: number): Promise<ReconciledDay[]>;
   /** Those of a file of models, latest day first; at most `limit`. */
-  backendDays(sinceDay: number, limit: number): Promise<ReconciledBackendDay[]>;
+  backendDays(sinceDay: number, limit: number): Promise<Engine["tables"]["reconciliationBackendDay"]["$inferSelect"][]>;
   /** The latest, whichever backend it is of. */
   lastReading(): Promise<Pick<CounterReading, "source" | "at"> | undefined>;
 }

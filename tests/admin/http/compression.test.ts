@@ -36,7 +36,7 @@ const large = [
   "/api/usage/daily",
   "/api/usage/history",
   "/api/usage/chart",
-  "/api/usage/costs?by=day_key",
+  "/api/usage/costs?by=key_model",
   "/api/openapi.json",
 ];
 

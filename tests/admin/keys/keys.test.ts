@@ -53,6 +53,7 @@ onEachEngine(({ engine }) => {
         users_from: null,
         has_users_secret: false,
         user_limits: null,
+        priority: null,
         users_max: null,
         users_required: false,
         notify: false,

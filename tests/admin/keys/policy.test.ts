@@ -17,7 +17,7 @@ onEachEngine(({ engine }) => {
   const create = async (fields: object = {}) => (await send("POST", "/api/keys", { name: "k", ...fields })).json;
   beforeEach(async () => void (await put({})));
 
-  const names = [...limitNames, "expires_in_days", "allowed_models", "team_id"];
+  const names = [...limitNames, "priority", "expires_in_days", "allowed_models", "team_id"];
   const none = Object.fromEntries(names.map((name) => [name, null]));
 
   test("without a policy a new key has no limits", async () => {

@@ -133,12 +133,13 @@ onEachEngine(({ engine }) => {
   });
 
   test("keys, teams and users say whether notices tell of their limits", async () => {
-    const { json: key } = await send("POST", "/api/keys", { name: "k", notify: true });
+    const { json: key } = await send("POST", "/api/keys", { name: "with a user", notify: true });
     expect(key.notify).toBe(true);
     const { json: team } = await send("POST", "/api/teams", { name: "t" });
     expect(team.notify).toBe(false);
     const { json: user } = await send("POST", "/api/users", { key_id: key.id, external: "u", notify: true });
     expect(user.notify).toBe(true);
+    expect(await admin.store.subjects.countUsers()).toContainEqual({ key: "with a user", users: 1, max: 1000 });
     for (const [path, notify] of [
       [`/api/keys/${key.id}`, null],
       [`/api/teams/${team.id}`, true],

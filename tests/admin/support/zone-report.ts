@@ -24,7 +24,7 @@ const paths = [
   "/api/usage/history?days=1&bucket_minutes=1440",
   "/api/usage/chart?bucket_minutes=7",
   "/api/usage/chart?bucket_minutes=1440&from=2026-04-20T00:00Z",
-  "/api/usage/costs?by=day_key",
+  "/api/usage/costs?by=key_model",
   "/api/gpu-stats",
   "/api/gpu-stats/power-history?bucket_minutes=1440",
   "/api/gpu-stats/history?bucket_minutes=1440",

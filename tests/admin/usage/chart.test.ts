@@ -70,23 +70,27 @@ onEachEngine(({ engine }) => {
 
     test("has what the query selects, and one column for the other keys", async () => {
       const query =
-        "from=2026-05-01T11:00:00%2B09:00&to=2026-05-01T03:00:00Z&bucket_minutes=30&metric=requests&top=1&list=1&hide=2";
+        "from=2026-05-01T11:00:00%2B09:00&to=2026-05-01T03:00:00Z&bucket_minutes=30&metric=requests&top=1&list=1&key_id=1";
       expect(await chart(query)).toEqual({
         from: "2026-05-01T11:00:00.000+09:00",
         to: "2026-05-01T12:00:00.000+09:00",
         bucket_minutes: 30,
         metric: "requests",
         first_bucket: "2026-05-01T11:00:00.000+09:00",
-        key_count: 3,
-        request_count: 2,
-        input_tokens: 34,
-        output_tokens: 17,
+        key_count: 1,
+        request_count: 1,
+        input_tokens: 20,
+        output_tokens: 10,
         keys: { id: [1], name: ["first"], request_count: [1], input_tokens: [20], output_tokens: [10] },
         series: [{ key_id: 1, values: [0, 1] }],
-        other: { key_count: 1, request_count: 1, input_tokens: 14, output_tokens: 7, values: [1, 0] },
+        other: { key_count: 0, request_count: 0, input_tokens: 0, output_tokens: 0, values: [] },
       });
       expect(await chart("key_id=3&metric=total")).toMatchObject({ key_count: 1, output_tokens: 7, keys: { id: [3] } });
-      expect(await chart("q=IRS")).toMatchObject({ keys: { name: ["first"] } });
+      // Hours are the narrowest that a team or a model has, and days where hours are no longer kept.
+      expect(await chart("by=model&bucket_minutes=5")).toMatchObject({ bucket_minutes: 60, keys: { id: [""] } });
+      expect(await chart("team_id=0")).toMatchObject({ bucket_minutes: 60, request_count: 4 });
+      const longAgo = `from=${new Date(noon - 101 * day).toISOString()}&bucket_minutes=60`;
+      expect(await chart(`by=user&${longAgo}`)).toMatchObject({ bucket_minutes: 1440, request_count: 5 });
       expect(await chart("key_id=0")).toMatchObject({ key_count: 0, series: [], keys: { id: [] } });
     });
 
@@ -116,7 +120,6 @@ onEachEngine(({ engine }) => {
 
     const timestampError = (name: string): string =>
       `${name} must be a timestamp with an offset, such as 2026-05-01T09:00:00+09:00`;
-    const idsError = (name: string): string => `${name} must be at most 1000 key ids, separated by commas`;
 
     test.each([
       [
@@ -126,14 +129,18 @@ onEachEngine(({ engine }) => {
       ],
       ["to", ["now", "2026-05-01T09:00 09:00"], timestampError("to")],
       ["since", ["0", "2026-05-01T24:61Z"], timestampError("since")],
-      ["have", ["x", "1,,2", "-1", "1,2,", "1 2"], idsError("have")],
-      ["hide", ["1.5", `1${",1".repeat(1000)}`, "9".repeat(16)], idsError("hide")],
+      [
+        "have",
+        ["x", "1,,2", "-1", "1,2,", "1 2", "1.5", `1${",1".repeat(1000)}`, "9".repeat(16)],
+        "have must be at most 1000 ids, separated by commas",
+      ],
       ["bucket_minutes", ["0", "1441", "x"], "bucket_minutes must be an integer from 1 to 1440"],
       ["top", ["-1", "1001", ""], "top must be an integer from 0 to 1000"],
       ["list", ["-1", "1001", "0x5"], "list must be an integer from 0 to 1000"],
       ["metric", ["", "tokens", "__proto__"], "metric must be requests, input, output or total"],
       ["key_id", ["x", "-1", "1.5", "99999999999999999999"], "key_id must be the id of a key"],
-      ["q", ["x".repeat(121)], "q must be at most 120 characters"],
+      ["by", ["", "day"], "by must be one of key, team, user, model"],
+      ["tag", ["x".repeat(513)], "tag must be at most 512 characters"],
     ])("refuses an invalid %s and says what is allowed", async (name, values, error) => {
       for (const value of values) {
         const path = `/api/usage/chart?${name}=${encodeURIComponent(value)}`;

@@ -55,6 +55,12 @@ onEachEngine(({ engine }) => {
       expect((await get("/api/usage/costs")).json.currency).toBe("EUR");
     });
 
+    test("say when they were last changed, beside the costs that they make", async () => {
+      expect((await put({ currency: "EUR", models: [price], energy: [] })).status).toBe(200);
+      const { prices_changed_at } = (await get("/api/usage/costs")).json;
+      expect(Date.parse(prices_changed_at)).toBe(admin.time.now);
+    });
+
     test("are never guessed", async () => {
       await put({ currency: "EUR", models: [{ ...price, pattern: "small" }], energy: [] });
       expect(await rowsOf("by=model")).toMatchObject([

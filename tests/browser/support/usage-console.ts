@@ -1,5 +1,4 @@
 import type { Locator, Page } from "playwright-core";
-import { dayNumberOf, msPerMinute } from "../../../src/time/seoul.ts";
 import { type ConsoleUnderTest, startConsole } from "./console-under-test.ts";
 import { reading, seed, seedKeys, usage } from "./seed.ts";
 
@@ -11,12 +10,6 @@ export interface Sums {
 
 export const keyNames = ["alpha", "beta", "gamma", ...Array.from({ length: 9 }, (_, index) => `small ${index}`)];
 const quietMinutes = 90;
-
-/** The rows of the last days, with today, of this console's usage: today has none in the first 90 minutes of a day. */
-export function rowsOfDays(days: number): number {
-  const now = Date.now();
-  return days - 1 + (dayNumberOf(now - quietMinutes * msPerMinute) === dayNumberOf(now) ? 1 : 0);
-}
 
 /** A console with four hours and a year of usage, none of it recent, so that no bucket changes during a test. */
 export async function startUsageConsole(): Promise<{ console: ConsoleUnderTest; keyIds: number[] }> {
@@ -41,7 +34,8 @@ export async function startUsageConsole(): Promise<{ console: ConsoleUnderTest; 
   return { console, keyIds };
 }
 
-export const chartOf = (page: Page): Locator => page.getByRole("group", { name: /by key over time$/ });
+export const chartOf = (page: Page): Locator =>
+  page.getByRole("group", { name: /by (key|team|user|model) over time$/ });
 
 export const waitForBars = (page: Page): Promise<void> => chartOf(page).locator("path.fill").first().waitFor();
 

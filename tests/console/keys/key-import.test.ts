@@ -67,18 +67,29 @@ describe("the other columns of an import", () => {
     });
     expect(parseImport("name,tokens_per_day\na,many", "name").problem).toBe("a: tokens_per_day cannot be many");
     expect(parseImport("name,team_id\na,ml", "name").problem).toBe("a: team_id cannot be ml");
+    expect(parseImport("name,priority\na,urgent", "name").problem).toBe("a: priority cannot be urgent");
     expect(parseImport("external,owner\na,Kim", "external").unread).toEqual(["owner"]);
   });
 
   test("are those of the CSV of users, and of keys", () => {
     const limits = Object.fromEntries(limitNames.map((name, index) => [name, index + 1]));
-    const user = { external: "+1", name: "Kim; Lee", team_id: 3, note: null, tags: ["a", "b"], is_active: true };
-    const list = [{ ...user, ...limits, first_seen_at: "x", last_seen_at: null } as unknown as User];
+    const user = { external: "+1", name: "Kim; Lee", team_id: 3, priority: "low", note: null, tags: ["a", "b"] };
+    const list = [{ ...user, ...limits, is_active: true, first_seen_at: "x", last_seen_at: null } as unknown as User];
     const team = { id: 3, name: "ml" } as Team;
     expect(rowsOf(userCsv(list, [team]), "external")).toEqual([
-      { id: "+1", fields: { name: "Kim; Lee", team: "ml", ...limits, tags: ["a", "b"] } },
+      { id: "+1", fields: { name: "Kim; Lee", team: "ml", ...limits, priority: "low", tags: ["a", "b"] } },
     ]);
-    const key = { id: 5, name: "=a", key: "abcd…wxyz", team_id: 3, owner: null, note: "n", tags: [], ...limits };
+    const key = {
+      id: 5,
+      name: "=a",
+      key: "abcd…wxyz",
+      team_id: 3,
+      priority: null,
+      owner: null,
+      note: "n",
+      tags: [],
+      ...limits,
+    };
     expect(rowsOf(keyCsv([key as unknown as Key]))).toEqual([
       { id: "=a", fields: { note: "n", ...limits, team_id: 3 } },
     ]);

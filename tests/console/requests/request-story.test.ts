@@ -16,6 +16,7 @@ const sent = {
   estimated_tokens: null,
   cache_loss: null,
   waited_for: null,
+  priority: null,
   output_tokens: 304,
   queue_ms: 2,
   upstream_ms: 250,
@@ -44,6 +45,7 @@ describe("the story of a request", () => {
     ],
     [{ waited_for: "limits", queue_ms: 3650 }, {}, `Waited 3.65 s for the limits of its key. ${answered}`],
     [{ waited_for: "backend", queue_ms: 3650 }, {}, `Waited 3.65 s for a place at a backend. ${answered}`],
+    [{ waited_for: "prefill", queue_ms: 3650 }, {}, `Waited 3.65 s until another long prompt was read. ${answered}`],
     [{ waited_for: "limits", queue_ms: 12 }, { maxConcurrency: 3 }, answered],
     [
       { reason: "spill", sends: 2 },

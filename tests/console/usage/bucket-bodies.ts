@@ -1,11 +1,12 @@
 import { minuteMs, seoulTimestamp } from "../../../console/src/lib/seoul-time.ts";
-import { type BucketsRequest, everyKey, type UsageBucketsBody } from "../../../console/src/usage/usage-buckets.ts";
+import { type BucketsRequest, type UsageBucketsBody } from "../../../console/src/usage/usage-buckets.ts";
 
 export const start = Date.parse("2026-11-21T10:00:00+09:00");
 export const at = (minute: number): number => start + minute * minuteMs;
 
 export const bucketsRequest: BucketsRequest = {
-  ...everyKey,
+  filter: {},
+  by: "key",
   timeRange: { preset: "1h", zoom: undefined },
   bucketMinutes: 1,
   metric: "output",

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { type RankedKey, rankKeys } from "../../../console/src/usage/key-ranking.ts";
-import { type UsageBuckets, usageBucketsFrom } from "../../../console/src/usage/usage-buckets.ts";
+import { type GroupId, type UsageBuckets, usageBucketsFrom } from "../../../console/src/usage/usage-buckets.ts";
 import { at, bucketsBody, bucketsRequest } from "./bucket-bodies.ts";
 
 /** A chart of keys with these output tokens, highest first. The first eight have series. */
@@ -14,7 +14,7 @@ const colourOf = (ranked: readonly RankedKey[], id: number): number | undefined 
 
 test("keys keep the order of the API and have their totals by the chart's metric", () => {
   const chart = chartOf([2, 300], [3, 70], [1, 5]);
-  const totals = (data: UsageBuckets): [number, number][] =>
+  const totals = (data: UsageBuckets): [GroupId, number][] =>
     rankKeys(data, []).map(({ key, total }) => [key.id, total]);
   expect(totals(chart)).toEqual([
     [2, 300],

@@ -3,17 +3,13 @@ import { minuteMs } from "../../../console/src/lib/seoul-time.ts";
 import { sameRequest } from "../../../console/src/lib/series.ts";
 import { chosenSpan } from "../../../console/src/lib/time-range.ts";
 import {
-  everyKey,
   inSteps,
-  matchesSelection,
-  pointsOf,
-  selectionParameters,
   sinceOf,
   sumWithin,
   type UsageBuckets,
   usageBucketsFrom,
-  usagePointsCsv,
 } from "../../../console/src/usage/usage-buckets.ts";
+import { filterParameters } from "../../../console/src/usage/usage-filters.ts";
 import { at, bucketsBody, bucketsRequest } from "./bucket-bodies.ts";
 
 const whole = usageBucketsFrom(
@@ -75,6 +71,8 @@ test("a refresh fetches the last ten minutes, and every five minutes everything"
   expect(sinceOf(whole, span, at(5))).toBe(at(4 - 10));
   expect(sinceOf({ ...whole, fetchedAt: at(8) }, span, at(8.9))).toBe(at(-2));
   expect(sinceOf({ ...whole, fetchedAt: at(8) }, span, at(9))).toBeUndefined();
+  // Names of models have no place in an address.
+  expect(sinceOf({ ...whole, request: { ...whole.request, by: "model" } }, span, at(5))).toBeUndefined();
 });
 
 test("a refresh fetches everything once yesterday is another day", () => {
@@ -101,47 +99,20 @@ test("the end of a part is exclusive", () => {
 
 test("requests that differ in anything are not the same", () => {
   expect(sameRequest(bucketsRequest, structuredClone(bucketsRequest))).toBe(true);
-  for (const other of [
-    { key: "1" },
-    { search: "a" },
-    { hiddenIds: [1] },
-    { metric: "input" },
-    { bucketMinutes: 2 },
-  ] as const)
+  for (const other of [{ filter: { key: "1" } }, { by: "team" }, { metric: "input" }, { bucketMinutes: 2 }] as const)
     expect(sameRequest(bucketsRequest, { ...bucketsRequest, ...other })).toBe(false);
 });
 
 test("the filters of the page are those of the API", () => {
-  expect(selectionParameters(everyKey)).toEqual({});
-  expect(selectionParameters({ key: "12", search: " a ", hiddenIds: [3, 5] })).toEqual({
+  expect(filterParameters({})).toEqual({});
+  expect(filterParameters({ key: "12", team: "0", user: "3", model: "m", tag: "t", owner: "o" })).toEqual({
     key_id: 12,
-    q: "a",
-    hide: "3,5",
+    team_id: 0,
+    user_id: 3,
+    model: "m",
+    tag: "t",
+    owner: "o",
   });
-  for (const key of ["abc", "", "-1", "1e3", "9".repeat(40)])
-    expect(selectionParameters({ ...everyKey, key })).toEqual({ key_id: 0 });
-  const matches = (name: string): boolean => matchesSelection({ ...everyKey, search: " ÄR", hiddenIds: [5] }, 4, name);
-  expect([matches("Bären"), matches("Baren")]).toEqual([true, false]);
-  expect(matchesSelection({ ...everyKey, hiddenIds: [4] }, 4, "x")).toBe(false);
-  expect(matchesSelection({ ...everyKey, key: "04" }, 4, "x")).toBe(false);
-});
-
-test("the CSV of a chart has its buckets by key, and as one the keys that lack a series in one of the metrics", () => {
-  const of = (...series: Parameters<typeof bucketsBody>[0]) =>
-    usageBucketsFrom(bucketsBody(series, { otherKeys: 1, other: [0, 0, 0, 0, 1] }), bucketsRequest, at(4));
-  const charts = {
-    requests: of([7, [1, 0, 0, 0, 2]], [3, [0, 0, 1, 0, 0]], [9, [1, 0, 0, 0, 0]]),
-    input: of([3, [0, 0, 10, 0, 0]], [9, [10, 0, 0, 0, 0]], [7, [0, 0, 0, 0, 20]]),
-    output: of([3, [0, 0, 100, 0, 0]], [7, [100, 0, 0, 0, 200]], [4, [0, 5, 0, 0, 0]]),
-  };
-  expect(usagePointsCsv(pointsOf(charts)).split("\r\n")).toEqual([
-    "bucket_start,key_id,key_name,request_count,input_tokens,output_tokens",
-    "2026-11-21T10:00:00.000+09:00,7,key 7,1,0,100",
-    "2026-11-21T10:00:00.000+09:00,,Other,1,10,0",
-    "2026-11-21T10:01:00.000+09:00,,Other,0,0,5",
-    "2026-11-21T10:02:00.000+09:00,3,key 3,1,10,100",
-    "2026-11-21T10:04:00.000+09:00,7,key 7,2,20,200",
-    "2026-11-21T10:04:00.000+09:00,,Other,1,1,1",
-    "",
-  ]);
+  for (const key of ["abc", "-1", "1e3", "9".repeat(40)])
+    expect(filterParameters({ key })).toEqual({ key_id: Number.MAX_SAFE_INTEGER });
 });

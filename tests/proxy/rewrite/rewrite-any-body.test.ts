@@ -122,7 +122,7 @@ describe("for any body", () => {
   });
 });
 
-test("none of 100,000 random texts, whole, cut or broken, makes it throw, edit what is not JSON, or remember the last", () => {
+test("none of 30,000 random texts, whole, cut or broken, makes it throw, edit what is not JSON, or remember the last", () => {
   const bodies = fc
     .sample(
       membersOfBody.chain((members) => memberTexts(members)),
@@ -164,7 +164,7 @@ test("none of 100,000 random texts, whole, cut or broken, makes it throw, edit w
   ];
   const rewriteNext = rewriterOf(everyRule);
   let edited = 0;
-  for (let run = 0; run < 100_000; run += 1) {
+  for (let run = 0; run < 30_000; run += 1) {
     const whole = pick(bodies, "{}");
     const body = pick(breakings, String)(whole, random(whole.length + 1));
     const path = pick(paths, "");
@@ -178,7 +178,7 @@ test("none of 100,000 random texts, whole, cut or broken, makes it throw, edit w
     if (!isJson(withoutBlanks(body)) || !isJson(withoutBlanks(rewritten)))
       throw new Error(`edited ${JSON.stringify(body)} into ${JSON.stringify(rewritten)}`);
   }
-  expect(edited).toBeGreaterThan(10_000);
+  expect(edited).toBeGreaterThan(3000);
 });
 
 /** Blanks that JSON does not allow may stand around it. */

@@ -161,7 +161,7 @@ test.each(["/v1/chat/completions", "/v1/messages", "/v1/responses"])(
 );
 
 describe("a long body", () => {
-  const padding = `"padding":"${"x".repeat(300_000)}"`;
+  const padding = `"padding":"${"x".repeat(530_000)}"`;
 
   test("is rewritten in portions, like a short one", async () => {
     const body = `{"model":"claude-x","messages":[{"role":"user","content":"hello"}],"stream":true,"max_tokens":99999}`;
@@ -180,7 +180,7 @@ describe("a long body", () => {
       ...short,
       body: `{${padding},${short.body?.slice(1)}`,
     });
-    expect(portions).toBe(19);
+    expect(portions).toBe(33);
   });
 
   test("of less, that takes long, is rewritten beside others as if it came alone", async () => {
@@ -196,9 +196,9 @@ describe("a long body", () => {
     expect(await Promise.all(running)).toEqual(alone);
   });
 
-  test("of 256 KiB is rewritten at once, a longer one is not", () => {
+  test("of 512 KiB is rewritten at once, a longer one is not", () => {
     const body = Buffer.from(`{${padding}}`);
-    expect(rewrite("/v1/x", Buffer.alloc(256 * 1024, " "))).toEqual(untouchedBytes);
+    expect(rewrite("/v1/x", Buffer.alloc(512 * 1024, " "))).toEqual(untouchedBytes);
     expect(rewrite("/v1/x", body)).toBeInstanceOf(Promise);
   });
 });

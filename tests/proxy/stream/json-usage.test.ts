@@ -119,10 +119,10 @@ describe("JSON usage parser", () => {
     expect(JSON.stringify(parser.document()).length).toBeLessThan(500_000);
   });
 
-  test("agrees with JSON.parse on 100,000 random texts", () => {
+  test("agrees with JSON.parse on 30,000 random texts", () => {
     const seed = Number(process.env.FUZZ_SEED ?? 1);
     let withUsage = 0;
-    for (let round = 0; round < 100_000; round++) {
+    for (let round = 0; round < 30_000; round++) {
       const random = createRandom(seed * 1_000_003 + round);
       const json = randomObject(random, 0);
       const bytes = utf8.encode(json);

@@ -39,7 +39,7 @@ describe("usage reader", () => {
       const bytes = utf8.encode(body);
       const headers = { contentType, contentEncoding: null };
       for (const pieces of cutAtEveryByte(bytes)) expect(await usageOf(headers, pieces)).toEqual(usage);
-      for (let seed = 0; seed < 200; seed++) {
+      for (let seed = 0; seed < 50; seed++) {
         expect(await usageOf(headers, cutAtRandom(bytes, createRandom(seed)))).toEqual(usage);
       }
     },
@@ -94,8 +94,8 @@ describe("usage reader", () => {
     for (const pieces of cutAtEveryByte(stream)) expect(await usageOf(eventStream, pieces)).toEqual(five);
   });
 
-  test("agrees with JSON.parse of every event in 20,000 random event streams", async () => {
-    for (let round = 0; round < 20_000; round++) {
+  test("agrees with JSON.parse of every event in 5,000 random event streams", async () => {
+    for (let round = 0; round < 5000; round++) {
       const random = createRandom(round);
       const stream = utf8.encode(Array.from({ length: random.below(12) }, () => randomEvent(random)).join(""));
       const expected = usageOfStream(

@@ -189,16 +189,6 @@ onEachEngine(({ openTestStore }) => {
     expect(refusals(await key.admit(1, 1))).toEqual(["admitted"]);
   });
 
-  test("a month counts all of its days", async () => {
-    await using key = await open({ tokens_per_month: 100 }, Date.parse("2026-05-01T00:00:00+09:00"));
-    for (let day = 0; day < 10; day++) {
-      expect(refusals(await key.admit(1, 10))).toEqual(["admitted"]);
-      await key.settle(10, 10);
-      key.time.now += 24 * 3_600_000;
-    }
-    expect(refusals(await key.admit(1, 1))).toEqual(["tokens_per_month"]);
-  });
-
   test("the limit that frees last is the one that is named", async () => {
     await using key = await open({ max_concurrency: 1, requests_per_minute: 1, tokens_per_day: 1 });
     await key.admit(1, 1);

@@ -19,7 +19,6 @@ const rangeOf = (fields: Partial<ChartRange> = {}): ChartRange => ({
   metric: "output",
   top: 2,
   listed: 100,
-  hiddenIds: [],
   ...fields,
 });
 
@@ -64,7 +63,6 @@ const anyRange = fc
     bucketMinutes: fc.oneof(fc.integer({ min: 1, max: 1440 }), fc.constantFrom(1, 5, 60, 90, 120, 720, 1440)),
     metric: fc.constantFrom<UsageMetric>("requests", "input", "output", "total"),
     top: fc.integer({ min: 0, max: 5 }),
-    hiddenIds: fc.subarray([1, 2, 3, 4]),
     keyId: fc.option(fc.integer({ min: 1, max: 5 }), { nil: undefined, freq: 8 }),
   })
   .map(({ at, buckets, ...range }) => {
@@ -92,15 +90,15 @@ onEachEngine(({ openTestEngine }) => {
           .filter(({ of }) => of.length > 0)
           .map(({ id, of }) => ({ id, total: sum(of.map((one) => valueOf(one, range.metric))) }))
           .toSorted((a, b) => b.total - a.total || a.id - b.id);
-        expect(chart.keys.keyId).toEqual(totals.map(({ id }) => id));
-        expect(chart.keys.name).toEqual(totals.map(({ id }) => names[id - 1] ?? ""));
-        expect(chart.keyCount).toBe(totals.length);
+        expect(chart.listed.id).toEqual(totals.map(({ id }) => id));
+        expect(chart.listed.name).toEqual(totals.map(({ id }) => names[id - 1] ?? ""));
+        expect(chart.count).toBe(totals.length);
 
-        const shown = totals.filter(({ id }) => !range.hiddenIds.includes(id)).map(({ id }) => id);
-        expect(chart.series.map(({ keyId }) => keyId)).toEqual(shown.slice(0, range.top));
-        for (const { keyId, values } of chart.series) expect(values).toEqual(expectedColumn(inRange, [keyId], range));
+        const shown = totals.map(({ id }) => id);
+        expect(chart.series.map(({ id }) => id)).toEqual(shown.slice(0, range.top));
+        for (const { id, values } of chart.series) expect(values).toEqual(expectedColumn(inRange, [Number(id)], range));
         const rest = shown.slice(range.top);
-        expect(chart.other.keyCount).toBe(rest.length);
+        expect(chart.other.count).toBe(rest.length);
         expect(chart.other.values).toEqual(rest.length === 0 ? [] : expectedColumn(inRange, rest, range));
         const counted = inRange.filter(({ keyId }) => shown.includes(keyId));
         expect([chart.requestCount, chart.inputTokens, chart.outputTokens]).toEqual([
@@ -125,15 +123,15 @@ onEachEngine(({ openTestEngine }) => {
           await createKeys(opened.store, names);
           await opened.store.usage.add(partial.map(usageIncrement));
           const whole = await readChart(opened.store, range);
-          const keyIds = whole.series.map(({ keyId }) => keyId).toReversed();
-          const since = await readChart(opened.store, { ...range, known: { keyIds, minute } });
+          const ids = whole.series.map(({ id }) => id).toReversed();
+          const since = await readChart(opened.store, { ...range, known: { ids, minute } });
           const first = (since.firstMinute - range.from) / range.bucketMinutes;
           expect(Number.isInteger(first)).toBe(true);
           if (minute >= range.from && minute < range.to)
             expect(first).toBe(Math.floor((minute - range.from) / range.bucketMinutes));
           expect({ ...since, firstMinute: whole.firstMinute }).toEqual({
             ...whole,
-            series: whole.series.map(({ keyId, values }) => ({ keyId, values: values.slice(first) })),
+            series: whole.series.map(({ id, values }) => ({ id, values: values.slice(first) })),
             other: { ...whole.other, values: whole.other.values.slice(first) },
           });
         },
@@ -149,12 +147,88 @@ onEachEngine(({ openTestEngine }) => {
       [1, 2, 3].map((keyId) => usageIncrement({ keyId, minute: start, outputTokens: keyId })),
     );
     const whole = await readChart(opened.store, rangeOf());
-    expect(whole.series.map(({ keyId }) => keyId)).toEqual([3, 2]);
-    for (const keyIds of [[], [3], [1, 2], [3, 1], [3, 3], [3, 2, 1]]) {
-      expect(await readChart(opened.store, rangeOf({ known: { keyIds, minute: start + 600 } }))).toEqual(whole);
+    expect(whole.series.map(({ id }) => id)).toEqual([3, 2]);
+    for (const ids of [[], [3], [1, 2], [3, 1], [3, 3], [3, 2, 1]]) {
+      expect(await readChart(opened.store, rangeOf({ known: { ids, minute: start + 600 } }))).toEqual(whole);
     }
-    const rest = await readChart(opened.store, rangeOf({ known: { keyIds: [2, 3], minute: start + 600 } }));
+    const rest = await readChart(opened.store, rangeOf({ known: { ids: [2, 3], minute: start + 600 } }));
     expect(rest.series.map(({ values }) => values.length)).toEqual([14, 14]);
+  });
+
+  test("by team, user or model, and with any filter, a chart has the sums of what is left", async () => {
+    await using opened = await openTestEngine(clock);
+    const { store } = opened;
+    for (const fields of [{ owner: "Kim", tags: ["batch", "night"] }, { tags: ["batch"] }, {}, {}])
+      await store.keys.create({ name: "k", key: `key ${crypto.randomUUID()}`, createdAt: 0, ...fields });
+    const one = (keyId: number, fields: Partial<UsageIncrement>) =>
+      usageIncrement({ keyId, minute: start + 70, outputTokens: 2 ** keyId, ...fields });
+    await store.usage.add([
+      one(1, { teamId: 7, model: "a" }),
+      one(2, { teamId: 7, userId: 3, model: "b", minute: start + 130 }),
+      one(3, { model: "a" }),
+      one(4, { userId: 3 }),
+    ]);
+    const found = async (fields: Partial<ChartRange>) => {
+      const { series, outputTokens, other } = await readChart(store, rangeOf(fields));
+      return [
+        series.map(({ id, values }) => [id, sum(values), values.findIndex(Boolean)]),
+        sum(other.values),
+        outputTokens,
+      ];
+    };
+    expect(await found({ by: "team" })).toEqual([
+      [
+        [0, 24, 1],
+        [7, 6, 1],
+      ],
+      0,
+      30,
+    ]);
+    expect(await found({ by: "user" })).toEqual([
+      [
+        [3, 20, 1],
+        [0, 10, 1],
+      ],
+      0,
+      30,
+    ]);
+    expect(await found({ by: "model" })).toEqual([
+      [
+        ["", 16, 1],
+        ["a", 10, 1],
+      ],
+      4,
+      30,
+    ]);
+    expect(await found({ by: "model", top: 1, teamId: 7 })).toEqual([[["b", 4, 2]], 2, 6]);
+    expect(await found({ userId: 3 })).toEqual([
+      [
+        [4, 16, 1],
+        [2, 4, 2],
+      ],
+      0,
+      20,
+    ]);
+    expect(await found({ model: "" })).toEqual([[[4, 16, 1]], 0, 16]);
+    expect(await found({ tag: "batch" })).toEqual([
+      [
+        [2, 4, 2],
+        [1, 2, 1],
+      ],
+      0,
+      6,
+    ]);
+    expect(await found({ tag: "" })).toEqual([
+      [
+        [4, 16, 1],
+        [3, 8, 1],
+      ],
+      0,
+      24,
+    ]);
+    expect(await found({ owner: "Kim", bucketMinutes: 5 })).toEqual([[[1, 2, 14]], 0, 2]);
+    expect(await found({ owner: "Lee" })).toEqual([[], 0, 0]);
+    expect((await readChart(store, rangeOf({ by: "model" }))).listed.name).toEqual(["", "a", "b"]);
   });
 
   test("keys that are not listed count, and keys with a series are always listed", async () => {
@@ -163,9 +237,9 @@ onEachEngine(({ openTestEngine }) => {
     await opened.store.usage.add(
       [1, 2, 3, 4].map((keyId) => usageIncrement({ keyId, minute: start, outputTokens: 10 - keyId })),
     );
-    const chart = await readChart(opened.store, rangeOf({ listed: 1, top: 1, hiddenIds: [1, 2] }));
-    expect(chart.keys.keyId).toEqual([1, 3]);
-    expect(chart).toMatchObject({ keyCount: 4, outputTokens: 13, other: { keyCount: 1, outputTokens: 6 } });
+    const chart = await readChart(opened.store, rangeOf({ listed: 1, top: 2 }));
+    expect(chart.listed.id).toEqual([1, 2]);
+    expect(chart).toMatchObject({ count: 4, outputTokens: 30, other: { count: 2, outputTokens: 13 } });
   });
 
   test("flushes run between the parts of a chart", async () => {
@@ -178,6 +252,6 @@ onEachEngine(({ openTestEngine }) => {
     for await (const _ of opened.store.usage.chart(range)) parts++;
     expect(parts).toBeGreaterThan(3);
     const chart = await readChart(opened.store, range);
-    expect(chart).toMatchObject({ keyCount: 1100, requestCount: 3300, other: { keyCount: 1098 } });
+    expect(chart).toMatchObject({ count: 1100, requestCount: 3300, other: { count: 1098 } });
   });
 });

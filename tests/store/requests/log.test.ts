@@ -55,6 +55,8 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
             estimatedTokens: 9,
             sends: 2,
             waitedFor: "backend",
+            priority: "low",
+            traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
           },
           tokens,
         ),
@@ -101,6 +103,8 @@ onEachEngine(({ openTestEngine, openTestStore }) => {
       userId: null,
       userName: null,
       waitedFor: "backend",
+      priority: "low",
+      traceId: "4bf92f3577b34da6a3ce929d0e0e4736",
     };
     expect(await requests.list({}, 10)).toEqual({ requests: [written], next: undefined });
     expect(await requests.lastId()).toBe(1);

@@ -151,6 +151,8 @@ test("requests that an older version staged are written into their columns", asy
       userId: null,
       userName: null,
       waitedFor: null,
+      priority: null,
+      traceId: null,
     },
   ]);
   expect((await store.requests.list({ failed: true }, 10)).requests).toEqual([]);

@@ -3,13 +3,13 @@ import { count } from "../lib/format.ts";
 import { createInfiniteScroll, MoreRows } from "../ui/infinite-scroll.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
-import { type Reconciliation, useReconciliationQuery } from "./queries.ts";
+import { type Reconciliation, useReconciliationQuery } from "./backend-queries.ts";
 
 const sourceNames: Readonly<Record<string, string>> = { vllm: "vLLM", sglang: "SGLang", llamacpp: "llama.cpp" };
 
 const columns = ["Generated", "Counted output", "Difference", "Prompt", "Counted input", "Difference of prompts"];
 
-/** The backend's own token counters, compared with the counts. Not shown for a backend without such counters. */
+/** The backend's own token counters, compared with the counts, once they differ. */
 export function ReconciliationPanel(): JSX.Element {
   const reconciliation = useReconciliationQuery();
   /** By backend where there is a file of models. */
@@ -19,7 +19,7 @@ export function ReconciliationPanel(): JSX.Element {
   };
   const scroll = createInfiniteScroll(rows);
   return (
-    <Show when={reconciliation.data?.source}>
+    <Show when={rows().some((row) => row.is_drifting) && reconciliation.data?.source}>
       {(source) => (
         <Panel
           title="Compared with the backend"
