@@ -18,7 +18,7 @@ describe.skipIf(!hasBrowser)("overview of a new installation", () => {
     await page.getByRole("link", { name: "New key" }).click();
     await page.getByRole("dialog", { name: "New API key" }).waitFor();
     await page.goto(`${console.program.adminUrl}/usage`);
-    await page.getByText("No requests on these days").waitFor();
+    await page.getByText("No requests in this period").waitFor();
     expect(await page.getByRole("button", { name: "Clear filter" }).count()).toBe(0);
   });
 });
