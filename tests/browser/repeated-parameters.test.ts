@@ -34,7 +34,7 @@ describe.skipIf(!hasBrowser)("an address that repeats parameters opens the page 
   test("usage", async () => {
     await using visit = await console.visit("/usage?range=7d&range=30d&key=1&key=2");
     const { page } = visit;
-    await page.getByRole("button", { name: "Key: alpha Remove this filter" }).waitFor();
+    await page.getByRole("button", { name: "Key: alpha Clear this filter" }).waitFor();
     expect(await page.getByRole("radio", { name: "7 d" }).first().isChecked()).toBe(true);
   });
 

@@ -89,7 +89,7 @@ describe.skipIf(!hasBrowser)("usage", () => {
     await figure(page, "Output tokens").locator(`.value[title="${output}"]`).waitFor();
     await page.getByRole("link", { name: "Open key" }).waitFor();
     await page.reload();
-    await page.getByRole("button", { name: "Key: beta Remove this filter" }).click();
+    await page.getByRole("button", { name: "Key: beta Clear this filter" }).click();
     await page.waitForURL("**/usage?range=30d");
     await table(page).getByRole("button", { name: "alpha" }).waitFor();
   });
@@ -98,7 +98,7 @@ describe.skipIf(!hasBrowser)("usage", () => {
     await using visit = await console.visit(`/usage?key=${key}`);
     const { page } = visit;
     await table(page).getByText("No requests in this period").waitFor();
-    await page.getByRole("button", { name: `Key: ${key} Remove this filter` }).click();
+    await page.getByRole("button", { name: `Key: ${key} Clear this filter` }).click();
     await page.waitForURL("**/usage");
     await waitForBars(page);
   });

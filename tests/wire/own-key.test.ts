@@ -46,6 +46,7 @@ test("GET /v1/tollgate/key tells the holder of a key its limits and usage, and n
     allowed_models: null,
     allowed_paths: null,
     ...limits,
+    priority: null,
     limits_extra: null,
     requests_per_minute: 10,
     tokens_per_day: 1000,

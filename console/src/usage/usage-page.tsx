@@ -131,7 +131,7 @@ function Filters(props: { filters: UsageFilters; report: ReportState }): JSX.Ele
           <button class="chip" type="button" onClick={() => props.filters.set(name, undefined)}>
             <span class="chip-text">{labelOf(name)}</span>
             <Icon name="close" />
-            <span class="visually-hidden">Remove this filter</span>
+            <span class="visually-hidden">Clear this filter</span>
           </button>
         )}
       </For>
