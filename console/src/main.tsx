@@ -32,6 +32,10 @@ import "./styles/index.css";
 // Less often opened, so not part of the first view's script.
 const RequestsPage = lazyPage("Requests", async () => (await import("./requests/requests-page.tsx")).RequestsPage);
 const RunningPage = lazyPage("Running now", async () => (await import("./requests/running-page.tsx")).RunningPage);
+const LatencyPage = lazyPage(
+  "Latency and failures",
+  async () => (await import("./requests/latency-page.tsx")).LatencyPage,
+);
 const KeyPage = lazyPage("API key", async () => (await import("./keys/key-page.tsx")).KeyPage);
 const TeamsPage = lazyPage("Teams", async () => (await import("./keys/teams-page.tsx")).TeamsPage);
 const TeamPage = lazyPage("Team", async () => (await import("./keys/teams-page.tsx")).TeamPage);
@@ -72,6 +76,7 @@ function Console(): JSX.Element {
           <Route path="/keys/:id" component={KeyPage} />
           <Route path="/requests" component={RequestsPage} />
           <Route path="/requests/running" component={RunningPage} />
+          <Route path="/requests/latency" component={LatencyPage} />
           <Route path="/usage" component={UsagePage} />
           <Route path="/gpus" component={GpusPage} />
           <Route path="/settings" component={SettingsPage}>

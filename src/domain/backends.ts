@@ -124,6 +124,8 @@ export interface BackendStatus {
   /** Since when, in epoch milliseconds. */
   since: number;
   inFlight: number;
+  /** Since when all of its places are taken, epoch milliseconds; unset while one is free. */
+  fullSince?: number;
   /** Requests that wait for a place and may use this backend. */
   waiting: number;
 }

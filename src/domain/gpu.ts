@@ -11,3 +11,6 @@ export interface GpuReading {
   memoryTotalMb: number | null;
   utilizationPct: number | null;
 }
+
+/** Above what GPUs reach under a steady load; most throttle between 85 and 95 °C. */
+export const hotCelsius = 85;

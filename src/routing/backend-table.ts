@@ -26,6 +26,9 @@ export interface BackendTableOptions extends Omit<HealthOptions, "onChange"> {
  */
 const maxSilenceMs = 30_000;
 
+/** A place that is free no longer than this was taken all the time. */
+const betweenRequestsMs = 1000;
+
 /** What is known of each backend; disposed, none is probed any more. */
 export type BackendTable = ReturnType<typeof createBackendTable>;
 
@@ -64,6 +67,9 @@ interface Row {
   /** Since when it has had requests, and given no sign; undefined: it has given one since its last request. */
   silentSince: number | undefined;
   isDraining: boolean;
+  /** Since when all of its places are taken, but for moments; when one was free last. */
+  fullSince: number;
+  freedAt: number;
   /** Since when its state is what it is. */
   since: number;
 }
@@ -101,6 +107,8 @@ export function createBackendTable(options: BackendTableOptions) {
       const isGiant = tokens > (row.backend?.maxPrefillTokens ?? Infinity);
       if (isGiant) load.giantTokens += tokens;
       const now = monotonic();
+      if (row.inFlight === row.backend?.maxConcurrency && now - row.freedAt > betweenRequestsMs)
+        row.fullSince = clock();
       row.silentSince ??= now;
       if (now - row.silentSince >= maxSilenceMs && isWatched()) {
         row.silentSince = now;
@@ -119,6 +127,7 @@ export function createBackendTable(options: BackendTableOptions) {
     giveBack(name: string, taken: Taken & { hasBegun: boolean }): void {
       const row = rows.find(name);
       if (row === undefined) return;
+      if (row.inFlight === row.backend?.maxConcurrency) row.freedAt = monotonic();
       row.inFlight -= 1;
       taken.load.inFlight -= 1;
       if (!taken.hasBegun) markBegun(taken);
@@ -143,7 +152,11 @@ export function createBackendTable(options: BackendTableOptions) {
       onChanged();
     },
     list: (): Omit<BackendStatus, "waiting">[] =>
-      rows.all().map((row) => ({ name: row.name, state: stateOf(row), since: row.since, inFlight: row.inFlight })),
+      rows.all().map((row) => {
+        const { name, since, inFlight, fullSince, backend } = row;
+        const status = { name, state: stateOf(row), since, inFlight };
+        return inFlight < (backend?.maxConcurrency ?? Infinity) ? status : Object.assign(status, { fullSince });
+      }),
     /** Those that take no requests now. */
     shut: (): string[] => rows.all().flatMap(({ name }) => (isShut(rows.describe(name)) ? [name] : [])),
     [Symbol.dispose]() {
@@ -175,7 +188,7 @@ function createRows(options: BackendTableOptions, draining: ReadonlySet<string>)
     return rows.getOrInsertComputed(name, () => {
       const watch = watchHealth({ ...options, onChange: (...change) => onHealth(row, ...change) });
       const isDraining = draining.has(name);
-      const idle = { inFlight: 0, load: noLoad(), silentSince: undefined };
+      const idle = { inFlight: 0, load: noLoad(), silentSince: undefined, fullSince: clock(), freedAt: -Infinity };
       const row: Row = { name, backend: undefined, watch, ...idle, isDraining, since: clock() };
       return row;
     });

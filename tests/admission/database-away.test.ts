@@ -138,7 +138,7 @@ const away: LimitStore = {
   listInstances: async () => [],
   remove: async () => {},
   listLoads: async () => [],
-  countAtLimit: async () => 0,
+  listNear: async () => [],
   listNotified: async () => [],
   listDays: async () => [],
 };

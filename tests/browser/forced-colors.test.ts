@@ -62,7 +62,7 @@ describe.skipIf(!hasBrowser).each(["light", "dark"] as const)("in forced colours
     const fill = await bar.evaluate((element) => getComputedStyle(element).fill);
     expect(await background(page.locator(".sums .swatch.series-1"))).toBe(fill);
     await page.goto(`${console.program.adminUrl}/`);
-    await page.locator(".list .swatch.series-1").waitFor();
-    expect(await background(page.locator(".list .swatch.series-1"))).toBe(fill);
+    await page.locator(".chart-legend .swatch.series-1").waitFor();
+    expect(await background(page.locator(".chart-legend .swatch.series-1"))).toBe(fill);
   });
 });

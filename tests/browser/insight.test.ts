@@ -16,9 +16,10 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     await waitForSums(traffic, 3);
   });
 
-  test("the overview shows latency and failures", async () => {
-    await using visit = await traffic.console.visit("/");
+  test("latency and failures have a page beside the log", async () => {
+    await using visit = await traffic.console.visit("/requests");
     const { page } = visit;
+    await page.getByRole("link", { name: "Latency and failures" }).click();
     const failures = page.getByRole("region", { name: "Failures" });
     await failures.getByText("1 of 3 requests (33.3%) · 15-minute bars").waitFor();
     await failures.getByRole("listitem").filter({ hasText: "Error response of the backend 1" }).waitFor();
@@ -28,7 +29,6 @@ describe.skipIf(!hasBrowser)("failures, latency, models and cost", () => {
     await latency.locator("path.fill").first().waitFor();
     await latency.getByRole("radio", { name: "Duration" }).check();
     await latency.getByText("Last 24 hours, whole requests · 15-minute bars").waitFor();
-    await page.getByRole("region", { name: "Output tokens" }).getByText("by key · 5-minute bars").waitFor();
     // On a narrow screen a bar is more.
     await page.setViewportSize({ width: 320, height: 640 });
     await failures.getByText("30-minute bars").waitFor();

@@ -103,35 +103,20 @@ describe.skipIf(!hasBrowser)("layout", () => {
     expect(await page.evaluate(listBeyondPaper)).toEqual([]);
   });
 
-  test("a phone shows the notes of figures in full, and long names with an ellipsis", async () => {
+  test("a phone shows long names of the overview in full, or with an ellipsis", async () => {
     await using visit = await console.visit("/", { phone: true });
     const { page } = visit;
-    await page.getByText("vs. this time yesterday").or(page.getByText("None by this time yesterday")).first().waitFor();
-    expect(await cutOff(page, ".figure .note")).toEqual([]);
-    await page.getByRole("link", { name: longName }).waitFor();
-    expect(new Set(await cutOff(page, ".list .name, .list .name > *"))).toEqual(new Set(["ellipsis block"]));
-  });
-
-  test("five figures show their notes in full in any window", async () => {
-    await using visit = await console.visit("/nowhere");
-    const { page } = visit;
-    await page.route("**/api/prices", async (route) => {
-      const model = { pattern: "*", valid_from: "2020-01-01", input: 1, cached_input: null, output: 1 };
-      await route.fulfill({ json: { currency: "USD", models: [model], energy: [] } });
-    });
     await page.route("**/api/overview", async (route) => {
       const response = await route.fetch();
-      const none = { request_count: 0, input_tokens: 0, output_tokens: 0 };
-      await route.fulfill({ response, json: { ...((await response.json()) as object), yesterday: none } });
+      const near = [{ kind: "key", id: 1, name: longName, used: 9, limit: 10, unit: "tokens per month" }];
+      await route.fulfill({ response, json: { ...((await response.json()) as object), near_limit: near } });
     });
-    await page.goto(`${console.program.adminUrl}/`);
-    await page.getByText("in 30 days").waitFor();
-    await page.getByText("None by this time yesterday").first().waitFor();
-    for (const width of [1000, 1100, 1280, 1440]) {
-      await page.setViewportSize({ width, height: 800 });
-      await waitUntilDrawn(page);
-      expect([width, await cutOff(page, ".figure .note, .figure .note > *")]).toEqual([width, []]);
-    }
+    await page.reload();
+    await page.getByRole("link", { name: longName }).waitFor();
+    expect(new Set(await cutOff(page, ".list .name, .list .name > *"))).toEqual(new Set(["ellipsis block"]));
+    await page.getByRole("radio", { name: "Top 5" }).check();
+    await page.locator(".chart-legend").getByText(longName).waitFor();
+    expect(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth)).toBe(true);
   });
 
   test("a phone shows the tab of its page in full", async () => {

@@ -120,7 +120,7 @@ describe.skipIf(!hasBrowser)("while data loads", () => {
       .waitFor();
   });
 
-  test.each([["/", "Latency and failures", "traffic-panels"]])(
+  test.each([["/settings", "New keys", "key-policy"]])(
     "on %s, panels whose script does not load say so, and come by themselves once it does",
     async (path, label, script) => {
       await using visit = await console.visit("/nowhere", { expectedErrors: /ERR_FAILED/ });

@@ -14,7 +14,9 @@ describe.skipIf(!hasBrowser)("overview of a new installation", () => {
     await page.getByRole("heading", { name: "First steps" }).waitFor();
     await page.getByText(`curl ${console.program.adminUrl}/v1/models -H "Authorization: Bearer KEY"`).waitFor();
     await page.locator(".first-steps .done").getByText(`${console.simulator.url} responds.`).waitFor();
-    await page.getByText("No GPU has reported yet").waitFor();
+    await page.getByText(/^All is well. 0 in flight, 0 tokens\/s at 1 backend.$/).waitFor();
+    // Of the lists only that of changes is there before anything was used; here nothing has changed yet.
+    expect(await page.getByRole("region").evaluateAll((all) => all.length)).toBe(1);
     await page.getByRole("link", { name: "New key" }).click();
     await page.getByRole("dialog", { name: "New API key" }).waitFor();
     await page.goto(`${console.program.adminUrl}/usage`);
@@ -57,9 +59,9 @@ describe.skipIf(!hasBrowser)("overview", () => {
   const console = shared(async () =>
     startConsole((dataDir) =>
       seed(dataDir, async (store) => {
-        const [keyId = 0] = await seedKeys(store, ["yesterday's"]);
-        const yesterday = Math.floor(Date.now() / 60_000) - 1440;
-        await store.usage.add([usage(keyId, yesterday, [4, 400, 4000])]);
+        const ids = await seedKeys(store, ["one", "two", "three", "four", "five", "six"]);
+        const lately = Math.floor(Date.now() / 60_000) - 60;
+        await store.usage.add(ids.map((id) => usage(id, lately, [4, 400, 4000])));
       }),
     ),
   );
@@ -74,17 +76,53 @@ describe.skipIf(!hasBrowser)("overview", () => {
       body: JSON.stringify({ model: "m", messages: [{ role: "user", content: "hello" }], ...body }),
     });
 
-  test("today is compared with yesterday up to the same time", async () => {
-    await (await complete({ max_tokens: 8 })).text();
-    await (await complete({ max_tokens: 8 })).text();
+  test("the chart is of all keys, and of the five that used most on demand", async () => {
     await using visit = await console.visit("/");
     const { page } = visit;
-    const requests = page.locator(".figure", { hasText: "Requests today" });
-    await requests.getByText("2", { exact: true }).waitFor();
-    // Around midnight, the seeded requests may be from the day before yesterday.
-    await requests.getByText(/^−50% vs. this time yesterday$|None by this time yesterday/).waitFor();
-    await page.getByRole("link", { name: "caller" }).waitFor();
-    await page.getByRole("link", { name: "2 active keys" }).waitFor();
+    const panel = page.getByRole("region", { name: "Output tokens" });
+    await panel.locator(".chart-legend").getByText("All 24K").waitFor();
+    expect(await panel.locator("path.fill").count()).toBe(1);
+    await panel.getByRole("radio", { name: "Top 5" }).check();
+    await panel.locator(".chart-legend").getByText("Other (1 key) 4,000").waitFor();
+    expect(await panel.locator("path.fill").count()).toBe(6);
+    expect(await violations(page)).toEqual([]);
+  });
+
+  test("three lists say what changed, who is near a limit and what is hot, five rows of each", async () => {
+    await using visit = await console.visit("/");
+    const { page } = visit;
+    const list = (name: string) => page.getByRole("region", { name });
+    await list("What changed").getByRole("link", { name: "admin (password): key.create key/7" }).waitFor();
+    for (const name of ["Near a limit", "Hot"]) expect(await list(name).count()).toBe(0);
+    const since = new Date(Date.now() - 720_000).toISOString();
+    await page.route("**/api/overview", async (route) => {
+      const response = await route.fetch();
+      const near = { kind: "key", id: 7, name: "caller", used: 9, limit: 10, unit: "tokens per day" };
+      await route.fulfill({
+        response,
+        json: {
+          ...((await response.json()) as object),
+          near_limit: [near, { ...near, kind: "team", id: 3, name: "ml" }],
+          hot_gpus: [1, 2, 3, 4, 5].map((id) => ({ gpu_id: id, name: "NVIDIA H200", temp_c: 95 - id })),
+          full_backends: [{ name: "gpu-a", places: 8, since }],
+        },
+      });
+    });
+    await page.getByRole("button", { name: "Refresh" }).click();
+    await list("Hot").getByText("8 of 8 places for 12 min").waitFor();
+    expect(await list("Hot").getByRole("link").allTextContents()).toEqual([
+      "gpu-a",
+      ...[1, 2, 3, 4].map((id) => `GPU ${id}, NVIDIA H200`),
+    ]);
+    await list("Near a limit").getByText("90% of tokens per day").first().waitFor();
+    const links = await list("Near a limit")
+      .getByRole("link")
+      .evaluateAll((all) => all.map((one) => one.getAttribute("href")));
+    expect(links).toEqual(["/keys/7", "/keys/teams/3"]);
+    expect(await violations(page)).toEqual([]);
+    await list("What changed").getByRole("link", { name: "key/7" }).click();
+    await page.getByRole("heading", { name: "Changes", level: 1 }).waitFor();
+    await page.getByRole("row", { name: /key.create/ }).waitFor();
   });
 
   test("a running request counts as in flight until it ends", async () => {
@@ -95,20 +133,29 @@ describe.skipIf(!hasBrowser)("overview", () => {
       wire.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\ncontent-type: application/json\r\n\r\n{}");
     });
     await using visit = await console.visit("/");
-    const figure = visit.page.locator(".figure", { hasText: "In flight now" });
-    await figure.getByText("0", { exact: true }).waitFor();
+    const load = (inFlight: number) => visit.page.getByRole("link", { name: `${inFlight} in flight, ` });
+    await load(0).waitFor();
     const running = complete({});
-    await figure.getByText("1", { exact: true }).waitFor();
+    await load(1).waitFor();
     held.resolve();
     await (await running).text();
     console.simulator.handle(undefined);
-    await figure.getByText("0", { exact: true }).waitFor();
+    await load(0).waitFor();
+  });
+
+  test("while the server does not answer, it is not said that all is well", async () => {
+    await using visit = await console.visit("/", { expectedErrors: /503/ });
+    const { page } = visit;
+    await page.getByText("All is well.").waitFor();
+    await page.route("**/api/states", (route) => route.fulfill({ status: 503, json: { error: "Not now" } }));
+    await page.getByRole("button", { name: "Refresh" }).click();
+    await page.getByText("Whether all is well is not known.").waitFor();
   });
 
   test("an unreachable backend is reported, and the page keeps its data", async () => {
     await using visit = await console.visit("/");
     const { page } = visit;
-    await page.getByRole("link", { name: "caller" }).waitFor();
+    await page.getByText("All is well.").waitFor();
     const { url } = console.simulator;
     console.simulator.stop();
     const what = `${new URL(url).host} does not respond (ECONNREFUSED)`;
@@ -116,7 +163,9 @@ describe.skipIf(!hasBrowser)("overview", () => {
     const state = page.getByRole("region", { name: "What is wrong" }).locator("li", { hasText: what });
     await state.getByText(/since \d\d:\d\d KST \(.*\) · /).waitFor();
     await state.getByText("See that its server runs").waitFor();
-    await page.getByRole("link", { name: "caller" }).waitFor();
+    await page.getByText("1 thing is wrong.").waitFor();
+    await page.getByRole("region", { name: "What changed" }).getByRole("link", { name: what }).waitFor();
+    await page.locator(".chart path.fill").first().waitFor();
   });
 });
 
@@ -146,6 +195,7 @@ describe.skipIf(!hasBrowser)("what is wrong", () => {
       await item.getByText(`${kind} now`).waitFor();
       await item.getByText(remedy).waitFor();
     }
+    await page.getByText(`${states.length - 1} things are wrong, 1 silenced.`).waitFor();
     await page.getByText(/^Silenced until .* by admin: moved away$/).waitFor();
     await page.getByText("Of other processes not known since").waitFor();
     await page.getByText("1 in the last 30 days that are over").click();

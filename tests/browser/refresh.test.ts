@@ -49,8 +49,8 @@ describe.skipIf(!hasBrowser)("refresh", () => {
     await page.getByText(/^Updated \d s ago$/).waitFor();
   });
 
-  test("Refresh refreshes every panel, also those below the first view", async () => {
-    await using visit = await console.visit("/");
+  test("Refresh refreshes every panel", async () => {
+    await using visit = await console.visit("/requests/latency");
     const { page } = visit;
     await page
       .getByRole("region", { name: "Failures" })
@@ -58,22 +58,24 @@ describe.skipIf(!hasBrowser)("refresh", () => {
       .waitFor();
     // What is still under way is not asked again.
     await page.waitForLoadState("networkidle");
-    const paths = ["overview", "usage/chart", "latency", "failures", "requests"];
+    const paths = ["states", "latency", "failures", "requests"];
     const asked = paths.map((path) => page.waitForRequest((request) => request.url().includes(`/api/${path}`)));
     await page.getByRole("button", { name: "Refresh" }).click();
     await Promise.all(asked);
   });
 
   test("the age is that of the oldest panel, which says why and can be tried again", async () => {
-    await using visit = await console.visit("/", { fakeClock: true, expectedErrors: /503/ });
+    await using visit = await console.visit("/requests/latency", { fakeClock: true, expectedErrors: /503/ });
     const { page } = visit;
-    const latency = page.getByRole("region", { name: "Latency" });
-    await latency.getByText("Last 24 hours, streamed responses").waitFor();
+    const failures = page.getByRole("region", { name: "Failures" });
+    await failures.getByText(/^Last 24 hours ·/).waitFor();
     await page.getByText("Updated just now").waitFor();
     const refuse = { status: 503, json: { error: "Storage does not respond" } };
-    await page.route("**/api/latency?*", (route) => route.fulfill(refuse));
+    await page.route("**/api/failures?*", (route) => route.fulfill(refuse));
     await page.clock.runFor(31_000);
-    const failure = latency.getByRole("status").filter({ hasText: "Could not be refreshed: Storage does not respond" });
+    const failure = failures
+      .getByRole("status")
+      .filter({ hasText: "Could not be refreshed: Storage does not respond" });
     // On a busy machine the refusal comes after that time, and what waits for the clock then goes on with it.
     for (let seconds = 0; seconds < 60 && !(await failure.isVisible()); seconds++) {
       await page.waitForTimeout(250);
@@ -82,21 +84,21 @@ describe.skipIf(!hasBrowser)("refresh", () => {
     await failure.waitFor();
     await page.clock.runFor(10_000);
     await page.getByText(/^Updated (?:[4-9]\d s|\d+ min) ago$/).waitFor();
-    await page.unroute("**/api/latency?*");
+    await page.unroute("**/api/failures?*");
     await failure.getByRole("button", { name: "Try again" }).click();
     await failure.waitFor({ state: "detached" });
   });
 
   test("a panel that was never loaded can be tried again", async () => {
-    await using visit = await console.visit("/", { expectedErrors: /503/ });
+    await using visit = await console.visit("/requests/latency", { expectedErrors: /503/ });
     const { page } = visit;
     const refuse = { status: 503, json: { error: "Storage does not respond" } };
-    await page.route("**/api/latency?*", (route) => route.fulfill(refuse));
+    await page.route("**/api/failures?*", (route) => route.fulfill(refuse));
     await page.reload();
-    const latency = page.getByRole("region", { name: "Latency" });
-    const again = latency.getByRole("button", { name: "Try again" });
+    const failures = page.getByRole("region", { name: "Failures" });
+    const again = failures.getByRole("button", { name: "Try again" });
     await again.waitFor();
-    await page.unroute("**/api/latency?*");
+    await page.unroute("**/api/failures?*");
     await again.click();
     await again.waitFor({ state: "detached" });
   });

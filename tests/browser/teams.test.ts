@@ -266,7 +266,9 @@ describe.skipIf(!hasBrowser)("teams", () => {
     const { key } = await traffic.console.admin.createKey("once", { team_id: teamId });
     await traffic.chat({}, "usage=5,7", key);
     await using visit = await traffic.console.visit("/");
-    await visit.page.getByRole("link", { name: "1 team at a limit" }).click();
+    const near = visit.page.getByRole("region", { name: "Near a limit" });
+    await near.getByText("100% of requests per minute").waitFor();
+    await near.getByRole("link", { name: "Team used up" }).click();
     await visit.page.getByRole("heading", { name: "used up", level: 1 }).waitFor();
   });
 

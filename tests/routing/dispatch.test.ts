@@ -133,6 +133,29 @@ describe("a place that becomes free", () => {
     ]);
   });
 
+  test("is said to be full since all of its places were taken, although one was free for a moment", async () => {
+    const gate = start([backendOf("a", { maxConcurrency: 2 })]);
+    const fullSince = () => gate.list()[0]?.fullSince;
+    gate.enter("1", ["a"]);
+    expect(fullSince()).toBeUndefined();
+    gate.enter("2", ["a"]);
+    const since = time.now();
+    expect(fullSince()).toBe(since);
+    await time.pass(60_000);
+    gate.enter("3", ["a"]);
+    gate.leave("1");
+    expect(fullSince()).toBe(since);
+    gate.leave("3");
+    expect(fullSince()).toBeUndefined();
+    await time.pass(500);
+    gate.enter("4", ["a"]);
+    expect(fullSince()).toBe(since);
+    gate.leave("4");
+    await time.pass(2000);
+    gate.enter("5", ["a"]);
+    expect(fullSince()).toBe(time.now());
+  });
+
   test("never stays while somebody may use it, and nobody gets one at a backend that is full, draining or out", async () => {
     const random = createRandom(11);
     const backends = ["a", "b", "c"].map((name, n) => backendOf(name, { maxConcurrency: n + 1, spill: n === 2 }));

@@ -1,3 +1,4 @@
+import { hotCelsius } from "../../../src/domain/gpu.ts";
 import type { Gpu } from "./queries.ts";
 
 /** A host pushes about once a second. After this long without a sample, the last one is too old to trust. */
@@ -6,8 +7,6 @@ const staleAfterMs = 120_000;
 export const isStale = (gpu: Pick<Gpu, "recorded_at">, now: number): boolean =>
   now - Date.parse(gpu.recorded_at) >= staleAfterMs;
 
-/** Above what GPUs reach under a steady load; most throttle between 85 and 95 °C. */
-const hotCelsius = 85;
 /** An inference server reserves about nine tenths from its start. */
 const fullShare = 0.95;
 

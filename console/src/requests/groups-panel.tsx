@@ -2,13 +2,14 @@ import { A } from "@solidjs/router";
 import { type JSX, Show } from "solid-js";
 import { count, plural, shareOf } from "../lib/format.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
+import { type ClientRules, useClientRulesQuery } from "../queries.ts";
 import { CsvButton } from "../ui/controls.tsx";
 import { HandbookLink } from "../ui/handbook-link.tsx";
 import { CostCell, NumberCell, NumberHeads } from "../ui/number-columns.tsx";
 import { Panel } from "../ui/panel.tsx";
 import { SumsTable } from "../ui/sums-table.tsx";
 import { type Grouping, type GroupsQuery, type RequestGroups, useRequestGroupsQuery } from "./queries.ts";
-import { classesSentence, groupings, groupName, type GroupRow, groupsCsv } from "./request-groups.ts";
+import { classesSentence, findLowCache, groupings, groupName, type GroupRow, groupsCsv } from "./request-groups.ts";
 import type { RequestFilterName } from "./request-filters.ts";
 import "../styles/lazy-pages.css";
 
@@ -62,6 +63,9 @@ export function GroupsPanel(props: GroupsPanelProps): JSX.Element {
           </>
         )}
       </SumsTable>
+      <Show when={query.data?.by === "program" ? query.data : undefined}>
+        {(groups) => <CacheAdvice groups={groups()} />}
+      </Show>
       <Notes groups={query.data} />
     </Panel>
   );
@@ -145,3 +149,33 @@ const Notes = (props: { groups: RequestGroups | undefined }): JSX.Element => (
     <HandbookLink to="models-and-backends#why-a-cache-was-not-used">Why a cache was not used</HandbookLink>
   </p>
 );
+
+/** A client whose prompts do not begin alike makes the backend read all of them anew. */
+function CacheAdvice(props: { groups: RequestGroups }): JSX.Element {
+  const low = (): GroupRow | undefined => findLowCache(props.groups.rows);
+  const isReported = (): boolean => props.groups.total.from_cache_tokens > 0;
+  const rules = useClientRulesQuery(24, () => low() !== undefined);
+  const mending = (): string[] => rulesOfProgram(rules.data?.rows ?? [], low()?.name);
+  return (
+    // Where nothing was reported at all, the backends may keep to themselves what they had cached.
+    <Show when={(isReported() || mending().length > 0) && low()}>
+      {(row) => (
+        <p class="footnote" role="note">
+          <b>{shareOf(row().from_cache_tokens, row().prompt_tokens)}</b> of the input of {row().name} came from a cache.{" "}
+          {cacheAdvice(mending(), isReported())}{" "}
+          <HandbookLink to="agents#what-agents-send">What agents send</HandbookLink>
+        </p>
+      )}
+    </Show>
+  );
+}
+
+const rulesOfProgram = (rows: ClientRules["rows"], program: string | null | undefined): string[] => [
+  ...new Set(rows.flatMap(({ client, rules }) => (client.split("/", 1)[0] === program ? rules : []))),
+];
+
+function cacheAdvice(rules: readonly string[], isReported: boolean): string {
+  const unless = isReported ? "" : " Or the backend does not report what its cache had.";
+  if (rules.length === 0) return `Its prompts may not begin alike from request to request.${unless}`;
+  return `What it sends changes from request to request: set CLIENT_RULES to auto, or add ${rules.join(" and ")}.${unless}`;
+}

@@ -9,7 +9,7 @@ import {
 } from "@tanstack/solid-query";
 import { api, ApiError, forEachInTurn, responseBody } from "../client.ts";
 import { plural } from "../lib/format.ts";
-import { dayMs, hourMs, seoulDay } from "../lib/seoul-time.ts";
+import { dayMs, seoulDay } from "../lib/seoul-time.ts";
 import { serverNow } from "../lib/server-clock.ts";
 import { showToast } from "../lib/toasts.ts";
 import { keepPreviousData, type QueryResult, refetchSoonerAfterError } from "../queries.ts";
@@ -158,25 +158,15 @@ export type Grouping = Parameters<typeof api.requests.groups.get>[0]["query"]["b
 
 export interface GroupsQuery extends RequestQuery {
   by: Grouping;
-  /** The last ones, in place of `since`. */
-  hours?: number;
 }
 
 /** The API adds up all groups, and lists so many. */
 const maxGroups = 200;
 
-const getGroups = async ({ hours, ...query }: GroupsQuery) => {
-  const groups = await responseBody(
-    api.requests.groups.get({
-      query: {
-        ...query,
-        ...(hours !== undefined && { since: new Date(serverNow() - hours * hourMs).toISOString() }),
-        limit: maxGroups,
-      },
-    }),
-  );
-  return { ...groups, by: query.by };
-};
+const getGroups = async (query: GroupsQuery) => ({
+  ...(await responseBody(api.requests.groups.get({ query: { ...query, limit: maxGroups } }))),
+  by: query.by,
+});
 export type RequestGroups = Awaited<ReturnType<typeof getGroups>>;
 
 /** What requests of the log have in common, and their sums. */

@@ -22,7 +22,7 @@ export function FirstSteps(props: { overview: Overview }): JSX.Element {
           </A>
         </li>
         <RequestStep separatePorts={props.overview.separate_ports} />
-        <li classList={{ done: props.overview.gpus.length > 0 }}>
+        <li>
           <h3>Add a GPU host</h3>
           <p>Shows power, utilisation and the energy per 1,000 output tokens.</p>
           <A class="button" href="/gpus">

@@ -1,6 +1,6 @@
 import { useMutation, type UseMutationResult, useQuery } from "@tanstack/solid-query";
 import { api, requestWithKey, responseBody } from "../client.ts";
-import type { QueryResult } from "../queries.ts";
+import { type QueryResult, refetchSoonerAfterError } from "../queries.ts";
 
 const getOverview = () => responseBody(api.overview.get());
 export type Overview = Awaited<ReturnType<typeof getOverview>>;
@@ -10,7 +10,20 @@ export const useOverviewQuery = (): QueryResult<typeof getOverview> =>
     queryKey: ["overview"],
     queryFn: getOverview,
     refetchInterval: 5000,
-    reconcile: "gpu_id",
+  }));
+
+/** The last hundred; who logged in and out is no change of the server. */
+const getLastChanges = async () =>
+  (await responseBody(api.audit.get({ query: { format: "json" } }))).rows.filter(
+    ({ action }) => !action.startsWith("session."),
+  );
+export type LastChange = Awaited<ReturnType<typeof getLastChanges>>[number];
+
+export const useLastChangesQuery = (): QueryResult<typeof getLastChanges> =>
+  useQuery(() => ({
+    queryKey: ["last-changes"],
+    queryFn: getLastChanges,
+    refetchInterval: refetchSoonerAfterError(60_000),
   }));
 
 interface Explained {

@@ -10,57 +10,54 @@ import { momentLabel } from "../ui/states-line.tsx";
 
 type State = States["states"][number];
 
-/** What is wrong, since when and what mends it, and what was. */
+/** What is wrong, since when and what mends it. */
 export function StatesPanel(): JSX.Element {
   const states = useStatesQuery();
   const [asked, setAsked] = createSignal<State>();
   return (
-    <Show when={states.data}>
+    <Show when={states.data?.states.length ? states.data : undefined}>
       {(data) => (
-        <Show when={data().states.length + data().past.length > 0}>
-          <div id="states">
-            <Panel
-              title={data().states.length > 0 ? "What is wrong" : "What was wrong"}
-              query={states}
-              hint={
-                data().unknown_since &&
-                `Of other processes not known since ${momentLabel(Date.parse(data().unknown_since ?? ""))}`
-              }
-            >
-              <ul class="states">
-                <For each={data().states}>
-                  {(state) => <StateItem state={state} onSilence={() => setAsked(state)} />}
-                </For>
-              </ul>
-              <Show when={data().past.length > 0}>
-                <details class="states">
-                  <summary>{count(data().past.length)} in the last 30 days that are over</summary>
-                  <ul>
-                    <For each={data().past}>
-                      {(past) => (
-                        <li>
-                          {past.what}{" "}
-                          <span class="faint">
-                            {momentLabel(Date.parse(past.since))}, for{" "}
-                            {duration(Date.parse(past.until) - Date.parse(past.since))}
-                            {past.instance === null ? "" : `, ${past.instance}`}
-                          </span>
-                        </li>
-                      )}
-                    </For>
-                  </ul>
-                </details>
-              </Show>
-            </Panel>
-            <Show when={asked()}>
-              {(state) => <SilenceDialog state={state()} onClose={() => setAsked(undefined)} />}
-            </Show>
-          </div>
-        </Show>
+        <div id="states">
+          <Panel
+            title="What is wrong"
+            query={states}
+            hint={
+              data().unknown_since &&
+              `Of other processes not known since ${momentLabel(Date.parse(data().unknown_since ?? ""))}`
+            }
+          >
+            <ul class="states">
+              <For each={data().states}>{(state) => <StateItem state={state} onSilence={() => setAsked(state)} />}</For>
+            </ul>
+          </Panel>
+          <Show when={asked()}>{(state) => <SilenceDialog state={state()} onClose={() => setAsked(undefined)} />}</Show>
+        </div>
       )}
     </Show>
   );
 }
+
+/** What was wrong in the last 30 days. */
+export const PastStates = (props: { past: States["past"] }): JSX.Element => (
+  <Show when={props.past.length > 0}>
+    <details class="states" id="past">
+      <summary>{count(props.past.length)} in the last 30 days that are over</summary>
+      <ul>
+        <For each={props.past}>
+          {(past) => (
+            <li>
+              {past.what}{" "}
+              <span class="faint">
+                {momentLabel(Date.parse(past.since))}, for {duration(Date.parse(past.until) - Date.parse(past.since))}
+                {past.instance === null ? "" : `, ${past.instance}`}
+              </span>
+            </li>
+          )}
+        </For>
+      </ul>
+    </details>
+  </Show>
+);
 
 function StateItem(props: { state: State; onSilence: () => void }): JSX.Element {
   return (

@@ -5,6 +5,7 @@ const sections = {
   requests: [
     { href: "/requests", label: "Log" },
     { href: "/requests/running", label: "Running now" },
+    { href: "/requests/latency", label: "Latency and failures" },
   ],
   keys: [
     { href: "/keys", label: "Keys" },

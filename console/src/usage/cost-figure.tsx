@@ -5,21 +5,20 @@ import { serverNow } from "../lib/server-clock.ts";
 import { usePricesQuery } from "../queries.ts";
 import { Figure } from "../ui/figure.tsx";
 import { rangeOf, useCostsQuery } from "./report-queries.ts";
-import { allUsage } from "./usage-filters.ts";
 
 const days = 30;
 /** Nothing used costs nothing. */
 const nothing: Cost = { cost: 0, cost_is_partial: false };
 
-/** What today and the last 30 days cost, of all keys or of one; nothing without prices of models. */
-export function CostFigure(props: { keyId?: number }): JSX.Element {
+/** What today and the last 30 days of a key cost; nothing without prices of models. */
+export function CostFigure(props: { keyId: number }): JSX.Element {
   const prices = usePricesQuery();
   const hasPrices = (): boolean => (prices.data?.models.length ?? 0) > 0;
   const costs = useCostsQuery(
     () => ({
       range: rangeOf(`${days}d`),
       by: "day",
-      filter: props.keyId === undefined ? allUsage : { key: String(props.keyId) },
+      filter: { key: String(props.keyId) },
     }),
     { enabled: hasPrices },
   );

@@ -53,7 +53,7 @@ export function UsageChart(props: UsageChartProps): JSX.Element {
       {
         id: otherId,
         label: drawn.length === 0 ? "All" : otherLabel(keyCount, buckets.request.by),
-        colour: 0,
+        colour: drawn.length === 0 ? 1 : 0,
         values: inSteps(values, buckets, stepMs),
       },
     ];

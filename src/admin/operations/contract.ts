@@ -6,25 +6,29 @@ import { usageTotal } from "../usage/contract.ts";
 
 export const overviewBody = t.Object({
   now: timestamp,
-  today: usageTotal,
-  yesterday: t.Object(usageTotal.properties, { description: "Yesterday up to the same minute of the day" }),
   last_minute: t.Object(usageTotal.properties, { description: "The last whole minute" }),
   active_keys: count,
-  keys_at_limit: t.Integer({ minimum: 0, description: "Active keys of which nothing is left of one of their limits" }),
+  near_limit: t.Array(
+    t.Object({
+      kind: t.Union([t.Literal("key"), t.Literal("team")]),
+      id: count,
+      name: t.String(),
+      used: count,
+      limit: count,
+      unit: t.String(),
+    }),
+    { description: "The 5 active keys and teams that have used most of one of their limits, four fifths or more" },
+  ),
   in_flight: count,
   queue: queueBody,
   separate_ports: t.Boolean({ description: "ADMIN_PORT is set: /v1 is not served at this address" }),
-  gpus: t.Array(
-    t.Object({
-      gpu_id: t.Integer(),
-      name: t.String(),
-      recorded_at: timestamp,
-      power_draw_w: nullable(t.Number()),
-      utilization_pct: nullable(t.Integer()),
-      stale: t.Boolean({ description: "No sample for 2 minutes; not included in power_draw_w" }),
-    }),
-  ),
-  power_draw_w: nullable(t.Number({ description: "Sum over the GPUs that report; null if none does" })),
+  backends: t.Integer({ minimum: 0, description: "How many there are" }),
+  full_backends: t.Array(t.Object({ name: t.String(), places: count, since: timestamp }), {
+    description: "Those of which all places have been taken for 5 minutes",
+  }),
+  hot_gpus: t.Array(t.Object({ gpu_id: t.Integer(), name: t.String(), temp_c: t.Integer() }), {
+    description: "Those of 85 °C or more, the hottest first, that have sent a sample within 2 minutes",
+  }),
   upstream_url: t.String({ description: "PROXY_UPSTREAM_URL" }),
 });
 export type OverviewBody = Static<typeof overviewBody>;

@@ -83,15 +83,19 @@ export interface ChargedDay extends UsageSum {
   estimatedTokens: number;
 }
 
-/** How much of a limit of a day, week or month one is using who wants to know. */
-export interface NotifiedLimit {
+/** How much of a limit one is using, what is reserved included. */
+export interface UsedLimit {
   id: SubjectId;
   name: string;
   limit: LimitName;
-  /** What it limits, for people. */
-  unit: string;
   used: number;
   most: number;
+}
+
+/** Of a limit of a day, week or month. */
+export interface NotifiedLimit extends UsedLimit {
+  /** What it limits, for people. */
+  unit: string;
   /** Epoch milliseconds. */
   resetsAt: number;
 }
@@ -104,8 +108,8 @@ export interface LimitStore {
   take(batch: LeaseBatch): Promise<Lease[]>;
   /** What counts against the limits of keys and teams. */
   listLoads(keyIds: readonly SubjectId[]): Promise<CountedLoad[]>;
-  /** How many active keys have used up one of their limits, what is reserved included. */
-  countAtLimit(): Promise<number>;
+  /** Of active keys and of teams, that have used such a share of one of their limits, the nearest limit; most used first. */
+  listNear(share: number, count: number): Promise<UsedLimit[]>;
   /** Of active keys, of teams and users with `notify`. */
   listNotified(): Promise<NotifiedLimit[]>;
   /** The usage of a key by day, oldest first; days without any are left out. */

@@ -96,13 +96,6 @@ export function usedOf(load: KeyLoad, name: LimitName, isCharged = false): numbe
 /** What of it is reserved for running requests, and not counted yet. */
 export const reservedOf = (load: KeyLoad, name: LimitName): number => (isOfTokens(name) ? load.reserved : 0);
 
-/** Whether nothing is left of one of the limits. */
-export const isAtLimit = (load: KeyLoad, limits: KeyLimits): boolean =>
-  limitNames.some((name) => {
-    const limit = limits[name];
-    return limit !== null && usedOf(load, name) >= limit;
-  });
-
 /** What is left of the tightest limit of tokens. */
 const leastTokensLeft = (bounds: readonly Bound[]): number =>
   Math.min(

@@ -1,4 +1,4 @@
-import { and, asc, eq, gt, inArray, isNotNull, isNull, notInArray, or, type SQL, sql } from "drizzle-orm";
+import { and, asc, eq, inArray, notInArray, type SQL, sql } from "drizzle-orm";
 import { dayNumberOf } from "../../time/seoul.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { type CalendarWindow, daysOfWindow, isCalendarWindow, windowResetAt } from "../../time/windows.ts";
@@ -12,8 +12,8 @@ import {
   prepareTake,
   sourcesOf,
 } from "./take-leases.ts";
-import type { LimitStore } from "./contract.ts";
-import { isAtLimit, noLoad, usedOf } from "./judge.ts";
+import type { LimitStore, UsedLimit } from "./contract.ts";
+import { noLoad, usedOf } from "./judge.ts";
 import { parseRules } from "../keys/rules.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import { hasLimit, limitKinds, limitNames, limitsAt } from "../../domain/limits.ts";
@@ -23,6 +23,33 @@ export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
   const { keyRefusals, keys, subjects } = tables;
   const loadsOf = prepareLoads(engine);
   const { estimatesOf, listDays } = prepareDays(engine);
+
+  /** The limits of the keys, teams and users that are selected. */
+  async function listUsed(ofKeys: SQL, ofSubjects: SQL, now: number): Promise<UsedLimit[]> {
+    const found = await engine.rows<{ id: number; name: string; rules: string }>(
+      sql`select id, name, rules from ${keys} where ${ofKeys}
+        union all select -id, name, rules from ${subjects} where ${ofSubjects}`,
+      ["name", "rules"],
+    );
+    const limited = found
+      .map(({ id, name, rules }) => ({ id, name, limits: limitsAt(parseRules(rules), now) }))
+      .filter(({ limits }) => hasLimit(limits));
+    const all: UsedLimit[] = [];
+    // Those that need the same sums together: that of a month reads thirty times as many rows as that of a day.
+    for (const [sources, group] of Map.groupBy(limited, ({ limits }) => sourcesOf(limits).join())) {
+      const needed = allSources.filter((source) => sources.includes(source));
+      const ids = group.map(({ id }) => id);
+      const loads = await loadsOf(ids, needed, { now });
+      for (const { id, name, limits } of group) {
+        for (const limit of limitNames) {
+          const most = limits[limit];
+          if (most !== null) all.push({ id, name, limit, used: usedOf(loads.get(id) ?? noLoad, limit), most });
+        }
+      }
+    }
+    return all;
+  }
+
   return {
     take: prepareTake(engine, clock),
     async listLoads(keyIds) {
@@ -40,42 +67,25 @@ export function createLimitStore(engine: Engine, clock: WallClock): LimitStore {
         readAt: now,
       }));
     },
-    async countAtLimit() {
-      const isUsable = and(eq(keys.isActive, true), or(isNull(keys.expiresAt), gt(keys.expiresAt, clock())));
-      const ruled = and(isUsable, isNotNull(keys.rules));
-      const found = await db.select({ id: keys.id, rules: keys.rules }).from(keys).where(ruled);
+    async listNear(share, count) {
       const now = clock();
-      const limited = found
-        .map(({ id, rules }) => ({ id, limits: limitsAt(parseRules(rules ?? "{}"), now) }))
-        .filter(({ limits }) => hasLimit(limits));
-      let atLimit = 0;
-      // Keys that need the same sums together: that of a month reads thirty times as many rows as that of a day.
-      for (const [sources, group] of Map.groupBy(limited, ({ limits }) => sourcesOf(limits).join())) {
-        const needed = allSources.filter((source) => sources.includes(source));
-        const ids = group.map(({ id }) => id);
-        const loads = await loadsOf(ids, needed, { now });
-        atLimit += group.filter(({ id, limits }) => isAtLimit(loads.get(id) ?? noLoad, limits)).length;
-      }
-      return atLimit;
+      const usable = sql`is_active and rules is not null`;
+      const used = await listUsed(
+        sql`${usable} and (expires_at is null or expires_at > ${now})`,
+        sql`${usable} and kind = 'team'`,
+        now,
+      );
+      const shareOf = (one: UsedLimit): number => one.used / one.most;
+      const near = used.filter((one) => shareOf(one) >= share).toSorted((a, b) => shareOf(b) - shareOf(a));
+      // Each with the limit that is nearest.
+      return [...Map.groupBy(near, ({ id }) => id).values()].flatMap(([one]) => one ?? []).slice(0, count);
     },
     async listNotified() {
-      const wants = sql`is_active and rules like '%"notify":true%'`;
-      const found = await engine.rows<{ id: number; name: string; rules: string }>(
-        sql`select id, name, rules from ${keys} where ${wants}
-          union all select -id, name, rules from ${subjects} where ${wants}`,
-        ["name", "rules"],
-      );
       const now = clock();
-      const ids = found.map((one) => one.id);
-      const loads = await loadsOf(ids, ["day", "week", "month"], { now });
-      return found.flatMap((one) => {
-        const [limits, load] = [limitsAt(parseRules(one.rules), now), loads.get(one.id) ?? noLoad];
-        return limitNames.flatMap((limit) => {
-          const [most, { window, unit }] = [limits[limit], limitKinds[limit]];
-          if (most === null || !isCalendarWindow(window)) return [];
-          const resetsAt = windowResetAt(window, now);
-          return [{ id: one.id, name: one.name, limit, unit, used: usedOf(load, limit), most, resetsAt }];
-        });
+      const wants = sql`is_active and rules like '%"notify":true%'`;
+      return (await listUsed(wants, wants, now)).flatMap((one) => {
+        const { window, unit } = limitKinds[one.limit];
+        return isCalendarWindow(window) ? [{ ...one, unit, resetsAt: windowResetAt(window, now) }] : [];
       });
     },
     listDays,

@@ -94,7 +94,7 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
   const lookUp = <T>(work: () => MaybePromise<T>, timeoutMs = callTimeoutMs): Promise<T> =>
     lookups.withTimeout(timeoutMs, () => retryIfConnectionLost(async () => work()));
   const store = createSqlStore(createPostgresEngine(others), clock, retention);
-  const { listLoads, countAtLimit, listNotified, listDays } = store.limits;
+  const { listLoads, listNear, listNotified, listDays } = store.limits;
   const { maintain, checkWritable: _, ...nouns } = store;
   const all = Object.fromEntries(
     Object.entries(nouns).map(([name, noun]) => [name, withTimeouts(limited, noun)]),
@@ -134,7 +134,7 @@ function createPostgresStore(options: PostgresStoreOptions): Store {
     },
     limits: {
       ...withTimeouts(admissions, admissionStore.limits),
-      ...withTimeouts(limited, { listLoads, countAtLimit, listNotified, listDays }),
+      ...withTimeouts(limited, { listLoads, listNear, listNotified, listDays }),
     },
     gpu: {
       ...all.gpu,

@@ -34,6 +34,7 @@ export const pagePaths = [
   "/keys/1",
   "/requests",
   "/requests/running",
+  "/requests/latency",
   "/settings",
   "/backends",
   "/settings/prices",

@@ -9,9 +9,13 @@ import { type TimeSpan, zoomParameters } from "../lib/time-range.ts";
 import { lastHours } from "../lib/time-steps.ts";
 import { SegmentedControl } from "../ui/controls.tsx";
 import { createBars } from "../ui/chart-range.tsx";
+import { Page } from "../ui/page.tsx";
 import { EmptyState, NotLoaded, Panel } from "../ui/panel.tsx";
+import { SectionTabs } from "../ui/section-tabs.tsx";
+import { FailuresPanel } from "./failures-panel.tsx";
 import { latencyBands, type LatencyMetric, quantilesOf } from "./latency-bands.ts";
 import { type Latency, useLatencyQuery } from "./queries.ts";
+import "../styles/lazy-pages.css";
 
 const metrics = [
   { value: "first_byte_ms", label: "First byte" },
@@ -32,8 +36,8 @@ const quantileNames = {
 } as const;
 const colours = [1, 7, 0] as const;
 
-/** How long the requests of the last day took. Dragging opens the log of that time. */
-export function LatencyPanel(): JSX.Element {
+/** How long the requests of the last day took, and which failed. Dragging opens the log of that time. */
+export function LatencyPage(): JSX.Element {
   const latency = useLatencyQuery(
     () => hours,
     () => bucketMinutes,
@@ -42,15 +46,18 @@ export function LatencyPanel(): JSX.Element {
   const bars = createBars(span, () => bucketMinutes * minuteMs);
   const [metric, setMetric] = createSignal<LatencyMetric>("first_byte_ms");
   return (
-    <Panel
-      title="Latency"
-      query={latency}
-      hint={`${hintOf(metric())} · ${bars.name()}`}
-      actions={<SegmentedControl label="Latency of" options={metrics} value={metric()} onChange={setMetric} />}
-    >
-      <ChartLegend items={legendOf(latency.data, metric())} />
-      <LatencyChart query={latency} metric={metric()} span={span()} onPlotWidth={bars.setPlotWidth} />
-    </Panel>
+    <Page title="Latency and failures" help="watching#the-console" sources={[{ name: "Latency", query: latency }]}>
+      <SectionTabs section="requests" label="Requests" />
+      <Panel
+        title="Latency"
+        hint={`${hintOf(metric())} · ${bars.name()}`}
+        actions={<SegmentedControl label="Latency of" options={metrics} value={metric()} onChange={setMetric} />}
+      >
+        <ChartLegend items={legendOf(latency.data, metric())} />
+        <LatencyChart query={latency} metric={metric()} span={span()} onPlotWidth={bars.setPlotWidth} />
+      </Panel>
+      <FailuresPanel />
+    </Page>
   );
 }
 
