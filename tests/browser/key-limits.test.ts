@@ -114,6 +114,41 @@ describe.skipIf(!hasBrowser)("the limits of a key", () => {
     expect(await violations(page)).toEqual([]);
   });
 
+  test("tell NOTICE_URL how much is used, of a key, a team and a user, where that is chosen", async () => {
+    const { id } = await create({ name: "told", users_from: "header:x-who" });
+    const { admin } = console;
+    const { id: teamId } = await admin.expectOk<{ id: number }>("POST", "/api/teams", { name: "told team" });
+    await admin.expectOk("POST", "/api/users", { key_id: id, external: "kim", name: "Kim" });
+    await using visit = await console.visit(`/keys/${id}`);
+    const { page } = visit;
+    const dialog = page.getByRole("dialog");
+    const notify = async (isOn: boolean): Promise<void> => {
+      await dialog.getByText("More limits").first().click();
+      await dialog.getByLabel("Tell NOTICE_URL at 75, 95 and 100 %").setChecked(isOn);
+      await dialog.getByRole("button", { name: "Save" }).click();
+      await dialog.waitFor({ state: "detached" });
+    };
+    const told = async () => {
+      const [keys, { teams }, { users }] = await Promise.all([
+        admin.expectOk<{ id: number; notify: boolean }[]>("GET", "/api/keys"),
+        admin.expectOk<{ teams: { notify: boolean }[] }>("GET", "/api/teams"),
+        admin.expectOk<{ users: { notify: boolean }[] }>("GET", "/api/users"),
+      ]);
+      return [keys.find((one) => one.id === id)?.notify, teams[0]?.notify, users[0]?.notify];
+    };
+    for (const isOn of [true, false]) {
+      await page.goto(`${console.program.adminUrl}/keys/${id}`);
+      await page.getByRole("button", { name: "Edit limits" }).click();
+      await notify(isOn);
+      await page.getByRole("button", { name: "Limits of Kim" }).click();
+      await notify(isOn);
+      await page.goto(`${console.program.adminUrl}/keys/teams/${teamId}`);
+      await page.getByRole("button", { name: "Edit the team" }).click();
+      await notify(isOn);
+      expect(await told()).toEqual([isOn, isOn, isOn]);
+    }
+  });
+
   test("that are used up are those of keys that are accepted, as on the overview", async () => {
     const fields = { requests_per_minute: 1 };
     const atLimit = await Promise.all(["used up", "ended", "turned off"].map((name) => create({ name, ...fields })));

@@ -1,10 +1,9 @@
 import { createEffect, createSignal, type JSX, onMount, Show, untrack } from "solid-js";
 import { count, plural } from "../lib/format.ts";
 import { showToast } from "../lib/toasts.ts";
-import { SegmentedControl, TextField } from "../ui/controls.tsx";
+import { Choice, SegmentedControl, TextField } from "../ui/controls.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import type { BulkDialogProps, BulkQuestion } from "./bulk-bar.tsx";
-import { Choice } from "./delete-key-dialog.tsx";
 import { PathsField } from "./key-fields.tsx";
 import { type BulkAction, type BulkReport, teamFinder, useBulkRun } from "./key-bulk.ts";
 import { listOf } from "./key-limits.ts";

@@ -1,6 +1,7 @@
 import { createSignal, type JSX, onMount, Show } from "solid-js";
 import { plural } from "../lib/format.ts";
 import type { Key } from "../queries.ts";
+import { Choice } from "../ui/controls.tsx";
 import { Dialog } from "../ui/dialog.tsx";
 import { useDeleteKey, useSwitchKey } from "./key-mutations.ts";
 
@@ -68,10 +69,3 @@ function nextMenu(row: Element | null | undefined): HTMLElement | null {
   const next = row?.nextElementSibling ?? row?.previousElementSibling;
   return next?.querySelector<HTMLElement>(".row-actions button") ?? document.querySelector<HTMLElement>("#main");
 }
-
-export const Choice = (props: { label: string; value: boolean; onChange: (value: boolean) => void }): JSX.Element => (
-  <label class="choice">
-    <input type="checkbox" checked={props.value} onChange={(event) => props.onChange(event.currentTarget.checked)} />
-    {props.label}
-  </label>
-);

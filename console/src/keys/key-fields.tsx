@@ -6,7 +6,7 @@ import { useModelNamesQuery } from "../start/queries.ts";
 import { TextField } from "../ui/controls.tsx";
 import { listOf } from "./key-limits.ts";
 import type { KeyFields } from "./key-mutations.ts";
-import { LimitFields, NoteFields } from "./limit-fields.tsx";
+import { LimitFields, NoteFields, NotifyField } from "./limit-fields.tsx";
 import { OpenWebUiLines, TeamField } from "./subject-dialog.tsx";
 
 /** What a form begins with. */
@@ -51,6 +51,7 @@ export function KeyFieldInputs(props: KeyFieldsProps): JSX.Element {
             <Show when={!hadUsers}>
               <Users />
             </Show>
+            <NotifyField of={props.key} onChange={props.onChange} />
           </>
         }
       >

@@ -96,6 +96,7 @@ export type KeyFields = Partial<
     | "note"
     | "team_id"
     | "limits_extra"
+    | "notify"
     | "priority"
     | "users_from"
   >

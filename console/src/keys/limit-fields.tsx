@@ -1,6 +1,6 @@
 import { createSignal, For, type JSX, Show, untrack } from "solid-js";
 import { count } from "../lib/format.ts";
-import { TextField } from "../ui/controls.tsx";
+import { Choice, TextField } from "../ui/controls.tsx";
 import { limitKinds, type LimitName, limitNames, priorities, type Priority } from "../../../src/domain/limits.ts";
 import { calendarLimits, limitHint, limitLabels, limitOf, listOf } from "./key-limits.ts";
 
@@ -150,6 +150,17 @@ function AmountField(props: {
     </TextField>
   );
 }
+
+export const NotifyField = (props: {
+  of: { readonly notify?: boolean } | undefined;
+  onChange: (changed: { notify: boolean }) => void;
+}): JSX.Element => (
+  <Choice
+    label="Tell NOTICE_URL at 75, 95 and 100 %"
+    value={props.of?.notify === true}
+    onChange={(notify) => props.onChange({ notify })}
+  />
+);
 
 interface Notes {
   note?: string | null;

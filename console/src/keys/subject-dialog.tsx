@@ -10,10 +10,12 @@ import { CopyLine } from "../ui/copy-button.tsx";
 import { Dialog, FormEnd } from "../ui/dialog.tsx";
 import { RelativeTime } from "../ui/relative-time.tsx";
 import type { LimitName } from "../../../src/domain/limits.ts";
-import { LimitFields, NoteFields } from "./limit-fields.tsx";
+import { LimitFields, NoteFields, NotifyField } from "./limit-fields.tsx";
 
 /** What POST and PATCH take of a team or a user besides its name; null clears a field. */
-type SubjectFields = Partial<Pick<Team, LimitName | "note" | "limits_extra" | "priority">> & { tags?: string[] | null };
+type SubjectFields = Partial<Pick<Team, LimitName | "note" | "limits_extra" | "priority" | "notify">> & {
+  tags?: string[] | null;
+};
 
 /** Creates a team, or changes one. The list has it once the mutation has succeeded. */
 function useSaveTeam(): UseMutationResult<
@@ -155,6 +157,7 @@ function SubjectDialog(props: SubjectDialogProps): JSX.Element {
           of={props.of}
           onChange={change}
           onExtra={props.of === undefined ? undefined : (extra) => change({ limits_extra: extra })}
+          more={<NotifyField of={props.of} onChange={change} />}
         >
           {props.children}
         </LimitFields>

@@ -111,3 +111,11 @@ export function TextField(props: {
     </div>
   );
 }
+
+/** A checkbox with its label. */
+export const Choice = (props: { label: string; value: boolean; onChange: (value: boolean) => void }): JSX.Element => (
+  <label class="choice">
+    <input type="checkbox" checked={props.value} onChange={(event) => props.onChange(event.currentTarget.checked)} />
+    {props.label}
+  </label>
+);
