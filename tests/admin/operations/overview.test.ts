@@ -77,6 +77,9 @@ onEachEngine(({ engine }) => {
     }
     const team = (await admin.send("POST", "/api/teams", { as: owner, json: { name: "ml", tokens_per_day: 10 } })).json;
     await admit({ keyId: -team.id, limits: { ...noRules, tokens_per_day: 10 }, requests: [9] });
+    const ofUser = { key_id: ids[2], external: "kim", tokens_per_day: 10 };
+    const user = (await admin.send("POST", "/api/users", { as: owner, json: ofUser })).json;
+    await admit({ keyId: -user.id, limits: { ...noRules, tokens_per_day: 10 }, requests: [10] });
     expect((await overview()).near_limit).toEqual([
       { kind: "key", id: ids[0], name: "places", used: 1, limit: 1, unit: "concurrent requests" },
       { kind: "team", id: team.id, name: "ml", used: 9, limit: 10, unit: "tokens per day" },
