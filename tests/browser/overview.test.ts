@@ -198,7 +198,7 @@ describe.skipIf(!hasBrowser)("what is wrong", () => {
     await page.getByText(`${states.length - 1} things are wrong, 1 silenced.`).waitFor();
     await page.getByText(/^Silenced until .* by admin: moved away$/).waitFor();
     await page.getByText("Of other processes not known since").waitFor();
-    await page.getByText("1 in the last 30 days that are over").click();
+    await page.getByText("What was wrong in the last 30 days (1)").click();
     await page.getByText("PostgreSQL away, 312 counts waited, none lost").waitFor();
     expect(await violations(page)).toEqual([]);
     await page.locator("li[data-kind=disk]").getByRole("link", { name: "Handbook" }).click();

@@ -41,7 +41,7 @@ export function StatesPanel(): JSX.Element {
 export const PastStates = (props: { past: States["past"] }): JSX.Element => (
   <Show when={props.past.length > 0}>
     <details class="states" id="past">
-      <summary>{count(props.past.length)} in the last 30 days that are over</summary>
+      <summary>What was wrong in the last 30 days ({count(props.past.length)})</summary>
       <ul>
         <For each={props.past}>
           {(past) => (
