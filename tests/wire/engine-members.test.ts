@@ -24,6 +24,7 @@ async function start(order: string) {
 interface Sent {
   priority: number;
   cache_salt?: string;
+  extra_key?: string;
 }
 
 /** What the backend gets of a body. */
@@ -71,8 +72,11 @@ describe("private_cache of a model", () => {
         await gate.admin.createKey("b", { team_id }),
         await gate.admin.createKey("c"),
       ];
-      const saltOf = async ({ key }: { key: string }, model: string) =>
-        (await sent(gate.url, key, { model, cache_salt: "theirs", extra_key: "x" })).cache_salt;
+      const saltOf = async ({ key }: { key: string }, model: string) => {
+        const body = await sent(gate.url, key, { model, cache_salt: "theirs", extra_key: "theirs" });
+        expect(body.extra_key).toBe(body.cache_salt ?? "");
+        return body.cache_salt;
+      };
       return {
         a: await saltOf(a, "m"),
         b: await saltOf(b, "m"),

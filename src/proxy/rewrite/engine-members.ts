@@ -63,5 +63,6 @@ export function setEngineMembers(
   const salt = rules.privateCache && client?.saltOf?.(rules.privateCache, model?.name ?? "");
   if (salt === undefined) return;
   set("cache_salt", JSON.stringify(salt));
-  if (client?.enginesOf(candidates).includes("sglang") === true) set("extra_key", JSON.stringify(salt));
+  const readsExtraKey = client?.enginesOf(candidates).includes("sglang") === true;
+  if (readsExtraKey || given.extra_key.values.length > 0) set("extra_key", JSON.stringify(salt));
 }
