@@ -74,7 +74,9 @@ describe("a request that the first backend", () => {
     const content = '{"choices":[{"index":0,"delta":{"content":"a"}}]}';
     first.handle((request, wire) => {
       const isRefused = Buffer.from(request.body()).includes("stream_options");
-      const body = isRefused ? '{"error":{"message":"stream_options is unknown"}}' : `data: ${content}\n\ndata: [DONE]\n\n`;
+      const body = isRefused
+        ? '{"error":{"message":"stream_options is unknown"}}'
+        : `data: ${content}\n\ndata: [DONE]\n\n`;
       const head = isRefused ? "400 No\r\ncontent-type: application/json" : "200 OK\r\ncontent-type: text/event-stream";
       wire.write(`HTTP/1.1 ${head}\r\ncontent-length: ${body.length}\r\n\r\n${body}`);
     });
