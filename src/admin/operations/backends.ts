@@ -5,6 +5,7 @@ import type { Backend } from "../../domain/models.ts";
 import type { RequestFieldValues } from "../../domain/request-fields.ts";
 import type { StoredBackend } from "../../store/traffic/contract.ts";
 import { mergeRows } from "../../store/traffic/latencies.ts";
+import { readTokensOf } from "../../domain/usage.ts";
 import { minuteOf, minutesPerHour, timestampOf } from "../../time/seoul.ts";
 import { bodyParser } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
@@ -91,10 +92,9 @@ const [pointMinutes, newestRequests, leastPrefill] = [3, 500, 1000];
 /** The one figure by which `max_prefill_tokens` is chosen: of a short prompt, the first byte waits for other things. */
 function prefillSpeed(requests: readonly RequestFieldValues[]): number | null {
   let [tokens, ms] = [0, 0];
-  for (const { streamed, firstByteMs, queueMs, inputTokens, cachedInputTokens } of requests) {
-    const [input, cached] = [inputTokens ?? 0, cachedInputTokens ?? 0];
-    // Some report what was cached beside the input: then that is what was read.
-    const read = cached > input ? input : input - cached;
+  for (const request of requests) {
+    const { streamed, firstByteMs, queueMs } = request;
+    const read = readTokensOf(request);
     if (!streamed || firstByteMs === null || read < leastPrefill) continue;
     tokens += read;
     ms += firstByteMs - (queueMs ?? 0);
