@@ -36,7 +36,7 @@ Checks what a server needs, with the settings of \`tollgate serve\`, and prints 
   disk            free space in DATA_DIR
   descriptors     how many files and connections may be open
   models          MODELS_FILE can be used; status 2, and a line for each fault, if not
-  backend         responds; each of MODELS_FILE has a line
+  backend         responds, and its engine knows what MODELS_FILE says of it; each has a line
   clock           not behind the newest request in the database, nor 60 s off from the backend
 
 It changes nothing but the row that /readyz writes too, and also works while a server runs.
@@ -85,7 +85,10 @@ async function checkAll(config: Config, io: CommandIo): Promise<number> {
   for (const state of database === undefined ? [] : findStates(database, Date.now())) report("state", state);
   report("disk", await checkDisk(config.storage));
   report("descriptors", checkDescriptors());
-  const backends = await Promise.all(catalog.seen.backends.map((backend) => checkBackend(backend, catalog.seen)));
+  const { closedPaths } = config.proxy;
+  const backends = await Promise.all(
+    catalog.seen.backends.map((backend) => checkBackend(backend, catalog.seen, closedPaths)),
+  );
   for (const finding of backends) report("backend", finding);
   const backend = backends.find(({ seen }) => seen !== undefined)?.seen;
   report("clock", checkClock({ now: Date.now(), database, backend }));

@@ -3,7 +3,9 @@ import { dirname, resolve } from "node:path";
 import { AdminSetupError, requireUsableSecretKey } from "../admin/session/bootstrap.ts";
 import type { Config, Environment } from "../config/config.ts";
 import type { Backend, Catalog } from "../domain/models.ts";
+import { matchesGlob } from "../domain/keys.ts";
 import { causeOf } from "../proxy/upstream/abort-reason.ts";
+import { findEngine } from "../proxy/upstream/engine.ts";
 import { askBackend, probeUpstream, readStart, type UpstreamProbe } from "../proxy/upstream/probe.ts";
 import { type Certificate, hasExpired, readCertificate } from "../runtime/certificate.ts";
 import { createLog } from "../log/log.ts";
@@ -130,7 +132,12 @@ export function checkDescriptors(): Finding {
 
 const probeTimeoutMs = 10_000;
 
-export async function checkBackend(backend: Backend, { file }: Catalog): Promise<Seen<UpstreamProbe>> {
+export async function checkBackend(
+  backend: Backend,
+  catalog: Catalog,
+  closedPaths: readonly string[],
+): Promise<Seen<UpstreamProbe>> {
+  const { file } = catalog;
   const url = file === undefined ? backend.url : `${backend.name}: ${backend.url}`;
   const keySetting = file === undefined ? "PROXY_UPSTREAM_API_KEY" : "its api_key_env";
   try {
@@ -138,12 +145,37 @@ export async function checkBackend(backend: Backend, { file }: Catalog): Promise
     const text = `${url} responds ${seen.status} to /v1/models`;
     if (seen.status === 401 || seen.status === 403) return { ...warning(`${text}; see ${keySetting}`), seen };
     if (seen.status >= 500) return { ...failed(text), seen };
+    const problems = await listEngineProblems(backend, catalog, closedPaths);
+    if (problems.length > 0) return { ...warning([text, ...problems].join("; ")), seen };
     const shared = await listSharedFolders(backend);
     const rest = `; keys share what it has under ${shared.join(" and ")}, unless their paths are closed`;
     return { ...ok(shared.length === 0 ? text : text + rest), seen };
   } catch (error) {
     return failed(`${url} is not reachable (${causeOf(error)})`);
   }
+}
+
+/** Where engines do not read the salts of private caches. */
+const unsalted = { vllm: "/v1/messages", sglang: "/v1/messages", "llama.cpp": "any path", ollama: "any path" } as const;
+
+/** SGLang says it of itself, and vLLM where it serves its settings. */
+const goesByPriority = /"enable_priority_scheduling":\s*true|"policy":\s*"priority"/;
+
+/** What clients can tell the engine, and what the engine does not read of what it is told. */
+async function listEngineProblems(backend: Backend, { models }: Catalog, closed: readonly string[]): Promise<string[]> {
+  const signal = AbortSignal.timeout(probeTimeoutMs);
+  const info = await askBackend(backend, "/server_info?config_format=json", signal)
+    .then((response) => readStart(response, 16 * maxListBytes))
+    .catch(() => "");
+  const heeds = backend.priority === undefined && backend.engineMembers !== "drop" && goesByPriority.test(String(info));
+  const isPrivate = models.some(({ privateCache, backends }) => privateCache && backends.includes(backend.name));
+  const engine = isPrivate ? await findEngine(backend, signal).catch(() => undefined) : undefined;
+  const path = engine && unsalted[engine];
+  const isOpen = path !== undefined && !closed.some((glob) => matchesGlob(glob.toLowerCase(), path));
+  return [
+    ...(heeds ? ["its engine goes by the priority of clients; set priority or engine_members of the backend"] : []),
+    ...(isOpen ? [`${engine} knows no private_cache on ${path}; close that, or leave private_cache out`] : []),
+  ];
 }
 
 /** What backends store whoever made it, as far as they list it. */

@@ -162,6 +162,7 @@ function backendOf(
     cachedInInput: given.cached_in_input,
     health: given.health ?? "/health",
     priority: given.priority,
+    engineMembers: given.engine_members,
   };
 }
 

@@ -82,6 +82,12 @@ const backend = Type.Object(
         ),
       }),
     ),
+    engine_members: Type.Optional(
+      Type.Union([Type.Literal("pass"), Type.Literal("drop")], {
+        default: "pass",
+        ...says("What becomes of members with which clients speak to the engine as its operator.", "pass or drop"),
+      }),
+    ),
     health: Type.Optional(
       Type.String({
         pattern: "^/[\\x21-\\x7e]{0,255}$",

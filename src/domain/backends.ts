@@ -128,6 +128,8 @@ export interface BackendStatus {
   fullSince?: number;
   /** Requests that wait for a place and may use this backend. */
   waiting: number;
+  /** Of these, those that it has a place for once it has read others; unset: it reads any number. */
+  waitingForPrefill?: number;
 }
 
 /** What is known of the backends, by those who choose among them. */

@@ -24,6 +24,8 @@ export interface Backend {
   health: string;
   /** Requests say who comes first, in this order; undefined: they do not. */
   priority?: "low_first" | "high_first" | undefined;
+  /** What a client tells the engine of that kind; undefined: `pass`. */
+  engineMembers?: "pass" | "drop" | undefined;
 }
 
 /** Edits that mend what certain clients send for certain engines, and an error that they read. */

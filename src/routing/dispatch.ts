@@ -63,8 +63,12 @@ export function createDispatch(options: DispatchOptions) {
   return {
     enter: (request: ListedRequest, listener: PlaceListener) => new Held(request, listener, parts),
     list(): BackendStatus[] {
-      const waiting = queue.waiting().map(({ request }) => request);
-      return table.list().map((row) => Object.assign(row, { waiting: countFor(row.name, waiting) }));
+      const waiting = queue.waiting();
+      return table.list().map((row) => {
+        const own = waiting.filter(({ request }) => request.candidates.includes(row.name));
+        const held = own.filter((one) => one.prefillAt([row.name])?.isHeld === true);
+        return Object.assign(row, { waiting: own.length, waitingForPrefill: held.length });
+      });
     },
     setDraining: table.setDraining,
     /** What the backend had cached is gone. Several processes tell of the same restart. */
@@ -112,10 +116,13 @@ class Held implements Place {
   /** Prompts of about a size are alike: while one cannot be read, those of other sizes may. */
   group(): { group: string; isUrgent: boolean } {
     const { candidates, tried } = this.request;
-    const { affinity, table } = this.parts;
-    this.#prefill = table.prefillOf(candidates, { workAt: affinity.expect(this.request) });
+    this.#prefill = this.prefillAt(candidates);
     const { isGiant = false, tokens = 1 } = this.#prefill ?? {};
     return { group: JSON.stringify([candidates, tried, Math.ceil(Math.log2(tokens))]), isUrgent: isGiant };
+  }
+
+  prefillAt(backends: readonly string[]): ReturnType<BackendTable["prefillOf"]> {
+    return this.parts.table.prefillOf(backends, { workAt: this.parts.affinity.expect(this.request) });
   }
 
   /** What the backend has to read of it. */
@@ -213,9 +220,6 @@ function oncePerRestart(forget: (name: string) => void, monotonic: MonotonicCloc
     forget(name);
   };
 }
-
-const countFor = (backend: string, waiting: readonly ListedRequest[]): number =>
-  waiting.filter(({ candidates }) => candidates.includes(backend)).length;
 
 function turnOf({ keyId, teamId, userId, priority }: ListedRequest): TurnOf {
   const own = userId === undefined ? keyId : subjectOf(userId);

@@ -88,10 +88,12 @@ function addBackendGauges(registry: Registry, list: BackendStates["list"]): void
   add("state", "1 for the state that the backend is in: in, out or draining", ["state"], (gauge, one) => {
     for (const state of backendStates) gauge.set({ backend: one.name, state }, one.state === state ? 1 : 0);
   });
-  const setCount =
-    (count: "inFlight" | "waiting") =>
-    (gauge: Gauge, one: BackendStatus): void =>
-      gauge.set({ backend: one.name }, one[count]);
-  add("in_flight_requests", "Requests that have a place at the backend", [], setCount("inFlight"));
-  add("waiting_requests", "Requests that wait and may use the backend", [], setCount("waiting"));
+  add("in_flight_requests", "Requests that have a place at the backend", [], (gauge, one) =>
+    gauge.set({ backend: one.name }, one.inFlight),
+  );
+  const waitingHelp = "Requests that wait and may use the backend, for a place or until it has read another prompt";
+  add("waiting_requests", waitingHelp, ["for"], (gauge, { name, waiting, waitingForPrefill = 0 }) => {
+    gauge.set({ backend: name, for: "place" }, waiting - waitingForPrefill);
+    gauge.set({ backend: name, for: "prefill" }, waitingForPrefill);
+  });
 }

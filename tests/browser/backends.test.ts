@@ -55,6 +55,10 @@ describe.skipIf(!hasBrowser)("the page of backends", () => {
     const row = (name: string) => page.getByRole("row").filter({ has: page.getByText(name, { exact: true }) });
     await row("gpu-a").getByText("61 of 64").waitFor();
     await row("gpu-a").getByText("12 waiting").waitFor();
+    await row("gpu-a").getByText("reads 12,346 tokens/s").waitFor();
+    await row("gpu-a").getByText("91% a day before").waitFor();
+    const points = "First byte of gpu-a: By three minutes of the last hour, 200 ms to 960 ms";
+    await row("gpu-a").getByRole("img", { name: points, exact: true }).waitFor();
     await row("gpu-b").getByText("Taken out, still running", { exact: true }).waitFor();
     await row("gpu-c-in-the-other-building").getByText("Out", { exact: true }).waitFor();
     await row("gpu-c-in-the-other-building").getByText("139 errors").waitFor();

@@ -90,6 +90,62 @@ describe("tollgate check", () => {
     });
   });
 
+  test("warns of an engine that goes by the priority of clients, and of a private cache that it does not know", async () => {
+    const serve = (routes: Record<string, Response>) =>
+      Bun.serve({
+        port: 0,
+        hostname: "127.0.0.1",
+        routes: { "/v1/models": Response.json({ data: [] }), ...routes },
+        fetch: () => Response.json({}, { status: 404 }),
+      });
+    using vllm = serve({
+      "/version": Response.json({ version: "0.30.0" }),
+      "/server_info": Response.json({ vllm_config: { scheduler_config: { policy: "priority" } } }),
+    });
+    using sglang = serve({
+      "/metrics": new Response("# TYPE sglang:num_running_reqs gauge\n"),
+      "/server_info": Response.json({ enable_priority_scheduling: true }),
+    });
+    using llama = serve({ "/metrics": new Response("", { headers: { server: "llama.cpp" } }) });
+    using folder = createTempFolder();
+    const path = folder.file("models.yaml");
+    const check = async (members: string, environment: ProgramEnvironment = {}) => {
+      await Bun.write(
+        path,
+        `backends:
+  vllm: { url: "${vllm.url.origin}"${members} }
+  sglang: { url: "${sglang.url.origin}"${members} }
+  llama: { url: "${llama.url.origin}"${members} }
+models: { m: { backends: [vllm, sglang], private_cache: key }, l: { backends: [llama], private_cache: team } }
+`,
+      );
+      const SECRET_KEY = "0123456789abcdef";
+      const settings = { PORT: "0", MODELS_FILE: path, DATA_DIR: folder.file("data"), SECRET_KEY, ...environment };
+      const { stdout } = await runProgram(["check"], settings);
+      return [...stdout.matchAll(/^(\w+) +backend +(\w+): \S+ responds 200 to \/v1\/models(?:; )?(.*)$/gm)].map(
+        ([, state, name, problems]) => [name, state, problems],
+      );
+    };
+    const priority = "its engine goes by the priority of clients; set priority or engine_members of the backend";
+    const without = (engine: string, where: string) =>
+      `${engine} knows no private_cache on ${where}; close that, or leave private_cache out`;
+    expect(await check("")).toEqual([
+      ["vllm", "warning", `${priority}; ${without("vllm", "/v1/messages")}`],
+      ["sglang", "warning", `${priority}; ${without("sglang", "/v1/messages")}`],
+      ["llama", "warning", without("llama.cpp", "any path")],
+    ]);
+    expect(await check(", engine_members: drop", { PROXY_CLOSED_PATHS: "/v1/Messages*" })).toEqual([
+      ["vllm", "ok", ""],
+      ["sglang", "ok", ""],
+      ["llama", "warning", without("llama.cpp", "any path")],
+    ]);
+    expect((await check(", priority: low_first")).map(([, , problems]) => problems)).toEqual([
+      without("vllm", "/v1/messages"),
+      without("sglang", "/v1/messages"),
+      without("llama.cpp", "any path"),
+    ]);
+  });
+
   test("tries each backend of MODELS_FILE", async () => {
     using backend = startSimulator();
     using folder = createTempFolder();

@@ -111,7 +111,7 @@ const aNames = "a name of up to 64 letters, digits, dots, hyphens and underscore
 const modelMembers =
   "backends, served_as, aliases, kind, reasoning, han_guard, force_stream_usage, client_rules, private_cache, context_tokens, max_output_tokens";
 const backendMembers =
-  "url, api_key_env, max_concurrency, max_prefill_tokens, spill, retry_503, discover, cached_in_input, priority, health";
+  "url, api_key_env, max_concurrency, max_prefill_tokens, spill, retry_503, discover, cached_in_input, priority, engine_members, health";
 const anUrl = "an http:// or https:// address without user, query or fragment, or unix:/ and the path of a socket";
 const notAllowed = "its value is not allowed; use";
 const someBackend = "at least one backend: a name, and members such as url";

@@ -481,12 +481,35 @@ describe("a backend with max_prefill_tokens", () => {
     expect(enter("g2", 50_000)).toBe("waits to be read: 50000");
     expect(enter("s4", 900)).toBe("s4 a only");
     expect(enter("s5", 800)).toBe("waits to be read: 800");
+    expect(gate.list()).toMatchObject([{ waiting: 2, waitingForPrefill: 2 }]);
     // It passes one that does not fit.
     expect(enter("s6", 100)).toBe("s6 a only");
     begin(gate, "s4");
     expect(gate.granted()).toEqual(["s5 a only"]);
     begin(gate, "g1");
     expect(gate.granted()).toEqual(["g2 a only"]);
+  });
+
+  test("tells those that wait for a place from those that wait until another is read", () => {
+    const gate = start([
+      backendOf("a", { maxPrefillTokens: 1000, maxConcurrency: 2 }),
+      backendOf("b", { maxConcurrency: 1 }),
+    ]);
+    const seen = () => gate.list().map(({ name, waiting, waitingForPrefill }) => [name, waiting, waitingForPrefill]);
+    gate.enter("g1", ["a"], tokens(60_000));
+    gate.enter("g2", ["a"], tokens(60_000));
+    gate.enter("other", ["b"]);
+    gate.enter("more", ["b"]);
+    expect(seen()).toEqual([
+      ["a", 1, 1],
+      ["b", 1, 0],
+    ]);
+    // Its last place is taken.
+    gate.enter("small", ["a"], tokens(10));
+    expect(seen()).toEqual([
+      ["a", 1, 0],
+      ["b", 1, 0],
+    ]);
   });
 
   test("gives a waiting giant the room before small ones, whatever the turn, and within its priority", () => {

@@ -159,7 +159,7 @@ describe("a server with MODELS_FILE", () => {
     await tollgate.waitForLog(entry(refused));
     writeFileSync(tollgate.path, "backends: { a: { url: x, b: 1 } }\n");
     await tollgate.waitForLog((found) =>
-      String(found["fault"]).endsWith("discover, cached_in_input, priority, health"),
+      String(found["fault"]).endsWith("discover, cached_in_input, priority, engine_members, health"),
     );
     rmSync(tollgate.path);
     await tollgate.waitForLog((found) => String(found["fault"]).endsWith("cannot be read (ENOENT)"));

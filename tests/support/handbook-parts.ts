@@ -42,13 +42,18 @@ export const parts: Readonly<Record<string, Part>> = {
   "members-not-allowed": () =>
     table(
       ["member", "goes round", "refused", "since", "known from"],
-      [...Map.groupBy(Object.entries<MemberRow>(memberRows), ([, row]) => row)].map(([row, members]) => [
-        members.map(([name]) => code(name)).join(", "),
+      memberGroups((row) => row.rule !== "engine").map(([row, names]) => [
+        names,
         row.rule,
         row.forms === "" ? "always" : row.forms,
         row.does,
         row.source,
       ]),
+    ),
+  "engine-members": () =>
+    table(
+      ["member", "what it does"],
+      memberGroups((row) => row.rule === "engine").map(([row, names]) => [names, row.does]),
     ),
   "file-members": () => membersTable(modelsFileSchema),
   "backend-members": () => membersTable(modelsFileSchema.properties.backends.patternProperties),
@@ -74,6 +79,12 @@ export const parts: Readonly<Record<string, Part>> = {
       .map(({ label, note, text }) => `## ${label}\n\n${wrapped(note)}\n\n\`\`\`text\n${text}\n\`\`\``)
       .join("\n\n"),
 };
+
+/** Rows with the names of those that share them. */
+const memberGroups = (isMeant: (row: MemberRow) => boolean): [MemberRow, string][] =>
+  [...Map.groupBy(Object.entries<MemberRow>(memberRows), ([, row]) => row)]
+    .filter(([row]) => isMeant(row))
+    .map(([row, members]) => [row, members.map(([name]) => code(name)).join(", ")]);
 
 /** What the handbook's settings of agents are filled with. */
 export const sampleValues = {

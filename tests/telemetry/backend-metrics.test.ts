@@ -10,6 +10,7 @@ const status = (name: string, state: BackendStatus["state"], inFlight = 0): Back
   since: 0,
   inFlight,
   waiting: inFlight * 2,
+  waitingForPrefill: inFlight,
 });
 
 test("requests of a file of models are counted by backend and outcome, and streams by their first byte", async () => {
@@ -54,7 +55,12 @@ test("the states are those of now: a backend that left the file has no series", 
   ]);
   const text = await metrics.text();
   expect(valueOf(text, 'tollgate_backend_in_flight_requests{backend="gpu-a"}')).toBe(3);
-  expect(valueOf(text, 'tollgate_backend_waiting_requests{backend="gpu-a"}')).toBe(6);
+  expect(seriesOf(text, "tollgate_backend_waiting_requests")).toEqual([
+    'tollgate_backend_waiting_requests{backend="gpu-a",for="place"} 3',
+    'tollgate_backend_waiting_requests{backend="gpu-a",for="prefill"} 3',
+    'tollgate_backend_waiting_requests{backend="gpu-b",for="place"} 0',
+    'tollgate_backend_waiting_requests{backend="gpu-b",for="prefill"} 0',
+  ]);
   listed = [status("gpu-a", "draining")];
   expect(await states()).toEqual(['tollgate_backend_state{backend="gpu-a",state="draining"} 1']);
 });

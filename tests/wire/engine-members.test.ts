@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "bun:test";
+import { memberRows, type MemberRow } from "../../src/proxy/rewrite/members-not-allowed.ts";
 import { clientOf } from "../support/client.ts";
 import { shared } from "../support/shared.ts";
 import { startSimulator } from "../support/simulator/simulator.ts";
@@ -15,9 +16,10 @@ backends: { a: { url: "URL", priority: ORDER } }
 models: { m: { backends: [a], private_cache: team }, own: { backends: [a], private_cache: key }, plain: { backends: [a] } }
 `;
 
-async function start(order: string) {
-  const file = folder.file(`${order}.yaml`);
-  await Bun.write(file, models.replace("URL", backend.url).replace("ORDER", order));
+async function start(order: string, engineMembers = "pass") {
+  const file = folder.file(`${order}-${engineMembers}.yaml`);
+  const written = models.replace("URL", backend.url).replace("ORDER", `${order}, engine_members: ${engineMembers}`);
+  await Bun.write(file, written);
   return startTollgate({ MODELS_FILE: file, SECRET_KEY });
 }
 
@@ -93,5 +95,30 @@ describe("private_cache of a model", () => {
     expect(new Set([a, c, ownOfA, ownOfB, "theirs"]).size).toBe(5);
     expect(a).toMatch(/^[\w-]{43}$/);
     expect(await ask()).toEqual(salts);
+  });
+});
+
+describe("engine_members of a backend", () => {
+  const names = Object.entries<MemberRow>(memberRows).flatMap(([name, { rule }]) => (rule === "engine" ? [name] : []));
+  const theirs = Object.fromEntries(names.map((name) => [name, "theirs"]));
+  const kept = { model: "plain", max_tokens: 2, messages: [], rids: 1, extra_body: { top_p: 1 } };
+
+  test.each(["pass", "drop"])("%s: so it does with what clients tell the engine", async (engineMembers) => {
+    await using gate = await start("low_first", engineMembers);
+    const { key } = await gate.admin.createKey("k", { priority: "high" });
+    const body = { rid: "first", ...kept, extra_body: { ...theirs, top_p: 1 }, ...theirs };
+    const got = await sent(gate.url, key, body);
+    // Ours is there all the same, and no other place has one that some backend prefers.
+    const { priority: _, ...others } = theirs;
+    const passed = { ...kept, ...others, priority: -1, extra_body: { ...others, top_p: 1 } };
+    expect(got as object).toEqual(engineMembers === "pass" ? passed : { ...kept, priority: -1 });
+  });
+
+  test("drop: a limit of tokens, and a body of nothing else, do not change that", async () => {
+    await using gate = await start("low_first", "drop");
+    const { key } = await gate.admin.createKey("k", { tokens_per_day: 1_000_000 });
+    const text = JSON.stringify({ extra_body: theirs, ...theirs });
+    await (await clientOf(gate.url, key).send("/v1/x", text)).text();
+    expect(backend.requests().at(-1)?.json()).toEqual({ extra_body: {}, priority: 0 });
   });
 });

@@ -1,24 +1,28 @@
 import { type JSX, Show } from "solid-js";
-import { compact } from "../lib/format.ts";
 
 const barWidth = 2;
 const barStep = 3;
 const height = 20;
 
 /** Bars as high as the largest, without axes. @param props.values undefined while they load, or without any */
-export function Sparkline(props: { values: Float64Array | undefined; label: string }): JSX.Element {
-  const values = (): number[] => [...(props.values ?? [])].slice(-24);
+export function Sparkline(props: {
+  values: ArrayLike<number> | undefined;
+  label: string;
+  /** In words, by their sum. */
+  says: (total: number) => string;
+}): JSX.Element {
+  const values = (): number[] => Array.from(props.values ?? []).slice(-24);
   const total = (): number => values().reduce((sum, value) => sum + value, 0);
   return (
     <Show when={total() > 0} fallback={<span class="sparkline faint" aria-hidden="true" />}>
       <svg
         class="sparkline"
-        viewBox={`0 0 ${24 * barStep} ${height}`}
+        viewBox={`0 0 ${values().length * barStep} ${height}`}
         preserveAspectRatio="none"
         role="img"
-        aria-label={`${props.label}: ${compact(total())} tokens in the last 24 hours`}
+        aria-label={`${props.label}: ${props.says(total())}`}
       >
-        <title>{`${compact(total())} tokens in the last 24 hours`}</title>
+        <title>{props.says(total())}</title>
         <path d={barsOf(values())} />
       </svg>
     </Show>

@@ -68,7 +68,11 @@ export function KeyRow(props: KeyRowProps): JSX.Element {
         <RelativeTimeOrNever at={props.key.last_used_at} />
       </td>
       <td class="key-spark rank-2" data-label="Last 24 hours">
-        <Sparkline values={props.spark} label={props.key.name} />
+        <Sparkline
+          values={props.spark}
+          label={props.key.name}
+          says={(total) => `${compact(total)} tokens in the last 24 hours`}
+        />
       </td>
       <TotalCells key={props.key} />
       <RowActions

@@ -1,5 +1,6 @@
 import { A } from "@solidjs/router";
 import { type JSX, Show } from "solid-js";
+import { Sparkline } from "../charts/sparkline.tsx";
 import { count, duration, milliseconds, plural, shareOf, threeDigits } from "../lib/format.ts";
 import { now } from "../lib/server-clock.ts";
 import { dateTimeLabel } from "../lib/time-labels.ts";
@@ -47,14 +48,23 @@ export function BackendRow(props: { backend: Backend; onAsk: () => void }): JSX.
       <td class="number" data-label="First byte">
         {optional(props.backend.first_byte_p50_ms, milliseconds)}
         <Under text={slowest(props.backend)} />
+        <Show when={props.backend.first_byte_points_ms.some((one) => one !== null)}>
+          <Sparkline
+            values={props.backend.first_byte_points_ms.map((one) => one ?? 0)}
+            label={`First byte of ${props.backend.name}`}
+            says={() => `By three minutes of the last hour, ${firstByteSpan(props.backend)}`}
+          />
+        </Show>
       </td>
       <td class="number" data-label="Output">
         {optional(props.backend.output_tokens_per_second, threeDigits)}
         <Under text={props.backend.output_tokens_per_second === null ? undefined : "tokens/s a stream"} />
+        <Under text={reads(props.backend)} />
       </td>
       <td class="number" data-label="From cache">
         {optional(props.backend.cached_share, (share) => shareOf(share, 1))}
         <Expected backend={props.backend} />
+        <Under text={before(props.backend)} />
       </td>
       <td class="row-actions">
         <button
@@ -133,6 +143,22 @@ const optional = (value: number | null, format: (value: number) => string): stri
 
 const slowest = ({ first_byte_p95_ms: p95 }: Backend): string | undefined =>
   p95 === null ? undefined : `95% within ${milliseconds(p95)}`;
+
+const reads = ({ prefill_tokens_per_second: speed }: Backend): string | undefined =>
+  speed === null ? undefined : `reads ${count(Math.round(speed))} tokens/s`;
+
+const before = ({ cached_share: share, cached_share_day_before: earlier }: Backend): string | undefined =>
+  share !== null && earlier !== null && earlier - share >= leastFall
+    ? `${shareOf(earlier, 1)} a day before`
+    : undefined;
+
+/** As where caches became private. */
+const leastFall = 0.05;
+
+function firstByteSpan({ first_byte_points_ms: points }: Backend): string {
+  const known = points.filter((one) => one !== null);
+  return `${milliseconds(Math.min(...known))} to ${milliseconds(Math.max(...known))}`;
+}
 
 const shownModels = 3;
 

@@ -29,10 +29,15 @@ const backendBody = t.Object({
   }),
   first_byte_p50_ms: nullable(milliseconds),
   first_byte_p95_ms: nullable(milliseconds),
+  first_byte_points_ms: t.Array(nullable(milliseconds), { description: "Its medians by three minutes" }),
+  prefill_tokens_per_second: nullable(
+    t.Number({ minimum: 0, description: "Until the first byte of streams of which a thousand tokens were not cached" }),
+  ),
   output_tokens_per_second: nullable(
     t.Number({ minimum: 0, description: "Of one stream after its first byte, on average" }),
   ),
   cached_share: nullable(t.Number({ minimum: 0, maximum: 1, description: "Of the input, what came from its cache" })),
+  cached_share_day_before: nullable(t.Number({ minimum: 0, maximum: 1, description: "The same a day before" })),
   expected_cached_share: nullable(
     t.Number({
       minimum: 0,

@@ -2,7 +2,10 @@ import type { AdminDeps } from "../http/deps.ts";
 import { type BackendStatus, noBackendCounts } from "../../domain/backends.ts";
 import { decodeHistogram, quantilesOf } from "../../domain/histogram.ts";
 import type { Backend } from "../../domain/models.ts";
-import type { BackendFigures } from "../../store/traffic/contract.ts";
+import type { RequestFieldValues } from "../../domain/request-fields.ts";
+import type { StoredBackend } from "../../store/traffic/contract.ts";
+import { mergeRows } from "../../store/traffic/latencies.ts";
+import { readTokensOf } from "../../domain/usage.ts";
 import { minuteOf, minutesPerHour, timestampOf } from "../../time/seoul.ts";
 import { bodyParser } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
@@ -17,9 +20,12 @@ export const listBackends =
     const models = [...listed, ...discoveredModels()];
     const now = clock();
     const minute = minuteOf(now) + 1;
-    const [statuses, figures, draining, instances, { states }] = await Promise.all([
+    const dayBefore = minute - 24 * minutesPerHour;
+    const [statuses, figures, before, { requests }, draining, instances, { states }] = await Promise.all([
       backendStates(),
-      store.traffic.backends(minute - minutesPerHour, minute),
+      store.traffic.backends(minute - minutesPerHour, minute, pointMinutes),
+      store.traffic.backends(dayBefore - minutesPerHour, dayBefore),
+      store.requests.list({ since: now - minutesPerHour * 60_000 }, newestRequests),
       store.backends.listDraining(),
       store.backends.listFiles(),
       watch.ready(),
@@ -34,7 +40,14 @@ export const listBackends =
           { failing_since: failingSince === undefined ? null : timestampOf(failingSince) },
           { models: models.filter((model) => model.backends.includes(backend.name)).map(({ name }) => name) },
           drainOf(draining.find((one) => one.backend === backend.name)),
-          figuresOf(figures.find((one) => one.backend === backend.name)),
+          {
+            cached_share_day_before: cachedShare(before.find((one) => one.backend === backend.name)),
+            prefill_tokens_per_second: prefillSpeed(requests.filter((one) => one.backend === backend.name)),
+          },
+          figuresOf(
+            minute - minutesPerHour,
+            figures.filter((one) => one.backend === backend.name),
+          ),
         ),
       ),
     };
@@ -43,22 +56,12 @@ export const listBackends =
 /** The status of a backend that a changed file has just added. */
 const unseen = (name: string, since: number): BackendStatus => ({ name, state: "in", since, inFlight: 0, waiting: 0 });
 
-type Figures = Pick<
-  BackendBody,
-  | "requests_1h"
-  | "errors_1h"
-  | "first_byte_p50_ms"
-  | "first_byte_p95_ms"
-  | "output_tokens_per_second"
-  | "cached_share"
-  | "expected_cached_share"
-  | "regret_share"
->;
+type Described = "name" | "url" | "state" | "since" | "in_flight" | "waiting" | "max_concurrency" | "spill";
 
 const describe = (
   { name, url, maxConcurrency, spill }: Backend,
   { state, since, inFlight, waiting }: BackendStatus,
-): Omit<BackendBody, "models" | "failing_since" | "taken_out_by" | keyof Figures> => ({
+): Pick<BackendBody, Described> => ({
   name,
   url: withoutSecrets(url),
   state,
@@ -84,25 +87,51 @@ function withoutSecrets(given: string): string {
   return url.origin + url.pathname.replace(/\/+$/, "");
 }
 
-function figuresOf(figures: BackendFigures | undefined): Figures {
-  const firstByte = decodeHistogram(figures?.firstByte ?? "");
-  const [p50 = 0, p95 = 0] = quantilesOf(firstByte, [0.5, 0.95]);
-  const hasFirstBytes = firstByte.to > 0;
+const [pointMinutes, newestRequests, leastPrefill] = [3, 500, 1000];
+
+/** The one figure by which `max_prefill_tokens` is chosen: of a short prompt, the first byte waits for other things. */
+function prefillSpeed(requests: readonly RequestFieldValues[]): number | null {
+  let [tokens, ms] = [0, 0];
+  for (const request of requests) {
+    const { streamed, firstByteMs, queueMs } = request;
+    const read = readTokensOf(request);
+    if (!streamed || firstByteMs === null || read < leastPrefill) continue;
+    tokens += read;
+    ms += firstByteMs - (queueMs ?? 0);
+  }
+  return ms <= 0 ? null : (tokens / ms) * 1000;
+}
+
+const shareOf = (tokens: number, all: number): number | null => (all === 0 ? null : Math.min(1, tokens / all));
+const cachedShare = (sum?: StoredBackend): number | null => shareOf(sum?.cachedTokens ?? 0, sum?.inputTokens ?? 0);
+
+function firstByteOf(sum: StoredBackend | undefined, share: number): number | null {
+  const histogram = decodeHistogram(sum?.firstByte ?? "");
+  return histogram.to === 0 ? null : (quantilesOf(histogram, [share])[0] ?? null);
+}
+
+/** @param points sums of a backend, by `pointMinutes` since a minute */
+function figuresOf(since: number, points: readonly StoredBackend[]) {
+  const sum = points.slice(1).reduce((all, one) => mergeRows(one, all, ["minute", "backend"]), points[0]);
   const { inputTokens, cachedTokens, expectedTokens, regretTokens, streamedTokens, streamedUs } =
-    figures ?? noBackendCounts;
-  const shareOfInput = (tokens: number): number | null =>
-    inputTokens === 0 ? null : Math.min(1, tokens / inputTokens);
+    sum ?? noBackendCounts;
   return {
-    requests_1h: figures?.requestCount ?? 0,
-    errors_1h: figures?.errorCount ?? 0,
-    first_byte_p50_ms: hasFirstBytes ? p50 : null,
-    first_byte_p95_ms: hasFirstBytes ? p95 : null,
+    requests_1h: sum?.requestCount ?? 0,
+    errors_1h: sum?.errorCount ?? 0,
+    first_byte_p50_ms: firstByteOf(sum, 0.5),
+    first_byte_p95_ms: firstByteOf(sum, 0.95),
+    first_byte_points_ms: Array.from({ length: minutesPerHour / pointMinutes }, (_, at) =>
+      firstByteOf(
+        points.find(({ minute }) => minute === since + at * pointMinutes),
+        0.5,
+      ),
+    ),
     output_tokens_per_second: streamedUs === 0 ? null : (streamedTokens / streamedUs) * 1_000_000,
-    cached_share: shareOfInput(cachedTokens),
+    cached_share: cachedShare(sum),
     // So it is where there was no choice.
-    expected_cached_share: expectedTokens === 0 ? null : shareOfInput(expectedTokens),
+    expected_cached_share: expectedTokens === 0 ? null : shareOf(expectedTokens, inputTokens),
     // What a backend does not report may well be cached.
-    regret_share: cachedTokens === 0 ? null : shareOfInput(regretTokens),
+    regret_share: cachedTokens === 0 ? null : shareOf(regretTokens, inputTokens),
   };
 }
 

@@ -1,4 +1,6 @@
+import { isWhiteSpace } from "./bytes.ts";
 import type { JsonValue, Span } from "./slots.ts";
+import { braceOpen, comma, quote } from "./tokens.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 
@@ -12,7 +14,7 @@ export class JsonEditor {
   readonly edits: Edit[] = [];
   /** Where the objects start that were given a member: the next one needs a comma even if the text has `{}`. */
   readonly #filled = new Set<number>();
-  /** Where the values start that were cleared. */
+  /** Where the values start that were cleared, and the objects that lost all of their members. */
   readonly #cleared = new Set<number>();
 
   replace({ start, end }: Span, json: string): void {
@@ -27,9 +29,27 @@ export class JsonEditor {
 
   /** After the object's last member. The object must not have the name yet. */
   addMember(object: JsonValue, name: string, json: string): void {
-    const separator = isEmpty(object) && !this.#filled.has(object.start) ? "" : ",";
+    const isBare = isEmpty(object) || this.#cleared.has(object.start);
+    const separator = isBare && !this.#filled.has(object.start) ? "" : ",";
     this.#filled.add(object.start);
     this.#insert(object.tail, `${separator}${JSON.stringify(name)}:${json}`);
+  }
+
+  /** With names and commas; names must have no quotes. What is added to the same objects has to come later. */
+  removeMembers(bytes: Bytes, values: readonly Span[]): void {
+    let [removedTo, opened] = [0, 0];
+    for (const { start, end } of values.toSorted((a, b) => a.start - b.start)) {
+      const name = bytes.lastIndexOf(quote, bytes.lastIndexOf(quote, start - 1) - 1);
+      let [before, after] = [name - 1, end];
+      while (isWhiteSpace(bytes[before])) before -= 1;
+      while (isWhiteSpace(bytes[after])) after += 1;
+      const isLast = bytes[after] !== comma;
+      const takesComma = bytes[before] === comma && before >= removedTo;
+      if (bytes[before] === braceOpen) opened = before;
+      if (!takesComma && isLast) this.#cleared.add(opened);
+      removedTo = takesComma || isLast ? end : after + 1;
+      this.edits.push({ start: takesComma ? before : name, end: removedTo, json: "" });
+    }
   }
 
   /** Before all other elements. An empty array can be given one element, at either end. */

@@ -1,5 +1,6 @@
 import type { JsonEditor } from "../json/edit.ts";
 import { createRepeatedSlot, type JsonSlot, type RepeatedSlot } from "../json/slots.ts";
+import { engineMembers, type MemberName } from "./members-not-allowed.ts";
 import type { Engine } from "../../domain/backends.ts";
 import { priorities, type Priority } from "../../domain/limits.ts";
 import type { Catalog, Target } from "../../domain/models.ts";
@@ -14,55 +15,59 @@ export interface EngineContext {
   saltOf?: (shares: "team" | "key", model: string) => string;
 }
 
-/** Members with which an operator speaks to the engine: a client's own are replaced where the gate sets them. */
-const engineMembers = ["priority", "cache_salt", "extra_key"] as const;
+/** At the top of a body, and in its `extra_body`, of which LiteLLM makes the top. */
+type Given = readonly [top: RepeatedSlot, inExtra: RepeatedSlot];
 
-export type EngineMembers = Readonly<Record<(typeof engineMembers)[number], RepeatedSlot>>;
+export type EngineMembers = ReadonlyMap<MemberName, Given>;
 
 /** @param most of each that is replaced */
 export const createEngineMembers = (most: number): EngineMembers =>
-  Object.fromEntries(engineMembers.map((name) => [name, createRepeatedSlot(most)])) as Record<
-    keyof EngineMembers,
-    RepeatedSlot
-  >;
+  new Map(engineMembers.map((name) => [name, [createRepeatedSlot(most), createRepeatedSlot(most)]]));
 
-/** Whether the requests of any model have one. */
+/** Whether the requests of any model have one, or lose their own. */
 export const setsEngineMembers = ({ backends, models }: Catalog): boolean =>
-  backends.some(({ priority }) => priority !== undefined) ||
+  backends.some(({ priority, engineMembers: theirs }) => priority !== undefined || theirs === "drop") ||
   models.some(({ privateCache }) => privateCache !== undefined);
+
+interface Request {
+  target: Target;
+  /** The backend reads what no client sent. */
+  takesJson: boolean;
+  client: EngineContext | undefined;
+  priority: Priority | undefined;
+}
 
 /**
  * Who comes first is told in integers of which normal is 0: vLLM takes the lowest first, SGLang the highest unless told
  * otherwise. What is cached under a salt is found with it alone: `cache_salt` in both, `extra_key` in SGLang before it.
+ * A client's own is replaced where the gate sets it, and dropped where a backend of the model wants none.
  */
 export function setEngineMembers(
   editor: JsonEditor,
+  bytes: Uint8Array<ArrayBuffer>,
   root: JsonSlot,
   given: EngineMembers,
-  {
-    target,
-    catalog,
-    client,
-    priority = "normal",
-  }: {
-    target: Target;
-    catalog: Catalog;
-    client: EngineContext | undefined;
-    priority: Priority | undefined;
-  },
+  { backends }: Catalog,
+  { target: { candidates, model, rules }, takesJson, client, priority = "normal" }: Request,
 ): void {
-  const { candidates, model, rules } = target;
-  const set = (name: keyof EngineMembers, json: string): void => {
-    const { values } = given[name];
-    for (const value of values) editor.replace(value, json);
-    if (values.length === 0) editor.addMember(root, name, json);
-  };
-  const order = catalog.backends.find(({ name }) => name === candidates[0])?.priority;
+  const set = new Map<MemberName, string>();
+  const order = backends.find(({ name }) => name === candidates[0])?.priority;
   const above = priorities.indexOf("normal") - priorities.indexOf(priority);
-  if (order !== undefined) set("priority", String(order === "high_first" ? above : -above));
+  if (order !== undefined) set.set("priority", String(order === "high_first" ? above : -above));
   const salt = rules.privateCache && client?.saltOf?.(rules.privateCache, model?.name ?? "");
-  if (salt === undefined) return;
-  set("cache_salt", JSON.stringify(salt));
+  if (salt !== undefined) set.set("cache_salt", JSON.stringify(salt));
   const readsExtraKey = client?.enginesOf(candidates).includes("sglang") === true;
-  if (readsExtraKey || given.extra_key.values.length > 0) set("extra_key", JSON.stringify(salt));
+  const hasExtraKey = given.get("extra_key")?.some(({ values }) => values.length > 0) === true;
+  if (salt !== undefined && (readsExtraKey || hasExtraKey)) set.set("extra_key", JSON.stringify(salt));
+  const drops = backends.some((one) => one.engineMembers === "drop" && candidates.includes(one.name));
+  const dropped = [...given].flatMap(([name, [top, inExtra]]) => {
+    if (set.has(name)) return inExtra.values;
+    return drops ? top.values.concat(inExtra.values) : [];
+  });
+  editor.removeMembers(bytes, dropped);
+  for (const [name, json] of set) {
+    const own = given.get(name)?.[0].values ?? [];
+    for (const value of own) editor.replace(value, json);
+    if (own.length === 0 && takesJson) editor.addMember(root, name, json);
+  }
 }

@@ -1,12 +1,13 @@
 // What goes round a rule of a key, because some engines read it and Tollgate does not: it is refused, and not understood.
 // Looked for at the top of a body, in its `extra_body`, in the requests of a batch, and among the fields of a form.
-// A new way round a limit begins with its row here.
+// A new way round a limit begins with its row here. With those of `engine`, an operator speaks to the engine: no key is
+// refused for them (`engine-members.ts`).
 
 import { isLiteral, namedInAnyCase, findPositiveInteger } from "../json/bytes.ts";
 import type { JsonValue } from "../json/slots.ts";
 
-/** The limits of tokens of a key, or the models that it may use. */
-type KeyRule = "tokens" | "models";
+/** The limits of tokens of a key, the models that it may use, or what the operator tells the engine. */
+type KeyRule = "tokens" | "models" | "engine";
 
 export interface MemberRow {
   /** That it goes round. */
@@ -37,6 +38,12 @@ const fallbacks = {
   does: "LiteLLM and OpenRouter turn to what it names",
   source: "LiteLLM's router.py; OpenRouter's page on model fallbacks",
 } as const;
+const told = <Does extends string>(does: Does) =>
+  ({ rule: "engine", forms: "", does, source: "the requests of vLLM and SGLang, in their protocol.py" }) as const;
+const salt = told("shares what is cached under it with whoever says the same");
+const otherEngine = told("fetches what another engine has read");
+const replica = told("chooses the replica");
+const requestId = told("is the engine's own id of the request, by which requests are aborted");
 
 /** The members, and what else of a body, in the order in which they are documented. */
 export const memberRows = {
@@ -76,6 +83,18 @@ export const memberRows = {
     does: "engines differ in where a part begins and what its name is",
     source: "RFC 2046 section 5.1.1; RFC 7578",
   },
+  priority: told("comes before others in the engine's own queue"),
+  cache_salt: salt,
+  extra_key: salt,
+  kv_transfer_params: otherEngine,
+  bootstrap_host: otherEngine,
+  bootstrap_port: otherEngine,
+  bootstrap_room: otherEngine,
+  data_parallel_rank: replica,
+  routed_dp_rank: replica,
+  disagg_prefill_dp_rank: replica,
+  rid: requestId,
+  request_id: requestId,
 } as const satisfies Record<string, MemberRow>;
 
 export type MemberName = keyof typeof memberRows;
@@ -96,20 +115,19 @@ export function addFound(found: FoundMembers, name: MemberName, place?: string):
   return found[rule] === undefined ? { ...found, [rule]: { name, place } } : found;
 }
 
-const names = Object.keys(memberRows);
+const allNames = Object.keys(memberRows) as MemberName[];
+export const engineMembers: readonly MemberName[] = allNames.filter((name) => memberRows[name].rule === "engine");
+/** Not what is looked for in batches and forms alone. */
+const names = allNames.filter((name) => !engineMembers.includes(name) && !/^(requests|boundary)$/.test(name));
 const longestName = Math.max(...names.map(({ length }) => length));
 /** Most other names need not be decoded. An escape may be any letter. */
 const firstBytes = new Set(Buffer.from(`\\${names.map(([first = ""]) => first + first.toUpperCase()).join("")}`));
 
-/** Not what is looked for in batches and forms alone. */
-const isMemberName = (name: string): name is MemberName =>
-  Object.hasOwn(memberRows, name) && name !== "requests" && name !== "boundary";
-
 /** The name of a row, in any case of letters; undefined for nearly every member. */
 export function findMemberName(bytes: Uint8Array, start: number, end: number): MemberName | undefined {
   if (!firstBytes.has(bytes[start] ?? 0)) return undefined;
-  const name = namedInAnyCase(bytes, start, end, longestName);
-  return name !== undefined && isMemberName(name) ? name : undefined;
+  const found = namedInAnyCase(bytes, start, end, longestName);
+  return names.find((name) => name === found);
 }
 
 /** @param values of a member at the top: there may be one, a positive integer or null */

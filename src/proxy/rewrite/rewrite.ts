@@ -172,6 +172,13 @@ export function* rewriteInSteps(
   const { model, named } = rewriteModel(editor, bytes, body.model.values, rules);
   const { rules: held, candidates } = named ?? target;
   note("model");
+  const isFlex = isString(bytes, body.serviceTier, "flex");
+  if (body.engineMembers !== undefined) {
+    const priority = isFlex ? "low" : client?.priority;
+    const request = { target: named ?? target, takesJson: endpoint.takesJson, client, priority };
+    setEngineMembers(editor, bytes, body.root, body.engineMembers, rules.names.catalog, request);
+    counted = editor.edits.length;
+  }
   let mended: Mended | undefined;
   if (held.clientRules.length > 0) {
     const due = chooseClientRules(held.clientRules, client, candidates);
@@ -201,16 +208,6 @@ export function* rewriteInSteps(
     usageAdded = { ...usageAdded, ...requestTimings(editor, bytes, body.root, body.streamOptions, givenN) };
   }
   note("stream_usage");
-  const isFlex = isString(bytes, body.serviceTier, "flex");
-  if (body.engineMembers !== undefined) {
-    const priority = isFlex ? "low" : client?.priority;
-    setEngineMembers(editor, body.root, body.engineMembers, {
-      target: named ?? target,
-      catalog: rules.names.catalog,
-      client,
-      priority,
-    });
-  }
   const changes = kinds.length === 0 ? undefined : { kinds, maxTokens: capped.lowered };
   return {
     isObject: true,

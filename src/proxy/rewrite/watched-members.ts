@@ -42,6 +42,7 @@ export const lastingMembers: readonly string[] = ['"system":', '"tools":'];
 
 /** All of these are edited, because backends differ in which one they read. No client has a reason for more. */
 const maxDuplicates = 64;
+const newRepeated = (): RepeatedSlot => createRepeatedSlot(maxDuplicates);
 
 export type RequestBody = ReturnType<typeof createRequestBody>;
 
@@ -51,12 +52,9 @@ export type RequestBody = ReturnType<typeof createRequestBody>;
  * positions, and nothing of a body itself.
  */
 export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds) {
-  const model = createRepeatedSlot(maxDuplicates);
-  const [maxTokens, maxCompletionTokens] = [createRepeatedSlot(maxDuplicates), createRepeatedSlot(maxDuplicates)];
-  const [maxOutputTokens, maxTokensInOtherCase] = [
-    createRepeatedSlot(maxDuplicates),
-    createRepeatedSlot(maxDuplicates),
-  ];
+  const model = newRepeated();
+  const [maxTokens, maxCompletionTokens] = [newRepeated(), newRepeated()];
+  const [maxOutputTokens, maxTokensInOtherCase] = [newRepeated(), newRepeated()];
   const [stream, serviceTier] = [createSlot(), createSlot()];
   const members: Record<string, JsonSlot> = {
     model: model.slot,
@@ -66,7 +64,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds) {
     stream,
     service_tier: serviceTier,
   };
-  const engineMembers = endpoint.takesJson && needs.engineMembers ? watchEngine(members) : undefined;
+  const engineMembers = needs.engineMembers ? watchEngine(members) : undefined;
   const store = endpoint.folder === "responses" ? createSlot() : undefined;
   if (store !== undefined) members["store"] = store;
   const thinkingBudget = endpoint.thinkingBudget ? createThinkingBudget() : undefined;
@@ -106,9 +104,10 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds) {
     };
   const texts = needs.keyRules ? watchTexts(endpoint, members, onFound) : undefined;
   // LiteLLM sends its members in place of the others; other backends do not read it.
-  members["extra_body"] = createSlot({ onOtherMember: otherMembersIn("extra_body.") });
+  const inExtra = Object.fromEntries([...(engineMembers ?? [])].map(([name, [, { slot }]]) => [name, slot]));
+  members["extra_body"] = createSlot({ members: inExtra, onOtherMember: otherMembersIn("extra_body.") });
   const limits = [maxTokens, maxCompletionTokens, maxOutputTokens];
-  const repeated = [model, ...limits, maxTokensInOtherCase, ...Object.values(engineMembers ?? {})];
+  const repeated = [model, ...limits, maxTokensInOtherCase, ...[...(engineMembers?.values() ?? [])].flat()];
   if (streamOptions !== undefined) repeated.push(streamOptions.all, streamOptions.includeUsage);
   if (texts !== undefined) repeated.push(texts.n, texts.bestOf);
   const onStart = (): void => {
@@ -153,7 +152,7 @@ export function createRequestBody(endpoint: Endpoint, needs: BodyNeeds) {
 
 function watchEngine(members: Record<string, JsonSlot>): EngineMembers {
   const all = createEngineMembers(maxDuplicates);
-  for (const [name, { slot }] of Object.entries(all)) members[name] = slot;
+  for (const [name, [{ slot }]] of all) members[name] = slot;
   return all;
 }
 
@@ -172,7 +171,7 @@ const [lowerM, upperM, lowerN, backslash] = [0x6d, 0x4d, 0x6e, 0x5c];
 type OnFound = (name: MemberName, place?: string) => void;
 
 function watchTexts({ batched }: Endpoint, members: Record<string, JsonSlot>, onFound: OnFound): RequestedTexts {
-  const [n, bestOf] = [createRepeatedSlot(maxDuplicates), createRepeatedSlot(maxDuplicates)];
+  const [n, bestOf] = [newRepeated(), newRepeated()];
   const texts: RequestedTexts = { n, bestOf, prompts: 0, ofRequests: undefined };
   // A list of numbers is one prompt: its tokens.
   const prompt = createSlot({

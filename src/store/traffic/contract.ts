@@ -16,13 +16,12 @@ export type StoredLatency = { minute: number; model: string; requestCount: numbe
 export type StoredOutcome = OutcomeSum;
 
 /** What one backend was sent, and how it responded. */
-export type BackendFigures = BackendCounts & {
+export type StoredBackend = BackendCounts & {
+  minute: number;
   backend: string;
   /** A histogram of the milliseconds until the first byte of streams, as text. */
   firstByte: string;
 };
-
-export type StoredBackend = BackendFigures & { minute: number };
 
 export interface StoredTraffic {
   latencies: readonly StoredLatency[];
@@ -69,6 +68,6 @@ export interface TrafficStore {
   latencies(range: TrafficRange, filter?: LatencyFilter): Promise<StoredLatency[]>;
   /** Reads the whole range at once, and lists at most `limit` failures. */
   outcomes(range: TrafficRange, limit: number, keyId?: KeyId): Promise<OutcomeSums>;
-  /** Sums of the minutes from one (inclusive) to another (exclusive), by name. */
-  backends(from: number, to: number): Promise<BackendFigures[]>;
+  /** Sums of the minutes from one (inclusive) to another (exclusive), by bucket and name; by default all is one bucket. */
+  backends(from: number, to: number, bucketMinutes?: number): Promise<StoredBackend[]>;
 }

@@ -4,7 +4,7 @@ import type { Engine, Statement } from "../engine/engine.ts";
 import { mergeRows, prepareLatencies, prepareMerging } from "./latencies.ts";
 import { listLatencies } from "./latency-reads.ts";
 import { sumOutcomes } from "./outcome-reads.ts";
-import type { StoredOutcome, TrafficStore, BackendFigures, StoredBackend } from "./contract.ts";
+import type { StoredOutcome, TrafficStore, StoredBackend } from "./contract.ts";
 import { backendCountNames } from "../../domain/backends.ts";
 
 export function createTrafficStore(engine: Engine): TrafficStore {
@@ -23,7 +23,7 @@ export function createTrafficStore(engine: Engine): TrafficStore {
       }),
     latencies: (range, filter) => listLatencies(engine, range, filter),
     outcomes: (range, limit, keyId) => sumOutcomes(engine, range, limit, keyId),
-    backends: (from, to) => sumBackends(engine, from, to),
+    backends: (...range) => sumBackends(engine, ...range),
   };
 }
 
@@ -60,12 +60,12 @@ function prepareOutcomes({ db, tables, jsonRows }: Engine): (outcomes: readonly 
 
 const columns = ["minute", "backend", ...backendCountNames, "firstByte"] as const;
 
-/** @param to exclusive */
 async function sumBackends(
   { rows, tables: { backendMinute: table } }: Engine,
   from: number,
   to: number,
-): Promise<BackendFigures[]> {
+  bucketMinutes = to - from,
+): Promise<StoredBackend[]> {
   const found = await rows<StoredBackend>(
     sql`select ${sql.join(
       columns.map((name) => sql`${table[name]} as ${sql.identifier(name)}`),
@@ -74,6 +74,10 @@ async function sumBackends(
     ["backend", "firstByte"],
   );
   const sums = new Map<string, StoredBackend>();
-  for (const row of found) sums.set(row.backend, mergeRows(row, sums.get(row.backend), columns.slice(0, 2)));
-  return Array.from(sums.values(), ({ minute: _minute, ...figures }) => figures);
+  for (const row of found) {
+    const minute = row.minute - ((row.minute - from) % bucketMinutes);
+    const id = `${minute} ${row.backend}`;
+    sums.set(id, mergeRows({ ...row, minute }, sums.get(id), columns.slice(0, 2)));
+  }
+  return [...sums.values()];
 }

@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "bun:test";
 import { bucketOf, encodeHistogram } from "../../../src/domain/histogram.ts";
 import { minuteOf } from "../../../src/time/seoul.ts";
+import type { RequestRecord } from "../../../src/domain/requests.ts";
+import { requestRow, requestsOf } from "../../store/logged-requests.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
 import { backendOf, fileCatalog, modelOf } from "../../support/catalog.ts";
 import { type Admin, startAdmin, type Visitor } from "../support/admin-server.ts";
@@ -56,7 +58,24 @@ onEachEngine(({ engine }) => {
     const rows = [minute, minute - 59, minute - 60].map((at) =>
       Object.assign({ minute: at, backend: "gpu-a" }, figures),
     );
-    await admin.store.traffic.add({ latencies: [], outcomes: [], backends: rows });
+    const yesterday = { minute: minute - 24 * 60, backend: "gpu-a", ...figures, cachedTokens: 300 };
+    await admin.store.traffic.add({ latencies: [], outcomes: [], backends: [...rows, yesterday] });
+    const read = (inputTokens: number, fields: Partial<RequestRecord>, cachedInputTokens = 0) =>
+      requestRow(
+        admin.time.now,
+        { backend: "gpu-a", streamed: true, queueMs: 50, ...fields },
+        { inputTokens, outputTokens: 5, cachedInputTokens },
+      );
+    const requests = requestsOf(
+      read(8000, { firstByteMs: 450 }),
+      read(9000, { firstByteMs: 100 }, 8000),
+      read(999, { firstByteMs: 5000 }),
+      read(9000, { firstByteMs: 5000 }, 8500),
+      read(9000, { firstByteMs: 5000, streamed: false }),
+      read(9000, { firstByteMs: undefined }),
+      read(9000, { firstByteMs: 5000, backend: "odd" }),
+    );
+    await admin.store.usage.add([], undefined, [], requests);
     await admin.store.backends.usesFile({ name: "host/7", fileHash: "older" });
     const { file_hash: hash, instances, backends } = await list();
     expect([hash, instances]).toEqual(["abc", [{ name: "host/7", file_hash: "older" }]]);
@@ -75,11 +94,17 @@ onEachEngine(({ engine }) => {
       errors_1h: 4,
       output_tokens_per_second: 40,
       cached_share: 0.25,
+      cached_share_day_before: 0.75,
+      // Of 8,000 and 1,000 tokens in 450 ms; short ones, cached ones and whole answers tell nothing.
+      prefill_tokens_per_second: 20_000,
       expected_cached_share: 0.3,
       regret_share: 0.05,
     });
     expect(Math.abs(first.first_byte_p50_ms - 100)).toBeLessThan(4);
     expect(Math.abs(first.first_byte_p95_ms - 2000)).toBeLessThan(70);
+    const points = first.first_byte_points_ms as (number | null)[];
+    expect(points.map((one) => one !== null)).toEqual([true, ...Array<boolean>(18).fill(false), true]);
+    for (const at of [0, 19]) expect(Math.abs((points[at] ?? 0) - 100)).toBeLessThan(4);
     expect(second).toEqual({
       name: "odd / name",
       url: "unix:/run/engine.sock",
@@ -96,8 +121,11 @@ onEachEngine(({ engine }) => {
       errors_1h: 0,
       first_byte_p50_ms: null,
       first_byte_p95_ms: null,
+      first_byte_points_ms: Array(20).fill(null),
+      prefill_tokens_per_second: null,
       output_tokens_per_second: null,
       cached_share: null,
+      cached_share_day_before: null,
       expected_cached_share: null,
       regret_share: null,
     });

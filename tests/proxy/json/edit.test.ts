@@ -100,6 +100,21 @@ describe("for any text", () => {
     fc.assert(property, { numRuns: 1000 });
   });
 
+  test("a member is removed wherever it stands, however often, and others are added to what is left", () => {
+    const property = fc.property(body, (text) => {
+      const expected = new Map(Object.entries(JSON.parse(text) as Record<string, unknown>));
+      expected.delete("a");
+      const result = edited(text, (editor, { root, a }) => {
+        editor.removeMembers(Buffer.from(text), a.values.toReversed());
+        editor.addMember(root, "new", "1");
+        editor.addMember(root, "newer", "2");
+      });
+      const left = JSON.parse(result ?? "") as Record<string, unknown>;
+      expect(new Map(Object.entries(left))).toEqual(expected.set("new", 1).set("newer", 2));
+    });
+    fc.assert(property, { numRuns: 1000 });
+  });
+
   test("removing the edits restores the text", () => {
     const mark = "<edit>";
     const property = fc.property(body, (text) => {
