@@ -210,7 +210,7 @@ export const rotationRequest = t.Object({
   ),
   _csrf: csrfField,
 });
-export const keyQuery = t.Object({
+const keyQuery = t.Object({
   key_id: keyParameter,
   search: t.Optional(
     t.String({
@@ -220,7 +220,7 @@ export const keyQuery = t.Object({
     }),
   ),
 });
-export const keyDeletionQuery = t.Object({
+const keyDeletionQuery = t.Object({
   end_running: t.Optional(
     t.Union([t.Literal("true"), t.Literal("false")], {
       description: "Whether running responses end with the key",

@@ -19,7 +19,7 @@ const widenedMinutes = t.Integer({
   description: "The width of the buckets: as asked for, and rounded up to whole hours in windows above 48 hours",
 });
 
-export const latencyQuery = t.Object({
+const latencyQuery = t.Object({
   hours,
   bucket_minutes: bucketMinutes(),
   by: choice("by", ["all", "model"], "all"),
@@ -46,7 +46,7 @@ const latencies = {
 };
 const latencyTotal = t.Object(latencies);
 export type LatencyTotal = Static<typeof latencyTotal>;
-export const latencyBody = t.Object({
+const latencyBody = t.Object({
   hours: t.Integer(),
   bucket_minutes: widenedMinutes,
   by: t.String(),
@@ -55,9 +55,9 @@ export const latencyBody = t.Object({
 });
 export type LatencyBody = Static<typeof latencyBody>;
 
-export const failuresQuery = t.Object({ hours, bucket_minutes: bucketMinutes(), key_id: keyParameter });
+const failuresQuery = t.Object({ hours, bucket_minutes: bucketMinutes(), key_id: keyParameter });
 export type FailuresQuery = Static<typeof failuresQuery>;
-export const failuresBody = t.Object({
+const failuresBody = t.Object({
   hours: t.Integer(),
   bucket_minutes: widenedMinutes,
   points: t.Array(

@@ -47,7 +47,7 @@ export type Hash = (text: string | Uint8Array, seed: number) => number;
 /** Reads the blocks of one text, in turn. @param shape a name for what is watched in it */
 export type KnownBlocks = (shape: string) => ReadBlock;
 
-export interface KnownBlocksOptions {
+interface KnownBlocksOptions {
   hash: Hash;
   /**
    * Members of the document, as they are written, that come again where what is before them has changed: blocks are known

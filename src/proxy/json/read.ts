@@ -123,7 +123,7 @@ export const maxBlockBytes = 8 * 1024;
 /** Reads the next block of a text. @returns where it ends, or `notJson`: it is no JSON in valid UTF-8 */
 export type ReadBlock = (scan: JsonScan, from: number) => number;
 
-export const readBlock: ReadBlock = (scan, from) => readUntil(scan, from, blockEnd(scan.bytes, from));
+const readBlock: ReadBlock = (scan, from) => readUntil(scan, from, blockEnd(scan.bytes, from));
 
 export function readUntil(scan: JsonScan, from: number, end: number): number {
   if (!isUtf8(partOf(scan.bytes, from, end))) return notJson;

@@ -41,7 +41,7 @@ export interface JsonSlot {
   current: JsonSlot | undefined;
 }
 
-export interface SlotMember {
+interface SlotMember {
   /** ASCII. */
   readonly name: string;
   readonly slot: JsonSlot;

@@ -61,7 +61,7 @@ export interface BodyRules {
 /** It has not come with its head, and is waited for; it is decoded; whose what it names is, is looked up. */
 export type BodyStep = "wait" | "decoding" | "look-up";
 
-export interface ReadBodyDeps {
+interface ReadBodyDeps {
   held: HeldShare;
   /** Asks the limits of the key before more is done for a body. */
   askLimits: (before: BodyStep) => Promise<void>;

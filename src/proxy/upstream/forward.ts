@@ -217,7 +217,7 @@ function takeConnection({ method, body }: UpstreamRequest, pool: ConnectionPool)
 
 type Call = Pick<UpstreamRequest, "keyId" | "userId" | "startedAt">;
 
-export interface RunningCallsDeps {
+interface RunningCallsDeps {
   /** Fires when the program no longer waits for running responses. */
   stopping: AbortSignal;
   /** Registers what runs when the responses of a key or user are to end that had begun until then, by the monotonic clock. */
