@@ -7,9 +7,9 @@ import {
   timestamp,
   choice,
   keyParameter,
-  modelParameter,
   keyAndModel,
   takesQuery,
+  textParameter,
 } from "../http/schemas.ts";
 
 const hours = integerParameter("hours", { minimum: 1, maximum: 720, default: 24 });
@@ -23,7 +23,7 @@ const latencyQuery = t.Object({
   hours,
   bucket_minutes: bucketMinutes(),
   by: choice("by", ["all", "model"], "all"),
-  model: modelParameter,
+  model: textParameter("model", 200, "Exact"),
 });
 export type LatencyQuery = Static<typeof latencyQuery>;
 

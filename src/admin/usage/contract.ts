@@ -8,6 +8,7 @@ import {
   teamParameter,
   timestamp,
   userParameter,
+  textParameter,
 } from "../http/schemas.ts";
 import { timestampMessage } from "../http/query.ts";
 
@@ -48,9 +49,6 @@ export const timestampParameter = (name: string, description?: string) =>
     }),
   );
 
-const label = (name: string, description: string) =>
-  t.Optional(t.String({ maxLength: 512, error: `${name} must be at most 512 characters`, description }));
-
 /** Of which usage. */
 export const usageFilter = {
   key_id: t.Optional(
@@ -58,9 +56,9 @@ export const usageFilter = {
   ),
   team_id: teamParameter,
   user_id: userParameter,
-  model: label("model", "As it is counted; empty: none was named"),
-  tag: label("tag", "Of the key; empty: it has none"),
-  owner: label("owner", "Of the key; empty: it has none"),
+  model: textParameter("model", 512, "As it is counted; empty: none was named"),
+  tag: textParameter("tag", 512, "Of the key; empty: it has none"),
+  owner: textParameter("owner", 512, "Of the key; empty: it has none"),
 };
 const chartQuery = t.Object({
   by: choice("by", ["key", "team", "user", "model"], "key"),
