@@ -1,7 +1,7 @@
 import { areSameBytes, indexOfBytes, partOf } from "./bytes.ts";
 import { blockEnd, type ReadBlock, readUntil } from "./read.ts";
-import { createNotes, type JsonScan, maxSteps, type Notes, name as expectsName, repeatSteps } from "./scan-state.ts";
-import { minus, notJson } from "./tokens.ts";
+import { createNotes, type JsonScan, maxSteps, type Notes, name as expectsName, repeatSteps } from "./scan.ts";
+import { minus, notJson } from "./slots.ts";
 
 /** What is before a block: another one, or nothing where a chain of blocks begins. */
 interface Place {

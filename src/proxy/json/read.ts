@@ -8,9 +8,9 @@
 
 import { isUtf8, isWhiteSpace, partOf } from "./bytes.ts";
 import { continueScan, isComplete } from "./scan.ts";
-import { type JsonScan, startScan } from "./scan-state.ts";
+import { type JsonScan, startScan } from "./scan.ts";
 import type { JsonSlot } from "./slots.ts";
-import { backslash, braceClose, braceOpen, bracketClose, colon, findQuote, notJson, quote } from "./tokens.ts";
+import { backslash, braceClose, braceOpen, bracketClose, colon, findQuote, notJson, quote } from "./slots.ts";
 
 /**
  * A computation that yields after every step of at most about a millisecond, so that one code serves short texts, which

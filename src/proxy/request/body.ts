@@ -16,7 +16,7 @@ import { createSlot } from "../json/slots.ts";
 import type { Endpoint } from "../rewrite/endpoint.ts";
 import type { UpstreamRequest } from "../upstream/forward.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
-import { areKnown, createStrictDecodedStream, encodingsOf } from "../stream/decompress.ts";
+import { areKnown, createStrictDecodedStream, encodingsOf } from "../stream/body-kind.ts";
 import { modelOfForm, readFormModel } from "./form-model.ts";
 import type { HeldShare } from "./held-bytes.ts";
 
