@@ -8,72 +8,54 @@
 // an argument.
 
 import { Elysia } from "elysia";
-import { getMe, logIn, logOut, requireActor, requireRole, requireSession } from "./session/auth.ts";
+import * as auth from "./session/auth.ts";
 import { changes, listAudit } from "./session/audit.ts";
 import type { AdminDeps } from "./http/deps.ts";
 import { compressJson } from "./http/compression.ts";
 import { requireCsrfToken } from "./session/csrf.ts";
 import { adminHeaders, toApiError } from "./http/errors.ts";
-import { addGpuSamples, getPushGpuScript, listGpuHistory, listGpuSamples, listPowerHistory } from "./gpu/gpu.ts";
-import { listBackends, updateBackend } from "./operations/backends.ts";
-import { getHealth, getReadiness, listStates, sendTestNotice, silenceState } from "./operations/health.ts";
-import { listClientRules } from "./requests/client-rules.ts";
+import * as gpu from "./gpu/gpu.ts";
+import * as backends from "./operations/backends.ts";
+import * as health from "./operations/health.ts";
+import * as clientRules from "./requests/client-rules.ts";
 import { explainRequest } from "./requests/explain.ts";
 import { listFailures } from "./requests/failures.ts";
-import { listGroups } from "./requests/groups.ts";
+import * as groups from "./requests/groups.ts";
 import { getLatency } from "./requests/latency.ts";
-import { createKey, deleteKey, getKeyPolicy, listKeys, rotateKey } from "./keys/keys.ts";
-import { setKeyPolicy, updateKey } from "./keys/keys.ts";
-import {
-  createTeam,
-  createUser,
-  deleteTeam,
-  deleteUser,
-  getTeam,
-  getUser,
-  listTeams,
-  listUsers,
-  updateTeam,
-  updateUser,
-} from "./keys/subjects.ts";
+import * as keys from "./keys/keys.ts";
+import * as subjects from "./keys/subjects.ts";
 import { createLogin } from "./session/login.ts";
 import { grafanaDashboard } from "../watching/dashboard.ts";
-import { getAlerts, getMetrics, requireMetricsTokenOrSession } from "./operations/metrics.ts";
+import * as metrics from "./operations/metrics.ts";
 import { listCosts } from "./usage/costs.ts";
 import { notFoundRoutes } from "./http/not-found.ts";
 import { type OpenApiDocument, openApiDocument } from "./http/openapi.ts";
-import { endInFlight, listInFlight } from "./requests/in-flight.ts";
+import * as inFlight from "./requests/in-flight.ts";
 import { getOverview } from "./operations/overview.ts";
-import { getOwnActivity } from "./keys/own-activity.ts";
-import { getOwnKey } from "./keys/own-key.ts";
-import { getPrices, setPrices } from "./usage/prices.ts";
-import { changePassword, endOtherSessions, endSession, listSessions } from "./session/own-account.ts";
-import { createToken, deleteToken, listTokens } from "./session/tokens.ts";
+import * as ownActivity from "./keys/own-activity.ts";
+import * as ownKey from "./keys/own-key.ts";
+import * as prices from "./usage/prices.ts";
+import * as account from "./session/own-account.ts";
+import * as tokens from "./session/tokens.ts";
 import { readQuery } from "./http/query.ts";
 import { getReconciliation } from "./usage/reconciliation.ts";
 import { listRequests } from "./requests/requests.ts";
 import { getSettings } from "./operations/settings.ts";
 import { createSessions, rememberSessions } from "./session/session.ts";
 import { getUsageChart } from "./usage/chart.ts";
-import { getUsageSummary, getUsageTotal, listDailyUsage, listUsageHistory } from "./usage/usage.ts";
+import * as usage from "./usage/usage.ts";
 import { requireApiKey } from "./keys/require-key.ts";
 import * as sessionContract from "./session/contract.ts";
 import * as keyContract from "./keys/contract.ts";
 import * as subjectContract from "./keys/subjects-contract.ts";
-import * as ownActivityContract from "./keys/own-activity-contract.ts";
-import * as ownKeyContract from "./keys/own-key-contract.ts";
 import * as usageContract from "./usage/contract.ts";
 import * as costContract from "./usage/cost-contract.ts";
-import * as clientRulesContract from "./requests/client-rules-contract.ts";
-import * as groupsContract from "./requests/groups-contract.ts";
 import * as requestContract from "./requests/contract.ts";
 import * as trafficContract from "./requests/traffic-contract.ts";
-import * as gpuContract from "./gpu/contract.ts";
 import * as operationsContract from "./operations/contract.ts";
-import * as backendContract from "./operations/backends-contract.ts";
 
 type Context = ReturnType<typeof contextOf>;
-type Role = Parameters<typeof requireRole>[0];
+type Role = Parameters<typeof auth.requireRole>[0];
 type Security = Record<string, string[]>[];
 
 function contextOf(given: AdminDeps) {
@@ -93,112 +75,124 @@ const withKey = [{ bearer: [] }, { xApiKey: [] }];
 /** Serves visitors, monitors, GPU hosts and holders of keys: all that have no session. */
 function routesForOthers(context: Context) {
   const open = new Elysia({ detail: { security: [] } })
-    .get("/healthz", getHealth, operationsContract.getHealth)
-    .get("/readyz", getReadiness(context), operationsContract.getReadiness)
-    .get("/push-gpu.sh", getPushGpuScript, gpuContract.getPushGpuScript)
-    .post("/api/login", logIn(context), sessionContract.logIn)
-    .get("/api/me", getMe(context), sessionContract.getMe);
+    .get("/healthz", health.getHealth, operationsContract.getHealth)
+    .get("/readyz", health.getReadiness(context), operationsContract.getReadiness)
+    .get("/push-gpu.sh", gpu.getPushGpuScript, gpu.pushGpuScriptContract)
+    .post("/api/login", auth.logIn(context), sessionContract.logIn)
+    .get("/api/me", auth.getMe(context), sessionContract.getMe);
 
   const withMetricsTokenOrSession = new Elysia({ detail: { security: [withSession, { metricsToken: [] }] } })
-    .onBeforeHandle(requireMetricsTokenOrSession(context))
-    .get("/metrics", getMetrics(context), operationsContract.getMetrics)
-    .get("/alerts.yaml", getAlerts, operationsContract.getAlerts)
+    .onBeforeHandle(metrics.requireMetricsTokenOrSession(context))
+    .get("/metrics", metrics.getMetrics(context), operationsContract.getMetrics)
+    .get("/alerts.yaml", metrics.getAlerts, operationsContract.getAlerts)
     .get("/grafana.json", grafanaDashboard, operationsContract.getDashboard);
 
   const withGpuKey = new Elysia({ detail: { security: withKey } })
     .derive(requireApiKey(context, "gpu"))
-    .post("/api/gpu-stats", addGpuSamples(context), gpuContract.addGpuSamples);
+    .post("/api/gpu-stats", gpu.addGpuSamples(context), gpu.addGpuSamplesContract);
 
   const withInferenceKey = new Elysia({ detail: { security: withKey } })
     .derive(requireApiKey(context, "inference"))
-    .get("/api/own-key", getOwnKey(context), ownKeyContract.getOwnKey)
-    .get("/api/own-key/activity", getOwnActivity(context), ownActivityContract.getOwnActivity);
+    .get("/api/own-key", ownKey.getOwnKey(context), ownKey.ownKeyContract)
+    .get("/api/own-key/activity", ownActivity.getOwnActivity(context), ownActivity.ownActivityContract);
 
   return new Elysia().use(open).use(withMetricsTokenOrSession).use(withGpuKey).use(withInferenceKey);
 }
 
-/** A group that takes a body or changes something. @param security what the document shows that it takes */
+/** A group that takes a body or audit.changes something. @param security what the document shows that it takes */
 const withBody = (context: Context, role: Role, security: Security = [withCsrf, { token: [role] }]) =>
   new Elysia({ detail: { security } })
-    .derive(requireActor(context))
-    // The next guard reads the body. Elysia would, for a route that is wrapped by `changes`.
+    .derive(auth.requireActor(context))
+    // The next guard reads the body. Elysia would, for a route that is wrapped by `audit.changes`.
     .onParse(() => null)
     .derive(requireCsrfToken(context))
-    .onTransform(requireRole(role));
+    .onTransform(auth.requireRole(role));
 
-/** Everybody who is known may read; nothing here changes anything. */
+/** Everybody who is known may read; nothing here audit.changes anything. */
 const routesForViewers = (context: Context, document: () => OpenApiDocument) =>
   new Elysia({ detail: { security: [withSession, { token: ["viewer"] }] } })
-    .derive(requireActor(context))
-    .onTransform(requireRole("viewer"))
+    .derive(auth.requireActor(context))
+    .onTransform(auth.requireRole("viewer"))
     .onTransform(readQuery)
     .mapResponse(compressJson)
-    .get("/api/keys", listKeys(context), keyContract.listKeys)
-    .get("/api/key-policy", getKeyPolicy(context), keyContract.getKeyPolicy)
-    .get("/api/teams", listTeams(context), subjectContract.listTeams)
-    .get("/api/teams/:id", getTeam(context), subjectContract.getTeam)
-    .get("/api/users", listUsers(context), subjectContract.listUsers)
-    .get("/api/users/:id", getUser(context), subjectContract.getUser)
-    .get("/api/usage/summary", getUsageSummary(context), usageContract.getUsageSummary)
-    .get("/api/usage/total", getUsageTotal(context), usageContract.getUsageTotal)
-    .get("/api/usage/daily", listDailyUsage(context), usageContract.listDailyUsage)
-    .get("/api/usage/history", listUsageHistory(context), usageContract.listUsageHistory)
+    .get("/api/keys", keys.listKeys(context), keyContract.listKeys)
+    .get("/api/key-policy", keys.getKeyPolicy(context), keyContract.getKeyPolicy)
+    .get("/api/teams", subjects.listTeams(context), subjectContract.listTeams)
+    .get("/api/teams/:id", subjects.getTeam(context), subjectContract.getTeam)
+    .get("/api/users", subjects.listUsers(context), subjectContract.listUsers)
+    .get("/api/users/:id", subjects.getUser(context), subjectContract.getUser)
+    .get("/api/usage/summary", usage.getUsageSummary(context), usageContract.getUsageSummary)
+    .get("/api/usage/total", usage.getUsageTotal(context), usageContract.getUsageTotal)
+    .get("/api/usage/daily", usage.listDailyUsage(context), usageContract.listDailyUsage)
+    .get("/api/usage/history", usage.listUsageHistory(context), usageContract.listUsageHistory)
     .get("/api/usage/chart", getUsageChart(context), usageContract.getUsageChart)
     .get("/api/usage/costs", listCosts(context), costContract.listCosts)
-    .get("/api/gpu-stats", listGpuSamples(context), gpuContract.listGpuSamples)
-    .get("/api/gpu-stats/power-history", listPowerHistory(context), gpuContract.listPowerHistory)
-    .get("/api/gpu-stats/history", listGpuHistory(context), gpuContract.listGpuHistory)
-    .get("/api/states", listStates(context), operationsContract.listStates)
+    .get("/api/gpu-stats", gpu.listGpuSamples(context), gpu.gpuSamplesContract)
+    .get("/api/gpu-stats/power-history", gpu.listPowerHistory(context), gpu.powerHistoryContract)
+    .get("/api/gpu-stats/history", gpu.listGpuHistory(context), gpu.gpuHistoryContract)
+    .get("/api/states", health.listStates(context), operationsContract.listStates)
     .get("/api/overview", getOverview(context), operationsContract.getOverview)
-    .get("/api/backends", listBackends(context), backendContract.listBackends)
+    .get("/api/backends", backends.listBackends(context), backends.backendsContract)
     .get("/api/requests", listRequests(context), requestContract.listRequests)
-    .get("/api/requests/groups", listGroups(context), groupsContract.listGroups)
-    .get("/api/in-flight", listInFlight(context), requestContract.listInFlight)
-    .get("/api/client-rules", listClientRules(context), clientRulesContract.listClientRules)
+    .get("/api/requests/groups", groups.listGroups(context), groups.groupsContract)
+    .get("/api/in-flight", inFlight.listInFlight(context), requestContract.listInFlight)
+    .get("/api/client-rules", clientRules.listClientRules(context), clientRules.clientRulesContract)
     .get("/api/latency", getLatency(context), trafficContract.getLatency)
     .get("/api/failures", listFailures(context), trafficContract.listFailures)
     .get("/api/reconciliation", getReconciliation(context), costContract.getReconciliation)
-    .get("/api/prices", getPrices(context), costContract.getPrices)
+    .get("/api/prices", prices.getPrices(context), costContract.getPrices)
     .get("/api/audit", listAudit(context), sessionContract.listAudit)
     .get("/api/settings", getSettings(context), operationsContract.getSettings)
     .get("/api/openapi.json", document, operationsContract.getOpenApi);
 
-/** What an administrator changes, in the console or by a program. */
+/** What an administrator audit.changes, in the console or by a program. */
 const routesForAdmins = (context: Context) =>
   withBody(context, "admin")
-    .post("/api/keys", changes("key.create", createKey(context)), keyContract.createKey)
-    .patch("/api/keys/:id", changes("key.update", updateKey(context)), keyContract.updateKey)
-    .post("/api/keys/:id/rotate", changes("key.rotate", rotateKey(context)), keyContract.rotateKey)
-    .delete("/api/keys/:id", changes("key.delete", deleteKey(context)), keyContract.deleteKey)
-    .put("/api/key-policy", changes("key_policy.set", setKeyPolicy(context)), keyContract.setKeyPolicy)
-    .post("/api/teams", changes("team.create", createTeam(context)), subjectContract.createTeam)
-    .patch("/api/teams/:id", changes("team.update", updateTeam(context)), subjectContract.updateTeam)
-    .delete("/api/teams/:id", changes("team.delete", deleteTeam(context)), subjectContract.deleteTeam)
-    .post("/api/users", changes("user.create", createUser(context)), subjectContract.createUser)
-    .patch("/api/users/:id", changes("user.update", updateUser(context)), subjectContract.updateUser)
-    .delete("/api/users/:id", changes("user.delete", deleteUser(context)), subjectContract.deleteUser)
-    .patch("/api/backends/:name", changes("backend.update", updateBackend(context)), backendContract.updateBackend)
-    .delete("/api/in-flight/:id", changes("request.end", endInFlight(context)), requestContract.endInFlight)
-    .post("/api/states/silence", changes("state.silence", silenceState(context)), operationsContract.silenceState)
-    .post("/api/notices/test", changes("notice.test", sendTestNotice(context)), operationsContract.sendTestNotice)
-    .put("/api/prices", changes("prices.set", setPrices(context)), costContract.setPrices);
+    .post("/api/keys", changes("key.create", keys.createKey(context)), keyContract.createKey)
+    .patch("/api/keys/:id", changes("key.update", keys.updateKey(context)), keyContract.updateKey)
+    .post("/api/keys/:id/rotate", changes("key.rotate", keys.rotateKey(context)), keyContract.rotateKey)
+    .delete("/api/keys/:id", changes("key.delete", keys.deleteKey(context)), keyContract.deleteKey)
+    .put("/api/key-policy", changes("key_policy.set", keys.setKeyPolicy(context)), keyContract.setKeyPolicy)
+    .post("/api/teams", changes("team.create", subjects.createTeam(context)), subjectContract.createTeam)
+    .patch("/api/teams/:id", changes("team.update", subjects.updateTeam(context)), subjectContract.updateTeam)
+    .delete("/api/teams/:id", changes("team.delete", subjects.deleteTeam(context)), subjectContract.deleteTeam)
+    .post("/api/users", changes("user.create", subjects.createUser(context)), subjectContract.createUser)
+    .patch("/api/users/:id", changes("user.update", subjects.updateUser(context)), subjectContract.updateUser)
+    .delete("/api/users/:id", changes("user.delete", subjects.deleteUser(context)), subjectContract.deleteUser)
+    .patch("/api/backends/:name", changes("backend.update", backends.updateBackend(context)), backends.backendContract)
+    .delete("/api/in-flight/:id", changes("request.end", inFlight.endInFlight(context)), requestContract.endInFlight)
+    .post(
+      "/api/states/silence",
+      changes("state.silence", health.silenceState(context)),
+      operationsContract.silenceState,
+    )
+    .post(
+      "/api/notices/test",
+      changes("notice.test", health.sendTestNotice(context)),
+      operationsContract.sendTestNotice,
+    )
+    .put("/api/prices", changes("prices.set", prices.setPrices(context)), costContract.setPrices);
 
 /** Who may act for whom: a program must not give itself rights. */
 function routesForSessions(context: Context) {
   const reads = new Elysia({ detail: { security: [withSession] } })
-    .derive(requireActor(context))
-    .derive(requireSession)
+    .derive(auth.requireActor(context))
+    .derive(auth.requireSession)
     .mapResponse(compressJson)
-    .get("/api/sessions", listSessions(context), sessionContract.listSessions)
-    .get("/api/tokens", listTokens(context), sessionContract.listTokens);
+    .get("/api/sessions", account.listSessions(context), sessionContract.listSessions)
+    .get("/api/tokens", tokens.listTokens(context), sessionContract.listTokens);
   const writes = withBody(context, "admin", [withCsrf])
-    .derive(requireSession)
-    .post("/api/tokens", changes("token.create", createToken(context)), sessionContract.createToken)
-    .delete("/api/tokens/:id", changes("token.delete", deleteToken(context)), sessionContract.deleteToken)
-    .post("/api/password", changes("password.change", changePassword(context)), sessionContract.changePassword)
-    .delete("/api/sessions/:id", changes("session.end", endSession(context)), sessionContract.endSession)
-    .delete("/api/sessions", changes("session.end_others", endOtherSessions(context)), sessionContract.endOtherSessions)
-    .post("/api/logout", changes("session.log_out", logOut(context)), sessionContract.logOut);
+    .derive(auth.requireSession)
+    .post("/api/tokens", changes("token.create", tokens.createToken(context)), sessionContract.createToken)
+    .delete("/api/tokens/:id", changes("token.delete", tokens.deleteToken(context)), sessionContract.deleteToken)
+    .post("/api/password", changes("password.change", account.changePassword(context)), sessionContract.changePassword)
+    .delete("/api/sessions/:id", changes("session.end", account.endSession(context)), sessionContract.endSession)
+    .delete(
+      "/api/sessions",
+      changes("session.end_others", account.endOtherSessions(context)),
+      sessionContract.endOtherSessions,
+    )
+    .post("/api/logout", changes("session.log_out", auth.logOut(context)), sessionContract.logOut);
   return new Elysia().use(reads).use(writes);
 }
 

@@ -8,13 +8,13 @@ import { invalid, readUpstreamUrl, upstreamAddress } from "./setting-kinds.ts";
 import { readYaml, type YamlFault, type YamlPath, type YamlText } from "./yaml.ts";
 
 /** What holds where the file says nothing: the settings of the same meaning. */
-export interface ModelsDefaults {
+interface ModelsDefaults {
   rules: ModelRules;
   maxConcurrency: number | undefined;
   maxPrefillTokens?: number | undefined;
 }
 
-export interface ModelsFileContext {
+interface ModelsFileContext {
   path: string;
   environment: Environment;
   defaults: ModelsDefaults;

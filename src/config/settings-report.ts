@@ -3,7 +3,7 @@ import { replacedByFile } from "./contradictions.ts";
 import { type Environment, variables } from "./config.ts";
 
 /** One setting as the console shows it. */
-export interface ReportedSetting {
+interface ReportedSetting {
   name: string;
   /** Null if it is unset, or a secret, or if `MODELS_FILE` says it instead. */
   value: string | null;

@@ -1,7 +1,7 @@
 import type { GpuReading } from "../domain/gpu.ts";
 import { wait } from "../time/wait.ts";
 
-export const gpuCount = 4;
+const gpuCount = 4;
 /** The model's weights and the reserved cache, also while idle. */
 const memoryReservedMb = 126_400;
 const [idlePowerW, maxPowerW] = [76, 700];

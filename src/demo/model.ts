@@ -38,7 +38,7 @@ export interface StreamedResponse {
   usage: Usage;
 }
 
-export type ModelResponse = StreamedResponse | { status: number; body: object; usage?: Usage };
+type ModelResponse = StreamedResponse | { status: number; body: object; usage?: Usage };
 
 /** @param usage what to report, if it differs from what is counted */
 export function respond(

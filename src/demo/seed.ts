@@ -28,7 +28,7 @@ export interface SeededDemo {
   pastEndsAt: number;
 }
 
-export interface SeedOptions extends Pick<StoreOptions, "dataDir" | "clock" | "log"> {
+interface SeedOptions extends Pick<StoreOptions, "dataDir" | "clock" | "log"> {
   /** Host and port, as the request log shows them. */
   backend: string;
   /** Settings that the console stores, by name. */

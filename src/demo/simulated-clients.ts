@@ -4,7 +4,7 @@ import { speedOf } from "./backend.ts";
 import { bodyOf, leavesAfter, type Persona, usageOf } from "./personas.ts";
 import { isActiveAt, noise, type PlannedRequest, plannedRequests } from "./traffic.ts";
 
-export interface SimulatedClient {
+interface SimulatedClient {
   /** Origin of `/v1`. */
   url: string;
   key: string;

@@ -1,5 +1,5 @@
 /** One GPU in the body of POST /api/gpu-stats. Fields that the host cannot measure are left out. */
-export interface GpuEntry {
+interface GpuEntry {
   gpu_id: number;
   name: string;
   /** Watts. */

@@ -5,7 +5,7 @@ import { openCodePath, respondToOpenCode } from "./request/own-answers.ts";
 import { type GuardedRoutes, guardPaths, type Handler } from "./request/path.ts";
 import { Users } from "./request/users.ts";
 import { createStoredIds } from "./stored.ts";
-import { createHabits } from "./stream/usage-habits.ts";
+import { createHabits } from "./stream/usage.ts";
 
 export type Proxy = ReturnType<typeof createProxy>;
 

@@ -30,10 +30,10 @@ import { RequestTracker, type TrackerDeps } from "./request-tracker.ts";
 import { asEventStream } from "./response/after-waiting.ts";
 import type { BackendModels } from "./response/discovered-models.ts";
 import { modelNotFound, respondWithModels } from "./response/catalog-list.ts";
-import { chargeEvent, mayGenerate } from "./response/charge.ts";
+import { chargeEvent, mayGenerate } from "./response/count.ts";
 import type { RecordUsage } from "./response/count.ts";
 import { isMessagesPath } from "./response/dialect.ts";
-import { markRefusal } from "./response/full-context.ts";
+import { markRefusal, maxRefusalBytes } from "./response/full-context.ts";
 import { type ModelListRequest, resolveModelList } from "./response/model-list.ts";
 import { readAlready, readOrRelease } from "./response/pump.ts";
 import { ClientResponse } from "./response/respond.ts";
@@ -48,7 +48,7 @@ import { type Announced, type Found, readIdOf, type StoredDeps, type StoredIds }
 import { AbortReason, classifyFailure, endedByAdmin } from "./upstream/abort-reason.ts";
 import type { Forwards, UpstreamResponse } from "./upstream/forward.ts";
 import { isEventStream } from "./stream/body-kind.ts";
-import type { HabitsOf } from "./stream/usage-habits.ts";
+import type { HabitsOf } from "./stream/usage.ts";
 import { type RequestQueue, Wait } from "./waiting.ts";
 import type { Reservation } from "../domain/admissions.ts";
 import { type Engines, noConversation } from "../domain/backends.ts";
@@ -112,9 +112,6 @@ interface LifeDeps extends ProxyDeps {
 /** Before its path is read, and before its key is known. */
 const unknownEndpoint = getEndpoint("");
 const nobody: ActiveKey = { id: 0, rules: null };
-
-/** Such a refusal passes as it is if it is longer. */
-const maxRefusalBytes = 64 * 1024;
 
 export class LifeOfRequest {
   readonly #deps: LifeDeps;
@@ -277,7 +274,7 @@ export class LifeOfRequest {
     }
     if (names.catalog.file === undefined) return undefined;
     const asked = { request: this.#request, path, isAllowed: this.#mayUse, wall };
-    const listed = respondWithModels(asked, names, { backendModels });
+    const listed = respondWithModels(asked, names, backendModels);
     if (listed === undefined) this.#tracker.onFinished(() => backendModels.requestEnded(this.#tracker.record.status));
     return listed;
   }

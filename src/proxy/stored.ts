@@ -21,7 +21,7 @@ import { canonical, getEndpoint } from "./rewrite/endpoint.ts";
 import { Passage } from "./stream/passage.ts";
 import type { UpstreamResponse } from "./upstream/forward.ts";
 import { isObject } from "./stream/event-usage.ts";
-import { findShortJson, maxParsedLength } from "./stream/json-usage.ts";
+import { findShortJson, maxParsedLength } from "./stream/event-usage.ts";
 
 export interface StoredDeps {
   /** Whose each of the ids is; undefined: it was not made here. Throws if storage cannot be read. */

@@ -2,7 +2,7 @@ import { createPrivateKey, type KeyObject, X509Certificate } from "node:crypto";
 import { readFileSync } from "node:fs";
 import { createChangeDetector, stateOfFiles } from "./changed-files.ts";
 
-export interface CertificateFiles {
+interface CertificateFiles {
   /** The certificate, followed by those of intermediate authorities, in PEM. */
   certFile: string;
   /** In PEM, without a passphrase. */

@@ -16,7 +16,7 @@ import type { ChildMethods, ParentMethods } from "./protocol.ts";
 import type { Rpc } from "./rpc.ts";
 
 /** The places that the parent shares out among all processes, as one of these sees them. */
-export interface SharedPlaces {
+interface SharedPlaces {
   places: Places & BackendStates;
   /** What the parent calls. */
   methods: Pick<ChildMethods, "placeGranted" | "placeDisplaced" | "backendsChanged">;

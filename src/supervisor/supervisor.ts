@@ -17,7 +17,7 @@ import { createAggregate } from "./aggregate.ts";
 import { type Child, startChild } from "./child.ts";
 import type { HeartbeatLimits } from "./heartbeat.ts";
 import type { Addresses, MachineFacts } from "./protocol.ts";
-import { createRefusalLimit } from "../telemetry/request-log.ts";
+import { createRefusalLimit } from "../telemetry/observers.ts";
 import { listenError } from "../runtime/listen.ts";
 import { createBackoff, wait } from "../time/wait.ts";
 

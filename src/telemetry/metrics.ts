@@ -33,7 +33,7 @@ export interface ObservedQueue {
   depth: () => { waiting: number; running: number };
 }
 
-export interface MetricsOptions {
+interface MetricsOptions {
   version: string;
   commit: string;
   /** Adds series for each API key, by its id. */

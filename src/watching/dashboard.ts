@@ -1,192 +1,104 @@
-interface Panel {
-  title: string;
-  unit: "short" | "s" | "bytes" | "percentunit" | "reqps" | "ops" | "bool";
-  /** PromQL and the name of its series, which may contain labels as `{{label}}`. */
-  queries: readonly (readonly [expression: string, legend: string])[];
-}
+/** PromQL and the name of its series, which may contain labels as `{{label}}`. */
+type Query = readonly [expression: string, legend: string];
+type Unit = "short" | "s" | "bytes" | "percentunit" | "reqps" | "ops" | "bool";
+type Panel = readonly [title: string, unit: Unit, ...queries: Query[]];
 
 const match = '{instance=~"$instance"}';
 const range = "[$__rate_interval]";
 
 /** The share of all durations of a histogram that are below the quantile. */
-const quantile = (share: number, histogram: string): string =>
-  `histogram_quantile(${share}, sum by (le) (rate(${histogram}_bucket${match}${range})))`;
+const quantile = (share: number, histogram: string, by = "le"): string =>
+  `histogram_quantile(${share}, ${sum(rate(`${histogram}_bucket`), by)})`;
+
+const rate = (metric: string): string => `rate(${metric}${match}${range})`;
+const sum = (expression: string, by?: string): string => `sum${by === undefined ? "" : ` by (${by}) `}(${expression})`;
+/** Summed by some labels, which name the series. */
+const rateBy = (counter: string, by: string): Query => [
+  sum(rate(counter), by),
+  by.replace(/\w+/g, "{{$&}}").replace(",", ""),
+];
+const rateOf = (metric: string, legend: string): Query => [sum(rate(metric)), legend];
+const sumOf = (gauge: string, legend: string): Query => [sum(gauge + match), legend];
+const ofInstance = (gauge: string): Query => [gauge + match, "{{instance}}"];
+const quantiles = (histogram: string, ...shares: [share: number, legend: string][]): Query[] =>
+  shares.map(([share, legend]) => [quantile(share, histogram), legend]);
+const medianAnd95 = (histogram: string): Query[] => quantiles(histogram, [0.5, "median"], [0.95, "95 %"]);
 
 const rows: readonly (readonly [title: string, panels: readonly Panel[]])[] = [
   [
     "Requests",
     [
-      {
-        title: "Requests by outcome",
-        unit: "reqps",
-        queries: [[`sum by (outcome) (rate(tollgate_requests_total${match}${range}))`, "{{outcome}}"]],
-      },
-      {
-        title: "Requests in flight",
-        unit: "short",
-        queries: [[`sum(tollgate_requests_in_flight${match})`, "in flight"]],
-      },
-      {
-        title: "Queue",
-        unit: "short",
-        queries: [
-          [`sum(tollgate_queue_waiting_requests${match})`, "waiting"],
-          [`sum(tollgate_queue_used_places${match})`, "places in use"],
-          [`sum(tollgate_queue_places${match})`, "places"],
-        ],
-      },
-      {
-        title: "Counted requests",
-        unit: "reqps",
-        queries: [[`sum(rate(tollgate_counted_requests_total${match}${range}))`, "counted"]],
-      },
-      {
-        title: "Counted tokens",
-        unit: "ops",
-        queries: [[`sum by (direction) (rate(tollgate_counted_tokens_total${match}${range}))`, "{{direction}}"]],
-      },
-      {
-        title: "Requests by model",
-        unit: "reqps",
-        queries: [[`sum by (model) (rate(tollgate_model_requests_total${match}${range}))`, "{{model}}"]],
-      },
-      {
-        title: "Tokens by model",
-        unit: "ops",
-        queries: [[`sum by (model) (rate(tollgate_model_tokens_total${match}${range}))`, "{{model}}"]],
-      },
-      {
-        title: "Responses without tokens",
-        unit: "reqps",
-        queries: [[`sum(rate(tollgate_responses_without_tokens_total${match}${range}))`, "without tokens"]],
-      },
-      {
-        title: "Time to first byte",
-        unit: "s",
-        queries: [
-          [quantile(0.5, "tollgate_time_to_first_byte_seconds"), "median"],
-          [quantile(0.95, "tollgate_time_to_first_byte_seconds"), "95 %"],
-        ],
-      },
-      {
-        title: "Duration",
-        unit: "s",
-        queries: [
-          [quantile(0.5, "tollgate_request_duration_seconds"), "median"],
-          [quantile(0.95, "tollgate_request_duration_seconds"), "95 %"],
-        ],
-      },
+      ["Requests by outcome", "reqps", rateBy("tollgate_requests_total", "outcome")],
+      ["Requests in flight", "short", sumOf("tollgate_requests_in_flight", "in flight")],
+      [
+        "Queue",
+        "short",
+        sumOf("tollgate_queue_waiting_requests", "waiting"),
+        sumOf("tollgate_queue_used_places", "places in use"),
+        sumOf("tollgate_queue_places", "places"),
+      ],
+      ["Counted requests", "reqps", rateOf("tollgate_counted_requests_total", "counted")],
+      ["Counted tokens", "ops", rateBy("tollgate_counted_tokens_total", "direction")],
+      ["Requests by model", "reqps", rateBy("tollgate_model_requests_total", "model")],
+      ["Tokens by model", "ops", rateBy("tollgate_model_tokens_total", "model")],
+      ["Responses without tokens", "reqps", rateOf("tollgate_responses_without_tokens_total", "without tokens")],
+      ["Time to first byte", "s", ...medianAnd95("tollgate_time_to_first_byte_seconds")],
+      ["Duration", "s", ...medianAnd95("tollgate_request_duration_seconds")],
     ],
   ],
   [
     "Backend",
     [
-      { title: "Backend responds", unit: "bool", queries: [[`tollgate_upstream_up${match}`, "{{instance}}"]] },
-      {
-        title: "Errors by cause",
-        unit: "reqps",
-        queries: [
-          [`sum by (code, cause) (rate(tollgate_upstream_errors_total${match}${range}))`, "{{code}} {{cause}}"],
-        ],
-      },
-      {
-        title: "Backends that are in",
-        unit: "bool",
-        queries: [[`max by (backend) (tollgate_backend_state{instance=~"$instance", state="in"})`, "{{backend}}"]],
-      },
-      {
-        title: "Requests by backend",
-        unit: "reqps",
-        queries: [[`sum by (backend) (rate(tollgate_backend_requests_total${match}${range}))`, "{{backend}}"]],
-      },
-      {
-        title: "In flight by backend",
-        unit: "short",
-        queries: [
-          [`sum by (backend) (tollgate_backend_in_flight_requests${match})`, "{{backend}}"],
-          [`sum by (backend) (tollgate_backend_waiting_requests${match})`, "{{backend}} waiting"],
-        ],
-      },
-      {
-        title: "Time to first byte by backend, 95 %",
-        unit: "s",
-        queries: [
-          [
-            `histogram_quantile(0.95, sum by (le, backend) (rate(tollgate_backend_time_to_first_byte_seconds_bucket${match}${range})))`,
-            "{{backend}}",
-          ],
-        ],
-      },
-      {
-        title: "GPU samples",
-        unit: "ops",
-        queries: [[`sum by (result) (rate(tollgate_gpu_samples_total${match}${range}))`, "{{result}}"]],
-      },
+      ["Backend responds", "bool", ofInstance("tollgate_upstream_up")],
+      ["Errors by cause", "reqps", rateBy("tollgate_upstream_errors_total", "code, cause")],
+      [
+        "Backends that are in",
+        "bool",
+        ['max by (backend) (tollgate_backend_state{instance=~"$instance", state="in"})', "{{backend}}"],
+      ],
+      ["Requests by backend", "reqps", rateBy("tollgate_backend_requests_total", "backend")],
+      [
+        "In flight by backend",
+        "short",
+        [sum(`tollgate_backend_in_flight_requests${match}`, "backend"), "{{backend}}"],
+        [sum(`tollgate_backend_waiting_requests${match}`, "backend"), "{{backend}} waiting"],
+      ],
+      [
+        "Time to first byte by backend, 95 %",
+        "s",
+        [quantile(0.95, "tollgate_backend_time_to_first_byte_seconds", "le, backend"), "{{backend}}"],
+      ],
+      ["GPU samples", "ops", rateBy("tollgate_gpu_samples_total", "result")],
     ],
   ],
   [
     "Counts",
     [
-      {
-        title: "Age of the oldest uncommitted count",
-        unit: "s",
-        queries: [[`tollgate_ledger_lag_seconds${match}`, "{{instance}}"]],
-      },
-      {
-        title: "Uncommitted and refused requests",
-        unit: "short",
-        queries: [
-          [`sum(tollgate_ledger_waiting_requests${match})`, "uncommitted"],
-          [`sum(tollgate_ledger_refused_requests${match})`, "refused"],
-        ],
-      },
-      {
-        title: "Commits",
-        unit: "s",
-        queries: [
-          [quantile(0.5, "tollgate_storage_commit_duration_seconds"), "median"],
-          [quantile(0.99, "tollgate_storage_commit_duration_seconds"), "99 %"],
-        ],
-      },
+      ["Age of the oldest uncommitted count", "s", ofInstance("tollgate_ledger_lag_seconds")],
+      [
+        "Uncommitted and refused requests",
+        "short",
+        sumOf("tollgate_ledger_waiting_requests", "uncommitted"),
+        sumOf("tollgate_ledger_refused_requests", "refused"),
+      ],
+      ["Commits", "s", ...quantiles("tollgate_storage_commit_duration_seconds", [0.5, "median"], [0.99, "99 %"])],
     ],
   ],
   [
     "Host",
     [
-      {
-        title: "Database",
-        unit: "bytes",
-        queries: [
-          [`tollgate_database_bytes${match}`, "{{instance}} database"],
-          [`tollgate_database_log_bytes${match}`, "{{instance}} log"],
-        ],
-      },
-      {
-        title: "Free space in DATA_DIR",
-        unit: "bytes",
-        queries: [[`tollgate_disk_free_bytes${match}`, "{{instance}}"]],
-      },
-      {
-        title: "File descriptors",
-        unit: "percentunit",
-        queries: [[`process_open_fds${match} / process_max_fds${match}`, "{{instance}}"]],
-      },
-      {
-        title: "Metrics that cannot be read",
-        unit: "ops",
-        queries: [[`sum by (collector) (rate(tollgate_collector_errors_total${match}${range}))`, "{{collector}}"]],
-      },
-      {
-        title: "CPU",
-        unit: "percentunit",
-        queries: [[`rate(process_cpu_seconds_total${match}${range})`, "{{instance}}"]],
-      },
-      { title: "Memory", unit: "bytes", queries: [[`process_resident_memory_bytes${match}`, "{{instance}}"]] },
-      {
-        title: "Longest delay of the event loop",
-        unit: "s",
-        queries: [[`tollgate_event_loop_delay_max_seconds${match}`, "{{instance}}"]],
-      },
+      [
+        "Database",
+        "bytes",
+        [`tollgate_database_bytes${match}`, "{{instance}} database"],
+        [`tollgate_database_log_bytes${match}`, "{{instance}} log"],
+      ],
+      ["Free space in DATA_DIR", "bytes", ofInstance("tollgate_disk_free_bytes")],
+      ["File descriptors", "percentunit", ofInstance(`process_open_fds${match} / process_max_fds`)],
+      ["Metrics that cannot be read", "ops", rateBy("tollgate_collector_errors_total", "collector")],
+      ["CPU", "percentunit", [rate("process_cpu_seconds_total"), "{{instance}}"]],
+      ["Memory", "bytes", ofInstance("process_resident_memory_bytes")],
+      ["Longest delay of the event loop", "s", ofInstance("tollgate_event_loop_delay_max_seconds")],
     ],
   ],
 ];
@@ -240,7 +152,7 @@ const variables = [
   },
 ];
 
-function graph(id: number, { title, unit, queries }: Panel, gridPos: object): object {
+function graph(id: number, [title, unit, ...queries]: Panel, gridPos: object): object {
   return {
     id,
     type: "timeseries",

@@ -20,7 +20,7 @@ export interface SharedStates<By> {
   silence(states: readonly SeenState[], silence: { until: number; why: string }, by: By): Promise<void>;
 }
 
-export interface WatchOptions<By> {
+interface WatchOptions<By> {
   /** @param isAsked somebody waits for it: a backend is asked too. Never rejects */
   gather: (isAsked: boolean) => Promise<Facts>;
   store: SharedStates<By>;

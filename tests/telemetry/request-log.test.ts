@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import type { RequestChange } from "../../src/domain/requests.ts";
-import { createRequestLog } from "../../src/telemetry/request-log.ts";
+import { createRequestLog } from "../../src/telemetry/observers.ts";
 import { memoryLog } from "../store/test-store.ts";
 import { requestRecord } from "../support/request-record.ts";
 

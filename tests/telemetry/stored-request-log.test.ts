@@ -1,5 +1,5 @@
 import { expect, test } from "bun:test";
-import { createStoredRequestLog } from "../../src/telemetry/request-log.ts";
+import { createStoredRequestLog } from "../../src/telemetry/observers.ts";
 import { loggedRecord } from "../store/logged-requests.ts";
 import type { RequestRecord } from "../../src/domain/requests.ts";
 

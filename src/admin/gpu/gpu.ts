@@ -4,6 +4,7 @@
 // time of a sample is the server's. Posts are limited by key, and whoever has one can fill neither the log nor the
 // memory with names of hosts. How samples are read is not known here; of the agent it serves the script.
 
+import * as usage from "../usage/contract.ts";
 import type { AdminDeps } from "../http/deps.ts";
 import { TypeCompiler } from "@sinclair/typebox/compiler";
 import { pushGpuScript } from "../../gpu-agent/push-gpu-script.ts";
@@ -11,15 +12,126 @@ import type { Log } from "../../log/log.ts";
 import type { SharedGpu } from "../../store/gpu/contract.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { type JsonObject, readJsonObject } from "../http/body.ts";
-import { bodyParser, cleanText } from "../http/body-schema.ts";
+import { bodyParser, cleanText, checkedBy, hasAtMost, text } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
 import { streamJson } from "../http/json-stream.ts";
-import { gpuEntry, type GpuHistoryQuery, type GpuSampleBody, gpuSamplesRequest } from "./contract.ts";
-import type { HistoryQuery } from "../usage/contract.ts";
-import { apiBody, type OkBody } from "../http/schemas.ts";
+import { type HistoryQuery, historyQuery } from "../usage/contract.ts";
+import { apiBody, type OkBody, nullable, okBody, timestamp, responds, takesQuery, takesBody } from "../http/schemas.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { GpuReading } from "../../domain/gpu.ts";
 import { bucketRange } from "../usage/ranges.ts";
+import { type Static, type TSchema, Type as t } from "@sinclair/typebox";
+
+const gpuIds = { minimum: 0, maximum: 255 };
+const gpuHistoryQuery = t.Object({
+  ...historyQuery.properties,
+  gpu_id: t.Optional(
+    t.Integer({
+      ...gpuIds,
+      description: "One GPU instead of all together",
+      error: `gpu_id must be an integer from ${gpuIds.minimum} to ${gpuIds.maximum}`,
+    }),
+  ),
+});
+type GpuHistoryQuery = Static<typeof gpuHistoryQuery>;
+
+const orNull = <S extends TSchema>(schema: S) => t.Optional(nullable(schema));
+
+const maxNameLength = 64;
+/** Without null characters, which PostgreSQL cannot store in text. */
+const isName = (value: unknown): boolean =>
+  typeof value === "string" && hasAtMost(maxNameLength, value) && !value.includes("\0");
+
+const gpuEntry = t.Object({
+  gpu_id: t.Integer(gpuIds),
+  name: checkedBy(
+    (value) => (isName(value) ? undefined : "name is invalid"),
+    t.String({ description: `At most ${maxNameLength} code points` }),
+  ),
+  power_draw_w: orNull(t.Number({ minimum: 0, maximum: 10_000 })),
+  temp_c: orNull(t.Integer({ minimum: 0, maximum: 150 })),
+  memory_used_mb: orNull(t.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+  memory_total_mb: orNull(t.Integer({ minimum: 0, maximum: Number.MAX_SAFE_INTEGER })),
+  utilization_pct: orNull(t.Integer({ minimum: 0, maximum: 100 })),
+});
+/** Accepts any entries, because the route skips invalid ones. */
+const gpuSamplesRequest = t.Object({
+  gpus: checkedBy(
+    (value) => (Array.isArray(value) ? undefined : "gpus must be an array"),
+    t.Array(gpuEntry, { description: "Invalid entries are skipped; the last valid entry for a gpu_id counts" }),
+  ),
+  host: orNull(text("host", { maxLength: 64, description: "Names the sender" })),
+});
+const gpuSample = t.Object({
+  id: t.Integer(),
+  recorded_at: timestamp,
+  gpu_id: t.Integer(),
+  name: t.String(),
+  power_draw_w: nullable(t.Number()),
+  temp_c: nullable(t.Integer()),
+  memory_used_mb: nullable(t.Integer()),
+  memory_total_mb: nullable(t.Integer()),
+  utilization_pct: nullable(t.Integer()),
+  host: nullable(t.String({ description: "The sender; null if it sent no name" })),
+  other_host: nullable(t.String({ description: "Another host that sent this gpu_id within the last two minutes" })),
+});
+type GpuSampleBody = Static<typeof gpuSample>;
+export const powerHistory = t.Object({
+  days: t.Integer(),
+  bucket_minutes: t.Integer(),
+  points: t.Array(t.Object({ recorded_at: timestamp, power_draw_w: t.Number() })),
+});
+
+/** Measures one GPU; absent from the points of all GPUs. */
+const ofOneGpu = (type: typeof t.Number | typeof t.Integer = t.Integer) => t.Optional(nullable(type()));
+export const gpuHistory = t.Object({
+  days: t.Integer(),
+  bucket_minutes: t.Integer(),
+  points: t.Array(
+    t.Object({
+      bucket_start: timestamp,
+      measured_minutes: t.Integer({ minimum: 0, description: "Minutes with a power reading" }),
+      power_draw_w: nullable(
+        t.Number({ description: "Mean over the measured minutes of the sum over GPUs of each GPU's mean" }),
+      ),
+      energy_wh: nullable(t.Number({ description: "power_draw_w times measured_minutes" })),
+      power_draw_w_max: ofOneGpu(t.Number),
+      power_draw_w_last: ofOneGpu(t.Number),
+      temp_c: ofOneGpu(t.Number),
+      temp_c_max: ofOneGpu(),
+      temp_c_last: ofOneGpu(),
+      memory_used_mb: ofOneGpu(t.Number),
+      memory_used_mb_max: ofOneGpu(),
+      memory_used_mb_last: ofOneGpu(),
+      utilization_pct: ofOneGpu(t.Number),
+      utilization_pct_max: ofOneGpu(),
+      utilization_pct_last: ofOneGpu(),
+    }),
+  ),
+});
+
+export const pushGpuScriptContract = {
+  response: { 200: t.String({ description: "POSIX shell" }) },
+  detail: { summary: "A shell script that sends GPU samples to this server" },
+};
+
+export const addGpuSamplesContract = takesBody(
+  "Store the samples of a GPU host",
+  gpuSamplesRequest,
+  { 200: okBody },
+  429,
+);
+export const gpuSamplesContract = responds("The latest sample of each GPU, by gpu_id", t.Array(gpuSample));
+export const powerHistoryContract = takesQuery(
+  "The highest total power draw of all GPUs per time bucket",
+  usage.historyQuery,
+  powerHistory,
+);
+export const gpuHistoryContract = takesQuery(
+  "Mean power and energy of all GPUs, or every measure of one, per time bucket with a reading",
+  gpuHistoryQuery,
+  gpuHistory,
+);
 
 /** A host sends one a second. */
 const postLimits = { perSecond: 10, unfinished: 10 };
@@ -120,12 +232,12 @@ function createSharedGpuLog(log: Log, clock: WallClock): (shared: readonly Share
 
   return (shared) => {
     for (const [hosts, gpus] of Map.groupBy(shared, (gpu) => gpu.hosts.toSorted().join(", "))) {
-      const gpuIds = gpus.map(({ gpuId }) => gpuId).join(", ");
-      if (logged.get(hosts) === gpuIds || Math.abs(clock() - loggedAt) < minLogIntervalMs) continue;
+      const listed = gpus.map(({ gpuId }) => gpuId).join(", ");
+      if (logged.get(hosts) === listed || Math.abs(clock() - loggedAt) < minLogIntervalMs) continue;
       loggedAt = clock();
       if (logged.size === maxLoggedPairs) logged.clear();
-      logged.set(hosts, gpuIds);
-      log.warn("Two hosts send the same GPU ids; set --gpu-id-offset on one of them", { hosts, gpuIds });
+      logged.set(hosts, listed);
+      log.warn("Two hosts send the same GPU ids; set --gpu-id-offset on one of them", { hosts, listed });
     }
   };
 }

@@ -90,6 +90,30 @@ export const describes = <S extends TSchema>(schema: S): TUnsafe<Static<S>> =>
 /** The guard has read it, unless there was the header. For the other checks it is not there, whatever it holds. */
 export const csrfField = t.Optional(t.Unknown({ description: "Alternative to the header X-CSRF-Token" }));
 
+/** A whole number of a body. */
+export const integerField = (
+  name: string,
+  { minimum = 1, maximum, ...rest }: { minimum?: number; maximum: number; default?: number; description?: string },
+) =>
+  t.Integer({
+    minimum,
+    maximum,
+    ...rest,
+    error: () => `${name} must be an integer from ${minimum} to ${maximum}`,
+  });
+
+/** The id of a key, team or user in a body. */
+export const idField = (name: string, noun: string, description: string) =>
+  t.Integer({
+    minimum: 1,
+    maximum: Number.MAX_SAFE_INTEGER,
+    description,
+    error: () => `${name} must be the id of a ${noun}`,
+  });
+
+export const booleanField = (name: string, description?: string) =>
+  t.Boolean({ ...(description !== undefined && { description }), error: () => `${name} must be a boolean` });
+
 interface TextOptions {
   /** Counted in code points. */
   maxLength: number;

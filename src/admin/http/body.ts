@@ -1,6 +1,6 @@
 import { ApiError } from "./errors.ts";
 
-export interface BodyLimits {
+interface BodyLimits {
   maxKib: number;
   /** Bounds the time of the whole body. */
   timeoutMs: number;

@@ -138,28 +138,25 @@ export const takesBody = <S extends TSchema, Success extends object, const More 
   detail: { summary },
 });
 
-export const keyParameter = t.Optional(
-  t.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, error: "key_id must be an integer of at least 1" }),
-);
-export const teamParameter = t.Optional(
-  t.Integer({
-    minimum: 0,
-    maximum: Number.MAX_SAFE_INTEGER,
-    error: "team_id must be an integer of at least 0",
-    description: "The key's team when the request began; 0: none",
-  }),
-);
-export const userParameter = t.Optional(
-  t.Integer({
-    minimum: 0,
-    maximum: Number.MAX_SAFE_INTEGER,
-    error: "user_id must be an integer of at least 0",
-    description: "Whose requests; 0: nobody's in particular",
-  }),
-);
-export const modelParameter = t.Optional(
-  t.String({ maxLength: 200, error: "model must have at most 200 characters", description: "Exact" }),
-);
+export const idParameter = (name: string, minimum: 0 | 1 = 1, description?: string): TOptional<TInteger> =>
+  t.Optional(
+    t.Integer({
+      minimum,
+      maximum: Number.MAX_SAFE_INTEGER,
+      error: `${name} must be an integer of at least ${minimum}`,
+      ...(description !== undefined && { description }),
+    }),
+  );
+export const keyParameter = idParameter("key_id");
+export const teamParameter = idParameter("team_id", 0, "The key's team when the request began; 0: none");
+export const userParameter = idParameter("user_id", 0, "Whose requests; 0: nobody's in particular");
+
+/** Text to search for, or a name. */
+export const textParameter = (name: string, maxLength: number, description: string): TOptional<TString> =>
+  t.Optional(t.String({ maxLength, error: `${name} must be at most ${maxLength} characters`, description }));
+
+export const flagParameter = (name: string, description: string): TOptional<TUnsafe<"true" | "false">> =>
+  t.Optional(oneOf(["true", "false"], { description, error: `${name} must be true or false` }));
 
 export const choice = <const T extends string>(name: string, values: readonly T[], byDefault: NoInfer<T>): TUnsafe<T> =>
   t.Unsafe<T>(t.Optional(oneOf(values, { default: byDefault, error: `${name} must be one of ${values.join(", ")}` })));

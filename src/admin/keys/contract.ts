@@ -9,8 +9,10 @@ import {
   takesQuery,
   takesBody,
   strict,
+  textParameter,
+  flagParameter,
 } from "../http/schemas.ts";
-import { csrfField, instant, optionalText, text } from "../http/body-schema.ts";
+import { csrfField, instant, optionalText, text, integerField, idField, booleanField } from "../http/body-schema.ts";
 import { defaultUsersMax } from "../../domain/keys.ts";
 import { isCalendarWindow } from "../../time/windows.ts";
 import { limitKinds, type LimitName, limitNames, perLimit } from "../../domain/limits.ts";
@@ -20,8 +22,7 @@ import { limitKinds, type LimitName, limitNames, perLimit } from "../../domain/l
 export const limits = {
   ...perLimit((name) => {
     const { maximum, description } = limitKinds[name];
-    const error = () => `${name} must be an integer from 1 to ${maximum}`;
-    return nullable(t.Integer({ minimum: 1, maximum, description, error }));
+    return nullable(integerField(name, { maximum, description }));
   }),
   priority: t.Union([t.Literal("high"), t.Literal("normal"), t.Literal("low"), t.Null()], {
     description: "Whose requests come first where they wait; of key, user and team the lowest. Null: normal",
@@ -33,8 +34,7 @@ export const limits = {
 const more = Object.fromEntries(
   limitNames.flatMap((name) => {
     const { maximum, window } = limitKinds[name];
-    const error = () => `limits_extra.${name} must be an integer from 1 to ${maximum}`;
-    return isCalendarWindow(window) ? [[name, t.Optional(t.Integer({ minimum: 1, maximum, error }))]] : [];
+    return isCalendarWindow(window) ? [[name, t.Optional(integerField(`limits_extra.${name}`, { maximum }))]] : [];
   }),
 ) as Record<LimitName, TOptional<TInteger>>;
 const limitsExtra = t.Object(more, {
@@ -86,10 +86,7 @@ export const keyFields = {
   ...limits,
   limits_extra: nullable(limitsExtra),
   notify: nullable(
-    t.Boolean({
-      description: "NOTICE_URL is told when 75, 95 and 100 % of a limit of a day, week or month are used",
-      error: () => "notify must be a boolean",
-    }),
+    booleanField("notify", "NOTICE_URL is told when 75, 95 and 100 % of a limit of a day, week or month are used"),
   ),
   scope: nullable(scope),
   allowed_models: nullable(
@@ -134,27 +131,13 @@ export const keyFields = {
     }),
   ),
   users_max: nullable(
-    t.Integer({
-      minimum: 1,
+    integerField("users_max", {
       maximum: 20_000,
       description: `By default ${defaultUsersMax}; all beyond it are one user, "other"`,
-      error: () => "users_max must be an integer from 1 to 20000",
     }),
   ),
-  users_required: nullable(
-    t.Boolean({
-      description: "A POST without a user is refused",
-      error: () => "users_required must be a boolean",
-    }),
-  ),
-  team_id: nullable(
-    t.Integer({
-      minimum: 1,
-      maximum: Number.MAX_SAFE_INTEGER,
-      description: "Its limits hold too; of requests that begin from now on",
-      error: () => "team_id must be the id of a team",
-    }),
-  ),
+  users_required: nullable(booleanField("users_required", "A POST without a user is refused")),
+  team_id: nullable(idField("team_id", "team", "Its limits hold too; of requests that begin from now on")),
 };
 const optionalFields = t.Partial(t.Object(keyFields));
 export type KeyFields = Static<typeof optionalFields>;
@@ -171,7 +154,7 @@ const secret = t.String({
     return isVisible ? "key must be at most 512 characters" : "key must contain only visible ASCII characters";
   },
 });
-const isActive = t.Boolean({ error: () => "is_active must be a boolean" });
+export const isActive = booleanField("is_active");
 export const newKeyRequest = t.Object({
   name: keyName,
   key: t.Optional(secret),
@@ -189,44 +172,30 @@ export const keyChangeRequest = t.Object(
   {
     ...t.Partial(t.Object(changeableFields)).properties,
     end_running: t.Optional(
-      t.Boolean({
-        description: "With is_active false or expires_at: running responses end with the key",
-        error: () => "end_running must be a boolean",
-      }),
+      booleanField("end_running", "With is_active false or expires_at: running responses end with the key"),
     ),
     _csrf: csrfField,
   },
   { anyOf: Object.keys(changeableFields).map((name) => ({ required: [name] })) },
 );
 
-const graceMinutes = { minimum: 0, maximum: 10_080, default: 0 };
 export const rotationRequest = t.Object({
   grace_minutes: t.Optional(
-    t.Integer({
-      ...graceMinutes,
+    integerField("grace_minutes", {
+      minimum: 0,
+      maximum: 10_080,
+      default: 0,
       description: "How long the old secret is accepted",
-      error: () => `grace_minutes must be an integer from ${graceMinutes.minimum} to ${graceMinutes.maximum}`,
     }),
   ),
   _csrf: csrfField,
 });
-export const keyQuery = t.Object({
+const keyQuery = t.Object({
   key_id: keyParameter,
-  search: t.Optional(
-    t.String({
-      maxLength: 1000,
-      description: "Only keys whose name, owner, note or tags contain it, in any case",
-      error: "search must be at most 1000 characters",
-    }),
-  ),
+  search: textParameter("search", 1000, "Only keys whose name, owner, note or tags contain it, in any case"),
 });
-export const keyDeletionQuery = t.Object({
-  end_running: t.Optional(
-    t.Union([t.Literal("true"), t.Literal("false")], {
-      description: "Whether running responses end with the key",
-      error: "end_running must be true or false",
-    }),
-  ),
+const keyDeletionQuery = t.Object({
+  end_running: flagParameter("end_running", "Whether running responses end with the key"),
 });
 export type KeyDeletionQuery = Static<typeof keyDeletionQuery>;
 export type KeyQuery = Static<typeof keyQuery>;
@@ -286,12 +255,9 @@ export const keyBody = t.Object({
 });
 export type KeyBody = Static<typeof keyBody>;
 
-const days = { minimum: 1, maximum: 3650 };
 const policyFields = {
   ...limits,
-  expires_in_days: nullable(
-    t.Integer({ ...days, error: () => `expires_in_days must be an integer from ${days.minimum} to ${days.maximum}` }),
-  ),
+  expires_in_days: nullable(integerField("expires_in_days", { maximum: 3650 })),
   allowed_models: keyFields.allowed_models,
   team_id: keyFields.team_id,
 };

@@ -1,17 +1,56 @@
 import type { KeyId } from "../../domain/keys.ts";
-import { clientRules } from "../../domain/models.ts";
+import { clientRules, type ClientRule } from "../../domain/models.ts";
 import { cachedTokensOf, wholeInput } from "../../domain/usage.ts";
 import { readSums } from "../../store/requests/sums.ts";
 import type { Store } from "../../store/store.ts";
 import type { WallClock } from "../../time/clock.ts";
 import { dayNumberOf, minutesPerDay, monthOf, msPerMinute, timestampOf } from "../../time/seoul.ts";
 import { shareNextRun } from "../../time/per-tick.ts";
-import { counterMembers } from "../http/schemas.ts";
+import { counterMembers, count, nullable, timestamp, responds } from "../http/schemas.ts";
 import { modelPricesOf, readPrices } from "../usage/prices.ts";
 import { readReport } from "../usage/report.ts";
-import type { OwnActivityBody } from "./own-activity-contract.ts";
+import { type Static, Type as t } from "@sinclair/typebox";
+import type { RequestChange } from "../../domain/requests.ts";
 
-export interface OwnActivityDeps {
+/** What the holder of a key may know of its requests: no address, since others may share the key. */
+const ownActivityBody = t.Object({
+  this_month: t.Object({
+    prompt_tokens: t.Integer({ minimum: 0, description: "With what came from the backend’s cache" }),
+    from_cache_tokens: count,
+    currency: nullable(t.String()),
+    cost: nullable(t.Number({ description: "Of the tokens whose price is known; null if there are none" })),
+    cost_is_partial: t.Boolean(),
+  }),
+  client_rules: t.Array(
+    t.Object({
+      rule: t.Unsafe<ClientRule>(t.Union(clientRules.map((name) => t.Literal(name)))),
+      request_count: count,
+    }),
+    { description: "Those that changed requests of the last 24 hours" },
+  ),
+  requests: t.Array(
+    t.Object({
+      request_id: t.String(),
+      ended_at: timestamp,
+      path: t.String(),
+      model: nullable(t.String({ description: "As the client asked for it" })),
+      client: nullable(t.String()),
+      class: nullable(t.String()),
+      status: t.Integer(),
+      outcome: t.String(),
+      code: nullable(t.String()),
+      ...counterMembers(() => nullable(count)),
+      duration_ms: t.Number({ minimum: 0 }),
+      changes: t.Array(t.Unsafe<RequestChange>(t.String())),
+    }),
+    { description: "The last ones, latest first" },
+  ),
+});
+type OwnActivityBody = Static<typeof ownActivityBody>;
+
+export const ownActivityContract = responds("What the API key itself asked for of late", ownActivityBody, 403);
+
+interface OwnActivityDeps {
   store: Pick<Store, "usage" | "requests" | "settings">;
   clock: WallClock;
 }
@@ -90,5 +129,5 @@ async function countRules(
   for (const { clientRules: acted, requestCount } of sums) {
     for (const rule of acted) counts.set(rule, (counts.get(rule) ?? 0) + requestCount);
   }
-  return [...counts].flatMap(([rule, count]) => (count === 0 ? [] : [{ rule, request_count: count }]));
+  return [...counts].flatMap(([rule, requests]) => (requests === 0 ? [] : [{ rule, request_count: requests }]));
 }

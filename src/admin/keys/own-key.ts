@@ -5,16 +5,48 @@ import { shareNextRun } from "../../time/per-tick.ts";
 import { windowResetAt } from "../../time/windows.ts";
 import { ApiError } from "../http/errors.ts";
 import { limitsBody } from "./body.ts";
-import type { OwnKeyBody } from "./own-key-contract.ts";
 import { countersBody } from "../usage/report.ts";
 import { usageTotalBody } from "../usage/usage.ts";
 import { type KeyId, subjectOf, type TeamId } from "../../domain/keys.ts";
 import { limitKinds, perWindowLimit } from "../../domain/limits.ts";
 import { type UsageSum, addSums, noSum } from "../../domain/usage.ts";
+import { usageTotal, usageSum } from "../usage/contract.ts";
+import { type Static, Type as t } from "@sinclair/typebox";
+import { keyBody, limits } from "./contract.ts";
+import { nullable, timestamp, responds } from "../http/schemas.ts";
+
+const chargedTotal = t.Object({
+  ...usageTotal.properties,
+  estimated_tokens: t.Integer({ description: "Charged to the limits of tokens where the backend reported none" }),
+});
+
+const ofLimits = {
+  ...limits,
+  ...t.Pick(keyBody, ["limits_extra", "used", "limit_states"]).properties,
+};
+
+/** What the holder of a key may know about it: nothing about other keys, and no notes of operators. */
+export const ownKey = t.Object({
+  ...t.Pick(keyBody, ["id", "name", "expires_at", "scope", "allowed_models", "allowed_paths", "refused_today"])
+    .properties,
+  ...ofLimits,
+  now: timestamp,
+  resets: t.Object(
+    perWindowLimit(() => nullable(timestamp)),
+    { description: "When what counts now no longer counts" },
+  ),
+  team: nullable(t.Object({ name: t.String(), ...ofLimits }, { description: "Its limits hold too; null: none" })),
+  today: chargedTotal,
+  this_month: chargedTotal,
+  daily: t.Array(t.Object({ date: t.String({ format: "date" }), ...usageSum })),
+});
+type OwnKeyBody = Static<typeof ownKey>;
+
+export const ownKeyContract = responds("The limits and the usage of the API key itself", ownKey, 403);
 
 const shownDays = 30;
 
-export interface OwnKeyDeps {
+interface OwnKeyDeps {
   store: Pick<Store, "keys" | "subjects" | "limits">;
   clock: WallClock;
 }
@@ -33,9 +65,12 @@ export const describeOwnKey = ({ store, clock }: OwnKeyDeps): ((keyId: KeyId) =>
     return ownKeyBody({ key, load, team: await readTeam(store, key.teamId), days, now });
   });
 
-async function readTeam({ subjects, limits }: OwnKeyDeps["store"], id: TeamId | null): Promise<OwnKeyBody["team"]> {
+async function readTeam(store: OwnKeyDeps["store"], id: TeamId | null): Promise<OwnKeyBody["team"]> {
   if (id === null) return null;
-  const [[team], [load]] = await Promise.all([subjects.list({ kind: "team", id }), limits.listLoads([subjectOf(id)])]);
+  const [[team], [load]] = await Promise.all([
+    store.subjects.list({ kind: "team", id }),
+    store.limits.listLoads([subjectOf(id)]),
+  ]);
   return team === undefined ? null : { name: team.name, ...limitsBody(team.limits, load) };
 }
 

@@ -10,9 +10,12 @@ import {
   takesBody,
   pageParameters,
   strict,
+  textParameter,
+  flagParameter,
+  idParameter,
 } from "../http/schemas.ts";
-import { csrfField, text } from "../http/body-schema.ts";
-import { keyBody, keyFields, keyName, limits } from "./contract.ts";
+import { csrfField, text, idField } from "../http/body-schema.ts";
+import { keyBody, keyFields, keyName, limits, isActive } from "./contract.ts";
 
 const { note, tags, team_id, limits_extra, notify } = keyFields;
 const teamFields = t.Partial(t.Object({ note, tags, ...limits, limits_extra, notify })).properties;
@@ -22,18 +25,10 @@ export const teamChangeRequest = t.Object(
   { anyOf: ["name", ...Object.keys(teamFields)].map((name) => ({ required: [name] })) },
 );
 
-const idOf = (name: string, noun: string, description: string) =>
-  t.Integer({
-    minimum: 1,
-    maximum: Number.MAX_SAFE_INTEGER,
-    description,
-    error: () => `${name} must be the id of a ${noun}`,
-  });
-
 const userFields = t.Partial(
   t.Object({
     name: keyName,
-    is_active: t.Boolean({ error: () => "is_active must be a boolean" }),
+    is_active: isActive,
     note,
     tags,
     team_id,
@@ -43,7 +38,7 @@ const userFields = t.Partial(
   }),
 ).properties;
 export const newUserRequest = t.Object({
-  key_id: t.Optional(idOf("key_id", "key", "Whose user it is; or source")),
+  key_id: t.Optional(idField("key_id", "key", "Whose user it is; or source")),
   source: t.Optional(
     t.String({
       pattern: "^open-webui@[\\w.-]{1,64}$",
@@ -57,7 +52,7 @@ export const newUserRequest = t.Object({
 });
 const changedUserFields = {
   ...userFields,
-  same_as: t.Optional(nullable(idOf("same_as", "user", "From now on its counts and limits are those of that one"))),
+  same_as: t.Optional(nullable(idField("same_as", "user", "From now on its counts and limits are those of that one"))),
 };
 export const userChangeRequest = t.Object(
   { ...changedUserFields, _csrf: csrfField },
@@ -97,30 +92,15 @@ export type TeamsBody = Static<typeof teamsBody>;
 const usersBody = t.Object({ users: t.Array(userBody, { description: "By id" }), next_cursor: nextCursor });
 export type UsersBody = Static<typeof usersBody>;
 
-const idInQuery = (name: string) =>
-  t.Optional(
-    t.Integer({ minimum: 1, maximum: Number.MAX_SAFE_INTEGER, error: `${name} must be an integer of at least 1` }),
-  );
 const usersQuery = t.Object({
-  key: idInQuery("key"),
-  team: idInQuery("team"),
-  q: t.Optional(
-    t.String({
-      maxLength: 1000,
-      description: "Only users whose name or external id contains it, in any case",
-      error: "q must be at most 1000 characters",
-    }),
-  ),
+  key: idParameter("key"),
+  team: idParameter("team"),
+  q: textParameter("q", 1000, "Only users whose name or external id contains it, in any case"),
   ...pageParameters({ maximum: 1000, default: 200 }, "^\\d{1,15}$"),
 });
 export type UsersQuery = Static<typeof usersQuery>;
 const forgetQuery = t.Object({
-  forget: t.Optional(
-    t.Union([t.Literal("true"), t.Literal("false")], {
-      description: "Nothing that it was called is kept",
-      error: "forget must be true or false",
-    }),
-  ),
+  forget: flagParameter("forget", "Nothing that it was called is kept"),
 });
 export type ForgetQuery = Static<typeof forgetQuery>;
 

@@ -7,11 +7,90 @@ import type { StoredBackend } from "../../store/traffic/contract.ts";
 import { mergeRows } from "../../store/traffic/latencies.ts";
 import { readTokensOf } from "../../domain/usage.ts";
 import { minuteOf, minutesPerHour, timestampOf } from "../../time/seoul.ts";
-import { bodyParser } from "../http/body-schema.ts";
+import { bodyParser, csrfField } from "../http/body-schema.ts";
 import { ApiError } from "../http/errors.ts";
-import type { OkBody } from "../http/schemas.ts";
+import { type OkBody, backendState, count, nullable, okBody, timestamp, responds, takesBody } from "../http/schemas.ts";
 import type { JsonContext } from "../session/auth.ts";
-import { type BackendBody, backendRequest, type BackendsBody } from "./backends-contract.ts";
+import { type Static, Type as t } from "@sinclair/typebox";
+
+const milliseconds = t.Number({ minimum: 0 });
+
+const backendBody = t.Object({
+  name: t.String(),
+  url: t.String(),
+  models: t.Array(t.String(), { description: "Those of MODELS_FILE that it serves, then those found by discover" }),
+  state: backendState,
+  since: timestamp,
+  failing_since: nullable({
+    ...timestamp,
+    description: "Since when the only backend, which is in all the same, is known not to respond",
+  }),
+  taken_out_by: nullable(t.String({ description: "Who has it drain; null: it does not" })),
+  in_flight: count,
+  waiting: t.Integer({ minimum: 0, description: "Requests that wait for a place and may use it" }),
+  max_concurrency: nullable(count),
+  spill: t.Boolean({ description: "It is used only while the others of a model are full or out" }),
+  requests_1h: t.Integer({
+    minimum: 0,
+    description: "Requests of the last 60 minutes that ended, as the other figures",
+  }),
+  errors_1h: t.Integer({
+    minimum: 0,
+    description: "Those that failed because of it, or with a status of 500 or above",
+  }),
+  first_byte_p50_ms: nullable(milliseconds),
+  first_byte_p95_ms: nullable(milliseconds),
+  first_byte_points_ms: t.Array(nullable(milliseconds), { description: "Its medians by three minutes" }),
+  prefill_tokens_per_second: nullable(
+    t.Number({ minimum: 0, description: "Until the first byte of streams of which a thousand tokens were not cached" }),
+  ),
+  output_tokens_per_second: nullable(
+    t.Number({ minimum: 0, description: "Of one stream after its first byte, on average" }),
+  ),
+  cached_share: nullable(t.Number({ minimum: 0, maximum: 1, description: "Of the input, what came from its cache" })),
+  cached_share_day_before: nullable(t.Number({ minimum: 0, maximum: 1, description: "The same a day before" })),
+  expected_cached_share: nullable(
+    t.Number({
+      minimum: 0,
+      maximum: 1,
+      description:
+        "Of the input, what was expected to come from its cache; null if that is nothing, as where there was no choice",
+    }),
+  ),
+  regret_share: nullable(
+    t.Number({
+      minimum: 0,
+      maximum: 1,
+      description:
+        "Of the input, what it read although another backend would have had less to do; null if nothing came from its cache, as it may not report that",
+    }),
+  ),
+});
+type BackendBody = Static<typeof backendBody>;
+
+const backendsBody = t.Object({
+  file_hash: nullable(
+    t.String({ description: "SHA-256 of MODELS_FILE, as the process that responds uses it; null without one" }),
+  ),
+  instances: t.Array(t.Object({ name: t.String(), file_hash: t.String() }), {
+    description: "Every process on this database that uses a file, as host/process",
+  }),
+  backends: t.Array(backendBody, { description: "In the order of the file" }),
+});
+type BackendsBody = Static<typeof backendsBody>;
+
+const backendRequest = t.Object({
+  draining: t.Boolean({ error: () => "draining must be true or false" }),
+  _csrf: csrfField,
+});
+
+export const backendsContract = responds("Backends: their state, and what they did in the last hour", backendsBody);
+export const backendContract = takesBody(
+  "Have a backend get no new requests, or get them again; in all processes and instances, within seconds",
+  backendRequest,
+  { 200: okBody },
+  404,
+);
 
 export const listBackends =
   ({ store, clock, catalog, discoveredModels, backendStates, watch }: AdminDeps) =>

@@ -4,7 +4,7 @@ import { count, nullable, okBody, timestamp, responds, takesBody } from "../http
 import { queueBody } from "../requests/queue.ts";
 import { usageTotal } from "../usage/contract.ts";
 
-export const overviewBody = t.Object({
+const overviewBody = t.Object({
   now: timestamp,
   last_minute: t.Object(usageTotal.properties, { description: "The last whole minute" }),
   active_keys: count,
@@ -33,7 +33,7 @@ export const overviewBody = t.Object({
 });
 export type OverviewBody = Static<typeof overviewBody>;
 
-export const healthBody = t.Object({ status: t.Literal("ok") });
+const healthBody = t.Object({ status: t.Literal("ok") });
 export type HealthBody = Static<typeof healthBody>;
 
 const stateMembers = {
@@ -49,7 +49,7 @@ const stateBody = t.Object({
   silenced: nullable(t.Object({ until: timestamp, why: t.String(), by: t.String() })),
 });
 export type StateBody = Static<typeof stateBody>;
-export const statesBody = t.Object({
+const statesBody = t.Object({
   states: t.Array(stateBody, { description: "What is wrong now, the worst first" }),
   past: t.Array(t.Object({ ...stateBody.properties, until: timestamp, count: nullable(count) }), {
     description: "What was, in the last 30 days, the latest first",
@@ -67,7 +67,7 @@ export const silenceRequest = t.Object({
   why: t.String({ minLength: 1, maxLength: 300, error: () => "why must have 1 to 300 characters" }),
   _csrf: csrfField,
 });
-export const readinessBody = t.Object({
+const readinessBody = t.Object({
   status: t.Union([t.Literal("ready"), t.Literal("unavailable")], {
     description: "Unavailable: the database cannot be written",
   }),
@@ -77,7 +77,7 @@ export const readinessBody = t.Object({
 });
 export type ReadinessBody = Static<typeof readinessBody>;
 
-export const settingsBody = t.Object({
+const settingsBody = t.Object({
   settings: t.Array(
     t.Object({
       name: t.String(),

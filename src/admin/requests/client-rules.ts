@@ -1,11 +1,50 @@
 import type { AdminDeps } from "../http/deps.ts";
 import type { CacheLoss } from "../../domain/cache-loss.ts";
-import type { Catalog, ClientRule } from "../../domain/models.ts";
+import { type Catalog, type ClientRule, clientRules } from "../../domain/models.ts";
 import type { RequestSums, RequestTraits } from "../../store/requests/contract.ts";
 import { readSums } from "../../store/requests/sums.ts";
 import { minutesPerHour, msPerMinute, timestampOf } from "../../time/seoul.ts";
-import type { ClientRulesBody, ClientRulesQuery } from "./client-rules-contract.ts";
 import { maxReads } from "./groups.ts";
+import { type Static, Type as t } from "@sinclair/typebox";
+import { engines } from "../../domain/backends.ts";
+import { integerParameter, nullable, oneOf, timestamp, takesQuery } from "../http/schemas.ts";
+
+const clientRulesQuery = t.Object({
+  hours: integerParameter("hours", { minimum: 1, maximum: 720, default: 24 }),
+});
+type ClientRulesQuery = Static<typeof clientRulesQuery>;
+
+const clientRulesBody = t.Object({
+  hours: t.Integer(),
+  since: timestamp,
+  complete: t.Boolean({ description: "False: there are more requests, before `since`" }),
+  rows: t.Array(
+    t.Object({
+      client: t.String({ description: "Program and version" }),
+      backend: nullable(t.String()),
+      engines: t.Array(oneOf(engines)),
+      rules: t.Array(oneOf(clientRules)),
+      request_count: t.Integer({ minimum: 0, description: "All requests of this client for this backend" }),
+      refused_count: t.Integer({ minimum: 0, description: "Those whose body the backend refused with 400" }),
+      read_anew_count: t.Integer({
+        minimum: 0,
+        description:
+          "Those that got less than half of their input from a cache, for a reason that the rules mend or that is not known",
+      }),
+      read_anew_tokens: nullable(
+        t.Integer({ minimum: 0, description: "Their input from no cache; null: the backend does not report caches" }),
+      ),
+    }),
+    { description: "What the rules of clients would have mended in requests that went without them" },
+  ),
+});
+type ClientRulesBody = Static<typeof clientRulesBody>;
+
+export const clientRulesContract = takesQuery(
+  "Which client rules would have helped which clients, from the request log",
+  clientRulesQuery,
+  clientRulesBody,
+);
 
 /**
  * What of a request each rule would have mended, as the log has it. A loss of null: it is not known why the input came from no
@@ -71,8 +110,8 @@ function rowsOf(
   return [...groups.values()]
     .filter(({ rules }) => rules.size > 0)
     .map(({ row, rules }) => {
-      const { engines, rules: due } = findNeeds(row.client, row.backend === null ? [] : [row.backend]);
-      return Object.assign(row, { engines: [...engines], rules: due.filter((rule) => rules.has(rule)) });
+      const needs = findNeeds(row.client, row.backend === null ? [] : [row.backend]);
+      return Object.assign(row, { engines: [...needs.engines], rules: needs.rules.filter((rule) => rules.has(rule)) });
     })
     .toSorted((a, b) => weightOf(b) - weightOf(a));
 }
@@ -92,10 +131,14 @@ const newGroup = (client: string, backend: string | null, isReporter: boolean): 
 });
 
 /** Those that are due, and neither acted nor are set for the model by now. */
-function findMissing({ modelSent, clientRules }: Sums, catalog: Catalog, due: readonly ClientRule[]): ClientRule[] {
+function findMissing(
+  { modelSent, clientRules: acted }: Sums,
+  catalog: Catalog,
+  due: readonly ClientRule[],
+): ClientRule[] {
   const setting = (catalog.models.find(({ servedAs }) => servedAs === modelSent) ?? catalog.otherModels).clientRules;
   if (setting === "auto") return [];
-  return due.filter((rule) => !setting.includes(rule) && !clientRules.includes(rule));
+  return due.filter((rule) => !setting.includes(rule) && !acted.includes(rule));
 }
 
 /** Of a backend that reports no caches, nothing tells those apart that it read anew. */

@@ -94,7 +94,7 @@ export const logFilterParameters = {
 const logFilterQuery = t.Object(logFilterParameters);
 export type LogFilterQuery = Static<typeof logFilterQuery>;
 
-export const requestsQuery = t.Object({
+const requestsQuery = t.Object({
   ...logFilterParameters,
   after: optionalInteger("after", maxInteger),
   ...pageParameters({ maximum: 200, default: 50 }, "^[\\da-z]{1,11}\\.[\\da-z]{1,11}$"),
@@ -120,7 +120,7 @@ export const requestBody = t.Object({
 });
 export type RequestBody = Static<typeof requestBody>;
 
-export const runningBody = t.Object({
+const runningBody = t.Object({
   requests: t.Array(
     t.Object({
       id: t.String(),
@@ -159,7 +159,7 @@ export const runningBody = t.Object({
 });
 export type RunningBody = Static<typeof runningBody>;
 
-export const requestsBody = t.Object({
+const requestsBody = t.Object({
   requests: t.Array(requestBody, { description: "Latest first" }),
   next_cursor: nextCursor,
   scanned_to: nullable(timestamp),
@@ -189,7 +189,7 @@ export const explainedRequest = t.Object({
   ),
   _csrf: csrfField,
 });
-export const explainBody = t.Object({
+const explainBody = t.Object({
   refused: nullable(t.String({ description: "The code of the error that the client would get" })),
   changed: t.Boolean(),
   body: t.String({ description: "As it would be sent" }),

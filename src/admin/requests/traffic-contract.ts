@@ -7,9 +7,9 @@ import {
   timestamp,
   choice,
   keyParameter,
-  modelParameter,
   keyAndModel,
   takesQuery,
+  textParameter,
 } from "../http/schemas.ts";
 
 const hours = integerParameter("hours", { minimum: 1, maximum: 720, default: 24 });
@@ -19,11 +19,11 @@ const widenedMinutes = t.Integer({
   description: "The width of the buckets: as asked for, and rounded up to whole hours in windows above 48 hours",
 });
 
-export const latencyQuery = t.Object({
+const latencyQuery = t.Object({
   hours,
   bucket_minutes: bucketMinutes(),
   by: choice("by", ["all", "model"], "all"),
-  model: modelParameter,
+  model: textParameter("model", 200, "Exact"),
 });
 export type LatencyQuery = Static<typeof latencyQuery>;
 
@@ -46,7 +46,7 @@ const latencies = {
 };
 const latencyTotal = t.Object(latencies);
 export type LatencyTotal = Static<typeof latencyTotal>;
-export const latencyBody = t.Object({
+const latencyBody = t.Object({
   hours: t.Integer(),
   bucket_minutes: widenedMinutes,
   by: t.String(),
@@ -55,9 +55,9 @@ export const latencyBody = t.Object({
 });
 export type LatencyBody = Static<typeof latencyBody>;
 
-export const failuresQuery = t.Object({ hours, bucket_minutes: bucketMinutes(), key_id: keyParameter });
+const failuresQuery = t.Object({ hours, bucket_minutes: bucketMinutes(), key_id: keyParameter });
 export type FailuresQuery = Static<typeof failuresQuery>;
-export const failuresBody = t.Object({
+const failuresBody = t.Object({
   hours: t.Integer(),
   bucket_minutes: widenedMinutes,
   points: t.Array(

@@ -18,11 +18,11 @@ import { checkedBy, csrfField, instant, text } from "../http/body-schema.ts";
 
 const string = (field: string) => t.String({ error: () => `${field} must be a string` });
 export const loginRequest = t.Object({ username: string("username"), password: string("password") });
-export const loginBody = t.Object({ ok: t.Literal(true), username: t.String(), csrf_token: t.String() });
+const loginBody = t.Object({ ok: t.Literal(true), username: t.String(), csrf_token: t.String() });
 export type LoginBody = Static<typeof loginBody>;
-export const meBody = t.Object({ authenticated: t.Literal(true), username: t.String(), csrf_token: t.String() });
+const meBody = t.Object({ authenticated: t.Literal(true), username: t.String(), csrf_token: t.String() });
 export type MeBody = Static<typeof meBody>;
-export const anonymousBody = t.Object({ authenticated: t.Literal(false) });
+const anonymousBody = t.Object({ authenticated: t.Literal(false) });
 export type AnonymousBody = Static<typeof anonymousBody>;
 
 /** Counted in code points. */
@@ -41,7 +41,7 @@ export const passwordRequest = t.Object({
   _csrf: csrfField,
 });
 
-export const sessionsBody = t.Array(
+const sessionsBody = t.Array(
   t.Object({
     id: t.String(),
     is_current: t.Boolean(),
@@ -54,7 +54,7 @@ export const sessionsBody = t.Array(
   }),
 );
 export type SessionsBody = Static<typeof sessionsBody>;
-export const endedBody = t.Object({ ok: t.Literal(true), ended: count });
+const endedBody = t.Object({ ok: t.Literal(true), ended: count });
 export type EndedBody = Static<typeof endedBody>;
 
 const role = oneOf(roles, {

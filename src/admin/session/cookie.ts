@@ -2,7 +2,7 @@ export const sessionLifetimeSeconds = 365 * 24 * 60 * 60;
 
 const attributes = { httpOnly: true, secure: true, sameSite: "lax", path: "/" } as const;
 
-export type SessionCookie = typeof attributes & { value: string; maxAge: number };
+type SessionCookie = typeof attributes & { value: string; maxAge: number };
 
 export const sessionCookie = (value: string): SessionCookie => ({
   ...attributes,

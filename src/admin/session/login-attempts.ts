@@ -18,7 +18,7 @@ export interface LoginClient {
   isKnown: boolean;
 }
 
-export interface LoginAttemptsDeps {
+interface LoginAttemptsDeps {
   store: Pick<Store, "sessions">;
   clock: WallClock;
   log: Log;

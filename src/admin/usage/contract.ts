@@ -8,6 +8,7 @@ import {
   teamParameter,
   timestamp,
   userParameter,
+  textParameter,
 } from "../http/schemas.ts";
 import { timestampMessage } from "../http/query.ts";
 
@@ -16,20 +17,20 @@ const usageOfKey = { key_id: t.Integer(), key_name: t.String(), ...usageSum };
 
 export const usageTotal = t.Object({ ...usageSum, total_tokens: count });
 export type UsageTotal = Static<typeof usageTotal>;
-export const usageSummary = t.Object({ date: t.String({ format: "date" }), ...usageTotal.properties });
+const usageSummary = t.Object({ date: t.String({ format: "date" }), ...usageTotal.properties });
 export type UsageSummary = Static<typeof usageSummary>;
-export const dailyUsage = t.Array(t.Object({ date: t.String({ format: "date" }), ...usageOfKey }));
+const dailyUsage = t.Array(t.Object({ date: t.String({ format: "date" }), ...usageOfKey }));
 const bucketMinutes = t.Integer({
   description:
     "Wider than requested if the first bucket begins before what is kept: minutes, or hours by team, user or model",
 });
-export const usageHistory = t.Object({
+const usageHistory = t.Object({
   days: t.Integer(),
   bucket_minutes: bucketMinutes,
   points: t.Array(t.Object({ bucket_start: timestamp, ...usageOfKey })),
 });
 
-export const dailyQuery = t.Object({ days: integerParameter("days", { minimum: 7, maximum: 365, default: 90 }) });
+const dailyQuery = t.Object({ days: integerParameter("days", { minimum: 7, maximum: 365, default: 90 }) });
 export type DailyQuery = Static<typeof dailyQuery>;
 export const historyQuery = t.Object({
   days: integerParameter("days", { minimum: 1, maximum: 30, default: 7 }),
@@ -48,9 +49,6 @@ export const timestampParameter = (name: string, description?: string) =>
     }),
   );
 
-const label = (name: string, description: string) =>
-  t.Optional(t.String({ maxLength: 512, error: `${name} must be at most 512 characters`, description }));
-
 /** Of which usage. */
 export const usageFilter = {
   key_id: t.Optional(
@@ -58,11 +56,11 @@ export const usageFilter = {
   ),
   team_id: teamParameter,
   user_id: userParameter,
-  model: label("model", "As it is counted; empty: none was named"),
-  tag: label("tag", "Of the key; empty: it has none"),
-  owner: label("owner", "Of the key; empty: it has none"),
+  model: textParameter("model", 512, "As it is counted; empty: none was named"),
+  tag: textParameter("tag", 512, "Of the key; empty: it has none"),
+  owner: textParameter("owner", 512, "Of the key; empty: it has none"),
 };
-export const chartQuery = t.Object({
+const chartQuery = t.Object({
   by: choice("by", ["key", "team", "user", "model"], "key"),
   from: timestampParameter("from"),
   to: timestampParameter("to"),
@@ -89,7 +87,7 @@ const counts = t.Array(count);
 const usageColumns = { request_count: counts, input_tokens: counts, output_tokens: counts };
 const bucketValues = t.Array(count, { description: "One value for each bucket, from first_bucket on" });
 const groupId = t.Union([t.Integer(), t.String()], { description: "A model has its name" });
-export const usageChart = t.Object({
+const usageChart = t.Object({
   from: timestamp,
   to: timestamp,
   bucket_minutes: bucketMinutes,

@@ -31,9 +31,9 @@ const pricedUsage = {
 };
 
 const day = t.String({ format: "date" });
-export const costGroups = ["day", "key", "team", "user", "model", "tag", "owner", "key_model"] as const;
+const costGroups = ["day", "key", "team", "user", "model", "tag", "owner", "key_model"] as const;
 
-export const costsQuery = t.Object({
+const costsQuery = t.Object({
   from: dayParameter("from", "The first day in Seoul time; by default, 29 days before the last"),
   to: dayParameter("to", "The last day, which is included; by default, today"),
   by: choice("by", costGroups, "day"),
@@ -44,7 +44,7 @@ export const costsQuery = t.Object({
 });
 export type CostsQuery = Static<typeof costsQuery>;
 
-export const costsBody = t.Object({
+const costsBody = t.Object({
   from: day,
   to: day,
   by: t.String(),
@@ -97,7 +97,7 @@ export const pricesBody = t.Object({
 export type PricesBody = Static<typeof pricesBody>;
 export const pricesRequest = t.Object({ ...t.Partial(pricesBody).properties, _csrf: csrfField });
 
-export const reconciliationQuery = t.Object({
+const reconciliationQuery = t.Object({
   days: integerParameter("days", { minimum: 1, maximum: 90, default: 30 }),
 });
 const reconciledDay = {
@@ -110,7 +110,7 @@ const reconciledDay = {
   prompt_difference: t.Integer({ description: "The same of prompts" }),
   is_drifting: t.Boolean({ description: "Outputs are more than 5 % and 10,000 tokens apart" }),
 };
-export const reconciliationBody = t.Object({
+const reconciliationBody = t.Object({
   days: t.Integer(),
   source: nullable(
     t.String({ description: "`vllm`, `sglang` or `llamacpp`; null if the backend has no such metrics" }),

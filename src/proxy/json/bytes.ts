@@ -1,5 +1,5 @@
 import type { JsonValue, Span } from "./slots.ts";
-import { backslash, isName, minus, startsWith } from "./tokens.ts";
+import { backslash, isName, minus, startsWith } from "./slots.ts";
 
 // Native checks of all bytes at once; `Buffer` itself has none.
 export { isAscii, isUtf8 } from "node:buffer";

@@ -1,6 +1,5 @@
 import { isWhiteSpace } from "./bytes.ts";
-import type { JsonValue, Span } from "./slots.ts";
-import { braceOpen, comma, quote } from "./tokens.ts";
+import { braceOpen, comma, type JsonValue, quote, type Span } from "./slots.ts";
 
 type Bytes = Uint8Array<ArrayBuffer>;
 

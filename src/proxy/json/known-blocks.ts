@@ -1,7 +1,7 @@
 import { areSameBytes, indexOfBytes, partOf } from "./bytes.ts";
 import { blockEnd, type ReadBlock, readUntil } from "./read.ts";
-import { createNotes, type JsonScan, maxSteps, type Notes, name as expectsName, repeatSteps } from "./scan-state.ts";
-import { minus, notJson } from "./tokens.ts";
+import { createNotes, type JsonScan, maxSteps, type Notes, name as expectsName, repeatSteps } from "./scan.ts";
+import { minus, notJson } from "./slots.ts";
 
 /** What is before a block: another one, or nothing where a chain of blocks begins. */
 interface Place {
@@ -47,7 +47,7 @@ export type Hash = (text: string | Uint8Array, seed: number) => number;
 /** Reads the blocks of one text, in turn. @param shape a name for what is watched in it */
 export type KnownBlocks = (shape: string) => ReadBlock;
 
-export interface KnownBlocksOptions {
+interface KnownBlocksOptions {
   hash: Hash;
   /**
    * Members of the document, as they are written, that come again where what is before them has changed: blocks are known

@@ -8,9 +8,9 @@
 
 import { isUtf8, isWhiteSpace, partOf } from "./bytes.ts";
 import { continueScan, isComplete } from "./scan.ts";
-import { type JsonScan, startScan } from "./scan-state.ts";
+import { type JsonScan, startScan } from "./scan.ts";
 import type { JsonSlot } from "./slots.ts";
-import { backslash, braceClose, braceOpen, bracketClose, colon, findQuote, notJson, quote } from "./tokens.ts";
+import { backslash, braceClose, braceOpen, bracketClose, colon, findQuote, notJson, quote } from "./slots.ts";
 
 /**
  * A computation that yields after every step of at most about a millisecond, so that one code serves short texts, which
@@ -123,7 +123,7 @@ export const maxBlockBytes = 8 * 1024;
 /** Reads the next block of a text. @returns where it ends, or `notJson`: it is no JSON in valid UTF-8 */
 export type ReadBlock = (scan: JsonScan, from: number) => number;
 
-export const readBlock: ReadBlock = (scan, from) => readUntil(scan, from, blockEnd(scan.bytes, from));
+const readBlock: ReadBlock = (scan, from) => readUntil(scan, from, blockEnd(scan.bytes, from));
 
 export function readUntil(scan: JsonScan, from: number, end: number): number {
   if (!isUtf8(partOf(scan.bytes, from, end))) return notJson;

@@ -1,4 +1,149 @@
-import { isName } from "./tokens.ts";
+/**
+ * Where the tokens of a JSON text end. Strict (RFC 8259), except for `NaN`, `Infinity` and `-Infinity`: Python's json
+ * module, and so vLLM and SGLang, accepts them, and a body that has one must not escape its cap.
+ */
+
+/** Returned instead of a position: the text is not JSON. */
+export const notJson = -1;
+
+export const quote = 0x22;
+export const comma = 0x2c;
+export const minus = 0x2d;
+export const colon = 0x3a;
+export const bracketOpen = 0x5b;
+export const backslash = 0x5c;
+export const bracketClose = 0x5d;
+export const braceOpen = 0x7b;
+export const braceClose = 0x7d;
+const lowerU = 0x75;
+
+/** What ends the plain part of a string: the quote, an escape, or a control character, which is not allowed. */
+const endsPlainText = new Uint8Array(256).fill(1, 0, 0x20);
+endsPlainText[quote] = 1;
+endsPlainText[backslash] = 1;
+
+/**
+ * @param from inside a string, not inside an escape
+ * @returns the position of the closing quote; if the string continues at `limit`, a position to continue from
+ */
+export function findQuote(bytes: Uint8Array, from: number, limit: number): number {
+  let at = from;
+  for (;;) {
+    while (at < limit && endsPlainText[bytes[at] ?? 0] === 0) at += 1;
+    if (at >= limit || bytes[at] === quote) return at;
+    if (bytes[at] !== backslash) return notJson;
+    at = escapeEnd(bytes, at);
+    if (at === notJson) return notJson;
+  }
+}
+
+const escapeLetters = new Uint8Array(256);
+for (const letter of '"\\/bfnrt') escapeLetters[letter.charCodeAt(0)] = 1;
+
+function escapeEnd(bytes: Uint8Array, at: number): number {
+  const letter = bytes[at + 1] ?? 0;
+  if (letter !== lowerU) return escapeLetters[letter] === 1 ? at + 2 : notJson;
+  for (let digit = at + 2; digit < at + 6; digit += 1) if (!isHexDigit(bytes[digit] ?? 0)) return notJson;
+  return at + 6;
+}
+
+function isHexDigit(byte: number): boolean {
+  const lower = byte | 0x20;
+  return isDigit(byte) || (lower >= 0x61 && lower <= 0x66);
+}
+
+export function isDigit(byte: number): boolean {
+  return byte >= 0x30 && byte <= 0x39;
+}
+
+/** Whether a string holds `name`, with escapes or without. @param name ASCII without characters that JSON escapes */
+export function isName(bytes: Uint8Array, start: number, end: number, name: string): boolean {
+  let at = start;
+  for (let index = 0; index < name.length; index += 1) {
+    const code = name.charCodeAt(index);
+    if (bytes[at] === code) at += 1;
+    else if (bytes[at] === backslash && bytes[at + 1] === lowerU && hexNumber(bytes, at + 2) === code) at += 6;
+    else return false;
+  }
+  return at === end;
+}
+
+function hexNumber(bytes: Uint8Array, at: number): number {
+  let number = 0;
+  for (let digit = at; digit < at + 4; digit += 1) {
+    const byte = bytes[digit] ?? 0;
+    number = number * 16 + (isDigit(byte) ? byte - 0x30 : (byte | 0x20) - 0x61 + 10);
+  }
+  return number;
+}
+
+/** What was read of a number. `isCompleteNumber` tells which of them are numbers; 0 means that the byte is not part of one. */
+const [sign, zero, integer, point, fraction, exponent, exponentSign, exponentDigits] = [1, 2, 3, 4, 5, 6, 7, 8];
+
+export const numberSign = sign;
+const digits = "0123456789";
+const numberSteps = new Uint8Array(9 * 256);
+const steps: readonly [from: readonly number[], bytes: string, to: number][] = [
+  [[sign], "0", zero],
+  [[sign], "123456789", integer],
+  [[integer], digits, integer],
+  [[zero, integer], ".", point],
+  [[point, fraction], digits, fraction],
+  [[zero, integer, fraction], "eE", exponent],
+  [[exponent], "+-", exponentSign],
+  [[exponent, exponentSign, exponentDigits], digits, exponentDigits],
+];
+for (const [from, bytes, to] of steps) {
+  for (const state of from) for (const byte of bytes) numberSteps[state * 256 + byte.charCodeAt(0)] = to;
+}
+
+export function numberStep(state: number, byte: number): number {
+  return numberSteps[state * 256 + byte] ?? 0;
+}
+
+export function isCompleteNumber(state: number): boolean {
+  return state === zero || state === integer || state === fraction || state === exponentDigits;
+}
+
+const literals = ["true", "false", "null", "NaN", "Infinity", "-Infinity"];
+
+/** @returns after the literal, or `notJson` */
+export function literalEnd(bytes: Uint8Array, at: number): number {
+  for (const literal of literals) if (startsWith(bytes, at, literal)) return at + literal.length;
+  return notJson;
+}
+
+export function startsWith(bytes: Uint8Array, at: number, ascii: string): boolean {
+  for (let index = 0; index < ascii.length; index += 1) {
+    if (bytes[at + index] !== ascii.charCodeAt(index)) return false;
+  }
+  return true;
+}
+
+/** The open containers of a text, in one bit for each: a hostile text may be nothing but brackets. */
+export interface Nesting {
+  depth: number;
+  /** The bit of a container, at its depth, is set if it is an object. */
+  objects: Uint32Array;
+}
+
+/** Whether the innermost container is an object. */
+export function isInObject({ objects, depth }: Nesting): boolean {
+  return (((objects[depth >>> 5] ?? 0) >>> (depth & 31)) & 1) === 1;
+}
+
+export function enter(nesting: Nesting, isObject: boolean): void {
+  nesting.depth += 1;
+  const word = nesting.depth >>> 5;
+  if (word === nesting.objects.length) {
+    const larger = new Uint32Array(word * 2);
+    larger.set(nesting.objects);
+    nesting.objects = larger;
+  }
+  const bit = 1 << (nesting.depth & 31);
+  const others = (nesting.objects[word] ?? 0) & ~bit;
+  nesting.objects[word] = isObject ? others | bit : others;
+}
 
 export interface Span {
   readonly start: number;
@@ -41,7 +186,7 @@ export interface JsonSlot {
   current: JsonSlot | undefined;
 }
 
-export interface SlotMember {
+interface SlotMember {
   /** ASCII. */
   readonly name: string;
   readonly slot: JsonSlot;

@@ -16,7 +16,7 @@ import { createSlot } from "../json/slots.ts";
 import type { Endpoint } from "../rewrite/endpoint.ts";
 import type { UpstreamRequest } from "../upstream/forward.ts";
 import { resumedStream } from "../upstream/resumed-stream.ts";
-import { areKnown, createStrictDecodedStream, encodingsOf } from "../stream/decompress.ts";
+import { areKnown, createStrictDecodedStream, encodingsOf } from "../stream/body-kind.ts";
 import { modelOfForm, readFormModel } from "./form-model.ts";
 import type { HeldShare } from "./held-bytes.ts";
 
@@ -61,7 +61,7 @@ export interface BodyRules {
 /** It has not come with its head, and is waited for; it is decoded; whose what it names is, is looked up. */
 export type BodyStep = "wait" | "decoding" | "look-up";
 
-export interface ReadBodyDeps {
+interface ReadBodyDeps {
   held: HeldShare;
   /** Asks the limits of the key before more is done for a body. */
   askLimits: (before: BodyStep) => Promise<void>;

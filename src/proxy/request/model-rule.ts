@@ -11,7 +11,7 @@ export function isModelAllowed(allowed: AllowedModels, name: string): boolean {
 }
 
 /** What is known of the model that a request asks for. */
-export interface RequestedModel {
+interface RequestedModel {
   /** The URL's pathname. */
   path: string;
   /** The models that the URL's query names: LiteLLM prefers them to the body's. */

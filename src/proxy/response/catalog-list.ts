@@ -24,16 +24,11 @@ const listPath = "/v1/models";
 
 /**
  * The models of a file: each followed by the name that asks it not to think, then what backends list themselves.
- * @returns undefined if the request asks for something else, or there is no file
+ * @returns undefined if the request asks for something else
  * @throws ProxyError for one model that is not listed, or that the key may not use
  */
 export function respondWithModels(
-  {
-    request,
-    path,
-    isAllowed,
-    wall,
-  }: {
+  asked: {
     request: Pick<Request, "method" | "headers">;
     /** The URL's pathname. */
     path: string;
@@ -42,11 +37,12 @@ export function respondWithModels(
     wall: WallClock;
   },
   names: ModelNames,
-  { backendModels }: { backendModels: Pick<BackendModels, "findEntry"> },
+  backendModels: Pick<BackendModels, "findEntry">,
 ): Response | undefined {
-  if (names.catalog.file === undefined || (request.method !== "GET" && request.method !== "HEAD")) return undefined;
-  const asked = modelIdIn(path);
-  if (asked === undefined && canonical(path) !== listPath) return undefined;
+  const { request, path, isAllowed, wall } = asked;
+  if (request.method !== "GET" && request.method !== "HEAD") return undefined;
+  const name = modelIdIn(path);
+  if (name === undefined && canonical(path) !== listPath) return undefined;
   const mayUse = ({ id, model }: Listed): boolean => isAllowed(id) || isAllowed(model);
   const isAnthropic = request.headers.has("anthropic-version");
   // Models that no backend has listed were created now.
@@ -54,11 +50,11 @@ export function respondWithModels(
   const textOf = (one: Listed): string =>
     JSON.stringify((isAnthropic ? anthropicEntry : openAiEntry)(one, createdSeconds));
   const all = listModels(names, backendModels);
-  if (asked !== undefined) {
-    const lower = asked.toLowerCase();
+  if (name !== undefined) {
+    const lower = name.toLowerCase();
     const found = all.find(({ id }) => id.toLowerCase() === lower);
-    if (found === undefined ? !isAllowed(asked) : !mayUse(found)) throw new ProxyError("model_not_allowed");
-    if (found === undefined) throw modelNotFound(asked, listModelNames(names).filter(isAllowed));
+    if (found === undefined ? !isAllowed(name) : !mayUse(found)) throw new ProxyError("model_not_allowed");
+    if (found === undefined) throw modelNotFound(name, listModelNames(names).filter(isAllowed));
     return jsonResponse(textOf(found));
   }
   const listed = all.filter((one) => one.isUnlisted !== true && mayUse(one));

@@ -89,8 +89,8 @@ export function markFullContext(
   return pieces && Buffer.concat(pieces);
 }
 
-/** A longer one passes as it is. */
-const maxRefusalBytes = 64 * 1024;
+/** A longer refusal passes as it is. */
+export const maxRefusalBytes = 64 * 1024;
 
 /** Does so with a whole response, if it is a refusal. @param onMarked called if it did */
 export async function markRefusal(upstream: UpstreamResponse, onMarked: () => void): Promise<UpstreamResponse> {

@@ -88,7 +88,7 @@ async function passInParts(chunk: Uint8Array, meter: Meter, writer: Writer): Pro
 
 type Writer = Pick<WritableStreamDefaultWriter<Uint8Array>, "write">;
 
-export interface PumpOptions extends BrokenStream {
+interface PumpOptions extends BrokenStream {
   onFirstByte: (() => void) | undefined;
 }
 

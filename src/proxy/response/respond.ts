@@ -5,7 +5,7 @@
 // failure before the first byte is an error of ours; after it the stream is broken, so that no client takes half a
 // response for a whole one, unless an administrator ended it or its client knows the last event as the end of a failed
 // response (`dialect.ts`). What costs and does not count is
-// charged to limits of tokens by an estimate (`charge.ts`). It does not choose backends, and knows no storage: `record`
+// charged to limits of tokens by an estimate (`count.ts`). It does not choose backends, and knows no storage: `record`
 // is an argument.
 
 import { failureResponse } from "../errors.ts";
@@ -16,7 +16,7 @@ import { noUsageAdded, type UsageAdded } from "../rewrite/stream-options.ts";
 import { type AbortReason, abortReasonOf, unreadableModelList } from "../upstream/abort-reason.ts";
 import type { UpstreamResponse } from "../upstream/forward.ts";
 import { type BodyHeaders, decompressBody, isEventStream, isPlainEventStream } from "../stream/body-kind.ts";
-import type { UsageHabits } from "../stream/usage-habits.ts";
+import type { UsageHabits } from "../stream/usage.ts";
 import { dialectOf } from "./dialect.ts";
 import { Count, type CountDeps, type CountedResponse } from "./count.ts";
 import { fullContextFilter } from "./full-context.ts";

@@ -29,7 +29,7 @@ import {
   type Steps,
 } from "../json/read.ts";
 import type { JsonValue } from "../json/slots.ts";
-import { braceOpen } from "../json/tokens.ts";
+import { braceOpen } from "../json/slots.ts";
 import { type CapExemption, capTokensInSteps, stepBytes } from "./caps.ts";
 import { chooseClientRules, type ClientContext, type Mended, mendInSteps } from "./client-rules.ts";
 import type { FirstMessage } from "./conversation-slots.ts";

@@ -1,6 +1,6 @@
 import { indexOfBytes, latin1, utf8 } from "../json/bytes.ts";
 import { isObject } from "./event-usage.ts";
-import { JsonUsageParser, findShortJson, mentionsUsage } from "./json-usage.ts";
+import { JsonUsageParser, findShortJson, mentionsUsage } from "./event-usage.ts";
 import { DataReader, dataOf } from "./events.ts";
 
 /*

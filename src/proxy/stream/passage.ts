@@ -1,9 +1,9 @@
 import { noUsage, type Usage } from "../../domain/usage.ts";
 import { skipLeading } from "../json/bytes.ts";
 import { type BodyHeaders, isJson, isPlain, isPlainEventStream, mayBeEventStream, textKindOf } from "./body-kind.ts";
-import { createDecompressor, type Decompressor, encodingsOf } from "./decompress.ts";
+import { createDecompressor, type Decompressor, encodingsOf } from "./body-kind.ts";
 import { noStreamUsage, readUsage, type UsageShape } from "./event-usage.ts";
-import { findShortJson, JsonUsageParser } from "./json-usage.ts";
+import { findShortJson, JsonUsageParser } from "./event-usage.ts";
 import { beginsEvents, Events, isLineEnd, maxHeldEventBytes, type Position, Unfinished } from "./events.ts";
 import type { EventFilter } from "./filter.ts";
 import { carryOnlyContent, endsStream, LongText } from "./flags.ts";

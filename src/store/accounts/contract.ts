@@ -19,7 +19,7 @@ export interface Session {
 }
 
 /** Where a session began: an address, and the User-Agent as `client`; null for one that is older than these columns. */
-export type SessionOrigin = Pick<Engine["tables"]["sessions"]["$inferSelect"], "createdAt" | "address" | "client">;
+type SessionOrigin = Pick<Engine["tables"]["sessions"]["$inferSelect"], "createdAt" | "address" | "client">;
 
 export interface AttemptLimit {
   /** An address or a network. */
@@ -68,7 +68,7 @@ export interface TokenStore {
   delete(id: number, by?: Change): Promise<boolean>;
 }
 
-export type AuditRow = Engine["tables"]["audit"]["$inferSelect"];
+type AuditRow = Engine["tables"]["audit"]["$inferSelect"];
 export const auditFilters = ["actor", "action", "target"] as const;
 
 export interface AuditStore {

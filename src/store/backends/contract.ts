@@ -9,10 +9,10 @@ import type { Change } from "../../domain/changes.ts";
 import type { Engine } from "../engine/engine.ts";
 
 /** A backend that gets no new requests. */
-export type DrainingBackend = Engine["tables"]["drainingBackends"]["$inferSelect"];
+type DrainingBackend = Engine["tables"]["drainingBackends"]["$inferSelect"];
 
 /** The file of models that a process uses. */
-export type CatalogInstance = Omit<Engine["tables"]["catalogInstances"]["$inferSelect"], "seenAt">;
+type CatalogInstance = Omit<Engine["tables"]["catalogInstances"]["$inferSelect"], "seenAt">;
 
 export interface BackendStore {
   listDraining(): Promise<DrainingBackend[]>;
@@ -29,7 +29,7 @@ export interface BackendStore {
 /** What a process sees, and until when it stood; null: it stands. */
 export type StateRow = Omit<Engine["tables"]["states"]["$inferSelect"], "seenAt">;
 
-export type NoticeRow = Pick<Engine["tables"]["notices"]["$inferSelect"], "id" | "kind" | "body">;
+type NoticeRow = Pick<Engine["tables"]["notices"]["$inferSelect"], "id" | "kind" | "body">;
 
 export interface StateStore {
   /** What a process sees, each while it stands again and again; a silence of before stays. */

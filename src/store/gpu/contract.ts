@@ -8,7 +8,7 @@ import type { BucketRange } from "../reports/contract.ts";
 import type { KeyId } from "../../domain/keys.ts";
 import type { GpuReading } from "../../domain/gpu.ts";
 
-export interface GpuSample extends GpuReading {
+interface GpuSample extends GpuReading {
   /** Unique. */
   id: number;
   /** Epoch milliseconds. */

@@ -63,7 +63,7 @@ export interface TeamOrUser {
 export type SubjectChange = Partial<Pick<TeamOrUser, "name" | "note" | "tags" | "teamId" | "sameAs" | "isActive">> & {
   limits?: Partial<KeyLimits>;
 };
-export type NewSubject = SubjectChange &
+type NewSubject = SubjectChange &
   Pick<TeamOrUser, "name" | "createdAt"> &
   Partial<Pick<TeamOrUser, "source" | "external" | "keyId">>;
 
@@ -125,7 +125,7 @@ export interface KeyChange extends Partial<
 
 export type NewKey = KeyChange & Pick<Key, "name" | "key" | "createdAt">;
 
-export interface Rotation {
+interface Rotation {
   /** The new secret. */
   key: string;
   now: number;

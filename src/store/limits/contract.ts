@@ -64,7 +64,7 @@ export interface LeaseBatch {
 }
 
 /** The seconds of a minute do not tell estimates apart. */
-export type EstimatedTokens = Readonly<Partial<Record<Window, number>>>;
+type EstimatedTokens = Readonly<Partial<Record<Window, number>>>;
 
 export interface CountedLoad extends KeyLoad {
   keyId: SubjectId;
@@ -77,7 +77,7 @@ export interface CountedLoad extends KeyLoad {
 }
 
 /** What a key used on a day, and what it was charged by an estimate. */
-export interface ChargedDay extends UsageSum {
+interface ChargedDay extends UsageSum {
   /** Since 1970-01-01 in Seoul time. */
   day: number;
   estimatedTokens: number;
@@ -93,7 +93,7 @@ export interface UsedLimit {
 }
 
 /** Of a limit of a day, week or month. */
-export interface NotifiedLimit extends UsedLimit {
+interface NotifiedLimit extends UsedLimit {
   /** What it limits, for people. */
   unit: string;
   /** Epoch milliseconds. */

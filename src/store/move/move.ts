@@ -22,7 +22,7 @@ import { toStorageError, StorageError } from "../storage-error.ts";
 
 const rowsPerBatch = 2000;
 
-export interface Move {
+interface Move {
   /** The SQLite database. */
   file: string;
   /** The PostgreSQL database, which must be empty. */

@@ -40,7 +40,7 @@ const maxRetries = 5;
 /** How many calls other than look-ups, checks and flushes may run and wait: all of them get their turn long before their timeout. */
 const maxCalls = 100;
 
-export interface PostgresStoreOptions {
+interface PostgresStoreOptions {
   url: string;
   retention?: Retention;
   clock: WallClock;

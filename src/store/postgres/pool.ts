@@ -15,7 +15,7 @@ const repeatable = new Set(["40P01", "40001"]);
 /** SQLSTATE: read_only_sql_transaction. */
 const readOnlyTransaction = "25006";
 
-export interface PoolOptions {
+interface PoolOptions {
   url: string;
   connections: number;
   /** The server cancels a statement after this time; 0 disables the timeout. */

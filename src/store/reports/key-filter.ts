@@ -16,7 +16,7 @@ export type UsageCondition = (columns: FilteredColumns) => SQL;
 /** The owner and the tags of keys that have some. */
 export type Labels = ReadonlyMap<KeyId, { owner: string | null; tags: readonly string[] }>;
 
-export interface DatedLabels {
+interface DatedLabels {
   /** The days, as numbers, from which on some are others. */
   changedOn: number[];
   on: (day: number) => Labels;
@@ -73,7 +73,7 @@ export const usageCondition =
   };
 
 /** The names of all keys; a deleted key has its last name. */
-export async function readKeyNames({ db, tables: { keys, deletedKeys } }: Engine): Promise<Map<KeyId, string>> {
+async function readKeyNames({ db, tables: { keys, deletedKeys } }: Engine): Promise<Map<KeyId, string>> {
   const deleted = await db.select().from(deletedKeys).where(gt(deletedKeys.id, 0));
   const existing = await db.select({ id: keys.id, name: keys.name }).from(keys);
   return new Map([...deleted, ...existing].map(({ id, name }) => [id, name]));

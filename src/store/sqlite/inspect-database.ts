@@ -11,7 +11,7 @@ import type { DatabaseState } from "../engine/contract.ts";
 const busyTimeoutMs = 2000;
 
 /** `quick` does not compare indexes with their tables. Either reads the whole file. */
-export type Thoroughness = "quick" | "full";
+type Thoroughness = "quick" | "full";
 
 /**
  * Reads a database without changing it, also while a server uses it. Blocks until the whole file is read.

@@ -8,7 +8,7 @@ import { createFolder, giveToOwner, requireAccess, requireNotMoved, syncFolder }
 import { lockDatabase } from "./lock-database.ts";
 import { startWorker } from "./worker-client.ts";
 
-export interface Restore {
+interface Restore {
   /** The backup. */
   source: string;
   /** The database. */

@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import * as fc from "fast-check";
 import { continueScan, isComplete } from "../../../src/proxy/json/scan.ts";
-import { startScan } from "../../../src/proxy/json/scan-state.ts";
+import { startScan } from "../../../src/proxy/json/scan.ts";
 import { createSlot, type JsonSlot, type JsonValue } from "../../../src/proxy/json/slots.ts";
 import { brokenText, isJson, jsonText, nearlyJson } from "../../support/json-text.ts";
 

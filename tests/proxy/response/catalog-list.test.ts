@@ -41,7 +41,7 @@ const wall = () => 1_790_000_000_500;
 function ask({ path = "/v1/models", method = "GET", headers = {}, fields, isAllowed = () => true }: Asked) {
   const names = createModelNames(fileCatalog(backends, [coder, embedder], fields), discovered);
   const request = { method, headers: new Headers(headers) };
-  return respondWithModels({ request, path, isAllowed, wall }, names, { backendModels });
+  return respondWithModels({ request, path, isAllowed, wall }, names, backendModels);
 }
 
 async function read(asked: Asked): Promise<string> {
@@ -130,7 +130,7 @@ describe("one model", () => {
   });
 });
 
-test.each<Asked>([{ method: "POST" }, { method: "DELETE", path: "/v1/models/coder" }, { fields: { file: undefined } }])(
+test.each<Asked>([{ method: "POST" }, { method: "DELETE", path: "/v1/models/coder" }])(
   "%p is the backend's to answer",
   async (asked) => {
     expect(await read(asked)).toBe("not ours");
@@ -155,7 +155,7 @@ test.each<[says: string, file: Partial<Model>, entries: (object | undefined)[], 
     given[["gpu-a", "gpu-b"].indexOf(name ?? "")] as ModelEntry | undefined;
   const request = { method: "GET", headers: new Headers() };
   const rest = { path: "/v1/models/one", isAllowed: () => true, wall };
-  const response = respondWithModels({ request, ...rest }, names, { backendModels: { findEntry } });
+  const response = respondWithModels({ request, ...rest }, names, { findEntry });
   return response?.json().then((listed) => {
     expect(listed).toMatchObject(
       Object.fromEntries(Object.entries(expected).filter(([, value]) => value !== undefined)),

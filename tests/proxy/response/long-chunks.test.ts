@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { dialectOf } from "../../../src/proxy/response/dialect.ts";
 import { pump } from "../../../src/proxy/response/pump.ts";
-import { createReadTimeouts } from "../../../src/proxy/upstream/read-timeout.ts";
+import { createReadTimeouts } from "../../../src/proxy/upstream/forward.ts";
 import { passEvents, startMeter, utf8 } from "../stream/start-meter.ts";
 
 /** Calls back in each tick of the event loop. @returns stops it */

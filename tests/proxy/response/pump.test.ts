@@ -1,7 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { pump } from "../../../src/proxy/response/pump.ts";
 import { type AbortReason, revoked, timedOut } from "../../../src/proxy/upstream/abort-reason.ts";
-import { createReadTimeouts } from "../../../src/proxy/upstream/read-timeout.ts";
+import { createReadTimeouts } from "../../../src/proxy/upstream/forward.ts";
 import { useFakeTime } from "../../support/fake-time.ts";
 import { readText, startMeter, utf8 } from "../stream/start-meter.ts";
 

@@ -2,7 +2,7 @@ import { readFileSync } from "node:fs";
 import { join } from "node:path";
 import { expect, test } from "bun:test";
 import type { Usage } from "../../../src/domain/usage.ts";
-import { createResponseCharge } from "../../../src/proxy/response/charge.ts";
+import { createResponseCharge } from "../../../src/proxy/response/count.ts";
 import { Passage } from "../../../src/proxy/stream/passage.ts";
 
 const recording = (name: string): string =>

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { readCompletionChunk } from "../../../src/proxy/stream/completion-chunk.ts";
+import { readCompletionChunk } from "../../../src/proxy/stream/filter.ts";
 
 const read = (event: string) => readCompletionChunk(Buffer.from(event));
 const chunk = (choice: string, rest = "") => read(`data: {"choices":[${choice}]${rest}}\n\n`);

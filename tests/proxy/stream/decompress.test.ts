@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
 import { heapStats } from "bun:jsc";
 import { brotliCompressSync, deflateSync, gzipSync, zstdCompressSync } from "node:zlib";
-import { createDecodedStream } from "../../../src/proxy/stream/decompress.ts";
+import { createDecodedStream } from "../../../src/proxy/stream/body-kind.ts";
 import { pollUntilStable } from "../../support/poll-until.ts";
 
 const megabyte = 1024 * 1024;

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { JsonUsageParser } from "../../../src/proxy/stream/json-usage.ts";
+import { JsonUsageParser } from "../../../src/proxy/stream/event-usage.ts";
 import {
   noStreamUsage,
   readEventUsage,

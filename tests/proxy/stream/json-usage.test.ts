@@ -1,5 +1,5 @@
 import { describe, expect, test } from "bun:test";
-import { JsonUsageParser, mayHoldUsage, mentionsUsage } from "../../../src/proxy/stream/json-usage.ts";
+import { JsonUsageParser, mayHoldUsage, mentionsUsage } from "../../../src/proxy/stream/event-usage.ts";
 import { readUsage } from "../../../src/proxy/stream/event-usage.ts";
 import { createRandom, cutAtEveryByte, cutAtRandom, type Random } from "../../support/random.ts";
 import { noUsage, type Usage } from "../../../src/domain/usage.ts";

@@ -1,9 +1,9 @@
 import { describe, expect, spyOn, test } from "bun:test";
 import fc from "fast-check";
-import { createResponseCharge } from "../../../src/proxy/response/charge.ts";
+import { createResponseCharge } from "../../../src/proxy/response/count.ts";
 import { OutputObserver } from "../../../src/proxy/stream/output.ts";
 import { Passage } from "../../../src/proxy/stream/passage.ts";
-import { RepeatedEvent } from "../../../src/proxy/stream/repeated-event.ts";
+import { RepeatedEvent } from "../../../src/proxy/stream/output.ts";
 
 const bytesOf = (text: string): Uint8Array => Buffer.from(text);
 const json = (content: string): string => `{"id":"c","choices":[{"index":0,"delta":{"content":${content}}}]}`;

@@ -9,7 +9,7 @@ import {
 } from "../../../src/proxy/upstream/forward.ts";
 import { type ConnectTimeout, createConnectTimeout } from "../../../src/proxy/upstream/connect-timeout.ts";
 import { createConnectionPools } from "../../../src/proxy/upstream/connection-pool.ts";
-import { createReadTimeouts } from "../../../src/proxy/upstream/read-timeout.ts";
+import { createReadTimeouts } from "../../../src/proxy/upstream/forward.ts";
 import { useFakeTime } from "../../support/fake-time.ts";
 import { startBlackhole, startBusyBackend } from "../../support/blackhole.ts";
 
