@@ -1,7 +1,7 @@
 import { expect, test } from "bun:test";
-import { findGpuTool, type GpuTool } from "../../src/gpu-agent/gpu-tool.ts";
+import { createSampleSets, findGpuTool, type GpuTool, splitLines } from "../../src/gpu-agent/gpu-tool.ts";
 import type { ToolReading } from "../../src/gpu-agent/gpu-entry.ts";
-import { createGpuHost, type GpuHost, isRunning, prints, csvOfTwo } from "./gpu-host.ts";
+import { createGpuHost, csvOfTwo, type GpuHost, isRunning, prints } from "./gpu-host.ts";
 
 /** Longer than any test runs. */
 const longTimeoutMs = 20_000;
@@ -143,4 +143,98 @@ test("an amd-smi that prints no JSON is a failure, not a crash", async () => {
 test("reads rocm-smi if there is no other tool", async () => {
   await using host = await createGpuHost({ "rocm-smi": `echo '{"card0":{"GPU use (%)":"7"}}'` });
   expect((await readOnce(host))[0]?.utilization_pct).toBe(7);
+});
+
+/** A test that depends on this silence times out. */
+const never = 600_000;
+
+function collect(silenceMs = never) {
+  const sets: number[][] = [];
+  const arrivals = new Set<() => void>();
+  const grouping = createSampleSets(silenceMs, (readings) => {
+    sets.push(readings.map(({ index }) => index));
+    for (const arrived of arrivals) arrived();
+  });
+  const add = (...indexes: number[]) => {
+    for (const index of indexes) grouping.add({ index, name: "GPU" });
+  };
+  const nextSet = () => new Promise<void>((resolve) => arrivals.add(resolve));
+  return { sets, add, nextSet, end: () => grouping.end() };
+}
+
+test("a set ends at the last GPU of the previous round, without a delay", () => {
+  const { sets, add } = collect();
+  add(0, 1, 2, 0, 1, 2);
+  expect(sets).toEqual([
+    [0, 1, 2],
+    [0, 1, 2],
+  ]);
+});
+
+test("each line of a single GPU is a set", () => {
+  const { sets, add, end } = collect();
+  add(0, 0, 0);
+  end();
+  expect(sets).toEqual([[0], [0], [0]]);
+});
+
+test("a set ends after a silence", async () => {
+  const { sets, add, nextSet } = collect(5);
+  const arrived = nextSet();
+  add(0, 1);
+  await arrived;
+  expect(sets).toEqual([[0, 1]]);
+});
+
+test("a GPU that drops out delays its set by no more than the silence", async () => {
+  const { sets, add, nextSet } = collect(5);
+  add(0, 1, 2, 0, 1, 2);
+  const arrived = nextSet();
+  add(0, 1);
+  await arrived;
+  expect(sets.at(-1)).toEqual([0, 1]);
+});
+
+test("a round that a silence split is whole again two rounds later", async () => {
+  const { sets, add, nextSet } = collect(5);
+  let arrived = nextSet();
+  add(0, 1);
+  await arrived;
+  arrived = nextSet();
+  add(2, 3);
+  await arrived;
+  add(0, 1, 2, 3);
+  expect(sets).toEqual([
+    [0, 1],
+    [2, 3],
+    [0, 1, 2, 3],
+  ]);
+});
+
+function bytes(...chunks: (string | Uint8Array)[]) {
+  const encoder = new TextEncoder();
+  return new ReadableStream<Uint8Array>({
+    start(controller) {
+      for (const chunk of chunks) controller.enqueue(typeof chunk === "string" ? encoder.encode(chunk) : chunk);
+      controller.close();
+    },
+  });
+}
+
+test("strips carriage returns", async () => {
+  expect(await Array.fromAsync(splitLines(bytes("one\r", "\ntwo\r\n\r\n")))).toEqual(["one", "two", ""]);
+});
+
+test("joins a character that is split between two chunks", async () => {
+  const euro = new TextEncoder().encode("€\n");
+  expect(await Array.fromAsync(splitLines(bytes(euro.slice(0, 1), euro.slice(1))))).toEqual(["€"]);
+});
+
+test("drops an unfinished line, whose last number may be cut", async () => {
+  expect(await Array.fromAsync(splitLines(bytes("0, GPU, 100\n1, GPU, 1")))).toEqual(["0, GPU, 100"]);
+});
+
+test("bounds the memory for a line without an end", async () => {
+  const [line] = await Array.fromAsync(splitLines(bytes(...Array<string>(100).fill("x".repeat(1000)), "\n")));
+  expect(line?.length).toBeLessThan(10_000);
 });

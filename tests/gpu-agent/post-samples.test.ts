@@ -2,6 +2,7 @@ import { expect, test } from "bun:test";
 import { createLatest, postLatest, postSamples, type TimedSamples } from "../../src/gpu-agent/post-samples.ts";
 import { samplesOfTwo } from "./gpu-host.ts";
 import { accept, startSampleReceiver } from "./sample-receiver.ts";
+import { getEventListeners } from "node:events";
 
 const key = "3f2a90d1c5e84b7f9c1b";
 const endless = new AbortController().signal;
@@ -96,4 +97,28 @@ test("waits after a rejected key, and a stop ends the wait", async () => {
   expect(receiver.posts.map(({ body }) => body)).toEqual([{ gpus: samplesOf(1) }, { gpus: samplesOf(3) }]);
   expect(posting.backoffCalls).toEqual([]);
   await posting.stop();
+});
+
+test("a waiting taker gets undefined when the signal aborts", async () => {
+  const latest = createLatest<number>();
+  const stop = new AbortController();
+  const taken = latest.take(stop.signal);
+  stop.abort();
+  expect(await taken).toBeUndefined();
+});
+
+test("a take after the abort gets undefined", async () => {
+  const latest = createLatest<number>();
+  latest.put(1);
+  expect(await latest.take(AbortSignal.abort())).toBeUndefined();
+});
+
+test("a take leaves no listener on the signal", async () => {
+  const latest = createLatest<number>();
+  const { signal } = new AbortController();
+  const taken = latest.take(signal);
+  expect(getEventListeners(signal, "abort")).toHaveLength(1);
+  latest.put(1);
+  await taken;
+  expect(getEventListeners(signal, "abort")).toHaveLength(0);
 });

@@ -1,8 +1,9 @@
 import { expect, test } from "bun:test";
-import { createInFlight, observePerTick } from "../../src/telemetry/observers.ts";
+import { createInFlight, createUpstreamFailures, observePerTick } from "../../src/telemetry/observers.ts";
 import { requestRecord } from "../support/request-record.ts";
 import { runningRequest } from "../support/running-request.ts";
 import type { RequestObserver } from "../../src/domain/requests.ts";
+import { memoryLog } from "../store/test-store.ts";
 
 const record = requestRecord({ path: "/v1/messages" });
 const nextTick = (): Promise<void> => new Promise(setImmediate);
@@ -52,4 +53,60 @@ test("knows the requests in flight, oldest first whatever has ended, and ends on
   const idle = inFlight.idle().then(() => "idle");
   for (const each of remove) each();
   expect([await idle, inFlight.count(), inFlight.list()]).toEqual(["idle", 0, []]);
+});
+
+const lost = requestRecord({
+  status: 502,
+  outcome: "upstream_failed",
+  code: "upstream_unreachable",
+  cause: "ConnectionRefused",
+  upstreamMs: undefined,
+});
+
+test("the failure lasts from the first failed request until one gets a response", () => {
+  let now = 1000;
+  const failures = createUpstreamFailures(
+    () => now++,
+    memoryLog().log,
+    () => false,
+  );
+  failures.finished({ ...lost, cause: undefined, outcome: "refused", status: 401 });
+  expect(failures.since()).toBeUndefined();
+  failures.finished(lost);
+  failures.finished({ ...lost, outcome: "timed_out", cause: "connect_timeout" });
+  failures.finished({ ...lost, cause: undefined, outcome: "client_left" });
+  expect(failures.since()).toBe(1000);
+  failures.finished({ ...lost, outcome: "completed", status: 500, cause: undefined, upstreamMs: 4 });
+  expect(failures.since()).toBeUndefined();
+});
+
+test("a backend that goes and comes has one line each way, where nobody else tells", () => {
+  let now = 10_000;
+  let isLogged = true;
+  const { entries, log } = memoryLog();
+  const { finished, since } = createUpstreamFailures(
+    () => now,
+    log,
+    () => isLogged,
+  );
+  const refused = { ...lost, cause: "ECONNREFUSED", backend: "gpu:8000" };
+  const answered = { ...lost, outcome: "completed", cause: undefined, upstreamMs: 4, durationMs: 5 } as const;
+  const lines = () => entries.splice(0).map(({ level, message }) => `${level} ${message}`);
+  // One that breaks off may be one request's fault, and a shortage of this host is no backend's.
+  finished({ ...lost, cause: "ECONNRESET" });
+  finished(answered);
+  finished({ ...refused, outcome: "refused", cause: "EMFILE" });
+  expect([lines(), since()]).toEqual([[], undefined]);
+  for (let n = 0; n < 3; n++) finished(refused);
+  expect(lines()).toEqual(["warn Backend out"]);
+  // Sent before it went.
+  finished({ ...answered, durationMs: 60_000 });
+  expect(lines()).toEqual([]);
+  now += 1000;
+  finished(answered);
+  finished(answered);
+  expect(lines()).toEqual(["info Backend back"]);
+  isLogged = false;
+  finished(refused);
+  expect(lines()).toEqual([]);
 });

@@ -1,6 +1,12 @@
 import { describe, expect, test } from "bun:test";
 import { matchesGlob } from "../../../src/domain/keys.ts";
-import { guardedPatterns, hasDotDot } from "../../../src/proxy/request/path.ts";
+import {
+  findPathAndQuery,
+  guardedPatterns,
+  hasDotDot,
+  loggedPath,
+  readTarget,
+} from "../../../src/proxy/request/path.ts";
 
 describe("hasDotDot", () => {
   test("gives up on a segment that is encoded more often than anybody honest does", () => {
@@ -46,4 +52,66 @@ describe("matchesGlob", () => {
   test("with many stars takes no longer than the product of the lengths", () => {
     expect(matchesGlob(`/v1/${"*a".repeat(120)}b`, `/v1/${"a".repeat(16_000)}`)).toBe(false);
   });
+});
+
+describe("readTarget", () => {
+  test("takes no other name for a second /v1", () => {
+    for (const path of ["/v1/v1beta/models", "/v1/a/v1/b", "/v1/v10"]) {
+      expect(readTarget(new Request(`http://h${path}`, { headers: { host: "h" } })).path).toBe(path);
+    }
+  });
+});
+
+describe("loggedPath", () => {
+  const logged = (path: string, key = "a secret"): string =>
+    loggedPath(new Request(`http://h${path}`, { headers: { "x-api-key": key } }));
+
+  test("has no query, whatever the Host", () => {
+    const relative = { url: "/v1/x?key=secret", headers: new Headers() } as Request;
+    expect([logged("/v1/x?key=secret"), loggedPath(relative)]).toEqual(["/v1/x", "/v1/x"]);
+  });
+
+  test.each([
+    ["/v1/secret/models", "secret", "/v1/***/models"],
+    ["/v1/a%2Bb/models", "a+b", "/v1/***/models"],
+    ["/v1/3f2a0000000000000000000000009c1b/models", "other", "/v1/***/models"],
+    [
+      "/v1/responses/resp_3f2a0000000000000000000000009c1b",
+      "other",
+      "/v1/responses/resp_3f2a0000000000000000000000009c1b",
+    ],
+    ["/v1/..%2f3f2a0000000000000000000000009c1b", "other", "/v1/***"],
+    ["/v1/a/..%252F3f2a0000000000000000000000009c1b", "other", "/v1/a/***"],
+    ["/v1/models;key=3f2a0000000000000000000000009c1b", "other", "/v1/***"],
+    ["/v1/models%20sk-company-0123456789", "sk-company-0123456789", "/v1/***"],
+    ["/v1/models=sk-company%2d0123456789", "sk-company-0123456789", "/v1/***"],
+    ["/v1/x/company/0123456789", "company/0123456789", "/***"],
+    ["/v1/x/company%2F0123456789", "company/0123456789", "/v1/x/***"],
+    ["/v1/chat/chatter", "chat", "/v1/***/chatter"],
+    ["/v1/models", "v1", "/v1/models"],
+    ["/v1/100%/models", "x", "/v1/100%/models"],
+  ])("of %s with the key %s is %s", (path, key, expected) => expect(logged(path, key)).toBe(expected));
+});
+
+describe("findPathAndQuery", () => {
+  test.each([
+    ["http://h/v1/a?b=c", "/v1/a?b=c"],
+    ["http://h:1/v1//a%2Fb/", "/v1//a%2Fb/"],
+    ["https://[::1]:2/v1/a?u=http://x/y", "/v1/a?u=http://x/y"],
+    ["http://h//v1/a", "/v1/a"],
+    ["http://h///v1?a=//v1/", "/v1?a=//v1/"],
+    ["http://h//v10/a", "//v10/a"],
+    ["http://h/v1/v1/a?b=/v1/v1/c", "/v1/a?b=/v1/v1/c"],
+    ["http://h//v1//v1/v1//a/", "/v1//a/"],
+    ["http://h/v1/v1", "/v1"],
+    ["http://h/v1/v1?a", "/v1?a"],
+    ["http://h/v1/v1beta/v1/a", "/v1/v1beta/v1/a"],
+    ["http://h/v1/V1/a", "/v1/V1/a"],
+    ["http://h/v1/models#x", "/v1/models"],
+    ["http://h/v1/a?b=c#d?e", "/v1/a?b=c"],
+    ["http://h/v1/a#b?c", "/v1/a"],
+    ["http://h/v1/a%23b", "/v1/a%23b"],
+  ])("splits %s", (url, target) => expect(findPathAndQuery(url)).toBe(target));
+
+  test("finds none if the Host made the URL relative", () => expect(findPathAndQuery("/v1/a")).toBeUndefined());
 });

@@ -1,6 +1,6 @@
 import { expect, test } from "bun:test";
 import { RequestTracker } from "../../../src/proxy/request-tracker.ts";
-import { Count } from "../../../src/proxy/response/count.ts";
+import { Count, type CountingRule, countingRuleOf } from "../../../src/proxy/response/count.ts";
 import type { UsageEvent } from "../../../src/domain/usage-event.ts";
 
 const json = { contentType: "application/json", contentEncoding: null };
@@ -119,4 +119,34 @@ test("a status other than 2xx records nothing", async () => {
   const { count, events } = startCount("POST", "/v1/responses", 404);
   await count.commit({ inputTokens: 20, outputTokens: 3 });
   expect([events, count.committed, count.added]).toEqual([[], undefined, undefined]);
+});
+
+test.each<[string, string, CountingRule]>([
+  ["POST", "/v1/chat/completions", "all"],
+  ["POST", "/v1/embeddings", "all"],
+  ["POST", "/v1/anything/new", "all"],
+  ["GET", "/v1/chat/completions/chat_1", "none"],
+  ["PUT", "/v1/chat/completions", "none"],
+  ["GET", "/v1/models", "none"],
+  ["POST", "/v1/responses", "all"],
+  ["POST", "/v1/responses/", "all"],
+  ["POST", "/v1/responses/compact", "all"],
+  ["POST", "/v1/responses/cancel", "all"],
+  ["POST", "/v1/responses/resp_1/other", "all"],
+  ["GET", "/v1/responses", "none"],
+  ["GET", "/v1/responses/resp_1", "read"],
+  ["GET", "/v1/responses/resp_1/input_items", "read"],
+  ["POST", "/v1/responses/resp_1/cancel", "read"],
+  ["POST", "/v1//responses//resp_1/%63ancel/", "read"],
+  ["DELETE", "/v1/responses/resp_1", "none"],
+  ["GET", "/v1//responses/resp_1", "read"],
+  ["GET", "/v1/%72esponses/resp_1", "read"],
+  ["POST", "/v1/responses2", "all"],
+  ["POST", "/v1/files", "none"],
+  ["GET", "/v1/files/file_1/content", "none"],
+  ["POST", "/v1/batches", "none"],
+  ["POST", "/v1/batches/batch_1/cancel", "none"],
+  ["POST", "/v1/filesystem", "all"],
+])("%s %s counts tokens: %s", (method, path, rule) => {
+  expect(countingRuleOf(method, path)).toBe(rule);
 });

@@ -1,9 +1,29 @@
 import { describe, expect, test } from "bun:test";
-import type { DiscoveredModel } from "../../../src/domain/models.ts";
 import { createModelNames, resolveModel } from "../../../src/proxy/rewrite/model-names.ts";
+import { rewriteRules, rulesOf } from "../../support/rewrite-rules.ts";
+import type { DiscoveredModel } from "../../../src/domain/models.ts";
 import { createCurrentRewriting } from "../../../src/proxy/rewrite/current-rewriting.ts";
 import type { Rewritten } from "../../../src/proxy/rewrite/rewrite.ts";
 import { backendOf, fileCatalog, modelOf, replaceableCatalog } from "../../support/catalog.ts";
+
+function expectRows(rules: ReturnType<typeof rewriteRules>, rows: readonly [submitted: string, sent: string][]): void {
+  const { names } = rulesOf(rules);
+  expect(rows.map(([submitted]) => [submitted, resolveModel(submitted, names).sent])).toEqual([...rows]);
+}
+
+test("a name of a million marks takes linear time", () => {
+  const marks = "[1m]".repeat(250_000);
+  const { names } = rulesOf(rewriteRules({ servedModel: "Qwen" }));
+  expect(resolveModel(`qwen${marks}`, names).name).toBe("Qwen");
+  expect(resolveModel(`${marks}x`, names).name).toBe(`${marks}x`);
+});
+
+test("a live model that ends in the mark keeps it", () => {
+  expectRows(rewriteRules({ servedModel: "Deep-V4[1M]" }), [
+    ["deep-v4[1m]", "Deep-V4[1M]"],
+    ["deep-v4", "Deep-V4[1M]"],
+  ]);
+});
 
 const backends = [backendOf("gpu-a"), backendOf("gpu-b"), backendOf("attic", { discover: true })];
 const coder = modelOf("qwen3-coder", ["gpu-a", "gpu-b"], {
