@@ -428,8 +428,8 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "member-extra-body",
     says: "What stands in extra_body goes round the rules of a key",
-    find: `members["extra_body"] = createSlot({ onOtherMember: otherMembersIn("extra_body.") });`,
-    put: ``,
+    find: `onOtherMember: otherMembersIn("extra_body.") }`,
+    put: `}`,
     tests: ["tests/wire/members-not-allowed.test.ts"],
   },
   {
