@@ -396,6 +396,22 @@ export const plantedFaults: readonly PlantedFault[] = [
     tests: ["tests/wire/stored-ids.test.ts"],
   },
 
+  // What clients tell the engine.
+  {
+    id: "engine-member-in-extra-body",
+    says: "LiteLLM makes of a client's priority in extra_body the one that the engine gets",
+    find: `if (set.has(name)) return inExtra.values;`,
+    put: `if (set.has(name)) return [];`,
+    tests: ["tests/wire/engine-members.test.ts"],
+  },
+  {
+    id: "engine-member-leaves-comma",
+    says: "A body that loses all of its members is no JSON once one is added",
+    find: `if (!takesComma && isLast) this.#cleared.add(opened);`,
+    put: ``,
+    tests: ["tests/proxy/json/edit.test.ts"],
+  },
+
   // What a key with limits or models may send.
   {
     id: "member-other-case",
