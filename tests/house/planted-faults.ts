@@ -444,7 +444,7 @@ export const plantedFaults: readonly PlantedFault[] = [
   {
     id: "member-extra-body",
     says: "What stands in extra_body goes round the rules of a key",
-    find: `members["extra_body"] = createSlot({ onOtherMember: otherMembersIn("extra_body.") });`,
+    find: `members["extra_body"] = createSlot({ members: inExtra, onOtherMember: otherMembersIn("extra_body.") });`,
     put: ``,
     tests: ["tests/wire/members-not-allowed.test.ts"],
   },
