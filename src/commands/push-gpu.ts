@@ -21,7 +21,7 @@ export const chapter = "Watching";
 export const help = `tollgate push-gpu --url URL [--key-file FILE] [OPTIONS]
 
 Reads the GPUs of this host once a second and posts the samples to the admin side of a Tollgate.
-Uses nvidia-smi for NVIDIA GPUs, and amd-smi or rocm-smi for AMD GPUs.
+Uses nvidia-smi for NVIDIA GPUs, and amd-smi for AMD GPUs.
 
   --url URL            address of the admin side, such as https://gate.example.com (or TOLLGATE_URL)
   --key-file FILE      file that contains an API key
@@ -61,7 +61,7 @@ function print(io: CommandIo, text: string): number {
 async function push(options: PushGpuOptions, io: CommandIo): Promise<number> {
   const tool = findGpuTool(io.env);
   if (tool === undefined)
-    throw new CommandError("PATH: contains no nvidia-smi, amd-smi or rocm-smi; add one of them (handbook: GPUs)");
+    throw new CommandError("PATH: contains no nvidia-smi or amd-smi; add one of them (handbook: GPUs)");
   // A reader that closes standard output (`| head -1`) stops the command; it is not an error.
   const outputClosed = new AbortController();
   io.stdout.on("error", () => outputClosed.abort());

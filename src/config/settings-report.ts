@@ -2,23 +2,8 @@ import { readFileSync } from "node:fs";
 import { replacedByFile } from "./contradictions.ts";
 import { type Environment, variables } from "./config.ts";
 
-/** One setting as the console shows it. */
-interface ReportedSetting {
-  name: string;
-  /** Null if it is unset, or a secret, or if `MODELS_FILE` says it instead. */
-  value: string | null;
-  isSet: boolean;
-  isSecret: boolean;
-  origin: "environment" | ".env" | "default";
-  /** The values that are allowed, in words. */
-  allowed: string;
-}
-
-/** @param readText reads a file of the working folder; throws if there is none */
-export function reportSettings(
-  environment: Environment,
-  readText = (file: string) => readFileSync(file, "utf8"),
-): ReportedSetting[] {
+/** The settings as the console shows them. @param readText reads a file of the working folder; throws if there is none */
+export function reportSettings(environment: Environment, readText = (file: string) => readFileSync(file, "utf8")) {
   const fromFiles = new Map(assignmentsIn(".env", readText));
   const hasFile = (environment["MODELS_FILE"] ?? "") !== "";
   return Object.entries(variables).map(([name, variable]) => {
@@ -29,10 +14,15 @@ export function reportSettings(
     const byDefault: unknown = isReplaced ? undefined : variable.schema.default;
     return {
       name,
+      /** Null if it is unset, or a secret, or if `MODELS_FILE` says it instead. */
       value: isSecret ? null : isSet ? given : textOf(byDefault),
       isSet,
       isSecret,
-      origin: !isSet ? "default" : fromFiles.get(name) === given ? ".env" : "environment",
+      origin: !isSet
+        ? ("default" as const)
+        : fromFiles.get(name) === given
+          ? (".env" as const)
+          : ("environment" as const),
       allowed: variable.allowed,
     };
   });

@@ -128,7 +128,7 @@ export function speedOf({ startsAt, inputTokens }: Omit<PlannedRequest, "outputT
   };
 }
 
-export const halfDayMinutes = 12 * minutesPerHour;
+const halfDayMinutes = 12 * minutesPerHour;
 
 /** By how much the backend is slower than usual: once in each half of a day, for half an hour or so, by two to five times. */
 export function slownessAt(minute: number): number {

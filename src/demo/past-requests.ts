@@ -1,6 +1,6 @@
 import { randomUUID } from "node:crypto";
 import { minuteOf, msPerMinute } from "../time/seoul.ts";
-import { halfDayMinutes, slownessAt, speedOf } from "./backend.ts";
+import { slownessAt, speedOf } from "./backend.ts";
 import { leavesAfter, type Persona, usageOf } from "./personas.ts";
 import { isActiveAt, noise, type PlannedRequest, plannedRequests } from "./traffic.ts";
 import type { RequestRecord } from "../domain/requests.ts";
@@ -34,12 +34,11 @@ interface PastRequestsOptions {
 export function pastRequests({ keys, minutes, to, loadIn, backend }: PastRequestsOptions): PastRequest[] {
   const requests = minutes.flatMap((minute) => {
     const load = loadIn(minute);
-    const ofKeys = keys.flatMap((key, seed) => {
+    return keys.flatMap((key, seed) => {
       const { traffic } = key.persona;
       const planned = isActiveAt(traffic, to / msPerMinute - minute) ? plannedRequests(traffic, minute, seed) : [];
       return planned.flatMap((one) => failuresOf(one, key, backend).concat(servedRequest(one, key, load, backend)));
     });
-    return [...ofKeys, ...strangersIn(minute)];
   });
   return requests.filter(({ endedAt }) => endedAt < to).toSorted((a, b) => a.endedAt - b.endedAt);
 }
@@ -131,26 +130,6 @@ function failuresOf(planned: PlannedRequest, key: KeyPersona, backend: string): 
   return [
     pastRequest(planned, key, backend, { ...ending, ...response, ...(response && { receivedBytes: 120 }), durationMs }),
   ];
-}
-
-/** Somebody who tries keys: some dozen requests within a minute of each half of a day. */
-function strangersIn(minute: number): PastRequest[] {
-  if (minute % halfDayMinutes !== Math.floor(noise(Math.floor(minute / halfDayMinutes)) * halfDayMinutes)) return [];
-  const count = 5 + Math.floor(20 * noise(minute * 53 + 8));
-  return Array.from({ length: count }, (_, index) => ({
-    record: {
-      ...nothing,
-      requestId: randomUUID(),
-      clientProgram: "curl/8.14",
-      method: "GET",
-      path: "/v1/models",
-      status: 401,
-      outcome: "refused",
-      code: "invalid_api_key",
-      durationMs: 1,
-    },
-    endedAt: Math.floor((minute + index / count) * msPerMinute) + 1,
-  }));
 }
 
 const chanceOf = ({ startsAt, inputTokens }: PlannedRequest, salt: number): number =>

@@ -2,13 +2,12 @@ import type { Log } from "../log/log.ts";
 import { requestRowOf } from "../store/requests/row.ts";
 import type { Store } from "../store/store.ts";
 import { createTrafficRecorder } from "../telemetry/traffic-recorder.ts";
-import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute, dayNumberOf } from "../time/seoul.ts";
+import { minuteOf, minutesPerDay, minutesPerHour, msPerMinute } from "../time/seoul.ts";
 import { type GpuPast, pastGpus } from "./past-gpus.ts";
 import { type KeyPersona, type PastRequest, pastRequests } from "./past-requests.ts";
 import { usageOf } from "./personas.ts";
 import { isActiveAt, plannedRequests, type Requests, requestsIn, type Traffic } from "./traffic.ts";
 import { addUsage, countUsage, createIncrement, noUsage, type Usage, type UsageIncrement } from "../domain/usage.ts";
-import type { CounterReading } from "../store/usage/contract.ts";
 
 interface Past {
   counts: UsageIncrement[];
@@ -17,8 +16,6 @@ interface Past {
   /** Those of one minute in ten of the time before them, which stand for all. */
   older: PastRequest[];
   gpus: GpuPast;
-  /** Readings of the backend's own counters, in the order of time. */
-  readings: CounterReading[];
 }
 
 const pastMinutes = 30 * minutesPerDay;
@@ -51,7 +48,6 @@ export function generatePast(keys: readonly KeyPersona[], nowMs: number, backend
     requests: requestsOf(every(1, requestsFrom, now + 1)),
     older: requestsOf(every(olderWeight, from, requestsFrom)),
     gpus: pastGpus(from, now, loadIn),
-    readings: pastCounters(counts, now),
   };
 }
 
@@ -97,8 +93,8 @@ const [trafficStepMs, olderStepMs] = [5 * msPerMinute, minutesPerHour * msPerMin
 
 /** Writes all of it but what GPUs measured, which the store takes only in pushes. */
 export async function writePast(
-  store: Pick<Store, "usage" | "traffic" | "reconciliation">,
-  { counts, requests, older, readings }: Past,
+  store: Pick<Store, "usage" | "traffic">,
+  { counts, requests, older }: Past,
   log: Log,
 ): Promise<void> {
   const rows = requests.map(({ record, endedAt }) => ({
@@ -111,8 +107,6 @@ export async function writePast(
   await store.usage.add(counts, undefined, [], { rows, amendments: [] });
   for (const ended of byHour(requests)) await recordTraffic(store, ended, log, trafficStepMs);
   for (const ended of byHour(older)) await recordTraffic(store, ended, log, olderStepMs, olderWeight);
-  // Each is compared with what was counted since the last one.
-  await Promise.all(readings.map((reading) => store.reconciliation.add(reading)));
 }
 
 /**
@@ -142,29 +136,4 @@ async function recordTraffic(
     recorder.finished(record);
   }
   await recorder.close();
-}
-
-const days = 3;
-/** No longer than between two readings that are compared. */
-const stepMinutes = 10;
-/** What clients leave behind when they go: the backend generated it, and did not report it. */
-const uncountedShare = 0.004;
-/** On one day, somebody reached the backend without Tollgate. */
-const drift = { daysAgo: 1, share: 0.11 };
-
-/** The counters of a backend that served what was counted, and a little more. @param now minutes since the epoch */
-function pastCounters(counts: readonly UsageIncrement[], now: number): CounterReading[] {
-  const from = now - days * minutesPerDay;
-  const driftDay = dayNumberOf(now * msPerMinute) - drift.daysAgo;
-  const steps = Map.groupBy(counts, ({ minute }) => Math.floor((minute - from) / stepMinutes));
-  let [generated, prompt] = [0, 0];
-  return every(stepMinutes, from, now + 1).map((minute, step) => {
-    for (const one of steps.get(step - 1) ?? []) {
-      const more = dayNumberOf(one.minute * msPerMinute) === driftDay ? drift.share : 0;
-      generated += one.outputTokens * (1 + (more || uncountedShare));
-      prompt += one.inputTokens * (1 + more);
-    }
-    const at = minute * msPerMinute;
-    return { source: "vllm", at, generatedTokens: Math.round(generated), promptTokens: Math.round(prompt) };
-  });
 }

@@ -189,3 +189,19 @@ export interface RequestedNames {
   /** Everywhere else. */
   name: string;
 }
+
+/** What would become of a request's body, and why. */
+export interface Explanation {
+  /** The error that the client would get; undefined if the body would be forwarded. */
+  refused: "invalid_json" | "model_not_found" | undefined;
+  changed: boolean;
+  /** The body as it would be sent. */
+  body: string;
+  stream: boolean;
+  model: RequestedNames | undefined;
+  /** The backends that may serve it, in the operator's order. */
+  candidates: readonly string[];
+  edits: { what: RequestChange; from: string | undefined; to: string | undefined; why: string }[];
+  /** What is usually changed and here is not. */
+  kept: { what: RequestChange; why: string }[];
+}

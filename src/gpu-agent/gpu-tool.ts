@@ -3,7 +3,6 @@ import { wait } from "../time/wait.ts";
 import { amdSmiMetricArguments, amdSmiNames, amdSmiReadings, amdSmiStaticArguments } from "./amd-smi.ts";
 import type { ToolReading } from "./gpu-entry.ts";
 import { findNvidiaReading, nvidiaSmiArguments, nvidiaSmiFailure } from "./nvidia-smi.ts";
-import { rocmSmiArguments, rocmSmiReadings } from "./rocm-smi.ts";
 import { runTool, ToolError } from "./run-tool.ts";
 
 interface ToolRunOptions {
@@ -29,14 +28,12 @@ export interface GpuTool {
   watch(options: ToolWatchOptions): Promise<void>;
 }
 
-/** The first one on the PATH: NVIDIA's, AMD's, AMD's before ROCm 6. */
+/** The first one on the PATH: NVIDIA's, or AMD's since ROCm 6. */
 export function findGpuTool(env: Environment): GpuTool | undefined {
   const search = { PATH: env["PATH"] ?? "" };
-  const [nvidiaSmi, amdSmi, rocmSmi] = ["nvidia-smi", "amd-smi", "rocm-smi"].map((name) => Bun.which(name, search));
+  const [nvidiaSmi, amdSmi] = ["nvidia-smi", "amd-smi"].map((name) => Bun.which(name, search));
   if (nvidiaSmi) return nvidiaSmiTool(nvidiaSmi);
-  if (amdSmi) return polledTool("amd-smi", () => amdSmiReader(amdSmi));
-  if (rocmSmi) return polledTool("rocm-smi", () => rocmSmiReader(rocmSmi));
-  return undefined;
+  return amdSmi ? amdSmiTool(amdSmi) : undefined;
 }
 
 function nvidiaSmiTool(path: string): GpuTool {
@@ -92,18 +89,23 @@ async function runNvidiaSmi(
   throw new ToolError(nvidiaSmiFailure(status, messages[0] ?? errorLine));
 }
 
-type Reader = (options: ToolRunOptions) => Promise<ToolReading[]>;
-
-/** AMD's tools have no loop mode with an output that can be split in every release, so each round starts the tool. */
-function polledTool(name: string, createReader: () => Reader): GpuTool {
+/** AMD's tool has no loop mode with an output that can be split in every release, so each round starts it. */
+function amdSmiTool(path: string): GpuTool {
+  let names: Map<number, string> | undefined;
+  async function readOnce(options: ToolRunOptions): Promise<ToolReading[]> {
+    names ??= await readJson([path, ...amdSmiStaticArguments], options, amdSmiNames);
+    const known = names;
+    return readJson([path, ...amdSmiMetricArguments], options, (text) => amdSmiReadings(text, known));
+  }
   return {
-    name,
-    readOnce: (options) => createReader()(options),
+    name: "amd-smi",
+    readOnce,
     async watch(options) {
-      const read = createReader();
+      // It may be another driver since the tool stopped.
+      names = undefined;
       while (!options.signal.aborted) {
         const interval = wait(options.intervalMs, options.signal);
-        const readings = await read(options);
+        const readings = await readOnce(options);
         if (!options.signal.aborted) options.onReadings(readings);
         await interval;
       }
@@ -111,22 +113,8 @@ function polledTool(name: string, createReader: () => Reader): GpuTool {
   };
 }
 
-function amdSmiReader(path: string): Reader {
-  let names: Map<number, string> | undefined;
-  return async (options) => {
-    names ??= await readJson("amd-smi", [path, ...amdSmiStaticArguments], options, amdSmiNames);
-    const known = names;
-    return readJson("amd-smi", [path, ...amdSmiMetricArguments], options, (text) => amdSmiReadings(text, known));
-  };
-}
-
-function rocmSmiReader(path: string): Reader {
-  return (options) => readJson("rocm-smi", [path, ...rocmSmiArguments], options, rocmSmiReadings);
-}
-
 /** @throws ToolError if the tool fails, or `parse` finds nothing in its output */
 async function readJson<T extends ToolReading[] | Map<number, string>>(
-  name: string,
   command: string[],
   options: ToolRunOptions,
   parse: (text: string) => T,
@@ -142,7 +130,7 @@ async function readJson<T extends ToolReading[] | Map<number, string>>(
   const found = findParsed(text, parse);
   if (found !== undefined && ("size" in found || found.length > 0)) return found;
   const detail = errorLine === "" ? text.trim().split("\n")[0]?.slice(0, 200) : errorLine.slice(0, 200);
-  throw new ToolError(`${name} gave no readings and exited with status ${status}${detail ? ` ("${detail}")` : ""}`);
+  throw new ToolError(`amd-smi gave no readings and exited with status ${status}${detail ? ` ("${detail}")` : ""}`);
 }
 
 const maxJsonStarts = 20;

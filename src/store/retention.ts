@@ -35,15 +35,23 @@ export interface ExpiringRows {
 }
 
 const always = (units: number) => (): number => units;
-const milliseconds = (instantMs: number): number => instantMs;
-const secondOf = (instantMs: number): number => Math.floor(instantMs / 1000);
-const hourOf = (instantMs: number): number => Math.floor(minuteOf(instantMs) / minutesPerHour);
-
 const msPerDay = minutesPerDay * msPerMinute;
-const hoursPerDay = 24;
 const trafficDays = 31;
 /** The longest chart has 30 days. */
 const gpuDays = 30 + spareDays;
+type Table = ExpiringRows["table"];
+
+const minutes = (table: Table, days: number, perRound = 5): ExpiringRows => {
+  return { table, column: "minute", timeOf: minuteOf, keeps: always(days * minutesPerDay), perRound };
+};
+const hours = (table: Table, days: number): ExpiringRows => {
+  const timeOf = (instantMs: number): number => Math.floor(minuteOf(instantMs) / minutesPerHour);
+  return { table, column: "hour", timeOf, keeps: always(days * 24), perRound: 1 };
+};
+/** With times in milliseconds. */
+const instants = (table: Table, column: string, keptMs: number, more: { perRound?: number } = {}): ExpiringRows => {
+  return { table, column, timeOf: (instantMs) => instantMs, keeps: always(keptMs), ...more };
+};
 
 /**
  * What maintenance deletes by time. Three statements stand elsewhere: `gpu/ingest.ts` deletes old samples with each push,
@@ -51,57 +59,36 @@ const gpuDays = 30 + spareDays;
  * and deletes by number too. Rows of processes that died are given back by the others (`limits/limits.ts`).
  */
 export const expiringRows: readonly ExpiringRows[] = [
-  { table: "usageMinute", column: "minute", timeOf: minuteOf, keeps: keptMinutes, perRound: 5 },
-  { table: "usageModelHour", column: "hour", timeOf: hourOf, keeps: always(91 * hoursPerDay), perRound: 1 },
-  { table: "usageFlushes", column: "writtenAt", timeOf: milliseconds, keeps: always(msPerDay) },
-  { table: "owned", column: "usedAt", timeOf: milliseconds, keeps: always(400 * msPerDay), perRound: 5 * msPerMinute },
+  { ...minutes("usageMinute", 0), keeps: keptMinutes },
+  hours("usageModelHour", 91),
+  instants("usageFlushes", "writtenAt", msPerDay),
+  instants("owned", "usedAt", 400 * msPerDay, { perRound: 5 * msPerMinute }),
   // Backends keep responses for 30 days at most.
-  {
-    table: "countedResponses",
-    column: "countedAt",
-    timeOf: milliseconds,
-    keeps: always(31 * msPerDay),
-    perRound: 5 * msPerMinute,
-  },
-  ...(["latencyMinute", "outcomeMinute"] as const).map((table) => ({
-    table,
-    column: "minute",
-    timeOf: minuteOf,
-    keeps: always(trafficDays * minutesPerDay),
-    perRound: 5,
-  })),
+  instants("countedResponses", "countedAt", 31 * msPerDay, { perRound: 5 * msPerMinute }),
+  minutes("latencyMinute", trafficDays),
+  minutes("outcomeMinute", trafficDays),
   // A backend is slow beside its last 7 days. The console shows the last hour.
-  { table: "backendMinute", column: "minute", timeOf: minuteOf, keeps: always(8 * minutesPerDay), perRound: 5 },
-  ...(["latencyHour", "outcomeHour"] as const).map((table) => ({
-    table,
-    column: "hour",
-    timeOf: hourOf,
-    keeps: always(trafficDays * hoursPerDay),
-    perRound: 1,
-  })),
-  ...(["gpuMinute", "gpuPowerMinute"] as const).map((table) => ({
-    table,
-    column: "minute",
-    timeOf: minuteOf,
-    keeps: always(gpuDays * minutesPerDay),
-    perRound: 10,
-  })),
-  { table: "gpuHour", column: "hour", timeOf: hourOf, keeps: always(gpuDays * hoursPerDay), perRound: 1 },
+  minutes("backendMinute", 8),
+  hours("latencyHour", trafficDays),
+  hours("outcomeHour", trafficDays),
+  minutes("gpuMinute", gpuDays, 10),
+  minutes("gpuPowerMinute", gpuDays, 10),
+  hours("gpuHour", gpuDays),
   // Limits count the last 61 seconds by the database's clock: an instance whose own is minutes ahead must not delete these.
-  { table: "leaseSeconds", column: "second", timeOf: secondOf, keeps: always(5 * 60) },
-  { table: "states", column: "seenAt", timeOf: milliseconds, keeps: always(31 * msPerDay), perRound: 60 * msPerMinute },
-  { table: "notices", column: "createdAt", timeOf: milliseconds, keeps: always(31 * msPerDay) },
+  { table: "leaseSeconds", column: "second", timeOf: (ms) => Math.floor(ms / 1000), keeps: always(5 * 60) },
+  instants("states", "seenAt", 31 * msPerDay, { perRound: 60 * msPerMinute }),
+  instants("notices", "createdAt", 31 * msPerDay),
   // Listed for minutes only.
-  { table: "catalogInstances", column: "seenAt", timeOf: milliseconds, keeps: always(msPerDay) },
+  instants("catalogInstances", "seenAt", msPerDay),
   { table: "keyRefusals", column: "day", timeOf: dayNumberOf, keeps: always(1) },
   // Every process reads them once a second.
-  { table: "keyEndings", column: "endedAt", timeOf: milliseconds, keeps: always(msPerMinute) },
-  { table: "sessions", column: "expiresAt", timeOf: milliseconds, keeps: always(0) },
-  { table: "audit", column: "at", timeOf: milliseconds, keeps: always(400 * msPerDay), perRound: 60 * msPerMinute },
+  instants("keyEndings", "endedAt", msPerMinute),
+  instants("sessions", "expiresAt", 0),
+  instants("audit", "at", 400 * msPerDay, { perRound: 60 * msPerMinute }),
   // Listed as expired for a month.
-  { table: "apiTokens", column: "expiresAt", timeOf: milliseconds, keeps: always(30 * msPerDay) },
-  { table: "loginAttempts", column: "attemptedAt", timeOf: milliseconds, keeps: always(msPerMinute) },
-  { table: "formerSecrets", column: "validUntil", timeOf: milliseconds, keeps: always(0) },
+  instants("apiTokens", "expiresAt", 30 * msPerDay),
+  instants("loginAttempts", "attemptedAt", msPerMinute),
+  instants("formerSecrets", "validUntil", 0),
 ];
 
 /** Samples of GPUs; `perPushMs` limits what one push deletes. */

@@ -78,13 +78,6 @@ describe("tollgate demo", () => {
     type Settings = { settings: { name: string; value: string | null }[] };
     const { settings } = await admin.expectOk<Settings>("GET", "/api/settings");
     expect(settings.find(({ name }) => name === "PROXY_ALIAS_MODEL")?.value).toBe("tollgate-demo");
-    type Days = { source: string; rows: { difference: number; is_drifting: boolean }[] };
-    const compared = await admin.expectOk<Days>("GET", "/api/reconciliation?days=30");
-    expect(compared.source).toBe("vllm");
-    expect(compared.rows.length).toBeGreaterThanOrEqual(3);
-    expect(compared.rows.map(({ is_drifting: isDrifting }) => isDrifting)).toEqual(
-      compared.rows.map((_, daysAgo) => daysAgo === 1),
-    );
     type Energy = { points: { measured_minutes: number }[] };
     const energy = await admin.expectOk<Energy>("GET", "/api/gpu-stats/history?days=30&bucket_minutes=1440");
     expect(energy.points.filter((day) => day.measured_minutes === 1440).length).toBeGreaterThanOrEqual(29);

@@ -48,11 +48,10 @@ describe("generatePast", () => {
     expect([...outcomes].toSorted()).toEqual([
       "client_left",
       "completed",
-      "refused",
       "timed_out",
       "upstream_failed",
     ] satisfies Outcome[]);
-    expect(new Set(older.map(({ record }) => record.model)).size).toBe(4);
+    expect(new Set(older.map(({ record }) => record.model)).size).toBe(3);
     for (let day = 2; day < 30; day++) {
       const until = now - day * dayMs;
       const ofDay = older.filter(({ endedAt }) => endedAt >= until - dayMs && endedAt < until);

@@ -133,7 +133,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "Of several choices, a key pays for the last alone",
     find: `      output += choice.output;`,
     put: `      output = choice.output;`,
-    tests: ["tests/proxy/stream/choices.test.ts", "tests/wire/ways-round-a-limit.test.ts"],
+    tests: ["tests/proxy/response/charge.test.ts", "tests/wire/ways-round-a-limit.test.ts"],
   },
   {
     id: "usage-mark-after-comment",
@@ -163,7 +163,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "A request that moves on may come to the backend that it left",
     find: `this.#tried = [...this.#tried, this.backend];`,
     put: `this.#tried = [];`,
-    tests: ["tests/proxy/moving-on.test.ts"],
+    tests: ["tests/proxy/waiting.test.ts"],
   },
   {
     id: "wait-revoked-stays",
@@ -198,7 +198,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "A request keeps its key's place while all its backends are out",
     find: `if (isOut && this.#runsSince === undefined) this.#giveBackAdmission();`,
     put: ``,
-    tests: ["tests/proxy/moving-on.test.ts"],
+    tests: ["tests/proxy/waiting.test.ts"],
   },
   {
     id: "wait-one-key-fills-line",
@@ -286,7 +286,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "A request that has ended keeps its place of max_concurrency",
     find: `    this.admission?.end();\n`,
     put: ``,
-    tests: ["tests/proxy/moving-on.test.ts", "tests/wire/max-concurrency.test.ts"],
+    tests: ["tests/proxy/waiting.test.ts", "tests/wire/max-concurrency.test.ts"],
   },
   {
     id: "life-body-kept-after-failure",
@@ -585,7 +585,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "A row says when its request was counted, and not when it ended",
     find: `if (record.writtenMs !== record.durationMs) amendRequest(record);`,
     put: ``,
-    tests: ["tests/telemetry/stored-request-log.test.ts", "tests/wire/request-log.test.ts"],
+    tests: ["tests/telemetry/request-log.test.ts", "tests/wire/request-log.test.ts"],
   },
   {
     id: "log-client-by-version",
@@ -629,7 +629,7 @@ export const plantedFaults: readonly PlantedFault[] = [
     says: "An API key that stands in a path is in the log",
     find: `if (holdsKey(segment, credential)) segments[index] = "***";`,
     put: `if (holdsKey(segment, credential)) segments[index] = segment;`,
-    tests: ["tests/proxy/request/target.test.ts"],
+    tests: ["tests/proxy/request/path.test.ts"],
   },
   {
     id: "path-trace",

@@ -2,7 +2,7 @@ import type { BackendStates, BackendStatus, Choice, Engine } from "../../domain/
 import type { Change } from "../../domain/changes.ts";
 import type { SubjectId } from "../../domain/keys.ts";
 import type { Catalog, ClientRule, DiscoveredModels } from "../../domain/models.ts";
-import type { RequestChange, RequestedNames, RunningRequest } from "../../domain/requests.ts";
+import type { RunningRequest, Explanation } from "../../domain/requests.ts";
 import type { Log } from "../../log/log.ts";
 import type { Retention } from "../../store/retention.ts";
 import type { Store } from "../../store/store.ts";
@@ -64,15 +64,4 @@ export interface AdminDeps {
   retention: Retention;
   /** ADMIN_PASSWORD is set, so a start would undo a change. */
   passwordFromEnvironment: boolean;
-}
-
-interface Explanation {
-  refused: string | undefined;
-  changed: boolean;
-  body: string;
-  stream: boolean;
-  model: RequestedNames | undefined;
-  candidates: readonly string[];
-  edits: { what: RequestChange; from: string | undefined; to: string | undefined; why: string }[];
-  kept: { what: RequestChange; why: string }[];
 }

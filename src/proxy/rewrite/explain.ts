@@ -4,30 +4,7 @@ import { createRewriter, type Rewritten, hanGuardPrefix, maximumEffortPrefix } f
 import { streamUsages } from "./rules.ts";
 import type { ModelNames } from "./model-names.ts";
 import type { Catalog, Model, Target } from "../../domain/models.ts";
-import type { RequestChange, RequestedNames } from "../../domain/requests.ts";
-
-/** What would become of a request's body, and why. */
-export interface Explanation {
-  /** The error that the client would get; undefined if the body would be forwarded. */
-  refused: "invalid_json" | "model_not_found" | undefined;
-  changed: boolean;
-  /** The body as it would be sent. */
-  body: string;
-  stream: boolean;
-  model: RequestedNames | undefined;
-  /** The backends that may serve it, in the operator's order. */
-  candidates: readonly string[];
-  edits: ExplainedEdit[];
-  /** What is usually changed and here is not. */
-  kept: Pick<ExplainedEdit, "what" | "why">[];
-}
-
-interface ExplainedEdit {
-  what: RequestChange;
-  from: string | undefined;
-  to: string | undefined;
-  why: string;
-}
+import type { Explanation, RequestChange } from "../../domain/requests.ts";
 
 /** Rewrites a body as the proxy would, and forwards nothing. */
 export async function explainRewrite(
@@ -67,7 +44,7 @@ const refusedAs = (refused: Explanation["refused"], body: string): Explanation =
   kept: [],
 });
 
-type Explain = (rewritten: Rewritten, catalog: Catalog) => Omit<ExplainedEdit, "what">;
+type Explain = (rewritten: Rewritten, catalog: Catalog) => Omit<Explanation["edits"][number], "what">;
 
 /** By a client rule. */
 function mended(from: string | undefined, to: string | undefined, reason: string): Explain {

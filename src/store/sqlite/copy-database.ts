@@ -3,7 +3,6 @@ import { closeSync, constants, fchmodSync, fsyncSync, openSync, renameSync, rmSy
 import { StorageError } from "../storage-error.ts";
 import { openAnew } from "./database-file.ts";
 import { findDamage } from "./inspect-database.ts";
-import { isIncremental } from "./release-space.ts";
 
 const busyTimeoutMs = 2000;
 
@@ -49,7 +48,7 @@ function copyInto(file: string, partial: string, isInUse: boolean): void {
   try {
     client.run(`PRAGMA busy_timeout = ${busyTimeoutMs}`);
     // So that the copy gives freed space back once it is restored, also if the database does not (see release-space.ts).
-    if (isInUse && !isIncremental(client)) client.run("PRAGMA auto_vacuum = INCREMENTAL");
+    if (isInUse) client.run("PRAGMA auto_vacuum = INCREMENTAL");
     client.run("VACUUM INTO ?", [partial]);
   } finally {
     client.close();

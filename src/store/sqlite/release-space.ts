@@ -12,20 +12,14 @@ const keptShare = 1 / 20;
  * @returns one portion; it returns how many pages it released
  */
 export function createSpaceReleaser(client: Database): () => number {
-  let canRelease: boolean | undefined;
   const countFree = (): number => numberOf(client, "freelist_count");
   return () => {
-    canRelease ??= isIncremental(client);
-    if (!canRelease) return 0;
     const free = countFree();
     if (free <= Math.max(keptPages, numberOf(client, "page_count") * keptShare)) return 0;
     client.query(`PRAGMA incremental_vacuum(${pagesPerPortion})`).all();
     return free - countFree();
   };
 }
-
-/** Whether the database can release single pages. */
-export const isIncremental = (client: Database): boolean => numberOf(client, "auto_vacuum") === 2;
 
 const numberOf = (client: Database, pragma: string): number =>
   Object.values(client.query<Record<string, number>, []>(`PRAGMA ${pragma}`).get() ?? {})[0] ?? 0;
