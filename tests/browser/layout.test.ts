@@ -274,6 +274,7 @@ describe.skipIf(!hasBrowser)("layout", () => {
       await previous;
       await waitUntilDrawn(page);
       const total = await page.evaluate((): number => Reflect.get(globalThis, "shifts").total);
+      await page.unrouteAll({ behavior: "wait" });
       // A tenth of what Web Vitals rate as good.
       expect(total).toBeLessThan(0.01);
     },
