@@ -140,21 +140,6 @@ onEachEngine(({ openTestEngine }) => {
     );
   });
 
-  test("a caller that has other keys gets all buckets", async () => {
-    await using opened = await openTestEngine(clock);
-    await createKeys(opened.store, names);
-    await opened.store.usage.add(
-      [1, 2, 3].map((keyId) => usageIncrement({ keyId, minute: start, outputTokens: keyId })),
-    );
-    const whole = await readChart(opened.store, rangeOf());
-    expect(whole.series.map(({ id }) => id)).toEqual([3, 2]);
-    for (const ids of [[], [3], [1, 2], [3, 1], [3, 3], [3, 2, 1]]) {
-      expect(await readChart(opened.store, rangeOf({ known: { ids, minute: start + 600 } }))).toEqual(whole);
-    }
-    const rest = await readChart(opened.store, rangeOf({ known: { ids: [2, 3], minute: start + 600 } }));
-    expect(rest.series.map(({ values }) => values.length)).toEqual([14, 14]);
-  });
-
   test("by team, user or model, and with any filter, a chart has the sums of what is left", async () => {
     await using opened = await openTestEngine(clock);
     const { store } = opened;
