@@ -98,71 +98,33 @@ const missing = [
   "",
 ];
 
+const sample = (gpu_id: number, name: string, ...values: number[]): object => ({
+  gpu_id,
+  name,
+  ...Object.fromEntries(values.map((value, at) => [measures[at], value])),
+});
+const measures = ["power_draw_w", "temp_c", "memory_used_mb", "memory_total_mb", "utilization_pct"];
+
 const samples: [what: string, csv: string, gpus: unknown[], settings?: Settings][] = [
   ["every field", csvOfTwo, samplesOfTwo],
   [
     "no cell that is not a number",
     missing.map((cell, index) => `${index}, Tesla K80, ${Array(5).fill(cell).join(", ")}`).join("\n"),
-    missing.map((_, index) => ({ gpu_id: index, name: "Tesla K80" })),
+    missing.map((_, index) => sample(index, "Tesla K80")),
   ],
-  [
-    "numbers with units",
-    "0, NVIDIA L4, 30.5 W, 40 C, 1 MiB, 2 MiB, 3 %",
-    [
-      {
-        gpu_id: 0,
-        name: "NVIDIA L4",
-        power_draw_w: 30.5,
-        temp_c: 40,
-        memory_used_mb: 1,
-        memory_total_mb: 2,
-        utilization_pct: 3,
-      },
-    ],
-  ],
-  [
-    "values at the server's bounds",
-    "0, NVIDIA L4, 10000, 150, 0, 1023.6, 100",
-    [
-      {
-        gpu_id: 0,
-        name: "NVIDIA L4",
-        power_draw_w: 10_000,
-        temp_c: 150,
-        memory_used_mb: 0,
-        memory_total_mb: 1024,
-        utilization_pct: 100,
-      },
-    ],
-  ],
-  [
-    "no value beyond them",
-    "0, NVIDIA L4, 10000.1, 151, -1, 99999999999999999, 101",
-    [{ gpu_id: 0, name: "NVIDIA L4" }],
-  ],
+  ["numbers with units", "0, L4, 30.5 W, 40 C, 1 MiB, 2 MiB, 3 %", [sample(0, "L4", 30.5, 40, 1, 2, 3)]],
+  ["values at the server's bounds", "0, L4, 10000, 150, 0, 1023.6, 100", [sample(0, "L4", 10_000, 150, 0, 1024, 100)]],
+  ["no value beyond them", "0, NVIDIA L4, 10000.1, 151, -1, 99999999999999999, 101", [sample(0, "NVIDIA L4")]],
   [
     "names with commas and quotes, with carriage returns",
     '1, A "quoted\\" name, with comma, 1, 2, 3, 4, 5\r\n',
-    [
-      {
-        gpu_id: 1,
-        name: 'A "quoted\\" name, with comma',
-        power_draw_w: 1,
-        temp_c: 2,
-        memory_used_mb: 3,
-        memory_total_mb: 4,
-        utilization_pct: 5,
-      },
-    ],
+    [sample(1, 'A "quoted\\" name, with comma', 1, 2, 3, 4, 5)],
   ],
-  ["64 characters of a name", `0, ${"x".repeat(70)}, , , , , `, [{ gpu_id: 0, name: "x".repeat(64) }]],
+  ["64 characters of a name", `0, ${"x".repeat(70)}, , , , , `, [sample(0, "x".repeat(64))]],
   [
     "ids with the offset, up to 255",
     "1, GPU, , , , , \n247, GPU, , , , , \n248, GPU, , , , , ",
-    [
-      { gpu_id: 9, name: "GPU" },
-      { gpu_id: 255, name: "GPU" },
-    ],
+    [sample(9, "GPU"), sample(255, "GPU")],
     { TOLLGATE_GPU_ID_OFFSET: "8" },
   ],
   [

@@ -4,7 +4,6 @@ import { createHeldBytes } from "../../src/proxy/request/held-bytes.ts";
 import { createProxy } from "../../src/proxy/gateway.ts";
 import type { ProxyDeps } from "../../src/proxy/life-of-request.ts";
 import { noRules } from "../../src/store/keys/rules.ts";
-import { forwardsTo } from "../support/forwards.ts";
 import { startQueue } from "../support/local-places.ts";
 import { noEngines, rewriteRules, rewritingOf } from "../support/rewrite-rules.ts";
 import type { LimitName } from "../../src/domain/keys.ts";
@@ -37,18 +36,20 @@ function proxyWith(upstream: () => Response, more: Partial<ProxyDeps> = {}): Har
     config: proxyConfig,
     backendModels: { findEntry: () => undefined, requestEnded: () => {} },
     rewriting: rewritingOf(rewriteRules({ servedModel: "Family", reasoningModel: "Family", vendorPrefixes: [] })),
-    forwards: forwardsTo(async () => {
-      const aborter = new AbortController();
-      const release = (): void => void events.push("released");
-      return {
-        response: upstream(),
-        readTimeout: noTimeout,
-        signal: aborter.signal,
-        abort: (reason) => aborter.abort(reason),
-        onBodyRead: () => {},
-        release,
-      };
-    }),
+    forwards: {
+      get: () => async () => {
+        const aborter = new AbortController();
+        const release = (): void => void events.push("released");
+        return {
+          response: upstream(),
+          readTimeout: noTimeout,
+          signal: aborter.signal,
+          abort: (reason) => aborter.abort(reason),
+          onBodyRead: () => {},
+          release,
+        };
+      },
+    },
     engines: noEngines,
     findKey: () => ({ id: 1, rules: null }),
     seeUser: () => ({ id: 1, isActive: true }),

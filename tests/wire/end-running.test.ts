@@ -218,7 +218,7 @@ describe("a request that an administrator ends", () => {
     await using patient = await startTollgate({ MODELS_FILE: backends.file, PROXY_BACKEND_WAIT: "60" });
     backends.stop("a");
     const pending = send(patient, patient.key, "/v1/chat/completions", "");
-    await patient.waitForLog(({ message }) => message === "Backend out");
+    await patient.waitForLog((entry) => entry["message"] === "Backend out");
     await endAll(patient, patient.keyId);
     expect(await (await pending).json()).toMatchObject({ error: { code: "ended_by_admin" } });
   });

@@ -80,8 +80,15 @@ onEachEngine(({ engine }) => {
         { gpu_id: 40, host: "right", other_host: "left" },
         { gpu_id: 41, host: "right", other_host: "left" },
       ]);
-      admin.time.now += 60_000;
-      await send("left", [41]);
+      admin.time.now += 121_000;
+      expect(((await latest()) as typeof named).filter(({ other_host }) => other_host !== null)).toEqual([]);
+      // After so long, one with a new name is not a second host.
+      await send("renamed", [40]);
+      expect(lines()).toHaveLength(1);
+      for (const host of ["left", "right"]) {
+        await send(host, [41]);
+        admin.time.now += 500;
+      }
       expect(lines().map((line) => JSON.parse(line).gpuIds)).toEqual(["40, 41", "41"]);
       // However many names a key holder invents, there is one line a minute.
       for (let name = 0; name < 9; name++) await send(`invented ${name}`, [41]);

@@ -1,7 +1,15 @@
 import { expect, test } from "bun:test";
 import { startAdmin } from "../support/admin-server.ts";
-import { failing } from "../support/failing.ts";
 import { StorageError } from "../../../src/store/storage-error.ts";
+
+/** Fails at the first chunk. */
+const failing = (error: Error): AsyncIterable<Uint8Array> => ({
+  [Symbol.asyncIterator]: () => ({
+    next: async () => {
+      throw error;
+    },
+  }),
+});
 
 test("a route that needs unavailable storage responds with 503, and its cause appears only in the log", async () => {
   const broken = await startAdmin({

@@ -28,21 +28,7 @@ onEachEngine(({ engine }) => {
     note: 'for the "demo"\nuntil June',
     tags: ["team-a", "demo"],
   };
-  const cleared = {
-    expires_at: null,
-    scope: "all",
-    allowed_models: null,
-    allowed_paths: null,
-    max_concurrency: null,
-    requests_per_minute: null,
-    tokens_per_minute: null,
-    tokens_per_day: null,
-    tokens_per_week: null,
-    tokens_per_month: null,
-    owner: null,
-    note: null,
-    tags: [],
-  };
+  const cleared = { ...Object.fromEntries(Object.keys(fields).map((name) => [name, null])), scope: "all", tags: [] };
   const listed = async () =>
     (await admin.send("GET", "/api/keys", { as: owner })).json.find((key: { id: number }) => key.id === id);
 

@@ -1,9 +1,12 @@
 import { afterEach, beforeAll, describe, expect, test } from "bun:test";
 import { maskedKeysJson } from "../../../src/admin/keys/body.ts";
 import { maskKey } from "../../../src/domain/keys.ts";
+import { limitNames } from "../../../src/domain/limits.ts";
 import { onEachEngine } from "../../store/each-engine.ts";
 import { startAdmin } from "../support/admin-server.ts";
 import { shared } from "../../support/shared.ts";
+
+const noLimits = Object.fromEntries(limitNames.map((name) => [name, null]));
 
 onEachEngine(({ engine }) => {
   const admin = shared(() => startAdmin({ engine }));
@@ -30,21 +33,9 @@ onEachEngine(({ engine }) => {
         scope: "all",
         allowed_models: null,
         allowed_paths: null,
-        max_concurrency: null,
-        requests_per_minute: null,
-        tokens_per_minute: null,
-        tokens_per_day: null,
-        tokens_per_week: null,
-        tokens_per_month: null,
+        ...noLimits,
         limits_extra: null,
-        used: {
-          max_concurrency: null,
-          requests_per_minute: null,
-          tokens_per_minute: null,
-          tokens_per_day: null,
-          tokens_per_week: null,
-          tokens_per_month: null,
-        },
+        used: noLimits,
         limit_states: {},
         refused_today: 0,
         owner: null,

@@ -15,25 +15,16 @@ const mended = (rule: ClientRule, path: string, body: string): string =>
 
 describe("system_turns_to_user", () => {
   const turn = (role: string): string => `{"role": "${role}", "content":"c"}`;
-  const body = (...roles: string[]): string => `{"messages":[ ${roles.map(turn).join(" , ")} ]}`;
+  const body = (roles: string): string => `{"messages":[ ${(roles.match(/\w+/g) ?? []).map(turn).join(" , ")} ]}`;
   test.each([
-    [
-      ["user", "system", "assistant", "system"],
-      ["user", "user", "assistant", "user"],
-    ],
-    [
-      ["system", "developer", "system", "user", "system"],
-      ["system", "developer", "system", "user", "user"],
-    ],
-    [
-      ["tool", "developer", "user"],
-      ["tool", "developer", "user"],
-    ],
-    [["system"], ["system"]],
-    [[], []],
+    ["user system assistant system", "user user assistant user"],
+    ["system developer system user system", "system developer system user user"],
+    ["tool developer user", "tool developer user"],
+    ["system", "system"],
+    ["", ""],
   ])("turns the roles %j into %j", (given, sent) => {
     for (const path of [chat, messages]) {
-      expect(mended("system_turns_to_user", path, body(...given))).toBe(body(...sent));
+      expect(mended("system_turns_to_user", path, body(given))).toBe(body(sent));
     }
   });
 

@@ -1,8 +1,0 @@
-/** Fails at the first chunk. */
-export const failing = (error: Error): AsyncIterable<Uint8Array> => ({
-  [Symbol.asyncIterator]: () => ({
-    next: async () => {
-      throw error;
-    },
-  }),
-});
