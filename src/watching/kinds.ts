@@ -282,7 +282,7 @@ export const kinds = {
 
 export type Kind = keyof typeof kinds;
 
-const differenceOf = ({ generated, counted }: NonNullable<Facts["outputs"]>): number => Math.abs(generated - counted);
+const differenceOf = (of: NonNullable<Facts["outputs"]>): number => Math.abs(of.generated - of.counted);
 
 /** Of a day. Requests that run at midnight, or were cut, always make a small difference. */
 export const isDrifting = (outputs: NonNullable<Facts["outputs"]>): boolean =>
