@@ -1,6 +1,7 @@
 import { describe, expect, test } from "bun:test";
 import { existsSync, readdirSync } from "node:fs";
 import { join, relative } from "node:path";
+import { cloneText } from "./support/handbook-parts.ts";
 import packageJson from "../package.json" with { type: "json" };
 
 const root = join(import.meta.dir, "..");
@@ -42,8 +43,9 @@ test("README says where to get the program before anything else", async () => {
   const first = (await textOf("README.md")).split("\n").slice(0, 10).join("\n");
   expect(first).toMatch(/\bclone\b/i);
   expect(first).toContain("releases");
-  const { repository } = packageJson as { repository?: { url: string } };
-  if (repository !== undefined) expect(first).toContain(repository.url.replace(/^git\+/, ""));
+  expect(first).toContain(cloneText(packageJson));
+  const repository = { url: "git+https://git.example/tollgate.git" };
+  expect(cloneText({ ...packageJson, repository })).toStartWith("Run `git clone https://git.example/tollgate.git` and");
 });
 
 test("the changelog's latest version is the program's", async () => {

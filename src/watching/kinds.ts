@@ -264,10 +264,10 @@ export const kinds = {
     remedy:
       "Look for clients that reach the backend directly, and for streams without usage: PROXY_FORCE_STREAM_USAGE.",
     find: ({ outputs }) => {
-      const gap = outputs === undefined ? 0 : Math.abs(outputs.generated - outputs.counted);
-      const share = gap / Math.max(1, outputs?.generated ?? 0);
+      if (outputs === undefined) return undefined;
+      const share = differenceOf(outputs) / Math.max(1, outputs.generated);
       const what = `Counts and the backend's differ by ${(share * 100).toFixed(1)}% of today's output`;
-      return outputs && only(share > 0.01 && gap > leastDrift, what);
+      return only(isDrifting(outputs), what);
     },
   },
   taken_out: {
@@ -282,8 +282,12 @@ export const kinds = {
 
 export type Kind = keyof typeof kinds;
 
-/** Tokens: what is cut in the first minutes of a day is no drift. */
-const leastDrift = 10_000;
+const differenceOf = (of: NonNullable<Facts["outputs"]>): number => Math.abs(of.generated - of.counted);
+
+/** Of a day. Requests that run at midnight, or were cut, always make a small difference. */
+export const isDrifting = (outputs: NonNullable<Facts["outputs"]>): boolean =>
+  differenceOf(outputs) > Math.max(10_000, 0.01 * outputs.generated);
+
 const shownKeys = 8;
 
 /** Teams are the numbers below 0. */

@@ -16,6 +16,7 @@ import { alerts } from "../../src/watching/alerts.ts";
 import { getTableName } from "drizzle-orm";
 import { variableNames } from "../../src/config/config.ts";
 import { openMetrics } from "../telemetry/open-metrics.ts";
+import packageJson from "../../package.json" with { type: "json" };
 import { repositoryRoot } from "./import-table.ts";
 
 /** @returns the part's Markdown; `before` is what stands there now */
@@ -23,6 +24,7 @@ type Part = (before: string) => string | Promise<string>;
 
 /** Each part by its name. A table of what has a name in the code and words in the handbook is one line here. */
 export const parts: Readonly<Record<string, Part>> = {
+  clone: () => cloneText(packageJson),
   settings: (before) => namedTable(before, variableNames),
   limits: (before) =>
     namedTable(before, Object.keys(limitKinds), (name) => [
@@ -107,6 +109,13 @@ export async function withParts(page: string): Promise<string> {
     written = written.replace(whole, () => `<!-- generated: ${name} -->\n\n${text}\n\n<!-- end -->\n`);
   }
   return written;
+}
+
+/** @param project `package.json`, whose `repository` is the address where it has one */
+export function cloneText({ repository }: { name: string; repository?: { url: string } }): string {
+  const address = repository?.url.replace(/^git\+/, "");
+  const how = address === undefined ? "Clone this repository" : `Run \`git clone ${address}\``;
+  return `${how} and run \`npm run demo\` in it, or download one file from its releases.`;
 }
 
 const partPattern = /^<!-- generated: ([a-z-]+) -->\n(.*?)^<!-- end -->\n/gms;

@@ -62,7 +62,7 @@ export function ReconciliationPanel(): JSX.Element {
             The difference comes from responses that were cut, from streams that report no usage, and from clients that
             reach the backend directly. For a request with <code>n</code> choices, vLLM and SGLang count the prompt for
             each of them, and llama.cpp reports one choice alone. On <code>/v1/messages</code>, input does not include
-            what came from a cache. A day drifts if the difference of outputs is more than 5% and 10,000 tokens.
+            what came from a cache. A day drifts if the difference of outputs is more than 1% and 10,000 tokens.
           </p>
         </Panel>
       )}

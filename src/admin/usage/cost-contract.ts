@@ -108,7 +108,7 @@ const reconciledDay = {
   prompt_tokens: count,
   counted_input_tokens: count,
   prompt_difference: t.Integer({ description: "The same of prompts" }),
-  is_drifting: t.Boolean({ description: "Outputs are more than 5 % and 10,000 tokens apart" }),
+  is_drifting: t.Boolean({ description: "Outputs are more than 1 % and 10,000 tokens apart" }),
 };
 const reconciliationBody = t.Object({
   days: t.Integer(),

@@ -2,11 +2,8 @@ import type { AdminDeps } from "../http/deps.ts";
 import { dayFromNumber, dayNumberOf, timestampOf } from "../../time/seoul.ts";
 import type { ReconciledDay } from "../../store/usage/contract.ts";
 import { apiBody } from "../http/schemas.ts";
+import { isDrifting } from "../../watching/kinds.ts";
 import type { ReconciliationBody } from "./cost-contract.ts";
-
-/** Requests that run at midnight, or were cut, always make a small difference. */
-const minDrift = 10_000;
-const driftShare = 0.05;
 
 export const getReconciliation =
   ({ store, clock }: AdminDeps) =>
@@ -32,8 +29,5 @@ const dayBody = <Row extends ReconciledDay>({ day, ...row }: Row) => ({
   ...apiBody(row),
   difference: row.generatedTokens - row.countedOutputTokens,
   prompt_difference: row.promptTokens - row.countedInputTokens,
-  is_drifting: isDrifting(row),
+  is_drifting: isDrifting({ generated: row.generatedTokens, counted: row.countedOutputTokens }),
 });
-
-const isDrifting = ({ generatedTokens, countedOutputTokens }: Omit<ReconciledDay, "day">): boolean =>
-  Math.abs(generatedTokens - countedOutputTokens) > Math.max(minDrift, generatedTokens * driftShare);

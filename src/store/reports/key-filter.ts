@@ -72,22 +72,20 @@ export const usageCondition =
     return conditions.length === 0 ? sql`1 = 1` : sql.join(conditions, sql` and `);
   };
 
-/** The names of all keys; a deleted key has its last name. */
-async function readKeyNames({ db, tables: { keys, deletedKeys } }: Engine): Promise<Map<KeyId, string>> {
-  const deleted = await db.select().from(deletedKeys).where(gt(deletedKeys.id, 0));
-  const existing = await db.select({ id: keys.id, name: keys.name }).from(keys);
-  return new Map([...deleted, ...existing].map(({ id, name }) => [id, name]));
-}
-
 /** The name of a key as JSON. */
 export type GetKeyName = (keyId: KeyId) => string;
 
-/** Reads all names once per report, and again only if a row has a newer key. */
-export function createNameReader(engine: Engine): (rows: readonly { keyId: KeyId }[]) => Promise<GetKeyName> {
+/** Reads all names once per report, and again only if a row has a newer key; a deleted key has its last name. */
+export function createNameReader({
+  db,
+  tables: { keys, deletedKeys },
+}: Engine): (rows: readonly { keyId: KeyId }[]) => Promise<GetKeyName> {
   let names = new Map<KeyId, string>();
   return async (found) => {
     if (found.some(({ keyId }) => !names.has(keyId))) {
-      names = new Map(Array.from(await readKeyNames(engine), ([id, name]) => [id, JSON.stringify(name)]));
+      const deleted = await db.select().from(deletedKeys).where(gt(deletedKeys.id, 0));
+      const existing = await db.select({ id: keys.id, name: keys.name }).from(keys);
+      names = new Map([...deleted, ...existing].map(({ id, name }) => [id, JSON.stringify(name)]));
     }
     return (keyId) => names.get(keyId) ?? '""';
   };

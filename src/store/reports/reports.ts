@@ -6,8 +6,7 @@ import type { BucketRange, UsageReports } from "./contract.ts";
 import { chart } from "./chart.ts";
 import { costs } from "./costs.ts";
 import { type MinuteRange, sumSlices, type UsageRow } from "./slices.ts";
-import type { KeyId } from "../../domain/keys.ts";
-import { addSums } from "../../domain/usage.ts";
+import { addSums, noSum } from "../../domain/usage.ts";
 
 export function createUsageReports(engine: Engine): UsageReports {
   return {
@@ -57,35 +56,34 @@ async function* daySlices({ rows, tables: { usageDay } }: Engine, firstDay: stri
 
 async function* history(engine: Engine, range: BucketRange): AsyncGenerator<string[]> {
   const readNames = createNameReader(engine);
-  let bucket: UsageRow[] = [];
+  /** The last bucket, which the next slice may continue. */
+  let open: UsageRow[] = [];
   for await (const sums of sumSlices(engine, await minutesIn(engine, range), range.bucketMinutes)) {
-    const nameOf = await readNames(sums);
-    const slice: string[] = [];
-    for (const row of sums) {
-      if (bucket[0] !== undefined && bucket[0].period !== row.period) {
-        slice.push(...formatBucket(bucket, nameOf));
-        bucket = [];
-      }
-      bucket.push(row);
-    }
-    yield slice;
+    const isContinued = open[0] !== undefined && open[0].period === sums[0]?.period;
+    const rows = isContinued ? addByKey([...open, ...sums]) : [...open, ...sums];
+    const last = rows.findIndex(({ period }) => period === rows.at(-1)?.period);
+    open = rows.splice(Math.max(0, last));
+    yield formatBuckets(rows, await readNames(rows));
   }
-  yield formatBucket(bucket, await readNames(bucket));
+  yield formatBuckets(open, await readNames(open));
 }
 
-/** One point for each key of a bucket. Its rows may come from several slices. */
-function formatBucket(bucket: readonly UsageRow[], nameOf: GetKeyName): string[] {
-  const [first] = bucket;
-  if (first === undefined) return [];
-  const start = timestampOf(first.period * msPerMinute);
-  const byKey = new Map<KeyId, UsageRow>();
-  for (const row of bucket) {
-    const sum = byKey.get(row.keyId);
-    byKey.set(row.keyId, sum === undefined ? row : { ...sum, ...addSums(sum, row) });
+function addByKey(rows: readonly UsageRow[]): UsageRow[] {
+  const sums = new Map<string, UsageRow>();
+  for (const row of rows) {
+    const id = `${row.period} ${row.keyId}`;
+    sums.set(id, { ...row, ...addSums(sums.get(id) ?? noSum, row) });
   }
-  return [...byKey.values()]
-    .toSorted((a, b) => a.keyId - b.keyId)
-    .map((row) => `{"bucket_start":"${start}",${formatUsage(row, nameOf)}}`);
+  return [...sums.values()].toSorted((a, b) => a.period - b.period || a.keyId - b.keyId);
+}
+
+/** One point for each key of each bucket. */
+function formatBuckets(rows: readonly UsageRow[], nameOf: GetKeyName): string[] {
+  let [bucket, start] = [NaN, ""];
+  return rows.map((row) => {
+    if (row.period !== bucket) [bucket, start] = [row.period, timestampOf(row.period * msPerMinute)];
+    return `{"bucket_start":"${start}",${formatUsage(row, nameOf)}}`;
+  });
 }
 
 const formatUsage = (row: UsageRow, nameOf: GetKeyName): string =>

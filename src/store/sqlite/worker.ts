@@ -210,20 +210,25 @@ function withReleases(deleteSome: () => Promise<boolean>, releaseSpace: () => nu
   };
 }
 
+/** A report of a year has thousands of slices. Bun (1.4.5) keeps 30 MB more of what they leave than a collection does. */
+const slicesPerCollection = 50;
+
 /** Reports are read slice by slice, each in a call of its own. */
 function createReports(methods: Methods): Methods {
   /** By random ids, so that a report of a crashed Worker does not continue with one of its successor. */
   const reports = new Map<string, AsyncIterator<Uint8Array>>();
+  let slices = 0;
   return {
     openReport: (method, ...args) => {
-      const slices = methods[String(method)]?.(...args) as AsyncIterable<Uint8Array>;
+      const chunks = methods[String(method)]?.(...args) as AsyncIterable<Uint8Array>;
       const id = randomUUID();
-      reports.set(id, slices[Symbol.asyncIterator]());
+      reports.set(id, chunks[Symbol.asyncIterator]());
       return id;
     },
     readSlice: async (id) => {
       const report = reports.get(String(id));
       if (report === undefined) throw new StorageError("the report is no longer open");
+      if (++slices % slicesPerCollection === 0) Bun.gc(true);
       const slice = await report.next();
       return slice.done === true ? undefined : slice.value;
     },

@@ -23,11 +23,11 @@ onEachEngine(({ engine }) => {
         lastClosedAt: now,
         requestCount: 1,
         inputTokens: 5,
-        outputTokens: 70_000,
+        outputTokens: 970_000,
       },
     ]);
     await sample(now - 60_000, 0);
-    await sample(now, 100_000);
+    await sample(now, 1_000_000);
     const get = (path: string) => admin.send("GET", path, { as: owner });
     expect((await get("/api/reconciliation")).json).toEqual({
       days: 30,
@@ -36,12 +36,12 @@ onEachEngine(({ engine }) => {
       rows: [
         {
           date: "2026-05-01",
-          generated_tokens: 100_000,
-          counted_output_tokens: 70_000,
+          generated_tokens: 1_000_000,
+          counted_output_tokens: 970_000,
           difference: 30_000,
-          prompt_tokens: 100_000,
+          prompt_tokens: 1_000_000,
           counted_input_tokens: 5,
-          prompt_difference: 99_995,
+          prompt_difference: 999_995,
           is_drifting: true,
         },
       ],
