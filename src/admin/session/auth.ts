@@ -61,8 +61,8 @@ export const requireActor =
     }
     const session = await deps.sessions.find(request.headers);
     if (session === undefined) throw authenticationRequired();
-    cookie?.set(sessionCookie(session.cookieValue));
-    return { actor: { username: session.username, address }, role: "admin", session };
+    cookie?.set(sessionCookie(session));
+    return { actor: { username: session.username, address }, role: session.role, session };
   };
 
 /** The token of a request, if it is live. */
@@ -97,7 +97,7 @@ export const logIn =
   ({ login, clientAddress }: AdminDeps & { login: Login }) =>
   async ({ request, cookie: { session: cookie } }: CookieContext): Promise<LoginBody> => {
     const session = await login(request, clientAddress(request));
-    cookie?.set(sessionCookie(session.cookieValue));
+    cookie?.set(sessionCookie(session));
     return { ok: true, username: session.username, csrf_token: session.csrfToken };
   };
 
@@ -123,6 +123,6 @@ export const getMe =
   }: CookieContext): Promise<MeBody | ElysiaCustomStatusResponse<401, AnonymousBody>> => {
     const session = await sessions.find(request.headers);
     if (session === undefined) return status(401, { authenticated: false });
-    cookie?.set(sessionCookie(session.cookieValue));
+    cookie?.set(sessionCookie(session));
     return { authenticated: true, username: session.username, csrf_token: session.csrfToken };
   };

@@ -57,9 +57,11 @@ export type SessionsBody = Static<typeof sessionsBody>;
 export const endedBody = t.Object({ ok: t.Literal(true), ended: count });
 export type EndedBody = Static<typeof endedBody>;
 
-const role = oneOf(roles, {
+/** A program is nobody's: none is a member. */
+const tokenRoles = roles.filter((one) => one !== "member");
+const role = oneOf(tokenRoles, {
   description: "`viewer` reads all but secrets; `admin` also changes all but tokens, sessions and the password",
-  error: () => `role must be one of ${roles.join(", ")}`,
+  error: () => `role must be one of ${tokenRoles.join(", ")}`,
 });
 export const tokenRequest = t.Object({
   name: text("name", { maxLength: 120 }),

@@ -7,9 +7,13 @@
 // know what a setting means.
 
 import type { Change } from "../../domain/changes.ts";
+import type { UserId } from "../../domain/keys.ts";
 import type { Engine, MaybePromise } from "../engine/engine.ts";
 
-export interface Session {
+/** Who signed in at a provider, until the fixed end of the session; null or absent: the administrator, by the password. */
+export type Person = Pick<Engine["tables"]["sessions"]["$inferSelect"], "userId" | "role" | "providerSid">;
+
+export interface Session extends Partial<Person> {
   csrfToken: string;
   username: string;
   /** Epoch milliseconds. */
@@ -39,13 +43,13 @@ export interface SessionStore {
   /** @returns undefined if there is no such session, or if it has expired at `now` */
   find(idHash: string, now: number): MaybePromise<Session | undefined>;
   create(idHash: string, session: Session, origin?: SessionOrigin): Promise<void>;
-  /** Those that have not expired at `now`, latest used first. */
-  list(now: number): Promise<Omit<Engine["tables"]["sessions"]["$inferSelect"], "csrfToken">[]>;
+  /** Those that have not expired at `now`, latest used first. @param of only those of a user */
+  list(now: number, of?: UserId): Promise<Omit<Engine["tables"]["sessions"]["$inferSelect"], "csrfToken">[]>;
   extend(idHash: string, expiresAt: number): Promise<void>;
   delete(idHash: string, by?: Change): Promise<void>;
   deleteAll(): Promise<void>;
-  /** @returns how many there were */
-  deleteOthers(idHash: string, by?: Change): Promise<number>;
+  /** @param of only those of a user @returns how many there were */
+  deleteOthers(idHash: string, by?: Change, of?: UserId): Promise<number>;
   /**
    * Counts a login attempt for each of its scopes, for all processes on this database.
    * @returns undefined if it may proceed; else the scope whose limit is used up, and the attempt is not counted

@@ -35,6 +35,8 @@ export function defineTables(columns: Columns) {
       /** A JSON array. */
       tags: text(),
       teamId: integer(),
+      /** Whose own it is; null: an operator made it. */
+      userId: integer(),
     }),
     /** Secrets that were replaced and are still accepted. */
     formerSecrets: table(
@@ -61,6 +63,12 @@ export function defineTables(columns: Columns) {
       /** From where the login came. */
       address: text(),
       client: text(),
+      /** Who signed in at a provider; null: the administrator, by the password. */
+      userId: integer(),
+      /** Null: admin. */
+      role: text().$type<Role>(),
+      /** What the provider calls the session. */
+      providerSid: text(),
     }),
     loginAttempts: table(
       "login_attempts",
@@ -77,7 +85,7 @@ export function defineTables(columns: Columns) {
       /** Its first characters, to tell it from others. */
       head: text().notNull(),
       name: text().notNull(),
-      role: text().$type<Role>().notNull(),
+      role: text().$type<Exclude<Role, "member">>().notNull(),
       createdAt: integer().notNull(),
       /** Null: never. */
       expiresAt: integer(),
@@ -273,6 +281,13 @@ function defineLimitTables({ table, identity, integer, text, boolean, primaryKey
         /** An operator made or changed it: it makes room for no other. */
         isKept: boolean().notNull().default(false),
         lastSeenAt: integer(),
+        /** Of a user who signs in at a provider. */
+        signedInAt: integer(),
+        /** Encrypted. */
+        refreshToken: text(),
+        refreshCheckedAt: integer(),
+        /** Each sign-in sets the team; else an operator did. */
+        teamByProvider: boolean().notNull().default(true),
       },
       (t) => [uniqueIndex("subjects_external").on(t.source, t.external), index("subjects_key").on(t.keyId)],
     ),
