@@ -197,14 +197,18 @@ describe("readConfig", () => {
     expect(problems.map((problem) => problem.split(":")[0])).toEqual(["PORT", "TRUST_PROXY", "LOG_LEVEL"]);
   });
 
-  test.each(["SECRET_KEY", "ADMIN_PASSWORD", "PROXY_UPSTREAM_API_KEY", "METRICS_TOKEN", "DATABASE_URL", "OIDC_CLIENT_SECRET"])(
-    "never shows the value of an invalid %s",
-    (name) => {
-      const problems = problemsOf({ [name]: "hu sh" });
-      expect(problems.join()).toContain(name);
-      expect(problems.join()).not.toContain("hu sh");
-    },
-  );
+  test.each([
+    "SECRET_KEY",
+    "ADMIN_PASSWORD",
+    "PROXY_UPSTREAM_API_KEY",
+    "METRICS_TOKEN",
+    "DATABASE_URL",
+    "OIDC_CLIENT_SECRET",
+  ])("never shows the value of an invalid %s", (name) => {
+    const problems = problemsOf({ [name]: "hu sh" });
+    expect(problems.join()).toContain(name);
+    expect(problems.join()).not.toContain("hu sh");
+  });
 
   test("never shows a password in an address", () => {
     const problems = problemsOf({ PROXY_UPSTREAM_URL: "http://user:hush@backend" });
@@ -287,7 +291,9 @@ describe("OpenID Connect", () => {
   });
 
   test("refuses a setting that has no effect, and a secret given twice", () => {
-    expect(problemsOf({ OIDC_ONLY: "on" })).toEqual(["OIDC_ONLY: has no effect without OIDC_ISSUER; set both or neither"]);
+    expect(problemsOf({ OIDC_ONLY: "on" })).toEqual([
+      "OIDC_ONLY: has no effect without OIDC_ISSUER; set both or neither",
+    ]);
     expect(problemsOf({ ...signIn, OIDC_CLIENT_SECRET_FILE: import.meta.path })).toEqual([
       "OIDC_CLIENT_SECRET_FILE: its value is not allowed; use a file that can be read, with nothing but the secret",
     ]);

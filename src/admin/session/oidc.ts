@@ -9,16 +9,19 @@
 // so that it may exchange them at any time.
 
 import { hkdfSync } from "node:crypto";
+import { type Context, redirect } from "elysia";
 import type { Configuration } from "openid-client";
 import type { AdminDeps } from "../http/deps.ts";
 import type { Role } from "../../domain/changes.ts";
 import { subjectOf } from "../../domain/keys.ts";
 import type { WallClock } from "../../time/clock.ts";
-import { msPerDay } from "../../time/seoul.ts";
+import { msPerDay, msPerMinute } from "../../time/seoul.ts";
 import { ApiError } from "../http/errors.ts";
 import { readAtMost } from "../http/body.ts";
 import { createConcurrencyLimit } from "./concurrency-limit.ts";
-import type { Sessions } from "./session.ts";
+import { sessionCookie } from "./cookie.ts";
+import { createSessions } from "./session.ts";
+import { StorageError } from "../../store/storage-error.ts";
 
 export type SignInSettings = NonNullable<AdminDeps["signIn"]>;
 
@@ -26,15 +29,16 @@ const toleranceSeconds = 60;
 const providerTimeoutSeconds = 10;
 const metadataMs = 10 * 60_000;
 const begunSeconds = 600;
-/** Each waits for the provider. */
-const returnLimits = { running: 32, waiting: 256, reserved: 0 };
+/** Of those who wait for the provider, whom anyone can have wait. */
+const waitLimits = { running: 32, waiting: 256, reserved: 0 };
 const logoutLimits = { maxKib: 32, timeoutMs: 5000 };
 
 export const signInPath = "/login/oidc";
+const begunCookie = "sign_in";
 const cookieAttributes = { httpOnly: true, secure: true, sameSite: "lax", path: signInPath } as const;
 
 /** What the login page says in words. */
-export type SignInProblem = "expired" | "refused" | "no_role" | "inactive" | "unreachable" | "invalid";
+type SignInProblem = "expired" | "refused" | "no_role" | "inactive" | "unreachable" | "invalid";
 
 class SignInError extends Error {
   constructor(
@@ -81,19 +85,14 @@ function configurationOf(
   return configuration;
 }
 
-export function createSignIn({
-  signIn,
-  store,
-  sessions,
-  clock,
-  log,
-  signingKey,
-  clientAddress,
-  endRunning,
-}: AdminDeps & { signIn: SignInSettings; sessions: Pick<Sessions, "start"> }) {
-  const { issuer, consoleUrl, scopes } = signIn;
+type Provider = ReturnType<typeof createProvider>;
+
+export function createProvider(signIn: SignInSettings, deps: AdminDeps) {
+  const { store, clock, log, signingKey, clientAddress, endRunning, every } = deps;
+  const { consoleUrl, scopes } = signIn;
   const redirectUri = consoleUrl + signInPath;
-  const returns = createConcurrencyLimit(returnLimits);
+  const waits = createConcurrencyLimit(waitLimits);
+  const sessions = createSessions(deps);
   const sealed = createSealed(signingKey, clock);
   let known: { metadata: ReturnType<Configuration["serverMetadata"]>; at: number } | undefined;
 
@@ -116,8 +115,6 @@ export function createSignIn({
       nonce,
       code_challenge: await client.calculatePKCECodeChallenge(verifier),
       code_challenge_method: "S256",
-      // Providers give a refresh token to who was asked.
-      ...(scopes.split(" ").includes("offline_access") && { prompt: "consent" }),
     });
     return { to: to.href, keeps };
   }
@@ -145,7 +142,8 @@ export function createSignIn({
       throw new SignInError("expired", "it was not begun here, or too long ago");
     const { claims, refreshToken } = await identify(query, begun);
     const groups = textsOf(claimIn(claims, signIn.groupsClaim));
-    const { iss: source, sub: external, sid } = claims;
+    const { iss: source, sub: external } = claims;
+    const sid = claimIn(claims, "sid");
     const role = roleOf(groups, signIn);
     if (role === undefined) throw new SignInError("no_role", "none of the groups has a role", { sub: external });
     const rights = new Set([...signIn.adminGroups, ...signIn.viewerGroups]);
@@ -154,7 +152,7 @@ export function createSignIn({
       external,
       name: (nameIn(claims) ?? external).slice(0, 120),
       groups,
-      newTeam: signIn.createsTeams ? groups.find((group) => !rights.has(group) && group.length <= 120) : undefined,
+      newTeam: (signIn.createsTeams && groups.find((group) => !rights.has(group) && group.length <= 120)) || null,
       refreshToken: refreshToken === undefined ? null : await sealed.seal("refresh", { refreshToken }),
     });
     if (user === undefined) throw new SignInError("inactive", "an administrator has switched the user off");
@@ -165,8 +163,9 @@ export function createSignIn({
     return { session, next: begun.next };
   }
 
-  /** @returns the answer to give; why not, as far as the login page may show it */
+  /** Logs why nobody was let in. @returns what of it the login page may show @throws StorageError */
   async function tellProblem(request: Request, error: unknown): Promise<SignInProblem> {
+    if (error instanceof StorageError) throw error;
     const problem = error instanceof SignInError ? error.problem : await problemOf(error);
     if (problem === "unreachable") known = undefined;
     const fields = error instanceof SignInError ? error.fields : {};
@@ -175,7 +174,7 @@ export function createSignIn({
   }
 
   /** Ends the sessions that a logout token names. @throws ApiError 400 */
-  async function logOut(request: Request): Promise<void> {
+  async function logOut(request: Request): Promise<true> {
     const body = await readAtMost(request, logoutLimits);
     if (body instanceof ApiError) throw body;
     const token = new URLSearchParams(Buffer.from(body).toString()).get("logout_token") ?? "";
@@ -194,11 +193,13 @@ export function createSignIn({
       const { sub, sid, events } = payload;
       const isLogout = Object.hasOwn(Object(events), "http://schemas.openid.net/event/backchannel-logout");
       if (!isLogout || "nonce" in payload) throw new Error("it is no logout token");
-      const named = { sub, sid: typeof sid === "string" ? sid : undefined };
-      if (named.sub === undefined && named.sid === undefined) throw new Error("it names nobody");
+      const named = { external: sub, sid: typeof sid === "string" ? sid : undefined };
+      if (named.external === undefined && named.sid === undefined) throw new Error("it names nobody");
       const ended = await store.sessions.deleteOfProvider(from, named);
       log.info("Sessions ended by the provider", { ended });
+      return true;
     } catch (error) {
+      if (error instanceof StorageError) throw error;
       log.warn("Logout by the provider refused", { reason: reasonOf(error), address: clientAddress(request) });
       throw new ApiError(400, "logout_token is not valid");
     }
@@ -209,14 +210,16 @@ export function createSignIn({
     const opened = await sealed.open<{ refreshToken: string }>("refresh", refreshToken);
     if (opened === undefined) {
       log.warn("Refresh token of a user cannot be read: SECRET_KEY is another one", { userId: id });
-      await store.signIns.keep(id, refreshToken, null);
+      await store.signIns.keep(id, refreshToken, { refreshToken: null });
       return true;
     }
     try {
       const { client, configuration } = await provider();
       const { refresh_token: next } = await client.refreshTokenGrant(configuration, opened.refreshToken);
       if (next !== undefined && next !== opened.refreshToken)
-        await store.signIns.keep(id, refreshToken, await sealed.seal("refresh", { refreshToken: next }));
+        await store.signIns.keep(id, refreshToken, {
+          refreshToken: await sealed.seal("refresh", { refreshToken: next }),
+        });
       return true;
     } catch (error) {
       if (!(await isInvalidGrant(error))) {
@@ -234,28 +237,76 @@ export function createSignIn({
     await endRunning(subjectOf(id), clock());
   }
 
-  return {
-    begin,
-    finish: (request: Request, query: URLSearchParams, kept: unknown) =>
-      returns.run(true, () => finish(request, query, kept)),
-    tellProblem,
-    logOut: (request: Request) => returns.run(true, () => logOut(request)),
-    /** Asks about all whose turn it is, unless the provider does not answer. */
-    async checkUsers(): Promise<void> {
+  let isChecking = false;
+
+  /** Asks about all whose turn it is, unless the provider does not answer. */
+  async function checkUsers(): Promise<void> {
+    if (isChecking) return;
+    isChecking = true;
+    try {
       for (;;) {
         const now = clock();
         const user = await store.signIns.claim(now - signIn.checkMs, now);
         if (user === undefined) break;
         if (await check(user)) continue;
-        await store.signIns.unclaim(user);
+        await store.signIns.keep(user.id, user.refreshToken, { checkedAt: user.checkedAt });
         break;
       }
       const left = await store.signIns.endUnseen(clock() - signIn.memberKeysDays * msPerDay);
       for (const id of left) await tellLeft(id, "no sign-in for MEMBER_KEYS_DAYS");
+    } catch (error) {
+      log.warn("Users of the provider not checked", { error: String(error) });
+    } finally {
+      isChecking = false;
+    }
+  }
+
+  every(Math.min(signIn.checkMs, msPerMinute), checkUsers);
+  return {
+    begin,
+    /** @throws what `tellProblem` takes */
+    async finish(request: Request, query: URLSearchParams, kept: unknown) {
+      const finished = await waits.run(true, () => finish(request, query, kept));
+      if (finished === undefined) throw new SignInError("unreachable", "too many wait for the provider");
+      return finished;
     },
-    issuer,
+    tellProblem,
+    async logOut(request: Request): Promise<true> {
+      const ended = await waits.run(true, () => logOut(request));
+      if (ended === undefined) throw new ApiError(503, "Too many wait for the provider", { "retry-after": "1" });
+      return ended;
+    },
   };
 }
+
+/** Begins a sign-in, or ends the one from which the provider sends the browser back. */
+export const goThroughProvider =
+  (provider: Provider) =>
+  async ({ request, cookie: { session: cookie, [begunCookie]: kept } }: Pick<Context, "request" | "cookie">) => {
+    const query = new URL(request.url).searchParams;
+    try {
+      if (!query.has("code") && !query.has("error")) {
+        const { to, keeps } = await provider.begin(query.get("next") ?? "/");
+        kept?.set({ ...cookieAttributes, value: keeps, maxAge: begunSeconds });
+        return redirect(to);
+      }
+      const begun: unknown = kept?.value;
+      kept?.set({ ...cookieAttributes, value: "", maxAge: 0 });
+      const { session, next } = await provider.finish(request, query, begun);
+      cookie?.set(sessionCookie(session));
+      return redirect(`/login?${new URLSearchParams({ signed_in: "1", next })}`);
+    } catch (error) {
+      return redirect(`/login?problem=${await provider.tellProblem(request, error)}`);
+    }
+  };
+
+/** Back-channel logout. */
+export const logOutByProvider =
+  (provider: Provider) =>
+  async ({ request }: Pick<Context, "request">) => {
+    await provider.logOut(request);
+    return new Response(null);
+  };
 
 interface Begun {
   state: string;

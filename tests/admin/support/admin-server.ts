@@ -109,6 +109,8 @@ export async function startAdmin({
   const routes = adminRoutes({
     store,
     config,
+    signIn: undefined,
+    every: () => {},
     signingKey,
     clock,
     log,
