@@ -1,5 +1,5 @@
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http";
-import { exportJWK, generateKeyPair } from "jose";
+import { exportJWK, generateKeyPair, type JWK, type JWTPayload, SignJWT } from "jose";
 import Provider, { type AdapterPayload, type Configuration, type JWKS } from "oidc-provider";
 import { findFreePort } from "./free-port.ts";
 
@@ -9,8 +9,8 @@ export interface TestProvider extends AsyncDisposable {
   settings: { OIDC_ISSUER: string; OIDC_CLIENT_ID: string; OIDC_CLIENT_SECRET: string };
   /** Whoever comes is signed in as this one, as where a session exists already. */
   person: { sub: string; claims: Record<string, unknown> };
-  /** How long a code may be used, in seconds. */
-  codeSeconds: number;
+  /** Codes that were not exchanged yet are too old. */
+  expireCodes(): void;
   idTokenSeconds: number;
   /** It answers nobody, or 503. */
   isAway: boolean;
@@ -18,15 +18,18 @@ export interface TestProvider extends AsyncDisposable {
   rotateKeys(): Promise<void>;
   /** From now on the account is none. */
   disable(sub: string): void;
+  enable(sub: string): void;
+  /** Signs as it signs its tokens. */
+  sign(payload: JWTPayload): Promise<string>;
   /** The token that ends the sessions of a person, or one of them; sent to the client too. @returns its status */
   logOut(sub: string, sid: string | undefined): Promise<number>;
   /** Requests so far, by path. */
   requests: string[];
 }
 
-async function newKeys(): Promise<JWKS> {
+async function newKey(): Promise<JWK> {
   const { privateKey } = await generateKeyPair("RS256", { extractable: true });
-  return { keys: [{ ...(await exportJWK(privateKey)), alg: "RS256", use: "sig", kid: crypto.randomUUID() }] };
+  return { ...(await exportJWK(privateKey)), alg: "RS256", use: "sig", kid: crypto.randomUUID() };
 }
 
 /** A real provider on loopback, whose client is the console at `consoleUrl`. */
@@ -35,19 +38,27 @@ export async function startProvider(consoleUrl: string, more: Configuration = {}
   const [id, secret] = ["tollgate", "a secret of the client"];
   const stored = new Map<string, AdapterPayload>();
   const disabled = new Set<string>();
+  let key: JWK;
   let provider = await create();
   const running: TestProvider = {
     issuer,
     settings: { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: id, OIDC_CLIENT_SECRET: secret },
     person: { sub: "kim", claims: { name: "Kim" } },
-    codeSeconds: 60,
+    expireCodes: () => {
+      for (const key of stored.keys()) if (key.startsWith("AuthorizationCode:")) stored.delete(key);
+    },
     idTokenSeconds: 3600,
     isAway: false,
     requests: [],
     rotateKeys: async () => void (provider = await create()),
     disable: (sub) => void disabled.add(sub),
+    enable: (sub) => void disabled.delete(sub),
+    sign: (payload) => new SignJWT(payload).setProtectedHeader({ alg: "RS256", kid: key.kid ?? "" }).sign(key),
     async logOut(sub, sid) {
-      const client = await provider.Client.find(id);
+      // Its types lack this.
+      const client = (await provider.Client.find(id)) as
+        | { backchannelLogout(sub: string, sid: string): Promise<void> }
+        | undefined;
       try {
         await client?.backchannelLogout(sub, sid ?? "");
         return 200;
@@ -75,9 +86,10 @@ export async function startProvider(consoleUrl: string, more: Configuration = {}
         for (const [key, { grantId }] of stored) if (grantId === grant) stored.delete(key);
       };
     }
+    key = await newKey();
     const made = new Provider(issuer, {
       adapter: Adapter,
-      jwks: await newKeys(),
+      jwks: { keys: [key as JWKS["keys"][number]] },
       cookies: { keys: ["cookies"] },
       clients: [
         {
@@ -105,7 +117,7 @@ export async function startProvider(consoleUrl: string, more: Configuration = {}
         return grant;
       },
       ttl: {
-        AuthorizationCode: () => running.codeSeconds,
+        AuthorizationCode: 60,
         IdToken: () => running.idTokenSeconds,
         AccessToken: 3600,
         Grant: 3600,

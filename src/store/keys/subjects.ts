@@ -106,7 +106,8 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
         const isSwitched = change.isActive !== undefined && change.isActive !== before.isActive;
         // Whom the provider has let in before, it does not let in again; and who is let in is not asked about at once.
         const confirmed = isSwitched && { refreshToken: null, refreshCheckedAt: clock() };
-        const changed = { ...columnsOf(change, before.rules), ...confirmed, isKept: true };
+        const byHand = change.teamId !== undefined && { teamByProvider: false };
+        const changed = { ...byHand, ...columnsOf(change, before.rules), ...confirmed, isKept: true };
         await db.update(subjects).set(changed).where(eq(subjects.id, id));
         return (await list({ kind, id }))[0];
       }),
