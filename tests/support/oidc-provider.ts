@@ -23,6 +23,8 @@ export interface TestProvider extends AsyncDisposable {
   sign(payload: JWTPayload): Promise<string>;
   /** The token that ends the sessions of a person, or one of them; sent to the client too. @returns its status */
   logOut(sub: string, sid: string | undefined): Promise<number>;
+  /** What it calls the sessions of the client, in order. */
+  sids(): string[];
   /** Requests so far, by path. */
   requests: string[];
 }
@@ -35,7 +37,7 @@ async function newKey(): Promise<JWK> {
 /** A real provider on loopback, whose client is the console at `consoleUrl`. */
 export async function startProvider(consoleUrl: string, more: Configuration = {}): Promise<TestProvider> {
   const issuer = `http://127.0.0.1:${findFreePort()}`;
-  const [id, secret] = ["tollgate", "a secret of the client"];
+  const [id, secret] = ["tollgate", "secret-of-the-client"];
   const stored = new Map<string, AdapterPayload>();
   const disabled = new Set<string>();
   let key: JWK;
@@ -54,6 +56,10 @@ export async function startProvider(consoleUrl: string, more: Configuration = {}
     disable: (sub) => void disabled.add(sub),
     enable: (sub) => void disabled.delete(sub),
     sign: (payload) => new SignJWT(payload).setProtectedHeader({ alg: "RS256", kid: key.kid ?? "" }).sign(key),
+    sids: () =>
+      [...stored].flatMap(([name, { authorizations }]) =>
+        name.startsWith("Session:") ? (authorizations?.[id]?.sid ?? []) : [],
+      ),
     async logOut(sub, sid) {
       // Its types lack this.
       const client = (await provider.Client.find(id)) as
