@@ -67,7 +67,7 @@ function signInContradictions(environment: Environment): string[] {
     const missing = besideIssuer.filter((name) => !isSet(name) && !isSet(`${name}_FILE`));
     return missing.map((name) => `${name}: must be set together with OIDC_ISSUER`);
   }
-  const idle = Object.keys(environment).filter((name) => /^OIDC_[A-Z]/.test(name) && isSet(name));
+  const idle = Object.keys(environment).filter((name) => /^OIDC_(CLIENT|ADMIN|VIEWER)_/.test(name) && isSet(name));
   return idle.map((name) => `${name}: has no effect without OIDC_ISSUER; set both or neither`);
 }
 

@@ -83,4 +83,16 @@ describe.skipIf(!hasBrowser)("sign-in at a provider", () => {
     await page.getByRole("button", { name: "Log in" }).click();
     await page.getByRole("heading", { name: "Overview", level: 1 }).waitFor();
   });
+
+  test("has its addresses in Settings, to be copied", async () => {
+    await using one = await start();
+    await using visit = await one.console.visit("/settings");
+    const { page } = visit;
+    await page.getByRole("button", { name: "Copy the redirect URI" }).click();
+    await page.getByText("Copied").waitFor();
+    expect(await page.evaluate(() => navigator.clipboard.readText())).toBe(
+      `${one.console.program.adminUrl}/login/oidc`,
+    );
+    await page.getByRole("button", { name: "Copy the back-channel logout URI" }).waitFor();
+  });
 });
