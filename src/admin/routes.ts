@@ -8,7 +8,7 @@
 // an argument.
 
 import { Elysia } from "elysia";
-import { getMe, logIn, logOut, requireActor, requireRole, requireSession } from "./session/auth.ts";
+import { getLogin, getMe, logIn, logOut, requireActor, requireRole, requireSession } from "./session/auth.ts";
 import { changes, listAudit } from "./session/audit.ts";
 import type { AdminDeps } from "./http/deps.ts";
 import { compressJson } from "./http/compression.ts";
@@ -37,6 +37,7 @@ import {
   updateUser,
 } from "./keys/subjects.ts";
 import { createLogin } from "./session/login.ts";
+import { createProvider, goThroughProvider, logOutByProvider, signInPath } from "./session/oidc.ts";
 import { grafanaDashboard } from "../watching/dashboard.ts";
 import { getAlerts, getMetrics, requireMetricsTokenOrSession } from "./operations/metrics.ts";
 import { listCosts } from "./usage/costs.ts";
@@ -82,7 +83,8 @@ function contextOf(given: AdminDeps) {
   const { store, clock } = given;
   const deps = { ...given, store: { ...store, sessions: rememberSessions(store.sessions, clock) } };
   const sessions = createSessions(deps);
-  return { ...deps, sessions, login: createLogin({ ...deps, sessions }) };
+  const provider = deps.signIn && createProvider(deps.signIn, deps);
+  return { ...deps, sessions, login: createLogin({ ...deps, sessions }), provider };
 }
 
 // Each group is an app of its own: in one app that has hooks already, Elysia (1.4.30) also runs a guard for the
@@ -98,6 +100,7 @@ function routesForOthers(context: Context) {
     .get("/healthz", getHealth, operationsContract.getHealth)
     .get("/readyz", getReadiness(context), operationsContract.getReadiness)
     .get("/push-gpu.sh", getPushGpuScript, gpuContract.getPushGpuScript)
+    .get("/api/login", getLogin(context), sessionContract.getLogin)
     .post("/api/login", logIn(context), sessionContract.logIn)
     .get("/api/me", getMe(context), sessionContract.getMe);
 
@@ -117,6 +120,16 @@ function routesForOthers(context: Context) {
     .get("/api/own-key/activity", getOwnActivity(context), ownActivityContract.getOwnActivity);
 
   return new Elysia().use(open).use(withMetricsTokenOrSession).use(withGpuKey).use(withInferenceKey);
+}
+
+/** What browsers and the provider call. Without one, these addresses are the console's, as any other. */
+function routesOfSignIn({ provider }: Context): Elysia {
+  const app = new Elysia({ detail: { hide: true } });
+  if (provider !== undefined) {
+    app.get(signInPath, goThroughProvider(provider));
+    app.post(`${signInPath}/logout`, logOutByProvider(provider), { parse: "none" });
+  }
+  return app;
 }
 
 /** A group that takes a body or changes something. @param security what the document shows that it takes */
@@ -242,6 +255,7 @@ export function adminRoutes(deps: AdminDeps) {
       Object.assign(set.headers, adminHeaders);
     })
     .use(routesForOthers(context))
+    .use(routesOfSignIn(context))
     .use(routesForViewers(context, (): OpenApiDocument => openApiDocument(app)))
     .use(withBody(context, "viewer").post("/api/explain", explainRequest(context), requestContract.explainRequest))
     .use(routesForAdmins(context))

@@ -3,6 +3,7 @@ import { dirname, resolve } from "node:path";
 import { AdminSetupError, requireUsableSecretKey } from "../admin/session/bootstrap.ts";
 import type { Config, Environment } from "../config/config.ts";
 import type { Backend, Catalog } from "../domain/models.ts";
+import { discover, reasonOf, signInPath } from "../admin/session/oidc.ts";
 import { causeOf } from "../proxy/upstream/abort-reason.ts";
 import { askBackend, probeUpstream, readStart, type UpstreamProbe } from "../proxy/upstream/probe.ts";
 import { type Certificate, hasExpired, readCertificate } from "../runtime/certificate.ts";
@@ -143,6 +144,25 @@ export async function checkBackend(backend: Backend, { file }: Catalog): Promise
     return { ...ok(shared.length === 0 ? text : text + rest), seen };
   } catch (error) {
     return failed(`${url} is not reachable (${causeOf(error)})`);
+  }
+}
+
+/** What the provider of OpenID Connect announces. */
+export async function checkProvider(settings: NonNullable<Config["signIn"]>): Promise<Finding> {
+  const { issuer, consoleUrl, scopes } = settings;
+  try {
+    const metadata = (await discover(settings, Date.now)).serverMetadata();
+    const lacks = [
+      metadata.code_challenge_methods_supported?.includes("S256") !== true && "PKCE (used all the same)",
+      metadata.userinfo_endpoint === undefined && "userinfo (groups must be in the ID token)",
+      metadata["backchannel_logout_supported"] !== true && "back-channel logout (sessions end after 12 hours)",
+    ].filter((one) => one !== false);
+    const unknown = scopes.split(" ").filter((one) => metadata.scopes_supported?.includes(one) === false);
+    const rest = lacks.length === 0 ? "" : `; it does not announce ${lacks.join(", ")}`;
+    const text = `${issuer} responds; redirect URI ${consoleUrl}${signInPath}${rest}`;
+    return unknown.length === 0 ? ok(text) : warning(`${text}; OIDC_SCOPES: it does not have ${unknown.join(" ")}`);
+  } catch (error) {
+    return failed(`${issuer}: ${reasonOf(error)}`);
   }
 }
 

@@ -241,6 +241,7 @@ export function parseSubject(
     ...(isActive !== undefined && { isActive }),
     ...(teamId !== undefined && { teamId }),
     ...(sameAs !== undefined && { sameAs }),
+    ...(body.team_by_provider !== undefined && { teamByProvider: body.team_by_provider }),
     ...(keyId !== undefined && { keyId }),
     ...(source !== undefined && { source }),
     ...(external !== undefined && { external: cleanText(external) }),

@@ -58,6 +58,12 @@ export const newUserRequest = t.Object({
 const changedUserFields = {
   ...userFields,
   same_as: t.Optional(nullable(idOf("same_as", "user", "From now on its counts and limits are those of that one"))),
+  team_by_provider: t.Optional(
+    t.Literal(true, {
+      description: "Each sign-in sets the team, until team_id is set",
+      error: () => "team_by_provider must be true; set team_id to end it",
+    }),
+  ),
 };
 export const userChangeRequest = t.Object(
   { ...changedUserFields, _csrf: csrfField },
@@ -81,11 +87,13 @@ const teamBody = t.Object({ ...subjectBody, created_at: timestamp, key_count: co
 export type TeamBody = Static<typeof teamBody>;
 const userBody = t.Object({
   ...subjectBody,
-  source: t.String({ description: "key:ID, or a name that keys give in users_from" }),
+  source: t.String({ description: "key:ID, a name that keys give in users_from, or an issuer of OpenID Connect" }),
   external: t.String({ description: "Empty: all users that are too many for the key" }),
   key_id: nullable(t.Integer({ description: "With which it was first seen" })),
   team_id: nullable(t.Integer()),
   same_as: nullable(t.Integer()),
+  team_by_provider: t.Boolean({ description: "Each sign-in sets the team" }),
+  signed_in_at: nullable(timestamp),
   is_active: t.Boolean(),
   first_seen_at: timestamp,
   last_seen_at: nullable(timestamp),

@@ -11,7 +11,8 @@ import { clearedCookie, hasSessionCookie, sessionCookie } from "./cookie.ts";
 import type { LiveSession, Sessions } from "./session.ts";
 import { msPerMinute } from "../../time/seoul.ts";
 import { sha256Hex } from "./secrets.ts";
-import type { AnonymousBody, LoginBody, MeBody } from "./contract.ts";
+import { signInPath } from "./oidc.ts";
+import type { AnonymousBody, LoginBody, LoginOffer, MeBody } from "./contract.ts";
 
 type CookieContext = Pick<Context, "request" | "cookie">;
 
@@ -92,6 +93,14 @@ export const requireRole =
   ({ role }: Pick<Caller, "role">): void => {
     if (roles.indexOf(role) < roles.indexOf(least)) throw new ApiError(403, `This needs the role ${least}`);
   };
+
+/** What the login page offers beside the password. */
+export const getLogin =
+  ({ signIn }: AdminDeps) =>
+  (): LoginOffer => ({
+    provider:
+      signIn === undefined ? null : { name: signIn.name, url: signIn.consoleUrl + signInPath, is_only: signIn.isOnly },
+  });
 
 export const logIn =
   ({ login, clientAddress }: AdminDeps & { login: Login }) =>

@@ -20,6 +20,16 @@ const string = (field: string) => t.String({ error: () => `${field} must be a st
 export const loginRequest = t.Object({ username: string("username"), password: string("password") });
 export const loginBody = t.Object({ ok: t.Literal(true), username: t.String(), csrf_token: t.String() });
 export type LoginBody = Static<typeof loginBody>;
+const loginOffer = t.Object({
+  provider: nullable(
+    t.Object({
+      name: t.String(),
+      url: t.String(),
+      is_only: t.Boolean({ description: "The password is the exception" }),
+    }),
+  ),
+});
+export type LoginOffer = Static<typeof loginOffer>;
 export const meBody = t.Object({ authenticated: t.Literal(true), username: t.String(), csrf_token: t.String() });
 export type MeBody = Static<typeof meBody>;
 export const anonymousBody = t.Object({ authenticated: t.Literal(false) });
@@ -85,6 +95,11 @@ export const newTokenBody = t.Object({ ...tokenBody.properties, token: t.String(
 export const logIn = {
   ...takesBody("Start a session", loginRequest, { 200: loginBody }),
   response: { 200: loginBody, ...errors(400, 401, 408, 413, 415, 429) },
+};
+
+export const getLogin = {
+  response: { 200: loginOffer, ...errors() },
+  detail: { summary: "Who signs people in beside the password: a provider of OpenID Connect, or none" },
 };
 
 export const getMe = {

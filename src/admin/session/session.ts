@@ -142,6 +142,10 @@ export function rememberSessions(sessions: SessionStore, clock: WallClock): Sess
       for (const other of seen.keys()) if (other !== idHash) seen.delete(other);
       return await sessions.deleteOthers(idHash, by, of);
     },
+    async deleteOfProvider(source, named) {
+      seen.clear();
+      return await sessions.deleteOfProvider(source, named);
+    },
     async deleteAll() {
       seen.clear();
       await sessions.deleteAll();

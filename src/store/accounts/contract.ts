@@ -53,6 +53,8 @@ export interface SessionStore {
   deleteAll(): Promise<void>;
   /** @param of only those of a user @returns how many there were */
   deleteOthers(idHash: string, by?: Change, of?: UserId): Promise<number>;
+  /** Those of a user of a provider, or the one that it calls `sid`. @returns how many there were */
+  deleteOfProvider(source: string, named: { external?: string | undefined; sid?: string | undefined }): Promise<number>;
   /**
    * Counts a login attempt for each of its scopes, for all processes on this database.
    * @returns undefined if it may proceed; else the scope whose limit is used up, and the attempt is not counted
@@ -87,6 +89,31 @@ export interface AuditStore {
   list(
     filter: { [Name in (typeof auditFilters)[number]]?: string | undefined } & { before: number; limit: number },
   ): Promise<AuditRow[]>;
+}
+
+/** Who signs in at a provider: rows of `subjects`, whose tokens come encrypted. */
+export interface SignInStore {
+  /**
+   * Creates or updates the user. @param who.groups the first that names a team is the user's, unless an operator set one
+   * @param who.newTeam made if none does
+   * @returns undefined if an operator has switched the user off
+   */
+  begin(who: {
+    source: string;
+    external: string;
+    name: string;
+    groups: readonly string[];
+    newTeam: string | null;
+    refreshToken: string | null;
+  }): Promise<{ id: UserId; name: string } | undefined>;
+  /** Takes the active user who has waited longest for a check, at least since `before`; no other process does until then again. */
+  claim(before: number, now: number): Promise<{ id: UserId; refreshToken: string; checkedAt: number } | undefined>;
+  /** Unless the user has another token than `tried` by now. */
+  keep(id: UserId, tried: string, kept: { refreshToken?: string | null; checkedAt?: number }): Promise<void>;
+  /** The same way, switches the user off until the next sign-in, and ends its sessions. @returns whether it did */
+  leave(id: UserId, tried: string | null): Promise<boolean>;
+  /** The same for owners of keys who have no token and were not seen since `before`. @returns who they were */
+  endUnseen(before: number): Promise<UserId[]>;
 }
 
 export interface SettingsStore {

@@ -1,4 +1,4 @@
-import { and, asc, count, desc, eq, getTableColumns, gt, lt, min, ne, type SQL, sql } from "drizzle-orm";
+import { and, asc, count, desc, eq, getTableColumns, gt, inArray, lt, min, ne, type SQL, sql } from "drizzle-orm";
 import type { Change } from "../../domain/changes.ts";
 import type { UserId } from "../../domain/keys.ts";
 import type { Engine } from "../engine/engine.ts";
@@ -22,7 +22,7 @@ export function prepareFindSession({ db, find, tables: { sessions } }: Engine): 
 
 export function createSessionStore(engine: Engine, record: RecordChange): SessionStore {
   const { db, transaction, lock } = engine;
-  const { sessions, loginAttempts } = engine.tables;
+  const { sessions, subjects, loginAttempts } = engine.tables;
 
   /** Deletes sessions. @returns how many there were */
   const end = (which: SQL, by: Change | undefined): Promise<number> =>
@@ -58,6 +58,15 @@ export function createSessionStore(engine: Engine, record: RecordChange): Sessio
         .limit(maxListed);
     },
     deleteOthers: (idHash, by, of) => end(sql`${and(ne(sessions.idHash, idHash), ofUser(of))}`, by),
+    deleteOfProvider(source, { external, sid }) {
+      const users = db.select({ id: subjects.id }).from(subjects);
+      const who = and(
+        eq(subjects.source, source),
+        external === undefined ? undefined : eq(subjects.external, external),
+      );
+      const one = sid === undefined ? undefined : eq(sessions.providerSid, sid);
+      return end(sql`${and(inArray(sessions.userId, users.where(who)), one)}`, undefined);
+    },
     async deleteAll() {
       await db.delete(sessions);
     },

@@ -59,10 +59,16 @@ export interface TeamOrUser {
   isActive: boolean;
   /** Moves at most once a minute; null before the first time. */
   lastSeenAt: number | null;
+  /** Each sign-in sets the team; an operator who sets it ends that. */
+  teamByProvider: boolean;
+  /** At a provider of OpenID Connect, the last time. */
+  signedInAt: number | null;
 }
 
 /** What an operator may set; an absent member stays as it is. */
-export type SubjectChange = Partial<Pick<TeamOrUser, "name" | "note" | "tags" | "teamId" | "sameAs" | "isActive">> & {
+export type SubjectChange = Partial<
+  Pick<TeamOrUser, "name" | "note" | "tags" | "teamId" | "teamByProvider" | "sameAs" | "isActive">
+> & {
   limits?: Partial<KeyLimits>;
 };
 export type NewSubject = SubjectChange &

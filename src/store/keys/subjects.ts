@@ -106,7 +106,11 @@ export function createSubjectStore(engine: Engine, clock: WallClock, record: Rec
         if (await isTaken(kind, change.name, id)) return "collision";
         if (!(await isThere(engine, "team", change.teamId))) return "no team";
         if (!(await canBeSame(id, change.sameAs))) return "no user";
-        const changed = { ...columnsOf(change, before.rules), isKept: true };
+        const isSwitched = change.isActive !== undefined && change.isActive !== before.isActive;
+        // Whom the provider has let in before, it does not let in again; and who is let in is not asked about at once.
+        const confirmed = isSwitched && { refreshToken: null, refreshCheckedAt: clock() };
+        const byHand = change.teamId !== undefined && { teamByProvider: false };
+        const changed = { ...byHand, ...columnsOf(change, before.rules), ...confirmed, isKept: true };
         await db.update(subjects).set(changed).where(eq(subjects.id, id));
         if (change.isActive === false) await leave(engine, id);
         return (await list({ kind, id }))[0];

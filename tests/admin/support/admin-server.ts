@@ -62,6 +62,8 @@ export interface Admin {
   signIn(person: Parameters<typeof signIn>[1]): Promise<Person>;
   /** Creates a key in the store. */
   createKey(name: string): Promise<{ id: number; key: string }>;
+  /** Does what the server does again and again. */
+  repeat(): Promise<void>;
   /** Resolves when the server has handled every request that it has received. */
   idle(): Promise<void>;
   stop(): Promise<void>;
@@ -76,6 +78,8 @@ export type Overrides = Partial<Omit<AdminDeps, "store" | "signingKey">> & {
   /** Stored before the start. */
   passwordHash?: string;
   engine?: EngineName;
+  /** Where it listens, for who has to know that before. */
+  port?: number;
 };
 
 const url = "http://127.0.0.1:8000";
@@ -89,6 +93,7 @@ export async function startAdmin({
   passwordHash = quickPasswordHash,
   retention = defaultRetention,
   engine = "SQLite",
+  port = 0,
   facts = () => ({}),
   ...overrides
 }: Overrides = {}): Promise<Admin> {
@@ -99,6 +104,7 @@ export async function startAdmin({
   await real.settings.set(passwordHashSetting, passwordHash);
   const { signingKey } = await bootstrapAdmin({ store: real, config, dataDir, print: () => {} });
   const logged: string[] = [];
+  const repeated: (() => Promise<void>)[] = [];
   const clock = () => time.now;
   const log = createLog({ level: "debug", format: "json", clock, write: (line) => logged.push(line) });
   const gather = async (): Promise<Facts> => {
@@ -112,6 +118,8 @@ export async function startAdmin({
   const routes = adminRoutes({
     store,
     config,
+    signIn: undefined,
+    every: (_, work) => void repeated.push(work),
     signingKey,
     clock,
     log,
@@ -145,7 +153,7 @@ export async function startAdmin({
   const document = openApiDocument(routes) as unknown as Document;
   const handling = new Set<Promise<Response>>();
   const server: Bun.Server<undefined> = Bun.serve({
-    port: 0,
+    port,
     hostname: "127.0.0.1",
     development: false,
     fetch(request) {
@@ -200,6 +208,9 @@ export async function startAdmin({
       });
       if (typeof created === "string") throw new Error("key collision");
       return created;
+    },
+    repeat: async () => {
+      for (const work of repeated) await work();
     },
     idle: async () => {
       while (handling.size > 0) await Promise.all(handling);

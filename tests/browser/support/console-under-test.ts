@@ -73,6 +73,8 @@ export interface VisitOptions {
   fakeClock?: boolean;
   /** Lines in the browser's console that the test causes on purpose. */
   expectedErrors?: RegExp;
+  /** Another origin that pages may ask. */
+  alsoAsks?: string;
   /**
    * A browser profile that no visit had before and none gets later: for a test that measures, or that leaves in it what
    * nothing undoes, such as a script for each page.
@@ -148,7 +150,7 @@ interface Profile {
   page: Page;
   context: BrowserContext;
   visits: number;
-  visit: { origin: string; expectedErrors: RegExp | undefined; problems: string[] };
+  visit: { origin: string; alsoAsks: string | undefined; expectedErrors: RegExp | undefined; problems: string[] };
 }
 
 /** Its memory grows with each visit. */
@@ -161,13 +163,13 @@ const maxVisits = 50;
 const leftProfiles = new Map<string, Profile[]>();
 
 async function visitPage(adminUrl: string, cookie: string, path: string, options: VisitOptions): Promise<Visit> {
-  const { scheme = "light", phone, anonymous = false, origin = adminUrl, timeZone, expectedErrors } = options;
+  const { scheme = "light", phone, anonymous = false, origin = adminUrl, timeZone, expectedErrors, alsoAsks } = options;
   const isFresh = options.fresh === true || options.fakeClock === true;
   const kind = JSON.stringify([phone === true, anonymous, origin === adminUrl, timeZone]);
   const left = isFresh ? undefined : leftProfiles.get(kind)?.pop();
   const profile = left ?? (await openProfile(origin === adminUrl, isFresh, options));
   profile.visits += 1;
-  profile.visit = { origin, expectedErrors, problems: [] };
+  profile.visit = { origin, alsoAsks, expectedErrors, problems: [] };
   const { page, context } = profile;
   await context.clearCookies();
   if (!anonymous) await addSession(context, adminUrl, cookie);
@@ -227,7 +229,12 @@ async function openProfile(isOwnOrigin: boolean, isFresh: boolean, options: Visi
   context.setDefaultTimeout(10_000);
   const page = await context.newPage();
   if (options.fakeClock === true) await page.clock.install();
-  const profile: Profile = { page, context, visits: 0, visit: { origin: "", expectedErrors: undefined, problems: [] } };
+  const profile: Profile = {
+    page,
+    context,
+    visits: 0,
+    visit: { origin: "", alsoAsks: undefined, expectedErrors: undefined, problems: [] },
+  };
   collectProblems(profile);
   if (!isFresh) refuseWhatLasts(page);
   return profile;
@@ -270,8 +277,9 @@ function collectProblems(profile: Profile): void {
   page.on("pageerror", (error) => profile.visit.problems.push(`thrown: ${error.stack ?? error.message}`));
   page.on("request", (request) => {
     const { protocol, origin: target } = new URL(request.url());
-    const { origin, problems } = profile.visit;
-    if (target !== origin && protocol !== "data:" && protocol !== "blob:") problems.push(`request to ${request.url()}`);
+    const { origin, alsoAsks, problems } = profile.visit;
+    if (target !== origin && target !== alsoAsks && protocol !== "data:" && protocol !== "blob:")
+      problems.push(`request to ${request.url()}`);
   });
 }
 
