@@ -37,7 +37,10 @@ async function start(
   const provider = await startProvider(consoleUrl, ofProvider);
   const { OIDC_ISSUER: issuer, OIDC_CLIENT_ID: clientId, OIDC_CLIENT_SECRET: clientSecret } = provider.settings;
   const signIn: SignIn = {
-    ...{ issuer, clientId, clientSecret, consoleUrl },
+    issuer,
+    clientId,
+    clientSecret,
+    consoleUrl,
     scopes: "openid profile email offline_access",
     name: "Example",
     isOnly: false,
@@ -318,11 +321,11 @@ describe("back-channel logout", () => {
   test.each<[string, (valid: JWTPayload) => JWTPayload]>([
     ["is for another client", (valid) => ({ ...valid, aud: "another" })],
     ["is of another issuer", (valid) => ({ ...valid, iss: "https://another.example" })],
-    ["is an ID token", ({ events: _, ...valid }) => valid],
+    ["is an ID token", (valid) => ({ ...valid, events: undefined })],
     ["has a nonce", (valid) => ({ ...valid, nonce: "n" })],
     ["is an hour old", ({ iat = 0, ...valid }) => ({ ...valid, iat: iat - 3600 })],
-    ["names nobody", ({ sub: _, ...valid }) => valid],
-    ["has no id", ({ jti: _, ...valid }) => valid],
+    ["names nobody", ({ iss, aud, jti, iat, events }) => ({ iss, aud, jti, iat, events })],
+    ["has no id", ({ iss, aud, sub, iat, events }) => ({ iss, aud, sub, iat, events })],
   ])("refuses a token that %s", async (_, change) => {
     const iat = Math.floor(Date.now() / 1000);
     const events = { "http://schemas.openid.net/event/backchannel-logout": {} };
