@@ -47,6 +47,7 @@ import { endInFlight, listInFlight } from "./requests/in-flight.ts";
 import { getOverview } from "./operations/overview.ts";
 import { getOwnActivity } from "./keys/own-activity.ts";
 import { getOwnKey } from "./keys/own-key.ts";
+import { createOwnKey, getOwnUsage, listOwnKeys, requireUser, rotateOwnKey, updateOwnKey } from "./keys/me.ts";
 import { getPrices, setPrices } from "./usage/prices.ts";
 import { changePassword, endOtherSessions, endSession, listSessions } from "./session/own-account.ts";
 import { createToken, deleteToken, listTokens } from "./session/tokens.ts";
@@ -62,6 +63,7 @@ import * as sessionContract from "./session/contract.ts";
 import * as keyContract from "./keys/contract.ts";
 import * as subjectContract from "./keys/subjects-contract.ts";
 import * as ownActivityContract from "./keys/own-activity-contract.ts";
+import * as meContract from "./keys/me-contract.ts";
 import * as ownKeyContract from "./keys/own-key-contract.ts";
 import * as usageContract from "./usage/contract.ts";
 import * as costContract from "./usage/cost-contract.ts";
@@ -139,7 +141,7 @@ const withBody = (context: Context, role: Role, security: Security = [withCsrf, 
     .derive(requireCsrfToken(context))
     .onTransform(requireRole(role));
 
-/** Everybody who is known may read; nothing here changes anything. */
+/** Everybody who may see of others reads; nothing here changes anything. */
 const routesForViewers = (context: Context, document: () => OpenApiDocument) =>
   new Elysia({ detail: { security: [withSession, { token: ["viewer"] }] } })
     .derive(requireActor(context))
@@ -196,23 +198,48 @@ const routesForAdmins = (context: Context) =>
     .post("/api/notices/test", changes("notice.test", sendTestNotice(context)), operationsContract.sendTestNotice)
     .put("/api/prices", changes("prices.set", setPrices(context)), costContract.setPrices);
 
-/** Who may act for whom: a program must not give itself rights. */
-function routesForSessions(context: Context) {
-  const reads = new Elysia({ detail: { security: [withSession] } })
+const readsOfSession = (context: Context, role: Role) =>
+  new Elysia({ detail: { security: [withSession] } })
     .derive(requireActor(context))
     .derive(requireSession)
-    .mapResponse(compressJson)
-    .get("/api/sessions", listSessions(context), sessionContract.listSessions)
-    .get("/api/tokens", listTokens(context), sessionContract.listTokens);
-  const writes = withBody(context, "admin", [withCsrf])
+    .onTransform(requireRole(role))
+    .mapResponse(compressJson);
+
+/** Who may act for whom: a program must not give itself rights. */
+const routesForSessionsOfAdmins = (context: Context) =>
+  new Elysia()
+    .use(readsOfSession(context, "admin").get("/api/tokens", listTokens(context), sessionContract.listTokens))
+    .use(
+      withBody(context, "admin", [withCsrf])
+        .derive(requireSession)
+        .post("/api/tokens", changes("token.create", createToken(context)), sessionContract.createToken)
+        .delete("/api/tokens/:id", changes("token.delete", deleteToken(context)), sessionContract.deleteToken)
+        .post("/api/password", changes("password.change", changePassword(context)), sessionContract.changePassword),
+    );
+
+/** What everybody has of their own; keys, whoever signed in at a provider. */
+function routesForMembers(context: Context) {
+  const reads = readsOfSession(context, "member").get(
+    "/api/sessions",
+    listSessions(context),
+    sessionContract.listSessions,
+  );
+  const writes = withBody(context, "member", [withCsrf])
     .derive(requireSession)
-    .post("/api/tokens", changes("token.create", createToken(context)), sessionContract.createToken)
-    .delete("/api/tokens/:id", changes("token.delete", deleteToken(context)), sessionContract.deleteToken)
-    .post("/api/password", changes("password.change", changePassword(context)), sessionContract.changePassword)
     .delete("/api/sessions/:id", changes("session.end", endSession(context)), sessionContract.endSession)
     .delete("/api/sessions", changes("session.end_others", endOtherSessions(context)), sessionContract.endOtherSessions)
     .post("/api/logout", changes("session.log_out", logOut(context)), sessionContract.logOut);
-  return new Elysia().use(reads).use(writes);
+  const ofUser = readsOfSession(context, "member")
+    .derive(requireUser(context))
+    .get("/api/me/keys", listOwnKeys(context), meContract.listOwnKeys)
+    .get("/api/me/usage", getOwnUsage(context), meContract.getOwnUsage);
+  const byUser = withBody(context, "member", [withCsrf])
+    .derive(requireSession)
+    .derive(requireUser(context))
+    .post("/api/me/keys", changes("key.create", createOwnKey(context)), meContract.createOwnKey)
+    .patch("/api/me/keys/:id", changes("key.update", updateOwnKey(context)), meContract.updateOwnKey)
+    .post("/api/me/keys/:id/rotate", changes("key.rotate", rotateOwnKey(context)), meContract.rotateOwnKey);
+  return new Elysia().use(reads).use(writes).use(ofUser).use(byUser);
 }
 
 /** Every route of the admin API, grouped by what guards it. The console's client is typed by the inferred return type. */
@@ -232,6 +259,7 @@ export function adminRoutes(deps: AdminDeps) {
     .use(routesForViewers(context, (): OpenApiDocument => openApiDocument(app)))
     .use(withBody(context, "viewer").post("/api/explain", explainRequest(context), requestContract.explainRequest))
     .use(routesForAdmins(context))
-    .use(routesForSessions(context));
+    .use(routesForSessionsOfAdmins(context))
+    .use(routesForMembers(context));
   return app.use(notFoundRoutes(app.routes));
 }

@@ -23,6 +23,12 @@ interface SessionRoute {
 }
 
 const sessionRoutes: SessionRoute[] = [
+  // The administrator is no user.
+  { method: "GET", path: "/api/me/keys", status: 403, contains: "OpenID Connect" },
+  { method: "GET", path: "/api/me/usage", status: 403, contains: "OpenID Connect" },
+  { method: "POST", path: "/api/me/keys", json: { name: "k" }, status: 403, contains: "OpenID Connect" },
+  { method: "PATCH", path: "/api/me/keys/1", json: { name: "k" }, status: 403, contains: "OpenID Connect" },
+  { method: "POST", path: "/api/me/keys/1/rotate", json: {}, status: 403, contains: "OpenID Connect" },
   { method: "GET", path: "/api/keys", status: 200, contains: '"name":"first"' },
   { method: "POST", path: "/api/keys", json: { name: "second" }, status: 201, contains: '"name":"second"' },
   { method: "POST", path: "/api/keys/1/rotate", json: {}, status: 200, contains: '"id":1' },

@@ -4,6 +4,8 @@ import { readSetting, watchSetting, writeSetting } from "./browser-settings.ts";
 export interface Session {
   username: string;
   csrfToken: string;
+  /** Undefined: an administrator. */
+  role?: "member" | "viewer" | undefined;
 }
 
 const [session, setSession] = createSignal<Session>();

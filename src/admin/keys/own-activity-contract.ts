@@ -39,4 +39,4 @@ export const ownActivityBody = t.Object({
 });
 export type OwnActivityBody = Static<typeof ownActivityBody>;
 
-export const getOwnActivity = responds("What the API key itself asked for of late", ownActivityBody, 403);
+export const getOwnActivity = responds("What the API key itself asked for of late", ownActivityBody);

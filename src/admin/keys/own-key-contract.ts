@@ -12,6 +12,13 @@ const chargedTotal = t.Object({
   estimated_tokens: t.Integer({ description: "Charged to the limits of tokens where the backend reported none" }),
 });
 
+export const limitedTeam = { name: t.String(), ...limits, limits_extra, used, limit_states };
+export const usageOfDays = {
+  today: chargedTotal,
+  this_month: chargedTotal,
+  daily: t.Array(t.Object({ date: t.String({ format: "date" }), ...usageSum })),
+};
+
 /** What the holder of a key may know about it: nothing about other keys, and no notes of operators. */
 export const ownKeyBody = t.Object({
   id,
@@ -30,16 +37,9 @@ export const ownKeyBody = t.Object({
     { description: "When what counts now no longer counts" },
   ),
   refused_today,
-  team: nullable(
-    t.Object(
-      { name: t.String(), ...limits, limits_extra, used, limit_states },
-      { description: "Its limits hold too; null: none" },
-    ),
-  ),
-  today: chargedTotal,
-  this_month: chargedTotal,
-  daily: t.Array(t.Object({ date: t.String({ format: "date" }), ...usageSum })),
+  team: nullable(t.Object(limitedTeam, { description: "Its limits hold too; null: none" })),
+  ...usageOfDays,
 });
 export type OwnKeyBody = Static<typeof ownKeyBody>;
 
-export const getOwnKey = responds("The limits and the usage of the API key itself", ownKeyBody, 403);
+export const getOwnKey = responds("The limits and the usage of the API key itself", ownKeyBody);

@@ -167,7 +167,7 @@ export const deleteTeam = takesQuery(
   "Delete a team; its keys stay, without a team, and its usage is kept",
   forgetQuery,
   okBody,
-  403,
+
   404,
 );
-export const deleteUser = takesQuery("Delete a user; its usage is kept", forgetQuery, okBody, 403, 404);
+export const deleteUser = takesQuery("Delete a user; its usage is kept", forgetQuery, okBody, 404);

@@ -119,19 +119,24 @@ export const logOut =
     cookie: { session: cookie },
   }: Pick<Context, "cookie"> & ChangeContext & { session: LiveSession }): Promise<OkBody> => {
     await store.sessions.delete(session.idHash, by);
-    log.info("Admin logged out", { ...actor });
+    log.info(session.userId === null ? "Admin logged out" : "User logged out", { ...actor });
     cookie?.set(clearedCookie);
     return { ok: true };
   };
+
+/** The role of a session that may do less than the administrator. */
+const roleHeader = "x-tollgate-role";
 
 export const getMe =
   ({ sessions }: { sessions: Pick<Sessions, "find"> }) =>
   async ({
     request,
+    set,
     cookie: { session: cookie },
-  }: CookieContext): Promise<MeBody | ElysiaCustomStatusResponse<401, AnonymousBody>> => {
+  }: CookieContext & Pick<Context, "set">): Promise<MeBody | ElysiaCustomStatusResponse<401, AnonymousBody>> => {
     const session = await sessions.find(request.headers);
     if (session === undefined) return status(401, { authenticated: false });
     cookie?.set(sessionCookie(session));
+    if (session.role !== "admin") set.headers[roleHeader] = session.role;
     return { authenticated: true, username: session.username, csrf_token: session.csrfToken };
   };

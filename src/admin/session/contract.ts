@@ -56,8 +56,10 @@ export const sessionsBody = t.Array(
     id: t.String(),
     is_current: t.Boolean(),
     username: t.String(),
+    role: oneOf(roles),
+    user_id: nullable(t.Integer({ description: "Who signed in at a provider; null: the administrator" })),
     created_at: nullable(timestamp),
-    last_seen_at: timestamp,
+    last_seen_at: nullable(timestamp),
     expires_at: timestamp,
     address: nullable(t.String()),
     client: nullable(t.String({ description: "User-Agent at the login" })),
@@ -105,7 +107,7 @@ export const getMe = {
   detail: { summary: "The current session" },
 };
 
-export const logOut = responds("End the session", okBody, 403);
+export const logOut = responds("End the session", okBody);
 export const changePassword = takesBody(
   "Change your password, and end all other sessions",
   passwordRequest,
@@ -144,14 +146,13 @@ export const listAudit = takesQuery("Who changed what, latest first; as CSV all 
 export const listTokens = responds(
   "The tokens of programs; those that have expired stay for a month",
   t.Array(tokenBody),
-  403,
 );
 export const createToken = takesBody(
   "Create a token for a program; only this response shows it",
   strict(tokenRequest),
   { 201: newTokenBody },
 );
-export const deleteToken = responds("Delete a token: its next request is refused", okBody, 403, 404);
-export const listSessions = responds("The sessions of the console", sessionsBody, 403);
-export const endSession = responds("End a session", okBody, 403, 404);
-export const endOtherSessions = responds("End all sessions but the current one", endedBody, 403);
+export const deleteToken = responds("Delete a token: its next request is refused", okBody, 404);
+export const listSessions = responds("The sessions of the console; of who is no admin, their own", sessionsBody);
+export const endSession = responds("End a session", okBody, 404);
+export const endOtherSessions = responds("End all sessions but the current one", endedBody);

@@ -45,7 +45,13 @@ const personOf = ({ userId = null, role = null }: Partial<Person>) => ({ userId,
 
 export type Sessions = ReturnType<typeof createSessions>;
 
-export function createSessions({ store, config, signingKey, clock, log }: AdminDeps) {
+export function createSessions({
+  store,
+  config,
+  signingKey,
+  clock,
+  log,
+}: Pick<AdminDeps, "store" | "config" | "signingKey" | "clock" | "log">) {
   const expiry = () => clock() + sessionLifetimeSeconds * 1000;
 
   function extend(idHash: string, expiresAt: number): void {

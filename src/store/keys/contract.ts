@@ -31,6 +31,8 @@ export interface Key {
   note: string | null;
   tags: readonly string[];
   teamId: TeamId | null;
+  /** Whose own it is: it counts for that user, whatever it is sent with. */
+  userId: UserId | null;
 }
 
 /** A team of keys, or a user behind some, whose limits hold beside those of the key. */
@@ -90,7 +92,7 @@ export interface SubjectStore {
   /** Ordered by id. */
   list(filter: SubjectFilter): Promise<TeamOrUser[]>;
   create(kind: TeamOrUser["kind"], subject: NewSubject, by?: Change): Promise<TeamOrUser | SubjectProblem>;
-  /** @returns the subject after the change; undefined if there is none */
+  /** With `isActive` false a user's sessions end and own keys are switched off. @returns it afterwards; undefined if there is none */
   update(
     kind: TeamOrUser["kind"],
     id: number,
@@ -105,8 +107,8 @@ export interface SubjectStore {
   delete(kind: TeamOrUser["kind"], id: number, forgets: boolean, by?: Change): Promise<string | undefined>;
   /** How many users each key has that tells them apart; `other` is one. */
   countUsers(): Promise<{ key: string; users: number; max: number }[]>;
-  /** The user of a request, which the first one creates. */
-  see(seen: SeenUser): MaybePromise<FoundUser>;
+  /** The user of a request, which the first one creates; by its id, of a key of its own. */
+  see(seen: SeenUser | UserId): MaybePromise<FoundUser>;
 }
 
 /** An active key, as each request needs it. */
@@ -118,6 +120,8 @@ export interface FoundKey {
   expiresAt: number | null;
   /** Unset: none. */
   teamId?: TeamId;
+  /** Whose own it is. */
+  userId?: UserId;
   /** Those with limits, if it has a team. */
   subjects?: readonly Subject[];
 }
@@ -129,7 +133,8 @@ export interface KeyChange extends Partial<
   rules?: Partial<KeyRules>;
 }
 
-export type NewKey = KeyChange & Pick<Key, "name" | "key" | "createdAt">;
+export type NewKey = KeyChange &
+  Pick<Key, "name" | "key" | "createdAt"> & { own?: { userId: UserId; maxKeys: number } };
 
 export interface Rotation {
   /** The new secret. */
@@ -137,6 +142,8 @@ export interface Rotation {
   now: number;
   /** Until when the old secret is accepted. */
   validUntil: number;
+  /** The key's from now on; undefined: as before. */
+  expiresAt?: number | null | undefined;
 }
 
 /** A request to end the running responses of a key. */
@@ -153,9 +160,9 @@ export interface KeyStore {
   /** Runs for each request. A key that is switched off, by whichever process, is refused from the next request on. */
   findActive(key: string): MaybePromise<FoundKey | undefined>;
   /** Ordered by id: all keys, or the first `limit` with an id above `after`. */
-  list(page?: { after: KeyId; limit: number }): Promise<Key[]>;
-  /** @returns "collision" if the key exists already, "no team" if its team does not */
-  create(row: NewKey, by?: Change): Promise<Key | "collision" | "no team">;
+  list(page?: { after: KeyId; limit: number; userId?: UserId }): Promise<Key[]>;
+  /** @returns "collision" if the key exists already, "no team" if its team does not, "too many" of a user who is full or gone */
+  create(row: NewKey, by?: Change): Promise<Key | "collision" | "no team" | "too many">;
   /** @returns the key after the change; undefined if there is none */
   update(id: KeyId, change: KeyChange, by?: Change): Promise<Key | "no team" | undefined>;
   /** Replaces the secret. @returns "collision" if the new one exists already; undefined if there is no such key */

@@ -45,6 +45,7 @@ const key = (id: number, name: string, lastUsedAt: string | null, requests: numb
   users_required: false,
   notify: false,
   team_id: null,
+  user_id: null,
 });
 const keys = [
   key(1, "beta 10", "2026-11-20T10:00:00.000+09:00", 5),
